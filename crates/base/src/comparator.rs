@@ -1,0 +1,91 @@
+//! The order of user keys. Bytewise is the default and has a fast path everywhere; any other
+//! order goes through the trait.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// A total order on user keys. Must never change for a database once it holds data: its
+/// [`name`](Comparator::name) is stored and checked at every open.
+pub trait Comparator: Send + Sync + 'static {
+    /// Name written to the database, for example `leveldb.BytewiseComparator`.
+    fn name(&self) -> &'static str;
+    /// Compares two user keys.
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+    /// A short key `k` with `a <= k < b`, used in indexes. Returning `a` is always right.
+    fn separator(&self, a: &[u8], b: &[u8]) -> Vec<u8>;
+    /// A short key `k >= a`. Returning `a` is always right.
+    fn successor(&self, a: &[u8]) -> Vec<u8>;
+    /// True if [`compare`](Comparator::compare) is plain byte order, which allows comparing
+    /// eight-byte key heads as integers.
+    fn is_bytewise(&self) -> bool {
+        false
+    }
+}
+
+/// A shared comparator.
+pub type ComparatorRef = Arc<dyn Comparator>;
+
+/// Plain byte order: RocksDB's and LevelDB's default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bytewise;
+
+/// Reverse byte order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReverseBytewise;
+
+/// The default comparator.
+pub fn bytewise() -> ComparatorRef {
+    Arc::new(Bytewise)
+}
+
+impl Comparator for Bytewise {
+    fn name(&self) -> &'static str {
+        "leveldb.BytewiseComparator"
+    }
+    #[inline]
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.cmp(b)
+    }
+    fn separator(&self, a: &[u8], b: &[u8]) -> Vec<u8> {
+        let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+        if let (Some(&x), Some(&y)) = (a.get(common), b.get(common)) {
+            // `a[..common] ++ x+1` is above `a`, and below `b` if there is room between x and y
+            // or if `b` goes on.
+            if x < y && (x + 1 < y || common + 1 < b.len()) {
+                let mut k = a[..=common].to_vec();
+                k[common] = x + 1;
+                return if k.len() < a.len() { k } else { a.to_vec() };
+            }
+        }
+        a.to_vec()
+    }
+    fn successor(&self, a: &[u8]) -> Vec<u8> {
+        match a.iter().position(|&x| x != 0xff) {
+            Some(i) => {
+                let mut k = a[..=i].to_vec();
+                k[i] += 1;
+                k
+            }
+            None => a.to_vec(),
+        }
+    }
+    #[inline]
+    fn is_bytewise(&self) -> bool {
+        true
+    }
+}
+
+impl Comparator for ReverseBytewise {
+    fn name(&self) -> &'static str {
+        "rocksdb.ReverseBytewiseComparator"
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        b.cmp(a)
+    }
+    fn separator(&self, a: &[u8], _b: &[u8]) -> Vec<u8> {
+        a.to_vec()
+    }
+    fn successor(&self, a: &[u8]) -> Vec<u8> {
+        a.to_vec()
+    }
+}

@@ -1,0 +1,20 @@
+//! The words of the store: keys, sequence numbers, ids, ranges, comparators, errors.
+//!
+//! This room depends on nothing and does nothing: no IO, no time, no randomness, no locks.
+//! Every other room speaks in these types.
+#![forbid(unsafe_code)]
+
+pub mod comparator;
+pub mod error;
+pub mod ids;
+pub mod key;
+pub mod range;
+
+pub use comparator::{Bytewise, Comparator, ComparatorRef, ReverseBytewise, bytewise};
+pub use error::{Error, ErrorKind, Result};
+pub use ids::{CfId, FileId, JobId, Level, MAX_LEVELS, Pos, Stratum};
+pub use key::{InternalKey, Key, Kind, MAX_SEQ, Seq, Tag};
+pub use range::{End, KeyRange};
+
+#[cfg(test)]
+mod tests;
