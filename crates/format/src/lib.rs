@@ -5,4 +5,6 @@
 //! Leaves to others: files, caches, keys' meaning, and when anything is written.
 #![forbid(unsafe_code)]
 
+pub mod checksum;
 pub mod varint;
+pub mod xxph3;
