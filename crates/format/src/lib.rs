@@ -5,6 +5,10 @@
 //! Leaves to others: files, caches, keys' meaning, and when anything is written.
 #![forbid(unsafe_code)]
 
+pub mod block;
 pub mod checksum;
+pub mod limits;
+pub mod table;
 pub mod varint;
+pub mod wal;
 pub mod xxph3;

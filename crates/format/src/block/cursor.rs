@@ -1,0 +1,385 @@
+//! One position in a block, and the moves between positions. Holds no bytes: every move is given
+//! the block, so that owners of any kind can sit on top.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use lithify_base::{Error, Result};
+
+use super::layout::Layout;
+use crate::table::handle::BlockHandle;
+use crate::varint::{self, Reader};
+
+/// What follows a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ValueForm {
+    /// A byte string with its length in the entry's head.
+    Bytes,
+    /// The same, holding a handle (index blocks before format_version 4).
+    WholeHandle {
+        /// Whether the block's first key follows the handle.
+        first_key: bool,
+    },
+    /// A handle without length: whole if the key shares nothing, else the change in size.
+    DeltaHandle {
+        /// Whether the block's first key follows the handle.
+        first_key: bool,
+    },
+}
+
+/// The three (or two) lengths before an entry's key tail.
+struct Head {
+    shared: usize,
+    unshared: usize,
+    value: usize,
+    len: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Cursor {
+    layout: Layout,
+    form: ValueForm,
+    /// Shortest key allowed: 8 for internal keys, so that they always split.
+    min_key: usize,
+    key: Vec<u8>,
+    value: Range<usize>,
+    first_key: Range<usize>,
+    handle: BlockHandle,
+    /// Start of the current entry; `keys_end` if there is none.
+    at: usize,
+    /// Start of the next entry.
+    next: usize,
+    /// The restart point at or before `at` from which the last scan started.
+    restart: u32,
+}
+
+impl Cursor {
+    pub(super) fn new(layout: Layout, form: ValueForm, min_key: usize) -> Cursor {
+        Cursor {
+            layout,
+            form,
+            min_key,
+            key: Vec::new(),
+            value: 0..0,
+            first_key: 0..0,
+            handle: BlockHandle::default(),
+            at: layout.keys_end,
+            next: layout.keys_end,
+            restart: 0,
+        }
+    }
+    /// Moves to another block of the same kind; keeps the key buffer.
+    pub(super) fn reset(&mut self, layout: Layout) {
+        self.layout = layout;
+        self.invalidate();
+    }
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+    #[inline]
+    pub(super) fn valid(&self) -> bool {
+        self.at < self.layout.keys_end
+    }
+    #[inline]
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+    pub(super) fn value(&self) -> Range<usize> {
+        self.value.clone()
+    }
+    pub(super) fn first_key(&self) -> Range<usize> {
+        self.first_key.clone()
+    }
+    pub(super) fn handle(&self) -> BlockHandle {
+        self.handle
+    }
+
+    pub(super) fn seek_to_first(&mut self, block: &[u8]) -> Result<bool> {
+        if self.layout.keys_end == 0 {
+            self.invalidate();
+            return Ok(false);
+        }
+        self.jump(block, 0)?;
+        self.step(block)
+    }
+
+    pub(super) fn seek_to_last(&mut self, block: &[u8]) -> Result<bool> {
+        if self.layout.keys_end == 0 {
+            self.invalidate();
+            return Ok(false);
+        }
+        self.jump(block, self.layout.restarts - 1)?;
+        self.scan_until(block, self.layout.keys_end)
+    }
+
+    /// Moves to the first entry for which `compare` (entry key against target) is not `Less`.
+    #[inline]
+    pub(super) fn seek(
+        &mut self,
+        block: &[u8],
+        compare: impl Fn(&[u8]) -> Ordering,
+    ) -> Result<bool> {
+        if self.layout.keys_end == 0 {
+            self.invalidate();
+            return Ok(false);
+        }
+        // The last restart point below the target: nothing before it can be the answer.
+        let (mut low, mut high) = (0, self.layout.restarts - 1);
+        while low < high {
+            let mid = low + (high - low).div_ceil(2);
+            match compare(self.restart_key(block, mid)?) {
+                Ordering::Less => low = mid,
+                _ => high = mid - 1,
+            }
+        }
+        self.jump(block, low)?;
+        while self.step(block)? {
+            if compare(&self.key) != Ordering::Less {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self, block: &[u8]) -> Result<bool> {
+        self.step(block)
+    }
+
+    pub(super) fn prev(&mut self, block: &[u8]) -> Result<bool> {
+        let here = self.at;
+        if self.layout.keys_end == 0 || here == 0 {
+            self.invalidate();
+            return Ok(false);
+        }
+        // The last restart point before this entry, then forward to its predecessor.
+        let (mut low, mut high) = (0, self.layout.restarts - 1);
+        while low < high {
+            let mid = low + (high - low).div_ceil(2);
+            match self.layout.restart(block, mid) {
+                Some(at) if at < here => low = mid,
+                Some(_) => high = mid - 1,
+                None => return Err(self.fail("bad restart point")),
+            }
+        }
+        self.jump(block, low)?;
+        if self.next >= here {
+            return Err(self.fail("bad first restart point"));
+        }
+        self.scan_until(block, here)
+    }
+
+    /// Steps until the next entry starts at or behind `end`.
+    fn scan_until(&mut self, block: &[u8], end: usize) -> Result<bool> {
+        while self.step(block)? {
+            if self.next >= end {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn invalidate(&mut self) {
+        self.at = self.layout.keys_end;
+        self.next = self.layout.keys_end;
+        self.key.clear();
+        self.value = 0..0;
+    }
+
+    /// Places `next` on a restart point.
+    #[inline]
+    fn jump(&mut self, block: &[u8], restart: u32) -> Result<()> {
+        let Some(at) = self.layout.restart(block, restart) else {
+            return Err(self.fail("bad restart point"));
+        };
+        self.restart = restart;
+        self.next = at;
+        self.key.clear();
+        Ok(())
+    }
+
+    /// Reads the entry at `next`; false at the end of the block.
+    #[inline]
+    fn step(&mut self, block: &[u8]) -> Result<bool> {
+        let at = self.next;
+        if at >= self.layout.keys_end {
+            self.invalidate();
+            return Ok(false);
+        }
+        let Some(entry) = block.get(at..self.layout.keys_end) else {
+            return Err(self.fail("entry behind the block's end"));
+        };
+        let sized = !matches!(self.form, ValueForm::DeltaHandle { .. });
+        let Some(head) = read_head(entry, sized) else {
+            return Err(self.fail("bad entry head"));
+        };
+        let mut body = head.len;
+        let mut value_at = None;
+        if self.layout.separated {
+            self.track_restart(block, at);
+            if self.layout.restart(block, self.restart) == Some(at) {
+                let Some((offset, rest)) = varint::get_u32(entry.get(body..).unwrap_or_default())
+                else {
+                    return Err(self.fail("bad value offset"));
+                };
+                body = entry.len() - rest.len();
+                value_at = Some(self.layout.keys_end + offset as usize);
+            }
+        }
+        let tail = entry.get(body..).and_then(|rest| rest.get(..head.unshared));
+        let Some(tail) = tail.filter(|_| head.shared <= self.key.len()) else {
+            return Err(self.fail("bad key lengths"));
+        };
+        self.key.truncate(head.shared);
+        self.key.extend_from_slice(tail);
+        if self.key.len() < self.min_key {
+            return Err(self.fail("key is shorter than its tag"));
+        }
+        self.at = at;
+        let key_end = at + body + head.unshared;
+        if self.layout.separated {
+            let start = value_at.unwrap_or(self.value.end);
+            self.take_value(start, head.value, self.layout.restarts_at)?;
+            self.next = key_end;
+            self.read_sized_handle(block)?;
+        } else if sized {
+            self.take_value(key_end, head.value, self.layout.keys_end)?;
+            self.next = self.value.end;
+            self.read_sized_handle(block)?;
+        } else {
+            self.read_delta_handle(block, key_end, head.shared)?;
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn take_value(&mut self, start: usize, len: usize, limit: usize) -> Result<()> {
+        match start.checked_add(len).filter(|&end| end <= limit) {
+            Some(end) => {
+                self.value = start..end;
+                Ok(())
+            }
+            None => Err(self.fail("value runs over the block's end")),
+        }
+    }
+
+    #[inline]
+    fn read_sized_handle(&mut self, block: &[u8]) -> Result<()> {
+        match self.form {
+            ValueForm::WholeHandle { first_key } => {
+                self.read_handle(block, self.value.clone(), None, first_key).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn read_delta_handle(&mut self, block: &[u8], at: usize, shared: usize) -> Result<()> {
+        let first_key = matches!(self.form, ValueForm::DeltaHandle { first_key: true });
+        let before = (shared > 0).then_some(self.handle);
+        let end = self.read_handle(block, at..self.layout.keys_end, before, first_key)?;
+        self.value = at..end;
+        self.next = end;
+        Ok(())
+    }
+
+    /// Reads a handle, and returns where it and the first key after it end.
+    #[inline]
+    fn read_handle(
+        &mut self,
+        block: &[u8],
+        range: Range<usize>,
+        before: Option<BlockHandle>,
+        has_first_key: bool,
+    ) -> Result<usize> {
+        let Some(bytes) = block.get(range.clone()) else {
+            return Err(self.fail("handle behind the block's end"));
+        };
+        let mut from = Reader::new(bytes);
+        self.handle = match before {
+            None => match BlockHandle::decode(&mut from) {
+                Ok(handle) => handle,
+                Err(_) => return Err(self.fail("bad handle")),
+            },
+            Some(before) => {
+                let size = from
+                    .var64()
+                    .ok()
+                    .map(varint::unzigzag)
+                    .and_then(|delta| before.size.checked_add_signed(delta));
+                match size {
+                    Some(size) => BlockHandle { offset: before.end(), size },
+                    None => return Err(self.fail("bad handle delta")),
+                }
+            }
+        };
+        if has_first_key {
+            let Ok(key) = from.length_prefixed() else {
+                return Err(self.fail("bad first key in an index entry"));
+            };
+            let end = range.start + from.offset();
+            self.first_key = end - key.len()..end;
+        }
+        Ok(range.start + from.offset())
+    }
+
+    /// Follows `next` over restart points, which only separated values need to know.
+    fn track_restart(&mut self, block: &[u8], at: usize) {
+        while self.layout.restart(block, self.restart + 1).is_some_and(|r| r <= at) {
+            self.restart += 1;
+        }
+    }
+
+    /// The whole key at a restart point, in place.
+    #[inline]
+    fn restart_key<'b>(&mut self, block: &'b [u8], restart: u32) -> Result<&'b [u8]> {
+        match self.find_restart_key(block, restart) {
+            Some(key) => Ok(key),
+            None => Err(self.fail("bad restart point")),
+        }
+    }
+
+    #[inline]
+    fn find_restart_key<'b>(&self, block: &'b [u8], restart: u32) -> Option<&'b [u8]> {
+        let at = self.layout.restart(block, restart)?;
+        let entry = block.get(at..self.layout.keys_end)?;
+        let head = read_head(entry, !matches!(self.form, ValueForm::DeltaHandle { .. }))?;
+        let mut body = entry.get(head.len..)?;
+        if self.layout.separated {
+            body = varint::get_u32(body)?.1;
+        }
+        body.get(..head.unshared).filter(|key| head.shared == 0 && key.len() >= self.min_key)
+    }
+
+    #[cold]
+    fn fail(&mut self, what: &str) -> Error {
+        let at = self.next;
+        self.invalidate();
+        Error::corruption(format!("{what} in a block, at its byte {at}"))
+    }
+}
+
+/// Reads the lengths before a key tail; `sized` if the value's length is among them.
+#[inline]
+fn read_head(entry: &[u8], sized: bool) -> Option<Head> {
+    if let [shared, unshared, value, ..] = *entry
+        && (shared | unshared) < 0x80
+    {
+        let (shared, unshared) = (usize::from(shared), usize::from(unshared));
+        if !sized {
+            return Some(Head { shared, unshared, value: 0, len: 2 });
+        }
+        if value < 0x80 {
+            return Some(Head { shared, unshared, value: usize::from(value), len: 3 });
+        }
+    }
+    let (shared, rest) = varint::get_u32(entry)?;
+    let (unshared, rest) = varint::get_u32(rest)?;
+    let (value, rest) = if sized { varint::get_u32(rest)? } else { (0, rest) };
+    Some(Head {
+        shared: shared as usize,
+        unshared: unshared as usize,
+        value: value as usize,
+        len: entry.len() - rest.len(),
+    })
+}

@@ -1,0 +1,16 @@
+//! Caps on what bytes may make us do. Untrusted lengths meet one of these before any
+//! allocation.
+
+/// Most bytes a block may decompress to unless the caller says otherwise. RocksDB's own limit is
+/// 4 GiB; real blocks are 4 KiB to a few MiB, index and filter blocks some tens of MiB.
+pub const MAX_BLOCK: usize = 256 << 20;
+
+/// Most bytes of a user key when written (8 MiB): far above any sensible key, far below what would
+/// make an index entry unreadable.
+pub const MAX_KEY: usize = 8 << 20;
+
+/// Most bytes of a value when written: just under 4 GiB, the width of every length field.
+pub const MAX_VALUE: usize = (1 << 32) - (1 << 20);
+
+/// Largest capacity reserved on the word of a length that was not yet matched by real bytes.
+pub const MAX_RESERVE: usize = 64 << 10;

@@ -1,0 +1,3 @@
+//! Tables: RocksDB's block-based files. See each module for one part.
+
+pub mod handle;
