@@ -1,1 +1,66 @@
-//! (being built)
+//! The injectable world: files, time, threads, randomness and locks.
+//!
+//! Every other room meets the machine through the traits of this crate, so that a simulation can
+//! put another world behind them: [`Fs`] and [`File`] for storage, [`Rt`] for time, seeds, threads
+//! and waiting, [`sync`] for locks and atomics. The real world lives in [`os`], a plain
+//! in-memory file system in [`MemFs`], and [`FaultFs`] wraps either to make it misbehave.
+//!
+//! Keeps: no call here holds a lock of this crate across another room's code; a failed call is
+//! typed as an [`IoError`] that says which operation on which path failed, and nothing is retried
+//! behind the caller's back except an interrupted system call.
+//!
+//! Leaves to others: what files mean, when to sync them, and how to react to a failure.
+
+pub mod buf;
+pub mod clock;
+pub mod fault;
+pub mod fs;
+pub mod io;
+pub mod mem;
+pub mod os;
+mod pool;
+pub mod random;
+pub mod region;
+pub mod rt;
+pub mod sync;
+mod ticket;
+
+pub use buf::{BufPool, IoBuf};
+pub use clock::Mono;
+pub use fault::{Fault, FaultFs, Op};
+pub use fs::{
+    Advice, DirEnt, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
+    read_exact_at, read_full_at, write_all_at,
+};
+pub use io::{PendingIo, spawn_read, spawn_write};
+pub use mem::MemFs;
+pub use os::posix::PosixFs;
+pub use os::rt::{OsRt, RtOptions};
+pub use pool::OutOfMemory;
+pub use random::Random;
+pub use region::{Region, RegionPool};
+pub use rt::{Class, Job, Rt, RtRef, Step, Wake};
+pub use ticket::Ticket;
+
+/// The world one database lives in: its file system and its runtime.
+///
+/// Cloning is cheap, and every clone is the same world.
+#[derive(Clone)]
+pub struct Env {
+    /// Where the files are.
+    pub fs: FsRef,
+    /// Who keeps time, hands out seeds and runs background jobs.
+    pub rt: RtRef,
+}
+
+impl Env {
+    /// The real machine: [`PosixFs`] and an [`OsRt`] with worker threads as `options` say.
+    pub fn os(options: RtOptions) -> Self {
+        Self { fs: sync::Arc::new(PosixFs::new()), rt: sync::Arc::new(OsRt::new(options)) }
+    }
+
+    /// Real threads over an empty [`MemFs`]: the usual world of a test.
+    pub fn in_memory(options: RtOptions) -> Self {
+        Self { fs: sync::Arc::new(MemFs::new()), rt: sync::Arc::new(OsRt::new(options)) }
+    }
+}

@@ -1,0 +1,223 @@
+//! The storage seam: a file system and its open files.
+//!
+//! Keeps: IO is positional, so a [`File`] has no cursor and may be used from several threads;
+//! names given to a call are durable only after [`Fs::sync_dir`] of their directory returned, and
+//! bytes only after [`File::sync_data`] did; listings are sorted.
+//!
+//! A single `read_at` or `write_at` may transfer fewer bytes than asked for, or be interrupted.
+//! [`read_exact_at`], [`read_full_at`] and [`write_all_at`] turn that into whole transfers.
+//!
+//! Leaves to others: what to do after a failed sync. The bytes written since the last good sync
+//! are then in an unknown state and a later sync that succeeds proves nothing about them.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::sync::Arc;
+
+mod transfer;
+
+pub(crate) use transfer::Transfer;
+pub use transfer::{read_exact_at, read_full_at, write_all_at};
+
+/// A shared file system.
+pub type FsRef = Arc<dyn Fs>;
+/// A shared open file; the file is closed when the last reference goes.
+pub type FileRef = Arc<dyn File>;
+/// What a storage call returns.
+pub type IoResult<T> = Result<T, IoError>;
+
+/// A failed storage call.
+#[derive(Debug)]
+pub struct IoError {
+    /// The operation, named as the method of [`Fs`] or [`File`].
+    pub op: &'static str,
+    /// What it was applied to; the source path where there are two.
+    pub path: PathBuf,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl IoError {
+    /// An error of `op` on `path`.
+    pub fn new(op: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
+        Self { op, path: path.to_path_buf(), source: source.into() }
+    }
+
+    /// The kind of [`IoError::source`].
+    pub fn kind(&self) -> io::ErrorKind {
+        self.source.kind()
+    }
+
+    /// Whether space or quota ran out: the one failure that time and deleted files can heal.
+    pub fn is_no_space(&self) -> bool {
+        matches!(self.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+}
+
+impl fmt::Display for IoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.op, self.path.display(), self.source)
+    }
+}
+
+impl std::error::Error for IoError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// How to open a file. Starts at [`OpenOpts::read`] or [`OpenOpts::write`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenOpts {
+    /// May write as well as read.
+    pub write: bool,
+    /// Bypass the page cache where the file system can; see [`File::alignment`].
+    pub direct: bool,
+    /// `open` makes an empty file if there is none.
+    pub create: bool,
+}
+
+impl OpenOpts {
+    /// Read only, buffered.
+    pub const fn read() -> Self {
+        Self { write: false, direct: false, create: false }
+    }
+
+    /// Read and write, buffered.
+    pub const fn write() -> Self {
+        Self { write: true, direct: false, create: false }
+    }
+
+    /// Bypass the page cache if possible.
+    #[must_use]
+    pub const fn direct(mut self) -> Self {
+        self.direct = true;
+        self
+    }
+
+    /// Make the file if it is absent; implies writing.
+    #[must_use]
+    pub const fn or_create(mut self) -> Self {
+        self.write = true;
+        self.create = true;
+        self
+    }
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DirEnt {
+    /// Name inside the directory. Bytes that are not UTF-8 are shown as U+FFFD, which no name
+    /// made by this library contains: such an entry is foreign.
+    pub name: String,
+    /// Length in bytes; 0 for a directory.
+    pub len: u64,
+    /// Whether it is a directory.
+    pub is_dir: bool,
+}
+
+/// How a range of a file will be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Front to back: read ahead.
+    Sequential,
+    /// In no order: do not read ahead.
+    Random,
+    /// Not again soon: its cached pages may go.
+    DontNeed,
+}
+
+/// Proof that this process owns a lock file; dropping it gives the lock back.
+pub trait LockGuard: Send + Sync {
+    /// Whether the lock still protects the caller: false in a forked child, which shares the
+    /// parent's guard without owning it, and false once the lock file was unlinked or replaced.
+    fn is_owner(&self) -> bool;
+
+    /// The lock file.
+    fn path(&self) -> &Path;
+}
+
+/// A file system. Every method may be slow, and every method may fail.
+pub trait Fs: Send + Sync + 'static {
+    /// Makes a new file for reading and writing; `AlreadyExists` if the name is taken.
+    fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef>;
+
+    /// Opens a file; its content stays. `NotFound` if it is absent and `opts.create` is not set,
+    /// `IsADirectory` for a directory.
+    fn open(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef>;
+
+    /// Renames a file or directory, atomically replacing a file at `to`.
+    fn rename(&self, from: &Path, to: &Path) -> IoResult<()>;
+
+    /// Removes a name of a file; open files go on.
+    fn unlink(&self, path: &Path) -> IoResult<()>;
+
+    /// Gives the file `from` a second name `to`; `AlreadyExists` if that is taken.
+    fn link(&self, from: &Path, to: &Path) -> IoResult<()>;
+
+    /// The entries of a directory, sorted by name.
+    fn list(&self, dir: &Path) -> IoResult<Vec<DirEnt>>;
+
+    /// Length of a file in bytes; `None` if nothing has this name, `IsADirectory` for a directory.
+    fn len(&self, path: &Path) -> IoResult<Option<u64>>;
+
+    /// Makes a directory and its missing parents; fine if it exists.
+    fn create_dir_all(&self, dir: &Path) -> IoResult<()>;
+
+    /// Removes an empty directory.
+    fn remove_dir(&self, dir: &Path) -> IoResult<()>;
+
+    /// Makes the names made, renamed or removed in `dir` so far durable.
+    fn sync_dir(&self, dir: &Path) -> IoResult<()>;
+
+    /// Bytes an ordinary user may still write to the file system of `dir`.
+    fn free_space(&self, dir: &Path) -> IoResult<u64>;
+
+    /// Takes the exclusive lock of the file `path`, which is made if absent; `WouldBlock` if it
+    /// is held, in this process or another. Never waits.
+    fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>>;
+}
+
+/// An open file.
+#[expect(clippy::len_without_is_empty, reason = "emptiness of a file is no question of its own")]
+pub trait File: Send + Sync {
+    /// Reads at `offset` into the front of `buf`; returns the count, 0 only at the end of the
+    /// file or for an empty `buf`.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> IoResult<usize>;
+
+    /// Writes the front of `bytes` at `offset`, growing the file (with zeros before `offset`) as
+    /// needed; returns the count.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> IoResult<usize>;
+
+    /// Makes the content and the length durable. After a failure the file is *poisoned*: its
+    /// unsynced bytes are lost or not, and asking again tells nothing.
+    fn sync_data(&self) -> IoResult<()>;
+
+    /// Like [`File::sync_data`], with times and permissions.
+    fn sync_all(&self) -> IoResult<()>;
+
+    /// Cuts the file to `len` bytes or extends it with zeros.
+    fn set_len(&self, len: u64) -> IoResult<()>;
+
+    /// Length in bytes.
+    fn len(&self) -> IoResult<u64>;
+
+    /// Grows the file to at least `offset + len` bytes, zeros included, with the space reserved
+    /// where the file system can do that.
+    fn allocate(&self, offset: u64, len: u64) -> IoResult<()>;
+
+    /// What offsets, lengths and buffer addresses must be multiples of: 1 when buffered, also
+    /// when direct IO was asked for and refused; a power of two when direct.
+    ///
+    /// A writer of a direct file pads its last block with zeros ([`crate::IoBuf::pad_to`]) and
+    /// then cuts the file back to its true length with [`File::set_len`].
+    fn alignment(&self) -> usize;
+
+    /// Hints how `len` bytes from `offset` will be used (`len` 0: to the end). Never fails.
+    fn advise(&self, offset: u64, len: u64, advice: Advice);
+
+    /// The path the file was opened by.
+    fn path(&self) -> &Path;
+}

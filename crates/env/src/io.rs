@@ -1,0 +1,163 @@
+//! Transfers that run beside their caller.
+//!
+//! [`spawn_read`] and [`spawn_write`] hand a buffer to a job of [`Class::Io`] and return at once;
+//! the [`PendingIo`] gives the buffer back with the result. Each job makes one system call per
+//! step and loops over short results, so a simulation may put anything in between.
+//!
+//! Keeps: the ticket completes exactly once, also when the job panics, finds no thread or is
+//! dropped with its runtime; the buffer always comes back.
+
+use std::io;
+
+use crate::buf::IoBuf;
+use crate::fs::{File, FileRef, IoError, IoResult, Transfer};
+use crate::rt::{Class, Job, Rt, Step};
+use crate::sync::{Arc, Mutex};
+use crate::ticket::Ticket;
+
+/// A buffer and how its transfer ended.
+type Outcome = (IoBuf, IoResult<usize>);
+
+/// A transfer on its way.
+#[must_use = "the buffer and the result come back through `take`"]
+#[derive(Debug)]
+pub struct PendingIo {
+    ticket: Ticket,
+    outcome: Arc<Mutex<Option<Outcome>>>,
+}
+
+impl PendingIo {
+    /// Completes when the transfer has ended.
+    pub fn ticket(&self) -> &Ticket {
+        &self.ticket
+    }
+
+    /// Whether the transfer has ended.
+    pub fn is_done(&self) -> bool {
+        self.ticket.is_done()
+    }
+
+    /// The buffer and the number of bytes moved. A read buffer is cut to that number, which is
+    /// less than asked for only at the end of the file.
+    ///
+    /// # Panics
+    /// If the transfer has not ended.
+    pub fn take(self) -> (IoBuf, IoResult<usize>) {
+        self.outcome.lock().take().expect("take is called after the ticket is complete")
+    }
+
+    /// Parks until the transfer has ended, then takes it.
+    pub fn wait(self, rt: &dyn Rt) -> (IoBuf, IoResult<usize>) {
+        rt.park(&self.ticket, None);
+        self.take()
+    }
+}
+
+/// Reads `len` bytes at `offset` into the front of `buf`, whose bytes are replaced.
+///
+/// # Panics
+/// If `buf` cannot grow to `len` bytes; a buffer of that capacity does not need to.
+pub fn spawn_read(
+    rt: &dyn Rt,
+    file: FileRef,
+    mut buf: IoBuf,
+    offset: u64,
+    len: usize,
+) -> PendingIo {
+    buf.clear();
+    buf.reserve(len);
+    buf.set_len(len);
+    TransferJob::start(rt, file, buf, offset, Direction::Read)
+}
+
+/// Writes all of `buf` at `offset`.
+pub fn spawn_write(rt: &dyn Rt, file: FileRef, buf: IoBuf, offset: u64) -> PendingIo {
+    TransferJob::start(rt, file, buf, offset, Direction::Write)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Read,
+    Write,
+}
+
+/// One transfer as a step machine: More until the last byte, then Done.
+struct TransferJob {
+    file: FileRef,
+    buf: IoBuf,
+    offset: u64,
+    direction: Direction,
+    transfer: Transfer,
+    ticket: Ticket,
+    outcome: Arc<Mutex<Option<Outcome>>>,
+}
+
+impl TransferJob {
+    fn start(
+        rt: &dyn Rt,
+        file: FileRef,
+        buf: IoBuf,
+        offset: u64,
+        direction: Direction,
+    ) -> PendingIo {
+        let ticket = Ticket::new();
+        let outcome = Arc::new(Mutex::new(None));
+        let pending = PendingIo { ticket: ticket.clone(), outcome: Arc::clone(&outcome) };
+        let transfer = Transfer::default();
+        let job = Self { file, buf, offset, direction, transfer, ticket, outcome };
+        rt.spawn(Class::Io, Box::new(job));
+        pending
+    }
+
+    fn advance(&mut self) -> IoResult<bool> {
+        let file: &dyn File = &*self.file;
+        match self.direction {
+            Direction::Read => self.transfer.read(file, self.buf.as_mut_slice(), self.offset),
+            Direction::Write => self.transfer.write(file, self.buf.as_slice(), self.offset),
+        }
+    }
+
+    fn end(&mut self, result: IoResult<usize>) {
+        if self.ticket.is_done() {
+            return;
+        }
+        let mut buf = std::mem::take(&mut self.buf);
+        if self.direction == Direction::Read {
+            buf.truncate(*result.as_ref().unwrap_or(&0));
+        }
+        *self.outcome.lock() = Some((buf, result));
+        self.ticket.complete();
+    }
+
+    fn fail(&mut self, message: String) {
+        let op = match self.direction {
+            Direction::Read => "read_at",
+            Direction::Write => "write_at",
+        };
+        let error = IoError::new(op, self.file.path(), io::Error::other(message));
+        self.end(Err(error));
+    }
+}
+
+impl Job for TransferJob {
+    fn step(&mut self) -> Step {
+        match self.advance() {
+            Ok(false) => return Step::More,
+            Ok(true) => self.end(Ok(self.transfer.done())),
+            Err(error) => self.end(Err(error)),
+        }
+        Step::Done
+    }
+
+    fn panicked(&mut self, message: String) {
+        self.fail(message);
+    }
+}
+
+impl Drop for TransferJob {
+    fn drop(&mut self) {
+        if !self.ticket.is_done() {
+            self.fail("the runtime stopped before the transfer ended".to_owned());
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The real world: the only place that names the operating system.
+//!
+//! `std::fs`, the clocks, thread creation and raw memory are banned elsewhere; here they are
+//! wrapped into the seams of this crate. All `unsafe` code of the crate is in `pages`.
+
+#![allow(clippy::disallowed_methods, reason = "this module is what the others are told to use")]
+
+mod lane;
+mod lock;
+pub(crate) mod pages;
+pub mod posix;
+pub mod rt;

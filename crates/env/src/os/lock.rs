@@ -1,0 +1,103 @@
+//! The lock file that keeps a database to one owner.
+//!
+//! Three fences, because each alone has a hole:
+//! - `flock` keeps out other processes, and dies with its holder;
+//! - a registry of (device, inode) keeps out a second handle of this process where the file
+//!   system emulates `flock` with per-process record locks (NFS);
+//! - the inode is compared with the path's after locking, because the file may have been unlinked
+//!   and made again between open and lock, which would leave two owners of two inodes.
+//!
+//! A forked child inherits the descriptor and, with it, the lock. The guard remembers its process,
+//! so the child sees that it is not the owner, and dropping the child's copy only closes a
+//! descriptor: the parent keeps the lock.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self, FlockOperation, OFlags};
+use rustix::io::Errno;
+
+use super::posix::FILE_MODE;
+use crate::fs::{IoError, IoResult, LockGuard};
+use crate::sync::{LazyLock, Mutex};
+
+/// How often a lock file may be replaced under us before we give up.
+const REPLACED_MAX: u32 = 16;
+
+/// Device and inode: what a file is, whatever it is called.
+type Identity = (u64, u64);
+
+/// What this process holds.
+static HELD: LazyLock<Mutex<BTreeSet<Identity>>> = LazyLock::new(Mutex::default);
+
+/// A held lock.
+pub(super) struct FileLock {
+    /// Keeps the `flock`; closing it releases.
+    _fd: OwnedFd,
+    claim: Claim,
+    path: PathBuf,
+    process: u32,
+}
+
+/// An entry of the registry, removed on drop.
+struct Claim(Identity);
+
+impl Claim {
+    fn stake(identity: Identity) -> Option<Self> {
+        HELD.lock().insert(identity).then_some(Self(identity))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        HELD.lock().remove(&self.0);
+    }
+}
+
+impl FileLock {
+    /// Takes the lock of `path`, or fails with `WouldBlock` if anyone holds it.
+    pub(super) fn take(path: &Path) -> IoResult<Self> {
+        let attempt = || {
+            for _ in 0..REPLACED_MAX {
+                if let Some(lock) = Self::try_take(path)? {
+                    return Ok(lock);
+                }
+            }
+            Err(Errno::WOULDBLOCK)
+        };
+        attempt().map_err(|errno| IoError::new("lock", path, errno))
+    }
+
+    /// `None` if the file was replaced between open and lock.
+    fn try_take(path: &Path) -> rustix::io::Result<Option<Self>> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
+        let fd = fs::open(path, flags, FILE_MODE)?;
+        let identity = identity_of(&fs::fstat(&fd)?);
+        let claim = Claim::stake(identity).ok_or(Errno::WOULDBLOCK)?;
+        fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+        match fs::stat(path) {
+            Ok(stat) if identity_of(&stat) == identity => {}
+            Ok(_) | Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(errno),
+        }
+        let process = std::process::id();
+        Ok(Some(Self { _fd: fd, claim, path: path.to_path_buf(), process }))
+    }
+}
+
+impl LockGuard for FileLock {
+    fn is_owner(&self) -> bool {
+        self.process == std::process::id()
+            && fs::stat(&self.path).is_ok_and(|stat| identity_of(&stat) == self.claim.0)
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the field widths differ between systems")]
+fn identity_of(stat: &fs::Stat) -> Identity {
+    (stat.st_dev as u64, stat.st_ino as u64)
+}

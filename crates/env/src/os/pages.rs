@@ -1,0 +1,187 @@
+//! Page-aligned memory straight from the system.
+//!
+//! From 2 MiB on, memory comes as an anonymous mapping aligned to 2 MiB and advised to use huge
+//! pages: direct IO from such a buffer costs a fraction of the processor time, because the kernel
+//! pins one page instead of 512. Smaller pieces come from the allocator, aligned to 4 KiB.
+//!
+//! Keeps: every byte is initialised from the start (zero), so safe code may look at all of it.
+//! All `unsafe` code of this crate is in this file.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
+/// Alignment of all memory, and the unit of small pieces.
+pub(crate) const PAGE: usize = 4096;
+/// Alignment and unit of large pieces: the huge page of x86-64 and of arm64 with 4 KiB pages.
+pub(crate) const HUGE: usize = 2 << 20;
+const _: () = assert!(HUGE.is_multiple_of(PAGE));
+
+/// Owned, initialised, page-aligned memory; empty or a multiple of [`PAGE`] long, and a multiple
+/// of [`HUGE`] if it is at least that.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the memory is owned by this value alone and has no thread affinity.
+unsafe impl Send for Pages {}
+// SAFETY: through a shared reference the memory is only read, except by the holders of
+// `base_ptr`, who answer for their own synchronisation.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    /// No memory.
+    pub(crate) const fn empty() -> Self {
+        Self { base: NonNull::dangling(), len: 0 }
+    }
+
+    /// At least `len` bytes of zeros; `None` if the system has none to give.
+    pub(crate) fn zeroed(len: usize) -> Option<Self> {
+        if len == 0 {
+            return Some(Self::empty());
+        }
+        let len = len.checked_next_multiple_of(PAGE)?;
+        if len < HUGE {
+            // SAFETY: the layout has a nonzero size.
+            let base = unsafe { alloc_zeroed(Self::layout(len)) };
+            return Some(Self { base: NonNull::new(base)?, len });
+        }
+        map_huge(len.checked_next_multiple_of(HUGE)?)
+    }
+
+    /// How small pieces are allocated: `len` is a multiple of `PAGE` below `HUGE`.
+    fn layout(len: usize) -> Layout {
+        Layout::from_size_align(len, PAGE).expect("a few pages are a valid layout")
+    }
+
+    /// Bytes owned.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// First byte, for those who synchronise access themselves.
+    pub(crate) const fn base_ptr(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// All bytes.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: `base` is valid for `len` initialised bytes (or dangling with `len` 0) and they
+        // live as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
+    }
+
+    /// All bytes, to be written.
+    #[inline]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as in `as_slice`; the exclusive borrow of `self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+    }
+
+    /// Makes the system back every page with memory now instead of at first use.
+    pub(crate) fn prefault(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        let base = self.base.as_ptr();
+        // SAFETY: the range is owned memory; populating it changes no byte.
+        let populated = unsafe { madvise(base.cast(), self.len, Advice::LinuxPopulateWrite) };
+        if populated.is_err() {
+            for page in self.as_mut_slice().chunks_mut(PAGE) {
+                let first = &mut page[0];
+                // SAFETY: `first` is a valid exclusive reference. Volatile, because writing back
+                // what was read would otherwise be removed.
+                unsafe { ptr::write_volatile(first, ptr::read_volatile(first)) };
+            }
+        }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let base = self.base.as_ptr();
+        match self.len {
+            0 => {}
+            // SAFETY: `zeroed` allocated with the same layout, since `len` is below `HUGE`.
+            len if len < HUGE => unsafe { dealloc(base, Self::layout(len)) },
+            // SAFETY: exactly this range was mapped by `map_huge`, and no reference is left.
+            len => unsafe { unmap(base, len) },
+        }
+    }
+}
+
+/// Maps `len` bytes, a multiple of [`HUGE`], aligned to it: maps one huge page more than needed
+/// and gives back what lies before and after the aligned part.
+fn map_huge(len: usize) -> Option<Pages> {
+    let reserved = len.checked_add(HUGE)?;
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a fresh private mapping at an address the system picks touches no other memory.
+    let raw = unsafe {
+        mmap_anonymous(ptr::null_mut(), reserved, protection, MapFlags::PRIVATE).ok()?.cast::<u8>()
+    };
+    let before = raw.addr().next_multiple_of(HUGE) - raw.addr();
+    let after = HUGE - before;
+    // SAFETY: `before <= HUGE < reserved`; the cut-off parts are inside the fresh mapping, whole
+    // pages, and disjoint from the `len` bytes kept.
+    let base = unsafe {
+        let base = raw.add(before);
+        if before > 0 {
+            unmap(raw, before);
+        }
+        if after > 0 {
+            unmap(base.add(len), after);
+        }
+        // Advice only: without huge pages the memory works the same, slower.
+        let _ = madvise(base.cast(), len, Advice::LinuxHugepage);
+        base
+    };
+    Some(Pages { base: NonNull::new(base)?, len })
+}
+
+/// Gives a mapped range back.
+///
+/// # Safety
+/// The range is a page-aligned part of a mapping owned by the caller and is not used again.
+unsafe fn unmap(base: *mut u8, len: usize) {
+    // SAFETY: as promised by the caller. A failure leaks the range, which is harmless.
+    let _ = unsafe { munmap(base.cast::<c_void>(), len) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_zeroed_and_writable() {
+        for len in [1, PAGE, PAGE + 1, HUGE - PAGE, HUGE - 1, HUGE, HUGE + 1, 5 * HUGE] {
+            let mut pages = Pages::zeroed(len).unwrap();
+            let align = if len >= HUGE { HUGE } else { PAGE };
+            assert!(pages.len() >= len && pages.len().is_multiple_of(align), "{len}");
+            assert_eq!(pages.base_ptr().addr() % align, 0, "{len}");
+            assert!(pages.as_slice().iter().all(|&byte| byte == 0), "{len}");
+            pages.prefault();
+            pages.as_mut_slice().fill(7);
+            assert!(pages.as_slice().iter().all(|&byte| byte == 7), "{len}");
+        }
+    }
+
+    #[test]
+    fn prefaulting_keeps_the_content() {
+        let mut pages = Pages::zeroed(3 * PAGE).unwrap();
+        pages.as_mut_slice().fill(9);
+        pages.prefault();
+        assert!(pages.as_slice().iter().all(|&byte| byte == 9));
+    }
+
+    #[test]
+    fn nothing_and_too_much() {
+        assert_eq!(Pages::zeroed(0).unwrap().as_slice(), b"");
+        assert!(Pages::zeroed(usize::MAX).is_none());
+        assert!(Pages::zeroed(1 << 56).is_none());
+    }
+}

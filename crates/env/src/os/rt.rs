@@ -1,0 +1,154 @@
+//! The real runtime: worker threads, the machine's clocks, its entropy.
+//!
+//! Each class has a lane: a queue of ready jobs, the jobs that wait for a ticket, and threads that
+//! start when there is work for them. Dropping the runtime lets every current step end, joins the
+//! threads and drops the jobs that are left; whoever needs a job's result waits for its ticket
+//! before.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::lane::Lane;
+use crate::clock::Mono;
+use crate::random::derive_seed;
+use crate::rt::{Class, Job, Rt, Wake};
+use crate::sync::Arc;
+use crate::ticket::Ticket;
+
+/// How many threads work on what, and how eagerly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtOptions {
+    /// Threads of [`Class::Flush`]; at least 1, as for all classes.
+    pub flush_threads: usize,
+    /// Threads of [`Class::Compact`].
+    pub compact_threads: usize,
+    /// Threads of [`Class::Io`].
+    pub io_threads: usize,
+    /// Threads of [`Class::Upkeep`].
+    pub upkeep_threads: usize,
+    /// Nice increment of the compaction and upkeep threads, 0 to 19; flush threads get half of
+    /// it, because writers wait for flushes sooner than for compactions. Best effort.
+    pub background_priority: u8,
+    /// Root of all seeds; drawn from the system's entropy if `None`.
+    pub seed: Option<u64>,
+}
+
+impl Default for RtOptions {
+    /// One flush, two compaction, two IO and one upkeep thread at normal priority.
+    fn default() -> Self {
+        Self {
+            flush_threads: 1,
+            compact_threads: 2,
+            io_threads: 2,
+            upkeep_threads: 1,
+            background_priority: 0,
+            seed: None,
+        }
+    }
+}
+
+impl RtOptions {
+    fn threads(&self, class: Class) -> usize {
+        let threads = match class {
+            Class::Flush => self.flush_threads,
+            Class::Compact => self.compact_threads,
+            Class::Io => self.io_threads,
+            Class::Upkeep => self.upkeep_threads,
+        };
+        threads.max(1)
+    }
+
+    fn nice(&self, class: Class) -> u8 {
+        match class {
+            Class::Flush => self.background_priority / 2,
+            Class::Compact | Class::Upkeep => self.background_priority,
+            Class::Io => 0,
+        }
+        .min(19)
+    }
+}
+
+/// The machine's monotonic clock, counted from the runtime's start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OsClock {
+    origin: Instant,
+}
+
+impl OsClock {
+    pub(super) fn now(self) -> Mono {
+        Mono::ZERO + self.origin.elapsed()
+    }
+
+    /// The same instant for the system; `None` if it lies beyond what the system can express.
+    pub(super) fn instant(self, at: Mono) -> Option<Instant> {
+        self.origin.checked_add(Duration::from_nanos(at.nanos()))
+    }
+}
+
+/// Worker threads and the machine's clocks.
+pub struct OsRt {
+    clock: OsClock,
+    seed: u64,
+    lanes: [Arc<Lane>; Class::ALL.len()],
+}
+
+impl OsRt {
+    /// A runtime without a thread yet: each starts when there is work for it.
+    pub fn new(options: RtOptions) -> Self {
+        let clock = OsClock { origin: Instant::now() };
+        Self {
+            clock,
+            seed: options.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id())),
+            lanes: Class::ALL
+                .map(|class| Lane::new(class, options.threads(class), options.nice(class), clock)),
+        }
+    }
+
+    fn lane(&self, class: Class) -> &Arc<Lane> {
+        &self.lanes[class.index()]
+    }
+}
+
+impl Rt for OsRt {
+    fn now(&self) -> Mono {
+        self.clock.now()
+    }
+
+    fn wall_seconds(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    }
+
+    fn seed(&self, who: &str) -> u64 {
+        derive_seed(self.seed, who)
+    }
+
+    fn spawn(&self, class: Class, job: Box<dyn Job>) {
+        self.lane(class).push(job);
+    }
+
+    fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake {
+        ticket.block(deadline.and_then(|at| self.clock.instant(at)))
+    }
+
+    fn thread_cpu(&self) -> Duration {
+        let spent = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(spent.tv_sec.max(0) as u64, spent.tv_nsec.max(0) as u32)
+    }
+
+    fn threads(&self, class: Class) -> usize {
+        self.lane(class).threads()
+    }
+}
+
+impl Drop for OsRt {
+    fn drop(&mut self) {
+        for lane in &self.lanes {
+            lane.close();
+        }
+        for lane in &self.lanes {
+            lane.join();
+        }
+    }
+}

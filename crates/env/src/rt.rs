@@ -1,0 +1,119 @@
+//! The runtime seam: time, seeds, background jobs and waiting.
+//!
+//! A background activity is a [`Job`]: a state machine whose `step` does a bounded piece of work
+//! and says what it needs next. The real runtime ([`crate::OsRt`]) steps jobs on worker threads;
+//! a simulation steps them one at a time from inside [`Rt::park`], choosing the order from its
+//! seed. Code written against this trait runs unchanged in both.
+//!
+//! Keeps: a job is stepped by one thread at a time; after [`Step::Wait`] it is not stepped again
+//! before its ticket is complete. A panic ends the job, never the thread that stepped it.
+
+use std::time::Duration;
+
+use crate::clock::Mono;
+use crate::sync::Arc;
+use crate::ticket::Ticket;
+
+/// A shared runtime.
+pub type RtRef = Arc<dyn Rt>;
+
+/// What a job is for; each class has worker threads of its own, so that a long compaction never
+/// keeps a flush waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Writing memtables to tables.
+    Flush,
+    /// Merging tables.
+    Compact,
+    /// Single file transfers, see [`crate::io`].
+    Io,
+    /// Everything that may wait: deleting files, statistics, checks.
+    Upkeep,
+}
+
+impl Class {
+    /// Every class, in the order of [`Class::index`].
+    pub const ALL: [Self; 4] = [Self::Flush, Self::Compact, Self::Io, Self::Upkeep];
+
+    /// Position in [`Class::ALL`].
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Short lower-case name, for thread names and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Flush => "flush",
+            Self::Compact => "compact",
+            Self::Io => "io",
+            Self::Upkeep => "upkeep",
+        }
+    }
+}
+
+/// What a job wants after a step.
+#[derive(Debug)]
+pub enum Step {
+    /// There is more to do at once.
+    More,
+    /// Nothing to do before the ticket completes.
+    Wait(Ticket),
+    /// Nothing to do before the ticket completes or the instant has come, whichever is first.
+    WaitUntil(Ticket, Mono),
+    /// The job is over; it is dropped.
+    Done,
+}
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The ticket is complete.
+    Done,
+    /// The deadline passed first.
+    TimedOut,
+}
+
+/// A background activity as a step machine.
+pub trait Job: Send {
+    /// Does a bounded piece of work: at most one IO call or one slice of merging.
+    ///
+    /// No lock is held on return, and the step does not block on other jobs: it returns
+    /// [`Step::Wait`] instead.
+    fn step(&mut self) -> Step;
+
+    /// Told once when a step panicked (with the panic's message), or when the runtime could not
+    /// start a thread to run it. The job is dropped afterwards without another step.
+    ///
+    /// The owner uses this to go read-only and to wake whoever waits for the job.
+    fn panicked(&mut self, message: String) {
+        let _ = message;
+    }
+}
+
+/// Time, seeds, background jobs and waiting.
+pub trait Rt: Send + Sync + 'static {
+    /// The current instant; never goes backwards.
+    fn now(&self) -> Mono;
+
+    /// Seconds since the Unix epoch, for humans and file properties only: it may jump, so nothing
+    /// is scheduled by it. Zero if the clock stands before the epoch.
+    fn wall_seconds(&self) -> u64;
+
+    /// A seed for the part of the program called `who`; equal names get equal seeds from one
+    /// runtime.
+    fn seed(&self, who: &str) -> u64;
+
+    /// Queues a job. Jobs of one class start in the order in which they were queued.
+    ///
+    /// A job still unfinished when the runtime is dropped is dropped after its current step.
+    fn spawn(&self, class: Class, job: Box<dyn Job>);
+
+    /// Waits until `ticket` is complete or `deadline` has passed; a complete ticket wins.
+    fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake;
+
+    /// Processor time the calling thread has used.
+    fn thread_cpu(&self) -> Duration;
+
+    /// How many jobs of `class` can run at the same time, at least 1.
+    fn threads(&self, class: Class) -> usize;
+}
