@@ -8,6 +8,7 @@
 pub mod block;
 pub mod checksum;
 pub mod limits;
+pub mod manifest;
 pub mod table;
 pub mod varint;
 pub mod wal;
