@@ -1,1 +1,46 @@
-//! (being built)
+//! The bench: db_bench's workloads over any ordered store, with verified values and one report.
+//!
+//! An engine joins by implementing [`Store`] and [`StoreOpener`] and calling [`engine_main`]; each
+//! engine is a process of its own, because allocators and C++ symbols clash and a crash of one
+//! must not take the others down. [`compare`] then runs those processes alternately.
+//!
+//! Keeps: every engine sees the same keys, values, order and clocks for the same settings; every
+//! value read is checked, and one wrong value makes the whole run invalid.
+//! Leaves to others: what a setting means inside an engine (its opener maps it).
+//!
+//! ```text
+//! settings -> run ----> load (keys, values) ----> Store (lithify | rocksdb | a map in tests)
+//!               |          | latency, series, slow seconds
+//!               |          v
+//!               +----> report (RunReport: JSON, table) ----> compare (medians and ratios)
+//! ```
+#![forbid(unsafe_code)]
+
+mod clock;
+mod command;
+pub mod compare;
+mod keys;
+mod lane;
+mod load;
+mod machine;
+mod model;
+mod progress;
+mod report;
+mod run;
+mod settings;
+mod store;
+#[cfg(test)]
+mod tests;
+mod tour;
+mod units;
+mod values;
+mod workload;
+
+pub use command::{BenchCommand, bench_main, engine_main};
+pub use report::{
+    EngineIdentity, Latency, MachineNote, RunReport, SlowOps, WorkloadReport, print_report,
+};
+pub use run::run;
+pub use settings::{BenchArgs, BenchSettings, CompactionPri, Compression, OutputArgs, WalMode};
+pub use store::{BatchOp, EngineStats, StallStat, Store, StoreIter, StoreOpener};
+pub use workload::Workload;

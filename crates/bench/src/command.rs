@@ -1,0 +1,88 @@
+//! Entry points of binaries: `lithify bench` and the peers have the same flags and outputs.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+
+use crate::compare::{self, CompareArgs, EngineCommand};
+use crate::report::{RunReport, print_report};
+use crate::run::run;
+use crate::settings::{BenchArgs, OutputArgs};
+use crate::store::StoreOpener;
+
+/// `bench` with its subcommand `compare`; flatten it into a command line.
+#[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BenchCommand {
+    #[command(subcommand)]
+    sub: Option<BenchSub>,
+    #[command(flatten)]
+    args: BenchArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum BenchSub {
+    /// Run this store and its peers alternately with equal settings, and print ratios
+    Compare(CompareArgs),
+}
+
+/// Runs `lithify bench ...`. `own` is the command that starts this very bench as a process of
+/// its own, for `compare`. True if the run was valid.
+pub fn bench_main(
+    opener: &dyn StoreOpener,
+    own: EngineCommand,
+    command: BenchCommand,
+) -> Result<bool> {
+    match command.sub {
+        Some(BenchSub::Compare(args)) => compare::compare(own, args),
+        None => run_and_print(opener, command.args),
+    }
+}
+
+/// The whole `main` of a peer's binary, whose flags are the bench's.
+pub fn engine_main(opener: &dyn StoreOpener) -> ExitCode {
+    #[derive(Parser)]
+    struct Engine {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+    match run_and_print(opener, Engine::parse().args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run_and_print(opener: &dyn StoreOpener, args: BenchArgs) -> Result<bool> {
+    let report = run(opener, args.settings, &args.output)?;
+    emit(&report, &args.output)?;
+    Ok(report.valid)
+}
+
+/// Tables to standard output, or to standard error when JSON takes standard output.
+fn emit(report: &RunReport, output: &OutputArgs) -> Result<()> {
+    let json_on_stdout = output.json.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    if json_on_stdout {
+        print_report(report, &mut std::io::stderr().lock())?;
+    } else {
+        print_report(report, &mut std::io::stdout().lock())?;
+    }
+    write_json(report, output)
+}
+
+/// Writes `value` where `--json` says.
+pub(crate) fn write_json(value: &impl serde::Serialize, output: &OutputArgs) -> Result<()> {
+    let Some(path) = &output.json else { return Ok(()) };
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    if path.as_os_str() == "-" {
+        return Ok(std::io::stdout().lock().write_all(text.as_bytes())?);
+    }
+    #[expect(clippy::disallowed_methods, reason = "a report is no file of the store")]
+    std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+}

@@ -1,0 +1,54 @@
+//! The live display: one line on standard error, if that is a terminal.
+
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A progress line, or none.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// A line for `name` with `total` operations (0 when unknown).
+    pub(crate) fn start(name: &str, total: u64, quiet: bool) -> Progress {
+        if quiet || !std::io::stderr().is_terminal() {
+            return Progress { bar: None };
+        }
+        let bar = if total > 0 { ProgressBar::new(total) } else { ProgressBar::no_length() };
+        let template = if total > 0 {
+            "{prefix:>17} [{elapsed}] {wide_bar} {human_pos} of {human_len} {per_sec} {msg}"
+        } else {
+            "{prefix:>17} [{elapsed}] {spinner} {human_pos} {per_sec} {msg}"
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name.to_owned());
+        Progress { bar: Some(bar) }
+    }
+
+    /// Shows that `done` operations are done.
+    pub(crate) fn set(&self, done: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(done);
+            bar.tick();
+        }
+    }
+
+    /// Shows `message` behind the numbers.
+    pub(crate) fn say(&self, message: &'static str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(message);
+            bar.tick();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

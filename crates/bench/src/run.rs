@@ -1,0 +1,404 @@
+//! A run: opens the store, drives the workloads one after the other, and collects the report.
+//!
+//! Keeps: every workload is measured alike (counters read before and after, quiescence waited for
+//! and timed apart); the bench only ever empties a directory that it made itself.
+//! Leaves to others: the operations ([`crate::load`]) and what one thread measures
+//! ([`crate::lane`]).
+
+#![expect(clippy::disallowed_methods, reason = "the bench is a user of the store, not part of it")]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::clock::{cpu_seconds, now};
+use crate::lane::{Course, Lane, Tally};
+use crate::load::{drive, write_beside};
+use crate::machine;
+use crate::model::Model;
+use crate::progress::Progress;
+use crate::report::{Latency, RunReport, WorkloadReport};
+use crate::settings::{BenchSettings, OutputArgs};
+use crate::store::{EngineStats, Store, StoreOpener};
+use crate::values::Values;
+use crate::workload::Workload;
+
+/// File that marks a directory as the bench's own, which it may empty.
+const MARK: &str = "LITHIFY-BENCH";
+/// How often the progress line is redrawn.
+const REDRAW: Duration = Duration::from_millis(200);
+
+/// Runs `settings` on `opener`'s engine. A failed operation or a wrong value gives a report with
+/// `valid: false`; an error means that no run took place at all.
+pub fn run(
+    opener: &dyn StoreOpener,
+    settings: BenchSettings,
+    output: &OutputArgs,
+) -> Result<RunReport> {
+    let settings = settings.resolve()?;
+    let mut report = RunReport {
+        engine: opener.identity(),
+        settings: settings.clone(),
+        machine: machine::note(),
+        valid: true,
+        error: None,
+        workloads: Vec::new(),
+    };
+    let place = Place::prepare(&settings.db)?;
+    machine::touch_memory(settings.touch_bytes(automatic_touch(&settings))?);
+    let mut session = Session {
+        opener,
+        settings: &settings,
+        output,
+        place,
+        store: None,
+        values: Values::new(settings.value_size, settings.value_compressibility, settings.seed),
+        model: Model::unknown(),
+        version_base: 0,
+    };
+    for &workload in &settings.workloads {
+        let outcome = session.play(workload).with_context(|| workload.name().to_owned());
+        match outcome {
+            Ok(result) => report.workloads.push(result),
+            Err(error) => {
+                report.valid = false;
+                report.error = Some(format!("{error:#}"));
+                break;
+            }
+        }
+    }
+    if let Some(store) = session.store.take()
+        && let Err(error) = store.close()
+    {
+        report.valid = false;
+        report.error.get_or_insert_with(|| format!("close: {error:#}"));
+    }
+    Ok(report)
+}
+
+/// Memory worth touching: what the run may come to use, store and page cache, at most 16 GiB.
+fn automatic_touch(settings: &BenchSettings) -> u64 {
+    let entry = (settings.key_size + settings.value_size) as u64;
+    let set = settings.num().saturating_mul(entry);
+    let store = settings.memtable_bytes * settings.memtables as u64 + settings.cache_bytes;
+    set.saturating_mul(2).saturating_add(store * 2).clamp(1 << 30, 16 << 30)
+}
+
+/// The bench's directory: a mark, and the store in `db`.
+struct Place {
+    store: PathBuf,
+}
+
+impl Place {
+    fn prepare(dir: &Path) -> Result<Place> {
+        let mark = dir.join(MARK);
+        if dir.exists() && !mark.exists() && dir.read_dir()?.next().is_some() {
+            bail!(
+                "{} is neither empty nor made by the bench; name another directory with --db",
+                dir.display()
+            );
+        }
+        std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+        std::fs::write(&mark, "The bench may empty this directory.\n")
+            .with_context(|| format!("writing {}", mark.display()))?;
+        Ok(Place { store: dir.join("db") })
+    }
+
+    fn clear(&self) -> Result<()> {
+        if self.store.exists() {
+            std::fs::remove_dir_all(&self.store)
+                .with_context(|| format!("emptying {}", self.store.display()))?;
+        }
+        std::fs::create_dir(&self.store)
+            .with_context(|| format!("creating {}", self.store.display()))
+    }
+}
+
+struct Session<'a> {
+    opener: &'a dyn StoreOpener,
+    settings: &'a BenchSettings,
+    output: &'a OutputArgs,
+    place: Place,
+    store: Option<Box<dyn Store>>,
+    values: Values,
+    model: Model,
+    version_base: u32,
+}
+
+/// Readings at the start of a workload.
+struct Before {
+    stats: EngineStats,
+    cpu_seconds: f64,
+}
+
+impl Session<'_> {
+    /// Runs one workload and measures it.
+    fn play(&mut self, workload: Workload) -> Result<WorkloadReport> {
+        self.open_for(workload)?;
+        let progress =
+            Progress::start(workload.name(), self.expected_ops(workload), self.output.quiet);
+        let store = self.store.as_deref().context("the store is not open")?;
+        if workload == Workload::Compact {
+            store.flush().context("flushing before compaction")?;
+        }
+        let before = Before { stats: store.stats()?, cpu_seconds: cpu_seconds() };
+        let mut report = match workload {
+            Workload::Compact => timed(workload, || store.compact_all())?,
+            Workload::WaitIdle => timed(workload, || store.wait_idle())?,
+            Workload::Stats => {
+                let text = store.stats_text()?;
+                timed(workload, || {
+                    use std::io::Write;
+                    Ok(writeln!(std::io::stderr(), "{text}")?)
+                })?
+            }
+            _ => self.measure_load(store, workload, &progress)?,
+        };
+        progress.say("quiescing");
+        let load_end = now();
+        store.wait_idle().context("waiting for quiescence")?;
+        report.quiesce_seconds = (now() - load_end).as_secs_f64();
+        let stats = store.stats()?.since(&before.stats);
+        self.conclude(workload, &mut report, stats, &before);
+        if workload.writes() {
+            let ops = report.ops.max(report.side_ops);
+            let next = u64::from(self.version_base) + ops;
+            self.version_base = u32::try_from(next)
+                .context("more than 2^32 writes in one run: versions of values run out")?;
+        }
+        Ok(report)
+    }
+
+    /// Opens the store: empty for fill workloads, otherwise as it is.
+    fn open_for(&mut self, workload: Workload) -> Result<()> {
+        let fresh = workload.is_fresh() && !self.settings.use_existing_db;
+        if self.store.is_some() && !fresh {
+            return Ok(());
+        }
+        if let Some(store) = self.store.take() {
+            store.close()?;
+        }
+        if fresh {
+            self.place.clear()?;
+            self.model = Model::empty(self.settings.num());
+        } else if !self.place.store.exists() {
+            bail!(
+                "there is no store in {} yet; begin with a fill workload",
+                self.place.store.display()
+            );
+        }
+        self.store = Some(self.opener.open(self.settings, &self.place.store, fresh)?);
+        Ok(())
+    }
+
+    fn lanes(&self, workload: Workload) -> usize {
+        if workload.is_single() { 1 } else { self.settings.threads }
+    }
+
+    fn lane_ops(&self, workload: Workload) -> u64 {
+        let settings = self.settings;
+        match workload {
+            Workload::Verify => u64::MAX,
+            Workload::FillUniqueRandom => settings.num(),
+            _ if settings.duration.is_some() => u64::MAX,
+            Workload::ReadWhileWriting => settings.reads(),
+            _ if workload.writes() => settings.num(),
+            _ => settings.reads(),
+        }
+    }
+
+    fn expected_ops(&self, workload: Workload) -> u64 {
+        match workload {
+            Workload::Compact | Workload::WaitIdle | Workload::Stats => 0,
+            Workload::Verify => self.model.present().unwrap_or(0),
+            _ => match self.lane_ops(workload) {
+                u64::MAX => 0,
+                ops => ops.saturating_mul(self.lanes(workload) as u64),
+            },
+        }
+    }
+
+    /// Runs the lanes of `workload` and turns what they measured into a report.
+    fn measure_load(
+        &self,
+        store: &dyn Store,
+        workload: Workload,
+        progress: &Progress,
+    ) -> Result<WorkloadReport> {
+        let settings = self.settings;
+        let lanes = self.lanes(workload);
+        let started = now();
+        let seconds = match workload {
+            Workload::Verify => None,
+            _ => match (settings.duration, settings.limit_seconds) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            },
+        };
+        let course = Course {
+            store,
+            settings,
+            values: &self.values,
+            model: &self.model,
+            lane_ops: self.lane_ops(workload),
+            deadline: seconds.map(|s| started + Duration::from_secs_f64(s)),
+            version_base: self.version_base,
+            beside_writer: workload == Workload::ReadWhileWriting,
+            started,
+            done: AtomicU64::new(0),
+            live: AtomicUsize::new(lanes),
+            stop: AtomicBool::new(false),
+        };
+        let (tallies, side) = run_lanes(&course, workload, lanes, progress)?;
+        let seconds = (now() - started).as_secs_f64();
+        let mut sum = Tally::new();
+        for tally in &tallies {
+            sum.merge(tally);
+        }
+        Ok(WorkloadReport {
+            workload: workload.name().to_owned(),
+            threads: lanes,
+            ops: sum.ops,
+            found: sum.found,
+            side_ops: side.map_or(0, |t| t.ops),
+            bytes: sum.bytes,
+            seconds,
+            latency_us: latency(&sum),
+            series: sum.series,
+            slow: sum.slow,
+            ..WorkloadReport::default()
+        })
+    }
+
+    /// Fills in everything that follows from the counters.
+    fn conclude(
+        &self,
+        workload: Workload,
+        report: &mut WorkloadReport,
+        stats: EngineStats,
+        before: &Before,
+    ) {
+        report.cpu_seconds = cpu_seconds() - before.cpu_seconds;
+        report.rss_peak_bytes = machine::rss_peak_bytes();
+        report.space_bytes = machine::space_bytes(&self.place.store);
+        if workload == Workload::Compact {
+            report.bytes = stats.compact_read_bytes;
+        }
+        report.ops_per_second = ratio(report.ops as f64, report.seconds).unwrap_or(0.0);
+        let whole = report.seconds + report.quiesce_seconds;
+        report.ops_per_second_quiesced = ratio(report.ops as f64, whole).unwrap_or(0.0);
+        report.mb_per_second = ratio(report.bytes as f64 / 1e6, report.seconds).unwrap_or(0.0);
+        if workload.writes() {
+            let entry = (self.settings.key_size + self.settings.value_size) as u64;
+            let user = match workload {
+                Workload::ReadWhileWriting => report.side_ops * entry,
+                _ => report.bytes,
+            } as f64;
+            let tables = stats.flush_write_bytes + stats.compact_write_bytes;
+            report.write_amplification = ratio(tables as f64, user);
+            report.write_amplification_by_level = stats
+                .level_write_bytes
+                .iter()
+                .map(|&bytes| ratio(bytes as f64, user).unwrap_or(0.0))
+                .collect();
+        }
+        let input_mb = stats.compact_read_bytes as f64 / 1e6;
+        report.compaction_mb_per_thread_second = ratio(input_mb, stats.compact_seconds);
+        report.compaction_mb_per_cpu_second = ratio(input_mb, stats.compact_cpu_seconds);
+        report.engine = stats;
+    }
+}
+
+/// Runs all lanes to their end, with the progress line; the extra writer's tally comes apart.
+fn run_lanes(
+    course: &Course<'_>,
+    workload: Workload,
+    lanes: usize,
+    progress: &Progress,
+) -> Result<(Vec<Tally>, Option<Tally>)> {
+    let side_course = course.side();
+    std::thread::scope(|scope| {
+        let main = std::thread::current();
+        let threads: Vec<_> = (0..lanes)
+            .map(|index| {
+                let main = main.clone();
+                scope.spawn(move || {
+                    let _leave = Leave { course, main };
+                    let mut lane = Lane::new(course, index);
+                    let outcome = drive(workload, &mut lane);
+                    if outcome.is_err() {
+                        course.stop.store(true, Ordering::Relaxed);
+                    }
+                    outcome.map(|()| lane.into_tally())
+                })
+            })
+            .collect();
+        let side = (workload == Workload::ReadWhileWriting).then(|| {
+            let side_course = &side_course;
+            scope.spawn(move || {
+                let mut lane = Lane::new(side_course, lanes);
+                write_beside(&mut lane).map(|()| lane.into_tally())
+            })
+        });
+        while course.live.load(Ordering::Acquire) > 0 {
+            std::thread::park_timeout(REDRAW);
+            progress.set(course.done.load(Ordering::Relaxed));
+        }
+        side_course.stop.store(true, Ordering::Relaxed);
+        let side = side.map(join).transpose()?;
+        let tallies = threads.into_iter().map(join).collect::<Result<Vec<_>>>()?;
+        Ok((tallies, side))
+    })
+}
+
+/// Tells the main thread that a lane ended, even if it panicked.
+struct Leave<'a> {
+    course: &'a Course<'a>,
+    main: std::thread::Thread,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.course.live.fetch_sub(1, Ordering::Release);
+        self.main.unpark();
+    }
+}
+
+fn join(thread: std::thread::ScopedJoinHandle<'_, Result<Tally>>) -> Result<Tally> {
+    thread.join().map_err(|_| anyhow!("a client thread panicked"))?
+}
+
+/// Times one call that has no client operations.
+fn timed(workload: Workload, call: impl FnOnce() -> Result<()>) -> Result<WorkloadReport> {
+    let started = now();
+    call()?;
+    Ok(WorkloadReport {
+        workload: workload.name().to_owned(),
+        threads: 1,
+        ops: 1,
+        seconds: (now() - started).as_secs_f64(),
+        ..WorkloadReport::default()
+    })
+}
+
+fn latency(tally: &Tally) -> Option<Latency> {
+    let h = &tally.latency;
+    if h.is_empty() {
+        return None;
+    }
+    let at = |quantile| h.value_at_quantile(quantile) as f64 / 1e3;
+    Some(Latency {
+        mean: h.mean() / 1e3,
+        p50: at(0.5),
+        p99: at(0.99),
+        p999: at(0.999),
+        p9999: at(0.9999),
+        max: h.max() as f64 / 1e3,
+    })
+}
+
+fn ratio(a: f64, b: f64) -> Option<f64> {
+    (b > 0.0).then(|| a / b)
+}

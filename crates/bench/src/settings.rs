@@ -1,0 +1,330 @@
+//! Settings of a run: one list of flags that every engine's binary shares.
+//!
+//! Keeps: [`BenchSettings::to_flags`] and the parser are inverse, so `compare` hands exactly the
+//! settings it was given to every engine.
+//! Leaves to others: what a setting means inside an engine (its [`crate::StoreOpener`]).
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+use crate::keys::distinct_keys;
+use crate::tour;
+use crate::units::{parse_bytes, parse_count};
+use crate::workload::Workload;
+
+/// When a write counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum WalMode {
+    /// No write-ahead log: what is not flushed is lost at a crash.
+    Off,
+    /// Logged in the process's memory: survives nothing before the next write-out.
+    Buffered,
+    /// Logged to the operating system: survives a killed process.
+    Os,
+    /// Logged and synced to the disk: survives a power cut.
+    Sync,
+}
+
+/// Codec of data blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compression {
+    /// None.
+    None,
+    /// LZ4.
+    Lz4,
+    /// Zstandard at its default level.
+    Zstd,
+    /// Snappy.
+    Snappy,
+}
+
+/// Which file of a level is compacted first (RocksDB's names).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompactionPri {
+    /// Least overlap with the next level, relative to the file's size.
+    MinOverlappingRatio,
+    /// Largest, with deletions counted.
+    ByCompensatedSize,
+    /// The range whose newest update is oldest.
+    OldestLargestSeqFirst,
+    /// The range whose oldest update is oldest.
+    OldestSmallestSeqFirst,
+    /// Round-robin over the key space.
+    RoundRobin,
+}
+
+/// Everything that decides what a run does. Byte counts take `KiB`, `MiB`, `GiB`; other counts
+/// take `K`, `M`, `G`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Args)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BenchSettings {
+    /// Workloads to run, in this order, separated by commas. Without any: a tour in under 90 s
+    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = "Load")]
+    pub workloads: Vec<Workload>,
+    /// Size of the key space, and operations per thread of writing workloads
+    /// [default: 1M; the tour has its own]
+    #[arg(long, value_parser = parse_count, value_name = "N", help_heading = "Load")]
+    pub num: Option<u64>,
+    /// Operations per thread of reading workloads [default: num]
+    #[arg(long, value_parser = parse_count, value_name = "N", help_heading = "Load")]
+    pub reads: Option<u64>,
+    /// Bytes per key
+    #[arg(long, default_value_t = 16, value_name = "BYTES", help_heading = "Load")]
+    pub key_size: usize,
+    /// Bytes per value
+    #[arg(long, default_value_t = 100, value_name = "BYTES", help_heading = "Load")]
+    pub value_size: usize,
+    /// Size that values compress to, as a share: 1 is incompressible
+    #[arg(long, default_value_t = 1.0, value_name = "SHARE", help_heading = "Load")]
+    pub value_compressibility: f64,
+    /// Client threads
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Load")]
+    pub threads: usize,
+    /// Run each workload for this many seconds instead of by number of operations
+    #[arg(long, value_name = "SECONDS", help_heading = "Load")]
+    pub duration: Option<f64>,
+    /// End a workload after this many seconds even if operations are left
+    #[arg(long, value_name = "SECONDS", help_heading = "Load")]
+    pub limit_seconds: Option<f64>,
+    /// Seed of keys and values: the same seed gives the same operations
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Load")]
+    pub seed: u64,
+    /// Operations per write batch or multi-get
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Load")]
+    pub batch_size: usize,
+    /// Entries read after each seek of seekrandom
+    #[arg(long, default_value_t = 10, value_name = "N", help_heading = "Load")]
+    pub seek_nexts: u64,
+    /// Share of values compared byte by byte when read; owner, version and check word of every
+    /// value are always checked
+    #[arg(long, default_value_t = 1.0, value_name = "SHARE", help_heading = "Load")]
+    pub verify_fraction: f64,
+    /// Memory to touch and free beforehand, because a virtual machine's host may have taken it
+    /// back: a byte count, `auto` (by the size of the run) or 0
+    #[arg(long, default_value = "auto", value_name = "BYTES", help_heading = "Load")]
+    pub touch_memory: String,
+
+    /// Bench directory; the store lives in its folder `db`
+    #[arg(long, default_value = "bench-data/run", value_name = "DIR", help_heading = "Store")]
+    pub db: PathBuf,
+    /// Keep what the store holds instead of starting fill workloads from an empty one
+    #[arg(long, help_heading = "Store")]
+    pub use_existing_db: bool,
+    /// Compaction policy: leveled or hybrid, and whatever else the engine knows
+    #[arg(long, default_value = "hybrid", value_name = "NAME", help_heading = "Store")]
+    pub policy: String,
+    /// Compaction threads; one flush thread comes on top
+    #[arg(long, default_value_t = 2, value_name = "N", help_heading = "Store")]
+    pub background_threads: usize,
+    /// Leave compaction to the workload `compact`, so that runs pile up in L0
+    #[arg(long, help_heading = "Store")]
+    pub no_auto_compaction: bool,
+    /// Bytes of one memtable
+    #[arg(long, default_value = "64MiB", value_parser = parse_bytes, value_name = "BYTES", help_heading = "Store")]
+    pub memtable_bytes: u64,
+    /// Memtables, the active one included
+    #[arg(long, default_value_t = 2, value_name = "N", help_heading = "Store")]
+    pub memtables: usize,
+    /// Target size of L1
+    #[arg(long, default_value = "256MiB", value_parser = parse_bytes, value_name = "BYTES", help_heading = "Store")]
+    pub level_base_bytes: u64,
+    /// Size ratio of neighbouring levels
+    #[arg(long, default_value_t = 10.0, value_name = "RATIO", help_heading = "Store")]
+    pub level_multiplier: f64,
+    /// Derive level sizes from the last level instead of from L1
+    #[arg(long, help_heading = "Store")]
+    pub dynamic_level_bytes: bool,
+    /// Target size of table files
+    #[arg(long, default_value = "64MiB", value_parser = parse_bytes, value_name = "BYTES", help_heading = "Store")]
+    pub file_bytes: u64,
+    /// L0 runs that start a compaction
+    #[arg(long, default_value_t = 4, value_name = "N", help_heading = "Store")]
+    pub l0_trigger: u32,
+    /// L0 runs that slow writes down
+    #[arg(long, default_value_t = 20, value_name = "N", help_heading = "Store")]
+    pub l0_slowdown: u32,
+    /// L0 runs that stop writes
+    #[arg(long, default_value_t = 36, value_name = "N", help_heading = "Store")]
+    pub l0_stop: u32,
+    /// Which file of a level is compacted first
+    #[arg(
+        long,
+        value_enum,
+        default_value = "min-overlapping-ratio",
+        value_name = "NAME",
+        help_heading = "Store"
+    )]
+    pub compaction_pri: CompactionPri,
+    /// When a write counts as done
+    #[arg(long, value_enum, default_value = "os", value_name = "MODE", help_heading = "Store")]
+    pub wal: WalMode,
+    /// Codec of data blocks
+    #[arg(long, value_enum, default_value = "none", value_name = "CODEC", help_heading = "Store")]
+    pub compression: Compression,
+    /// Bloom filter bits per key; 0 for no filters
+    #[arg(long, default_value_t = 10.0, value_name = "BITS", help_heading = "Store")]
+    pub bloom_bits: f64,
+    /// Uncompressed bytes of a data block
+    #[arg(long, default_value = "4KiB", value_parser = parse_bytes, value_name = "BYTES", help_heading = "Store")]
+    pub block_size: u64,
+    /// Block cache; 0 for none
+    #[arg(long, default_value = "32MiB", value_parser = parse_bytes, value_name = "BYTES", help_heading = "Store")]
+    pub cache_bytes: u64,
+    /// Flush and compact past the page cache
+    #[arg(long, help_heading = "Store")]
+    pub direct_io_compaction: bool,
+    /// Read for users past the page cache
+    #[arg(long, help_heading = "Store")]
+    pub direct_reads: bool,
+}
+
+/// Where results go.
+#[derive(Clone, Debug, Default, Args)]
+pub struct OutputArgs {
+    /// Write the whole report as JSON to FILE, or to standard output with `-`
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+    /// Print the latency distribution of each workload
+    #[arg(long, help_heading = "Output")]
+    pub histogram: bool,
+    /// No progress display
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+/// All flags of one run.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct BenchArgs {
+    /// What to run.
+    #[command(flatten)]
+    pub settings: BenchSettings,
+    /// Where results go.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Examples shown under `--help`.
+const EXAMPLES: &str = "\
+Examples:
+  A tour of everything, under 90 s:
+      bench
+  Fill a store with 6 million values of 1 KiB, read it back, check every byte:
+      bench --workloads fillrandom,readrandom,verify --num 6M --value-size 1024
+  Sustained random writes without a log, direct IO, two compaction threads:
+      bench --workloads fillrandom --num 6M --value-size 1024 --wal off \\
+            --level-multiplier 5 --direct-io-compaction --background-threads 2
+  How fast is compaction alone, on one thread:
+      bench --workloads fillrandom,compact --num 20M --value-size 32 --wal off \\
+            --no-auto-compaction --background-threads 1 --direct-io-compaction
+  Readers beside a writer for a minute, four readers, results as JSON:
+      bench --workloads fillseq,readwhilewriting --threads 4 --duration 60 --json -";
+
+impl BenchSettings {
+    /// Fills in what depends on other settings and checks that all of them make sense.
+    pub fn resolve(mut self) -> Result<BenchSettings> {
+        if self.workloads.is_empty() {
+            self = tour::apply(self);
+        }
+        let num = *self.num.get_or_insert(1_000_000);
+        self.reads.get_or_insert(num);
+        self.check()?;
+        Ok(self)
+    }
+
+    /// Size of the key space (of resolved settings).
+    pub fn num(&self) -> u64 {
+        self.num.unwrap_or(1_000_000)
+    }
+
+    /// Operations per thread of reading workloads (of resolved settings).
+    pub fn reads(&self) -> u64 {
+        self.reads.unwrap_or(self.num())
+    }
+
+    fn check(&self) -> Result<()> {
+        let (num, key_size) = (self.num(), self.key_size);
+        if num == 0 || num > 1 << 40 {
+            bail!("--num {num}: give a number of keys from 1 to 2^40");
+        }
+        if key_size == 0 || key_size > 1024 {
+            bail!("--key-size {key_size}: keys have 1 to 1024 bytes");
+        }
+        if num > distinct_keys(key_size) {
+            bail!("--key-size {key_size} cannot tell {num} keys apart; raise it to 8");
+        }
+        if self.value_size > 64 << 20 {
+            bail!("--value-size {}: values have at most 64 MiB", self.value_size);
+        }
+        if self.threads == 0 || self.threads > 1024 {
+            bail!("--threads {}: give 1 to 1024", self.threads);
+        }
+        if self.batch_size == 0 || self.batch_size > 1 << 20 {
+            bail!("--batch-size {}: give 1 to 1048576", self.batch_size);
+        }
+        if self.background_threads == 0 || self.memtables == 0 {
+            bail!("--background-threads and --memtables must be at least 1");
+        }
+        for (flag, share) in [
+            ("--value-compressibility", self.value_compressibility),
+            ("--verify-fraction", self.verify_fraction),
+        ] {
+            if !(0.0..=1.0).contains(&share) {
+                bail!("{flag} {share}: give a share from 0 to 1");
+            }
+        }
+        for (flag, seconds) in
+            [("--duration", self.duration), ("--limit-seconds", self.limit_seconds)]
+        {
+            if seconds.is_some_and(|s| !(s > 0.0 && s < 1e7)) {
+                bail!("{flag}: give a positive number of seconds");
+            }
+        }
+        self.touch_bytes(0).map(|_| ())
+    }
+
+    /// Bytes to touch beforehand; `auto` stands for `automatic`.
+    pub(crate) fn touch_bytes(&self, automatic: u64) -> Result<u64> {
+        match self.touch_memory.as_str() {
+            "auto" => Ok(automatic),
+            other => parse_bytes(other)
+                .map_err(|e| anyhow::anyhow!("--touch-memory {other}: {e}, or `auto`")),
+        }
+    }
+
+    /// The flags that parse back into these settings.
+    ///
+    /// Field names are flag names (both kebab-case), so the JSON form is walked: true is a bare
+    /// flag, false and null are left out, lists are joined by commas.
+    pub fn to_flags(&self) -> Vec<String> {
+        use serde_json::Value;
+        let Ok(Value::Object(fields)) = serde_json::to_value(self) else {
+            unreachable!("settings are a struct of plain values");
+        };
+        let mut flags = Vec::new();
+        for (name, value) in fields {
+            let text = match value {
+                Value::Null | Value::Bool(false) => continue,
+                Value::Bool(true) => {
+                    flags.push(format!("--{name}"));
+                    continue;
+                }
+                Value::String(text) => text,
+                Value::Array(items) if items.is_empty() => continue,
+                Value::Array(items) => {
+                    let names: Vec<_> = items.iter().filter_map(Value::as_str).collect();
+                    names.join(",")
+                }
+                other => other.to_string(),
+            };
+            flags.push(format!("--{name}={text}"));
+        }
+        flags
+    }
+}
