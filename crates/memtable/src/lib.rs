@@ -1,1 +1,36 @@
-//! (being built)
+//! The write buffer: an append arena under a B+tree on 8-byte key heads.
+//!
+//! One writer adds entries ([`MemWriter`]) while any number of threads read ([`MemTable`])
+//! without taking a lock. Entries are never changed or removed, and their bytes never move, so
+//! what a reader borrowed stays valid as long as it holds the table.
+//!
+//! Keeps: the order of internal keys (user key ascending by the comparator, tag descending); an
+//! entry is visible to every reader that learnt of its sequence number from the writer.
+//! Leaves to others: which sequence numbers a reader may see, what kinds mean, fragments of
+//! range tombstones, when to freeze.
+//!
+//! | file | what |
+//! |---|---|
+//! | `arena` | chunks of memory, records in them |
+//! | `node` | one tree node and the version protocol between the writer and readers |
+//! | `index` | descent, insertion, splits |
+//! | `bloom` | filter that answers most lookups of absent keys |
+//! | `rangedel` | range tombstones |
+//! | `table` | `MemTable` and `MemWriter` |
+//! | `iter` | cursors, iterators, the walk of a flush |
+//! | `naive` | the twin with the same answers, the oracle of the tests |
+
+mod arena;
+mod bloom;
+mod index;
+mod iter;
+pub mod naive;
+mod node;
+mod rangedel;
+mod sync;
+mod table;
+
+pub use arena::{ArenaChunk, ArenaPool, HeapPool};
+pub use iter::{MemIter, Versions, Walk};
+pub use rangedel::RangeTombstone;
+pub use table::{MemTable, MemTableOptions, MemWriter, entry_sum};

@@ -1,0 +1,69 @@
+//! A blocked Bloom filter over user keys: one cache line per key, so that a lookup of an absent
+//! key ends after one miss.
+//!
+//! Keeps: a key that was added is found by every reader to whom its addition happened before
+//! (the writer publishes sequence numbers after adding).
+//! Leaves to others: hashing. The size is fixed at creation; more keys than expected only raise
+//! the rate of false positives.
+//!
+//! The upper half of a 64-bit hash chooses a line of 512 bits, the lower half six bits in it
+//! (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007).
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// Bits per expected key: about 1% false positives.
+const BITS_PER_KEY: usize = 10;
+/// Bits set per key.
+const PROBES: u32 = 6;
+/// Spreads the lower half of the hash over the probes: an odd number near 2^32 / golden ratio.
+const STRIDE: u32 = 0x9e37_79b9;
+
+#[repr(align(64))]
+struct Line([AtomicU64; 8]);
+
+/// The filter.
+pub(crate) struct Bloom {
+    lines: Box<[Line]>,
+}
+
+impl Bloom {
+    /// A filter for about `keys` keys.
+    pub(crate) fn new(keys: usize) -> Bloom {
+        let lines = (keys * BITS_PER_KEY).div_ceil(512).max(1);
+        Bloom { lines: (0..lines).map(|_| Line(Default::default())).collect() }
+    }
+    /// Memory in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lines.len() * size_of::<Line>()
+    }
+    #[inline(always)]
+    fn line(&self, hash: u64) -> &Line {
+        &self.lines[((u64::from((hash >> 32) as u32) * self.lines.len() as u64) >> 32) as usize]
+    }
+    /// Adds a key. Only the table's one writer may call this: bits are set without an atomic
+    /// read-modify-write.
+    #[inline]
+    pub(crate) fn add(&self, hash: u64) {
+        let line = self.line(hash);
+        for (word, bit) in probes(hash) {
+            let old = line.0[word].load(Ordering::Relaxed);
+            line.0[word].store(old | bit, Ordering::Relaxed);
+        }
+    }
+    /// False if the key was certainly not added.
+    #[inline]
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
+        let line = self.line(hash);
+        probes(hash).all(|(word, bit)| line.0[word].load(Ordering::Relaxed) & bit != 0)
+    }
+}
+
+/// Word and bit of each probe: nine bits from the top of a multiplicative sequence.
+#[inline(always)]
+fn probes(hash: u64) -> impl Iterator<Item = (usize, u64)> {
+    let mut h = hash as u32;
+    (0..PROBES).map(move |_| {
+        h = h.wrapping_mul(STRIDE);
+        ((h >> 29) as usize, 1 << (h >> 23 & 63))
+    })
+}

@@ -1,0 +1,302 @@
+//! The table that readers share and the one writer that fills it.
+//!
+//! Keeps: exactly one [`MemWriter`] per table, so the index sees one writer; the filter knows a
+//! key before the index does; counters are exact for whoever learnt of the last addition from
+//! the writer, and for everybody once the table is frozen.
+//! Leaves to others: sequence numbers and their publication, the decision to freeze.
+
+use std::sync::Arc;
+
+use lithify_base::{ComparatorRef, Key, KeyRange, Kind, Seq, Tag};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::arena::{Arena, ArenaPool, Rec};
+use crate::bloom::Bloom;
+use crate::index::{At, First, Growth, Index, Last, Order};
+use crate::iter::{MemIter, Versions, Walk};
+use crate::rangedel::{RangeTombstone, RangeTombstones};
+use crate::sync::{AtomicU64, Ordering};
+
+/// Bytes that one entry is expected to take, to size the filter.
+const ENTRY_BYTES_EXPECTED: usize = 128;
+
+/// What a memtable is made for.
+pub struct MemTableOptions {
+    /// Order of user keys.
+    pub order: ComparatorRef,
+    /// Bytes the table is expected to hold; it may grow beyond.
+    pub arena_bytes: usize,
+    /// Whether lookups of absent keys are answered by a filter (about 1% of the memory).
+    pub bloom: bool,
+}
+
+/// Totals that the writer keeps. Only it stores, so plain loads and stores do.
+struct Totals {
+    entries: AtomicU64,
+    sum: AtomicU64,
+    first_seq: AtomicU64,
+    last_seq: AtomicU64,
+}
+
+/// A write buffer: sorted entries and range tombstones, read by many while one writes.
+pub struct MemTable {
+    index: Index,
+    bloom: Option<Bloom>,
+    bytewise: bool,
+    order: ComparatorRef,
+    rangedels: RangeTombstones,
+    totals: Totals,
+    arena: Arena,
+}
+
+/// The right to add to a [`MemTable`]; there is one per table.
+pub struct MemWriter {
+    table: Arc<MemTable>,
+}
+
+/// The share of one entry in a conservation ledger: a mix of the key's XXH3-64, the tag and the
+/// length of the value. Shares are added with wrap-around, so that order does not matter.
+///
+/// `mix(xxh3(key) + tag * 0x9e3779b97f4a7c15 + value_len * 0xd1b54a32d192ed03)`, `mix` being the
+/// finaliser of MurmurHash3; all arithmetic modulo 2^64.
+pub fn entry_sum(key: &[u8], tag: Tag, value_len: usize) -> u64 {
+    hashed_entry_sum(xxh3_64(key), tag, value_len)
+}
+
+#[inline(always)]
+fn hashed_entry_sum(key_hash: u64, tag: Tag, value_len: usize) -> u64 {
+    let mut h = key_hash
+        .wrapping_add(tag.0.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        .wrapping_add((value_len as u64).wrapping_mul(0xd1b5_4a32_d192_ed03));
+    h = (h ^ h >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    h = (h ^ h >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    h ^ h >> 33
+}
+
+impl MemTable {
+    /// An empty table and its writer. Memory comes from `pool`.
+    #[allow(clippy::new_ret_no_self, reason = "a table without its writer is of no use")]
+    pub fn new(options: MemTableOptions, pool: Arc<dyn ArenaPool>) -> (Arc<MemTable>, MemWriter) {
+        let MemTableOptions { order, arena_bytes, bloom } = options;
+        let arena = Arena::new(pool, arena_bytes);
+        // SAFETY: nobody else knows the arena yet, and it lies behind the index in the table, so
+        // it is dropped after it.
+        let index = unsafe { Index::new(&arena) };
+        let table = Arc::new(MemTable {
+            index,
+            bloom: bloom.then(|| Bloom::new(arena_bytes / ENTRY_BYTES_EXPECTED)),
+            bytewise: order.is_bytewise(),
+            order,
+            rangedels: RangeTombstones::default(),
+            totals: Totals {
+                entries: AtomicU64::new(0),
+                sum: AtomicU64::new(0),
+                first_seq: AtomicU64::new(Seq::MAX),
+                last_seq: AtomicU64::new(0),
+            },
+            arena,
+        });
+        (table.clone(), MemWriter { table })
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        &self.index
+    }
+    #[inline(always)]
+    pub(crate) fn order(&self) -> Order<'_> {
+        if self.bytewise { Order::Bytewise } else { Order::By(&*self.order) }
+    }
+    /// The probe before the internal key `(user, tag)`.
+    #[inline(always)]
+    pub(crate) fn at<'a>(&'a self, user: &'a [u8], tag: Tag) -> At<'a> {
+        At { order: self.order(), user, tag, behind: false }
+    }
+    /// The first record behind the position of `probe`.
+    #[inline(always)]
+    pub(crate) fn find(&self, probe: &At<'_>) -> Option<Rec<'_>> {
+        self.index.locate(probe, |leaf, n, at| if at < n { leaf.rec(at) } else { leaf.hi() })
+    }
+    #[inline(always)]
+    pub(crate) fn same_key(&self, a: &[u8], b: &[u8]) -> bool {
+        if self.bytewise { a == b } else { self.order.compare(a, b).is_eq() }
+    }
+
+    /// The newest entry of `key` with a sequence number up to `at`: its tag and value. Range
+    /// tombstones are not looked at; see [`covering`](MemTable::covering).
+    #[inline]
+    pub fn get_newest(&self, key: &[u8], at: Seq) -> Option<(Tag, &[u8])> {
+        if !self.may_contain(key) {
+            return None;
+        }
+        let rec = self.find(&self.at(key, Tag::seek(at)))?;
+        self.same_key(rec.user(), key).then(|| (rec.tag(), rec.value()))
+    }
+
+    /// The entries of `key` with sequence numbers up to `at`, newest first.
+    pub fn entries<'t, 'k>(&'t self, key: &'k [u8], at: Seq) -> Versions<'t, 'k> {
+        Versions::new(self, key, at)
+    }
+
+    /// False if the table certainly has no entry of `key`. Always true without a filter.
+    #[inline]
+    pub fn may_contain(&self, key: &[u8]) -> bool {
+        // A comparator may call different bytes equal, so the filter serves byte order only.
+        self.bloom.as_ref().is_none_or(|b| !self.bytewise || b.may_contain(xxh3_64(key)))
+    }
+
+    /// An iterator that keeps the table alive.
+    pub fn iter(self: &Arc<MemTable>) -> MemIter {
+        MemIter::new(self.clone())
+    }
+    /// All entries in order, fast. Entries added during the walk may or may not be met.
+    pub fn walk(&self) -> Walk<'_> {
+        Walk::new(self)
+    }
+
+    /// True if there are range tombstones. One atomic load.
+    #[inline]
+    pub fn has_range_tombstones(&self) -> bool {
+        self.rangedels.count() != 0
+    }
+    /// All range tombstones in the order of their arrival.
+    pub fn range_tombstones(&self) -> Arc<[RangeTombstone]> {
+        self.rangedels.snapshot()
+    }
+    /// The newest range tombstone over `key` with a sequence number up to `at`. Takes time linear
+    /// in the number of range tombstones; readers of many keys build fragments instead.
+    #[inline]
+    pub fn covering(&self, key: &[u8], at: Seq) -> Option<Seq> {
+        self.rangedels.covering(key, at, &*self.order)
+    }
+
+    /// Memory that entries, index, filter and range tombstones occupy, in bytes. This is what a
+    /// write buffer budget counts.
+    pub fn bytes(&self) -> usize {
+        self.arena.used() + self.fixed_bytes()
+    }
+    /// As [`bytes`](MemTable::bytes), but with the whole chunks taken from the pool. This is what
+    /// a memory budget counts.
+    pub fn reserved_bytes(&self) -> usize {
+        self.arena.reserved() + self.fixed_bytes()
+    }
+    fn fixed_bytes(&self) -> usize {
+        self.bloom.as_ref().map_or(0, Bloom::bytes) + self.rangedels.bytes()
+    }
+    /// Number of entries, without range tombstones.
+    pub fn entry_count(&self) -> u64 {
+        self.totals.entries.load(Ordering::Relaxed)
+    }
+    /// Number of range tombstones.
+    pub fn range_deletes(&self) -> u64 {
+        self.rangedels.count() as u64
+    }
+    /// True if nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.entry_count() == 0 && !self.has_range_tombstones()
+    }
+    /// Smallest sequence number of entries and range tombstones.
+    pub fn first_seq(&self) -> Option<Seq> {
+        (!self.is_empty()).then(|| self.totals.first_seq.load(Ordering::Relaxed))
+    }
+    /// Largest sequence number of entries and range tombstones.
+    pub fn last_seq(&self) -> Option<Seq> {
+        (!self.is_empty()).then(|| self.totals.last_seq.load(Ordering::Relaxed))
+    }
+    /// Number of entries and the wrapping sum of their [`entry_sum`]s. A flush writes exactly
+    /// these entries. Exact once the table is frozen.
+    pub fn ledger(&self) -> (u64, u64) {
+        (self.entry_count(), self.totals.sum.load(Ordering::Relaxed))
+    }
+
+    /// The smallest range of user keys that holds all entries and range tombstones; its end is
+    /// excluded if a range tombstone reaches furthest.
+    pub fn range(&self) -> Option<KeyRange> {
+        let entries = self.ends().map(|(lo, hi)| KeyRange::incl(lo, hi));
+        let deletes = self.range_tombstones();
+        deletes
+            .iter()
+            .map(|t| KeyRange::excl(t.lo.clone(), t.hi.clone()))
+            .chain(entries)
+            .reduce(|a, b| a.hull(&b, &*self.order))
+    }
+    /// Smallest and largest user key, counting both ends of range tombstones.
+    pub fn bounds(&self) -> Option<(Key, Key)> {
+        self.range().map(|range| (range.lo, range.hi.key))
+    }
+    /// First and last user key of the entries.
+    fn ends(&self) -> Option<(&[u8], &[u8])> {
+        let first = self.index.locate(&First, |leaf, n, _| leaf.rec(0).filter(|_| n > 0))?;
+        let last =
+            self.index.locate(&Last, |leaf, n, _| n.checked_sub(1).and_then(|i| leaf.rec(i)))?;
+        Some((first.user(), last.user()))
+    }
+    /// True if an entry or a range tombstone lies in `range`.
+    pub fn overlaps(&self, range: &KeyRange) -> bool {
+        let order = &*self.order;
+        let deletes = self.range_tombstones();
+        let deleted =
+            |t: &RangeTombstone| KeyRange::excl(t.lo.clone(), t.hi.clone()).overlaps(range, order);
+        if deletes.iter().any(deleted) {
+            return true;
+        }
+        let first = self.find(&self.at(&range.lo, Tag(u64::MAX)));
+        first.is_some_and(|rec| !range.hi.is_before(rec.user(), order))
+    }
+}
+
+impl MemWriter {
+    /// The table this writer fills.
+    pub fn table(&self) -> &Arc<MemTable> {
+        &self.table
+    }
+
+    /// Adds an entry. Sequence numbers may come in any order; an internal key should come once,
+    /// and if it comes again the earlier entry is found first.
+    ///
+    /// # Panics
+    /// If `kind` is [`Kind::RangeDelete`], or key or value is 4 GiB or longer.
+    pub fn add(&mut self, seq: Seq, kind: Kind, key: &[u8], value: &[u8]) {
+        assert!(kind != Kind::RangeDelete, "range deletions have a call of their own");
+        let table = &*self.table;
+        let tag = Tag::new(seq, kind);
+        let hash = xxh3_64(key);
+        if let Some(bloom) = &table.bloom {
+            bloom.add(hash);
+        }
+        // SAFETY: `self` is the only writer of the table and borrowed exclusively; arena and
+        // index belong to the same table.
+        unsafe {
+            let rec = table.arena.append(tag, key, value);
+            Growth::new(&table.index, &table.arena, table.order()).insert(rec);
+        }
+        let Totals { entries, sum, .. } = &table.totals;
+        let share = hashed_entry_sum(hash, tag, value.len());
+        sum.store(sum.load(Ordering::Relaxed).wrapping_add(share), Ordering::Relaxed);
+        self.note_seq(seq);
+        entries.store(entries.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// Deletes everything in `[lo, hi)` that is older than `seq`. An empty range is nothing.
+    pub fn add_range_delete(&mut self, seq: Seq, lo: &[u8], hi: &[u8]) {
+        if self.table.order.compare(lo, hi).is_ge() {
+            return;
+        }
+        self.note_seq(seq);
+        self.table.rangedels.add(RangeTombstone { lo: lo.into(), hi: hi.into(), seq });
+    }
+
+    fn note_seq(&self, seq: Seq) {
+        let Totals { first_seq, last_seq, .. } = &self.table.totals;
+        if seq < first_seq.load(Ordering::Relaxed) {
+            first_seq.store(seq, Ordering::Relaxed);
+        }
+        if seq > last_seq.load(Ordering::Relaxed) {
+            last_seq.store(seq, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives up the right to write: the table is frozen from here on.
+    pub fn freeze(self) -> Arc<MemTable> {
+        self.table
+    }
+}
