@@ -7,8 +7,12 @@
 
 pub mod block;
 pub mod checksum;
+pub mod compress;
+pub mod filter;
+pub mod files;
 pub mod limits;
 pub mod manifest;
+pub mod options;
 pub mod table;
 pub mod varint;
 pub mod wal;

@@ -44,7 +44,7 @@ fn known_hashes_of_every_length_class() {
     for (n, hash) in known {
         assert_eq!(xxph3_64(&text[..n]), hash, "length {n}");
     }
-    let all = (0..=text.len())
-        .fold(0u64, |sum, n| sum.rotate_left(1).wrapping_add(xxph3_64(&text[..n])));
+    let all =
+        (0..=text.len()).fold(0u64, |sum, n| sum.rotate_left(1).wrapping_add(xxph3_64(&text[..n])));
     assert_eq!(all, 0x4239_2b7b_ab65_b4bd, "all lengths together");
 }

@@ -1,0 +1,137 @@
+//! Writing compressed blocks.
+
+use lithify_base::{Error, Result};
+use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
+
+use super::Codec;
+use crate::varint;
+
+/// Compresses blocks with one codec; owns the codec's tables and reuses them.
+pub struct Compressor {
+    engine: Engine,
+    codec: Codec,
+}
+
+enum Engine {
+    None,
+    Snappy(Box<snap::raw::Encoder>),
+    Lz4(Box<CompressTable>),
+    #[cfg(feature = "zstd")]
+    Zstd(Box<zstd::bulk::Compressor<'static>>),
+}
+
+impl Compressor {
+    /// A compressor for `codec` at `level`, which only ZSTD heeds (RocksDB's default is 3).
+    ///
+    /// # Errors
+    /// `Unsupported` for a codec that this build does not write.
+    pub fn new(codec: Codec, level: i32) -> Result<Compressor> {
+        let engine = match codec {
+            Codec::None => Engine::None,
+            Codec::Snappy => Engine::Snappy(Box::new(snap::raw::Encoder::new())),
+            Codec::Lz4 => Engine::Lz4(Box::new(CompressTable::small())),
+            Codec::Zstd => zstd_engine(level)?,
+            Codec::Zlib | Codec::Bzip2 | Codec::Lz4hc => {
+                return Err(Error::unsupported(format!(
+                    "blocks are not written with {}; choose LZ4, Snappy, ZSTD or none",
+                    codec.name()
+                )));
+            }
+        };
+        Ok(Compressor { engine, codec })
+    }
+
+    /// The codec.
+    pub fn codec(&self) -> Codec {
+        self.codec
+    }
+
+    /// Appends the compressed form of `payload` to `out` and returns the type byte to store, if
+    /// that saves at least 12.5 % (4.10); else appends `payload` itself and returns type 0.
+    pub fn append(&mut self, payload: &[u8], out: &mut Vec<u8>) -> u8 {
+        let start = out.len();
+        if self.compress(payload, out) {
+            return self.codec as u8;
+        }
+        out.truncate(start);
+        out.extend_from_slice(payload);
+        Codec::None as u8
+    }
+
+    /// Appends the compressed form of `payload` to `out`; false, and unspecified bytes appended,
+    /// if it saves less than 12.5 % or there is no codec.
+    pub fn compress(&mut self, payload: &[u8], out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        // Blocks are below 4 GiB in every format; larger ones are stored as they are.
+        let Ok(size) = u32::try_from(payload.len()) else { return false };
+        let done = match &mut self.engine {
+            Engine::None => false,
+            Engine::Snappy(encoder) => {
+                let max = snap::raw::max_compress_len(payload.len());
+                into_tail(out, max, |tail| encoder.compress(payload, tail).ok())
+            }
+            Engine::Lz4(table) => {
+                varint::put_u32(out, size);
+                let max = get_maximum_output_size(payload.len());
+                // The small table (16-bit positions) is exchanged by the codec for a large one
+                // when a block needs it, with other bytes: choose by this block alone (R9).
+                if payload.len() < usize::from(u16::MAX)
+                    && matches!(**table, CompressTable::Large(_))
+                {
+                    **table = CompressTable::small();
+                }
+                into_tail(out, max, |tail| compress_into_with_table(payload, tail, table).ok())
+            }
+            #[cfg(feature = "zstd")]
+            Engine::Zstd(encoder) => {
+                varint::put_u32(out, size);
+                let max = zstd::zstd_safe::compress_bound(payload.len());
+                into_tail(out, max, |tail| encoder.compress_to_buffer(payload, tail).ok())
+            }
+        };
+        done && pays(payload.len(), out.len() - start)
+    }
+}
+
+impl std::fmt::Debug for Compressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Compressor").field("codec", &self.codec).finish_non_exhaustive()
+    }
+}
+
+/// True if storing `compressed` bytes for `payload` bytes saves at least one eighth.
+fn pays(payload: usize, compressed: usize) -> bool {
+    compressed <= payload - payload.div_ceil(8)
+}
+
+/// Lets `encode` write into `max` fresh bytes at the end of `out` and keeps what it used.
+fn into_tail(
+    out: &mut Vec<u8>,
+    max: usize,
+    encode: impl FnOnce(&mut [u8]) -> Option<usize>,
+) -> bool {
+    let start = out.len();
+    out.resize(start + max, 0);
+    let used = out.get_mut(start..).and_then(encode);
+    out.truncate(start + used.unwrap_or(0));
+    used.is_some()
+}
+
+#[cfg(feature = "zstd")]
+fn zstd_engine(level: i32) -> Result<Engine> {
+    match zstd::bulk::Compressor::new(level) {
+        Ok(encoder) => Ok(Engine::Zstd(Box::new(encoder))),
+        Err(e) => Err(Error::invalid(format!("ZSTD level {level}: {e}"))),
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+fn zstd_engine(_level: i32) -> Result<Engine> {
+    Err(zstd_is_off())
+}
+
+#[cfg(not(feature = "zstd"))]
+#[cold]
+pub(super) fn zstd_is_off() -> Error {
+    Error::unsupported("ZSTD blocks need a build with the cargo feature `zstd`")
+}

@@ -1,0 +1,131 @@
+use lithify_base::ErrorKind;
+
+use super::*;
+
+fn text(n: usize) -> Vec<u8> {
+    (0..n).map(|i| b"the quick brown fox "[(i * i / 7) % 20]).collect()
+}
+
+fn noise(n: usize) -> Vec<u8> {
+    let mut x = 0x9e37_79b9_7f4a_7c15u64;
+    std::iter::repeat_with(|| {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        (x >> 32) as u8
+    })
+    .take(n)
+    .collect()
+}
+
+fn codecs() -> Vec<Codec> {
+    let mut all = vec![Codec::None, Codec::Snappy, Codec::Lz4];
+    all.extend(cfg!(feature = "zstd").then_some(Codec::Zstd));
+    all
+}
+
+#[test]
+fn round_trips_and_the_one_eighth_rule() {
+    for codec in codecs() {
+        let mut c = Compressor::new(codec, 3).unwrap();
+        for payload in [text(0), text(1), text(4096), text(70_000), noise(4096), text(4096)] {
+            let mut out = b"before".to_vec();
+            let type_byte = c.append(&payload, &mut out);
+            let stored = &out[6..];
+            assert_eq!(decompress(type_byte, stored, 1 << 20).unwrap(), payload);
+            if type_byte == 0 {
+                assert_eq!(stored, payload);
+            } else {
+                assert_eq!(type_byte, codec as u8);
+                assert!(stored.len() * 8 <= payload.len() * 7);
+            }
+            let worth_it = codec != Codec::None && payload.len() >= 4096 && payload != noise(4096);
+            assert_eq!(type_byte != 0, worth_it, "{codec:?} {} bytes", payload.len());
+        }
+    }
+}
+
+#[test]
+fn bytes_do_not_depend_on_what_was_compressed_before() {
+    for codec in codecs() {
+        let mut used = Compressor::new(codec, 3).unwrap();
+        used.compress(&text(100_000), &mut Vec::new());
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        used.compress(&text(5000), &mut a);
+        Compressor::new(codec, 3).unwrap().compress(&text(5000), &mut b);
+        assert_eq!(a, b, "{codec:?}");
+    }
+}
+
+#[test]
+fn announced_sizes_meet_the_cap_before_allocation() {
+    let huge = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x00];
+    for type_byte in [1, 4, 5] {
+        let e = decompress(type_byte, &huge, 1 << 20).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::LimitExceeded, "{e}");
+    }
+    assert_eq!(decompress(0, &text(10), 9).unwrap_err().kind(), ErrorKind::LimitExceeded);
+}
+
+#[test]
+fn codecs_without_a_decoder_are_refused_by_name() {
+    for (type_byte, name) in [(2, "Zlib"), (3, "BZip2"), (0x80, "0x80"), (6, "0x06")] {
+        let e = decompress(type_byte, b"", 10).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Unsupported);
+        assert!(e.to_string().contains(name), "{e}");
+    }
+    for codec in [Codec::Zlib, Codec::Bzip2, Codec::Lz4hc] {
+        assert_eq!(Compressor::new(codec, 0).unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+    if cfg!(not(feature = "zstd")) {
+        let e = decompress(7, b"\x01a", 10).unwrap_err();
+        assert!(e.to_string().contains("feature `zstd`"), "{e}");
+        assert!(Decoder::leveldb().decode(2, b"a", 10).is_err());
+    }
+}
+
+#[test]
+fn damaged_blocks_are_errors_or_bytes_of_the_announced_size() {
+    for codec in codecs().into_iter().skip(1) {
+        let payload = text(2000);
+        let mut good = Vec::new();
+        assert!(Compressor::new(codec, 3).unwrap().compress(&payload, &mut good));
+        for cut in 0..good.len() {
+            assert!(decompress(codec as u8, &good[..cut], 1 << 16).is_err(), "{codec:?} {cut}");
+        }
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let _ = decompress(codec as u8, &bad, 1 << 16);
+        }
+    }
+}
+
+#[test]
+fn dictionaries_are_used() {
+    let dictionary = text(500);
+    let mut lz4 = Vec::new();
+    crate::varint::put_u32(&mut lz4, 400);
+    lz4.extend(lz4_flex::block::compress_with_dict(&dictionary[..400], &dictionary));
+    let decoder = Decoder::rocksdb().with_dictionary(&dictionary);
+    assert_eq!(decoder.decode(4, &lz4, 1000).unwrap(), dictionary[..400]);
+    assert_ne!(decompress(4, &lz4, 1000).ok().as_deref(), Some(&dictionary[..400]));
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn zstd_dictionaries_and_leveldb_blocks() {
+    let dictionary = noise(500);
+    let mut stored = Vec::new();
+    crate::varint::put_u32(&mut stored, 400);
+    let mut c = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
+    stored.extend(c.compress(&dictionary[..400]).unwrap());
+    assert!(stored.len() < 100, "the dictionary was used: {}", stored.len());
+    let decoder = Decoder::rocksdb().with_dictionary(&dictionary);
+    assert_eq!(decoder.decode(7, &stored, 1000).unwrap(), dictionary[..400]);
+    assert!(decompress(7, &stored, 1000).is_err());
+
+    let frame = zstd::bulk::compress(&text(3000), 1).unwrap();
+    assert_eq!(Decoder::leveldb().decode(2, &frame, 4000).unwrap(), text(3000));
+    assert!(Decoder::leveldb().decode(2, &frame, 2999).is_err());
+}
