@@ -50,6 +50,10 @@ impl Level {
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+    /// Bytes of all files, deletions weighted up.
+    pub fn compensated_bytes(&self) -> u64 {
+        self.runs.iter().map(Run::compensated_bytes).fold(0, u64::saturating_add)
+    }
     /// The largest number of runs that cover one key: what a read may have to look at.
     pub fn max_depth(&self) -> u32 {
         self.max_depth

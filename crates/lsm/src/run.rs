@@ -21,6 +21,7 @@ pub struct Run {
     heads: Arc<[u64]>,
     /// Bytes of the files before each one, and of all of them at the end.
     sums: Arc<[u64]>,
+    compensated: u64,
     /// File numbers, sorted, with the index of each.
     ids: Arc<[(FileId, u32)]>,
 }
@@ -46,7 +47,8 @@ impl Run {
         }
         let mut ids: Vec<_> = files.iter().enumerate().map(|(i, f)| (f.id, i as u32)).collect();
         ids.sort_unstable();
-        Run { pos, files: files.into(), heads, sums: sums.into(), ids: ids.into() }
+        let compensated = files.iter().fold(0u64, |s, f| s.saturating_add(f.compensated_bytes()));
+        Run { compensated, pos, files: files.into(), heads, sums: sums.into(), ids: ids.into() }
     }
 
     /// The files, in key order. Never empty inside a version.
@@ -57,6 +59,11 @@ impl Run {
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.sums.last().copied().unwrap_or(0)
+    }
+
+    /// Bytes of all files, deletions weighted up.
+    pub fn compensated_bytes(&self) -> u64 {
+        self.compensated
     }
 
     /// Index of the first file that does not end before `key`; the number of files if all do.

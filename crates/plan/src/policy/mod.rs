@@ -1,0 +1,26 @@
+//! Rule sets. A policy turns a view into ordered wishes; it takes no locks and proves nothing.
+
+pub mod hybrid;
+pub mod leveled;
+pub mod manual;
+
+use crate::options::PolicyKind;
+use crate::spec::Candidate;
+use crate::view::View;
+
+/// A rule set.
+pub trait Policy: Send + Sync {
+    /// Appends wishes, the dearest first. Only the first that is admitted becomes a job; then the
+    /// policy is asked again with the grown view. It should leave out what is plainly locked, for
+    /// speed, and need not look further.
+    fn propose(&self, view: &View, out: &mut Vec<Candidate>);
+}
+
+/// The rule sets that make up `kind`, in the order in which they are asked.
+pub fn policies(kind: PolicyKind) -> Vec<Box<dyn Policy>> {
+    let shape: Box<dyn Policy> = match kind {
+        PolicyKind::Leveled => Box::new(leveled::Leveled),
+        PolicyKind::Hybrid => Box::new(hybrid::Hybrid),
+    };
+    vec![Box::new(manual::Manual), shape]
+}

@@ -1,0 +1,295 @@
+//! How a wish relates to the tree and to the jobs in flight: the one admission rule (A0, A1, A2)
+//! and its check at commit. Policy-free; every job of every kind passes through here.
+//!
+//! For an input g the **path** is the positions older than g's and newer than or equal to the
+//! output: where g's entries travel. A job may not carry an entry past an older one of its key.
+//!
+//! - **A0** no input is locked, and the output is not newer than any input.
+//! - **A1** a file that is no input but lies on the path of an overlapping input, or at the output
+//!   inside the hull, must be held by a job K that takes it strictly below the output. Then K
+//!   commits first: an after-edge.
+//! - **A2** against each job K in flight whose hull overlaps ours: equal outputs are rejected; its
+//!   output on the path of an input it overlaps is rejected; our output on the path of one of its
+//!   inputs that our hull overlaps needs K's output strictly below ours, and then an after-edge.
+//!
+//! ```text
+//!   L1.1  a----------m                 seed at L1.1: its path to L2.1 crosses L1.0[a..m],
+//!   L1.0  a==========m n-----z         which job 1 takes to L2.0, strictly below L2.1:
+//!   L2.0  a====f g=======p q---z       admitted as L1.1[a..m] -> L2.1 after job 1
+//! ```
+//!
+//! Theorem (proved in the design, checked by the random world in `tests/`): every commit that
+//! passes [`validate_commit`] preserves the recency invariant R, and admission implies validation.
+
+use std::fmt;
+
+use lithify_base::{Comparator, FileId, JobId, KeyRange, Pos};
+use lithify_lsm::{FileRef, Version, Violation, check};
+
+use crate::spec::{Bounds, Candidate, JobSpec, Out};
+use crate::view::{Flight, View};
+
+/// Why a wish may not become a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// It has no inputs, or one of them is not in the version.
+    NoInput,
+    /// An input belongs to a job in flight (A0).
+    Locked {
+        /// The input.
+        file: FileId,
+        /// Its holder.
+        by: JobId,
+    },
+    /// The output would be newer than an input (A0), or at a level that does not exist.
+    MovesUp {
+        /// The output.
+        out: Pos,
+    },
+    /// A file that stays would be overtaken or overlapped (A1).
+    InTheWay {
+        /// The file.
+        file: FileId,
+        /// Its position.
+        pos: Pos,
+        /// Its holder, if it is locked.
+        by: Option<JobId>,
+    },
+    /// The output of a job in flight would be overtaken or overlapped, or would overtake (A2).
+    Promised {
+        /// That job.
+        by: JobId,
+        /// Its output.
+        pos: Pos,
+    },
+    /// A move has to wait for other jobs, so it would not be the quick thing it should be.
+    MoveMustWait {
+        /// The job it would follow.
+        after: JobId,
+    },
+}
+
+/// A wish that passed: what it needs to become a spec.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Admitted {
+    /// The output position, resolved.
+    pub out: Pos,
+    /// Range of all inputs.
+    pub hull: KeyRange,
+    /// Jobs that must commit first, in number order.
+    pub after: Vec<JobId>,
+}
+
+/// The admission rule: whether `wish` may be issued now.
+pub fn admit(view: &View, wish: &Candidate) -> Result<Admitted, Rejection> {
+    let order = view.order();
+    let inputs = Inputs::new(&wish.inputs, order).ok_or(Rejection::NoInput)?;
+    let out = match wish.out {
+        Out::At(pos) => pos,
+        Out::OnTop(level) if view.has_level(level) => view.top(level, &inputs.hull),
+        Out::OnTop(level) => return Err(Rejection::MovesUp { out: Pos::base(level) }),
+    };
+    admit_inputs_at_rest(view, wish, out)?;
+    let mut after = Vec::new();
+    admit_files(view, &inputs, out, &mut after)?;
+    for k in view.flights() {
+        admit_promise(k, &inputs, out, order, &mut after)?;
+    }
+    after.sort_unstable();
+    after.dedup();
+    if let (crate::spec::Kind::Move, Some(&first)) = (wish.kind, after.first()) {
+        return Err(Rejection::MoveMustWait { after: first });
+    }
+    Ok(Admitted { out, hull: inputs.hull, after })
+}
+
+/// A0: inputs are in the version, idle, and not older than the output.
+fn admit_inputs_at_rest(view: &View, wish: &Candidate, out: Pos) -> Result<(), Rejection> {
+    if !view.has_level(out.level) {
+        return Err(Rejection::MovesUp { out });
+    }
+    for f in &wish.inputs {
+        if let Some(by) = view.holder(f.id) {
+            return Err(Rejection::Locked { file: f.id, by });
+        }
+        if out.is_newer_than(f.pos) {
+            return Err(Rejection::MovesUp { out });
+        }
+        if view.version.run(f.pos).and_then(|r| r.file(f.id)).is_none() {
+            return Err(Rejection::NoInput);
+        }
+    }
+    Ok(())
+}
+
+/// A1: files in the way must be on their way to somewhere strictly below.
+fn admit_files(
+    view: &View,
+    inputs: &Inputs,
+    out: Pos,
+    after: &mut Vec<JobId>,
+) -> Result<(), Rejection> {
+    inputs.files_in_the_way(view.version, out, |f| {
+        let by = view.holder(f.id);
+        let leaves = by.and_then(|id| view.flight(id)).filter(|k| k.out.is_older_than(out));
+        match leaves {
+            Some(k) => {
+                after.push(k.id);
+                Ok(())
+            }
+            None => Err(Rejection::InTheWay { file: f.id, pos: f.pos, by }),
+        }
+    })
+}
+
+/// A2: the promise of job `k` and ours must not meet, nor overtake each other.
+fn admit_promise(
+    k: &Flight,
+    inputs: &Inputs,
+    out: Pos,
+    order: &dyn Comparator,
+    after: &mut Vec<JobId>,
+) -> Result<(), Rejection> {
+    if !k.hull.overlaps(&inputs.hull, order) {
+        return Ok(());
+    }
+    let clash = Err(Rejection::Promised { by: k.id, pos: k.out });
+    if k.out == out || inputs.any_passes(k.out, out, &k.hull, order) {
+        return clash;
+    }
+    let passes_us =
+        |h: &FileRef| on_path(out, h.pos, k.out) && h.range.overlaps(&inputs.hull, order);
+    if k.inputs.iter().any(passes_us) {
+        if !k.out.is_older_than(out) {
+            return clash;
+        }
+        after.push(k.id);
+    }
+    Ok(())
+}
+
+/// Whether data that goes from `from` to `to` travels over `p`.
+fn on_path(p: Pos, from: Pos, to: Pos) -> bool {
+    p.is_older_than(from) && !p.is_older_than(to)
+}
+
+/// The check at commit: A1 against the version of now, with no lock honoured. A failure is a
+/// defect of the planner; the job must be aborted.
+pub fn validate_commit(version: &Version, spec: &JobSpec) -> Result<(), Violation> {
+    let mut files = Vec::with_capacity(spec.inputs.len());
+    for &id in &spec.inputs {
+        let gone = || Violation::new("A0", format!("input {id} is no longer in the tree"));
+        files.push(version.file(id).cloned().ok_or_else(gone)?);
+    }
+    check::moves_down(spec.out, &files)?;
+    let none = || Violation::new("A0", "a job without inputs");
+    let inputs = Inputs::new(&files, version.order()).ok_or_else(none)?;
+    inputs.files_in_the_way(version, spec.out, |f| {
+        let (pos, range) = (f.pos, Bounds(&f.range));
+        let text = format!("{pos}{range} is in the way of a job to {}", spec.out);
+        Err(Violation::new("A1", text))
+    })
+}
+
+/// Inputs of one job by position, each position in key order.
+struct Inputs {
+    /// Newest position first.
+    runs: Vec<(Pos, Vec<FileRef>)>,
+    /// Numbers of all of them, sorted.
+    ids: Vec<FileId>,
+    hull: KeyRange,
+}
+
+impl Inputs {
+    fn new(files: &[FileRef], order: &dyn Comparator) -> Option<Inputs> {
+        let hull = hull(files, order)?;
+        let mut sorted = files.to_vec();
+        sort_inputs(&mut sorted, order);
+        let mut runs: Vec<(Pos, Vec<FileRef>)> = Vec::new();
+        for f in sorted {
+            match runs.last_mut() {
+                Some((pos, run)) if *pos == f.pos => run.push(f),
+                _ => runs.push((f.pos, vec![f])),
+            }
+        }
+        let mut ids: Vec<_> = files.iter().map(|f| f.id).collect();
+        ids.sort_unstable();
+        Some(Inputs { runs, ids, hull })
+    }
+
+    /// Calls `found` for each file that is no input and lies on the path of an overlapping input
+    /// or at `out` inside the hull. Asks each run between the newest input and `out` once.
+    fn files_in_the_way<E>(
+        &self,
+        version: &Version,
+        out: Pos,
+        mut found: impl FnMut(&FileRef) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let order = version.order();
+        let newest = self.runs[0].0;
+        for level in newest.level..=out.level {
+            for run in version.level(level).runs() {
+                if run.pos.is_newer_than(newest) || run.pos.is_older_than(out) {
+                    continue;
+                }
+                for f in run.overlapping(&self.hull, order) {
+                    if self.ids.binary_search(&f.id).is_ok() {
+                        continue;
+                    }
+                    if run.pos == out || self.any_passes(f.pos, out, &f.range, order) {
+                        found(f)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// True if an input that overlaps `range` travels over `p` on its way to `out`.
+    fn any_passes(&self, p: Pos, out: Pos, range: &KeyRange, order: &dyn Comparator) -> bool {
+        self.runs.iter().filter(|(from, _)| on_path(p, *from, out)).any(|(_, files)| {
+            let first = files.partition_point(|f| f.range.is_before(range, order));
+            files.get(first).is_some_and(|f| f.range.overlaps(range, order))
+        })
+    }
+}
+
+/// The smallest range that holds all files; `None` if there are none.
+pub fn hull(files: &[FileRef], order: &dyn Comparator) -> Option<KeyRange> {
+    let (first, rest) = files.split_first()?;
+    let (mut lo, mut hi) = (&first.range.lo, &first.range.hi);
+    for f in rest {
+        if order.compare(&f.range.lo, lo).is_lt() {
+            lo = &f.range.lo;
+        }
+        if f.range.hi.cmp(hi, order).is_gt() {
+            hi = &f.range.hi;
+        }
+    }
+    Some(KeyRange { lo: lo.clone(), hi: hi.clone() })
+}
+
+/// Sorts inputs newest position first, each position in key order.
+pub fn sort_inputs(files: &mut [FileRef], order: &dyn Comparator) {
+    files.sort_by(|a, b| a.pos.cmp(&b.pos).then_with(|| order.compare(&a.range.lo, &b.range.lo)));
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rejection::NoInput => f.write_str("A0: no such input"),
+            Rejection::Locked { file, by } => {
+                write!(f, "A0: file {} is locked by job {by}", file.0)
+            }
+            Rejection::MovesUp { out } => write!(f, "A0: {out} is newer than an input, or nowhere"),
+            Rejection::InTheWay { file, pos, by: Some(job) } => {
+                write!(f, "A1: file {} at {pos} is in the way, locked by job {job}", file.0)
+            }
+            Rejection::InTheWay { file, pos, by: None } => {
+                write!(f, "A1: file {} at {pos} is in the way", file.0)
+            }
+            Rejection::Promised { by, pos } => write!(f, "A2: job {by} promised {pos}"),
+            Rejection::MoveMustWait { after } => write!(f, "a move would wait for job {after}"),
+        }
+    }
+}

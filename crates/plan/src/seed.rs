@@ -1,0 +1,85 @@
+//! In which order the files of a level are considered for compaction: the five priorities.
+//!
+//! Only the best [`SEEDS_KEPT`] are sorted out. Ties go to the smallest key, so that the order is
+//! a function of the tree alone.
+
+use lithify_base::Level;
+use lithify_lsm::FileRef;
+
+use crate::view::View;
+
+/// Which file goes first (RocksDB's `compaction_pri`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Pri {
+    /// The fewest bytes of the next level per own byte. The cheapest in write amplification.
+    #[default]
+    MinOverlappingRatio,
+    /// The largest, deletions weighted up.
+    ByCompensatedSize,
+    /// The one whose newest entry is oldest: hot keys stay up.
+    OldestLargestSeqFirst,
+    /// The one whose oldest entry is oldest.
+    OldestSmallestSeqFirst,
+    /// One after the other in key order, from where the last compaction ended.
+    RoundRobin,
+}
+
+/// Files of one level that are sorted for one plan.
+pub const SEEDS_KEPT: usize = 128;
+
+/// Idle seeds of one level that are tried before the next level gets its turn.
+pub const SEEDS_TRIED: usize = 50;
+
+/// The best files of `level` that no job held when the plan began. The oldest stratum first: a
+/// newer one cannot pass it. A file may have become locked since.
+pub(crate) fn order_seeds(view: &View, level: Level) -> Vec<FileRef> {
+    let order = view.order();
+    let mut out = Vec::new();
+    let runs = view.version.level(level).runs();
+    for (r, run) in runs.iter().enumerate().rev() {
+        let overlaps = view.version.overlap_below(level, r);
+        let start = match (view.options.pri, view.version.cursor(level)) {
+            (Pri::RoundRobin, Some(key)) => run.lower_bound(key, order),
+            _ => 0,
+        };
+        let mut keyed: Vec<(u64, u32)> = Vec::with_capacity(run.files().len());
+        for (i, f) in run.files().iter().enumerate() {
+            if view.is_idle(f) {
+                let key = match view.options.pri {
+                    Pri::MinOverlappingRatio => ratio(overlaps[i], f.compensated_bytes()),
+                    Pri::ByCompensatedSize => u64::MAX - f.compensated_bytes(),
+                    Pri::OldestLargestSeqFirst => f.seqs.1,
+                    Pri::OldestSmallestSeqFirst => f.seqs.0,
+                    // Files before the cursor come last.
+                    Pri::RoundRobin => u64::from(i < start),
+                };
+                keyed.push((key, i as u32));
+            }
+        }
+        let room = SEEDS_KEPT - out.len();
+        if keyed.len() > room {
+            keyed.select_nth_unstable(room - 1);
+            keyed.truncate(room);
+        }
+        keyed.sort_unstable();
+        out.extend(keyed.iter().map(|&(_, i)| run.files()[i as usize].clone()));
+        if out.len() == SEEDS_KEPT {
+            break;
+        }
+    }
+    out
+}
+
+/// `overlap / size` in 1/1024.
+fn ratio(overlap: u64, size: u64) -> u64 {
+    let r = (u128::from(overlap) << 10) / u128::from(size.max(1));
+    u64::try_from(r).unwrap_or(u64::MAX)
+}
+
+impl View<'_> {
+    /// Idle files of `level` in the order in which they should be compacted.
+    pub fn seeds(&self, level: Level) -> impl Iterator<Item = &FileRef> {
+        let all = self.seeds[usize::from(level)].get_or_init(|| order_seeds(self, level));
+        all.iter().filter(|f| self.is_idle(f)).take(SEEDS_TRIED)
+    }
+}

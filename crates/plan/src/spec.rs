@@ -1,0 +1,259 @@
+//! What a planner may say: wishes ([`Candidate`]) and accepted jobs ([`JobSpec`]), and how a spec
+//! says where it came from ([`Reason`] prints as the `why:` line of a picture).
+//!
+//! A spec is fixed when it is made: inputs, output position, hull and after-edges never change,
+//! whatever engine runs the job and however often it is tried.
+
+use std::fmt;
+use std::sync::Arc;
+
+use lithify_base::{FileId, JobId, Key, KeyRange, Level, Pos};
+use lithify_lsm::{FileRef, Version};
+
+use crate::score::Score;
+
+/// Why a job exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// The L0 files of one bucket go to the base level.
+    L0Bucket,
+    /// A level over its target gives files to the next one, merging with what lies there.
+    Down,
+    /// The same, stacked on top of a next level that is locked (DownForce).
+    Df,
+    /// Extra runs above a locked base are merged among themselves.
+    IntraDf,
+    /// Extra runs and their base are merged into one run.
+    IntraLevel,
+    /// L0 runs are merged among themselves because their way down is blocked.
+    IntraL0,
+    /// Several runs of one level become one run of the next (tiering).
+    Tier,
+    /// Files change their level without being rewritten.
+    Move,
+    /// Rewrites that time or settings ask for: TTL, periodic, marked files.
+    Upkeep,
+    /// A user asked for it.
+    Manual,
+}
+
+/// How urgent a job is next to others that wait for a thread. Larger is sooner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Prio {
+    /// Nobody waits for it.
+    Low,
+    /// It keeps a level at its target.
+    Normal,
+    /// Writers will soon wait for it.
+    High,
+}
+
+/// What a job will cost, estimated from its inputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Bytes read. 0 for a move.
+    pub read: u64,
+    /// Bytes written, if nothing is dropped. 0 for a move.
+    pub write: u64,
+    /// Point entries that go through the merge.
+    pub entries: u64,
+}
+
+/// Where a job's output may or must be cut into files. A file never ends inside the versions of
+/// one user key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CutPolicy {
+    /// A file is closed when it has this many bytes.
+    pub target_bytes: u64,
+    /// A file with at least this many bytes is closed before a soft split key.
+    pub soft_min_bytes: u64,
+    /// First keys of the files below the output level, increasing. A file that ends there
+    /// overlaps fewer of them when it is compacted itself.
+    pub soft: Vec<Key>,
+    /// Keys at which a file must begin, increasing: between two of them lie as many bytes below
+    /// the output level as one later compaction may take.
+    pub hard: Vec<Key>,
+}
+
+/// Why a planner wants a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// L0 has as many idle runs as its trigger.
+    L0Runs {
+        /// Idle runs.
+        runs: u32,
+        /// The trigger.
+        trigger: u32,
+    },
+    /// L0 has few runs but many bytes.
+    L0Bytes {
+        /// The score of L0.
+        score: Score,
+    },
+    /// A level is over its target.
+    LevelBytes {
+        /// The level.
+        level: Level,
+        /// Its score.
+        score: Score,
+    },
+    /// A level above the dynamic base level still holds data.
+    Drain {
+        /// The level.
+        level: Level,
+    },
+    /// L0 cannot go down now, so its runs are merged in place.
+    L0Blocked {
+        /// Runs in L0.
+        runs: u32,
+        /// The job that blocks, if it is one job.
+        by: Option<JobId>,
+    },
+    /// L0 is so small next to the base level that merging it down would mostly rewrite the base.
+    L0Small,
+    /// A user asked to settle a range.
+    Manual {
+        /// Where the range ends up.
+        target: Level,
+    },
+    /// Said in words, by tests and by policies with a story of their own.
+    Said(String),
+}
+
+/// Where a candidate's output goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Out {
+    /// To exactly this position.
+    At(Pos),
+    /// On top of everything that is present or promised over the hull at this level.
+    OnTop(Level),
+}
+
+/// A wish: unchecked. [`crate::relation::admit`] says whether it may become a job.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Why the job would exist.
+    pub kind: Kind,
+    /// Its inputs, in any order.
+    pub inputs: Vec<FileRef>,
+    /// Its output position.
+    pub out: Out,
+    /// How urgent it is.
+    pub prio: Prio,
+    /// What made the policy want it.
+    pub reason: Reason,
+}
+
+impl Candidate {
+    /// A merge of `inputs` into `out`.
+    pub fn merge(kind: Kind, inputs: Vec<FileRef>, out: Pos, reason: Reason) -> Candidate {
+        Candidate { kind, inputs, out: Out::At(out), prio: Prio::Normal, reason }
+    }
+    /// A merge of `inputs` that becomes the newest run of `level` over its hull.
+    pub fn stack(kind: Kind, inputs: Vec<FileRef>, level: Level, reason: Reason) -> Candidate {
+        Candidate { kind, inputs, out: Out::OnTop(level), prio: Prio::Normal, reason }
+    }
+    /// The same at another priority.
+    pub fn at_prio(self, prio: Prio) -> Candidate {
+        Candidate { prio, ..self }
+    }
+}
+
+/// An accepted job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobSpec {
+    /// Why it exists.
+    pub kind: Kind,
+    /// Its inputs, newest position first, each position in key order. Locked while it is in flight.
+    pub inputs: Vec<FileId>,
+    /// Its output position, promised to it while it is in flight.
+    pub out: Pos,
+    /// Range of all inputs. No other job in flight puts files at `out` inside it.
+    pub hull: KeyRange,
+    /// Where to cut the output.
+    pub cuts: CutPolicy,
+    /// Jobs that must commit first (A1, A2). If one of them fails, so does this one.
+    pub after: Vec<JobId>,
+    /// How urgent it is.
+    pub prio: Prio,
+    /// What it will cost.
+    pub est: Cost,
+    /// Why it was wanted.
+    pub reason: Reason,
+}
+
+/// How far a job is. A planner cares only that it is in flight; pictures show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobState {
+    /// Locks are held, nothing has been read.
+    Issued,
+    /// An engine works on it.
+    Running,
+    /// Built, and waiting for its after-edges without holding a thread.
+    WaitDeps,
+    /// Its edit is being written.
+    Committing,
+}
+
+/// A job whose locks are held.
+#[derive(Clone, Debug)]
+pub struct InFlight {
+    /// Its number. After-edges always point to smaller ones.
+    pub id: JobId,
+    /// What it does.
+    pub spec: Arc<JobSpec>,
+    /// How far it is.
+    pub state: JobState,
+}
+
+impl JobSpec {
+    /// The form of the pictures: `Down L1.0[a..m] L2.0[a..f] -> L2.0  hull=[a..m] after=1,2`.
+    pub fn describe(&self, version: &Version) -> String {
+        let mut s = format!("{:?}", self.kind);
+        for &id in &self.inputs {
+            match version.file(id) {
+                Some(f) => s += &format!(" {}{}", f.pos, Bounds(&f.range)),
+                None => s += &format!(" #{id}"),
+            }
+        }
+        s += &format!(" -> {}  hull={} after=", self.out, Bounds(&self.hull));
+        if self.after.is_empty() {
+            return s + "none";
+        }
+        let after: Vec<String> = self.after.iter().map(JobId::to_string).collect();
+        s + &after.join(",")
+    }
+}
+
+/// A range as `[lo..hi]` or `[lo..hi)`.
+pub struct Bounds<'a>(pub &'a KeyRange);
+
+impl fmt::Display for Bounds<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let close = if self.0.hi.inclusive { ']' } else { ')' };
+        let (lo, hi) = (self.0.lo.escape_ascii(), self.0.hi.key.escape_ascii());
+        write!(f, "[{lo}..{hi}{close}")
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::L0Runs { runs, trigger } => write!(f, "L0 has {runs} runs, trigger {trigger}"),
+            Reason::L0Bytes { score } => write!(f, "L0 is large, score {score}"),
+            Reason::LevelBytes { level, score } => {
+                write!(f, "L{level} is over target, score {score}")
+            }
+            Reason::Drain { level } => write!(f, "L{level} lies above the base level"),
+            Reason::L0Blocked { runs, by: Some(job) } => {
+                write!(f, "L0 has {runs} runs and waits for job {job}")
+            }
+            Reason::L0Blocked { runs, by: None } => {
+                write!(f, "L0 has {runs} runs and cannot go down")
+            }
+            Reason::L0Small => f.write_str("L0 is small next to the base level"),
+            Reason::Manual { target } => write!(f, "asked for, target L{target}"),
+            Reason::Said(text) => f.write_str(text),
+        }
+    }
+}
