@@ -14,8 +14,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use lithify_base::Tag;
+use lithify_env::{Region, RegionPool};
 
-use crate::sync::{AtomicUsize, Mutex, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// A piece of memory that an arena fills. Dropping it gives the memory back to its pool.
 ///
@@ -29,95 +30,103 @@ pub unsafe trait ArenaChunk: Send {
     fn bytes(&self) -> usize;
 }
 
-/// Where arenas get their chunks, ideally memory that was touched before.
+/// Where arenas get their chunks.
 pub trait ArenaPool: Send + Sync + 'static {
     /// A chunk of at least `bytes` bytes with any content.
+    ///
+    /// # Panics
+    /// If there is no memory. The table is unharmed by that, and without the entry.
     fn chunk(&self, bytes: usize) -> Box<dyn ArenaChunk>;
+    /// The size below which chunks cost as much as this size, in bytes.
+    fn granule(&self) -> usize;
 }
 
 const LINE: usize = 64;
 const RECORD_HEADER: usize = 16;
 const CHUNK_MIN: usize = 64 << 10;
-const CHUNK_MAX: usize = 2 << 20;
+const CHUNK_MAX: usize = 8 << 20;
+/// Chunks that an arena of the expected size consists of: what is unused of the last is idle.
+const CHUNKS_EXPECTED: usize = 16;
 
-/// Chunks from the global allocator. Returned chunks of the common size are kept for reuse.
-pub struct HeapPool {
-    idle: Arc<Mutex<Vec<HeapMemory>>>,
-    keep: usize,
-}
-
-impl HeapPool {
-    /// A pool that keeps up to `keep_bytes` of returned memory.
-    pub fn new(keep_bytes: usize) -> Arc<HeapPool> {
-        Arc::new(HeapPool { idle: Arc::default(), keep: keep_bytes / CHUNK_MAX })
-    }
-}
-
-impl ArenaPool for HeapPool {
+/// Pre-faulted huge pages that are used again: memory for real tables.
+impl ArenaPool for RegionPool {
     fn chunk(&self, bytes: usize) -> Box<dyn ArenaChunk> {
-        let reused = if bytes == CHUNK_MAX { self.idle.lock().pop() } else { None };
-        let memory = reused.unwrap_or_else(|| HeapMemory::new(bytes));
-        Box::new(HeapChunk { memory: Some(memory), home: self.idle.clone(), keep: self.keep })
+        Box::new(self.get(bytes).unwrap_or_else(|none| panic!("write buffer: {none}")))
+    }
+    fn granule(&self) -> usize {
+        2 << 20
     }
 }
 
-struct HeapMemory {
+// SAFETY: a region is owned memory, aligned to 2 MiB, at an address that never changes. The
+// region itself never touches it.
+unsafe impl ArenaChunk for Region {
+    fn base(&self) -> NonNull<u8> {
+        NonNull::new(self.as_ptr()).expect("a region is never empty")
+    }
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Chunks from the global allocator, for small tables and for tools that know no huge pages.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeapPool;
+
+struct HeapChunk {
     base: NonNull<u8>,
     layout: Layout,
 }
 
-impl HeapMemory {
-    fn new(bytes: usize) -> HeapMemory {
-        let layout = Layout::from_size_align(bytes.max(LINE), LINE).expect("chunk size overflows");
+impl ArenaPool for HeapPool {
+    fn chunk(&self, bytes: usize) -> Box<dyn ArenaChunk> {
+        let layout = Layout::from_size_align(bytes.max(LINE), LINE).expect("a sane size");
         // SAFETY: the layout has a non-zero size.
-        let base = unsafe { std::alloc::alloc(layout) };
-        let Some(base) = NonNull::new(base) else { std::alloc::handle_alloc_error(layout) };
-        HeapMemory { base, layout }
+        let base = NonNull::new(unsafe { std::alloc::alloc(layout) });
+        Box::new(HeapChunk { base: base.expect("the allocator has no memory left"), layout })
     }
-}
-
-impl Drop for HeapMemory {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout, freed once.
-        unsafe { std::alloc::dealloc(self.base.as_ptr(), self.layout) }
-    }
-}
-
-// SAFETY: plain memory with one owner.
-unsafe impl Send for HeapMemory {}
-
-struct HeapChunk {
-    memory: Option<HeapMemory>,
-    home: Arc<Mutex<Vec<HeapMemory>>>,
-    keep: usize,
-}
-
-impl HeapChunk {
-    fn memory(&self) -> &HeapMemory {
-        self.memory.as_ref().expect("taken only by drop")
-    }
-}
-
-// SAFETY: the allocation is aligned to a line, owned by this chunk and freed after it.
-unsafe impl ArenaChunk for HeapChunk {
-    fn base(&self) -> NonNull<u8> {
-        self.memory().base
-    }
-    fn bytes(&self) -> usize {
-        self.memory().layout.size()
+    fn granule(&self) -> usize {
+        LINE
     }
 }
 
 impl Drop for HeapChunk {
     fn drop(&mut self) {
-        if let Some(memory) = self.memory.take()
-            && memory.layout.size() == CHUNK_MAX
-        {
-            let mut idle = self.home.lock();
-            if idle.len() < self.keep {
-                idle.push(memory);
-            }
-        }
+        // SAFETY: allocated by `chunk` with this layout, freed once.
+        unsafe { std::alloc::dealloc(self.base.as_ptr(), self.layout) }
+    }
+}
+
+// SAFETY: plain memory with one owner.
+unsafe impl Send for HeapChunk {}
+
+// SAFETY: the allocation is aligned to a line, owned by this chunk and freed after it.
+unsafe impl ArenaChunk for HeapChunk {
+    fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+    fn bytes(&self) -> usize {
+        self.layout.size()
+    }
+}
+
+/// Zeroed words in an arena, shared by all threads.
+pub(crate) struct Words {
+    base: NonNull<AtomicU64>,
+    len: usize,
+}
+
+// SAFETY: a shared slice of atomics.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}
+
+impl std::ops::Deref for Words {
+    type Target = [AtomicU64];
+    #[inline(always)]
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: `Arena::words` made them, initialised, and its caller keeps the arena alive.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 }
 
@@ -220,6 +229,8 @@ unsafe impl Send for Arena {}
 impl Arena {
     /// An arena that expects to hold `expected` bytes.
     pub(crate) fn new(pool: Arc<dyn ArenaPool>, expected: usize) -> Arena {
+        let chunk_bytes = (expected / CHUNKS_EXPECTED).next_power_of_two();
+        let chunk_bytes = chunk_bytes.clamp(CHUNK_MIN, CHUNK_MAX).max(pool.granule());
         Arena {
             state: UnsafeCell::new(State {
                 chunks: Vec::new(),
@@ -227,7 +238,7 @@ impl Arena {
                 left: 0,
             }),
             pool,
-            chunk_bytes: (expected / 8).next_power_of_two().clamp(CHUNK_MIN, CHUNK_MAX),
+            chunk_bytes,
             used: AtomicUsize::new(0),
             reserved: AtomicUsize::new(0),
         }
@@ -264,25 +275,36 @@ impl Arena {
         self.refill(state, bytes)
     }
 
-    /// As `allocate`, from a new chunk. A large piece gets a chunk of its own and leaves the
-    /// current one open.
+    /// As `allocate`, from a new chunk. Of the old and the new chunk the one with more space left
+    /// stays open, so that a large value does not end a chunk that was just begun.
     #[cold]
     fn refill(&self, state: &mut State, bytes: usize) -> NonNull<u8> {
-        let own = bytes > self.chunk_bytes / 4;
-        let chunk = self.pool.chunk(if own { bytes } else { self.chunk_bytes });
+        let chunk = self.pool.chunk(bytes.max(self.chunk_bytes));
         let (base, size) = (chunk.base(), chunk.bytes());
-        assert!(size >= bytes && base.as_ptr() as usize % LINE == 0, "pool broke its promise");
+        assert!(size >= bytes && base.addr().get().is_multiple_of(LINE), "a pool keeps its word");
         self.reserved.store(self.reserved() + size, Ordering::Relaxed);
         state.chunks.push(chunk);
-        if own {
-            self.account(size);
-        } else {
-            self.account(state.left + bytes);
+        let rest = size - bytes;
+        self.account(bytes + rest.min(state.left));
+        if rest > state.left {
             // SAFETY: `bytes <= size`, so this stays inside or one past the chunk.
             state.free = unsafe { base.as_ptr().add(bytes) };
-            state.left = size - bytes;
+            state.left = rest;
         }
         base
+    }
+
+    /// `len` zeroed words, aligned to a line.
+    ///
+    /// # Safety
+    /// As [`allocate`](Arena::allocate); and the words are not used after the arena is dropped.
+    pub(crate) unsafe fn words(&self, len: usize) -> Words {
+        let bytes = len * size_of::<AtomicU64>();
+        // SAFETY: by the contract.
+        let base = unsafe { self.allocate(bytes, LINE) };
+        // SAFETY: allocated with this size and not shared yet; zero is a valid atomic.
+        unsafe { base.write_bytes(0, bytes) };
+        Words { base: base.cast(), len }
     }
 
     fn account(&self, bytes: usize) {

@@ -9,6 +9,7 @@
 //! The upper half of a 64-bit hash chooses a line of 512 bits, the lower half six bits in it
 //! (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007).
 
+use crate::arena::{Arena, Words};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Bits per expected key: about 1% false positives.
@@ -18,27 +19,30 @@ const PROBES: u32 = 6;
 /// Spreads the lower half of the hash over the probes: an odd number near 2^32 / golden ratio.
 const STRIDE: u32 = 0x9e37_79b9;
 
-#[repr(align(64))]
-struct Line([AtomicU64; 8]);
+/// Words of a line.
+const LINE: usize = 8;
 
 /// The filter.
 pub(crate) struct Bloom {
-    lines: Box<[Line]>,
+    lines: usize,
+    words: Words,
 }
 
 impl Bloom {
-    /// A filter for about `keys` keys.
-    pub(crate) fn new(keys: usize) -> Bloom {
-        let lines = (keys * BITS_PER_KEY).div_ceil(512).max(1);
-        Bloom { lines: (0..lines).map(|_| Line(Default::default())).collect() }
-    }
-    /// Memory in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.lines.len() * size_of::<Line>()
+    /// A filter for about `keys` keys, its memory in `arena`.
+    ///
+    /// # Safety
+    /// As [`Arena::words`].
+    pub(crate) unsafe fn new(arena: &Arena, keys: usize) -> Bloom {
+        let lines = (keys * BITS_PER_KEY).div_ceil(64 * LINE).max(1);
+        // SAFETY: by the contract.
+        Bloom { lines, words: unsafe { arena.words(lines * LINE) } }
     }
     #[inline(always)]
-    fn line(&self, hash: u64) -> &Line {
-        &self.lines[((u64::from((hash >> 32) as u32) * self.lines.len() as u64) >> 32) as usize]
+    fn line(&self, hash: u64) -> &[AtomicU64; LINE] {
+        let line = (u64::from((hash >> 32) as u32) * self.lines as u64) >> 32;
+        let words = &self.words[line as usize * LINE..];
+        words.first_chunk().expect("the filter consists of whole lines")
     }
     /// Adds a key. Only the table's one writer may call this: bits are set without an atomic
     /// read-modify-write.
@@ -46,15 +50,15 @@ impl Bloom {
     pub(crate) fn add(&self, hash: u64) {
         let line = self.line(hash);
         for (word, bit) in probes(hash) {
-            let old = line.0[word].load(Ordering::Relaxed);
-            line.0[word].store(old | bit, Ordering::Relaxed);
+            let old = line[word].load(Ordering::Relaxed);
+            line[word].store(old | bit, Ordering::Relaxed);
         }
     }
     /// False if the key was certainly not added.
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let line = self.line(hash);
-        probes(hash).all(|(word, bit)| line.0[word].load(Ordering::Relaxed) & bit != 0)
+        probes(hash).all(|(word, bit)| line[word].load(Ordering::Relaxed) & bit != 0)
     }
 }
 

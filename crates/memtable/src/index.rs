@@ -241,6 +241,13 @@ struct Path<'t> {
     len: usize,
 }
 
+/// What goes into a node: a record and, above the leaves, the child behind it.
+struct Arrival<'t> {
+    at: usize,
+    rec: Rec<'t>,
+    right: Option<NodeRef<'t>>,
+}
+
 impl<'t> Path<'t> {
     fn step(&self, i: usize) -> (NodeRef<'t>, usize) {
         self.steps[i].expect("inside the path")
@@ -313,51 +320,52 @@ impl<'t> Growth<'t> {
         }
     }
 
-    /// Splits the full nodes at the end of `path`, bottom up, under windows on all of them.
+    /// Splits the full nodes at the end of `path`, bottom up, under windows on all that change.
     #[cold]
     fn insert_with_split(&self, path: &Path<'t>, rec: Rec<'t>) {
         let full = |i: &usize| path.step(*i).0.len() == WIDTH;
-        let splits = (0..path.len).rev().take_while(full).count();
-        let top = (path.len - splits).saturating_sub(1);
-        (top..path.len).for_each(|i| path.step(i).0.open());
+        let kept = path.len - (0..path.len).rev().take_while(full).count();
+        // All memory comes before the first window: a panic for want of memory must not leave a
+        // window open, in which readers would wait for ever.
+        let mut fresh = [None; HEIGHT_MAX];
+        for (i, slot) in fresh.iter_mut().enumerate().take(path.len).skip(kept) {
+            *slot = Some(self.node(path.step(i).0.level()));
+        }
+        let root = (kept == 0).then(|| self.node(path.step(0).0.level() + 1));
+
+        let changing = kept.saturating_sub(1)..path.len;
+        changing.clone().for_each(|i| path.step(i).0.open());
         let (mut rec, mut right) = (rec, None);
-        for i in (path.len - splits..path.len).rev() {
+        for i in (kept..path.len).rev() {
             let (node, at) = path.step(i);
-            let (fence, fresh) = self.split(node, at, rec, right);
-            (rec, right) = (fence, Some(fresh));
+            let fresh = fresh[i].expect("one for each full node");
+            rec = self.split(node, fresh, Arrival { at, rec, right });
+            right = Some(fresh);
         }
-        if splits < path.len {
-            let (node, at) = path.step(top);
-            node.insert(at, self.order.head(rec.user(), node.skip()), rec, right);
+        if let Some(root) = root {
+            root.set_first_child(path.step(0).0);
+            root.insert(0, self.order.head(rec.user(), root.skip()), rec, right);
+            self.index.root.store(root);
         } else {
-            self.grow(path.step(0).0, rec, right.expect("the root was split"));
+            let (node, at) = path.step(kept - 1);
+            node.insert(at, self.order.head(rec.user(), node.skip()), rec, right);
         }
-        (top..path.len).for_each(|i| path.step(i).0.close());
+        changing.for_each(|i| path.step(i).0.close());
     }
 
-    /// Puts a new root above the old one.
-    fn grow(&self, old: NodeRef<'t>, fence: Rec<'t>, right: NodeRef<'t>) {
+    fn node(&self, level: u32) -> NodeRef<'t> {
         // SAFETY: by the contract of `new`.
-        let root = unsafe { NodeRef::new(self.arena, old.level() + 1) };
-        root.set_first_child(old);
-        root.insert(0, self.order.head(fence.user(), 0), fence, Some(right));
-        self.index.root.store(root);
+        unsafe { NodeRef::new(self.arena, level) }
     }
 
-    /// Splits the full `node` and inserts `rec` (and the child `right` behind it) at `at` in one
-    /// of the halves. Answers the new right half and the separator before it.
-    fn split(
-        &self,
-        node: NodeRef<'t>,
-        at: usize,
-        rec: Rec<'t>,
-        right: Option<NodeRef<'t>>,
-    ) -> (Rec<'t>, NodeRef<'t>) {
-        // SAFETY: by the contract of `new`.
-        let fresh = unsafe { NodeRef::new(self.arena, node.level()) };
+    /// Splits the full `node`, its upper part going to `fresh`, and puts what arrived into one of
+    /// the two. Answers the separator between them.
+    fn split(&self, node: NodeRef<'t>, fresh: NodeRef<'t>, new: Arrival<'t>) -> Rec<'t> {
+        let Arrival { at, rec, right } = new;
         let n = node.len();
         let head = self.order.head(rec.user(), node.skip());
-        let fence = if node.ascends_at(at) {
+        let ascends = node.ascends_at(at);
+        let fence = if ascends && at == n {
             // An ascending sequence will not come back: leave a full node behind.
             node.move_tail(n, fresh);
             match right {
@@ -366,7 +374,8 @@ impl<'t> Growth<'t> {
             }
             rec
         } else {
-            let cut = n / 2;
+            // A sequence that ascends towards other records gets a node of its own.
+            let cut = if ascends { at.max(n / 2) } else { n / 2 };
             let fence = node.rec(cut).expect("the writer sees every record");
             node.move_tail(cut, fresh);
             match right {
@@ -382,7 +391,7 @@ impl<'t> Growth<'t> {
         }
         self.sharpen(node);
         self.sharpen(fresh);
-        (fence, fresh)
+        fence
     }
 
     /// Skips the prefix that the fences of `node` share, where its heads tell too little.

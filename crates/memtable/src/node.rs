@@ -324,10 +324,10 @@ impl<'t> NodeRef<'t> {
         self.children()[0].store(child.at.as_ptr(), Ordering::Release);
     }
 
-    /// True if inserting at `at` goes on with an ascending sequence at the end of the node.
+    /// True if inserting at `at` goes on with an ascending sequence.
     pub(crate) fn ascends_at(self, at: usize) -> bool {
-        at == self.len()
-            && (self.hi().is_none() || self.last.load(Ordering::Relaxed) as usize + 1 == at)
+        self.last.load(Ordering::Relaxed) as usize + 1 == at
+            || (at == self.len() && self.hi().is_none())
     }
 
     /// Moves the records from `cut` on to the fresh node `right` of the same level. In an inner

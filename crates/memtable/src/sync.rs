@@ -1,7 +1,9 @@
 //! The only door to atomics and locks in this room, so that a model checker can stand behind it.
 
-pub(crate) use parking_lot::Mutex;
-pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use lithify_env::sync::Mutex;
+pub(crate) use lithify_env::sync::atomic::{
+    AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
 
 /// Tries of a spinning reader before it offers its core to the writer it waits for.
 const SPINS: u32 = 64;

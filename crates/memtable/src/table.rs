@@ -79,12 +79,14 @@ impl MemTable {
     pub fn new(options: MemTableOptions, pool: Arc<dyn ArenaPool>) -> (Arc<MemTable>, MemWriter) {
         let MemTableOptions { order, arena_bytes, bloom } = options;
         let arena = Arena::new(pool, arena_bytes);
-        // SAFETY: nobody else knows the arena yet, and it lies behind the index in the table, so
-        // it is dropped after it.
-        let index = unsafe { Index::new(&arena) };
+        let keys = arena_bytes / ENTRY_BYTES_EXPECTED;
+        // SAFETY: nobody else knows the arena yet, and it lies behind its users in the table, so
+        // it is dropped after them.
+        let (index, bloom) =
+            unsafe { (Index::new(&arena), bloom.then(|| Bloom::new(&arena, keys))) };
         let table = Arc::new(MemTable {
             index,
-            bloom: bloom.then(|| Bloom::new(arena_bytes / ENTRY_BYTES_EXPECTED)),
+            bloom,
             bytewise: order.is_bytewise(),
             order,
             rangedels: RangeTombstones::default(),
@@ -172,15 +174,12 @@ impl MemTable {
     /// Memory that entries, index, filter and range tombstones occupy, in bytes. This is what a
     /// write buffer budget counts.
     pub fn bytes(&self) -> usize {
-        self.arena.used() + self.fixed_bytes()
+        self.arena.used() + self.rangedels.bytes()
     }
     /// As [`bytes`](MemTable::bytes), but with the whole chunks taken from the pool. This is what
     /// a memory budget counts.
     pub fn reserved_bytes(&self) -> usize {
-        self.arena.reserved() + self.fixed_bytes()
-    }
-    fn fixed_bytes(&self) -> usize {
-        self.bloom.as_ref().map_or(0, Bloom::bytes) + self.rangedels.bytes()
+        self.arena.reserved() + self.rangedels.bytes()
     }
     /// Number of entries, without range tombstones.
     pub fn entry_count(&self) -> u64 {
