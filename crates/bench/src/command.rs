@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
 use crate::compare::{self, CompareArgs, EngineCommand};
-use crate::report::{RunReport, print_report};
+use crate::report::{RunReport, print_distributions, print_report};
 use crate::run::run;
 use crate::settings::{BenchArgs, OutputArgs};
 use crate::store::StoreOpener;
@@ -66,11 +66,19 @@ fn run_and_print(opener: &dyn StoreOpener, args: BenchArgs) -> Result<bool> {
 
 /// Tables to standard output, or to standard error when JSON takes standard output.
 fn emit(report: &RunReport, output: &OutputArgs) -> Result<()> {
-    let json_on_stdout = output.json.as_ref().is_some_and(|path| path.as_os_str() == "-");
-    if json_on_stdout {
-        print_report(report, &mut std::io::stderr().lock())?;
+    let table = |out: &mut dyn Write| {
+        if !output.no_table {
+            print_report(report, out)?;
+        }
+        if output.histogram {
+            print_distributions(report, out)?;
+        }
+        std::io::Result::Ok(())
+    };
+    if output.json_on_stdout() {
+        table(&mut std::io::stderr().lock())?;
     } else {
-        print_report(report, &mut std::io::stdout().lock())?;
+        table(&mut std::io::stdout().lock())?;
     }
     write_json(report, output)
 }

@@ -1,6 +1,6 @@
 //! Results: the [`RunReport`] that goes to JSON, and its table for people.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde::{Deserialize, Serialize};
 
 use crate::settings::BenchSettings;
@@ -82,7 +82,7 @@ pub struct WorkloadReport {
     pub workload: String,
     /// Client threads.
     pub threads: usize,
-    /// Operations done (keys, not batches). For `compact`: 1.
+    /// Operations done (keys, not batches); 0 for workloads without any, such as `compact`.
     pub ops: u64,
     /// Reads that found their key, or entries read by scans.
     pub found: u64,
@@ -103,6 +103,9 @@ pub struct WorkloadReport {
     /// Latency, for workloads that have operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<Latency>,
+    /// Latency at many quantiles: (percent, microseconds), up to the slowest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub distribution_us: Vec<(f64, f64)>,
     /// Operations that ended in each second.
     pub series: Vec<u64>,
     /// Operations over 10 ms.
@@ -147,9 +150,9 @@ pub fn print_report(report: &RunReport, out: &mut dyn std::io::Write) -> std::io
         s.wal,
         s.compression
     )?;
-    writeln!(out, "{}", speed_table(report))?;
+    writeln!(out, "{}\n", speed_table(report))?;
     if report.workloads.iter().any(|w| w.engine != EngineStats::default()) {
-        writeln!(out, "{}", tree_table(report))?;
+        writeln!(out, "{}\n", tree_table(report))?;
     }
     for w in &report.workloads {
         for stall in &w.engine.stalls {
@@ -157,14 +160,33 @@ pub fn print_report(report: &RunReport, out: &mut dyn std::io::Write) -> std::io
             writeln!(out, "stall in {}: {} x {}{time}", w.workload, stall.count, stall.cause)?;
         }
     }
+    if report.settings.threads > 1 {
+        writeln!(out, "throughput is of all client threads together")?;
+    }
     match &report.error {
         Some(error) => writeln!(out, "INVALID RUN: {error}"),
         None => Ok(()),
     }
 }
 
+/// Prints the latency distribution of each workload.
+pub(crate) fn print_distributions(
+    report: &RunReport,
+    out: &mut dyn std::io::Write,
+) -> std::io::Result<()> {
+    for w in report.workloads.iter().filter(|w| !w.distribution_us.is_empty()) {
+        let mut table = table(vec![w.workload.as_str(), "us"]);
+        for (percent, us) in &w.distribution_us {
+            table.add_row(vec![format!("{percent:.4} %"), three_digits(*us)]);
+        }
+        align_right(&mut table);
+        writeln!(out, "{table}\n")?;
+    }
+    Ok(())
+}
+
 fn speed_table(report: &RunReport) -> Table {
-    let mut table = table(&[
+    let mut table = table(vec![
         "workload",
         "ops/s",
         "MB/s",
@@ -183,7 +205,7 @@ fn speed_table(report: &RunReport) -> Table {
         };
         table.add_row(vec![
             w.workload.clone(),
-            show_count(w.ops_per_second),
+            if w.ops > 0 { show_count(w.ops_per_second) } else { String::new() },
             three_digits(w.mb_per_second),
             latency(|l| l.p50),
             latency(|l| l.p99),
@@ -200,7 +222,7 @@ fn speed_table(report: &RunReport) -> Table {
 }
 
 fn tree_table(report: &RunReport) -> Table {
-    let mut table = table(&[
+    let mut table = table(vec![
         "workload",
         "write amp",
         "by level",
@@ -234,9 +256,10 @@ fn tree_table(report: &RunReport) -> Table {
 }
 
 /// An empty table with a heading.
-pub(crate) fn table(heading: &[&str]) -> Table {
+pub(crate) fn table<T: Into<comfy_table::Row>>(heading: T) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(heading.to_vec());
+    let rule = LineStyle::none().fill('─').junction('─');
+    table.load_style(TableStyle::new().header_separator(rule)).set_header(heading);
     table
 }
 

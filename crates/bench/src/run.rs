@@ -86,6 +86,17 @@ fn automatic_touch(settings: &BenchSettings) -> u64 {
     set.saturating_mul(2).saturating_add(store * 2).clamp(1 << 30, 16 << 30)
 }
 
+/// Removes `dir` and all in it, if the bench made it.
+pub(crate) fn remove_own(dir: &Path) -> Result<()> {
+    if !dir.exists() {
+        return Ok(());
+    }
+    if !dir.join(MARK).exists() {
+        bail!("{} was not made by the bench; name another directory with --db", dir.display());
+    }
+    std::fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))
+}
+
 /// The bench's directory: a mark, and the store in `db`.
 struct Place {
     store: PathBuf,
@@ -266,6 +277,7 @@ impl Session<'_> {
             bytes: sum.bytes,
             seconds,
             latency_us: latency(&sum),
+            distribution_us: distribution(&sum),
             series: sum.series,
             slow: sum.slow,
             ..WorkloadReport::default()
@@ -377,7 +389,6 @@ fn timed(workload: Workload, call: impl FnOnce() -> Result<()>) -> Result<Worklo
     Ok(WorkloadReport {
         workload: workload.name().to_owned(),
         threads: 1,
-        ops: 1,
         seconds: (now() - started).as_secs_f64(),
         ..WorkloadReport::default()
     })
@@ -397,6 +408,15 @@ fn latency(tally: &Tally) -> Option<Latency> {
         p9999: at(0.9999),
         max: h.max() as f64 / 1e3,
     })
+}
+
+/// Latency by quantile, in steps that halve towards the slowest.
+fn distribution(tally: &Tally) -> Vec<(f64, f64)> {
+    let h = &tally.latency;
+    let steps = h.iter_quantiles(1).filter(|step| step.count_since_last_iteration() > 0);
+    steps
+        .map(|step| (step.quantile_iterated_to() * 100.0, step.value_iterated_to() as f64 / 1e3))
+        .collect()
 }
 
 fn ratio(a: f64, b: f64) -> Option<f64> {

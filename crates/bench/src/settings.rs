@@ -190,6 +190,9 @@ pub struct OutputArgs {
     /// Write the whole report as JSON to FILE, or to standard output with `-`
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
+    /// No tables
+    #[arg(long, help_heading = "Output")]
+    pub no_table: bool,
     /// Print the latency distribution of each workload
     #[arg(long, help_heading = "Output")]
     pub histogram: bool,
@@ -225,6 +228,13 @@ Examples:
             --no-auto-compaction --background-threads 1 --direct-io-compaction
   Readers beside a writer for a minute, four readers, results as JSON:
       bench --workloads fillseq,readwhilewriting --threads 4 --duration 60 --json -";
+
+impl OutputArgs {
+    /// True if JSON takes standard output, so that tables go to standard error.
+    pub fn json_on_stdout(&self) -> bool {
+        self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
+    }
+}
 
 impl BenchSettings {
     /// Fills in what depends on other settings and checks that all of them make sense.

@@ -1,1 +1,329 @@
-mod placeholder {}
+//! The whole bench over a map in memory, right and wrong.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Result;
+use clap::Parser;
+use parking_lot::RwLock;
+
+use crate::report::{EngineIdentity, RunReport};
+use crate::run::run;
+use crate::settings::{BenchArgs, BenchSettings, CompactionPri, Compression, OutputArgs, WalMode};
+use crate::store::{BatchOp, EngineStats, Store, StoreIter, StoreOpener};
+use crate::workload::Workload;
+
+#[derive(Parser)]
+struct Flags {
+    #[command(flatten)]
+    args: BenchArgs,
+}
+
+/// Settings that `flags` parse into.
+pub(crate) fn settings(flags: &[&str]) -> BenchSettings {
+    let flags = std::iter::once("bench").chain(flags.iter().copied());
+    Flags::try_parse_from(flags).expect("the flags parse").args.settings
+}
+
+/// How a [`MapStore`] goes wrong.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Flaw {
+    #[default]
+    None,
+    /// The 500th put is acknowledged and dropped.
+    LosesOne,
+    /// The 500th put stores a value with one bit flipped in its middle.
+    FlipsOne,
+    /// Deletes do nothing.
+    KeepsDeleted,
+    /// Scans skip every 100th key.
+    SkipsInScans,
+    /// The 500th put fails.
+    Fails,
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+#[derive(Default)]
+struct MapStore {
+    map: RwLock<Map>,
+    puts: AtomicU64,
+    flaw: Flaw,
+}
+
+impl Store for MapStore {
+    fn put(&self, key: &[u8], value: &[u8], _: WalMode) -> Result<()> {
+        let mut value = value.to_vec();
+        if self.puts.fetch_add(1, Ordering::Relaxed) == 500 {
+            match self.flaw {
+                Flaw::LosesOne => return Ok(()),
+                Flaw::FlipsOne => value[50] ^= 4,
+                Flaw::Fails => anyhow::bail!("the disk is on fire"),
+                _ => {}
+            }
+        }
+        self.map.write().insert(key.to_vec(), value);
+        Ok(())
+    }
+    fn delete(&self, key: &[u8], _: WalMode) -> Result<()> {
+        if self.flaw != Flaw::KeepsDeleted {
+            self.map.write().remove(key);
+        }
+        Ok(())
+    }
+    fn write_batch(&self, ops: &[BatchOp<'_>], wal: WalMode) -> Result<()> {
+        ops.iter().try_for_each(|op| match op {
+            BatchOp::Put(key, value) => self.put(key, value, wal),
+            BatchOp::Delete(key) => self.delete(key, wal),
+        })
+    }
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let map = self.map.read();
+        let Some(found) = map.get(key) else { return Ok(false) };
+        value.clone_from(found);
+        Ok(true)
+    }
+    fn multi_get(&self, keys: &[&[u8]], values: &mut Vec<Option<Vec<u8>>>) -> Result<()> {
+        let map = self.map.read();
+        *values = keys.iter().map(|&key| map.get(key).cloned()).collect();
+        Ok(())
+    }
+    fn iter(&self) -> Result<Box<dyn StoreIter + '_>> {
+        let skip = self.flaw == Flaw::SkipsInScans;
+        let kept = |(i, (k, v)): (usize, (&Vec<u8>, &Vec<u8>))| {
+            (!skip || i % 100 != 99).then(|| (k.clone(), v.clone()))
+        };
+        let entries = self.map.read().iter().enumerate().filter_map(kept).collect();
+        Ok(Box::new(MapIter { entries, at: usize::MAX }))
+    }
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+    fn compact_all(&self) -> Result<()> {
+        Ok(())
+    }
+    fn wait_idle(&self) -> Result<()> {
+        Ok(())
+    }
+    fn stats(&self) -> Result<EngineStats> {
+        let bytes = self.puts.load(Ordering::Relaxed) * 116;
+        Ok(EngineStats {
+            flush_write_bytes: bytes,
+            compact_write_bytes: bytes * 2,
+            level_write_bytes: vec![bytes, bytes * 2],
+            ..EngineStats::default()
+        })
+    }
+    fn stats_text(&self) -> Result<String> {
+        Ok("a map".into())
+    }
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct MapIter {
+    entries: Vec<(Vec<u8>, Vec<u8>)>,
+    at: usize,
+}
+
+impl StoreIter for MapIter {
+    fn seek_to_first(&mut self) {
+        self.at = 0;
+    }
+    fn seek_to_last(&mut self) {
+        self.at = self.entries.len().wrapping_sub(1);
+    }
+    fn seek(&mut self, key: &[u8]) {
+        self.at = self.entries.partition_point(|(k, _)| k.as_slice() < key);
+    }
+    fn next(&mut self) {
+        self.at += 1;
+    }
+    fn prev(&mut self) {
+        self.at = self.at.wrapping_sub(1);
+    }
+    fn valid(&self) -> bool {
+        self.at < self.entries.len()
+    }
+    fn key(&self) -> &[u8] {
+        &self.entries[self.at].0
+    }
+    fn value(&self) -> &[u8] {
+        &self.entries[self.at].1
+    }
+    fn status(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct MapOpener(Flaw);
+
+impl StoreOpener for MapOpener {
+    fn identity(&self) -> EngineIdentity {
+        EngineIdentity { name: "map".into(), version: "1".into() }
+    }
+    fn open(&self, _: &BenchSettings, _: &Path, _: bool) -> Result<Box<dyn Store>> {
+        Ok(Box::new(MapStore { flaw: self.0, ..MapStore::default() }))
+    }
+}
+
+fn play(flaw: Flaw, flags: &[&str]) -> RunReport {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut settings = settings(flags);
+    settings.db = dir.path().join("bench");
+    settings.touch_memory = "0".into();
+    run(&MapOpener(flaw), settings, &OutputArgs { quiet: true, ..OutputArgs::default() })
+        .expect("the run begins")
+}
+
+const ALL: &str = "fillseq,fillrandom,filluniquerandom,overwrite,readrandom,readmissing,\
+    multireadrandom,readseq,readreverse,seekrandom,readwhilewriting,deleterandom,compact,waitidle,\
+    verify";
+
+#[test]
+fn every_workload_runs() {
+    for threads in ["1", "3"] {
+        for batch in ["1", "7"] {
+            let threads = format!("--threads={threads}");
+            let batch = format!("--batch-size={batch}");
+            let flags =
+                ["--workloads", ALL, "--num=500", "--reads=20", threads.as_str(), batch.as_str()];
+            let report = play(Flaw::None, &flags);
+            assert_eq!(report.error, None);
+            assert!(report.valid);
+            assert_eq!(report.workloads.len(), ALL.split(',').count());
+        }
+    }
+}
+
+#[test]
+fn what_is_counted() {
+    let flags = ["--workloads=filluniquerandom,readrandom,readseq,seekrandom,verify", "--num=1000"];
+    let report = play(Flaw::None, &flags);
+    assert_eq!(report.error, None);
+    let [fill, read, scan, seek, verify] = &report.workloads[..] else { panic!("five workloads") };
+    assert_eq!((fill.ops, fill.bytes), (1000, 116_000));
+    assert_eq!(fill.series.iter().sum::<u64>(), 1000);
+    assert_eq!(fill.write_amplification, Some(3.0));
+    assert_eq!(fill.write_amplification_by_level, [1.0, 2.0]);
+    assert_eq!((read.ops, read.found, read.write_amplification), (1000, 1000, None));
+    assert_eq!((scan.ops, scan.found, scan.bytes), (1000, 1000, 116_000));
+    assert_eq!(seek.ops, 1000);
+    assert_eq!((verify.ops, verify.found), (1000, 1000));
+    let latency = read.latency_us.as_ref().expect("reads are timed");
+    assert!(latency.p50 > 0.0 && latency.p50 <= latency.p99 && latency.p99 <= latency.max);
+}
+
+#[test]
+fn wrong_stores_make_invalid_runs() {
+    let cases = [
+        (Flaw::LosesOne, "filluniquerandom,verify", "is missing"),
+        (Flaw::LosesOne, "filluniquerandom,readseq,readrandom", "is missing"),
+        (Flaw::FlipsOne, "filluniquerandom,verify", "byte 50 differs"),
+        (Flaw::FlipsOne, "filluniquerandom,readreverse", "byte 50 differs"),
+        (Flaw::KeepsDeleted, "fillseq,deleterandom,verify", "version 0 is due"),
+        (Flaw::SkipsInScans, "fillseq,verify", "is missing"),
+        (Flaw::SkipsInScans, "fillseq,seekrandom", "is missing"),
+        (Flaw::Fails, "fillseq", "the disk is on fire"),
+    ];
+    for (flaw, workloads, want) in cases {
+        let report = play(flaw, &["--workloads", workloads, "--num=1000", "--reads=20000"]);
+        let error = report.error.unwrap_or_default();
+        assert!(!report.valid && error.contains(want), "{workloads}: `{error}`, not `{want}`");
+    }
+}
+
+#[test]
+fn an_old_version_is_no_answer() {
+    // The 240th overwrite is lost: the value found is whole, but of an older version.
+    let report = play(Flaw::LosesOne, &["--workloads=fillseq,overwrite,verify", "--num=260"]);
+    let error = report.error.unwrap_or_default();
+    assert!(error.contains("is wrong: it is version"), "{error}");
+}
+
+#[test]
+fn time_ends_a_workload() {
+    let flags = ["--workloads=fillseq,readrandom", "--num=1000", "--duration=0.2"];
+    let report = play(Flaw::None, &flags);
+    assert_eq!(report.error, None);
+    for w in &report.workloads {
+        assert!((0.15..5.0).contains(&w.seconds), "{}: {} s", w.workload, w.seconds);
+    }
+    assert!(report.workloads[1].ops > 1000, "reads went on past the key count");
+}
+
+#[test]
+fn the_tour_covers_the_paths() {
+    let tour = settings(&[]).resolve().expect("the tour is sound");
+    for w in ["fillseq", "fillrandom", "overwrite", "readrandom", "readwhilewriting", "compact"] {
+        assert!(tour.workloads.iter().any(|x| x.name() == w), "{w} is not in the tour");
+    }
+    assert_eq!(settings(&["--num=5K"]).resolve().expect("sound").num(), 5_000);
+    let own = settings(&["--workloads=fillseq"]).resolve().expect("sound");
+    assert_eq!((own.num(), own.reads(), own.limit_seconds), (1_000_000, 1_000_000, None));
+}
+
+#[test]
+fn settings_survive_flags_and_json() {
+    let some = BenchSettings {
+        workloads: vec![Workload::FillRandom, Workload::Compact],
+        num: Some(6_000_000),
+        value_size: 1024,
+        value_compressibility: 0.5,
+        duration: Some(1.5),
+        use_existing_db: true,
+        no_auto_compaction: true,
+        policy: "leveled".into(),
+        memtable_bytes: 123_456_789,
+        level_multiplier: 5.0,
+        compaction_pri: CompactionPri::OldestSmallestSeqFirst,
+        wal: WalMode::Buffered,
+        compression: Compression::Zstd,
+        bloom_bits: 0.0,
+        db: "a dir/with=odd,name".into(),
+        direct_reads: true,
+        ..settings(&[])
+    };
+    for original in [settings(&[]), some.clone(), some.resolve().expect("sound")] {
+        let flags = original.to_flags();
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        assert_eq!(settings(&flags), original);
+        let json = serde_json::to_string(&original).expect("plain values");
+        assert_eq!(serde_json::from_str::<BenchSettings>(&json).expect("as written"), original);
+    }
+}
+
+#[test]
+fn senseless_settings_are_refused() {
+    for (flags, want) in [
+        (vec!["--num=0"], "--num"),
+        (vec!["--num=300", "--key-size=1"], "--key-size"),
+        (vec!["--threads=0"], "--threads"),
+        (vec!["--verify-fraction=2"], "--verify-fraction"),
+        (vec!["--duration=-1"], "--duration"),
+        (vec!["--touch-memory=much"], "--touch-memory"),
+    ] {
+        let error = settings(&flags).resolve().expect_err("senseless").to_string();
+        assert!(error.contains(want), "{flags:?}: {error}");
+    }
+}
+
+#[test]
+fn a_foreign_directory_is_left_alone() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    std::fs::create_dir(dir.path().join("photos")).expect("a directory");
+    let mut settings = settings(&["--workloads=fillseq", "--num=10"]);
+    settings.db = dir.path().into();
+    let outcome = run(&MapOpener(Flaw::None), settings, &OutputArgs::default());
+    let error = outcome.expect_err("it is not the bench's").to_string();
+    assert!(error.contains("neither empty nor made by the bench"), "{error}");
+    assert!(dir.path().join("photos").exists());
+}
+
+#[test]
+fn reading_needs_a_store() {
+    let report = play(Flaw::None, &["--workloads=readrandom"]);
+    assert!(report.error.is_some_and(|e| e.contains("begin with a fill workload")));
+}

@@ -1,0 +1,94 @@
+//! Comparison arithmetic on made-up reports.
+
+use super::*;
+use crate::report::Latency;
+
+/// A report of `engine` as JSON would bring it: one `fillrandom` of 1,000 operations.
+fn canned(engine: &str, load: f64, quiesce: f64, stall: f64) -> RunReport {
+    let ops = 1_000.0;
+    let text = serde_json::json!({
+        "engine": {"name": engine, "version": "1"},
+        "settings": serde_json::to_value(crate::tests::settings(&[])).expect("plain values"),
+        "machine": {"cpus": 2, "cpu_model": "x", "memory_bytes": 1, "load_average": 0.0},
+        "valid": true,
+        "workloads": [{
+            "workload": "fillrandom", "threads": 1, "ops": 1_000, "found": 0, "side_ops": 0,
+            "bytes": 1_000_000, "seconds": load, "quiesce_seconds": quiesce,
+            "ops_per_second": ops / load, "ops_per_second_quiesced": ops / (load + quiesce),
+            "mb_per_second": 1.0 / load, "series": [1_000],
+            "slow": {"count": 0, "seconds": 0.0, "touched_seconds": 0},
+            "cpu_seconds": 2.0, "rss_peak_bytes": 1, "space_bytes": 1,
+            "write_amplification": 3.0,
+            "engine": {"stall_seconds": stall}
+        }]
+    });
+    let mut report: RunReport = serde_json::from_value(text).expect("a report");
+    report.workloads[0].latency_us = Some(Latency { p999: 50.0, ..Latency::default() });
+    report
+}
+
+fn figure<'a>(comparison: &'a Comparison, name: &str) -> &'a Figure {
+    let found = comparison.figures.iter().find(|f| f.figure == name);
+    found.unwrap_or_else(|| panic!("no figure `{name}`"))
+}
+
+#[test]
+fn ratios_are_of_medians() {
+    let runs = vec![
+        canned("a", 1.0, 1.0, 0.0),
+        canned("b", 4.0, 1.0, 2.0),
+        canned("a", 2.0, 0.0, 0.5),
+        canned("b", 5.0, 5.0, 4.0),
+        canned("a", 4.0, 4.0, 0.5),
+        canned("b", 10.0, 10.0, 9.0),
+    ];
+    let c = conclude(runs, 3);
+    assert!(c.valid);
+    assert_eq!(c.engines.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    let load = figure(&c, "kops/s");
+    assert_eq!(load.spreads[0], Spread { median: 0.5, min: 0.25, max: 1.0 });
+    assert_eq!(load.spreads[1], Spread { median: 0.2, min: 0.1, max: 0.25 });
+    assert_eq!(load.ratios, [Some(1.0), Some(2.5)]);
+    let quiesced = figure(&c, "kops/s to quiescence");
+    assert_eq!(quiesced.spreads[0].median, 0.5, "1000 operations in 2 s, twice");
+    assert_eq!(quiesced.spreads[1].median, 0.1, "1000 operations in 10 s");
+    let stall = figure(&c, "stall s");
+    assert_eq!(stall.ratios, [Some(1.0), Some(0.125)]);
+}
+
+#[test]
+fn even_rounds_take_the_middle_of_two() {
+    let mut values = [4.0, 1.0, 3.0, 2.0];
+    assert_eq!(spread(&mut values), Some(Spread { median: 2.5, min: 1.0, max: 4.0 }));
+    assert_eq!(spread(&mut []), None);
+}
+
+#[test]
+fn a_zero_median_has_no_ratio() {
+    let c = conclude(vec![canned("a", 1.0, 0.0, 1.0), canned("b", 1.0, 0.0, 0.0)], 1);
+    assert_eq!(figure(&c, "stall s").ratios, [Some(1.0), None]);
+}
+
+#[test]
+fn invalid_runs_take_no_part_and_are_named() {
+    let mut wrong = canned("a", 0.001, 0.0, 0.0);
+    wrong.valid = false;
+    wrong.error = Some("readrandom: key 5 is missing".into());
+    let c = conclude(vec![canned("a", 1.0, 0.0, 0.0), canned("b", 2.0, 0.0, 0.0), wrong], 2);
+    assert!(!c.valid);
+    assert_eq!(c.errors, ["a: readrandom: key 5 is missing"]);
+    assert_eq!(figure(&c, "kops/s").spreads[0], Spread { median: 1.0, min: 1.0, max: 1.0 });
+    let mut text = Vec::new();
+    print_comparison(&c, &mut text).expect("memory takes everything");
+    let text = String::from_utf8(text).expect("tables are text");
+    assert!(text.contains("INVALID RUN") && text.contains("2.00"), "{text}");
+}
+
+#[test]
+fn a_missing_peer_says_what_to_run() {
+    let error = find_peer("nosuch").expect_err("there is no such peer").to_string();
+    assert!(
+        error.contains("cargo xtask peers") && error.contains("LITHIFY_PEER_NOSUCH"),
+        "{error}"
+    );
+}

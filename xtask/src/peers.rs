@@ -1,0 +1,127 @@
+//! `cargo xtask peers`: fetches and builds the engines that `lithify bench compare` runs against.
+//!
+//! RocksDB comes ready-made: the Maven artifact `org.rocksdb:rocksdbjni` has its shared library
+//! for every platform, with the whole C interface exported, so nothing of its 18 minutes of C++
+//! is compiled here. The Rust crate of the same version gives the bindings, for which libclang
+//! and its headers are needed. Everything comes through the ordinary package managers, and a
+//! second call does only what is missing.
+//!
+//! Keeps: nothing outside `peers/rocksdb/target` and the package managers' own places is written.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// RocksDB's version: the one that the crate pinned in `peers/rocksdb/Cargo.toml` binds.
+const VERSION: &str = "11.8.1";
+
+/// Runs the command; it takes no arguments.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    if let Some(arg) = args.first() {
+        bail!("`cargo xtask peers` takes no arguments, but got `{arg}`");
+    }
+    let root = repository()?;
+    let peer = root.join("peers/rocksdb");
+    need_tool("mvn", "maven")?;
+    need_tool("unzip", "unzip")?;
+    need_libclang()?;
+    place_library(&peer.join("target/native"))?;
+    let target = peer.join("target");
+    call(
+        Command::new("cargo")
+            .args(["build", "--release", "--locked", "--target-dir"])
+            .arg(&target)
+            .current_dir(&peer)
+            .env_remove("RUSTFLAGS"),
+    )?;
+    let binary = target.join("release/lithify-peer-rocksdb");
+    call(Command::new(&binary).arg("--help").stdout(std::process::Stdio::null()))
+        .context("starting the peer that was just built")?;
+    eprintln!("ready: {}", binary.display());
+    Ok(())
+}
+
+/// The repository's root: the parent of this package's folder.
+fn repository() -> Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Ok(here.parent().context("xtask lies in the repository")?.to_owned())
+}
+
+/// Puts `librocksdb.so` into `dir`, unless that version of it is there already.
+fn place_library(dir: &Path) -> Result<()> {
+    let (library, stamp) = (dir.join("librocksdb.so"), dir.join("VERSION"));
+    let wanted = format!("{VERSION}\n");
+    if library.exists() && std::fs::read_to_string(&stamp).is_ok_and(|text| text == wanted) {
+        return Ok(());
+    }
+    let member = match std::env::consts::ARCH {
+        "x86_64" => "librocksdbjni-linux64.so",
+        "aarch64" => "librocksdbjni-linux-aarch64.so",
+        other => bail!("the artifact has no library for {other} that this command knows of"),
+    };
+    std::fs::create_dir_all(dir)?;
+    let coordinates = format!("org.rocksdb:rocksdbjni:{VERSION}");
+    let jar = format!("rocksdbjni-{VERSION}.jar");
+    // Two goals: the first brings the artifact into Maven's own store, the second copies it here.
+    let goal = |name: &str, options: &[String]| {
+        call(Command::new("mvn").args(["-q", "-B", name, "-Dtransitive=false"]).args(options))
+    };
+    goal("dependency:get", &[format!("-Dartifact={coordinates}")])?;
+    goal(
+        "dependency:copy",
+        &[format!("-Dartifact={coordinates}"), format!("-DoutputDirectory={}", dir.display())],
+    )?;
+    call(
+        Command::new("unzip").args(["-o", "-q"]).arg(dir.join(&jar)).arg(member).arg("-d").arg(dir),
+    )?;
+    std::fs::rename(dir.join(member), &library)?;
+    std::fs::remove_file(dir.join(&jar))?;
+    Ok(std::fs::write(&stamp, wanted)?)
+}
+
+/// Installs `package` unless `tool` runs.
+fn need_tool(tool: &str, package: &str) -> Result<()> {
+    let version = if tool == "unzip" { "-v" } else { "--version" };
+    if Command::new(tool).arg(version).output().is_ok_and(|out| out.status.success()) {
+        return Ok(());
+    }
+    install(package)
+}
+
+/// Installs libclang with its headers unless some version of it is here.
+fn need_libclang() -> Result<()> {
+    let have = ["/usr/lib", "/usr/lib64"].iter().any(|dir| {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        let versions = entries.filter(|e| e.file_name().to_string_lossy().starts_with("llvm"));
+        versions.map(|e| e.path().join("lib/libclang.so")).any(|path| path.exists())
+    });
+    if have || std::env::var_os("LIBCLANG_PATH").is_some() {
+        return Ok(());
+    }
+    install("libclang-dev")
+}
+
+/// Installs a Debian package, as root or through sudo.
+fn install(package: &str) -> Result<()> {
+    eprintln!("installing {package}");
+    let root = Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout == b"0\n");
+    let mut command = if root { Command::new("apt-get") } else { Command::new("sudo") };
+    if !root {
+        command.arg("apt-get");
+    }
+    command.args(["install", "-y", "-q", "--no-install-recommends", package]);
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    call(command.stdout(std::process::Stdio::null()))
+        .with_context(|| format!("install the package `{package}` by hand and try again"))
+}
+
+/// Runs `command` to its end.
+fn call(command: &mut Command) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().with_context(|| format!("starting {name}"))?;
+    if !status.success() {
+        bail!("{name} ended with {status}");
+    }
+    Ok(())
+}
