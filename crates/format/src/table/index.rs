@@ -1,0 +1,134 @@
+//! The index: for each data block a separator (at or above its last key, below the next block's
+//! first) and its handle.
+//!
+//! Keeps: the first separator at or above a key names the only block that can hold it. Separators
+//! are user keys, shortened between blocks, unless some user key spans two blocks: then *all*
+//! are internal keys, since one property says which for the whole table.
+//! Leaves to others: writing the blocks; a two-level index needs its partitions' offsets, so the
+//! builder is told where they start.
+//!
+//! Worked example: blocks `[apple .. banana]`, `[cherry .. date]` get separators `c` and `date`.
+
+mod read;
+
+pub use read::{BlockSource, Levels, TableIndexIter, index_form};
+
+use lithify_base::{Comparator, InternalKey, Kind, MAX_SEQ, Tag};
+
+use super::handle::BlockHandle;
+use crate::block::{BlockBuilder, IndexKeys, TRAILER_LEN};
+
+/// Index settings of a recipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexShape {
+    /// Entries per restart point. RocksDB's default is 1; ours is 16.
+    pub restart_interval: u32,
+    /// Largest one-level index, in bytes of its block; above it the index gets two levels.
+    pub cap: usize,
+    /// Size at which a partition of a two-level index is cut, in bytes.
+    pub partition: usize,
+}
+
+impl Default for IndexShape {
+    fn default() -> IndexShape {
+        IndexShape { restart_interval: 16, cap: 1 << 20, partition: 4 << 10 }
+    }
+}
+
+/// Bounds and place of one data block.
+#[derive(Clone, Copy, Debug)]
+pub struct Indexed<'a> {
+    /// First internal key.
+    pub first: InternalKey<'a>,
+    /// Last internal key.
+    pub last: InternalKey<'a>,
+    /// Where the block lies.
+    pub handle: BlockHandle,
+}
+
+/// A built index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuiltIndex {
+    /// Second-level blocks, to be written next to each other from the offset given; empty for a
+    /// one-level index.
+    pub partitions: Vec<Vec<u8>>,
+    /// The index block itself, or the top level.
+    pub top: Vec<u8>,
+    /// What its keys are.
+    pub keys: IndexKeys,
+}
+
+/// Builds the index of `blocks`, whose blocks will be written from offset `start` of the file.
+pub fn build_index(
+    blocks: &[Indexed<'_>],
+    order: &dyn Comparator,
+    shape: IndexShape,
+    start: u64,
+) -> BuiltIndex {
+    let spans = |w: &[Indexed<'_>]| match w {
+        [a, b] => order.compare(a.last.user, b.first.user).is_eq(),
+        _ => false,
+    };
+    let keys = if blocks.windows(2).any(spans) { IndexKeys::Internal } else { IndexKeys::User };
+    let separators: Vec<Vec<u8>> = (0..blocks.len())
+        .filter_map(|i| Some(separator(blocks.get(i)?, blocks.get(i + 1), order, keys)))
+        .collect();
+    let handles = blocks.iter().map(|b| b.handle);
+
+    let mut one = BlockBuilder::new(shape.restart_interval);
+    for (separator, handle) in separators.iter().zip(handles.clone()) {
+        one.add_handle(separator, handle);
+    }
+    let top = one.finish().to_vec();
+    if top.len() <= shape.cap {
+        return BuiltIndex { partitions: Vec::new(), top, keys };
+    }
+    two_levels(separators.iter().zip(handles), shape, start, keys)
+}
+
+fn two_levels<'a>(
+    entries: impl Iterator<Item = (&'a Vec<u8>, BlockHandle)>,
+    shape: IndexShape,
+    start: u64,
+    keys: IndexKeys,
+) -> BuiltIndex {
+    let mut top = BlockBuilder::new(shape.restart_interval);
+    let mut part = BlockBuilder::new(shape.restart_interval);
+    let mut partitions = Vec::new();
+    let mut at = start;
+    let mut entries = entries.peekable();
+    while let Some((separator, handle)) = entries.next() {
+        part.add_handle(separator, handle);
+        if part.size() >= shape.partition || entries.peek().is_none() {
+            let block = part.finish().to_vec();
+            top.add_handle(separator, BlockHandle::new(at, block.len() as u64));
+            at += (block.len() + TRAILER_LEN) as u64;
+            partitions.push(block);
+            part.clear();
+        }
+    }
+    BuiltIndex { partitions, top: top.finish().to_vec(), keys }
+}
+
+/// The separator after `block`: short between blocks, whole behind the last one.
+fn separator(
+    block: &Indexed<'_>,
+    next: Option<&Indexed<'_>>,
+    order: &dyn Comparator,
+    keys: IndexKeys,
+) -> Vec<u8> {
+    let last = block.last;
+    let short = next.map(|next| order.separator(last.user, next.first.user));
+    let user = short.unwrap_or_else(|| last.user.to_vec());
+    let shortened = order.compare(last.user, &user).is_lt();
+    match keys {
+        IndexKeys::User => user,
+        IndexKeys::Internal if !shortened => last.to_vec(),
+        // Above every version of the last key, since the user key is above it; the newest tag
+        // puts it before every entry of its own user key, of which there are none.
+        IndexKeys::Internal => {
+            InternalKey { user: &user, tag: Tag::new(MAX_SEQ, Kind::Value) }.to_vec()
+        }
+    }
+}
+

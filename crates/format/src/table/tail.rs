@@ -1,0 +1,332 @@
+//! Everything of a table behind its data blocks, from block metadata alone.
+//!
+//! Keeps: the bytes are a pure function of what is pushed and of the [`TableSpec`]; every engine's
+//! tables get their tail here (R8). Parts come in the order of section 4: filter, index
+//! (partitions first), `lithify.blocks`, range-del, properties, meta-index, footer; parts that
+//! would be empty are left out.
+//! Leaves to others: data blocks and their checksums ([`BlockCheck`] from
+//! [`TableSpec::check`] says how the assembler stores them).
+
+use lithify_base::{Comparator, InternalKey, Result, Seq};
+
+use super::blocks_meta::{self, BlockCounts};
+use super::footer::{DEFAULT_VERSION, Footer};
+use super::handle::BlockHandle;
+use super::index::{BuiltIndex, IndexShape, Indexed, build_index};
+use super::metaindex::{self, MetaIndex};
+use super::props::{INDEX_TYPE, TableProps};
+use super::range_del::{self, RangeTombstone};
+use crate::block::{BlockCheck, IndexKeys};
+use crate::checksum::{ChecksumKind, base_context};
+use crate::filter::{DEFAULT_MILLIBITS, FILTER_POLICY, build_filter};
+
+/// Which table this is (part of the recipe; R9). Times are seconds since 1970, 0 if unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableIdentity {
+    /// Identity of the database that makes the table.
+    pub db_id: String,
+    /// Number of the file.
+    pub file_number: u64,
+    /// Column family number.
+    pub cf_id: u32,
+    /// Column family name.
+    pub cf_name: String,
+    /// When the table's data was first written to a table.
+    pub creation_time: u64,
+    /// Age of the oldest key.
+    pub oldest_key_time: u64,
+    /// Age of the newest key.
+    pub newest_key_time: u64,
+    /// When this file was made.
+    pub file_creation_time: u64,
+}
+
+/// The part of a recipe that decides how a table is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableSpec {
+    /// RocksDB's format_version: 5 or 6.
+    pub version: u32,
+    /// Entries per restart point of data blocks.
+    pub restart_interval: u32,
+    /// The index.
+    pub index: IndexShape,
+    /// Filter size in thousandths of a bit per key; 0 = no filter.
+    pub millibits: u32,
+    /// Name of the codec in the properties.
+    pub compression: &'static str,
+    /// Name of the merge operator, or `nullptr`.
+    pub merge_operator: String,
+    /// Which table this is.
+    pub identity: TableIdentity,
+}
+
+impl Default for TableSpec {
+    fn default() -> TableSpec {
+        TableSpec {
+            version: DEFAULT_VERSION,
+            restart_interval: 16,
+            index: IndexShape::default(),
+            millibits: DEFAULT_MILLIBITS,
+            compression: "NoCompression",
+            merge_operator: NO_NAME.to_owned(),
+            identity: TableIdentity::default(),
+        }
+    }
+}
+
+/// RocksDB's text for "there is none".
+const NO_NAME: &str = "nullptr";
+
+impl TableSpec {
+    /// How the blocks of this table are checked.
+    pub fn check(&self) -> BlockCheck {
+        let base = match self.version {
+            ..6 => 0,
+            _ => base_context(&self.identity.db_id, self.identity.file_number),
+        };
+        BlockCheck { kind: ChecksumKind::Xxh3, base }
+    }
+}
+
+/// What an engine says about one data block, with its place in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockMeta {
+    /// Where the block lies. Blocks follow each other without gaps (R4).
+    pub handle: BlockHandle,
+    /// First internal key.
+    pub first_key: Vec<u8>,
+    /// Last internal key.
+    pub last_key: Vec<u8>,
+    /// Entries.
+    pub entries: u64,
+    /// Sum of the lengths of internal keys, in bytes.
+    pub raw_key_bytes: u64,
+    /// Sum of the lengths of values, in bytes.
+    pub raw_value_bytes: u64,
+    /// Deletes and single deletes.
+    pub deletes: u64,
+    /// Merge operands.
+    pub merges: u64,
+    /// Smallest sequence number.
+    pub min_seq: Seq,
+    /// Largest sequence number.
+    pub max_seq: Seq,
+}
+
+/// A finished tail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// The bytes to write right behind the last data block.
+    pub bytes: Vec<u8>,
+    /// The properties among them.
+    pub props: TableProps,
+    /// How the table's blocks are checked; the base context goes to the MANIFEST too.
+    pub check: BlockCheck,
+    /// Size of the whole table, in bytes.
+    pub file_size: u64,
+}
+
+/// Collects what is known of a table's data blocks and builds the rest.
+#[derive(Clone, Debug, Default)]
+pub struct TailBuilder {
+    blocks: Vec<BlockMeta>,
+    hashes: Vec<u64>,
+    tombstones: Vec<RangeTombstone>,
+}
+
+impl TailBuilder {
+    /// A builder for one table.
+    pub fn new() -> TailBuilder {
+        TailBuilder::default()
+    }
+
+    /// Adds the next data block.
+    ///
+    /// # Panics
+    /// If it does not lie right behind the one before (the first at 0), holds no entries, or its
+    /// keys are no internal keys: our bugs.
+    pub fn push_block(&mut self, block: BlockMeta) {
+        assert_eq!(block.handle.offset, self.data_end(), "data blocks are adjacent");
+        assert!(block.entries > 0, "a data block has entries");
+        assert!(block.first_key.len() >= 8 && block.last_key.len() >= 8, "internal keys");
+        self.blocks.push(block);
+    }
+
+    /// Adds the filter hash of the next key; the hash of the key before it is not repeated.
+    pub fn push_hash(&mut self, hash: u64) {
+        if self.hashes.last() != Some(&hash) {
+            self.hashes.push(hash);
+        }
+    }
+
+    /// Adds the next range tombstone: fragments, by start and then newest first.
+    pub fn push_tombstone(&mut self, tombstone: RangeTombstone) {
+        self.tombstones.push(tombstone);
+    }
+
+    /// The data blocks added.
+    pub fn blocks(&self) -> &[BlockMeta] {
+        &self.blocks
+    }
+
+    /// The range tombstones added.
+    pub fn tombstones(&self) -> &[RangeTombstone] {
+        &self.tombstones
+    }
+
+    /// Where the next data block, or else the tail, begins.
+    pub fn data_end(&self) -> u64 {
+        self.blocks.last().map_or(0, |b| b.handle.end())
+    }
+
+    /// Builds the tail.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is nothing to write, or `spec` names a version not written.
+    pub fn finish(self, spec: &TableSpec, order: &dyn Comparator) -> Result<Tail> {
+        if self.blocks.is_empty() && self.tombstones.is_empty() {
+            return Err(lithify_base::Error::invalid("a table has entries or range tombstones"));
+        }
+        if !matches!(spec.version, 5 | 6) {
+            return Err(lithify_base::Error::invalid(format!(
+                "tables are written with format_version 5 or 6, not {}",
+                spec.version
+            )));
+        }
+        let mut parts = Parts::new(self.data_end(), spec.check());
+        let mut props = self.count(spec, order);
+        if spec.millibits > 0 && !self.hashes.is_empty() {
+            let filter = build_filter(&self.hashes, spec.millibits);
+            props.filter_size = filter.len() as u64;
+            props.num_filter_entries = self.hashes.len() as u64;
+            props.filter_policy = FILTER_POLICY.to_owned();
+            parts.push_meta(metaindex::FULL_FILTER, &filter);
+        }
+        let index = self.write_index(&mut parts, &mut props, spec, order);
+        let counts = self
+            .blocks
+            .iter()
+            .map(|b| BlockCounts { entries: b.entries, raw_key_bytes: b.raw_key_bytes });
+        parts.push_meta(metaindex::BLOCKS, &blocks_meta::encode(counts));
+        if !self.tombstones.is_empty() {
+            parts.push_meta(metaindex::RANGE_DEL, &range_del::encode(&self.tombstones));
+        }
+        parts.push_meta(metaindex::PROPERTIES, &props.encode());
+        if spec.version >= 6 {
+            parts.names.insert(metaindex::INDEX, index);
+        }
+        let names = parts.names.encode();
+        let metaindex = parts.push(&names);
+        let footer = Footer {
+            version: spec.version,
+            check: parts.check,
+            metaindex,
+            index: (spec.version < 6).then_some(index),
+        };
+        let bytes = footer.encode(parts.at());
+        parts.bytes.extend_from_slice(&bytes);
+        let file_size = parts.at();
+        Ok(Tail { bytes: parts.bytes, props, check: parts.check, file_size })
+    }
+
+    fn write_index(
+        &self,
+        parts: &mut Parts,
+        props: &mut TableProps,
+        spec: &TableSpec,
+        order: &dyn Comparator,
+    ) -> BlockHandle {
+        let indexed: Vec<Indexed<'_>> = self.blocks.iter().filter_map(indexed).collect();
+        let BuiltIndex { partitions, top, keys } =
+            build_index(&indexed, order, spec.index, parts.at());
+        let start = parts.at();
+        for block in &partitions {
+            parts.push(block);
+        }
+        let handle = parts.push(&top);
+        props.index_size = parts.at() - start;
+        props.index_key_is_user_key = u64::from(keys == IndexKeys::User);
+        props.index_value_is_delta_encoded = 1;
+        if !partitions.is_empty() {
+            props.index_partitions = partitions.len() as u64;
+            props.top_level_index_size = handle.end() - handle.offset;
+            props.other.insert(INDEX_TYPE.into(), 2u32.to_le_bytes().to_vec());
+        }
+        handle
+    }
+
+    /// The properties that follow from the metadata and the spec.
+    fn count(&self, spec: &TableSpec, order: &dyn Comparator) -> TableProps {
+        let sum = |of: fn(&BlockMeta) -> u64| self.blocks.iter().map(of).sum::<u64>();
+        let ranges = self.tombstones.len() as u64;
+        let range_keys: usize = self.tombstones.iter().map(|t| t.start.len() + 8).sum();
+        let range_values: usize = self.tombstones.iter().map(|t| t.end.len()).sum();
+        let range_seqs = || self.tombstones.iter().map(|t| t.seq);
+        let id = &spec.identity;
+        TableProps {
+            original_file_number: id.file_number,
+            raw_key_size: sum(|b| b.raw_key_bytes) + range_keys as u64,
+            raw_value_size: sum(|b| b.raw_value_bytes) + range_values as u64,
+            data_size: self.data_end(),
+            num_entries: sum(|b| b.entries) + ranges,
+            deleted_keys: sum(|b| b.deletes) + ranges,
+            merge_operands: sum(|b| b.merges),
+            num_range_deletions: ranges,
+            num_data_blocks: self.blocks.len() as u64,
+            column_family_id: u64::from(id.cf_id),
+            creation_time: id.creation_time,
+            oldest_key_time: id.oldest_key_time,
+            newest_key_time: id.newest_key_time,
+            file_creation_time: id.file_creation_time,
+            tail_start_offset: self.data_end(),
+            key_largest_seqno: self.blocks.iter().map(|b| b.max_seq).chain(range_seqs()).max(),
+            key_smallest_seqno: self.blocks.iter().map(|b| b.min_seq).chain(range_seqs()).min(),
+            data_block_restart_interval: u64::from(spec.restart_interval),
+            index_block_restart_interval: u64::from(spec.index.restart_interval),
+            creating_db_identity: id.db_id.clone(),
+            comparator: order.name().to_owned(),
+            merge_operator: spec.merge_operator.clone(),
+            prefix_extractor_name: NO_NAME.to_owned(),
+            property_collectors: "[]".to_owned(),
+            column_family_name: id.cf_name.clone(),
+            compression: spec.compression.to_owned(),
+            ..TableProps::default()
+        }
+    }
+}
+
+fn indexed(block: &BlockMeta) -> Option<Indexed<'_>> {
+    Some(Indexed {
+        first: InternalKey::decode(&block.first_key)?,
+        last: InternalKey::decode(&block.last_key)?,
+        handle: block.handle,
+    })
+}
+
+/// The tail so far: blocks appended with their trailers, and the names of those that have one.
+struct Parts {
+    start: u64,
+    bytes: Vec<u8>,
+    check: BlockCheck,
+    names: MetaIndex,
+}
+
+impl Parts {
+    fn new(start: u64, check: BlockCheck) -> Parts {
+        Parts { start, bytes: Vec::new(), check, names: MetaIndex::default() }
+    }
+    /// Offset in the file of what comes next.
+    fn at(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+    fn push(&mut self, payload: &[u8]) -> BlockHandle {
+        let handle = BlockHandle::new(self.at(), payload.len() as u64);
+        self.check.append(&mut self.bytes, payload, 0, handle.offset);
+        handle
+    }
+    fn push_meta(&mut self, name: &[u8], payload: &[u8]) {
+        let handle = self.push(payload);
+        self.names.insert(name, handle);
+    }
+}
+
