@@ -1,0 +1,104 @@
+//! The reference engine: the merge kernel on the caller's thread.
+//!
+//! Keeps: one poll reads about [`SLICE_BYTES`] of input, so whoever drives it can stop, write or
+//! yield every few milliseconds. Takes every recipe that makes sense.
+//! Leaves to others: threads; several sessions on several threads share nothing.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_merge::{BlockSet, Carry, Kernel, Products, Recipe, Work};
+
+use crate::{Caps, Cost, Engine, Fault, Offer, Progress, Refusal, Session};
+
+/// Input bytes merged per poll: about a millisecond of work.
+pub const SLICE_BYTES: u64 = 1 << 20;
+/// Sets a session holds, the one in work included.
+const SETS: usize = 2;
+
+/// The engine. Stateless.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuEngine;
+
+impl Engine for CpuEngine {
+    fn caps(&self) -> Caps {
+        Caps {
+            name: "cpu",
+            set_bytes: 4 << 20,
+            max_set_bytes: u64::MAX,
+            sets_in_flight: SETS,
+            certify_fully: false,
+            cost: Cost { fixed_ns: 20_000.0, ns_per_byte: 1.2 },
+        }
+    }
+    fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
+        CpuSession::start(Kernel::new(recipe))
+    }
+    fn resume(&self, recipe: Arc<Recipe>, carry: Carry) -> Result<Box<dyn Session>, Refusal> {
+        CpuSession::start(Kernel::resume(recipe, carry))
+    }
+}
+
+/// A session: the kernel and the sets that wait for it.
+struct CpuSession {
+    kernel: Kernel,
+    waiting: VecDeque<BlockSet>,
+    busy: bool,
+    sealed: bool,
+    over: bool,
+}
+
+impl CpuSession {
+    fn start(kernel: Result<Kernel>) -> Result<Box<dyn Session>, Refusal> {
+        let kernel = kernel.map_err(|e| Refusal { reason: e.to_string() })?;
+        let waiting = VecDeque::new();
+        Ok(Box::new(CpuSession { kernel, waiting, busy: false, sealed: false, over: false }))
+    }
+
+    fn advance(&mut self) -> Result<Progress> {
+        if self.over {
+            return Err(Error::new(ErrorKind::InvalidArgument, "this session is over"));
+        }
+        if !self.busy {
+            let Some(set) = self.waiting.pop_front() else {
+                if !self.sealed {
+                    return Ok(Progress::Starved);
+                }
+                self.over = true;
+                return Ok(Progress::Done(Box::new(self.kernel.finish()?)));
+            };
+            self.kernel.begin(set)?;
+            self.busy = true;
+        }
+        self.busy = self.kernel.work(SLICE_BYTES)? == Work::More;
+        Ok(Progress::More)
+    }
+}
+
+impl Session for CpuSession {
+    fn offer(&mut self, set: BlockSet) -> Offer {
+        if self.waiting.len() + usize::from(self.busy) >= SETS || self.sealed {
+            return Offer::Full(set);
+        }
+        self.waiting.push_back(set);
+        Offer::Taken
+    }
+    fn seal(&mut self) {
+        self.sealed = true;
+    }
+    fn poll(&mut self, out: &mut Products) -> Progress {
+        out.clear();
+        match self.advance() {
+            Ok(progress) => {
+                self.kernel.drain(out);
+                progress
+            }
+            Err(e) => {
+                self.over = true;
+                Progress::Failed(Fault::Input(e))
+            }
+        }
+    }
+    fn cancel(self: Box<Self>) {}
+}

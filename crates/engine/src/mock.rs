@@ -1,0 +1,131 @@
+//! A hostile engine: the CPU engine with faults from a catalogue, to prove that hosts notice.
+//!
+//! Keeps: every fault but [`FaultPlan::None`] either fails the session, hangs it, or makes output
+//! that `merge::certify` refuses.
+
+use std::sync::Arc;
+
+use lithify_base::{Error, ErrorKind};
+use lithify_merge::{Carry, Products, Recipe};
+
+use crate::{BlockSet, Caps, CpuEngine, Engine, Fault, Item, Offer, Progress, Refusal, Session};
+
+/// What goes wrong. Counts are of blocks in output order, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultPlan {
+    /// Nothing: a plain CPU engine.
+    None,
+    /// One bit of this block is flipped.
+    WrongByte(u64),
+    /// This block is missing.
+    LostBlock(u64),
+    /// This block comes twice.
+    TwiceBlock(u64),
+    /// A file cut is missing.
+    LostFileCut,
+    /// This many polls are answered with Pending before anything happens.
+    Late(u32),
+    /// Never finishes.
+    Hangs,
+    /// Fails after this many polls as a machine would.
+    Breaks(u32),
+    /// Does not take any recipe.
+    Refuses,
+}
+
+/// The engine.
+#[derive(Clone, Copy, Debug)]
+pub struct MockEngine {
+    /// What goes wrong in every session.
+    pub plan: FaultPlan,
+}
+
+impl Engine for MockEngine {
+    fn caps(&self) -> Caps {
+        Caps { name: "mock", certify_fully: true, ..CpuEngine.caps() }
+    }
+    fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
+        self.wrap(CpuEngine.open(recipe))
+    }
+    fn resume(&self, recipe: Arc<Recipe>, carry: Carry) -> Result<Box<dyn Session>, Refusal> {
+        self.wrap(CpuEngine.resume(recipe, carry))
+    }
+}
+
+impl MockEngine {
+    fn wrap(&self, inner: Result<Box<dyn Session>, Refusal>) -> Result<Box<dyn Session>, Refusal> {
+        if self.plan == FaultPlan::Refuses {
+            return Err(Refusal { reason: "the mock refuses".into() });
+        }
+        Ok(Box::new(MockSession {
+            inner: inner?,
+            plan: self.plan,
+            polls: 0,
+            blocks: 0,
+            lost: false,
+        }))
+    }
+}
+
+struct MockSession {
+    inner: Box<dyn Session>,
+    plan: FaultPlan,
+    polls: u32,
+    blocks: u64,
+    lost: bool,
+}
+
+impl Session for MockSession {
+    fn offer(&mut self, set: BlockSet) -> Offer {
+        self.inner.offer(set)
+    }
+    fn seal(&mut self) {
+        self.inner.seal();
+    }
+    fn poll(&mut self, out: &mut Products) -> Progress {
+        out.clear();
+        self.polls += 1;
+        match self.plan {
+            FaultPlan::Hangs => return Progress::Pending,
+            FaultPlan::Late(n) if self.polls <= n => return Progress::Pending,
+            FaultPlan::Breaks(n) if self.polls > n => {
+                let e = Error::new(ErrorKind::Internal, "the mock broke down");
+                return Progress::Failed(Fault::Engine(e));
+            }
+            _ => {}
+        }
+        let progress = self.inner.poll(out);
+        self.spoil(out);
+        progress
+    }
+    fn cancel(self: Box<Self>) {
+        self.inner.cancel();
+    }
+}
+
+impl MockSession {
+    fn spoil(&mut self, out: &mut Products) {
+        let mut items: Vec<Item> = Vec::new();
+        for item in out.items().to_vec() {
+            let no = self.blocks;
+            match (&item, self.plan) {
+                (Item::Block(_), FaultPlan::LostBlock(n)) if n == no => {}
+                (Item::FileCut(_), FaultPlan::LostFileCut) if !self.lost => self.lost = true,
+                (Item::Block(_), FaultPlan::TwiceBlock(n)) if n == no => {
+                    items.extend([item.clone(), item.clone()]);
+                }
+                (Item::Block(b), FaultPlan::WrongByte(n)) if n == no => {
+                    let bytes = out.block_mut(b);
+                    let middle = bytes.len() / 2;
+                    if let Some(byte) = bytes.get_mut(middle) {
+                        *byte ^= 0x10;
+                    }
+                    items.push(item.clone());
+                }
+                _ => items.push(item.clone()),
+            }
+            self.blocks += u64::from(matches!(item, Item::Block(_)));
+        }
+        out.set_items(items);
+    }
+}

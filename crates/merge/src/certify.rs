@@ -1,0 +1,177 @@
+//! Certify: proof that an engine's output is what the ledger says, without trusting the engine.
+//!
+//! Keeps: an output that passes [`Mode::Full`] is strictly ordered, inside the job's range, cut by
+//! the recipe, checksummed, counted right, and holds exactly the entries the ledger weighed;
+//! every key's hash is where the filter will look. [`Mode::Meta`] proves the same of block bounds
+//! and counts only: enough for the in-process kernel, whose writer compares every entry with the
+//! one before it.
+//! Leaves to others: whether the drops were right (the naive twin, in tests and shadow runs).
+
+use lithify_base::{Error, ErrorKind, InternalKey, Result};
+use lithify_format::checksum::raw_sum;
+use lithify_format::compress::Decoder;
+use lithify_format::limits::MAX_BLOCK;
+
+use crate::cut::CutCheck;
+use crate::ledger::{Ledger, weigh};
+use crate::products::{BlockMeta, Item, Products, TRAILER};
+use crate::recipe::Recipe;
+use crate::view::View;
+
+/// How much is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Metadata of blocks: some nanoseconds per block.
+    Meta,
+    /// Every entry, decoded again: about the cost of reading the output once.
+    Full,
+}
+
+/// Checks the products of one session, batch by batch.
+#[derive(Debug)]
+pub struct Certifier {
+    mode: Mode,
+    cuts: CutCheck,
+    view: View,
+    last: Vec<u8>,
+    last_hash: Option<u64>,
+    entries: u64,
+    weight: u64,
+}
+
+impl Certifier {
+    /// A certifier at the start of an output.
+    pub fn new(mode: Mode) -> Certifier {
+        Certifier {
+            mode,
+            cuts: CutCheck::default(),
+            view: View::default(),
+            last: Vec::new(),
+            last_hash: None,
+            entries: 0,
+            weight: 0,
+        }
+    }
+
+    /// Reads the next batch, before anyone rewrites its checksums.
+    ///
+    /// # Errors
+    /// Internal: the engine broke the contract; the message says how.
+    pub fn read(&mut self, recipe: &Recipe, products: &Products) -> Result<()> {
+        self.cuts.read(recipe, products)?;
+        for item in products.items() {
+            match item {
+                Item::Block(b) => self.block(recipe, products, b)?,
+                Item::FileCut(_) => self.last_hash = None,
+                Item::SetDone(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The output is complete; `ledger` is what the engine reports.
+    ///
+    /// # Errors
+    /// Internal if the ledger does not balance or does not match what was read.
+    pub fn finish(self, ledger: &Ledger) -> Result<()> {
+        self.cuts.finish()?;
+        ledger.check()?;
+        if self.entries != ledger.entries_out {
+            return Err(broken("entries in blocks differ from the ledger"));
+        }
+        if self.mode == Mode::Full && self.weight != ledger.sum_out {
+            return Err(broken("the weight of all entries differs from the ledger"));
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, recipe: &Recipe, products: &Products, b: &BlockMeta) -> Result<()> {
+        let order = &*recipe.order;
+        let (first, last) = (products.first_key(b), products.last_key(b));
+        if b.entries == 0 || first.cmp(last, order).is_gt() {
+            return Err(broken("a block is empty or its bounds are swapped"));
+        }
+        if let Some(before) = InternalKey::decode(&self.last)
+            && before.cmp(first, order).is_ge()
+        {
+            return Err(broken("blocks are out of order"));
+        }
+        if !recipe.range.contains(first.user, order) || !recipe.range.contains(last.user, order) {
+            return Err(broken("a block lies outside of the job's range"));
+        }
+        let kinds = [b.values, b.deletes, b.single_deletes, b.merges];
+        if kinds.iter().map(|&n| u64::from(n)).sum::<u64>() != u64::from(b.entries) {
+            return Err(broken("a block's counts by kind do not add up"));
+        }
+        self.entries += u64::from(b.entries);
+        if self.mode == Mode::Full {
+            self.entries_of(recipe, products, b)?;
+        }
+        self.last.clear();
+        last.encode_into(&mut self.last);
+        Ok(())
+    }
+
+    /// Decodes a block again and compares everything its metadata claims.
+    fn entries_of(&mut self, recipe: &Recipe, products: &Products, b: &BlockMeta) -> Result<()> {
+        let order = &*recipe.order;
+        let stored = products.block(b);
+        let Some((payload, trailer)) = stored.split_last_chunk::<TRAILER>() else {
+            return Err(broken("a block is shorter than its trailer"));
+        };
+        if raw_sum(recipe.checksum, payload, trailer[0]) != products.raw_sum(b) {
+            return Err(broken("a block's checksum is wrong"));
+        }
+        let plain;
+        let payload = if trailer[0] == 0 {
+            payload
+        } else {
+            plain = Decoder::rocksdb().decode(trailer[0], payload, MAX_BLOCK)?;
+            &plain
+        };
+        self.view.decode(payload, 0)?;
+        let mut seen = BlockMeta { min_seq: lithify_base::MAX_SEQ, ..BlockMeta::default() };
+        let mut hashes = products.hashes(b).iter();
+        for i in 0..self.view.len() {
+            let e = self.view.entry(i, payload);
+            let key = InternalKey { user: e.key, tag: e.tag };
+            if let Some(before) = InternalKey::decode(&self.last)
+                && before.cmp(key, order).is_ge()
+            {
+                return Err(broken("entries are out of order"));
+            }
+            let Some(kind) = e.tag.kind() else { return Err(broken("an unknown entry kind")) };
+            seen.count(kind, e.tag.seq(), e.key.len(), e.value.len());
+            self.weight = self.weight.wrapping_add(weigh(e.hash, e.tag, e.value.len()));
+            if recipe.filter && self.last_hash != Some(e.hash) && hashes.next() != Some(&e.hash) {
+                return Err(broken("a key's filter hash is missing"));
+            }
+            self.last_hash = Some(e.hash);
+            self.last.clear();
+            key.encode_into(&mut self.last);
+        }
+        if hashes.next().is_some() {
+            return Err(broken("a filter hash belongs to no key"));
+        }
+        self.compare(products, b, &seen)
+    }
+
+    fn compare(&self, products: &Products, b: &BlockMeta, seen: &BlockMeta) -> Result<()> {
+        let key_of = |i: usize| InternalKey { user: self.view.key(i), tag: self.view.tag(i) };
+        let n = self.view.len();
+        let same = (seen.entries, seen.raw_key_bytes, seen.raw_value_bytes)
+            == (b.entries, b.raw_key_bytes, b.raw_value_bytes)
+            && (seen.min_seq, seen.max_seq) == (b.min_seq, b.max_seq)
+            && [seen.values, seen.deletes, seen.single_deletes, seen.merges]
+                == [b.values, b.deletes, b.single_deletes, b.merges]
+            && n > 0
+            && key_of(0) == products.first_key(b)
+            && key_of(n - 1) == products.last_key(b);
+        if same { Ok(()) } else { Err(broken("a block's metadata differs from its entries")) }
+    }
+}
+
+#[cold]
+fn broken(what: &str) -> Error {
+    Error::new(ErrorKind::Internal, format!("engine output refused: {what}"))
+}

@@ -1,0 +1,176 @@
+//! What an engine hands back: encoded blocks with their metadata, file cuts and set ends, in key
+//! order, in a few large reusable buffers.
+//!
+//! Keeps: blocks of one `Products` lie in the arena back to back in item order, each as
+//! `payload ++ type byte ++ raw sum` (formats 5). Nothing here is trusted by the host.
+//! Leaves to others: the checksum's context modifier, which the assembler adds in place through
+//! [`Products::block_mut`].
+
+use std::ops::Range;
+
+use lithify_base::{InternalKey, Kind, Seq};
+
+use crate::encode::Carry;
+use crate::tombstone::RangeTombstone;
+
+/// Bytes after a payload: type byte and checksum.
+pub const TRAILER: usize = 5;
+
+/// One finished data block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockMeta {
+    pub(crate) at: Range<usize>,
+    pub(crate) first: Range<usize>,
+    pub(crate) last: Range<usize>,
+    pub(crate) hashes: Range<usize>,
+    /// Entries in it.
+    pub entries: u32,
+    /// Sum of the lengths of its internal keys.
+    pub raw_key_bytes: u64,
+    /// Sum of the lengths of its values.
+    pub raw_value_bytes: u64,
+    /// Smallest sequence number in it.
+    pub min_seq: Seq,
+    /// Largest sequence number in it.
+    pub max_seq: Seq,
+    /// Values in it.
+    pub values: u32,
+    /// Deletes in it.
+    pub deletes: u32,
+    /// Single deletes in it.
+    pub single_deletes: u32,
+    /// Merge operands in it.
+    pub merges: u32,
+    /// Whether its first entry is a further version of the last user key of the block before.
+    pub continues_key: bool,
+}
+
+impl BlockMeta {
+    /// Bytes of the payload, as a handle states them.
+    pub fn payload_len(&self) -> usize {
+        self.at.len().saturating_sub(TRAILER)
+    }
+    /// Bytes with the trailer.
+    pub fn stored_len(&self) -> usize {
+        self.at.len()
+    }
+    /// L summed over its entries (formats 6).
+    pub fn logical_bytes(&self) -> u64 {
+        self.raw_key_bytes + self.raw_value_bytes + 4 * u64::from(self.entries)
+    }
+    /// Counts one entry.
+    #[inline]
+    pub(crate) fn count(&mut self, kind: Kind, seq: Seq, key_len: usize, value_len: usize) {
+        self.entries += 1;
+        self.raw_key_bytes += key_len as u64 + 8;
+        self.raw_value_bytes += value_len as u64;
+        self.min_seq = self.min_seq.min(seq);
+        self.max_seq = self.max_seq.max(seq);
+        match kind {
+            Kind::Value => self.values += 1,
+            Kind::Delete => self.deletes += 1,
+            Kind::SingleDelete => self.single_deletes += 1,
+            Kind::Merge | Kind::RangeDelete => self.merges += 1,
+        }
+    }
+}
+
+/// The end of a file: every block since the cut before belongs to it. A file may have no blocks
+/// if it has tombstones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileCut {
+    /// Its range tombstones, clamped to the file, sorted by start and then newest first.
+    pub tombstones: Vec<RangeTombstone>,
+}
+
+/// The end of a set: everything up to its upper key is in the products so far or in the carry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetDone {
+    /// Number of the set.
+    pub no: u32,
+    /// State from which any engine may go on with the next set.
+    pub carry: Box<Carry>,
+}
+
+/// One step of the output, in key order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// A data block.
+    Block(BlockMeta),
+    /// The open file ends here.
+    FileCut(FileCut),
+    /// A set ends here.
+    SetDone(SetDone),
+}
+
+/// A batch of output. Hand the same one back to be refilled: its buffers are reused.
+#[derive(Clone, Debug, Default)]
+pub struct Products {
+    pub(crate) arena: Vec<u8>,
+    pub(crate) keys: Vec<u8>,
+    pub(crate) hashes: Vec<u64>,
+    pub(crate) items: Vec<Item>,
+}
+
+impl Products {
+    /// Forgets everything but keeps the buffers.
+    pub fn clear(&mut self) {
+        self.arena.clear();
+        self.keys.clear();
+        self.hashes.clear();
+        self.items.clear();
+    }
+    /// True if there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+    /// Blocks, file cuts and set ends, in key order.
+    pub fn items(&self) -> &[Item] {
+        &self.items
+    }
+    /// Replaces the steps, keeping all bytes: how a hostile engine loses or doubles a block.
+    pub fn set_items(&mut self, items: Vec<Item>) {
+        self.items = items;
+    }
+    /// All blocks back to back.
+    pub fn arena(&self) -> &[u8] {
+        &self.arena
+    }
+    /// Where a block lies in [`arena`](Products::arena).
+    pub fn place(&self, block: &BlockMeta) -> Range<usize> {
+        block.at.clone()
+    }
+    /// A block with its trailer; empty if `block` is not of these products.
+    pub fn block(&self, block: &BlockMeta) -> &[u8] {
+        self.arena.get(block.at.clone()).unwrap_or_default()
+    }
+    /// A block with its trailer, to rewrite its checksum.
+    pub fn block_mut(&mut self, block: &BlockMeta) -> &mut [u8] {
+        self.arena.get_mut(block.at.clone()).unwrap_or_default()
+    }
+    /// The raw checksum in a block's trailer.
+    pub fn raw_sum(&self, block: &BlockMeta) -> u32 {
+        self.block(block).last_chunk::<4>().map_or(0, |c| u32::from_le_bytes(*c))
+    }
+    /// First internal key of a block.
+    pub fn first_key(&self, block: &BlockMeta) -> InternalKey<'_> {
+        self.key(&block.first)
+    }
+    /// Last internal key of a block.
+    pub fn last_key(&self, block: &BlockMeta) -> InternalKey<'_> {
+        self.key(&block.last)
+    }
+    /// Filter hashes of a block's distinct user keys, in key order. Equal neighbours are hashed
+    /// once, across blocks of a file too. Empty unless the recipe asks for them.
+    pub fn hashes(&self, block: &BlockMeta) -> &[u64] {
+        self.hashes.get(block.hashes.clone()).unwrap_or_default()
+    }
+    /// The arena, to rewrite checksums in place while walking [`items`](Products::items).
+    pub fn parts_mut(&mut self) -> (&mut [u8], &[Item]) {
+        (&mut self.arena, &self.items)
+    }
+    fn key(&self, at: &Range<usize>) -> InternalKey<'_> {
+        let bytes = self.keys.get(at.clone()).unwrap_or_default();
+        InternalKey::decode(bytes).unwrap_or(InternalKey { user: &[], tag: lithify_base::Tag(0) })
+    }
+}
