@@ -1,1 +1,282 @@
-//! (being built)
+//! The stateful mind: one [`Core`], one `on(event, now)`, no IO, no clock, no threads, no locks.
+//!
+//! The shell tells the core what happened and carries out what it answers, so the whole life of
+//! the tree (flushes in freeze order, compactions from plan to commit, stalls, failures) can be
+//! replayed from a list of events.
+//!
+//! Keeps: flushes commit in freeze order; an edit is handed out only after the one before it is
+//! settled, after the job's after-edges have committed, and after it was validated against the
+//! current tree (2.4); a job's inputs are locked from its acceptance to its end and never longer
+//! (V12), because locks are derived from the job table and stored nowhere else.
+//!
+//! A job's life: accepted by `plan` -> Running -> Built (its files are synced) -> [waits for
+//! older jobs, holding no thread] -> Committing -> gone. It can be aborted until it commits.
+#![forbid(unsafe_code)]
+
+mod command;
+mod commit;
+mod event;
+mod jobs;
+mod manual;
+mod memory;
+mod throttle;
+
+#[cfg(test)]
+mod tests;
+
+pub use command::Command;
+pub use event::{Event, MemId};
+pub use throttle::Pressure;
+
+use std::sync::Arc;
+
+use lithify_base::{CfId, Error, ErrorKind, JobId, Pos};
+use lithify_lsm::{Edit, Version};
+use lithify_plan::{Limits, PlanOptions, Policy, View};
+
+use commit::{Settled, Writing};
+use jobs::Jobs;
+use manual::Manuals;
+use memory::Memory;
+use throttle::Throttle;
+
+/// Shortest wait before a failed job is tried again, nanoseconds; doubles with each failure.
+const RETRY_FIRST: u64 = 100_000_000;
+/// Longest such wait.
+const RETRY_MAX: u64 = 10_000_000_000;
+
+/// What the core needs to know of the settings.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The planner's options.
+    pub plan: PlanOptions,
+    /// Compactions that may run at once.
+    pub compaction_slots: usize,
+    /// Flushes that may run at once.
+    pub flush_slots: usize,
+    /// Rate at which slowing starts, bytes per second.
+    pub delayed_write_rate: u64,
+}
+
+/// The mind of one database.
+pub struct Core {
+    options: Options,
+    policies: Vec<Box<dyn Policy>>,
+    version: Version,
+    memory: Memory,
+    jobs: Jobs,
+    /// The edit being written to the manifest.
+    writing: Option<Writing>,
+    manuals: Manuals,
+    throttle: Throttle,
+    pressure: Pressure,
+    next_job: u64,
+    disk_free: u64,
+    /// Compactions are not started before this instant (a failure backs off).
+    resume_at: u64,
+    failures: u32,
+    read_only: Option<Error>,
+    closing: bool,
+    /// The last planning found nothing to do.
+    content: bool,
+}
+
+impl Core {
+    /// The mind of a database whose tree is `version`. `next_epoch` is above every epoch in use.
+    pub fn new(options: Options, version: Version, next_epoch: u32) -> Core {
+        Core {
+            policies: lithify_plan::policies(options.plan.policy),
+            throttle: Throttle::new(options.delayed_write_rate),
+            memory: Memory::new(next_epoch),
+            jobs: Jobs::default(),
+            writing: None,
+            manuals: Manuals::default(),
+            pressure: Pressure::default(),
+            next_job: 1,
+            disk_free: u64::MAX,
+            resume_at: 0,
+            failures: 0,
+            read_only: None,
+            closing: false,
+            content: false,
+            options,
+            version,
+        }
+    }
+
+    /// Takes in one event and says what to do. `now` is in nanoseconds and never decreases.
+    pub fn on(&mut self, event: Event, now: u64) -> Vec<Command> {
+        let mut out = Vec::new();
+        match event {
+            Event::Frozen { mem, bytes, log_number } => self.memory.freeze(mem, bytes, log_number),
+            Event::Built { job, adds } => self.built(job, adds),
+            Event::Failed { job, error } => self.failed(job, error, now, &mut out),
+            Event::EditSynced => self.settle(Settled::Durable, &mut out),
+            Event::EditFailed { error } => self.settle(Settled::Unknown(error), &mut out),
+            Event::Manual { id, request } => self.manuals.add(id, request),
+            Event::ManualCancelled { id } => self.manuals.cancel(id),
+            Event::AutoCompaction { on } => self.options.plan.disable_auto = !on,
+            Event::DiskFree { bytes } => self.disk_free = bytes,
+            Event::Tick => {}
+            Event::Closing => self.close(&mut out),
+        }
+        self.start_flushes(now, &mut out);
+        self.start_compactions(now, &mut out);
+        self.commit_next(&mut out);
+        self.end_manuals(&mut out);
+        self.press(&mut out);
+        out
+    }
+
+    /// The tree as last installed.
+    pub fn version(&self) -> &Version {
+        &self.version
+    }
+    /// Jobs that run or wait to commit.
+    pub fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+    /// What is running, for pictures and reports.
+    pub fn in_flight(&self) -> &[lithify_plan::InFlight] {
+        self.jobs.in_flight()
+    }
+    /// Memtables frozen and not yet flushed.
+    pub fn frozen(&self) -> usize {
+        self.memory.len()
+    }
+    /// True if every frozen memtable up to `mem` is flushed.
+    pub fn is_flushed(&self, mem: MemId) -> bool {
+        self.memory.is_flushed(mem)
+    }
+    /// True if nothing runs and there is nothing to do.
+    pub fn is_idle(&self) -> bool {
+        self.jobs.len() == 0 && self.memory.len() == 0 && self.content
+    }
+    /// Bytes of compaction work outstanding.
+    pub fn debt(&self) -> u64 {
+        lithify_plan::score::debt(&self.version, &self.options.plan)
+    }
+    /// The error that stopped writes, if one did.
+    pub fn read_only(&self) -> Option<&Error> {
+        self.read_only.as_ref()
+    }
+
+    fn job_id(&mut self) -> JobId {
+        let id = JobId(self.next_job);
+        self.next_job += 1;
+        id
+    }
+
+    fn start_flushes(&mut self, now: u64, out: &mut Vec<Command>) {
+        while self.jobs.flushes() < self.options.flush_slots
+            && !self.closing
+            && let Some((mem, stratum)) = self.memory.next_to_flush(now)
+        {
+            let job = self.job_id();
+            self.memory.start(mem, job);
+            self.jobs.add_flush(job, mem);
+            out.push(Command::StartFlush { job, mem, out: Pos::new(0, stratum) });
+        }
+    }
+
+    fn start_compactions(&mut self, now: u64, out: &mut Vec<Command>) {
+        if self.closing || self.read_only.is_some() || now < self.resume_at {
+            self.content = self.closing || self.read_only.is_some();
+            return;
+        }
+        let mem = self.memory.state();
+        let limits = Limits {
+            slots_free: self.options.compaction_slots.saturating_sub(self.jobs.running()),
+            disk_free: self.disk_free,
+            next_job: JobId(self.next_job),
+        };
+        let free = limits.slots_free > 0;
+        let flights = self.jobs.in_flight();
+        let view = View::new(&self.version, flights, &mem, &self.options.plan, limits)
+            .with_manual(self.manuals.wanted());
+        let specs = lithify_plan::plan(&view, &self.policies);
+        drop(view);
+        self.content = free && specs.is_empty();
+        for spec in specs {
+            let job = self.job_id();
+            let spec = Arc::new(spec);
+            let inputs = jobs::inputs(&self.version, &spec);
+            if spec.kind == lithify_plan::Kind::Move {
+                let edit = jobs::move_edit(job, &spec, &inputs);
+                self.jobs.add_built(job, spec, inputs, edit);
+                continue;
+            }
+            out.push(Command::StartCompaction {
+                job,
+                spec: spec.clone(),
+                inputs: inputs.clone(),
+                version: Box::new(self.version.clone()),
+            });
+            self.jobs.add_compaction(job, spec, inputs);
+        }
+    }
+
+    fn built(&mut self, job: JobId, adds: Vec<lithify_lsm::FileMeta>) {
+        self.failures = 0;
+        let mut edit = Edit::new(CfId(0));
+        edit.job = Some(job);
+        edit.adds = adds;
+        if let Some(mem) = self.jobs.flushed_mem(job) {
+            edit.log_number = self.memory.log_number(mem);
+        }
+        self.jobs.built(job, edit);
+    }
+
+    /// A job failed: it and everything ordered after it leave the table, which unlocks their
+    /// inputs. A flush is tried again, because its memtable is still there.
+    fn failed(&mut self, job: JobId, error: Error, now: u64, out: &mut Vec<Command>) {
+        let Some(gone) = self.jobs.remove_with_dependents(job) else {
+            return; // aborted before; its report is of no interest any more
+        };
+        for (id, mem) in gone {
+            if id != job {
+                out.push(Command::Abort { job: id });
+            }
+            if let Some(mem) = mem {
+                self.memory.retry(mem, now + self.backoff());
+            }
+        }
+        self.failures += 1;
+        self.resume_at = now + self.backoff();
+        if matches!(
+            error.kind(),
+            ErrorKind::Corruption | ErrorKind::Internal | ErrorKind::Fenced
+        ) {
+            self.stop_writes(error, out);
+        }
+    }
+
+    fn backoff(&self) -> u64 {
+        (RETRY_FIRST << self.failures.min(7)).min(RETRY_MAX)
+    }
+
+    fn stop_writes(&mut self, error: Error, out: &mut Vec<Command>) {
+        if self.read_only.is_none() {
+            self.read_only = Some(error.clone());
+            out.push(Command::ReadOnly { error });
+        }
+    }
+
+    fn close(&mut self, out: &mut Vec<Command>) {
+        self.closing = true;
+        out.extend(self.jobs.running_ids().map(|job| Command::Abort { job }));
+    }
+
+    fn press(&mut self, out: &mut Vec<Command>) {
+        let stall =
+            lithify_plan::stall(&self.version, &self.memory.state(), &self.options.plan);
+        let near = stall.l0_depth + 2 >= self.options.plan.l0_stop
+            || (self.options.plan.hard_debt > 0
+                && stall.debt >= self.options.plan.hard_debt / 4 * 3);
+        let pressure = self.throttle.judge(&stall, near);
+        if pressure != self.pressure {
+            self.pressure = pressure.clone();
+            out.push(Command::Press(pressure));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What the mind wants done, each with what it promises.
+
+use std::sync::Arc;
+
+use lithify_base::{Error, JobId, Pos};
+use lithify_lsm::{Edit, FileRef, Version};
+use lithify_plan::JobSpec;
+
+use crate::event::MemId;
+use crate::throttle::Pressure;
+
+/// Something the shell must do. Commands of one event are carried out in order.
+pub enum Command {
+    /// Write this memtable to tables at `out`, then report `Built` or `Failed`.
+    StartFlush {
+        /// The job.
+        job: JobId,
+        /// The memtable.
+        mem: MemId,
+        /// Where its files go.
+        out: Pos,
+    },
+    /// Merge these files, then report `Built` or `Failed`. The inputs are locked until the job
+    /// ends; `version` is the tree as planned, for the question which data lies below.
+    StartCompaction {
+        /// The job.
+        job: JobId,
+        /// What to do.
+        spec: Arc<JobSpec>,
+        /// The inputs, newest position first.
+        inputs: Vec<FileRef>,
+        /// The tree at issue.
+        version: Box<Version>,
+    },
+    /// Stop working on this job; its report, if one still comes, is ignored.
+    Abort {
+        /// The job.
+        job: JobId,
+    },
+    /// Append this edit to the manifest and sync it, then report `EditSynced` or `EditFailed`.
+    /// At most one is handed out at a time.
+    Commit {
+        /// The edit.
+        edit: Box<Edit>,
+        /// For the event log: what is being committed.
+        what: String,
+    },
+    /// Make this tree the one that readers see, drop the flushed memtable, and delete the
+    /// obsolete files once nothing pins them.
+    Install {
+        /// The tree.
+        version: Box<Version>,
+        /// The memtable whose data the tree now holds.
+        flushed: Option<MemId>,
+        /// Files no longer in the tree.
+        obsolete: Vec<FileRef>,
+    },
+    /// The verdict on writes changed.
+    Press(Pressure),
+    /// A manual compaction is over.
+    ManualDone {
+        /// Its number.
+        id: u64,
+        /// Its result.
+        result: Result<(), Error>,
+    },
+    /// Writes must fail with this error from now on; reads go on.
+    ReadOnly {
+        /// The cause.
+        error: Error,
+    },
+}

@@ -1,0 +1,83 @@
+//! From built to installed: one edit at a time, in an order that keeps invariant R.
+
+use lithify_base::{Error, ErrorKind, JobId};
+use lithify_lsm::Edit;
+
+use crate::command::Command;
+use crate::{Core, event::MemId};
+
+/// How an edit that was handed out ended.
+pub(crate) enum Settled {
+    /// In the manifest for good.
+    Durable,
+    /// Nobody knows until the next open.
+    Unknown(Error),
+}
+
+/// The edit being written.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    job: JobId,
+    edit: Edit,
+}
+
+impl Core {
+    /// Hands out the next edit, if none is being written and a job is ready: the oldest flush
+    /// first (it frees memory), else the oldest compaction.
+    pub(crate) fn commit_next(&mut self, out: &mut Vec<Command>) {
+        while self.writing.is_none() {
+            let flush = self.memory.oldest_job().filter(|j| self.jobs.is_built(*j));
+            let Some(job) = flush.or_else(|| self.jobs.committable().next()) else {
+                return;
+            };
+            if let Some(spec) = self.jobs.spec(job)
+                && let Err(v) = lithify_plan::validate_commit(&self.version, spec)
+            {
+                // A planner bug. Nothing bad is installed: the job is dropped and counted.
+                debug_assert!(false, "job {job} does not validate: {v}");
+                let error = Error::new(ErrorKind::Internal, format!("job {job}: {v}"));
+                self.failed(job, error, 0, out);
+                continue;
+            }
+            let edit = self.jobs.commit(job);
+            let what = match self.jobs.spec(job) {
+                Some(spec) => spec.describe(&self.version),
+                None => "flush".to_owned(),
+            };
+            out.push(Command::Commit { edit: Box::new(edit.clone()), what });
+            self.writing = Some(Writing { job, edit });
+        }
+    }
+
+    /// The edit handed out last is settled.
+    pub(crate) fn settle(&mut self, how: Settled, out: &mut Vec<Command>) {
+        let Some(Writing { job, edit }) = self.writing.take() else {
+            return;
+        };
+        if let Settled::Unknown(error) = how {
+            // Inputs and outputs both stay on disk: either may be what the next open finds.
+            self.stop_writes(error, out);
+            return;
+        }
+        match self.version.apply(&edit) {
+            Ok(next) => self.version = next,
+            Err(v) => {
+                let text = format!("edit of job {job} does not apply: {v}");
+                return self.stop_writes(Error::new(ErrorKind::Internal, text), out);
+            }
+        }
+        let (mem, inputs) = self.jobs.retire(job);
+        if let Some(mem) = mem {
+            self.memory.flushed(mem);
+        }
+        // A moved file is an input and in the new tree; it is not obsolete.
+        let obsolete =
+            inputs.into_iter().filter(|f| self.version.file(f.id).is_none()).collect();
+        let flushed: Option<MemId> = mem;
+        out.push(Command::Install {
+            version: Box::new(self.version.clone()),
+            flushed,
+            obsolete,
+        });
+    }
+}

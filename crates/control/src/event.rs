@@ -1,0 +1,72 @@
+//! What can happen to the mind, each with what it means.
+
+use lithify_base::{Error, JobId};
+use lithify_lsm::FileMeta;
+use lithify_plan::ManualRequest;
+
+/// Number of a memtable, in the order of freezing. Never reused while the database is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MemId(pub u64);
+
+/// Something that happened in the world.
+#[derive(Debug)]
+pub enum Event {
+    /// The active memtable was frozen and replaced.
+    Frozen {
+        /// Its number.
+        mem: MemId,
+        /// Its size in memory, bytes.
+        bytes: u64,
+        /// Logs with smaller numbers hold nothing newer than this memtable: once it is flushed,
+        /// they are obsolete.
+        log_number: u64,
+    },
+    /// A flush or compaction built its files; they are synced.
+    Built {
+        /// The job.
+        job: JobId,
+        /// Its output, possibly empty.
+        adds: Vec<FileMeta>,
+    },
+    /// A flush or compaction failed. Its files, if any, are orphans.
+    Failed {
+        /// The job.
+        job: JobId,
+        /// Why.
+        error: Error,
+    },
+    /// The edit handed out last is durable.
+    EditSynced,
+    /// The edit handed out last may or may not be durable, and the manifest could not be
+    /// replaced either.
+    EditFailed {
+        /// Why.
+        error: Error,
+    },
+    /// Someone wants a key range compacted down to one run.
+    Manual {
+        /// Chosen by the caller, to recognise the answer.
+        id: u64,
+        /// What is wanted.
+        request: ManualRequest,
+    },
+    /// Nobody waits for this manual compaction any more.
+    ManualCancelled {
+        /// Its number.
+        id: u64,
+    },
+    /// Automatic compaction was switched on or off.
+    AutoCompaction {
+        /// The new state.
+        on: bool,
+    },
+    /// The disk's free space was looked up.
+    DiskFree {
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Time passed.
+    Tick,
+    /// The database is closing: nothing new is started.
+    Closing,
+}

@@ -1,0 +1,188 @@
+//! The job table. Locks are not stored: a file is locked exactly while a job in this table has
+//! it as an input (V12).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lithify_base::{CfId, JobId};
+use lithify_lsm::{Edit, FileRef, Version};
+use lithify_plan::{InFlight, JobSpec, JobState};
+
+use crate::event::MemId;
+
+#[derive(Debug)]
+enum Work {
+    Flush(MemId),
+    Compaction { inputs: Vec<FileRef> },
+}
+
+#[derive(Debug)]
+enum State {
+    Running,
+    Built(Edit),
+    Committing,
+}
+
+#[derive(Debug)]
+struct Job {
+    work: Work,
+    state: State,
+}
+
+/// All jobs between acceptance and end.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    table: BTreeMap<JobId, Job>,
+    /// The compactions among them as the planner sees them.
+    in_flight: Vec<InFlight>,
+}
+
+/// A job that left the table, with its memtable if it was a flush.
+pub(crate) type Gone = (JobId, Option<MemId>);
+
+impl Jobs {
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+    pub(crate) fn in_flight(&self) -> &[InFlight] {
+        &self.in_flight
+    }
+    pub(crate) fn flushes(&self) -> usize {
+        self.count(|j| matches!((&j.work, &j.state), (Work::Flush(_), State::Running)))
+    }
+    /// Compactions that hold a slot: those still being built.
+    pub(crate) fn running(&self) -> usize {
+        self.count(|j| matches!((&j.work, &j.state), (Work::Compaction { .. }, State::Running)))
+    }
+    fn count(&self, is: impl Fn(&Job) -> bool) -> usize {
+        self.table.values().filter(|j| is(j)).count()
+    }
+    /// Jobs that a worker may be busy with, flushes not counted: those must finish.
+    pub(crate) fn running_ids(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.table.iter().filter_map(|(id, j)| {
+            let compaction = matches!(j.work, Work::Compaction { .. });
+            (compaction && matches!(j.state, State::Running)).then_some(*id)
+        })
+    }
+
+    pub(crate) fn add_flush(&mut self, id: JobId, mem: MemId) {
+        self.table.insert(id, Job { work: Work::Flush(mem), state: State::Running });
+    }
+    pub(crate) fn add_compaction(&mut self, id: JobId, spec: Arc<JobSpec>, inputs: Vec<FileRef>) {
+        self.in_flight.push(InFlight { id, spec, state: JobState::Running });
+        self.table.insert(id, Job { work: Work::Compaction { inputs }, state: State::Running });
+    }
+    pub(crate) fn add_built(
+        &mut self,
+        id: JobId,
+        spec: Arc<JobSpec>,
+        inputs: Vec<FileRef>,
+        edit: Edit,
+    ) {
+        self.in_flight.push(InFlight { id, spec, state: JobState::WaitDeps });
+        self.table
+            .insert(id, Job { work: Work::Compaction { inputs }, state: State::Built(edit) });
+    }
+    pub(crate) fn flushed_mem(&self, id: JobId) -> Option<MemId> {
+        match self.table.get(&id)?.work {
+            Work::Flush(mem) => Some(mem),
+            Work::Compaction { .. } => None,
+        }
+    }
+    /// The job's files exist. A job that was aborted meanwhile is unknown here, and stays so.
+    pub(crate) fn built(&mut self, id: JobId, mut edit: Edit) {
+        if let Some(job) = self.table.get_mut(&id) {
+            if let Work::Compaction { inputs } = &job.work {
+                edit.deletes = inputs.iter().map(|f| (f.pos, f.id)).collect();
+            }
+            job.state = State::Built(edit);
+            self.mark(id, JobState::WaitDeps);
+        }
+    }
+    fn mark(&mut self, id: JobId, state: JobState) {
+        if let Some(f) = self.in_flight.iter_mut().find(|f| f.id == id) {
+            f.state = state;
+        }
+    }
+
+    /// Built compactions whose after-edges have left the table, oldest first.
+    pub(crate) fn committable(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.in_flight.iter().filter_map(|f| {
+            let ready = self.is_built(f.id)
+                && f.spec.after.iter().all(|older| !self.table.contains_key(older));
+            ready.then_some(f.id)
+        })
+    }
+    pub(crate) fn is_built(&self, id: JobId) -> bool {
+        matches!(self.table.get(&id), Some(Job { state: State::Built(_), .. }))
+    }
+    pub(crate) fn spec(&self, id: JobId) -> Option<&Arc<JobSpec>> {
+        self.in_flight.iter().find(|f| f.id == id).map(|f| &f.spec)
+    }
+    /// Hands out the edit of a built job, which is then committing.
+    pub(crate) fn commit(&mut self, id: JobId) -> Edit {
+        self.mark(id, JobState::Committing);
+        let job = self.table.get_mut(&id).expect("the job is in the table");
+        match std::mem::replace(&mut job.state, State::Committing) {
+            State::Built(edit) => edit,
+            other => unreachable!("only a built job commits, not {other:?}"),
+        }
+    }
+    /// Removes a job that committed; its inputs, if it was a compaction.
+    pub(crate) fn retire(&mut self, id: JobId) -> (Option<MemId>, Vec<FileRef>) {
+        self.in_flight.retain(|f| f.id != id);
+        match self.table.remove(&id).expect("the job is in the table").work {
+            Work::Flush(mem) => (Some(mem), Vec::new()),
+            Work::Compaction { inputs } => (None, inputs),
+        }
+    }
+    /// Removes a job and every job ordered after it, transitively: their outputs would land
+    /// below data that stays. `None` if the job is not in the table.
+    pub(crate) fn remove_with_dependents(&mut self, id: JobId) -> Option<Vec<Gone>> {
+        self.table.get(&id)?;
+        let mut gone = vec![id];
+        let mut at = 0;
+        while let Some(&dead) = gone.get(at) {
+            at += 1;
+            for f in &self.in_flight {
+                if f.spec.after.contains(&dead) && !gone.contains(&f.id) {
+                    gone.push(f.id);
+                }
+            }
+        }
+        self.in_flight.retain(|f| !gone.contains(&f.id));
+        Some(
+            gone.into_iter()
+                .filter_map(|id| {
+                    let mem = match self.table.remove(&id)?.work {
+                        Work::Flush(mem) => Some(mem),
+                        Work::Compaction { .. } => None,
+                    };
+                    Some((id, mem))
+                })
+                .collect(),
+        )
+    }
+}
+
+/// The files a spec names, newest position first.
+pub(crate) fn inputs(version: &Version, spec: &JobSpec) -> Vec<FileRef> {
+    let mut files: Vec<FileRef> = spec
+        .inputs
+        .iter()
+        .map(|id| version.file(*id).expect("an accepted job's inputs are in the tree").clone())
+        .collect();
+    files.sort_by(|a, b| {
+        a.pos.cmp(&b.pos).then_with(|| version.order().compare(&a.range.lo, &b.range.lo))
+    });
+    files
+}
+
+/// The edit of a trivial move: the same files at another position.
+pub(crate) fn move_edit(job: JobId, spec: &JobSpec, inputs: &[FileRef]) -> Edit {
+    let mut edit = Edit::new(CfId(0));
+    edit.job = Some(job);
+    edit.adds = inputs.iter().map(|f| f.moved(spec.out)).collect();
+    edit.deletes = inputs.iter().map(|f| (f.pos, f.id)).collect();
+    edit
+}

@@ -1,0 +1,46 @@
+//! Manual compactions: ranges someone wants settled, in the order they were asked for. The
+//! planner works on the first one; it is over when the planner has nothing left to do for it
+//! and none of its jobs is in flight.
+
+use std::collections::VecDeque;
+
+use lithify_plan::{Kind, ManualRequest, is_settled};
+
+use crate::Core;
+use crate::command::Command;
+
+#[derive(Debug, Default)]
+pub(crate) struct Manuals {
+    wanted: VecDeque<(u64, ManualRequest)>,
+}
+
+impl Manuals {
+    pub(crate) fn add(&mut self, id: u64, request: ManualRequest) {
+        self.wanted.push_back((id, request));
+    }
+    pub(crate) fn cancel(&mut self, id: u64) {
+        self.wanted.retain(|(n, _)| *n != id);
+    }
+    pub(crate) fn wanted(&self) -> Option<&ManualRequest> {
+        self.wanted.front().map(|(_, r)| r)
+    }
+}
+
+impl Core {
+    pub(crate) fn end_manuals(&mut self, out: &mut Vec<Command>) {
+        if let Some(error) = self.read_only.clone() {
+            for (id, _) in self.manuals.wanted.drain(..) {
+                out.push(Command::ManualDone { id, result: Err(error.clone()) });
+            }
+            return;
+        }
+        while let Some((id, request)) = self.manuals.wanted.front() {
+            let busy = self.jobs.in_flight().iter().any(|f| f.spec.kind == Kind::Manual);
+            if busy || !is_settled(&self.version, &self.options.plan, request) {
+                return;
+            }
+            out.push(Command::ManualDone { id: *id, result: Ok(()) });
+            self.manuals.wanted.pop_front();
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Frozen memtables, oldest first: which stratum each one's files get (reserved when it was
+//! frozen, so that age is freeze order however long a flush takes), and which commits next.
+
+use std::collections::VecDeque;
+
+use lithify_base::JobId;
+use lithify_plan::MemState;
+
+use crate::event::MemId;
+
+#[derive(Debug)]
+struct Frozen {
+    mem: MemId,
+    bytes: u64,
+    stratum: u32,
+    log_number: u64,
+    job: Option<JobId>,
+    /// Not flushed before this instant.
+    not_before: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Memory {
+    frozen: VecDeque<Frozen>,
+    next_stratum: u32,
+    newest_flushed: Option<MemId>,
+}
+
+impl Memory {
+    pub(crate) fn new(next_stratum: u32) -> Memory {
+        Memory { frozen: VecDeque::new(), next_stratum, newest_flushed: None }
+    }
+    pub(crate) fn freeze(&mut self, mem: MemId, bytes: u64, log_number: u64) {
+        assert!(self.frozen.back().is_none_or(|f| f.mem < mem), "memtables freeze in order");
+        let stratum = self.next_stratum;
+        self.next_stratum += 1;
+        self.frozen.push_back(Frozen {
+            mem,
+            bytes,
+            stratum,
+            log_number,
+            job: None,
+            not_before: 0,
+        });
+    }
+    pub(crate) fn len(&self) -> usize {
+        self.frozen.len()
+    }
+    pub(crate) fn is_flushed(&self, mem: MemId) -> bool {
+        self.newest_flushed.is_some_and(|n| n >= mem)
+    }
+    pub(crate) fn state(&self) -> MemState {
+        MemState {
+            frozen: self.frozen.len() as u32,
+            frozen_bytes: self.frozen.iter().map(|f| f.bytes).sum(),
+            active_bytes: 0,
+        }
+    }
+    /// The oldest memtable that no job is flushing.
+    pub(crate) fn next_to_flush(&self, now: u64) -> Option<(MemId, u32)> {
+        let f = self.frozen.iter().find(|f| f.job.is_none())?;
+        (f.not_before <= now).then_some((f.mem, f.stratum))
+    }
+    pub(crate) fn start(&mut self, mem: MemId, job: JobId) {
+        self.of(mem).job = Some(job);
+    }
+    pub(crate) fn retry(&mut self, mem: MemId, not_before: u64) {
+        let f = self.of(mem);
+        f.job = None;
+        f.not_before = not_before;
+    }
+    /// The job that must commit before any other flush may.
+    pub(crate) fn oldest_job(&self) -> Option<JobId> {
+        self.frozen.front()?.job
+    }
+    pub(crate) fn log_number(&self, mem: MemId) -> Option<u64> {
+        self.frozen.iter().find(|f| f.mem == mem).map(|f| f.log_number)
+    }
+    /// The oldest memtable is in the tree now.
+    pub(crate) fn flushed(&mut self, mem: MemId) {
+        let oldest = self.frozen.pop_front();
+        assert!(oldest.is_some_and(|f| f.mem == mem), "flushes commit in freeze order");
+        self.newest_flushed = Some(mem);
+    }
+    fn of(&mut self, mem: MemId) -> &mut Frozen {
+        let at = self.frozen.iter().position(|f| f.mem == mem);
+        &mut self.frozen[at.expect("the memtable is frozen and not flushed")]
+    }
+}

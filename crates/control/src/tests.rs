@@ -1,0 +1,227 @@
+//! Event in, commands out: whole lives of flushes and compactions without a file.
+
+use std::sync::Arc;
+
+use lithify_base::{ErrorKind, FileId, KeyRange, bytewise};
+use lithify_lsm::FileMeta;
+use lithify_plan::{Cause, ManualRequest};
+
+use super::*;
+
+struct World {
+    core: Core,
+    now: u64,
+    next_file: u64,
+    log: Vec<Command>,
+}
+
+impl World {
+    fn new(slots: usize) -> World {
+        let plan = PlanOptions {
+            l0_trigger: 2,
+            l0_slowdown: 8,
+            l0_stop: 12,
+            dynamic_levels: false,
+            ..PlanOptions::default()
+        };
+        let options = Options {
+            plan,
+            compaction_slots: slots,
+            flush_slots: 2,
+            delayed_write_rate: 16 << 20,
+        };
+        let core = Core::new(options, Version::empty(bytewise()), 1);
+        World { core, now: 0, next_file: 1, log: Vec::new() }
+    }
+    fn on(&mut self, event: Event) {
+        self.now += 1;
+        let commands = self.core.on(event, self.now);
+        self.log.extend(commands);
+    }
+    fn take<T>(&mut self, pick: impl Fn(&Command) -> Option<T>) -> Option<T> {
+        let at = self.log.iter().position(|c| pick(c).is_some())?;
+        let found = pick(&self.log[at]);
+        self.log.remove(at);
+        found
+    }
+    fn freeze(&mut self, mem: u64) {
+        self.on(Event::Frozen { mem: MemId(mem), bytes: 1 << 20, log_number: mem + 1 });
+    }
+    fn flush_job(&mut self) -> Option<(JobId, MemId, Pos)> {
+        self.take(|c| match c {
+            Command::StartFlush { job, mem, out } => Some((*job, *mem, *out)),
+            _ => None,
+        })
+    }
+    fn compaction(&mut self) -> Option<(JobId, Arc<lithify_plan::JobSpec>)> {
+        self.take(|c| match c {
+            Command::StartCompaction { job, spec, .. } => Some((*job, spec.clone())),
+            _ => None,
+        })
+    }
+    fn commit(&mut self) -> Option<Edit> {
+        self.take(|c| match c {
+            Command::Commit { edit, .. } => Some((**edit).clone()),
+            _ => None,
+        })
+    }
+    fn file(&mut self, pos: Pos, lo: &str, hi: &str) -> FileMeta {
+        let id = FileId(self.next_file);
+        self.next_file += 1;
+        let mut f = FileMeta::new(id, pos, KeyRange::incl(lo.as_bytes(), hi.as_bytes()));
+        f.bytes = 1 << 20;
+        f.entries = 1000;
+        f.seqs = (id.0 * 1000, id.0 * 1000 + 999);
+        f.epoch = u64::from(pos.stratum.0);
+        f
+    }
+    fn built(&mut self, job: JobId, pos: Pos, lo: &str, hi: &str) {
+        let f = self.file(pos, lo, hi);
+        self.on(Event::Built { job, adds: vec![f] });
+    }
+    /// A whole flush over [lo..hi].
+    fn flush(&mut self, mem: u64, lo: &str, hi: &str) {
+        self.freeze(mem);
+        let (job, _, out) = self.flush_job().unwrap();
+        self.built(job, out, lo, hi);
+        self.commit().unwrap();
+        self.on(Event::EditSynced);
+    }
+}
+
+#[test]
+fn flushes_commit_in_freeze_order() {
+    let mut w = World::new(0);
+    w.freeze(1);
+    w.freeze(2);
+    let (first, _, out1) = w.flush_job().unwrap();
+    let (second, _, out2) = w.flush_job().unwrap();
+    assert!(out2.is_newer_than(out1), "strata are reserved at the freeze");
+    w.built(second, out2, "a", "m");
+    assert!(w.commit().is_none(), "the older flush is not built yet");
+    w.built(first, out1, "a", "z");
+    let edit = w.commit().unwrap();
+    assert_eq!((edit.job, edit.log_number), (Some(first), Some(2)));
+    assert!(w.commit().is_none(), "one edit at a time");
+    w.on(Event::EditSynced);
+    assert_eq!(w.commit().unwrap().job, Some(second));
+    w.on(Event::EditSynced);
+    assert_eq!((w.core.frozen(), w.core.jobs()), (0, 0));
+    assert!(w.core.is_flushed(MemId(2)));
+    assert_eq!(w.core.version().level(0).runs().len(), 2);
+}
+
+#[test]
+fn a_failed_flush_backs_off_and_keeps_its_age() {
+    let mut w = World::new(0);
+    w.freeze(1);
+    let (job, _, out) = w.flush_job().unwrap();
+    w.on(Event::Failed { job, error: Error::new(ErrorKind::NoSpace, "full") });
+    assert!(w.flush_job().is_none(), "not at once");
+    assert!(w.core.read_only().is_none());
+    w.now += RETRY_MAX;
+    w.on(Event::Tick);
+    let (_, mem, again) = w.flush_job().unwrap();
+    assert_eq!((mem, again), (MemId(1), out));
+}
+
+#[test]
+fn a_compaction_runs_from_plan_to_install() {
+    let mut w = World::new(1);
+    w.flush(1, "a", "m");
+    assert!(w.compaction().is_none(), "one run is below the trigger");
+    w.flush(2, "c", "z");
+    let (job, spec) = w.compaction().unwrap();
+    assert_eq!((spec.inputs.len(), spec.out), (2, Pos::base(1)));
+    assert_eq!(w.core.in_flight().len(), 1);
+    w.built(job, Pos::base(1), "a", "z");
+    assert_eq!(w.commit().unwrap().deletes.len(), 2);
+    w.on(Event::EditSynced);
+    let obsolete = w.take(|c| match c {
+        Command::Install { obsolete, .. } if !obsolete.is_empty() => Some(obsolete.len()),
+        _ => None,
+    });
+    assert_eq!(obsolete, Some(2));
+    assert!(w.core.is_idle());
+    assert_eq!(w.core.version().file_count(), 1);
+}
+
+#[test]
+fn a_failed_compaction_unlocks_its_inputs() {
+    let mut w = World::new(1);
+    w.flush(1, "a", "m");
+    w.flush(2, "c", "z");
+    let (job, _) = w.compaction().unwrap();
+    let error = Error::new(ErrorKind::Io, "read failed");
+    w.on(Event::Failed { job, error: error.clone() });
+    assert!(w.core.in_flight().is_empty());
+    w.on(Event::Failed { job, error }); // a late echo changes nothing
+    w.now += RETRY_MAX;
+    w.on(Event::Tick);
+    assert!(w.compaction().is_some(), "it is tried again");
+}
+
+#[test]
+fn corruption_stops_writes_and_manual_compactions() {
+    let mut w = World::new(1);
+    w.flush(1, "a", "m");
+    w.flush(2, "c", "z");
+    let (job, _) = w.compaction().unwrap();
+    w.on(Event::Manual { id: 7, request: ManualRequest::new(None) });
+    w.on(Event::Failed { job, error: Error::corruption("bad block") });
+    assert!(w.core.read_only().is_some());
+    assert!(w.log.iter().any(|c| matches!(c, Command::ReadOnly { .. })));
+    let done = w.take(|c| match c {
+        Command::ManualDone { id: 7, result } => Some(result.is_err()),
+        _ => None,
+    });
+    assert_eq!(done, Some(true));
+}
+
+#[test]
+fn an_edit_of_unknown_fate_keeps_everything() {
+    let mut w = World::new(0);
+    w.freeze(1);
+    let (job, _, out) = w.flush_job().unwrap();
+    w.built(job, out, "a", "z");
+    w.commit().unwrap();
+    w.on(Event::EditFailed { error: Error::new(ErrorKind::OutcomeUnknown, "fsync failed") });
+    assert!(w.core.read_only().is_some());
+    assert!(!w.log.iter().any(|c| matches!(c, Command::Install { .. })));
+    assert_eq!(w.core.frozen(), 1, "the memtable still serves reads");
+}
+
+#[test]
+fn pressure_is_told_when_it_changes() {
+    let mut w = World::new(0);
+    w.freeze(1);
+    w.freeze(2);
+    let stop = w.take(|c| match c {
+        Command::Press(p) => Some(p.clone()),
+        _ => None,
+    });
+    assert_eq!(stop.unwrap().stop, Some(Cause::MemtableLimit));
+    let (job, _, out) = w.flush_job().unwrap();
+    w.built(job, out, "a", "z");
+    w.on(Event::EditSynced);
+    let free = w.take(|c| match c {
+        Command::Press(p) => Some(p.clone()),
+        _ => None,
+    });
+    assert_eq!(free, Some(Pressure::default()));
+}
+
+#[test]
+fn closing_aborts_what_runs_and_starts_nothing() {
+    let mut w = World::new(1);
+    w.flush(1, "a", "m");
+    w.flush(2, "c", "z");
+    let (job, _) = w.compaction().unwrap();
+    w.on(Event::Closing);
+    assert!(w.log.iter().any(|c| matches!(c, Command::Abort { job: j } if *j == job)));
+    w.on(Event::Failed { job, error: Error::new(ErrorKind::ShuttingDown, "closing") });
+    w.now += RETRY_MAX;
+    w.on(Event::Tick);
+    assert!(w.compaction().is_none());
+    assert!(w.core.is_idle());
+}
