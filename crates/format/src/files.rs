@@ -168,7 +168,8 @@ mod tests {
     #[test]
     fn current_names_a_manifest() {
         assert_eq!(parse_current(current_content(5).as_bytes()).unwrap(), 5);
-        for bad in [&b""[..], b"MANIFEST-000005", b"000005.log\n", b"MANIFEST-000005\n\n", b"\xff\n"]
+        for bad in
+            [&b""[..], b"MANIFEST-000005", b"000005.log\n", b"MANIFEST-000005\n\n", b"\xff\n"]
         {
             assert!(parse_current(bad).unwrap_err().is_corruption());
         }

@@ -1,0 +1,100 @@
+use super::*;
+
+fn db() -> DbOptions {
+    DbOptions {
+        max_background_jobs: 2,
+        max_subcompactions: 1,
+        max_open_files: -1,
+        max_total_wal_size: 0,
+        db_write_buffer_size: 0,
+        use_direct_reads: false,
+        use_direct_io_for_flush_and_compaction: true,
+    }
+}
+
+fn family(name: &str) -> FamilyOptions {
+    FamilyOptions {
+        name: name.to_owned(),
+        comparator: "leveldb.BytewiseComparator".to_owned(),
+        merge_operator: None,
+        prefix_extractor: Some("rocksdb.FixedPrefix.4".to_owned()),
+        write_buffer_size: 64 << 20,
+        max_write_buffer_number: 2,
+        level0_triggers: [4, 20, 36],
+        num_levels: 7,
+        max_bytes_for_level_base: 256 << 20,
+        max_bytes_for_level_multiplier: 10.0,
+        dynamic_level_bytes: true,
+        target_file_size_base: 64 << 20,
+        target_file_size_multiplier: 1,
+        pending_compaction_limits: [64 << 30, 256 << 30],
+        disable_auto_compactions: false,
+        compression: "kLZ4Compression".to_owned(),
+        bottommost_compression: "kDisableCompressionOption".to_owned(),
+        block_size: 4096,
+        block_restart_interval: 16,
+        index_block_restart_interval: 16,
+        bloom_bits_per_key: 10.0,
+        format_version: 6,
+    }
+}
+
+#[test]
+fn what_we_write_we_read() {
+    let odd = "a\\b:c\nd # \"e\"";
+    let text = write(&db(), &[family("default"), family(odd)]);
+    let file = OptionsFile::parse(text.as_bytes()).unwrap();
+    assert_eq!(file.rocksdb_version, ROCKSDB_VERSION);
+    assert_eq!(file.db["max_background_jobs"], "2");
+    let names: Vec<&str> = file.families.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["default", odd]);
+    let f = &file.families[1];
+    assert_eq!(f.comparator(), Some("leveldb.BytewiseComparator"));
+    assert_eq!(f.merge_operator(), None);
+    assert_eq!(f.prefix_extractor(), Some("rocksdb.FixedPrefix.4"));
+    assert_eq!(f.table["format_version"], "6");
+    assert_eq!(f.table["filter_policy"], "bloomfilter:10:false");
+    assert_eq!(f.options["max_bytes_for_level_multiplier"], "10.000000");
+}
+
+#[test]
+fn rocksdbs_forms_of_names_comments_and_unknown_options() {
+    let text = "# head\n[Version]\n rocksdb_version=11.9.0 # trailing\n[DBOptions]\n  new_thing=1\n\
+                [CFOptions \"default\"]\n  merge_operator={delimiter=,;id=StringAppendOperator;}\n  \
+                comparator=rocksdb.ReverseBytewiseComparator\n  name=with \\# and \\: signs\n\
+                [TableOptions/PlainTable \"default\"]\n x=y\n";
+    let file = OptionsFile::parse(text.as_bytes()).unwrap();
+    assert_eq!(file.rocksdb_version, "11.9.0");
+    assert_eq!(file.db["new_thing"], "1");
+    let f = &file.families[0];
+    assert_eq!(f.merge_operator(), Some("StringAppendOperator"));
+    assert_eq!(f.comparator(), Some("rocksdb.ReverseBytewiseComparator"));
+    assert_eq!(f.options["name"], "with # and : signs");
+    assert_eq!(f.table["x"], "y");
+}
+
+#[test]
+fn malformed_files_name_the_line() {
+    for (text, says) in [
+        ("", "lacks a section"),
+        ("[DBOptions]\n", "lacks a section"),
+        ("x=1\n", "line 1"),
+        ("[DBOptions]\nnothing\n", "line 2"),
+        ("[CFOptions \"other\"]\n", "default"),
+        ("[CFOptions \"default\"]\n[CFOptions \"default\"]\n", "twice"),
+        ("[TableOptions/BlockBasedTable \"default\"]\n", "unknown section"),
+        ("[What]\n", "unknown section"),
+    ] {
+        let e = OptionsFile::parse(text.as_bytes()).unwrap_err();
+        assert!(e.is_corruption() && e.to_string().contains(says), "{text:?}: {e}");
+    }
+    assert!(OptionsFile::parse(b"\xff").unwrap_err().is_corruption());
+}
+
+#[test]
+fn truncations_never_panic() {
+    let text = write(&db(), &[family("default")]);
+    for cut in 0..text.len() {
+        let _ = OptionsFile::parse(&text.as_bytes()[..cut]);
+    }
+}

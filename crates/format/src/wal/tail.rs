@@ -333,7 +333,11 @@ impl<'a> WalWalk<'a> {
         if seal.log_number != self.log_number || seal.offset != record.offset {
             return Ok(Err(What::Misplaced));
         }
-        if self.next_seq.is_some() && seal.last_seq != self.found.last_seq {
+        let in_order = match self.rule {
+            SeqRule::Contiguous => seal.last_seq == self.found.last_seq,
+            SeqRule::Rising => seal.last_seq >= self.found.last_seq,
+        };
+        if self.next_seq.is_some() && !in_order {
             return Ok(Err(What::Sequence));
         }
         self.closed = seal.reason == super::SealReason::Close;
