@@ -131,3 +131,6 @@ pub fn write_all_at(file: &dyn File, bytes: &[u8], offset: u64) -> IoResult<()> 
     while !transfer.write(file, bytes, offset)? {}
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

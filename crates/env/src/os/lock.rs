@@ -45,7 +45,8 @@ struct Claim(Identity);
 
 impl Claim {
     fn stake(identity: Identity) -> Option<Self> {
-        HELD.lock().insert(identity).then_some(Self(identity))
+        // Lazily: a claim made and dropped here would release the holder's.
+        HELD.lock().insert(identity).then(|| Self(identity))
     }
 }
 
@@ -100,4 +101,30 @@ impl LockGuard for FileLock {
 #[allow(clippy::unnecessary_cast, reason = "the field widths differ between systems")]
 fn identity_of(stat: &fs::Stat) -> Identity {
     (stat.st_dev as u64, stat.st_ino as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forked_child_is_not_the_owner() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut lock = FileLock::take(&scratch.path().join("LOCK")).unwrap();
+        assert!(lock.is_owner());
+        // What a child sees: the same guard under another process id.
+        lock.process += 1;
+        assert!(!lock.is_owner());
+    }
+
+    #[test]
+    fn a_failed_attempt_leaves_no_claim() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("LOCK");
+        let rival = fs::open(&path, OFlags::RDWR | OFlags::CREATE, FILE_MODE).unwrap();
+        fs::flock(&rival, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert_eq!(FileLock::take(&path).err().unwrap().kind(), std::io::ErrorKind::WouldBlock);
+        drop(rival);
+        assert!(FileLock::take(&path).is_ok());
+    }
 }

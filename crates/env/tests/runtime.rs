@@ -1,0 +1,289 @@
+//! The threaded runtime: order, waiting, deadlines, panics, shutdown.
+
+use std::thread;
+use std::time::Duration;
+
+use lithify_env::sync::atomic::{AtomicU32, Ordering};
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{Class, Job, Mono, OsRt, Rt, RtOptions, Step, Ticket, Wake};
+
+fn rt(threads: usize) -> OsRt {
+    OsRt::new(RtOptions {
+        flush_threads: threads,
+        compact_threads: threads,
+        io_threads: threads,
+        upkeep_threads: threads,
+        background_priority: 19,
+        seed: Some(7),
+    })
+}
+
+/// A job made of a closure; completes `over` when it is dropped.
+struct Scripted<F> {
+    script: F,
+    over: Ticket,
+    panics: Arc<Mutex<Vec<String>>>,
+}
+
+impl<F: FnMut() -> Step + Send> Job for Scripted<F> {
+    fn step(&mut self) -> Step {
+        (self.script)()
+    }
+
+    fn panicked(&mut self, message: String) {
+        self.panics.lock().push(message);
+    }
+}
+
+impl<F> Drop for Scripted<F> {
+    fn drop(&mut self) {
+        self.over.complete();
+    }
+}
+
+fn spawn(rt: &OsRt, class: Class, script: impl FnMut() -> Step + Send + 'static) -> Ticket {
+    let over = Ticket::new();
+    let job = Scripted { script, over: over.clone(), panics: Arc::default() };
+    rt.spawn(class, Box::new(job));
+    over
+}
+
+/// Waits for `ticket`, but not for ever.
+fn expect(rt: &OsRt, ticket: &Ticket) {
+    let late = rt.now() + Duration::from_secs(20);
+    assert_eq!(rt.park(ticket, Some(late)), Wake::Done, "stuck");
+}
+
+#[test]
+fn a_single_thread_runs_jobs_in_order() {
+    let rt = rt(1);
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let tickets: Vec<Ticket> = (0..100)
+        .map(|n| {
+            let (order, mut steps) = (Arc::clone(&order), 0);
+            spawn(&rt, Class::Compact, move || {
+                steps += 1;
+                if steps < 3 {
+                    return Step::More;
+                }
+                order.lock().push(n);
+                Step::Done
+            })
+        })
+        .collect();
+    tickets.iter().for_each(|ticket| expect(&rt, ticket));
+    assert_eq!(*order.lock(), (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn classes_and_threads_run_beside_each_other() {
+    // Every job waits (in its step) for all others: fewer threads than promised would hang.
+    let rt = Arc::new(rt(3));
+    let (arrived, all) = (Arc::new(AtomicU32::new(0)), Ticket::new());
+    let mut tickets = Vec::new();
+    for class in Class::ALL {
+        assert_eq!(rt.threads(class), 3);
+        for _ in 0..3 {
+            let (rt, arrived, all) = (Arc::clone(&rt), Arc::clone(&arrived), all.clone());
+            let inner = Arc::clone(&rt);
+            tickets.push(spawn(&rt, class, move || {
+                if arrived.fetch_add(1, Ordering::SeqCst) == 11 {
+                    all.complete();
+                }
+                expect(&inner, &all);
+                Step::Done
+            }));
+        }
+    }
+    tickets.iter().for_each(|ticket| expect(&rt, ticket));
+}
+
+#[test]
+fn a_waiting_job_holds_no_thread_and_is_not_stepped_early() {
+    let rt = rt(1);
+    let gates: Vec<Ticket> = (0..50).map(|_| Ticket::new()).collect();
+    let jobs: Vec<Ticket> = gates
+        .iter()
+        .map(|gate| {
+            let (gate, mut waited) = (gate.clone(), false);
+            spawn(&rt, Class::Flush, move || {
+                if waited {
+                    assert!(gate.is_done(), "stepped before its ticket");
+                    return Step::Done;
+                }
+                waited = true;
+                Step::Wait(gate.clone())
+            })
+        })
+        .collect();
+    for (gate, job) in gates.iter().zip(&jobs).rev() {
+        assert!(!job.is_done());
+        gate.complete();
+        expect(&rt, job);
+    }
+}
+
+#[test]
+fn an_old_ticket_does_not_end_a_new_wait() {
+    let rt = rt(1);
+    let (first, second) = (Ticket::new(), Ticket::new());
+    let (a, b, mut step) = (first.clone(), second.clone(), 0);
+    let job = spawn(&rt, Class::Io, move || {
+        step += 1;
+        match step {
+            1 => Step::WaitUntil(a.clone(), Mono::ZERO),
+            2 => Step::Wait(b.clone()),
+            _ => {
+                assert!(b.is_done(), "woken by the first ticket");
+                Step::Done
+            }
+        }
+    });
+    let pause = rt.now() + Duration::from_millis(20);
+    assert_eq!(rt.park(&job, Some(pause)), Wake::TimedOut);
+    first.complete();
+    let pause = rt.now() + Duration::from_millis(20);
+    assert_eq!(rt.park(&job, Some(pause)), Wake::TimedOut);
+    second.complete();
+    expect(&rt, &job);
+}
+
+#[test]
+fn deadlines_end_waits_in_their_order() {
+    let rt = Arc::new(rt(1));
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let start = rt.now();
+    let jobs: Vec<Ticket> = [30, 10, 20]
+        .map(|millis| {
+            let at = start + Duration::from_millis(millis);
+            let (order, clock, mut waited) = (Arc::clone(&order), Arc::clone(&rt), false);
+            spawn(&rt, Class::Upkeep, move || {
+                if waited {
+                    assert!(clock.now() >= at, "stepped before its deadline");
+                    order.lock().push(millis);
+                    return Step::Done;
+                }
+                waited = true;
+                Step::WaitUntil(Ticket::new(), at)
+            })
+        })
+        .into();
+    jobs.iter().for_each(|job| expect(&rt, job));
+    assert_eq!(*order.lock(), [10, 20, 30]);
+}
+
+#[test]
+fn a_panic_reaches_the_job_and_spares_the_thread() {
+    let rt = rt(1);
+    let panics = Arc::new(Mutex::new(Vec::new()));
+    for round in 0..3 {
+        let over = Ticket::new();
+        let script = move || panic!("round {round}");
+        rt.spawn(
+            Class::Compact,
+            Box::new(Scripted { script, over: over.clone(), panics: Arc::clone(&panics) }),
+        );
+        expect(&rt, &over);
+    }
+    expect(&rt, &spawn(&rt, Class::Compact, || Step::Done));
+    assert_eq!(*panics.lock(), ["round 0", "round 1", "round 2"]);
+}
+
+#[test]
+fn dropping_the_runtime_drops_every_job_and_joins() {
+    let rt = rt(2);
+    let running = Ticket::new();
+    let started = running.clone();
+    let mut jobs = vec![spawn(&rt, Class::Io, move || {
+        started.complete();
+        Step::More
+    })];
+    jobs.push(spawn(&rt, Class::Io, || Step::Wait(Ticket::new())));
+    jobs.extend((0..20).map(|_| spawn(&rt, Class::Io, || Step::More)));
+    expect(&rt, &running);
+    drop(rt);
+    assert!(jobs.iter().all(Ticket::is_done));
+}
+
+#[test]
+fn a_job_may_own_the_last_reference_to_its_runtime() {
+    let rt = Arc::new(rt(1));
+    let gate = Ticket::new();
+    let (owned, wait) = (Mutex::new(Some(Arc::clone(&rt))), gate.clone());
+    let over = spawn(&rt, Class::Io, move || {
+        if !wait.is_done() {
+            return Step::Wait(wait.clone());
+        }
+        drop(owned.lock().take());
+        Step::Done
+    });
+    drop(rt);
+    gate.complete();
+    let watcher = self::rt(1);
+    expect(&watcher, &over);
+}
+
+#[test]
+fn parking_ends_with_the_ticket_or_the_deadline() {
+    let rt = rt(1);
+    assert_eq!(rt.park(&Ticket::completed(), Some(Mono::ZERO)), Wake::Done);
+    assert_eq!(rt.park(&Ticket::new(), Some(Mono::ZERO)), Wake::TimedOut);
+    let at = rt.now() + Duration::from_millis(5);
+    assert_eq!(rt.park(&Ticket::new(), Some(at)), Wake::TimedOut);
+    assert!(rt.now() >= at);
+    for deadline in [None, Some(Mono::MAX)] {
+        let ticket = Ticket::new();
+        let waker = spawn(&rt, Class::Io, {
+            let ticket = ticket.clone();
+            move || {
+                ticket.complete();
+                ticket.complete();
+                Step::Done
+            }
+        });
+        assert_eq!(rt.park(&ticket, deadline), Wake::Done);
+        expect(&rt, &waker);
+    }
+}
+
+#[test]
+fn no_wake_up_is_lost_between_many_threads() {
+    let rt = rt(2);
+    for _ in 0..2000 {
+        let (ping, pong) = (Ticket::new(), Ticket::new());
+        thread::scope(|scope| {
+            if ping.same(&pong) {
+                return;
+            }
+            let (there, back) = (ping.clone(), pong.clone());
+            let job = spawn(&rt, Class::Io, move || {
+                if !there.is_done() {
+                    return Step::Wait(there.clone());
+                }
+                back.complete();
+                Step::Done
+            });
+            scope.spawn(|| ping.complete());
+            expect(&rt, &pong);
+            expect(&rt, &job);
+        });
+    }
+}
+
+#[test]
+fn time_and_seeds_behave() {
+    let rt = rt(1);
+    let times: Vec<Mono> = (0..1000).map(|_| rt.now()).collect();
+    assert!(times.is_sorted());
+    assert!(rt.wall_seconds() > 1_700_000_000);
+    assert_eq!(rt.seed("a"), rt.seed("a"));
+    assert_eq!(rt.seed("a"), self::rt(2).seed("a"), "the root seed decides");
+    assert_ne!(rt.seed("a"), rt.seed("b"));
+    let entropy = || OsRt::new(RtOptions::default()).seed("a");
+    assert_ne!(entropy(), entropy());
+    let before = rt.thread_cpu();
+    let mut sum = 0u64;
+    while rt.thread_cpu() <= before {
+        sum = std::hint::black_box(sum + 1);
+    }
+}
