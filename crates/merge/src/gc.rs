@@ -60,6 +60,15 @@ impl Gc {
         Gc { recipe, zones, hider: None, waiting: Vec::new(), waiting_key: Vec::new(), pair: false }
     }
 
+    /// Moves to the zone of `key`, which is a new user key. What waits of the key before it goes
+    /// out first: it belongs to the zone, and to the side of a split, that is left here.
+    #[inline(never)]
+    pub(crate) fn cross(&mut self, key: &[u8], out: &mut Writer) -> Result<()> {
+        self.end_key(out)?;
+        out.at_splits |= self.zones.enter(key, &*self.recipe.order);
+        Ok(())
+    }
+
     /// Judges the next entry. `new_key` says whether its user key differs from the entry before;
     /// the zones must stand at its key.
     #[inline]

@@ -277,11 +277,8 @@ impl Kernel {
             let new_key = ascends
                 || !any
                 || follows(order, (last_key, last_tag, last_run), (e.key, e.tag, l.run))?;
-            if !uniform
-                && !self.gc.zones.holds(e.key, comparator)
-                && self.gc.zones.enter(e.key, comparator)
-            {
-                self.out.at_splits = true;
+            if !uniform && !self.gc.zones.holds(e.key, comparator) {
+                self.gc.cross(e.key, &mut self.out)?;
             }
             let input = Input { key: e.key, tag: e.tag, value: e.value, run: l.run, hash: e.hash };
             self.gc.entry(input, new_key, &mut self.out)?;
@@ -324,8 +321,8 @@ impl Kernel {
             self.last.key.extend_from_slice(key);
         }
         (self.last.any, self.last.tag, self.last.run) = (true, tag.0, run);
-        if !self.gc.zones.holds(key, comparator) && self.gc.zones.enter(key, comparator) {
-            self.out.at_splits = true;
+        if !self.gc.zones.holds(key, comparator) {
+            self.gc.cross(key, &mut self.out)?;
         }
         let hash = xxph3_64(key);
         let ledger = &mut self.out.ledger;
@@ -374,3 +371,6 @@ fn follows<O: KeyOrder>(
         _ => Err(Error::corruption("entries of an input are not in order")),
     }
 }
+
+#[cfg(test)]
+mod tests;

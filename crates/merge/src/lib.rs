@@ -20,6 +20,7 @@ pub mod set;
 pub mod tombstone;
 pub mod tree;
 pub mod view;
+pub mod workload;
 mod zone;
 
 pub use encode::Carry;
