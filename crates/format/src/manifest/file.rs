@@ -31,7 +31,8 @@ pub struct WireFile {
     /// Largest sequence number; [`MAX_SEQ`] if a form without it was read.
     pub largest_seq: Seq,
     /// Epoch: order of flushes and ingestions of a family; in level 0 the stratum. 0 means
-    /// unknown (old files) and 1 is RocksDB's for files ingested behind, so ours start at 2.
+    /// unknown (old files); RocksDB gives 1 to files ingested behind everything, so ours start
+    /// at 2.
     pub epoch: u64,
     /// Stratum at level >= 1; always 0 at level 0, where the epoch is the stratum.
     pub stratum: u32,

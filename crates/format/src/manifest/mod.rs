@@ -1,6 +1,6 @@
 //! The manifest: a log of version edits in RocksDB's wire form, with our few tags.
 //!
-//! [`edit`] is one edit, [`file`] one added file inside it, [`tags`] the frozen numbers, and
+//! [`edit`] is one edit, [`mod@file`] one added file inside it, [`tags`] the frozen numbers, and
 //! [`snapshot`] what a manifest adds up to: replaying edits into it and writing it as the first
 //! edits of a new manifest.
 //!

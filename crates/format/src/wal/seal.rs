@@ -3,7 +3,7 @@
 //!
 //! Keeps: fixed sizes, fixed fields, no optional parts; a seal names its own log and offset, so
 //! a copy of it anywhere else is recognised as foreign.
-//! Leaves to others: when seals are written ([`formats.md` section 8](super)), the tail rule.
+//! Leaves to others: when seals are written, and the tail rule (see [`tail`](super::tail)).
 
 use lithify_base::{Error, Result, Seq};
 

@@ -83,8 +83,9 @@ impl fmt::Display for What {
 pub struct Promise {
     /// Every byte below this offset was synced (from the manifest); 0 if nothing is known.
     pub synced: u64,
-    /// The next log's predecessor record: size and last sequence number of this log. Bytes
-    /// beyond that size were never part of it.
+    /// The next log's predecessor record: size and last sequence number of this log. Good records
+    /// beyond that size were never part of it and are corruption, unless the bytes given to the
+    /// walk end there.
     pub end: Option<(u64, Seq)>,
 }
 
