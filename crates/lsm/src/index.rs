@@ -10,8 +10,6 @@
 //!                            m..t  depth 1, idle depth 0
 //! ```
 
-use std::cmp::Ordering;
-
 use lithify_base::{Comparator, FileId, Key};
 
 use crate::file::FileRef;
@@ -124,9 +122,4 @@ fn sweep(files: &[FileRef], below: &[FileRef], sums: &mut [u64], order: &dyn Com
         let inside = below[from..].iter().take_while(|b| !f.range.is_before(&b.range, order));
         *sum += inside.map(|b| b.bytes).sum::<u64>();
     }
-}
-
-/// Orders files by their first key, then by age, newest first.
-pub fn by_key(a: &FileRef, b: &FileRef, order: &dyn Comparator) -> Ordering {
-    order.compare(&a.range.lo, &b.range.lo).then(a.pos.cmp(&b.pos))
 }
