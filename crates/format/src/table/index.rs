@@ -131,4 +131,3 @@ fn separator(
         }
     }
 }
-

@@ -10,8 +10,21 @@ use lithify_base::{Error, Result};
 use crate::block::{BlockBuilder, BlockIter};
 use crate::varint::{self, Reader};
 
-/// Foreign property: 0 one-level index, 1 hash, 2 two-level, 3 one-level with first keys.
+/// The kind of index, as fixed32. RocksDB 11 refuses tables without it.
 pub const INDEX_TYPE: &str = "rocksdb.block.based.table.index.type";
+/// Index type: one level.
+pub const ONE_LEVEL: u32 = 0;
+/// Index type: one level, made for look-ups by hash of a prefix; reads as one level.
+pub const HASH: u32 = 1;
+/// Index type: two levels.
+pub const TWO_LEVEL: u32 = 2;
+/// Index type: one level, with the first key of each block.
+pub const FIRST_KEYS: u32 = 3;
+/// Whether the filter holds whole keys: `1` or `0`.
+pub const WHOLE_KEY_FILTERING: &str = "rocksdb.block.based.table.whole.key.filtering";
+/// Whether the filter holds key prefixes: `1` or `0`. We say `0`, or a reader with a prefix
+/// extractor could take "prefix not in the filter" for "no such key".
+pub const PREFIX_FILTERING: &str = "rocksdb.block.based.table.prefix.filtering";
 
 /// The fixed set of 4.8, by the names on disk without `rocksdb.`. Times are seconds since 1970,
 /// 0 where unknown; sizes are bytes.
@@ -210,9 +223,14 @@ impl TableProps {
         self.num_entries.saturating_sub(self.num_range_deletions)
     }
 
-    /// The kind of index (see [`INDEX_TYPE`]); 0 where the table does not say.
+    /// True if the filter, if any, holds whole keys, so that it may be asked for one.
+    pub fn filters_whole_keys(&self) -> bool {
+        self.other.get(WHOLE_KEY_FILTERING.as_bytes()).is_none_or(|v| v != b"0")
+    }
+
+    /// The kind of index; [`ONE_LEVEL`] where the table does not say.
     pub fn index_type(&self) -> u32 {
         let value = self.other.get(INDEX_TYPE.as_bytes());
-        value.and_then(|v| v.first_chunk::<4>()).map_or(0, |v| u32::from_le_bytes(*v))
+        value.and_then(|v| v.first_chunk::<4>()).map_or(ONE_LEVEL, |v| u32::from_le_bytes(*v))
     }
 }

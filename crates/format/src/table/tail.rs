@@ -14,7 +14,9 @@ use super::footer::{DEFAULT_VERSION, Footer};
 use super::handle::BlockHandle;
 use super::index::{BuiltIndex, IndexShape, Indexed, build_index};
 use super::metaindex::{self, MetaIndex};
-use super::props::{INDEX_TYPE, TableProps};
+use super::props::{
+    INDEX_TYPE, ONE_LEVEL, PREFIX_FILTERING, TWO_LEVEL, TableProps, WHOLE_KEY_FILTERING,
+};
 use super::range_del::{self, RangeTombstone};
 use crate::block::{BlockCheck, IndexKeys};
 use crate::checksum::{ChecksumKind, base_context};
@@ -247,11 +249,15 @@ impl TailBuilder {
         props.index_size = parts.at() - start;
         props.index_key_is_user_key = u64::from(keys == IndexKeys::User);
         props.index_value_is_delta_encoded = 1;
+        let mut index_type = ONE_LEVEL;
         if !partitions.is_empty() {
             props.index_partitions = partitions.len() as u64;
             props.top_level_index_size = handle.end() - handle.offset;
-            props.other.insert(INDEX_TYPE.into(), 2u32.to_le_bytes().to_vec());
+            index_type = TWO_LEVEL;
         }
+        props.other.insert(INDEX_TYPE.into(), index_type.to_le_bytes().to_vec());
+        props.other.insert(WHOLE_KEY_FILTERING.into(), b"1".to_vec());
+        props.other.insert(PREFIX_FILTERING.into(), b"0".to_vec());
         handle
     }
 
@@ -329,4 +335,3 @@ impl Parts {
         self.names.insert(name, handle);
     }
 }
-

@@ -5,7 +5,7 @@ use lithify_base::{Comparator, Error, InternalKey, Result};
 use crate::block::{IndexForm, IndexIter, IndexKeys};
 use crate::table::footer::LEVELDB_VERSION;
 use crate::table::handle::BlockHandle;
-use crate::table::props::TableProps;
+use crate::table::props::{self, TableProps};
 
 /// Where an index or filter iterator gets blocks from: verified, decompressed, perhaps cached.
 pub trait BlockSource {
@@ -38,20 +38,20 @@ pub enum Levels {
 ///
 /// # Errors
 /// `Unsupported` for an index type this version does not read.
-pub fn index_form(version: u32, props: &TableProps) -> Result<(IndexForm, Levels)> {
+pub fn index_form(version: u32, of: &TableProps) -> Result<(IndexForm, Levels)> {
     if version == LEVELDB_VERSION {
         return Ok((IndexForm::plain(), Levels::One));
     }
-    let user = props.index_key_is_user_key != 0;
+    let user = of.index_key_is_user_key != 0;
     let form = IndexForm {
         keys: if user { IndexKeys::User } else { IndexKeys::Internal },
-        delta_handles: props.index_value_is_delta_encoded != 0,
+        delta_handles: of.index_value_is_delta_encoded != 0,
         first_keys: false,
     };
-    match props.index_type() {
-        0 | 1 => Ok((form, Levels::One)),
-        2 => Ok((form, Levels::Two)),
-        3 => Ok((IndexForm { first_keys: true, ..form }, Levels::One)),
+    match of.index_type() {
+        props::ONE_LEVEL | props::HASH => Ok((form, Levels::One)),
+        props::TWO_LEVEL => Ok((form, Levels::Two)),
+        props::FIRST_KEYS => Ok((IndexForm { first_keys: true, ..form }, Levels::One)),
         other => Err(Error::unsupported(format!("table has an index of unknown type {other}"))),
     }
 }

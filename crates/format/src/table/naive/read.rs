@@ -130,7 +130,8 @@ impl<'a> NaiveTableReader<'a> {
     /// # Errors
     /// Corruption of a filter block.
     pub fn may_contain(&self, user_key: &[u8], order: &dyn Comparator) -> Result<bool> {
-        let Some((layout, mut handle)) = self.names.filter() else { return Ok(true) };
+        let filter = self.names.filter().filter(|_| self.props.filters_whole_keys());
+        let Some((layout, mut handle)) = filter else { return Ok(true) };
         if layout == FilterLayout::Partitioned {
             let (form, _) = index_form(self.footer.version, &self.props)?;
             let mut top = IndexIter::new(self.block(handle)?, form)?;
