@@ -129,7 +129,7 @@ impl Certifier {
             plain = Decoder::rocksdb().decode(trailer[0], payload, MAX_BLOCK)?;
             &plain
         };
-        self.view.decode(payload, 0)?;
+        self.view.decode(payload, &[])?;
         let mut seen = BlockMeta { min_seq: lithify_base::MAX_SEQ, ..BlockMeta::default() };
         let mut hashes = products.hashes(b).iter();
         for i in 0..self.view.len() {

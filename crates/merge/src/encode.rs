@@ -13,6 +13,7 @@ use lithify_format::checksum::raw_sum;
 use lithify_format::compress::{Codec, Compressor};
 use lithify_format::varint;
 
+use crate::copy::copy;
 use crate::cut::{Cut, Start};
 use crate::ledger::{Ledger, weigh};
 use crate::products::{BlockMeta, FileCut, Item, Products};
@@ -67,6 +68,7 @@ struct OpenFile {
 /// The output stage.
 pub(crate) struct Writer {
     recipe: Arc<Recipe>,
+    bytewise: bool,
     kept: Fragments,
     compressor: Option<Compressor>,
     /// A compressed block on its way to the arena.
@@ -102,6 +104,7 @@ impl Writer {
         };
         let at_splits = !(recipe.hard_splits.is_empty() && recipe.soft_splits.is_empty());
         Ok(Writer {
+            bytewise: recipe.order.is_bytewise(),
             recipe,
             kept,
             compressor,
@@ -117,7 +120,7 @@ impl Writer {
 
     /// Goes on where another writer of the same recipe stopped.
     pub(crate) fn resume(&mut self, carry: Carry) {
-        self.out.arena.extend_from_slice(&carry.block);
+        self.out.append(&carry.block);
         self.out.hashes.extend_from_slice(&carry.hashes);
         self.open = OpenBlock { at: 0, hashes_at: 0, ..carry.open };
         self.cut = carry.cut;
@@ -129,7 +132,7 @@ impl Writer {
     /// The state between two sets.
     pub(crate) fn carry(&self) -> Carry {
         Carry {
-            block: self.out.arena[self.open.at..].to_vec(),
+            block: self.out.arena()[self.open.at..].to_vec(),
             hashes: self.out.hashes[self.open.hashes_at..].to_vec(),
             open: OpenBlock { at: 0, hashes_at: 0, ..self.open.clone() },
             cut: self.cut.clone(),
@@ -147,9 +150,9 @@ impl Writer {
     pub(crate) fn drain(&mut self, out: &mut Products) {
         out.clear();
         std::mem::swap(&mut self.out, out);
-        self.out.arena.extend_from_slice(&out.arena[self.open.at..]);
+        self.out.append(&out.arena()[self.open.at..]);
         self.out.hashes.extend_from_slice(&out.hashes[self.open.hashes_at..]);
-        out.arena.truncate(self.open.at);
+        out.used = self.open.at;
         out.hashes.truncate(self.open.hashes_at);
         (self.open.at, self.open.hashes_at) = (0, 0);
     }
@@ -185,7 +188,7 @@ impl Writer {
             return Ok(Shared::default());
         };
         let user = common_prefix(last, key);
-        let keys = if self.recipe.order.is_bytewise() {
+        let keys = if self.bytewise {
             last[user..].first().cmp(&key[user..].first())
         } else {
             self.recipe.order.compare(last, key)
@@ -203,27 +206,32 @@ impl Writer {
         Ok(Shared { internal, same_key: keys.is_eq() })
     }
 
-    #[inline]
+    #[inline(always)]
     fn append(&mut self, e: Survivor<'_>, shared: Shared) -> Result<()> {
         let open = &mut self.open;
         let mut shared = shared.internal;
         if open.since == self.recipe.restart_interval || open.meta.entries == 0 {
-            let at = self.out.arena.len() - open.at;
+            let at = self.out.used - open.at;
             open.restarts.push(u32::try_from(at).map_err(|_| too_large())?);
             open.since = 0;
             shared = 0;
         }
         open.since += 1;
-        let full = e.key.len() + 8;
-        put_lengths(&mut self.out.arena, shared, full - shared, e.value.len());
-
+        // The new last key first, whole; its tail is what the block stores.
+        let user = e.key.len();
+        let full = user + 8;
         let last = &mut self.file.last_key;
-        last.truncate(shared.min(e.key.len()));
-        let from = last.len();
-        last.extend_from_slice(&e.key[from..]);
-        last.extend_from_slice(&e.tag.0.to_le_bytes());
-        self.out.arena.extend_from_slice(&last[shared..]);
-        self.out.arena.extend_from_slice(e.value);
+        last.resize(full, 0);
+        copy(last, e.key);
+        if let Some(tag) = last.last_chunk_mut::<8>() {
+            *tag = e.tag.0.to_le_bytes();
+        }
+        let tail = &last[shared..];
+        put_lengths(&mut self.out, shared, tail.len(), e.value.len());
+        let at = self.out.claim(tail.len() + e.value.len());
+        let room = &mut self.out.arena[at..at + tail.len() + e.value.len()];
+        copy(room, tail);
+        copy(&mut room[tail.len()..], e.value);
 
         open.meta.count(e.kind, e.tag.seq(), e.key.len(), e.value.len());
         if self.recipe.filter && self.file.last_hash != Some(e.hash) {
@@ -249,14 +257,14 @@ impl Writer {
     /// Finishes the open block, if there is one.
     fn close_block(&mut self) -> Result<()> {
         let open = &mut self.open;
-        let arena = &mut self.out.arena;
+        let out = &mut self.out;
         if open.meta.entries > 0 {
             for at in &open.restarts {
-                arena.extend_from_slice(&at.to_le_bytes());
+                out.append(&at.to_le_bytes());
             }
             let count = u32::try_from(open.restarts.len()).map_err(|_| too_large())?;
-            arena.extend_from_slice(&count.to_le_bytes());
-            let payload = &arena[open.at..];
+            out.append(&count.to_le_bytes());
+            let payload = &out.arena()[open.at..];
             if payload.len() > u32::MAX as usize {
                 return Err(too_large());
             }
@@ -265,27 +273,27 @@ impl Writer {
                 self.scratch.clear();
                 if compressor.compress(payload, &mut self.scratch) {
                     type_byte = compressor.codec() as u8;
-                    arena.truncate(open.at);
-                    arena.extend_from_slice(&self.scratch);
+                    out.used = open.at;
+                    out.append(&self.scratch);
                 }
             }
-            let sum = raw_sum(self.recipe.checksum, &arena[open.at..], type_byte);
-            arena.push(type_byte);
-            arena.extend_from_slice(&sum.to_le_bytes());
+            let sum = raw_sum(self.recipe.checksum, &out.arena()[open.at..], type_byte);
+            out.append(&[type_byte]);
+            out.append(&sum.to_le_bytes());
 
-            let keys = &mut self.out.keys;
+            let keys = &mut out.keys;
             let first = keys.len()..keys.len() + open.first_key.len();
             keys.extend_from_slice(&open.first_key);
             let last = keys.len()..keys.len() + self.file.last_key.len();
             keys.extend_from_slice(&self.file.last_key);
             let mut meta = std::mem::take(&mut open.meta);
-            meta.at = open.at..arena.len();
-            meta.hashes = open.hashes_at..self.out.hashes.len();
+            meta.at = open.at..out.used;
+            meta.hashes = open.hashes_at..out.hashes.len();
             (meta.first, meta.last) = (first, last);
-            self.out.items.push(Item::Block(meta));
+            out.items.push(Item::Block(meta));
         }
-        open.at = arena.len();
-        open.hashes_at = self.out.hashes.len();
+        open.at = out.used;
+        open.hashes_at = out.hashes.len();
         open.restarts.clear();
         open.since = 0;
         open.meta = BlockMeta { min_seq: lithify_base::MAX_SEQ, ..BlockMeta::default() };
@@ -339,14 +347,27 @@ fn tail(key: &[u8], tag: Tag, from: usize) -> [u8; 8] {
     out
 }
 
-#[inline]
-fn put_lengths(out: &mut Vec<u8>, shared: usize, unshared: usize, value: usize) {
+#[inline(always)]
+fn put_lengths(out: &mut Products, shared: usize, unshared: usize, value: usize) {
     if (shared | unshared | value) < 0x80 {
-        out.extend_from_slice(&[shared as u8, unshared as u8, value as u8]);
+        let at = out.claim(3);
+        out.arena[at..at + 3].copy_from_slice(&[shared as u8, unshared as u8, value as u8]);
     } else {
-        varint::put_u64(out, shared as u64);
-        varint::put_u64(out, unshared as u64);
-        varint::put_u64(out, value as u64);
+        put_long_lengths(out, shared, unshared, value);
+    }
+}
+
+fn put_long_lengths(out: &mut Products, shared: usize, unshared: usize, value: usize) {
+    for mut v in [shared, unshared, value] {
+        let mut bytes = [0; varint::MAX_LEN_64];
+        let mut n = 0;
+        while v >= 0x80 {
+            bytes[n] = v as u8 | 0x80;
+            v >>= 7;
+            n += 1;
+        }
+        bytes[n] = v as u8;
+        out.append(&bytes[..=n]);
     }
 }
 

@@ -29,6 +29,8 @@ use crate::zone::{Zones, keep_tombstones};
 
 /// Most entries picked before they are encoded; bounds the pick list, nothing else.
 const BATCH: usize = 512;
+/// Lanes up to which a batch finds its values without an allocation.
+const FEW: usize = 16;
 
 /// How far [`Kernel::work`] came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +183,7 @@ impl Kernel {
         for r in &set.runs {
             let block = if side.is_lt() { r.blocks.first() } else { r.blocks.last() };
             let Some(block) = block else { continue };
-            view.load(block, 0)?;
+            view.load(block, &[])?;
             let key = view.key(if side.is_lt() { 0 } else { view.len().saturating_sub(1) });
             if !view.is_empty() && best.as_ref().is_none_or(|b| key.cmp(b) == side) {
                 best = Some(key.to_vec());
@@ -202,7 +204,7 @@ impl Kernel {
         (l.at, l.end) = (0, 0);
         for block in blocks {
             read += block.bytes.len() as u64;
-            l.view.load(&block, set.prefix.len())?;
+            l.view.load(&block, &set.prefix)?;
             let range = l
                 .view
                 .trim(&set.keys, &self.recipe.range, &set.prefix, &*self.recipe.order)
@@ -264,7 +266,17 @@ impl Kernel {
         let comparator = &*self.recipe.order;
         let last_key = self.lanes[lane as usize].view.key(at as usize);
         let uniform = self.gc.zones.holds(last_key, comparator);
-        let values: Vec<&[u8]> = self.lanes.iter().map(|l| l.view.values()).collect();
+        let mut few = [&[][..]; FEW];
+        let many: Vec<&[u8]>;
+        let values = if self.lanes.len() <= FEW {
+            for (v, l) in few.iter_mut().zip(&self.lanes) {
+                *v = l.view.values();
+            }
+            &few[..]
+        } else {
+            many = self.lanes.iter().map(|l| l.view.values()).collect();
+            &many[..]
+        };
 
         let (mut any, mut last_head) = (self.last.any, None);
         let mut last_key: &[u8] = &self.last.key;
@@ -285,9 +297,9 @@ impl Kernel {
             (any, last_head, last_key, last_tag, last_run) =
                 (true, Some(head), e.key, e.tag, l.run);
         }
-        let (tag, run) = (last_tag.0, last_run);
-        let key = last_key.to_vec();
-        self.last = Last { any, key, tag, run };
+        (self.last.any, self.last.tag, self.last.run) = (any, last_tag.0, last_run);
+        self.last.key.clear();
+        self.last.key.extend_from_slice(self.lanes[lane as usize].view.key(at as usize));
         Ok(())
     }
 

@@ -8,6 +8,7 @@
 
 pub mod certify;
 pub mod cleancut;
+mod copy;
 pub mod cut;
 mod encode;
 mod gc;

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use lithify_base::{InternalKey, Kind, Seq};
 
+use crate::copy::copy;
 use crate::encode::Carry;
 use crate::tombstone::RangeTombstone;
 
@@ -106,7 +107,9 @@ pub enum Item {
 /// A batch of output. Hand the same one back to be refilled: its buffers are reused.
 #[derive(Clone, Debug, Default)]
 pub struct Products {
+    /// Blocks up to `used`; the rest is room, zeroed or stale.
     pub(crate) arena: Vec<u8>,
+    pub(crate) used: usize,
     pub(crate) keys: Vec<u8>,
     pub(crate) hashes: Vec<u64>,
     pub(crate) items: Vec<Item>,
@@ -115,7 +118,7 @@ pub struct Products {
 impl Products {
     /// Forgets everything but keeps the buffers.
     pub fn clear(&mut self) {
-        self.arena.clear();
+        self.used = 0;
         self.keys.clear();
         self.hashes.clear();
         self.items.clear();
@@ -134,7 +137,7 @@ impl Products {
     }
     /// All blocks back to back.
     pub fn arena(&self) -> &[u8] {
-        &self.arena
+        &self.arena[..self.used]
     }
     /// Where a block lies in [`arena`](Products::arena).
     pub fn place(&self, block: &BlockMeta) -> Range<usize> {
@@ -142,11 +145,11 @@ impl Products {
     }
     /// A block with its trailer; empty if `block` is not of these products.
     pub fn block(&self, block: &BlockMeta) -> &[u8] {
-        self.arena.get(block.at.clone()).unwrap_or_default()
+        self.arena[..self.used].get(block.at.clone()).unwrap_or_default()
     }
     /// A block with its trailer, to rewrite its checksum.
     pub fn block_mut(&mut self, block: &BlockMeta) -> &mut [u8] {
-        self.arena.get_mut(block.at.clone()).unwrap_or_default()
+        self.arena[..self.used].get_mut(block.at.clone()).unwrap_or_default()
     }
     /// The raw checksum in a block's trailer.
     pub fn raw_sum(&self, block: &BlockMeta) -> u32 {
@@ -167,7 +170,27 @@ impl Products {
     }
     /// The arena, to rewrite checksums in place while walking [`items`](Products::items).
     pub fn parts_mut(&mut self) -> (&mut [u8], &[Item]) {
-        (&mut self.arena, &self.items)
+        (&mut self.arena[..self.used], &self.items)
+    }
+    /// Appends bytes to the arena.
+    #[inline]
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        let at = self.claim(bytes.len());
+        copy(&mut self.arena[at..], bytes);
+    }
+    /// Takes `n` bytes at the end of the arena and says where they start.
+    #[inline]
+    pub(crate) fn claim(&mut self, n: usize) -> usize {
+        let at = self.used;
+        self.used = at + n;
+        if self.used > self.arena.len() {
+            self.grow();
+        }
+        at
+    }
+    #[cold]
+    fn grow(&mut self) {
+        self.arena.resize((2 * self.used).max(64 << 10), 0);
     }
     fn key(&self, at: &Range<usize>) -> InternalKey<'_> {
         let bytes = self.keys.get(at.clone()).unwrap_or_default();

@@ -15,6 +15,7 @@ use lithify_format::limits::MAX_BLOCK;
 use lithify_format::varint;
 use lithify_format::xxph3::xxph3_64;
 
+use crate::copy::{copy, copy_within};
 use crate::products::TRAILER;
 use crate::set::{BlockSlice, Bytes, CleanRange, JobRange};
 
@@ -34,8 +35,11 @@ struct Slot {
 pub struct View {
     heads: Vec<u64>,
     slots: Vec<Slot>,
-    /// Internal keys, whole, back to back.
+    /// Internal keys, whole, back to back, up to `used`; the rest is room.
     keys: Vec<u8>,
+    used: usize,
+    /// Some key lacks the prefix of the set.
+    stray: bool,
     source: Source,
 }
 
@@ -65,15 +69,15 @@ pub struct ViewEntry<'a> {
 }
 
 impl View {
-    /// Verifies and decodes a block. `prefix` is what keys inside the set share.
+    /// Verifies and decodes a block. `prefix` is what all keys of the set start with.
     ///
     /// # Errors
     /// Corruption with the block's offset; Unsupported for a codec this build lacks.
-    pub fn load(&mut self, block: &BlockSlice, prefix: usize) -> Result<()> {
+    pub fn load(&mut self, block: &BlockSlice, prefix: &[u8]) -> Result<()> {
         self.try_load(block, prefix).map_err(|e| e.at(block.offset))
     }
 
-    fn try_load(&mut self, block: &BlockSlice, prefix: usize) -> Result<()> {
+    fn try_load(&mut self, block: &BlockSlice, prefix: &[u8]) -> Result<()> {
         let bytes = block.bytes.as_slice();
         let (stored, type_byte) = verify(block, bytes)?;
         let mut plain = Vec::new();
@@ -92,7 +96,7 @@ impl View {
     ///
     /// # Errors
     /// Corruption if it does not parse, LimitExceeded above 4 GiB.
-    pub fn decode(&mut self, payload: &[u8], prefix: usize) -> Result<()> {
+    pub fn decode(&mut self, payload: &[u8], prefix: &[u8]) -> Result<()> {
         self.clear();
         if payload.len() > u32::MAX as usize {
             return Err(Error::new(ErrorKind::LimitExceeded, "a block exceeds 4 GiB"));
@@ -109,58 +113,91 @@ impl View {
     pub fn clear(&mut self) {
         self.heads.clear();
         self.slots.clear();
-        self.keys.clear();
+        self.used = 0;
+        self.stray = false;
         self.source = Source::Empty;
     }
 
     /// Takes entries apart that follow each other with key and value together.
-    fn expand(&mut self, entries: &[u8], prefix: usize) -> Result<()> {
+    fn expand(&mut self, entries: &[u8], prefix: &[u8]) -> Result<()> {
         let mut rest = entries;
-        let mut last = 0..0usize;
+        let (mut last, mut last_len) = (0, 0);
         while !rest.is_empty() {
             let (shared, unshared, value_len, tail) = lengths(rest)?;
             let (shared, unshared) = (shared as usize, unshared as usize);
             let value_len = value_len as usize;
-            let body = tail.len();
-            if shared > last.len() || unshared.saturating_add(value_len) > body {
-                return Err(bad_entry());
-            }
-            let start = self.keys.len();
             let len = shared + unshared;
-            if len < 8 || start + len > MAX_BLOCK {
+            let (Some(delta), Some(after)) = (tail.get(..unshared), tail.get(unshared + value_len..))
+            else {
+                return Err(bad_entry());
+            };
+            if shared > last_len || len < 8 {
                 return Err(bad_entry());
             }
-            self.keys.extend_from_within(last.start..last.start + shared);
-            self.keys.extend_from_slice(&tail[..unshared]);
-            let value = entries.len() - body + unshared;
-            self.push(start, len, value, value_len, prefix);
-            last = start..start + len;
-            rest = &tail[unshared + value_len..];
+            let start = self.room(len)?;
+            copy_within(&mut self.keys, last, shared, start);
+            copy(&mut self.keys[start + shared..], delta);
+            let value = entries.len() - tail.len() + unshared;
+            // A shared prefix that long was checked with the key it is shared with.
+            self.push(start, len, value, value_len, prefix, shared >= prefix.len() && shared > 0);
+            (last, last_len) = (start, len);
+            rest = after;
         }
         Ok(())
     }
 
     /// Takes a block apart whose values lie in a section of their own.
-    fn scatter(&mut self, payload: &[u8], prefix: usize) -> Result<()> {
+    fn scatter(&mut self, payload: &[u8], prefix: &[u8]) -> Result<()> {
         let mut it = BlockIter::new(payload)?;
         let mut more = it.seek_to_first()?;
         while more {
-            let (start, key, value) = (self.keys.len(), it.key(), it.value_range());
-            if key.len() < 8 || start + key.len() > MAX_BLOCK {
+            let (key, value) = (it.key(), it.value_range());
+            if key.len() < 8 {
                 return Err(bad_entry());
             }
-            self.keys.extend_from_slice(key);
-            self.push(start, key.len(), value.start, value.len(), prefix);
+            let start = self.room(key.len())?;
+            copy(&mut self.keys[start..], key);
+            self.push(start, key.len(), value.start, value.len(), prefix, false);
             more = it.next()?;
         }
         Ok(())
     }
 
+    /// Makes room for a key of `len` bytes and says where.
     #[inline]
-    fn push(&mut self, start: usize, len: usize, value: usize, value_len: usize, prefix: usize) {
+    fn room(&mut self, len: usize) -> Result<usize> {
+        let start = self.used;
+        self.used = start + len;
+        if self.used > self.keys.len() {
+            self.grow()?;
+        }
+        Ok(start)
+    }
+
+    /// A few bytes of a block can stand for many bytes of keys, so the sum has a cap.
+    #[cold]
+    fn grow(&mut self) -> Result<()> {
+        if self.used > MAX_BLOCK {
+            return Err(bad_entry());
+        }
+        self.keys.resize((2 * self.used).max(8 << 10), 0);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn push(
+        &mut self,
+        start: usize,
+        len: usize,
+        value: usize,
+        value_len: usize,
+        prefix: &[u8],
+        inherits: bool,
+    ) {
         let internal = &self.keys[start..start + len];
         let (user, tag) = internal.split_last_chunk::<8>().unwrap_or((&[], &[0; 8]));
-        self.heads.push(head(user, prefix));
+        self.stray |= !inherits && !prefix.is_empty() && !user.starts_with(prefix);
+        self.heads.push(head(user, prefix.len()));
         self.slots.push(Slot {
             key: start as u32,
             key_len: user.len() as u32,
@@ -242,7 +279,7 @@ impl View {
         if n > 0 && !inside(self.key(n - 1)) {
             range.end = partition(n, |i| inside(self.key(i))).max(range.start);
         }
-        if !range.clone().all(|i| self.key(i).starts_with(prefix)) {
+        if self.stray && !range.clone().all(|i| self.key(i).starts_with(prefix)) {
             return Err(Error::corruption("a key lies outside of its block's bounds"));
         }
         Ok(range)
