@@ -4,6 +4,7 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lithify_base::{Kind, MAX_SEQ, Tag, bytewise};
 use lithify_env::RegionPool;
@@ -108,6 +109,35 @@ fn touch(key: &[u8], tag: Tag, value: &[u8]) -> u64 {
     tag.0 + u64::from(key[key.len() - 1]) + u64::from(value[value.len() - 1])
 }
 
+/// Insert while another thread looks up keys all the time; ns per insert and lookups per insert.
+fn beside_reader(pool: &RegionPool, shape: &Shape, keys: &[Vec<u8>]) -> (f64, f64) {
+    let value = vec![b'v'; shape.value];
+    let (table, mut writer) = fresh(pool, keys.len() * (shape.value + 64));
+    let (inserted, lookups) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let insert = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut rng = fastrand::Rng::with_seed(2);
+            loop {
+                let n = inserted.load(Ordering::Acquire);
+                if n == keys.len() {
+                    break;
+                }
+                if n > 0 {
+                    black_box(table.get_newest(&keys[rng.usize(..n)], MAX_SEQ).expect("present"));
+                    lookups.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        time(keys.len(), || {
+            for (seq, key) in keys.iter().enumerate() {
+                writer.add(seq as u64 + 1, Kind::Value, key, &value);
+                inserted.store(seq + 1, Ordering::Release);
+            }
+        })
+    });
+    (insert, lookups.into_inner() as f64 / keys.len() as f64)
+}
+
 fn naive(shape: &Shape, keys: &[Vec<u8>], probes: &[Vec<u8>]) -> [f64; 5] {
     let n = keys.len();
     let value = vec![b'v'; shape.value];
@@ -163,4 +193,7 @@ fn main() {
         }
         println!();
     }
+    let keys: Vec<_> = (0..n as u64).map(SHAPES[0].key).collect();
+    let (insert, lookups) = beside_reader(&pool, &SHAPES[0], &keys);
+    println!("insert beside a reader: {insert:.0} ns, {lookups:.2} lookups meanwhile");
 }

@@ -263,7 +263,7 @@ impl<'t> Growth<'t> {
         Growth { index, arena, order }
     }
 
-    /// Inserts `rec`, behind an entry with the same internal key if there is one.
+    /// Inserts `rec`.
     #[inline]
     pub(crate) fn insert(&self, rec: Rec<'t>) {
         let user = rec.user();
@@ -309,7 +309,11 @@ impl<'t> Growth<'t> {
         let mut path = Path { steps: [None; HEIGHT_MAX], len: 0 };
         let mut node = self.index.root();
         loop {
-            let at = probe.position(node, node.len());
+            let n = node.len();
+            if node.is_leaf() {
+                node.prefetch_end(n);
+            }
+            let at = probe.position(node, n);
             path.steps[path.len] = Some((node, at));
             path.len += 1;
             if node.is_leaf() {
@@ -411,3 +415,6 @@ impl<'t> Growth<'t> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

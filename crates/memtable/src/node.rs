@@ -194,6 +194,15 @@ impl<'t> NodeRef<'t> {
             prefetch(base.wrapping_add(line * 64));
         }
     }
+    /// Asks for the lines of the last records, which an insertion moves first.
+    #[inline(always)]
+    pub(crate) fn prefetch_end(self, n: usize) {
+        let last = self.at.as_ptr().cast::<u8>().cast_const();
+        let last = last.wrapping_add(std::mem::offset_of!(Node, recs) + n * 8);
+        prefetch(last);
+        prefetch(last.wrapping_sub(64));
+        prefetch(last.wrapping_sub(128));
+    }
     /// Asks for the lines that a walk touches.
     pub(crate) fn prefetch_records(self) {
         let base = self.at.as_ptr().cast::<u8>().cast_const();

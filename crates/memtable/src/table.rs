@@ -1,7 +1,7 @@
 //! The table that readers share and the one writer that fills it.
 //!
-//! Keeps: exactly one [`MemWriter`] per table, so the index sees one writer; the filter knows a
-//! key before the index does; counters are exact for whoever learnt of the last addition from
+//! Keeps: exactly one [`MemWriter`] per table, so the index sees one writer; when `add` returns,
+//! filter and index know the entry; counters are exact for whoever learnt of the last addition from
 //! the writer, and for everybody once the table is frozen.
 //! Leaves to others: sequence numbers and their publication, the decision to freeze.
 
@@ -249,8 +249,8 @@ impl MemWriter {
         &self.table
     }
 
-    /// Adds an entry. Sequence numbers may come in any order; an internal key should come once,
-    /// and if it comes again the earlier entry is found first.
+    /// Adds an entry. Sequence numbers may come in any order. An internal key should come once;
+    /// if it comes again, both entries are kept and which one is found first is not specified.
     ///
     /// # Panics
     /// If `kind` is [`Kind::RangeDelete`], or key or value is 4 GiB or longer.
@@ -260,13 +260,17 @@ impl MemWriter {
         let tag = Tag::new(seq, kind);
         let hash = xxh3_64(key);
         if let Some(bloom) = &table.bloom {
-            bloom.add(hash);
+            bloom.prefetch(hash);
         }
         // SAFETY: `self` is the only writer of the table and borrowed exclusively; arena and
         // index belong to the same table.
         unsafe {
             let rec = table.arena.append(tag, key, value);
             Growth::new(&table.index, &table.arena, table.order()).insert(rec);
+        }
+        // Last, when its line has arrived: nobody looks for the key before it is published.
+        if let Some(bloom) = &table.bloom {
+            bloom.add(hash);
         }
         let Totals { entries, sum, .. } = &table.totals;
         let share = hashed_entry_sum(hash, tag, value.len());
