@@ -80,6 +80,9 @@ fn get_u32_long(bytes: &[u8]) -> Option<(u32, &[u8])> {
 pub fn get_u64(bytes: &[u8]) -> Option<(u64, &[u8])> {
     match bytes.split_first() {
         Some((&b, rest)) if b < 0x80 => Some((u64::from(b), rest)),
+        Some((&a, [b, rest @ ..])) if *b < 0x80 => {
+            Some((u64::from(a & 0x7f) | u64::from(*b) << 7, rest))
+        }
         _ => get_u64_long(bytes),
     }
 }

@@ -4,8 +4,9 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use lithify_base::{Error, Result};
+use lithify_base::{Error, Result, Tag};
 
+use super::build::common_prefix;
 use super::layout::Layout;
 use crate::table::handle::BlockHandle;
 use crate::varint::{self, Reader};
@@ -119,11 +120,82 @@ impl Cursor {
         block: &[u8],
         compare: impl Fn(&[u8]) -> Ordering,
     ) -> Result<bool> {
+        self.jump_below(block, &compare)?;
+        self.scan_from_here(block, compare)
+    }
+
+    /// As [`seek`](Cursor::seek) to `user`, and to `tag` where keys have one, in byte order.
+    ///
+    /// Does not copy the keys it passes. Let `matched` be how many bytes the entry before has in
+    /// common with `user`, below which it lies. An entry that shares more than that with it
+    /// differs from `user` in the same byte: it lies below too. One that shares less is larger
+    /// there: it is the answer, and what it shares are bytes of `user`. Only an entry that shares
+    /// exactly `matched` bytes must be compared, from there on.
+    #[inline]
+    pub(super) fn seek_bytewise(
+        &mut self,
+        block: &[u8],
+        user: &[u8],
+        tag: Option<Tag>,
+    ) -> Result<bool> {
+        let compare = |key: &[u8]| compare_bytewise(key, user, tag);
+        self.jump_below(block, compare)?;
+        let tag_len = if tag.is_some() { 8 } else { 0 };
+        let (mut matched, mut before_len) = (0, 0);
+        while let Some((shared, tail)) = self.parse(block)? {
+            let len = shared + tail.len();
+            if shared > before_len || len < self.min_key.max(tag_len) {
+                return Err(self.fail("bad key lengths"));
+            }
+            if shared > matched {
+                if matched + tag_len < before_len && matched < user.len() {
+                    before_len = len;
+                    continue;
+                }
+                // The bytes shared reach into a tag, which `user` does not know.
+                let restart = self.restart;
+                self.jump(block, restart)?;
+                return self.scan_from_here(block, compare);
+            }
+            let known = user.get(..shared).unwrap_or_default();
+            if shared == matched {
+                let rest = user.get(matched..).unwrap_or_default();
+                let user_tail = tail.get(..(len - tag_len).saturating_sub(shared));
+                let user_tail = user_tail.unwrap_or_default();
+                let common = common_prefix(user_tail, rest);
+                let below = match (user_tail.get(common), rest.get(common)) {
+                    (None, None) => {
+                        self.set_key(known, tail);
+                        compare(&self.key).is_lt()
+                    }
+                    (x, y) => x < y,
+                };
+                if below {
+                    (matched, before_len) = (matched + common, len);
+                    continue;
+                }
+            }
+            self.set_key(known, tail);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    #[inline]
+    fn set_key(&mut self, head: &[u8], tail: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(head);
+        self.key.extend_from_slice(tail);
+    }
+
+    /// Places `next` on the last restart point below the target (or the first): nothing before it
+    /// can be the answer.
+    #[inline]
+    fn jump_below(&mut self, block: &[u8], compare: impl Fn(&[u8]) -> Ordering) -> Result<()> {
         if self.layout.keys_end == 0 {
             self.invalidate();
-            return Ok(false);
+            return Ok(());
         }
-        // The last restart point below the target: nothing before it can be the answer.
         let (mut low, mut high) = (0, self.layout.restarts - 1);
         while low < high {
             let mid = low + (high - low).div_ceil(2);
@@ -132,7 +204,15 @@ impl Cursor {
                 _ => high = mid - 1,
             }
         }
-        self.jump(block, low)?;
+        self.jump(block, low)
+    }
+
+    #[inline]
+    fn scan_from_here(
+        &mut self,
+        block: &[u8],
+        compare: impl Fn(&[u8]) -> Ordering,
+    ) -> Result<bool> {
         while self.step(block)? {
             if compare(&self.key) != Ordering::Less {
                 return Ok(true);
@@ -201,10 +281,23 @@ impl Cursor {
     /// Reads the entry at `next`; false at the end of the block.
     #[inline]
     fn step(&mut self, block: &[u8]) -> Result<bool> {
+        let Some((shared, tail)) = self.parse(block)? else { return Ok(false) };
+        if shared > self.key.len() || shared + tail.len() < self.min_key {
+            return Err(self.fail("bad key lengths"));
+        }
+        self.key.truncate(shared);
+        self.key.extend_from_slice(tail);
+        Ok(true)
+    }
+
+    /// Reads the entry at `next` but for its key, of which it returns how much is shared and the
+    /// rest; `None` at the end of the block.
+    #[inline]
+    fn parse<'b>(&mut self, block: &'b [u8]) -> Result<Option<(usize, &'b [u8])>> {
         let at = self.next;
         if at >= self.layout.keys_end {
             self.invalidate();
-            return Ok(false);
+            return Ok(None);
         }
         let Some(entry) = block.get(at..self.layout.keys_end) else {
             return Err(self.fail("entry behind the block's end"));
@@ -227,14 +320,7 @@ impl Cursor {
             }
         }
         let tail = entry.get(body..).and_then(|rest| rest.get(..head.unshared));
-        let Some(tail) = tail.filter(|_| head.shared <= self.key.len()) else {
-            return Err(self.fail("bad key lengths"));
-        };
-        self.key.truncate(head.shared);
-        self.key.extend_from_slice(tail);
-        if self.key.len() < self.min_key {
-            return Err(self.fail("key is shorter than its tag"));
-        }
+        let Some(tail) = tail else { return Err(self.fail("key runs over the block's end")) };
         self.at = at;
         let key_end = at + body + head.unshared;
         if self.layout.separated {
@@ -249,7 +335,7 @@ impl Cursor {
         } else {
             self.read_delta_handle(block, key_end, head.shared)?;
         }
-        Ok(true)
+        Ok(Some((head.shared, tail)))
     }
 
     #[inline]
@@ -357,6 +443,15 @@ impl Cursor {
         self.invalidate();
         Error::corruption(format!("{what} in a block, at its byte {at}"))
     }
+}
+
+/// Byte order of an encoded key against a user key and, for internal keys, a tag (newer first).
+/// The cursor admits no internal key shorter than a tag, so the fallback is never taken.
+#[inline(always)]
+fn compare_bytewise(key: &[u8], user: &[u8], tag: Option<Tag>) -> Ordering {
+    let Some(tag) = tag else { return key.cmp(user) };
+    let Some((key_user, key_tag)) = key.split_last_chunk::<8>() else { return Ordering::Less };
+    key_user.cmp(user).then_with(|| tag.cmp(&Tag(u64::from_le_bytes(*key_tag))))
 }
 
 /// Reads the lengths before a key tail; `sized` if the value's length is among them.

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use lithify_base::{Comparator, InternalKey, Result, Tag};
+use lithify_base::{Comparator, InternalKey, Result};
 
 use super::cursor::{Cursor, ValueForm};
 use super::layout::Layout;
@@ -239,7 +239,7 @@ impl<B: AsRef<[u8]>> IndexIter<B> {
         match self.form.keys {
             IndexKeys::Internal => seek_internal(&mut self.cursor, block, target, order),
             IndexKeys::User if order.is_bytewise() => {
-                self.cursor.seek(block, |key| key.cmp(target.user))
+                self.cursor.seek_bytewise(block, target.user, None)
             }
             IndexKeys::User => self.cursor.seek(block, |key| order.compare(key, target.user)),
         }
@@ -283,19 +283,13 @@ fn seek_internal(
     order: &dyn Comparator,
 ) -> Result<bool> {
     if order.is_bytewise() {
-        return cursor.seek(block, |key| compare_by(key, target, |a, b| a.cmp(b)));
+        return cursor.seek_bytewise(block, target.user, Some(target.tag));
     }
-    cursor.seek(block, |key| compare_by(key, target, |a, b| order.compare(a, b)))
+    cursor.seek(block, |key| compare_by(key, target, order))
 }
 
 /// Total order of an encoded internal key against `target`. The cursor admits no key shorter
 /// than a tag, so the fallback is never taken.
-#[inline(always)]
-fn compare_by(
-    key: &[u8],
-    target: InternalKey<'_>,
-    users: impl Fn(&[u8], &[u8]) -> Ordering,
-) -> Ordering {
-    let Some((user, tag)) = key.split_last_chunk::<8>() else { return Ordering::Less };
-    users(user, target.user).then_with(|| target.tag.cmp(&Tag(u64::from_le_bytes(*tag))))
+fn compare_by(key: &[u8], target: InternalKey<'_>, order: &dyn Comparator) -> Ordering {
+    InternalKey::decode(key).map_or(Ordering::Less, |key| key.cmp(target, order))
 }

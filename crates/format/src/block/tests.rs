@@ -94,6 +94,79 @@ fn seeks_agree(it: &mut BlockIter<&Vec<u8>>, all: &[(Vec<u8>, Vec<u8>)]) {
     }
 }
 
+/// Byte order that does not say so, which takes the plain path: the twin of the fast one.
+struct Plain;
+
+impl lithify_base::Comparator for Plain {
+    fn name(&self) -> &'static str {
+        "plain"
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.cmp(b)
+    }
+    fn separator(&self, a: &[u8], _b: &[u8]) -> Vec<u8> {
+        a.to_vec()
+    }
+    fn successor(&self, a: &[u8]) -> Vec<u8> {
+        a.to_vec()
+    }
+}
+
+/// Keys over a tiny alphabet that holds tag bytes, so that prefixes, equal users and shared tags
+/// occur all the time.
+#[test]
+fn the_fast_seek_agrees_with_its_plain_twin() {
+    let mut rng = 0x2545_f491_4f6c_dd1du64;
+    let mut next = move |n: u64| {
+        rng ^= rng << 13;
+        rng ^= rng >> 7;
+        rng ^= rng << 17;
+        rng % n
+    };
+    for round in 0..200 {
+        let key = |next: &mut dyn FnMut(u64) -> u64| {
+            let len = next(6) as usize;
+            let user: Vec<u8> = (0..len).map(|_| [0, 1, 2, b'a', 0xff][next(5) as usize]).collect();
+            let tag = Tag::new([0, 1, 2, 256, 0x101_0101, 1 << 40][next(6) as usize], Kind::Value);
+            (user, tag)
+        };
+        let mut all: Vec<_> = (0..1 + next(60)).map(|_| key(&mut next)).collect();
+        let order = |a: &(Vec<u8>, Tag), b: &(Vec<u8>, Tag)| a.0.cmp(&b.0).then(b.1.cmp(&a.1));
+        all.sort_by(order);
+        all.dedup();
+        let mut data = BlockBuilder::new(1 + round % 17);
+        let mut index = BlockBuilder::new(1 + round % 17);
+        let mut users = all.iter().map(|e| &e.0).collect::<Vec<_>>();
+        users.dedup();
+        let mut handle = BlockHandle::new(0, 10);
+        for (user, tag) in &all {
+            data.add_entry(InternalKey { user, tag: *tag }, user);
+        }
+        for user in users {
+            index.add_handle(user, handle);
+            handle = BlockHandle::new(handle.end(), user.len() as u64);
+        }
+        let (data, index) = (data.finish(), index.finish());
+        let form = IndexForm::delta(IndexKeys::User);
+        let (mut fast, mut plain) = (BlockIter::new(data).unwrap(), BlockIter::new(data).unwrap());
+        let mut fast_index = IndexIter::new(index, form).unwrap();
+        let mut plain_index = fast_index.clone();
+        for _ in 0..100 {
+            let (user, tag) = key(&mut next);
+            let target = InternalKey { user: &user, tag };
+            let found = fast.seek(target, &Bytewise).unwrap();
+            assert_eq!(found, plain.seek(target, &Plain).unwrap());
+            assert_eq!((fast.key(), fast.value()), (plain.key(), plain.value()), "{target:?}");
+            assert_eq!(fast.next().unwrap(), plain.next().unwrap());
+            assert_eq!((fast.key(), fast.value()), (plain.key(), plain.value()), "{target:?}");
+            let found = fast_index.seek(target, &Bytewise).unwrap();
+            assert_eq!(found, plain_index.seek(target, &Plain).unwrap());
+            assert_eq!(fast_index.separator(), plain_index.separator());
+            assert!(!found || fast_index.handle() == plain_index.handle());
+        }
+    }
+}
+
 #[test]
 fn index_blocks_round_trip_in_every_form() {
     let handles: Vec<BlockHandle> = (0..50u64)
