@@ -8,6 +8,8 @@
 //!
 //! Keeps: nothing outside `peers/rocksdb/target` and the package managers' own places is written.
 
+#![expect(clippy::disallowed_methods, reason = "a chore is no part of the store")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -30,7 +32,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let target = peer.join("target");
     call(
         Command::new("cargo")
-            .args(["build", "--release", "--locked", "--target-dir"])
+            .args(["build", "--release", "--target-dir"])
             .arg(&target)
             .current_dir(&peer)
             .env_remove("RUSTFLAGS"),

@@ -9,12 +9,13 @@ use clap::{Args, Parser, Subcommand};
 use crate::compare::{self, CompareArgs, EngineCommand};
 use crate::report::{RunReport, print_distributions, print_report};
 use crate::run::run;
-use crate::settings::{BenchArgs, OutputArgs};
+use crate::settings::{BenchArgs, EXAMPLES, OutputArgs};
 use crate::store::StoreOpener;
 
 /// `bench` with its subcommand `compare`; flatten it into a command line.
 #[derive(Clone, Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(about = None, long_about = None)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
 pub struct BenchCommand {
     #[command(subcommand)]
     sub: Option<BenchSub>,
@@ -43,7 +44,9 @@ pub fn bench_main(
 
 /// The whole `main` of a peer's binary, whose flags are the bench's.
 pub fn engine_main(opener: &dyn StoreOpener) -> ExitCode {
+    /// The bench of Lithify over another engine: same workloads, flags and report
     #[derive(Parser)]
+    #[command(after_help = EXAMPLES)]
     struct Engine {
         #[command(flatten)]
         args: BenchArgs,

@@ -18,9 +18,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::command::write_json;
+use crate::place::remove_own;
 use crate::report::{EngineIdentity, RunReport, WorkloadReport, align_right, table};
-use crate::run::remove_own;
-use crate::settings::BenchArgs;
+use crate::settings::{BenchArgs, BenchSettings};
 use crate::units::three_digits;
 
 /// Variable that names the RocksDB peer's binary; other peers likewise.
@@ -39,7 +39,7 @@ pub struct EngineCommand {
 
 /// Flags of `compare`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(about = None, long_about = None, after_help = EXAMPLES)]
 pub struct CompareArgs {
     /// Engines to compare with, separated by commas
     #[arg(long = "peer", value_name = "NAME", value_delimiter = ',', default_value = "rocksdb")]
@@ -58,12 +58,12 @@ pub struct CompareArgs {
 const EXAMPLES: &str = "\
 Examples:
   The tour, three rounds next to RocksDB:
-      bench compare --peer rocksdb
+      lithify bench compare --peer rocksdb
   Sustained random writes of 1 KiB, five rounds, all runs as JSON:
-      bench compare --rounds 5 --workloads fillrandom --num 6M --value-size 1024 --wal off \\
+      lithify bench compare --rounds 5 --workloads fillrandom --num 6M --value-size 1024 --wal off \\
             --level-multiplier 5 --direct-io-compaction --json compare.json
   Compaction alone on one thread:
-      bench compare --workloads fillrandom,compact --num 20M --value-size 32 --wal off \\
+      lithify bench compare --workloads fillrandom,compact --num 20M --value-size 32 --wal off \\
             --no-auto-compaction --background-threads 1 --direct-io-compaction";
 
 /// The outcome of a comparison.
@@ -109,31 +109,11 @@ pub struct Spread {
 
 /// Runs `own` and the peers alternately and prints the comparison. True if all runs were valid.
 pub fn compare(own: EngineCommand, args: CompareArgs) -> Result<bool> {
-    if args.rounds == 0 {
-        bail!("--rounds 0: give at least one round");
-    }
-    let settings = args.bench.settings.clone().resolve()?;
     let mut engines = vec![own];
     for peer in &args.peers {
         engines.push(find_peer(peer)?);
     }
-    let mut runs = Vec::new();
-    for round in 1..=args.rounds {
-        for engine in &engines {
-            announce(&format!("round {round} of {}: {}", args.rounds, engine.name))?;
-            let dir = settings.db.join(format!("{}-{round}", engine.name));
-            let mut flags = settings.clone();
-            flags.db = dir.clone();
-            remove_own(&dir)?;
-            let report = run_engine(engine, &flags.to_flags(), args.bench.output.quiet)?;
-            if !args.keep {
-                remove_own(&dir)?;
-            }
-            announce(&summary(&report))?;
-            runs.push(report);
-        }
-    }
-    let comparison = conclude(runs, args.rounds);
+    let comparison = side_by_side(&engines, &args)?;
     if args.bench.output.json_on_stdout() {
         print_comparison(&comparison, &mut std::io::stderr().lock())?;
     } else {
@@ -141,6 +121,34 @@ pub fn compare(own: EngineCommand, args: CompareArgs) -> Result<bool> {
     }
     write_json(&comparison, &args.bench.output)?;
     Ok(comparison.valid)
+}
+
+/// Runs `engines` alternately, each in a directory of its own that is removed afterwards.
+fn side_by_side(engines: &[EngineCommand], args: &CompareArgs) -> Result<Comparison> {
+    if args.rounds == 0 {
+        bail!("--rounds 0: give at least one round");
+    }
+    let settings = args.bench.settings.clone().resolve()?;
+    if settings.use_existing_db {
+        bail!("--use-existing-db: a comparison begins with empty stores");
+    }
+    let quiet = args.bench.output.quiet;
+    let mut runs = Vec::new();
+    for round in 1..=args.rounds {
+        for engine in engines {
+            announce(quiet, &format!("round {round} of {}: {}", args.rounds, engine.name))?;
+            let dir = settings.db.join(format!("{}-{round}", engine.name));
+            remove_own(&dir)?;
+            let own = BenchSettings { db: dir.clone(), ..settings.clone() };
+            let report = run_engine(engine, &own.to_flags(), quiet)?;
+            if !args.keep {
+                remove_own(&dir)?;
+            }
+            announce(quiet, &summary(&report))?;
+            runs.push(report);
+        }
+    }
+    Ok(conclude(runs, args.rounds))
 }
 
 /// The command of peer `name`: from `$LITHIFY_PEER_<NAME>`, else beside the running program,
@@ -187,7 +195,10 @@ fn run_engine(engine: &EngineCommand, flags: &[String], quiet: bool) -> Result<R
     })
 }
 
-fn announce(line: &str) -> Result<()> {
+fn announce(quiet: bool, line: &str) -> Result<()> {
+    if quiet {
+        return Ok(());
+    }
     Ok(writeln!(std::io::stderr(), "{line}")?)
 }
 

@@ -3,6 +3,9 @@
 //! Keeps: one clock reading per operation (the end of one is the start of the next, as in
 //! db_bench), nothing shared with other lanes on the hot path but a progress counter touched
 //! every [`PROGRESS_STEP`] operations.
+//! With `--rate` the load is open: operation `i` is due at `start + i / rate` and its latency
+//! counts from then, so that a stalled store is charged for everything that waited behind the
+//! stall (no coordinated omission).
 //! Leaves to others: what an operation is ([`crate::load`]), and merging lanes ([`crate::run`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -38,11 +41,15 @@ pub(crate) struct Course<'a> {
     pub(crate) lane_ops: u64,
     /// When the workload ends at the latest.
     pub(crate) deadline: Option<Instant>,
+    /// Operations per second offered to all lanes together; `None` for as fast as possible.
+    pub(crate) rate: Option<f64>,
     /// Versions up to this one are taken by earlier workloads.
     pub(crate) version_base: u32,
     /// A writer is at work beside the readers.
     pub(crate) beside_writer: bool,
     pub(crate) started: Instant,
+    /// Lanes of this course.
+    pub(crate) lanes: usize,
     /// Operations done so far, for the progress display.
     pub(crate) done: AtomicU64,
     /// Lanes still at work.
@@ -52,12 +59,14 @@ pub(crate) struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    /// The course of an extra writer: no end but `stop`, and progress of its own.
+    /// The course of an extra writer: no end but `stop`, and a rate and progress of its own.
     pub(crate) fn side(&self) -> Course<'a> {
         Course {
             lane_ops: u64::MAX,
             deadline: None,
+            rate: self.settings.write_rate,
             beside_writer: false,
+            lanes: 1,
             done: AtomicU64::new(0),
             live: AtomicUsize::new(1),
             stop: AtomicBool::new(false),
@@ -73,7 +82,10 @@ pub(crate) struct Lane<'a> {
     pub(crate) rng: fastrand::Rng,
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
+    /// End of the latest operation; with a rate, the moment at which the next one is due.
     last: Instant,
+    /// Time between two calls, with a rate.
+    interval: Option<Duration>,
     tally: Tally,
     reported: u64,
 }
@@ -86,7 +98,7 @@ pub(crate) struct Tally {
     pub(crate) latency: Histogram<u64>,
     pub(crate) series: Vec<u64>,
     pub(crate) slow: SlowOps,
-    /// Second (from the start) of the latest slow operation, to count seconds once.
+    /// For each second, whether a slow operation ended in it.
     pub(crate) slow_seconds: Vec<bool>,
 }
 
@@ -133,18 +145,43 @@ impl<'a> Lane<'a> {
             rng: fastrand::Rng::with_seed(mix(course.settings.seed) ^ salt),
             key: vec![0; course.settings.key_size],
             value: Vec::with_capacity(course.values.size()),
-            last: now(),
+            last: if course.rate.is_some() { course.started } else { now() },
+            interval: course.rate.map(|rate| {
+                let (lanes, batch) = (course.lanes as f64, course.settings.batch_size as f64);
+                Duration::from_secs_f64(lanes * batch / rate)
+            }),
             tally: Tally::new(),
             reported: 0,
         }
     }
 
-    /// True while another operation is due.
+    /// True while there is another operation, whose time has come.
     #[inline]
-    pub(crate) fn has_more(&self) -> bool {
-        self.tally.ops < self.course.lane_ops
+    pub(crate) fn has_more(&mut self) -> bool {
+        let more = self.tally.ops < self.course.lane_ops
             && self.course.deadline.is_none_or(|end| self.last < end)
-            && !self.course.stop.load(Ordering::Relaxed)
+            && !self.course.stop.load(Ordering::Relaxed);
+        if more && self.interval.is_some() {
+            self.await_turn();
+        }
+        more
+    }
+
+    /// Waits until the next operation is due (its start counts from then, late or not).
+    fn await_turn(&self) {
+        /// Below this the thread spins, because waking up takes about as long.
+        const SPIN: Duration = Duration::from_micros(100);
+        loop {
+            let left = self.last.saturating_duration_since(now());
+            if left.is_zero() || self.course.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            if left > SPIN {
+                std::thread::park_timeout(left - SPIN);
+            } else {
+                std::hint::spin_loop();
+            }
+        }
     }
 
     /// Operations done.
@@ -170,8 +207,8 @@ impl<'a> Lane<'a> {
     /// Like [`Lane::finish`] for steps too small to time one by one.
     pub(crate) fn count(&mut self, ops: u64, bytes: u64) -> Duration {
         let end = now();
-        let took = end - self.last;
-        self.last = end;
+        let took = end.saturating_duration_since(self.last);
+        self.last = self.interval.map_or(end, |interval| self.last + interval);
         let second = (end - self.course.started).as_secs() as usize;
         if second >= self.tally.series.len() {
             self.tally.series.resize(second + 1, 0);
@@ -196,9 +233,9 @@ impl<'a> Lane<'a> {
     fn note_slow(&mut self, took: Duration) {
         self.tally.slow.count += 1;
         self.tally.slow.seconds += took.as_secs_f64();
-        let second = (self.last - self.course.started).as_secs() as usize;
+        // The operation ended in the second that `count` has just noted.
         self.tally.slow_seconds.resize(self.tally.series.len(), false);
-        self.tally.slow_seconds[second] = true;
+        self.tally.slow_seconds[self.tally.series.len() - 1] = true;
     }
 
     /// The measurements, at the end.

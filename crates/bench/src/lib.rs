@@ -24,6 +24,7 @@ mod lane;
 mod load;
 mod machine;
 mod model;
+mod place;
 mod progress;
 mod report;
 mod run;

@@ -138,8 +138,8 @@ pub fn print_report(report: &RunReport, out: &mut dyn std::io::Write) -> std::io
     let s = &report.settings;
     writeln!(
         out,
-        "{} {}: {} keys of {} B with values of {} B, {} client and {} compaction threads, \
-         WAL {:?}, {:?} compression",
+        "{} {}: {} keys of {} B with values of {} B; client threads: {}, \
+         compaction threads: {}, WAL: {:?}, compression: {:?}",
         e.name,
         e.version,
         show_count(s.num() as f64),
@@ -160,8 +160,13 @@ pub fn print_report(report: &RunReport, out: &mut dyn std::io::Write) -> std::io
             writeln!(out, "stall in {}: {} x {}{time}", w.workload, stall.count, stall.cause)?;
         }
     }
-    if report.settings.threads > 1 {
-        writeln!(out, "throughput is of all client threads together")?;
+    let m = &report.machine;
+    if m.load_average > m.cpus as f64 / 2.0 {
+        writeln!(
+            out,
+            "the machine was busy when the run began (load {:.1} on {} CPUs): expect noise",
+            m.load_average, m.cpus
+        )?;
     }
     match &report.error {
         Some(error) => writeln!(out, "INVALID RUN: {error}"),

@@ -1,13 +1,10 @@
 //! A run: opens the store, drives the workloads one after the other, and collects the report.
 //!
 //! Keeps: every workload is measured alike (counters read before and after, quiescence waited for
-//! and timed apart); the bench only ever empties a directory that it made itself.
+//! and timed apart).
 //! Leaves to others: the operations ([`crate::load`]) and what one thread measures
 //! ([`crate::lane`]).
 
-#![expect(clippy::disallowed_methods, reason = "the bench is a user of the store, not part of it")]
-
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -18,6 +15,7 @@ use crate::lane::{Course, Lane, Tally};
 use crate::load::{drive, write_beside};
 use crate::machine;
 use crate::model::Model;
+use crate::place::Place;
 use crate::progress::Progress;
 use crate::report::{Latency, RunReport, WorkloadReport};
 use crate::settings::{BenchSettings, OutputArgs};
@@ -25,8 +23,6 @@ use crate::store::{EngineStats, Store, StoreOpener};
 use crate::values::Values;
 use crate::workload::Workload;
 
-/// File that marks a directory as the bench's own, which it may empty.
-const MARK: &str = "LITHIFY-BENCH";
 /// How often the progress line is redrawn.
 const REDRAW: Duration = Duration::from_millis(200);
 
@@ -84,47 +80,6 @@ fn automatic_touch(settings: &BenchSettings) -> u64 {
     let set = settings.num().saturating_mul(entry);
     let store = settings.memtable_bytes * settings.memtables as u64 + settings.cache_bytes;
     set.saturating_mul(2).saturating_add(store * 2).clamp(1 << 30, 16 << 30)
-}
-
-/// Removes `dir` and all in it, if the bench made it.
-pub(crate) fn remove_own(dir: &Path) -> Result<()> {
-    if !dir.exists() {
-        return Ok(());
-    }
-    if !dir.join(MARK).exists() {
-        bail!("{} was not made by the bench; name another directory with --db", dir.display());
-    }
-    std::fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))
-}
-
-/// The bench's directory: a mark, and the store in `db`.
-struct Place {
-    store: PathBuf,
-}
-
-impl Place {
-    fn prepare(dir: &Path) -> Result<Place> {
-        let mark = dir.join(MARK);
-        if dir.exists() && !mark.exists() && dir.read_dir()?.next().is_some() {
-            bail!(
-                "{} is neither empty nor made by the bench; name another directory with --db",
-                dir.display()
-            );
-        }
-        std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
-        std::fs::write(&mark, "The bench may empty this directory.\n")
-            .with_context(|| format!("writing {}", mark.display()))?;
-        Ok(Place { store: dir.join("db") })
-    }
-
-    fn clear(&self) -> Result<()> {
-        if self.store.exists() {
-            std::fs::remove_dir_all(&self.store)
-                .with_context(|| format!("emptying {}", self.store.display()))?;
-        }
-        std::fs::create_dir(&self.store)
-            .with_context(|| format!("creating {}", self.store.display()))
-    }
 }
 
 struct Session<'a> {
@@ -255,6 +210,8 @@ impl Session<'_> {
             model: &self.model,
             lane_ops: self.lane_ops(workload),
             deadline: seconds.map(|s| started + Duration::from_secs_f64(s)),
+            rate: settings.rate,
+            lanes,
             version_base: self.version_base,
             beside_writer: workload == Workload::ReadWhileWriting,
             started,

@@ -92,6 +92,13 @@ pub struct BenchSettings {
     /// End a workload after this many seconds even if operations are left
     #[arg(long, value_name = "SECONDS", help_heading = "Load")]
     pub limit_seconds: Option<f64>,
+    /// Offer operations at this rate in all, open loop: latency counts from the moment each was
+    /// due [default: as fast as possible]
+    #[arg(long, value_name = "OPS/S", help_heading = "Load")]
+    pub rate: Option<f64>,
+    /// Rate of readwhilewriting's writer [default: as fast as possible; the tour has its own]
+    #[arg(long, value_name = "OPS/S", help_heading = "Load")]
+    pub write_rate: Option<f64>,
     /// Seed of keys and values: the same seed gives the same operations
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Load")]
     pub seed: u64,
@@ -203,7 +210,7 @@ pub struct OutputArgs {
 
 /// All flags of one run.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(about = None, long_about = None)]
 pub struct BenchArgs {
     /// What to run.
     #[command(flatten)]
@@ -214,20 +221,20 @@ pub struct BenchArgs {
 }
 
 /// Examples shown under `--help`.
-const EXAMPLES: &str = "\
+pub(crate) const EXAMPLES: &str = "\
 Examples:
   A tour of everything, under 90 s:
-      bench
+      lithify bench
   Fill a store with 6 million values of 1 KiB, read it back, check every byte:
-      bench --workloads fillrandom,readrandom,verify --num 6M --value-size 1024
+      lithify bench --workloads fillrandom,readrandom,verify --num 6M --value-size 1024
   Sustained random writes without a log, direct IO, two compaction threads:
-      bench --workloads fillrandom --num 6M --value-size 1024 --wal off \\
+      lithify bench --workloads fillrandom --num 6M --value-size 1024 --wal off \\
             --level-multiplier 5 --direct-io-compaction --background-threads 2
   How fast is compaction alone, on one thread:
-      bench --workloads fillrandom,compact --num 20M --value-size 32 --wal off \\
+      lithify bench --workloads fillrandom,compact --num 20M --value-size 32 --wal off \\
             --no-auto-compaction --background-threads 1 --direct-io-compaction
   Readers beside a writer for a minute, four readers, results as JSON:
-      bench --workloads fillseq,readwhilewriting --threads 4 --duration 60 --json -";
+      lithify bench --workloads fillseq,readwhilewriting --threads 4 --duration 60 --json -";
 
 impl OutputArgs {
     /// True if JSON takes standard output, so that tables go to standard error.
@@ -272,8 +279,8 @@ impl BenchSettings {
         if self.value_size > 64 << 20 {
             bail!("--value-size {}: values have at most 64 MiB", self.value_size);
         }
-        if self.threads == 0 || self.threads > 1024 {
-            bail!("--threads {}: give 1 to 1024", self.threads);
+        if self.threads == 0 || self.threads > 1024 || self.threads as u64 > num {
+            bail!("--threads {}: give 1 to 1024, and no more than keys", self.threads);
         }
         if self.batch_size == 0 || self.batch_size > 1 << 20 {
             bail!("--batch-size {}: give 1 to 1048576", self.batch_size);
@@ -289,11 +296,14 @@ impl BenchSettings {
                 bail!("{flag} {share}: give a share from 0 to 1");
             }
         }
-        for (flag, seconds) in
-            [("--duration", self.duration), ("--limit-seconds", self.limit_seconds)]
-        {
-            if seconds.is_some_and(|s| !(s > 0.0 && s < 1e7)) {
-                bail!("{flag}: give a positive number of seconds");
+        for (flag, number) in [
+            ("--duration", self.duration),
+            ("--limit-seconds", self.limit_seconds),
+            ("--rate", self.rate),
+            ("--write-rate", self.write_rate),
+        ] {
+            if number.is_some_and(|x| !(x > 0.0 && x < 1e9)) {
+                bail!("{flag}: give a positive number below 10^9");
             }
         }
         self.touch_bytes(0).map(|_| ())

@@ -255,6 +255,44 @@ fn time_ends_a_workload() {
 }
 
 #[test]
+fn an_open_loop_keeps_its_rate() {
+    let flags = ["--workloads=fillseq,readrandom", "--num=400", "--rate=2000", "--batch-size=2"];
+    let report = play(Flaw::None, &flags);
+    assert_eq!(report.error, None);
+    let fill = &report.workloads[0];
+    assert_eq!(fill.ops, 400);
+    assert!((0.19..2.0).contains(&fill.seconds), "400 writes at 2000/s took {} s", fill.seconds);
+}
+
+#[test]
+fn the_command_line_parses() {
+    /// Something
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        bench: crate::BenchCommand,
+    }
+    for line in [
+        "x --num 5K --workloads fillseq,verify",
+        "x compare --peer rocksdb --rounds 5 --num 5K --wal off",
+        "x",
+    ] {
+        if let Err(error) = Line::try_parse_from(line.split(' ')) {
+            panic!("{line}: {error}");
+        }
+    }
+    assert!(Line::try_parse_from(["x", "--wal", "sometimes"]).is_err());
+    use clap::CommandFactory;
+    let mut command = Line::command();
+    command.clone().debug_assert();
+    let help = command.render_long_help().to_string();
+    assert!(help.contains("Something") && help.contains("Examples:"), "{help}");
+    let compare = command.find_subcommand_mut("compare").expect("a subcommand");
+    let help = compare.render_long_help().to_string();
+    assert!(help.contains("alternately") && help.contains("bench compare --peer"), "{help}");
+}
+
+#[test]
 fn the_tour_covers_the_paths() {
     let tour = settings(&[]).resolve().expect("the tour is sound");
     for w in ["fillseq", "fillrandom", "overwrite", "readrandom", "readwhilewriting", "compact"] {
@@ -301,6 +339,8 @@ fn senseless_settings_are_refused() {
         (vec!["--num=0"], "--num"),
         (vec!["--num=300", "--key-size=1"], "--key-size"),
         (vec!["--threads=0"], "--threads"),
+        (vec!["--threads=3", "--num=2"], "--threads"),
+        (vec!["--rate=0"], "--rate"),
         (vec!["--verify-fraction=2"], "--verify-fraction"),
         (vec!["--duration=-1"], "--duration"),
         (vec!["--touch-memory=much"], "--touch-memory"),

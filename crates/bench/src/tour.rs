@@ -11,6 +11,10 @@ const LIMIT_SECONDS: f64 = 8.0;
 /// Reads per thread of the reading workloads that are slower than a scan.
 const READS: u64 = 1_000_000;
 
+/// Writes per second beside the readers: the same for every engine, so that a store that takes
+/// more writes does not lose readers by it.
+const WRITE_RATE: f64 = 20_000.0;
+
 const WORKLOADS: [Workload; 10] = [
     Workload::FillSeq,
     Workload::FillRandom,
@@ -31,6 +35,7 @@ pub(crate) fn apply(settings: BenchSettings) -> BenchSettings {
         workloads: WORKLOADS.to_vec(),
         num: Some(num),
         reads: settings.reads.or(Some(READS.min(num))),
+        write_rate: settings.write_rate.or(Some(WRITE_RATE)),
         limit_seconds: settings.limit_seconds.or(Some(LIMIT_SECONDS)),
         ..settings
     }

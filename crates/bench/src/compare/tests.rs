@@ -92,3 +92,62 @@ fn a_missing_peer_says_what_to_run() {
         "{error}"
     );
 }
+
+/// An engine that notes its flags in `log` and prints the report in `canned`.
+#[expect(clippy::disallowed_methods, reason = "a test's own file")]
+fn scripted(name: &str, dir: &std::path::Path, report: &RunReport) -> EngineCommand {
+    let canned = dir.join(format!("{name}.json"));
+    std::fs::write(&canned, serde_json::to_string(report).expect("plain values")).expect("written");
+    let log = dir.join("log");
+    let script = format!("echo {name} \"$@\" >> {}; cat {}", log.display(), canned.display());
+    EngineCommand {
+        name: name.to_owned(),
+        program: "/bin/sh".into(),
+        prefix: vec!["-c".into(), script, name.into()],
+    }
+}
+
+#[test]
+fn engines_take_turns_with_the_same_flags() {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: CompareArgs,
+    }
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let db = format!("--db={}", dir.path().join("runs").display());
+    let line = ["x", "--rounds=2", "--workloads=fillrandom", "--num=7K", "--wal=off", "-q", &db];
+    let args = <Line as clap::Parser>::try_parse_from(line).expect("the flags parse").args;
+    let engines = [
+        scripted("a", dir.path(), &canned("a", 1.0, 0.0, 0.0)),
+        scripted("b", dir.path(), &canned("b", 2.0, 0.0, 0.0)),
+    ];
+    let comparison = side_by_side(&engines, &args).expect("both engines report");
+    assert_eq!(figure(&comparison, "kops/s").ratios, [Some(1.0), Some(2.0)]);
+    let log = std::fs::read_to_string(dir.path().join("log")).expect("the engines ran");
+    let names: Vec<_> = log.lines().filter_map(|l| l.split(' ').next()).collect();
+    assert_eq!(names, ["a", "b", "a", "b"]);
+    let flags = |line: &str| -> Vec<String> {
+        let words = line.split(' ').skip(1).filter(|w| !w.starts_with("--db="));
+        words.map(str::to_owned).collect()
+    };
+    let first = log.lines().next().expect("four lines");
+    assert!(flags(first).contains(&"--num=7000".to_owned()), "{first}");
+    for line in log.lines() {
+        assert_eq!(flags(line), flags(first));
+    }
+    let dbs: std::collections::BTreeSet<_> =
+        log.split(' ').filter(|w| w.starts_with("--db=")).collect();
+    assert_eq!(dbs.len(), 4, "every run has a directory of its own: {dbs:?}");
+}
+
+#[test]
+fn an_engine_without_a_report_is_an_error() {
+    let engine = EngineCommand {
+        name: "mute".into(),
+        program: "/bin/sh".into(),
+        prefix: vec!["-c".into(), "exit 3".into()],
+    };
+    let error = run_engine(&engine, &[], true).expect_err("it says nothing").to_string();
+    assert!(error.contains("mute") && error.contains("exit status: 3"), "{error}");
+}

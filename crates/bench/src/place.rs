@@ -1,0 +1,55 @@
+//! Directories of the bench.
+//!
+//! Keeps: the bench only ever empties a directory that it made itself, known by a mark in it.
+
+#![expect(clippy::disallowed_methods, reason = "the bench is a user of the store, not part of it")]
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+/// File that marks a directory as the bench's own, which it may empty.
+const MARK: &str = "LITHIFY-BENCH";
+/// The bench's directory: a mark, and the store in `db`.
+pub(crate) struct Place {
+    /// Where the store lives.
+    pub(crate) store: PathBuf,
+}
+
+impl Place {
+    /// Makes `dir` ready, if it is the bench's or can become so.
+    pub(crate) fn prepare(dir: &Path) -> Result<Place> {
+        let mark = dir.join(MARK);
+        if dir.exists() && !mark.exists() && dir.read_dir()?.next().is_some() {
+            bail!(
+                "{} is neither empty nor made by the bench; name another directory with --db",
+                dir.display()
+            );
+        }
+        std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+        std::fs::write(&mark, "The bench may empty this directory.\n")
+            .with_context(|| format!("writing {}", mark.display()))?;
+        Ok(Place { store: dir.join("db") })
+    }
+
+    /// Makes an empty directory for the store.
+    pub(crate) fn clear(&self) -> Result<()> {
+        if self.store.exists() {
+            std::fs::remove_dir_all(&self.store)
+                .with_context(|| format!("emptying {}", self.store.display()))?;
+        }
+        std::fs::create_dir(&self.store)
+            .with_context(|| format!("creating {}", self.store.display()))
+    }
+}
+
+/// Removes `dir` and all in it, if the bench made it.
+pub(crate) fn remove_own(dir: &Path) -> Result<()> {
+    if !dir.exists() {
+        return Ok(());
+    }
+    if !dir.join(MARK).exists() {
+        bail!("{} was not made by the bench; name another directory with --db", dir.display());
+    }
+    std::fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))
+}
