@@ -49,7 +49,7 @@ impl Picture {
 }
 
 /// Reads a picture. Files without a size have `default_bytes`. Sequence numbers are made up so
-/// that newer lines have larger ones.
+/// that newer lines have larger ones; further right, a file spans fewer of its line's hundred.
 ///
 /// # Errors
 /// A sentence that names the line and what is wrong with it.
@@ -60,15 +60,16 @@ pub fn parse(lines: &[&str], default_bytes: u64) -> Result<Picture, String> {
         let mut words = drawn.split_whitespace();
         let Some(pos) = words.next() else { continue };
         let pos = parse_pos(pos).ok_or_else(|| format!("no position like L1.0 in: {line}"))?;
-        let seq = 10 * (lines.len() - i) as u64;
-        for word in words {
+        let seq = 100 * (lines.len() - i) as u64;
+        for (j, word) in words.enumerate() {
             let (range, locked, bytes) =
                 parse_file(word).ok_or_else(|| format!("no file like a---m in: {word}"))?;
             let id = FileId(picture.files.len() as u64 + 1);
             let mut f = FileMeta::new(id, pos, range);
             f.bytes = bytes.unwrap_or(default_bytes);
             f.entries = f.bytes / 1024;
-            f.seqs = (seq, seq + 9);
+            let inset = (j as u64).min(49);
+            f.seqs = (seq + inset, seq + 99 - inset);
             if locked {
                 picture.locked.push(id);
             }

@@ -246,3 +246,9 @@ fn merge_run(
     files.extend(new);
     Ok(files)
 }
+
+impl std::fmt::Debug for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&crate::picture::summary(self))
+    }
+}

@@ -86,6 +86,3 @@ fn dynamic(version: &Version, options: &PlanOptions) -> Targets {
     }
     Targets { base, unnecessary, bytes }
 }
-
-#[cfg(test)]
-mod tests;

@@ -38,7 +38,7 @@ pub use policy::manual::{ManualRequest, is_settled};
 pub use policy::{Policy, policies};
 pub use relation::{Admitted, Rejection, admit, validate_commit};
 pub use score::Score;
-pub use seed::Pri;
+pub use seed::{Pri, cursor_after};
 pub use spec::{Candidate, Cost, CutPolicy, InFlight, JobSpec, JobState, Kind, Out, Prio, Reason};
 pub use stall::{Cause, Stall, Verdict, stall};
 pub use view::{Limits, MemState, View};

@@ -26,7 +26,7 @@ use std::fmt;
 use lithify_base::{Comparator, FileId, JobId, KeyRange, Pos};
 use lithify_lsm::{FileRef, Version, Violation, check};
 
-use crate::spec::{Bounds, Candidate, JobSpec, Out};
+use crate::spec::{Bounds, Candidate, JobSpec, Kind, Out};
 use crate::view::{Flight, View};
 
 /// Why a wish may not become a job.
@@ -62,6 +62,8 @@ pub enum Rejection {
         /// Its output.
         pos: Pos,
     },
+    /// Files that overlap cannot become one run by moving.
+    MoveOverlaps,
     /// A move has to wait for other jobs, so it would not be the quick thing it should be.
     MoveMustWait {
         /// The job it would follow.
@@ -97,10 +99,23 @@ pub fn admit(view: &View, wish: &Candidate) -> Result<Admitted, Rejection> {
     }
     after.sort_unstable();
     after.dedup();
-    if let (crate::spec::Kind::Move, Some(&first)) = (wish.kind, after.first()) {
-        return Err(Rejection::MoveMustWait { after: first });
+    if wish.kind == Kind::Move {
+        admit_move(wish, &after, order)?;
     }
     Ok(Admitted { out, hull: inputs.hull, after })
+}
+
+/// A move installs its inputs as they are, and at once.
+fn admit_move(wish: &Candidate, after: &[JobId], order: &dyn Comparator) -> Result<(), Rejection> {
+    if let Some(&after) = after.first() {
+        return Err(Rejection::MoveMustWait { after });
+    }
+    let mut ranges: Vec<&KeyRange> = wish.inputs.iter().map(|f| &f.range).collect();
+    ranges.sort_by(|a, b| order.compare(&a.lo, &b.lo));
+    match ranges.windows(2).all(|w| w[0].is_before(w[1], order)) {
+        true => Ok(()),
+        false => Err(Rejection::MoveOverlaps),
+    }
 }
 
 /// A0: inputs are in the version, idle, and not older than the output.
@@ -289,6 +304,7 @@ impl fmt::Display for Rejection {
                 write!(f, "A1: file {} at {pos} is in the way", file.0)
             }
             Rejection::Promised { by, pos } => write!(f, "A2: job {by} promised {pos}"),
+            Rejection::MoveOverlaps => f.write_str("V1: the inputs of a move overlap"),
             Rejection::MoveMustWait { after } => write!(f, "a move would wait for job {after}"),
         }
     }

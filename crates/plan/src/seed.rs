@@ -3,9 +3,11 @@
 //! Only the best [`SEEDS_KEPT`] are sorted out. Ties go to the smallest key, so that the order is
 //! a function of the tree alone.
 
-use lithify_base::Level;
-use lithify_lsm::FileRef;
+use lithify_base::{Key, Level};
+use lithify_lsm::{FileRef, Version};
 
+use crate::options::PlanOptions;
+use crate::spec::{JobSpec, Kind};
 use crate::view::View;
 
 /// Which file goes first (RocksDB's `compaction_pri`).
@@ -74,6 +76,29 @@ pub(crate) fn order_seeds(view: &View, level: Level) -> Vec<FileRef> {
 fn ratio(overlap: u64, size: u64) -> u64 {
     let r = (u128::from(overlap) << 10) / u128::from(size.max(1));
     u64::try_from(r).unwrap_or(u64::MAX)
+}
+
+/// Where the round-robin priority goes on once `spec` has committed: at the file after its inputs
+/// of the upper level, or at the first one again. For the edit of that commit; `None` for other
+/// priorities and for jobs that do not take seeds from a level.
+pub fn cursor_after(
+    version: &Version,
+    options: &PlanOptions,
+    spec: &JobSpec,
+) -> Option<(Level, Key)> {
+    if options.pri != Pri::RoundRobin || !matches!(spec.kind, Kind::Down | Kind::Move) {
+        return None;
+    }
+    let inputs = spec.inputs.iter().filter_map(|&id| version.file(id));
+    let from = inputs.clone().map(|f| f.pos).min()?;
+    if from.level == 0 {
+        return None;
+    }
+    let run = version.run(from)?;
+    let last = inputs.filter_map(|f| run.index_of(f.id)).max()?;
+    let next =
+        run.files().get(last + 1).map_or_else(|| Key::from(&b""[..]), |f| f.range.lo.clone());
+    Some((from.level, next))
 }
 
 impl View<'_> {

@@ -29,7 +29,7 @@ pub enum Cause {
     MemtableLimit,
     /// Too many L0 runs cover one key.
     L0Files,
-    /// L0 holds more bytes than its stop trigger times a memtable.
+    /// L0 holds more bytes than twice its stop trigger times a memtable.
     L0Bytes,
     /// Compaction is too far behind.
     PendingBytes,
@@ -59,7 +59,9 @@ pub fn stall(version: &Version, mem: &MemState, options: &PlanOptions) -> Stall 
     let with = |verdict, cause| Stall { verdict, cause: Some(cause), l0_depth, debt };
     let auto = !options.disable_auto;
     let limit = options.max_memtables.max(1);
-    let l0_limit = u64::from(options.l0_stop).saturating_mul(options.memtable_bytes.max(1));
+    // As many memtables as depth would allow, and as much again for runs merged in place.
+    let l0_limit = 2 * u64::from(options.l0_stop);
+    let l0_limit = l0_limit.saturating_mul(options.memtable_bytes.max(1));
     let l0_runs = version.level(0).runs().len();
 
     if mem.frozen >= limit {

@@ -109,6 +109,11 @@ impl World {
                 "memtable" => o.memtable_bytes = n(),
                 "soft" => o.soft_debt = n(),
                 "hard" => o.hard_debt = n(),
+                "cursor" => {
+                    let cursors = vec![(1, value.as_bytes().into())];
+                    let edit = Edit { cursors, ..Edit::new(CfId(0)) };
+                    self.version = self.version.apply(&edit).unwrap();
+                }
                 "frozen" => self.mem.frozen = n() as u32,
                 "slots" => self.slots = n() as usize,
                 "disk" => self.disk = n(),

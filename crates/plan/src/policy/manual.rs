@@ -90,13 +90,16 @@ pub fn is_settled(version: &Version, options: &PlanOptions, request: &ManualRequ
     !version.files().any(|f| request.wants(version, f, Pos::base(target)))
 }
 
-/// True if an automatic job over `range` must not start: a request wants files there and none of
-/// its jobs is in flight yet.
+/// True if an automatic job over `range` must not start: a request wants files there, none of its
+/// jobs is in flight, and others are. With nothing in flight over its range the request has just
+/// had its chance; if it could not use it (a full disk), others may.
 pub fn holds_back(view: &View, range: &KeyRange) -> bool {
     let Some(request) = view.manual else { return false };
-    let meets = request.range.as_ref().is_none_or(|r| r.overlaps(range, view.order()));
+    let meets =
+        |r: &KeyRange| request.range.as_ref().is_none_or(|mine| mine.overlaps(r, view.order()));
     let started = view.flights().iter().any(|k| k.kind == Kind::Manual);
-    meets && !started && !is_settled(view.version, view.options, request)
+    let waits = view.flights().iter().any(|k| meets(&k.hull));
+    meets(range) && !started && waits && !is_settled(view.version, view.options, request)
 }
 
 /// Where the range ends up: the deepest level that has some of it, or deeper if it is too much for

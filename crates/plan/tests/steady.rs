@@ -1,0 +1,335 @@
+//! Whole lives of a tree under each policy: flushes come, the planner fills its slots, jobs end in
+//! any order or fail, and at every moment the plan must be sound, keep to its policy, and have
+//! something to do whenever writers are stopped. Left alone, the tree comes to rest.
+
+use std::sync::Arc;
+
+use fastrand::Rng;
+use lithify_base::{CfId, FileId, JobId, KeyRange, Pos, bytewise};
+use lithify_lsm::{Edit, FileMeta, Version, check};
+use lithify_plan::{
+    Candidate, InFlight, JobState, Kind, Limits, ManualRequest, MemState, Out, PlanOptions, Policy,
+    PolicyKind, Pri, Reason, Score, Verdict, View, admit, cursor_after, is_settled, plan, policies,
+    score, stall, validate_commit,
+};
+
+/// A small tree: a memtable is 64 bytes, a key two.
+fn options(policy: PolicyKind, dynamic_levels: bool, pri: Pri) -> PlanOptions {
+    PlanOptions {
+        policy,
+        dynamic_levels,
+        pri,
+        levels: 5,
+        level_base_bytes: 256,
+        multiplier: 4,
+        file_bytes: 64,
+        memtable_bytes: 64,
+        l0_slowdown: 8,
+        l0_stop: 12,
+        soft_debt: 1 << 12,
+        hard_debt: 1 << 13,
+        ..PlanOptions::default()
+    }
+}
+
+struct Life {
+    random: Rng,
+    version: Version,
+    options: PlanOptions,
+    policies: Vec<Box<dyn Policy>>,
+    flight: Vec<InFlight>,
+    request: Option<ManualRequest>,
+    next_file: u64,
+    next_job: u64,
+    stratum: u32,
+    kinds: Vec<Kind>,
+}
+
+fn key(n: u16) -> [u8; 2] {
+    n.to_be_bytes()
+}
+
+fn number(key: &[u8]) -> u16 {
+    u16::from_be_bytes([key[0], key[1]])
+}
+
+impl Life {
+    fn new(seed: u64, options: PlanOptions) -> Life {
+        Life {
+            random: Rng::with_seed(seed),
+            version: Version::empty(bytewise()),
+            policies: policies(options.policy),
+            options,
+            flight: Vec::new(),
+            request: None,
+            next_file: 1,
+            next_job: 1,
+            stratum: 0,
+            kinds: Vec::new(),
+        }
+    }
+
+    fn file(&mut self, pos: Pos, lo: u16, hi: u16, bytes: u64) -> FileMeta {
+        let id = FileId(self.next_file);
+        self.next_file += 1;
+        let mut f = FileMeta::new(id, pos, KeyRange::incl(&key(lo)[..], &key(hi)[..]));
+        f.bytes = bytes;
+        f.entries = bytes;
+        f.raw_value_bytes = bytes;
+        f.deletes = self.random.u64(..=bytes);
+        f
+    }
+
+    fn flush(&mut self) {
+        self.stratum += 1;
+        let wide = self.random.u8(..4) > 0;
+        let lo = self.random.u16(..if wide { 1000 } else { 60_000 });
+        let hi = if wide { 60_000 + self.random.u16(..1000) } else { lo + self.random.u16(..2000) };
+        let f = self.file(Pos::new(0, self.stratum), lo, hi, 64);
+        let edit = Edit { job: Some(JobId(0)), adds: vec![f], ..Edit::new(CfId(0)) };
+        self.version = self.version.apply(&edit).unwrap();
+    }
+
+    fn start_jobs(&mut self, slots: usize) {
+        let mem = MemState::default();
+        let limits = Limits {
+            slots_free: slots.saturating_sub(self.flight.len()),
+            next_job: JobId(self.next_job),
+            ..Limits::default()
+        };
+        let view = View::new(&self.version, &self.flight, &mem, &self.options, limits)
+            .with_manual(self.request.as_ref());
+        let specs = plan(&view, &self.policies);
+        assert!(specs.len() <= limits.slots_free);
+        assert_eq!(specs, plan(&view, &self.policies), "the same view, another plan");
+        for spec in specs {
+            // Admission again, one by one, against what is really in flight by then.
+            let limits = Limits { next_job: JobId(self.next_job), ..limits };
+            let view = View::new(&self.version, &self.flight, &mem, &self.options, limits);
+            let inputs: Vec<_> =
+                spec.inputs.iter().map(|&id| self.version.file(id).unwrap().clone()).collect();
+            let said = Reason::Said(String::new());
+            let wish = Candidate {
+                out: Out::At(spec.out),
+                ..Candidate::merge(spec.kind, inputs, spec.out, said)
+            };
+            let admitted = admit(&view, &wish).unwrap();
+            assert_eq!((admitted.after, admitted.hull), (spec.after.clone(), spec.hull.clone()));
+            self.kinds.push(spec.kind);
+            let id = JobId(self.next_job);
+            self.next_job += 1;
+            self.flight.push(InFlight { id, spec: spec.into(), state: JobState::Running });
+        }
+        check::inputs_are_disjoint(self.flight.iter().map(|j| &j.spec.inputs[..])).unwrap();
+        let stalled = stall(&self.version, &mem, &self.options).verdict == Verdict::Stop;
+        assert!(!stalled || !self.flight.is_empty(), "writers wait and nobody works");
+    }
+
+    /// A job ends: its outputs cover its hull in pieces of a file each.
+    fn finish(&mut self, at: usize) {
+        let job = self.flight[at].clone();
+        if job.spec.after.iter().any(|k| self.flight.iter().any(|j| j.id == *k)) {
+            return;
+        }
+        validate_commit(&self.version, &job.spec).unwrap();
+        let inputs: Vec<_> =
+            job.spec.inputs.iter().map(|&id| self.version.file(id).unwrap().clone()).collect();
+        let mut edit = Edit { job: Some(job.id), ..Edit::new(CfId(0)) };
+        edit.cursors.extend(cursor_after(&self.version, &self.options, &job.spec));
+        edit.deletes = inputs.iter().map(|f| (f.pos, f.id)).collect();
+        if job.spec.kind == Kind::Move {
+            edit.adds = inputs.iter().map(|f| f.moved(job.spec.out)).collect();
+        } else {
+            let shrink = self.random.u64(70..=100);
+            let bytes = inputs.iter().map(|f| f.bytes).sum::<u64>() * shrink / 100;
+            let (lo, hi) = (number(&job.spec.hull.lo), number(&job.spec.hull.hi.key));
+            let room = u64::from(hi - lo) + 1;
+            let pieces = (bytes / job.spec.cuts.target_bytes).clamp(1, (room / 2).max(1));
+            let bound = |i: u64| lo + (room * i / pieces) as u16;
+            for i in 0..pieces {
+                let last = if i + 1 == pieces { hi } else { bound(i + 1) - 1 };
+                let f = self.file(job.spec.out, bound(i), last, bytes / pieces);
+                edit.adds.push(f);
+            }
+        }
+        self.version = self.version.apply(&edit).unwrap();
+        self.flight.remove(at);
+        check::all(&self.version).unwrap();
+        for level in 1..5 {
+            assert!(self.version.level(level).runs().len() <= 1, "L{level} has extra runs");
+        }
+    }
+
+    /// Until nothing is planned and nothing runs.
+    fn rest(&mut self) {
+        for _ in 0..2000 {
+            self.start_jobs(4);
+            if self.flight.is_empty() {
+                return;
+            }
+            let at = self.random.usize(..self.flight.len());
+            self.finish(at);
+        }
+        panic!("the tree never comes to rest");
+    }
+
+    fn live(&mut self) {
+        for _ in 0..250 {
+            match self.random.u8(..10) {
+                0..=3
+                    if stall(&self.version, &MemState::default(), &self.options).verdict
+                        != Verdict::Stop =>
+                {
+                    self.flush();
+                }
+                4 if self.random.u8(..5) == 0 && !self.flight.is_empty() => {
+                    let at = self.random.usize(..self.flight.len());
+                    let id = self.flight.remove(at).id;
+                    assert!(self.flight.iter().all(|j| !j.spec.after.contains(&id)));
+                }
+                _ if !self.flight.is_empty() => {
+                    let at = self.random.usize(..self.flight.len());
+                    self.finish(at);
+                }
+                _ => {}
+            }
+            self.start_jobs(4);
+        }
+        self.rest();
+    }
+}
+
+#[test]
+fn trees_stay_sound_and_come_to_rest() {
+    let pris = [
+        Pri::MinOverlappingRatio,
+        Pri::ByCompensatedSize,
+        Pri::OldestLargestSeqFirst,
+        Pri::OldestSmallestSeqFirst,
+        Pri::RoundRobin,
+    ];
+    let mut kinds = Vec::new();
+    for seed in 0..60 {
+        for policy in [PolicyKind::Leveled, PolicyKind::Hybrid] {
+            let pri = pris[seed as usize % pris.len()];
+            let mut life = Life::new(seed, options(policy, seed % 2 == 0, pri));
+            life.live();
+            let mem = MemState::default();
+            let view = View::new(&life.version, &[], &mem, &life.options, Limits::default());
+            let due = score::ranked(&view)[0];
+            assert!(due.1 < Score::ONE, "at rest with L{} at {}", due.0, due.1);
+            kinds.append(&mut life.kinds);
+        }
+    }
+    for kind in [Kind::Down, Kind::Move, Kind::IntraL0] {
+        assert!(kinds.contains(&kind), "no {kind:?} in all these lives");
+    }
+}
+
+#[test]
+fn requests_settle_while_others_work() {
+    for seed in 0..40 {
+        let policy = if seed % 2 == 0 { PolicyKind::Hybrid } else { PolicyKind::Leveled };
+        let mut life = Life::new(seed, options(policy, seed % 4 < 2, Pri::default()));
+        for _ in 0..25 {
+            life.flush();
+        }
+        life.start_jobs(2);
+        let lo = life.random.u16(..40_000);
+        let range = KeyRange::incl(&key(lo)[..], &key(lo + 20_000)[..]);
+        let mut request = ManualRequest::new((seed % 3 > 0).then_some(range));
+        request.max_job_bytes = if seed % 5 == 0 { 400 } else { u64::MAX };
+        life.request = Some(request.clone());
+        life.rest();
+        assert!(is_settled(&life.version, &life.options, &request), "seed {seed}");
+        let files: Vec<_> = life
+            .version
+            .files()
+            .filter(|f| {
+                request.range.as_ref().is_none_or(|r| r.overlaps(&f.range, life.version.order()))
+            })
+            .map(|f| f.pos)
+            .collect();
+        assert!(files.windows(2).all(|w| w[0] == w[1]), "seed {seed}: {files:?}");
+    }
+}
+
+/// 20,000 files: 8 in L0, the rest in a pyramid whose levels are all over target.
+fn large() -> Version {
+    let mut adds = Vec::new();
+    let mut id = 0;
+    for stratum in 1..=8u32 {
+        id += 1;
+        let range = KeyRange::incl(&0u64.to_be_bytes()[..], &u64::MAX.to_be_bytes()[..]);
+        adds.push(FileMeta::new(FileId(id), Pos::new(0, stratum), range));
+    }
+    for (level, files) in [(3u8, 60u64), (4, 400), (5, 2500), (6, 17_032)] {
+        let width = u64::MAX / files;
+        for i in 0..files {
+            id += 1;
+            let (lo, hi) = (i * width, i * width + width - 1 - i % 7 * (width / 8));
+            let range = KeyRange::incl(&lo.to_be_bytes()[..], &hi.to_be_bytes()[..]);
+            adds.push(FileMeta::new(FileId(id), Pos::base(level), range));
+        }
+    }
+    for f in &mut adds {
+        f.bytes = (64 << 20) - f.id.0 % 1000;
+        f.entries = 60_000;
+    }
+    Version::empty(bytewise()).apply(&Edit { adds, ..Edit::new(CfId(0)) }).unwrap()
+}
+
+/// The least time of several tries. The one clock of this room, and only in its tests.
+#[allow(clippy::disallowed_methods)]
+fn best_micros(mut work: impl FnMut()) -> u128 {
+    let run = |_| {
+        let start = std::time::Instant::now();
+        work();
+        start.elapsed().as_micros()
+    };
+    (0..20).map(run).min().unwrap_or(0)
+}
+
+#[test]
+fn plans_are_fast_in_large_trees() {
+    let version = large();
+    let options = PlanOptions::default();
+    let mem = MemState::default();
+    let rules = policies(PolicyKind::Hybrid);
+    let mut flight = Vec::new();
+    for n in 1..=16 {
+        let limits = Limits { next_job: JobId(n), ..Limits::default() };
+        let view = View::new(&version, &flight, &mem, &options, limits);
+        let spec = plan(&view, &rules).pop().expect("a large tree has work for 16 jobs");
+        flight.push(InFlight { id: JobId(n), spec: Arc::new(spec), state: JobState::Running });
+    }
+    let limits = Limits { slots_free: 4, next_job: JobId(17), ..Limits::default() };
+    let first = best_micros(|| {
+        let version = version.apply(&Edit::new(CfId(0))).unwrap();
+        let view = View::new(&version, &flight, &mem, &options, limits);
+        assert_eq!(plan(&view, &rules).len(), 4);
+    });
+    // A commit into the last level makes what was derived from it stale.
+    let f = version.level(6).files().last().unwrap();
+    let (pos, moved) = (f.pos, f.moved(f.pos));
+    let edit = Edit { adds: vec![moved], deletes: vec![(pos, f.id)], ..Edit::new(CfId(0)) };
+    let mut next = version.clone();
+    let apply = best_micros(|| next = version.apply(&edit).unwrap());
+    let cold = best_micros(|| {
+        let version = version.apply(&edit).unwrap();
+        let view = View::new(&version, &flight, &mem, &options, limits);
+        assert_eq!(plan(&view, &rules).len(), 4);
+    });
+    let request = ManualRequest::new(None);
+    let whole = best_micros(|| {
+        let view = View::new(&next, &[], &mem, &options, Limits::default());
+        assert_eq!(plan(&view.with_manual(Some(&request)), &rules).len(), 1);
+    });
+    println!(
+        "20,000 files, 16 jobs in flight, 4 free slots: plan {first} us; a commit {apply} us, \
+         with the next plan {cold} us; plan of a full manual compaction {whole} us"
+    );
+    // A millisecond is the target of an optimised build; tests are neither that nor alone.
+    assert!(first < 20_000 && cold < 60_000, "{first} us, {cold} us");
+    assert!(whole < 1_000_000, "{whole} us");
+}
