@@ -1,8 +1,9 @@
 //! Tables: RocksDB's block-based files, one part per module.
 //!
 //! ```text
-//! data block*  filter  index partition*  index  lithify.blocks  range-del  properties  meta-index  footer
-//! '- engines -'  '------------------------------ tail ------------------------------------------'
+//! data block*                                            from engines
+//! filter, index partition*, index, lithify.blocks,       the tail
+//!   range-del, properties, meta-index, footer
 //! ```
 //!
 //! Keeps: data blocks come from engines; everything behind them is built by [`tail`] from block

@@ -63,6 +63,7 @@ pub fn split(block: &[u8]) -> Result<(&[u8], u8, u32)> {
 #[cold]
 fn mismatch(size: usize, stored: u32, computed: u32) -> Error {
     Error::corruption(format!(
-        "checksum mismatch in a block of {size} bytes: stored {stored:#010x}, computed {computed:#010x}"
+        "checksum mismatch in a block of {size} bytes: \
+         stored {stored:#010x}, computed {computed:#010x}"
     ))
 }

@@ -4,10 +4,11 @@
 //! number. Written: format_version 5 and 6; read: 2 to 7, and LevelDB's footer.
 //!
 //! ```text
-//! 5 and below: u8 checksum kind, 40 bytes (meta-index handle, index handle, zeros), u32 version, u64 magic
-//! 6 and above: u8 checksum kind, extended magic, u32 footer sum, u32 base context,
-//!              u32 meta-index size, 24 zeros, u32 version, u64 magic
-//! LevelDB:     40 bytes (meta-index handle, index handle, zeros), u64 magic
+//! up to 5: u8 checksum kind, 40 bytes (meta-index handle, index handle, zeros),
+//!          u32 version, u64 magic
+//! from 6:  u8 checksum kind, extended magic, u32 footer sum, u32 base context,
+//!          u32 meta-index size, 24 zeros, u32 version, u64 magic
+//! LevelDB: 40 bytes (meta-index handle, index handle, zeros), u64 magic
 //! ```
 
 use lithify_base::{Error, Result};
@@ -29,6 +30,8 @@ pub const DEFAULT_VERSION: u32 = 6;
 const MAGIC: u64 = 0x88e2_41b7_85f4_cff7;
 const LEVELDB_MAGIC: u64 = 0xdb47_7524_8b80_fb57;
 const EXTENDED_MAGIC: [u8; 4] = [0x3e, 0x00, 0x7a, 0x00];
+/// Fewest bytes of a block: one restart point and the footer word.
+const MIN_BLOCK: u64 = 8;
 /// Where the footer's own sum lies in it.
 const SUM_AT: usize = 5;
 
@@ -56,6 +59,10 @@ impl Footer {
         let footer = Footer::decode(tail, file_size);
         let footer = footer.map_err(|e| e.at(file_size.saturating_sub(FOOTER_LEN as u64)))?;
         let end = file_size - footer.len() as u64;
+        // A version damaged from 6 to 4 would read the extended magic as handles of empty blocks.
+        if footer.metaindex.size < MIN_BLOCK {
+            return Err(Error::corruption("footer names a meta-index too small to be one").at(end));
+        }
         for handle in [Some(footer.metaindex), footer.index].into_iter().flatten() {
             if handle.end() > end {
                 return Err(Error::corruption("footer names a block outside the file").at(end));
@@ -179,3 +186,6 @@ fn decode_rocksdb(footer: &[u8; FOOTER_LEN], file_size: u64) -> Result<Footer> {
         .ok_or_else(|| Error::corruption("meta-index is larger than the file"))?;
     Ok(Footer { version, check, metaindex: BlockHandle::new(start, size), index: None })
 }
+
+#[cfg(test)]
+mod tests;
