@@ -67,7 +67,7 @@ impl Default for PlanOptions {
             dynamic_levels: true,
             pri: Pri::MinOverlappingRatio,
             disable_auto: false,
-            max_memtables: 4,
+            max_memtables: 2,
             memtable_bytes: 64 << 20,
             soft_debt: 64 << 30,
             hard_debt: 256 << 30,

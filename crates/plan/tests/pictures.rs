@@ -330,6 +330,7 @@ impl World {
                 let (range, _, bytes) = picture::parse_file(word).unwrap();
                 let mut f = FileMeta::new(FileId(self.next_file), Pos::new(0, self.stratum), range);
                 f.bytes = bytes.unwrap_or(self.file_bytes);
+                f.seqs = (1000 + u64::from(self.stratum), 1000 + u64::from(self.stratum));
                 self.next_file += 1;
                 edit.adds.push(f);
             }
@@ -353,9 +354,10 @@ impl World {
             _ => None,
         };
         let mut request = ManualRequest::new(range);
-        let id = |key| case.value(key).map(|v| FileId(v.parse().unwrap()));
-        request.before = id("before");
-        request.rewrite_before = id("rewrite");
+        let number = |key| case.value(key).map(|v| v.parse::<u64>().unwrap());
+        request.up_to = number("up-to");
+        request.before = number("before").map(FileId);
+        request.rewrite_before = number("rewrite").map(FileId);
         if let Some(max) = case.value("max") {
             request.max_job_bytes = picture::parse_bytes(max).unwrap();
         }

@@ -17,7 +17,7 @@
 //! While a request waits for locks, [`holds_back`] keeps other jobs off its range, or it would wait
 //! for ever.
 
-use lithify_base::{FileId, KeyRange, Level, Pos};
+use lithify_base::{FileId, KeyRange, Level, Pos, Seq};
 use lithify_lsm::{FileRef, Version};
 
 use crate::closure::close;
@@ -33,9 +33,12 @@ use crate::view::View;
 pub struct ManualRequest {
     /// The keys; `None` for all.
     pub range: Option<KeyRange>,
-    /// Only files with smaller numbers must be settled. Without a bound, a request may never end
-    /// while writers go on. Take the next file number once memtables are flushed and no job over
-    /// the range is in flight.
+    /// Only entries with sequence numbers up to this one must be settled: the last one published
+    /// when the user asked. Without a bound, a request may never end while writers go on; with
+    /// it, what it is about only ever moves down.
+    pub up_to: Option<Seq>,
+    /// Only files with smaller numbers must be settled: a bound for who knows no sequence number.
+    /// Weaker than `up_to`, as the output of an automatic job gets a new number whatever is in it.
     pub before: Option<FileId>,
     /// Files with smaller numbers are rewritten even where they are settled already, to drop what
     /// newer settings or released snapshots allow to drop.
@@ -47,14 +50,20 @@ pub struct ManualRequest {
 impl ManualRequest {
     /// A request for `range` without any limit.
     pub fn new(range: Option<KeyRange>) -> ManualRequest {
-        ManualRequest { range, before: None, rewrite_before: None, max_job_bytes: u64::MAX }
+        ManualRequest {
+            range,
+            up_to: None,
+            before: None,
+            rewrite_before: None,
+            max_job_bytes: u64::MAX,
+        }
     }
     fn covers(&self, version: &Version, f: &FileRef) -> bool {
         self.range.as_ref().is_none_or(|r| r.overlaps(&f.range, version.order()))
     }
     /// True if the request is about this file, and the file is not where it should be.
     fn wants(&self, version: &Version, f: &FileRef, target: Pos) -> bool {
-        let old = self.before.is_none_or(|b| f.id < b);
+        let old = self.up_to.is_none_or(|s| f.seqs.0 <= s) && self.before.is_none_or(|b| f.id < b);
         let stale = self.rewrite_before.is_some_and(|b| f.id < b);
         self.covers(version, f) && ((old && f.pos != target) || stale)
     }
