@@ -1,5 +1,5 @@
 //! Times the memtable against its naive twin: `cargo run --release -p lithify-memtable --example
-//! kernels [entries]`. Prints ns per operation and the ratio to the twin. One thread, best of
+//! kernels [entries [shapes [alone]]]`: the first so many shapes only, and without the twin. Prints ns per operation and the ratio to the twin. One thread, best of
 //! three rounds; between rounds the memory comes back from the pool, as in a running database.
 
 use std::hint::black_box;
@@ -175,11 +175,12 @@ fn best(mut round: impl FnMut() -> [f64; 5]) -> [f64; 5] {
 
 fn main() {
     let n: usize = std::env::args().nth(1).map_or(500_000, |n| n.parse().expect("a number"));
-    let with_twin = std::env::args().nth(2).is_none();
+    let shapes = std::env::args().nth(2).map_or(SHAPES.len(), |n| n.parse().expect("a number"));
+    let with_twin = std::env::args().nth(3).is_none();
     let pool = RegionPool::new(2 << 30);
     println!("{n} entries; ns per operation (naive twin / this)");
     println!("{:38}{:>16}{:>16}{:>16}{:>16}{:>16}", "", "insert", "get", "absent", "walk", "iter");
-    for shape in &SHAPES {
+    for shape in SHAPES.iter().take(shapes) {
         let keys: Vec<_> = (0..n as u64).map(shape.key).collect();
         // Probed in another order than inserted, but laid out in the order of probing.
         let mut order: Vec<_> = (0..n as u64).collect();

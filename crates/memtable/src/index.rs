@@ -20,7 +20,9 @@ use crate::arena::{Arena, Rec};
 use crate::node::{NodeRef, NodeSlot, WIDTH};
 use crate::sync::pause;
 
-/// Levels a tree can have; 32^12 records do not fit into memory.
+/// Levels a tree can have. A level grows by one node for 16 or more in the level below (half a
+/// node must fill up before it splits, and an ascending split is followed by at most one half
+/// split for free), so this is out of reach of any memory.
 const HEIGHT_MAX: usize = 24;
 
 /// Common key bytes beyond the present `skip` that make new heads worth their price.

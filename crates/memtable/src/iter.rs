@@ -242,10 +242,23 @@ impl<'t> Walk<'t> {
         walk
     }
 
+    /// The walk from behind the entry `(user, tag)` on.
+    pub(crate) fn after(table: &'t MemTable, user: &[u8], tag: Tag) -> Walk<'t> {
+        let mut walk = Walk { table, here: Cursor::new(), ahead: Cursor::new() };
+        walk.here.seek(table, &At { behind: true, ..table.at(user, tag) });
+        walk.prepare();
+        walk
+    }
+
     /// Goes to the leaf that was prepared and prepares the one after it.
     fn turn(&mut self) {
         std::mem::swap(&mut self.here, &mut self.ahead);
         self.here.at = 0;
+        self.prepare();
+    }
+
+    /// Copies the leaf behind this one and asks for its records.
+    fn prepare(&mut self) {
         self.ahead.n = 0;
         self.ahead.next = None;
         if let Some(leaf) = self.here.next {

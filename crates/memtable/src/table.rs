@@ -154,6 +154,10 @@ impl MemTable {
     pub fn walk(&self) -> Walk<'_> {
         Walk::new(self)
     }
+    /// The entries behind `(user, tag)` in order: a walk that goes on where one was left.
+    pub fn walk_after(&self, user: &[u8], tag: Tag) -> Walk<'_> {
+        Walk::after(self, user, tag)
+    }
 
     /// True if there are range tombstones. One atomic load.
     #[inline]

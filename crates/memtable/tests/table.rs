@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use lithify_base::{KeyRange, Kind, MAX_SEQ, Tag, bytewise};
 use lithify_env::RegionPool;
-use lithify_memtable::{ArenaPool, HeapPool, MemTable, MemTableOptions, MemWriter, entry_sum};
+use lithify_memtable::{
+    ArenaPool, HeapPool, MemIter, MemTable, MemTableOptions, MemWriter, entry_sum,
+};
 
 fn with_pool(arena_bytes: usize, pool: Arc<dyn ArenaPool>) -> (Arc<MemTable>, MemWriter) {
     MemTable::new(MemTableOptions { order: bytewise(), arena_bytes, bloom: true }, pool)
@@ -13,6 +15,15 @@ fn with_pool(arena_bytes: usize, pool: Arc<dyn ArenaPool>) -> (Arc<MemTable>, Me
 fn small() -> (Arc<MemTable>, MemWriter) {
     with_pool(1 << 16, Arc::new(HeapPool))
 }
+
+/// Tables are read by all threads, writers and iterators move between them.
+const _: () = {
+    const fn shared<T: Send + Sync + 'static>() {}
+    const fn moved<T: Send + 'static>() {}
+    shared::<MemTable>();
+    moved::<MemWriter>();
+    moved::<MemIter>();
+};
 
 #[test]
 fn an_empty_table_answers_nothing() {

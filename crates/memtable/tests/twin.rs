@@ -146,3 +146,21 @@ fn every_answer_matches_the_twin() {
         }
     }
 }
+
+/// A walk taken up again behind any entry goes on with the very next one.
+#[test]
+fn a_walk_can_be_taken_up_anywhere() {
+    let options =
+        MemTableOptions { order: lithify_base::bytewise(), arena_bytes: 1 << 20, bloom: false };
+    let (table, mut writer) = MemTable::new(options, HeapPool::new(1 << 20));
+    for i in 0..500u64 {
+        let key = (i * 7919 % 251).to_be_bytes();
+        writer.add(i + 1, lithify_base::Kind::Value, &key, b"v");
+    }
+    let all: Vec<_> = table.walk().map(|(k, t, _)| (k.to_vec(), t)).collect();
+    assert_eq!(all.len(), 500);
+    for (i, (key, tag)) in all.iter().enumerate() {
+        let rest: Vec<_> = table.walk_after(key, *tag).map(|(k, t, _)| (k.to_vec(), t)).collect();
+        assert_eq!(rest, all[i + 1..]);
+    }
+}
