@@ -152,7 +152,7 @@ fn every_answer_matches_the_twin() {
 fn a_walk_can_be_taken_up_anywhere() {
     let options =
         MemTableOptions { order: lithify_base::bytewise(), arena_bytes: 1 << 20, bloom: false };
-    let (table, mut writer) = MemTable::new(options, HeapPool::new(1 << 20));
+    let (table, mut writer) = MemTable::new(options, Arc::new(HeapPool));
     for i in 0..500u64 {
         let key = (i * 7919 % 251).to_be_bytes();
         writer.add(i + 1, lithify_base::Kind::Value, &key, b"v");
