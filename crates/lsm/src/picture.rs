@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A file is its first key, a line, its last key; then `)` if the last key is not included, and
-//! `:` with a size. What follows `|` is for people. [`parse`] reads what [`print`] writes, unless
+//! `:` with a size. What follows `|` is for people. [`parse`] reads what [`print()`] writes, unless
 //! the tree is too large for that: then columns stand for equal shares of all file bounds, and
 //! only the shape and the sums remain.
 

@@ -448,7 +448,7 @@ fn every_broken_rule_is_caught() {
     let cases = [
         (Variant::EdgesIgnored, 12, 300),
         (Variant::DeeperLevelsOnly, 12, 300),
-        (Variant::ZeroAny, 6, 300),
+        (Variant::ZeroAny, 6, 600),
         (Variant::PromisesIgnored, 6, 1000),
         (Variant::LocksIgnored, 12, 50),
     ];
