@@ -1,14 +1,61 @@
-//! `cargo xtask`: the project's own chores.
+//! `cargo xtask`: the project's own chores. `cargo xtask` alone lists them.
+//!
+//! Keeps: few dependencies, so that a chore starts within seconds of a fresh clone; whatever a
+//! chore installs comes through the ordinary package managers.
+#![forbid(unsafe_code)]
 
+mod ci;
 mod peers;
+mod repo;
+mod run;
+mod tests;
+mod tidy;
+
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
-fn main() -> Result<()> {
+const CHORES: &str = "\
+The chores of this project:
+
+  cargo xtask test    install what the tests need, then run all of them
+                      (arguments go to `cargo test`: cargo xtask test -p lithify-plan)
+  cargo xtask tidy    check floors, bans, names and openings of files
+  cargo xtask ci      format, clippy, tidy, docs, test: what must pass before a merge
+  cargo xtask peers   fetch and build RocksDB for `lithify bench compare`";
+
+fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    match args.split_first() {
-        Some((chore, rest)) if chore == "peers" => peers::run(rest),
-        Some((chore, _)) => bail!("there is no chore `{chore}`; there is: peers"),
-        None => bail!("name a chore: peers"),
+    match chore(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn chore(args: &[String]) -> Result<()> {
+    let Some((name, rest)) = args.split_first() else {
+        println!("{CHORES}");
+        return Ok(());
+    };
+    match name.as_str() {
+        "test" => tests::run(rest),
+        "tidy" => no_arguments(name, rest).and_then(|()| tidy::run()),
+        "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
+        "peers" => peers::run(rest),
+        "help" | "--help" | "-h" => {
+            println!("{CHORES}");
+            Ok(())
+        }
+        other => bail!("there is no chore `{other}`\n\n{CHORES}"),
+    }
+}
+
+fn no_arguments(chore: &str, rest: &[String]) -> Result<()> {
+    match rest.first() {
+        None => Ok(()),
+        Some(arg) => bail!("`cargo xtask {chore}` takes no arguments, but got `{arg}`"),
     }
 }

@@ -38,7 +38,8 @@ pub trait Store: Send + Sync {
     fn flush(&self) -> Result<()>;
     /// Compacts the whole key space and waits for that. The runner has flushed before.
     fn compact_all(&self) -> Result<()>;
-    /// Waits for quiescence: no flush and no compaction runs or is due.
+    /// Waits for quiescence: no flush and no compaction runs or is due. The active memtable stays
+    /// as it is.
     fn wait_idle(&self) -> Result<()>;
     /// Counters since the store was opened.
     fn stats(&self) -> Result<EngineStats>;

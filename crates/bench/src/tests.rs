@@ -194,6 +194,9 @@ fn every_workload_runs() {
             assert_eq!(report.error, None);
             assert!(report.valid);
             assert_eq!(report.workloads.len(), ALL.split(',').count());
+            let json = serde_json::to_string(&report).expect("plain values");
+            let again: RunReport = serde_json::from_str(&json).expect("as written");
+            assert_eq!(serde_json::to_string(&again).expect("plain values"), json);
         }
     }
 }

@@ -12,7 +12,7 @@
 use crate::keys::mix;
 
 const HEADER: usize = 16;
-const POOL_BYTES: usize = 1 << 20;
+const POOL_BYTES: usize = 1 << 18;
 
 /// What is wrong with a value that was read.
 #[derive(Debug, PartialEq, Eq)]

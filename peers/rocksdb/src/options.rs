@@ -18,7 +18,9 @@
 //!
 //! Not in the settings, and equal on both sides: format version 6, XXH3 block checksums verified
 //! on every read, 16 keys per restart, all tables kept open. `allow_concurrent_memtable_write` is
-//! off for one client thread, where it only costs time.
+//! off for one client thread, where it only costs time. Everything else is RocksDB's default.
+//!
+//! The shared library is a portable build on the system's allocator.
 
 use anyhow::{Result, bail};
 use lithify_bench::{BenchSettings, CompactionPri, Compression, WalMode, Workload};

@@ -16,6 +16,9 @@ use rocksdb::{
 use crate::events::EventTally;
 use crate::options::{store_options, write_options};
 
+/// The one column family used.
+const FAMILY: &str = "default";
+
 /// Opens RocksDB stores.
 pub(crate) struct RocksPeer;
 
@@ -32,7 +35,10 @@ impl StoreOpener for RocksPeer {
             LogLevel::Info,
             move |_, line| listener.hear(line),
         ));
-        let db = DB::open(&options, dir).with_context(|| format!("opening {}", dir.display()))?;
+        // Named, so that there is a handle of the family, which batched look-ups ask for.
+        let families = [(FAMILY, options.clone())];
+        let db = DB::open_cf_with_opts(&options, dir, families)
+            .with_context(|| format!("opening {}", dir.display()))?;
         let modes = [WalMode::Off, WalMode::Buffered, WalMode::Os, WalMode::Sync];
         let write = modes.map(write_options);
         let manual_wal = settings.wal == WalMode::Buffered;
@@ -86,7 +92,7 @@ impl Store for RocksStore {
     }
 
     fn multi_get(&self, keys: &[&[u8]], values: &mut Vec<Option<Vec<u8>>>) -> Result<()> {
-        let family = self.db.cf_handle("default").context("the default column family")?;
+        let family = self.db.cf_handle(FAMILY).context("the default column family")?;
         values.clear();
         for found in self.db.batched_multi_get_cf(family, keys.iter(), false) {
             values.push(found?.map(|slice| slice.to_vec()));
