@@ -175,3 +175,6 @@ impl Certifier {
 fn broken(what: &str) -> Error {
     Error::new(ErrorKind::Internal, format!("engine output refused: {what}"))
 }
+
+#[cfg(test)]
+mod tests;

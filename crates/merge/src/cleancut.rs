@@ -161,3 +161,6 @@ impl<'a> CleanCut<'a> {
         (0..self.runs.len()).all(|r| self.above(r, key) == self.runs[r].len())
     }
 }
+
+#[cfg(test)]
+mod tests;

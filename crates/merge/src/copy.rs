@@ -27,12 +27,11 @@ pub(crate) fn copy(dst: &mut [u8], src: &[u8]) {
 #[inline(always)]
 fn ends<const N: usize>(dst: &mut [u8], src: &[u8]) {
     if let (Some(head), Some(tail)) = (src.first_chunk::<N>(), src.last_chunk::<N>()) {
-        let (head, tail) = (*head, *tail);
         if let Some(d) = dst.first_chunk_mut::<N>() {
-            *d = head;
+            *d = *head;
         }
         if let Some(d) = dst.last_chunk_mut::<N>() {
-            *d = tail;
+            *d = *tail;
         }
     }
 }

@@ -178,3 +178,6 @@ impl CutCheck {
 fn wrong(what: &str) -> Error {
     Error::new(ErrorKind::Internal, format!("engine output is not cut by the recipe: {what}"))
 }
+
+#[cfg(test)]
+mod tests;

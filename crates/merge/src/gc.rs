@@ -207,3 +207,6 @@ fn bad_kind(tag: Tag) -> Error {
         None => Error::unsupported(format!("entry kind {:#x} is not supported", tag.kind_byte())),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -193,3 +193,6 @@ impl<'a> FragmentCursor<'a> {
         self.at = self.list.partition_point(|f| order.compare(&f.hi, key).is_le());
     }
 }
+
+#[cfg(test)]
+mod tests;

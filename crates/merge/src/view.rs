@@ -127,7 +127,8 @@ impl View {
             let (shared, unshared) = (shared as usize, unshared as usize);
             let value_len = value_len as usize;
             let len = shared + unshared;
-            let (Some(delta), Some(after)) = (tail.get(..unshared), tail.get(unshared + value_len..))
+            let (Some(delta), Some(after)) =
+                (tail.get(..unshared), tail.get(unshared + value_len..))
             else {
                 return Err(bad_entry());
             };
@@ -360,3 +361,6 @@ fn lengths(bytes: &[u8]) -> Result<(u32, u32, u32, &[u8])> {
 fn bad_entry() -> Error {
     Error::corruption("a block entry does not parse")
 }
+
+#[cfg(test)]
+mod tests;

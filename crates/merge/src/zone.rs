@@ -200,3 +200,6 @@ fn is_below(key: &[u8], b: &Bound, order: &dyn Comparator) -> bool {
         std::cmp::Ordering::Greater => false,
     }
 }
+
+#[cfg(test)]
+mod tests;
