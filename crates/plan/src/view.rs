@@ -110,8 +110,9 @@ impl<'a> View<'a> {
             // V12: inputs stay in the version until their job commits.
             debug_assert_eq!(inputs.len(), spec.inputs.len(), "job {} lost inputs", job.id);
             let (id, kind, out, hull) = (job.id, spec.kind, spec.out, spec.hull.clone());
-            view.hold(Flight { id, kind, out, hull, inputs });
+            view.add(Flight { id, kind, out, hull, inputs });
         }
+        view.held.sort_unstable();
         view
     }
 
@@ -122,13 +123,18 @@ impl<'a> View<'a> {
 
     /// Adds a job, whose inputs become locked.
     pub(crate) fn hold(&mut self, flight: Flight) {
+        self.add(flight);
+        self.held.sort_unstable();
+    }
+
+    /// Adds a job and leaves its locks to be sorted in.
+    fn add(&mut self, flight: Flight) {
         for f in &flight.inputs {
             let sum = &mut self.held_bytes[usize::from(f.pos.level)];
             sum.0 += f.bytes;
             sum.1 += f.compensated_bytes();
             self.held.push((f.id, flight.id));
         }
-        self.held.sort_unstable();
         self.flights.push(flight);
     }
 
