@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use crate::run::{at_root, call};
-use crate::{tests, tidy};
+use crate::{test, tidy};
 
 /// Runs all checks and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
@@ -13,7 +13,7 @@ pub(crate) fn run() -> Result<()> {
     step("tidy", tidy::run)?;
     step("clippy", clippy)?;
     step("docs", docs)?;
-    step("test", || tests::run(&[]))
+    step("test", || test::run(&[]))
 }
 
 /// The workspace as it is built and tested, and the library as a user gets it: without features.

@@ -97,7 +97,7 @@ fn check_forbid(source: &Source) -> Vec<Finding> {
 pub(crate) fn check_register(sources: &[Source], register: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources {
-        let line = source.code.lines().position(|l| is_unsafe(l)).map(|at| at + 1);
+        let line = source.code.lines().position(is_unsafe).map(|at| at + 1);
         let listed = register.contains(&format!("`{}`", source.path));
         match (line, listed) {
             (Some(line), false) => findings.push(Finding::new(
