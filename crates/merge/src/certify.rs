@@ -171,6 +171,22 @@ impl Certifier {
     }
 }
 
+/// Proves that a filter holds every key of a batch: `member` asks the finished filter about a key
+/// hash. A missing bit would hide a key that exists.
+///
+/// # Errors
+/// Internal if one is missing.
+pub fn members(products: &Products, mut member: impl FnMut(u64) -> bool) -> Result<()> {
+    for item in products.items() {
+        if let Item::Block(b) = item
+            && !products.hashes(b).iter().all(|&h| member(h))
+        {
+            return Err(broken("a key is missing from its file's filter"));
+        }
+    }
+    Ok(())
+}
+
 #[cold]
 fn broken(what: &str) -> Error {
     Error::new(ErrorKind::Internal, format!("engine output refused: {what}"))

@@ -6,7 +6,10 @@
 
 use std::sync::Arc;
 
-use lithify_base::{End, InternalKey, Key, KeyRange, Kind, Result, Seq, Tag};
+use lithify_base::{
+    Comparator, ComparatorRef, End, InternalKey, Key, KeyRange, Kind, Result, ReverseBytewise, Seq,
+    Tag, bytewise,
+};
 use lithify_format::block::BlockBuilder;
 use lithify_format::checksum::{ChecksumKind, raw_sum};
 use lithify_format::compress::{Codec, Compressor, Decoder};
@@ -89,10 +92,11 @@ impl Case {
     /// None with the codecs of a default build.
     pub fn generate(seed: u64, size: Size) -> Result<Case> {
         let c = &mut Choices::new(seed);
-        let keys = key_pool(c, size.entries);
+        let order: ComparatorRef = if c.one_in(8) { Arc::new(ReverseBytewise) } else { bytewise() };
+        let keys = key_pool(c, size.entries, &*order);
         let runs = 1 + c.below(c.clone().pick(&[2, 4, 16]));
         let span = 2 * size.entries as u64 + 10;
-        let mut recipe = recipe(c, &keys, runs as u16, span);
+        let mut recipe = recipe(c, order, &keys, runs as u16, span);
         let (mut entries, mut tombstones) = (Vec::new(), Vec::new());
         let density = c.below(12);
         for run in 0..runs {
@@ -175,7 +179,7 @@ impl Case {
 }
 
 /// Distinct keys that share prefixes, in order.
-fn key_pool(c: &mut Choices, entries: usize) -> Vec<Key> {
+fn key_pool(c: &mut Choices, entries: usize, order: &dyn Comparator) -> Vec<Key> {
     let stem_len = c.clone().pick(&[0, 0, 1, 8, 40]);
     let stem = c.bytes(stem_len);
     let alphabet = 2 + c.below(254);
@@ -191,7 +195,7 @@ fn key_pool(c: &mut Choices, entries: usize) -> Vec<Key> {
     if stem.is_empty() && c.one_in(4) {
         keys.push(Vec::new().into());
     }
-    keys.sort();
+    keys.sort_by(|a, b| order.compare(a, b));
     keys.dedup();
     keys
 }
@@ -215,8 +219,8 @@ fn ranges(c: &mut Choices, keys: &[Key]) -> Vec<KeyRange> {
         .collect()
 }
 
-fn recipe(c: &mut Choices, keys: &[Key], runs: u16, span: u64) -> Recipe {
-    let mut recipe = Recipe::new(runs);
+fn recipe(c: &mut Choices, order: ComparatorRef, keys: &[Key], runs: u16, span: u64) -> Recipe {
+    let mut recipe = Recipe { order: order.clone(), ..Recipe::new(runs) };
     for used in &mut recipe.in_use {
         *used = match c.below(4) {
             0 => InUse::All,
@@ -233,7 +237,7 @@ fn recipe(c: &mut Choices, keys: &[Key], runs: u16, span: u64) -> Recipe {
     let splits = |c: &mut Choices| {
         let n = c.pick(&[0, 0, 1, 5]);
         let mut s: Vec<Key> = (0..n).map(|_| keys[c.below(keys.len())].clone()).collect();
-        s.sort();
+        s.sort_by(|a, b| order.compare(a, b));
         s.dedup();
         s
     };

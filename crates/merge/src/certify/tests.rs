@@ -1,6 +1,7 @@
 use super::*;
 use crate::workload::{Case, Size};
 use crate::{Kernel, Work};
+use lithify_format::xxph3::xxph3_64;
 
 fn products(case: &Case) -> (Products, Ledger) {
     let mut kernel = Kernel::new(case.recipe.clone()).unwrap();
@@ -83,4 +84,13 @@ fn generated_outputs_pass_both_modes() {
         verdict(Mode::Full, &case, &out, &ledger).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         verdict(Mode::Meta, &case, &out, &ledger).unwrap();
     }
+}
+
+#[test]
+fn a_filter_that_misses_a_key_is_refused() {
+    let case = Case::uniform(6, 1, 100, 16, 8).unwrap();
+    let (out, _) = products(&case);
+    let keys: Vec<u64> = case.entries().iter().map(|e| xxph3_64(&e.key)).collect();
+    members(&out, |h| keys.contains(&h)).unwrap();
+    assert!(members(&out, |h| h != keys[50] && keys.contains(&h)).is_err());
 }

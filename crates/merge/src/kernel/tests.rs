@@ -103,3 +103,39 @@ fn another_kernel_goes_on_from_any_carry() {
         same(&out, &expected, &format!("seed {seed}"));
     }
 }
+
+/// A rule that no case reaches is a rule without a test.
+#[test]
+fn the_cases_reach_every_rule() {
+    let (mut sum, mut files, mut reversed) = (Ledger::default(), 0, 0);
+    for seed in 0..400 {
+        let case = Case::generate(seed, SMALL).unwrap();
+        let (out, l) = naive::compact(&case.recipe, case.entries()).unwrap();
+        sum.dropped.iter_mut().zip(l.dropped).for_each(|(a, b)| *a += b);
+        sum.zeroed += l.zeroed;
+        sum.tombs_hidden += l.tombs_hidden;
+        sum.tombs_elided += l.tombs_elided;
+        sum.tombs_out += l.tombs_out;
+        files += out.files.len();
+        reversed += u64::from(!case.recipe.order.is_bytewise());
+    }
+    let reached = [sum.zeroed, sum.tombs_hidden, sum.tombs_elided, sum.tombs_out, reversed];
+    assert!(sum.dropped.iter().chain(&reached).all(|&n| n >= 30), "{sum:?} {reversed}");
+    assert!(files > 1000, "{files} files");
+}
+
+#[test]
+fn entries_out_of_order_are_refused() {
+    use lithify_base::Kind;
+    let mut kernel = Kernel::new(Arc::new(Recipe::new(1))).unwrap();
+    let value = |seq| Tag::new(seq, Kind::Value);
+    kernel.push(b"b", value(5), b"", 0).unwrap();
+    assert!(kernel.push(b"a", value(6), b"", 0).unwrap_err().is_corruption());
+    let mut kernel = Kernel::new(Arc::new(Recipe::new(1))).unwrap();
+    kernel.push(b"b", value(5), b"", 0).unwrap();
+    let e = kernel.push(b"b", value(6), b"", 0).unwrap_err();
+    assert!(e.is_corruption(), "dropping the newer one would lose it");
+    let mut kernel = Kernel::new(Arc::new(Recipe::new(1))).unwrap();
+    let e = kernel.push(b"b", Tag(0x10), b"", 0).unwrap_err();
+    assert_eq!(e.kind(), lithify_base::ErrorKind::Unsupported);
+}
