@@ -56,6 +56,44 @@ pub struct WireFile {
     pub range_deletion_size: u64,
     /// Bytes from the end of the data blocks to the end of the file; 0 if unknown.
     pub tail_size: u64,
+    /// Entry counts; `None` in foreign manifests, where the table's properties have them.
+    pub counts: Option<FileCounts>,
+}
+
+/// What a file holds, by count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileCounts {
+    /// Point entries.
+    pub entries: u64,
+    /// Point deletions among them.
+    pub deletes: u64,
+    /// Range tombstones.
+    pub range_deletes: u64,
+    /// Sum of user key lengths over the point entries.
+    pub raw_key_bytes: u64,
+    /// Sum of value lengths over the point entries.
+    pub raw_value_bytes: u64,
+}
+
+impl FileCounts {
+    fn encode(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let FileCounts { entries, deletes, range_deletes, raw_key_bytes, raw_value_bytes } = self;
+        for v in [entries, deletes, range_deletes, raw_key_bytes, raw_value_bytes] {
+            varint::put_u64(&mut out, v);
+        }
+        out
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Result<FileCounts> {
+        Ok(FileCounts {
+            entries: r.var64()?,
+            deletes: r.var64()?,
+            range_deletes: r.var64()?,
+            raw_key_bytes: r.var64()?,
+            raw_value_bytes: r.var64()?,
+        })
+    }
 }
 
 /// Older forms of an added file, by what they lack.
@@ -119,6 +157,9 @@ impl WireFile {
         }
         if self.base_context != 0 {
             put_field(out, tag::BASE_CONTEXT, &self.base_context.to_le_bytes());
+        }
+        if let Some(counts) = self.counts {
+            put_field(out, tag::COUNTS, &counts.encode());
         }
         if self.stratum != 0 {
             put_varint_field(out, tag::STRATUM, u64::from(self.stratum));
@@ -197,6 +238,7 @@ impl WireFile {
             tag::RANGE_DELETION_SIZE => self.range_deletion_size = var(field)?,
             tag::TAIL_SIZE => self.tail_size = var(field)?,
             tag::BASE_CONTEXT => self.base_context = whole(field, |f| f.u32())?,
+            tag::COUNTS => self.counts = Some(whole(field, FileCounts::decode)?),
             tag::STRATUM => {
                 self.stratum = u32::try_from(var(field)?)
                     .map_err(|_| Error::corruption("a file's stratum is over 32 bits"))?;

@@ -77,6 +77,8 @@ pub(super) mod file {
     pub(crate) const BACKING: u32 = 0x4C41;
     /// Ours: base context of the file's block checksums. Ignorable.
     pub(crate) const BASE_CONTEXT: u32 = 0x4C01;
+    /// Ours: entry counts, so that opening a database reads no table. Ignorable.
+    pub(crate) const COUNTS: u32 = 0x4C02;
     const _: () = assert!(STRATUM & BACKING & super::FILE_BINDING != 0);
-    const _: () = assert!(BASE_CONTEXT & super::FILE_BINDING == 0);
+    const _: () = assert!((BASE_CONTEXT | COUNTS) & super::FILE_BINDING == 0);
 }

@@ -3,7 +3,8 @@
 //! Keeps: the bytes are a pure function of what is pushed and of the [`TableSpec`]; every engine's
 //! tables get their tail here (R8). Parts come in the order of section 4: filter, index
 //! (partitions first), `lithify.blocks`, range-del, properties, meta-index, footer; parts that
-//! would be empty are left out.
+//! would be empty are left out, and so is `lithify.blocks` at version 5, whose readers may not
+//! pass over a name they do not know.
 //! Leaves to others: data blocks and their checksums ([`BlockCheck`] from
 //! [`TableSpec::check`] says how the assembler stores them).
 
@@ -205,11 +206,14 @@ impl TailBuilder {
             parts.push_meta(metaindex::FULL_FILTER, &filter);
         }
         let index = self.write_index(&mut parts, &mut props, spec, order);
-        let counts = self
-            .blocks
-            .iter()
-            .map(|b| BlockCounts { entries: b.entries, raw_key_bytes: b.raw_key_bytes });
-        parts.push_meta(metaindex::BLOCKS, &blocks_meta::encode(counts));
+        // Version 5 is for old readers, and some of theirs stop at a name they do not know.
+        if spec.version >= 6 {
+            let counts = self
+                .blocks
+                .iter()
+                .map(|b| BlockCounts { entries: b.entries, raw_key_bytes: b.raw_key_bytes });
+            parts.push_meta(metaindex::BLOCKS, &blocks_meta::encode(counts));
+        }
         if !self.tombstones.is_empty() {
             parts.push_meta(metaindex::RANGE_DEL, &range_del::encode(&self.tombstones));
         }

@@ -334,13 +334,12 @@ impl<'a> WalWalk<'a> {
         if seal.log_number != self.log_number || seal.offset != record.offset {
             return Ok(Err(What::Misplaced));
         }
-        let in_order = match self.rule {
-            SeqRule::Contiguous => seal.last_seq == self.found.last_seq,
-            SeqRule::Rising => seal.last_seq >= self.found.last_seq,
-        };
-        if self.next_seq.is_some() && !in_order {
+        if seal.last_seq < self.found.last_seq {
             return Ok(Err(What::Sequence));
         }
+        // A larger number says that writes up to it skipped the log.
+        self.found.last_seq = seal.last_seq;
+        self.next_seq = Some(seal.last_seq.saturating_add(1));
         self.closed = seal.reason == super::SealReason::Close;
         self.found.sealed = self.found.sealed.max(seal.synced);
         Ok(Ok(()))
