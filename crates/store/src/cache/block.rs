@@ -1,0 +1,142 @@
+//! The block cache: uncompressed blocks of open tables, bounded by bytes.
+//!
+//! Keeps: total weight stays at or below the capacity; a block that was checked once when it was
+//! read is served without another check. A block that is handed out stays alive as long as
+//! someone holds it, evicted or not.
+//! Leaves to others: reading and checking blocks (`sst::reader`), when a block is worth caching.
+
+use std::sync::Arc;
+
+use lithify_env::sync::atomic::{AtomicU64, Ordering};
+use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
+use rustc_hash::FxBuildHasher;
+
+use crate::sst::block::Block;
+
+/// Blocks are about this large: sizes the bookkeeping of the cache, and bounds nothing.
+const BLOCK_BYTES_GUESS: u64 = 4 << 10;
+/// Memory of an entry besides its block: key, map slot, reference counts.
+const ENTRY_BYTES: u64 = 96;
+/// Counters are split so that readers on different cores seldom share a cache line.
+const COUNTER_STRIPES: usize = 16;
+
+/// Identity of an open file in caches: unique in the process for as long as it runs, so that two
+/// databases, or a file number used again after a restore, can never see each other's blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileTag(u64);
+
+impl FileTag {
+    /// The next unused identity.
+    pub fn next() -> FileTag {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        FileTag(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct BlockKey {
+    file: FileTag,
+    offset: u64,
+}
+
+#[derive(Clone)]
+struct ByBytes;
+
+impl Weighter<BlockKey, Block> for ByBytes {
+    fn weight(&self, _: &BlockKey, block: &Block) -> u64 {
+        block.memory() as u64 + ENTRY_BYTES
+    }
+}
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Stripe {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// What a cache did so far, and holds now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheCounts {
+    /// Lookups that found their block.
+    pub hits: u64,
+    /// Lookups that did not.
+    pub misses: u64,
+    /// Bytes held, bookkeeping included.
+    pub bytes: u64,
+    /// Blocks held.
+    pub blocks: u64,
+}
+
+/// A shared, thread-safe cache of blocks.
+pub struct BlockCache {
+    blocks: Cache<BlockKey, Block, ByBytes, FxBuildHasher>,
+    stripes: [Stripe; COUNTER_STRIPES],
+}
+
+impl BlockCache {
+    /// A cache of at most `capacity` bytes, split into `shards` locks (a power of two; a few
+    /// per core).
+    pub fn new(capacity: u64, shards: usize) -> Arc<BlockCache> {
+        let items = (capacity / BLOCK_BYTES_GUESS).clamp(1, 1 << 30) as usize;
+        let options = OptionsBuilder::new()
+            .shards(shards.max(1))
+            .estimated_items_capacity(items)
+            .weight_capacity(capacity)
+            .build()
+            .expect("every required option is set");
+        let blocks = Cache::with_options(
+            options,
+            ByBytes,
+            FxBuildHasher,
+            quick_cache::sync::DefaultLifecycle::default(),
+        );
+        Arc::new(BlockCache { blocks, stripes: Default::default() })
+    }
+
+    /// The block of `file` at `offset`, if held. Counts a hit or a miss.
+    #[inline]
+    pub fn get(&self, file: FileTag, offset: u64) -> Option<Block> {
+        let found = self.blocks.get(&BlockKey { file, offset });
+        let stripe = &self.stripes[(offset >> 12) as usize % COUNTER_STRIPES];
+        let counter = if found.is_some() { &stripe.hits } else { &stripe.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    /// Adds a checked block. It may be dropped at once if it is larger than a shard.
+    pub fn insert(&self, file: FileTag, offset: u64, block: Block) {
+        self.blocks.insert(BlockKey { file, offset }, block);
+    }
+
+    /// Forgets every block of `file`; for a file that is being deleted. Walks the whole cache.
+    pub fn forget(&self, file: FileTag) {
+        self.blocks.retain(|key, _| key.file != file);
+    }
+
+    /// Changes the capacity, evicting at once if it shrinks.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.blocks.set_capacity(bytes);
+    }
+
+    /// Capacity in bytes.
+    pub fn capacity(&self) -> u64 {
+        self.blocks.capacity()
+    }
+
+    /// Counters and present size.
+    pub fn counts(&self) -> CacheCounts {
+        let sum = |f: fn(&Stripe) -> &AtomicU64| {
+            self.stripes.iter().map(|s| f(s).load(Ordering::Relaxed)).sum()
+        };
+        CacheCounts {
+            hits: sum(|s| &s.hits),
+            misses: sum(|s| &s.misses),
+            bytes: self.blocks.weight(),
+            blocks: self.blocks.len() as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

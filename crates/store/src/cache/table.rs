@@ -1,0 +1,112 @@
+//! Open tables by file number, opened on demand and kept while there is room.
+//!
+//! Keeps: at most the promised number of tables is held open *by the cache*; a reader in use
+//! stays open however long, evicted or not.
+//! Leaves to others: which files exist; pinning the readers of a version.
+
+use std::sync::Arc;
+
+use lithify_base::{ComparatorRef, FileId, Result};
+use lithify_env::OpenOpts;
+use lithify_lsm::FileMeta;
+use quick_cache::sync::Cache;
+use quick_cache::{OptionsBuilder, UnitWeighter};
+use rustc_hash::FxBuildHasher;
+
+use super::BlockCache;
+use crate::dir::Dir;
+use crate::sst::{OpenTable, TableReader, Verify};
+
+/// How tables are opened.
+#[derive(Clone)]
+pub struct TableOptions {
+    /// Order of user keys.
+    pub order: ComparatorRef,
+    /// Where blocks are kept.
+    pub blocks: Option<Arc<BlockCache>>,
+    /// Whether blocks read from disk are checked.
+    pub verify: Verify,
+    /// Bypass the page cache on reads.
+    pub direct: bool,
+}
+
+/// A shared, thread-safe cache of open tables.
+pub struct TableCache {
+    dir: Dir,
+    options: TableOptions,
+    open: Cache<FileId, Arc<TableReader>, UnitWeighter, FxBuildHasher>,
+}
+
+impl TableCache {
+    /// A cache of at most `most` open tables of `dir` (a cap of descriptors and of the memory
+    /// of their indexes and filters).
+    pub fn new(dir: Dir, options: TableOptions, most: usize) -> Arc<TableCache> {
+        let most = most.max(1);
+        let settings = OptionsBuilder::new()
+            .shards(4)
+            .estimated_items_capacity(most)
+            .weight_capacity(most as u64)
+            .build()
+            .expect("every required option is set");
+        let open = Cache::with_options(
+            settings,
+            UnitWeighter,
+            FxBuildHasher,
+            quick_cache::sync::DefaultLifecycle::default(),
+        );
+        Arc::new(TableCache { dir, options, open })
+    }
+
+    /// The reader of a file. A file that is opened by several threads at once is opened once.
+    ///
+    /// # Errors
+    /// As [`TableReader::open`]; corruption, too, if the file is missing: a version names it.
+    pub fn open(&self, file: &FileMeta) -> Result<Arc<TableReader>> {
+        let number = file.backing.unwrap_or(file.id);
+        self.open.get_or_insert_with(&number, || self.open_now(file, number))
+    }
+
+    fn open_now(&self, file: &FileMeta, number: FileId) -> Result<Arc<TableReader>> {
+        let opts = if self.options.direct { OpenOpts::read().direct() } else { OpenOpts::read() };
+        let (name, opened) = self.dir.open_table(number.0, opts)?;
+        let slice = file.backing.is_some();
+        let mut spec = OpenTable::new(opened, name.to_string(), self.options.order.clone());
+        spec.bytes = (!slice && file.bytes > 0).then_some(file.bytes);
+        spec.base_context = file.base_context;
+        spec.largest_seq = Some(file.seqs.1);
+        spec.tail_bytes = file.tail_bytes;
+        spec.cache.clone_from(&self.options.blocks);
+        spec.verify = self.options.verify;
+        TableReader::open(spec)
+    }
+
+    /// Lets go of a file that is being deleted, with its blocks.
+    pub fn forget(&self, number: FileId) {
+        if let Some((_, reader)) = self.open.remove(&number)
+            && let Some(blocks) = &self.options.blocks
+        {
+            blocks.forget(reader.cache_tag());
+        }
+    }
+
+    /// Tables held open.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+    /// True if none is.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+    /// Resident bytes of the tables held open.
+    pub fn memory(&self) -> usize {
+        self.open.iter().map(|(_, reader)| reader.memory()).sum()
+    }
+    /// The directory.
+    pub fn dir(&self) -> &Dir {
+        &self.dir
+    }
+    /// How tables are opened.
+    pub fn options(&self) -> &TableOptions {
+        &self.options
+    }
+}

@@ -1,0 +1,252 @@
+//! A database directory: names, and the few files that are rewritten whole.
+//!
+//! Keeps: a name is ours only if it is spelled exactly as we would spell it, so a foreign file is
+//! never taken for one of ours. A small file is replaced by *temp file, sync, rename, directory
+//! sync*, so that at any crash it has its old content or its new content.
+//! Leaves to others: what tables, logs and manifests contain; which files are still needed
+//! (`janitor`).
+//!
+//! The pointer protocol, as the crash tests check it:
+//! ```text
+//!   write 000012.dbtmp "MANIFEST-000012\n"     crash: CURRENT is old, the temp file an orphan
+//!   sync  000012.dbtmp                         crash: the same
+//!   rename 000012.dbtmp -> CURRENT             crash: old or new, both complete
+//!   sync directory                             now, and only now, the old manifest may go
+//! ```
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_env::{
+    FileRef, FsRef, IoError, IoResult, LockGuard, OpenOpts, Random, read_full_at, write_all_at,
+};
+pub use lithify_format::files::FileName;
+use lithify_format::files::{current_content, parse_current};
+
+/// Largest CURRENT or IDENTITY that is read: both are one short line.
+const LINE_MAX: u64 = 4 << 10;
+
+/// A file found in a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name as it stands.
+    pub name: String,
+    /// What it is; `None` for a foreign file or a directory.
+    pub file: Option<FileName>,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+/// Turns storage errors into the store's error: the one place where that is done.
+pub trait OrTyped<T> {
+    /// The same result with the store's error. A file that ends too early becomes
+    /// [`ErrorKind::Corruption`], a full disk [`ErrorKind::NoSpace`], the rest
+    /// [`ErrorKind::Io`].
+    fn or_typed(self) -> Result<T>;
+}
+
+impl<T> OrTyped<T> for IoResult<T> {
+    fn or_typed(self) -> Result<T> {
+        self.map_err(typed)
+    }
+}
+
+/// The store's form of a storage error.
+pub fn typed(e: IoError) -> Error {
+    let path = e.path.display().to_string();
+    match e.kind() {
+        std::io::ErrorKind::UnexpectedEof => {
+            Error::corruption("the file ends before its content does").in_file(path)
+        }
+        _ => Error::io(e.op, path, e.source),
+    }
+}
+
+/// A database directory on some file system. Cheap to clone.
+#[derive(Clone)]
+pub struct Dir {
+    fs: FsRef,
+    path: PathBuf,
+}
+
+impl Dir {
+    /// The directory `path` of `fs`; nothing is touched.
+    pub fn new(fs: FsRef, path: impl Into<PathBuf>) -> Dir {
+        Dir { fs, path: path.into() }
+    }
+    /// The file system.
+    pub fn fs(&self) -> &FsRef {
+        &self.fs
+    }
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+    /// Path of one of its files.
+    pub fn path_of(&self, file: FileName) -> PathBuf {
+        self.path.join(file.to_string())
+    }
+
+    /// Makes the directory, parents included, and makes its own name durable.
+    pub fn create(&self) -> Result<()> {
+        self.fs.create_dir_all(&self.path).or_typed()?;
+        match self.path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => self.fs.sync_dir(parent).or_typed(),
+            Some(_) => self.fs.sync_dir(Path::new(".")).or_typed(),
+            None => Ok(()),
+        }
+    }
+    /// Makes names made, renamed and removed so far durable.
+    pub fn sync(&self) -> Result<()> {
+        self.fs.sync_dir(&self.path).or_typed()
+    }
+    /// Makes a new file.
+    pub fn create_file(&self, file: FileName, opts: OpenOpts) -> Result<FileRef> {
+        self.fs.create(&self.path_of(file), opts).or_typed()
+    }
+    /// Opens a file.
+    pub fn open_file(&self, file: FileName, opts: OpenOpts) -> Result<FileRef> {
+        self.fs.open(&self.path_of(file), opts).or_typed()
+    }
+    /// Opens the table `number` under our name or LevelDB's.
+    ///
+    /// # Errors
+    /// Corruption if there is neither: callers ask for tables that a manifest names.
+    pub fn open_table(&self, number: u64, opts: OpenOpts) -> Result<(FileName, FileRef)> {
+        for name in [FileName::Table(number), FileName::LevelDbTable(number)] {
+            match self.fs.open(&self.path_of(name), opts) {
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                other => return Ok((name, other.or_typed()?)),
+            }
+        }
+        let path = self.path_of(FileName::Table(number));
+        Err(Error::corruption("the table is missing").in_file(path.display()))
+    }
+    /// Length of a file in bytes; `None` if it is absent.
+    pub fn len_of(&self, file: FileName) -> Result<Option<u64>> {
+        self.fs.len(&self.path_of(file)).or_typed()
+    }
+    /// Removes a file; fine if it is gone already.
+    pub fn remove(&self, file: FileName) -> Result<()> {
+        match self.fs.unlink(&self.path_of(file)) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            other => other.or_typed(),
+        }
+    }
+    /// Every entry, sorted by name.
+    pub fn list(&self) -> Result<Vec<Listed>> {
+        let entries = self.fs.list(&self.path).or_typed()?;
+        let listed = entries.into_iter().map(|e| {
+            let file = if e.is_dir { None } else { FileName::parse(&e.name) };
+            Listed { name: e.name, file, len: e.len }
+        });
+        Ok(listed.collect())
+    }
+
+    /// Takes the directory's lock.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Locked`] if another handle or process holds it.
+    pub fn lock(&self) -> Result<Box<dyn LockGuard>> {
+        match self.fs.lock(&self.path_of(FileName::Lock)) {
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => Err(Error::new(
+                ErrorKind::Locked,
+                "the database is open in another handle or process; close that one first",
+            )
+            .in_file(self.path_of(FileName::Lock).display())),
+            other => other.or_typed(),
+        }
+    }
+
+    /// The manifest that CURRENT names; `None` if there is no CURRENT.
+    ///
+    /// # Errors
+    /// Corruption if CURRENT does not hold one manifest name and a newline.
+    pub fn read_current(&self) -> Result<Option<u64>> {
+        let Some(content) = self.read_whole(FileName::Current, LINE_MAX)? else { return Ok(None) };
+        let number = parse_current(&content);
+        number.map(Some).map_err(|e| e.in_file(self.path_of(FileName::Current).display()))
+    }
+
+    /// Makes CURRENT name `manifest`, durably. The manifest must be complete and synced before.
+    pub fn point_current(&self, manifest: u64) -> Result<()> {
+        let line = current_content(manifest);
+        self.replace(FileName::Current, FileName::Temp(manifest), line.as_bytes())
+    }
+
+    /// The database id; `None` if there is no IDENTITY.
+    pub fn read_identity(&self) -> Result<Option<String>> {
+        let Some(content) = self.read_whole(FileName::Identity, LINE_MAX)? else { return Ok(None) };
+        match std::str::from_utf8(&content).map(|text| text.trim_end_matches(['\n', '\r'])) {
+            Ok(id) if !id.is_empty() => Ok(Some(id.to_owned())),
+            _ => Err(Error::corruption("it should hold the database id")
+                .in_file(self.path_of(FileName::Identity).display())),
+        }
+    }
+
+    /// Writes the database id, durably.
+    pub fn write_identity(&self, id: &str) -> Result<()> {
+        self.replace(FileName::Identity, FileName::Temp(0), id.as_bytes())
+    }
+
+    /// Replaces the content of a small file by the protocol above. `temp` is the name it has
+    /// until it is complete; a leftover of that name is overwritten.
+    pub fn replace(&self, file: FileName, temp: FileName, content: &[u8]) -> Result<()> {
+        let temp_path = self.path_of(temp);
+        let out = self.fs.open(&temp_path, OpenOpts::write().or_create()).or_typed()?;
+        out.set_len(0).or_typed()?;
+        write_all_at(&*out, content, 0).or_typed()?;
+        out.sync_all().or_typed()?;
+        drop(out);
+        self.fs.rename(&temp_path, &self.path_of(file)).or_typed()?;
+        self.sync()
+    }
+
+    /// The whole content of a file; `None` if it is absent. The limit guards memory against a
+    /// file that cannot be what its name says.
+    ///
+    /// # Errors
+    /// Corruption if it is longer than `limit` bytes.
+    pub fn read_whole(&self, file: FileName, limit: u64) -> Result<Option<Vec<u8>>> {
+        let path = self.path_of(file);
+        let opened = match self.fs.open(&path, OpenOpts::read()) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            other => other.or_typed()?,
+        };
+        let len = opened.len().or_typed()?;
+        if len > limit {
+            return Err(Error::corruption(format!("has {len} bytes, expected at most {limit}"))
+                .in_file(path.display()));
+        }
+        let mut bytes = vec![0; len as usize];
+        let count = read_full_at(&*opened, &mut bytes, 0).or_typed()?;
+        bytes.truncate(count);
+        Ok(Some(bytes))
+    }
+}
+
+impl fmt::Debug for Dir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)
+    }
+}
+
+/// A new database id: 128 random bits in the form of a version 4 UUID.
+pub fn fresh_identity(random: &mut Random) -> String {
+    let mut b = [0u8; 16];
+    random.fill(&mut b);
+    b[6] = b[6] & 0x0f | 0x40;
+    b[8] = b[8] & 0x3f | 0x80;
+    let mut id = String::with_capacity(36);
+    for (i, byte) in b.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            id.push('-');
+        }
+        id.push_str(&format!("{byte:02x}"));
+    }
+    id
+}
+
+#[cfg(test)]
+mod tests;

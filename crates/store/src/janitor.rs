@@ -1,0 +1,128 @@
+//! Which files of a directory nobody needs any more: a pure decision, and the deletion.
+//!
+//! Keeps (reliability 3.9): a file is deleted only if its name is one of ours, its number was
+//! handed out by this database, and nothing live needs it; a table, besides, only if it does not
+//! carry another database's id. Foreign files are never touched. Whatever is in doubt is kept
+//! and reported.
+//! Leaves to others: when to look (never before the manifest was read without error), and what
+//! is live.
+
+use std::collections::BTreeSet;
+
+use lithify_base::Result;
+use lithify_env::OpenOpts;
+use lithify_format::table::footer::FOOTER_LEN;
+
+use crate::dir::{Dir, FileName, Listed};
+use crate::sst::{OpenTable, TableReader};
+
+/// What is needed.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// Tables of every version that is pinned, of running jobs, and of uncertain edits; backing
+    /// files included.
+    pub tables: BTreeSet<u64>,
+    /// The manifest that CURRENT names, and any other that it may name after a crash.
+    pub manifests: BTreeSet<u64>,
+    /// Logs from this number on are needed.
+    pub first_log: u64,
+    /// The newest complete options file, if there is one.
+    pub options: Option<u64>,
+    /// Numbers from here on were never handed out: such a file is foreign.
+    pub next_file: u64,
+}
+
+/// What is to be done about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is needed, or none of ours.
+    Keep,
+    /// It looks like ours, but its number was never handed out.
+    Doubt,
+    /// Nothing needs it.
+    Delete,
+}
+
+/// What is to be done about a file, by its name.
+pub fn fate(file: FileName, live: &Live) -> Fate {
+    let needed = match file {
+        FileName::Current | FileName::Identity | FileName::Lock => true,
+        FileName::Manifest(n) => live.manifests.contains(&n),
+        FileName::Wal(n) => n >= live.first_log,
+        FileName::Table(n) | FileName::LevelDbTable(n) => live.tables.contains(&n),
+        FileName::Options(n) => live.options.is_none_or(|newest| n >= newest),
+        FileName::Temp(_) | FileName::OptionsTemp(_) => false,
+    };
+    match file.number() {
+        _ if needed => Fate::Keep,
+        Some(n) if n >= live.next_file => Fate::Doubt,
+        _ => Fate::Delete,
+    }
+}
+
+/// The files to delete and those in doubt, in name order.
+pub fn sort_out(listed: &[Listed], live: &Live) -> (Vec<FileName>, Vec<FileName>) {
+    let ours = listed.iter().filter_map(|entry| Some((entry.file?, fate(entry.file?, live))));
+    let (mut delete, mut doubt) = (Vec::new(), Vec::new());
+    for (file, fate) in ours {
+        match fate {
+            Fate::Keep => {}
+            Fate::Doubt => doubt.push(file),
+            Fate::Delete => delete.push(file),
+        }
+    }
+    (delete, doubt)
+}
+
+/// What a clean-up did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Files that are gone, and their bytes.
+    pub deleted: Vec<(FileName, u64)>,
+    /// Files that were kept although nothing needs them, and why.
+    pub kept: Vec<(FileName, &'static str)>,
+}
+
+/// Deletes what nothing needs. `db_id` guards orphaned tables: one that carries another
+/// database's id was put there by someone and stays.
+///
+/// # Errors
+/// Io if the directory cannot be listed. A file that cannot be deleted is reported and tried again
+/// next time.
+pub fn sweep(dir: &Dir, live: &Live, db_id: &str) -> Result<Swept> {
+    let listed = dir.list()?;
+    let mut swept = Swept::default();
+    for entry in &listed {
+        let Some(file) = entry.file else { continue };
+        match fate(file, live) {
+            Fate::Keep => {}
+            Fate::Doubt => swept.kept.push((file, "its number was never handed out")),
+            Fate::Delete if is_of_another(dir, file, entry.len, db_id) => {
+                swept.kept.push((file, "it belongs to another database"));
+            }
+            Fate::Delete => match dir.remove(file) {
+                Ok(()) => swept.deleted.push((file, entry.len)),
+                Err(_) => swept.kept.push((file, "it could not be deleted")),
+            },
+        }
+    }
+    Ok(swept)
+}
+
+/// True if `file` is a readable table that names another database as its maker. An unreadable one
+/// is what a crash leaves of a table of ours: its number was handed out here.
+fn is_of_another(dir: &Dir, file: FileName, len: u64, db_id: &str) -> bool {
+    let (FileName::Table(number) | FileName::LevelDbTable(number)) = file else { return false };
+    if len < FOOTER_LEN as u64 {
+        return false;
+    }
+    let maker = dir.open_table(number, OpenOpts::read()).and_then(|(name, opened)| {
+        let order = lithify_base::bytewise();
+        let table = TableReader::open(OpenTable::new(opened, name.to_string(), order))?;
+        Ok(table.properties().creating_db_identity.clone())
+    });
+    maker.is_ok_and(|id| !id.is_empty() && id != db_id)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Reading the live manifest: CURRENT, then the edits it leads to, folded into a tree.
+//!
+//! Keeps: nothing is written. What is returned passed every check: sums, the order of edits, the
+//! tail rule, and (for a family) the invariants of the tree.
+//! Leaves to others: whether the named files exist and are what the manifest says; logs.
+
+use lithify_base::{CfId, ComparatorRef, Error, Key, Result};
+use lithify_format::manifest::{ManifestState, read_manifest};
+use lithify_format::wal::Verdict;
+use lithify_lsm::{Edit, Version};
+
+use super::translate;
+use crate::dir::{Dir, FileName};
+
+/// Largest manifest that is read.
+const MANIFEST_MAX: u64 = 4 << 30;
+
+/// The live manifest, read.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// Its number.
+    pub manifest: u64,
+    /// What it adds up to. Level 0 files of foreign families have epochs that fit a stratum.
+    pub state: ManifestState,
+    /// Bytes that took effect; what follows is a torn edit that was never acknowledged.
+    pub good_end: u64,
+    /// Whether something torn was left out.
+    pub torn: bool,
+}
+
+/// Reads the manifest that CURRENT names; `None` if there is no CURRENT.
+///
+/// # Errors
+/// Corruption if CURRENT, the manifest it names, or an edit inside is damaged or missing;
+/// `Unsupported`, naming the feature, if the database needs what this version lacks.
+pub fn recover(dir: &Dir) -> Result<Option<Recovered>> {
+    let Some(manifest) = dir.read_current()? else { return Ok(None) };
+    let name = FileName::Manifest(manifest);
+    let blame = |e: Error| e.in_file(dir.path_of(name).display());
+    let Some(bytes) = dir.read_whole(name, MANIFEST_MAX)? else {
+        return Err(blame(Error::corruption("CURRENT names this manifest, which is missing")));
+    };
+    let read = read_manifest(&bytes, 0).map_err(blame)?;
+    let mut state = read.state;
+    state.families.values_mut().for_each(translate::renumber_level0);
+    // A number handed out for this very file is used up, whatever the edits say.
+    state.next_file = state.next_file.max(manifest + 1);
+    let torn = read.verdict != Verdict::Clean;
+    Ok(Some(Recovered { manifest, state, good_end: read.good_end, torn }))
+}
+
+/// The tree of one column family.
+///
+/// # Errors
+/// Corruption if its files break an invariant of the tree; InvalidArgument if there is no such
+/// family or its comparator is another one.
+pub fn family_version(state: &ManifestState, cf: CfId, order: ComparatorRef) -> Result<Version> {
+    let Some(family) = state.families.get(&cf) else {
+        return Err(Error::invalid(format!("there is no column family {}", cf.0)));
+    };
+    if let Some(name) = family.comparator.as_deref().filter(|&name| name != order.name()) {
+        return Err(Error::invalid(format!(
+            "column family `{}` is ordered by comparator `{name}`, not `{}`",
+            family.name,
+            order.name()
+        )));
+    }
+    let mut edit = Edit::new(cf);
+    edit.adds = family
+        .files
+        .values()
+        .map(|file| translate::file_meta(file, &*order))
+        .collect::<Result<_>>()?;
+    edit.log_number = Some(family.log_number);
+    let cursor = |key: &[u8]| lithify_base::InternalKey::decode(key).map(|k| Key::from(k.user));
+    edit.cursors =
+        family.cursors.iter().filter_map(|(&level, key)| Some((level, cursor(key)?))).collect();
+    let hint = family.bucket_hint.as_deref().and_then(translate::decode_hint);
+    edit.bucket_hint = hint.map(std::sync::Arc::new);
+    Version::empty(order).apply(&edit).map_err(|violation| {
+        Error::corruption(format!(
+            "the files of family `{}` form no tree: {violation}",
+            family.name
+        ))
+    })
+}

@@ -1,0 +1,166 @@
+//! `lsm::Edit` and the wire form of edits, in both directions.
+//!
+//! Level 0: the stratum *is* the epoch number, as RocksDB orders its level 0. Below, the stratum
+//! has a tag of its own, so that RocksDB refuses a directory it would misread.
+//!
+//! Keeps: `file_meta(&wire_file(m)) == m` for every description we write.
+//! Leaves to others: bytes (`lithify_format::manifest`), invariants of the tree (`lithify_lsm`).
+
+use std::collections::BTreeMap;
+
+use lithify_base::{Comparator, End, Error, FileId, InternalKey, KeyRange, MAX_SEQ, Result, Tag};
+use lithify_format::manifest::file::FileCounts;
+use lithify_format::manifest::{FamilyState, JobTag, WireEdit, WireFile};
+use lithify_format::varint::{self, Reader};
+use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta};
+
+/// Smallest epoch that a flush of ours gets: 0 means unknown, 1 is RocksDB's for files that were
+/// ingested behind everything else.
+pub const FIRST_EPOCH: u32 = 2;
+/// Version of the bucket map's encoding.
+const HINT_VERSION: u64 = 1;
+
+/// The wire form of an edit, without the counters of the database.
+pub fn wire_edit(edit: &Edit) -> WireEdit {
+    let cursor = |key: &[u8]| InternalKey { user: key, tag: Tag(MAX_SEQ << 8) }.to_vec();
+    WireEdit {
+        cf: edit.cf,
+        log_number: edit.log_number,
+        cursors: edit.cursors.iter().map(|(level, key)| (*level, cursor(key))).collect(),
+        deleted: edit.deletes.iter().map(|(pos, id)| (pos.level, id.0)).collect(),
+        added: edit.adds.iter().map(wire_file).collect(),
+        job: edit.job.map(|job| JobTag { job: job.0, attempt: 0 }),
+        bucket_hint: edit.bucket_hint.as_ref().map(|map| encode_hint(map)),
+        ..WireEdit::default()
+    }
+}
+
+/// The wire form of a file description.
+pub fn wire_file(m: &FileMeta) -> WireFile {
+    let (lo, hi) = (&m.range.lo, &m.range.hi.key);
+    let level0 = m.pos.level == 0;
+    WireFile {
+        level: m.pos.level,
+        number: m.id.0,
+        size: m.bytes,
+        smallest: InternalKey { user: lo, tag: m.lo_tag }.to_vec(),
+        largest: InternalKey { user: hi, tag: m.hi_tag }.to_vec(),
+        smallest_seq: m.seqs.0,
+        largest_seq: m.seqs.1,
+        epoch: if level0 { u64::from(m.pos.stratum.0) } else { m.epoch },
+        stratum: if level0 { 0 } else { m.pos.stratum.0 },
+        backing: m.backing.map(|b| b.0),
+        base_context: m.base_context,
+        oldest_ancestor_time: m.oldest_ancestor,
+        creation_time: m.created,
+        tail_size: m.tail_bytes,
+        counts: Some(FileCounts {
+            entries: m.entries,
+            deletes: m.deletes,
+            range_deletes: m.range_deletes,
+            raw_key_bytes: m.raw_key_bytes,
+            raw_value_bytes: m.raw_value_bytes,
+        }),
+        ..WireFile::default()
+    }
+}
+
+/// The description of a file in wire form. Foreign files have no counts: they are 0 then, and
+/// [`WireFile::counts`] says so.
+///
+/// # Errors
+/// Corruption if its bounds are no internal keys or out of order.
+pub fn file_meta(w: &WireFile, order: &dyn Comparator) -> Result<FileMeta> {
+    let bad = |what: &str| Error::corruption(format!("file {:06}: {what}", w.number));
+    let bound = |bytes| InternalKey::decode(bytes).ok_or_else(|| bad("bound is no internal key"));
+    let (smallest, largest) = (bound(&w.smallest)?, bound(&w.largest)?);
+    if smallest.cmp(largest, order).is_gt() {
+        return Err(bad("its smallest key is above its largest"));
+    }
+    let hi = match largest.tag == FileMeta::EXCLUSIVE_END {
+        true => End::excl(largest.user),
+        false => End::incl(largest.user),
+    };
+    let range = KeyRange { lo: smallest.user.into(), hi };
+    let mut m = FileMeta::new(FileId(w.number), w.pos()?, range);
+    m.lo_tag = smallest.tag;
+    m.hi_tag = largest.tag;
+    m.bytes = w.size;
+    m.seqs = (w.smallest_seq, w.largest_seq);
+    m.epoch = w.epoch;
+    m.base_context = w.base_context;
+    m.tail_bytes = w.tail_size;
+    m.created = w.creation_time;
+    m.oldest_ancestor = w.oldest_ancestor_time;
+    m.backing = w.backing.map(FileId);
+    let counts = w.counts.unwrap_or_default();
+    m.entries = counts.entries;
+    m.deletes = counts.deletes;
+    m.range_deletes = counts.range_deletes;
+    m.raw_key_bytes = counts.raw_key_bytes;
+    m.raw_value_bytes = counts.raw_value_bytes;
+    Ok(m)
+}
+
+/// Gives the level 0 files of a foreign family epochs that fit a stratum: in the order of their
+/// epochs, or, where a release too old to write any left them 0, of their largest sequence
+/// numbers and then file numbers (LevelDB's order). Files of one epoch keep sharing one.
+pub fn renumber_level0(family: &mut FamilyState) {
+    let level0 = || family.files.values().filter(|f| f.level == 0);
+    let sound = |f: &WireFile| (1..=u64::from(u32::MAX)).contains(&f.epoch);
+    if level0().all(sound) {
+        return;
+    }
+    let age = |f: &WireFile| match f.epoch {
+        0 => (0, f.largest_seq, f.number),
+        epoch => (epoch, 0, 0),
+    };
+    let mut ages: Vec<_> = level0().map(age).collect();
+    ages.sort_unstable();
+    ages.dedup();
+    let epochs: BTreeMap<_, u64> = ages.into_iter().zip(u64::from(FIRST_EPOCH)..).collect();
+    for file in family.files.values_mut().filter(|f| f.level == 0) {
+        if let Some(&epoch) = epochs.get(&age(file)) {
+            file.epoch = epoch;
+        }
+    }
+}
+
+/// The bucket map as a hint: version, epoch, bounds, and per bucket its age and recent flushes.
+pub fn encode_hint(map: &BucketMap) -> Vec<u8> {
+    let mut out = Vec::new();
+    for v in [HINT_VERSION, map.epoch, map.bounds.len() as u64] {
+        varint::put_u64(&mut out, v);
+    }
+    for bound in &map.bounds {
+        varint::put_length_prefixed(&mut out, bound);
+    }
+    varint::put_u64(&mut out, map.stats.len() as u64);
+    for stat in &map.stats {
+        varint::put_u64(&mut out, u64::from(stat.age));
+        varint::put_u64(&mut out, stat.flushed.len() as u64);
+        stat.flushed.iter().for_each(|&bytes| varint::put_u64(&mut out, bytes));
+    }
+    out
+}
+
+/// The bucket map of a hint; `None` if it is of another version or damaged, which costs speed
+/// only.
+pub fn decode_hint(hint: &[u8]) -> Option<BucketMap> {
+    let mut r = Reader::new(hint);
+    if r.var64().ok()? != HINT_VERSION {
+        return None;
+    }
+    let mut map = BucketMap { epoch: r.var64().ok()?, ..BucketMap::default() };
+    for _ in 0..r.var64().ok()? {
+        map.bounds.push(r.length_prefixed().ok()?.into());
+    }
+    for _ in 0..r.var64().ok()? {
+        let mut stat = BucketStat { age: r.var32().ok()?, flushed: Vec::new() };
+        for _ in 0..r.var64().ok()? {
+            stat.flushed.push(r.var64().ok()?);
+        }
+        map.stats.push(stat);
+    }
+    (r.is_empty() && map.stats.len() == map.bounds.len() + 1).then_some(map)
+}

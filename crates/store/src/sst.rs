@@ -1,0 +1,20 @@
+//! Table files: reading ([`TableReader`], [`TableIter`]), writing ([`Assembler`]), and checking
+//! whole files ([`verify`]).
+
+mod assembler;
+pub(crate) mod block;
+mod fence;
+mod iter;
+mod open;
+mod reader;
+mod source;
+pub mod verify;
+
+pub use assembler::{
+    Assembler, AssemblerOptions, BlockParts, FinishStep, FinishedTable, WriteMode,
+};
+pub use block::{Block, PinnedSlice};
+pub use fence::{BlockAt, Fences};
+pub use iter::TableIter;
+pub use open::{OpenTable, Verify};
+pub use reader::{BlockFence, Fill, TableReader, ValueRef};

@@ -1,0 +1,87 @@
+//! An uncompressed block in memory, and a value inside it that keeps it alive.
+//!
+//! A block is a stretch of a shared buffer: of a buffer of its own when it comes from a point
+//! read (and may be cached), of a read-ahead buffer during a scan (and is never cached as such,
+//! since it would keep the whole buffer alive).
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Bytes of an uncompressed, checked block. Cloning copies no bytes.
+#[derive(Clone)]
+pub struct Block {
+    bytes: Arc<[u8]>,
+    start: u32,
+    end: u32,
+}
+
+impl Block {
+    /// The bytes `start..end` of `bytes`.
+    ///
+    /// # Panics
+    /// If they are not inside `bytes`, or it is 4 GiB or larger.
+    pub(crate) fn new(bytes: Arc<[u8]>, start: usize, end: usize) -> Block {
+        assert!(start <= end && end <= bytes.len(), "a block lies inside its buffer");
+        let narrow = |n| u32::try_from(n).expect("buffers are below 4 GiB");
+        Block { start: narrow(start), end: narrow(end), bytes }
+    }
+    /// A block with a buffer of its own.
+    pub(crate) fn owned(bytes: Vec<u8>) -> Block {
+        let end = bytes.len();
+        Block::new(bytes.into(), 0, end)
+    }
+    /// Bytes of memory it keeps alive.
+    pub fn memory(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl AsRef<[u8]> for Block {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[self.start as usize..self.end as usize]
+    }
+}
+
+/// A value, or other bytes, inside a block that stays alive as long as this does.
+#[derive(Clone)]
+pub struct PinnedSlice {
+    bytes: Arc<[u8]>,
+    start: u32,
+    end: u32,
+}
+
+impl PinnedSlice {
+    /// The bytes `range` of `block`; empty if they are not inside.
+    pub(crate) fn new(block: &Block, range: std::ops::Range<usize>) -> PinnedSlice {
+        let len = block.end - block.start;
+        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).min(len);
+        let (from, to) = (narrow(range.start), narrow(range.end));
+        let bytes = Arc::clone(&block.bytes);
+        PinnedSlice { bytes, start: block.start + from, end: block.start + to.max(from) }
+    }
+    /// Bytes of memory it keeps alive.
+    pub fn memory(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl Deref for PinnedSlice {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[self.start as usize..self.end as usize]
+    }
+}
+
+impl AsRef<[u8]> for PinnedSlice {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl std::fmt::Debug for PinnedSlice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\"{}\"", self.escape_ascii())
+    }
+}

@@ -1,0 +1,297 @@
+//! A cursor over one table, forward and backward.
+//!
+//! Sequential access reads ahead: from the second block in a row that had to be read, a chunk of
+//! 16 KiB is fetched at once, doubling up to 1 MiB while the walk goes on; a jump starts over.
+//! Blocks of a chunk are views into it, so a scan copies nothing but the keys of entries.
+//!
+//! Keeps: after a failed read the cursor is invalid and [`status`](TableIter::status) says why; an
+//! error never looks like the end. The table stays open as long as the cursor lives.
+//! Leaves to others: which versions are visible, range tombstones, several tables.
+
+use std::sync::Arc;
+
+use lithify_base::{InternalKey, Result, Tag};
+use lithify_format::block::{BlockIter, TRAILER_LEN};
+use lithify_format::table::handle::BlockHandle;
+
+use super::block::{Block, PinnedSlice};
+use super::fence::BlockAt;
+use super::reader::{Fill, TableReader};
+
+/// First chunk of a read-ahead.
+const AHEAD_MIN: usize = 16 << 10;
+/// Largest chunk: enough to keep a disk busy, small enough to waste.
+const AHEAD_MAX: usize = 1 << 20;
+/// Blocks in a row that must be read from the file before reading ahead starts.
+const SEQUENTIAL_AFTER: u32 = 2;
+
+/// A cursor over the entries of a table.
+pub struct TableIter {
+    table: Arc<TableReader>,
+    fill: Fill,
+    /// The open block's number; the number of blocks if none is open.
+    at: usize,
+    entries: Option<BlockIter<Block>>,
+    error: Option<lithify_base::Error>,
+    ahead: Ahead,
+    ahead_max: usize,
+}
+
+/// Bytes of the file that were read beyond what was needed.
+struct Ahead {
+    bytes: Arc<[u8]>,
+    /// The chunk before: reused once no view of it is alive.
+    spare: Arc<[u8]>,
+    /// Offset in the file of `bytes`, and how many of them count.
+    start: u64,
+    len: usize,
+    /// Size of the next chunk.
+    next: usize,
+    /// The block a sequential walk would read next, and how many came in a row.
+    expected: usize,
+    in_a_row: u32,
+}
+
+impl Ahead {
+    fn new() -> Ahead {
+        let (bytes, spare) = (Arc::from(Vec::new()), Arc::from(Vec::new()));
+        Ahead { bytes, spare, start: 0, len: 0, next: AHEAD_MIN, expected: usize::MAX, in_a_row: 0 }
+    }
+    /// Where in `bytes` the stored block at `offset` lies, if all of it does.
+    fn find(&self, offset: u64, stored: usize) -> Option<usize> {
+        let at = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        (at + stored <= self.len).then_some(at)
+    }
+}
+
+impl TableIter {
+    /// A cursor that stands nowhere yet.
+    pub fn new(table: Arc<TableReader>) -> TableIter {
+        TableIter {
+            at: table.fences.len(),
+            table,
+            fill: Fill::Cache,
+            entries: None,
+            error: None,
+            ahead: Ahead::new(),
+            ahead_max: AHEAD_MAX,
+        }
+    }
+    /// Whether blocks read one by one enter the cache; those of a read-ahead never do.
+    pub fn set_fill_cache(&mut self, fill: bool) {
+        self.fill = if fill { Fill::Cache } else { Fill::Nothing };
+    }
+    /// Largest chunk read ahead, in bytes; 0 turns it off.
+    pub fn set_readahead(&mut self, most: usize) {
+        self.ahead_max = most.min(u32::MAX as usize / 2);
+    }
+    /// The table.
+    pub fn table(&self) -> &Arc<TableReader> {
+        &self.table
+    }
+
+    /// True if the cursor stands on an entry.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.entries.as_ref().is_some_and(BlockIter::valid)
+    }
+    /// Why the cursor is not valid, if it is not because it ran off an end.
+    pub fn status(&self) -> Result<()> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+    /// User key of the entry; empty if not valid.
+    #[inline]
+    pub fn user_key(&self) -> &[u8] {
+        let key = self.entries.as_ref().map_or(&[][..], BlockIter::key);
+        key.split_last_chunk::<8>().map_or(&[], |(user, _)| user)
+    }
+    /// Tag of the entry; 0 if not valid.
+    #[inline]
+    pub fn tag(&self) -> Tag {
+        let key = self.entries.as_ref().map_or(&[][..], BlockIter::key);
+        Tag(key.last_chunk::<8>().map_or(0, |tag| u64::from_le_bytes(*tag)))
+    }
+    /// Value of the entry; empty if not valid.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.entries.as_ref().map_or(&[], BlockIter::value)
+    }
+    /// Value of the entry, kept alive with its block. During a read-ahead that is a chunk of up
+    /// to 1 MiB: copy what is kept for long.
+    pub fn pinned_value(&self) -> Option<PinnedSlice> {
+        let entries = self.entries.as_ref().filter(|e| e.valid())?;
+        Some(PinnedSlice::new(entries.bytes(), entries.value_range()))
+    }
+
+    /// Moves to the first entry at or after `(user, tag)`. Returns whether there is one; so for
+    /// all moves.
+    pub fn seek(&mut self, user: &[u8], tag: Tag) -> bool {
+        let i = self.table.fences.find(user, tag, &*self.table.order);
+        let target = InternalKey { user, tag };
+        if self.open(i) {
+            self.within(|entries, table| entries.seek(target, &*table.order));
+            self.settle_forward();
+        }
+        self.valid()
+    }
+    /// Moves to the last entry at or before `(user, tag)`.
+    pub fn seek_for_prev(&mut self, user: &[u8], tag: Tag) -> bool {
+        if !self.seek(user, tag) {
+            // All entries are before it, or a read failed.
+            return self.error.is_none() && self.seek_to_last();
+        }
+        if self.tag() != tag || self.table.order.compare(self.user_key(), user).is_ne() {
+            self.prev();
+        }
+        self.valid()
+    }
+    /// Moves to the first entry.
+    pub fn seek_to_first(&mut self) -> bool {
+        if self.open(0) {
+            self.within(|entries, _| entries.seek_to_first());
+            self.settle_forward();
+        }
+        self.valid()
+    }
+    /// Moves to the last entry.
+    pub fn seek_to_last(&mut self) -> bool {
+        let last = self.table.fences.len().wrapping_sub(1);
+        if self.open(last) {
+            self.within(|entries, _| entries.seek_to_last());
+            self.settle_backward();
+        }
+        self.valid()
+    }
+    /// Moves to the next entry; stays invalid if it was.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "a cursor also moves back")]
+    pub fn next(&mut self) -> bool {
+        if !self.valid() {
+            return false;
+        }
+        match self.entries.as_mut().map(BlockIter::next) {
+            Some(Ok(true)) => true,
+            Some(Err(e)) => self.fail(e),
+            _ => {
+                self.settle_forward();
+                self.valid()
+            }
+        }
+    }
+    /// Moves to the previous entry; stays invalid if it was.
+    pub fn prev(&mut self) -> bool {
+        if self.valid() {
+            self.within(|entries, _| entries.prev());
+            self.settle_backward();
+        }
+        self.valid()
+    }
+
+    /// Goes on to the first entry of the next block that has one.
+    fn settle_forward(&mut self) {
+        while self.error.is_none() && !self.valid() && self.open(self.at + 1) {
+            self.within(|entries, _| entries.seek_to_first());
+        }
+    }
+    /// Goes back to the last entry of the previous block that has one.
+    fn settle_backward(&mut self) {
+        while self.error.is_none() && !self.valid() && self.open(self.at.wrapping_sub(1)) {
+            self.within(|entries, _| entries.seek_to_last());
+        }
+    }
+
+    /// A move inside the open block.
+    fn within(&mut self, step: impl FnOnce(&mut BlockIter<Block>, &TableReader) -> Result<bool>) {
+        if let Some(entries) = &mut self.entries
+            && let Err(e) = step(entries, &self.table)
+        {
+            self.fail(e);
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, e: lithify_base::Error) -> bool {
+        let e = if self.at < self.table.fences.len() { self.table.blame(self.at, e) } else { e };
+        self.error = Some(e);
+        self.entries = None;
+        false
+    }
+
+    /// Makes block `i` the open one, standing on none of its entries. False, with the cursor
+    /// invalid, if there is no such block or it cannot be read.
+    fn open(&mut self, i: usize) -> bool {
+        self.error = None;
+        if i >= self.table.fences.len() {
+            self.entries = None;
+            self.at = self.table.fences.len();
+            return false;
+        }
+        if self.at == i && self.entries.is_some() {
+            return true;
+        }
+        self.at = i;
+        let opened = self.fetch(i).and_then(|block| match self.entries.take() {
+            Some(mut entries) => entries.replace(block).map(|_| entries),
+            None => BlockIter::new(block),
+        });
+        match opened {
+            Ok(entries) => {
+                self.entries = Some(entries);
+                true
+            }
+            Err(e) => self.fail(e),
+        }
+    }
+
+    /// Block `i`: from the cache, from what was read ahead, or from the file.
+    fn fetch(&mut self, i: usize) -> Result<Block> {
+        let BlockAt { offset, size } = self.table.fences.block(i);
+        let sequential = self.ahead.expected == i;
+        self.ahead.expected = i + 1;
+        if !sequential {
+            self.ahead.in_a_row = 0;
+            self.ahead.next = AHEAD_MIN;
+        }
+        let handle = BlockHandle::new(offset, u64::from(size));
+        let stored = size as usize + TRAILER_LEN;
+        if let Some(at) = self.ahead.find(offset, stored) {
+            return self.table.blocks.decode(self.ahead.bytes.clone(), at, handle);
+        }
+        if let Some(block) = self.table.cached(offset) {
+            return Ok(block);
+        }
+        self.ahead.in_a_row += 1;
+        if self.ahead.in_a_row <= SEQUENTIAL_AFTER || self.ahead_max < stored {
+            let block = self.table.blocks.read(handle)?;
+            if self.fill == Fill::Cache {
+                self.table.keep(offset, &block);
+            }
+            return Ok(block);
+        }
+        self.read_ahead(offset, stored)?;
+        self.table.blocks.decode(self.ahead.bytes.clone(), 0, handle)
+    }
+
+    /// Fills the chunk from `offset`, with at least `stored` bytes.
+    fn read_ahead(&mut self, offset: u64, stored: usize) -> Result<()> {
+        let ahead = &mut self.ahead;
+        let left = self.table.data_end.saturating_sub(offset);
+        let want = ahead.next.min(self.ahead_max).max(stored);
+        let want = usize::try_from(left).unwrap_or(want).min(want).max(stored);
+        ahead.len = 0;
+        ahead.next = (ahead.next * 2).min(AHEAD_MAX);
+        std::mem::swap(&mut ahead.bytes, &mut ahead.spare);
+        let reusable = ahead.bytes.len() >= want && Arc::get_mut(&mut ahead.bytes).is_some();
+        if !reusable {
+            ahead.bytes = std::iter::repeat_n(0, want).collect();
+        }
+        let bytes = Arc::get_mut(&mut ahead.bytes).expect("not shared");
+        self.table.blocks.source.read_into(offset, &mut bytes[..want])?;
+        ahead.start = offset;
+        ahead.len = want;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

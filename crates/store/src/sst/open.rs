@@ -1,0 +1,391 @@
+//! Opening a table: from its last bytes to a [`TableReader`].
+//!
+//! One read of the tail usually brings footer, meta-index, properties, index and filter at once;
+//! what lies before it is read block by block. Everything is checked before it is believed.
+
+use std::sync::Arc;
+
+use lithify_base::{ComparatorRef, Error, Result, Seq};
+use lithify_env::FileRef;
+use lithify_format::block::{IndexForm, IndexKeys, TRAILER_LEN};
+use lithify_format::compress::Decoder;
+use lithify_format::filter::{Filter, FilterLayout};
+use lithify_format::limits::MAX_BLOCK;
+use lithify_format::table::blocks_meta;
+use lithify_format::table::footer::{FOOTER_LEN, Footer, LEVELDB_VERSION};
+use lithify_format::table::handle::BlockHandle;
+use lithify_format::table::index::{BlockSource, TableIndexIter, index_form};
+use lithify_format::table::metaindex::{self, MetaIndex};
+use lithify_format::table::props::TableProps;
+use lithify_format::table::range_del;
+use lithify_merge::tombstone::{Fragments, RangeTombstone};
+
+use super::block::Block;
+use super::fence::{Fences, FencesBuilder};
+use super::reader::{FilterPart, TableReader};
+use super::source::Source;
+use crate::cache::{BlockCache, FileTag};
+
+/// Bytes of the tail that are read at once if nobody knows its size.
+const TAIL_GUESS: u64 = 64 << 10;
+/// Most bytes of the tail that are read at once; larger parts are read by themselves.
+const TAIL_MAX: u64 = 32 << 20;
+/// A property that says a table's entries took one sequence number when it was ingested.
+const GLOBAL_SEQ: &[u8] = b"rocksdb.external_sst_file.global_seqno";
+
+/// Whether blocks read from disk are checked against their sums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verify {
+    /// Every block on every read from disk.
+    #[default]
+    Always,
+    /// Only what is read at open. For measurements.
+    Never,
+}
+
+/// How to open a table.
+pub struct OpenTable {
+    /// The file, opened for reading.
+    pub file: FileRef,
+    /// Its name in errors.
+    pub name: String,
+    /// Order of user keys.
+    pub order: ComparatorRef,
+    /// Length in bytes the manifest gives, if any.
+    pub bytes: Option<u64>,
+    /// Base context the manifest gives; 0 if it gives none.
+    pub base_context: u32,
+    /// Largest sequence number the manifest gives, if any.
+    pub largest_seq: Option<Seq>,
+    /// Bytes from the end of the data blocks to the end of the file, or 0: how much to read at
+    /// once.
+    pub tail_bytes: u64,
+    /// Where blocks are kept.
+    pub cache: Option<Arc<BlockCache>>,
+    /// Whether blocks are checked.
+    pub verify: Verify,
+}
+
+impl OpenTable {
+    /// A table about which nothing is known yet, without a cache.
+    pub fn new(file: FileRef, name: impl Into<String>, order: ComparatorRef) -> OpenTable {
+        OpenTable {
+            file,
+            name: name.into(),
+            order,
+            bytes: None,
+            base_context: 0,
+            largest_seq: None,
+            tail_bytes: 0,
+            cache: None,
+            verify: Verify::Always,
+        }
+    }
+}
+
+/// A table's file and how its blocks read: enough to fetch a block by its handle.
+pub(crate) struct Blocks {
+    pub(crate) source: Source,
+    pub(crate) footer: Footer,
+    pub(crate) decoder: Arc<Decoder>,
+    pub(crate) verify: Verify,
+}
+
+impl Blocks {
+    /// Reads, checks and uncompresses the block at `handle`.
+    pub(crate) fn read(&self, handle: BlockHandle) -> Result<Block> {
+        let stored = self.stored_len(handle)?;
+        let bytes = self.source.read(handle.offset, stored)?;
+        self.decode(bytes, 0, handle)
+    }
+
+    /// Bytes of a block with its trailer, if it can lie in this file.
+    pub(crate) fn stored_len(&self, handle: BlockHandle) -> Result<usize> {
+        if handle.end() > self.source.size() {
+            let e = Error::corruption("a handle names a block outside the file");
+            return Err(self.source.blame(e.at(handle.offset)));
+        }
+        let stored = handle.size as usize + TRAILER_LEN;
+        match u32::try_from(stored) {
+            Ok(_) => Ok(stored),
+            Err(_) => {
+                let e = Error::unsupported("block of 4 GiB or more");
+                Err(self.source.blame(e.at(handle.offset)))
+            }
+        }
+    }
+
+    /// The block at `handle`, whose stored bytes start at `at` of `bytes`.
+    pub(crate) fn decode(&self, bytes: Arc<[u8]>, at: usize, handle: BlockHandle) -> Result<Block> {
+        let end = at + handle.size as usize + TRAILER_LEN;
+        let blame = |e: Error| self.source.blame(e.at(handle.offset));
+        let stored = bytes
+            .get(at..end)
+            .ok_or_else(|| blame(Error::corruption("the file ends inside a block")))?;
+        let (payload, type_byte) = match self.verify {
+            Verify::Always => self.footer.check.verify(stored, handle.offset).map_err(blame)?,
+            Verify::Never => {
+                let (payload, type_byte, _) =
+                    lithify_format::block::split_trailer(stored).map_err(blame)?;
+                (payload, type_byte)
+            }
+        };
+        if type_byte == 0 {
+            return Ok(Block::new(bytes, at, end - TRAILER_LEN));
+        }
+        let plain = self.decoder.decode(type_byte, payload, MAX_BLOCK).map_err(blame)?;
+        Ok(Block::owned(plain))
+    }
+}
+
+/// Blocks served from the tail that was read at once, else from the file.
+struct Tail<'a> {
+    blocks: &'a Blocks,
+    start: u64,
+    bytes: &'a Arc<[u8]>,
+}
+
+impl BlockSource for Tail<'_> {
+    type Bytes = Block;
+    fn block(&self, handle: BlockHandle) -> Result<Block> {
+        let stored = self.blocks.stored_len(handle)?;
+        match handle.offset.checked_sub(self.start) {
+            Some(at) if at as usize + stored <= self.bytes.len() => {
+                self.blocks.decode(self.bytes.clone(), at as usize, handle)
+            }
+            _ => self.blocks.read(handle),
+        }
+    }
+}
+
+impl TableReader {
+    /// Opens a table and reads everything but its data blocks.
+    ///
+    /// # Errors
+    /// Corruption if a part fails its check, parts disagree, or the file is not the one the
+    /// manifest describes; `Unsupported` for features or comparators this reader lacks; `Io`.
+    pub fn open(spec: OpenTable) -> Result<Arc<TableReader>> {
+        let source = Source::new(spec.file.clone(), spec.name.clone())?;
+        let name = spec.name.clone();
+        open(source, spec).map(Arc::new).map_err(|e| e.in_file(name))
+    }
+}
+
+fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
+    let size = source.size();
+    if spec.bytes.is_some_and(|bytes| bytes != size) {
+        let wanted = spec.bytes.unwrap_or(0);
+        return Err(Error::corruption(format!(
+            "the file has {size} bytes, the manifest says {wanted}"
+        )));
+    }
+    let wanted = match spec.tail_bytes {
+        0 => TAIL_GUESS,
+        n => n.min(TAIL_MAX),
+    };
+    let tail_len = wanted.max(FOOTER_LEN as u64).min(size);
+    let start = size - tail_len;
+    let bytes = source.read(start, tail_len as usize)?;
+    let footer = Footer::read(&bytes, size)?;
+    if spec.base_context != 0 && spec.base_context != footer.check.base {
+        return Err(Error::corruption(format!(
+            "another table lies under this name: its base context is {:#010x}, the manifest \
+             says {:#010x}",
+            footer.check.base, spec.base_context
+        )));
+    }
+    let decoder = match footer.version {
+        LEVELDB_VERSION => Decoder::leveldb(),
+        _ => Decoder::rocksdb(),
+    };
+    // Meta blocks are checked at open whatever `verify` says.
+    let mut blocks = Blocks { source, footer, decoder: Arc::new(decoder), verify: Verify::Always };
+    let names = MetaIndex::decode(tail(&blocks, start, &bytes).block(footer.metaindex)?.as_ref())
+        .map_err(|e| e.at(footer.metaindex.offset))?;
+    if let Some(handle) = names.get(metaindex::COMPRESSION_DICT) {
+        let dictionary = tail(&blocks, start, &bytes).block(handle)?;
+        blocks.decoder = Arc::new(Decoder::rocksdb().with_dictionary(dictionary.as_ref()));
+    }
+    let parts = Parts { tail: tail(&blocks, start, &bytes), names: &names, spec: &spec };
+    let props = parts.props()?;
+    let fences = parts.fences(&props)?;
+    let filter = parts.filter(&props)?;
+    let tombstones = parts.tombstones()?;
+    let (counts, counts_fault) = parts.counts(&props, &fences);
+    let data_end = match fences.len().checked_sub(1) {
+        Some(last) => {
+            let at = fences.block(last);
+            at.offset + u64::from(at.size) + TRAILER_LEN as u64
+        }
+        None => 0,
+    };
+    blocks.verify = spec.verify;
+    Ok(TableReader {
+        blocks,
+        order: spec.order,
+        tag: FileTag::next(),
+        cache: spec.cache,
+        props,
+        fences,
+        filter,
+        tombstones,
+        counts,
+        counts_fault,
+        data_end,
+    })
+}
+
+fn tail<'a>(blocks: &'a Blocks, start: u64, bytes: &'a Arc<[u8]>) -> Tail<'a> {
+    Tail { blocks, start, bytes }
+}
+
+/// The parts of a table behind its data blocks.
+struct Parts<'a> {
+    tail: Tail<'a>,
+    names: &'a MetaIndex,
+    spec: &'a OpenTable,
+}
+
+impl Parts<'_> {
+    fn version(&self) -> u32 {
+        self.tail.blocks.footer.version
+    }
+
+    fn props(&self) -> Result<TableProps> {
+        let Some(handle) = self.names.get(metaindex::PROPERTIES) else {
+            // LevelDB's tables have none; RocksDB's always do.
+            return match self.version() {
+                LEVELDB_VERSION => Ok(TableProps::default()),
+                _ => Err(Error::corruption("table has no properties")),
+            };
+        };
+        let block = self.tail.block(handle)?;
+        let props = TableProps::decode(block.as_ref()).map_err(|e| e.at(handle.offset))?;
+        let order = self.spec.order.name();
+        if !props.comparator.is_empty() && props.comparator != order {
+            return Err(Error::unsupported(format!(
+                "table is ordered by comparator `{}`, the database by `{order}`",
+                props.comparator
+            )));
+        }
+        let global = props.other.contains_key(GLOBAL_SEQ);
+        if global && self.spec.largest_seq.is_some_and(|seq| seq > 0) {
+            return Err(Error::unsupported(
+                "table was ingested under one sequence number for all its entries; compact the \
+                 source database before opening it here",
+            ));
+        }
+        Ok(props)
+    }
+
+    /// The whole index, flat, whatever its levels.
+    fn fences(&self, props: &TableProps) -> Result<Fences> {
+        let blocks = self.tail.blocks;
+        let handle = match blocks.footer.index.or_else(|| self.names.get(metaindex::INDEX)) {
+            Some(handle) => handle,
+            None => return Err(Error::corruption("table has no index")),
+        };
+        let (form, levels) = index_form(self.version(), props)?;
+        let top = self.tail.block(handle)?;
+        let walk = || -> Result<Fences> {
+            let mut index = TableIndexIter::new(&self.tail, top, form, levels)?;
+            let limit = blocks.source.size() - blocks.footer.len() as u64;
+            let mut fences = FencesBuilder::new(&*self.spec.order, limit);
+            let mut more = index.seek_to_first()?;
+            while more {
+                push_fence(&mut fences, form, index.separator(), index.handle())?;
+                more = index.next()?;
+            }
+            Ok(fences.finish())
+        };
+        let fences = walk().map_err(|e| e.at(handle.offset))?;
+        if self.version() != LEVELDB_VERSION && props.num_data_blocks != fences.len() as u64 {
+            return Err(Error::corruption(format!(
+                "the index names {} data blocks, the properties {}",
+                fences.len(),
+                props.num_data_blocks
+            ))
+            .at(handle.offset));
+        }
+        Ok(fences)
+    }
+
+    fn filter(&self, props: &TableProps) -> Result<FilterPart> {
+        let Some((layout, handle)) = self.names.filter() else { return Ok(FilterPart::None) };
+        let top = self.tail.block(handle)?;
+        match layout {
+            // A copy of its own, so that the rest of the tail's memory can go.
+            FilterLayout::Full => Ok(FilterPart::Full(Filter::new(top.as_ref().into()))),
+            FilterLayout::Partitioned => {
+                let (form, _) = index_form(self.version(), props)?;
+                let form = IndexForm { first_keys: false, ..form };
+                self.filter_parts(top, form).map_err(|e| e.at(handle.offset))
+            }
+        }
+    }
+
+    fn filter_parts(&self, top: Block, form: IndexForm) -> Result<FilterPart> {
+        use lithify_format::table::index::Levels;
+        let limit = self.tail.blocks.source.size();
+        let mut fences = FencesBuilder::new(&*self.spec.order, limit);
+        let mut filters: Vec<Filter<Box<[u8]>>> = Vec::new();
+        let mut index = TableIndexIter::new(&self.tail, top, form, Levels::One)?;
+        let mut more = index.seek_to_first()?;
+        while more {
+            push_fence(&mut fences, form, index.separator(), index.handle())?;
+            filters.push(Filter::new(self.tail.block(index.handle())?.as_ref().into()));
+            more = index.next()?;
+        }
+        Ok(FilterPart::Parts { fences: fences.finish(), filters })
+    }
+
+    fn tombstones(&self) -> Result<Fragments> {
+        let Some(handle) = self.names.get(metaindex::RANGE_DEL) else {
+            return Ok(Fragments::default());
+        };
+        let block = self.tail.block(handle)?;
+        let raw = range_del::decode(block.as_ref()).map_err(|e| e.at(handle.offset))?;
+        let raw = raw.into_iter().map(|t| RangeTombstone {
+            lo: t.start.into(),
+            hi: t.end.into(),
+            seq: t.seq,
+            run: 0,
+        });
+        Ok(Fragments::from_raw(raw, &*self.spec.order))
+    }
+
+    /// Entry counts per block; if they are damaged, none and why.
+    fn counts(
+        &self,
+        props: &TableProps,
+        fences: &Fences,
+    ) -> (Option<Vec<blocks_meta::BlockCounts>>, Option<Error>) {
+        let Some(handle) = self.names.get(metaindex::BLOCKS) else { return (None, None) };
+        let counts = self.tail.block(handle).and_then(|block| {
+            blocks_meta::decode(block.as_ref(), fences.len() as u64, props.points())
+                .map_err(|e| self.tail.blocks.source.blame(e.at(handle.offset)))
+        });
+        match counts {
+            Ok(counts) => (Some(counts), None),
+            Err(e) => (None, Some(e)),
+        }
+    }
+}
+
+fn push_fence(
+    fences: &mut FencesBuilder<'_>,
+    form: IndexForm,
+    separator: &[u8],
+    handle: BlockHandle,
+) -> Result<()> {
+    use lithify_base::InternalKey;
+    let (user, tag) = match form.keys {
+        IndexKeys::User => (separator, None),
+        IndexKeys::Internal => {
+            let key = InternalKey::decode(separator)
+                .ok_or_else(|| Error::corruption("index key is shorter than a tag"))?;
+            (key.user, Some(key.tag))
+        }
+    };
+    fences.push(user, tag, (handle.offset, handle.size), TRAILER_LEN as u64)
+}
