@@ -22,7 +22,7 @@ mod reader;
 mod writer;
 
 pub use chain::WalEnd;
-pub use reader::{Cut, Replayed, adopt, replay};
+pub use reader::{Cut, OnRot, Replay, ReplayedLog, replay};
 pub use writer::WalWriter;
 
 #[cfg(test)]
