@@ -161,8 +161,14 @@ impl Writer {
     ///
     /// # Errors
     /// Corruption if they do not: some input was not sorted.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn put(&mut self, e: Survivor<'_>) -> Result<()> {
+        self.put_inline(e)
+    }
+
+    /// As [`put`](Writer::put), for the one place where a call per entry would show.
+    #[inline(always)]
+    pub(crate) fn put_inline(&mut self, e: Survivor<'_>) -> Result<()> {
         let shared = self.order(e.key, e.tag)?;
         let new_key = !shared.same_key;
         let at_splits = std::mem::take(&mut self.at_splits);
@@ -182,7 +188,7 @@ impl Writer {
 
     /// Compares with the entry before: the order must be strict, and the shared prefix comes out
     /// of the same pass.
-    #[inline]
+    #[inline(always)]
     fn order(&self, key: &[u8], tag: Tag) -> Result<Shared> {
         let Some((last, last_tag)) = self.file.last_key.split_last_chunk::<8>() else {
             return Ok(Shared::default());
@@ -217,21 +223,25 @@ impl Writer {
             shared = 0;
         }
         open.since += 1;
-        // The new last key first, whole; its tail is what the block stores.
         let user = e.key.len();
-        let full = user + 8;
-        let last = &mut self.file.last_key;
-        last.resize(full, 0);
-        copy(last, e.key);
-        if let Some(tag) = last.last_chunk_mut::<8>() {
-            *tag = e.tag.0.to_le_bytes();
+        let tag = e.tag.0.to_le_bytes();
+        let unshared = user + 8 - shared;
+        put_lengths(&mut self.out, shared, unshared, e.value.len());
+        let at = self.out.claim(unshared + e.value.len());
+        let room = &mut self.out.arena[at..at + unshared + e.value.len()];
+        if shared <= user {
+            copy(room, &e.key[shared..]);
+            copy(&mut room[user - shared..], &tag);
+        } else {
+            copy(room, &tag[shared - user..]);
         }
-        let tail = &last[shared..];
-        put_lengths(&mut self.out, shared, tail.len(), e.value.len());
-        let at = self.out.claim(tail.len() + e.value.len());
-        let room = &mut self.out.arena[at..at + tail.len() + e.value.len()];
-        copy(room, tail);
-        copy(&mut room[tail.len()..], e.value);
+        copy(&mut room[unshared..], e.value);
+
+        // Kept apart from the block: bytes just written are slow to read back.
+        let last = &mut self.file.last_key;
+        last.resize(user + 8, 0);
+        copy(last, e.key);
+        copy(&mut last[user..], &tag);
 
         open.meta.count(e.kind, e.tag.seq(), e.key.len(), e.value.len());
         if self.recipe.filter && self.file.last_hash != Some(e.hash) {

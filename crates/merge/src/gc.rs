@@ -71,14 +71,16 @@ impl Gc {
 
     /// Judges the next entry. `new_key` says whether its user key differs from the entry before;
     /// the zones must stand at its key.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn entry(&mut self, e: Input<'_>, new_key: bool, out: &mut Writer) -> Result<()> {
         if new_key {
             self.end_key(out)?;
         }
         if new_key && e.tag.kind_byte() == Kind::Value as u8 && self.zones.is_bare() {
             self.hider = Some(e.tag.seq());
-            return self.survive(e, Kind::Value, out);
+            let tag = self.settle(e, Kind::Value, out);
+            let Input { key, value, hash, .. } = e;
+            return out.put_inline(Survivor { key, tag, kind: Kind::Value, value, hash });
         }
         self.judge(e, out)
     }
@@ -146,24 +148,29 @@ impl Gc {
         }
     }
 
-    #[inline]
     fn survive(&mut self, e: Input<'_>, kind: Kind, out: &mut Writer) -> Result<()> {
-        let seq = e.tag.seq();
-        let mut tag = e.tag;
-        if kind == Kind::Value
-            && self.recipe.zero_seqs
-            && seq != 0
-            && self.recipe.snapshots.first().is_none_or(|&s| s >= seq)
-            && self.zones.is_free(e.run)
-            && !self.zones.keeps_below(seq)
-        {
-            tag = Tag::new(0, kind);
-            let (new, old) =
-                (weigh(e.hash, tag, e.value.len()), weigh(e.hash, e.tag, e.value.len()));
-            out.ledger.zeroed += 1;
-            out.ledger.sum_zeroed = out.ledger.sum_zeroed.wrapping_add(new.wrapping_sub(old));
-        }
+        let tag = self.settle(e, kind, out);
         out.put(Survivor { key: e.key, tag, kind, value: e.value, hash: e.hash })
+    }
+
+    /// D4: the tag a survivor is written with.
+    #[inline(always)]
+    fn settle(&mut self, e: Input<'_>, kind: Kind, out: &mut Writer) -> Tag {
+        let seq = e.tag.seq();
+        if kind != Kind::Value
+            || seq == 0
+            || !self.recipe.zero_seqs
+            || self.recipe.snapshots.first().is_some_and(|&s| s < seq)
+            || !self.zones.is_free(e.run)
+            || self.zones.keeps_below(seq)
+        {
+            return e.tag;
+        }
+        let tag = Tag::new(0, kind);
+        let (new, old) = (weigh(e.hash, tag, e.value.len()), weigh(e.hash, e.tag, e.value.len()));
+        out.ledger.zeroed += 1;
+        out.ledger.sum_zeroed = out.ledger.sum_zeroed.wrapping_add(new.wrapping_sub(old));
+        tag
     }
 
     /// A survivor that is no delete follows: every waiting delete hides it from someone.

@@ -212,8 +212,9 @@ impl Kernel {
             if !range.is_empty() {
                 let ledger = &mut self.out.ledger;
                 ledger.entries_in += range.len() as u64;
-                ledger.bytes_in += l.view.bytes_of(range.clone());
-                ledger.sum_in = ledger.sum_in.wrapping_add(l.view.weigh(range.clone()));
+                let weight = l.view.weigh(range.clone());
+                ledger.bytes_in += weight.bytes;
+                ledger.sum_in = ledger.sum_in.wrapping_add(weight.sum);
                 (l.at, l.end) = (range.start, range.end);
                 break;
             }
@@ -317,7 +318,6 @@ impl Kernel {
     ///
     /// # Errors
     /// Corruption if they do not; Unsupported entry kinds.
-    #[inline]
     pub fn push(&mut self, key: &[u8], tag: Tag, value: &[u8], run: u16) -> Result<()> {
         let comparator = &*self.recipe.order;
         let next = (key, tag, run);

@@ -16,6 +16,7 @@ use lithify_format::varint;
 use lithify_format::xxph3::xxph3_64;
 
 use crate::copy::{copy, copy_within};
+use crate::ledger::weigh;
 use crate::products::TRAILER;
 use crate::set::{BlockSlice, Bytes, CleanRange, JobRange};
 
@@ -40,7 +41,26 @@ pub struct View {
     used: usize,
     /// Some key lacks the prefix of the set.
     stray: bool,
+    /// Weights and bytes of all entries.
+    total: Weight,
     source: Source,
+}
+
+/// What the ledger sets down for entries that came in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// Wrapping sum of [`weigh`].
+    pub sum: u64,
+    /// Key, tag and value bytes.
+    pub bytes: u64,
+}
+
+impl Weight {
+    #[inline]
+    fn add(&mut self, s: &Slot) {
+        self.sum = self.sum.wrapping_add(weigh(s.hash, Tag(s.tag), s.value_len as usize));
+        self.bytes += u64::from(s.key_len) + 8 + u64::from(s.value_len);
+    }
 }
 
 /// The bytes values point into.
@@ -103,10 +123,12 @@ impl View {
         }
         let layout = Layout::parse(payload)?;
         if layout.has_separated_values() {
-            self.scatter(payload, prefix)
+            self.scatter(payload, prefix)?;
         } else {
-            self.expand(payload.get(..layout.keys_end()).unwrap_or_default(), prefix)
+            self.expand(payload.get(..layout.keys_end()).unwrap_or_default(), prefix)?;
         }
+        self.digest(prefix.len());
+        Ok(())
     }
 
     /// Forgets the block.
@@ -140,7 +162,10 @@ impl View {
             copy(&mut self.keys[start + shared..], delta);
             let value = entries.len() - tail.len() + unshared;
             // A shared prefix that long was checked with the key it is shared with.
-            self.push(start, len, value, value_len, prefix, shared >= prefix.len() && shared > 0);
+            if shared < prefix.len() {
+                self.stray |= !self.keys[start..start + len - 8].starts_with(prefix);
+            }
+            self.push(start, len, value, value_len);
             (last, last_len) = (start, len);
             rest = after;
         }
@@ -158,7 +183,8 @@ impl View {
             }
             let start = self.room(key.len())?;
             copy(&mut self.keys[start..], key);
-            self.push(start, key.len(), value.start, value.len(), prefix, false);
+            self.stray |= !key[..key.len() - 8].starts_with(prefix);
+            self.push(start, key.len(), value.start, value.len());
             more = it.next()?;
         }
         Ok(())
@@ -186,27 +212,27 @@ impl View {
     }
 
     #[inline(always)]
-    fn push(
-        &mut self,
-        start: usize,
-        len: usize,
-        value: usize,
-        value_len: usize,
-        prefix: &[u8],
-        inherits: bool,
-    ) {
-        let internal = &self.keys[start..start + len];
-        let (user, tag) = internal.split_last_chunk::<8>().unwrap_or((&[], &[0; 8]));
-        self.stray |= !inherits && !prefix.is_empty() && !user.starts_with(prefix);
-        self.heads.push(head(user, prefix.len()));
-        self.slots.push(Slot {
-            key: start as u32,
-            key_len: user.len() as u32,
-            value: value as u32,
-            value_len: value_len as u32,
-            tag: u64::from_le_bytes(*tag),
-            hash: xxph3_64(user),
-        });
+    fn push(&mut self, key: usize, key_len: usize, value: usize, value_len: usize) {
+        let mut slot = Slot { key: key as u32, key_len: key_len as u32, ..Slot::default() };
+        (slot.value, slot.value_len) = (value as u32, value_len as u32);
+        self.slots.push(slot);
+    }
+
+    /// Second pass: heads, tags and hashes. Apart from the first, because reading a key right
+    /// after writing it piecewise stalls the processor for longer than the read takes.
+    fn digest(&mut self, prefix: usize) {
+        let keys = &self.keys[..];
+        let mut total = Weight::default();
+        self.heads.extend(self.slots.iter_mut().map(|s| {
+            let internal = &keys[s.key as usize..][..s.key_len as usize];
+            let (user, tag) = internal.split_last_chunk::<8>().unwrap_or((&[], &[0; 8]));
+            s.key_len -= 8;
+            s.tag = u64::from_le_bytes(*tag);
+            s.hash = xxph3_64(user);
+            total.add(s);
+            head(user, prefix)
+        }));
+        self.total = total;
     }
 
     /// Number of entries.
@@ -286,15 +312,14 @@ impl View {
         Ok(range)
     }
 
-    /// Sum of key, tag and value bytes of some entries.
-    pub fn bytes_of(&self, range: std::ops::Range<usize>) -> u64 {
-        self.slots[range].iter().map(|s| u64::from(s.key_len) + 8 + u64::from(s.value_len)).sum()
-    }
-    /// Sum of the ledger's weights of some entries.
-    pub fn weigh(&self, range: std::ops::Range<usize>) -> u64 {
-        self.slots[range].iter().fold(0, |sum, s| {
-            sum.wrapping_add(crate::ledger::weigh(s.hash, Tag(s.tag), s.value_len as usize))
-        })
+    /// What some entries weigh; all of them are known already.
+    pub fn weigh(&self, range: std::ops::Range<usize>) -> Weight {
+        if range.len() == self.len() {
+            return self.total;
+        }
+        let mut part = Weight::default();
+        self.slots.get(range).unwrap_or_default().iter().for_each(|s| part.add(s));
+        part
     }
 }
 

@@ -332,33 +332,37 @@ impl BlockStyle {
         let mut compressor = Compressor::new(self.codec, 0)?;
         let decoder = Arc::new(Decoder::rocksdb());
         let mut builder = BlockBuilder::new(self.restart_interval);
-        let mut blocks = Vec::new();
-        let mut offset = 0u64;
+        let mut file = Vec::new();
+        let mut found = Vec::new();
         for (i, e) in entries.iter().enumerate() {
             builder.add_entry(InternalKey { user: &e.key, tag: e.tag }, &e.value);
             if builder.size() < self.bytes && i + 1 < entries.len() {
                 continue;
             }
-            let modifier = self.modifier.wrapping_add(offset as u32);
+            let start = file.len();
+            let modifier = self.modifier.wrapping_add(start as u32);
             let count = builder.entries() as u32;
-            let mut bytes = Vec::new();
-            let type_byte = compressor.append(builder.finish(), &mut bytes);
-            let sum = raw_sum(self.checksum, &bytes, type_byte).wrapping_add(modifier);
-            bytes.push(type_byte);
-            bytes.extend_from_slice(&sum.to_le_bytes());
-            let len = bytes.len() as u64;
+            let type_byte = compressor.append(builder.finish(), &mut file);
+            let sum = raw_sum(self.checksum, &file[start..], type_byte).wrapping_add(modifier);
+            file.push(type_byte);
+            file.extend_from_slice(&sum.to_le_bytes());
+            found.push((start..file.len(), modifier, count, e.key.as_slice()));
+            builder.clear();
+        }
+        let file = Bytes::from(file);
+        let mut blocks = Vec::new();
+        for (range, modifier, entries, last_key) in found {
+            let bytes = range.len() as u64;
             let slice = BlockSlice {
-                bytes: Bytes::from(bytes),
-                offset,
+                offset: range.start as u64,
+                bytes: file.slice(range)?,
                 checksum: self.checksum,
                 modifier,
                 decoder: decoder.clone(),
-                entries: count,
+                entries,
             };
-            let fence = BlockFence { last_key: e.key.as_slice().into(), bytes: len };
-            blocks.push(InputBlock { slice, fence });
-            offset += len;
-            builder.clear();
+            blocks
+                .push(InputBlock { slice, fence: BlockFence { last_key: last_key.into(), bytes } });
         }
         Ok(blocks)
     }
