@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use lithify_engine::{CpuEngine, Engine, Offer, Products, Progress};
+use lithify_merge::Kernel;
 use lithify_merge::certify::{Certifier, Mode};
 use lithify_merge::naive;
 use lithify_merge::workload::Case;
@@ -18,7 +19,9 @@ const ROUNDS: usize = 7;
 
 fn main() {
     let args: Vec<usize> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
-    println!("key/value  runs   ns/entry     MB/s   certify ns   naive ns   ratio");
+    println!(
+        "key/value  runs  merge ns    MB/s  flush ns  certify ns: meta   full   naive ns  ratio"
+    );
     if let [key, value, runs] = args[..] {
         return row(key, value, runs as u16, 60);
     }
@@ -32,13 +35,17 @@ fn main() {
 fn row(key: usize, value: usize, runs: u16, rounds: usize) {
     let entries = BYTES / (key + value + 16);
     let case = Case::uniform(1, runs, entries, key, value).expect("a plain case");
-    let mut best = f64::MAX;
-    let mut certify = f64::MAX;
+    let mut sorted = case.entries();
+    naive::sort(&case.recipe, &mut sorted);
+    let mut best = [f64::MAX; 4];
     for _ in 0..rounds {
-        let (merge_s, certify_s) = merge(&case);
-        best = best.min(merge_s);
-        certify = certify.min(certify_s);
+        let (merged, meta) = merge(&case, Mode::Meta);
+        let (_, full) = merge(&case, Mode::Full);
+        for (b, s) in best.iter_mut().zip([merged, flush(&case, &sorted), meta, full]) {
+            *b = b.min(s);
+        }
     }
+    let [merge_ns, flush_ns, meta_ns, full_ns] = best.map(|s| s * 1e9 / entries as f64);
     let small = Case::uniform(2, runs, entries / 10, key, value).expect("a plain case");
     let input = small.entries();
     let n = input.len();
@@ -46,20 +53,35 @@ fn row(key: usize, value: usize, runs: u16, rounds: usize) {
     let out = naive::compact(&small.recipe, input).expect("the naive twin compacts");
     let naive_ns = (seconds() - start) * 1e9 / n as f64;
     assert_eq!(out.1.entries_out, n as u64);
-    let ns = best * 1e9 / entries as f64;
-    let mb = (entries * (key + value)) as f64 / best / 1e6;
+    let mb = (entries * (key + value)) as f64 / best[0] / 1e6;
     println!(
-        "{key:>3}/{value:<6} {runs:>4} {ns:>10.1} {mb:>8.0} {:>12.2} {naive_ns:>10.0} {:>7.1}",
-        certify * 1e9 / entries as f64,
-        naive_ns / ns
+        "{key:>3}/{value:<6} {runs:>4} {merge_ns:>9.1} {mb:>7.0} {flush_ns:>9.1} {meta_ns:>17.2} \
+         {full_ns:>6.1} {naive_ns:>10.0} {:>6.1}",
+        naive_ns / merge_ns
     );
 }
 
-/// Seconds for merging, and for certifying the metadata.
-fn merge(case: &Case) -> (f64, f64) {
+/// Seconds for a flush of sorted entries.
+fn flush(case: &Case, entries: &[naive::Entry]) -> f64 {
+    let start = seconds();
+    let mut products = Products::default();
+    let mut kernel = Kernel::new(Arc::clone(&case.recipe)).expect("a plain recipe");
+    for e in entries {
+        kernel.push(&e.key, e.tag, &e.value, e.run).expect("sorted entries");
+        if kernel.ready_bytes() > 1 << 20 {
+            kernel.drain(&mut products);
+        }
+    }
+    kernel.finish().expect("the ledger balances");
+    kernel.drain(&mut products);
+    seconds() - start
+}
+
+/// Seconds for merging, and for certifying.
+fn merge(case: &Case, mode: Mode) -> (f64, f64) {
     let sets = case.sets(CpuEngine.caps().set_bytes);
     let mut products = Products::default();
-    let mut certifier = Certifier::new(Mode::Meta);
+    let mut certifier = Certifier::new(mode);
     let mut certify = 0.0;
     let start = seconds();
     let mut session = CpuEngine.open(Arc::clone(&case.recipe)).expect("the CPU takes it");

@@ -138,13 +138,18 @@ impl Tree {
         let mut i = (self.width + winner.lane as usize) / 2;
         while i > 0 {
             let node = &mut self.nodes[i];
-            let node_wins = if node.head != winner.head {
-                node.head < winner.head
+            if node.head == winner.head {
+                if beats(lanes, *node, winner, order) {
+                    std::mem::swap(node, &mut winner);
+                }
             } else {
-                beats(lanes, *node, winner, order)
-            };
-            if node_wins {
-                std::mem::swap(node, &mut winner);
+                // Which of two random heads is smaller cannot be predicted: swap without a branch.
+                let swap = u64::from(node.head < winner.head).wrapping_neg();
+                let (heads, ids) = (node.head ^ winner.head, node.lane ^ winner.lane);
+                node.head ^= heads & swap;
+                winner.head ^= heads & swap;
+                node.lane ^= ids & swap as u32;
+                winner.lane ^= ids & swap as u32;
             }
             i /= 2;
         }
@@ -174,6 +179,7 @@ impl Tree {
 }
 
 /// True if the entry of `a` comes before that of `b`. Spent lanes come last.
+#[inline(never)]
 fn beats<O: KeyOrder>(lanes: &[Lane], a: Node, b: Node, order: &O) -> bool {
     if a.head != b.head {
         return a.head < b.head;

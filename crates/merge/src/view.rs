@@ -94,7 +94,10 @@ impl View {
     /// # Errors
     /// Corruption with the block's offset; Unsupported for a codec this build lacks.
     pub fn load(&mut self, block: &BlockSlice, prefix: &[u8]) -> Result<()> {
-        self.try_load(block, prefix).map_err(|e| e.at(block.offset))
+        self.try_load(block, prefix).map_err(|e| {
+            self.clear();
+            e.at(block.offset)
+        })
     }
 
     fn try_load(&mut self, block: &BlockSlice, prefix: &[u8]) -> Result<()> {
