@@ -14,4 +14,7 @@ pub mod manifest;
 pub mod sst;
 pub mod wal;
 
+#[cfg(test)]
+mod testing;
+
 pub use dir::{Dir, FileName};

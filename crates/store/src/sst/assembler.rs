@@ -314,6 +314,10 @@ impl Assembler {
         let bounds = bounds(&builder, &*self.order)
             .ok_or_else(|| Error::invalid("a table has entries or range tombstones"))?;
         let data_end = builder.data_end();
+        // The description counts user keys and values of points alone, the properties internal
+        // keys and range tombstones with them.
+        let keys: u64 = builder.blocks().iter().map(|b| b.raw_key_bytes - 8 * b.entries).sum();
+        let values: u64 = builder.blocks().iter().map(|b| b.raw_value_bytes).sum();
         let tail = builder.finish(&self.spec, &*self.order)?;
         self.append(&tail.bytes)?;
         if !self.buf.is_empty() {
@@ -331,9 +335,8 @@ impl Assembler {
         meta.entries = p.points();
         meta.deletes = p.deleted_keys.saturating_sub(ranges);
         meta.range_deletes = ranges;
-        // Properties count internal keys and range tombstones; the description user keys of points.
-        meta.raw_key_bytes = self.user_key_bytes(p);
-        meta.raw_value_bytes = p.raw_value_size;
+        meta.raw_key_bytes = keys;
+        meta.raw_value_bytes = values;
         meta.seqs = (p.key_smallest_seqno.unwrap_or(0), p.key_largest_seqno.unwrap_or(0));
         meta.base_context = tail.check.base;
         meta.tail_bytes = tail.file_size - data_end;
@@ -341,10 +344,6 @@ impl Assembler {
         meta.oldest_ancestor = p.creation_time;
         self.stage = Stage::Draining(Box::new(FinishedTable { meta, props: tail.props }));
         Ok(FinishStep::More)
-    }
-
-    fn user_key_bytes(&self, p: &TableProps) -> u64 {
-        p.raw_key_size.saturating_sub(8 * p.num_entries)
     }
 
     fn drain(&mut self, done: Box<FinishedTable>) -> Result<FinishStep> {

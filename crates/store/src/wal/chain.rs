@@ -17,16 +17,10 @@ pub struct WalEnd {
 }
 
 impl WalEnd {
-    /// The end of a log found on disk. Whether it is durable is unknown, so no later log of
-    /// this session vouches for it; see [`adopt`](super::adopt) for one that is made durable.
+    /// The end of a log found on disk. Whether it is durable is unknown, so no later log of this
+    /// session vouches for it.
     pub fn found(record: Predecessor) -> WalEnd {
         WalEnd { record, link: Arc::new(Link::default()) }
-    }
-    /// The end of a log that is durable, like all before it.
-    pub(super) fn durable(record: Predecessor) -> WalEnd {
-        let end = WalEnd::found(record);
-        end.link.set_durable();
-        end
     }
     /// The log's number.
     pub fn number(&self) -> FileId {

@@ -1,34 +1,39 @@
 //! Replaying logs after a stop: which batches survive, and where the truth ends.
 //!
-//! Logs are read in order of their numbers. Each begins with a record of how the one before it
-//! ended, and only bytes up to that size are part of the one before. A log that ends early is
-//! corrupt if something promised that its bytes were synced: one of its own seals, the manifest,
-//! or a seal with a synced offset in the log after it (a writer syncs the log before first).
-//! Otherwise it is the torn tail of a crash: everything from there on, later logs included, was
-//! never promised and is left out, so that what remains is a prefix of the writes (P2).
+//! Logs form a chain: each begins with how the one before it ended. Replay follows the chain back
+//! from the newest log, so logs that an earlier recovery gave up are passed over, and then reads
+//! it forward. A log is *whole* if it reaches the last number that its follower names. One that
+//! is not was torn by a crash, unless something vouches for it: its own seals, the manifest, or a
+//! seal of any later log (a writer promises nothing until all earlier logs are durable). Behind
+//! a torn log nothing counts, so that what remains is a prefix of the writes (P2).
 //!
 //! ```text
-//!   7.log  ----------x.....      torn at x; bytes behind x were never synced
-//!   9.log  [7: size 15] ----     no seal with a synced offset: ignored, the prefix ends at x
-//!   9.log  [7: size 15] --S--    sealed: 7.log was synced, so x is rot -> Corruption
+//!   7.log  ----------x.....        damage at x, the writes before it end at 40
+//!   9.log  [7 ends at 40] ----     7 is whole: only its closing seal was lost
+//!   9.log  [7 ends at 55] ----     41..55 were never promised: the truth ends at 40
+//!   9.log  [7 ends at 55] --S--    a seal of 9 promises: x is rot -> Corruption
 //! ```
 //!
 //! Keeps: batches are visited in sequence order without holes, except where a log says that
-//! writes skipped it. Logs are never changed here: the caller starts a new one.
+//! writes skipped it. A crash alone is never called corruption (P5). Logs are never changed here.
 //! Leaves to others: what is done with a batch; which logs are obsolete.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use lithify_base::{Error, Result, Seq};
-use lithify_format::wal::tail::{LoggedBatch, judge};
+use lithify_env::{OpenOpts, read_full_at};
+use lithify_format::wal::tail::{Findings, LoggedBatch};
 use lithify_format::wal::{
-    Found, Predecessor, Promise, RecordKind, RecordReader, SeqRule, Verdict, WalWalk,
+    Found, Predecessor, Promise, RecordKind, RecordReader, SeqRule, WalWalk,
 };
 
-use crate::dir::{Dir, FileName};
+use crate::dir::{Dir, FileName, OrTyped};
 
 /// Largest log that is read: logs are read whole, and one is about as large as a memtable.
 const LOG_MAX: u64 = 8 << 30;
+/// Bytes that hold the first records of any log: its predecessor and its opening seal.
+const HEAD_BYTES: usize = 128;
 
 /// What to do when promised bytes are bad.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,39 +78,29 @@ pub struct ReplayedLog {
 pub struct Replay {
     /// Logs in order.
     pub logs: Vec<ReplayedLog>,
-    /// Last sequence number; 0 if there was no batch.
+    /// Last sequence number the logs know of; 0 if they know of none.
     pub last_seq: Seq,
     /// Where it stopped early, if it did.
     pub cut: Option<Cut>,
+    /// Logs that an earlier recovery gave up: their followers continue an older log.
+    pub passed: Vec<u64>,
 }
 
 impl Replay {
-    /// How the last log ended: what the next log's first record says.
+    /// How the last log ended: what the next log's first record says. `None` if no log has
+    /// anything in it.
     pub fn end(&self) -> Option<Predecessor> {
-        let last = self.logs.last()?;
+        let last = self.logs.iter().rfind(|log| log.len > 0)?;
         Some(Predecessor { log_number: last.number, size: last.len, last_seq: self.last_seq })
     }
-}
-
-/// A log in memory.
-struct Log {
-    number: u64,
-    bytes: Vec<u8>,
-    head: Head,
-}
-
-/// What the first records of a log say about it.
-struct Head {
-    predecessor: Option<Predecessor>,
-    rule: SeqRule,
 }
 
 /// Replays all logs of `dir` numbered `from` or higher. `known` are the logs the manifest names,
 /// with the size it knows to be synced. `visit` gets each batch with the number of its log.
 ///
 /// # Errors
-/// Corruption if promised bytes are bad or missing (unless salvaging), `Unsupported` for records
-/// this version lacks, Io, and whatever `visit` returns.
+/// Corruption if promised bytes are bad or missing (unless salvaging) or a log is absent,
+/// `Unsupported` for records this version lacks, Io, and whatever `visit` returns.
 pub fn replay(
     dir: &Dir,
     from: u64,
@@ -114,32 +109,33 @@ pub fn replay(
     mut visit: impl FnMut(u64, &LoggedBatch<'_>) -> Result<()>,
 ) -> Result<Replay> {
     let numbers = log_numbers(dir, from)?;
-    for (&number, synced) in known.range(from..) {
-        if synced.is_some_and(|n| n > 0) && !numbers.contains(&number) && on_rot == OnRot::Refuse {
-            let path = dir.path_of(FileName::Wal(number));
-            return Err(Error::corruption("the log is missing").in_file(path.display()));
-        }
+    let promised = |(_, synced): &(&u64, &Option<u64>)| synced.is_some_and(|n| n > 0);
+    let absent = known.range(from..).filter(promised).find(|(n, _)| !numbers.contains(n));
+    if let (Some((&number, _)), OnRot::Refuse) = (absent, on_rot) {
+        return Err(missing(dir, number, "the manifest"));
     }
-    let mut out = Replay::default();
-    let mut next = numbers.first().map(|&n| Log::read(dir, n)).transpose()?;
-    let mut i = 0;
-    while let Some(log) = next.take() {
-        i += 1;
-        next = numbers.get(i).map(|&n| Log::read(dir, n)).transpose()?;
-        let follower = next.as_ref();
-        let step = follow(&out, &log, from).and_then(|fits| {
-            if fits { read_log(&log, follower, known, &mut out, &mut visit) } else { Ok(None) }
-        });
-        let stop = match step {
-            Ok(Some(())) => continue,
-            Ok(None) => None,
-            Err(e) if e.is_corruption() && on_rot == OnRot::Salvage => Some(e),
-            Err(e) => return Err(e.in_file(dir.path_of(FileName::Wal(log.number)).display())),
+    let (chain, passed) = chain(dir, from, &numbers, on_rot)?;
+    let logs = Logs { dir, known, chain: &chain };
+    let mut out = Replay { passed, ..Replay::default() };
+    for i in 0..chain.len() {
+        let rot = match logs.replay_one(i, &mut out, &mut visit) {
+            Ok(true) => continue,
+            Ok(false) => false,
+            Err(e) if e.is_corruption() && on_rot == OnRot::Salvage => true,
+            Err(e) => return Err(e.in_file(dir.path_of(FileName::Wal(chain[i].number)).display())),
         };
-        out.cut = Some(cut(dir, &out, &log, &numbers[i..], stop.is_some())?);
+        out.cut = Some(logs.cut(i, &out, rot)?);
         break;
     }
     Ok(out)
+}
+
+/// A log and what its first records say.
+#[derive(Clone, Copy)]
+struct Linked {
+    number: u64,
+    before: Option<Predecessor>,
+    rule: SeqRule,
 }
 
 fn log_numbers(dir: &Dir, from: u64) -> Result<Vec<u64>> {
@@ -153,128 +149,191 @@ fn log_numbers(dir: &Dir, from: u64) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-impl Log {
-    fn read(dir: &Dir, number: u64) -> Result<Log> {
-        let path = dir.path_of(FileName::Wal(number));
-        let Some(bytes) = dir.read_whole(FileName::Wal(number), LOG_MAX)? else {
-            return Err(Error::corruption("the log vanished").in_file(path.display()));
+/// The logs that count, oldest first, and those passed over. Goes back from the newest log, each
+/// time to the one it names. A log that names none (empty, torn at its start, or foreign) leads
+/// to the next lower number. Names of logs are durable before a follower exists, so a missing
+/// one was removed by someone else.
+fn chain(
+    dir: &Dir,
+    from: u64,
+    numbers: &[u64],
+    on_rot: OnRot,
+) -> Result<(Vec<Linked>, Vec<u64>)> {
+    let (mut chain, mut passed) = (Vec::new(), Vec::new());
+    let mut rest = numbers;
+    while let Some((&number, older)) = rest.split_last() {
+        let log = read_head(dir, number)?;
+        rest = match log.before.map(|p| p.log_number) {
+            None => older,
+            Some(named) if named < from => &[],
+            Some(named) => match (older.binary_search(&named), on_rot) {
+                (Ok(at), _) => &older[..=at],
+                (Err(_), OnRot::Refuse) => {
+                    return Err(missing(dir, named, &FileName::Wal(number).to_string()));
+                }
+                // Nothing from here on continues what is left.
+                (Err(at), OnRot::Salvage) => {
+                    chain.clear();
+                    rest = &older[..at];
+                    continue;
+                }
+            },
         };
-        let head = Head::read(&bytes, number);
-        Ok(Log { number, bytes, head })
+        passed.extend_from_slice(&older[rest.len()..]);
+        chain.push(log);
+    }
+    chain.reverse();
+    passed.sort_unstable();
+    Ok((chain, passed))
+}
+
+/// The first records of a log. Logs of ours open with a seal; its numbers are contiguous then.
+fn read_head(dir: &Dir, number: u64) -> Result<Linked> {
+    let file = dir.open_file(FileName::Wal(number), OpenOpts::read())?;
+    let mut head = [0; HEAD_BYTES];
+    let count = read_full_at(&*file, &mut head, 0).or_typed()?;
+    let mut log = Linked { number, before: None, rule: SeqRule::Rising };
+    let mut reader = RecordReader::new(&head[..count], Some(number));
+    while let Found::Record(record) = reader.next_record() {
+        match record.kind {
+            RecordKind::Predecessor if log.before.is_none() => {
+                // One that names itself or a later log is damage, as the walk will find.
+                let before = Predecessor::decode(&record.payload).ok();
+                log.before = before.filter(|p| p.log_number < number);
+            }
+            RecordKind::Seal => {
+                log.rule = SeqRule::Contiguous;
+                break;
+            }
+            _ => break,
+        }
+    }
+    Ok(log)
+}
+
+fn missing(dir: &Dir, number: u64, named_by: &str) -> Error {
+    Error::corruption(format!("this log is missing, and {named_by} names it"))
+        .in_file(dir.path_of(FileName::Wal(number)).display())
+}
+
+/// What the logs of a replay share.
+struct Logs<'a> {
+    dir: &'a Dir,
+    known: &'a BTreeMap<u64, Option<u64>>,
+    chain: &'a [Linked],
+}
+
+impl Logs<'_> {
+    /// Replays log `i` of the chain; false if the truth ends in it.
+    fn replay_one(
+        &self,
+        i: usize,
+        out: &mut Replay,
+        visit: &mut impl FnMut(u64, &LoggedBatch<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let log = self.chain[i];
+        let follower = self.chain.get(i + 1);
+        let end = follower.and_then(|f| f.before);
+        let bytes = self.read(log.number)?;
+        let part = end.map_or(u64::MAX, |p| p.size).min(bytes.len() as u64);
+        let mut walk = WalWalk::new(&bytes[..part as usize], log.number, log.rule);
+        let before = out.last_seq;
+        let mut replayed = ReplayedLog { number: log.number, len: 0, batches: 0, closed: false };
+        while let Some(batch) = walk.next_batch()? {
+            if batch.first_seq <= before && replayed.batches == 0 {
+                let what = "the log repeats sequence numbers of the one before it";
+                return Err(Error::corruption(what).at(batch.record.offset));
+            }
+            visit(log.number, &batch)?;
+            replayed.batches += 1;
+        }
+        let found = walk.findings();
+        replayed.len = found.good_end;
+        replayed.closed = walk.was_closed();
+        out.last_seq = before.max(found.last_seq);
+        out.logs.push(replayed);
+
+        let promise = Promise { synced: self.promised(log.number), end: None };
+        walk.verdict(&promise).into_result(part)?;
+        let torn = found.damage.is_some();
+        match (end, follower) {
+            (Some(end), _) => self.reaches(i, &found, end),
+            // Only the numbers can show that nothing is missing in between.
+            (None, Some(next)) if torn => {
+                Ok(self.first_seq(*next)?.is_some_and(|first| first == out.last_seq + 1))
+            }
+            _ => Ok(!torn),
+        }
     }
 
-    /// Whether a seal of this log promises anything, which proves that the log before was synced.
-    fn promises(&self) -> Result<bool> {
-        let mut walk = WalWalk::new(&self.bytes, self.number, self.head.rule);
-        while walk.next_batch()?.is_some() {}
+    /// Whether log `i`, in which `found` was found, is whole: its follower says how it ended. The
+    /// closing seal may still have been under way when the follower began, so what counts is
+    /// whether every write is there.
+    fn reaches(&self, i: usize, found: &Findings, end: Predecessor) -> Result<bool> {
+        let named = end.last_seq;
+        match found.last_seq.cmp(&named) {
+            Ordering::Equal => Ok(true),
+            Ordering::Greater => Err(Error::corruption(format!(
+                "the log ends with write {}, and the one after it says with {named}",
+                found.last_seq
+            ))
+            .at(found.good_end)),
+            Ordering::Less => {
+                for later in &self.chain[i + 1..] {
+                    if self.vouches(*later)? {
+                        let at = found.damage.map_or(found.good_end, |damage| damage.offset);
+                        let name = FileName::Wal(later.number);
+                        return Err(Error::corruption(format!(
+                            "writes from here to number {named} are bad or missing, and {name} \
+                             promises that they were synced"
+                        ))
+                        .at(at));
+                    }
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Whether a log promises anything, which proves that all logs before it are durable.
+    fn vouches(&self, log: Linked) -> Result<bool> {
+        if self.promised(log.number) > 0 {
+            return Ok(true);
+        }
+        let bytes = self.read(log.number)?;
+        let mut walk = WalWalk::new(&bytes, log.number, log.rule);
+        while walk.findings().sealed == 0 && walk.next_batch()?.is_some() {}
         Ok(walk.findings().sealed > 0)
     }
-}
 
-impl Head {
-    fn read(bytes: &[u8], number: u64) -> Head {
-        let mut head = Head { predecessor: None, rule: SeqRule::Rising };
-        let mut reader = RecordReader::new(bytes, Some(number));
-        while let Found::Record(record) = reader.next_record() {
-            match record.kind {
-                RecordKind::Predecessor if head.predecessor.is_none() => {
-                    head.predecessor = Predecessor::decode(&record.payload).ok();
-                }
-                RecordKind::Seal => {
-                    // Ours: numbers follow each other without gaps, or a seal says why not.
-                    head.rule = SeqRule::Contiguous;
-                    break;
-                }
-                _ => break,
-            }
+    /// Number of a log's first write.
+    fn first_seq(&self, log: Linked) -> Result<Option<Seq>> {
+        let bytes = self.read(log.number)?;
+        let first = WalWalk::new(&bytes, log.number, log.rule).next_batch()?;
+        Ok(first.map(|batch| batch.first_seq))
+    }
+
+    fn promised(&self, number: u64) -> u64 {
+        self.known.get(&number).copied().flatten().unwrap_or(0)
+    }
+
+    fn read(&self, number: u64) -> Result<Vec<u8>> {
+        match self.dir.read_whole(FileName::Wal(number), LOG_MAX)? {
+            Some(bytes) => Ok(bytes),
+            None => Err(missing(self.dir, number, "the directory")),
         }
-        head
     }
-}
 
-/// Whether `log` follows what was replayed so far. `Ok(false)`: it follows something that is
-/// gone and was never promised.
-fn follow(out: &Replay, log: &Log, from: u64) -> Result<bool> {
-    let Some(before) = log.head.predecessor else { return Ok(true) };
-    let expected = out.logs.last().map(|l| l.number);
-    match expected {
-        Some(number) if number == before.log_number => Ok(true),
-        Some(number) => Err(Error::corruption(format!(
-            "the log follows log {:06}, but {number:06} was found before it",
-            before.log_number
-        ))
-        .at(0)),
-        None if before.log_number < from => Ok(true),
-        None if log.promises()? => Err(Error::corruption(format!(
-            "the log follows log {:06}, which is missing",
-            before.log_number
-        ))
-        .at(0)),
-        None => Ok(false),
-    }
-}
-
-/// Replays one log. `None`: its tail is torn, and nothing after it counts.
-fn read_log(
-    log: &Log,
-    follower: Option<&Log>,
-    known: &BTreeMap<u64, Option<u64>>,
-    out: &mut Replay,
-    visit: &mut impl FnMut(u64, &LoggedBatch<'_>) -> Result<()>,
-) -> Result<Option<()>> {
-    // How the follower says this log ends.
-    let end = follower.and_then(|f| f.head.predecessor).filter(|p| p.log_number == log.number);
-    let whole = end.map_or(log.bytes.len(), |p| log.bytes.len().min(p.size as usize));
-    let mut walk = WalWalk::new(&log.bytes[..whole], log.number, log.head.rule);
-    let mut replayed = ReplayedLog { number: log.number, len: 0, batches: 0, closed: false };
-    while let Some(batch) = walk.next_batch()? {
-        if batch.first_seq <= out.last_seq && log.head.rule == SeqRule::Contiguous {
-            let what = "a batch repeats sequence numbers of the log before";
-            return Err(Error::corruption(what).at(batch.record.offset));
+    /// What is left out when replay stops in log `i`.
+    fn cut(&self, i: usize, out: &Replay, rot: bool) -> Result<Cut> {
+        let log = self.chain[i].number;
+        // A log that could not even be begun was not replayed.
+        let at = out.logs.last().filter(|l| l.number == log).map_or(0, |l| l.len);
+        let dropped_logs: Vec<u64> = self.chain[i + 1..].iter().map(|l| l.number).collect();
+        let mut bytes = 0;
+        for &number in std::iter::once(&log).chain(&dropped_logs) {
+            bytes += self.dir.len_of(FileName::Wal(number))?.unwrap_or(0);
         }
-        visit(log.number, &batch)?;
-        replayed.batches += 1;
+        Ok(Cut { log, at, dropped_bytes: bytes.saturating_sub(at), dropped_logs, rot })
     }
-    let found = walk.findings();
-    replayed.len = found.good_end;
-    replayed.closed = walk.was_closed();
-    out.last_seq = out.last_seq.max(found.last_seq);
-    out.logs.push(replayed);
-
-    let mut promise =
-        Promise { synced: known.get(&log.number).copied().flatten().unwrap_or(0), end: None };
-    if let Some(p) = end
-        && found.good_end < p.size
-        && follower.is_some_and(|f| f.promises().unwrap_or(true))
-    {
-        promise.synced = promise.synced.max(p.size);
-    }
-    match judge(&found, &promise) {
-        Verdict::Corruption { offset, what } => Err(Error::corruption(format!(
-            "{what}, and the bytes there were promised to be synced"
-        ))
-        .at(offset)),
-        Verdict::TornTail { .. } => Ok(None),
-        Verdict::Clean => match end {
-            Some(p) if found.good_end < p.size => Ok(None),
-            Some(p) if p.last_seq != found.last_seq && found.last_seq != 0 => {
-                let what = format!(
-                    "the log ends with sequence number {}, the one after it says {}",
-                    found.last_seq, p.last_seq
-                );
-                Err(Error::corruption(what).at(found.good_end))
-            }
-            _ => Ok(Some(())),
-        },
-    }
-}
-
-fn cut(dir: &Dir, out: &Replay, log: &Log, later: &[u64], rot: bool) -> Result<Cut> {
-    // A log that could not even be begun was not replayed.
-    let at = out.logs.last().filter(|l| l.number == log.number).map_or(0, |l| l.len);
-    let mut dropped_bytes = (log.bytes.len() as u64).saturating_sub(at);
-    for &number in later {
-        dropped_bytes += dir.len_of(FileName::Wal(number))?.unwrap_or(0);
-    }
-    Ok(Cut { log: log.number, at, dropped_bytes, dropped_logs: later.to_vec(), rot })
 }

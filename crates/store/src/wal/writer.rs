@@ -112,9 +112,8 @@ impl WalWriter {
             assert!(before.record.log_number < number.0, "logs are numbered upwards");
             before.record.append(&mut wal.records, &mut wal.buffer);
         }
-        if before.is_none_or(|before| before.record.last_seq != last_seq) {
-            wal.push_seal(SealReason::Group);
-        }
+        // Marks the log as ours and says where its numbers begin.
+        wal.push_seal(SealReason::Group);
         Ok(wal)
     }
 

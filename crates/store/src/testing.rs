@@ -1,0 +1,218 @@
+//! What the tests of this room share: generated entries, tables written the real way, and a
+//! model to compare reads with.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lithify_base::{ComparatorRef, InternalKey, Kind, Seq, Tag, bytewise};
+use lithify_env::{BufPool, FsRef, MemFs, OpenOpts, OsRt, RtOptions};
+use lithify_format::compress::Codec;
+use lithify_format::table::tail::{TableIdentity, TableSpec};
+use lithify_merge::kernel::Kernel;
+use lithify_merge::products::{Item, Products};
+use lithify_merge::recipe::Recipe;
+use lithify_merge::tombstone::{Fragments, RangeTombstone};
+use lithify_merge::workload::Choices;
+
+use crate::cache::BlockCache;
+use crate::dir::{Dir, FileName};
+use crate::sst::{
+    Assembler, AssemblerOptions, FinishedTable, OpenTable, TableReader, Verify, WriteMode,
+};
+
+/// An entry: user key, tag, value.
+pub(crate) type Entry = (Vec<u8>, Tag, Vec<u8>);
+
+/// The database id of all tables made here.
+pub(crate) const DB: &str = "0f3a-test";
+
+/// A directory in memory.
+pub(crate) fn mem_dir() -> Dir {
+    dir_on(Arc::new(MemFs::new()))
+}
+
+/// The directory `/db` of a file system.
+pub(crate) fn dir_on(fs: FsRef) -> Dir {
+    let dir = Dir::new(fs, "/db");
+    dir.fs().create_dir_all(Path::new("/db")).unwrap();
+    dir
+}
+
+/// `keys` user keys in order, some with several versions, deletes and operands among them.
+pub(crate) fn entries(keys: usize, seed: u64) -> Vec<Entry> {
+    let mut choices = Choices::new(seed);
+    let mut out = Vec::new();
+    let mut seq = 1;
+    for i in 0..keys {
+        let key = format!("key{:05}{}", i * 3, "x".repeat(choices.below(4))).into_bytes();
+        let versions = if choices.one_in(4) { 1 + choices.below(9) } else { 1 };
+        let mut of_key = Vec::new();
+        for _ in 0..versions {
+            let kind =
+                choices.pick(&[Kind::Value, Kind::Value, Kind::Value, Kind::Delete, Kind::Merge]);
+            let len = choices.below(60);
+            let value = if kind == Kind::Delete { Vec::new() } else { choices.bytes(len) };
+            of_key.push((key.clone(), Tag::new(seq, kind), value));
+            seq += 1;
+        }
+        out.extend(of_key.into_iter().rev());
+    }
+    out
+}
+
+/// How a test table is written.
+#[derive(Clone)]
+pub(crate) struct Make {
+    pub(crate) version: u32,
+    pub(crate) codec: Codec,
+    pub(crate) mode: WriteMode,
+    pub(crate) direct: bool,
+    pub(crate) reserve: u64,
+    pub(crate) block_bytes: u32,
+    pub(crate) index_cap: usize,
+    pub(crate) buffer: usize,
+}
+
+impl Default for Make {
+    fn default() -> Make {
+        Make {
+            version: 6,
+            codec: Codec::None,
+            mode: WriteMode::Sync,
+            direct: false,
+            reserve: 0,
+            block_bytes: 512,
+            index_cap: 1 << 20,
+            buffer: 4096,
+        }
+    }
+}
+
+/// A mode that writes behind the caller's back.
+pub(crate) fn in_background() -> WriteMode {
+    WriteMode::Async { rt: Arc::new(OsRt::new(RtOptions::default())), in_flight: 2 }
+}
+
+impl Make {
+    pub(crate) fn spec(&self, number: u64) -> TableSpec {
+        let mut spec = TableSpec { version: self.version, ..TableSpec::default() };
+        spec.index.cap = self.index_cap;
+        spec.index.partition = 256;
+        spec.compression = self.codec.name();
+        spec.identity =
+            TableIdentity { db_id: DB.into(), file_number: number, ..TableIdentity::default() };
+        spec
+    }
+
+    /// The assembler of table `number`.
+    pub(crate) fn begin(&self, dir: &Dir, number: u64) -> lithify_base::Result<Assembler> {
+        let options = AssemblerOptions {
+            pool: BufPool::new(1 << 20),
+            buffer: self.buffer,
+            mode: self.mode.clone(),
+            direct: self.direct,
+            reserve: self.reserve,
+        };
+        Assembler::create(dir, self.spec(number), bytewise(), options)
+    }
+
+    /// Writes a table as a flush does: kernel, products, assembler. Keeps every entry.
+    pub(crate) fn write(
+        &self,
+        dir: &Dir,
+        number: u64,
+        entries: &[Entry],
+        tombstones: &[RangeTombstone],
+    ) -> lithify_base::Result<FinishedTable> {
+        let mut recipe = Recipe::new(1);
+        recipe.block_bytes = self.block_bytes;
+        recipe.codec = self.codec;
+        // A snapshot below every entry: nothing is hidden.
+        let last = entries.iter().map(|e| e.1.seq()).max().unwrap_or(0);
+        recipe.snapshots = (1..=last).collect();
+        recipe.tombstones = Fragments::from_raw(tombstones.iter().cloned(), &*recipe.order);
+        let mut kernel = Kernel::new(Arc::new(recipe))?;
+        let mut table = self.begin(dir, number)?;
+        let mut products = Products::default();
+        for (key, tag, value) in entries {
+            kernel.push(key, *tag, value, 0)?;
+            if kernel.ready_bytes() > 2000 {
+                kernel.drain(&mut products);
+                absorb(&mut table, &products, &self.mode)?;
+            }
+        }
+        kernel.finish()?;
+        kernel.drain(&mut products);
+        absorb(&mut table, &products, &self.mode)?;
+        table.finish()
+    }
+}
+
+fn absorb(
+    table: &mut Assembler,
+    products: &Products,
+    mode: &WriteMode,
+) -> lithify_base::Result<()> {
+    for item in products.items() {
+        match item {
+            Item::Block(block) => {
+                if let (Some(ticket), WriteMode::Async { rt, .. }) = (table.needs_wait(), mode) {
+                    rt.park(&ticket, None);
+                }
+                table.push_product(products, block)?;
+            }
+            Item::FileCut(cut) => table.push_tombstones(&cut.tombstones),
+            Item::SetDone(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Opens table `number` of a directory.
+pub(crate) fn open(
+    dir: &Dir,
+    number: u64,
+    cache: Option<Arc<BlockCache>>,
+) -> lithify_base::Result<Arc<TableReader>> {
+    open_as(dir, number, cache, OpenOpts::read(), bytewise())
+}
+
+pub(crate) fn open_as(
+    dir: &Dir,
+    number: u64,
+    cache: Option<Arc<BlockCache>>,
+    opts: OpenOpts,
+    order: ComparatorRef,
+) -> lithify_base::Result<Arc<TableReader>> {
+    let (name, file) = dir.open_table(number, opts)?;
+    let mut spec = OpenTable::new(file, name.to_string(), order);
+    spec.cache = cache;
+    spec.verify = Verify::Always;
+    TableReader::open(spec)
+}
+
+/// The bytes of a file.
+pub(crate) fn bytes_of(dir: &Dir, name: FileName) -> Vec<u8> {
+    dir.read_whole(name, u64::MAX).unwrap().unwrap()
+}
+
+/// Replaces the bytes of a file.
+pub(crate) fn overwrite(dir: &Dir, name: FileName, bytes: &[u8]) {
+    let file = dir.open_file(name, OpenOpts::write().or_create()).unwrap();
+    file.set_len(0).unwrap();
+    lithify_env::write_all_at(&*file, bytes, 0).unwrap();
+}
+
+/// What the model says about entries of `key` at or below `at`, newest first.
+pub(crate) fn model_get(entries: &[Entry], key: &[u8], at: Seq) -> Vec<(Tag, Vec<u8>)> {
+    let of_key = entries.iter().filter(|e| e.0 == key && e.1.seq() <= at);
+    of_key.map(|e| (e.1, e.2.clone())).collect()
+}
+
+/// Position of the first entry at or after a target.
+pub(crate) fn model_seek(entries: &[Entry], user: &[u8], tag: Tag) -> usize {
+    let target = InternalKey { user, tag };
+    entries.partition_point(|e| {
+        InternalKey { user: &e.0, tag: e.1 }.cmp(target, &lithify_base::Bytewise).is_lt()
+    })
+}
