@@ -1,1 +1,57 @@
-//! (being built)
+//! Where plan meets machine: flushes and compactions as step machines.
+//!
+//! A job is driven by calling `step` until it is done; each step is one bounded slice of merging
+//! and starts IO rather than waiting for it. Reading, merging and writing of one compaction
+//! overlap: block sets are read ahead, output buffers are written behind.
+//!
+//! ```text
+//!   feed (clean cut, read ahead) -> engine session -> certify -> sink (assemble, write behind)
+//! ```
+//!
+//! Keeps: a job changes nothing but files of its own, which no manifest names yet; if it fails
+//! they are orphans and nothing else has happened. Its report comes exactly once.
+//! Leaves to others: what to compact (`plan`), when the result counts (`control`).
+#![forbid(unsafe_code)]
+
+mod feed;
+mod flush;
+mod job;
+mod recipe;
+mod sink;
+mod workshop;
+
+pub use flush::{FlushJob, FlushSpec};
+pub use job::{CompactionJob, CompactionSpec};
+pub use workshop::{LevelFormat, OutputOptions, Workshop};
+
+use lithify_base::Result;
+use lithify_lsm::FileMeta;
+
+/// What a job did, for statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JobWork {
+    /// Bytes of input tables or of the memtable.
+    pub read: u64,
+    /// Bytes of output tables.
+    pub written: u64,
+    /// Point entries read.
+    pub entries_in: u64,
+    /// Point entries written.
+    pub entries_out: u64,
+    /// Nanoseconds from first step to last.
+    pub nanos: u64,
+    /// Processor nanoseconds of the thread that stepped it.
+    pub cpu_nanos: u64,
+}
+
+/// How a job ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The files it made, synced, or why it failed.
+    pub result: Result<Vec<FileMeta>>,
+    /// What it did.
+    pub work: JobWork,
+}
+
+/// Who is told how a job ended.
+pub type Report = Box<dyn FnOnce(Outcome) + Send>;

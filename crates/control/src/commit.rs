@@ -71,13 +71,8 @@ impl Core {
             self.memory.flushed(mem);
         }
         // A moved file is an input and in the new tree; it is not obsolete.
-        let obsolete =
-            inputs.into_iter().filter(|f| self.version.file(f.id).is_none()).collect();
+        let obsolete = inputs.into_iter().filter(|f| self.version.file(f.id).is_none()).collect();
         let flushed: Option<MemId> = mem;
-        out.push(Command::Install {
-            version: Box::new(self.version.clone()),
-            flushed,
-            obsolete,
-        });
+        out.push(Command::Install { version: Box::new(self.version.clone()), flushed, obsolete });
     }
 }

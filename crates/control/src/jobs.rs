@@ -80,8 +80,7 @@ impl Jobs {
         edit: Edit,
     ) {
         self.in_flight.push(InFlight { id, spec, state: JobState::WaitDeps });
-        self.table
-            .insert(id, Job { work: Work::Compaction { inputs }, state: State::Built(edit) });
+        self.table.insert(id, Job { work: Work::Compaction { inputs }, state: State::Built(edit) });
     }
     pub(crate) fn flushed_mem(&self, id: JobId) -> Option<MemId> {
         match self.table.get(&id)?.work {

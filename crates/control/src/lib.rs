@@ -243,10 +243,7 @@ impl Core {
         }
         self.failures += 1;
         self.resume_at = now + self.backoff();
-        if matches!(
-            error.kind(),
-            ErrorKind::Corruption | ErrorKind::Internal | ErrorKind::Fenced
-        ) {
+        if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Internal | ErrorKind::Fenced) {
             self.stop_writes(error, out);
         }
     }
@@ -268,8 +265,7 @@ impl Core {
     }
 
     fn press(&mut self, out: &mut Vec<Command>) {
-        let stall =
-            lithify_plan::stall(&self.version, &self.memory.state(), &self.options.plan);
+        let stall = lithify_plan::stall(&self.version, &self.memory.state(), &self.options.plan);
         let near = stall.l0_depth + 2 >= self.options.plan.l0_stop
             || (self.options.plan.hard_debt > 0
                 && stall.debt >= self.options.plan.hard_debt / 4 * 3);

@@ -34,14 +34,7 @@ impl Memory {
         assert!(self.frozen.back().is_none_or(|f| f.mem < mem), "memtables freeze in order");
         let stratum = self.next_stratum;
         self.next_stratum += 1;
-        self.frozen.push_back(Frozen {
-            mem,
-            bytes,
-            stratum,
-            log_number,
-            job: None,
-            not_before: 0,
-        });
+        self.frozen.push_back(Frozen { mem, bytes, stratum, log_number, job: None, not_before: 0 });
     }
     pub(crate) fn len(&self) -> usize {
         self.frozen.len()

@@ -24,12 +24,8 @@ impl World {
             dynamic_levels: false,
             ..PlanOptions::default()
         };
-        let options = Options {
-            plan,
-            compaction_slots: slots,
-            flush_slots: 2,
-            delayed_write_rate: 16 << 20,
-        };
+        let options =
+            Options { plan, compaction_slots: slots, flush_slots: 2, delayed_write_rate: 16 << 20 };
         let core = Core::new(options, Version::empty(bytewise()), 1);
         World { core, now: 0, next_file: 1, log: Vec::new() }
     }

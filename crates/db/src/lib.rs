@@ -1,1 +1,57 @@
-//! (being built)
+//! Lithify: an embedded, durable, ordered key-value store whose compaction scales.
+//!
+//! ```
+//! # fn main() -> lithify::Result<()> {
+//! # let dir = std::env::temp_dir().join(format!("lithify-doc-{}", std::process::id()));
+//! let db = lithify::Db::open(&dir, lithify::Settings::default())?;
+//! db.put(b"apple", b"red")?;
+//! db.put(b"banana", b"yellow")?;
+//! assert_eq!(db.get(b"apple")?.as_deref(), Some(&b"red"[..]));
+//!
+//! let mut fruit = db.iter()?;
+//! fruit.seek(b"b");
+//! assert_eq!((fruit.key(), fruit.value()), (&b"banana"[..], &b"yellow"[..]));
+//! fruit.status()?; // an error while reading ends an iteration; it is never silent
+//! drop(fruit);
+//! db.close()?;
+//! # std::fs::remove_dir_all(&dir).ok();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Db`] is a handle: clone it, send it to other threads. Writes are acknowledged at the
+//! [`Durability`] they ask for; readers never wait for writers. Errors are typed
+//! ([`ErrorKind`]), and every message says what the user can do.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod builder;
+mod checkpoint;
+mod db;
+mod events;
+mod gate;
+mod iter;
+mod metrics;
+mod open;
+mod options;
+mod read;
+mod settings;
+mod shell;
+mod snapshot;
+mod stats;
+mod super_version;
+mod turn;
+mod write;
+
+pub use batch::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteBatch};
+pub use builder::Builder;
+pub use db::{Db, DbIter};
+pub use lithify_base::{
+    Bytewise, Comparator, ComparatorRef, Error, ErrorKind, Result, ReverseBytewise,
+};
+pub use metrics::{Counts, Latency};
+pub use options::{ReadOptions, WriteOptions};
+pub use read::Value;
+pub use settings::{Compression, Durability, Policy, Settings};
+pub use snapshot::Snapshot;
+pub use stats::{LevelStats, Stats};

@@ -35,6 +35,22 @@ pub enum Cause {
     PendingBytes,
 }
 
+impl Cause {
+    /// Every cause, in the order of their declaration.
+    pub const ALL: [Cause; 4] =
+        [Cause::MemtableLimit, Cause::L0Files, Cause::L0Bytes, Cause::PendingBytes];
+
+    /// Its name in logs and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Cause::MemtableLimit => "memtable_limit",
+            Cause::L0Files => "l0_files",
+            Cause::L0Bytes => "l0_bytes",
+            Cause::PendingBytes => "pending_bytes",
+        }
+    }
+}
+
 /// A stall verdict with the figures it rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Stall {

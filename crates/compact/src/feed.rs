@@ -1,0 +1,200 @@
+//! The front end of a compaction: cuts the inputs into block sets at user keys and reads them
+//! ahead of the merge.
+//!
+//! One set is a few MiB over all runs, so a compaction of any size needs the memory of the sets
+//! in flight only. The blocks of a run in a set lie next to each other in one file (or two, at a
+//! file boundary) and are fetched with one read each; reads of the next sets go on while the
+//! engine works on this one.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use lithify_base::Result;
+use lithify_env::sync::Arc;
+use lithify_env::{FileRef, IoBuf, OpenOpts, PendingIo, Ticket, spawn_read};
+use lithify_format::checksum::context_modifier;
+use lithify_merge::cleancut::{BlockFence, CleanCut, CutSet};
+use lithify_merge::{BlockSet, BlockSlice, Bytes, RunSlice};
+use lithify_store::dir::{FileName, typed};
+use lithify_store::sst::TableReader;
+
+use crate::recipe::InputRun;
+use crate::workshop::Workshop;
+
+/// Sets being read or waiting for the engine.
+const SETS_AHEAD: usize = 3;
+
+/// Reads block sets in key order.
+pub(crate) struct Feed {
+    shop: Arc<Workshop>,
+    runs: Vec<Blocks>,
+    /// Sets not asked for yet.
+    cuts: VecDeque<CutSet>,
+    /// Sets asked for, in order.
+    ahead: VecDeque<Reading>,
+}
+
+/// The blocks of one run over its files.
+struct Blocks {
+    files: Vec<Source>,
+    /// Number of blocks before each file.
+    before: Vec<usize>,
+}
+
+struct Source {
+    reader: Arc<TableReader>,
+    file: FileRef,
+}
+
+/// A set whose bytes are on their way.
+struct Reading {
+    cut: CutSet,
+    pieces: Vec<Piece>,
+}
+
+/// Neighbouring blocks of one file.
+struct Piece {
+    run: u16,
+    source: usize,
+    /// Block numbers in that file.
+    blocks: Range<usize>,
+    /// Where the read starts in the file (aligned for direct IO).
+    start: u64,
+    io: PendingIo,
+}
+
+/// A read buffer as the engine holds it.
+struct Buffer(IoBuf);
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+}
+
+impl Feed {
+    /// A feed over `runs`, newest first, in sets of about `set_bytes`.
+    pub(crate) fn new(shop: Arc<Workshop>, runs: &[InputRun], set_bytes: u64) -> Result<Feed> {
+        let mut fences: Vec<Vec<BlockFence>> = Vec::with_capacity(runs.len());
+        let mut all = Vec::with_capacity(runs.len());
+        for run in runs {
+            let mut list = Vec::new();
+            let mut blocks = Blocks { files: Vec::new(), before: Vec::new() };
+            for (meta, reader) in &run.files {
+                blocks.before.push(list.len());
+                list.extend(reader.block_fences().map(|fence| BlockFence {
+                    last_key: fence.separator.into(),
+                    bytes: u64::from(fence.at.size) + TRAILER,
+                }));
+                let file = match shop.output.direct_io {
+                    true => {
+                        let name = FileName::Table(meta.backing.unwrap_or(meta.id).0);
+                        shop.dir.open_file(name, OpenOpts::read().direct())?
+                    }
+                    false => reader.file().clone(),
+                };
+                blocks.files.push(Source { reader: reader.clone(), file });
+            }
+            fences.push(list);
+            all.push(blocks);
+        }
+        let slices = fences.iter().map(Vec::as_slice).collect();
+        let mut cutter = CleanCut::new(slices, &*shop.order);
+        let cuts = std::iter::from_fn(|| cutter.next_set(set_bytes)).collect();
+        drop(cutter);
+        Ok(Feed { shop, runs: all, cuts, ahead: VecDeque::new() })
+    }
+
+    /// Asks for as many sets ahead as there is room for.
+    pub(crate) fn read_ahead(&mut self) -> Result<()> {
+        while self.ahead.len() < SETS_AHEAD
+            && let Some(cut) = self.cuts.pop_front()
+        {
+            let reading = self.ask(cut)?;
+            self.ahead.push_back(reading);
+        }
+        Ok(())
+    }
+
+    /// True if every set has been handed out.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.cuts.is_empty() && self.ahead.is_empty()
+    }
+
+    /// The next set, if its bytes are here; else the ticket to wait for.
+    pub(crate) fn next_set(&mut self) -> Result<std::result::Result<BlockSet, Ticket>> {
+        let reading = self.ahead.front().expect("asked for before");
+        if let Some(piece) = reading.pieces.iter().find(|p| !p.io.is_done()) {
+            return Ok(Err(piece.io.ticket().clone()));
+        }
+        let reading = self.ahead.pop_front().expect("it is there");
+        self.assemble(reading).map(Ok)
+    }
+
+    /// Starts the reads of a set.
+    fn ask(&self, cut: CutSet) -> Result<Reading> {
+        let mut pieces = Vec::new();
+        for (run, blocks) in cut.blocks.iter().enumerate() {
+            let mut left = blocks.clone();
+            while !left.is_empty() {
+                let of = &self.runs[run];
+                let source = of.before.partition_point(|&b| b <= left.start) - 1;
+                let end = of.before.get(source + 1).map_or(left.end, |&b| b.min(left.end));
+                let local = left.start - of.before[source]..end - of.before[source];
+                left.start = end;
+                pieces.push(self.read(run as u16, source, local));
+            }
+        }
+        Ok(Reading { cut, pieces })
+    }
+
+    fn read(&self, run: u16, source: usize, blocks: Range<usize>) -> Piece {
+        let from = &self.runs[usize::from(run)].files[source];
+        let first = from.reader.fences().block(blocks.start);
+        let last = from.reader.fences().block(blocks.end - 1);
+        let align = from.file.alignment() as u64;
+        let start = first.offset / align * align;
+        let end = (last.offset + u64::from(last.size) + TRAILER).next_multiple_of(align);
+        let len = (end - start) as usize;
+        let buffer = self.shop.buffers.get(len);
+        let io = spawn_read(&*self.shop.env.rt, from.file.clone(), buffer, start, len);
+        Piece { run, source, blocks, start, io }
+    }
+
+    /// Turns read buffers into block slices.
+    fn assemble(&self, reading: Reading) -> Result<BlockSet> {
+        let mut set = BlockSet { no: reading.cut.no, keys: reading.cut.keys, runs: Vec::new() };
+        for piece in reading.pieces {
+            let from = &self.runs[usize::from(piece.run)].files[piece.source];
+            let (buffer, result) = piece.io.take();
+            result.map_err(typed)?;
+            let check = from.reader.check();
+            let bytes = Bytes::new(Arc::new(Buffer(buffer)));
+            let slices = piece.blocks.map(|no| {
+                let block = from.reader.fences().block(no);
+                let at = (block.offset - piece.start) as usize;
+                let end = at + block.size as usize + TRAILER as usize;
+                let bytes = bytes
+                    .slice(at..end)
+                    .map_err(|e| e.in_file(from.reader.name()).at(block.offset))?;
+                Ok(BlockSlice {
+                    bytes,
+                    offset: block.offset,
+                    checksum: check.kind,
+                    modifier: context_modifier(check.base, block.offset),
+                    decoder: from.reader.decoder().clone(),
+                    entries: 0,
+                })
+            });
+            let slices: Vec<BlockSlice> = slices.collect::<Result<_>>()?;
+            match set.runs.last_mut() {
+                Some(run) if run.run == piece.run => run.blocks.extend(slices),
+                _ => set.runs.push(RunSlice { run: piece.run, blocks: slices }),
+            }
+        }
+        Ok(set)
+    }
+}
+
+/// Bytes behind each block's payload.
+const TRAILER: u64 = lithify_merge::products::TRAILER as u64;

@@ -1,0 +1,199 @@
+//! A flush as a step machine: a frozen memtable becomes tables at level 0.
+//!
+//! The memtable is walked in order through the same drop rules, cuts and encoder as a
+//! compaction; entries hidden from every snapshot go at once. Nothing is elided: older data may
+//! lie anywhere below.
+
+use lithify_base::{Error, ErrorKind, Key, Pos, Result, Seq, Tag};
+use lithify_env::sync::Arc;
+use lithify_env::{Job, Mono, Step};
+use lithify_memtable::MemTable;
+use lithify_merge::tombstone::RangeTombstone;
+use lithify_merge::{Kernel, Products};
+
+use crate::recipe;
+use crate::sink::Sink;
+use crate::workshop::{Times, Workshop};
+use crate::{JobWork, Outcome, Report};
+
+/// Output bytes after which a step ends.
+const SLICE_BYTES: usize = 1 << 20;
+
+/// What to flush.
+pub struct FlushSpec {
+    /// The frozen memtable.
+    pub mem: Arc<MemTable>,
+    /// Where its files go.
+    pub out: Pos,
+    /// Live snapshots, ascending.
+    pub snapshots: Vec<Seq>,
+}
+
+/// A flush at work.
+pub struct FlushJob {
+    shop: Arc<Workshop>,
+    spec: FlushSpec,
+    stage: Stage,
+    report: Option<Report>,
+    work: JobWork,
+    started: Option<Mono>,
+}
+
+enum Stage {
+    Prepare,
+    Walk(Box<Walking>),
+    Finish(Box<Sink>),
+    Over,
+}
+
+struct Walking {
+    kernel: Kernel,
+    products: Products,
+    sink: Sink,
+    /// The entry last pushed: the next step goes on behind it.
+    last: Option<(Vec<u8>, Tag)>,
+}
+
+impl FlushJob {
+    /// A job that tells `report` how it ended.
+    pub fn new(shop: Arc<Workshop>, spec: FlushSpec, report: Report) -> FlushJob {
+        FlushJob {
+            shop,
+            spec,
+            stage: Stage::Prepare,
+            report: Some(report),
+            work: JobWork::default(),
+            started: None,
+        }
+    }
+
+    fn advance(&mut self) -> Result<Step> {
+        match &mut self.stage {
+            Stage::Prepare => {
+                self.stage = Stage::Walk(Box::new(self.prepare()?));
+                Ok(Step::More)
+            }
+            Stage::Walk(walking) => {
+                if let Some(ticket) = walking.sink.must_wait()? {
+                    return Ok(Step::Wait(ticket));
+                }
+                if walking.slice(&self.spec.mem)? {
+                    return Ok(Step::More);
+                }
+                let ledger = walking.end(&self.spec.mem)?;
+                self.work.entries_in = ledger.entries_in;
+                self.work.entries_out = ledger.entries_out;
+                let Stage::Walk(walking) = std::mem::replace(&mut self.stage, Stage::Over) else {
+                    unreachable!("matched above")
+                };
+                self.stage = Stage::Finish(Box::new(walking.sink));
+                Ok(Step::More)
+            }
+            Stage::Finish(sink) => match sink.finish()? {
+                Some(ticket) => Ok(Step::Wait(ticket)),
+                None => {
+                    let Stage::Finish(sink) = std::mem::replace(&mut self.stage, Stage::Over)
+                    else {
+                        unreachable!("matched above")
+                    };
+                    self.work.written = sink.written();
+                    self.end(Ok(sink.into_files()));
+                    Ok(Step::Done)
+                }
+            },
+            Stage::Over => Ok(Step::Done),
+        }
+    }
+
+    fn prepare(&mut self) -> Result<Walking> {
+        let mem = &self.spec.mem;
+        self.work.read = mem.bytes() as u64;
+        let raw: Vec<RangeTombstone> = mem
+            .range_tombstones()
+            .iter()
+            .map(|t| RangeTombstone { lo: t.lo.clone(), hi: t.hi.clone(), seq: t.seq, run: 0 })
+            .collect();
+        let snapshots = std::mem::take(&mut self.spec.snapshots);
+        let splits: Vec<Key> = Vec::new();
+        let level = self.spec.out.level;
+        let recipe = recipe::flush(&self.shop, raw, splits, snapshots, level)?;
+        let now = self.shop.env.rt.wall_seconds();
+        let times = Times { now, oldest_ancestor: now };
+        let epoch = u64::from(self.spec.out.stratum.0);
+        Ok(Walking {
+            kernel: Kernel::new(Arc::new(recipe))?,
+            products: Products::default(),
+            sink: Sink::new(self.shop.clone(), self.spec.out, epoch, times),
+            last: None,
+        })
+    }
+
+    fn end(&mut self, result: Result<Vec<lithify_lsm::FileMeta>>) {
+        self.stage = Stage::Over;
+        if let Some(started) = self.started {
+            self.work.nanos = self.shop.env.rt.now().since(started).as_nanos() as u64;
+        }
+        if let Some(report) = self.report.take() {
+            report(Outcome { result, work: self.work });
+        }
+    }
+}
+
+impl Walking {
+    /// Pushes entries until a slice of output is ready; false at the end of the memtable.
+    fn slice(&mut self, mem: &MemTable) -> Result<bool> {
+        let walk = match &self.last {
+            None => mem.walk(),
+            Some((key, tag)) => mem.walk_after(key, *tag),
+        };
+        let mut full = None;
+        for (key, tag, value) in walk {
+            self.kernel.push(key, tag, value, 0)?;
+            if self.kernel.ready_bytes() >= SLICE_BYTES {
+                full = Some((key, tag));
+                break;
+            }
+        }
+        let goes_on = full.is_some();
+        self.last = full.map(|(key, tag)| (key.to_vec(), tag));
+        self.kernel.drain(&mut self.products);
+        self.sink.take(&mut self.products)?;
+        Ok(goes_on)
+    }
+
+    /// Ends the output and checks that every entry of the memtable went through (F21).
+    fn end(&mut self, mem: &MemTable) -> Result<lithify_merge::Ledger> {
+        let ledger = self.kernel.finish()?;
+        self.kernel.drain(&mut self.products);
+        self.sink.take(&mut self.products)?;
+        let (count, _) = mem.ledger();
+        if ledger.entries_in != count {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                format!(
+                    "the memtable took {count} entries and gave back {}; it was damaged in memory",
+                    ledger.entries_in
+                ),
+            ));
+        }
+        Ok(ledger)
+    }
+}
+
+impl Job for FlushJob {
+    fn step(&mut self) -> Step {
+        let rt = self.shop.env.rt.clone();
+        self.started.get_or_insert_with(|| rt.now());
+        let before = rt.thread_cpu();
+        let result = self.advance();
+        let spent = rt.thread_cpu().saturating_sub(before);
+        self.work.cpu_nanos += spent.as_nanos() as u64;
+        result.unwrap_or_else(|error| {
+            self.end(Err(error));
+            Step::Done
+        })
+    }
+    fn panicked(&mut self, message: String) {
+        self.end(Err(Error::new(ErrorKind::Internal, format!("a flush panicked: {message}"))));
+    }
+}

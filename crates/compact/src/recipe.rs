@@ -1,0 +1,123 @@
+//! From a job and the tree at issue to the recipe that decides its output bytes.
+
+use lithify_base::{Comparator, Key, KeyRange, Pos, Result, Seq};
+use lithify_env::sync::Arc;
+use lithify_lsm::{FileRef, Version};
+use lithify_merge::tombstone::{Fragments, RangeTombstone};
+use lithify_merge::{InUse, Recipe};
+use lithify_store::sst::TableReader;
+
+use crate::workshop::Workshop;
+
+/// The input files of one position, in key order: one sorted sequence of entries.
+pub(crate) struct InputRun {
+    pub(crate) pos: Pos,
+    pub(crate) files: Vec<(FileRef, Arc<TableReader>)>,
+}
+
+/// Groups inputs (newest position first, each in key order) by position.
+pub(crate) fn input_runs(inputs: Vec<(FileRef, Arc<TableReader>)>) -> Vec<InputRun> {
+    let mut runs: Vec<InputRun> = Vec::new();
+    for (file, reader) in inputs {
+        match runs.last_mut() {
+            Some(run) if run.pos == file.pos => run.files.push((file, reader)),
+            _ => runs.push(InputRun { pos: file.pos, files: vec![(file, reader)] }),
+        }
+    }
+    runs
+}
+
+/// For data of an input at `pos`: where older data may lie that is not an input. Inputs of other
+/// jobs in flight are still in the tree, so they count (parallel-compaction 2.5).
+pub(crate) fn in_use(version: &Version, runs: &[InputRun], pos: Pos, hull: &KeyRange) -> InUse {
+    let order = version.order();
+    let is_input = |f: &FileRef| {
+        runs.iter().any(|r| r.pos == f.pos && r.files.iter().any(|(input, _)| input.id == f.id))
+    };
+    let mut ranges: Vec<KeyRange> = version
+        .runs_newest_first()
+        .filter(|run| run.pos.is_older_than(pos))
+        .flat_map(|run| run.overlapping(hull, order))
+        .filter(|f| !is_input(f))
+        .map(|f| f.range.clone())
+        .collect();
+    ranges.sort_by(|a, b| order.compare(&a.lo, &b.lo));
+    InUse::Ranges(union(ranges, order))
+}
+
+/// Merges sorted ranges that touch or overlap.
+fn union(ranges: Vec<KeyRange>, order: &dyn Comparator) -> Vec<KeyRange> {
+    let mut out: Vec<KeyRange> = Vec::new();
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if !last.is_before(&range, order) => *last = last.hull(&range, order),
+            _ => out.push(range),
+        }
+    }
+    out
+}
+
+/// All range tombstones of the inputs, each with its run, fragmented.
+pub(crate) fn tombstones(runs: &[InputRun], order: &dyn Comparator) -> Fragments {
+    let mut raw: Vec<RangeTombstone> = Vec::new();
+    for (no, run) in runs.iter().enumerate() {
+        for (file, reader) in &run.files {
+            if file.range_deletes > 0 {
+                let list = reader.range_tombstones().to_tombstones();
+                raw.extend(list.into_iter().map(|t| RangeTombstone { run: no as u16, ..t }));
+            }
+        }
+    }
+    Fragments::from_raw(raw, order)
+}
+
+/// The recipe of a compaction into `out`.
+pub(crate) fn compaction(
+    shop: &Workshop,
+    version: &Version,
+    runs: &[InputRun],
+    plan: &lithify_plan::JobSpec,
+    snapshots: Vec<Seq>,
+) -> Result<Recipe> {
+    let mut recipe = Recipe::new(runs.len() as u16);
+    recipe.order = shop.order.clone();
+    recipe.snapshots = snapshots;
+    recipe.in_use = runs.iter().map(|r| in_use(version, runs, r.pos, &plan.hull)).collect();
+    recipe.tombstones = tombstones(runs, &*shop.order);
+    recipe.hard_splits = plan.cuts.hard.clone();
+    recipe.soft_splits = plan.cuts.soft.clone();
+    recipe.file_bytes = plan.cuts.target_bytes.max(u64::from(shop.output.block_bytes));
+    encode(shop, &mut recipe, plan.out.level);
+    recipe.check()?;
+    Ok(recipe)
+}
+
+/// The recipe of a flush: older data may lie anywhere, so nothing is elided or zeroed.
+pub(crate) fn flush(
+    shop: &Workshop,
+    raw: Vec<RangeTombstone>,
+    splits: Vec<Key>,
+    snapshots: Vec<Seq>,
+    level: u8,
+) -> Result<Recipe> {
+    let mut recipe = Recipe::new(1);
+    recipe.order = shop.order.clone();
+    recipe.snapshots = snapshots;
+    recipe.tombstones = Fragments::from_raw(raw, &*shop.order);
+    recipe.hard_splits = splits;
+    recipe.file_bytes = u64::MAX;
+    recipe.drop_tombstones = false;
+    recipe.zero_seqs = false;
+    encode(shop, &mut recipe, level);
+    recipe.check()?;
+    Ok(recipe)
+}
+
+fn encode(shop: &Workshop, recipe: &mut Recipe, level: u8) {
+    let output = &shop.output;
+    recipe.block_bytes = output.block_bytes;
+    recipe.restart_interval = output.restart_interval;
+    recipe.codec = output.levels[usize::from(level)].codec;
+    recipe.codec_level = output.levels[usize::from(level)].effort;
+    recipe.filter = output.millibits > 0;
+}

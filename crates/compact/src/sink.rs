@@ -1,0 +1,192 @@
+//! The back end of a job: products in, synced table files out.
+//!
+//! Blocks are assembled and written behind the merge. When a file is cut, its tail is built at
+//! once (it is work for the processor), and the rest of its life, draining writes and syncing,
+//! goes on by itself while the next file is being filled.
+
+use lithify_base::{Error, ErrorKind, Pos, Result};
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{Class, Job, Step, Ticket};
+use lithify_lsm::FileMeta;
+use lithify_merge::{Item, Products};
+use lithify_store::sst::{Assembler, AssemblerOptions, FinishStep, FinishedTable, WriteMode};
+
+use crate::workshop::{Times, Workshop};
+
+/// Size of an output write.
+const BUFFER_BYTES: usize = 2 << 20;
+/// Output writes under way at once, per file.
+const WRITES_BEHIND: usize = 3;
+/// Files being drained and synced at once.
+const CLOSING_MAX: usize = 4;
+
+/// Takes products and makes table files.
+pub(crate) struct Sink {
+    shop: Arc<Workshop>,
+    out: Pos,
+    epoch: u64,
+    times: Times,
+    open: Option<Assembler>,
+    closing: Vec<Closing>,
+    done: Vec<FileMeta>,
+    written: u64,
+    directory_synced: bool,
+}
+
+/// A file whose writes and sync are under way.
+struct Closing {
+    ticket: Ticket,
+    result: Arc<Mutex<Option<Result<Box<FinishedTable>>>>>,
+}
+
+impl Sink {
+    /// A sink whose files go to `out`. `epoch` is the smallest of the inputs (its own for a
+    /// flush).
+    pub(crate) fn new(shop: Arc<Workshop>, out: Pos, epoch: u64, times: Times) -> Sink {
+        Sink {
+            shop,
+            out,
+            epoch,
+            times,
+            open: None,
+            closing: Vec::new(),
+            done: Vec::new(),
+            written: 0,
+            directory_synced: false,
+        }
+    }
+
+    /// Takes what an engine produced.
+    pub(crate) fn take(&mut self, products: &mut Products) -> Result<()> {
+        for item in products.items() {
+            match item {
+                Item::Block(block) => {
+                    let table = match &mut self.open {
+                        Some(table) => table,
+                        closed => closed.insert(create(&self.shop, self.out, self.times)?),
+                    };
+                    table.push_product(products, block)?;
+                }
+                Item::FileCut(cut) => {
+                    if self.open.is_none() && cut.tombstones.is_empty() {
+                        continue;
+                    }
+                    let mut table = match self.open.take() {
+                        Some(table) => table,
+                        None => create(&self.shop, self.out, self.times)?,
+                    };
+                    table.push_tombstones(&cut.tombstones);
+                    self.close(table)?;
+                }
+                Item::SetDone(_) => {}
+            }
+        }
+        products.clear();
+        Ok(())
+    }
+
+    /// The write or sync to wait for before more is taken, if too much is under way.
+    pub(crate) fn must_wait(&mut self) -> Result<Option<Ticket>> {
+        self.reap()?;
+        if self.closing.len() >= CLOSING_MAX {
+            return Ok(Some(self.closing[0].ticket.clone()));
+        }
+        Ok(self.open.as_mut().and_then(Assembler::needs_wait))
+    }
+
+    /// After the last products: what to wait for until every file is synced, `None` when all
+    /// are and their names are, too.
+    pub(crate) fn finish(&mut self) -> Result<Option<Ticket>> {
+        if self.open.is_some() {
+            return Err(Error::new(ErrorKind::Internal, "the last file was not cut"));
+        }
+        self.reap()?;
+        if let Some(closing) = self.closing.first() {
+            return Ok(Some(closing.ticket.clone()));
+        }
+        if !self.directory_synced && !self.done.is_empty() {
+            self.shop.dir.sync()?;
+            self.directory_synced = true;
+        }
+        Ok(None)
+    }
+
+    /// Bytes of finished files.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+    /// The files, in key order.
+    pub(crate) fn into_files(self) -> Vec<FileMeta> {
+        self.done
+    }
+
+    /// Builds the tail and lets the rest of the closing go on by itself.
+    fn close(&mut self, mut table: Assembler) -> Result<()> {
+        // The first step builds the tail: work for this thread, no waiting.
+        table.finish_step()?;
+        let ticket = Ticket::new();
+        let result = Arc::new(Mutex::new(None));
+        let job = Finish { table, ticket: ticket.clone(), result: result.clone() };
+        self.shop.env.rt.spawn(Class::Io, Box::new(job));
+        self.closing.push(Closing { ticket, result });
+        Ok(())
+    }
+
+    /// Takes in closed files, in order.
+    fn reap(&mut self) -> Result<()> {
+        while let Some(first) = self.closing.first()
+            && first.ticket.is_done()
+        {
+            let closed = self.closing.remove(0);
+            let result = closed.result.lock().take();
+            let lost = || Error::new(ErrorKind::Internal, "a file was closed without a result");
+            let mut meta = result.ok_or_else(lost)??.meta;
+            meta.pos = self.out;
+            meta.epoch = self.epoch;
+            self.written += meta.bytes;
+            self.done.push(meta);
+        }
+        Ok(())
+    }
+}
+
+fn create(shop: &Workshop, out: Pos, times: Times) -> Result<Assembler> {
+    let spec = shop.table_spec(shop.next_file(), out.level, times);
+    let options = AssemblerOptions {
+        pool: shop.buffers.clone(),
+        buffer: BUFFER_BYTES,
+        mode: WriteMode::Async { rt: shop.env.rt.clone(), in_flight: WRITES_BEHIND },
+        direct: shop.output.direct_io,
+        reserve: 0,
+    };
+    Assembler::create(&shop.dir, spec, shop.order.clone(), options)
+}
+
+/// Drains and syncs a file.
+struct Finish {
+    table: Assembler,
+    ticket: Ticket,
+    result: Arc<Mutex<Option<Result<Box<FinishedTable>>>>>,
+}
+
+impl Finish {
+    fn end(&mut self, result: Result<Box<FinishedTable>>) -> Step {
+        *self.result.lock() = Some(result);
+        self.ticket.complete();
+        Step::Done
+    }
+}
+
+impl Job for Finish {
+    fn step(&mut self) -> Step {
+        match self.table.finish_step() {
+            Ok(FinishStep::More) => Step::More,
+            Ok(FinishStep::Wait(ticket)) => Step::Wait(ticket),
+            Ok(FinishStep::Done(done)) => self.end(Ok(done)),
+            Err(e) => self.end(Err(e)),
+        }
+    }
+    fn panicked(&mut self, message: String) {
+        self.end(Err(Error::new(ErrorKind::Internal, message)));
+    }
+}

@@ -1,0 +1,116 @@
+//! What all jobs of a database share: the world, its directory, its tables, buffers, file
+//! numbers, and how output files look.
+
+use lithify_base::{CfId, ComparatorRef, FileId};
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::{AtomicU64, Ordering};
+use lithify_env::{BufPool, Env};
+use lithify_format::compress::Codec;
+use lithify_format::table::tail::{TableIdentity, TableSpec};
+use lithify_store::cache::TableCache;
+use lithify_store::dir::Dir;
+
+/// How tables of a level are encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelFormat {
+    /// Codec of data blocks.
+    pub codec: Codec,
+    /// Its level, where it has levels.
+    pub effort: i32,
+}
+
+/// How output files look.
+#[derive(Clone, Debug)]
+pub struct OutputOptions {
+    /// RocksDB's format_version, 5 or 6.
+    pub format_version: u32,
+    /// Logical bytes of a block; a power of two.
+    pub block_bytes: u32,
+    /// Entries per restart point.
+    pub restart_interval: u16,
+    /// Filter bits per key, in thousandths; 0 = none.
+    pub millibits: u32,
+    /// Encoding by level.
+    pub levels: [LevelFormat; lithify_base::MAX_LEVELS],
+    /// Read inputs and write outputs with direct IO.
+    pub direct_io: bool,
+    /// Name of the column family.
+    pub cf_name: String,
+    /// Number of the column family.
+    pub cf: CfId,
+}
+
+/// The shared part of all jobs.
+pub struct Workshop {
+    /// Files and threads.
+    pub env: Env,
+    /// The database's directory.
+    pub dir: Dir,
+    /// Its tables.
+    pub tables: Arc<TableCache>,
+    /// Buffers for reading and writing.
+    pub buffers: BufPool,
+    /// Identity of the database.
+    pub db_id: String,
+    /// Order of keys.
+    pub order: ComparatorRef,
+    /// How output looks.
+    pub output: OutputOptions,
+    next_file: AtomicU64,
+}
+
+impl Workshop {
+    /// A workshop whose next file gets number `next_file`.
+    #[expect(clippy::too_many_arguments, reason = "one place, and each is a component of its own")]
+    pub fn new(
+        env: Env,
+        dir: Dir,
+        tables: Arc<TableCache>,
+        buffers: BufPool,
+        db_id: String,
+        order: ComparatorRef,
+        output: OutputOptions,
+        next_file: FileId,
+    ) -> Workshop {
+        let next_file = AtomicU64::new(next_file.0);
+        Workshop { env, dir, tables, buffers, db_id, order, output, next_file }
+    }
+    /// A file number nobody used before.
+    pub fn next_file(&self) -> FileId {
+        FileId(self.next_file.fetch_add(1, Ordering::Relaxed))
+    }
+    /// Every number in use is below this one.
+    pub fn peek_next_file(&self) -> FileId {
+        FileId(self.next_file.load(Ordering::Relaxed))
+    }
+    /// How table `number` of `level` is written.
+    pub(crate) fn table_spec(&self, number: FileId, level: u8, times: Times) -> TableSpec {
+        let codec = self.output.levels[usize::from(level)].codec;
+        TableSpec {
+            version: self.output.format_version,
+            restart_interval: u32::from(self.output.restart_interval),
+            millibits: self.output.millibits,
+            compression: codec.name(),
+            identity: TableIdentity {
+                db_id: self.db_id.clone(),
+                file_number: number.0,
+                cf_id: self.output.cf.0,
+                cf_name: self.output.cf_name.clone(),
+                creation_time: times.oldest_ancestor,
+                oldest_key_time: times.oldest_ancestor,
+                newest_key_time: 0,
+                file_creation_time: times.now,
+            },
+            ..TableSpec::default()
+        }
+    }
+}
+
+/// Times written into a table, seconds since 1970.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    /// When the job started.
+    pub(crate) now: u64,
+    /// When the oldest data in it was first written to a table.
+    pub(crate) oldest_ancestor: u64,
+}

@@ -1,0 +1,114 @@
+//! Batches: several writes that become visible together or not at all.
+
+use lithify_base::{CfId, Error, Result};
+use lithify_format::wal::BatchBuilder;
+
+/// Longest key, bytes.
+pub const MAX_KEY_BYTES: usize = 16 << 20;
+/// Longest value, bytes.
+pub const MAX_VALUE_BYTES: usize = 1 << 30;
+/// Largest batch, bytes of its encoded form.
+pub const MAX_BATCH_BYTES: usize = 3 << 30;
+
+const DEFAULT_FAMILY: CfId = CfId(0);
+
+/// Writes to apply atomically, in the order they were added; of two writes to one key the later
+/// one wins. Reusable: [`clear`](WriteBatch::clear) keeps the memory.
+///
+/// ```
+/// let mut batch = lithify::WriteBatch::new();
+/// batch.put(b"apple", b"red")?;
+/// batch.delete(b"pear")?;
+/// assert_eq!(batch.len(), 2);
+/// # Ok::<(), lithify::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct WriteBatch {
+    pub(crate) inner: BatchBuilder,
+}
+
+impl WriteBatch {
+    /// An empty batch.
+    pub fn new() -> WriteBatch {
+        WriteBatch::default()
+    }
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an empty key,
+    /// [`LimitExceeded`](crate::ErrorKind::LimitExceeded) if the key, the value or the batch is
+    /// too large; the batch is unchanged.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_key(key)?;
+        check_value(value)?;
+        self.check_room(key.len() + value.len())?;
+        self.inner.put(DEFAULT_FAMILY, key, value);
+        Ok(())
+    }
+    /// Deletes `key`; it need not exist.
+    ///
+    /// # Errors
+    /// As [`put`](WriteBatch::put).
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        check_key(key)?;
+        self.check_room(key.len())?;
+        self.inner.delete(DEFAULT_FAMILY, key);
+        Ok(())
+    }
+    /// Deletes every key from `from` on that is below `to`.
+    ///
+    /// # Errors
+    /// As [`put`](WriteBatch::put). That `from` is below `to` is checked when the batch is
+    /// written, by the database's order.
+    pub fn delete_range(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        check_key(to)?;
+        check_limit("key", from.len(), MAX_KEY_BYTES)?;
+        self.check_room(from.len() + to.len())?;
+        self.inner.delete_range(DEFAULT_FAMILY, from, to);
+        Ok(())
+    }
+    /// Number of writes.
+    pub fn len(&self) -> usize {
+        self.inner.count() as usize
+    }
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+    /// Removes all writes and keeps the memory.
+    pub fn clear(&mut self) {
+        self.inner.clear();
+    }
+    /// Bytes of the encoded form.
+    pub fn byte_len(&self) -> usize {
+        self.inner.byte_len()
+    }
+
+    fn check_room(&self, more: usize) -> Result<()> {
+        check_limit("batch", self.inner.byte_len() + more + 32, MAX_BATCH_BYTES)
+    }
+}
+
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::invalid("the key is empty; a key has at least one byte"));
+    }
+    check_limit("key", key.len(), MAX_KEY_BYTES)
+}
+
+pub(crate) fn check_value(value: &[u8]) -> Result<()> {
+    check_limit("value", value.len(), MAX_VALUE_BYTES)
+}
+
+fn check_limit(what: &str, len: usize, limit: usize) -> Result<()> {
+    if len <= limit {
+        return Ok(());
+    }
+    Err(Error::new(
+        lithify_base::ErrorKind::LimitExceeded,
+        format!("the {what} has {len} bytes; the limit is {limit}; nothing was written"),
+    ))
+}

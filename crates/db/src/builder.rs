@@ -1,0 +1,70 @@
+//! Opening a database with components of one's own: another comparator, another world.
+
+use std::path::Path;
+
+use lithify_base::{ComparatorRef, Result, bytewise};
+use lithify_env::sync::Arc;
+use lithify_env::{Env, OsRt, PosixFs, RtOptions};
+
+use crate::db::Db;
+use crate::open;
+use crate::settings::Settings;
+
+/// Opens a database: [`Settings`] plus components.
+pub struct Builder {
+    pub(crate) settings: Settings,
+    pub(crate) order: ComparatorRef,
+    pub(crate) env: Option<Env>,
+}
+
+impl Builder {
+    /// With default components: byte order and this machine.
+    pub fn new(settings: Settings) -> Builder {
+        Builder { settings, order: bytewise(), env: None }
+    }
+    /// Orders keys by `order`. A database remembers its comparator's name and refuses another.
+    #[must_use]
+    pub fn comparator(mut self, order: ComparatorRef) -> Builder {
+        self.order = order;
+        self
+    }
+    /// Runs on `env` instead of this machine's files and threads: for tests and simulation.
+    #[must_use]
+    pub fn env(mut self, env: Env) -> Builder {
+        self.env = Some(env);
+        self
+    }
+    /// Opens, and creates if need be, the database in `path`.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
+        open::open(self, path.as_ref())
+    }
+    /// Opens the database in `path` for reading only.
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`].
+    pub fn open_read_only(self, path: impl AsRef<Path>) -> Result<Db> {
+        open::open_read_only(self, path.as_ref())
+    }
+
+    /// The world to run in.
+    pub(crate) fn world(&self) -> Env {
+        self.env.clone().unwrap_or_else(|| {
+            let compaction = self.settings.compaction_threads as usize;
+            Env {
+                fs: Arc::new(PosixFs::new()),
+                rt: Arc::new(OsRt::new(RtOptions {
+                    flush_threads: self.settings.flush_threads as usize,
+                    compact_threads: compaction,
+                    // Each compaction keeps a few transfers under way.
+                    io_threads: (2 * compaction).clamp(4, 32),
+                    upkeep_threads: 2,
+                    background_priority: 0,
+                    seed: None,
+                })),
+            }
+        })
+    }
+}

@@ -1,0 +1,316 @@
+//! The handle: what users call.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lithify_base::{Error, Key, KeyRange, Result};
+use lithify_env::sync::Arc;
+
+use crate::batch::{WriteBatch, check_key, check_value};
+use crate::builder::Builder;
+use crate::iter::user::User;
+use crate::options::{ReadOptions, WriteOptions};
+use crate::read::{Merged, Value};
+use crate::settings::Settings;
+use crate::shell::Shell;
+use crate::snapshot::Snapshot;
+use crate::stats::Stats;
+use crate::super_version::SuperVersion;
+use crate::write::Own;
+
+/// An open database. Clones are the same database; it is closed by [`close`](Db::close) or when
+/// the last handle is dropped.
+#[derive(Clone)]
+pub struct Db {
+    pub(crate) shell: Arc<Shell>,
+    /// Closes the database when the last handle goes.
+    pub(crate) _closer: Arc<crate::shell::Closer>,
+}
+
+impl Db {
+    /// Opens, and creates if need be, the database in directory `path`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for settings that contradict each other, `Locked` if another handle or
+    /// process has it open, `Corruption` or `Unsupported` for a directory that can't be read,
+    /// `Io` if the operating system refuses.
+    pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Db> {
+        Builder::new(settings).open(path)
+    }
+    /// Opens the database in `path` for reading only, as it was left. Nothing in the directory
+    /// is changed, and no lock is taken.
+    ///
+    /// # Errors
+    /// As [`open`](Db::open); `NotFound` if there is none.
+    pub fn open_read_only(path: impl AsRef<Path>, settings: Settings) -> Result<Db> {
+        Builder::new(settings).open_read_only(path)
+    }
+
+    /// Sets `key` to `value` at the database's durability.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an empty key, `LimitExceeded` for one or a value that is too long:
+    /// nothing was written. `NotCommitted`, `NoSpace`: the write failed and never becomes
+    /// visible. `OutcomeUnknown`: it may be visible after the next open. `ReadOnly`: an earlier
+    /// error stopped writes; the message names it.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_opt(key, value, &WriteOptions::default())
+    }
+    /// [`put`](Db::put) with options.
+    ///
+    /// # Errors
+    /// As [`put`](Db::put); `Stalled` if asked not to wait.
+    pub fn put_opt(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_key(key)?;
+        check_value(value)?;
+        self.shell.write(Own::Put { key, value }, options)
+    }
+    /// Deletes `key`; it need not exist.
+    ///
+    /// # Errors
+    /// As [`put`](Db::put).
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_opt(key, &WriteOptions::default())
+    }
+    /// [`delete`](Db::delete) with options.
+    ///
+    /// # Errors
+    /// As [`put_opt`](Db::put_opt).
+    pub fn delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
+        check_key(key.as_ref())?;
+        self.shell.write(Own::Delete { key: key.as_ref() }, options)
+    }
+    /// Deletes every key from `from` on that is below `to`, at once and however many there are.
+    ///
+    /// # Errors
+    /// As [`put`](Db::put); `InvalidArgument` if `from` is above `to`. An empty range is no
+    /// error and deletes nothing.
+    pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.delete_range(from, to)?;
+        self.write(&batch)
+    }
+    /// Applies a batch atomically.
+    ///
+    /// # Errors
+    /// As [`put`](Db::put).
+    pub fn write(&self, batch: &WriteBatch) -> Result<()> {
+        self.write_opt(batch, &WriteOptions::default())
+    }
+    /// [`write`](Db::write) with options.
+    ///
+    /// # Errors
+    /// As [`put_opt`](Db::put_opt).
+    pub fn write_opt(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.shell.write(Own::Batch(&batch.inner), options)
+    }
+    /// Makes every write acknowledged so far durable against power loss.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` if the operating system reports a failure; the database is read-only
+    /// from then on.
+    pub fn sync(&self) -> Result<()> {
+        self.shell.sync_log()
+    }
+
+    /// The value of `key`, if it has one.
+    ///
+    /// # Errors
+    /// `Corruption` or `Io` naming the file and place; never a wrong or missing value instead.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.shell.get(key.as_ref(), None)
+    }
+    /// [`get`](Db::get) with options.
+    ///
+    /// # Errors
+    /// As [`get`](Db::get).
+    pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
+        self.shell.get(key.as_ref(), options.snapshot.as_ref().map(Snapshot::sequence))
+    }
+    /// The values of several keys, all as of one moment, in the order asked for.
+    ///
+    /// # Errors
+    /// As [`get`](Db::get).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        self.multi_get_opt(keys, &ReadOptions::default())
+    }
+    /// [`multi_get`](Db::multi_get) with options.
+    ///
+    /// # Errors
+    /// As [`get`](Db::get).
+    pub fn multi_get_opt<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        options: &ReadOptions,
+    ) -> Result<Vec<Option<Value>>> {
+        let at = options.snapshot.as_ref().map(Snapshot::sequence);
+        self.shell.multi_get(&mut keys.iter().map(AsRef::as_ref), at)
+    }
+    /// An iterator over the database as it is now. It starts at no entry: seek first.
+    ///
+    /// # Errors
+    /// As [`get`](Db::get).
+    pub fn iter(&self) -> Result<DbIter> {
+        self.iter_opt(&ReadOptions::default())
+    }
+    /// [`iter`](Db::iter) with options: snapshot, bounds, prefix.
+    ///
+    /// # Errors
+    /// As [`get`](Db::get).
+    pub fn iter_opt(&self, options: &ReadOptions) -> Result<DbIter> {
+        self.shell.iter(options)
+    }
+    /// A view of the database as it is now, for any number of later reads.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shell.snapshot()
+    }
+
+    /// Writes the memtable to tables and waits until it is on disk.
+    ///
+    /// # Errors
+    /// What made the flush fail, or `ReadOnly`.
+    pub fn flush(&self) -> Result<()> {
+        self.shell.flush()
+    }
+    /// Compacts the keys from `from` on below `to` (all keys without bounds) until one run
+    /// holds them, and waits for it. The memtable is flushed first.
+    ///
+    /// # Errors
+    /// What made a compaction fail.
+    pub fn compact_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+        self.shell.flush()?;
+        let Some(range) = self.clip(from, to)? else {
+            return Ok(());
+        };
+        self.shell.compact(range)
+    }
+    /// Waits until every flush and compaction that is due has finished, at most `limit`; true
+    /// if that is so.
+    ///
+    /// # Errors
+    /// What stopped the background work.
+    pub fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
+        self.shell.wait_idle(limit)
+    }
+    /// Switches automatic compaction on or off. Running compactions finish.
+    pub fn set_auto_compaction(&self, on: bool) {
+        self.shell.set_auto_compaction(on);
+    }
+    /// Makes a second, independent database of the present state in `path`, which must not
+    /// exist. Tables are hard-linked where the file system can, so this is quick and costs no
+    /// space until the two diverge.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if `path` exists, `Io`, `NoSpace`.
+    pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.shell.checkpoint(path.as_ref())
+    }
+    /// Statistics.
+    pub fn stats(&self) -> Stats {
+        self.shell.stats()
+    }
+    /// The tree as the text picture of the documentation.
+    pub fn picture(&self) -> String {
+        self.shell.picture()
+    }
+    /// Flushes what no log holds, ends background work and closes. Other handles fail from
+    /// now on.
+    ///
+    /// # Errors
+    /// What kept the last writes from being made safe. The database is closed all the same.
+    pub fn close(self) -> Result<()> {
+        self.shell.close()
+    }
+
+    /// The range between two optional bounds as a closed range, `None` if it is empty or the
+    /// database is.
+    fn clip(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<Option<Option<KeyRange>>> {
+        if from.is_none() && to.is_none() {
+            return Ok(Some(None));
+        }
+        let Some(all) = self.shell.super_version().bounds() else {
+            return Ok(None);
+        };
+        let order = self.shell.order();
+        let lo: Key = from.map_or_else(|| all.lo.clone(), Into::into);
+        let range = match to {
+            Some(to) if order.compare(&lo, to).is_gt() => {
+                return Err(Error::invalid("the range ends before it starts; swap its bounds"));
+            }
+            Some(to) => KeyRange::excl(lo, to),
+            None => KeyRange { lo, hi: all.hi.clone() },
+        };
+        Ok(range.clamp(&all, order).map(Some))
+    }
+}
+
+impl std::fmt::Debug for Db {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Db({})", self.shell.path().display())
+    }
+}
+
+/// An iterator over user keys. It shows the database as it was when the iterator was made (or
+/// its snapshot), owns what it needs, and may outlive the handle.
+pub struct DbIter {
+    pub(crate) user: User<Merged>,
+    /// Keeps memtables and tables alive.
+    pub(crate) _pinned: Arc<SuperVersion>,
+}
+
+impl DbIter {
+    /// Moves to the first key at or after `key`.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        self.user.seek(key.as_ref());
+    }
+    /// Moves to the last key at or before `key`.
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
+        self.user.seek_for_prev(key.as_ref());
+    }
+    /// Moves to the first key.
+    pub fn seek_to_first(&mut self) {
+        self.user.seek_to_first();
+    }
+    /// Moves to the last key.
+    pub fn seek_to_last(&mut self) {
+        self.user.seek_to_last();
+    }
+    /// Moves to the next key; no effect if there is no current one.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a cursor's step, not a stream of owned items"
+    )]
+    pub fn next(&mut self) {
+        self.user.next();
+    }
+    /// Moves to the previous key; no effect if there is no current one.
+    pub fn prev(&mut self) {
+        self.user.prev();
+    }
+    /// True if the iterator is at an entry. False at either end, before the first seek, and
+    /// after an error: ask [`status`](DbIter::status).
+    pub fn valid(&self) -> bool {
+        self.user.valid()
+    }
+    /// The current key; empty if not [`valid`](DbIter::valid).
+    pub fn key(&self) -> &[u8] {
+        if self.valid() { self.user.key() } else { &[] }
+    }
+    /// The current value; empty if not [`valid`](DbIter::valid).
+    pub fn value(&self) -> &[u8] {
+        if self.valid() { self.user.value() } else { &[] }
+    }
+    /// The error that ended the iteration, if one did. Check it whenever `valid` turns false.
+    ///
+    /// # Errors
+    /// `Corruption` or `Io` naming file and place.
+    pub fn status(&self) -> Result<()> {
+        self.user.status()
+    }
+}

@@ -1,0 +1,147 @@
+//! The event log: what the database did and why, one JSON object a line, in `EVENTS`.
+//!
+//! Notes are queued in memory and written by the upkeep job, so that no writer or worker ever
+//! waits for the log, and a log that can't be written never harms the data.
+
+use std::fmt::Write as _;
+
+use lithify_env::Mono;
+use lithify_env::sync::Mutex;
+
+/// Notes kept until the upkeep job writes them; beyond, the oldest are dropped and counted.
+const QUEUE_MAX: usize = 4096;
+
+/// One value of a note.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Field {
+    Number(u64),
+    Real(f64),
+    Text(String),
+}
+
+impl From<u64> for Field {
+    fn from(n: u64) -> Field {
+        Field::Number(n)
+    }
+}
+impl From<f64> for Field {
+    fn from(x: f64) -> Field {
+        Field::Real(x)
+    }
+}
+impl From<String> for Field {
+    fn from(s: String) -> Field {
+        Field::Text(s)
+    }
+}
+impl From<&str> for Field {
+    fn from(s: &str) -> Field {
+        Field::Text(s.to_owned())
+    }
+}
+
+/// The queue of lines not yet written.
+#[derive(Default)]
+pub(crate) struct Events {
+    enabled: bool,
+    lines: Mutex<Queue>,
+}
+
+#[derive(Default)]
+struct Queue {
+    text: String,
+    count: usize,
+    dropped: u64,
+}
+
+impl Events {
+    pub(crate) fn new(enabled: bool) -> Events {
+        Events { enabled, lines: Mutex::new(Queue::default()) }
+    }
+
+    /// Adds a line. `at` is the database's monotonic clock.
+    pub(crate) fn note(&self, at: Mono, event: &str, fields: &[(&str, Field)]) {
+        if !self.enabled {
+            return;
+        }
+        let mut q = self.lines.lock();
+        if q.count >= QUEUE_MAX {
+            q.dropped += 1;
+            return;
+        }
+        q.count += 1;
+        let text = &mut q.text;
+        let _ = write!(text, "{{\"at_us\":{},\"event\":\"{event}\"", at.0 / 1000);
+        for (name, value) in fields {
+            let _ = write!(text, ",\"{name}\":");
+            let _ = match value {
+                Field::Number(n) => write!(text, "{n}"),
+                Field::Real(x) if x.is_finite() => write!(text, "{x:.3}"),
+                Field::Real(_) => write!(text, "null"),
+                Field::Text(s) => {
+                    quote(text, s);
+                    Ok(())
+                }
+            };
+        }
+        text.push_str("}\n");
+    }
+
+    /// Takes what is queued, to be written.
+    pub(crate) fn drain(&self) -> String {
+        let mut q = self.lines.lock();
+        let q = std::mem::take(&mut *q);
+        let mut text = q.text;
+        if q.dropped > 0 {
+            let _ = writeln!(text, "{{\"event\":\"events_dropped\",\"count\":{}}}", q.dropped);
+        }
+        text
+    }
+}
+
+/// Appends `s` as a JSON string.
+fn quote(out: &mut String, s: &str) {
+    out.push('"');
+    for c in s.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if (c as u32) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_one_line_of_json() {
+        let events = Events::new(true);
+        events.note(
+            Mono(5_000_000),
+            "stall_begin",
+            &[("cause", "l0 \"runs\"\n".into()), ("runs", 36.into()), ("share", f64::NAN.into())],
+        );
+        assert_eq!(
+            events.drain(),
+            "{\"at_us\":5000,\"event\":\"stall_begin\",\"cause\":\"l0 \\\"runs\\\"\\n\",\
+             \"runs\":36,\"share\":null}\n"
+        );
+        assert_eq!(events.drain(), "");
+    }
+
+    #[test]
+    fn a_full_queue_counts_what_it_drops() {
+        let events = Events::new(true);
+        for _ in 0..QUEUE_MAX + 3 {
+            events.note(Mono(0), "x", &[]);
+        }
+        assert!(events.drain().ends_with("{\"event\":\"events_dropped\",\"count\":3}\n"));
+    }
+}

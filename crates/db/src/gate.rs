@@ -1,0 +1,169 @@
+//! Admission of writes: the mind's verdict, applied by whoever holds the write turn. Free flow
+//! costs one atomic load; a slow-down spaces writes out at a rate; a stop waits. Every stall has
+//! a cause, a begin and an end in the event log, and its waiting time is counted by cause.
+
+use std::time::Duration;
+
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_control::Pressure;
+use lithify_env::sync::Mutex;
+use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use lithify_env::{Mono, Rt, Ticket};
+use lithify_plan::Cause;
+
+use crate::events::Events;
+use crate::metrics::Metrics;
+
+/// Delays shorter than this are saved up: a sleep costs more than it spaces.
+const SHORTEST_DELAY: Duration = Duration::from_millis(1);
+
+/// The gate in front of the log.
+pub(crate) struct Gate {
+    /// False while there is anything to look at in `state`.
+    free: AtomicBool,
+    state: Mutex<State>,
+    /// Nanoseconds writers waited, by cause.
+    waited: [AtomicU64; Cause::ALL.len()],
+}
+
+#[derive(Default)]
+struct State {
+    pressure: Pressure,
+    /// Writes fail with this.
+    refused: Option<Error>,
+    /// Completed and replaced at every change.
+    changed: Ticket,
+    /// When the stall now on began.
+    since: Mono,
+    /// When the next write may pass at the current rate.
+    next_pass: Mono,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Gate {
+        Gate {
+            free: AtomicBool::new(true),
+            state: Mutex::new(State::default()),
+            waited: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+
+    /// The mind's new verdict.
+    pub(crate) fn press(&self, pressure: Pressure, now: Mono, events: &Events) {
+        let mut state = self.state.lock();
+        let (old, new) = (state.pressure.cause(), pressure.cause());
+        if old != new || state.pressure.stop.is_some() != pressure.stop.is_some() {
+            if let Some(cause) = old {
+                let length = now.since(state.since).as_nanos() as u64;
+                events.note(
+                    now,
+                    "stall_end",
+                    &[("cause", cause.name().into()), ("micros", (length / 1000).into())],
+                );
+            }
+            if let Some(cause) = new {
+                let kind = if pressure.stop.is_some() { "stop" } else { "delay" };
+                let rate = pressure.delay.map_or(0, |d| d.0);
+                events.note(
+                    now,
+                    "stall_begin",
+                    &[
+                        ("cause", cause.name().into()),
+                        ("kind", kind.into()),
+                        ("bytes_per_second", rate.into()),
+                    ],
+                );
+                state.since = now;
+            }
+        }
+        state.pressure = pressure;
+        self.changed(&mut state);
+    }
+
+    /// Writes fail with `error` from now on. The first cause stays.
+    pub(crate) fn refuse(&self, error: Error) {
+        let mut state = self.state.lock();
+        state.refused.get_or_insert(error);
+        self.changed(&mut state);
+    }
+
+    fn changed(&self, state: &mut State) {
+        let free = state.refused.is_none() && state.pressure == Pressure::default();
+        self.free.store(free, Ordering::Release);
+        std::mem::take(&mut state.changed).complete();
+    }
+
+    /// The error that writes fail with, if any.
+    pub(crate) fn refused(&self) -> Option<Error> {
+        if self.free.load(Ordering::Acquire) {
+            return None;
+        }
+        self.state.lock().refused.clone()
+    }
+
+    /// For a writer that would rather fail than wait.
+    pub(crate) fn check_free(&self) -> Result<()> {
+        if self.free.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let state = self.state.lock();
+        if let Some(error) = &state.refused {
+            return Err(error.clone());
+        }
+        match state.pressure.cause() {
+            None => Ok(()),
+            Some(cause) => Err(Error::new(
+                ErrorKind::Stalled,
+                format!("writes are held back ({}); nothing was written", cause.name()),
+            )),
+        }
+    }
+
+    /// Lets `bytes` pass, when the verdict allows.
+    ///
+    /// # Errors
+    /// What writes are refused with.
+    pub(crate) fn pass(&self, bytes: u64, rt: &dyn Rt, metrics: &Metrics) -> Result<()> {
+        if self.free.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        loop {
+            let (ticket, until, cause) = {
+                let mut state = self.state.lock();
+                if let Some(error) = &state.refused {
+                    return Err(error.clone());
+                }
+                if let Some(cause) = state.pressure.stop {
+                    (state.changed.clone(), None, cause)
+                } else if let Some((rate, cause)) = state.pressure.delay {
+                    let now = rt.now();
+                    let pass = state.next_pass.max(now);
+                    if pass.since(now) < SHORTEST_DELAY {
+                        let cost = Duration::from_nanos(bytes * 1_000_000_000 / rate.max(1));
+                        state.next_pass = pass + cost;
+                        return Ok(());
+                    }
+                    (state.changed.clone(), Some(pass), cause)
+                } else {
+                    return Ok(());
+                }
+            };
+            let began = rt.now();
+            rt.park(&ticket, until);
+            let waited = rt.now().since(began).as_nanos() as u64;
+            self.waited[cause as usize].fetch_add(waited, Ordering::Relaxed);
+            metrics.stall.record(waited);
+        }
+    }
+
+    /// Time writers waited, by cause.
+    pub(crate) fn waited(&self) -> Vec<(&'static str, Duration)> {
+        Cause::ALL
+            .iter()
+            .map(|c| {
+                let nanos = self.waited[*c as usize].load(Ordering::Relaxed);
+                (c.name(), Duration::from_nanos(nanos))
+            })
+            .collect()
+    }
+}

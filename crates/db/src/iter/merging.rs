@@ -1,0 +1,203 @@
+//! Many cursors as one, in the one total order: a binary heap whose top is the next entry.
+//!
+//! A step moves the top cursor and sifts it down, so a stretch of entries from one cursor costs
+//! two comparisons an entry. Keys are compared by their first eight bytes as an integer where
+//! the order is bytewise; the rest decides ties. Entries are unique (no two share a user key
+//! and a tag) except for sequence numbers zeroed by compaction, which only ever sit in the
+//! oldest run of their key: equal entries come out newest cursor first.
+
+use std::cmp::Ordering;
+
+use lithify_base::{ComparatorRef, Error, Result, Tag};
+
+use super::Cursor;
+
+/// The merge of `cursors`, given newest first.
+pub(crate) struct Merging<C> {
+    order: ComparatorRef,
+    bytewise: bool,
+    cursors: Vec<C>,
+    /// Head of each cursor's current key (valid cursors only).
+    heads: Vec<u64>,
+    /// Indices of the valid cursors, a heap by the current direction.
+    heap: Vec<u32>,
+    forward: bool,
+    /// The first error of a cursor: a merge that lost one is not to be trusted at all (P4).
+    broken: Option<Error>,
+}
+
+/// The first eight bytes of a key as an integer that compares as they do.
+pub(crate) fn head(key: &[u8]) -> u64 {
+    match key.first_chunk::<8>() {
+        Some(b) => u64::from_be_bytes(*b),
+        None => {
+            let mut b = [0; 8];
+            b[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(b)
+        }
+    }
+}
+
+impl<C: Cursor> Merging<C> {
+    pub(crate) fn new(order: ComparatorRef, cursors: Vec<C>) -> Merging<C> {
+        let n = cursors.len();
+        Merging {
+            bytewise: order.is_bytewise(),
+            order,
+            heads: vec![0; n],
+            heap: Vec::with_capacity(n),
+            cursors,
+            forward: true,
+            broken: None,
+        }
+    }
+
+    /// True if cursor `a` comes before cursor `b` in the current direction.
+    fn before(&self, a: u32, b: u32) -> bool {
+        let (i, j) = (a as usize, b as usize);
+        let by_key = if self.bytewise && self.heads[i] != self.heads[j] {
+            self.heads[i].cmp(&self.heads[j])
+        } else {
+            self.order.compare(self.cursors[i].user_key(), self.cursors[j].user_key())
+        };
+        let by_entry = by_key
+            .then_with(|| self.cursors[j].tag().cmp(&self.cursors[i].tag()))
+            .then_with(|| i.cmp(&j));
+        (by_entry == Ordering::Less) == self.forward
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        loop {
+            let left = 2 * at + 1;
+            if left >= self.heap.len() {
+                return;
+            }
+            let right = left + 1;
+            let least = if right < self.heap.len() && self.before(self.heap[right], self.heap[left])
+            {
+                right
+            } else {
+                left
+            };
+            if !self.before(self.heap[least], self.heap[at]) {
+                return;
+            }
+            self.heap.swap(least, at);
+            at = least;
+        }
+    }
+
+    fn rebuild(&mut self, forward: bool) {
+        self.forward = forward;
+        self.broken = None;
+        self.heap.clear();
+        for (i, cursor) in self.cursors.iter().enumerate() {
+            if cursor.valid() {
+                self.heads[i] = head(cursor.user_key());
+                self.heap.push(i as u32);
+            } else if let Err(e) = cursor.status() {
+                self.broken = Some(e);
+            }
+        }
+        for at in (0..self.heap.len() / 2).rev() {
+            self.sift_down(at);
+        }
+    }
+
+    /// After the top cursor moved: puts it, or what is left, back in order.
+    fn settle_top(&mut self) {
+        let top = self.heap[0] as usize;
+        if self.cursors[top].valid() {
+            self.heads[top] = head(self.cursors[top].user_key());
+        } else {
+            self.broken = self.cursors[top].status().err();
+            self.heap.swap_remove(0);
+        }
+        self.sift_down(0);
+    }
+
+    fn top(&self) -> &C {
+        &self.cursors[self.heap[0] as usize]
+    }
+
+    /// Turns round: every other cursor is on the far side of the current entry for the old
+    /// direction, so each is placed anew, and the current one steps.
+    fn turn(&mut self, forward: bool) {
+        let top = self.heap[0] as usize;
+        let (key, tag) = (self.cursors[top].user_key().to_vec(), self.cursors[top].tag());
+        for (i, c) in self.cursors.iter_mut().enumerate() {
+            if i == top {
+                continue;
+            }
+            // An equal entry in another cursor counts as after us if its index is larger.
+            if forward {
+                c.seek(&key, tag);
+                if i < top && c.valid() && c.tag() == tag && c.user_key() == key {
+                    c.next();
+                }
+            } else {
+                c.seek_for_prev(&key, tag);
+                if i > top && c.valid() && c.tag() == tag && c.user_key() == key {
+                    c.prev();
+                }
+            }
+        }
+        let c = &mut self.cursors[top];
+        if forward {
+            c.next()
+        } else {
+            c.prev()
+        }
+        self.rebuild(forward);
+    }
+}
+
+impl<C: Cursor> Cursor for Merging<C> {
+    fn seek(&mut self, user: &[u8], tag: Tag) {
+        self.cursors.iter_mut().for_each(|c| c.seek(user, tag));
+        self.rebuild(true);
+    }
+    fn seek_for_prev(&mut self, user: &[u8], tag: Tag) {
+        self.cursors.iter_mut().for_each(|c| c.seek_for_prev(user, tag));
+        self.rebuild(false);
+    }
+    fn seek_to_first(&mut self) {
+        self.cursors.iter_mut().for_each(Cursor::seek_to_first);
+        self.rebuild(true);
+    }
+    fn seek_to_last(&mut self) {
+        self.cursors.iter_mut().for_each(Cursor::seek_to_last);
+        self.rebuild(false);
+    }
+    fn next(&mut self) {
+        if !self.forward {
+            return self.turn(true);
+        }
+        let top = self.heap[0] as usize;
+        self.cursors[top].next();
+        self.settle_top();
+    }
+    fn prev(&mut self) {
+        if self.forward {
+            return self.turn(false);
+        }
+        let top = self.heap[0] as usize;
+        self.cursors[top].prev();
+        self.settle_top();
+    }
+    fn valid(&self) -> bool {
+        !self.heap.is_empty() && self.broken.is_none()
+    }
+    fn user_key(&self) -> &[u8] {
+        self.top().user_key()
+    }
+    fn tag(&self) -> Tag {
+        self.top().tag()
+    }
+    fn value(&self) -> &[u8] {
+        self.top().value()
+    }
+    fn status(&self) -> Result<()> {
+        self.broken.clone().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,176 @@
+//! A cursor over one run: its files are disjoint and in key order, so they are one long table.
+//! Files are opened when the cursor enters them.
+
+use lithify_base::{ComparatorRef, Error, Result, Tag};
+use lithify_env::sync::Arc;
+use lithify_store::cache::TableCache;
+use lithify_store::sst::TableIter;
+
+use super::Cursor;
+use crate::super_version::RunTables;
+
+/// A cursor over the tables of a run, one after the other.
+pub(crate) struct Stratum {
+    run: RunTables,
+    tables: Arc<TableCache>,
+    order: ComparatorRef,
+    fill_cache: bool,
+    /// Index of the open file.
+    at: usize,
+    open: Option<TableIter>,
+    error: Option<Error>,
+}
+
+impl Stratum {
+    pub(crate) fn new(
+        run: RunTables,
+        tables: Arc<TableCache>,
+        order: ComparatorRef,
+        fill_cache: bool,
+    ) -> Stratum {
+        Stratum { run, tables, order, fill_cache, at: 0, open: None, error: None }
+    }
+
+    /// Opens file `at`; false if there is none or it can't be read.
+    fn enter(&mut self, at: usize) -> bool {
+        if self.open.is_some() && self.at == at {
+            return true;
+        }
+        self.open = None;
+        self.at = at;
+        let Some(slot) = self.run.slots.get(at) else {
+            return false;
+        };
+        match slot.reader(&self.tables) {
+            Ok(reader) => {
+                let mut iter = TableIter::new(reader.clone());
+                iter.set_fill_cache(self.fill_cache);
+                self.open = Some(iter);
+                true
+            }
+            Err(e) => {
+                self.error = Some(e);
+                false
+            }
+        }
+    }
+
+    /// While the open file has nothing (more), goes on to the next; a file may hold range
+    /// deletions only.
+    fn settle_forward(&mut self) {
+        while let Some(iter) = &self.open {
+            if iter.valid() {
+                return;
+            }
+            if let Err(e) = iter.status() {
+                self.error = Some(e);
+                self.open = None;
+                return;
+            }
+            if !self.enter(self.at + 1) {
+                return;
+            }
+            if let Some(iter) = &mut self.open {
+                iter.seek_to_first();
+            }
+        }
+    }
+
+    fn settle_backward(&mut self) {
+        while let Some(iter) = &self.open {
+            if iter.valid() {
+                return;
+            }
+            if let Err(e) = iter.status() {
+                self.error = Some(e);
+                self.open = None;
+                return;
+            }
+            let Some(before) = self.at.checked_sub(1) else {
+                self.open = None;
+                return;
+            };
+            if !self.enter(before) {
+                return;
+            }
+            if let Some(iter) = &mut self.open {
+                iter.seek_to_last();
+            }
+        }
+    }
+}
+
+impl Cursor for Stratum {
+    fn seek(&mut self, user: &[u8], tag: Tag) {
+        self.error = None;
+        let at = self.run.run.lower_bound(user, &*self.order);
+        if self.enter(at)
+            && let Some(iter) = &mut self.open
+        {
+            iter.seek(user, tag);
+            self.settle_forward();
+        }
+    }
+    fn seek_for_prev(&mut self, user: &[u8], tag: Tag) {
+        self.error = None;
+        // The first file that does not end before `user` may start at or before it; else the
+        // answer is the last entry of the file before.
+        let at = self.run.run.lower_bound(user, &*self.order);
+        let last = self.run.slots.len().saturating_sub(1);
+        if self.enter(at.min(last))
+            && let Some(iter) = &mut self.open
+        {
+            iter.seek_for_prev(user, tag);
+            self.settle_backward();
+        }
+    }
+    fn seek_to_first(&mut self) {
+        self.error = None;
+        if self.enter(0)
+            && let Some(iter) = &mut self.open
+        {
+            iter.seek_to_first();
+            self.settle_forward();
+        }
+    }
+    fn seek_to_last(&mut self) {
+        self.error = None;
+        if self.enter(self.run.slots.len().saturating_sub(1))
+            && let Some(iter) = &mut self.open
+        {
+            iter.seek_to_last();
+            self.settle_backward();
+        }
+    }
+    fn next(&mut self) {
+        if let Some(iter) = &mut self.open {
+            iter.next();
+            if !iter.valid() {
+                self.settle_forward();
+            }
+        }
+    }
+    fn prev(&mut self) {
+        if let Some(iter) = &mut self.open {
+            iter.prev();
+            if !iter.valid() {
+                self.settle_backward();
+            }
+        }
+    }
+    fn valid(&self) -> bool {
+        self.error.is_none() && self.open.as_ref().is_some_and(TableIter::valid)
+    }
+    fn user_key(&self) -> &[u8] {
+        self.open.as_ref().map_or(&[], TableIter::user_key)
+    }
+    fn tag(&self) -> Tag {
+        self.open.as_ref().map_or(Tag(0), TableIter::tag)
+    }
+    fn value(&self) -> &[u8] {
+        self.open.as_ref().map_or(&[], TableIter::value)
+    }
+    fn status(&self) -> Result<()> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,51 @@
+//! Which range deletion hides a key, for readers: the newest one over the key, from memtables
+//! and from the tables that have any. Most databases have none, and then this costs one branch.
+
+use lithify_base::{ComparatorRef, KeyRange, Result, Seq};
+use lithify_env::sync::Arc;
+use lithify_merge::tombstone::{Fragments, RangeTombstone};
+use lithify_store::sst::TableReader;
+
+/// The range deletions one reader must honour.
+pub(crate) struct Tombstones {
+    order: ComparatorRef,
+    /// From memtables, fragmented.
+    memory: Vec<Fragments>,
+    /// Tables with range deletions and their bounds. A table's own fragments are clamped to
+    /// its bounds, so a table that does not hold the key cannot hide it.
+    tables: Vec<(KeyRange, Arc<TableReader>)>,
+}
+
+impl Tombstones {
+    pub(crate) fn new(order: ComparatorRef) -> Tombstones {
+        Tombstones { order, memory: Vec::new(), tables: Vec::new() }
+    }
+    pub(crate) fn add_memory(&mut self, raw: &[lithify_memtable::RangeTombstone]) {
+        let raw = raw.iter().map(|t| RangeTombstone {
+            lo: t.lo.clone(),
+            hi: t.hi.clone(),
+            seq: t.seq,
+            run: 0,
+        });
+        self.memory.push(Fragments::from_raw(raw, &*self.order));
+    }
+    pub(crate) fn add_table(&mut self, bounds: KeyRange, table: Arc<TableReader>) {
+        self.tables.push((bounds, table));
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.memory.is_empty() && self.tables.is_empty()
+    }
+    /// Largest sequence number at most `at` of a range deletion over `key`.
+    pub(crate) fn covering(&self, key: &[u8], at: Seq) -> Result<Option<Seq>> {
+        let mut newest = None;
+        for fragments in &self.memory {
+            newest = newest.max(fragments.covering_seq(key, at, &*self.order));
+        }
+        for (bounds, table) in &self.tables {
+            if bounds.contains(key, &*self.order) {
+                newest = newest.max(table.range_tombstones().covering_seq(key, at, &*self.order));
+            }
+        }
+        Ok(newest)
+    }
+}

@@ -1,0 +1,272 @@
+//! What a user sees: each key once, at one sequence number, without what was deleted.
+//!
+//! Forward, the newest visible entry of a key comes first and decides; the older ones are
+//! skipped. Backward they come oldest first, so the last visible one met before the key changes
+//! decides, and its value is kept aside. `cursor` then stands before the key's entries.
+
+use lithify_base::{ComparatorRef, Error, Key, Kind, Result, Seq, Tag};
+
+use super::Cursor;
+use super::tombstones::Tombstones;
+
+/// Entries of one key stepped over before a forward move seeks past the key instead.
+const STEPS_BEFORE_SEEK: u32 = 8;
+
+enum Place {
+    /// Not at an entry.
+    Nowhere,
+    /// At `cursor`'s entry.
+    AtCursor,
+    /// At `key` and `value`; `cursor` stands at the last entry before them, if any.
+    Aside,
+}
+
+/// A user's view over an internal cursor.
+pub(crate) struct User<C> {
+    cursor: C,
+    order: ComparatorRef,
+    at: Seq,
+    tombstones: Tombstones,
+    lower: Option<Key>,
+    upper: Option<Key>,
+    place: Place,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    error: Option<Error>,
+}
+
+impl<C: Cursor> User<C> {
+    pub(crate) fn new(
+        cursor: C,
+        order: ComparatorRef,
+        at: Seq,
+        tombstones: Tombstones,
+        bounds: (Option<Key>, Option<Key>),
+    ) -> User<C> {
+        User {
+            cursor,
+            order,
+            at,
+            tombstones,
+            lower: bounds.0,
+            upper: bounds.1,
+            place: Place::Nowhere,
+            key: Vec::new(),
+            value: Vec::new(),
+            error: None,
+        }
+    }
+
+    pub(crate) fn valid(&self) -> bool {
+        !matches!(self.place, Place::Nowhere)
+    }
+    pub(crate) fn key(&self) -> &[u8] {
+        match self.place {
+            Place::AtCursor => self.cursor.user_key(),
+            _ => &self.key,
+        }
+    }
+    pub(crate) fn value(&self) -> &[u8] {
+        match self.place {
+            Place::AtCursor => self.cursor.value(),
+            _ => &self.value,
+        }
+    }
+    pub(crate) fn status(&self) -> Result<()> {
+        match &self.error {
+            Some(e) => Err(e.clone()),
+            None => self.cursor.status(),
+        }
+    }
+
+    pub(crate) fn seek(&mut self, key: &[u8]) {
+        let start = match &self.lower {
+            Some(lower) if self.order.compare(key, lower).is_lt() => lower.clone(),
+            _ => key.into(),
+        };
+        self.error = None;
+        self.cursor.seek(&start, Tag::seek(self.at));
+        self.find_forward(false);
+    }
+    pub(crate) fn seek_to_first(&mut self) {
+        match self.lower.clone() {
+            Some(lower) => self.seek(&lower),
+            None => {
+                self.error = None;
+                self.cursor.seek_to_first();
+                self.find_forward(false);
+            }
+        }
+    }
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8]) {
+        if let Some(upper) = self.upper.clone()
+            && self.order.compare(key, &upper).is_ge()
+        {
+            return self.seek_before(&upper);
+        }
+        self.error = None;
+        // Tag 0 sorts after every entry of `key`.
+        self.cursor.seek_for_prev(key, Tag(0));
+        self.find_backward();
+    }
+    pub(crate) fn seek_to_last(&mut self) {
+        match self.upper.clone() {
+            Some(upper) => self.seek_before(&upper),
+            None => {
+                self.error = None;
+                self.cursor.seek_to_last();
+                self.find_backward();
+            }
+        }
+    }
+    /// The last key below `end`.
+    fn seek_before(&mut self, end: &[u8]) {
+        self.error = None;
+        // The largest tag sorts before every entry of `end`.
+        self.cursor.seek_for_prev(end, Tag(u64::MAX));
+        self.find_backward();
+    }
+
+    pub(crate) fn next(&mut self) {
+        match self.place {
+            Place::Nowhere => {}
+            Place::AtCursor => {
+                self.key.clear();
+                self.key.extend_from_slice(self.cursor.user_key());
+                self.cursor.next();
+                self.find_forward(true);
+            }
+            Place::Aside => {
+                let key = std::mem::take(&mut self.key);
+                self.cursor.seek(&key, Tag(0));
+                self.key = key;
+                self.find_forward(true);
+            }
+        }
+    }
+    pub(crate) fn prev(&mut self) {
+        match self.place {
+            Place::Nowhere => {}
+            Place::AtCursor => {
+                let key = self.cursor.user_key().to_vec();
+                self.cursor.seek_for_prev(&key, Tag(u64::MAX));
+                self.find_backward();
+            }
+            Place::Aside => self.find_backward(),
+        }
+    }
+
+    /// From `cursor` on: the first key with a visible value. With `skip`, entries of `self.key`
+    /// are passed over.
+    fn find_forward(&mut self, mut skip: bool) {
+        let mut steps = 0;
+        self.place = Place::Nowhere;
+        while self.cursor.valid() {
+            let user = self.cursor.user_key();
+            if let Some(upper) = &self.upper
+                && self.order.compare(user, upper).is_ge()
+            {
+                return;
+            }
+            if skip && user == &self.key[..] {
+                steps += 1;
+                if steps > STEPS_BEFORE_SEEK {
+                    steps = 0;
+                    self.cursor.seek(&self.key, Tag(0));
+                    // An entry at tag 0 itself may be left; the loop passes over it.
+                    if self.cursor.valid() && self.cursor.user_key() == &self.key[..] {
+                        self.cursor.next();
+                    }
+                } else {
+                    self.cursor.next();
+                }
+                continue;
+            }
+            let tag = self.cursor.tag();
+            if tag.seq() > self.at {
+                self.cursor.next();
+                continue;
+            }
+            match self.visible(user, tag) {
+                Ok(true) => {
+                    self.place = Place::AtCursor;
+                    return;
+                }
+                Ok(false) => {
+                    self.key.clear();
+                    self.key.extend_from_slice(self.cursor.user_key());
+                    skip = true;
+                    self.cursor.next();
+                }
+                Err(e) => {
+                    self.error = Some(e);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// From `cursor` back: the first key with a visible value, kept aside.
+    fn find_backward(&mut self) {
+        self.place = Place::Nowhere;
+        while self.cursor.valid() {
+            self.key.clear();
+            self.key.extend_from_slice(self.cursor.user_key());
+            if let Some(lower) = &self.lower
+                && self.order.compare(&self.key, lower).is_lt()
+            {
+                return;
+            }
+            let mut decided = None;
+            while self.cursor.valid() && self.cursor.user_key() == &self.key[..] {
+                let tag = self.cursor.tag();
+                if tag.seq() <= self.at {
+                    decided = Some(tag);
+                    self.value.clear();
+                    self.value.extend_from_slice(self.cursor.value());
+                }
+                self.cursor.prev();
+            }
+            // An error met on the way may hide a newer entry of this very key.
+            if self.cursor.status().is_err() {
+                return;
+            }
+            match decided.map_or(Ok(false), |tag| self.visible(&self.key, tag)) {
+                Ok(true) => {
+                    self.place = Place::Aside;
+                    return;
+                }
+                Ok(false) => {}
+                Err(e) => {
+                    self.error = Some(e);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether the newest entry of `key` at or below the snapshot is a value no range deletion
+    /// hides.
+    fn visible(&self, key: &[u8], tag: Tag) -> Result<bool> {
+        match tag.kind() {
+            Some(Kind::Value) => {}
+            Some(Kind::Delete | Kind::SingleDelete) => return Ok(false),
+            Some(Kind::Merge) => {
+                return Err(Error::unsupported(
+                    "this key holds merge operands, and the database was opened without a merge \
+                     operator",
+                ));
+            }
+            Some(Kind::RangeDelete) | None => {
+                return Err(Error::corruption(format!(
+                    "entry of kind {:#x} among point keys",
+                    tag.kind_byte()
+                )));
+            }
+        }
+        if self.tombstones.is_empty() {
+            return Ok(true);
+        }
+        Ok(self.tombstones.covering(key, self.at)?.is_none_or(|seq| seq <= tag.seq()))
+    }
+}

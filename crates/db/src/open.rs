@@ -1,0 +1,531 @@
+//! Opening: lock, read the manifest, check the files, replay the logs, start.
+//!
+//! What the logs hold is written to level 0 before the open returns, in one edit per memtable,
+//! and a new manifest is started; so the directory an open leaves behind never depends on the
+//! logs it found, and opening again after a crash at any point finds the same data (F4).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use lithify_base::{CfId, Error, ErrorKind, FileId, MAX_LEVELS, Pos, Result, Seq};
+use lithify_compact::{FlushJob, FlushSpec, LevelFormat, Outcome, OutputOptions, Workshop};
+use lithify_control::{Core, MemId};
+use lithify_engine::CpuEngine;
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{BufPool, Env, Job, LockGuard, Random, RegionPool, Step};
+use lithify_format::compress::Codec;
+use lithify_format::files::FileName;
+use lithify_format::manifest::{FamilyState, ManifestState};
+use lithify_format::options::{self, DbOptions, FamilyOptions};
+use lithify_format::wal::BatchBuilder;
+use lithify_lsm::{Edit, FileMeta, Version};
+use lithify_memtable::{ArenaPool, MemTable, MemWriter};
+use lithify_plan::{PlanOptions, PolicyKind};
+use lithify_store::cache::{BlockCache, TableCache, TableOptions};
+use lithify_store::dir::{self, Dir};
+use lithify_store::janitor::{self, Live};
+use lithify_store::manifest::{self, ManifestLog, Recovered, translate};
+use lithify_store::sst::Verify;
+use lithify_store::wal::{self, OnRot};
+
+use crate::builder::Builder;
+use crate::db::Db;
+use crate::settings::{Compression, Policy, Settings};
+use crate::shell::{Closer, Parts, Shell, new_memtable};
+use crate::write::{Log, insert_batch};
+
+/// Entries per restart point of data blocks.
+const RESTART_INTERVAL: u16 = 16;
+/// Most tables the cache keeps open by itself; those of the tree stay open anyway.
+const OPEN_TABLES: usize = 256;
+const DEFAULT_CF: CfId = CfId(0);
+const DEFAULT_NAME: &str = "default";
+/// Recycled IO buffers kept for jobs.
+const IO_POOL_BYTES: usize = 64 << 20;
+
+/// A database that is being put together.
+struct Opening {
+    settings: Settings,
+    env: Env,
+    dir: Dir,
+    version: Version,
+    db_id: String,
+    next_file: FileId,
+    last_seq: Seq,
+    next_epoch: u32,
+    log_number: u64,
+    known_logs: BTreeMap<u64, Option<u64>>,
+    blocks: Arc<BlockCache>,
+    arenas: Arc<dyn ArenaPool>,
+}
+
+pub(crate) fn open(builder: Builder, path: &Path) -> Result<Db> {
+    builder.settings.check()?;
+    let env = builder.world();
+    let dir = Dir::new(env.fs.clone(), path);
+    if dir.read_current()?.is_none() && !builder.settings.create_if_missing {
+        return Err(missing(path));
+    }
+    dir.create()?;
+    let lock = dir.lock()?;
+    let recovered = manifest::recover(&dir)?;
+    if recovered.is_some() && builder.settings.error_if_exists {
+        return Err(Error::invalid(format!(
+            "{} holds a database already; choose another directory or clear error_if_exists",
+            path.display()
+        )));
+    }
+    let mut opening = match recovered {
+        Some(r) => Opening::existing(builder, env, dir, r)?,
+        None => Opening::fresh(builder, env, dir)?,
+    };
+    let replayed = opening.replay()?;
+    opening.start(replayed, lock)
+}
+
+pub(crate) fn open_read_only(builder: Builder, path: &Path) -> Result<Db> {
+    builder.settings.check()?;
+    let env = builder.world();
+    let dir = Dir::new(env.fs.clone(), path);
+    let recovered = match dir.read_current()? {
+        Some(_) => manifest::recover(&dir)?,
+        None => None,
+    };
+    let Some(recovered) = recovered else {
+        return Err(missing(path));
+    };
+    let mut opening = Opening::existing(builder, env, dir, recovered)?;
+    let replayed = opening.replay()?;
+    opening.serve(replayed)
+}
+
+fn missing(path: &Path) -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        format!("{} holds no database; check the path, or set create_if_missing", path.display()),
+    )
+}
+
+impl Opening {
+    fn existing(builder: Builder, env: Env, dir: Dir, found: Recovered) -> Result<Opening> {
+        let settings = builder.settings;
+        let state = found.state;
+        if let Some(other) = state.families.values().find(|f| f.name != DEFAULT_NAME) {
+            return Err(Error::unsupported(format!(
+                "the database has a column family `{}`; this version opens databases with the \
+                 default family only",
+                other.name
+            )));
+        }
+        let version = manifest::family_version(&state, DEFAULT_CF, builder.order)?;
+        check_files(&dir, &version)?;
+        let db_id = match state.db_id.clone() {
+            Some(id) => id,
+            None => dir.read_identity()?.unwrap_or_default(),
+        };
+        let newest = version.files().filter(|f| f.pos.level == 0).map(|f| f.pos.stratum.0).max();
+        Ok(Opening {
+            blocks: BlockCache::new(settings.cache_budget(), shards()),
+            arenas: arenas(&settings),
+            settings,
+            env,
+            dir,
+            db_id,
+            next_file: FileId(state.next_file),
+            last_seq: state.last_seq,
+            next_epoch: newest.map_or(translate::FIRST_EPOCH, |n| n + 1),
+            log_number: version.log_number(),
+            known_logs: state.wals,
+            version,
+        })
+    }
+
+    fn fresh(builder: Builder, env: Env, dir: Dir) -> Result<Opening> {
+        let db_id = match dir.read_identity()? {
+            Some(id) => id,
+            None => {
+                let mut random = Random::from_seed(env.rt.seed("identity"));
+                let id = dir::fresh_identity(&mut random);
+                dir.write_identity(&id)?;
+                id
+            }
+        };
+        let settings = builder.settings;
+        Ok(Opening {
+            blocks: BlockCache::new(settings.cache_budget(), shards()),
+            arenas: arenas(&settings),
+            settings,
+            env,
+            dir,
+            version: Version::empty(builder.order),
+            db_id,
+            next_file: FileId(1),
+            last_seq: 0,
+            next_epoch: translate::FIRST_EPOCH,
+            log_number: 0,
+            known_logs: BTreeMap::new(),
+        })
+    }
+
+    fn new_memtable(&self) -> (Arc<MemTable>, MemWriter) {
+        new_memtable(&self.settings, self.version.comparator(), &self.arenas)
+    }
+
+    /// Puts what the logs hold into memtables, oldest first; the last one may be empty.
+    fn replay(&mut self) -> Result<Vec<MemWriter>> {
+        let mut mems = vec![self.new_memtable().1];
+        let full = self.settings.memtable_bytes;
+        let order = self.version.comparator().clone();
+        let (settings, arenas) = (&self.settings, &self.arenas);
+        let manifest_seq = self.last_seq;
+        let replayed = wal::replay(
+            &self.dir,
+            self.log_number,
+            &self.known_logs,
+            OnRot::Refuse,
+            |_, batch| {
+                let batch = batch.view()?;
+                let mem = mems.last_mut().expect("there is always one");
+                insert_batch(mem, &batch, batch.sequence());
+                if mem.table().bytes() as u64 >= full {
+                    mems.push(new_memtable(settings, &order, arenas).1);
+                }
+                Ok(())
+            },
+        )?;
+        self.last_seq = manifest_seq.max(replayed.last_seq);
+        // Numbers that were handed out and never recorded must not be used again: whatever lies
+        // in the directory counts.
+        let listed = self.dir.list()?;
+        let newest = listed.iter().filter_map(|e| e.file?.number()).max().unwrap_or(0);
+        self.next_file = FileId(self.next_file.0.max(newest + 1));
+        Ok(mems)
+    }
+
+    fn workshop(&self, tables: Arc<TableCache>) -> Workshop {
+        Workshop::new(
+            self.env.clone(),
+            self.dir.clone(),
+            tables,
+            BufPool::new(IO_POOL_BYTES),
+            self.db_id.clone(),
+            self.version.comparator().clone(),
+            output_options(&self.settings),
+            self.next_file,
+        )
+    }
+
+    fn tables(&self) -> Arc<TableCache> {
+        let options = TableOptions {
+            order: self.version.comparator().clone(),
+            blocks: Some(self.blocks.clone()),
+            verify: if self.settings.verify_checksums { Verify::Always } else { Verify::Never },
+            direct: self.settings.direct_reads,
+        };
+        TableCache::new(self.dir.clone(), options, OPEN_TABLES)
+    }
+
+    /// A handle that only reads: the replayed memtables stay in memory.
+    fn serve(self, mems: Vec<MemWriter>) -> Result<Db> {
+        // Everything goes into one memtable stack; only the newest keeps its writer.
+        let tables = self.tables();
+        let workshop = Arc::new(self.workshop(tables.clone()));
+        let core = Core::new(core_options(&self.settings), self.version.clone(), self.next_epoch);
+        let mut mems = mems;
+        let newest = mems.pop().expect("there is always one");
+        let older: Vec<Arc<MemTable>> = mems.into_iter().map(MemWriter::freeze).collect();
+        let log = self.first_log(newest, FileId(0), older.len() as u64 + 1);
+        let shell = Shell::new(Parts {
+            core,
+            log,
+            older,
+            manifest: None,
+            workshop,
+            engine: Arc::new(CpuEngine),
+            arenas: self.arenas,
+            lock: None,
+            tables,
+            blocks: self.blocks,
+            settings: self.settings,
+            env: self.env,
+            dir: self.dir,
+        });
+        Ok(handle(shell))
+    }
+
+    /// Flushes what was replayed, starts a new manifest and log, collects orphans, and goes.
+    fn start(mut self, mems: Vec<MemWriter>, lock: Box<dyn LockGuard>) -> Result<Db> {
+        let tables = self.tables();
+        let workshop = Arc::new(self.workshop(tables.clone()));
+        let mut edit = Edit::new(CfId(0));
+        for mem in mems {
+            let table = mem.freeze();
+            if table.is_empty() {
+                continue;
+            }
+            let out = Pos::new(0, self.next_epoch);
+            self.next_epoch += 1;
+            edit.adds.extend(flush_now(&workshop, table, out)?);
+        }
+        let wal_number = workshop.next_file().0;
+        let version = self.with_flushed(edit, wal_number)?;
+        let manifest_number = workshop.next_file().0;
+        let options_number = self.write_options(&workshop)?;
+        let state = manifest_state(&version, &self.db_id, workshop.peek_next_file(), self.last_seq);
+        let manifest = ManifestLog::create(&self.dir, manifest_number, state)?;
+        let live = Live {
+            tables: version.files().map(|f| f.backing.unwrap_or(f.id).0).collect(),
+            manifests: [manifest_number].into(),
+            first_log: wal_number,
+            options: Some(options_number),
+            next_file: workshop.peek_next_file().0,
+        };
+        janitor::sweep(&self.dir, &live, &self.db_id)?;
+        let core = Core::new(core_options(&self.settings), version, self.next_epoch);
+        let (_, writer) = self.new_memtable();
+        let log = self.first_log(writer, FileId(wal_number), 1);
+        let shell = Shell::new(Parts {
+            core,
+            log,
+            older: Vec::new(),
+            manifest: Some(Box::new(manifest)),
+            workshop,
+            engine: Arc::new(CpuEngine),
+            arenas: self.arenas,
+            lock: Some(lock),
+            tables,
+            blocks: self.blocks,
+            settings: self.settings,
+            env: self.env,
+            dir: self.dir,
+        });
+        Ok(handle(shell))
+    }
+
+    /// The tree with the files flushed now; logs below `wal_number` hold nothing more.
+    fn with_flushed(&self, edit: Edit, wal_number: u64) -> Result<Version> {
+        let mut version = self.version.clone();
+        // One edit per stratum, as if each had been flushed by itself (V13).
+        let mut strata: Vec<u32> = edit.adds.iter().map(|f| f.pos.stratum.0).collect();
+        strata.dedup();
+        for stratum in strata {
+            let of = |f: &&FileMeta| f.pos.stratum.0 == stratum;
+            let adds = edit.adds.iter().filter(of).cloned().collect();
+            let one = Edit { adds, ..Edit::new(CfId(0)) };
+            version = version.apply(&one).map_err(internal)?;
+        }
+        let last = Edit { log_number: Some(wal_number), ..Edit::new(CfId(0)) };
+        version.apply(&last).map_err(internal)
+    }
+
+    fn first_log(&self, mem: MemWriter, wal_number: FileId, id: u64) -> Box<Log> {
+        Box::new(Log {
+            mem,
+            mem_id: MemId(id),
+            wal: None,
+            wal_number,
+            before: None,
+            closing: Vec::new(),
+            next_seq: self.last_seq + 1,
+            unlogged: false,
+            gap: false,
+            group: BatchBuilder::new(),
+        })
+    }
+
+    /// Writes the settings down; the file's number.
+    fn write_options(&self, workshop: &Workshop) -> Result<u64> {
+        let text = options_text(&self.settings, self.version.order().name());
+        let number = workshop.next_file().0;
+        self.dir.replace(
+            FileName::Options(number),
+            FileName::OptionsTemp(number),
+            text.as_bytes(),
+        )?;
+        Ok(number)
+    }
+}
+
+/// What a manifest of `version` says.
+pub(crate) fn manifest_state(
+    version: &Version,
+    db_id: &str,
+    next_file: FileId,
+    last_seq: Seq,
+) -> ManifestState {
+    let family = FamilyState {
+        name: DEFAULT_NAME.to_owned(),
+        comparator: Some(version.order().name().to_owned()),
+        log_number: version.log_number(),
+        files: version.files().map(|f| (f.id.0, translate::wire_file(f))).collect(),
+        ..FamilyState::default()
+    };
+    ManifestState {
+        db_id: Some(db_id.to_owned()),
+        next_file: next_file.0,
+        last_seq,
+        families: [(DEFAULT_CF, family)].into(),
+        ..ManifestState::default()
+    }
+}
+
+/// Every file of the tree must be there with its recorded size (V10).
+fn check_files(dir: &Dir, version: &Version) -> Result<()> {
+    for file in version.files() {
+        let number = file.backing.unwrap_or(file.id).0;
+        let name = FileName::Table(number);
+        let old = FileName::LevelDbTable(number);
+        let found = match dir.len_of(name)? {
+            None => dir.len_of(old)?,
+            some => some,
+        };
+        match found {
+            None => {
+                let what = "the manifest names this table, which is missing; restore it from a \
+                            backup";
+                return Err(Error::corruption(what).in_file(dir.path_of(name).display()));
+            }
+            Some(n) if n != file.bytes && file.backing.is_none() => {
+                let what = format!("the table has {n} bytes, the manifest says {}", file.bytes);
+                return Err(Error::corruption(what).in_file(dir.path_of(name).display()));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Recycled memory for memtables.
+fn arenas(s: &Settings) -> Arc<dyn ArenaPool> {
+    Arc::new(RegionPool::new(s.memtable_bytes as usize * s.memtable_count as usize))
+}
+
+fn handle(shell: Arc<Shell>) -> Db {
+    Db { _closer: Arc::new(Closer(shell.clone())), shell }
+}
+
+fn internal(v: lithify_lsm::Violation) -> Error {
+    Error::new(ErrorKind::Internal, v.to_string())
+}
+
+/// Runs a flush to its end on this thread.
+fn flush_now(workshop: &Arc<Workshop>, mem: Arc<MemTable>, out: Pos) -> Result<Vec<FileMeta>> {
+    let ended: Arc<Mutex<Option<Outcome>>> = Arc::default();
+    let report = {
+        let ended = ended.clone();
+        Box::new(move |outcome| *ended.lock() = Some(outcome))
+    };
+    let spec = FlushSpec { mem, out, snapshots: Vec::new() };
+    let mut job = FlushJob::new(workshop.clone(), spec, report);
+    loop {
+        match job.step() {
+            Step::More => {}
+            Step::Wait(ticket) => {
+                workshop.env.rt.park(&ticket, None);
+            }
+            Step::WaitUntil(ticket, at) => {
+                workshop.env.rt.park(&ticket, Some(at));
+            }
+            Step::Done => break,
+        }
+    }
+    let outcome = ended.lock().take();
+    outcome.expect("a finished job has reported").result
+}
+
+/// Shards of the block cache: enough that threads rarely meet.
+fn shards() -> usize {
+    std::thread::available_parallelism().map_or(4, |n| (4 * n.get()).min(64))
+}
+
+fn output_options(s: &Settings) -> OutputOptions {
+    let format = |c: Compression| match c {
+        Compression::None => LevelFormat { codec: Codec::None, effort: 0 },
+        Compression::Lz4 => LevelFormat { codec: Codec::Lz4, effort: 0 },
+        Compression::Snappy => LevelFormat { codec: Codec::Snappy, effort: 0 },
+        Compression::Zstd(level) => LevelFormat { codec: Codec::Zstd, effort: level },
+    };
+    let mut levels = [format(s.compression_lower); MAX_LEVELS];
+    levels[..3].fill(format(s.compression_upper));
+    OutputOptions {
+        format_version: s.format_version,
+        block_bytes: s.block_bytes,
+        restart_interval: RESTART_INTERVAL,
+        millibits: s.bloom_bits * 1000,
+        levels,
+        direct_io: s.direct_background_io,
+        cf_name: "default".to_owned(),
+        cf: CfId(0),
+    }
+}
+
+fn core_options(s: &Settings) -> lithify_control::Options {
+    lithify_control::Options {
+        plan: PlanOptions {
+            policy: match s.policy {
+                Policy::Leveled => PolicyKind::Leveled,
+                Policy::Hybrid => PolicyKind::Hybrid,
+            },
+            l0_trigger: s.l0_trigger,
+            l0_slowdown: s.l0_slowdown,
+            l0_stop: s.l0_stop,
+            level_base_bytes: s.level_base_bytes,
+            multiplier: s.level_multiplier,
+            file_bytes: s.file_bytes,
+            dynamic_levels: s.dynamic_levels,
+            disable_auto: !s.auto_compaction,
+            max_memtables: s.memtable_count,
+            memtable_bytes: s.memtable_bytes,
+            soft_debt: s.soft_debt_bytes,
+            hard_debt: s.hard_debt_bytes,
+            ..PlanOptions::default()
+        },
+        compaction_slots: s.compaction_threads as usize,
+        flush_slots: s.flush_threads as usize,
+        delayed_write_rate: s.delayed_write_rate,
+    }
+}
+
+/// The settings as RocksDB's options text, for tools and for a later open.
+fn options_text(s: &Settings, comparator: &str) -> String {
+    let name = |c: Compression| match c {
+        Compression::None => "kNoCompression",
+        Compression::Lz4 => "kLZ4Compression",
+        Compression::Snappy => "kSnappyCompression",
+        Compression::Zstd(_) => "kZSTD",
+    };
+    let db = DbOptions {
+        max_background_jobs: s.compaction_threads + s.flush_threads,
+        max_subcompactions: 1,
+        max_open_files: -1,
+        max_total_wal_size: 0,
+        db_write_buffer_size: 0,
+        use_direct_reads: s.direct_reads,
+        use_direct_io_for_flush_and_compaction: s.direct_background_io,
+    };
+    let family = FamilyOptions {
+        name: DEFAULT_NAME.to_owned(),
+        comparator: comparator.to_owned(),
+        merge_operator: None,
+        prefix_extractor: None,
+        num_levels: MAX_LEVELS as u32,
+        target_file_size_multiplier: 1,
+        block_restart_interval: u32::from(RESTART_INTERVAL),
+        index_block_restart_interval: u32::from(RESTART_INTERVAL),
+        write_buffer_size: s.memtable_bytes,
+        max_write_buffer_number: s.memtable_count,
+        level0_triggers: [s.l0_trigger, s.l0_slowdown, s.l0_stop],
+        max_bytes_for_level_base: s.level_base_bytes,
+        max_bytes_for_level_multiplier: f64::from(s.level_multiplier),
+        dynamic_level_bytes: s.dynamic_levels,
+        target_file_size_base: s.file_bytes,
+        pending_compaction_limits: [s.soft_debt_bytes, s.hard_debt_bytes],
+        disable_auto_compactions: !s.auto_compaction,
+        compression: name(s.compression_upper).to_owned(),
+        bottommost_compression: name(s.compression_lower).to_owned(),
+        block_size: u64::from(s.block_bytes),
+        bloom_bits_per_key: f64::from(s.bloom_bits),
+        format_version: s.format_version,
+    };
+    options::write(&db, &[family])
+}

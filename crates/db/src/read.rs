@@ -1,0 +1,245 @@
+//! The read path: memtables newest first, then runs newest first, at most one table of each; the
+//! first entry at or below the sequence number decides, unless a newer range deletion hides it
+//! (parallel-compaction 2.2). No lock, no allocation but the copy of a memtable's value.
+
+use std::ops::Deref;
+
+use lithify_base::{Error, Kind, Result, Seq, Tag};
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::Ordering;
+use lithify_format::filter::key_hash;
+use lithify_memtable::MemIter;
+use lithify_store::cache::PinnedSlice;
+
+use crate::db::DbIter;
+use crate::iter::Cursor;
+use crate::iter::merging::Merging;
+use crate::iter::stratum::Stratum;
+use crate::iter::tombstones::Tombstones;
+use crate::iter::user::User;
+use crate::metrics::Counter;
+use crate::options::ReadOptions;
+use crate::shell::Shell;
+use crate::snapshot::Snapshot;
+use crate::super_version::SuperVersion;
+
+/// A value that was read: bytes of a cached block, or a copy. Dereferences to the bytes.
+pub struct Value(Repr);
+
+enum Repr {
+    Copied(Vec<u8>),
+    Pinned(PinnedSlice),
+}
+
+impl Deref for Value {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Copied(v) => v,
+            Repr::Pinned(p) => p.as_ref(),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Value {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl From<Value> for Vec<u8> {
+    fn from(v: Value) -> Vec<u8> {
+        match v.0 {
+            Repr::Copied(v) => v,
+            Repr::Pinned(p) => p.as_ref().to_vec(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\"{}\"", self.escape_ascii())
+    }
+}
+
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
+    fn eq(&self, other: &T) -> bool {
+        **self == *other.as_ref()
+    }
+}
+
+/// The internal cursor under every iterator.
+pub(crate) type Merged = Merging<Child>;
+
+/// One memtable or one run.
+pub(crate) enum Child {
+    Mem(MemIter),
+    Run(Stratum),
+}
+
+macro_rules! each {
+    ($self:ident, $c:ident => $e:expr) => {
+        match $self {
+            Child::Mem($c) => $e,
+            Child::Run($c) => $e,
+        }
+    };
+}
+
+impl Cursor for Child {
+    fn seek(&mut self, user: &[u8], tag: Tag) {
+        each!(self, c => c.seek(user, tag));
+    }
+    fn seek_for_prev(&mut self, user: &[u8], tag: Tag) {
+        each!(self, c => c.seek_for_prev(user, tag));
+    }
+    fn seek_to_first(&mut self) {
+        each!(self, c => c.seek_to_first());
+    }
+    fn seek_to_last(&mut self) {
+        each!(self, c => c.seek_to_last());
+    }
+    fn next(&mut self) {
+        each!(self, c => c.next());
+    }
+    fn prev(&mut self) {
+        each!(self, c => c.prev());
+    }
+    fn valid(&self) -> bool {
+        each!(self, c => c.valid())
+    }
+    fn user_key(&self) -> &[u8] {
+        each!(self, c => c.user_key())
+    }
+    fn tag(&self) -> Tag {
+        each!(self, c => c.tag())
+    }
+    fn value(&self) -> &[u8] {
+        each!(self, c => c.value())
+    }
+    fn status(&self) -> Result<()> {
+        match self {
+            Child::Mem(_) => Ok(()),
+            Child::Run(c) => c.status(),
+        }
+    }
+}
+
+impl Shell {
+    /// The newest value of `key` at `at`, or now.
+    pub(crate) fn get(&self, key: &[u8], at: Option<Seq>) -> Result<Option<Value>> {
+        // The tree is pinned before the number is read: a number read first could be older than
+        // what a compaction has meanwhile dropped.
+        let sv = self.current.load();
+        let at = at.unwrap_or_else(|| self.published.load(Ordering::Acquire));
+        let found = self.look_up(&sv, key, at)?;
+        self.metrics.add(Counter::Gets, 1);
+        if found.is_some() {
+            self.metrics.add(Counter::GetHits, 1);
+        }
+        Ok(found)
+    }
+
+    /// Several keys at one moment.
+    pub(crate) fn multi_get(
+        &self,
+        keys: &mut dyn Iterator<Item = &[u8]>,
+        at: Option<Seq>,
+    ) -> Result<Vec<Option<Value>>> {
+        let sv = self.current.load();
+        let at = at.unwrap_or_else(|| self.published.load(Ordering::Acquire));
+        let values: Vec<_> = keys.map(|k| self.look_up(&sv, k, at)).collect::<Result<_>>()?;
+        self.metrics.add(Counter::Gets, values.len() as u64);
+        self.metrics.add(Counter::GetHits, values.iter().flatten().count() as u64);
+        Ok(values)
+    }
+
+    fn look_up(&self, sv: &SuperVersion, key: &[u8], at: Seq) -> Result<Option<Value>> {
+        let order = sv.tree.version.order();
+        // Newest range deletion over the key met so far.
+        let mut hidden: Option<Seq> = None;
+        for mem in &sv.mems {
+            let mem = &*mem.table;
+            if mem.has_range_tombstones() {
+                hidden = hidden.max(mem.covering(key, at));
+            }
+            if let Some((tag, value)) = mem.get_newest(key, at) {
+                self.metrics.add(Counter::MemtableHits, 1);
+                return decide(tag, hidden, || Repr::Copied(value.to_vec()));
+            }
+        }
+        let hash = key_hash(key);
+        for run in &sv.tree.runs {
+            let Some(slot) = run.find(key, order) else { continue };
+            let reader = slot.reader(&self.tables)?;
+            if slot.file.range_deletes > 0 {
+                hidden = hidden.max(reader.range_tombstones().covering_seq(key, at, order));
+            }
+            if let Some((tag, value)) = reader.get(key, hash, at)? {
+                return decide(tag, hidden, || Repr::Pinned(value));
+            }
+        }
+        Ok(None)
+    }
+
+    /// An iterator over everything `options` let it see.
+    pub(crate) fn iter(&self, options: &ReadOptions) -> Result<DbIter> {
+        let sv = self.current.load_full();
+        let at = options
+            .snapshot
+            .as_ref()
+            .map_or_else(|| self.published.load(Ordering::Acquire), Snapshot::sequence);
+        let order = sv.tree.version.comparator().clone();
+        let mut tombstones = Tombstones::new(order.clone());
+        let mut children = Vec::with_capacity(sv.mems.len() + sv.tree.runs.len());
+        for mem in &sv.mems {
+            if mem.table.has_range_tombstones() {
+                tombstones.add_memory(&mem.table.range_tombstones());
+            }
+            children.push(Child::Mem(mem.table.iter()));
+        }
+        for slot in &sv.tree.with_range_deletes {
+            tombstones.add_table(slot.file.range.clone(), slot.reader(&self.tables)?.clone());
+        }
+        for run in &sv.tree.runs {
+            let fill = !options.skip_cache_fill;
+            children.push(Child::Run(Stratum::new(
+                run.clone(),
+                self.tables.clone(),
+                order.clone(),
+                fill,
+            )));
+        }
+        self.metrics.add(Counter::Iterators, 1);
+        let bounds = (options.lower_bound.clone(), options.upper_bound.clone());
+        let merged = Merging::new(order.clone(), children);
+        Ok(DbIter { user: User::new(merged, order, at, tombstones, bounds), _pinned: sv })
+    }
+
+    /// Registers a snapshot of now.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.snapshots.take(|| self.published.load(Ordering::Acquire))
+    }
+
+    /// What readers see now.
+    pub(crate) fn super_version(&self) -> Arc<SuperVersion> {
+        self.current.load_full()
+    }
+}
+
+/// What the newest visible entry means, given the newest range deletion over its key.
+fn decide(tag: Tag, hidden: Option<Seq>, value: impl FnOnce() -> Repr) -> Result<Option<Value>> {
+    if hidden.is_some_and(|h| h > tag.seq()) {
+        return Ok(None);
+    }
+    match tag.kind() {
+        Some(Kind::Value) => Ok(Some(Value(value()))),
+        Some(Kind::Delete | Kind::SingleDelete) => Ok(None),
+        Some(Kind::Merge) => Err(Error::unsupported(
+            "this key holds merge operands, and the database was opened without a merge operator",
+        )),
+        Some(Kind::RangeDelete) | None => {
+            Err(Error::corruption(format!("entry of kind {:#x} among point keys", tag.kind_byte())))
+        }
+    }
+}

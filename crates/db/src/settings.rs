@@ -1,0 +1,235 @@
+//! What a user may set. Everything has a default that is right for most, a unit and a range;
+//! [`Settings::check`] refuses contradictions by name and says how to mend them.
+//!
+//! Components (the world, the comparator, a shared cache) are not settings: they go through
+//! [`Builder`](crate::Builder).
+
+use lithify_base::{Error, Result};
+
+/// How far a write must have travelled before it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Durability {
+    /// No write-ahead log at all: the write survives only once its memtable is flushed.
+    NoWal,
+    /// In the store's own log buffer: order is kept, but a crash of the process may lose the
+    /// last writes.
+    Buffered,
+    /// Handed to the operating system: survives a crash or kill of the process.
+    #[default]
+    Os,
+    /// On stable storage: survives power loss.
+    Sync,
+}
+
+/// Which compaction rules a database follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// One run per level: least space and read cost, most rewriting.
+    Leveled,
+    /// Runs in level 0, leveled below: RocksDB's default rules.
+    #[default]
+    Hybrid,
+}
+
+/// Block compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Blocks as they are.
+    None,
+    /// LZ4 block format.
+    Lz4,
+    /// Snappy.
+    Snappy,
+    /// Zstandard at this level (1 to 19); needs the cargo feature `zstd`.
+    Zstd(i32),
+}
+
+/// Everything a user may set. Start from [`Settings::default`] and change fields.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Create the database if it does not exist. Default: true.
+    pub create_if_missing: bool,
+    /// Refuse to open a database that exists. Default: false.
+    pub error_if_exists: bool,
+    /// Bytes for memtables, block cache and table metadata together. Memtables take
+    /// `memtable_bytes * memtable_count` of it, the rest is cache. At least 1 MiB above the
+    /// memtables. Default: 512 MiB.
+    pub memory_budget: u64,
+    /// Size at which a memtable is frozen and flushed. 64 KiB to 2 GiB. Default: 64 MiB.
+    pub memtable_bytes: u64,
+    /// Most memtables in memory, the active one included; a write waits beyond. 2 to 64.
+    /// Default: 4.
+    pub memtable_count: u32,
+    /// Durability of a write that does not say. Default: [`Durability::Os`].
+    pub durability: Durability,
+    /// Compactions that may run at once. 1 to 256. Default: the processor's parallelism.
+    pub compaction_threads: u32,
+    /// Flushes that may run at once. 1 to 16. Default: 1.
+    pub flush_threads: u32,
+    /// Compaction rules. Default: [`Policy::Hybrid`].
+    pub policy: Policy,
+    /// Whether compaction runs by itself. Default: true.
+    pub auto_compaction: bool,
+    /// Runs in level 0 that start a compaction. Default: 4.
+    pub l0_trigger: u32,
+    /// Runs in level 0 at which writes are slowed. Default: 20.
+    pub l0_slowdown: u32,
+    /// Runs in level 0 at which writes stop. Default: 36.
+    pub l0_stop: u32,
+    /// Target size of the first level below 0, bytes. Default: 256 MiB.
+    pub level_base_bytes: u64,
+    /// Each level's target over the one above. 2 to 100. Default: 10.
+    pub level_multiplier: u32,
+    /// Derive level targets from the largest level's actual size, which bounds space
+    /// amplification. Default: true.
+    pub dynamic_levels: bool,
+    /// Size at which a table file is cut, bytes. Default: 64 MiB.
+    pub file_bytes: u64,
+    /// Compaction debt at which writes are slowed, bytes; 0 = never. Default: 64 GiB.
+    pub soft_debt_bytes: u64,
+    /// Compaction debt at which writes stop, bytes; 0 = never. Default: 256 GiB.
+    pub hard_debt_bytes: u64,
+    /// Write rate at which slowing starts, bytes per second. Default: 16 MiB/s.
+    pub delayed_write_rate: u64,
+    /// Logical size of a data block; a power of two, 512 B to 1 MiB. Default: 4 KiB.
+    pub block_bytes: u32,
+    /// Table format to write: 5 (RocksDB 6.6 and later read it) or 6 (8.6 and later).
+    /// Default: 6.
+    pub format_version: u32,
+    /// Compression of levels 0 to 2. Default: none.
+    pub compression_upper: Compression,
+    /// Compression of deeper levels. Default: LZ4.
+    pub compression_lower: Compression,
+    /// Bits per key of the Bloom filters; 0 = no filters, at most 50. Default: 10.
+    pub bloom_bits: u32,
+    /// Read and write with direct IO in flushes and compactions, so that they neither copy
+    /// through nor sweep the page cache. Falls back by itself where the file system refuses.
+    /// Default: true.
+    pub direct_background_io: bool,
+    /// Read user data with direct IO too; then only the block cache caches. Default: false.
+    pub direct_reads: bool,
+    /// Verify the checksum of every block read from disk. Default: true.
+    pub verify_checksums: bool,
+    /// Write the event log (`EVENTS`, JSON lines) into the directory. Default: true.
+    pub event_log: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            create_if_missing: true,
+            error_if_exists: false,
+            memory_budget: 512 << 20,
+            memtable_bytes: 64 << 20,
+            memtable_count: 4,
+            durability: Durability::Os,
+            compaction_threads: std::thread::available_parallelism()
+                .map_or(2, |n| n.get().min(256) as u32),
+            flush_threads: 1,
+            policy: Policy::Hybrid,
+            auto_compaction: true,
+            l0_trigger: 4,
+            l0_slowdown: 20,
+            l0_stop: 36,
+            level_base_bytes: 256 << 20,
+            level_multiplier: 10,
+            dynamic_levels: true,
+            file_bytes: 64 << 20,
+            soft_debt_bytes: 64 << 30,
+            hard_debt_bytes: 256 << 30,
+            delayed_write_rate: 16 << 20,
+            block_bytes: 4096,
+            format_version: 6,
+            compression_upper: Compression::None,
+            compression_lower: Compression::Lz4,
+            bloom_bits: 10,
+            direct_background_io: true,
+            direct_reads: false,
+            verify_checksums: true,
+            event_log: true,
+        }
+    }
+}
+
+impl Settings {
+    /// Checks ranges and contradictions.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](lithify_base::ErrorKind::InvalidArgument) naming the setting, its
+    /// value, and what would be accepted.
+    pub fn check(&self) -> Result<()> {
+        within("memtable_bytes", self.memtable_bytes, 64 << 10, 2 << 30)?;
+        within("memtable_count", self.memtable_count.into(), 2, 64)?;
+        within("compaction_threads", self.compaction_threads.into(), 1, 256)?;
+        within("flush_threads", self.flush_threads.into(), 1, 16)?;
+        within("level_multiplier", self.level_multiplier.into(), 2, 100)?;
+        within("level_base_bytes", self.level_base_bytes, 64 << 10, 1 << 50)?;
+        within("file_bytes", self.file_bytes, 16 << 10, 64 << 30)?;
+        within("block_bytes", self.block_bytes.into(), 512, 1 << 20)?;
+        within("format_version", self.format_version.into(), 5, 6)?;
+        within("bloom_bits", self.bloom_bits.into(), 0, 50)?;
+        within("delayed_write_rate", self.delayed_write_rate, 16 << 10, 1 << 50)?;
+        if !self.block_bytes.is_power_of_two() {
+            return Err(Error::invalid(format!(
+                "block_bytes = {} is not a power of two; try {}",
+                self.block_bytes,
+                self.block_bytes.next_power_of_two()
+            )));
+        }
+        if !(1 <= self.l0_trigger
+            && self.l0_trigger <= self.l0_slowdown
+            && self.l0_slowdown <= self.l0_stop)
+        {
+            return Err(Error::invalid(format!(
+                "l0_trigger = {}, l0_slowdown = {}, l0_stop = {} must rise in this order, from 1",
+                self.l0_trigger, self.l0_slowdown, self.l0_stop
+            )));
+        }
+        if self.soft_debt_bytes > self.hard_debt_bytes && self.hard_debt_bytes != 0 {
+            return Err(Error::invalid(format!(
+                "soft_debt_bytes = {} is above hard_debt_bytes = {}; lower it, or set 0 for never",
+                self.soft_debt_bytes, self.hard_debt_bytes
+            )));
+        }
+        let memtables = self.memtable_bytes * u64::from(self.memtable_count);
+        if self.memory_budget < memtables + (1 << 20) {
+            return Err(Error::invalid(format!(
+                "memory_budget = {} leaves less than 1 MiB of cache beside {} memtables of {} \
+                 bytes; raise it to {} or lower memtable_bytes or memtable_count",
+                self.memory_budget,
+                self.memtable_count,
+                self.memtable_bytes,
+                memtables + (8 << 20)
+            )));
+        }
+        for (name, c) in [("upper", self.compression_upper), ("lower", self.compression_lower)] {
+            if let Compression::Zstd(level) = c {
+                if !(1..=19).contains(&level) {
+                    return Err(Error::invalid(format!(
+                        "compression_{name}: Zstandard level {level} is not in 1 to 19"
+                    )));
+                }
+                if !cfg!(feature = "zstd") {
+                    return Err(Error::invalid(format!(
+                        "compression_{name} = Zstandard needs the cargo feature `zstd`; enable \
+                         it, or use Lz4"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes left for cached blocks and table metadata.
+    pub(crate) fn cache_budget(&self) -> u64 {
+        self.memory_budget - self.memtable_bytes * u64::from(self.memtable_count)
+    }
+}
+
+fn within(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
+    if (lo..=hi).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{name} = {value} is not in {lo} to {hi}")))
+}

@@ -1,0 +1,695 @@
+//! The shell: runs the mind. It tells the [`Core`] what happened, carries out its commands, and
+//! owns everything that touches the world: files, threads, the published views.
+//!
+//! Locks: `core` is the one lock over tree state, held for memory work only. Taken inside it:
+//! the gate's and the event queue's. `views` guards the read-modify-write of the super-version
+//! and is taken without `core`. None is ever held across a call of the environment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use lithify_base::{
+    Comparator, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Pos, Result,
+};
+use lithify_compact::{CompactionJob, CompactionSpec, FlushJob, FlushSpec, Outcome, Workshop};
+use lithify_control::{Command, Core, Event, MemId};
+use lithify_engine::Engine;
+use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{Class, Env, Job, LockGuard, Mono, Step, Ticket, Wake};
+use lithify_format::files::FileName;
+use lithify_lsm::{Edit, FileRef, Version};
+use lithify_memtable::{ArenaPool, MemTable, MemTableOptions, MemWriter};
+use lithify_plan::{JobSpec, ManualRequest};
+use lithify_store::cache::{BlockCache, TableCache};
+use lithify_store::dir::Dir;
+use lithify_store::manifest::{ManifestLog, translate};
+
+use crate::events::{Events, Field};
+use crate::gate::Gate;
+use crate::metrics::{Counter, Metrics};
+use crate::settings::Settings;
+use crate::snapshot::Snapshots;
+use crate::super_version::{Mem, SuperVersion, Tree};
+use crate::turn::Turn;
+use crate::write::Log;
+
+/// How often the upkeep job looks around when nothing wakes it.
+const UPKEEP_EVERY: Duration = Duration::from_millis(50);
+
+/// One open database.
+pub(crate) struct Shell {
+    pub(crate) settings: Settings,
+    pub(crate) env: Env,
+    pub(crate) dir: Dir,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) metrics: Metrics,
+    pub(crate) gate: Gate,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) turn: Turn<Log>,
+    /// What readers see.
+    pub(crate) current: ArcSwap<SuperVersion>,
+    /// Every write up to this number is visible.
+    pub(crate) published: AtomicU64,
+    pub(crate) events: Events,
+    order: ComparatorRef,
+    core: Mutex<Core>,
+    views: Mutex<()>,
+    /// Completed and replaced whenever something was installed, failed or ended.
+    progress: Mutex<Ticket>,
+    /// The manifest, while no edit is being written.
+    manifest: Mutex<Option<Box<ManifestLog>>>,
+    workshop: Arc<Workshop>,
+    engine: Arc<dyn Engine>,
+    arenas: Arc<dyn ArenaPool>,
+    /// Flags of running jobs that may be told to stop.
+    aborts: Mutex<BTreeMap<JobId, Arc<AtomicBool>>>,
+    /// Files out of the tree that a reader may still pin.
+    obsolete: Mutex<Vec<FileRef>>,
+    manual_results: Mutex<BTreeMap<u64, Result<()>>>,
+    next_manual: AtomicU64,
+    levels: Mutex<LevelTally>,
+    /// Completed when the upkeep job shall end, and by it when it has.
+    stop: Ticket,
+    stopped: Ticket,
+    closed: AtomicBool,
+    read_only_handle: bool,
+    me: std::sync::Weak<Shell>,
+    lock: Mutex<Option<Box<dyn LockGuard>>>,
+}
+
+/// Bytes moved into each level since the open.
+#[derive(Default)]
+pub(crate) struct LevelTally {
+    pub(crate) written: [u64; lithify_base::MAX_LEVELS],
+    pub(crate) read: [u64; lithify_base::MAX_LEVELS],
+    pub(crate) jobs: [u64; lithify_base::MAX_LEVELS],
+}
+
+/// What `open` hands over.
+pub(crate) struct Parts {
+    pub(crate) settings: Settings,
+    pub(crate) env: Env,
+    pub(crate) dir: Dir,
+    pub(crate) tables: Arc<TableCache>,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) core: Core,
+    pub(crate) log: Box<Log>,
+    /// Memtables of a handle that only reads, oldest first.
+    pub(crate) older: Vec<Arc<MemTable>>,
+    pub(crate) manifest: Option<Box<ManifestLog>>,
+    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) arenas: Arc<dyn ArenaPool>,
+    pub(crate) lock: Option<Box<dyn LockGuard>>,
+}
+
+impl Shell {
+    pub(crate) fn new(p: Parts) -> Arc<Shell> {
+        let version = p.core.version().clone();
+        let order = version.comparator().clone();
+        let mut mems = vec![Mem { id: p.log.mem_id, table: p.log.mem.table().clone() }];
+        for (i, table) in p.older.into_iter().enumerate() {
+            mems.insert(1, Mem { id: MemId(i as u64), table });
+        }
+        let sv = SuperVersion { mems, tree: Arc::new(Tree::new(version, None)) };
+        let read_only_handle = p.manifest.is_none();
+        let shell = Arc::new_cyclic(|me| Shell {
+            me: me.clone(),
+            events: Events::new(p.settings.event_log && !read_only_handle),
+            published: AtomicU64::new(p.log.next_seq - 1),
+            settings: p.settings,
+            env: p.env,
+            dir: p.dir,
+            tables: p.tables,
+            blocks: p.blocks,
+            metrics: Metrics::new(),
+            gate: Gate::new(),
+            snapshots: Arc::default(),
+            turn: Turn::new(p.log),
+            current: ArcSwap::from_pointee(sv),
+            order,
+            core: Mutex::new(p.core),
+            views: Mutex::new(()),
+            progress: Mutex::default(),
+            manifest: Mutex::new(p.manifest),
+            workshop: p.workshop,
+            engine: p.engine,
+            arenas: p.arenas,
+            aborts: Mutex::default(),
+            obsolete: Mutex::default(),
+            manual_results: Mutex::default(),
+            next_manual: AtomicU64::new(1),
+            levels: Mutex::default(),
+            stop: Ticket::new(),
+            stopped: Ticket::new(),
+            closed: AtomicBool::new(false),
+            read_only_handle,
+            lock: Mutex::new(p.lock),
+        });
+        if read_only_handle {
+            shell.gate.refuse(Error::new(
+                ErrorKind::ReadOnly,
+                "the database was opened for reading only; open it with `open` to write",
+            ));
+            shell.stopped.complete();
+        } else {
+            let upkeep = Upkeep { shell: shell.clone(), log: None, at: 0 };
+            shell.env.rt.spawn(Class::Upkeep, Box::new(upkeep));
+            shell.drive(Event::Tick);
+        }
+        shell
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+    pub(crate) fn order(&self) -> &dyn Comparator {
+        &*self.order
+    }
+    pub(crate) fn core(&self) -> lithify_env::sync::MutexGuard<'_, Core> {
+        self.core.lock()
+    }
+    pub(crate) fn tally(&self) -> lithify_env::sync::MutexGuard<'_, LevelTally> {
+        self.levels.lock()
+    }
+    pub(crate) fn workshop(&self) -> &Workshop {
+        &self.workshop
+    }
+    /// A file number nobody used before.
+    pub(crate) fn next_file(&self) -> FileId {
+        self.workshop.next_file()
+    }
+    /// An empty memtable and its write handle.
+    pub(crate) fn new_memtable(&self) -> (Arc<MemTable>, MemWriter) {
+        new_memtable(&self.settings, &self.order, &self.arenas)
+    }
+
+    /// Tells the mind what happened and carries out what it wants.
+    pub(crate) fn drive(self: &Shell, event: Event) {
+        // Commands that only set memory are applied under the lock, so that verdicts can't
+        // overtake each other; the rest is ordered by what it waits for.
+        let commands = {
+            let mut core = self.core.lock();
+            let now = self.env.rt.now();
+            let mut rest = Vec::new();
+            for command in core.on(event, now.0) {
+                match command {
+                    Command::Press(pressure) => self.gate.press(pressure, now, &self.events),
+                    Command::ReadOnly { error } => self.refuse_writes(error, now),
+                    other => rest.push(other),
+                }
+            }
+            rest
+        };
+        for command in commands {
+            self.execute(command);
+        }
+    }
+
+    fn execute(&self, command: Command) {
+        match command {
+            Command::StartFlush { job, mem, out } => self.start_flush(job, mem, out),
+            Command::StartCompaction { job, spec, inputs, version } => {
+                self.start_compaction(job, spec, inputs, *version);
+            }
+            Command::Abort { job } => {
+                if let Some(flag) = self.aborts.lock().get(&job) {
+                    flag.store(true, Ordering::Relaxed);
+                }
+            }
+            Command::Commit { edit, what } => self.commit_edit(*edit, what),
+            Command::Install { version, flushed, obsolete } => {
+                self.install(*version, flushed);
+                self.obsolete.lock().extend(obsolete);
+                self.progressed();
+            }
+            Command::ManualDone { id, result } => {
+                self.manual_results.lock().insert(id, result);
+                self.progressed();
+            }
+            Command::Press(_) | Command::ReadOnly { .. } => unreachable!("applied in drive"),
+        }
+    }
+
+    /// Wakes whoever waits for the tree to change.
+    fn progressed(&self) {
+        std::mem::take(&mut *self.progress.lock()).complete();
+    }
+
+    fn refuse_writes(&self, error: Error, now: Mono) {
+        self.events.note(now, "read_only", &[("cause", error.to_string().into())]);
+        self.gate.refuse(Error::new(
+            ErrorKind::ReadOnly,
+            "an earlier error stopped writes; reads go on; reopen the database once the cause is \
+             mended",
+        )
+        .caused_by(error));
+        self.progressed();
+    }
+
+    /// Stops writes for good.
+    pub(crate) fn go_read_only(&self, error: Error) {
+        self.refuse_writes(error, self.env.rt.now());
+    }
+
+    pub(crate) fn closed_error(&self) -> Error {
+        Error::new(ErrorKind::ShuttingDown, "the database is closed; open it again to go on")
+    }
+
+    fn me(&self) -> Arc<Shell> {
+        self.me.upgrade().expect("a shell at work is alive")
+    }
+
+    fn note(&self, event: &str, fields: &[(&str, Field)]) {
+        self.events.note(self.env.rt.now(), event, fields);
+    }
+
+    // ---- flushes
+
+    fn start_flush(&self, job: JobId, mem: MemId, out: Pos) {
+        let sv = self.super_version();
+        let found = sv.mems.iter().find(|m| m.id == mem);
+        let table = found.expect("a frozen memtable is published until it is flushed");
+        let bytes = table.table.bytes() as u64;
+        self.note("flush_start", &[("job", job.0.into()), ("bytes", bytes.into())]);
+        let spec = FlushSpec { mem: table.table.clone(), out, snapshots: self.snapshots.list() };
+        let me = self.me();
+        let report = Box::new(move |outcome| me.flush_ended(job, outcome));
+        let work = FlushJob::new(self.workshop.clone(), spec, report);
+        self.env.rt.spawn(Class::Flush, Box::new(work));
+    }
+
+    fn flush_ended(&self, job: JobId, outcome: Outcome) {
+        match outcome.result {
+            Ok(adds) => {
+                let work = outcome.work;
+                self.metrics.add(Counter::Flushes, 1);
+                self.metrics.add(Counter::FlushBytes, work.written);
+                self.metrics.add(Counter::FlushNanos, work.nanos);
+                self.metrics.flush.record(work.nanos);
+                let mut levels = self.levels.lock();
+                levels.written[0] += work.written;
+                levels.jobs[0] += 1;
+                drop(levels);
+                self.note(
+                    "flush_end",
+                    &[
+                        ("job", job.0.into()),
+                        ("files", (adds.len() as u64).into()),
+                        ("bytes", work.written.into()),
+                        ("micros", (work.nanos / 1000).into()),
+                    ],
+                );
+                self.drive(Event::Built { job, adds });
+            }
+            Err(error) => self.job_failed(job, error),
+        }
+    }
+
+    // ---- compactions
+
+    fn start_compaction(
+        &self,
+        job: JobId,
+        spec: Arc<JobSpec>,
+        inputs: Vec<FileRef>,
+        version: Version,
+    ) {
+        self.note(
+            "compaction_start",
+            &[
+                ("job", job.0.into()),
+                ("what", spec.describe(&version).into()),
+                ("why", spec.reason.to_string().into()),
+                ("bytes", spec.est.read.into()),
+            ],
+        );
+        let abort = Arc::new(AtomicBool::new(false));
+        self.aborts.lock().insert(job, abort.clone());
+        let to = usize::from(spec.out.level);
+        let work = CompactionSpec {
+            job,
+            plan: spec,
+            inputs,
+            version,
+            snapshots: self.snapshots.list(),
+            abort,
+        };
+        let me = self.me();
+        let report = Box::new(move |outcome| me.compaction_ended(job, to, outcome));
+        let work = CompactionJob::new(self.workshop.clone(), self.engine.clone(), work, report);
+        self.env.rt.spawn(Class::Compact, Box::new(work));
+    }
+
+    fn compaction_ended(&self, job: JobId, to: usize, outcome: Outcome) {
+        self.aborts.lock().remove(&job);
+        let work = outcome.work;
+        self.metrics.add(Counter::CompactionNanos, work.nanos);
+        self.metrics.add(Counter::CompactionCpuNanos, work.cpu_nanos);
+        self.metrics.add(Counter::CompactionRead, work.read);
+        self.metrics.add(Counter::CompactionWrite, work.written);
+        self.metrics.add(Counter::CompactionEntries, work.entries_in);
+        self.metrics.add(Counter::CompactionDrops, work.entries_in - work.entries_out);
+        match outcome.result {
+            Ok(adds) => {
+                self.metrics.add(Counter::Compactions, 1);
+                self.metrics.compaction.record(work.nanos);
+                let mut levels = self.levels.lock();
+                levels.written[to] += work.written;
+                levels.read[to] += work.read;
+                levels.jobs[to] += 1;
+                drop(levels);
+                self.note(
+                    "compaction_end",
+                    &[
+                        ("job", job.0.into()),
+                        ("files", (adds.len() as u64).into()),
+                        ("read", work.read.into()),
+                        ("written", work.written.into()),
+                        ("entries", work.entries_in.into()),
+                        ("dropped", (work.entries_in - work.entries_out).into()),
+                        ("micros", (work.nanos / 1000).into()),
+                        ("cpu_micros", (work.cpu_nanos / 1000).into()),
+                    ],
+                );
+                self.drive(Event::Built { job, adds });
+            }
+            Err(error) => self.job_failed(job, error),
+        }
+    }
+
+    fn job_failed(&self, job: JobId, error: Error) {
+        if error.kind() != ErrorKind::ShuttingDown {
+            self.metrics.add(Counter::JobFailures, 1);
+            self.note("job_failed", &[("job", job.0.into()), ("cause", error.to_string().into())]);
+        }
+        self.drive(Event::Failed { job, error });
+        self.progressed();
+    }
+
+    // ---- the manifest
+
+    /// Hands an edit to an upkeep job, together with the manifest.
+    fn commit_edit(&self, edit: Edit, what: String) {
+        let manifest = self.manifest.lock().take();
+        let manifest = manifest.expect("one edit at a time: the manifest is here");
+        let job = CommitEdit { shell: self.me(), manifest: Some(manifest), edit, what };
+        self.env.rt.spawn(Class::Upkeep, Box::new(job));
+    }
+
+    fn edit_written(&self, manifest: Box<ManifestLog>, what: &str, result: Result<()>) {
+        *self.manifest.lock() = Some(manifest);
+        match result {
+            Ok(()) => {
+                self.note("committed", &[("what", what.into())]);
+                self.drive(Event::EditSynced);
+            }
+            Err(error) => self.drive(Event::EditFailed { error }),
+        }
+    }
+
+    // ---- what readers see
+
+    /// Puts a fresh active memtable in front of the frozen one.
+    pub(crate) fn push_memtable(&self, new: MemId, table: Arc<MemTable>) {
+        let _one_at_a_time = self.views.lock();
+        let mut next = SuperVersion::clone(&self.current.load());
+        next.mems.insert(0, Mem { id: new, table });
+        self.current.store(Arc::new(next));
+    }
+
+    fn install(&self, version: Version, flushed: Option<MemId>) {
+        let _one_at_a_time = self.views.lock();
+        let now = self.current.load_full();
+        let mems = now.mems.iter().filter(|m| Some(m.id) != flushed).cloned().collect();
+        let tree = Arc::new(Tree::new(version, Some(&now.tree)));
+        self.current.store(Arc::new(SuperVersion { mems, tree }));
+    }
+
+    /// Deletes obsolete files that nobody pins any more: the list holds the last reference.
+    fn sweep(&self) {
+        let free: Vec<FileRef> = {
+            let mut list = self.obsolete.lock();
+            let (free, kept) =
+                std::mem::take(&mut *list).into_iter().partition(|f| Arc::strong_count(f) == 1);
+            *list = kept;
+            free
+        };
+        for file in free {
+            self.tables.forget(file.id);
+            if let Err(e) = self.dir.remove(FileName::Table(file.id.0)) {
+                // An orphan now; the next open collects it.
+                self.note("delete_failed", &[("cause", e.to_string().into())]);
+            }
+        }
+    }
+
+    // ---- waiting
+
+    /// Waits until `done` says so, asking again at every progress.
+    fn wait_until<T>(
+        &self,
+        limit: Option<Duration>,
+        mut done: impl FnMut(&Shell) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let deadline = limit.map(|l| self.env.rt.now() + l);
+        loop {
+            let ticket = self.progress.lock().clone();
+            if let Some(answer) = done(self)? {
+                return Ok(Some(answer));
+            }
+            if self.env.rt.park(&ticket, deadline) == Wake::TimedOut {
+                return done(self);
+            }
+        }
+    }
+
+    /// Freezes the memtable and waits until it is in the tree.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let mut log = self.take_turn()?;
+        let frozen = self.freeze_for_flush(&mut log);
+        self.turn.pass_on(log);
+        self.wait_flushed(frozen?)
+    }
+
+    /// Freezes the memtable unless it is empty; what to wait for.
+    fn freeze_for_flush(&self, log: &mut Log) -> Result<Option<MemId>> {
+        if let Some(error) = self.gate.refused() {
+            return Err(error);
+        }
+        if !log.mem.table().is_empty() {
+            self.freeze(log)?;
+        }
+        // Older frozen memtables are part of what the caller wants on disk.
+        Ok(log.mem_id.0.checked_sub(1).filter(|n| *n > 0).map(MemId))
+    }
+
+    fn wait_flushed(&self, last: Option<MemId>) -> Result<()> {
+        let Some(last) = last else { return Ok(()) };
+        self.wait_until(None, |shell| {
+            let core = shell.core.lock();
+            if core.is_flushed(last) || core.frozen() == 0 {
+                return Ok(Some(()));
+            }
+            drop(core);
+            match shell.gate.refused() {
+                Some(error) => Err(error),
+                None => Ok(None),
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Compacts `range` (all keys if `None`) and waits for it.
+    pub(crate) fn compact(&self, range: Option<KeyRange>) -> Result<()> {
+        if let Some(error) = self.gate.refused() {
+            return Err(error);
+        }
+        let id = self.next_manual.fetch_add(1, Ordering::Relaxed);
+        let up_to = self.published.load(Ordering::Acquire);
+        let request = ManualRequest { up_to: Some(up_to), ..ManualRequest::new(range) };
+        self.drive(Event::Manual { id, request });
+        self.wait_until(None, |shell| Ok(shell.manual_results.lock().remove(&id)))?
+            .unwrap_or(Ok(()))
+    }
+
+    pub(crate) fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
+        let idle = self.wait_until(limit, |shell| {
+            if shell.core.lock().is_idle() {
+                return Ok(Some(()));
+            }
+            match shell.gate.refused() {
+                Some(error) => Err(error),
+                None => Ok(None),
+            }
+        })?;
+        Ok(idle.is_some())
+    }
+
+    pub(crate) fn set_auto_compaction(&self, on: bool) {
+        self.drive(Event::AutoCompaction { on });
+    }
+
+    // ---- the end
+
+    /// Ends the database: what no log holds is flushed, jobs end, the log is closed. Only the
+    /// first call does it.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) || self.read_only_handle {
+            return Ok(());
+        }
+        let mut log = self.take_turn()?;
+        let unlogged = log.unlogged && self.gate.refused().is_none();
+        let flushed = match unlogged {
+            true => self.freeze_for_flush(&mut log).and_then(|last| self.wait_flushed(last)),
+            false => Ok(()),
+        };
+        self.turn.close(self.closed_error());
+        self.gate.refuse(self.closed_error());
+        self.drive(Event::Closing);
+        self.wait_until(None, |shell| Ok((shell.core.lock().jobs() == 0).then_some(())))?;
+        let sealed = match log.wal.take() {
+            Some(wal) => wal.close(),
+            None => Ok(()),
+        };
+        let synced = self.sync_closing(&mut log.closing);
+        drop(log);
+        self.stop.complete();
+        self.env.rt.park(&self.stopped, None);
+        *self.lock.lock() = None;
+        flushed.and(sealed).and(synced)
+    }
+}
+
+/// An empty memtable and its write handle.
+pub(crate) fn new_memtable(
+    settings: &Settings,
+    order: &ComparatorRef,
+    arenas: &Arc<dyn ArenaPool>,
+) -> (Arc<MemTable>, MemWriter) {
+    let options = MemTableOptions {
+        order: order.clone(),
+        arena_bytes: settings.memtable_bytes as usize,
+        bloom: true,
+    };
+    MemTable::new(options, arenas.clone())
+}
+
+/// Closes the database when the last handle goes.
+pub(crate) struct Closer(pub(crate) Arc<Shell>);
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        // Nobody is left to be told; `Db::close` is there for those who want to know.
+        let _ = self.0.close();
+    }
+}
+
+/// Writes one edit.
+struct CommitEdit {
+    shell: Arc<Shell>,
+    manifest: Option<Box<ManifestLog>>,
+    edit: Edit,
+    what: String,
+}
+
+impl CommitEdit {
+    /// Appends the edit. If nobody can tell whether it took effect, a new manifest without it
+    /// settles that it did not, and it is written there.
+    fn write(&self, manifest: &mut ManifestLog) -> Result<()> {
+        if manifest.uncertain().is_some() {
+            self.roll(manifest)?;
+        }
+        if let Err(e) = self.append(manifest) {
+            if manifest.uncertain().is_none() || e.kind() == ErrorKind::NoSpace {
+                return Err(e);
+            }
+            self.roll(manifest)?;
+            self.append(manifest)?;
+        }
+        if manifest.wants_roll() {
+            // The edit is durable whatever comes of this; a failure shows at the next commit.
+            let _ = self.roll(manifest);
+        }
+        Ok(())
+    }
+
+    fn append(&self, manifest: &mut ManifestLog) -> Result<()> {
+        let mut wire = translate::wire_edit(&self.edit);
+        wire.next_file = Some(self.shell.workshop.peek_next_file().0);
+        wire.last_seq = Some(self.shell.published.load(Ordering::Acquire));
+        manifest.commit(&[wire])
+    }
+
+    fn roll(&self, manifest: &mut ManifestLog) -> Result<()> {
+        let old = manifest.number();
+        let number = self.shell.next_file().0;
+        manifest.roll(number, self.shell.workshop.peek_next_file().0)?;
+        // Deleted only now that CURRENT durably names the new one; a leftover is an orphan.
+        let _ = self.shell.dir.remove(FileName::Manifest(old));
+        Ok(())
+    }
+}
+
+impl Job for CommitEdit {
+    fn step(&mut self) -> Step {
+        if let Some(mut manifest) = self.manifest.take() {
+            let result = self.write(&mut manifest);
+            self.shell.edit_written(manifest, &self.what, result);
+        }
+        Step::Done
+    }
+    fn panicked(&mut self, message: String) {
+        let error = Error::new(ErrorKind::Internal, message);
+        self.shell.drive(Event::EditFailed { error });
+    }
+}
+
+/// Looks around now and then: time for the mind, the event log, files nobody pins any more.
+struct Upkeep {
+    shell: Arc<Shell>,
+    log: Option<lithify_env::FileRef>,
+    at: u64,
+}
+
+impl Upkeep {
+    fn write_events(&mut self) {
+        let text = self.shell.events.drain();
+        if text.is_empty() {
+            return;
+        }
+        if self.log.is_none() {
+            let path = self.shell.dir.path().join("EVENTS");
+            let opts = lithify_env::OpenOpts::write().or_create();
+            let Ok(file) = self.shell.env.fs.open(&path, opts) else { return };
+            self.at = file.len().unwrap_or(0);
+            self.log = Some(file);
+        }
+        if let Some(file) = &self.log
+            && lithify_env::write_all_at(&**file, text.as_bytes(), self.at).is_ok()
+        {
+            self.at += text.len() as u64;
+        }
+    }
+}
+
+impl Job for Upkeep {
+    fn step(&mut self) -> Step {
+        self.shell.drive(Event::Tick);
+        self.shell.sweep();
+        self.write_events();
+        if self.shell.stop.is_done() {
+            self.shell.stopped.complete();
+            return Step::Done;
+        }
+        Step::WaitUntil(self.shell.stop.clone(), self.shell.env.rt.now() + UPKEEP_EVERY)
+    }
+    fn panicked(&mut self, message: String) {
+        self.shell.go_read_only(Error::new(ErrorKind::Internal, message));
+        self.shell.stopped.complete();
+    }
+}

@@ -1,0 +1,375 @@
+//! The write path: join or lead a commit group, append it to the log with one write, insert it
+//! into the memtable, publish its sequence numbers.
+//!
+//! Whoever holds the turn owns the [`Log`]. It first passes the gate (stalls) and makes room (a
+//! full memtable is frozen), so a writer that must wait does so before anything of it exists.
+//! A group is visible to readers all at once, because they read at published numbers only.
+
+use lithify_base::{CfId, Error, ErrorKind, FileId, Kind, Result, Seq};
+use lithify_control::{Event, MemId};
+use lithify_env::sync::atomic::Ordering;
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{Class, Job, Step, Ticket};
+use lithify_format::wal::{BatchBuilder, BatchView};
+use lithify_memtable::MemWriter;
+use lithify_store::wal::{WalEnd, WalWriter};
+
+use crate::metrics::Counter;
+use crate::options::WriteOptions;
+use crate::settings::Durability;
+use crate::shell::Shell;
+use crate::turn::{Outcome, Waiter};
+
+const DEFAULT_FAMILY: CfId = CfId(0);
+
+/// What the holder of the write turn owns.
+pub(crate) struct Log {
+    /// Write handle of the active memtable.
+    pub(crate) mem: MemWriter,
+    /// Its number.
+    pub(crate) mem_id: MemId,
+    /// The open log; made when the first write wants one.
+    pub(crate) wal: Option<WalWriter>,
+    /// Number of the log that belongs to the active memtable, open or not yet made.
+    pub(crate) wal_number: FileId,
+    /// How the log before ended.
+    pub(crate) before: Option<WalEnd>,
+    /// Logs of earlier memtables that are still being synced.
+    pub(crate) closing: Vec<Closing>,
+    /// Number of the next write.
+    pub(crate) next_seq: Seq,
+    /// The active memtable holds writes that no log holds.
+    pub(crate) unlogged: bool,
+    /// Writes that skipped the log came after the log's last record.
+    pub(crate) gap: bool,
+    /// The group being written; its memory is reused.
+    pub(crate) group: BatchBuilder,
+}
+
+/// A log of an earlier memtable on its way to stable storage.
+pub(crate) struct Closing {
+    done: Ticket,
+    result: Arc<Mutex<Result<()>>>,
+}
+
+/// The caller's own write, borrowed.
+#[derive(Clone, Copy)]
+pub(crate) enum Own<'a> {
+    Put {
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    Delete {
+        key: &'a [u8],
+    },
+    Batch(&'a BatchBuilder),
+    /// Nothing to write: the log is to be synced.
+    Sync,
+    /// The write was queued and is in the waiter.
+    Queued(&'a Waiter<Log>),
+}
+
+impl Own<'_> {
+    fn byte_len(&self) -> usize {
+        match self {
+            Own::Put { key, value } => key.len() + value.len(),
+            Own::Delete { key } => key.len(),
+            Own::Batch(b) => b.byte_len(),
+            Own::Queued(w) => w.batch.byte_len(),
+            Own::Sync => 0,
+        }
+    }
+    fn to_batch(self) -> BatchBuilder {
+        let mut batch = BatchBuilder::new();
+        self.add_to(&mut batch);
+        batch
+    }
+    fn add_to(self, batch: &mut BatchBuilder) {
+        match self {
+            Own::Put { key, value } => batch.put(DEFAULT_FAMILY, key, value),
+            Own::Delete { key } => batch.delete(DEFAULT_FAMILY, key),
+            Own::Batch(b) => batch.append(b),
+            Own::Queued(w) => batch.append(&w.batch),
+            Own::Sync => {}
+        }
+    }
+    /// Inserts into the memtable from sequence number `seq` on; the number after.
+    fn insert(self, mem: &mut MemWriter, seq: Seq) -> Seq {
+        match self {
+            Own::Put { key, value } => mem.add(seq, Kind::Value, key, value),
+            Own::Delete { key } => mem.add(seq, Kind::Delete, key, &[]),
+            Own::Batch(b) => return insert_batch(mem, &b.view(), seq),
+            Own::Queued(w) => return insert_batch(mem, &w.batch.view(), seq),
+            Own::Sync => return seq,
+        }
+        seq + 1
+    }
+}
+
+/// Inserts a batch; also what replays a log.
+pub(crate) fn insert_batch(mem: &mut MemWriter, batch: &BatchView<'_>, mut seq: Seq) -> Seq {
+    for op in batch.iter() {
+        match op.kind {
+            Kind::RangeDelete => mem.add_range_delete(seq, op.key, op.value),
+            kind => mem.add(seq, kind, op.key, op.value),
+        }
+        seq += 1;
+    }
+    seq
+}
+
+impl Shell {
+    /// Writes `own`, alone or with others.
+    pub(crate) fn write(&self, own: Own<'_>, options: &WriteOptions) -> Result<()> {
+        if let Own::Batch(batch) = own {
+            self.check_ranges(batch)?;
+            if batch.is_empty() {
+                return Ok(());
+            }
+        }
+        if options.no_wait {
+            self.gate.check_free()?;
+        }
+        let durability = options.durability.unwrap_or(self.settings.durability);
+        if let Some(log) = self.turn.try_take() {
+            return self.lead(log, own, durability);
+        }
+        let (waiter, outcome) = self.turn.wait(&*self.env.rt, own.to_batch(), durability);
+        match outcome {
+            Outcome::Served(result) => result,
+            Outcome::Yours(log) => self.lead(log, Own::Queued(&waiter), durability),
+        }
+    }
+
+    /// Makes everything acknowledged so far durable.
+    pub(crate) fn sync_log(&self) -> Result<()> {
+        let log = self.take_turn()?;
+        self.lead(log, Own::Sync, Durability::Sync)
+    }
+
+    /// The turn, waiting for it if need be.
+    pub(crate) fn take_turn(&self) -> Result<Box<Log>> {
+        if let Some(log) = self.turn.try_take() {
+            return Ok(log);
+        }
+        match self.turn.wait(&*self.env.rt, BatchBuilder::new(), Durability::NoWal).1 {
+            Outcome::Yours(log) => Ok(log),
+            Outcome::Served(result) => Err(result.err().unwrap_or_else(|| self.closed_error())),
+        }
+    }
+
+    /// A range deletion must not end before it starts.
+    fn check_ranges(&self, batch: &BatchBuilder) -> Result<()> {
+        for op in batch.view().iter() {
+            if op.kind == Kind::RangeDelete && self.order().compare(op.key, op.value).is_gt() {
+                return Err(Error::invalid(
+                    "a range deletion ends before it starts; swap its bounds",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds the turn: writes `own` and whatever else waits, then passes the turn on.
+    fn lead(&self, mut log: Box<Log>, own: Own<'_>, durability: Durability) -> Result<()> {
+        let admitted = self
+            .gate
+            .pass(own.byte_len() as u64, &*self.env.rt, &self.metrics)
+            .and_then(|()| self.make_room(&mut log));
+        let result = match admitted {
+            Ok(()) => {
+                let peers = self.turn.gather();
+                let result = self.commit(&mut log, own, durability, &peers);
+                for peer in peers {
+                    peer.serve(result.clone());
+                }
+                result
+            }
+            Err(e) => Err(e),
+        };
+        self.turn.pass_on(log);
+        result
+    }
+
+    /// One commit group: log, memtable, publish.
+    fn commit(
+        &self,
+        log: &mut Log,
+        own: Own<'_>,
+        durability: Durability,
+        peers: &[Arc<Waiter<Log>>],
+    ) -> Result<()> {
+        let durability = peers.iter().map(|p| p.durability).fold(durability, Ord::max);
+        let first = log.next_seq;
+        if durability == Durability::NoWal {
+            log.unlogged = true;
+            log.gap = true;
+        } else {
+            self.append(log, own, durability, peers)?;
+        }
+        let mut next = own.insert(&mut log.mem, first);
+        let mut bytes = own.byte_len();
+        for peer in peers {
+            next = insert_batch(&mut log.mem, &peer.batch.view(), next);
+            bytes += peer.batch.byte_len();
+        }
+        log.next_seq = next;
+        self.published.store(next - 1, Ordering::Release);
+        self.metrics.add(Counter::Writes, next - first);
+        self.metrics.add(Counter::WriteBytes, bytes as u64);
+        self.metrics.add(Counter::Groups, 1);
+        Ok(())
+    }
+
+    /// Appends the group to the log and brings it as far as `durability` asks.
+    fn append(
+        &self,
+        log: &mut Log,
+        own: Own<'_>,
+        durability: Durability,
+        peers: &[Arc<Waiter<Log>>],
+    ) -> Result<()> {
+        log.group.clear();
+        own.add_to(&mut log.group);
+        for peer in peers {
+            log.group.append(&peer.batch);
+        }
+        if !log.group.is_empty() {
+            let first = log.next_seq;
+            log.group.set_sequence(first);
+            let gap = std::mem::take(&mut log.gap);
+            let count = u64::from(log.group.count());
+            if log.wal.is_none() {
+                log.wal = Some(self.create_wal(log)?);
+            }
+            let wal = log.wal.as_mut().expect("made above");
+            if gap {
+                // Says up to which number writes skipped the log.
+                wal.seal_gap(first - 1).map_err(|e| self.log_failed(e))?;
+            }
+            let payload = log.group.as_bytes();
+            wal.append(payload, first + count - 1).map_err(|e| self.log_failed(e))?;
+            self.metrics.add(Counter::WalBytes, payload.len() as u64);
+        }
+        let Some(wal) = log.wal.as_mut() else {
+            return self.sync_closing(&mut log.closing);
+        };
+        match durability {
+            Durability::NoWal | Durability::Buffered => {
+                wal.keep();
+                Ok(())
+            }
+            Durability::Os => wal.write_out().map_err(|e| self.log_failed(e)),
+            Durability::Sync => {
+                let synced = wal.sync();
+                self.metrics.add(Counter::WalSyncs, 1);
+                synced.map_err(|e| self.log_failed(e))?;
+                self.sync_closing(&mut log.closing)
+            }
+        }
+    }
+
+    /// Waits until the logs of earlier memtables are on stable storage: a synced write promises
+    /// everything before it, too.
+    pub(crate) fn sync_closing(&self, closing: &mut Vec<Closing>) -> Result<()> {
+        for log in closing.drain(..) {
+            self.env.rt.park(&log.done, None);
+            let result = log.result.lock().clone();
+            result.map_err(|e| self.log_failed(e))?;
+        }
+        Ok(())
+    }
+
+    /// What a failed log write means. If the log could be cut back to its last whole group, the
+    /// write is undone and the next one may succeed; else nobody knows what a reopen will find,
+    /// and the database stops writing.
+    fn log_failed(&self, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::NotCommitted | ErrorKind::NoSpace | ErrorKind::LimitExceeded => error,
+            _ => {
+                let error = Error::new(
+                    ErrorKind::OutcomeUnknown,
+                    "the log could not be written; whether this write survives shows at the next \
+                     open, until which the database is read-only",
+                )
+                .caused_by(error);
+                self.go_read_only(error.clone());
+                error
+            }
+        }
+    }
+
+    fn create_wal(&self, log: &Log) -> Result<WalWriter> {
+        WalWriter::create(&self.dir, log.wal_number, log.before.as_ref(), log.next_seq - 1)
+    }
+
+    /// Freezes the active memtable if it is full.
+    fn make_room(&self, log: &mut Log) -> Result<()> {
+        if (log.mem.table().bytes() as u64) < self.settings.memtable_bytes {
+            return Ok(());
+        }
+        self.freeze(log)?;
+        // The verdict on this very freeze may be to stop.
+        self.gate.pass(0, &*self.env.rt, &self.metrics)
+    }
+
+    /// Replaces the active memtable by an empty one and hands the old one to be flushed. Its
+    /// log is closed in the background.
+    pub(crate) fn freeze(&self, log: &mut Log) -> Result<()> {
+        let next_wal = self.next_file();
+        let (table, writer) = self.new_memtable();
+        let next_id = MemId(log.mem_id.0 + 1);
+        if let Some(wal) = &mut log.wal {
+            log.before = Some(wal.end().map_err(|e| self.log_failed(e))?);
+        }
+        if let Some(wal) = log.wal.take() {
+            log.closing.retain(|c| !c.done.is_done() || c.result.lock().is_err());
+            let before = log.closing.last().map(|c| c.done.clone());
+            log.closing.push(self.close_wal(wal, before));
+        }
+        let old = std::mem::replace(&mut log.mem, writer).freeze();
+        let old_id = std::mem::replace(&mut log.mem_id, next_id);
+        log.wal_number = next_wal;
+        log.unlogged = false;
+        let bytes = old.bytes() as u64;
+        self.push_memtable(next_id, table);
+        self.drive(Event::Frozen { mem: old_id, bytes, log_number: next_wal.0 });
+        Ok(())
+    }
+
+    /// Syncs, seals and closes a log in the background, after the one `before` it: a seal is
+    /// proof that earlier logs are synced, too.
+    fn close_wal(&self, wal: WalWriter, before: Option<Ticket>) -> Closing {
+        let done = Ticket::new();
+        let result = Arc::new(Mutex::new(Ok(())));
+        let job = CloseWal { wal: Some(wal), before, done: done.clone(), result: result.clone() };
+        self.env.rt.spawn(Class::Io, Box::new(job));
+        Closing { done, result }
+    }
+}
+
+struct CloseWal {
+    wal: Option<WalWriter>,
+    before: Option<Ticket>,
+    done: Ticket,
+    result: Arc<Mutex<Result<()>>>,
+}
+
+impl Job for CloseWal {
+    fn step(&mut self) -> Step {
+        if let Some(before) = self.before.take_if(|t| !t.is_done()) {
+            return Step::Wait(before);
+        }
+        if let Some(wal) = self.wal.take()
+            && let Err(e) = wal.close()
+        {
+            *self.result.lock() = Err(e);
+        }
+        self.done.complete();
+        Step::Done
+    }
+    fn panicked(&mut self, message: String) {
+        *self.result.lock() = Err(Error::new(ErrorKind::Internal, message));
+        self.done.complete();
+    }
+}
