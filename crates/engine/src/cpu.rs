@@ -29,7 +29,7 @@ impl Engine for CpuEngine {
             max_set_bytes: u64::MAX,
             sets_in_flight: SETS,
             certify_fully: false,
-            cost: Cost { fixed_ns: 20_000.0, ns_per_byte: 1.2 },
+            cost: Cost { fixed_ns: 20_000.0, ns_per_byte: 0.8 },
         }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {

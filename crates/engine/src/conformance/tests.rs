@@ -1,13 +1,19 @@
 use super::*;
 use crate::mock::{FaultPlan, MockEngine};
 use crate::{CpuEngine, Fault};
+use lithify_format::checksum::raw_sum;
 
 const SMALL: Size = Size { entries: 80, value: 500 };
 
+/// Cases of the long test: few by default, as many as `LITHIFY_SEEDS` says in a deep run.
+fn seeds() -> u64 {
+    std::env::var("LITHIFY_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(150)
+}
+
 #[test]
 fn the_cpu_engine_conforms() {
-    let report = suite(&CpuEngine, 0..150, SMALL).unwrap();
-    assert_eq!(report, Report { equal: 150, refused: 0 });
+    let report = suite(&CpuEngine, 0..seeds(), SMALL).unwrap();
+    assert_eq!(report, Report { equal: seeds(), refused: 0 });
 }
 
 #[test]
@@ -83,4 +89,41 @@ fn unsorted_runs_fail_instead_of_losing_data() {
     let mut sets = case.sets(u64::MAX);
     assert_eq!(sets.len(), 1);
     assert!(run(&CpuEngine, &case.recipe, sets.split_off(0)).unwrap_err().is_corruption());
+}
+
+/// Blocks whose checksum is right and whose content is not: an error or some output, no panic,
+/// no hang, and never an output that fails certification unnoticed.
+#[test]
+fn hostile_blocks_never_panic() {
+    let dice = &mut Choices::new(99);
+    let mut refused = 0;
+    for seed in 0..300 {
+        let mut case = Case::generate(seed, SMALL).unwrap();
+        for run in &mut case.blocks {
+            for block in run.iter_mut() {
+                if !dice.one_in(3) {
+                    continue;
+                }
+                let bytes = block.slice.bytes.as_slice();
+                let type_byte = bytes[bytes.len() - 5];
+                let mut payload = bytes[..bytes.len() - 5].to_vec();
+                let at = dice.below(payload.len());
+                payload[at] ^= 1 << dice.below(8);
+                let sum = raw_sum(block.slice.checksum, &payload, type_byte);
+                let stored = sum.wrapping_add(block.slice.modifier);
+                payload.push(type_byte);
+                payload.extend_from_slice(&stored.to_le_bytes());
+                block.slice.bytes = payload.into();
+            }
+        }
+        let sets = case.sets_by(|| 1 + dice.bits() % 5000);
+        match run(&CpuEngine, &case.recipe, sets) {
+            Err(e) => {
+                refused += 1;
+                assert_ne!(e.kind(), ErrorKind::Internal, "seed {seed}: {e}");
+            }
+            Ok((_, ledger)) => assert!(ledger.balances()),
+        }
+    }
+    assert!(refused > 50, "{refused}");
 }
