@@ -4,7 +4,7 @@
 //! open when a batch of products is taken stays with the writer (the carry), so set and buffer
 //! bounds leave no trace. Entries must ascend strictly (R7): the writer compares each with the
 //! one before anyway, to find the shared prefix, and fails on a wrong order.
-//! Leaves to others: which entries survive ([`crate::gc`]).
+//! Leaves to others: which entries survive (`gc`).
 
 use std::sync::Arc;
 

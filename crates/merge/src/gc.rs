@@ -3,7 +3,7 @@
 //! Keeps: exactly the stated rules. Every rule but D3 and D7 looks back only; deletes that might
 //! be elided wait until the next survivor of their key, or its end, decides. At most one delete
 //! per stripe can wait, because an older one of the stripe is hidden.
-//! Leaves to others: D5 and the tombstones' files ([`crate::zone`], [`crate::encode`]), and
+//! Leaves to others: D5 and the tombstones' files (`zone`, `encode`), and
 //! combining merge operands.
 //!
 //! Worked example, snapshot 10, nothing in use: `k: value@12, delete@11, value@9, value@7`.

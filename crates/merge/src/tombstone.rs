@@ -2,7 +2,7 @@
 //!
 //! Keeps: fragments are sorted, never overlap, and each lists its tombstones newest first; a
 //! fragment starts and ends wherever an input tombstone does (D5).
-//! Leaves to others: which tombstones survive a compaction ([`crate::gc`]) and how files store
+//! Leaves to others: which tombstones survive a compaction (`gc`) and how files store
 //! them.
 //!
 //! Worked example: `[a, m)@9` and `[d, z)@5` become `[a, d): 9`, `[d, m): 9 5`, `[m, z): 5`.

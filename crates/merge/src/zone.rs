@@ -3,7 +3,7 @@
 //! Keeps: inside one zone, "is older data in use behind run r", "which fragment covers this key"
 //! and "is this below the next split key" have one answer each, so a scan compares keys with a
 //! single bound per batch instead of with a cursor per list.
-//! Leaves to others: applying the answers ([`crate::gc`]).
+//! Leaves to others: applying the answers (`gc`).
 //!
 //! Worked example: in_use(0) = `[c, f]`, a fragment `[e, k)` and a split at `k` give the zones
 //! `..c`, `c..e`, `e..f` (f included), `f..k`, `k..`.
