@@ -110,3 +110,6 @@ impl TableCache {
         &self.options
     }
 }
+
+#[cfg(test)]
+mod tests;
