@@ -5,7 +5,7 @@
 //! a copy of it anywhere else is recognised as foreign.
 //! Leaves to others: when seals are written, and the tail rule (see [`tail`](super::tail)).
 
-use lithify_base::{Error, Result, Seq};
+use lithify_base::{Error, MAX_SEQ, Result, Seq};
 
 use super::record::{RecordWriter, TYPE_PREDECESSOR, TYPE_SEAL};
 use crate::varint::Reader;
@@ -35,7 +35,8 @@ pub struct Seal {
     pub offset: u64,
     /// Every byte below this offset is durable. At most `offset`.
     pub synced: u64,
-    /// Last sequence number written below this seal.
+    /// Last sequence number given out below this seal. Above that of the last batch if writes
+    /// skipped the log: the next batch then starts behind it.
     pub last_seq: Seq,
 }
 
@@ -76,7 +77,8 @@ impl Seal {
             synced: r.u64()?,
             last_seq: r.u64()?,
         };
-        if version != VERSION || !r.is_empty() || seal.synced > seal.offset {
+        let impossible = seal.synced > seal.offset || seal.last_seq > MAX_SEQ;
+        if version != VERSION || !r.is_empty() || impossible {
             return Err(Error::corruption("log seal with impossible fields"));
         }
         Ok(seal)

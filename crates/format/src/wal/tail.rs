@@ -9,7 +9,7 @@
 //! promise, the rest is a legal torn tail: cut there. "A valid record follows" proves nothing.
 //!
 //! Keeps: every record counted as good is bound to its place: batches are contiguous in sequence
-//! numbers, seals name their own log and offset. A record in the wrong place is damage like any
+//! numbers (a seal may skip numbers, never repeat any), seals name their own log and offset. A record in the wrong place is damage like any
 //! other, because an unsynced block may come back stale. A record that passes its checksum but
 //! could never have been written (a malformed batch) is corruption wherever it is.
 //! Leaves to others: finding the promises of other files; replay; cutting.
@@ -133,7 +133,7 @@ pub struct Findings {
     pub damage: Option<Damage>,
     /// Largest promise of this log's own seals, those behind the damage included.
     pub sealed: u64,
-    /// Last sequence number of the good part; 0 if it holds none.
+    /// Last sequence number that a batch or seal of the good part names; 0 if none does.
     pub last_seq: Seq,
 }
 
@@ -166,7 +166,8 @@ pub fn judge(found: &Findings, promise: &Promise) -> Verdict {
 /// How sequence numbers of a log's batches follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeqRule {
-    /// Each batch starts where the one before ended: logs of this store.
+    /// Each batch starts where the one before ended, or behind the number that a seal between
+    /// them names (writes up to there skipped the log): logs of this store.
     Contiguous,
     /// Numbers rise, with gaps: foreign logs, or writes that skipped the log.
     Rising,
@@ -283,7 +284,7 @@ impl<'a> WalWalk<'a> {
         self.predecessor
     }
 
-    /// Sequence number after the last batch; `None` before the first.
+    /// Sequence number after the last batch or seal; `None` before the first.
     pub fn next_seq(&self) -> Option<Seq> {
         self.next_seq
     }

@@ -114,11 +114,12 @@ pub fn replay(
     if let (Some((&number, _)), OnRot::Refuse) = (absent, on_rot) {
         return Err(missing(dir, number, "the manifest"));
     }
-    let (chain, passed) = chain(dir, from, &numbers, on_rot)?;
-    let logs = Logs { dir, known, chain: &chain };
+    let Chain { logs: chain, passed, lost } = chain(dir, from, &numbers, on_rot)?;
+    let logs = Logs { dir, known, chain: &chain, lost: &lost };
     let mut out = Replay { passed, ..Replay::default() };
     for i in 0..chain.len() {
         let rot = match logs.replay_one(i, &mut out, &mut visit) {
+            Ok(true) if i + 1 == chain.len() && !lost.is_empty() => true,
             Ok(true) => continue,
             Ok(false) => false,
             Err(e) if e.is_corruption() && on_rot == OnRot::Salvage => true,
@@ -138,6 +139,16 @@ struct Linked {
     rule: SeqRule,
 }
 
+/// Which logs count.
+struct Chain {
+    /// Oldest first.
+    logs: Vec<Linked>,
+    /// Given up by an earlier recovery.
+    passed: Vec<u64>,
+    /// Behind a missing one; empty unless salvaging.
+    lost: Vec<u64>,
+}
+
 fn log_numbers(dir: &Dir, from: u64) -> Result<Vec<u64>> {
     let listed = dir.list()?;
     let numbers = listed.iter().filter_map(|entry| match entry.file {
@@ -153,13 +164,8 @@ fn log_numbers(dir: &Dir, from: u64) -> Result<Vec<u64>> {
 /// time to the one it names. A log that names none (empty, torn at its start, or foreign) leads
 /// to the next lower number. Names of logs are durable before a follower exists, so a missing
 /// one was removed by someone else.
-fn chain(
-    dir: &Dir,
-    from: u64,
-    numbers: &[u64],
-    on_rot: OnRot,
-) -> Result<(Vec<Linked>, Vec<u64>)> {
-    let (mut chain, mut passed) = (Vec::new(), Vec::new());
+fn chain(dir: &Dir, from: u64, numbers: &[u64], on_rot: OnRot) -> Result<Chain> {
+    let (mut chain, mut passed, mut lost) = (Vec::<Linked>::new(), Vec::new(), Vec::new());
     let mut rest = numbers;
     while let Some((&number, older)) = rest.split_last() {
         let log = read_head(dir, number)?;
@@ -173,7 +179,7 @@ fn chain(
                 }
                 // Nothing from here on continues what is left.
                 (Err(at), OnRot::Salvage) => {
-                    chain.clear();
+                    lost.extend(chain.drain(..).map(|l| l.number).chain([number]));
                     rest = &older[..at];
                     continue;
                 }
@@ -184,7 +190,8 @@ fn chain(
     }
     chain.reverse();
     passed.sort_unstable();
-    Ok((chain, passed))
+    lost.sort_unstable();
+    Ok(Chain { logs: chain, passed, lost })
 }
 
 /// The first records of a log. Logs of ours open with a seal; its numbers are contiguous then.
@@ -221,6 +228,7 @@ struct Logs<'a> {
     dir: &'a Dir,
     known: &'a BTreeMap<u64, Option<u64>>,
     chain: &'a [Linked],
+    lost: &'a [u64],
 }
 
 impl Logs<'_> {
@@ -329,7 +337,8 @@ impl Logs<'_> {
         let log = self.chain[i].number;
         // A log that could not even be begun was not replayed.
         let at = out.logs.last().filter(|l| l.number == log).map_or(0, |l| l.len);
-        let dropped_logs: Vec<u64> = self.chain[i + 1..].iter().map(|l| l.number).collect();
+        let later = self.chain[i + 1..].iter().map(|l| l.number);
+        let dropped_logs: Vec<u64> = later.chain(self.lost.iter().copied()).collect();
         let mut bytes = 0;
         for &number in std::iter::once(&log).chain(&dropped_logs) {
             bytes += self.dir.len_of(FileName::Wal(number))?.unwrap_or(0);

@@ -133,6 +133,35 @@ fn a_hole_above_every_promise_is_cut_though_good_records_follow() {
     );
 }
 
+/// Writes that skipped the log leave a jump, which only a seal makes legal; none goes back.
+#[test]
+fn numbers_jump_only_where_a_seal_says_so() {
+    let mut log = Log::new();
+    log.batch(b"one");
+    log.next_seq = 5;
+    let mut unannounced = Log { next_seq: 5, ..Log::default() };
+    unannounced.bytes.clone_from(&log.bytes);
+    unannounced.writer = log.writer;
+    unannounced.batch(b"five");
+    assert_eq!(walk(&unannounced.bytes).1.findings().damage.unwrap().what, What::Sequence);
+    log.seal(0);
+    let announced = log.bytes.len();
+    log.batch(b"five");
+    let (seqs, good) = walk(&log.bytes);
+    assert_eq!((seqs, good.next_seq()), (vec![1, 5], Some(6)));
+    assert_eq!(good.verdict(&Promise::default()), Verdict::Clean);
+    let (seqs, sealed) = walk(&log.bytes[..announced]);
+    assert_eq!((seqs, sealed.findings().last_seq), (vec![1], 4));
+    log.next_seq = 3;
+    log.seal(0);
+    assert_eq!(walk(&log.bytes).1.findings().damage.unwrap().what, What::Sequence);
+    log.bytes.truncate(announced);
+    log.writer = RecordWriter::at(announced as u64);
+    log.next_seq = 4;
+    log.batch(b"four again");
+    assert_eq!(walk(&log.bytes).1.findings().damage.unwrap().what, What::Sequence);
+}
+
 #[test]
 fn swapped_duplicated_and_foreign_records_are_damage() {
     let mut log = Log::new();
