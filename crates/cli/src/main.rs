@@ -1,2 +1,99 @@
-//! (being built)
-fn main() {}
+//! `lithify`: the store from the command line.
+//!
+//! Keeps: exit code 0 if the command did what it says, 1 if it could not, 2 if it was not
+//! understood; every failure is one sentence on standard error, with a hint where one helps. Keys
+//! and values are arbitrary bytes in and out ([`text`]). Nothing is written but through the
+//! library.
+//! Leaves to others: everything about storing (`lithify`), measuring (`lithify_bench`).
+#![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "the roof talks to the world itself")]
+
+mod bench;
+mod cmd;
+mod failure;
+mod load;
+mod open;
+mod output;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const EXAMPLES: &str = "\
+Examples:
+  lithify put --db fruit apple red          store a value (the database is made if need be)
+  lithify get --db fruit apple              print it
+  lithify scan --db fruit --prefix a        all keys that start with a
+  lithify load --db fruit fruit.tsv         many rows at once
+  lithify bench                             how fast is it here? a tour in under 90 s
+
+Keys and values are bytes. What is not printable is written and read as \\n, \\t, \\\\ or \\x00 to
+\\xff; --hex and --raw change that. `lithify COMMAND --help` shows examples of each command.
+
+Exit codes: 0 done, 1 failed (or: the key is not there), 2 not understood.";
+
+/// An embedded, durable, ordered key-value store, from the command line
+#[derive(Parser)]
+#[command(name = "lithify", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure: fill, read, scan and compact a store, and say how fast that was
+    Bench(lithify_bench::BenchCommand),
+    /// Set a key to a value
+    Put(cmd::point::Put),
+    /// Print the value of a key
+    Get(cmd::point::Get),
+    /// Delete a key, or all keys of a range
+    Delete(cmd::point::Delete),
+    /// Print keys and values in order
+    Scan(cmd::scan::Scan),
+    /// Load rows from a file: TSV, CSV, JSON lines, paragraphs, length-prefixed binary
+    Load(load::Load),
+    /// Print what the database says about itself
+    Stats(cmd::stats::Stats),
+    /// Compact all keys or a range of them down to one run
+    Compact(cmd::compact::Compact),
+    /// Read everything and check it
+    Verify(cmd::verify::Verify),
+    /// Make a second, independent database of the present state
+    Checkpoint(cmd::checkpoint::Checkpoint),
+    /// Draw the tree of a database: which run has which files
+    Picture(cmd::picture::Picture),
+    /// Look into one table file
+    #[command(subcommand)]
+    Table(cmd::table::Table),
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => failure::report(&error),
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Bench(bench) => return bench::run(bench),
+        Command::Put(put) => put.run()?,
+        Command::Get(get) => get.run()?,
+        Command::Delete(delete) => delete.run()?,
+        Command::Scan(scan) => scan.run()?,
+        Command::Load(load) => load.run()?,
+        Command::Stats(stats) => stats.run()?,
+        Command::Compact(compact) => compact.run()?,
+        Command::Verify(verify) => verify.run()?,
+        Command::Checkpoint(checkpoint) => checkpoint.run()?,
+        Command::Picture(picture) => picture.run()?,
+        Command::Table(table) => table.run()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

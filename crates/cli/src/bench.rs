@@ -1,0 +1,253 @@
+//! `bench`: the store under the bench.
+//!
+//! | setting | Lithify |
+//! |---|---|
+//! | `policy` | [`Policy`] of that name |
+//! | `background-threads` N | `compaction_threads` N, one flush thread |
+//! | `memtable-bytes`, `memtables` | `memtable_bytes`, `memtable_count` |
+//! | `cache-bytes` | `memory_budget` less the memtables and what indexes and filters will take, because other stores keep those outside their cache |
+//! | `compression` | `compression_upper` and `compression_lower` |
+//! | `wal` off, buffered, os, sync | [`Durability`] of each write: `NoWal`, `Buffered`, `Os`, `Sync` |
+//! | `direct-io-compaction`, `direct-reads` | `direct_background_io`, `direct_reads` |
+//!
+//! All others have the same name on both sides. Equal everywhere and not a setting: format version
+//! 6, checksums verified on every read.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use lithify::{Db, DbIter, Durability, Policy, Settings, WriteBatch, WriteOptions};
+use lithify_bench::compare::EngineCommand;
+use lithify_bench::{
+    BatchOp, BenchCommand, BenchSettings, CompactionPri, Compression, EngineIdentity, EngineStats,
+    StallStat, Store, StoreIter, StoreOpener, WalMode, bench_main,
+};
+
+/// Runs `lithify bench`.
+pub(crate) fn run(command: BenchCommand) -> Result<ExitCode> {
+    let own = EngineCommand {
+        name: "lithify".into(),
+        program: std::env::current_exe().context("finding this program")?,
+        prefix: vec!["bench".into()],
+    };
+    let valid = bench_main(&Opener, own, command)?;
+    Ok(if valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Opens stores for the bench.
+struct Opener;
+
+impl StoreOpener for Opener {
+    fn identity(&self) -> EngineIdentity {
+        EngineIdentity { name: "lithify".into(), version: env!("CARGO_PKG_VERSION").into() }
+    }
+
+    fn open(&self, settings: &BenchSettings, dir: &Path, fresh: bool) -> Result<Box<dyn Store>> {
+        let mut own = store_settings(settings)?;
+        own.create_if_missing = fresh;
+        own.error_if_exists = fresh;
+        Ok(Box::new(Bench { db: Db::open(dir, own)? }))
+    }
+}
+
+/// The bench's settings as the store's.
+fn store_settings(b: &BenchSettings) -> Result<Settings> {
+    if b.compaction_pri != CompactionPri::MinOverlappingRatio {
+        bail!("Lithify picks files by min-overlapping-ratio; leave out --compaction-pri");
+    }
+    let mut s = Settings::default();
+    s.policy = match b.policy.as_str() {
+        "leveled" => Policy::Leveled,
+        "hybrid" => Policy::Hybrid,
+        other => bail!("--policy {other}: Lithify has leveled and hybrid"),
+    };
+    s.compaction_threads = b.background_threads as u32;
+    s.flush_threads = 1;
+    s.auto_compaction = !b.no_auto_compaction;
+    s.memtable_bytes = b.memtable_bytes;
+    s.memtable_count = b.memtables as u32;
+    s.memory_budget =
+        b.memtable_bytes * b.memtables as u64 + b.cache_bytes.max(1 << 20) + table_memory(b);
+    s.durability = durability(b.wal);
+    s.level_base_bytes = b.level_base_bytes;
+    s.level_multiplier = whole("--level-multiplier", b.level_multiplier)?;
+    s.dynamic_levels = b.dynamic_level_bytes;
+    s.file_bytes = b.file_bytes;
+    s.l0_trigger = b.l0_trigger;
+    s.l0_slowdown = b.l0_slowdown;
+    s.l0_stop = b.l0_stop;
+    s.compression_upper = codec(b.compression);
+    s.compression_lower = codec(b.compression);
+    s.bloom_bits = whole("--bloom-bits", b.bloom_bits)?;
+    s.block_bytes = u32::try_from(b.block_size).context("--block-size is too large")?;
+    s.direct_background_io = b.direct_io_compaction;
+    s.direct_reads = b.direct_reads;
+    Ok(s)
+}
+
+/// Bytes that indexes and filters of all tables take at most, all keys being live twice.
+fn table_memory(b: &BenchSettings) -> u64 {
+    let keys = b.num() as f64;
+    let entry = (b.key_size + b.value_size) as f64;
+    let filters = keys * b.bloom_bits / 8.0;
+    let blocks = keys * (entry / b.block_size as f64).min(1.0);
+    (2.0 * (filters + blocks * (b.key_size + 40) as f64)) as u64
+}
+
+fn whole(flag: &str, number: f64) -> Result<u32> {
+    if number.fract() != 0.0 || !(0.0..=1e9).contains(&number) {
+        bail!("{flag} {number}: Lithify takes a whole number");
+    }
+    Ok(number as u32)
+}
+
+fn codec(compression: Compression) -> lithify::Compression {
+    match compression {
+        Compression::None => lithify::Compression::None,
+        Compression::Lz4 => lithify::Compression::Lz4,
+        Compression::Snappy => lithify::Compression::Snappy,
+        // RocksDB's default level of Zstandard.
+        Compression::Zstd => lithify::Compression::Zstd(3),
+    }
+}
+
+fn durability(wal: WalMode) -> Durability {
+    match wal {
+        WalMode::Off => Durability::NoWal,
+        WalMode::Buffered => Durability::Buffered,
+        WalMode::Os => Durability::Os,
+        WalMode::Sync => Durability::Sync,
+    }
+}
+
+/// An open store under the bench.
+struct Bench {
+    db: Db,
+}
+
+fn at(wal: WalMode) -> WriteOptions {
+    WriteOptions::at(durability(wal))
+}
+
+impl Store for Bench {
+    fn put(&self, key: &[u8], value: &[u8], wal: WalMode) -> Result<()> {
+        Ok(self.db.put_opt(key, value, &at(wal))?)
+    }
+
+    fn delete(&self, key: &[u8], wal: WalMode) -> Result<()> {
+        Ok(self.db.delete_opt(key, &at(wal))?)
+    }
+
+    fn write_batch(&self, ops: &[BatchOp<'_>], wal: WalMode) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        for op in ops {
+            match *op {
+                BatchOp::Put(key, value) => batch.put(key, value)?,
+                BatchOp::Delete(key) => batch.delete(key)?,
+            }
+        }
+        Ok(self.db.write_opt(&batch, &at(wal))?)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let Some(found) = self.db.get(key)? else { return Ok(false) };
+        value.clear();
+        value.extend_from_slice(&found);
+        Ok(true)
+    }
+
+    fn multi_get(&self, keys: &[&[u8]], values: &mut Vec<Option<Vec<u8>>>) -> Result<()> {
+        values.clear();
+        values.extend(self.db.multi_get(keys)?.into_iter().map(|value| value.map(Vec::from)));
+        Ok(())
+    }
+
+    fn iter(&self) -> Result<Box<dyn StoreIter + '_>> {
+        Ok(Box::new(Iter(self.db.iter()?)))
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(self.db.flush()?)
+    }
+
+    fn compact_all(&self) -> Result<()> {
+        Ok(self.db.compact_range(None, None)?)
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        self.db.wait_idle(None)?;
+        Ok(())
+    }
+
+    fn stats(&self) -> Result<EngineStats> {
+        let stats = self.db.stats();
+        let c = &stats.counts;
+        let seconds = |nanos: u64| nanos as f64 / 1e9;
+        Ok(EngineStats {
+            flush_write_bytes: c.flush_bytes,
+            flush_seconds: seconds(c.flush_nanos),
+            compact_read_bytes: c.compaction_read_bytes,
+            compact_write_bytes: c.compaction_write_bytes,
+            compact_jobs: c.compactions,
+            compact_seconds: seconds(c.compaction_nanos),
+            compact_cpu_seconds: seconds(c.compaction_cpu_nanos),
+            level_write_bytes: stats.levels.iter().map(|l| l.written_bytes).collect(),
+            wal_bytes: c.wal_bytes,
+            stall_seconds: stats.stalled().as_secs_f64(),
+            stalls: stats
+                .stalls
+                .iter()
+                .map(|(cause, time)| StallStat {
+                    cause: (*cause).to_owned(),
+                    // Only the time of a cause is kept.
+                    count: 0,
+                    seconds: Some(time.as_secs_f64()),
+                })
+                .collect(),
+        })
+    }
+
+    fn stats_text(&self) -> Result<String> {
+        let counts = self.db.stats().counts;
+        let lines: Vec<String> =
+            counts.list().iter().map(|(name, n)| format!("{name:<24} {n}")).collect();
+        Ok(format!("{}\n\n{}", self.db.picture().trim_end(), lines.join("\n")))
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(self.db.close()?)
+    }
+}
+
+struct Iter(DbIter);
+
+impl StoreIter for Iter {
+    fn seek_to_first(&mut self) {
+        self.0.seek_to_first();
+    }
+    fn seek_to_last(&mut self) {
+        self.0.seek_to_last();
+    }
+    fn seek(&mut self, key: &[u8]) {
+        self.0.seek(key);
+    }
+    fn next(&mut self) {
+        self.0.next();
+    }
+    fn prev(&mut self) {
+        self.0.prev();
+    }
+    fn valid(&self) -> bool {
+        self.0.valid()
+    }
+    fn key(&self) -> &[u8] {
+        self.0.key()
+    }
+    fn value(&self) -> &[u8] {
+        self.0.value()
+    }
+    fn status(&self) -> Result<()> {
+        Ok(self.0.status()?)
+    }
+}

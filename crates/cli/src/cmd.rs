@@ -1,0 +1,10 @@
+//! The commands, one file each.
+
+pub(crate) mod checkpoint;
+pub(crate) mod compact;
+pub(crate) mod picture;
+pub(crate) mod point;
+pub(crate) mod scan;
+pub(crate) mod stats;
+pub(crate) mod table;
+pub(crate) mod verify;

@@ -1,0 +1,73 @@
+//! `compact`: a range of keys down to one run.
+
+use std::ffi::OsString;
+use std::time::Instant;
+
+use anyhow::Result;
+use lithify_lsm::picture::readable;
+use serde_json::json;
+
+use crate::open::DbArg;
+use crate::output;
+use crate::text::FormArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  lithify compact --db fruit
+  lithify compact --db fruit --from a --to c      only keys from a on and below c";
+
+/// `lithify compact`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Compact {
+    #[command(flatten)]
+    db: DbArg,
+    /// Only keys from this one on
+    #[arg(long, value_name = "KEY")]
+    from: Option<OsString>,
+    /// Only keys below this one
+    #[arg(long, value_name = "KEY")]
+    to: Option<OsString>,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+impl Compact {
+    pub(crate) fn run(self) -> Result<()> {
+        let form = self.form.form();
+        let bound = |key: &Option<OsString>| key.as_ref().map(|k| form.parse(k)).transpose();
+        let (from, to) = (bound(&self.from)?, bound(&self.to)?);
+        let db = self.db.for_writing()?;
+        let (before, start) = (db.stats(), Instant::now());
+        db.compact_range(from.as_deref(), to.as_deref())?;
+        let (after, time) = (db.stats(), start.elapsed());
+        let picture = db.picture();
+        db.close()?;
+        let read = after.counts.compaction_read_bytes;
+        let written = after.counts.compaction_write_bytes;
+        if self.json {
+            return output::json(&json!({
+                "bytes_before": before.disk_bytes,
+                "bytes_after": after.disk_bytes,
+                "compactions": after.counts.compactions,
+                "moves": after.counts.trivial_moves,
+                "read_bytes": read,
+                "written_bytes": written,
+                "seconds": time.as_secs_f64(),
+            }));
+        }
+        output::line(&format!(
+            "{} before, {} after; read {}, wrote {} in {:.2} s ({})",
+            readable(before.disk_bytes),
+            readable(after.disk_bytes),
+            readable(read),
+            readable(written),
+            time.as_secs_f64(),
+            output::rate(read, time),
+        ))?;
+        output::line(picture.trim_end())
+    }
+}

@@ -1,0 +1,124 @@
+//! `picture`: the tree as text, read from the manifest alone. No lock is taken and no table is
+//! opened, so it works beside a process that has the database open, and for a database whose
+//! tables are damaged.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use lithify_base::{Bytewise, CfId, Comparator, ComparatorRef, Error, ErrorKind, ReverseBytewise};
+use lithify_env::PosixFs;
+use lithify_lsm::{Version, picture};
+use lithify_store::Dir;
+use lithify_store::manifest::{Recovered, family_version, recover};
+use serde_json::{Value, json};
+
+use crate::output;
+use crate::text::escape;
+
+const EXAMPLES: &str = "\
+Examples:
+  lithify picture fruit
+  lithify picture fruit --json | jq '.families[0].files[0]'
+
+One line is one run, newest first: its level and stratum, then its files from first to last key.
+      L0.8  a---------m               | 1 file, 64.0 MiB
+      L1.0  a---------m  n-----z      | 2 files, 128.0 MiB
+Trees with many files are drawn to scale instead, each column an equal share of all file bounds.";
+
+/// `lithify picture`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Picture {
+    /// Directory of the database
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Print a JSON object with every file
+    #[arg(long)]
+    json: bool,
+}
+
+impl Picture {
+    pub(crate) fn run(self) -> Result<()> {
+        let found = read(&self.dir)?;
+        let mut families = Vec::new();
+        for (&cf, family) in &found.state.families {
+            let order = order_named(family.comparator.as_deref());
+            let order = order.with_context(|| format!("column family `{}`", family.name))?;
+            families.push((cf, family.name.as_str(), family_version(&found.state, cf, order)?));
+        }
+        if self.json { as_json(&found, &families) } else { as_text(&families) }
+    }
+}
+
+/// The manifest of the database in `path`.
+pub(crate) fn read(path: &Path) -> Result<Recovered> {
+    let dir = dir_of(path);
+    let none = || {
+        let what = "there is no database here (no file CURRENT)";
+        Error::new(ErrorKind::NotFound, what).in_file(path.display())
+    };
+    Ok(recover(&dir)?.ok_or_else(none)?)
+}
+
+/// The directory `path` on the real file system.
+pub(crate) fn dir_of(path: &Path) -> Dir {
+    Dir::new(Arc::new(PosixFs::new()), path)
+}
+
+/// The comparator of this name; byte order if none is recorded.
+pub(crate) fn order_named(name: Option<&str>) -> Result<ComparatorRef> {
+    match name {
+        None => Ok(Arc::new(Bytewise)),
+        Some(name) if name == Bytewise.name() => Ok(Arc::new(Bytewise)),
+        Some(name) if name == ReverseBytewise.name() => Ok(Arc::new(ReverseBytewise)),
+        Some(name) => Err(Error::unsupported(format!(
+            "its keys are ordered by comparator `{name}`, which only the program that made it knows"
+        ))
+        .into()),
+    }
+}
+
+fn as_text(families: &[(CfId, &str, Version)]) -> Result<()> {
+    for (_, name, version) in families {
+        if families.len() > 1 {
+            output::line(&format!("column family `{name}`"))?;
+        }
+        match version.file_count() {
+            0 => output::line("no tables; what was written is in the log")?,
+            _ => output::line(picture::print(version, |_| false).trim_end())?,
+        }
+    }
+    Ok(())
+}
+
+fn as_json(found: &Recovered, families: &[(CfId, &str, Version)]) -> Result<()> {
+    let families: Vec<Value> = families
+        .iter()
+        .map(|(cf, name, version)| {
+            let files: Vec<Value> = version.files().map(|f| file(f)).collect();
+            json!({ "id": cf.0, "name": name, "files": files })
+        })
+        .collect();
+    output::json(&json!({
+        "manifest": found.manifest,
+        "last_sequence": found.state.last_seq,
+        "families": families,
+    }))
+}
+
+fn file(f: &lithify_lsm::FileMeta) -> Value {
+    json!({
+        "file": f.id.0,
+        "level": f.pos.level,
+        "stratum": f.pos.stratum.0,
+        "from": escape(&f.range.lo),
+        "to": escape(&f.range.hi.key),
+        "to_included": f.range.hi.inclusive,
+        "bytes": f.bytes,
+        "entries": f.entries,
+        "deletes": f.deletes,
+        "range_deletes": f.range_deletes,
+        "sequences": [f.seqs.0, f.seqs.1],
+    })
+}

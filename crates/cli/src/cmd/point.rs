@@ -1,0 +1,159 @@
+//! `put`, `get`, `delete`: one key at a time, and deletion of a range.
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use lithify::{WriteBatch, WriteOptions};
+use serde_json::json;
+
+use crate::failure::usage;
+use crate::open::DbArg;
+use crate::output;
+use crate::text::FormArgs;
+
+const PUT_EXAMPLES: &str = "\
+Examples:
+  lithify put --db fruit apple red
+  lithify put --db fruit --sync apple 'dark red'     on disk before the command ends
+  lithify put --db fruit --hex 00ff 0102             a binary key and value";
+
+/// `lithify put`.
+#[derive(clap::Args)]
+#[command(after_help = PUT_EXAMPLES)]
+pub(crate) struct Put {
+    #[command(flatten)]
+    db: DbArg,
+    /// The key
+    key: OsString,
+    /// Its value
+    value: OsString,
+    /// Wait until the write is on stable storage, to survive a power cut
+    #[arg(long)]
+    sync: bool,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+impl Put {
+    pub(crate) fn run(self) -> Result<()> {
+        let form = self.form.form();
+        let (key, value) = (form.parse(&self.key)?, form.parse(&self.value)?);
+        let db = self.db.for_filling()?;
+        db.put_opt(key, value, &durability(self.sync))?;
+        Ok(db.close()?)
+    }
+}
+
+const GET_EXAMPLES: &str = "\
+Examples:
+  lithify get --db fruit apple
+  lithify get --db fruit --raw apple > apple.bin     the bytes as they are, no newline
+  lithify get --db fruit --json apple pear           several keys, for a program
+
+Exit code 1 says that a key is not there.";
+
+/// `lithify get`.
+#[derive(clap::Args)]
+#[command(after_help = GET_EXAMPLES)]
+pub(crate) struct Get {
+    #[command(flatten)]
+    db: DbArg,
+    /// The keys
+    #[arg(required = true, value_name = "KEY")]
+    keys: Vec<OsString>,
+    /// Print a JSON object for each key, one a line; a missing value is null
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+impl Get {
+    pub(crate) fn run(self) -> Result<()> {
+        let form = self.form.form();
+        let keys: Vec<Vec<u8>> =
+            self.keys.iter().map(|key| form.parse(key)).collect::<Result<_>>()?;
+        let db = self.db.for_reading()?;
+        let mut out = output::out();
+        let mut line = Vec::new();
+        let mut missing = Vec::new();
+        for (key, value) in keys.iter().zip(db.multi_get(&keys)?) {
+            line.clear();
+            if self.json {
+                let value = value.as_deref().map(|v| form.json(v));
+                let object = json!({ "key": form.json(key), "value": value });
+                line.extend_from_slice(object.to_string().as_bytes());
+            } else if let Some(value) = &value {
+                form.write(value, &mut line);
+            }
+            if value.is_none() {
+                missing.push(crate::text::escape(key));
+            }
+            // Raw output is the value and nothing else.
+            if self.json || (value.is_some() && form != crate::text::Form::Raw) {
+                line.push(b'\n');
+            }
+            out.write_all(&line)?;
+        }
+        out.flush()?;
+        match missing.len() {
+            0 => Ok(()),
+            1 => bail!("there is no key `{}`", missing[0]),
+            n => bail!("{n} keys are not there, the first is `{}`", missing[0]),
+        }
+    }
+}
+
+const DELETE_EXAMPLES: &str = "\
+Examples:
+  lithify delete --db fruit apple
+  lithify delete --db fruit --from a --to c      every key from a on and below c
+
+Deleting a key that is not there is no error.";
+
+/// `lithify delete`.
+#[derive(clap::Args)]
+#[command(after_help = DELETE_EXAMPLES)]
+pub(crate) struct Delete {
+    #[command(flatten)]
+    db: DbArg,
+    /// The keys
+    #[arg(value_name = "KEY")]
+    keys: Vec<OsString>,
+    /// Delete every key from this one on; needs --to
+    #[arg(long, value_name = "KEY", requires = "to", conflicts_with = "keys")]
+    from: Option<OsString>,
+    /// ... and below this one
+    #[arg(long, value_name = "KEY", requires = "from")]
+    to: Option<OsString>,
+    /// Wait until the write is on stable storage, to survive a power cut
+    #[arg(long)]
+    sync: bool,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+impl Delete {
+    pub(crate) fn run(self) -> Result<()> {
+        let form = self.form.form();
+        let mut batch = WriteBatch::new();
+        match (&self.from, &self.to) {
+            (Some(from), Some(to)) => batch.delete_range(form.parse(from)?, form.parse(to)?)?,
+            _ if self.keys.is_empty() => {
+                return usage("name keys, or a range with --from and --to");
+            }
+            _ => {}
+        }
+        for key in &self.keys {
+            batch.delete(form.parse(key)?)?;
+        }
+        let db = self.db.for_writing()?;
+        db.write_opt(&batch, &durability(self.sync))?;
+        Ok(db.close()?)
+    }
+}
+
+fn durability(sync: bool) -> WriteOptions {
+    if sync { WriteOptions::sync() } else { WriteOptions::default() }
+}

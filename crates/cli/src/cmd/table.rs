@@ -1,0 +1,214 @@
+//! `table dump` and `table verify`: one table file by itself, ours or RocksDB's, without its
+//! database.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use lithify_base::{Bytewise, Error, ErrorKind, Kind, ReverseBytewise};
+use lithify_env::{Fs, OpenOpts, PosixFs};
+use lithify_lsm::picture::readable;
+use lithify_store::sst::verify::verify;
+use lithify_store::sst::{OpenTable, TableIter, TableReader};
+use serde_json::{Value, json};
+
+use crate::output;
+use crate::text::{Form, FormArgs};
+
+/// `lithify table`.
+#[derive(clap::Subcommand)]
+pub(crate) enum Table {
+    /// Print the entries of a table, or its properties
+    Dump(Dump),
+    /// Read a whole table and check it
+    Verify(Verify),
+}
+
+impl Table {
+    pub(crate) fn run(self) -> Result<()> {
+        match self {
+            Table::Dump(dump) => dump.run(),
+            Table::Verify(verify) => verify.run(),
+        }
+    }
+}
+
+const DUMP_EXAMPLES: &str = "\
+Examples:
+  lithify table dump fruit/000012.sst --limit 5
+  lithify table dump fruit/000012.sst --properties
+  lithify table dump fruit/000012.sst --json | jq -c 'select(.kind == \"delete\")'
+
+A line is key, sequence number, kind and value, separated by tabs. Every version of a key that the
+table holds is shown, newest first; deletions too.";
+
+/// `lithify table dump`.
+#[derive(clap::Args)]
+#[command(after_help = DUMP_EXAMPLES)]
+pub(crate) struct Dump {
+    /// The table file
+    file: PathBuf,
+    /// Stop after this many entries
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// No values
+    #[arg(long)]
+    keys_only: bool,
+    /// Print what the table says about itself instead of its entries
+    #[arg(long)]
+    properties: bool,
+    /// Print JSON: an object for each entry, one a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    form: FormArgs,
+}
+
+impl Dump {
+    fn run(self) -> Result<()> {
+        let table = open(&self.file)?;
+        if self.properties {
+            return properties(&table, self.json);
+        }
+        let mut out = output::out();
+        let mut left = self.limit.unwrap_or(u64::MAX);
+        let mut iter = TableIter::new(table.clone());
+        let mut more = iter.seek_to_first();
+        let mut line = Vec::new();
+        while more && left > 0 {
+            line.clear();
+            let tag = iter.tag();
+            let kind = tag.kind().map_or("unknown", kind_name);
+            self.entry(&mut line, iter.user_key(), tag.seq(), kind, iter.value());
+            out.write_all(&line)?;
+            left -= 1;
+            more = iter.next();
+        }
+        iter.status()?;
+        for fragment in table.range_tombstones().iter() {
+            for tomb in fragment.tombs.iter().take(left as usize) {
+                line.clear();
+                self.entry(&mut line, &fragment.lo, tomb.seq, "range_delete", &fragment.hi);
+                out.write_all(&line)?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    fn entry(&self, line: &mut Vec<u8>, key: &[u8], seq: u64, kind: &str, value: &[u8]) {
+        let form = self.form.form();
+        if self.json {
+            let mut object = json!({ "key": form.json(key), "sequence": seq, "kind": kind });
+            if !self.keys_only {
+                object["value"] = form.json(value).into();
+            }
+            line.extend_from_slice(object.to_string().as_bytes());
+        } else {
+            form.write(key, line);
+            line.extend_from_slice(format!("\t{seq}\t{kind}").as_bytes());
+            if !self.keys_only {
+                line.push(b'\t');
+                form.write(value, line);
+            }
+        }
+        line.push(b'\n');
+    }
+}
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  lithify table verify fruit/000012.sst
+  lithify table verify copied/*.sst      several, one line each
+
+Checked: every block's sum, the order of entries, that index and filter find each of them, and that
+the properties count them right.";
+
+/// `lithify table verify`.
+#[derive(clap::Args)]
+#[command(after_help = VERIFY_EXAMPLES)]
+pub(crate) struct Verify {
+    /// The table files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+impl Verify {
+    fn run(self) -> Result<()> {
+        for file in &self.files {
+            let table = open(file)?;
+            let checked = verify(&table)?;
+            output::line(&format!(
+                "{}: good; {} in {}, {}, format version {}",
+                file.display(),
+                output::count(checked.entries, "entry"),
+                output::count(checked.blocks, "block"),
+                readable(table.file_bytes()),
+                table.format_version(),
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// Opens a table whatever order it has, as long as this program knows it.
+fn open(path: &Path) -> Result<Arc<TableReader>> {
+    let file = PosixFs::new()
+        .open(path, OpenOpts::read())
+        .map_err(|e| Error::io(e.op, path.display(), e.source))?;
+    let name = path.display().to_string();
+    let bytewise = OpenTable::new(file.clone(), name.clone(), Arc::new(Bytewise));
+    match TableReader::open(bytewise) {
+        Err(e) if e.kind() == ErrorKind::Unsupported => {
+            let reversed = OpenTable::new(file, name, Arc::new(ReverseBytewise));
+            // If that is not it either, the first answer is the one that helps.
+            TableReader::open(reversed).map_err(|_| e.into())
+        }
+        other => Ok(other?),
+    }
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Delete => "delete",
+        Kind::Value => "value",
+        Kind::Merge => "merge",
+        Kind::SingleDelete => "single_delete",
+        Kind::RangeDelete => "range_delete",
+    }
+}
+
+fn properties(table: &TableReader, as_json: bool) -> Result<()> {
+    let p = table.properties();
+    let fields: [(&str, Value); 16] = [
+        ("format_version", table.format_version().into()),
+        ("file_bytes", table.file_bytes().into()),
+        ("data_blocks", p.num_data_blocks.into()),
+        ("entries", p.num_entries.into()),
+        ("deletions", p.deleted_keys.into()),
+        ("range_deletions", p.num_range_deletions.into()),
+        ("key_bytes", p.raw_key_size.into()),
+        ("value_bytes", p.raw_value_size.into()),
+        ("data_bytes", p.data_size.into()),
+        ("index_bytes", p.index_size.into()),
+        ("filter_bytes", p.filter_size.into()),
+        ("filter", p.filter_policy.as_str().into()),
+        ("comparator", p.comparator.as_str().into()),
+        ("compression", p.compression.as_str().into()),
+        ("column_family", p.column_family_name.as_str().into()),
+        ("created", p.file_creation_time.into()),
+    ];
+    if as_json {
+        return output::json(&fields.into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
+    }
+    for (name, value) in fields {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        output::line(&format!("{name:<16} {text}"))?;
+    }
+    // Keys of other programs' own properties may be any bytes.
+    for (name, value) in &p.other {
+        let text = |bytes: &[u8]| Form::Escaped.json(bytes);
+        output::line(&format!("{} = {}", text(name), text(value)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Standard output, buffered, and figures for people.
+
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::Value;
+
+/// Standard output.
+pub(crate) type Out = BufWriter<StdoutLock<'static>>;
+
+/// Standard output, buffered; flush it at the end, or an error is lost.
+pub(crate) fn out() -> Out {
+    BufWriter::with_capacity(64 << 10, io::stdout().lock())
+}
+
+/// Prints one line.
+pub(crate) fn line(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
+/// Prints a JSON value, indented.
+pub(crate) fn json(value: &Value) -> Result<()> {
+    line(&serde_json::to_string_pretty(value)?)
+}
+
+/// Bytes per second for people.
+pub(crate) fn rate(bytes: u64, time: Duration) -> String {
+    format!("{:.1} MB/s", bytes as f64 / time.as_secs_f64().max(1e-9) / 1e6)
+}
+
+/// `1 row`, `2 rows`.
+pub(crate) fn count(n: u64, noun: &str) -> String {
+    let digits = n.to_string();
+    let mut grouped = String::new();
+    for (i, d) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(d);
+    }
+    let plural = match (n, noun) {
+        (1, _) => noun.to_owned(),
+        (_, "entry") => "entries".to_owned(),
+        _ => format!("{noun}s"),
+    };
+    format!("{grouped} {plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_grouped_and_plural() {
+        assert_eq!(count(1, "row"), "1 row");
+        assert_eq!(count(1_234_567, "row"), "1,234,567 rows");
+        assert_eq!(count(0, "entry"), "0 entries");
+        assert_eq!(rate(5_000_000, Duration::from_secs(2)), "2.5 MB/s");
+    }
+}

@@ -1,0 +1,154 @@
+//! Bytes as text, both ways, without loss.
+//!
+//! Escaped text (the default) is the bytes themselves as far as they are printable UTF-8, else
+//! `\n`, `\t`, `\r`, `\\` or `\x00` to `\xff`. So output can be pasted as input, and a line or a
+//! tab-separated column of output is always one key or value.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+
+use anyhow::Result;
+
+use crate::failure::usage;
+
+/// How keys and values are written and read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Escaped,
+    Hex,
+    Raw,
+}
+
+/// The flags that choose a form.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct FormArgs {
+    /// Read and print keys and values as hexadecimal digits
+    #[arg(long, conflicts_with = "raw", help_heading = "Keys and values")]
+    hex: bool,
+    /// Read and print keys and values as they are, byte for byte
+    #[arg(long, help_heading = "Keys and values")]
+    raw: bool,
+}
+
+impl FormArgs {
+    pub(crate) fn form(self) -> Form {
+        match (self.hex, self.raw) {
+            (true, _) => Form::Hex,
+            (_, true) => Form::Raw,
+            _ => Form::Escaped,
+        }
+    }
+}
+
+impl Form {
+    /// The bytes that `text` stands for.
+    pub(crate) fn parse(self, text: &OsStr) -> Result<Vec<u8>> {
+        match self {
+            Form::Escaped => unescape(text.as_bytes()),
+            Form::Hex => unhex(text.as_bytes()),
+            Form::Raw => Ok(text.as_bytes().to_vec()),
+        }
+    }
+    /// Appends what stands for `bytes`.
+    pub(crate) fn write(self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Form::Escaped => out.extend_from_slice(escape(bytes).as_bytes()),
+            Form::Hex => out.extend(bytes.iter().flat_map(|b| hex_digits(*b))),
+            Form::Raw => out.extend_from_slice(bytes),
+        }
+    }
+    /// What stands for `bytes` in JSON, where raw bytes can't be: escaped text instead.
+    pub(crate) fn json(self, bytes: &[u8]) -> String {
+        match self {
+            Form::Hex => bytes.iter().flat_map(|b| hex_digits(*b)).map(char::from).collect(),
+            Form::Escaped | Form::Raw => escape(bytes),
+        }
+    }
+}
+
+/// Escaped text of `bytes`.
+pub(crate) fn escape(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => out.push_str("\\n"),
+                '\t' => out.push_str("\\t"),
+                '\r' => out.push_str("\\r"),
+                '\\' => out.push_str("\\\\"),
+                c if c.is_control() => push_hex(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut out),
+                c => out.push(c),
+            }
+        }
+        push_hex(chunk.invalid(), &mut out);
+    }
+    out
+}
+
+fn push_hex(bytes: &[u8], out: &mut String) {
+    for b in bytes {
+        let _ = write!(out, "\\x{b:02x}");
+    }
+}
+
+fn hex_digits(b: u8) -> [u8; 2] {
+    let digit = |n: u8| b"0123456789abcdef"[usize::from(n)];
+    [digit(b >> 4), digit(b & 15)]
+}
+
+fn unescape(text: &[u8]) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&b, after)) = rest.split_first() {
+        rest = after;
+        if b != b'\\' {
+            out.push(b);
+            continue;
+        }
+        let (byte, used) = match rest {
+            [b'n', ..] => (b'\n', 1),
+            [b't', ..] => (b'\t', 1),
+            [b'r', ..] => (b'\r', 1),
+            [b'0', ..] => (0, 1),
+            [b'\\', ..] => (b'\\', 1),
+            [b'x', high, low, ..] => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, 3),
+                _ => return bad_escape(text),
+            },
+            _ => return bad_escape(text),
+        };
+        out.push(byte);
+        rest = &rest[used..];
+    }
+    Ok(out)
+}
+
+fn bad_escape(text: &[u8]) -> Result<Vec<u8>> {
+    usage(format!(
+        "`{}` has a backslash that starts no escape; there are \\n \\t \\r \\0 \\\\ and \\x00 to \
+         \\xff, and --raw takes bytes as they are",
+        String::from_utf8_lossy(text)
+    ))
+}
+
+fn unhex(text: &[u8]) -> Result<Vec<u8>> {
+    let pairs = text.chunks(2).map(|pair| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    });
+    match pairs.collect() {
+        Some(bytes) => Ok(bytes),
+        None => usage(format!(
+            "`{}` is not an even number of hexadecimal digits",
+            String::from_utf8_lossy(text)
+        )),
+    }
+}
+
+fn digit(b: u8) -> Option<u8> {
+    char::from(b).to_digit(16).map(|d| d as u8)
+}
+
+#[cfg(test)]
+mod tests;
