@@ -16,6 +16,20 @@ use lithify_format::table::footer::FOOTER_LEN;
 use crate::dir::{Dir, FileName, Listed};
 use crate::sst::{OpenTable, TableReader};
 
+/// Largest file number that a counter can have reached; names with larger ones were made up.
+pub const NUMBER_MAX: u64 = 1 << 62;
+
+/// The smallest number above that of every file here: what a database counts on from, so that a
+/// number which a crashed process had handed out is never used twice.
+///
+/// # Errors
+/// Io if the directory cannot be listed.
+pub fn number_floor(dir: &Dir) -> Result<u64> {
+    let listed = dir.list()?;
+    let numbers = listed.iter().filter_map(|entry| entry.file?.number());
+    Ok(numbers.filter(|&n| n < NUMBER_MAX).max().map_or(1, |n| n + 1))
+}
+
 /// What is needed.
 #[derive(Clone, Debug, Default)]
 pub struct Live {

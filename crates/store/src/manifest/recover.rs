@@ -11,6 +11,7 @@ use lithify_lsm::{Edit, Version};
 
 use super::translate;
 use crate::dir::{Dir, FileName};
+use crate::janitor::{NUMBER_MAX, number_floor};
 
 /// Largest manifest that is read.
 const MANIFEST_MAX: u64 = 4 << 30;
@@ -28,13 +29,14 @@ pub struct Recovered {
     pub torn: bool,
 }
 
-/// Reads the manifest that CURRENT names; `None` if there is no CURRENT.
+/// Reads the manifest that CURRENT names; `None` if there is no database here yet: no CURRENT, and
+/// nothing that is written only once there was one.
 ///
 /// # Errors
 /// Corruption if CURRENT, the manifest it names, or an edit inside is damaged or missing;
 /// `Unsupported`, naming the feature, if the database needs what this version lacks.
 pub fn recover(dir: &Dir) -> Result<Option<Recovered>> {
-    let Some(manifest) = dir.read_current()? else { return Ok(None) };
+    let Some(manifest) = dir.read_current()? else { return check_empty(dir).map(|()| None) };
     let name = FileName::Manifest(manifest);
     let blame = |e: Error| e.in_file(dir.path_of(name).display());
     let Some(bytes) = dir.read_whole(name, MANIFEST_MAX)? else {
@@ -43,10 +45,29 @@ pub fn recover(dir: &Dir) -> Result<Option<Recovered>> {
     let read = read_manifest(&bytes, 0).map_err(blame)?;
     let mut state = read.state;
     state.families.values_mut().for_each(translate::renumber_level0);
-    // A number handed out for this very file is used up, whatever the edits say.
-    state.next_file = state.next_file.max(manifest + 1);
+    // A crash leaves files whose numbers no edit knows; a number is never used twice.
+    state.next_file = state.next_file.max(number_floor(dir)?);
+    if state.next_file > NUMBER_MAX {
+        return Err(blame(Error::corruption("its next file number is no counter's")));
+    }
     let torn = read.verdict != Verdict::Clean;
     Ok(Some(Recovered { manifest, state, good_end: read.good_end, torn }))
+}
+
+/// No CURRENT: fine if the directory is new or a creation was interrupted, which leaves at most a
+/// manifest and options. Tables and logs come later; without CURRENT nothing says what they mean.
+fn check_empty(dir: &Dir) -> Result<()> {
+    let of_a_database = |file: &FileName| {
+        matches!(file, FileName::Table(_) | FileName::LevelDbTable(_) | FileName::Wal(_))
+    };
+    match dir.list()?.iter().filter_map(|entry| entry.file).find(of_a_database) {
+        None => Ok(()),
+        Some(file) => Err(Error::corruption(format!(
+            "it is missing, yet there is {file}; if the directory is to hold a new database, move \
+             its files away first"
+        ))
+        .in_file(dir.path_of(FileName::Current).display())),
+    }
 }
 
 /// The tree of one column family.
