@@ -9,7 +9,8 @@
 //!
 //! A forked child inherits the descriptor and, with it, the lock. The guard remembers its process,
 //! so the child sees that it is not the owner, and dropping the child's copy only closes a
-//! descriptor: the parent keeps the lock.
+//! descriptor: the parent keeps the lock. The owner unlocks before it closes, because closing alone
+//! leaves the lock to a child that is just being started and has not yet closed its copy.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -33,8 +34,8 @@ static HELD: LazyLock<Mutex<BTreeSet<Identity>>> = LazyLock::new(Mutex::default)
 
 /// A held lock.
 pub(super) struct FileLock {
-    /// Keeps the `flock`; closing it releases.
-    _fd: OwnedFd,
+    /// Keeps the `flock`.
+    fd: OwnedFd,
     claim: Claim,
     path: PathBuf,
     process: u32,
@@ -83,7 +84,16 @@ impl FileLock {
             Err(errno) => return Err(errno),
         }
         let process = std::process::id();
-        Ok(Some(Self { _fd: fd, claim, path: path.to_path_buf(), process }))
+        Ok(Some(Self { fd, claim, path: path.to_path_buf(), process }))
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            // Cannot fail on a locked descriptor; if it did, closing still releases.
+            let _ = fs::flock(&self.fd, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -115,6 +125,24 @@ mod tests {
         // What a child sees: the same guard under another process id.
         lock.process += 1;
         assert!(!lock.is_owner());
+    }
+
+    #[test]
+    fn a_lock_is_free_at_once_although_a_starting_child_has_a_copy() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("LOCK");
+        let mut lock = FileLock::take(&path).unwrap();
+        let copy = lock.fd.try_clone().unwrap();
+        // A child's guard must not unlock what is its parent's.
+        lock.process += 1;
+        drop(lock);
+        assert_eq!(FileLock::take(&path).err().unwrap().kind(), std::io::ErrorKind::WouldBlock);
+        drop(copy);
+        let lock = FileLock::take(&path).unwrap();
+        let copy = lock.fd.try_clone().unwrap();
+        drop(lock);
+        assert!(FileLock::take(&path).is_ok());
+        drop(copy);
     }
 
     #[test]
