@@ -1,0 +1,289 @@
+//! Bad input to the command line: each mistake gives exit code 1 or 2 and a sentence that helps,
+//! never a panic, and never harm to what is stored.
+#![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use lithify::{Db, Settings};
+
+/// Runs the binary.
+fn run(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lithify")).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Runs the binary, which must fail with `code` and say each of `words`.
+#[track_caller]
+fn fails(code: i32, args: &[&str], words: &[&str]) {
+    let out = run(args);
+    let mut err = String::from_utf8_lossy(&out.stderr).into_owned();
+    if args[0] == "bench" {
+        // Why a run is not valid is part of its report.
+        let report = String::from_utf8_lossy(&out.stdout);
+        err.extend(report.lines().filter(|line| line.contains("INVALID")));
+    }
+    assert_eq!(out.status.code(), Some(code), "lithify {args:?}: {err}");
+    assert!(!err.contains("panicked"), "lithify {args:?} panicked: {err}");
+    for word in words {
+        assert!(err.contains(word), "lithify {args:?} does not say `{word}`: {err}");
+    }
+    // A sentence, a hint, clap's usage: not a page, and no traces of code.
+    assert!(err.lines().count() <= 12 && !err.contains(".rs:"), "lithify {args:?}: {err}");
+}
+
+struct Place {
+    scratch: tempfile::TempDir,
+}
+
+impl Place {
+    /// A directory with a database `db` of a few hundred keys in a table, and some in the log.
+    fn new() -> Place {
+        let place = Place { scratch: tempfile::tempdir().unwrap() };
+        let db = Db::open(place.path("db"), Settings::default()).unwrap();
+        for i in 0..500 {
+            db.put(format!("key{i:05}"), format!("value of {i}").repeat(20)).unwrap();
+        }
+        db.flush().unwrap();
+        db.put("late", "in the log").unwrap();
+        db.close().unwrap();
+        place
+    }
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+    fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+    fn file(&self, name: &str, content: &[u8]) -> String {
+        std::fs::write(self.path(name), content).unwrap();
+        self.text(name)
+    }
+    fn db(&self) -> String {
+        self.text("db")
+    }
+    fn table(&self) -> PathBuf {
+        table_in(&self.path("db"))
+    }
+}
+
+fn table_in(dir: &Path) -> PathBuf {
+    let mut files = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
+    files.find(|p| p.extension().is_some_and(|e| e == "sst")).expect("the database has a table")
+}
+
+/// True if this process may read and write whatever it likes, so that permissions mean nothing.
+fn is_root() -> bool {
+    let out = Command::new("id").arg("-u").output();
+    out.is_ok_and(|out| out.stdout == b"0\n")
+}
+
+#[test]
+fn what_is_not_understood() {
+    fails(2, &["frobnicate"], &["frobnicate", "--help"]);
+    fails(2, &["get", "--db"], &["--db"]);
+    fails(2, &["get", "--db", "x"], &["KEY"]);
+    fails(2, &["get", "--db", "x", "--colour", "key"], &["--colour"]);
+    fails(2, &["scan", "--db", "x", "--limit", "many"], &["many", "--limit"]);
+    fails(2, &["scan", "--db", "x", "--limit", "-1"], &["-1"]);
+    fails(2, &["scan", "--db", "x", "--hex", "--raw"], &["--hex", "--raw"]);
+    fails(2, &["delete", "--db", "x", "--from", "a"], &["--to"]);
+    fails(2, &["delete", "--db", "x"], &["keys"]);
+    fails(2, &["put", "--db", "x", "a\\q", "v"], &["a\\q", "backslash"]);
+    fails(2, &["put", "--db", "x", "--hex", "abc", "00"], &["abc", "hexadecimal"]);
+    fails(2, &["bench", "--workloads", "fillwrong"], &["fillwrong"]);
+    fails(2, &["table"], &["dump", "verify"]);
+    assert!(!Path::new("x").exists(), "a misunderstood command made a database");
+}
+
+#[test]
+fn bench_settings_that_make_no_sense() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("b").to_str().unwrap().to_owned();
+    let tiny = ["bench", "--workloads", "fillseq", "--num", "10", "--db", &dir, "--touch-memory=0"];
+    let with = |more: &[&'static str]| [&tiny[..], more].concat();
+    fails(1, &with(&["--policy", "magic"]), &["magic", "leveled"]);
+    fails(1, &with(&["--compaction-pri", "round-robin"]), &["min-overlapping-ratio"]);
+    fails(1, &with(&["--level-multiplier", "2.5"]), &["--level-multiplier 2.5", "whole"]);
+    fails(1, &with(&["--memtables", "1"]), &["memtable_count = 1"]);
+    fails(1, &with(&["--block-size", "5000"]), &["5000", "8192"]);
+}
+
+#[test]
+fn no_database_there() {
+    let place = tempfile::tempdir().unwrap();
+    let missing = place.path().join("none").to_str().unwrap().to_owned();
+    let empty = place.path().to_str().unwrap().to_owned();
+    for dir in [&missing, &empty] {
+        for command in ["scan", "stats", "compact", "verify"] {
+            fails(1, &[command, "--db", dir], &[dir, "error: "]);
+        }
+        fails(1, &["get", "--db", dir, "key"], &[dir]);
+        fails(1, &["delete", "--db", dir, "key"], &[dir]);
+        fails(1, &["picture", dir], &[dir]);
+        fails(1, &["checkpoint", "--db", dir, &format!("{dir}/copy")], &[dir]);
+    }
+    assert!(!Path::new(&missing).exists(), "a command that only reads made a directory");
+    let file = place.path().join("file");
+    std::fs::write(&file, "not a directory").unwrap();
+    fails(1, &["put", "--db", file.to_str().unwrap(), "k", "v"], &["file"]);
+    fails(1, &["scan", "--db", file.to_str().unwrap()], &["file"]);
+}
+
+#[test]
+fn keys_that_cannot_be() {
+    let place = Place::new();
+    let db = place.db();
+    fails(1, &["put", "--db", &db, "", "value"], &["key is empty"]);
+    fails(1, &["delete", "--db", &db, ""], &["key is empty"]);
+    fails(1, &["delete", "--db", &db, "--from", "b", "--to", "a"], &["swap"]);
+    fails(1, &["get", "--db", &db, "nothing"], &["no key `nothing`"]);
+    fails(1, &["get", "--db", &db, "no", "none"], &["2 keys"]);
+    assert_eq!(run(&["get", "--db", &db, "late"]).stdout, b"in the log\n");
+}
+
+#[test]
+fn a_database_in_use() {
+    let place = Place::new();
+    let held = Db::open(place.path("db"), Settings::default()).unwrap();
+    let db = place.db();
+    fails(1, &["put", "--db", &db, "k", "v"], &["open in another handle or process", "hint: "]);
+    fails(1, &["compact", "--db", &db], &["open in another"]);
+    // Looking is allowed.
+    assert!(run(&["picture", &db]).status.success());
+    assert_eq!(run(&["get", "--db", &db, "late"]).stdout, b"in the log\n");
+    held.put("k", "mine").unwrap();
+    held.close().unwrap();
+    assert_eq!(run(&["get", "--db", &db, "k"]).stdout, b"mine\n");
+}
+
+#[test]
+fn without_permission() {
+    use std::os::unix::fs::PermissionsExt;
+    if is_root() {
+        let _ = writeln!(std::io::stderr(), "bad_input: root may do anything: permissions skipped");
+        return;
+    }
+    let place = Place::new();
+    let lock = |mode| {
+        std::fs::set_permissions(place.path("db"), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    lock(0o000);
+    fails(1, &["get", "--db", &place.db(), "late"], &["ermission", "hint: "]);
+    lock(0o500);
+    fails(1, &["put", "--db", &place.db(), "k", "v"], &["ermission"]);
+    lock(0o700);
+}
+
+#[test]
+fn foreign_and_broken_tables() {
+    let place = Place::new();
+    let table = std::fs::read(place.table()).unwrap();
+    let cut = place.file("cut.sst", &table[..table.len() - 7]);
+    let empty = place.file("empty.sst", b"");
+    let text = place.file("text.sst", &b"this is no table. ".repeat(100));
+    let mut flipped = table.clone();
+    flipped[table.len() / 3] ^= 1;
+    let flipped = place.file("flipped.sst", &flipped);
+    for file in [&cut, &empty, &text] {
+        fails(1, &["table", "verify", file], &[file]);
+        fails(1, &["table", "dump", file], &[file]);
+    }
+    fails(1, &["table", "verify", &flipped], &[&flipped, "byte"]);
+    fails(1, &["table", "verify", &place.text("absent.sst")], &["absent.sst"]);
+    fails(1, &["table", "dump", &place.db()], &[&place.db()]);
+    let good = place.table().to_str().unwrap().to_owned();
+    assert!(run(&["table", "verify", &good]).status.success());
+}
+
+#[test]
+fn many_flips_and_cuts_of_a_table() {
+    let place = Place::new();
+    let table = std::fs::read(place.table()).unwrap();
+    let mut state = 7u64;
+    for round in 0..40 {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let at = (state >> 33) as usize % table.len();
+        let mut broken = table.clone();
+        if round % 2 == 0 {
+            broken[at] ^= 1 << (state >> 61);
+        } else {
+            broken.truncate(at);
+        }
+        let file = place.file("broken.sst", &broken);
+        let out = run(&["table", "verify", &file]);
+        let err = String::from_utf8_lossy(&out.stderr);
+        assert!(!err.contains("panicked"), "round {round}: {err}");
+        assert_eq!(out.status.code(), Some(1), "round {round}: byte {at} went unnoticed");
+    }
+}
+
+#[test]
+fn broken_databases_name_the_file() {
+    let broken = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let place = Place::new();
+        let mut files = std::fs::read_dir(place.path("db")).unwrap().map(|e| e.unwrap().path());
+        let file = files
+            .find(|p| p.file_name().unwrap().to_str().unwrap().contains(name))
+            .unwrap_or_else(|| panic!("the database has no {name}"));
+        let mut content = std::fs::read(&file).unwrap();
+        change(&mut content);
+        std::fs::write(&file, content).unwrap();
+        (place, file.file_name().unwrap().to_str().unwrap().to_owned())
+    };
+    let (place, file) = broken("CURRENT", &|c| *c = b"MANIFEST-x\n".to_vec());
+    fails(1, &["scan", "--db", &place.db()], &[&file]);
+    let (place, file) = broken("MANIFEST", &|c| c[20] ^= 0x40);
+    fails(1, &["scan", "--db", &place.db()], &[&file]);
+    let (place, file) = broken(".sst", &|c| c[1000] ^= 1);
+    fails(1, &["scan", "--db", &place.db()], &[&file, "hint: "]);
+    let out = run(&["verify", "--db", &place.db()]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stdout).contains(&file), "verify names the table");
+    let (place, file) = broken(".sst", &|c| c.truncate(100));
+    fails(1, &["get", "--db", &place.db(), "key00001"], &[&file]);
+    fails(1, &["put", "--db", "/dev/null/db", "k", "v"], &["/dev/null"]);
+}
+
+#[test]
+fn input_that_cannot_be_loaded() {
+    let place = Place::new();
+    let db = place.db();
+    let odd = place.file("rows.odd", b"a\tb\n");
+    fails(2, &["load", "--db", &db, &odd], &["--format"]);
+    fails(1, &["load", "--db", &db, &place.text("absent.tsv")], &["absent.tsv"]);
+    fails(1, &["load", "--db", &db, "--format", "tsv", &place.db()], &["directory"]);
+    let tsv = place.file("rows.tsv", b"name\tcolour\napple\tred\n");
+    fails(2, &["load", "--db", &db, "--key", "taste", &tsv], &["taste", "name, colour"]);
+    let json = place.file("rows.jsonl", b"{\"id\": 1}\n");
+    fails(2, &["load", "--db", &db, &json], &["--key"]);
+    fails(1, &["load", "--db", &db, "--key", "no", &json], &["no row"]);
+    let text = place.file("text.bin", b"this is no length-prefixed file at all");
+    fails(1, &["load", "--db", &db, &text], &["length-prefixed", "0 rows loaded"]);
+    let half = place.file("half.bin", &[1, 0, 0, 0, 1, 0, 0, 0, b'k', b'v', 9, 0]);
+    fails(1, &["load", "--db", &db, &half], &["ends inside", "1 row loaded"]);
+    assert_eq!(run(&["get", "--db", &db, "k"]).stdout, b"v\n", "rows before the end are kept");
+}
+
+#[test]
+fn a_checkpoint_never_overwrites() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("there")).unwrap();
+    std::fs::write(place.path("there/precious"), "x").unwrap();
+    fails(1, &["checkpoint", "--db", &place.db(), &place.text("there")], &["there"]);
+    assert_eq!(std::fs::read(place.path("there/precious")).unwrap(), b"x");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let place = Place::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lithify"))
+        .args(["scan", "--db", &place.db()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+}
