@@ -59,7 +59,9 @@ fn main() -> lithify_base::Result<()> {
     let mut iter = TableIter::new(table.clone());
     for _ in 0..entries / 10 {
         iter.seek(&key_of(choices.bits() % entries), Tag::seek(MAX_SEQ));
-        (0..10).for_each(|_| drop(iter.next()));
+        (0..10).for_each(|_| {
+            iter.next();
+        });
     }
     report("seek + 10", entries / 10, rt.now().since(started));
 
@@ -88,8 +90,8 @@ fn key_of(i: u64) -> Vec<u8> {
 }
 
 fn write(dir: &Dir, entries: u64) -> lithify_base::Result<()> {
-    let mut spec = TableSpec::default();
-    spec.identity = TableIdentity { db_id: "x".into(), file_number: 1, ..Default::default() };
+    let identity = TableIdentity { db_id: "x".into(), file_number: 1, ..Default::default() };
+    let spec = TableSpec { identity, ..TableSpec::default() };
     let options = AssemblerOptions {
         pool: BufPool::new(8 << 20),
         buffer: 1 << 20,

@@ -6,6 +6,7 @@ pub(crate) mod block;
 mod fence;
 mod iter;
 mod open;
+mod point;
 mod reader;
 mod source;
 pub mod verify;

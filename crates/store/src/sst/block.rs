@@ -7,12 +7,16 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::point::{self, SKETCH};
+
 /// Bytes of an uncompressed, checked block. Cloning copies no bytes.
 #[derive(Clone)]
 pub struct Block {
     bytes: Arc<[u8]>,
     start: u32,
     end: u32,
+    /// Whether a sketch lies in front of the block.
+    sketched: bool,
 }
 
 impl Block {
@@ -23,12 +27,28 @@ impl Block {
     pub(crate) fn new(bytes: Arc<[u8]>, start: usize, end: usize) -> Block {
         assert!(start <= end && end <= bytes.len(), "a block lies inside its buffer");
         let narrow = |n| u32::try_from(n).expect("buffers are below 4 GiB");
-        Block { start: narrow(start), end: narrow(end), bytes }
+        Block { start: narrow(start), end: narrow(end), bytes, sketched: false }
     }
     /// A block with a buffer of its own.
     pub(crate) fn owned(bytes: Vec<u8>) -> Block {
         let end = bytes.len();
         Block::new(bytes.into(), 0, end)
+    }
+    /// A block in a buffer of its own that starts [`SKETCH`] bytes into it, with its sketch in
+    /// front if `bytewise`. The buffer must not be shared yet.
+    pub(crate) fn with_sketch(mut bytes: Arc<[u8]>, len: usize, bytewise: bool) -> Block {
+        if let Some((front, block)) =
+            Arc::get_mut(&mut bytes).and_then(|b| b.split_first_chunk_mut::<SKETCH>())
+            && bytewise
+        {
+            point::sketch(block.get(..len).unwrap_or_default(), front);
+        }
+        Block { sketched: bytewise, ..Block::new(bytes, SKETCH, SKETCH + len) }
+    }
+    /// The sketch in front of it.
+    #[inline]
+    pub(crate) fn sketch(&self) -> Option<&[u8; SKETCH]> {
+        if self.sketched { self.bytes.first_chunk() } else { None }
     }
     /// Bytes of memory it keeps alive.
     pub fn memory(&self) -> usize {

@@ -262,7 +262,7 @@ impl TableIter {
         }
         self.ahead.in_a_row += 1;
         if self.ahead.in_a_row <= SEQUENTIAL_AFTER || self.ahead_max < stored {
-            let block = self.table.blocks.read(handle)?;
+            let block = self.table.blocks.read_data(handle, self.table.order.is_bytewise())?;
             if self.fill == Fill::Cache {
                 self.table.keep(offset, &block);
             }

@@ -22,6 +22,7 @@ use lithify_merge::tombstone::{Fragments, RangeTombstone};
 
 use super::block::Block;
 use super::fence::{Fences, FencesBuilder};
+use super::point::SKETCH;
 use super::reader::{FilterPart, TableReader};
 use super::source::Source;
 use crate::cache::{BlockCache, FileTag};
@@ -99,6 +100,38 @@ impl Blocks {
         self.decode(bytes, 0, handle)
     }
 
+    /// Reads, checks and uncompresses the data block at `handle`, with a sketch in front of it if
+    /// its keys are in byte order.
+    pub(crate) fn read_data(&self, handle: BlockHandle, bytewise: bool) -> Result<Block> {
+        let stored = self.stored_len(handle)?;
+        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, SKETCH + stored).collect();
+        let buf = Arc::get_mut(&mut bytes).expect("not shared yet");
+        self.source.read_into(handle.offset, &mut buf[SKETCH..])?;
+        let (payload, type_byte) = self.check(&buf[SKETCH..], handle)?;
+        if type_byte == 0 {
+            let len = payload.len();
+            return Ok(Block::with_sketch(bytes, len, bytewise));
+        }
+        let plain = self.uncompress(type_byte, payload, handle)?;
+        let front = std::iter::repeat_n(0, SKETCH);
+        let bytes: Vec<u8> = front.chain(plain.iter().copied()).collect();
+        Ok(Block::with_sketch(bytes.into(), plain.len(), bytewise))
+    }
+
+    /// Splits stored bytes into payload and type byte, and checks them unless told not to.
+    fn check<'a>(&self, stored: &'a [u8], handle: BlockHandle) -> Result<(&'a [u8], u8)> {
+        let checked = match self.verify {
+            Verify::Always => self.footer.check.verify(stored, handle.offset),
+            Verify::Never => lithify_format::block::split_trailer(stored).map(|(p, t, _)| (p, t)),
+        };
+        checked.map_err(|e| self.source.blame(e.at(handle.offset)))
+    }
+
+    fn uncompress(&self, type_byte: u8, payload: &[u8], handle: BlockHandle) -> Result<Vec<u8>> {
+        let plain = self.decoder.decode(type_byte, payload, MAX_BLOCK);
+        plain.map_err(|e| self.source.blame(e.at(handle.offset)))
+    }
+
     /// Bytes of a block with its trailer, if it can lie in this file.
     pub(crate) fn stored_len(&self, handle: BlockHandle) -> Result<usize> {
         if handle.end() > self.source.size() {
@@ -118,23 +151,15 @@ impl Blocks {
     /// The block at `handle`, whose stored bytes start at `at` of `bytes`.
     pub(crate) fn decode(&self, bytes: Arc<[u8]>, at: usize, handle: BlockHandle) -> Result<Block> {
         let end = at + handle.size as usize + TRAILER_LEN;
-        let blame = |e: Error| self.source.blame(e.at(handle.offset));
-        let stored = bytes
-            .get(at..end)
-            .ok_or_else(|| blame(Error::corruption("the file ends inside a block")))?;
-        let (payload, type_byte) = match self.verify {
-            Verify::Always => self.footer.check.verify(stored, handle.offset).map_err(blame)?,
-            Verify::Never => {
-                let (payload, type_byte, _) =
-                    lithify_format::block::split_trailer(stored).map_err(blame)?;
-                (payload, type_byte)
-            }
+        let Some(stored) = bytes.get(at..end) else {
+            let e = Error::corruption("the file ends inside a block");
+            return Err(self.source.blame(e.at(handle.offset)));
         };
+        let (payload, type_byte) = self.check(stored, handle)?;
         if type_byte == 0 {
             return Ok(Block::new(bytes, at, end - TRAILER_LEN));
         }
-        let plain = self.decoder.decode(type_byte, payload, MAX_BLOCK).map_err(blame)?;
-        Ok(Block::owned(plain))
+        self.uncompress(type_byte, payload, handle).map(Block::owned)
     }
 }
 

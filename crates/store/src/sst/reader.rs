@@ -25,6 +25,7 @@ use lithify_merge::tombstone::Fragments;
 use super::block::{Block, PinnedSlice};
 use super::fence::{BlockAt, Fences};
 use super::open::Blocks;
+use super::point::{PointScan, Stands};
 use crate::cache::{BlockCache, FileTag};
 
 /// Whether blocks that had to be read are put into the cache.
@@ -146,26 +147,18 @@ impl TableReader {
         let mut i = self.fences.find(key, target.tag, order);
         while i < self.fences.len() {
             let block = self.block(i, fill)?;
-            let blame = |e: Error| self.blame(i, e);
-            let mut entries = BlockIter::new(block).map_err(blame)?;
-            let mut more = entries.seek(target, order).map_err(blame)?;
-            while more {
-                let entry = entries.internal_key();
-                if order.compare(entry.user, key).is_ne() {
-                    return Ok(());
+            let ended = visit_block(&block, target, order, &mut visit);
+            match ended.map_err(|e| self.blame(i, e))? {
+                // The block ended on this key: the next one may begin with older versions of it,
+                // but only where separators are internal keys and this one is of the same key.
+                Ended::Block
+                    if self.fences.tag(i).is_some()
+                        && order.compare(self.fences.key(i), key).is_eq() =>
+                {
+                    i += 1;
                 }
-                let value = ValueRef { block: entries.bytes(), range: entries.value_range() };
-                if visit(entry.tag, value).is_break() {
-                    return Ok(());
-                }
-                more = entries.next().map_err(blame)?;
+                _ => return Ok(()),
             }
-            // The block ended on this key: the next one may begin with older versions of it, but
-            // only where separators are internal keys and this one is of the same user key.
-            if self.fences.tag(i).is_none() || order.compare(self.fences.key(i), key).is_ne() {
-                return Ok(());
-            }
-            i += 1;
         }
         Ok(())
     }
@@ -176,7 +169,8 @@ impl TableReader {
         if let Some(block) = self.cached(offset) {
             return Ok(block);
         }
-        let block = self.blocks.read(BlockHandle::new(offset, u64::from(size)))?;
+        let handle = BlockHandle::new(offset, u64::from(size));
+        let block = self.blocks.read_data(handle, self.order.is_bytewise())?;
         if fill == Fill::Cache {
             self.keep(offset, &block);
         }
@@ -276,6 +270,63 @@ impl TableReader {
             self.tombstones.iter().map(|f| 64 + f.lo.len() + f.hi.len() + 16 * f.tombs.len()).sum();
         size_of::<TableReader>() + self.fences.memory() + filter + counts + tombstones
     }
+}
+
+/// Why a search of one block ended.
+enum Ended {
+    /// At another key, or because the visitor has what it wants.
+    Key,
+    /// At the end of the block.
+    Block,
+}
+
+/// Visits the entries of `target`'s user key in one block, from `target` on.
+fn visit_block(
+    block: &Block,
+    target: InternalKey<'_>,
+    order: &dyn Comparator,
+    visit: &mut impl FnMut(Tag, ValueRef<'_>) -> ControlFlow<()>,
+) -> Result<Ended> {
+    let scan = block.sketch().and_then(|s| PointScan::new(s, block.as_ref(), target.user));
+    let Some(mut scan) = scan else { return visit_plain(block, target, order, visit) };
+    let mut stands = scan.seek(target)?;
+    if stands == Stands::TooLong {
+        return visit_plain(block, target, order, visit);
+    }
+    while stands == Stands::Entry {
+        let entry = scan.key();
+        if entry.user != target.user {
+            return Ok(Ended::Key);
+        }
+        if visit(entry.tag, ValueRef { block, range: scan.value() }).is_break() {
+            return Ok(Ended::Key);
+        }
+        stands = scan.next()?;
+    }
+    // A key too long for the scan, behind one that was not, is another key.
+    Ok(if stands == Stands::End { Ended::Block } else { Ended::Key })
+}
+
+/// The same through the block's own restart points, in any order of keys.
+fn visit_plain(
+    block: &Block,
+    target: InternalKey<'_>,
+    order: &dyn Comparator,
+    visit: &mut impl FnMut(Tag, ValueRef<'_>) -> ControlFlow<()>,
+) -> Result<Ended> {
+    let mut entries = BlockIter::new(block)?;
+    let mut more = entries.seek(target, order)?;
+    while more {
+        let entry = entries.internal_key();
+        if order.compare(entry.user, target.user).is_ne() {
+            return Ok(Ended::Key);
+        }
+        if visit(entry.tag, ValueRef { block, range: entries.value_range() }).is_break() {
+            return Ok(Ended::Key);
+        }
+        more = entries.next()?;
+    }
+    Ok(Ended::Block)
 }
 
 impl std::fmt::Debug for TableReader {

@@ -81,6 +81,23 @@ fn versions_of_a_key_are_followed_into_the_next_block() {
 }
 
 #[test]
+fn long_keys_among_short_ones_are_found() {
+    let dir = mem_dir();
+    let tag = Tag::new(5, lithify_base::Kind::Value);
+    let mut keys: Vec<Vec<u8>> = (0..40u8)
+        .map(|i| vec![b'a' + i % 20; if i % 3 == 0 { 300 } else { usize::from(i) + 1 }])
+        .collect();
+    keys.sort();
+    keys.dedup();
+    let entries: Vec<Entry> = keys.into_iter().map(|k| (k.clone(), tag, k)).collect();
+    Make { block_bytes: 4096, ..Make::default() }.write(&dir, 1, &entries, &[]).unwrap();
+    let table = open(&dir, 1, None).unwrap();
+    for key in probes(&entries) {
+        assert_eq!(all(&table, &key, MAX_SEQ).unwrap(), model_get(&entries, &key, MAX_SEQ));
+    }
+}
+
+#[test]
 fn the_filter_spares_reads_of_absent_keys() {
     let dir = mem_dir();
     let entries = entries(500, 12);
