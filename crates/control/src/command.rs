@@ -57,6 +57,9 @@ pub enum Command {
     },
     /// The verdict on writes changed.
     Press(Pressure),
+    /// Flushes fail, for this reason (`None`: they work again). Nothing is lost and they are tried
+    /// again, but a write that would have to wait for one should rather fail.
+    Trouble(Option<Error>),
     /// A manual compaction is over.
     ManualDone {
         /// Its number.

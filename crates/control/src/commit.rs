@@ -10,6 +10,8 @@ use crate::{Core, event::MemId};
 pub(crate) enum Settled {
     /// In the manifest for good.
     Durable,
+    /// The disk is full: it is not durable yet, and is handed out again later.
+    Postponed(Error),
     /// Nobody knows until the next open.
     Unknown(Error),
 }
@@ -24,8 +26,8 @@ pub(crate) struct Writing {
 impl Core {
     /// Hands out the next edit, if none is being written and a job is ready: the oldest flush
     /// first (it frees memory), else the oldest compaction.
-    pub(crate) fn commit_next(&mut self, out: &mut Vec<Command>) {
-        while self.writing.is_none() {
+    pub(crate) fn commit_next(&mut self, now: u64, out: &mut Vec<Command>) {
+        while self.writing.is_none() && !self.sealed && now >= self.commit_at {
             let flush = self.memory.oldest_job().filter(|j| self.jobs.is_built(*j));
             let Some(job) = flush.or_else(|| self.jobs.committable().next()) else {
                 return;
@@ -36,7 +38,7 @@ impl Core {
                 // A planner bug. Nothing bad is installed: the job is dropped and counted.
                 debug_assert!(false, "job {job} does not validate: {v}");
                 let error = Error::new(ErrorKind::Internal, format!("job {job}: {v}"));
-                self.failed(job, error, 0, out);
+                self.failed(job, error, now, out);
                 continue;
             }
             let edit = self.jobs.commit(job);
@@ -50,22 +52,24 @@ impl Core {
     }
 
     /// The edit handed out last is settled.
-    pub(crate) fn settle(&mut self, how: Settled, out: &mut Vec<Command>) {
+    pub(crate) fn settle(&mut self, how: Settled, now: u64, out: &mut Vec<Command>) {
         let Some(Writing { job, edit }) = self.writing.take() else {
             return;
         };
-        if let Settled::Unknown(error) = how {
-            // Inputs and outputs both stay on disk: either may be what the next open finds.
-            self.stop_writes(error, out);
-            return;
+        match how {
+            Settled::Durable => {}
+            Settled::Postponed(error) => return self.postpone(job, edit, error, now, out),
+            Settled::Unknown(error) => return self.seal(error, out),
         }
         match self.version.apply(&edit) {
             Ok(next) => self.version = next,
             Err(v) => {
                 let text = format!("edit of job {job} does not apply: {v}");
-                return self.stop_writes(Error::new(ErrorKind::Internal, text), out);
+                return self.seal(Error::new(ErrorKind::Internal, text), out);
             }
         }
+        self.failures = 0;
+        self.untroubled(out);
         let (mem, inputs) = self.jobs.retire(job);
         if let Some(mem) = mem {
             self.memory.flushed(mem);
@@ -74,5 +78,26 @@ impl Core {
         let obsolete = inputs.into_iter().filter(|f| self.version.file(f.id).is_none()).collect();
         let flushed: Option<MemId> = mem;
         out.push(Command::Install { version: Box::new(self.version.clone()), flushed, obsolete });
+    }
+
+    /// No edit is handed out any more. Inputs and outputs all stay on disk: either may be what
+    /// the next open finds.
+    fn seal(&mut self, error: Error, out: &mut Vec<Command>) {
+        self.sealed = true;
+        self.jobs.give_up_finished();
+        self.stop_writes(error, out);
+    }
+
+    /// Nothing but space is missing: the job keeps its files and is tried again after a pause. A
+    /// database that is closing does not wait for space: the logs still hold what a flush has.
+    fn postpone(&mut self, job: JobId, edit: Edit, error: Error, now: u64, out: &mut Vec<Command>) {
+        self.failures += 1;
+        self.commit_at = now + self.backoff();
+        self.jobs.uncommit(job, edit);
+        if self.closing {
+            self.sealed = true;
+            self.jobs.give_up_finished();
+        }
+        self.troubled(error, out);
     }
 }

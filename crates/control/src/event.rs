@@ -38,7 +38,8 @@ pub enum Event {
     /// The edit handed out last is durable.
     EditSynced,
     /// The edit handed out last may or may not be durable, and the manifest could not be
-    /// replaced either.
+    /// replaced either. With `NoSpace` the same edit is handed out again later; whoever writes it
+    /// then must start a new manifest first.
     EditFailed {
         /// Why.
         error: Error,

@@ -127,6 +127,17 @@ impl Jobs {
             other => unreachable!("only a built job commits, not {other:?}"),
         }
     }
+    /// The edit of a committing job could not be written yet: the job is as before.
+    pub(crate) fn uncommit(&mut self, id: JobId, edit: Edit) {
+        self.mark(id, JobState::WaitDeps);
+        let job = self.table.get_mut(&id).expect("the job is in the table");
+        job.state = State::Built(edit);
+    }
+    /// Removes every job that is built, because no edit will be written any more.
+    pub(crate) fn give_up_finished(&mut self) {
+        self.table.retain(|_, job| matches!(job.state, State::Running));
+        self.in_flight.retain(|f| self.table.contains_key(&f.id));
+    }
     /// Removes a job that committed; its inputs, if it was a compaction.
     pub(crate) fn retire(&mut self, id: JobId) -> (Option<MemId>, Vec<FileRef>) {
         self.in_flight.retain(|f| f.id != id);

@@ -45,6 +45,9 @@ const RETRY_FIRST: u64 = 100_000_000;
 /// Longest such wait.
 const RETRY_MAX: u64 = 10_000_000_000;
 
+/// Failures in a row after which a manual compaction is told, whichever job they were of.
+const PATIENCE: u32 = 3;
+
 /// What the core needs to know of the settings.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -75,6 +78,14 @@ pub struct Core {
     /// Compactions are not started before this instant (a failure backs off).
     resume_at: u64,
     failures: u32,
+    /// No edit is handed out before this instant (a full disk backs off).
+    commit_at: u64,
+    /// No edit is handed out any more.
+    sealed: bool,
+    /// Why the oldest memtable could not be flushed the last time it was tried, and how often
+    /// that happened.
+    trouble: Option<Error>,
+    troubles: u64,
     read_only: Option<Error>,
     closing: bool,
     /// The last planning found nothing to do.
@@ -96,6 +107,10 @@ impl Core {
             disk_free: u64::MAX,
             resume_at: 0,
             failures: 0,
+            commit_at: 0,
+            sealed: false,
+            trouble: None,
+            troubles: 0,
             read_only: None,
             closing: false,
             content: false,
@@ -111,8 +126,14 @@ impl Core {
             Event::Frozen { mem, bytes, log_number } => self.memory.freeze(mem, bytes, log_number),
             Event::Built { job, adds } => self.built(job, adds),
             Event::Failed { job, error } => self.failed(job, error, now, &mut out),
-            Event::EditSynced => self.settle(Settled::Durable, &mut out),
-            Event::EditFailed { error } => self.settle(Settled::Unknown(error), &mut out),
+            Event::EditSynced => self.settle(Settled::Durable, now, &mut out),
+            Event::EditFailed { error } => {
+                let how = match error.kind() {
+                    ErrorKind::NoSpace => Settled::Postponed(error),
+                    _ => Settled::Unknown(error),
+                };
+                self.settle(how, now, &mut out);
+            }
             Event::Manual { id, request } => self.manuals.add(id, request),
             Event::ManualCancelled { id } => self.manuals.cancel(id),
             Event::AutoCompaction { on } => self.options.plan.disable_auto = !on,
@@ -122,7 +143,7 @@ impl Core {
         }
         self.start_flushes(now, &mut out);
         self.start_compactions(now, &mut out);
-        self.commit_next(&mut out);
+        self.commit_next(now, &mut out);
         self.end_manuals(&mut out);
         self.press(&mut out);
         out
@@ -156,6 +177,11 @@ impl Core {
     pub fn debt(&self) -> u64 {
         lithify_plan::score::debt(&self.version, &self.options.plan)
     }
+    /// How often a flush failed since the open, and why the last try failed unless one has
+    /// succeeded since.
+    pub fn flush_trouble(&self) -> (u64, Option<&Error>) {
+        (self.troubles, self.trouble.as_ref())
+    }
     /// The error that stopped writes, if one did.
     pub fn read_only(&self) -> Option<&Error> {
         self.read_only.as_ref()
@@ -170,6 +196,7 @@ impl Core {
     fn start_flushes(&mut self, now: u64, out: &mut Vec<Command>) {
         while self.jobs.flushes() < self.options.flush_slots
             && !self.closing
+            && !self.sealed
             && let Some((mem, stratum)) = self.memory.next_to_flush(now)
         {
             let job = self.job_id();
@@ -225,14 +252,26 @@ impl Core {
             edit.log_number = self.memory.log_number(mem);
         }
         self.jobs.built(job, edit);
+        if self.sealed {
+            self.jobs.give_up_finished();
+        }
     }
 
     /// A job failed: it and everything ordered after it leave the table, which unlocks their
     /// inputs. A flush is tried again, because its memtable is still there.
     fn failed(&mut self, job: JobId, error: Error, now: u64, out: &mut Vec<Command>) {
+        let manual = self.jobs.spec(job).is_some_and(|s| s.kind == lithify_plan::Kind::Manual);
         let Some(gone) = self.jobs.remove_with_dependents(job) else {
             return; // aborted before; its report is of no interest any more
         };
+        if gone.iter().any(|(_, mem)| mem.is_some()) {
+            self.troubled(error.clone(), out);
+        }
+        // Whoever asked for a compaction is told. Other compactions in its way are tried again
+        // for a while first.
+        if manual || self.failures >= PATIENCE {
+            self.fail_manual(&error, out);
+        }
         for (id, mem) in gone {
             if id != job {
                 out.push(Command::Abort { job: id });
@@ -250,6 +289,18 @@ impl Core {
 
     fn backoff(&self) -> u64 {
         (RETRY_FIRST << self.failures.min(7)).min(RETRY_MAX)
+    }
+
+    /// A memtable could not be flushed; it stays in memory and is tried again.
+    fn troubled(&mut self, error: Error, out: &mut Vec<Command>) {
+        self.troubles += 1;
+        self.trouble = Some(error.clone());
+        out.push(Command::Trouble(Some(error)));
+    }
+    fn untroubled(&mut self, out: &mut Vec<Command>) {
+        if self.trouble.take().is_some() {
+            out.push(Command::Trouble(None));
+        }
     }
 
     fn stop_writes(&mut self, error: Error, out: &mut Vec<Command>) {

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use lithify_base::Error;
 use lithify_plan::{Kind, ManualRequest, is_settled};
 
 use crate::Core;
@@ -27,6 +28,13 @@ impl Manuals {
 }
 
 impl Core {
+    /// The manual compaction being worked on failed: whoever asked for it decides what is next.
+    pub(crate) fn fail_manual(&mut self, error: &Error, out: &mut Vec<Command>) {
+        if let Some((id, _)) = self.manuals.wanted.pop_front() {
+            out.push(Command::ManualDone { id, result: Err(error.clone()) });
+        }
+    }
+
     pub(crate) fn end_manuals(&mut self, out: &mut Vec<Command>) {
         if let Some(error) = self.read_only.clone() {
             for (id, _) in self.manuals.wanted.drain(..) {

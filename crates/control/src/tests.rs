@@ -185,6 +185,66 @@ fn an_edit_of_unknown_fate_keeps_everything() {
     assert!(w.core.read_only().is_some());
     assert!(!w.log.iter().any(|c| matches!(c, Command::Install { .. })));
     assert_eq!(w.core.frozen(), 1, "the memtable still serves reads");
+    assert_eq!(w.core.jobs(), 0, "nothing keeps a close waiting");
+    w.on(Event::Tick);
+    assert!(w.flush_job().is_none(), "no edit could make it count");
+}
+
+#[test]
+fn an_edit_waits_for_space_and_is_handed_out_again() {
+    let mut w = World::new(0);
+    w.freeze(1);
+    let (job, _, out) = w.flush_job().unwrap();
+    w.built(job, out, "a", "z");
+    let edit = w.commit().unwrap();
+    w.on(Event::EditFailed { error: Error::new(ErrorKind::NoSpace, "full") });
+    assert!(w.core.read_only().is_none());
+    assert!(w.commit().is_none(), "not at once");
+    let trouble = w.take(|c| match c {
+        Command::Trouble(t) => Some(t.clone()),
+        _ => None,
+    });
+    assert_eq!(trouble.unwrap().unwrap().kind(), ErrorKind::NoSpace);
+    assert_eq!(w.core.flush_trouble().0, 1);
+    w.now += RETRY_MAX;
+    w.on(Event::Tick);
+    assert_eq!(w.commit().unwrap(), edit, "the same edit");
+    assert!(w.flush_job().is_none(), "its files are there, nothing is flushed again");
+    w.on(Event::EditSynced);
+    assert!(w.core.is_flushed(MemId(1)));
+    assert!(w.log.iter().any(|c| matches!(c, Command::Trouble(None))));
+    assert!(w.core.flush_trouble().1.is_none());
+}
+
+#[test]
+fn closing_does_not_wait_for_space() {
+    let mut w = World::new(0);
+    w.freeze(1);
+    let (job, _, out) = w.flush_job().unwrap();
+    w.built(job, out, "a", "z");
+    w.on(Event::Closing);
+    w.on(Event::EditFailed { error: Error::new(ErrorKind::NoSpace, "full") });
+    assert_eq!(w.core.jobs(), 0);
+    w.now += RETRY_MAX;
+    w.on(Event::Tick);
+    assert!(w.flush_job().is_none());
+}
+
+#[test]
+fn a_failed_manual_compaction_is_told() {
+    let mut w = World::new(1);
+    w.on(Event::AutoCompaction { on: false });
+    w.flush(1, "a", "m");
+    w.flush(2, "c", "z");
+    w.on(Event::Manual { id: 7, request: ManualRequest::new(None) });
+    let (job, _) = w.compaction().unwrap();
+    w.on(Event::Failed { job, error: Error::new(ErrorKind::Io, "read failed") });
+    let told = w.take(|c| match c {
+        Command::ManualDone { id: 7, result } => Some(result.is_err()),
+        _ => None,
+    });
+    assert_eq!(told, Some(true));
+    assert!(w.core.read_only().is_none());
 }
 
 #[test]

@@ -31,6 +31,8 @@ struct State {
     pressure: Pressure,
     /// Writes fail with this.
     refused: Option<Error>,
+    /// Why flushes fail at present: a stop may last, so writes fail instead of waiting for it.
+    trouble: Option<Error>,
     /// Completed and replaced at every change.
     changed: Ticket,
     /// When the stall now on began.
@@ -87,6 +89,13 @@ impl Gate {
         self.changed(&mut state);
     }
 
+    /// Flushes fail with `error`, or work again.
+    pub(crate) fn trouble(&self, error: Option<Error>) {
+        let mut state = self.state.lock();
+        state.trouble = error;
+        self.changed(&mut state);
+    }
+
     fn changed(&self, state: &mut State) {
         let free = state.refused.is_none() && state.pressure == Pressure::default();
         self.free.store(free, Ordering::Release);
@@ -134,6 +143,9 @@ impl Gate {
                     return Err(error.clone());
                 }
                 if let Some(cause) = state.pressure.stop {
+                    if let Some(error) = &state.trouble {
+                        return Err(held_up(error));
+                    }
                     (state.changed.clone(), None, cause)
                 } else if let Some((rate, cause)) = state.pressure.delay {
                     let now = rt.now();
@@ -166,4 +178,20 @@ impl Gate {
             })
             .collect()
     }
+}
+
+/// The error of a write that would have to wait for a flush that fails.
+fn held_up(cause: &Error) -> Error {
+    let (kind, what) = match cause.kind() {
+        ErrorKind::NoSpace => (
+            ErrorKind::NoSpace,
+            "memory is full and the disk is, too; nothing was written; free space and writes go \
+             on by themselves",
+        ),
+        _ => (
+            ErrorKind::NotCommitted,
+            "memory is full and cannot be flushed; nothing was written; flushes are tried again",
+        ),
+    };
+    Error::new(kind, what).caused_by(cause.clone())
 }

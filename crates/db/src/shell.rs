@@ -199,6 +199,7 @@ impl Shell {
             for command in core.on(event, now.0) {
                 match command {
                     Command::Press(pressure) => self.gate.press(pressure, now, &self.events),
+                    Command::Trouble(error) => self.gate.trouble(error),
                     Command::ReadOnly { error } => self.refuse_writes(error, now),
                     other => rest.push(other),
                 }
@@ -231,7 +232,9 @@ impl Shell {
                 self.manual_results.lock().insert(id, result);
                 self.progressed();
             }
-            Command::Press(_) | Command::ReadOnly { .. } => unreachable!("applied in drive"),
+            Command::Press(_) | Command::Trouble(_) | Command::ReadOnly { .. } => {
+                unreachable!("applied in drive")
+            }
         }
     }
 
@@ -408,7 +411,11 @@ impl Shell {
                 self.note("committed", &[("what", what.into())]);
                 self.drive(Event::EditSynced);
             }
-            Err(error) => self.drive(Event::EditFailed { error }),
+            Err(error) => {
+                self.note("commit_failed", &[("cause", error.to_string().into())]);
+                self.drive(Event::EditFailed { error });
+                self.progressed();
+            }
         }
     }
 
@@ -490,10 +497,17 @@ impl Shell {
 
     fn wait_flushed(&self, last: Option<MemId>) -> Result<()> {
         let Some(last) = last else { return Ok(()) };
+        let (troubles, _) = self.core.lock().flush_trouble();
         self.wait_until(None, |shell| {
             let core = shell.core.lock();
             if core.is_flushed(last) || core.frozen() == 0 {
                 return Ok(Some(()));
+            }
+            // It will be tried again, but whoever waits shall know.
+            if let (now, Some(error)) = core.flush_trouble()
+                && now > troubles
+            {
+                return Err(error.clone());
             }
             drop(core);
             match shell.gate.refused() {
