@@ -40,7 +40,7 @@ pub struct Live {
     pub manifests: BTreeSet<u64>,
     /// Logs from this number on are needed.
     pub first_log: u64,
-    /// The newest complete options file, if there is one.
+    /// The newest complete options file, if there is one; the one before it is kept, too.
     pub options: Option<u64>,
     /// Numbers from here on were never handed out: such a file is foreign.
     pub next_file: u64,
@@ -76,7 +76,8 @@ pub fn fate(file: FileName, live: &Live) -> Fate {
 
 /// The files to delete and those in doubt, in name order.
 pub fn sort_out(listed: &[Listed], live: &Live) -> (Vec<FileName>, Vec<FileName>) {
-    let ours = listed.iter().filter_map(|entry| Some((entry.file?, fate(entry.file?, live))));
+    let live = with_older_options(listed, live);
+    let ours = listed.iter().filter_map(|entry| Some((entry.file?, fate(entry.file?, &live))));
     let (mut delete, mut doubt) = (Vec::new(), Vec::new());
     for (file, fate) in ours {
         match fate {
@@ -86,6 +87,17 @@ pub fn sort_out(listed: &[Listed], live: &Live) -> (Vec<FileName>, Vec<FileName>
         }
     }
     (delete, doubt)
+}
+
+/// Keeps the options file before the newest as well: it shows what an upgrade changed.
+fn with_older_options(listed: &[Listed], live: &Live) -> Live {
+    let older = listed.iter().filter_map(|entry| match entry.file {
+        Some(FileName::Options(n)) if Some(n) < live.options => Some(n),
+        _ => None,
+    });
+    let mut live = live.clone();
+    live.options = older.max().or(live.options);
+    live
 }
 
 /// What a clean-up did.
@@ -105,10 +117,11 @@ pub struct Swept {
 /// next time.
 pub fn sweep(dir: &Dir, live: &Live, db_id: &str) -> Result<Swept> {
     let listed = dir.list()?;
+    let live = with_older_options(&listed, live);
     let mut swept = Swept::default();
     for entry in &listed {
         let Some(file) = entry.file else { continue };
-        match fate(file, live) {
+        match fate(file, &live) {
             Fate::Keep => {}
             Fate::Doubt => swept.kept.push((file, "its number was never handed out")),
             Fate::Delete if is_of_another(dir, file, entry.len, db_id) => {
@@ -123,8 +136,9 @@ pub fn sweep(dir: &Dir, live: &Live, db_id: &str) -> Result<Swept> {
     Ok(swept)
 }
 
-/// True if `file` is a readable table that names another database as its maker. An unreadable one
-/// is what a crash leaves of a table of ours: its number was handed out here.
+/// True if `file` is a table that does not name this database as its maker, or if nobody can tell.
+/// One whose bytes make no table is what a crash leaves of one of ours: its number was handed out
+/// here.
 fn is_of_another(dir: &Dir, file: FileName, len: u64, db_id: &str) -> bool {
     let (FileName::Table(number) | FileName::LevelDbTable(number)) = file else { return false };
     if len < FOOTER_LEN as u64 {
@@ -135,7 +149,10 @@ fn is_of_another(dir: &Dir, file: FileName, len: u64, db_id: &str) -> bool {
         let table = TableReader::open(OpenTable::new(opened, name.to_string(), order))?;
         Ok(table.properties().creating_db_identity.clone())
     });
-    maker.is_ok_and(|id| !id.is_empty() && id != db_id)
+    match maker {
+        Ok(id) => id != db_id,
+        Err(e) => !e.is_corruption(),
+    }
 }
 
 #[cfg(test)]

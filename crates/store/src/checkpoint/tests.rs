@@ -1,1 +1,129 @@
+use std::io;
 
+use lithify_base::{CfId, FileId, KeyRange, Pos, bytewise};
+use lithify_env::sync::Arc;
+use lithify_env::{FaultFs, FsRef, MemFs};
+use lithify_lsm::FileMeta;
+
+use super::*;
+use crate::manifest::{family_version, recover, translate};
+use crate::testing::{Make, bytes_of, dir_on, entries, open, overwrite};
+
+/// A source with two tables, a log and options.
+fn source(fs: FsRef) -> Dir {
+    let dir = dir_on(fs);
+    for number in [5, 6] {
+        Make::default().write(&dir, number, &entries(30, number), &[]).unwrap();
+    }
+    overwrite(&dir, FileName::Wal(8), b"0123456789");
+    overwrite(&dir, FileName::Options(7), b"[Version]\n");
+    dir
+}
+
+fn copy_of(dir: &Dir) -> Checkpoint {
+    let mut state = ManifestState { next_file: 20, ..ManifestState::default() };
+    let family = state.families.get_mut(&CfId(0)).unwrap();
+    for number in [5, 6] {
+        let pos = Pos::new(0, number as u32);
+        let mut file = FileMeta::new(FileId(number), pos, KeyRange::incl(&b"a"[..], &b"z"[..]));
+        file.bytes = dir.len_of(FileName::Table(number)).unwrap().unwrap();
+        file.epoch = number;
+        family.files.insert(number, translate::wire_file(&file));
+    }
+    let db_id = "the id".to_owned();
+    Checkpoint { state, manifest: 9, logs: vec![(8, 6)], options: Some(7), db_id }
+}
+
+fn target(fs: FsRef) -> Dir {
+    Dir::new(fs, "/copies/one")
+}
+
+fn check_whole(from: &Dir, to: &Dir) {
+    let found = recover(to).unwrap().unwrap();
+    assert_eq!((found.manifest, found.state.next_file), (9, 20));
+    let version = family_version(&found.state, CfId(0), bytewise()).unwrap();
+    assert_eq!(version.file_count(), 2);
+    for file in version.files() {
+        let name = FileName::Table(file.id.0);
+        assert_eq!(bytes_of(to, name), bytes_of(from, name));
+        open(to, file.id.0, None).unwrap();
+    }
+    assert_eq!(bytes_of(to, FileName::Wal(8)), b"012345");
+    assert_eq!(bytes_of(to, FileName::Options(7)), b"[Version]\n");
+    assert_eq!(to.read_identity().unwrap().unwrap(), "the id");
+}
+
+#[test]
+fn a_checkpoint_is_a_database() {
+    let mem = MemFs::new();
+    let from = source(Arc::new(mem.clone()));
+    let to = target(Arc::new(mem.clone()));
+    let used = mem.used();
+    copy_of(&from).write(&from, &to).unwrap();
+    check_whole(&from, &to);
+    assert!(mem.used() - used < 1000, "tables are linked, not copied");
+    let e = copy_of(&from).write(&from, &to).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::InvalidArgument);
+    check_whole(&from, &to);
+}
+
+#[test]
+fn another_file_system_gets_copies() {
+    let mem = MemFs::new();
+    let fs: FsRef = Arc::new(FaultFs::new(Arc::new(mem), |op| {
+        (op.name == "link").then(|| io::Error::from(io::ErrorKind::CrossesDevices).into())
+    }));
+    let from = source(fs.clone());
+    let to = target(fs);
+    copy_of(&from).write(&from, &to).unwrap();
+    check_whole(&from, &to);
+}
+
+/// A log shorter than it was says that someone else changed the source.
+#[test]
+fn a_short_source_is_corruption() {
+    let fs: FsRef = Arc::new(MemFs::new());
+    let from = source(fs.clone());
+    let copy = Checkpoint { logs: vec![(8, 11)], ..copy_of(&from) };
+    assert!(copy.write(&from, &target(fs)).unwrap_err().is_corruption());
+}
+
+/// Each call fails once: an unfinished checkpoint opens as no database, a finished one is whole,
+/// and the source is as before.
+#[test]
+fn every_call_fails_once() {
+    let counted = Arc::new(FaultFs::new(Arc::new(MemFs::new()), |_| None));
+    let from = source(counted.clone());
+    let copy = copy_of(&from);
+    let begin = counted.count();
+    copy.clone().write(&from, &target(counted.clone())).unwrap();
+    let end = counted.count();
+    assert!(end - begin > 25);
+    let mut failed = 0;
+    for at in begin..end {
+        let mem = MemFs::new();
+        let fs: FsRef = Arc::new(FaultFs::new(Arc::new(mem.clone()), move |op| {
+            (op.index == at).then(|| io::Error::from_raw_os_error(5).into())
+        }));
+        let from = source(fs.clone());
+        let _ = copy_of(&from);
+        let result = copy.clone().write(&from, &target(fs));
+        let (from, to) = (source_view(&mem), target(Arc::new(mem.clone())));
+        match (result, to.read_current()) {
+            (Ok(()), _) | (Err(_), Ok(Some(9))) => check_whole(&from, &to),
+            (Err(_), Ok(None)) => {
+                failed += 1;
+                assert!(!matches!(recover(&to), Ok(Some(_))), "call {at}");
+            }
+            (Err(_), other) => panic!("call {at}: {other:?}"),
+        }
+        for number in [5, 6] {
+            open(&from, number, None).unwrap();
+        }
+    }
+    assert!(failed > 20, "{failed} of {} calls failed", end - begin);
+}
+
+fn source_view(mem: &MemFs) -> Dir {
+    Dir::new(Arc::new(mem.clone()), "/db")
+}

@@ -350,8 +350,8 @@ fn old_level0_files_get_strata_in_age_order() {
         WireFile { epoch, largest_seq, ..wire_file(&file) }
     };
     let renumbered = |files: Vec<WireFile>| {
-        let mut family = FamilyState::default();
-        family.files = files.into_iter().map(|f| (f.number, f)).collect();
+        let files = files.into_iter().map(|f| (f.number, f)).collect();
+        let mut family = FamilyState { files, ..FamilyState::default() };
         renumber_level0(&mut family);
         family.files.values().map(|f| f.epoch).collect::<Vec<_>>()
     };
