@@ -41,7 +41,7 @@ const OPEN_TABLES: usize = 256;
 const DEFAULT_CF: CfId = CfId(0);
 const DEFAULT_NAME: &str = "default";
 /// Recycled IO buffers kept for jobs.
-const IO_POOL_BYTES: usize = 64 << 20;
+const IO_POOL_BYTES: usize = 128 << 20;
 
 /// A database that is being put together.
 struct Opening {

@@ -17,6 +17,7 @@ use std::ops::Range;
 use lithify_base::{Comparator, Key};
 
 use crate::set::CleanRange;
+use crate::view::head;
 
 /// What an index says about one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,9 @@ pub struct CleanCut<'a> {
     sums: Vec<Vec<u64>>,
     /// Per run: first block that may hold keys above `lo`.
     from: Vec<usize>,
+    /// Per run and fence: the first eight bytes of the key.
+    heads: Vec<Vec<u64>>,
+    bytewise: bool,
     lo: Option<Key>,
     no: u32,
     order: &'a dyn Comparator,
@@ -67,7 +71,9 @@ impl<'a> CleanCut<'a> {
             })
             .collect();
         let from = vec![0; runs.len()];
-        CleanCut { runs, sums, from, lo: None, no: 0, order }
+        let heads = runs.iter().map(|r| r.iter().map(|f| head(&f.last_key, 0)).collect()).collect();
+        let bytewise = order.is_bytewise();
+        CleanCut { runs, sums, from, heads, bytewise, lo: None, no: 0, order }
     }
 
     /// The next set, of at most `budget` bytes where keys allow it; `None` after the last. With
@@ -114,31 +120,57 @@ impl<'a> CleanCut<'a> {
 
     /// The largest fence key whose set has at most `target` bytes, or the smallest fence above
     /// `lo` if none has. `None` if no fence lies above `lo`.
+    ///
+    /// Fences are passed in key order over all runs; passing one lets in the block behind it.
     fn bound(&self, target: u64) -> Option<Key> {
-        let mut best: Option<&Key> = None;
-        let mut least: Option<&Key> = None;
-        for (r, run) in self.runs.iter().enumerate() {
-            let fences = &run[self.above_lo(r)..];
-            let Some(first) = fences.first() else { continue };
-            if least.is_none_or(|l| self.order.compare(&first.last_key, l).is_lt()) {
-                least = Some(&first.last_key);
-            }
-            let fit = fences.partition_point(|f| self.bytes_at(&f.last_key) <= target);
-            if let Some(f) = fit.checked_sub(1).and_then(|i| fences.get(i))
-                && best.is_none_or(|b| self.order.compare(&f.last_key, b).is_gt())
+        let mut at: Vec<usize> = (0..self.runs.len()).map(|r| self.above_lo(r)).collect();
+        let first: Vec<usize> =
+            at.iter().zip(&self.runs).map(|(&a, run)| (a + 1).min(run.len())).collect();
+        let mut bytes = self.bytes_to(&first);
+        let (mut best, mut passed): (Option<&Key>, Option<&Key>) = (None, None);
+        loop {
+            let next = self.least(&at);
+            let key = next.map(|r| &self.runs[r][at[r]].last_key);
+            if let Some(k) = passed
+                && key.is_none_or(|key| self.order.compare(key, k).is_ne())
             {
-                best = Some(&f.last_key);
+                if bytes > target {
+                    return best.or(passed).cloned();
+                }
+                best = passed;
             }
+            let Some(r) = next else { return best.cloned() };
+            passed = key;
+            at[r] += 1;
+            bytes += self.runs[r].get(at[r]).map_or(0, |block| block.bytes);
         }
-        best.or(least).cloned()
     }
 
-    /// Bytes of the set that ends at `key`.
-    fn bytes_at(&self, key: &Key) -> u64 {
-        (0..self.runs.len())
-            .map(|r| self.sums[r][self.end_for(r, key)] - self.sums[r][self.from[r]])
-            .sum()
+    /// The run whose fence at `at` is the smallest; `None` if all are spent.
+    fn least(&self, at: &[usize]) -> Option<usize> {
+        let mut least: Option<usize> = None;
+        for (r, &i) in at.iter().enumerate() {
+            if i >= self.runs[r].len() {
+                continue;
+            }
+            let Some(l) = least else {
+                least = Some(r);
+                continue;
+            };
+            let (a, b) = (self.heads[r][i], self.heads[l][at[l]]);
+            let less = if self.bytewise && a != b {
+                a < b
+            } else {
+                let (a, b) = (&self.runs[r][i].last_key, &self.runs[l][at[l]].last_key);
+                self.order.compare(a, b).is_lt()
+            };
+            if less {
+                least = Some(r);
+            }
+        }
+        least
     }
+
     fn bytes_to(&self, ends: &[usize]) -> u64 {
         ends.iter().enumerate().map(|(r, &e)| self.sums[r][e] - self.sums[r][self.from[r]]).sum()
     }
