@@ -127,3 +127,38 @@ fn every_call_fails_once() {
 fn source_view(mem: &MemFs) -> Dir {
     Dir::new(Arc::new(mem.clone()), "/db")
 }
+
+/// CURRENT appears when everything it leads to is durable: contents, then names.
+#[test]
+fn current_comes_last() {
+    let calls = Arc::new(lithify_env::sync::Mutex::new(Vec::new()));
+    let noted = Arc::clone(&calls);
+    let fs: FsRef = Arc::new(FaultFs::new(Arc::new(MemFs::new()), move |op| {
+        if op.name == "link" {
+            return Some(io::Error::from(io::ErrorKind::CrossesDevices).into());
+        }
+        noted.lock().push((op.name, op.path.to_path_buf()));
+        None
+    }));
+    let (from, to) = (source(fs.clone()), target(fs));
+    let copy = copy_of(&from);
+    calls.lock().clear();
+    copy.write(&from, &to).unwrap();
+    let calls = calls.lock().clone();
+    let last =
+        |name, path: &std::path::Path| calls.iter().rposition(|c| c.0 == name && c.1 == path);
+    let renamed = last("rename", &to.path_of(FileName::Temp(9))).unwrap();
+    for file in [
+        FileName::Table(5),
+        FileName::Table(6),
+        FileName::Wal(8),
+        FileName::Options(7),
+        FileName::Manifest(9),
+    ] {
+        let path = to.path_of(file);
+        let (written, synced) = (last("write_at", &path), last("sync_all", &path));
+        assert!(written < synced && synced < Some(renamed), "{file}");
+    }
+    let named = calls[..renamed].iter().rposition(|c| c.0 == "sync_dir" && c.1 == to.path());
+    assert!(named > last("sync_all", &to.path_of(FileName::Manifest(9))));
+}

@@ -254,3 +254,16 @@ fn swapped_and_foreign_groups_are_damage() {
     renamed[1].bytes = renamed[2].bytes.clone();
     assert!(attempts(&dir_of(&renamed)).is_err());
 }
+
+/// A log that follows one which is no longer needed: whatever lies between was given up before.
+#[test]
+fn logs_between_an_obsolete_one_and_its_follower_do_not_count() {
+    let logs = three_logs(false);
+    let dir = dir_of(&logs);
+    let first = WalEnd::found(attempts(&dir_of(&logs[..1])).unwrap().1.end().unwrap());
+    let mut wal = create(&dir, 12, Some(&first), 5);
+    wal.append(group(6, 106).as_bytes(), 6).unwrap();
+    wal.close().unwrap();
+    let (seen, replay) = attempts_from(&dir, 8).unwrap();
+    assert_eq!((seen, replay.passed), (vec![106], vec![8, 11]));
+}
