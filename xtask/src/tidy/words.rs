@@ -16,8 +16,6 @@ const BANNED: &[(&str, &str)] = &[
     ("process", "say what happens"),
     ("processor", "say what happens"),
     ("perform", "use the verb itself"),
-    ("misc", "put it where it belongs"),
-    ("common", "put it where it belongs"),
     ("sstable", "say table"),
     ("groove", "say run or level"),
 ];
