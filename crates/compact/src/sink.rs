@@ -4,11 +4,12 @@
 //! once (it is work for the processor), and the rest of its life, draining writes and syncing,
 //! goes on by itself while the next file is being filled.
 
-use lithify_base::{Error, ErrorKind, Pos, Result};
+use lithify_base::{Error, ErrorKind, FileId, Pos, Result};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Job, Step, Ticket};
 use lithify_lsm::FileMeta;
 use lithify_merge::{Item, Products};
+use lithify_store::dir::{Dir, FileName};
 use lithify_store::sst::{Assembler, AssemblerOptions, FinishStep, FinishedTable, WriteMode};
 
 use crate::workshop::{Times, Workshop};
@@ -31,6 +32,41 @@ pub(crate) struct Sink {
     done: Vec<FileMeta>,
     written: u64,
     directory_synced: bool,
+    /// Last, so that files are closed before they are removed.
+    litter: Litter,
+}
+
+/// The files of a job that has not ended well (yet): they go with it, lest a job that fails for
+/// want of space takes some at every try.
+struct Litter {
+    dir: Dir,
+    files: Vec<FileId>,
+}
+
+impl Drop for Litter {
+    fn drop(&mut self) {
+        for id in &self.files {
+            // What stays is an orphan; the next open collects it.
+            let _ = self.dir.remove(FileName::Table(id.0));
+        }
+    }
+}
+
+impl Litter {
+    /// The next output file.
+    fn create(&mut self, shop: &Workshop, out: Pos, times: Times) -> Result<Assembler> {
+        let id = shop.next_file();
+        self.files.push(id);
+        let spec = shop.table_spec(id, out.level, times);
+        let options = AssemblerOptions {
+            pool: shop.buffers.clone(),
+            buffer: BUFFER_BYTES,
+            mode: WriteMode::Async { rt: shop.env.rt.clone(), in_flight: WRITES_BEHIND },
+            direct: shop.output.direct_io,
+            reserve: 0,
+        };
+        Assembler::create(&shop.dir, spec, shop.order.clone(), options)
+    }
 }
 
 /// A file whose writes and sync are under way.
@@ -43,6 +79,7 @@ impl Sink {
     /// A sink whose files go to `out`. `epoch` is the smallest of the inputs (its own for a
     /// flush).
     pub(crate) fn new(shop: Arc<Workshop>, out: Pos, epoch: u64, times: Times) -> Sink {
+        let litter = Litter { dir: shop.dir.clone(), files: Vec::new() };
         Sink {
             shop,
             out,
@@ -53,6 +90,7 @@ impl Sink {
             done: Vec::new(),
             written: 0,
             directory_synced: false,
+            litter,
         }
     }
 
@@ -63,7 +101,9 @@ impl Sink {
                 Item::Block(block) => {
                     let table = match &mut self.open {
                         Some(table) => table,
-                        closed => closed.insert(create(&self.shop, self.out, self.times)?),
+                        closed => {
+                            closed.insert(self.litter.create(&self.shop, self.out, self.times)?)
+                        }
                     };
                     table.push_product(products, block)?;
                 }
@@ -73,7 +113,7 @@ impl Sink {
                     }
                     let mut table = match self.open.take() {
                         Some(table) => table,
-                        None => create(&self.shop, self.out, self.times)?,
+                        None => self.litter.create(&self.shop, self.out, self.times)?,
                     };
                     table.push_tombstones(&cut.tombstones);
                     self.close(table)?;
@@ -116,7 +156,8 @@ impl Sink {
         self.written
     }
     /// The files, in key order.
-    pub(crate) fn into_files(self) -> Vec<FileMeta> {
+    pub(crate) fn into_files(mut self) -> Vec<FileMeta> {
+        self.litter.files.clear();
         self.done
     }
 
@@ -148,18 +189,6 @@ impl Sink {
         }
         Ok(())
     }
-}
-
-fn create(shop: &Workshop, out: Pos, times: Times) -> Result<Assembler> {
-    let spec = shop.table_spec(shop.next_file(), out.level, times);
-    let options = AssemblerOptions {
-        pool: shop.buffers.clone(),
-        buffer: BUFFER_BYTES,
-        mode: WriteMode::Async { rt: shop.env.rt.clone(), in_flight: WRITES_BEHIND },
-        direct: shop.output.direct_io,
-        reserve: 0,
-    };
-    Assembler::create(&shop.dir, spec, shop.order.clone(), options)
 }
 
 /// Drains and syncs a file.

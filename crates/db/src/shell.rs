@@ -69,6 +69,8 @@ pub(crate) struct Shell {
     aborts: Mutex<BTreeMap<JobId, Arc<AtomicBool>>>,
     /// Files out of the tree that a reader may still pin.
     obsolete: Mutex<Vec<FileRef>>,
+    /// Logs made since the open and not deleted.
+    logs: Mutex<Vec<FileId>>,
     manual_results: Mutex<BTreeMap<u64, Result<()>>>,
     next_manual: AtomicU64,
     levels: Mutex<LevelTally>,
@@ -141,6 +143,7 @@ impl Shell {
             arenas: p.arenas,
             aborts: Mutex::default(),
             obsolete: Mutex::default(),
+            logs: Mutex::default(),
             manual_results: Mutex::default(),
             next_manual: AtomicU64::new(1),
             levels: Mutex::default(),
@@ -437,8 +440,27 @@ impl Shell {
         self.current.store(Arc::new(SuperVersion { mems, tree }));
     }
 
-    /// Deletes obsolete files that nobody pins any more: the list holds the last reference.
-    fn sweep(&self) {
+    /// Remembers a log that will be obsolete one day.
+    pub(crate) fn log_made(&self, number: FileId) {
+        self.logs.lock().push(number);
+    }
+
+    /// Deletes logs whose writes are all in tables.
+    fn sweep_logs(&self) {
+        let first = self.core.lock().version().log_number();
+        let gone: Vec<FileId> = {
+            let mut logs = self.logs.lock();
+            logs.extract_if(.., |n| n.0 < first).collect()
+        };
+        for number in gone {
+            if let Err(e) = self.dir.remove(FileName::Wal(number.0)) {
+                self.note("delete_failed", &[("cause", e.to_string().into())]);
+            }
+        }
+    }
+
+    /// Deletes obsolete tables that nobody pins any more: the list holds the last reference.
+    fn sweep_tables(&self) {
         let free: Vec<FileRef> = {
             let mut list = self.obsolete.lock();
             let (free, kept) =
@@ -694,7 +716,8 @@ impl Upkeep {
 impl Job for Upkeep {
     fn step(&mut self) -> Step {
         self.shell.drive(Event::Tick);
-        self.shell.sweep();
+        self.shell.sweep_logs();
+        self.shell.sweep_tables();
         self.write_events();
         if self.shell.stop.is_done() {
             self.shell.stopped.complete();

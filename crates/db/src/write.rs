@@ -299,8 +299,27 @@ impl Shell {
         }
     }
 
-    fn create_wal(&self, log: &Log) -> Result<WalWriter> {
-        WalWriter::create(&self.dir, log.wal_number, log.before.as_ref(), log.next_seq - 1)
+    /// Begins the log of the active memtable. If that fails, its number is burnt and nothing of
+    /// the write exists.
+    fn create_wal(&self, log: &mut Log) -> Result<WalWriter> {
+        let number = log.wal_number;
+        match WalWriter::create(&self.dir, number, log.before.as_ref(), log.next_seq - 1) {
+            Ok(wal) => {
+                self.log_made(number);
+                Ok(wal)
+            }
+            Err(e) => {
+                log.wal_number = self.next_file();
+                Err(match e.kind() {
+                    ErrorKind::NoSpace => e,
+                    _ => Error::new(
+                        ErrorKind::NotCommitted,
+                        "no log could be begun, and nothing was written; try again",
+                    )
+                    .caused_by(e),
+                })
+            }
+        }
     }
 
     /// Freezes the active memtable if it is full.
