@@ -1,0 +1,77 @@
+//! What the tests of faults share: small settings, whole scans, a load whose outcome after a
+//! crash can be judged, and a watchdog.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
+
+pub mod load;
+pub mod verdict;
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use lithify::{Db, Settings};
+
+/// A whole database in memory.
+pub type Content = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Settings under which a few hundred writes flush, compact and roll logs.
+pub fn tiny() -> Settings {
+    let mut s = Settings::default();
+    s.memtable_bytes = 64 << 10;
+    s.memtable_count = 3;
+    s.memory_budget = 8 << 20;
+    s.level_base_bytes = 128 << 10;
+    s.level_multiplier = 3;
+    s.file_bytes = 32 << 10;
+    s.block_bytes = 512;
+    s.l0_trigger = 2;
+    s.compaction_threads = 2;
+    s
+}
+
+/// Everything in the database, read forward and compared with a backward scan.
+pub fn scan(db: &Db) -> lithify::Result<Content> {
+    let mut iter = db.iter()?;
+    let mut content = Content::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        let twice = content.insert(iter.key().to_vec(), iter.value().to_vec());
+        assert!(twice.is_none(), "{} appears twice", iter.key().escape_ascii());
+        iter.next();
+    }
+    iter.status()?;
+    let mut count = 0;
+    iter.seek_to_last();
+    while iter.valid() {
+        assert_eq!(content.get(iter.key()).map(Vec::as_slice), Some(iter.value()));
+        count += 1;
+        iter.prev();
+    }
+    iter.status()?;
+    assert_eq!(count, content.len(), "a backward scan shows as much as a forward one");
+    Ok(content)
+}
+
+/// Runs `story` and fails if it takes longer than `limit`: a hang is an answer, too.
+pub fn within<T: Send + 'static>(
+    limit: Duration,
+    what: &str,
+    story: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let (told, heard) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let result = story();
+        // The listener has given up if this fails.
+        let _ = told.send(());
+        result
+    });
+    match heard.recv_timeout(limit) {
+        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        },
+        Err(mpsc::RecvTimeoutError::Timeout) => {
+            panic!("{what}: still not over after {limit:?}");
+        }
+    }
+}
