@@ -6,7 +6,7 @@
 //! With `--rate` the load is open: operation `i` is due at `start + i / rate` and its latency
 //! counts from then, so that a stalled store is charged for everything that waited behind the
 //! stall (no coordinated omission).
-//! Leaves to others: what an operation is ([`crate::load`]), and merging lanes ([`crate::run`]).
+//! Leaves to others: what an operation is ([`crate::load`]), and merging lanes ([`crate::run()`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The manifest as a file: [`ManifestLog`] appends edits and starts new manifests, [`recover`]
+//! The manifest as a file: [`ManifestLog`] appends edits and starts new manifests, [`recover()`]
 //! reads the live one, and [`translate`] maps between the tree's nouns and the wire form.
 
 mod log;
