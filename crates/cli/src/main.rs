@@ -47,7 +47,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Measure: fill, read, scan and compact a store, and say how fast that was
-    Bench(lithify_bench::BenchCommand),
+    Bench(Box<lithify_bench::BenchCommand>),
     /// Set a key to a value
     Put(cmd::point::Put),
     /// Print the value of a key
@@ -82,7 +82,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Bench(bench) => return bench::run(bench),
+        Command::Bench(bench) => return bench::run(*bench),
         Command::Put(put) => put.run()?,
         Command::Get(get) => get.run()?,
         Command::Delete(delete) => delete.run()?,
