@@ -1,5 +1,5 @@
 //! How fast the CPU engine merges in memory: nanoseconds per entry and raw MB/s, next to the
-//! naive twin. `cargo run --release -p lithify-engine --example kernels [-- KEY VALUE RUNS]`.
+//! naive twin. `cargo run --release -p lithify-engine --example merge [-- KEY VALUE RUNS]`.
 //!
 //! The fastest of several rounds on one thread. Input verification, decoding, drop rules, encoding,
 //! checksums and filter hashes are in it, reading and writing are not.
