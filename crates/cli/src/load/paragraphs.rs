@@ -4,7 +4,8 @@
 
 use std::io::{BufRead, BufReader};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use lithify::MAX_VALUE_BYTES;
 
 use super::source::Source;
 use super::{Choice, Entry, Row, Rows};
@@ -31,6 +32,9 @@ impl Paragraphs {
             let blank = self.text[start..].trim_ascii().is_empty();
             if blank {
                 self.text.truncate(start);
+            }
+            if self.text.len() > 2 * MAX_VALUE_BYTES {
+                bail!("a paragraph is longer than any value can be; are there blank lines?");
             }
             // Blank lines before a paragraph are skipped, the one after it ends it.
             if count == 0 || (blank && !self.text.is_empty()) {

@@ -116,3 +116,20 @@ fn lengths_that_cannot_be_are_refused_before_memory_is_taken() {
     let error = rows(Format::Binary, choice(&[], None), &[0xff; 64]).unwrap_err();
     assert!(error.to_string().contains("length-prefixed"), "{error}");
 }
+
+#[test]
+fn a_line_without_end_is_refused() {
+    use std::io::Read;
+    let mut endless = Source::from_reader(std::io::repeat(0));
+    let mut buf = vec![0; 64 << 10];
+    let mut read = 0u64;
+    let error = loop {
+        match endless.read(&mut buf) {
+            Ok(n) => read += n as u64,
+            Err(error) => break error,
+        }
+        assert!(read <= source::LINE_MAX, "nothing stops an endless line");
+    };
+    assert!(error.to_string().contains("text file"), "{error}");
+    assert!(Source::from_reader(std::io::repeat(0)).without_lines().read(&mut buf).is_ok());
+}

@@ -1,0 +1,169 @@
+//! The commands do what their help says: bytes go in and come out as they were, bounds and limits
+//! hold, and what is printed for programs parses.
+#![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+struct Place {
+    scratch: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place { scratch: tempfile::tempdir().unwrap() }
+    }
+    fn db(&self) -> String {
+        self.file("db")
+    }
+    fn file(&self, name: &str) -> String {
+        self.scratch.path().join(name).to_str().unwrap().to_owned()
+    }
+    /// Runs a command on the database and returns what it printed.
+    #[track_caller]
+    fn run(&self, command: &str, args: &[&str]) -> String {
+        let db = self.db();
+        ok(&[&[command, "--db", &db], args].concat())
+    }
+}
+
+fn lithify(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lithify")).args(args).output().unwrap()
+}
+
+#[track_caller]
+fn ok(args: &[&str]) -> String {
+    let out = lithify(args);
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn fruit() -> Place {
+    let place = Place::new();
+    let rows = "name\tcolour\napple\tred\nbanana\tyellow\ncherry\tdark red\napricot\torange\n";
+    std::fs::write(place.file("fruit.tsv"), rows).unwrap();
+    let file = place.file("fruit.tsv");
+    let summary = place.run("load", &["--value", "colour", "--json", &file]);
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!((&summary["rows"], &summary["bytes"]), (&4.into(), &47.into()));
+    place
+}
+
+#[test]
+fn bytes_go_in_and_come_out() {
+    let place = Place::new();
+    place.run("put", &["k\\x00\\xff", "line\\nline\\\\"]);
+    assert_eq!(place.run("get", &["k\\x00\\xff"]), "line\\nline\\\\\n");
+    assert_eq!(place.run("get", &["--hex", "6b00ff"]), "6c696e650a6c696e655c\n");
+    place.run("put", &["--hex", "6b00ff", "00"]);
+    assert_eq!(place.run("scan", &[]), "k\\x00\\xff\t\\x00\n");
+    place.run("put", &["--raw", "grün", "a\\tb"]);
+    assert_eq!(place.run("get", &["--raw", "grün"]), "a\\tb");
+    assert_eq!(place.run("get", &["grün"]), "a\\\\tb\n");
+    place.run("put", &["--sync", "empty", ""]);
+    assert_eq!(place.run("get", &["empty"]), "\n");
+}
+
+#[test]
+fn scans_keep_to_their_bounds() {
+    let place = fruit();
+    let keys = |args: &[&str]| {
+        let text = place.run("scan", &[&["--keys-only"], args].concat());
+        text.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(keys(&[]), "apple apricot banana cherry");
+    assert_eq!(keys(&["--prefix", "ap"]), "apple apricot");
+    assert_eq!(keys(&["--prefix", "ap", "--reverse"]), "apricot apple");
+    assert_eq!(keys(&["--from", "apricot", "--to", "cherry"]), "apricot banana");
+    assert_eq!(keys(&["--reverse", "--limit", "1"]), "cherry");
+    assert_eq!(keys(&["--limit", "0"]), "");
+    assert_eq!(keys(&["--from", "d"]), "");
+    let json = place.run("scan", &["--json", "--limit", "1"]);
+    assert_eq!(json, "{\"key\":\"apple\",\"value\":\"red\"}\n");
+}
+
+#[test]
+fn deletions_and_compaction() {
+    let place = fruit();
+    place.run("delete", &["apple", "nothing"]);
+    place.run("delete", &["--from", "b", "--to", "c"]);
+    assert_eq!(place.run("scan", &["--keys-only"]), "apricot\ncherry\n");
+    let before: Value = serde_json::from_str(&place.run("stats", &["--json"])).unwrap();
+    assert_eq!(before["last_sequence"], 7);
+    let done: Value = serde_json::from_str(&place.run("compact", &["--json"])).unwrap();
+    assert!(done["bytes_after"].as_u64().unwrap() > 0);
+    assert_eq!(place.run("scan", &["--keys-only"]), "apricot\ncherry\n");
+    let checked: Value = serde_json::from_str(&place.run("verify", &["--json"])).unwrap();
+    assert_eq!((&checked["good"], &checked["keys"]), (&true.into(), &2.into()));
+    // Everything deleted is gone from the tables, too.
+    assert_eq!(checked["entries"], 2);
+}
+
+#[test]
+fn pictures_and_tables() {
+    let place = fruit();
+    assert!(ok(&["picture", &place.db()]).contains("the log"));
+    place.run("compact", &[]);
+    assert!(ok(&["picture", &place.db()]).contains("apple"));
+    let picture: Value = serde_json::from_str(&ok(&["picture", "--json", &place.db()])).unwrap();
+    let file = &picture["families"][0]["files"][0];
+    assert_eq!((&file["from"], &file["to"]), (&"apple".into(), &"cherry".into()));
+    assert_eq!(file["entries"], 4);
+
+    let table = format!("{}/{:06}.sst", place.db(), file["file"].as_u64().unwrap());
+    let dump = ok(&["table", "dump", &table]);
+    let columns: Vec<Vec<&str>> = dump.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(columns.len(), 4);
+    assert_eq!((columns[0][0], columns[0][2], columns[0][3]), ("apple", "value", "red"));
+    let first = ok(&["table", "dump", "--json", "--limit", "1", "--keys-only", &table]);
+    let first: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!((&first["key"], first.get("value")), (&"apple".into(), None));
+    let properties = ok(&["table", "dump", "--properties", "--json", &table]);
+    let properties: Value = serde_json::from_str(&properties).unwrap();
+    assert_eq!((&properties["entries"], &properties["format_version"]), (&4.into(), &6.into()));
+    assert!(ok(&["table", "verify", &table]).contains("4 entries in 1 block"));
+}
+
+#[test]
+fn several_keys_and_json() {
+    let place = fruit();
+    assert_eq!(place.run("get", &["cherry", "apple"]), "dark red\nred\n");
+    let db = place.db();
+    let out = lithify(&["get", "--db", &db, "--json", "apple", "pear"]);
+    assert_eq!(out.status.code(), Some(1), "one of them is not there");
+    let lines: Vec<Value> = String::from_utf8(out.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!((&lines[0]["value"], &lines[1]["value"]), (&"red".into(), &Value::Null));
+}
+
+#[test]
+fn a_small_bench_verifies_and_reports() {
+    let place = Place::new();
+    let dir = place.file("bench");
+    let workloads = "fillrandom,overwrite,readrandom,readseq,readreverse,seekrandom,compact,verify";
+    let args = ["bench", "--workloads", workloads, "--num", "2000", "--touch-memory=0", "--quiet"];
+    let text = ok(&[&args[..], &["--db", &dir, "--json", "-"]].concat());
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["valid"], true, "{text}");
+    // Again, with every setting that the store maps away from its default.
+    let odd = [
+        "--policy=leveled",
+        "--wal=sync",
+        "--compression=zstd",
+        "--direct-reads",
+        "--direct-io-compaction",
+        "--dynamic-level-bytes",
+        "--memtable-bytes=64KiB",
+        "--file-bytes=64KiB",
+        "--bloom-bits=0",
+        "--cache-bytes=0",
+        "--threads=2",
+        "--num=500",
+    ];
+    let odd = [&args[..3], &odd[..], &["--touch-memory=0", "--quiet", "--db", &dir]].concat();
+    ok(&odd);
+}
