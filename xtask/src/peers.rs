@@ -8,12 +8,13 @@
 //!
 //! Keeps: nothing outside `peers/rocksdb/target` and the package managers' own places is written.
 
-#![expect(clippy::disallowed_methods, reason = "a chore is no part of the store")]
-
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+
+use crate::repo;
+use crate::run::{call, install};
 
 /// RocksDB's version: the one that the crate pinned in `peers/rocksdb/Cargo.toml` binds.
 const VERSION: &str = "11.8.1";
@@ -23,8 +24,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     if let Some(arg) = args.first() {
         bail!("`cargo xtask peers` takes no arguments, but got `{arg}`");
     }
-    let root = repository()?;
-    let peer = root.join("peers/rocksdb");
+    let peer = repo::root().join("peers/rocksdb");
     need_tool("mvn", "maven")?;
     need_tool("unzip", "unzip")?;
     need_libclang()?;
@@ -42,12 +42,6 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         .context("starting the peer that was just built")?;
     eprintln!("ready: {}", binary.display());
     Ok(())
-}
-
-/// The repository's root: the parent of this package's folder.
-fn repository() -> Result<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Ok(here.parent().context("xtask lies in the repository")?.to_owned())
 }
 
 /// Puts `librocksdb.so` into `dir`, unless that version of it is there already.
@@ -102,28 +96,4 @@ fn need_libclang() -> Result<()> {
         return Ok(());
     }
     install("libclang-dev")
-}
-
-/// Installs a Debian package, as root or through sudo.
-fn install(package: &str) -> Result<()> {
-    eprintln!("installing {package}");
-    let root = Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout == b"0\n");
-    let mut command = if root { Command::new("apt-get") } else { Command::new("sudo") };
-    if !root {
-        command.arg("apt-get");
-    }
-    command.args(["install", "-y", "-q", "--no-install-recommends", package]);
-    command.env("DEBIAN_FRONTEND", "noninteractive");
-    call(command.stdout(std::process::Stdio::null()))
-        .with_context(|| format!("install the package `{package}` by hand and try again"))
-}
-
-/// Runs `command` to its end.
-fn call(command: &mut Command) -> Result<()> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let status = command.status().with_context(|| format!("starting {name}"))?;
-    if !status.success() {
-        bail!("{name} ended with {status}");
-    }
-    Ok(())
 }

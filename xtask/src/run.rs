@@ -44,8 +44,9 @@ pub(crate) fn has(tool: &str) -> bool {
 /// # Errors
 /// If there is no apt here, no right to use it, or it fails; the sentence says which.
 pub(crate) fn install(package: &str) -> Result<()> {
+    eprintln!("installing {package}");
     if !has("apt-get") {
-        bail!("this system has no apt-get");
+        bail!("this system has no apt-get; install {package} by hand and try again");
     }
     let apt = |args: &[&str]| {
         let mut command = if is_root() { Command::new("apt-get") } else { Command::new("sudo") };
@@ -60,7 +61,9 @@ pub(crate) fn install(package: &str) -> Result<()> {
         return Ok(());
     }
     // A fresh machine has no package lists yet.
-    apt(&["update", "-q"]).and_then(|()| apt(&install))
+    apt(&["update", "-q"])
+        .and_then(|()| apt(&install))
+        .with_context(|| format!("install {package} by hand and try again"))
 }
 
 fn is_root() -> bool {

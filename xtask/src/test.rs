@@ -46,7 +46,6 @@ fn place(tool: &Tool) {
     if has(tool.name) {
         return;
     }
-    eprintln!("installing {} for {}", tool.package, tool.name);
     if let Err(error) = install(tool.package) {
         eprintln!("note: {} is not here and can't be installed ({error:#});", tool.package);
         eprintln!("      {}", tool.without);
