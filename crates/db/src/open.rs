@@ -147,7 +147,9 @@ impl Opening {
         let db_id = match dir.read_identity()? {
             Some(id) => id,
             None => {
-                let mut random = Random::from_seed(env.rt.seed("identity"));
+                // One runtime may serve several databases: each gets an id of its own.
+                let who = format!("identity of {}", dir.path().display());
+                let mut random = Random::from_seed(env.rt.seed(&who));
                 let id = dir::fresh_identity(&mut random);
                 dir.write_identity(&id)?;
                 id

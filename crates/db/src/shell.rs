@@ -20,12 +20,14 @@ use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Env, Job, LockGuard, Mono, Step, Ticket, Wake};
 use lithify_format::files::FileName;
+use lithify_format::manifest::{WalAddition, WireEdit};
 use lithify_lsm::{Edit, FileRef, Version};
 use lithify_memtable::{ArenaPool, MemTable, MemTableOptions, MemWriter};
 use lithify_plan::{JobSpec, ManualRequest};
 use lithify_store::cache::{BlockCache, TableCache};
 use lithify_store::dir::Dir;
 use lithify_store::manifest::{ManifestLog, translate};
+use lithify_store::wal::{WalEnd, WalWriter};
 
 use crate::events::{Events, Field};
 use crate::gate::Gate;
@@ -588,17 +590,37 @@ impl Shell {
         self.gate.refuse(self.closed_error());
         self.drive(Event::Closing);
         self.wait_until(None, |shell| Ok((shell.core.lock().jobs() == 0).then_some(())))?;
-        let sealed = match log.wal.take() {
-            Some(wal) => wal.close(),
-            None => Ok(()),
-        };
+        let sealed = log.wal.take().map_or(Ok(None), close_log);
         let synced = self.sync_closing(&mut log.closing);
+        if let (Ok(Some(end)), Ok(())) = (&sealed, &synced) {
+            self.record_log(end);
+        }
         drop(log);
         self.stop.complete();
         self.env.rt.park(&self.stopped, None);
         *self.lock.lock() = None;
-        flushed.and(sealed).and(synced)
+        flushed.and(sealed.map(drop)).and(synced)
     }
+
+    /// Notes in the manifest that the last log is whole, so that the next open misses what
+    /// someone removes or cuts off meanwhile. The log is as safe without.
+    fn record_log(&self, end: &WalEnd) {
+        let Some(mut manifest) = self.manifest.lock().take() else { return };
+        let addition = WalAddition { number: end.record.log_number, synced: Some(end.record.size) };
+        let edit = WireEdit { wal_additions: vec![addition], ..WireEdit::default() };
+        if manifest.uncertain().is_none()
+            && let Err(e) = manifest.commit(&[edit])
+        {
+            self.note("log_not_recorded", &[("cause", e.to_string().into())]);
+        }
+    }
+}
+
+/// Seals and syncs the last log; how it ended.
+fn close_log(mut wal: WalWriter) -> Result<Option<WalEnd>> {
+    let end = wal.end()?;
+    wal.close()?;
+    Ok(Some(end))
 }
 
 /// An empty memtable and its write handle.

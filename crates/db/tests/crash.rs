@@ -23,7 +23,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::verdict::{Journal, Note, judge};
+use common::verdict::{Journal, Note, What, judge};
 use common::{Content, load, scan, tiny};
 use lithify::{Compression, Db, Policy, Settings};
 use lithify_env::PosixFs;
@@ -69,14 +69,14 @@ fn the_load() {
             let (db, mut journal) = (&db, &journal);
             s.spawn(move || {
                 for index in 0.. {
-                    let mut note = Note { writer, index, acknowledged: false };
+                    let mut note = Note { writer, index, what: What::Begun };
                     // One write(2) to a file opened for appending: atomic, and in order.
                     journal.write_all(&note.encode()).unwrap();
                     if let Err(e) = load::run(db, writer, &load::op(round, writer, index)) {
                         eprintln!("round {round}, writer {writer}, operation {index}: {e}");
                         std::process::abort();
                     }
-                    note.acknowledged = true;
+                    note.what = What::Acknowledged;
                     journal.write_all(&note.encode()).unwrap();
                 }
             });
@@ -205,12 +205,9 @@ fn the_judge_finds_fault() {
     let db = Db::open(scratch.path(), settings(round)).unwrap();
     let mut notes = Vec::new();
     for index in 0..400 {
-        for acknowledged in [false, true] {
-            if acknowledged {
-                load::run(&db, 0, &load::op(round, 0, index)).unwrap();
-            }
-            notes.push(Note { writer: 0, index, acknowledged });
-        }
+        notes.push(Note { writer: 0, index, what: What::Begun });
+        load::run(&db, 0, &load::op(round, 0, index)).unwrap();
+        notes.push(Note { writer: 0, index, what: What::Acknowledged });
     }
     db.flush().unwrap();
     let found = scan(&db).unwrap();

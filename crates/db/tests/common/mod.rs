@@ -2,6 +2,7 @@
 //! crash can be judged, and a watchdog.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
+pub mod image;
 pub mod load;
 pub mod verdict;
 

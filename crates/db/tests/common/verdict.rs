@@ -40,7 +40,18 @@ pub struct Journal {
 pub struct Note {
     pub writer: u8,
     pub index: u32,
-    pub acknowledged: bool,
+    pub what: What,
+}
+
+/// What is known of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// It may have happened.
+    Begun,
+    /// It happened, and had travelled as far as it asked to.
+    Acknowledged,
+    /// The database says it never happened and never will.
+    Refused,
 }
 
 impl Note {
@@ -49,13 +60,18 @@ impl Note {
 
     pub fn encode(self) -> [u8; Note::LEN] {
         let [a, b, c, d] = self.index.to_le_bytes();
-        [self.writer, self.acknowledged.into(), a, b, c, d, 0xa5, 0x5a]
+        [self.writer, self.what as u8, a, b, c, d, 0xa5, 0x5a]
     }
     pub fn decode(bytes: &[u8]) -> Note {
-        let &[writer, acknowledged, a, b, c, d, 0xa5, 0x5a] = bytes else {
+        let &[writer, what, a, b, c, d, 0xa5, 0x5a] = bytes else {
             panic!("the journal holds a torn note: {bytes:?}");
         };
-        Note { writer, acknowledged: acknowledged != 0, index: u32::from_le_bytes([a, b, c, d]) }
+        let what = match what {
+            0 => What::Begun,
+            1 => What::Acknowledged,
+            _ => What::Refused,
+        };
+        Note { writer, what, index: u32::from_le_bytes([a, b, c, d]) }
     }
 }
 
@@ -67,6 +83,8 @@ struct Story {
     begun_at: Vec<usize>,
     /// Position of each operation's acknowledgement.
     acknowledged_at: Vec<Option<usize>>,
+    /// Operations that must have left no trace.
+    refused: BTreeSet<usize>,
     /// Operations below this number must have survived, as far as they were logged.
     least: usize,
     /// Something of this operation is visible.
@@ -134,20 +152,25 @@ fn stories(journal: &Journal, found: &Content) -> Vec<Story> {
             ops: Vec::new(),
             begun_at: Vec::new(),
             acknowledged_at: Vec::new(),
+            refused: BTreeSet::new(),
             least: 0,
             seen: None,
         });
         let index = note.index as usize;
-        if note.acknowledged {
-            story.acknowledged_at[index] = Some(at);
-            if story.ops[index].keeps_on_kill() {
-                story.least = index + 1;
+        match note.what {
+            What::Begun => {
+                assert_eq!(index, story.ops.len(), "a writer works in order");
+                story.ops.push(op(journal.round, note.writer, note.index));
+                story.begun_at.push(at);
+                story.acknowledged_at.push(None);
             }
-        } else {
-            assert_eq!(index, story.ops.len(), "a writer works in order");
-            story.ops.push(op(journal.round, note.writer, note.index));
-            story.begun_at.push(at);
-            story.acknowledged_at.push(None);
+            What::Acknowledged => {
+                story.acknowledged_at[index] = Some(at);
+                if story.ops[index].keeps_on_kill() {
+                    story.least = index + 1;
+                }
+            }
+            What::Refused => drop(story.refused.insert(index)),
         }
     }
     let mut stories: Vec<Story> = stories.into_values().collect();
@@ -167,8 +190,8 @@ fn spread(stories: &mut [Story]) {
         let Some(latest) = latest else { return };
         let mut changed = false;
         for story in &mut *stories {
-            let before = |at: &Option<usize>| at.is_some_and(|at| at < latest);
-            let count = story.acknowledged_at.iter().take_while(|at| before(at)).count();
+            let earlier = |at: &Option<usize>| at.is_some_and(|at| at < latest);
+            let count = story.acknowledged_at.iter().rposition(earlier).map_or(0, |i| i + 1);
             if count > story.least {
                 story.least = count;
                 changed = true;
@@ -183,7 +206,10 @@ fn spread(stories: &mut [Story]) {
 impl Story {
     /// When the last operation began that certainly survived.
     fn surely_began(&self) -> Option<usize> {
-        let logged = |i: &usize| self.ops[*i].durability().is_some_and(|d| d > Durability::NoWal);
+        let logged = |i: &usize| {
+            !self.refused.contains(i)
+                && self.ops[*i].durability().is_some_and(|d| d > Durability::NoWal)
+        };
         let last = (0..self.least).rev().find(logged).max(self.seen);
         last.map(|i| self.begun_at[i])
     }
@@ -227,6 +253,9 @@ impl Story {
     }
 
     fn apply(&self, index: usize, may: &mut BTreeMap<Vec<u8>, May>) {
+        if self.refused.contains(&index) {
+            return;
+        }
         match &self.ops[index] {
             Op::Write { changes, durability } => {
                 for (key, value) in changes {
@@ -276,7 +305,11 @@ impl Story {
                 Op::DeleteRange { .. } => String::new(),
             };
             if !what.is_empty() {
-                let known = if self.acknowledged_at[i].is_some() { "" } else { "?" };
+                let known = match self.acknowledged_at[i] {
+                    Some(_) => "",
+                    None if self.refused.contains(&i) => " refused",
+                    None => "?",
+                };
                 text.push_str(&format!(" {i}:{what}{known}"));
             }
         }
