@@ -282,10 +282,6 @@ impl DbIter {
         self.user.seek_to_last();
     }
     /// Moves to the next key; no effect if there is no current one.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "a cursor's step, not a stream of owned items"
-    )]
     pub fn next(&mut self) {
         self.user.next();
     }
