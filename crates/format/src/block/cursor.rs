@@ -128,9 +128,10 @@ impl Cursor {
     ///
     /// Does not copy the keys it passes. Let `matched` be how many bytes the entry before has in
     /// common with `user`, below which it lies. An entry that shares more than that with it
-    /// differs from `user` in the same byte: it lies below too. One that shares less is larger
-    /// there: it is the answer, and what it shares are bytes of `user`. Only an entry that shares
-    /// exactly `matched` bytes must be compared, from there on.
+    /// differs from `user` in the same byte: it lies below too. Any other shares bytes of `user`,
+    /// and is compared from there on. One that shares less than `matched` usually differs in the
+    /// very next byte; not so where the writer shared less than it could (RocksDB without
+    /// `use_delta_encoding` shares nothing).
     #[inline]
     pub(super) fn seek_bytewise(
         &mut self,
@@ -158,22 +159,19 @@ impl Cursor {
                 return self.scan_from_here(block, compare);
             }
             let known = user.get(..shared).unwrap_or_default();
-            if shared == matched {
-                let rest = user.get(matched..).unwrap_or_default();
-                let user_tail = tail.get(..(len - tag_len).saturating_sub(shared));
-                let user_tail = user_tail.unwrap_or_default();
-                let common = common_prefix(user_tail, rest);
-                let below = match (user_tail.get(common), rest.get(common)) {
-                    (None, None) => {
-                        self.set_key(known, tail);
-                        compare(&self.key).is_lt()
-                    }
-                    (x, y) => x < y,
-                };
-                if below {
-                    (matched, before_len) = (matched + common, len);
-                    continue;
+            let rest = user.get(shared..).unwrap_or_default();
+            let user_tail = tail.get(..(len - tag_len).saturating_sub(shared)).unwrap_or_default();
+            let common = common_prefix(user_tail, rest);
+            let below = match (user_tail.get(common), rest.get(common)) {
+                (None, None) => {
+                    self.set_key(known, tail);
+                    compare(&self.key).is_lt()
                 }
+                (x, y) => x < y,
+            };
+            if below {
+                (matched, before_len) = (shared + common, len);
+                continue;
             }
             self.set_key(known, tail);
             return Ok(true);
