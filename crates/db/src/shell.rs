@@ -27,7 +27,7 @@ use lithify_plan::{JobSpec, ManualRequest};
 use lithify_store::cache::{BlockCache, TableCache};
 use lithify_store::dir::Dir;
 use lithify_store::manifest::{ManifestLog, translate};
-use lithify_store::wal::{WalEnd, WalWriter};
+use lithify_store::wal::WalWriter;
 
 use crate::events::{Events, Field};
 use crate::gate::Gate;
@@ -592,8 +592,8 @@ impl Shell {
         self.wait_until(None, |shell| Ok((shell.core.lock().jobs() == 0).then_some(())))?;
         let sealed = log.wal.take().map_or(Ok(None), close_log);
         let synced = self.sync_closing(&mut log.closing);
-        if let (Ok(Some(end)), Ok(())) = (&sealed, &synced) {
-            self.record_log(end);
+        if let (Ok(Some(number)), Ok(())) = (&sealed, &synced) {
+            self.record_log(*number);
         }
         drop(log);
         self.stop.complete();
@@ -604,9 +604,10 @@ impl Shell {
 
     /// Notes in the manifest that the last log is whole, so that the next open misses what
     /// someone removes or cuts off meanwhile. The log is as safe without.
-    fn record_log(&self, end: &WalEnd) {
+    fn record_log(&self, number: FileId) {
         let Some(mut manifest) = self.manifest.lock().take() else { return };
-        let addition = WalAddition { number: end.record.log_number, synced: Some(end.record.size) };
+        let Ok(synced) = self.dir.len_of(FileName::Wal(number.0)) else { return };
+        let addition = WalAddition { number: number.0, synced };
         let edit = WireEdit { wal_additions: vec![addition], ..WireEdit::default() };
         if manifest.uncertain().is_none()
             && let Err(e) = manifest.commit(&[edit])
@@ -616,11 +617,10 @@ impl Shell {
     }
 }
 
-/// Seals and syncs the last log; how it ended.
-fn close_log(mut wal: WalWriter) -> Result<Option<WalEnd>> {
-    let end = wal.end()?;
-    wal.close()?;
-    Ok(Some(end))
+/// Seals and syncs the last log; its number.
+fn close_log(wal: WalWriter) -> Result<Option<FileId>> {
+    let number = wal.number();
+    wal.close().map(|()| Some(number))
 }
 
 /// An empty memtable and its write handle.

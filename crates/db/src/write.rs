@@ -275,7 +275,7 @@ impl Shell {
         for log in closing.drain(..) {
             self.env.rt.park(&log.done, None);
             let result = log.result.lock().clone();
-            result.map_err(|e| self.log_failed(e))?;
+            result.map_err(|e| self.log_lost(e))?;
         }
         Ok(())
     }
@@ -286,17 +286,20 @@ impl Shell {
     fn log_failed(&self, error: Error) -> Error {
         match error.kind() {
             ErrorKind::NotCommitted | ErrorKind::NoSpace | ErrorKind::LimitExceeded => error,
-            _ => {
-                let error = Error::new(
-                    ErrorKind::OutcomeUnknown,
-                    "the log could not be written; whether this write survives shows at the next \
-                     open, until which the database is read-only",
-                )
-                .caused_by(error);
-                self.go_read_only(error.clone());
-                error
-            }
+            _ => self.log_lost(error),
         }
+    }
+
+    /// The log holds the write, or not, or what came before it: the end of writing.
+    fn log_lost(&self, error: Error) -> Error {
+        let error = Error::new(
+            ErrorKind::OutcomeUnknown,
+            "the log could not be written; whether this write survives shows at the next open, \
+             until which the database is read-only",
+        )
+        .caused_by(error);
+        self.go_read_only(error.clone());
+        error
     }
 
     /// Begins the log of the active memtable. If that fails, its number is burnt and nothing of

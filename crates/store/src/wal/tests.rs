@@ -225,6 +225,24 @@ fn a_full_disk_heals() {
     assert_eq!(seen, (1..=61).collect::<Vec<_>>());
 }
 
+/// The closing seal alone finds no room: the log is whole without it, and vouched for.
+#[test]
+fn a_log_closes_on_a_full_disk() {
+    let fs = MemFs::new();
+    let dir = dir_on(Arc::new(fs.clone()));
+    let mut wal = create(&dir, 7, None, 0);
+    put(&mut wal, 1).unwrap();
+    let end = wal.end().unwrap();
+    fs.set_capacity(fs.used());
+    wal.close().unwrap();
+    assert!(end.is_durable());
+    fs.set_capacity(u64::MAX);
+    let mut next = create(&dir, 9, Some(&end), 1);
+    put(&mut next, 2).unwrap();
+    next.close().unwrap();
+    assert_eq!(attempts(&dir).unwrap().0.len(), 2);
+}
+
 #[test]
 fn a_failed_creation_can_be_repeated() {
     let fs = FaultFs::new(Arc::new(MemFs::new()), |op| {

