@@ -109,7 +109,7 @@ fn missing(path: &Path) -> Error {
 impl Opening {
     fn existing(builder: Builder, env: Env, dir: Dir, found: Recovered) -> Result<Opening> {
         let settings = builder.settings;
-        let state = found.state;
+        let mut state = found.state;
         if let Some(other) = state.families.values().find(|f| f.name != DEFAULT_NAME) {
             return Err(Error::unsupported(format!(
                 "the database has a column family `{}`; this version opens databases with the \
@@ -117,6 +117,7 @@ impl Opening {
                 other.name
             )));
         }
+        manifest::count_tables(&dir, &mut state, DEFAULT_CF, &builder.order)?;
         let version = manifest::family_version(&state, DEFAULT_CF, builder.order)?;
         check_files(&dir, &version)?;
         let db_id = match state.db_id.clone() {

@@ -1,10 +1,13 @@
 //! The manifest as a file: [`ManifestLog`] appends edits and starts new manifests, [`recover()`]
-//! reads the live one, and [`translate`] maps between the tree's nouns and the wire form.
+//! reads the live one, [`count_tables`] asks the tables of a foreign one what they hold, and
+//! [`translate`] maps between the tree's nouns and the wire form.
 
+mod count;
 mod log;
 mod recover;
 pub mod translate;
 
+pub use count::count_tables;
 pub use log::ManifestLog;
 pub use recover::{Recovered, family_version, recover};
 

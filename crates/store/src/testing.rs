@@ -7,6 +7,10 @@ use std::sync::Arc;
 use lithify_base::{ComparatorRef, InternalKey, Kind, Seq, Tag, bytewise};
 use lithify_env::{BufPool, FsRef, MemFs, OpenOpts, OsRt, RtOptions};
 use lithify_format::compress::Codec;
+use lithify_format::table::footer::Footer;
+use lithify_format::table::handle::BlockHandle;
+use lithify_format::table::metaindex::{self, MetaIndex};
+use lithify_format::table::props::TableProps;
 use lithify_format::table::tail::{TableIdentity, TableSpec};
 use lithify_merge::kernel::Kernel;
 use lithify_merge::products::{Item, Products};
@@ -201,6 +205,25 @@ pub(crate) fn overwrite(dir: &Dir, name: FileName, bytes: &[u8]) {
     let file = dir.open_file(name, OpenOpts::write().or_create()).unwrap();
     file.set_len(0).unwrap();
     lithify_env::write_all_at(&*file, bytes, 0).unwrap();
+}
+
+/// Changes the properties of table `number`, of format version 5, where they are. Their length
+/// must stay the same.
+pub(crate) fn edit_props(dir: &Dir, number: u64, edit: impl FnOnce(&mut TableProps)) {
+    let name = FileName::Table(number);
+    let mut bytes = bytes_of(dir, name);
+    let footer = Footer::read(&bytes, bytes.len() as u64).unwrap();
+    let payload = |h: BlockHandle| h.offset as usize..(h.offset + h.size) as usize;
+    let names = MetaIndex::decode(&bytes[payload(footer.metaindex)]).unwrap();
+    let at = names.get(metaindex::PROPERTIES).unwrap();
+    let mut props = TableProps::decode(&bytes[payload(at)]).unwrap();
+    edit(&mut props);
+    let props = props.encode();
+    assert_eq!(props.len() as u64, at.size, "the file around it stays");
+    let mut block = Vec::new();
+    footer.check.append(&mut block, &props, 0, at.offset);
+    bytes[at.offset as usize..][..block.len()].copy_from_slice(&block);
+    overwrite(dir, name, &bytes);
 }
 
 /// What the model says about entries of `key` at or below `at`, newest first.

@@ -11,6 +11,7 @@ use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Fault, FaultFs, FsRef, MemFs, OpenOpts, write_all_at};
 use lithify_format::manifest::{FamilyState, ManifestState, WireEdit, WireFile};
 use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta};
+use lithify_merge::tombstone::RangeTombstone;
 use lithify_merge::workload::Choices;
 
 use super::translate::{
@@ -18,6 +19,7 @@ use super::translate::{
 };
 use super::*;
 use crate::dir::{Dir, FileName};
+use crate::testing;
 
 fn order() -> ComparatorRef {
     bytewise()
@@ -254,6 +256,29 @@ fn a_foreign_order_is_named() {
         "{text}"
     );
     assert!(family_version(&state, CfId(7), order()).is_err());
+}
+
+/// RocksDB's manifest does not say that a table holds range deletions; readers must know.
+#[test]
+fn tables_of_a_foreign_manifest_are_counted() {
+    let dir = testing::mem_dir();
+    let hidden =
+        [RangeTombstone { lo: (*b"key1").into(), hi: (*b"key2").into(), seq: 900, run: 0 }];
+    let table = testing::Make::default();
+    let written = table.write(&dir, 5, &testing::entries(50, 3), &hidden).unwrap();
+    let mut known = wire_file(&written.at(Pos::new(1, 0), 7));
+    let counts = known.counts.take().unwrap();
+    assert_eq!(counts.range_deletes, 1);
+    let missing = WireFile { number: 6, ..known.clone() };
+    let mut state = empty();
+    let family = state.families.get_mut(&CfId(0)).unwrap();
+    family.files = [(5, known), (6, missing)].into();
+    count_tables(&dir, &mut state, CfId(0), &order()).unwrap();
+    let files = &state.families[&CfId(0)].files;
+    let found = files[&5].counts.unwrap();
+    assert_eq!((found.entries, found.deletes), (counts.entries, counts.deletes));
+    assert_eq!(found.range_deletes, counts.range_deletes);
+    assert_eq!(files[&6].counts, None, "whoever checks files reports it");
 }
 
 /// Edits that contradict the state are our bug: refused before a byte is written.

@@ -324,11 +324,13 @@ impl Parts<'_> {
             Ok(fences.finish())
         };
         let fences = walk().map_err(|e| e.at(handle.offset))?;
-        if self.version() != LEVELDB_VERSION && props.num_data_blocks != fences.len() as u64 {
+        // 0: RocksDB does not count the blocks that it held back to train a dictionary.
+        let stated = props.num_data_blocks;
+        if stated != 0 && stated != fences.len() as u64 {
             return Err(Error::corruption(format!(
                 "the index names {} data blocks, the properties {}",
                 fences.len(),
-                props.num_data_blocks
+                stated
             ))
             .at(handle.offset));
         }
@@ -337,6 +339,10 @@ impl Parts<'_> {
 
     fn filter(&self, props: &TableProps) -> Result<FilterPart> {
         let Some((layout, handle)) = self.names.filter() else { return Ok(FilterPart::None) };
+        // A filter of key prefixes alone denies every whole key.
+        if !props.filters_whole_keys() {
+            return Ok(FilterPart::None);
+        }
         let top = self.tail.block(handle)?;
         match layout {
             // A copy of its own, so that the rest of the tail's memory can go.

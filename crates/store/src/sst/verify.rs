@@ -132,8 +132,10 @@ impl Walk<'_> {
             return Ok(());
         }
         let seen = &self.seen;
+        // 0: RocksDB does not count the blocks that it held back to train a dictionary.
+        let blocks = if p.num_data_blocks == 0 { seen.blocks } else { p.num_data_blocks };
         for (what, counted, stated) in [
-            ("data blocks", seen.blocks, p.num_data_blocks),
+            ("data blocks", seen.blocks, blocks),
             ("entries", seen.entries, p.points()),
             ("deletions", seen.deletes, p.deleted_keys.saturating_sub(p.num_range_deletions)),
             ("merge operands", seen.merges, p.merge_operands),

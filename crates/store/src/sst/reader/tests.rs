@@ -5,12 +5,15 @@ use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::{Fault, FaultFs, MemFs};
 use lithify_format::compress::Codec;
 use lithify_format::filter::key_hash;
+use lithify_format::table::props::WHOLE_KEY_FILTERING;
 
 use super::*;
 use crate::dir::{Dir, FileName};
 use crate::sst::TableIter;
 use crate::sst::verify::verify;
-use crate::testing::{Entry, Make, bytes_of, dir_on, entries, mem_dir, model_get, open, overwrite};
+use crate::testing::{
+    Entry, Make, bytes_of, dir_on, edit_props, entries, mem_dir, model_get, open, overwrite,
+};
 
 fn all(table: &TableReader, key: &[u8], at: Seq) -> Result<Vec<(Tag, Vec<u8>)>> {
     let mut found = Vec::new();
@@ -130,6 +133,39 @@ fn a_table_of_another_number_or_maker_is_noticed() {
     let reverse =
         super::super::OpenTable::new(file, "t", std::sync::Arc::new(lithify_base::ReverseBytewise));
     assert_eq!(TableReader::open(reverse).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+/// Whether the filter passes keys that are not in the table.
+fn passes_absent_keys(table: &TableReader) -> bool {
+    (0..200).map(|i| format!("absent{i}")).all(|k| {
+        let k = k.as_bytes();
+        table.may_contain(k, key_hash(k))
+    })
+}
+
+/// RocksDB with a prefix extractor and without `whole_key_filtering`.
+#[test]
+fn a_filter_of_prefixes_is_not_asked_for_keys() {
+    let dir = mem_dir();
+    Make { version: 5, ..Make::default() }.write(&dir, 1, &entries(200, 17), &[]).unwrap();
+    assert!(!passes_absent_keys(&open(&dir, 1, None).unwrap()));
+    edit_props(&dir, 1, |p| {
+        p.other.insert(WHOLE_KEY_FILTERING.into(), b"0".to_vec()).unwrap();
+    });
+    assert!(passes_absent_keys(&open(&dir, 1, None).unwrap()));
+}
+
+/// RocksDB does not count the data blocks of tables with a compression dictionary.
+#[test]
+fn uncounted_data_blocks_are_no_damage() {
+    let dir = mem_dir();
+    let entries = entries(100, 18);
+    Make { version: 5, ..Make::default() }.write(&dir, 1, &entries, &[]).unwrap();
+    let wrong = |n| edit_props(&dir, 1, |p| p.num_data_blocks = n);
+    wrong(0);
+    assert_eq!(verify(&open(&dir, 1, None).unwrap()).unwrap().entries, entries.len() as u64);
+    wrong(1);
+    assert!(open(&dir, 1, None).unwrap_err().is_corruption());
 }
 
 #[test]
