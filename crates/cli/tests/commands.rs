@@ -126,6 +126,19 @@ fn pictures_and_tables() {
 }
 
 #[test]
+fn a_picture_to_scale_spans_its_keys() {
+    let place = Place::new();
+    let rows = place.file("rows.tsv");
+    std::fs::write(&rows, "a long key at the start\t1\nanother key at the end\t2\n").unwrap();
+    place.run("load", &["--no-header", &rows]);
+    place.run("compact", &[]);
+    let picture = ok(&["picture", &place.db()]);
+    let run = picture.lines().last().unwrap();
+    let drawn = run.split('|').next().unwrap().trim_end().trim_start_matches("L6.0").trim();
+    assert_eq!(drawn, "-".repeat(72), "the run's last column is its last key: {picture}");
+}
+
+#[test]
 fn several_keys_and_json() {
     let place = fruit();
     assert_eq!(place.run("get", &["cherry", "apple"]), "dark red\nred\n");
