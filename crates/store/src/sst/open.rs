@@ -324,9 +324,9 @@ impl Parts<'_> {
             Ok(fences.finish())
         };
         let fences = walk().map_err(|e| e.at(handle.offset))?;
-        // 0: RocksDB does not count the blocks that it held back to train a dictionary.
+        // RocksDB does not count the blocks that it held back to train a dictionary.
         let stated = props.num_data_blocks;
-        if stated != 0 && stated != fences.len() as u64 {
+        if stated > fences.len() as u64 {
             return Err(Error::corruption(format!(
                 "the index names {} data blocks, the properties {}",
                 fences.len(),

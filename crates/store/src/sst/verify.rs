@@ -132,8 +132,12 @@ impl Walk<'_> {
             return Ok(());
         }
         let seen = &self.seen;
-        // 0: RocksDB does not count the blocks that it held back to train a dictionary.
-        let blocks = if p.num_data_blocks == 0 { seen.blocks } else { p.num_data_blocks };
+        // RocksDB does not count the blocks that it held back to train a dictionary; opening
+        // found that it counts no more than there are.
+        let blocks = match self.table.counts {
+            Some(_) => p.num_data_blocks,
+            None => seen.blocks,
+        };
         for (what, counted, stated) in [
             ("data blocks", seen.blocks, blocks),
             ("entries", seen.entries, p.points()),
