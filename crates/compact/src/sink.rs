@@ -16,8 +16,10 @@ use crate::workshop::{Times, Workshop};
 
 /// Size of an output write.
 const BUFFER_BYTES: usize = 2 << 20;
-/// Output writes under way at once, per file.
+/// Output writes under way at once for a compaction's file.
 const WRITES_BEHIND: usize = 3;
+/// The same for a flush: writers wait for it, so it takes a larger share of the disk.
+const FLUSH_WRITES_BEHIND: usize = 12;
 /// Files being drained and synced at once.
 const CLOSING_MAX: usize = 4;
 
@@ -58,10 +60,11 @@ impl Litter {
         let id = shop.next_file();
         self.files.push(id);
         let spec = shop.table_spec(id, out.level, times);
+        let in_flight = if out.level == 0 { FLUSH_WRITES_BEHIND } else { WRITES_BEHIND };
         let options = AssemblerOptions {
             pool: shop.buffers.clone(),
             buffer: BUFFER_BYTES,
-            mode: WriteMode::Async { rt: shop.env.rt.clone(), in_flight: WRITES_BEHIND },
+            mode: WriteMode::Async { rt: shop.env.rt.clone(), in_flight },
             direct: shop.output.direct_io,
             reserve: 0,
         };

@@ -72,6 +72,8 @@ impl Core {
         self.untroubled(out);
         let (mem, inputs) = self.jobs.retire(job);
         if let Some(mem) = mem {
+            let bytes = edit.adds.iter().map(|f| f.bytes).sum();
+            self.throttle.flushed(bytes, now);
             self.memory.flushed(mem);
         }
         // A moved file is an input and in the new tree; it is not obsolete.

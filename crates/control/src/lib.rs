@@ -57,7 +57,7 @@ pub struct Options {
     pub compaction_slots: usize,
     /// Flushes that may run at once.
     pub flush_slots: usize,
-    /// Rate at which slowing starts, bytes per second.
+    /// Slowest rate to which writes are slowed down, bytes per second.
     pub delayed_write_rate: u64,
 }
 
@@ -317,10 +317,7 @@ impl Core {
 
     fn press(&mut self, out: &mut Vec<Command>) {
         let stall = lithify_plan::stall(&self.version, &self.memory.state(), &self.options.plan);
-        let near = stall.l0_depth + 2 >= self.options.plan.l0_stop
-            || (self.options.plan.hard_debt > 0
-                && stall.debt >= self.options.plan.hard_debt / 4 * 3);
-        let pressure = self.throttle.judge(&stall, near);
+        let pressure = self.throttle.judge(&stall, &self.options.plan);
         if pressure != self.pressure {
             self.pressure = pressure.clone();
             out.push(Command::Press(pressure));

@@ -1,12 +1,24 @@
 //! How fast writers may go. The stall verdict is a pure function of the tree and the memtables
-//! (`plan::stall`); this turns "slow down" into a rate that moves smoothly, by RocksDB's rules:
-//! down by a fifth while debt grows, down by two fifths near the stop, up by a quarter while it
-//! shrinks, and up again on recovery.
+//! (`plan::stall`); this turns "slow down" into a rate that falls smoothly with the room that is
+//! left before a stop:
+//!
+//! ```text
+//!   rate = pace x (room left / room between slow-down and stop), at least the configured rate
+//!
+//!   level 0 at 20 runs, slow-down at 20, stop at 36, pace 400 MB/s: 400 MB/s
+//!              28                                                  200 MB/s
+//!              35                                                   25 MB/s
+//! ```
+//!
+//! `pace` is how fast memtables have lately been flushed: what writers really did, not what
+//! someone configured. So a slow-down begins without a jerk, and writers meet compaction
+//! somewhere on the way instead of at the wall (bLSM's pacing; RocksDB starts at a fixed rate
+//! and multiplies by 0.8 and 0.6 from there).
 
-use lithify_plan::{Cause, Stall, Verdict};
+use lithify_plan::{Cause, PlanOptions, Stall, Verdict};
 
-/// Slowest rate, bytes per second.
-const FLOOR: u64 = 16 << 10;
+/// Fastest pace that is believed, bytes per second.
+const MAX_PACE: u64 = 64 << 30;
 
 /// The verdict on writes, as writers see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,60 +39,53 @@ impl Pressure {
 /// The delay controller.
 #[derive(Debug)]
 pub(crate) struct Throttle {
-    start_rate: u64,
-    rate: u64,
-    last_debt: u64,
-    delaying: bool,
+    least_rate: u64,
+    /// Bytes per second; the fastest of late, forgotten slowly.
+    pace: u64,
+    flushed_at: u64,
 }
 
 impl Throttle {
-    pub(crate) fn new(start_rate: u64) -> Throttle {
-        Throttle { start_rate, rate: start_rate, last_debt: 0, delaying: false }
+    /// A controller that never goes below `least_rate` bytes per second.
+    pub(crate) fn new(least_rate: u64) -> Throttle {
+        Throttle { least_rate: least_rate.max(1), pace: 0, flushed_at: 0 }
     }
 
-    /// The pressure for `stall`; `near_stop` if little is missing to a stop. Called when the tree
-    /// or the memtables changed.
-    pub(crate) fn judge(&mut self, stall: &Stall, near_stop: bool) -> Pressure {
-        let debt = stall.debt;
-        let pressure = match stall.verdict {
-            Verdict::None => {
-                if self.delaying {
-                    // On recovery the next slow-down starts where this one was going.
-                    self.rate = (self.rate + self.rate / 10 * 4).min(self.start_rate);
-                }
-                self.delaying = false;
-                Pressure::default()
-            }
-            Verdict::Delay => {
-                self.adjust(debt, near_stop);
-                self.delaying = true;
-                Pressure { stop: None, delay: stall.cause.map(|c| (self.rate, c)) }
-            }
-            Verdict::Stop => {
-                self.adjust(debt, true);
-                self.delaying = true;
-                Pressure { stop: stall.cause, delay: None }
-            }
-        };
-        self.last_debt = debt;
-        pressure
+    /// A memtable of `bytes` is flushed; `now` in nanoseconds.
+    pub(crate) fn flushed(&mut self, bytes: u64, now: u64) {
+        let span = now.saturating_sub(self.flushed_at).max(1);
+        self.flushed_at = now;
+        let pace = u128::from(bytes) * 1_000_000_000 / u128::from(span);
+        let pace = u64::try_from(pace).unwrap_or(MAX_PACE).min(MAX_PACE);
+        self.pace = (self.pace - self.pace / 16).max(pace);
     }
 
-    fn adjust(&mut self, debt: u64, near_stop: bool) {
-        if !self.delaying {
-            return; // the first verdict of a slow-down starts at the current rate
+    /// The pressure for `stall`. Called when the tree or the memtables changed.
+    pub(crate) fn judge(&self, stall: &Stall, options: &PlanOptions) -> Pressure {
+        match (stall.verdict, stall.cause) {
+            (Verdict::None, _) | (_, None) => Pressure::default(),
+            (Verdict::Stop, Some(cause)) => Pressure { stop: Some(cause), delay: None },
+            (Verdict::Delay, Some(cause)) => {
+                let (left, of) = room(cause, stall, options);
+                let share = u128::from(self.pace) * u128::from(left) / u128::from(of.max(1));
+                let rate = u64::try_from(share).unwrap_or(MAX_PACE).max(self.least_rate);
+                Pressure { stop: None, delay: Some((rate, cause)) }
+            }
         }
-        let rate = self.rate;
-        self.rate = if near_stop {
-            rate / 10 * 6
-        } else if debt > self.last_debt {
-            rate / 10 * 8
-        } else if debt < self.last_debt {
-            rate / 8 * 10
-        } else {
-            rate
+    }
+}
+
+/// How much is left before `cause` becomes a stop, and of how much.
+fn room(cause: Cause, stall: &Stall, o: &PlanOptions) -> (u64, u64) {
+    let between = |now: u64, slow: u64, stop: u64| {
+        (stop.saturating_sub(now), stop.saturating_sub(slow).max(1))
+    };
+    match cause {
+        Cause::L0Files | Cause::L0Bytes => {
+            between(stall.l0_depth.into(), o.l0_slowdown.into(), o.l0_stop.into())
         }
-        .clamp(FLOOR, self.start_rate);
+        Cause::PendingBytes if o.hard_debt > 0 => between(stall.debt, o.soft_debt, o.hard_debt),
+        Cause::PendingBytes | Cause::MemtableLimit => (1, 2),
     }
 }
 
@@ -88,32 +93,49 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    fn stall(verdict: Verdict, debt: u64) -> Stall {
-        Stall { verdict, cause: Some(Cause::L0Files), l0_depth: 0, debt }
-    }
+    const MIB: u64 = 1 << 20;
 
-    #[test]
-    fn the_rate_follows_the_debt() {
-        let mut t = Throttle::new(1000 * FLOOR);
-        let rate = |p: Pressure| p.delay.map(|d| d.0 / FLOOR);
-        let delay = |debt| stall(Verdict::Delay, debt);
-        assert_eq!(t.judge(&stall(Verdict::None, 5), false), Pressure::default());
-        assert_eq!(rate(t.judge(&delay(10), false)), Some(1000), "starts at its rate");
-        assert_eq!(rate(t.judge(&delay(11), false)), Some(800), "debt grew");
-        assert_eq!(rate(t.judge(&delay(11), false)), Some(800), "debt stood");
-        assert_eq!(rate(t.judge(&delay(9), false)), Some(1000), "debt shrank");
-        assert_eq!(rate(t.judge(&delay(9), true)), Some(600), "little is missing to a stop");
-        assert_eq!(t.judge(&stall(Verdict::Stop, 9), false).stop, Some(Cause::L0Files));
-        assert_eq!(t.judge(&stall(Verdict::None, 0), false), Pressure::default());
-        assert_eq!(rate(t.judge(&delay(0), false)), Some(504), "0.36 x 1.4 of the start");
-    }
-
-    #[test]
-    fn the_rate_never_reaches_zero() {
-        let mut t = Throttle::new(1 << 20);
-        for debt in 0..200 {
-            t.judge(&stall(Verdict::Delay, debt), false);
+    fn paced(mib_per_second: u64) -> Throttle {
+        let mut t = Throttle::new(MIB);
+        for second in 1..60 {
+            t.flushed(mib_per_second * MIB, second * 1_000_000_000);
         }
-        assert_eq!(t.rate, FLOOR);
+        t
+    }
+
+    fn rate(t: &Throttle, l0_depth: u32) -> Option<u64> {
+        let stall =
+            Stall { verdict: Verdict::Delay, cause: Some(Cause::L0Files), l0_depth, debt: 0 };
+        t.judge(&stall, &PlanOptions::default()).delay.map(|d| d.0 / MIB)
+    }
+
+    #[test]
+    fn the_rate_falls_with_the_room() {
+        let t = paced(320);
+        let rates: Vec<_> = [20, 24, 28, 32, 35].map(|d| rate(&t, d).unwrap()).into();
+        assert_eq!(rates, [320, 240, 160, 80, 20]);
+    }
+
+    #[test]
+    fn the_rate_never_falls_below_the_least() {
+        assert_eq!(rate(&Throttle::new(MIB), 20), Some(1), "nothing was flushed yet");
+        assert_eq!(rate(&paced(320), 36), Some(1));
+    }
+
+    #[test]
+    fn a_burst_is_forgotten_slowly() {
+        let mut t = paced(320);
+        t.flushed(MIB, 60_000_000_000);
+        assert_eq!(rate(&t, 20), Some(300));
+    }
+
+    #[test]
+    fn stops_and_free_flow_have_no_rate() {
+        let t = paced(320);
+        let o = PlanOptions::default();
+        let stop =
+            Stall { verdict: Verdict::Stop, cause: Some(Cause::L0Files), ..Stall::default() };
+        assert_eq!(t.judge(&stop, &o), Pressure { stop: Some(Cause::L0Files), delay: None });
+        assert_eq!(t.judge(&Stall::default(), &o), Pressure::default());
     }
 }

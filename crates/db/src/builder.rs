@@ -58,8 +58,9 @@ impl Builder {
                 rt: Arc::new(OsRt::new(RtOptions {
                     flush_threads: self.settings.flush_threads as usize,
                     compact_threads: compaction,
-                    // Each compaction keeps a few transfers under way.
-                    io_threads: (2 * compaction).clamp(4, 32),
+                    // Each job keeps several transfers under way, and a flush's writes must not
+                    // queue behind a compaction's reads. These threads wait, they do not work.
+                    io_threads: (4 * compaction + 4).clamp(8, 64),
                     upkeep_threads: 2,
                     background_priority: 0,
                     seed: None,

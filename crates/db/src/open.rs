@@ -331,6 +331,7 @@ impl Opening {
             closing: Vec::new(),
             next_seq: self.last_seq + 1,
             unlogged: false,
+            unlogged_before: None,
             gap: false,
             group: BatchBuilder::new(),
         })
@@ -484,7 +485,9 @@ fn core_options(s: &Settings) -> lithify_control::Options {
             ..PlanOptions::default()
         },
         compaction_slots: s.compaction_threads as usize,
-        flush_slots: s.flush_threads as usize,
+        // One more than threads: a flush that only waits for its sync holds none, so the next
+        // one is merged meanwhile.
+        flush_slots: s.flush_threads as usize + 1,
         delayed_write_rate: s.delayed_write_rate,
     }
 }

@@ -90,7 +90,8 @@ pub struct Settings {
     pub soft_debt_bytes: u64,
     /// Compaction debt at which writes stop, bytes; 0 = never. Default: 256 GiB.
     pub hard_debt_bytes: u64,
-    /// Write rate at which slowing starts, bytes per second. Default: 16 MiB/s.
+    /// Slowest rate to which writes are slowed down before they stop, bytes per second.
+    /// Default: 16 MiB/s.
     pub delayed_write_rate: u64,
     /// Logical size of a data block; a power of two, 512 B to 1 MiB. Default: 4 KiB.
     pub block_bytes: u32,

@@ -581,10 +581,9 @@ impl Shell {
             return Ok(());
         }
         let mut log = self.take_turn()?;
-        let unlogged = log.unlogged && self.gate.refused().is_none();
-        let flushed = match unlogged {
-            true => self.freeze_for_flush(&mut log).and_then(|last| self.wait_flushed(last)),
-            false => Ok(()),
+        let flushed = match self.gate.refused() {
+            None => self.flush_unlogged(&mut log),
+            Some(_) => Ok(()),
         };
         self.turn.close(self.closed_error());
         self.gate.refuse(self.closed_error());
@@ -600,6 +599,14 @@ impl Shell {
         self.env.rt.park(&self.stopped, None);
         *self.lock.lock() = None;
         flushed.and(sealed.map(drop)).and(synced)
+    }
+
+    /// Waits until no memtable holds writes that no log holds.
+    fn flush_unlogged(&self, log: &mut Log) -> Result<()> {
+        match log.unlogged {
+            true => self.freeze_for_flush(log).and_then(|last| self.wait_flushed(last)),
+            false => self.wait_flushed(log.unlogged_before),
+        }
     }
 
     /// Notes in the manifest that the last log is whole, so that the next open misses what

@@ -40,6 +40,8 @@ pub(crate) struct Log {
     pub(crate) next_seq: Seq,
     /// The active memtable holds writes that no log holds.
     pub(crate) unlogged: bool,
+    /// The last frozen memtable that did.
+    pub(crate) unlogged_before: Option<MemId>,
     /// Writes that skipped the log came after the log's last record.
     pub(crate) gap: bool,
     /// The group being written; its memory is reused.
@@ -352,7 +354,9 @@ impl Shell {
         let old = std::mem::replace(&mut log.mem, writer).freeze();
         let old_id = std::mem::replace(&mut log.mem_id, next_id);
         log.wal_number = next_wal;
-        log.unlogged = false;
+        if std::mem::take(&mut log.unlogged) {
+            log.unlogged_before = Some(old_id);
+        }
         let bytes = old.bytes() as u64;
         self.push_memtable(next_id, table);
         self.drive(Event::Frozen { mem: old_id, bytes, log_number: next_wal.0 });
