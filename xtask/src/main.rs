@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "a chore talks to the world itself")]
 
 mod ci;
+mod interop;
 mod peers;
 mod repo;
 mod run;
@@ -23,7 +24,8 @@ The chores of this project:
                       (arguments go to `cargo test`: cargo xtask test -p lithify-plan)
   cargo xtask tidy    check floors, bans, names and openings of files
   cargo xtask ci      format, clippy, tidy, docs, test: what must pass before a merge
-  cargo xtask peers   fetch and build RocksDB for `lithify bench compare`";
+  cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
+  cargo xtask interop have RocksDB and Lithify read each other's files";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -46,6 +48,7 @@ fn chore(args: &[String]) -> Result<()> {
         "tidy" => no_arguments(name, rest).and_then(|()| tidy::run()),
         "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
         "peers" => peers::run(rest),
+        "interop" => no_arguments(name, rest).and_then(|()| interop::run()),
         "help" | "--help" | "-h" => {
             println!("{CHORES}");
             Ok(())

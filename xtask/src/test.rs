@@ -32,9 +32,7 @@ const TOOLS: &[Tool] = &[
 
 /// Installs, then runs `cargo test` with `args`, or all tests of the workspace without any.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    for tool in TOOLS {
-        place(tool);
-    }
+    place_tools();
     let all = ["--workspace".to_owned()];
     let chosen = if args.is_empty() { &all[..] } else { args };
     let mut command = at_root("cargo", &["test", "--locked"]);
@@ -43,6 +41,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         command.env("LITHIFY_ORACLES", "1");
     }
     call(command.args(chosen))
+}
+
+/// Makes sure that every tool is here, or says what goes unchecked.
+pub(crate) fn place_tools() {
+    TOOLS.iter().for_each(place);
 }
 
 /// Makes sure `tool` is here, or says what goes unchecked.

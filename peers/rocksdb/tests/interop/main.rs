@@ -1,0 +1,14 @@
+//! RocksDB and Lithify read each other's files.
+//!
+//! [`foreign_tables`]: tables of RocksDB, in every format version it writes and with every option
+//! that changes their bytes, read by our reader. [`our_tables`]: tables of ours, ingested by
+//! RocksDB. [`directories`]: whole databases opened by the other engine.
+//!
+//! `cargo xtask interop` fetches RocksDB's library and runs them.
+
+mod c_api;
+mod directories;
+mod foreign_tables;
+mod history;
+mod our_tables;
+mod read;

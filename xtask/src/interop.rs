@@ -1,0 +1,41 @@
+//! `cargo xtask interop`: RocksDB and Lithify read each other's files.
+//!
+//! Two suites. Debian's tools of RocksDB 7 read what this workspace's tests write; RocksDB 11,
+//! the peer of the bench, writes tables and directories that ours reads, and reads ours.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::repo;
+use crate::run::{at_root, call};
+use crate::{peers, test};
+
+/// Suites of the workspace that run RocksDB's tools: package, test, further arguments.
+const ORACLES: [(&str, &str, &[&str]); 3] = [
+    ("lithify", "oracle_tables", &["--features", "zstd"]),
+    ("lithify-format", "interop", &["--features", "zstd"]),
+    ("lithify-store", "foreign", &[]),
+];
+
+/// Installs and builds what is missing, then runs both suites.
+///
+/// # Errors
+/// If something can't be installed or built, or a suite fails.
+pub(crate) fn run() -> Result<()> {
+    test::place_tools();
+    peers::run(&[])?;
+    for (package, suite, more) in ORACLES {
+        let mut command = at_root("cargo", &["test", "--locked", "-p", package, "--test", suite]);
+        // Required now: a missing tool fails the suite.
+        call(command.args(more).env("LITHIFY_ORACLES", "1"))?;
+    }
+    let peer = repo::root().join("peers/rocksdb");
+    call(
+        Command::new("cargo")
+            .args(["test", "--locked", "--test", "interop", "--target-dir"])
+            .arg(peer.join("target"))
+            .current_dir(&peer)
+            .env_remove("RUSTFLAGS"),
+    )
+}
