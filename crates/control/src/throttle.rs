@@ -85,7 +85,7 @@ fn room(cause: Cause, stall: &Stall, o: &PlanOptions) -> (u64, u64) {
             between(stall.l0_depth.into(), o.l0_slowdown.into(), o.l0_stop.into())
         }
         Cause::PendingBytes if o.hard_debt > 0 => between(stall.debt, o.soft_debt, o.hard_debt),
-        Cause::PendingBytes | Cause::MemtableLimit => (1, 2),
+        _ => (1, 2),
     }
 }
 
