@@ -10,7 +10,7 @@
 //!                            m..t  depth 1, idle depth 0
 //! ```
 
-use lithify_base::{Comparator, FileId, Key};
+use lithify_base::{Comparator, FileId, Key, KeyRange};
 
 use crate::file::FileRef;
 use crate::level::Level;
@@ -29,16 +29,29 @@ pub struct Interval {
     pub idle_depth: u32,
 }
 
-/// The elementary intervals of a level, in key order, those without files included. The last one
+impl Interval {
+    /// The files of `runs` that cover the interval, in the order of the runs, at most one of each.
+    pub fn covering<'a>(
+        &'a self,
+        runs: &'a [Run],
+        order: &'a dyn Comparator,
+    ) -> impl DoubleEndedIterator<Item = &'a FileRef> {
+        let reaches_in =
+            |f: &&FileRef| self.from_lo || order.compare(&f.range.hi.key, &self.lo).is_gt();
+        runs.iter().filter_map(move |r| r.find(&self.lo, order).filter(reaches_in))
+    }
+}
+
+/// The elementary intervals of some runs, in key order, those without files included. The last one
 /// reaches to the end of the key space and has depth 0.
 pub fn intervals(
-    level: &Level,
+    runs: &[Run],
     order: &dyn Comparator,
     is_locked: impl Fn(FileId) -> bool,
 ) -> Vec<Interval> {
     let mut out: Vec<Interval> = Vec::new();
     let (mut depth, mut idle) = (0u32, 0u32);
-    for e in edges(level.runs(), order) {
+    for e in edges(runs, order) {
         let idle_step = u32::from(!is_locked(e.file.id));
         if e.begins {
             (depth, idle) = (depth + 1, idle + idle_step);
@@ -56,17 +69,40 @@ pub fn intervals(
     out
 }
 
-/// The largest number of `runs` that cover one key.
+/// The largest number of `runs` that cover one key. Where only the longest run has files the depth
+/// is 1, so of that run only what meets the others is looked at.
 pub fn max_depth(runs: &[Run], order: &dyn Comparator) -> u32 {
-    if runs.len() <= 1 {
-        return runs.len() as u32;
+    let Some(longest) = (0..runs.len()).max_by_key(|&i| runs[i].files().len()) else { return 0 };
+    let rest = || runs.iter().enumerate().filter(|&(i, _)| i != longest).map(|(_, r)| r);
+    let others: usize = rest().map(|r| r.files().len()).sum();
+    if others * 4 >= runs[longest].files().len() {
+        return deepest(edges(runs, order));
     }
+    let long = &runs[longest];
+    let mut met: Vec<usize> = rest()
+        .flat_map(|r| r.files())
+        .flat_map(|f| long.overlapping_span(&f.range, order))
+        .collect();
+    met.sort_unstable();
+    met.dedup();
+    let met = met.into_iter().map(|i| &long.files()[i]);
+    deepest(edges_of(rest().flat_map(|r| r.files()).chain(met), order)).max(1)
+}
+
+fn deepest(edges: Vec<Edge>) -> u32 {
     let (mut depth, mut max) = (0u32, 0u32);
-    for e in edges(runs, order) {
+    for e in edges {
         depth = if e.begins { depth + 1 } else { depth - 1 };
         max = max.max(depth);
     }
     max
+}
+
+/// The largest number of `runs` that cover one key of `range`, or a file of them that reaches into
+/// it.
+pub fn max_depth_within(runs: &[Run], range: &KeyRange, order: &dyn Comparator) -> u32 {
+    let files = runs.iter().flat_map(|r| r.overlapping(range, order));
+    deepest(edges_of(files, order))
 }
 
 /// A place where the set of covering files changes.
@@ -81,8 +117,12 @@ struct Edge<'a> {
 /// All edges in key order. At one place ends come first, so that a range that ends where another
 /// begins does not count twice.
 fn edges<'a>(runs: &'a [Run], order: &dyn Comparator) -> Vec<Edge<'a>> {
-    let mut all = Vec::with_capacity(2 * runs.iter().map(|r| r.files().len()).sum::<usize>());
-    for file in runs.iter().flat_map(|r| r.files()) {
+    edges_of(runs.iter().flat_map(|r| r.files()), order)
+}
+
+fn edges_of<'a>(files: impl Iterator<Item = &'a FileRef>, order: &dyn Comparator) -> Vec<Edge<'a>> {
+    let mut all = Vec::with_capacity(2 * files.size_hint().0);
+    for file in files {
         let (lo, hi) = (&file.range.lo, &file.range.hi);
         all.push(Edge { key: lo, after_key: false, begins: true, file });
         all.push(Edge { key: &hi.key, after_key: hi.inclusive, begins: false, file });

@@ -92,7 +92,7 @@ fn exclusive_ends_do_not_touch() {
     let v = tree("L0.2  c-----f)\nL0.1  f---k\nL1.0  a---c) c---f) f---z");
     assert_eq!(v.max_depth(0), 1);
     assert_eq!(v.runs_covering(b"f").map(|f| f.id.0).collect::<Vec<_>>(), [2, 5]);
-    let whole = index::intervals(v.level(0), v.order(), |id| id == FileId(1));
+    let whole = index::intervals(v.level(0).runs(), v.order(), |id| id == FileId(1));
     let short = |i: &Interval| (i.lo[0] as char, i.from_lo, i.depth, i.idle_depth);
     let seen: Vec<_> = whole.iter().map(short).collect();
     assert_eq!(seen, [('c', true, 1, 0), ('f', true, 1, 1), ('k', false, 0, 0)]);

@@ -2,8 +2,9 @@
 //! lies below it: a file that overlaps everything can never be compacted cheaply again.
 
 use lithify_base::{KeyRange, Pos};
-use lithify_lsm::Version;
+use lithify_lsm::{Run, Version};
 
+use crate::levels::Targets;
 use crate::options::PlanOptions;
 use crate::spec::CutPolicy;
 
@@ -12,6 +13,11 @@ use crate::spec::CutPolicy;
 /// Output of L0 is one file per job, as a run of L0 is one flush. Elsewhere the files of the first
 /// non-empty level below give the soft keys, and a hard key each time they add up to the bytes
 /// that one compaction may take.
+///
+/// Two other soft keys matter more where they apply. Output to the level that L0 goes to is cut at
+/// bucket bounds, or two buckets would wait for each other at every file that spans their bound; a
+/// short piece is no harm there. Output stacked on top of a base is cut where files of that base
+/// begin, as it will be merged into them.
 pub fn cut_policy(
     version: &Version,
     options: &PlanOptions,
@@ -29,9 +35,35 @@ pub fn cut_policy(
     let mut cuts =
         CutPolicy { target_bytes: target, soft_min_bytes: target / 2, ..CutPolicy::default() };
     let below = (out.level + 1..=options.last_level()).find(|&l| !version.level(l).is_empty());
-    let Some(below) = below else { return cuts };
     // Extra runs above the base are few and short-lived; the base run decides.
-    let Some(run) = version.level(below).runs().last() else { return cuts };
+    if let Some(run) = below.and_then(|l| version.level(l).runs().last()) {
+        at_grandparents(run, version, options, hull, &mut cuts);
+    }
+    let base = version.run(Pos::base(out.level)).filter(|_| out.stratum.0 > 0);
+    if let Some(map) = version.buckets().filter(|_| takes_l0(version, options, out)) {
+        let buckets = map.buckets_of(hull, version.order());
+        cuts.soft = map.bounds[*buckets.start()..*buckets.end()].to_vec();
+        cuts.soft_min_bytes = target / 8;
+    } else if let Some(base) = base.filter(|b| !b.overlapping(hull, version.order()).is_empty()) {
+        let begins = base.overlapping(hull, version.order()).iter().map(|f| &f.range.lo);
+        let inside = begins.filter(|k| version.order().compare(k, &hull.lo).is_gt());
+        cuts.soft = inside.cloned().collect();
+    }
+    cuts
+}
+
+/// True if buckets of L0 go to the level of `out`.
+fn takes_l0(version: &Version, options: &PlanOptions, out: Pos) -> bool {
+    options.policy.has_buckets() && out.level == Targets::of(version, options).base
+}
+
+fn at_grandparents(
+    run: &Run,
+    version: &Version,
+    options: &PlanOptions,
+    hull: &KeyRange,
+    cuts: &mut CutPolicy,
+) {
     let mut since_cut = 0u64;
     for f in run.overlapping(hull, version.order()) {
         let inside = version.order().compare(&f.range.lo, &hull.lo).is_gt();
@@ -43,5 +75,4 @@ pub fn cut_policy(
         }
         since_cut = since_cut.saturating_add(f.bytes);
     }
-    cuts
 }

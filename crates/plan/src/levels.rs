@@ -1,7 +1,7 @@
 //! How large each level should be, and which level L0 is compacted into.
 //!
-//! Static: the base level is 1, and each level's target is `multiplier` times that of the one
-//! above. Dynamic (RocksDB's `level_compaction_dynamic_level_bytes`): targets are counted upwards
+//! Static (and for tiered policies): the base level is 1, and each level's target is `multiplier`
+//! times that of the one above. Dynamic (RocksDB's `level_compaction_dynamic_level_bytes`): targets are counted upwards
 //! from the size of the largest level, so that about nine tenths of the data are in the last
 //! level whatever the total is. The base level is the deepest that keeps its target at or below
 //! `level_base_bytes`; levels above it stay empty.
@@ -29,7 +29,8 @@ pub struct Targets {
 impl Targets {
     /// The targets for `version`.
     pub fn of(version: &Version, options: &PlanOptions) -> Targets {
-        if options.dynamic_levels { dynamic(version, options) } else { fixed(options) }
+        let dynamic_levels = options.dynamic_levels && !options.policy.is_tiered();
+        if dynamic_levels { dynamic(version, options) } else { fixed(options) }
     }
     /// Target of `level` in bytes; `u64::MAX` where nothing needs to leave.
     pub fn bytes(&self, level: Level) -> u64 {

@@ -20,8 +20,11 @@
 //! what its bytes are (`merge`, `engine`).
 #![forbid(unsafe_code)]
 
+pub mod adapt;
+pub mod check;
 pub mod closure;
 pub mod cuts;
+pub mod explain;
 pub mod levels;
 pub mod options;
 pub mod policy;
@@ -32,15 +35,18 @@ pub mod spec;
 pub mod stall;
 pub mod view;
 
+pub use adapt::{BucketFlow, FlushReport, adapt, on_flush};
+pub use explain::{Blocked, Refusal, explain, inherited};
 pub use levels::Targets;
-pub use options::{PlanOptions, PolicyKind};
+pub use options::{BucketOptions, CommitOrder, DfWhen, PlanOptions, PolicyKind};
+pub use policy::downforce::Guard;
 pub use policy::manual::{ManualRequest, is_settled};
 pub use policy::{Policy, policies};
-pub use relation::{Admitted, Rejection, admit, validate_commit};
+pub use relation::{Admitted, Placement, Rejection, admit, place, validate_commit};
 pub use score::Score;
 pub use seed::{Pri, cursor_after};
 pub use spec::{Candidate, Cost, CutPolicy, InFlight, JobSpec, JobState, Kind, Out, Prio, Reason};
-pub use stall::{Cause, Stall, Verdict, stall};
+pub use stall::{Cause, Stall, Verdict, slots_wanted, stall, stall_while};
 pub use view::{Limits, MemState, View};
 
 use lithify_base::JobId;
@@ -53,49 +59,68 @@ pub fn plan(view: &View, policies: &[Box<dyn Policy>]) -> Vec<JobSpec> {
     let mut view = view.clone();
     let mut specs = Vec::new();
     while view.limits.slots_free > 0 {
-        let Some((spec, flight)) = next_job(&view, policies) else { break };
-        view.limits.slots_free -= 1;
-        view.limits.disk_free -= spec.est.write;
-        view.limits.next_job = JobId(view.limits.next_job.0 + 1);
-        view.hold(flight);
+        let Some((spec, flight)) = next_job(&view, policies, &mut |_| {}) else { break };
+        grow(&mut view, &spec, flight);
         specs.push(spec);
     }
     specs
 }
 
-/// The first wish of the first policy that is admitted.
-fn next_job(view: &View, policies: &[Box<dyn Policy>]) -> Option<(JobSpec, Flight)> {
+/// A spec is accepted: the view has it in flight.
+fn grow(view: &mut View, spec: &JobSpec, flight: Flight) {
+    view.limits.slots_free = view.limits.slots_free.saturating_sub(1);
+    view.limits.disk_free = view.limits.disk_free.saturating_sub(spec.est.write);
+    view.limits.next_job = JobId(view.limits.next_job.0 + 1);
+    view.hold(flight);
+}
+
+/// The first wish of the first policy that is allowed. Tells what was refused on the way.
+fn next_job(
+    view: &View,
+    policies: &[Box<dyn Policy>],
+    refused: &mut dyn FnMut(Blocked),
+) -> Option<(JobSpec, Flight)> {
     let mut wishes = Vec::new();
     for policy in policies {
         wishes.clear();
         policy.propose(view, &mut wishes);
         for wish in wishes.drain(..) {
-            let asked = matches!(wish.reason, Reason::Manual { .. });
-            let Ok(admitted) = admit(view, &wish) else { continue };
-            if !asked && policy::manual::holds_back(view, &admitted.hull) {
-                continue;
-            }
-            let job = accept(view, wish, admitted);
-            if job.0.est.write <= view.limits.disk_free {
-                return Some(job);
+            match allow(view, &wish) {
+                Ok(admitted) => return Some(accept(view, wish, admitted)),
+                Err(why) => refused(Blocked::new(view, wish, why)),
             }
         }
     }
     None
 }
 
+/// Whether a wish may become a job now: the rule, and what a user waits for, and the disk.
+pub(crate) fn allow(view: &View, wish: &Candidate) -> Result<Admitted, Refusal> {
+    if let Some(guard) = &wish.held_back {
+        return Err(Refusal::Guard(guard.clone()));
+    }
+    let admitted = admit(view, wish).map_err(Refusal::Rejected)?;
+    let asked = matches!(wish.reason, Reason::Manual { .. });
+    if !asked && policy::manual::holds_back(view, &admitted.hull) {
+        return Err(Refusal::Manual);
+    }
+    let write = spec::cost(wish.kind, &wish.inputs).write;
+    match write <= view.limits.disk_free {
+        true => Ok(admitted),
+        false => Err(Refusal::Disk { needed: write }),
+    }
+}
+
 /// Makes an admitted wish a spec.
 fn accept(view: &View, wish: Candidate, admitted: Admitted) -> (JobSpec, Flight) {
-    let Admitted { out, hull, after } = admitted;
+    let Admitted { out, hull, mut after } = admitted;
     let mut inputs = wish.inputs;
     relation::sort_inputs(&mut inputs, view.order());
     assert!(inputs.windows(2).all(|w| w[0].id != w[1].id), "a file is an input twice");
     assert!(after.iter().all(|&k| k < view.limits.next_job), "an after-edge points forward (V8)");
-    let mut est = Cost::default();
-    if wish.kind != Kind::Move {
-        est.read = inputs.iter().map(|f| f.bytes).sum();
-        est.write = est.read;
-        est.entries = inputs.iter().map(|f| f.entries).sum();
+    let est = spec::cost(wish.kind, &inputs);
+    if view.options.commit_order == CommitOrder::Issue {
+        relation::order_by_issue(view, &inputs, &mut after);
     }
     let spec = JobSpec {
         kind: wish.kind,
@@ -108,6 +133,7 @@ fn accept(view: &View, wish: Candidate, admitted: Admitted) -> (JobSpec, Flight)
         est,
         reason: wish.reason,
     };
-    let flight = Flight { id: view.limits.next_job, kind: spec.kind, out, hull, inputs };
+    let (id, state) = (view.limits.next_job, JobState::Issued);
+    let flight = Flight { id, kind: spec.kind, out, hull, inputs, state };
     (spec, flight)
 }

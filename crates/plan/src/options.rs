@@ -11,6 +11,115 @@ pub enum PolicyKind {
     /// RocksDB's default: runs pile up in L0 until their trigger, leveled below.
     #[default]
     Hybrid,
+    /// Runs pile up at every level until `tiered_runs` of them cover a key, then become one run of
+    /// the next level. Writes cost the least; reads look at the most runs.
+    Tiered,
+    /// Hybrid's shape; where a level's way down is locked, its data is stacked on top of the next
+    /// level instead of waiting (DownForce).
+    DfLeveled,
+    /// Tiered, where newer runs may go down while older ones are still on their way (DownForce).
+    DfTiered,
+    /// Flushes are cut at bucket bounds, and each bucket of L0 goes down by itself (BucketLSM).
+    Bucket,
+    /// Both: buckets make the jobs of L0 narrow, stacking lets them go while the next level is
+    /// locked.
+    BucketDf,
+}
+
+impl PolicyKind {
+    /// Every rule set.
+    pub const ALL: [PolicyKind; 7] = [
+        PolicyKind::Leveled,
+        PolicyKind::Hybrid,
+        PolicyKind::Tiered,
+        PolicyKind::DfLeveled,
+        PolicyKind::DfTiered,
+        PolicyKind::Bucket,
+        PolicyKind::BucketDf,
+    ];
+    /// Its name in settings and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PolicyKind::Leveled => "leveled",
+            PolicyKind::Hybrid => "hybrid",
+            PolicyKind::Tiered => "tiered",
+            PolicyKind::DfLeveled => "df-leveled",
+            PolicyKind::DfTiered => "df-tiered",
+            PolicyKind::Bucket => "bucket",
+            PolicyKind::BucketDf => "bucket-df",
+        }
+    }
+    /// Levels pile up runs and have no target size.
+    pub const fn is_tiered(self) -> bool {
+        matches!(self, PolicyKind::Tiered | PolicyKind::DfTiered)
+    }
+    /// Data may be stacked over a locked way.
+    pub const fn stacks(self) -> bool {
+        matches!(self, PolicyKind::DfLeveled | PolicyKind::DfTiered | PolicyKind::BucketDf)
+    }
+    /// Flushes are cut at bucket bounds.
+    pub const fn has_buckets(self) -> bool {
+        matches!(self, PolicyKind::Bucket | PolicyKind::BucketDf)
+    }
+}
+
+/// When data may be stacked over a locked way (G1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum DfWhen {
+    /// Under write pressure: it defers work, which pays only while writers would wait for it.
+    #[default]
+    Pressure,
+    /// Whenever the level is over target (the paper's mode).
+    Always,
+}
+
+/// In which order built jobs commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CommitOrder {
+    /// After the jobs whose data they would overtake, and no others.
+    #[default]
+    Dependency,
+    /// After all jobs from the same level that were issued before (the paper's order, for
+    /// comparison: stronger than correctness needs).
+    Issue,
+}
+
+/// How buckets are made and adapted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketOptions {
+    /// Buckets at the beginning, at least 1; commonly the compaction slots.
+    pub initial: u32,
+    /// Flushes whose bytes count for a bucket's temperature, at least 1.
+    pub window: u32,
+    /// A bucket is split above this temperature, in percent of the average.
+    pub split_percent: u32,
+    /// A bucket is merged with a neighbour at or below this temperature, in percent.
+    pub merge_percent: u32,
+    /// A flush should leave at least this many bytes per bucket, on average.
+    pub min_file_bytes: u64,
+    /// Buckets are split and merged. Otherwise the first map stays.
+    pub adapt: bool,
+    /// A bucket changes only while it has no L0 files (the paper's rule, which constant writing
+    /// hardly ever meets). Otherwise a split needs only that no L0 file spans the new bound.
+    pub only_when_empty: bool,
+    /// A bucket with two runs and its share of the base level's target goes down early, as
+    /// RocksDB's score by bytes would have it.
+    pub by_bytes: bool,
+}
+
+impl Default for BucketOptions {
+    fn default() -> BucketOptions {
+        BucketOptions {
+            initial: 8,
+            window: 10,
+            split_percent: 200,
+            merge_percent: 50,
+            min_file_bytes: 1 << 20,
+            adapt: true,
+            only_when_empty: false,
+            by_bytes: true,
+        }
+    }
 }
 
 /// Settings of the planner, for one column family.
@@ -20,7 +129,7 @@ pub struct PlanOptions {
     pub policy: PolicyKind,
     /// Levels in use, 2 to 7.
     pub levels: u8,
-    /// Idle L0 runs at which L0 is compacted (`hybrid`).
+    /// Idle L0 runs at which L0 is compacted; over one key, where there are buckets.
     pub l0_trigger: u32,
     /// L0 depth at which writes are slowed down.
     pub l0_slowdown: u32,
@@ -50,6 +159,30 @@ pub struct PlanOptions {
     pub soft_debt: u64,
     /// Debt at which writes stop, in bytes; 0 for never.
     pub hard_debt: u64,
+    /// Idle runs over a key at which a level is taken down, at least 2 (tiered policies).
+    pub tiered_runs: u32,
+    /// Bytes above the last level's base run, in percent of that run, at which they are merged into
+    /// it (tiered policies).
+    pub size_amp_percent: u32,
+    /// When data may be stacked over a locked way (G1).
+    pub df_when: DfWhen,
+    /// Runs that may cover a key of a level because of stacking, base included; one more in the
+    /// level that L0 goes to (G3).
+    pub df_max_depth: u32,
+    /// Extra bytes a level may hold or be promised, in percent of its target (G3).
+    pub df_extra_percent: u32,
+    /// Runs of all levels that may cover a key because of stacking (G4). At three quarters of it,
+    /// merging extra runs goes before other work.
+    pub max_read_amp: u32,
+    /// Built jobs that may wait for older ones (G6).
+    pub max_waiting_jobs: u32,
+    /// In which order built jobs commit.
+    pub commit_order: CommitOrder,
+    /// L0 runs under compaction count for stalls, as reads still look at them. Otherwise they do
+    /// not, which is what BucketLSM's code does.
+    pub stall_counts_compacting: bool,
+    /// How buckets are made and adapted.
+    pub buckets: BucketOptions,
 }
 
 impl Default for PlanOptions {
@@ -71,11 +204,65 @@ impl Default for PlanOptions {
             memtable_bytes: 64 << 20,
             soft_debt: 64 << 30,
             hard_debt: 256 << 30,
+            tiered_runs: 4,
+            size_amp_percent: 200,
+            df_when: DfWhen::Pressure,
+            df_max_depth: 3,
+            df_extra_percent: 100,
+            max_read_amp: 40,
+            max_waiting_jobs: 8,
+            commit_order: CommitOrder::Dependency,
+            stall_counts_compacting: true,
+            buckets: BucketOptions::default(),
         }
     }
 }
 
 impl PlanOptions {
+    /// The settings of a rule set, otherwise as they are by default.
+    pub fn preset(policy: PolicyKind) -> PlanOptions {
+        PlanOptions { policy, ..PlanOptions::default() }
+    }
+    /// DownForce as its paper has it: on `DfLeveled` or `DfTiered`, stacking whenever a
+    /// level is over target, without a bound on extra bytes.
+    pub fn paper_downforce(policy: PolicyKind) -> PlanOptions {
+        PlanOptions {
+            df_when: DfWhen::Always,
+            df_max_depth: 8,
+            df_extra_percent: u32::MAX,
+            dynamic_levels: false,
+            ..PlanOptions::preset(policy)
+        }
+    }
+    /// BucketLSM as its paper has it: buckets change only while empty, only runs trigger.
+    pub fn paper_bucket() -> PlanOptions {
+        let buckets =
+            BucketOptions { only_when_empty: true, by_bytes: false, ..BucketOptions::default() };
+        PlanOptions { dynamic_levels: false, buckets, ..PlanOptions::preset(PolicyKind::Bucket) }
+    }
+    /// Buckets whose bounds never change, to see what adapting is worth.
+    pub fn static_buckets() -> PlanOptions {
+        let buckets = BucketOptions { adapt: false, ..BucketOptions::default() };
+        PlanOptions { buckets, ..PlanOptions::preset(PolicyKind::Bucket) }
+    }
+    /// Runs of `level` that may cover a key because of stacking, base included.
+    pub fn max_depth(&self, level: u8, base: u8) -> u32 {
+        self.df_max_depth.saturating_add(u32::from(level == base)).max(2)
+    }
+    /// Extra bytes a level with this target may hold or be promised.
+    pub fn max_extra_bytes(&self, target: u64) -> u64 {
+        match self.df_extra_percent {
+            u32::MAX => u64::MAX,
+            p => (u128::from(target) * u128::from(p) / 100).try_into().unwrap_or(u64::MAX),
+        }
+    }
+    /// L0 depth at which writers feel a pressure that more threads and stacking are worth:
+    /// RocksDB's `GetL0ThresholdSpeedupCompaction`.
+    pub fn l0_speed_up(&self) -> u32 {
+        let trigger = self.l0_trigger();
+        let quarter = trigger.saturating_add(self.l0_slowdown.saturating_sub(trigger) / 4);
+        trigger.saturating_mul(2).min(quarter)
+    }
     /// Most bytes a compaction should take.
     pub fn max_job_bytes(&self) -> u64 {
         match self.max_compaction_bytes {
@@ -91,7 +278,8 @@ impl PlanOptions {
     pub fn l0_trigger(&self) -> u32 {
         match self.policy {
             PolicyKind::Leveled => 1,
-            PolicyKind::Hybrid => self.l0_trigger.max(1),
+            PolicyKind::Tiered | PolicyKind::DfTiered => self.tiered_runs.max(2),
+            _ => self.l0_trigger.max(1),
         }
     }
 }

@@ -206,6 +206,45 @@ pub fn validate_commit(version: &Version, spec: &JobSpec) -> Result<(), Violatio
     })
 }
 
+/// The paper's commit order, for comparison: after every job in flight from the same level.
+pub(crate) fn order_by_issue(view: &View, inputs: &[FileRef], after: &mut Vec<JobId>) {
+    let Some(level) = inputs.iter().map(|f| f.pos.level).min() else { return };
+    after.extend(view.flights().iter().filter(|k| k.from() == level).map(|k| k.id));
+    after.sort_unstable();
+    after.dedup();
+}
+
+/// Where data that is newer than everything it overlaps may be placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// At this position.
+    At(Pos),
+    /// In L0, as the next flush would be: some of its keys are there, or on their way inside it.
+    NewestOfL0,
+}
+
+/// Where files from outside may be placed: on top of what they overlap at the shallowest level that
+/// has, or is promised, any of their range; at the bottom if no level has. The memtables must not
+/// overlap them any more (2.7).
+///
+/// ```text
+///   L0.7   a--c        p--r         files over j..n: nothing in L0 overlaps, but job 1 takes
+///   L1.0   a======f    p======z     both runs of L1 down and may write its output over the gap:
+///   L2.0   (job 1, hull a..z)       so they go to L2.1, on top of its promise at L2.0
+/// ```
+pub fn place(view: &View, range: &KeyRange) -> Placement {
+    let order = view.order();
+    let meets = |level: u8| {
+        view.version.overlapping(level, range).next().is_some()
+            || view.flights().iter().any(|k| k.out.level == level && k.hull.overlaps(range, order))
+    };
+    match (0..=view.options.last_level()).find(|&l| meets(l)) {
+        Some(0) => Placement::NewestOfL0,
+        Some(level) => Placement::At(view.top(level, range)),
+        None => Placement::At(Pos::base(view.options.last_level())),
+    }
+}
+
 /// Inputs of one job by position, each position in key order.
 struct Inputs {
     /// Newest position first.

@@ -10,6 +10,7 @@
 use std::fmt;
 
 use lithify_base::Level;
+use lithify_lsm::{Run, Version};
 
 use crate::options::PlanOptions;
 use crate::view::View;
@@ -62,7 +63,7 @@ pub fn ranked(view: &View) -> Vec<(Level, Score)> {
 ///
 /// With dynamic levels, the base level decides what "many bytes" are: a score too low stalls
 /// writers, one too high starves the level below.
-fn l0_score(view: &View) -> Score {
+pub(crate) fn l0_score(view: &View) -> Score {
     let options = view.options;
     let runs = view.idle_runs(0).count() as u64;
     let bytes = view.idle_compensated(0);
@@ -102,12 +103,68 @@ fn drained(view: &View, level: Level, idle: u64, score: Score) -> Score {
     }
 }
 
+/// What a level needs under the policies that stack: the trigger (3.2). Bytes on their way out do
+/// not count, those under a merge inside the level do: they stay. L0 counts runs; over one key,
+/// where there are buckets.
+///
+/// ```text
+///   need = (base + extras - leaving) / target
+/// ```
+pub fn need(view: &View, level: Level) -> Score {
+    if level == 0 {
+        return l0_need(view);
+    }
+    let mut here = view.version.level(level).compensated_bytes();
+    for k in view.flights().iter().filter(|k| k.out.level > level) {
+        let leaving = k.inputs.iter().filter(|f| f.pos.level == level);
+        here = here.saturating_sub(leaving.map(|f| f.compensated_bytes()).sum());
+    }
+    drained(view, level, here, Score::ratio(here, view.targets.bytes(level)))
+}
+
+fn l0_need(view: &View) -> Score {
+    if !view.options.policy.has_buckets() {
+        return l0_score(view);
+    }
+    let depth = view.l0_intervals().iter().map(|i| i.idle_depth).max().unwrap_or(0);
+    Score::ratio(u64::from(depth), u64::from(view.options.l0_trigger()))
+}
+
+/// Levels with a need, the most urgent first, each with its need. The rank sets a level's need,
+/// with what is arriving, against that of the next one: what would only be stuck there can wait.
+///
+/// ```text
+///   rank(l) = (need(l) + arriving(l)) / max(0.01, the same of l + 1)
+/// ```
+pub fn by_rank(view: &View) -> Vec<(Level, Score)> {
+    let last = view.options.last_level();
+    let arriving = |level: Level| {
+        let jobs = view.flights().iter().filter(|k| k.out.level == level && k.from() < level);
+        let bytes = jobs.map(|k| k.bytes()).fold(0, u64::saturating_add);
+        Score::ratio(bytes, view.targets.bytes(level)).0
+    };
+    let needs: Vec<Score> = (0..=last).map(|l| need(view, l)).collect();
+    let load =
+        |l: Level| needs[usize::from(l)].0.saturating_add(if l == 0 { 0 } else { arriving(l) });
+    let below = |l: Level| if l == 0 { view.targets.base } else { l + 1 };
+    let mut all: Vec<(u64, Level, Score)> = (0..last)
+        .filter(|&l| needs[usize::from(l)] >= Score::ONE)
+        .map(|l| (Score::ratio(load(l), load(below(l)).max(10)).0, l, needs[usize::from(l)]))
+        .collect();
+    all.sort_by_key(|&(rank, level, _)| (std::cmp::Reverse(rank), level));
+    all.into_iter().map(|(_, level, need)| (level, need)).collect()
+}
+
 /// Bytes that compactions will have to rewrite until no level is over its target: RocksDB's
 /// "estimated pending compaction bytes". Writers slow down and stop on it.
 ///
 /// L0 and the base level count whole once L0 is due. Further down each level's excess is rewritten
-/// together with its share of the next level: `excess x (1 + next / this)`.
-pub fn debt(version: &lithify_lsm::Version, options: &PlanOptions) -> u64 {
+/// together with its share of the next level: `excess x (1 + next / this)`. A level within its
+/// target that has extra runs will rewrite those, with the base under them.
+pub fn debt(version: &Version, options: &PlanOptions) -> u64 {
+    if options.policy.is_tiered() {
+        return tiered_debt(version, options);
+    }
     let targets = crate::levels::Targets::of(version, options);
     let l0 = version.bytes(0);
     let due = version.level(0).runs().len() as u64 >= u64::from(options.l0_trigger())
@@ -126,7 +183,36 @@ pub fn debt(version: &lithify_lsm::Version, options: &PlanOptions) -> u64 {
             let share = u128::from(excess) * u128::from(next) / u128::from(size);
             debt = debt.saturating_add(excess).saturating_add(share as u64);
         }
+        if excess == 0 {
+            debt = debt.saturating_add(settling_bytes(version, level));
+        }
         incoming = excess;
     }
-    debt
+    debt.saturating_add(settling_bytes(version, options.last_level()))
+}
+
+/// Bytes that are rewritten when the extra runs of a level are merged into its base.
+fn settling_bytes(version: &Version, level: Level) -> u64 {
+    let Some((base, extras)) = version.level(level).runs().split_last() else { return 0 };
+    if extras.is_empty() {
+        return 0;
+    }
+    let order = version.order();
+    let mut ranges: Vec<_> = extras.iter().flat_map(|r| r.files()).map(|f| &f.range).collect();
+    ranges.sort_by(|a, b| order.compare(&a.lo, &b.lo));
+    let mut sum = extras.iter().map(Run::bytes).fold(0, u64::saturating_add);
+    let mut counted = 0;
+    for range in ranges {
+        let span = base.overlapping_span(range, order);
+        let fresh = span.start.max(counted)..span.end.max(counted);
+        counted = fresh.end;
+        sum = base.files()[fresh].iter().fold(sum, |s, f| s.saturating_add(f.bytes));
+    }
+    sum
+}
+
+/// The bytes of every level that is due, as all of it goes down.
+fn tiered_debt(version: &Version, options: &PlanOptions) -> u64 {
+    let due = |l: &Level| version.max_depth(*l) >= options.tiered_runs.max(2);
+    (0..=options.last_level()).filter(due).map(|l| version.bytes(l)).fold(0, u64::saturating_add)
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use lithify_base::{FileId, JobId, Key, KeyRange, Level, Pos};
 use lithify_lsm::{FileRef, Version};
 
+use crate::policy::downforce::Guard;
 use crate::score::Score;
 
 /// Why a job exists.
@@ -42,8 +43,14 @@ pub enum Kind {
 pub enum Prio {
     /// Nobody waits for it.
     Low,
+    /// It merges extra runs into their base: reads profit, later.
+    Settle,
+    /// It takes a bucket of L0 down before writers feel it.
+    Early,
     /// It keeps a level at its target.
     Normal,
+    /// Reads look at as many runs as they may.
+    Depth,
     /// Writers will soon wait for it.
     High,
 }
@@ -57,6 +64,15 @@ pub struct Cost {
     pub write: u64,
     /// Point entries that go through the merge.
     pub entries: u64,
+}
+
+/// The cost of a job over these inputs.
+pub(crate) fn cost(kind: Kind, inputs: &[FileRef]) -> Cost {
+    if kind == Kind::Move {
+        return Cost::default();
+    }
+    let bytes = inputs.iter().map(|f| f.bytes).sum();
+    Cost { read: bytes, write: bytes, entries: inputs.iter().map(|f| f.entries).sum() }
 }
 
 /// Where a job's output may or must be cut into files. A file never ends inside the versions of
@@ -116,6 +132,37 @@ pub enum Reason {
         /// Where the range ends up.
         target: Level,
     },
+    /// So many runs cover one key that it is time to take them to the next level (tiering).
+    Runs {
+        /// The level.
+        level: Level,
+        /// Idle runs over the key.
+        runs: u32,
+        /// The trigger.
+        trigger: u32,
+    },
+    /// L0 runs over the keys of one bucket reach the trigger, or their bytes are many.
+    Bucket {
+        /// Idle runs over the worst key.
+        runs: u32,
+        /// The trigger.
+        trigger: u32,
+    },
+    /// A level is over target and its way down is locked, so its data is stacked on top of what
+    /// will leave the next level.
+    Stacked {
+        /// The level it comes from.
+        level: Level,
+        /// Its need.
+        need: Score,
+    },
+    /// Extra runs of a level are merged among themselves or into their base.
+    Extras {
+        /// The level.
+        level: Level,
+        /// Runs over the worst key of the range.
+        depth: u32,
+    },
     /// Said in words, by tests and by policies with a story of their own.
     Said(String),
 }
@@ -142,20 +189,34 @@ pub struct Candidate {
     pub prio: Prio,
     /// What made the policy want it.
     pub reason: Reason,
+    /// Why the policy itself holds the wish back. It is listed only to explain what is missing,
+    /// and never becomes a job.
+    pub held_back: Option<Guard>,
 }
 
 impl Candidate {
     /// A merge of `inputs` into `out`.
     pub fn merge(kind: Kind, inputs: Vec<FileRef>, out: Pos, reason: Reason) -> Candidate {
-        Candidate { kind, inputs, out: Out::At(out), prio: Prio::Normal, reason }
+        Candidate { kind, inputs, out: Out::At(out), prio: Prio::Normal, reason, held_back: None }
     }
     /// A merge of `inputs` that becomes the newest run of `level` over its hull.
     pub fn stack(kind: Kind, inputs: Vec<FileRef>, level: Level, reason: Reason) -> Candidate {
-        Candidate { kind, inputs, out: Out::OnTop(level), prio: Prio::Normal, reason }
+        Candidate {
+            kind,
+            inputs,
+            out: Out::OnTop(level),
+            prio: Prio::Normal,
+            reason,
+            held_back: None,
+        }
     }
     /// The same at another priority.
     pub fn at_prio(self, prio: Prio) -> Candidate {
         Candidate { prio, ..self }
+    }
+    /// The same, but only to tell why it is not wanted now.
+    pub fn held_back(self, guard: Guard) -> Candidate {
+        Candidate { held_back: Some(guard), ..self }
     }
 }
 
@@ -252,6 +313,16 @@ impl fmt::Display for Reason {
                 write!(f, "L0 has {runs} runs and cannot go down")
             }
             Reason::L0Small => f.write_str("L0 is small next to the base level"),
+            Reason::Runs { level, runs, trigger } => {
+                write!(f, "L{level} has {runs} runs over a key, trigger {trigger}")
+            }
+            Reason::Bucket { runs, trigger } => {
+                write!(f, "a bucket has {runs} L0 runs over a key, trigger {trigger}")
+            }
+            Reason::Stacked { level, need } => {
+                write!(f, "L{level} is over target and its way is locked, need {need}")
+            }
+            Reason::Extras { level, depth } => write!(f, "L{level} has {depth} runs over a key"),
             Reason::Manual { target } => write!(f, "asked for, target L{target}"),
             Reason::Said(text) => f.write_str(text),
         }

@@ -4,10 +4,12 @@
 
 use std::fmt;
 
-use lithify_lsm::Version;
+use lithify_base::MAX_LEVELS;
+use lithify_lsm::{Version, index};
 
 use crate::options::PlanOptions;
 use crate::score;
+use crate::spec::InFlight;
 use crate::view::MemState;
 
 /// How hard.
@@ -33,12 +35,14 @@ pub enum Cause {
     L0Bytes,
     /// Compaction is too far behind.
     PendingBytes,
+    /// Stacked runs make a read look at more runs than it may.
+    ReadAmp,
 }
 
 impl Cause {
     /// Every cause, in the order of their declaration.
-    pub const ALL: [Cause; 4] =
-        [Cause::MemtableLimit, Cause::L0Files, Cause::L0Bytes, Cause::PendingBytes];
+    pub const ALL: [Cause; 5] =
+        [Cause::MemtableLimit, Cause::L0Files, Cause::L0Bytes, Cause::PendingBytes, Cause::ReadAmp];
 
     /// Its name in logs and reports.
     pub const fn name(self) -> &'static str {
@@ -47,6 +51,7 @@ impl Cause {
             Cause::L0Files => "l0_files",
             Cause::L0Bytes => "l0_bytes",
             Cause::PendingBytes => "pending_bytes",
+            Cause::ReadAmp => "read_amp",
         }
     }
 }
@@ -68,9 +73,60 @@ pub struct Stall {
 /// child of each iterator: this many runs stop writes at any depth.
 const L0_RUNS_MAX: usize = 2000;
 
+/// Buckets make many files of one run; this many files of L0 stop writes at any depth.
+const L0_FILES_MAX: usize = 20_000;
+
+/// True if L0 has half as many runs or files as it may: even what is not deep must go down.
+pub(crate) fn is_crowded(version: &Version) -> bool {
+    let l0 = version.level(0);
+    l0.runs().len() >= L0_RUNS_MAX / 2 || l0.file_count() >= L0_FILES_MAX / 2
+}
+
 /// The verdict for the next write.
 pub fn stall(version: &Version, mem: &MemState, options: &PlanOptions) -> Stall {
-    let l0_depth = version.max_depth(0);
+    verdict(version, mem, options, version.max_depth(0))
+}
+
+/// The same, for settings under which runs that a job in flight takes away do not count.
+pub fn stall_while(
+    version: &Version,
+    inflight: &[InFlight],
+    mem: &MemState,
+    options: &PlanOptions,
+) -> Stall {
+    if options.stall_counts_compacting {
+        return stall(version, mem, options);
+    }
+    let held = |id| inflight.iter().any(|j| j.spec.inputs.contains(&id));
+    let all = index::intervals(version.level(0).runs(), version.order(), held);
+    verdict(version, mem, options, all.iter().map(|i| i.idle_depth).max().unwrap_or(0))
+}
+
+/// True if writers wait, or soon will: L0 is deep, memtables wait, or writes are slowed (G1).
+pub fn is_pressed(version: &Version, mem: &MemState, options: &PlanOptions) -> bool {
+    version.max_depth(0) >= options.l0_speed_up()
+        || mem.frozen >= options.max_memtables.max(2)
+        || stall(version, mem, options).verdict > Verdict::None
+}
+
+/// How many of `slots` compactions should run: one while nothing presses, all under pressure
+/// (RocksDB's speed-up rule). Pressure is what [`is_pressed`] says, or a debt of an eighth of the
+/// largest level and twice the base level's target.
+pub fn slots_wanted(
+    version: &Version,
+    mem: &MemState,
+    options: &PlanOptions,
+    slots: usize,
+) -> usize {
+    let largest = (1..=options.last_level()).map(|l| version.bytes(l)).max().unwrap_or(0);
+    let much = (largest / 8).max(options.level_base_bytes.saturating_mul(2));
+    match is_pressed(version, mem, options) || score::debt(version, options) >= much {
+        true => slots,
+        false => slots.min(1),
+    }
+}
+
+fn verdict(version: &Version, mem: &MemState, options: &PlanOptions, l0_depth: u32) -> Stall {
     let debt = score::debt(version, options);
     let with = |verdict, cause| Stall { verdict, cause: Some(cause), l0_depth, debt };
     let auto = !options.disable_auto;
@@ -78,15 +134,15 @@ pub fn stall(version: &Version, mem: &MemState, options: &PlanOptions) -> Stall 
     // As many memtables as depth would allow, and as much again for runs merged in place.
     let l0_limit = 2 * u64::from(options.l0_stop);
     let l0_limit = l0_limit.saturating_mul(options.memtable_bytes.max(1));
-    let l0_runs = version.level(0).runs().len();
 
     if mem.frozen >= limit {
         return with(Verdict::Stop, Cause::MemtableLimit);
     }
-    if auto && (l0_depth >= options.l0_stop || l0_runs >= L0_RUNS_MAX) {
+    if auto && (l0_depth >= options.l0_stop || l0_is_full(version)) {
         return with(Verdict::Stop, Cause::L0Files);
     }
-    if auto && version.bytes(0) >= l0_limit {
+    // Without buckets depth is the number of runs, and RocksDB stops on that alone.
+    if auto && options.policy.has_buckets() && version.bytes(0) >= l0_limit {
         return with(Verdict::Stop, Cause::L0Bytes);
     }
     if auto && options.hard_debt > 0 && debt >= options.hard_debt {
@@ -102,7 +158,20 @@ pub fn stall(version: &Version, mem: &MemState, options: &PlanOptions) -> Stall 
     if auto && options.soft_debt > 0 && debt >= options.soft_debt {
         return with(Verdict::Delay, Cause::PendingBytes);
     }
+    if auto && options.policy.stacks() && read_amp(version) > options.max_read_amp {
+        return with(Verdict::Delay, Cause::ReadAmp);
+    }
     Stall { verdict: Verdict::None, cause: None, l0_depth, debt }
+}
+
+fn l0_is_full(version: &Version) -> bool {
+    let l0 = version.level(0);
+    l0.runs().len() >= L0_RUNS_MAX || l0.file_count() >= L0_FILES_MAX
+}
+
+/// Runs a read may have to look at: the depths of all levels.
+pub fn read_amp(version: &Version) -> u32 {
+    (0..MAX_LEVELS as u8).map(|l| version.max_depth(l)).sum()
 }
 
 impl fmt::Display for Stall {

@@ -7,12 +7,14 @@
 use std::cell::OnceCell;
 
 use lithify_base::{Comparator, FileId, JobId, KeyRange, Level, MAX_LEVELS, Pos};
+use lithify_lsm::index::{self, Interval};
 use lithify_lsm::{FileRef, Run, Version};
 
 use crate::levels::Targets;
 use crate::options::PlanOptions;
 use crate::policy::manual::ManualRequest;
-use crate::spec::{InFlight, Kind};
+use crate::spec::{InFlight, JobState, Kind};
+use crate::stall;
 
 /// The write buffers, as far as planning cares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +58,19 @@ pub struct Flight {
     pub hull: KeyRange,
     /// The files it holds.
     pub inputs: Vec<FileRef>,
+    /// How far it is.
+    pub state: JobState,
+}
+
+impl Flight {
+    /// Bytes of its inputs.
+    pub fn bytes(&self) -> u64 {
+        self.inputs.iter().fold(0, |s, f| s.saturating_add(f.bytes))
+    }
+    /// The level its newest input is at.
+    pub fn from(&self) -> Level {
+        self.inputs.iter().map(|f| f.pos.level).min().unwrap_or(self.out.level)
+    }
 }
 
 /// All that a planner may see.
@@ -80,6 +95,8 @@ pub struct View<'a> {
     held_bytes: [(u64, u64); MAX_LEVELS],
     /// Per level, seeds in priority order; found when first asked for.
     pub(crate) seeds: [OnceCell<Vec<FileRef>>; MAX_LEVELS],
+    pressed: OnceCell<bool>,
+    l0_intervals: OnceCell<Vec<Interval>>,
 }
 
 impl<'a> View<'a> {
@@ -102,6 +119,8 @@ impl<'a> View<'a> {
             held: Vec::new(),
             held_bytes: Default::default(),
             seeds: Default::default(),
+            pressed: OnceCell::new(),
+            l0_intervals: OnceCell::new(),
         };
         for job in inflight {
             let spec = &job.spec;
@@ -110,7 +129,7 @@ impl<'a> View<'a> {
             // V12: inputs stay in the version until their job commits.
             debug_assert_eq!(inputs.len(), spec.inputs.len(), "job {} lost inputs", job.id);
             let (id, kind, out, hull) = (job.id, spec.kind, spec.out, spec.hull.clone());
-            view.add(Flight { id, kind, out, hull, inputs });
+            view.add(Flight { id, kind, out, hull, inputs, state: job.state });
         }
         view.held.sort_unstable();
         view
@@ -125,6 +144,7 @@ impl<'a> View<'a> {
     pub(crate) fn hold(&mut self, flight: Flight) {
         self.add(flight);
         self.held.sort_unstable();
+        self.l0_intervals = OnceCell::new();
     }
 
     /// Adds a job and leaves its locks to be sorted in.
@@ -189,6 +209,40 @@ impl<'a> View<'a> {
         let promised = self.flights.iter().filter(|k| k.hull.overlaps(hull, order)).map(|k| k.out);
         let strata = present.chain(promised).filter(|p| p.level == level).map(|p| p.stratum.0);
         Pos::new(level, strata.max().unwrap_or(0) + 1)
+    }
+    /// The elementary intervals of L0.
+    pub fn l0_intervals(&self) -> &[Interval] {
+        self.l0_intervals.get_or_init(|| {
+            let locked = |id| self.holder(id).is_some();
+            index::intervals(self.version.level(0).runs(), self.order(), locked)
+        })
+    }
+    /// Bytes at strata above the base of `level`, and those that jobs in flight will add there.
+    pub fn extra_bytes(&self, level: Level) -> u64 {
+        let present = self.version.level(level).runs().iter().filter(|r| r.pos.stratum.0 > 0);
+        let promised = self
+            .flights
+            .iter()
+            .filter(|k| k.out.level == level && k.out.stratum.0 > 0 && k.from() != level);
+        let present: u64 = present.map(Run::bytes).fold(0, u64::saturating_add);
+        promised.map(Flight::bytes).fold(present, u64::saturating_add)
+    }
+    /// At most how many runs of `level` cover a key of `range`, those promised included.
+    pub fn depth_over(&self, level: Level, range: &KeyRange) -> u32 {
+        let runs = self.version.level(level).runs();
+        let base = runs.last().filter(|r| level > 0 && r.pos.stratum.0 == 0);
+        let over_base = base.is_some_and(|r| !r.overlapping(range, self.order()).is_empty());
+        let extras = &runs[..runs.len() - usize::from(base.is_some())];
+        let promised = self.flights.iter().filter(|k| {
+            k.out.level == level && k.out.stratum.0 > 0 && k.hull.overlaps(range, self.order())
+        });
+        u32::from(over_base)
+            + index::max_depth_within(extras, range, self.order())
+            + promised.count() as u32
+    }
+    /// True if writers wait, or soon will: stacking and more threads are worth their price.
+    pub fn is_pressed(&self) -> bool {
+        *self.pressed.get_or_init(|| stall::is_pressed(self.version, self.mem, self.options))
     }
     /// True if `level` is one the settings use.
     pub fn has_level(&self, level: Level) -> bool {

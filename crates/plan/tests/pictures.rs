@@ -13,6 +13,11 @@
 //! | `fail N` | job N fails | the jobs aborted with it |
 //! | `flush` + files | a new newest run of L0 | |
 //! | `picture`, `cuts N`, `get KEY`, `score`, `stall`, `check` | | what they say |
+//! | `needs`, `explain` | | need and rank of levels; what is wanted and blocked, and why |
+//! | `built N` | job N is built, and waits | |
+//! | `buckets [KEY.. \| create \| adapt]` | sets, makes or adapts the bucket map | the map |
+//! | `flowed [times=N] [epoch=N]` + lines of bytes and keys | a flush reports | the map |
+//! | `flush-cuts LO HI`, `place LO HI` | | where a flush is cut; where files from outside go |
 //! | `compact [LO HI] [max=..]` | sets (or with `off` clears) the user's request | |
 //!
 //! A wish is `Down L1.0[a..m] L2.0[a..f] -> L2.0`; `-> L2.+` stacks on top; a `job N` line in a
@@ -23,12 +28,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lithify_base::{CfId, FileId, JobId, KeyRange, MAX_LEVELS, Pos, bytewise};
-use lithify_lsm::{Edit, FileMeta, Version, Violation, check, picture};
+use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta, Version, Violation, check, picture};
+use lithify_plan::check::jobs as jobs_check;
+use lithify_plan::policy::bucket::flush_cuts;
 use lithify_plan::spec::Bounds;
 use lithify_plan::{
-    Candidate, Cost, CutPolicy, InFlight, JobSpec, JobState, Kind, Limits, ManualRequest, MemState,
-    PlanOptions, PolicyKind, Pri, Prio, Reason, Targets, View, admit, is_settled, plan, policies,
-    score, stall, validate_commit,
+    BucketFlow, Candidate, CommitOrder, Cost, CutPolicy, DfWhen, FlushReport, InFlight, JobSpec,
+    JobState, Kind, Limits, ManualRequest, MemState, Placement, PlanOptions, PolicyKind, Pri, Prio,
+    Reason, Targets, View, adapt, admit, explain, inherited, is_settled, place, plan, policies,
+    score, stall_while, validate_commit,
 };
 use lithify_testkit::datadriven::{self, Case};
 
@@ -41,6 +49,7 @@ struct World {
     file_bytes: u64,
     flight: Vec<InFlight>,
     request: Option<ManualRequest>,
+    done: Option<Arc<JobSpec>>,
     next_file: u64,
     next_job: u64,
     stratum: u32,
@@ -57,6 +66,7 @@ impl World {
             file_bytes: 64 << 20,
             flight: Vec::new(),
             request: None,
+            done: None,
             next_file: 1,
             next_job: 1,
             stratum: 0,
@@ -79,11 +89,8 @@ impl World {
             let o = &mut self.options;
             match key.as_str() {
                 "policy" => {
-                    o.policy = match value.as_str() {
-                        "leveled" => PolicyKind::Leveled,
-                        "hybrid" => PolicyKind::Hybrid,
-                        other => panic!("policy {other}"),
-                    }
+                    let named = PolicyKind::ALL.into_iter().find(|p| p.name() == value);
+                    o.policy = named.unwrap_or_else(|| panic!("policy {value}"));
                 }
                 "pri" => {
                     o.pri = match value.as_str() {
@@ -95,6 +102,25 @@ impl World {
                         other => panic!("pri {other}"),
                     }
                 }
+                "df.when" => {
+                    o.df_when = if value == "always" { DfWhen::Always } else { DfWhen::Pressure }
+                }
+                "df.depth" => o.df_max_depth = n() as u32,
+                "df.extra" => o.df_extra_percent = n() as u32,
+                "read-amp" => o.max_read_amp = n() as u32,
+                "waiting" => o.max_waiting_jobs = n() as u32,
+                "commit" => {
+                    o.commit_order =
+                        if value == "issue" { CommitOrder::Issue } else { CommitOrder::Dependency }
+                }
+                "runs" => o.tiered_runs = n() as u32,
+                "amp" => o.size_amp_percent = n() as u32,
+                "stall.compacting" => o.stall_counts_compacting = value == "on",
+                "by-bytes" => o.buckets.by_bytes = value == "on",
+                "only-empty" => o.buckets.only_when_empty = value == "on",
+                "initial" => o.buckets.initial = n() as u32,
+                "window" => o.buckets.window = n() as u32,
+                "min-bucket" => o.buckets.min_file_bytes = n(),
                 "l0.trigger" => o.l0_trigger = n() as u32,
                 "l0.slowdown" => o.l0_slowdown = n() as u32,
                 "l0.stop" => o.l0_stop = n() as u32,
@@ -309,6 +335,7 @@ impl World {
         }
         self.version = self.version.apply(&edit)?;
         self.flight.remove(at);
+        self.done = Some(job.spec.clone());
         check::all(&self.version)
     }
 
@@ -404,7 +431,120 @@ impl World {
         format!("soft {} (from {soft_min})\nhard {}", keys(&cuts.soft), keys(&cuts.hard))
     }
 
+    fn explain(&self) -> String {
+        let all = explain(&self.view(), &policies(self.options.policy));
+        let mut out: Vec<String> = all.iter().map(|b| format!("{b}\n")).collect();
+        out.dedup();
+        for (job, prio) in inherited(&self.flight, &all) {
+            out.push(format!("job {job} is now {prio:?}\n"));
+        }
+        if out.is_empty() { "nothing is blocked".into() } else { out.concat() }
+    }
+
+    /// `buckets g p` gives the tree a map; `buckets` alone shows it, `buckets create` makes one.
+    fn buckets(&mut self, case: &Case) -> String {
+        let bounds: Vec<lithify_base::Key> =
+            case.words.iter().map(|w| w.as_bytes().into()).collect();
+        let window = self.options.buckets.window;
+        match case.words.first().map(String::as_str) {
+            None => {}
+            Some("create") => {
+                let sample = case.body.iter().flat_map(|l| l.split_whitespace());
+                let sample: Vec<_> = sample.map(|k| (k.as_bytes().into(), 1)).collect();
+                self.install(adapt::create(&self.version, &self.options, &sample));
+            }
+            Some("adapt") => {
+                let done = self.done.as_ref().expect("a job has committed");
+                let map = self.version.buckets().unwrap();
+                let Some(next) = adapt::adapt(map, &self.version, done, &self.options) else {
+                    return "no change".into();
+                };
+                adapt::keeps_flow(map, &next).unwrap();
+                self.install(next);
+            }
+            Some(_) => {
+                let fresh = BucketStat { age: window, ..BucketStat::default() };
+                let stats = vec![fresh; bounds.len() + 1];
+                self.install(BucketMap { epoch: 0, bounds, stats });
+            }
+        }
+        self.bucket_map()
+    }
+
+    fn bucket_map(&self) -> String {
+        let Some(map) = self.version.buckets() else { return "none".into() };
+        let mut out = format!("epoch {}", map.epoch);
+        for i in 0..map.len() {
+            let (lo, hi) = map.bounds_of(i);
+            let name = |k: Option<&lithify_base::Key>| {
+                k.map_or(String::new(), |k| k.escape_ascii().to_string())
+            };
+            let heat = adapt::temperature(map, i);
+            let _ =
+                write!(out, "  {}..{} {}.{}", name(lo), name(hi), heat / 1000, heat % 1000 / 100);
+        }
+        out
+    }
+
+    fn install(&mut self, map: BucketMap) {
+        let edit = Edit { bucket_hint: Some(map.into()), ..Edit::new(CfId(0)) };
+        self.version = self.version.apply(&edit).unwrap();
+    }
+
+    /// A flush reports its flows: lines of `bytes key key..`, one per bucket; `epoch=` of its map.
+    fn flowed(&mut self, case: &Case) -> String {
+        let map = self.version.buckets().unwrap().clone();
+        let epoch = case.value("epoch").map_or(map.epoch, |e| e.parse().unwrap());
+        let times: usize = case.value("times").map_or(1, |t| t.parse().unwrap());
+        let flow = |line: &String| {
+            let mut words = line.split_whitespace();
+            let bytes = picture::parse_bytes(words.next().unwrap()).unwrap();
+            BucketFlow { bytes, keys: words.map(|k| k.as_bytes().into()).collect() }
+        };
+        let report = FlushReport { epoch, buckets: case.body.iter().map(flow).collect() };
+        for _ in 0..times {
+            let map = self.version.buckets().unwrap().clone();
+            self.install(adapt::on_flush(&map, &report, &self.options, self.version.order()));
+        }
+        self.bucket_map()
+    }
+
+    fn place(&self, case: &Case) -> String {
+        let range = KeyRange::incl(case.words[0].as_bytes(), case.words[1].as_bytes());
+        match place(&self.view(), &range) {
+            Placement::At(pos) => pos.to_string(),
+            Placement::NewestOfL0 => "newest of L0".into(),
+        }
+    }
+
+    fn flush_cuts(&self, case: &Case) -> String {
+        let range = KeyRange::incl(case.words[0].as_bytes(), case.words[1].as_bytes());
+        let cuts = flush_cuts(&self.view(), &range);
+        let cuts: Vec<String> = cuts.iter().map(|k| k.escape_ascii().to_string()).collect();
+        if cuts.is_empty() { "no cuts".into() } else { cuts.join(" ") }
+    }
+
+    /// Job N is built and waits, whether or not it has to.
+    fn built(&mut self, case: &Case) -> String {
+        let id = number(case);
+        self.flight.iter_mut().find(|j| j.id == id).unwrap().state = JobState::WaitDeps;
+        String::new()
+    }
+
+    fn needs(&self) -> String {
+        let view = self.view();
+        let levels = 0..self.options.levels;
+        let needs: Vec<String> =
+            levels.map(|l| format!("L{l} {}", score::need(&view, l))).collect();
+        let order: Vec<String> =
+            score::by_rank(&view).iter().map(|(l, _)| format!("L{l}")).collect();
+        format!("{}\nby rank {}", needs.join("  "), order.join(" "))
+    }
+
     fn check(&self) -> String {
+        if let Err(v) = jobs_check(&self.version, &self.flight, self.options.commit_order) {
+            return v.to_string();
+        }
         for l in 0..MAX_LEVELS as u8 {
             check::depth_is_true(&self.version, l).unwrap();
         }
@@ -442,7 +582,16 @@ impl World {
             "cuts" => self.cuts(case),
             "get" => self.get(case),
             "score" => self.score(),
-            "stall" => stall(&self.version, &self.mem, &self.options).to_string(),
+            "stall" => {
+                stall_while(&self.version, &self.flight, &self.mem, &self.options).to_string()
+            }
+            "explain" => self.explain(),
+            "buckets" => self.buckets(case),
+            "flowed" => self.flowed(case),
+            "flush-cuts" => self.flush_cuts(case),
+            "place" => self.place(case),
+            "built" => self.built(case),
+            "needs" => self.needs(),
             "compact" => self.compact(case),
             "check" => self.check(),
             other => panic!("line {}: no command {other}", case.line),

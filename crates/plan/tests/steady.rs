@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use lithify_base::{CfId, FileId, JobId, KeyRange, Pos, bytewise};
-use lithify_lsm::{Edit, FileMeta, Version, check};
+use lithify_lsm::{BucketMap, Edit, FileMeta, Version, check};
+use lithify_plan::adapt::{create, flush_is_cut, keeps_flow};
+use lithify_plan::check::jobs as jobs_check;
 use lithify_plan::{
-    Candidate, InFlight, JobState, Kind, Limits, ManualRequest, MemState, Out, PlanOptions, Policy,
-    PolicyKind, Pri, Reason, Score, Verdict, View, admit, cursor_after, is_settled, plan, policies,
+    BucketFlow, BucketOptions, Candidate, CommitOrder, DfWhen, FlushReport, InFlight, JobSpec,
+    JobState, Kind, Limits, ManualRequest, MemState, Out, PlanOptions, Policy, PolicyKind, Pri,
+    Reason, Score, Verdict, View, adapt, admit, cursor_after, is_settled, on_flush, plan, policies,
     score, stall, validate_commit,
 };
 
@@ -28,6 +31,7 @@ fn options(policy: PolicyKind, dynamic_levels: bool, pri: Pri) -> PlanOptions {
         l0_stop: 12,
         soft_debt: 1 << 12,
         hard_debt: 1 << 13,
+        buckets: BucketOptions { initial: 4, min_file_bytes: 4, ..BucketOptions::default() },
         ..PlanOptions::default()
     }
 }
@@ -43,6 +47,8 @@ struct Life {
     next_job: u64,
     stratum: u32,
     kinds: Vec<Kind>,
+    edges: usize,
+    changes: usize,
 }
 
 fn key(n: u16) -> [u8; 2] {
@@ -66,6 +72,8 @@ impl Life {
             next_job: 1,
             stratum: 0,
             kinds: Vec::new(),
+            edges: 0,
+            changes: 0,
         }
     }
 
@@ -81,6 +89,9 @@ impl Life {
     }
 
     fn flush(&mut self) {
+        if self.options.policy.has_buckets() {
+            return self.bucket_flush();
+        }
         self.stratum += 1;
         let wide = self.random.u8(..4) > 0;
         let lo = self.random.u16(..if wide { 1000 } else { 60_000 });
@@ -101,6 +112,10 @@ impl Life {
             .with_manual(self.request.as_ref());
         let specs = plan(&view, &self.policies);
         assert!(specs.len() <= limits.slots_free);
+        if self.flight.is_empty() && specs.is_empty() {
+            let verdict = stall(&self.version, &mem, &self.options).verdict;
+            assert!(verdict != Verdict::Stop, "writers wait and nothing can be planned");
+        }
         assert_eq!(specs, plan(&view, &self.policies), "the same view, another plan");
         for spec in specs {
             // Admission again, one by one, against what is really in flight by then.
@@ -114,13 +129,18 @@ impl Life {
                 ..Candidate::merge(spec.kind, inputs, spec.out, said)
             };
             let admitted = admit(&view, &wish).unwrap();
-            assert_eq!((admitted.after, admitted.hull), (spec.after.clone(), spec.hull.clone()));
+            if self.options.commit_order == CommitOrder::Dependency {
+                assert_eq!(admitted.after, spec.after);
+            }
+            assert!(admitted.after.iter().all(|k| spec.after.contains(k)));
+            assert_eq!(admitted.hull, spec.hull);
+            self.edges += spec.after.len();
             self.kinds.push(spec.kind);
             let id = JobId(self.next_job);
             self.next_job += 1;
             self.flight.push(InFlight { id, spec: spec.into(), state: JobState::Running });
         }
-        check::inputs_are_disjoint(self.flight.iter().map(|j| &j.spec.inputs[..])).unwrap();
+        jobs_check(&self.version, &self.flight, self.options.commit_order).unwrap();
         let stalled = stall(&self.version, &mem, &self.options).verdict == Verdict::Stop;
         assert!(!stalled || !self.flight.is_empty(), "writers wait and nobody works");
     }
@@ -129,6 +149,7 @@ impl Life {
     fn finish(&mut self, at: usize) {
         let job = self.flight[at].clone();
         if job.spec.after.iter().any(|k| self.flight.iter().any(|j| j.id == *k)) {
+            self.flight[at].state = JobState::WaitDeps;
             return;
         }
         validate_commit(&self.version, &job.spec).unwrap();
@@ -154,10 +175,79 @@ impl Life {
         }
         self.version = self.version.apply(&edit).unwrap();
         self.flight.remove(at);
+        self.adapt(&job.spec);
         check::all(&self.version).unwrap();
-        for level in 1..5 {
+        let stacks = self.options.policy.stacks() || self.options.policy.is_tiered();
+        for level in 1..if stacks { 1 } else { 5 } {
             assert!(self.version.level(level).runs().len() <= 1, "L{level} has extra runs");
         }
+    }
+
+    /// A job fails, and all that follow it.
+    fn fail(&mut self, at: usize) {
+        let mut dead = vec![self.flight.remove(at).id];
+        while let Some(id) = dead.pop() {
+            let after = |j: &InFlight| j.spec.after.contains(&id);
+            dead.extend(self.flight.iter().filter(|j| after(j)).map(|j| j.id));
+            self.flight.retain(|j| !after(j));
+        }
+    }
+
+    /// What the engine does with the bucket map after a commit.
+    fn adapt(&mut self, done: &JobSpec) {
+        let Some(map) = self.version.buckets() else { return };
+        if let Some(next) = adapt(map, &self.version, done, &self.options) {
+            keeps_flow(map, &next).unwrap();
+            self.changes += 1;
+            self.install(next);
+        }
+    }
+    fn install(&mut self, map: BucketMap) {
+        let edit = Edit { bucket_hint: Some(map.into()), ..Edit::new(CfId(0)) };
+        self.version = self.version.apply(&edit).unwrap();
+    }
+
+    /// A memtable over one to sixty thousand keys, cut at bucket bounds. The report may come from
+    /// an older map than the one of now.
+    fn bucket_flush(&mut self) {
+        if self.version.buckets().is_none() {
+            let sample: Vec<_> = (0..60u16).map(|i| ((&key(i * 1000)[..]).into(), 1)).collect();
+            self.install(create(&self.version, &self.options, &sample));
+        }
+        let map = self.version.buckets().unwrap().clone();
+        self.stratum += 1;
+        let hot = self.random.u8(..3) > 0;
+        let lo = if hot { 20_000 } else { self.random.u16(..2000) };
+        let hi = if hot { 23_000 } else { 60_000 + self.random.u16(..1000) };
+        let order = bytewise();
+        let mut cuts: Vec<u16> = vec![lo];
+        let bounds = map.bounds.iter().map(|b| number(b));
+        cuts.extend(bounds.filter(|&b| b > lo && b <= hi));
+        cuts.push(hi + 1);
+        let mut edit = Edit { job: Some(JobId(0)), ..Edit::new(CfId(0)) };
+        let mut report = FlushReport { epoch: map.epoch, buckets: Vec::new() };
+        report.buckets.resize(map.len(), BucketFlow::default());
+        for pair in cuts.windows(2) {
+            let (lo, hi) = (pair[0], pair[1] - 1);
+            let bytes =
+                (64 * u64::from(hi - lo + 1) / u64::from(cuts[cuts.len() - 1] - cuts[0])).max(1);
+            let f = self.file(Pos::new(0, self.stratum), lo, hi, bytes);
+            let i = map.bucket_of(&key(lo), &*order);
+            let step = (hi - lo) / 4;
+            report.buckets[i].bytes += bytes;
+            report.buckets[i].keys.extend((1..=3).map(|n| (&key(lo + n * step)[..]).into()));
+            edit.adds.push(f);
+        }
+        flush_is_cut(&map, &edit.adds, &*order).unwrap();
+        self.version = self.version.apply(&edit).unwrap();
+        if self.random.u8(..8) == 0 {
+            report.epoch = u64::MAX; // as if the map had changed during the flush
+        }
+        let total = report.buckets.iter().map(|b| b.bytes).sum::<u64>();
+        let next = on_flush(&map, &report, &self.options, &*order);
+        let newest: u64 = next.stats.iter().map(|s| s.flushed.last().unwrap()).sum();
+        assert_eq!(newest, total, "B2");
+        self.install(next);
     }
 
     /// Until nothing is planned and nothing runs.
@@ -184,8 +274,7 @@ impl Life {
                 }
                 4 if self.random.u8(..5) == 0 && !self.flight.is_empty() => {
                     let at = self.random.usize(..self.flight.len());
-                    let id = self.flight.remove(at).id;
-                    assert!(self.flight.iter().all(|j| !j.spec.after.contains(&id)));
+                    self.fail(at);
                 }
                 _ if !self.flight.is_empty() => {
                     let at = self.random.usize(..self.flight.len());
@@ -199,6 +288,29 @@ impl Life {
     }
 }
 
+/// Nothing is due in a tree that was left alone, and extra runs are gone.
+fn is_at_rest(life: &Life) {
+    let mem = MemState::default();
+    let view = View::new(&life.version, &[], &mem, &life.options, Limits::default());
+    let kind = life.options.policy;
+    if matches!(kind, PolicyKind::Leveled | PolicyKind::Hybrid) {
+        let due = score::ranked(&view)[0];
+        assert!(due.1 < Score::ONE, "at rest with L{} at {}", due.0, due.1);
+        return;
+    }
+    for level in 0..5 {
+        let depth = life.version.max_depth(level);
+        match kind.is_tiered() {
+            true => assert!(depth < life.options.tiered_runs, "L{level} has depth {depth}"),
+            false if level > 0 => assert!(depth <= 1, "L{level} has depth {depth}"),
+            false => assert!(depth < life.options.l0_trigger, "L0 has depth {depth}"),
+        }
+    }
+    if !kind.is_tiered() {
+        assert_eq!(score::by_rank(&view), []);
+    }
+}
+
 #[test]
 fn trees_stay_sound_and_come_to_rest() {
     let pris = [
@@ -208,28 +320,64 @@ fn trees_stay_sound_and_come_to_rest() {
         Pri::OldestSmallestSeqFirst,
         Pri::RoundRobin,
     ];
-    let mut kinds = Vec::new();
-    for seed in 0..60 {
-        for policy in [PolicyKind::Leveled, PolicyKind::Hybrid] {
+    let (mut kinds, mut edges, mut changes) = (Vec::new(), 0, 0);
+    for seed in 0..lives(40) {
+        for policy in PolicyKind::ALL {
             let pri = pris[seed as usize % pris.len()];
-            let mut life = Life::new(seed, options(policy, seed % 2 == 0, pri));
+            let mut options = options(policy, seed % 2 == 0, pri);
+            if seed % 4 == 1 {
+                options.df_when = DfWhen::Always;
+                (options.df_max_depth, options.df_extra_percent) = (8, u32::MAX);
+            }
+            if policy.is_tiered() {
+                options.levels = 3;
+            }
+            if seed % 8 == 3 {
+                options.commit_order = CommitOrder::Issue;
+            }
+            if seed % 8 == 5 {
+                options.buckets.only_when_empty = true;
+                options.buckets.by_bytes = false;
+            }
+            let mut life = Life::new(seed, options);
             life.live();
-            let mem = MemState::default();
-            let view = View::new(&life.version, &[], &mem, &life.options, Limits::default());
-            let due = score::ranked(&view)[0];
-            assert!(due.1 < Score::ONE, "at rest with L{} at {}", due.0, due.1);
-            kinds.append(&mut life.kinds);
+            is_at_rest(&life);
+            edges += life.edges;
+            changes += life.changes;
+            kinds.extend(life.kinds.into_iter().map(|k| (policy, k)));
         }
     }
-    for kind in [Kind::Down, Kind::Move, Kind::IntraL0] {
-        assert!(kinds.contains(&kind), "no {kind:?} in all these lives");
+    let seen = |policy, kind| kinds.contains(&(policy, kind));
+    for (policy, kind) in [
+        (PolicyKind::Hybrid, Kind::Down),
+        (PolicyKind::Hybrid, Kind::Move),
+        (PolicyKind::Hybrid, Kind::IntraL0),
+        (PolicyKind::Tiered, Kind::Tier),
+        (PolicyKind::Tiered, Kind::IntraLevel),
+        (PolicyKind::DfTiered, Kind::Tier),
+        (PolicyKind::DfLeveled, Kind::Df),
+        (PolicyKind::DfLeveled, Kind::IntraDf),
+        (PolicyKind::DfLeveled, Kind::IntraLevel),
+        (PolicyKind::Bucket, Kind::L0Bucket),
+        (PolicyKind::Bucket, Kind::IntraL0),
+        (PolicyKind::BucketDf, Kind::Df),
+        (PolicyKind::BucketDf, Kind::L0Bucket),
+    ] {
+        assert!(seen(policy, kind), "no {kind:?} in all lives of {}", policy.name());
     }
+    assert!(!seen(PolicyKind::Bucket, Kind::Df) && !seen(PolicyKind::Tiered, Kind::IntraDf));
+    assert!(edges > 50 && changes > 50, "{edges} edges, {changes} changes of bucket maps");
+}
+
+/// More lives for more time: `LIFE_FACTOR` times as many.
+fn lives(n: u64) -> u64 {
+    n * std::env::var("LIFE_FACTOR").map_or(1, |f| f.parse().expect("LIFE_FACTOR is a number"))
 }
 
 #[test]
 fn requests_settle_while_others_work() {
-    for seed in 0..40 {
-        let policy = if seed % 2 == 0 { PolicyKind::Hybrid } else { PolicyKind::Leveled };
+    for seed in 0..70 {
+        let policy = PolicyKind::ALL[seed as usize % PolicyKind::ALL.len()];
         let mut life = Life::new(seed, options(policy, seed % 4 < 2, Pri::default()));
         for _ in 0..25 {
             life.flush();

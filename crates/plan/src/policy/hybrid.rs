@@ -22,7 +22,7 @@ use crate::spec::{Candidate, Kind, Prio, Reason};
 use crate::view::View;
 
 /// Fewest runs worth merging inside L0 (RocksDB's `kMinFilesForIntraL0Compaction`).
-const INTRA_MIN: usize = 4;
+pub(crate) const INTRA_MIN: usize = 4;
 
 /// The policy `hybrid`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,7 +36,7 @@ impl Policy for Hybrid {
 
 /// The newest idle runs of L0, as long as each one more makes the work per removed run smaller
 /// (RocksDB's `FindIntraL0Compaction`).
-fn blocked_l0(view: &View, blocked: Blocked) -> Option<Candidate> {
+pub(crate) fn blocked_l0(view: &View, blocked: Blocked) -> Option<Candidate> {
     let runs = view.version.level(0).runs();
     if runs.len() < view.options.l0_trigger() as usize + 2 {
         return None;

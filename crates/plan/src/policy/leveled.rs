@@ -99,7 +99,7 @@ fn l0_to_base(view: &View, score: Score, l0: &L0Rules) -> Result<Candidate, Bloc
     Ok(Candidate::merge(kind, inputs, base, reason).at_prio(Prio::High))
 }
 
-fn l0_reason(view: &View, score: Score) -> Reason {
+pub(crate) fn l0_reason(view: &View, score: Score) -> Reason {
     let (runs, trigger) = (view.idle_runs(0).count() as u32, view.options.l0_trigger());
     if runs >= trigger { Reason::L0Runs { runs, trigger } } else { Reason::L0Bytes { score } }
 }
@@ -120,7 +120,7 @@ fn l0_component(view: &View) -> Vec<FileRef> {
 
 /// The oldest L0 files that can simply change their level: each extends the range of those before
 /// it on one side, and nothing in the base level lies under them.
-fn l0_move(view: &View, base: Pos) -> Option<Vec<FileRef>> {
+pub(crate) fn l0_move(view: &View, base: Pos) -> Option<Vec<FileRef>> {
     if view.version.level(base.level).is_empty() {
         return None;
     }
@@ -182,7 +182,7 @@ fn level_down(view: &View, level: Level, score: Score, out: &mut Vec<Candidate>)
 
 /// True if the inputs can change their level without being rewritten: they are files of one run
 /// (nothing at the output), and each overlaps little of the level below the output.
-fn is_move(view: &View, inputs: &[FileRef], to: Pos) -> bool {
+pub(crate) fn is_move(view: &View, inputs: &[FileRef], to: Pos) -> bool {
     let Some(first) = inputs.first() else { return false };
     first.pos != to
         && inputs.iter().all(|f| f.pos == first.pos)
@@ -200,7 +200,7 @@ fn light_below(view: &View, f: &FileRef, level: Level) -> bool {
 }
 
 /// Neighbours of a file that moves, to the right and then to the left, that can move with it.
-fn more_to_move(view: &View, seed: &FileRef, to: Pos) -> Vec<FileRef> {
+pub(crate) fn more_to_move(view: &View, seed: &FileRef, to: Pos) -> Vec<FileRef> {
     let order = view.order();
     let Some(run) = view.version.run(seed.pos) else { return vec![seed.clone()] };
     let Some(at) = run.index_of(seed.id) else { return vec![seed.clone()] };
@@ -232,7 +232,7 @@ fn more_to_move(view: &View, seed: &FileRef, to: Pos) -> Vec<FileRef> {
 
 /// More files of the upper level that fit over the files of the lower one that are read anyway:
 /// taken along if that reads no more of the lower level and stays under the size limit.
-fn more_for_free(view: &View, inputs: Vec<FileRef>, to: Pos) -> Vec<FileRef> {
+pub(crate) fn more_for_free(view: &View, inputs: Vec<FileRef>, to: Pos) -> Vec<FileRef> {
     let order = view.order();
     let seed = inputs[0].pos;
     let Some(range) = hull(&inputs, order) else { return inputs };

@@ -1,8 +1,13 @@
 //! Rule sets. A policy turns a view into ordered wishes; it takes no locks and proves nothing.
 
+pub mod bucket;
+pub mod composed;
+pub mod downforce;
 pub mod hybrid;
+pub mod intra;
 pub mod leveled;
 pub mod manual;
+pub mod tiered;
 
 use crate::options::PolicyKind;
 use crate::spec::Candidate;
@@ -21,6 +26,11 @@ pub fn policies(kind: PolicyKind) -> Vec<Box<dyn Policy>> {
     let shape: Box<dyn Policy> = match kind {
         PolicyKind::Leveled => Box::new(leveled::Leveled),
         PolicyKind::Hybrid => Box::new(hybrid::Hybrid),
+        PolicyKind::Tiered => Box::new(tiered::Tiered { stacks: false }),
+        PolicyKind::DfTiered => Box::new(tiered::Tiered { stacks: true }),
+        PolicyKind::DfLeveled => Box::new(composed::Composed { buckets: false, stacks: true }),
+        PolicyKind::Bucket => Box::new(composed::Composed { buckets: true, stacks: false }),
+        PolicyKind::BucketDf => Box::new(composed::Composed { buckets: true, stacks: true }),
     };
     vec![Box::new(manual::Manual), shape]
 }

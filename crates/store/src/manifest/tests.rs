@@ -387,7 +387,11 @@ fn old_level0_files_get_strata_in_age_order() {
 
 #[test]
 fn bucket_hints_round_trip_or_are_dropped() {
-    let stat = |age, flushed: &[u64]| BucketStat { age, flushed: flushed.to_vec() };
+    let stat = |age, flushed: &[u64]| BucketStat {
+        age,
+        flushed: flushed.to_vec(),
+        ..BucketStat::default()
+    };
     let map = BucketMap {
         epoch: 9,
         bounds: vec![Key::from(&b"g"[..]), Key::from(&b"p"[..])],

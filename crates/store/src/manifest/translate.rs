@@ -156,7 +156,7 @@ pub fn decode_hint(hint: &[u8]) -> Option<BucketMap> {
         map.bounds.push(r.length_prefixed().ok()?.into());
     }
     for _ in 0..r.var64().ok()? {
-        let mut stat = BucketStat { age: r.var32().ok()?, flushed: Vec::new() };
+        let mut stat = BucketStat { age: r.var32().ok()?, ..BucketStat::default() };
         for _ in 0..r.var64().ok()? {
             stat.flushed.push(r.var64().ok()?);
         }
