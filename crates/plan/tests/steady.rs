@@ -427,6 +427,87 @@ fn large() -> Version {
     Version::empty(bytewise()).apply(&Edit { adds, ..Edit::new(CfId(0)) }).unwrap()
 }
 
+/// 20,000 files for policies with many runs: L0 cut at 64 bucket bounds, twelve runs deep; every
+/// level over target, with three extra runs over parts of the upper ones. `tiered` levels have
+/// five whole runs each.
+fn large_with_extras(tiered: bool) -> Version {
+    let mut adds = Vec::new();
+    let row = |adds: &mut Vec<FileMeta>, pos: Pos, files: u64, skip: u64| {
+        let width = u64::MAX / files;
+        for i in (0..files).filter(|i| i % skip == 0) {
+            let range = KeyRange::incl(
+                &(i * width).to_be_bytes()[..],
+                &(i * width + width - 1).to_be_bytes()[..],
+            );
+            let mut f = FileMeta::new(FileId(adds.len() as u64 + 1), pos, range);
+            (f.bytes, f.entries) = ((64 << 20) - f.id.0 % 1000, 60_000);
+            if pos.level == 0 {
+                f.bytes = 1 << 20;
+            }
+            adds.push(f);
+        }
+    };
+    for stratum in 1..=12 {
+        row(&mut adds, Pos::new(0, stratum), 64, 1);
+    }
+    for (level, files) in [(3u8, 60u64), (4, 400), (5, 2500), (6, 16_200)] {
+        match tiered {
+            true => (0..5).for_each(|s| row(&mut adds, Pos::new(level, s), files / 5, 1)),
+            false => row(&mut adds, Pos::base(level), files, 1),
+        }
+        if !tiered && level < 6 {
+            (1..4).for_each(|s| row(&mut adds, Pos::new(level, s), files, 20 * u64::from(s)));
+        }
+    }
+    let bounds: Vec<_> =
+        (1..64u64).map(|i| (&(i * (u64::MAX / 64)).to_be_bytes()[..]).into()).collect();
+    let map = BucketMap { stats: vec![Default::default(); bounds.len() + 1], bounds, epoch: 0 };
+    let edit = Edit { adds, bucket_hint: Some(map.into()), ..Edit::new(CfId(0)) };
+    Version::empty(bytewise()).apply(&edit).unwrap()
+}
+
+#[test]
+fn plans_of_every_policy_are_fast_in_large_trees() {
+    for kind in PolicyKind::ALL {
+        let version = match kind {
+            PolicyKind::Leveled | PolicyKind::Hybrid => large(),
+            _ => large_with_extras(kind.is_tiered()),
+        };
+        let options = PlanOptions { max_read_amp: 100, ..PlanOptions::preset(kind) };
+        let mem = MemState::default();
+        let rules = policies(kind);
+        let mut flight = Vec::new();
+        while flight.len() < 16 {
+            let n = flight.len() as u64 + 1;
+            let limits = Limits { next_job: JobId(n), ..Limits::default() };
+            let view = View::new(&version, &flight, &mem, &options, limits);
+            let Some(spec) = plan(&view, &rules).pop() else { break };
+            flight.push(InFlight { id: JobId(n), spec: Arc::new(spec), state: JobState::Running });
+        }
+        jobs_check(&version, &flight, options.commit_order).unwrap();
+        let next_job = JobId(flight.len() as u64 + 1);
+        let (mut full, mut one) = (0, 0);
+        let mut time = |slots_free| {
+            let limits = Limits { slots_free, next_job, ..Limits::default() };
+            let version = version.apply(&Edit::new(CfId(0))).unwrap();
+            best_micros(|| {
+                let view = View::new(&version, &flight, &mem, &options, limits);
+                match slots_free {
+                    1 => one = plan(&view, &rules).len(),
+                    _ => full = plan(&view, &rules).len(),
+                }
+            })
+        };
+        let (first, four) = (time(1), time(4));
+        let (files, name) = (version.file_count(), kind.name());
+        println!(
+            "{name}: {files} files, {} jobs in flight: {one} more in {first} us, {full} in {four} us",
+            flight.len()
+        );
+        assert!(files >= 19_900 && first < 20_000, "{name}: {first} us");
+    }
+}
+
 /// The least time of several tries. The one clock of this room, and only in its tests.
 #[allow(clippy::disallowed_methods)]
 fn best_micros(mut work: impl FnMut()) -> u128 {
