@@ -3,7 +3,8 @@
 //! Every other room meets the machine through the traits of this crate, so that a simulation can
 //! put another world behind them: [`Fs`] and [`File`] for storage, [`Rt`] for time, seeds, threads
 //! and waiting, [`sync`] for locks and atomics. The real world lives in [`os`], a plain
-//! in-memory file system in [`MemFs`], and [`FaultFs`] wraps either to make it misbehave.
+//! in-memory file system in [`MemFs`]; [`FaultFs`] wraps either to make it misbehave, and
+//! [`ThrottledFs`] to make it slow.
 //!
 //! Keeps: no call here holds a lock of this crate across another room's code; a failed call is
 //! typed as an [`IoError`] that says which operation on which path failed, and nothing is retried
@@ -23,6 +24,7 @@ pub mod random;
 pub mod region;
 pub mod rt;
 pub mod sync;
+pub mod throttle;
 mod ticket;
 
 pub use buf::{BufPool, IoBuf};
@@ -40,6 +42,7 @@ pub use pool::OutOfMemory;
 pub use random::Random;
 pub use region::{Region, RegionPool};
 pub use rt::{Class, Job, Rt, RtRef, Step, Wake};
+pub use throttle::{Bandwidth, Throttle, ThrottledFs};
 pub use ticket::Ticket;
 
 /// The world one database lives in: its file system and its runtime.
