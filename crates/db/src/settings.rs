@@ -31,6 +31,24 @@ pub enum Policy {
     Hybrid,
 }
 
+impl Policy {
+    /// Every policy, the simplest first.
+    pub const ALL: [Policy; 2] = [Policy::Leveled, Policy::Hybrid];
+
+    /// Its name on command lines and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Leveled => "leveled",
+            Policy::Hybrid => "hybrid",
+        }
+    }
+
+    /// The policy of that name.
+    pub fn from_name(name: &str) -> Option<Policy> {
+        Policy::ALL.into_iter().find(|p| p.name() == name)
+    }
+}
+
 /// Block compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {

@@ -13,8 +13,8 @@ use arc_swap::ArcSwap;
 use lithify_base::{
     Comparator, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Pos, Result,
 };
-use lithify_compact::{CompactionJob, CompactionSpec, FlushJob, FlushSpec, Outcome, Workshop};
-use lithify_control::{Command, Core, Event, MemId};
+use lithify_compact::{CompactionJob, CompactionSpec, Cut, FlushJob, FlushSpec, Outcome, Workshop};
+use lithify_control::{Command, Core, Cutting, Event, Flow, MemId};
 use lithify_engine::Engine;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex};
@@ -32,6 +32,7 @@ use lithify_store::wal::WalWriter;
 use crate::events::{Events, Field};
 use crate::gate::Gate;
 use crate::metrics::{Counter, Metrics};
+use crate::open::core_options;
 use crate::settings::Settings;
 use crate::snapshot::Snapshots;
 use crate::super_version::{Mem, SuperVersion, Tree};
@@ -162,6 +163,8 @@ impl Shell {
             ));
             shell.stopped.complete();
         } else {
+            // The clock of the log starts anew with each open.
+            shell.note("opened", &[("policy", shell.settings.policy.name().into())]);
             let upkeep = Upkeep { shell: shell.clone(), log: None, at: 0 };
             shell.env.rt.spawn(Class::Upkeep, Box::new(upkeep));
             shell.drive(Event::Tick);
@@ -218,7 +221,9 @@ impl Shell {
 
     fn execute(&self, command: Command) {
         match command {
-            Command::StartFlush { job, mem, out } => self.start_flush(job, mem, out),
+            Command::StartFlush { job, mem, out, cutting } => {
+                self.start_flush(job, mem, out, cutting);
+            }
             Command::StartCompaction { job, spec, inputs, version } => {
                 self.start_compaction(job, spec, inputs, *version);
             }
@@ -283,7 +288,9 @@ impl Shell {
         let found = sv.mems.iter().find(|m| m.id == mem);
         let table = found.expect("a frozen memtable is published until it is flushed");
         let bytes = table.table.bytes() as u64;
-        self.note("flush_start", &[("job", job.0.into()), ("bytes", bytes.into())]);
+        let to = u64::from(out.level);
+        let fields = [("job", job.0.into()), ("to", to.into()), ("bytes", bytes.into())];
+        self.note("flush_start", &fields);
         let spec = FlushSpec { mem: table.table.clone(), out, snapshots: self.snapshots.list() };
         let me = self.me();
         let report = Box::new(move |outcome| me.flush_ended(job, outcome));
@@ -312,7 +319,7 @@ impl Shell {
                         ("micros", (work.nanos / 1000).into()),
                     ],
                 );
-                self.drive(Event::Built { job, adds });
+                self.drive(Event::Built { job, adds, flow });
             }
             Err(error) => self.job_failed(job, error),
         }
@@ -327,10 +334,14 @@ impl Shell {
         inputs: Vec<FileRef>,
         version: Version,
     ) {
+        let from = inputs.iter().map(|f| f.pos.level).min().unwrap_or(spec.out.level);
         self.note(
             "compaction_start",
             &[
                 ("job", job.0.into()),
+                ("kind", format!("{:?}", spec.kind).into()),
+                ("from", u64::from(from).into()),
+                ("to", u64::from(spec.out.level).into()),
                 ("what", spec.describe(&version).into()),
                 ("why", spec.reason.to_string().into()),
                 ("bytes", spec.est.read.into()),
@@ -384,17 +395,20 @@ impl Shell {
                         ("cpu_micros", (work.cpu_nanos / 1000).into()),
                     ],
                 );
-                self.drive(Event::Built { job, adds });
+                self.drive(Event::Built { job, adds, flow: None });
             }
             Err(error) => self.job_failed(job, error),
         }
     }
 
     fn job_failed(&self, job: JobId, error: Error) {
-        if error.kind() != ErrorKind::ShuttingDown {
+        let what = if error.kind() == ErrorKind::ShuttingDown {
+            "job_stopped"
+        } else {
             self.metrics.add(Counter::JobFailures, 1);
-            self.note("job_failed", &[("job", job.0.into()), ("cause", error.to_string().into())]);
-        }
+            "job_failed"
+        };
+        self.note(what, &[("job", job.0.into()), ("cause", error.to_string().into())]);
         self.drive(Event::Failed { job, error });
         self.progressed();
     }
