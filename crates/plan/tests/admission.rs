@@ -1,6 +1,7 @@
-//! The random world: flushes, compactions, snapshots, aborts and out-of-order commits over a few
-//! keys, admitted and validated by the real code, with every key read at every snapshot after
-//! every step. A port of the design's `admission_model.py`.
+//! The random world: flushes, compactions, snapshots, aborts, out-of-order commits, files from
+//! outside and crashes over a few keys with puts, deletions, merge operands and range tombstones,
+//! admitted and validated by the real code, with every key read at every snapshot after every
+//! step. A port of the design's `admission_model.py`, and more.
 //!
 //! Each broken variant leaves out one rule and must be caught, or the world would prove nothing.
 
@@ -12,8 +13,8 @@ use lithify_base::{CfId, FileId, JobId, KeyRange, Pos, bytewise};
 use lithify_lsm::{Edit, FileMeta, FileRef, Version};
 use lithify_plan::closure::close;
 use lithify_plan::{
-    Candidate, Cost, CutPolicy, InFlight, JobSpec, JobState, Kind, Limits, MemState, PlanOptions,
-    Prio, Reason, View, admit, validate_commit,
+    Candidate, Cost, CutPolicy, InFlight, JobSpec, JobState, Kind, Limits, MemState, Placement,
+    PlanOptions, Prio, Reason, View, admit, place, validate_commit,
 };
 
 /// Levels of the world.
@@ -39,16 +40,72 @@ enum Variant {
     DeeperLevelsOnly,
     /// Sequence numbers are zeroed on the last level without a look at other runs.
     ZeroAny,
+    /// An entry is zeroed although the same job keeps a range tombstone over it.
+    ZeroUnderTombstone,
+    /// A merge operand becomes a value where older data may lie below.
+    OperandAsValue,
 }
 
-/// Sequence number (0 once zeroed) and value (0 for a deletion).
-type Entry = (u64, u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Op {
+    /// A range tombstone, as one key sees it. Kept apart from the other entries.
+    Cover,
+    Delete,
+    /// Adds to what is older.
+    Merge(u64),
+    Put(u64),
+}
+
+/// Sequence number (0 once zeroed) and what happened.
+type Entry = (u64, Op);
 type Entries = BTreeMap<u8, Vec<Entry>>;
+
+/// What a file or memtable holds. A range tombstone deletes keys from its first up to before its
+/// second.
+#[derive(Clone, Default, Debug)]
+struct Contents {
+    entries: Entries,
+    tombstones: Vec<(u8, u8, u64)>,
+}
+
+impl Contents {
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.tombstones.is_empty()
+    }
+    /// All that `key` sees, tombstones included, the newest first.
+    fn of(&self, key: u8) -> Vec<Entry> {
+        let covers = self.tombstones.iter().filter(|t| t.0 <= key && key < t.1);
+        let mut all: Vec<Entry> = covers.map(|t| (t.2, Op::Cover)).collect();
+        all.extend(self.entries.get(&key).into_iter().flatten());
+        all.sort_by(|a, b| b.cmp(a));
+        all
+    }
+    /// The part with keys from `lo` up to before `hi`.
+    fn clamped(&self, lo: u8, hi: u8) -> Contents {
+        let entries = self.entries.range(lo..hi).map(|(k, e)| (*k, e.clone())).collect();
+        let cut = self.tombstones.iter().map(|t| (t.0.max(lo), t.1.min(hi), t.2));
+        Contents { entries, tombstones: cut.filter(|t| t.0 < t.1).collect() }
+    }
+}
+
+/// What a reader makes of entries, the newest first: the value, or 0; and whether it need not look
+/// at older ones.
+fn fold(entries: impl IntoIterator<Item = Entry>) -> (u64, bool) {
+    let mut sum = 0;
+    for (_, op) in entries {
+        match op {
+            Op::Merge(n) => sum += n,
+            Op::Put(n) => return (sum + n, true),
+            Op::Delete | Op::Cover => return (sum, true),
+        }
+    }
+    (sum, false)
+}
 
 struct Job {
     id: JobId,
     spec: Arc<JobSpec>,
-    outputs: Vec<Entries>,
+    outputs: Vec<Contents>,
 }
 
 struct World {
@@ -56,14 +113,14 @@ struct World {
     variant: Variant,
     keys: u8,
     version: Version,
-    contents: BTreeMap<FileId, Entries>,
+    contents: BTreeMap<FileId, Contents>,
     flight: Vec<Job>,
     next_file: u64,
     next_job: u64,
     seq: u64,
     stratum: u32,
     history: Vec<Vec<Entry>>,
-    mem: Entries,
+    mem: Contents,
     snapshots: Vec<u64>,
     options: PlanOptions,
     edges: u64,
@@ -72,6 +129,7 @@ struct World {
     dropped: u64,
     zeroed: u64,
     refused_commits: u64,
+    placed: u64,
 }
 
 impl World {
@@ -88,7 +146,7 @@ impl World {
             seq: 0,
             stratum: 1,
             history: vec![Vec::new(); usize::from(keys)],
-            mem: BTreeMap::new(),
+            mem: Contents::default(),
             snapshots: Vec::new(),
             options: PlanOptions { levels: LEVELS, ..PlanOptions::default() },
             edges: 0,
@@ -97,6 +155,7 @@ impl World {
             dropped: 0,
             zeroed: 0,
             refused_commits: 0,
+            placed: 0,
         }
     }
 
@@ -104,20 +163,23 @@ impl World {
 
     fn truth(&self, key: u8, at: u64) -> u64 {
         let all = self.history[usize::from(key)].iter().rev();
-        all.into_iter().find(|e| e.0 <= at).map_or(0, |e| e.1)
+        fold(all.copied().filter(|e| e.0 <= at)).0
     }
 
+    /// Memtable, then files from the newest position on. A tombstone met on the way hides what is
+    /// below its sequence number.
     fn get(&self, key: u8, at: u64) -> u64 {
-        let newest = |entries: &Entries| {
-            let visible = entries.get(&key)?.iter().filter(|e| e.0 <= at).max()?;
-            Some(visible.1)
-        };
         let files = self.version.runs_covering(std::slice::from_ref(&key));
-        let found = newest(&self.mem).or_else(|| {
-            let mut all = files.map(|f| &self.contents[&f.id]);
-            all.find_map(newest)
-        });
-        found.unwrap_or(0)
+        let sources = [&self.mem].into_iter().chain(files.map(|f| &self.contents[&f.id]));
+        let mut sum = 0;
+        for source in sources {
+            let (part, ends) = fold(source.of(key).into_iter().filter(|e| e.0 <= at));
+            sum += part;
+            if ends {
+                break;
+            }
+        }
+        sum
     }
 
     fn check(&self) -> Result<(), String> {
@@ -181,87 +243,129 @@ impl World {
     }
 
     /// The merge, with the snapshots and the version of now, as a job captures them at issue.
-    fn run(&mut self, inputs: &[FileRef], out: Pos) -> Vec<Entries> {
-        let mut all: BTreeMap<u8, Vec<(Entry, Pos)>> = BTreeMap::new();
+    fn run(&mut self, inputs: &[FileRef], out: Pos) -> Vec<Contents> {
+        self.snapshots.sort_unstable();
+        let mut merged = Contents::default();
+        // A tombstone stays whole if older data may lie below any of its keys.
         for f in inputs {
-            for (&k, entries) in &self.contents[&f.id] {
-                all.entry(k).or_default().extend(entries.iter().map(|&e| (e, f.pos)));
+            for &(lo, hi, seq) in &self.contents[&f.id].tombstones {
+                let oldest = self.snapshots.iter().all(|&s| s >= seq);
+                if !oldest || (lo..hi).any(|k| self.in_use(k, f.pos, inputs, out)) {
+                    merged.tombstones.push((lo, hi, seq));
+                }
             }
         }
-        let mut merged = Entries::new();
-        for (key, entries) in all {
-            let kept = self.keep(key, entries, inputs, out);
-            if !kept.is_empty() {
-                merged.insert(key, kept);
+        for key in 0..self.keys {
+            let mut entries: Vec<(Entry, Pos)> = Vec::new();
+            for f in inputs {
+                entries.extend(self.contents[&f.id].of(key).into_iter().map(|e| (e, f.pos)));
+            }
+            entries.sort_by_key(|e| std::cmp::Reverse(e.0));
+            let covered = merged.tombstones.iter().any(|t| t.0 <= key && key < t.1);
+            let points = self.keep(key, entries, covered, inputs, out);
+            if !points.is_empty() {
+                merged.entries.insert(key, points);
             }
         }
         self.cut(merged)
     }
 
-    /// What remains of the entries of one key.
-    fn keep(
-        &mut self,
-        key: u8,
-        mut entries: Vec<(Entry, Pos)>,
-        inputs: &[FileRef],
-        out: Pos,
-    ) -> Vec<Entry> {
-        self.snapshots.sort_unstable();
-        entries.sort_by_key(|e| std::cmp::Reverse(e.0.0));
-        let stripe = |seq: u64| self.snapshots.partition_point(|&s| s < seq);
-        let mut kept: Vec<(Entry, Pos)> = Vec::new();
-        for e in entries {
-            if kept.last().is_none_or(|l| stripe(l.0.0) != stripe(e.0.0)) {
-                kept.push(e);
-            }
-        }
-        let Some(&((seq, value), pos)) = kept.last() else { return Vec::new() };
-        let in_use = self.version.files().any(|f| {
+    /// Whether a file that is no input may hold data of `key` that is older than `pos`.
+    fn in_use(&self, key: u8, pos: Pos, inputs: &[FileRef], out: Pos) -> bool {
+        self.version.files().any(|f| {
             let stays = inputs.iter().all(|i| i.id != f.id);
             let older = match self.variant {
                 Variant::DeeperLevelsOnly => f.pos.level > out.level,
                 _ => f.pos.is_older_than(pos),
             };
             stays && older && f.range.contains(&[key], self.version.order())
-        });
-        let last = kept.len() - 1;
-        if stripe(seq) == 0 && !in_use {
-            if value == 0 {
+        })
+    }
+
+    /// What remains of the points of one key, newest first; `covered` if a tombstone over it stays.
+    fn keep(
+        &mut self,
+        key: u8,
+        entries: Vec<(Entry, Pos)>,
+        covered: bool,
+        inputs: &[FileRef],
+        out: Pos,
+    ) -> Vec<Entry> {
+        let stripe = |seq: u64| self.snapshots.partition_point(|&s| s < seq);
+        // Per stripe at most one point, with the newest position that went into it.
+        let mut kept: Vec<(Entry, Pos)> = Vec::new();
+        let mut open = false;
+        for &((seq, op), pos) in &entries {
+            let same = kept.last().is_some_and(|l| stripe(l.0.0) == stripe(seq));
+            match (kept.last_mut().filter(|_| same), op) {
+                (_, Op::Cover) => {
+                    match kept.last_mut().filter(|_| same && open) {
+                        Some(l) => l.0.1 = ended(l.0.1, Op::Delete),
+                        // Nothing in this stripe is newer: what is older in it is gone.
+                        None if !same => kept.push(((seq, Op::Cover), pos)),
+                        None => {}
+                    }
+                    open = false;
+                }
+                (Some(l), _) if open => {
+                    l.0.1 = ended(l.0.1, op);
+                    open = matches!(op, Op::Merge(_));
+                }
+                (Some(_), _) => {}
+                (None, _) => {
+                    kept.push(((seq, op), pos));
+                    open = matches!(op, Op::Merge(_));
+                }
+            }
+        }
+        if let Some(&((seq, op), pos)) = kept.last()
+            && stripe(seq) == 0
+            && op != Op::Cover
+        {
+            let in_use = self.in_use(key, pos, inputs, out);
+            let last = kept.len() - 1;
+            let under = covered && self.variant != Variant::ZeroUnderTombstone;
+            let any = self.variant == Variant::ZeroAny && out.level == LEVELS - 1;
+            if (!in_use || self.variant == Variant::OperandAsValue)
+                && let Op::Merge(n) = op
+            {
+                kept[last].0.1 = Op::Put(n);
+            }
+            if !in_use && op == Op::Delete {
                 kept.pop();
                 self.dropped += 1;
-            } else if seq > 0 {
+            } else if (!in_use && !under && seq > 0) || any {
                 kept[last].0.0 = 0;
                 self.zeroed += 1;
             }
-        } else if self.variant == Variant::ZeroAny && stripe(seq) == 0 && out.level == LEVELS - 1 {
-            kept[last].0.0 = 0;
         }
-        kept.into_iter().map(|e| e.0).collect()
+        kept.into_iter().map(|e| e.0).filter(|e| e.1 != Op::Cover).collect()
     }
 
-    /// One to three files.
-    fn cut(&mut self, merged: Entries) -> Vec<Entries> {
-        let cuts: BTreeSet<u8> =
+    /// One to three files, range tombstones clamped to them.
+    fn cut(&mut self, merged: Contents) -> Vec<Contents> {
+        let mut bounds: BTreeSet<u8> =
             (0..self.random.usize(..3)).map(|_| self.random.u8(..self.keys)).collect();
-        let mut files: Vec<Entries> = Vec::new();
-        let mut last = usize::MAX;
-        for (k, e) in merged {
-            let piece = cuts.range(..=k).count();
-            if piece != last {
-                files.push(Entries::new());
-                last = piece;
-            }
-            files.last_mut().unwrap().insert(k, e);
-        }
-        files
+        bounds.extend([0, self.keys]);
+        let bounds: Vec<u8> = bounds.into_iter().collect();
+        let parts = bounds.windows(2).map(|w| merged.clamped(w[0], w[1]));
+        parts.filter(|c| !c.is_empty()).collect()
     }
 
-    fn file(&mut self, pos: Pos, entries: Entries) -> FileMeta {
+    fn file(&mut self, pos: Pos, contents: Contents) -> FileMeta {
         let id = FileId(self.next_file);
         self.next_file += 1;
-        let (lo, hi) = (*entries.keys().next().unwrap(), *entries.keys().next_back().unwrap());
-        let f = FileMeta::new(id, pos, KeyRange::incl(&[lo][..], &[hi][..]));
-        self.contents.insert(id, entries);
+        let points = contents.entries.keys().copied();
+        let covers = contents.tombstones.iter();
+        let lo = points.clone().chain(covers.clone().map(|t| t.0)).min().unwrap();
+        let (last, end) = (points.max(), covers.map(|t| t.1).max());
+        let range = match (last, end) {
+            (Some(last), None) => KeyRange::incl(&[lo][..], &[last][..]),
+            (Some(last), Some(end)) if last >= end => KeyRange::incl(&[lo][..], &[last][..]),
+            (_, end) => KeyRange::excl(&[lo][..], &[end.unwrap()][..]),
+        };
+        let f = FileMeta::new(id, pos, range);
+        self.contents.insert(id, contents);
         f
     }
 
@@ -272,7 +376,9 @@ impl World {
         }
         if let Err(v) = validate_commit(&self.version, &self.flight[at].spec) {
             match self.variant {
-                Variant::Whole | Variant::NoEdge => return Err(format!("theorem 2: {v}")),
+                Variant::Whole | Variant::NoEdge | Variant::PlacedBlindly => {
+                    return Err(format!("theorem 2: {v}"));
+                }
                 Variant::EdgesIgnoredValidated | Variant::PromisesIgnoredValidated => {
                     self.refused_commits += 1;
                     self.abort(self.flight[at].id);
@@ -310,25 +416,78 @@ impl World {
     fn write(&mut self) {
         for _ in 0..self.random.u32(1..=3) {
             self.seq += 1;
-            let key = self.random.u8(..self.keys);
-            let entry = (self.seq, if self.random.f64() < 0.35 { 0 } else { self.seq });
-            self.history[usize::from(key)].push(entry);
-            self.mem.entry(key).or_default().push(entry);
+            let (key, seq) = (self.random.u8(..self.keys), self.seq);
+            match self.random.u8(..20) {
+                0..=1 => {
+                    let end = (key + self.random.u8(1..4)).min(self.keys);
+                    for k in key..end {
+                        self.history[usize::from(k)].push((seq, Op::Cover));
+                    }
+                    self.mem.tombstones.push((key, end, seq));
+                }
+                n => {
+                    let op = match n {
+                        2..=6 => Op::Delete,
+                        7..=9 => Op::Merge(seq << 32),
+                        _ => Op::Put(seq),
+                    };
+                    self.history[usize::from(key)].push((seq, op));
+                    self.mem.entries.entry(key).or_default().push((seq, op));
+                }
+            }
         }
     }
 
     /// Cut in two at a random key: one stratum, one edit.
     fn flush(&mut self) -> Result<(), String> {
         self.stratum += 1;
-        let mut low = std::mem::take(&mut self.mem);
-        let high = low.split_off(&self.random.u8(1..self.keys));
+        let mem = std::mem::take(&mut self.mem);
+        let at = self.random.u8(1..self.keys);
         let mut edit = Edit { job: Some(JobId(0)), ..Edit::new(CfId(0)) };
-        for half in [low, high].into_iter().filter(|h| !h.is_empty()) {
+        let halves = [mem.clamped(0, at), mem.clamped(at, self.keys)];
+        for half in halves.into_iter().filter(|h| !h.is_empty()) {
             let f = self.file(Pos::new(0, self.stratum), half);
             edit.adds.push(f);
         }
         self.version = self.version.apply(&edit).map_err(|v| v.to_string())?;
         Ok(())
+    }
+
+    /// A file from outside, newer than everything: the memtable is flushed first.
+    fn ingest(&mut self) -> Result<(), String> {
+        if !self.mem.is_empty() {
+            self.flush()?;
+        }
+        self.seq += 1;
+        let lo = self.random.u8(..self.keys);
+        let hi = (lo + self.random.u8(..3) / 2).min(self.keys - 1);
+        let mut contents = Contents::default();
+        for key in (lo..=hi).filter(|k| *k == lo || *k == hi || self.seq % 2 == 0) {
+            contents.entries.insert(key, vec![(self.seq, Op::Put(self.seq))]);
+            self.history[usize::from(key)].push((self.seq, Op::Put(self.seq)));
+        }
+        let mem = MemState::default();
+        let flights = self.in_flight();
+        let limits = Limits { next_job: JobId(self.next_job), ..Limits::default() };
+        let view = View::new(&self.version, &flights, &mem, &self.options, limits);
+        let pos = match place(&view, &KeyRange::incl(&[lo][..], &[hi][..])) {
+            Placement::At(pos) => pos,
+            Placement::NewestOfL0 => {
+                self.stratum += 1;
+                Pos::new(0, self.stratum)
+            }
+        };
+        self.placed += u64::from(pos.level > 0);
+        let f = self.file(pos, contents);
+        let edit = Edit { adds: vec![f], ..Edit::new(CfId(0)) };
+        self.version = self.version.apply(&edit).map_err(|v| v.to_string())?;
+        Ok(())
+    }
+
+    /// Jobs and snapshots are gone; the tree and, by its log, the memtable are as they were.
+    fn crash(&mut self) {
+        self.flight.clear();
+        self.snapshots.clear();
     }
 
     fn compact(&mut self) {
@@ -369,8 +528,12 @@ impl World {
 
     fn step(&mut self) -> Result<(), String> {
         let a = self.random.f64();
-        if a < 0.30 {
+        if a < 0.26 {
             self.write();
+        } else if a < 0.265 {
+            self.crash();
+        } else if a < 0.30 {
+            self.ingest()?;
         } else if a < 0.45 && !self.mem.is_empty() {
             self.flush()?;
         } else if a < 0.50 {
@@ -394,10 +557,20 @@ impl World {
     }
 }
 
+/// A merge operand with what is older.
+fn ended(newer: Op, older: Op) -> Op {
+    match (newer, older) {
+        (Op::Merge(a), Op::Merge(b)) => Op::Merge(a + b),
+        (Op::Merge(a), Op::Put(b)) => Op::Put(a + b),
+        (Op::Merge(a), _) => Op::Put(a),
+        (other, _) => other,
+    }
+}
+
 /// Runs the world and returns the seeds that went wrong, with the first story.
 fn violations(variant: Variant, keys: u8, seeds: u64) -> (u64, String) {
     let (mut wrong, mut story) = (0, String::new());
-    let mut sums = [0; 6];
+    let mut sums = [0; 7];
     for seed in 0..seeds {
         let mut world = World::new(seed, variant, keys);
         for step in 0..400 {
@@ -410,7 +583,8 @@ fn violations(variant: Variant, keys: u8, seeds: u64) -> (u64, String) {
             }
         }
         let w = &world;
-        let counts = [w.commits, w.edges, w.rejected, w.dropped, w.zeroed, w.refused_commits];
+        let counts =
+            [w.commits, w.edges, w.rejected, w.dropped, w.zeroed, w.refused_commits, w.placed];
         sums.iter_mut().zip(counts).for_each(|(s, c)| *s += c);
     }
     if matches!(variant, Variant::Whole) {
@@ -418,6 +592,7 @@ fn violations(variant: Variant, keys: u8, seeds: u64) -> (u64, String) {
         for (name, sum) in names.iter().zip(sums) {
             assert!(sum > seeds, "the world saw too few {name}: {sum}");
         }
+        assert!(sums[6] * 4 > seeds, "too few files from outside went below L0: {}", sums[6]);
     }
     if matches!(variant, Variant::EdgesIgnoredValidated | Variant::PromisesIgnoredValidated) {
         assert!(sums[5] > 0, "no commit was ever refused");
@@ -427,30 +602,33 @@ fn violations(variant: Variant, keys: u8, seeds: u64) -> (u64, String) {
 
 #[test]
 fn the_whole_rule_is_sound() {
+    let factor = std::env::var("WORLD_FACTOR").map_or(1, |f| f.parse().expect("a number"));
     for keys in [12, 6] {
-        assert_eq!(violations(Variant::Whole, keys, 300), (0, String::new()));
+        assert_eq!(violations(Variant::Whole, keys, 150 * factor), (0, String::new()));
     }
 }
 
 #[test]
 fn edges_as_conflicts_are_sound() {
-    assert_eq!(violations(Variant::NoEdge, 12, 100), (0, String::new()));
+    assert_eq!(violations(Variant::NoEdge, 12, 60), (0, String::new()));
 }
 
 #[test]
 fn validation_alone_keeps_recency() {
-    assert_eq!(violations(Variant::EdgesIgnoredValidated, 12, 300), (0, String::new()));
-    assert_eq!(violations(Variant::PromisesIgnoredValidated, 6, 300), (0, String::new()));
+    assert_eq!(violations(Variant::EdgesIgnoredValidated, 12, 150), (0, String::new()));
+    assert_eq!(violations(Variant::PromisesIgnoredValidated, 6, 150), (0, String::new()));
 }
 
 #[test]
 fn every_broken_rule_is_caught() {
     let cases = [
-        (Variant::EdgesIgnored, 12, 300),
-        (Variant::DeeperLevelsOnly, 12, 300),
-        (Variant::ZeroAny, 6, 600),
+        (Variant::EdgesIgnored, 12, 60),
+        (Variant::DeeperLevelsOnly, 12, 60),
+        (Variant::ZeroAny, 6, 200),
         (Variant::PromisesIgnored, 6, 1000),
-        (Variant::LocksIgnored, 12, 50),
+        (Variant::LocksIgnored, 12, 20),
+        (Variant::ZeroUnderTombstone, 6, 60),
+        (Variant::OperandAsValue, 6, 60),
     ];
     for (variant, keys, seeds) in cases {
         let (wrong, story) = violations(variant, keys, seeds);
