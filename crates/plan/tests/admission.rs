@@ -376,7 +376,7 @@ impl World {
         }
         if let Err(v) = validate_commit(&self.version, &self.flight[at].spec) {
             match self.variant {
-                Variant::Whole | Variant::NoEdge | Variant::PlacedBlindly => {
+                Variant::Whole | Variant::NoEdge => {
                     return Err(format!("theorem 2: {v}"));
                 }
                 Variant::EdgesIgnoredValidated | Variant::PromisesIgnoredValidated => {
