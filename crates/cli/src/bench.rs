@@ -16,7 +16,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use lithify::{Db, DbIter, Durability, Policy, Settings, WriteBatch, WriteOptions};
 use lithify_bench::compare::EngineCommand;
 use lithify_bench::{
@@ -57,11 +57,10 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
         bail!("Lithify picks files by min-overlapping-ratio; leave out --compaction-pri");
     }
     let mut s = Settings::default();
-    s.policy = match b.policy.as_str() {
-        "leveled" => Policy::Leveled,
-        "hybrid" => Policy::Hybrid,
-        other => bail!("--policy {other}: Lithify has leveled and hybrid"),
-    };
+    s.policy = Policy::from_name(&b.policy).ok_or_else(|| {
+        let names: Vec<&str> = Policy::ALL.into_iter().map(Policy::name).collect();
+        anyhow!("--policy {}: Lithify has {}", b.policy, names.join(", "))
+    })?;
     s.compaction_threads = b.background_threads as u32;
     s.flush_threads = 1;
     s.auto_compaction = !b.no_auto_compaction;

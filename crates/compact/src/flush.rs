@@ -7,12 +7,15 @@
 use lithify_base::{Error, ErrorKind, Key, Pos, Result, Seq, Tag};
 use lithify_env::sync::Arc;
 use lithify_env::{Job, Mono, Step};
+use lithify_lsm::BucketMap;
 use lithify_memtable::MemTable;
 use lithify_merge::tombstone::RangeTombstone;
 use lithify_merge::{Kernel, Products};
+use lithify_plan::adapt::FlushReport;
 
 use crate::recipe;
 use crate::sink::Sink;
+use crate::survey::{self, Cut};
 use crate::workshop::{Times, Workshop};
 use crate::{JobWork, Outcome, Report};
 
@@ -27,6 +30,8 @@ pub struct FlushSpec {
     pub out: Pos,
     /// Live snapshots, ascending.
     pub snapshots: Vec<Seq>,
+    /// How it is cut into files.
+    pub cut: Cut,
 }
 
 /// A flush at work.
@@ -36,6 +41,7 @@ pub struct FlushJob {
     stage: Stage,
     report: Option<Report>,
     work: JobWork,
+    flow: Option<(Arc<BucketMap>, FlushReport)>,
     started: Option<Mono>,
 }
 
@@ -63,6 +69,7 @@ impl FlushJob {
             stage: Stage::Prepare,
             report: Some(report),
             work: JobWork::default(),
+            flow: None,
             started: None,
         }
     }
@@ -105,6 +112,15 @@ impl FlushJob {
         }
     }
 
+    /// Looks over the memtable where it is cut by buckets: the keys at which files start.
+    fn survey(&mut self) -> Vec<Key> {
+        let Some(survey) = survey::look(&self.spec.mem, &self.spec.cut, &*self.shop.order) else {
+            return Vec::new();
+        };
+        self.flow = Some((survey.map, survey.report));
+        survey.splits
+    }
+
     fn prepare(&mut self) -> Result<Walking> {
         let mem = &self.spec.mem;
         self.work.read = mem.bytes() as u64;
@@ -114,7 +130,7 @@ impl FlushJob {
             .map(|t| RangeTombstone { lo: t.lo.clone(), hi: t.hi.clone(), seq: t.seq, run: 0 })
             .collect();
         let snapshots = std::mem::take(&mut self.spec.snapshots);
-        let splits: Vec<Key> = Vec::new();
+        let splits = self.survey();
         let level = self.spec.out.level;
         let recipe = recipe::flush(&self.shop, raw, splits, snapshots, level)?;
         let now = self.shop.env.rt.wall_seconds();
@@ -134,7 +150,7 @@ impl FlushJob {
             self.work.nanos = self.shop.env.rt.now().since(started).as_nanos() as u64;
         }
         if let Some(report) = self.report.take() {
-            report(Outcome { result, work: self.work });
+            report(Outcome { result, work: self.work, flow: self.flow.take() });
         }
     }
 }

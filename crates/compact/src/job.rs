@@ -174,7 +174,7 @@ impl CompactionJob {
             self.work.nanos = self.shop.env.rt.now().since(started).as_nanos() as u64;
         }
         if let Some(report) = self.report.take() {
-            report(Outcome { result, work: self.work });
+            report(Outcome { result, work: self.work, flow: None });
         }
     }
 }

@@ -18,14 +18,18 @@ mod flush;
 mod job;
 mod recipe;
 mod sink;
+mod survey;
 mod workshop;
 
 pub use flush::{FlushJob, FlushSpec};
 pub use job::{CompactionJob, CompactionSpec};
+pub use survey::Cut;
 pub use workshop::{LevelFormat, OutputOptions, Workshop};
 
 use lithify_base::Result;
-use lithify_lsm::FileMeta;
+use lithify_env::sync::Arc;
+use lithify_lsm::{BucketMap, FileMeta};
+use lithify_plan::adapt::FlushReport;
 
 /// What a job did, for statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +55,8 @@ pub struct Outcome {
     pub result: Result<Vec<FileMeta>>,
     /// What it did.
     pub work: JobWork,
+    /// What a flush that was cut by buckets learnt: its map, and what went where.
+    pub flow: Option<(Arc<BucketMap>, FlushReport)>,
 }
 
 /// Who is told how a job ended.

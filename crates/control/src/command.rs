@@ -6,6 +6,7 @@ use lithify_base::{Error, JobId, Pos};
 use lithify_lsm::{Edit, FileRef, Version};
 use lithify_plan::JobSpec;
 
+use crate::buckets::Cutting;
 use crate::event::MemId;
 use crate::throttle::Pressure;
 
@@ -19,6 +20,8 @@ pub enum Command {
         mem: MemId,
         /// Where its files go.
         out: Pos,
+        /// How it is cut into files.
+        cutting: Cutting,
     },
     /// Merge these files, then report `Built` or `Failed`. The inputs are locked until the job
     /// ends; `version` is the tree as planned, for the question which data lies below.

@@ -41,11 +41,14 @@ impl Core {
                 self.failed(job, error, now, out);
                 continue;
             }
-            let edit = self.jobs.commit(job);
-            let what = match self.jobs.spec(job) {
+            let mut edit = self.jobs.commit(job);
+            let spec = self.jobs.spec(job).map(|s| &**s);
+            let what = match spec {
                 Some(spec) => spec.describe(&self.version),
                 None => "flush".to_owned(),
             };
+            edit.bucket_hint =
+                self.buckets.after(&self.version, job, spec, &edit, &self.options.plan);
             out.push(Command::Commit { edit: Box::new(edit.clone()), what });
             self.writing = Some(Writing { job, edit });
         }
@@ -70,6 +73,7 @@ impl Core {
         }
         self.failures = 0;
         self.untroubled(out);
+        self.buckets.forget(job);
         let (mem, inputs) = self.jobs.retire(job);
         if let Some(mem) = mem {
             let bytes = edit.adds.iter().map(|f| f.bytes).sum();

@@ -4,6 +4,8 @@ use lithify_base::{Error, JobId};
 use lithify_lsm::FileMeta;
 use lithify_plan::ManualRequest;
 
+use crate::buckets::Flow;
+
 /// Number of a memtable, in the order of freezing. Never reused while the database is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemId(pub u64);
@@ -27,6 +29,8 @@ pub enum Event {
         job: JobId,
         /// Its output, possibly empty.
         adds: Vec<FileMeta>,
+        /// What a flush that was cut by buckets learnt.
+        flow: Option<Box<Flow>>,
     },
     /// A flush or compaction failed. Its files, if any, are orphans.
     Failed {

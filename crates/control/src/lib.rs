@@ -13,6 +13,7 @@
 //! older jobs, holding no thread] -> Committing -> gone. It can be aborted until it commits.
 #![forbid(unsafe_code)]
 
+mod buckets;
 mod command;
 mod commit;
 mod event;
@@ -24,6 +25,7 @@ mod throttle;
 #[cfg(test)]
 mod tests;
 
+pub use buckets::{Cutting, Flow};
 pub use command::Command;
 pub use event::{Event, MemId};
 pub use throttle::Pressure;
@@ -34,6 +36,7 @@ use lithify_base::{CfId, Error, ErrorKind, JobId, Pos};
 use lithify_lsm::{Edit, Version};
 use lithify_plan::{Limits, PlanOptions, Policy, View};
 
+use buckets::Buckets;
 use commit::{Settled, Writing};
 use jobs::Jobs;
 use manual::Manuals;
@@ -70,6 +73,7 @@ pub struct Core {
     jobs: Jobs,
     /// The edit being written to the manifest.
     writing: Option<Writing>,
+    buckets: Buckets,
     manuals: Manuals,
     throttle: Throttle,
     pressure: Pressure,
@@ -101,6 +105,7 @@ impl Core {
             memory: Memory::new(next_epoch),
             jobs: Jobs::default(),
             writing: None,
+            buckets: Buckets::default(),
             manuals: Manuals::default(),
             pressure: Pressure::default(),
             next_job: 1,
@@ -124,7 +129,7 @@ impl Core {
         let mut out = Vec::new();
         match event {
             Event::Frozen { mem, bytes, log_number } => self.memory.freeze(mem, bytes, log_number),
-            Event::Built { job, adds } => self.built(job, adds),
+            Event::Built { job, adds, flow } => self.built(job, adds, flow),
             Event::Failed { job, error } => self.failed(job, error, now, &mut out),
             Event::EditSynced => self.settle(Settled::Durable, now, &mut out),
             Event::EditFailed { error } => {
@@ -202,7 +207,8 @@ impl Core {
             let job = self.job_id();
             self.memory.start(mem, job);
             self.jobs.add_flush(job, mem);
-            out.push(Command::StartFlush { job, mem, out: Pos::new(0, stratum) });
+            let cutting = Buckets::cutting(&self.version, &self.options.plan);
+            out.push(Command::StartFlush { job, mem, out: Pos::new(0, stratum), cutting });
         }
     }
 
@@ -243,8 +249,11 @@ impl Core {
         }
     }
 
-    fn built(&mut self, job: JobId, adds: Vec<lithify_lsm::FileMeta>) {
+    fn built(&mut self, job: JobId, adds: Vec<lithify_lsm::FileMeta>, flow: Option<Box<Flow>>) {
         self.failures = 0;
+        if let Some(flow) = flow {
+            self.buckets.built(job, *flow);
+        }
         let mut edit = Edit::new(CfId(0));
         edit.job = Some(job);
         edit.adds = adds;

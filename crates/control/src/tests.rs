@@ -45,7 +45,7 @@ impl World {
     }
     fn flush_job(&mut self) -> Option<(JobId, MemId, Pos)> {
         self.take(|c| match c {
-            Command::StartFlush { job, mem, out } => Some((*job, *mem, *out)),
+            Command::StartFlush { job, mem, out, .. } => Some((*job, *mem, *out)),
             _ => None,
         })
     }
@@ -73,7 +73,7 @@ impl World {
     }
     fn built(&mut self, job: JobId, pos: Pos, lo: &str, hi: &str) {
         let f = self.file(pos, lo, hi);
-        self.on(Event::Built { job, adds: vec![f] });
+        self.on(Event::Built { job, adds: vec![f], flow: None });
     }
     /// A whole flush over [lo..hi].
     fn flush(&mut self, mem: u64, lo: &str, hi: &str) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify_base::{CfId, Error, ErrorKind, FileId, MAX_LEVELS, Pos, Result, Seq};
-use lithify_compact::{FlushJob, FlushSpec, LevelFormat, Outcome, OutputOptions, Workshop};
+use lithify_compact::{Cut, FlushJob, FlushSpec, LevelFormat, Outcome, OutputOptions, Workshop};
 use lithify_control::{Core, MemId};
 use lithify_engine::CpuEngine;
 use lithify_env::sync::{Arc, Mutex};
@@ -20,6 +20,7 @@ use lithify_format::options::{self, DbOptions, FamilyOptions};
 use lithify_format::wal::BatchBuilder;
 use lithify_lsm::{Edit, FileMeta, Version};
 use lithify_memtable::{ArenaPool, MemTable, MemWriter};
+use lithify_plan::options::BucketOptions;
 use lithify_plan::{PlanOptions, PolicyKind};
 use lithify_store::cache::{BlockCache, TableCache, TableOptions};
 use lithify_store::dir::{self, Dir};
@@ -419,7 +420,7 @@ fn flush_now(workshop: &Arc<Workshop>, mem: Arc<MemTable>, out: Pos) -> Result<V
         let ended = ended.clone();
         Box::new(move |outcome| *ended.lock() = Some(outcome))
     };
-    let spec = FlushSpec { mem, out, snapshots: Vec::new() };
+    let spec = FlushSpec { mem, out, snapshots: Vec::new(), cut: Cut::Whole };
     let mut job = FlushJob::new(workshop.clone(), spec, report);
     loop {
         match job.step() {
@@ -463,13 +464,21 @@ fn output_options(s: &Settings) -> OutputOptions {
     }
 }
 
-fn core_options(s: &Settings) -> lithify_control::Options {
+pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
+    let policy = match s.policy {
+        Policy::Leveled => PolicyKind::Leveled,
+        Policy::Hybrid => PolicyKind::Hybrid,
+        Policy::Tiered => PolicyKind::Tiered,
+        Policy::DfLeveled => PolicyKind::DfLeveled,
+        Policy::DfTiered => PolicyKind::DfTiered,
+        Policy::Bucket => PolicyKind::Bucket,
+        Policy::BucketDf => PolicyKind::BucketDf,
+    };
+    let preset = PlanOptions::preset(policy);
+    let buckets = BucketOptions { initial: s.compaction_threads.max(2), ..preset.buckets.clone() };
     lithify_control::Options {
         plan: PlanOptions {
-            policy: match s.policy {
-                Policy::Leveled => PolicyKind::Leveled,
-                Policy::Hybrid => PolicyKind::Hybrid,
-            },
+            buckets,
             l0_trigger: s.l0_trigger,
             l0_slowdown: s.l0_slowdown,
             l0_stop: s.l0_stop,
@@ -482,7 +491,7 @@ fn core_options(s: &Settings) -> lithify_control::Options {
             memtable_bytes: s.memtable_bytes,
             soft_debt: s.soft_debt_bytes,
             hard_debt: s.hard_debt_bytes,
-            ..PlanOptions::default()
+            ..preset
         },
         compaction_slots: s.compaction_threads as usize,
         // One more than threads: a flush that only waits for its sync holds none, so the next

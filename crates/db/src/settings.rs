@@ -29,17 +29,42 @@ pub enum Policy {
     /// Runs in level 0, leveled below: RocksDB's default rules.
     #[default]
     Hybrid,
+    /// Several runs per level, merged together when there are enough: least rewriting, most
+    /// space and read cost.
+    Tiered,
+    /// `Hybrid`, and a compaction that is blocked by another stacks its output as an extra run
+    /// instead of waiting (DownForce).
+    DfLeveled,
+    /// `Tiered`, with the same pipelining.
+    DfTiered,
+    /// Flushes are cut into key ranges that go down independently (BucketLSM).
+    Bucket,
+    /// Buckets across keys and DownForce across levels, at once.
+    BucketDf,
 }
 
 impl Policy {
     /// Every policy, the simplest first.
-    pub const ALL: [Policy; 2] = [Policy::Leveled, Policy::Hybrid];
+    pub const ALL: [Policy; 7] = [
+        Policy::Leveled,
+        Policy::Hybrid,
+        Policy::Tiered,
+        Policy::DfLeveled,
+        Policy::DfTiered,
+        Policy::Bucket,
+        Policy::BucketDf,
+    ];
 
     /// Its name on command lines and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Policy::Leveled => "leveled",
             Policy::Hybrid => "hybrid",
+            Policy::Tiered => "tiered",
+            Policy::DfLeveled => "df-leveled",
+            Policy::DfTiered => "df-tiered",
+            Policy::Bucket => "bucket",
+            Policy::BucketDf => "bucket-df",
         }
     }
 

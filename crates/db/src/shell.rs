@@ -283,7 +283,7 @@ impl Shell {
 
     // ---- flushes
 
-    fn start_flush(&self, job: JobId, mem: MemId, out: Pos) {
+    fn start_flush(&self, job: JobId, mem: MemId, out: Pos, cutting: Cutting) {
         let sv = self.super_version();
         let found = sv.mems.iter().find(|m| m.id == mem);
         let table = found.expect("a frozen memtable is published until it is flushed");
@@ -291,14 +291,38 @@ impl Shell {
         let to = u64::from(out.level);
         let fields = [("job", job.0.into()), ("to", to.into()), ("bytes", bytes.into())];
         self.note("flush_start", &fields);
-        let spec = FlushSpec { mem: table.table.clone(), out, snapshots: self.snapshots.list() };
+        let spec = FlushSpec {
+            mem: table.table.clone(),
+            out,
+            snapshots: self.snapshots.list(),
+            cut: self.cut(cutting, &sv.tree.version, &table.table),
+        };
         let me = self.me();
         let report = Box::new(move |outcome| me.flush_ended(job, outcome));
         let work = FlushJob::new(self.workshop.clone(), spec, report);
         self.env.rt.spawn(Class::Flush, Box::new(work));
     }
 
+    /// How a flush is cut. Keys that only go on where the tree ends (a sequential load) are not:
+    /// their file will move down as it is.
+    fn cut(&self, cutting: Cutting, version: &Version, mem: &MemTable) -> Cut {
+        let beyond = |range: KeyRange| {
+            version.file_count() > 0
+                && version.files().all(|f| f.range.is_before(&range, self.order()))
+        };
+        match cutting {
+            Cutting::Whole => Cut::Whole,
+            _ if mem.range().is_some_and(beyond) => Cut::Whole,
+            Cutting::By(map) => Cut::By(map),
+            Cutting::First => Cut::First {
+                version: Box::new(version.clone()),
+                options: Box::new(core_options(&self.settings).plan),
+            },
+        }
+    }
+
     fn flush_ended(&self, job: JobId, outcome: Outcome) {
+        let flow = outcome.flow.map(|(map, report)| Box::new(Flow { map, report }));
         match outcome.result {
             Ok(adds) => {
                 let work = outcome.work;

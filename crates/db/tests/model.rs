@@ -242,6 +242,20 @@ fn one_run_per_level_matches_the_model() {
 }
 
 #[test]
+fn every_parallel_policy_matches_the_model() {
+    use lithify::Policy::{Bucket, BucketDf, DfLeveled, DfTiered, Tiered};
+    for (i, policy) in [Tiered, DfLeveled, DfTiered, Bucket, BucketDf].into_iter().enumerate() {
+        for round in 0..3 {
+            let mut s = small();
+            s.policy = policy;
+            s.l0_trigger = 2;
+            s.compaction_threads = 4;
+            live(1000 + 10 * i as u64 + round, s, 3000);
+        }
+    }
+}
+
+#[test]
 fn other_shapes_match_the_model() {
     let mut s = small();
     s.format_version = 5;
