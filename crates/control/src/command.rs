@@ -51,11 +51,15 @@ pub enum Command {
     /// Make this tree the one that readers see, drop the flushed memtable, and delete the
     /// obsolete files once nothing pins them.
     Install {
+        /// How many trees were installed with this one. The shell carries commands out without
+        /// the core's lock, so a tree may arrive after its successor: it is out of date then.
+        no: u64,
         /// The tree.
         version: Box<Version>,
-        /// The memtable whose data the tree now holds.
+        /// The memtable whose data the tree now holds, as it holds that of all before it.
         flushed: Option<MemId>,
-        /// Files no longer in the tree.
+        /// Files no longer in the tree, and the old places of files that moved: whoever pins an
+        /// old place pins the file.
         obsolete: Vec<FileRef>,
     },
     /// The verdict on writes changed.

@@ -3,8 +3,8 @@
 use lithify_base::{Error, ErrorKind, JobId};
 use lithify_lsm::Edit;
 
+use crate::Core;
 use crate::command::Command;
-use crate::{Core, event::MemId};
 
 /// How an edit that was handed out ended.
 pub(crate) enum Settled {
@@ -27,9 +27,13 @@ impl Core {
     /// Hands out the next edit, if none is being written and a job is ready: the oldest flush
     /// first (it frees memory), else the oldest compaction.
     pub(crate) fn commit_next(&mut self, now: u64, out: &mut Vec<Command>) {
-        while self.writing.is_none() && !self.sealed && now >= self.commit_at {
+        while self.writing.is_none() && !self.sealed && (self.closing || now >= self.commit_at) {
             let flush = self.memory.oldest_job().filter(|j| self.jobs.is_built(*j));
             let Some(job) = flush.or_else(|| self.jobs.committable().next()) else {
+                if self.closing && !self.jobs.any_running() {
+                    // What is left waits for a job that will not be started any more.
+                    self.jobs.give_up_finished();
+                }
                 return;
             };
             if let Some(spec) = self.jobs.spec(job)
@@ -80,10 +84,13 @@ impl Core {
             self.throttle.flushed(bytes, now);
             self.memory.flushed(mem);
         }
-        // A moved file is an input and in the new tree; it is not obsolete.
-        let obsolete = inputs.into_iter().filter(|f| self.version.file(f.id).is_none()).collect();
-        let flushed: Option<MemId> = mem;
-        out.push(Command::Install { version: Box::new(self.version.clone()), flushed, obsolete });
+        self.installs += 1;
+        out.push(Command::Install {
+            no: self.installs,
+            version: Box::new(self.version.clone()),
+            flushed: mem,
+            obsolete: inputs,
+        });
     }
 
     /// No edit is handed out any more. Inputs and outputs all stay on disk: either may be what

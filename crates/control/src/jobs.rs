@@ -54,6 +54,10 @@ impl Jobs {
     pub(crate) fn running(&self) -> usize {
         self.count(|j| matches!((&j.work, &j.state), (Work::Compaction { .. }, State::Running)))
     }
+    /// True if a worker is busy with any job.
+    pub(crate) fn any_running(&self) -> bool {
+        self.table.values().any(|j| matches!(j.state, State::Running))
+    }
     fn count(&self, is: impl Fn(&Job) -> bool) -> usize {
         self.table.values().filter(|j| is(j)).count()
     }
@@ -137,6 +141,11 @@ impl Jobs {
     pub(crate) fn give_up_finished(&mut self) {
         self.table.retain(|_, job| matches!(job.state, State::Running));
         self.in_flight.retain(|f| self.table.contains_key(&f.id));
+    }
+    /// Removes a job that ended and is not wanted any more.
+    pub(crate) fn forget(&mut self, id: JobId) {
+        self.table.remove(&id);
+        self.in_flight.retain(|f| f.id != id);
     }
     /// Removes a job that committed; its inputs, if it was a compaction.
     pub(crate) fn retire(&mut self, id: JobId) -> (Option<MemId>, Vec<FileRef>) {

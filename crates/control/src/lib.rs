@@ -78,6 +78,8 @@ pub struct Core {
     throttle: Throttle,
     pressure: Pressure,
     next_job: u64,
+    /// Trees installed so far.
+    installs: u64,
     disk_free: u64,
     /// Compactions are not started before this instant (a failure backs off).
     resume_at: u64,
@@ -92,6 +94,8 @@ pub struct Core {
     troubles: u64,
     read_only: Option<Error>,
     closing: bool,
+    /// Whoever carries out the commands failed, or the core itself did: it starts nothing more.
+    halted: bool,
     /// The last planning found nothing to do.
     content: bool,
 }
@@ -109,6 +113,7 @@ impl Core {
             manuals: Manuals::default(),
             pressure: Pressure::default(),
             next_job: 1,
+            installs: 0,
             disk_free: u64::MAX,
             resume_at: 0,
             failures: 0,
@@ -118,6 +123,7 @@ impl Core {
             troubles: 0,
             read_only: None,
             closing: false,
+            halted: false,
             content: false,
             options,
             version,
@@ -127,6 +133,10 @@ impl Core {
     /// Takes in one event and says what to do. `now` is in nanoseconds and never decreases.
     pub fn on(&mut self, event: Event, now: u64) -> Vec<Command> {
         let mut out = Vec::new();
+        if self.halted {
+            self.end_one(event, &mut out);
+            return out;
+        }
         match event {
             Event::Frozen { mem, bytes, log_number } => self.memory.freeze(mem, bytes, log_number),
             Event::Built { job, adds, flow } => self.built(job, adds, flow),
@@ -154,6 +164,40 @@ impl Core {
         out
     }
 
+    /// Stops for good after a panic, in the core or while one of its commands was carried out:
+    /// nobody can tell any more which of them took effect. Nothing is started or committed from
+    /// now on, so what is on disk stays as it is, and writes are refused.
+    pub fn halt(&mut self, error: Error) -> Vec<Command> {
+        let mut out = Vec::new();
+        self.halted = true;
+        self.sealed = true;
+        self.writing = None;
+        self.content = true;
+        self.jobs.give_up_finished();
+        self.stop_writes(error, &mut out);
+        self.end_manuals(&mut out);
+        out
+    }
+
+    /// All that happens once the core was halted: jobs that were at work end.
+    fn end_one(&mut self, event: Event, out: &mut Vec<Command>) {
+        match event {
+            Event::Built { job, .. } | Event::Failed { job, .. } => self.jobs.forget(job),
+            Event::Manual { id, request } => self.manuals.add(id, request),
+            Event::Closing => self.close(out),
+            _ => {}
+        }
+        self.end_manuals(out);
+    }
+
+    /// True after [`halt`](Core::halt).
+    pub fn is_halted(&self) -> bool {
+        self.halted
+    }
+    /// Number of the last tree handed out to be installed.
+    pub fn installs(&self) -> u64 {
+        self.installs
+    }
     /// The tree as last installed.
     pub fn version(&self) -> &Version {
         &self.version
@@ -169,10 +213,6 @@ impl Core {
     /// Memtables frozen and not yet flushed.
     pub fn frozen(&self) -> usize {
         self.memory.len()
-    }
-    /// True if every frozen memtable up to `mem` is flushed.
-    pub fn is_flushed(&self, mem: MemId) -> bool {
-        self.memory.is_flushed(mem)
     }
     /// True if nothing runs and there is nothing to do.
     pub fn is_idle(&self) -> bool {

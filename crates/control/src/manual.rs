@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use lithify_base::Error;
+use lithify_base::{Error, ErrorKind};
 use lithify_plan::{Kind, ManualRequest, is_settled};
 
 use crate::Core;
@@ -36,7 +36,8 @@ impl Core {
     }
 
     pub(crate) fn end_manuals(&mut self, out: &mut Vec<Command>) {
-        if let Some(error) = self.read_only.clone() {
+        let closing = || Error::new(ErrorKind::ShuttingDown, "the database is being closed");
+        if let Some(error) = self.read_only.clone().or_else(|| self.closing.then(closing)) {
             for (id, _) in self.manuals.wanted.drain(..) {
                 out.push(Command::ManualDone { id, result: Err(error.clone()) });
             }

@@ -23,12 +23,11 @@ struct Frozen {
 pub(crate) struct Memory {
     frozen: VecDeque<Frozen>,
     next_stratum: u32,
-    newest_flushed: Option<MemId>,
 }
 
 impl Memory {
     pub(crate) fn new(next_stratum: u32) -> Memory {
-        Memory { frozen: VecDeque::new(), next_stratum, newest_flushed: None }
+        Memory { frozen: VecDeque::new(), next_stratum }
     }
     pub(crate) fn freeze(&mut self, mem: MemId, bytes: u64, log_number: u64) {
         assert!(self.frozen.back().is_none_or(|f| f.mem < mem), "memtables freeze in order");
@@ -38,9 +37,6 @@ impl Memory {
     }
     pub(crate) fn len(&self) -> usize {
         self.frozen.len()
-    }
-    pub(crate) fn is_flushed(&self, mem: MemId) -> bool {
-        self.newest_flushed.is_some_and(|n| n >= mem)
     }
     pub(crate) fn state(&self) -> MemState {
         MemState {
@@ -73,7 +69,6 @@ impl Memory {
     pub(crate) fn flushed(&mut self, mem: MemId) {
         let oldest = self.frozen.pop_front();
         assert!(oldest.is_some_and(|f| f.mem == mem), "flushes commit in freeze order");
-        self.newest_flushed = Some(mem);
     }
     fn of(&mut self, mem: MemId) -> &mut Frozen {
         let at = self.frozen.iter().position(|f| f.mem == mem);

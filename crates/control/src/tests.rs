@@ -103,7 +103,6 @@ fn flushes_commit_in_freeze_order() {
     assert_eq!(w.commit().unwrap().job, Some(second));
     w.on(Event::EditSynced);
     assert_eq!((w.core.frozen(), w.core.jobs()), (0, 0));
-    assert!(w.core.is_flushed(MemId(2)));
     assert_eq!(w.core.version().level(0).runs().len(), 2);
 }
 
@@ -211,7 +210,7 @@ fn an_edit_waits_for_space_and_is_handed_out_again() {
     assert_eq!(w.commit().unwrap(), edit, "the same edit");
     assert!(w.flush_job().is_none(), "its files are there, nothing is flushed again");
     w.on(Event::EditSynced);
-    assert!(w.core.is_flushed(MemId(1)));
+    assert_eq!(w.core.frozen(), 0);
     assert!(w.log.iter().any(|c| matches!(c, Command::Trouble(None))));
     assert!(w.core.flush_trouble().1.is_none());
 }
@@ -280,4 +279,80 @@ fn closing_aborts_what_runs_and_starts_nothing() {
     w.on(Event::Tick);
     assert!(w.compaction().is_none());
     assert!(w.core.is_idle());
+}
+
+/// A flush that is built waits for an older one; if that one failed and the database closes, it
+/// will never be tried again.
+#[test]
+fn closing_gives_up_flushes_behind_a_failed_one() {
+    let mut w = World::new(1);
+    w.freeze(1);
+    w.freeze(2);
+    let (first, ..) = w.flush_job().unwrap();
+    let (second, _, pos) = w.flush_job().unwrap();
+    w.built(second, pos, "a", "m");
+    w.on(Event::Failed { job: first, error: Error::new(ErrorKind::Io, "no luck") });
+    assert_eq!(w.core.jobs(), 1, "the second waits for the first");
+    w.on(Event::Closing);
+    assert_eq!(w.core.jobs(), 0);
+    assert!(w.commit().is_none());
+}
+
+/// The same if the older one still runs when the close begins.
+#[test]
+fn closing_gives_up_flushes_behind_one_that_fails() {
+    let mut w = World::new(1);
+    w.freeze(1);
+    w.freeze(2);
+    let (first, ..) = w.flush_job().unwrap();
+    let (second, _, pos) = w.flush_job().unwrap();
+    w.built(second, pos, "a", "m");
+    w.on(Event::Closing);
+    assert_eq!(w.core.jobs(), 2);
+    w.on(Event::Failed { job: first, error: Error::new(ErrorKind::Io, "no luck") });
+    assert_eq!(w.core.jobs(), 0);
+}
+
+/// Whoever waits for a manual compaction is told that none of it will happen.
+#[test]
+fn closing_ends_manual_compactions_that_have_not_begun() {
+    let done = |c: &Command| match c {
+        Command::ManualDone { id, result } => Some((*id, result.clone())),
+        _ => None,
+    };
+    let mut w = World::new(1);
+    w.flush(1, "a", "m");
+    w.flush(2, "a", "m");
+    let (job, _) = w.compaction().expect("two runs trigger a compaction");
+    w.on(Event::Manual { id: 7, request: ManualRequest::new(None) });
+    assert!(w.take(done).is_none());
+    w.on(Event::Closing);
+    w.on(Event::Failed { job, error: Error::new(ErrorKind::ShuttingDown, "called off") });
+    let (id, result) = w.take(done).expect("told");
+    assert_eq!((id, result.unwrap_err().kind()), (7, ErrorKind::ShuttingDown));
+    w.on(Event::Manual { id: 8, request: ManualRequest::new(None) });
+    assert_eq!(w.take(done).expect("told at once").0, 8);
+}
+
+/// After a panic nothing is started or committed, jobs at work may end, and whoever waits is told.
+#[test]
+fn a_halted_core_only_lets_jobs_end() {
+    let mut w = World::new(1);
+    w.freeze(1);
+    w.freeze(2);
+    let (first, _, pos) = w.flush_job().unwrap();
+    let (second, ..) = w.flush_job().unwrap();
+    w.built(first, pos, "a", "m");
+    assert!(w.commit().is_some());
+    let told = w.core.halt(Error::new(ErrorKind::Internal, "a panic"));
+    assert!(matches!(told[..], [Command::ReadOnly { .. }]));
+    assert_eq!(w.core.jobs(), 1, "the second flush is at work");
+    w.on(Event::EditSynced);
+    w.freeze(3);
+    w.on(Event::Tick);
+    w.built(second, pos, "a", "m");
+    assert_eq!(w.core.jobs(), 0);
+    assert!(w.commit().is_none() && w.flush_job().is_none());
+    w.on(Event::Manual { id: 1, request: ManualRequest::new(None) });
+    assert!(matches!(w.log.pop(), Some(Command::ManualDone { id: 1, result: Err(_) })));
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use lithify_env::Mono;
 use lithify_env::sync::Mutex;
 
-/// Notes kept until the upkeep job writes them; beyond, the oldest are dropped and counted.
+/// Notes kept until the upkeep job writes them; those beyond are dropped and counted.
 const QUEUE_MAX: usize = 4096;
 
 /// One value of a note.

@@ -151,8 +151,7 @@ impl Gate {
                     let now = rt.now();
                     let pass = state.next_pass.max(now);
                     if pass.since(now) < SHORTEST_DELAY {
-                        let cost = Duration::from_nanos(bytes * 1_000_000_000 / rate.max(1));
-                        state.next_pass = pass + cost;
+                        state.next_pass = pass + cost(bytes, rate);
                         return Ok(());
                     }
                     (state.changed.clone(), Some(pass), cause)
@@ -168,6 +167,17 @@ impl Gate {
         }
     }
 
+    /// Counts `bytes` that passed along with a write that was admitted.
+    pub(crate) fn charge(&self, bytes: u64) {
+        if self.free.load(Ordering::Acquire) {
+            return;
+        }
+        let mut state = self.state.lock();
+        if let Some((rate, _)) = state.pressure.delay {
+            state.next_pass = state.next_pass + cost(bytes, rate);
+        }
+    }
+
     /// Time writers waited, by cause.
     pub(crate) fn waited(&self) -> Vec<(&'static str, Duration)> {
         Cause::ALL
@@ -178,6 +188,11 @@ impl Gate {
             })
             .collect()
     }
+}
+
+/// How long `bytes` take at `rate` bytes per second.
+fn cost(bytes: u64, rate: u64) -> Duration {
+    Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / rate.max(1))
 }
 
 /// The error of a write that would have to wait for a flush that fails.

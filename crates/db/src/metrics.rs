@@ -1,10 +1,12 @@
 //! Counters and histograms of one database. Counters are kept in a few padded shards so that
 //! threads do not fight over a line; histograms are log-linear, with at most 1/16 error.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 use lithify_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use lithify_env::{Mono, Rt};
 
 const SHARDS: usize = 8;
 
@@ -80,9 +82,9 @@ counters! {
 /// The counters and histograms of one database.
 pub(crate) struct Metrics {
     shards: [CachePadded<[AtomicU64; COUNTERS]>; SHARDS],
-    /// Latency of writes, nanoseconds (one in 64 is timed).
+    /// Latency of writes, nanoseconds (one in [`SAMPLE_EVERY`] is timed).
     pub(crate) write: Histogram,
-    /// Latency of point reads, nanoseconds (one in 64 is timed).
+    /// Latency of point reads, nanoseconds (one in [`SAMPLE_EVERY`] is timed).
     pub(crate) get: Histogram,
     /// Duration of flushes, nanoseconds.
     pub(crate) flush: Histogram,
@@ -123,6 +125,23 @@ impl Metrics {
             }
         }
         Counts::from_totals(&totals)
+    }
+}
+
+/// Calls of a thread for each one that is timed: reading a clock costs as much as a cached read.
+/// A prime, so that a regular pattern of calls is not met at the same place each time.
+const SAMPLE_EVERY: u32 = 61;
+
+/// A call being timed.
+pub(crate) struct Sample<'a> {
+    of: &'a Histogram,
+    rt: &'a dyn Rt,
+    began: Mono,
+}
+
+impl Drop for Sample<'_> {
+    fn drop(&mut self) {
+        self.of.record(self.rt.now().since(self.began).as_nanos() as u64);
     }
 }
 
@@ -185,6 +204,13 @@ impl Histogram {
         self.buckets[bucket(nanos)].fetch_add(1, Relaxed);
         self.sum.fetch_add(nanos, Relaxed);
         self.max.fetch_max(nanos, Relaxed);
+    }
+    /// Times the caller until the sample is dropped, if it is this thread's turn: one call in
+    /// [`SAMPLE_EVERY`].
+    pub(crate) fn sample<'a>(&'a self, rt: &'a dyn Rt) -> Option<Sample<'a>> {
+        thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
+        let call = CALLS.with(|c| c.replace(c.get().wrapping_add(1)));
+        call.is_multiple_of(SAMPLE_EVERY).then(|| Sample { of: self, rt, began: rt.now() })
     }
     pub(crate) fn latency(&self) -> Latency {
         let counts: Vec<u64> = self.buckets.iter().map(|b| b.load(Relaxed)).collect();

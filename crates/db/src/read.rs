@@ -128,6 +128,8 @@ impl Cursor for Child {
 impl Shell {
     /// The newest value of `key` at `at`, or now.
     pub(crate) fn get(&self, key: &[u8], at: Option<Seq>) -> Result<Option<Value>> {
+        self.check_open()?;
+        let _timed = self.metrics.get.sample(&*self.env.rt);
         // The tree is pinned before the number is read: a number read first could be older than
         // what a compaction has meanwhile dropped.
         let sv = self.current.load();
@@ -146,6 +148,7 @@ impl Shell {
         keys: &mut dyn Iterator<Item = &[u8]>,
         at: Option<Seq>,
     ) -> Result<Vec<Option<Value>>> {
+        self.check_open()?;
         let sv = self.current.load();
         let at = at.unwrap_or_else(|| self.published.load(Ordering::Acquire));
         let values: Vec<_> = keys.map(|k| self.look_up(&sv, k, at)).collect::<Result<_>>()?;
@@ -184,6 +187,7 @@ impl Shell {
 
     /// An iterator over everything `options` let it see.
     pub(crate) fn iter(&self, options: &ReadOptions) -> Result<DbIter> {
+        self.check_open()?;
         let sv = self.current.load_full();
         let at = options
             .snapshot

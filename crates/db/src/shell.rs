@@ -2,10 +2,18 @@
 //! owns everything that touches the world: files, threads, the published views.
 //!
 //! Locks: `core` is the one lock over tree state, held for memory work only. Taken inside it:
-//! the gate's and the event queue's. `views` guards the read-modify-write of the super-version
-//! and is taken without `core`. None is ever held across a call of the environment.
+//! the gate's, the event queue's and that of `progress`. `views` guards the read-modify-write of
+//! the super-version and is taken without `core`. None is ever held across a call of the
+//! environment.
+//!
+//! Commands are carried out after the core's lock is gone, so those of two events may overtake
+//! each other. Edits can't, because only one is handed out at a time; trees can, and are numbered.
+//!
+//! A panic on the way (a broken invariant, or a comparator's) halts the core: nothing more is
+//! started or committed, writes are refused, reads go on, and the database can be closed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,7 +26,7 @@ use lithify_control::{Command, Core, Cutting, Event, Flow, MemId};
 use lithify_engine::Engine;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Class, Env, Job, LockGuard, Mono, Step, Ticket, Wake};
+use lithify_env::{Class, Env, Job, LockGuard, Mono, Step, Ticket, Wake, panic_message};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{WalAddition, WireEdit};
 use lithify_lsm::{Edit, FileRef, Version};
@@ -37,7 +45,7 @@ use crate::settings::Settings;
 use crate::snapshot::Snapshots;
 use crate::super_version::{Mem, SuperVersion, Tree};
 use crate::turn::Turn;
-use crate::write::Log;
+use crate::write::{Held, Log};
 
 /// How often the upkeep job looks around when nothing wakes it.
 const UPKEEP_EVERY: Duration = Duration::from_millis(50);
@@ -68,8 +76,8 @@ pub(crate) struct Shell {
     workshop: Arc<Workshop>,
     engine: Arc<dyn Engine>,
     arenas: Arc<dyn ArenaPool>,
-    /// Flags of running jobs that may be told to stop.
-    aborts: Mutex<BTreeMap<JobId, Arc<AtomicBool>>>,
+    /// Jobs that a worker is busy with, each with the flag that tells it to stop.
+    at_work: Mutex<BTreeMap<JobId, Arc<AtomicBool>>>,
     /// Files out of the tree that a reader may still pin.
     obsolete: Mutex<Vec<FileRef>>,
     /// Logs made since the open and not deleted.
@@ -120,7 +128,7 @@ impl Shell {
         for (i, table) in p.older.into_iter().enumerate() {
             mems.insert(1, Mem { id: MemId(i as u64), table });
         }
-        let sv = SuperVersion { mems, tree: Arc::new(Tree::new(version, None)) };
+        let sv = SuperVersion { no: 0, mems, tree: Arc::new(Tree::new(version, None)) };
         let read_only_handle = p.manifest.is_none();
         let shell = Arc::new_cyclic(|me| Shell {
             me: me.clone(),
@@ -144,7 +152,7 @@ impl Shell {
             workshop: p.workshop,
             engine: p.engine,
             arenas: p.arenas,
-            aborts: Mutex::default(),
+            at_work: Mutex::default(),
             obsolete: Mutex::default(),
             logs: Mutex::default(),
             manual_results: Mutex::default(),
@@ -197,14 +205,24 @@ impl Shell {
     }
 
     /// Tells the mind what happened and carries out what it wants.
-    pub(crate) fn drive(self: &Shell, event: Event) {
+    pub(crate) fn drive(&self, event: Event) {
+        let told = catch_unwind(AssertUnwindSafe(|| self.tell(|core, now| core.on(event, now))));
+        if let Err(payload) = told {
+            let what = format!("the database lost its mind: {}", panic_message(&*payload));
+            let error = Error::new(ErrorKind::Internal, what);
+            self.tell(|core, _| core.halt(error));
+        }
+    }
+
+    fn tell(&self, event: impl FnOnce(&mut Core, u64) -> Vec<Command>) {
         // Commands that only set memory are applied under the lock, so that verdicts can't
         // overtake each other; the rest is ordered by what it waits for.
-        let commands = {
+        let (commands, quieter) = {
             let mut core = self.core.lock();
             let now = self.env.rt.now();
+            let before = (core.jobs(), core.is_idle());
             let mut rest = Vec::new();
-            for command in core.on(event, now.0) {
+            for command in event(&mut core, now.0) {
                 match command {
                     Command::Press(pressure) => self.gate.press(pressure, now, &self.events),
                     Command::Trouble(error) => self.gate.trouble(error),
@@ -212,10 +230,16 @@ impl Shell {
                     other => rest.push(other),
                 }
             }
-            rest
+            let after = (core.jobs(), core.is_idle());
+            let over = after.0 < before.0 || (after.1 && !before.1);
+            (rest, over || core.is_halted())
         };
         for command in commands {
             self.execute(command);
+        }
+        // A job may leave the table, or the mind find nothing to do, without any command.
+        if quieter {
+            self.progressed();
         }
     }
 
@@ -228,13 +252,13 @@ impl Shell {
                 self.start_compaction(job, spec, inputs, *version);
             }
             Command::Abort { job } => {
-                if let Some(flag) = self.aborts.lock().get(&job) {
+                if let Some(flag) = self.at_work.lock().get(&job) {
                     flag.store(true, Ordering::Relaxed);
                 }
             }
             Command::Commit { edit, what } => self.commit_edit(*edit, what),
-            Command::Install { version, flushed, obsolete } => {
-                self.install(*version, flushed);
+            Command::Install { no, version, flushed, obsolete } => {
+                self.install(no, *version, flushed);
                 self.obsolete.lock().extend(obsolete);
                 self.progressed();
             }
@@ -243,7 +267,7 @@ impl Shell {
                 self.progressed();
             }
             Command::Press(_) | Command::Trouble(_) | Command::ReadOnly { .. } => {
-                unreachable!("applied in drive")
+                unreachable!("applied in tell")
             }
         }
     }
@@ -273,6 +297,11 @@ impl Shell {
         Error::new(ErrorKind::ShuttingDown, "the database is closed; open it again to go on")
     }
 
+    /// A handle that outlives the close must not read on: its files may be somebody else's by now.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Relaxed) { Err(self.closed_error()) } else { Ok(()) }
+    }
+
     fn me(&self) -> Arc<Shell> {
         self.me.upgrade().expect("a shell at work is alive")
     }
@@ -297,6 +326,7 @@ impl Shell {
             snapshots: self.snapshots.list(),
             cut: self.cut(cutting, &sv.tree.version, &table.table),
         };
+        self.at_work.lock().insert(job, Arc::default());
         let me = self.me();
         let report = Box::new(move |outcome| me.flush_ended(job, outcome));
         let work = FlushJob::new(self.workshop.clone(), spec, report);
@@ -322,6 +352,7 @@ impl Shell {
     }
 
     fn flush_ended(&self, job: JobId, outcome: Outcome) {
+        self.at_work.lock().remove(&job);
         let flow = outcome.flow.map(|(map, report)| Box::new(Flow { map, report }));
         match outcome.result {
             Ok(adds) => {
@@ -371,8 +402,8 @@ impl Shell {
                 ("bytes", spec.est.read.into()),
             ],
         );
-        let abort = Arc::new(AtomicBool::new(false));
-        self.aborts.lock().insert(job, abort.clone());
+        let abort: Arc<AtomicBool> = Arc::default();
+        self.at_work.lock().insert(job, abort.clone());
         let to = usize::from(spec.out.level);
         let work = CompactionSpec {
             job,
@@ -389,7 +420,7 @@ impl Shell {
     }
 
     fn compaction_ended(&self, job: JobId, to: usize, outcome: Outcome) {
-        self.aborts.lock().remove(&job);
+        self.at_work.lock().remove(&job);
         let work = outcome.work;
         self.metrics.add(Counter::CompactionNanos, work.nanos);
         self.metrics.add(Counter::CompactionCpuNanos, work.cpu_nanos);
@@ -447,10 +478,14 @@ impl Shell {
         self.env.rt.spawn(Class::Upkeep, Box::new(job));
     }
 
-    fn edit_written(&self, manifest: Box<ManifestLog>, what: &str, result: Result<()>) {
+    fn edit_written(&self, manifest: Box<ManifestLog>, of: &CommitEdit, result: Result<()>) {
         *self.manifest.lock() = Some(manifest);
+        let what = of.what.as_str();
         match result {
             Ok(()) => {
+                if of.is_move() {
+                    self.metrics.add(Counter::Moves, 1);
+                }
                 self.note("committed", &[("what", what.into())]);
                 self.drive(Event::EditSynced);
             }
@@ -472,12 +507,17 @@ impl Shell {
         self.current.store(Arc::new(next));
     }
 
-    fn install(&self, version: Version, flushed: Option<MemId>) {
+    /// Shows readers tree number `no`, which holds every memtable up to `flushed`. A tree that
+    /// comes after its successor changes nothing, as the successor holds what it holds.
+    fn install(&self, no: u64, version: Version, flushed: Option<MemId>) {
         let _one_at_a_time = self.views.lock();
         let now = self.current.load_full();
-        let mems = now.mems.iter().filter(|m| Some(m.id) != flushed).cloned().collect();
-        let tree = Arc::new(Tree::new(version, Some(&now.tree)));
-        self.current.store(Arc::new(SuperVersion { mems, tree }));
+        let mems = now.mems.iter().filter(|m| flushed.is_none_or(|f| m.id > f)).cloned().collect();
+        let (no, tree) = match no > now.no {
+            true => (no, Arc::new(Tree::new(version, Some(&now.tree)))),
+            false => (now.no, now.tree.clone()),
+        };
+        self.current.store(Arc::new(SuperVersion { no, mems, tree }));
     }
 
     /// Remembers a log that will be obsolete one day.
@@ -499,21 +539,45 @@ impl Shell {
         }
     }
 
-    /// Deletes obsolete tables that nobody pins any more: the list holds the last reference.
+    /// Deletes obsolete tables that nobody pins any more: the list holds the last references. A
+    /// table that moved is known by a reference for each place it had, and goes with the last.
     fn sweep_tables(&self) {
         let free: Vec<FileRef> = {
             let mut list = self.obsolete.lock();
-            let (free, kept) =
+            let (free, kept): (Vec<_>, Vec<_>) =
                 std::mem::take(&mut *list).into_iter().partition(|f| Arc::strong_count(f) == 1);
+            let pinned: BTreeSet<FileId> = kept.iter().map(|f| f.id).collect();
+            let (free, still) = free.into_iter().partition(|f| !pinned.contains(&f.id));
             *list = kept;
+            list.extend::<Vec<_>>(still);
             free
         };
-        for file in free {
-            self.tables.forget(file.id);
-            if let Err(e) = self.dir.remove(FileName::Table(file.id.0)) {
+        if free.is_empty() {
+            return;
+        }
+        let version = self.core.lock().version().clone();
+        let gone: BTreeSet<FileId> =
+            free.iter().map(|f| f.id).filter(|id| version.file(*id).is_none()).collect();
+        for id in gone {
+            self.tables.forget(id);
+            if let Err(e) = self.dir.remove(FileName::Table(id.0)) {
                 // An orphan now; the next open collects it.
                 self.note("delete_failed", &[("cause", e.to_string().into())]);
             }
+        }
+    }
+
+    // ---- memory
+
+    /// Gives the block cache what memtables and open tables leave of the budget, and a sixteenth
+    /// of it in any case.
+    fn fit_cache(&self) {
+        let room = self.settings.cache_budget();
+        let tables = self.current.load().tree.memory();
+        let bytes = room.saturating_sub(tables).max(room / 16);
+        // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
+        if self.blocks.capacity().abs_diff(bytes) > room / 64 {
+            self.blocks.set_capacity(bytes);
         }
     }
 
@@ -539,9 +603,9 @@ impl Shell {
 
     /// Freezes the memtable and waits until it is in the tree.
     pub(crate) fn flush(&self) -> Result<()> {
-        let mut log = self.take_turn()?;
-        let frozen = self.freeze_for_flush(&mut log);
-        self.turn.pass_on(log);
+        let mut held = Held::new(self, self.take_turn()?);
+        let frozen = self.freeze_for_flush(held.log());
+        drop(held);
         self.wait_flushed(frozen?)
     }
 
@@ -561,10 +625,11 @@ impl Shell {
         let Some(last) = last else { return Ok(()) };
         let (troubles, _) = self.core.lock().flush_trouble();
         self.wait_until(None, |shell| {
-            let core = shell.core.lock();
-            if core.is_flushed(last) || core.frozen() == 0 {
+            // What counts is what readers see: the core knows a little earlier.
+            if shell.current.load().mems.iter().all(|m| m.id > last) {
                 return Ok(Some(()));
             }
+            let core = shell.core.lock();
             // It will be tried again, but whoever waits shall know.
             if let (now, Some(error)) = core.flush_trouble()
                 && now > troubles
@@ -595,7 +660,11 @@ impl Shell {
 
     pub(crate) fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
         let idle = self.wait_until(limit, |shell| {
-            if shell.core.lock().is_idle() {
+            let (idle, installs) = {
+                let core = shell.core.lock();
+                (core.is_idle(), core.installs())
+            };
+            if idle && shell.current.load().no >= installs {
                 return Ok(Some(()));
             }
             match shell.gate.refused() {
@@ -607,6 +676,9 @@ impl Shell {
     }
 
     pub(crate) fn set_auto_compaction(&self, on: bool) {
+        if self.read_only_handle {
+            return; // its tree is as it was left, whatever is due
+        }
         self.drive(Event::AutoCompaction { on });
     }
 
@@ -626,7 +698,12 @@ impl Shell {
         self.turn.close(self.closed_error());
         self.gate.refuse(self.closed_error());
         self.drive(Event::Closing);
-        self.wait_until(None, |shell| Ok((shell.core.lock().jobs() == 0).then_some(())))?;
+        self.progressed();
+        self.wait_until(None, |shell| {
+            let core = shell.core.lock();
+            let over = shell.at_work.lock().is_empty() && (core.jobs() == 0 || core.is_halted());
+            Ok(over.then_some(()))
+        })?;
         let sealed = log.wal.take().map_or(Ok(None), close_log);
         let synced = self.sync_closing(&mut log.closing);
         if let (Ok(Some(number)), Ok(())) = (&sealed, &synced) {
@@ -701,6 +778,12 @@ struct CommitEdit {
 }
 
 impl CommitEdit {
+    /// True if files only change place.
+    fn is_move(&self) -> bool {
+        let deletes = &self.edit.deletes;
+        self.edit.adds.first().is_some_and(|f| deletes.iter().any(|(_, id)| *id == f.id))
+    }
+
     /// Appends the edit. If nobody can tell whether it took effect, a new manifest without it
     /// settles that it did not, and it is written there.
     fn write(&self, manifest: &mut ManifestLog) -> Result<()> {
@@ -742,7 +825,7 @@ impl Job for CommitEdit {
     fn step(&mut self) -> Step {
         if let Some(mut manifest) = self.manifest.take() {
             let result = self.write(&mut manifest);
-            self.shell.edit_written(manifest, &self.what, result);
+            self.shell.edit_written(manifest, self, result);
         }
         Step::Done
     }
@@ -785,6 +868,7 @@ impl Job for Upkeep {
         self.shell.drive(Event::Tick);
         self.shell.sweep_logs();
         self.shell.sweep_tables();
+        self.shell.fit_cache();
         self.write_events();
         if self.shell.stop.is_done() {
             self.shell.stopped.complete();
@@ -797,3 +881,6 @@ impl Job for Upkeep {
         self.shell.stopped.complete();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -124,7 +124,7 @@ impl Shell {
             cache_bytes: cache.bytes,
             cache_hits: cache.hits,
             cache_misses: cache.misses,
-            table_memory: self.tables.memory() as u64,
+            table_memory: sv.tree.memory(),
             disk_bytes: sv.tree.version.files().map(|f| f.bytes).sum(),
             debt_bytes,
             running_compactions,

@@ -20,6 +20,8 @@ pub(crate) struct Mem {
 /// Memtables and tree at one moment.
 #[derive(Clone)]
 pub(crate) struct SuperVersion {
+    /// How many trees were installed with this one.
+    pub(crate) no: u64,
     /// The active memtable first, then the frozen ones, newest first.
     pub(crate) mems: Vec<Mem>,
     pub(crate) tree: Arc<Tree>,
@@ -106,6 +108,12 @@ impl Tree {
             .cloned()
             .collect();
         Tree { version, runs, with_range_deletes }
+    }
+
+    /// Bytes that open tables take: indexes, filters, properties.
+    pub(crate) fn memory(&self) -> u64 {
+        let slots = self.runs.iter().flat_map(|r| r.slots.iter());
+        slots.filter_map(|s| s.reader.get()).map(|reader| reader.memory() as u64).sum()
     }
 
     fn run(&self, pos: Pos) -> Option<&RunTables> {

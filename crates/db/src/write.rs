@@ -120,6 +120,43 @@ pub(crate) fn insert_batch(mem: &mut MemWriter, batch: &BatchView<'_>, mut seq: 
     seq
 }
 
+/// The turn while it is held. However the holder ends, it is passed on and nobody who waits is
+/// forgotten.
+pub(crate) struct Held<'a> {
+    shell: &'a Shell,
+    log: Option<Box<Log>>,
+    /// Whose batches the holder took over and has not answered for.
+    peers: Vec<Arc<Waiter<Log>>>,
+}
+
+impl<'a> Held<'a> {
+    pub(crate) fn new(shell: &'a Shell, log: Box<Log>) -> Held<'a> {
+        Held { shell, log: Some(log), peers: Vec::new() }
+    }
+    pub(crate) fn log(&mut self) -> &mut Log {
+        self.log.as_mut().expect("held until it is dropped")
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let Some(mut log) = self.log.take() else { return };
+        if std::thread::panicking() {
+            // Of a comparator, most likely. Nobody knows how far the group got, so nothing is
+            // written behind it; what the log holds shows at the next open.
+            let what = "a write panicked; whether it and those with it survive shows at the next \
+                        open, until which the database is read-only";
+            let error = Error::new(ErrorKind::OutcomeUnknown, what);
+            self.shell.go_read_only(error.clone());
+            log.wal = None;
+            for peer in self.peers.drain(..) {
+                peer.serve(Err(error.clone()));
+            }
+        }
+        self.shell.turn.pass_on(log);
+    }
+}
+
 impl Shell {
     /// Writes `own`, alone or with others.
     pub(crate) fn write(&self, own: Own<'_>, options: &WriteOptions) -> Result<()> {
@@ -132,6 +169,7 @@ impl Shell {
         if options.no_wait {
             self.gate.check_free()?;
         }
+        let _timed = self.metrics.write.sample(&*self.env.rt);
         let durability = options.durability.unwrap_or(self.settings.durability);
         if let Some(log) = self.turn.try_take() {
             return self.lead(log, own, durability);
@@ -173,23 +211,20 @@ impl Shell {
     }
 
     /// Holds the turn: writes `own` and whatever else waits, then passes the turn on.
-    fn lead(&self, mut log: Box<Log>, own: Own<'_>, durability: Durability) -> Result<()> {
-        let admitted = self
-            .gate
-            .pass(own.byte_len() as u64, &*self.env.rt, &self.metrics)
-            .and_then(|()| self.make_room(&mut log));
-        let result = match admitted {
-            Ok(()) => {
-                let peers = self.turn.gather();
-                let result = self.commit(&mut log, own, durability, &peers);
-                for peer in peers {
-                    peer.serve(result.clone());
-                }
-                result
-            }
-            Err(e) => Err(e),
-        };
-        self.turn.pass_on(log);
+    fn lead(&self, log: Box<Log>, own: Own<'_>, durability: Durability) -> Result<()> {
+        let mut held = Held::new(self, log);
+        self.gate.pass(own.byte_len() as u64, &*self.env.rt, &self.metrics)?;
+        self.make_room(held.log())?;
+        held.peers = self.turn.gather();
+        if !held.peers.is_empty() {
+            self.gate.charge(held.peers.iter().map(|p| p.batch.byte_len() as u64).sum());
+        }
+        let Held { log, peers, .. } = &mut held;
+        let log = log.as_mut().expect("held");
+        let result = self.commit(log, own, durability, peers);
+        for peer in held.peers.drain(..) {
+            peer.serve(result.clone());
+        }
         result
     }
 

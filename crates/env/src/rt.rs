@@ -90,6 +90,15 @@ pub trait Job: Send {
     }
 }
 
+/// What a panic said, from the payload that `catch_unwind` returns.
+pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
 /// Time, seeds, background jobs and waiting.
 pub trait Rt: Send + Sync + 'static {
     /// The current instant; never goes backwards.

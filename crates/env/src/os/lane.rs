@@ -12,7 +12,6 @@
 //! of the states above; a wake-up that comes late (its ticket is no longer the awaited one) moves
 //! nothing. There is no timer thread: an idle worker sleeps until the earliest deadline.
 
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Wake as TaskWake, Waker};
@@ -20,7 +19,7 @@ use std::thread::{self, JoinHandle};
 
 use super::rt::OsClock;
 use crate::clock::Mono;
-use crate::rt::{Class, Job, Step};
+use crate::rt::{Class, Job, Step, panic_message};
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, Weak};
 use crate::ticket::Ticket;
@@ -204,7 +203,7 @@ impl Lane {
                 Ok(Step::Wait(ticket)) => return self.park(task, ticket, None),
                 Ok(Step::WaitUntil(ticket, at)) => return self.park(task, ticket, Some(at)),
                 Ok(Step::Done) => return discard(task),
-                Err(payload) => return bury(task, message_of(payload)),
+                Err(payload) => return bury(task, panic_message(&*payload)),
             }
         }
     }
@@ -288,12 +287,4 @@ fn discard(task: Task) {
 fn bury(mut task: Task, message: String) {
     let _ = catch_unwind(AssertUnwindSafe(|| task.job.panicked(message)));
     discard(task);
-}
-
-fn message_of(payload: Box<dyn Any + Send>) -> String {
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "a panic without a message".to_owned())
 }

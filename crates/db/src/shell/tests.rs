@@ -1,0 +1,93 @@
+//! What threads that overtake each other may and may not do, step by step.
+
+use std::time::Duration;
+
+use lithify_env::{Env, RtOptions};
+
+use super::*;
+use crate::{Builder, Db};
+
+fn open() -> Db {
+    let mut settings = Settings::default();
+    settings.auto_compaction = false;
+    let env = Env::in_memory(RtOptions { upkeep_threads: 2, ..RtOptions::default() });
+    Builder::new(settings).env(env).open("db").unwrap()
+}
+
+/// Two trees are handed out in order, but by threads that may be held up: the second is shown
+/// first, and the first must not undo it.
+#[test]
+fn a_tree_that_comes_late_changes_nothing() {
+    let db = open();
+    db.put(b"a", b"old").unwrap();
+    db.flush().unwrap();
+    let (no, late) = {
+        let sv = db.shell.super_version();
+        (sv.no, sv.tree.version.clone())
+    };
+    db.put(b"a", b"new").unwrap();
+    db.put(b"b", b"new").unwrap();
+    db.flush().unwrap();
+    db.shell.install(no, late, Some(MemId(1)));
+    assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"new"[..]));
+    assert_eq!(db.get(b"b").unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+/// The second tree holds the memtable of the first, too, and with it gone the first's memtable
+/// must not come before it.
+#[test]
+fn a_tree_that_comes_early_takes_older_memtables_along() {
+    let db = open();
+    db.put(b"a", b"old").unwrap();
+    let old = db.shell.super_version().mems[0].clone();
+    db.flush().unwrap();
+    db.put(b"a", b"new").unwrap();
+    db.flush().unwrap();
+    let sv = db.shell.super_version();
+    // As it was when the older memtable's own tree had not arrived.
+    let mut behind = SuperVersion::clone(&sv);
+    behind.mems.push(old);
+    behind.no -= 1;
+    db.shell.current.store(Arc::new(behind));
+    db.shell.install(sv.no, sv.tree.version.clone(), Some(MemId(2)));
+    assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+/// A flush is over when readers see it in the tree: a checkpoint reads the tree only.
+#[test]
+fn a_flush_ends_when_its_tree_is_shown() {
+    let db = open();
+    db.put(b"a", b"1").unwrap();
+    let last = {
+        let mut held = Held::new(&db.shell, db.shell.take_turn().unwrap());
+        db.shell.freeze_for_flush(held.log()).unwrap()
+    };
+    let (shown, waiter);
+    {
+        let _nothing_is_shown = db.shell.views.lock();
+        shown = db.shell.current.load().no > 0;
+        let shell = db.shell.clone();
+        waiter = std::thread::spawn(move || shell.wait_flushed(last));
+        while db.shell.core().frozen() > 0 {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(shown || !waiter.is_finished(), "the tree is not shown yet");
+    }
+    waiter.join().unwrap().unwrap();
+    assert_eq!(db.shell.super_version().tree.version.files().count(), 1);
+}
+
+/// A panic while commands are carried out ends writes, not reads, and the database closes.
+#[test]
+fn a_panic_while_carrying_out_commands_halts() {
+    let db = open();
+    db.put(b"a", b"1").unwrap();
+    // A memtable nobody has seen is to be flushed.
+    db.shell.drive(Event::Frozen { mem: MemId(99), bytes: 1, log_number: 1 });
+    assert_eq!(db.put(b"b", b"1").unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(db.compact_range(None, None).unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+    db.close().unwrap();
+}
