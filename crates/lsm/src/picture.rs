@@ -214,7 +214,8 @@ fn draw_exact(run: &Run, bounds: &Bounds, is_locked: &impl Fn(FileId) -> bool) -
 /// Each column is an equal share of the bounds; `=` wins over `-`.
 fn draw_scaled(run: &Run, bounds: &Bounds, is_locked: &impl Fn(FileId) -> bool) -> String {
     let mut line = vec![' '; SCALED_WIDTH];
-    let column = |key: &[u8]| bounds.rank(key) * (SCALED_WIDTH - 1) / (bounds.keys.len() - 1).max(1);
+    let column =
+        |key: &[u8]| bounds.rank(key) * (SCALED_WIDTH - 1) / (bounds.keys.len() - 1).max(1);
     for f in run.files() {
         let (from, to) = (column(&f.range.lo), column(&f.range.hi.key));
         for c in &mut line[from..=to.clamp(from, SCALED_WIDTH - 1)] {

@@ -12,9 +12,13 @@
 //!
 //! The order of rules:
 //! 1. what a user asked for ([`policy::manual`]);
-//! 2. levels by score ([`score::ranked`]), neediest first; in each, seeds by priority
-//!    ([`seed`]); a blocked seed never hides the next one, nor a blocked level the next level;
-//! 3. L0 among itself, where its way down is blocked ([`policy::hybrid`]).
+//! 2. `leveled`, `hybrid`: levels by score ([`score::ranked`]), neediest first; in each, seeds by
+//!    priority ([`seed`]); L0 among itself, where its way down is blocked ([`policy::hybrid`]);
+//! 3. `df-leveled`, `bucket`, `bucket-df`: see [`policy::composed`];
+//! 4. `tiered`, `df-tiered`: see [`policy::tiered`].
+//!
+//! A blocked seed never hides the next one, nor a blocked level the next level. What is blocked,
+//! and by what, is told by [`explain()`].
 //!
 //! Left to others: who runs a job (`control`, `compact`), when its edit is written (`control`), and
 //! what its bytes are (`merge`, `engine`).

@@ -462,7 +462,7 @@ impl World {
         let lo = self.random.u8(..self.keys);
         let hi = (lo + self.random.u8(..3) / 2).min(self.keys - 1);
         let mut contents = Contents::default();
-        for key in (lo..=hi).filter(|k| *k == lo || *k == hi || self.seq % 2 == 0) {
+        for key in (lo..=hi).filter(|k| *k == lo || *k == hi || self.seq.is_multiple_of(2)) {
             contents.entries.insert(key, vec![(self.seq, Op::Put(self.seq))]);
             self.history[usize::from(key)].push((self.seq, Op::Put(self.seq)));
         }

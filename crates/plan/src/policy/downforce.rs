@@ -155,9 +155,10 @@ pub(crate) fn down(round: &mut Round, level: Level, need: Score) -> bool {
         true => Reason::Drain { level },
         false => Reason::LevelBytes { level, score: need },
     };
+    let avoids_buckets = round.shape.buckets && level == view.targets.base;
     let mut first = None;
     for seed in view.seeds(level) {
-        if round.shape.buckets && level == view.targets.base && yields_to_bucket(round, seed) {
+        if avoids_buckets && yields_to_bucket(round, seed) {
             continue;
         }
         for seeds in [with_extras(view, seed), Some(vec![seed.clone()])].into_iter().flatten() {
@@ -171,8 +172,15 @@ pub(crate) fn down(round: &mut Round, level: Level, need: Score) -> bool {
                 let files = more_to_move(view, seed, to);
                 Candidate::merge(Kind::Move, files, to, reason.clone())
             } else if seeds.len() == 1 && seed.pos.stratum.0 == 0 {
-                let more = more_for_free(view, inputs, to);
-                Candidate::merge(Kind::Down, more, to, reason.clone())
+                let more = more_for_free(view, inputs.clone(), to);
+                let yields = |f: &FileRef| {
+                    f.pos == seed.pos
+                        && f.id != seed.id
+                        && avoids_buckets
+                        && yields_to_bucket(round, f)
+                };
+                let files = if more.iter().any(yields) { inputs } else { more };
+                Candidate::merge(Kind::Down, files, to, reason.clone())
             } else {
                 Candidate::merge(Kind::Down, inputs, to, reason.clone())
             };
