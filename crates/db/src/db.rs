@@ -129,9 +129,9 @@ impl Db {
     /// [`get`](Db::get) with options.
     ///
     /// # Errors
-    /// As [`get`](Db::get).
+    /// As [`get`](Db::get); `InvalidArgument` for a snapshot of another database.
     pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
-        self.shell.get(key.as_ref(), options.snapshot.as_ref().map(Snapshot::sequence))
+        self.shell.get(key.as_ref(), options.snapshot.as_ref())
     }
     /// The values of several keys, all as of one moment, in the order asked for.
     ///
@@ -149,8 +149,7 @@ impl Db {
         keys: &[K],
         options: &ReadOptions,
     ) -> Result<Vec<Option<Value>>> {
-        let at = options.snapshot.as_ref().map(Snapshot::sequence);
-        self.shell.multi_get(&mut keys.iter().map(AsRef::as_ref), at)
+        self.shell.multi_get(&mut keys.iter().map(AsRef::as_ref), options.snapshot.as_ref())
     }
     /// An iterator over the database as it is now. It starts at no entry: seek first.
     ///

@@ -127,13 +127,13 @@ impl Cursor for Child {
 
 impl Shell {
     /// The newest value of `key` at `at`, or now.
-    pub(crate) fn get(&self, key: &[u8], at: Option<Seq>) -> Result<Option<Value>> {
+    pub(crate) fn get(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>> {
         self.check_open()?;
         let _timed = self.metrics.get.sample(&*self.env.rt);
         // The tree is pinned before the number is read: a number read first could be older than
         // what a compaction has meanwhile dropped.
         let sv = self.current.load();
-        let at = at.unwrap_or_else(|| self.published.load(Ordering::Acquire));
+        let at = self.read_at(at)?;
         let found = self.look_up(&sv, key, at)?;
         self.metrics.add(Counter::Gets, 1);
         if found.is_some() {
@@ -146,15 +146,20 @@ impl Shell {
     pub(crate) fn multi_get(
         &self,
         keys: &mut dyn Iterator<Item = &[u8]>,
-        at: Option<Seq>,
+        at: Option<&Snapshot>,
     ) -> Result<Vec<Option<Value>>> {
         self.check_open()?;
         let sv = self.current.load();
-        let at = at.unwrap_or_else(|| self.published.load(Ordering::Acquire));
+        let at = self.read_at(at)?;
         let values: Vec<_> = keys.map(|k| self.look_up(&sv, k, at)).collect::<Result<_>>()?;
         self.metrics.add(Counter::Gets, values.len() as u64);
         self.metrics.add(Counter::GetHits, values.iter().flatten().count() as u64);
         Ok(values)
+    }
+
+    /// The number to read at. To be asked only once the tree is pinned.
+    fn read_at(&self, snapshot: Option<&Snapshot>) -> Result<Seq> {
+        self.snapshots.read_at(snapshot, || self.published.load(Ordering::Acquire))
     }
 
     fn look_up(&self, sv: &SuperVersion, key: &[u8], at: Seq) -> Result<Option<Value>> {
@@ -189,10 +194,7 @@ impl Shell {
     pub(crate) fn iter(&self, options: &ReadOptions) -> Result<DbIter> {
         self.check_open()?;
         let sv = self.current.load_full();
-        let at = options
-            .snapshot
-            .as_ref()
-            .map_or_else(|| self.published.load(Ordering::Acquire), Snapshot::sequence);
+        let at = self.read_at(options.snapshot.as_ref())?;
         let order = sv.tree.version.comparator().clone();
         let mut tombstones = Tombstones::new(order.clone());
         let mut children = Vec::with_capacity(sv.mems.len() + sv.tree.runs.len());

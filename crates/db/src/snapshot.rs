@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use lithify_base::Seq;
+use lithify_base::{Error, Result, Seq};
 use lithify_env::sync::{Arc, Mutex};
 
 /// The live snapshots of a database: number -> how many hold it.
@@ -21,6 +21,25 @@ impl Snapshots {
         let seq = published();
         *live.entry(seq).or_insert(0) += 1;
         Snapshot { hold: Arc::new(Hold { seq, of: self.clone() }) }
+    }
+
+    /// The number to read at: that of `snapshot`, or else what `published` reads.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a snapshot of another database: its number means nothing here.
+    pub(crate) fn read_at(
+        &self,
+        snapshot: Option<&Snapshot>,
+        published: impl FnOnce() -> Seq,
+    ) -> Result<Seq> {
+        match snapshot {
+            None => Ok(published()),
+            Some(s) if std::ptr::eq(&*s.hold.of, self) => Ok(s.hold.seq),
+            Some(_) => Err(Error::invalid(
+                "the snapshot is of another database, or of an earlier open of this one; take a \
+                 new one",
+            )),
+        }
     }
 
     /// The live numbers, ascending.

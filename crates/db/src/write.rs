@@ -22,6 +22,9 @@ use crate::turn::{Outcome, Waiter};
 
 const DEFAULT_FAMILY: CfId = CfId(0);
 
+/// Memory a group keeps for the next; what one huge batch took is given back.
+const GROUP_BYTES_KEPT: usize = 4 << 20;
+
 /// What the holder of the write turn owns.
 pub(crate) struct Log {
     /// Write handle of the active memtable.
@@ -287,6 +290,9 @@ impl Shell {
             let payload = log.group.as_bytes();
             wal.append(payload, first + count - 1).map_err(|e| self.log_failed(e))?;
             self.metrics.add(Counter::WalBytes, payload.len() as u64);
+            if payload.len() > GROUP_BYTES_KEPT {
+                log.group = BatchBuilder::new();
+            }
         }
         let Some(wal) = log.wal.as_mut() else {
             return self.sync_closing(&mut log.closing);

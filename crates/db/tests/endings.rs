@@ -1,6 +1,12 @@
 //! Whatever ends, someone may be waiting for it: nobody waits for ever, nothing is deleted under
 //! a reader, and a closed or read-only handle leaves the directory alone.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the test has threads of its own and waits for background work"
+)]
+
 mod common;
 
 use std::cmp::Ordering;
@@ -12,7 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use common::{scan, tiny, within};
-use lithify::{Builder, Comparator, Db, Durability, ErrorKind, Settings, WriteOptions};
+use lithify::{
+    Builder, Comparator, Db, Durability, ErrorKind, ReadOptions, Settings, WriteOptions,
+};
 use lithify_env::{Env, FaultFs, MemFs, OsRt, RtOptions};
 
 const LONGEST: Duration = Duration::from_secs(20);
@@ -212,4 +220,23 @@ fn latencies_are_sampled() {
     let samples = [stats.write_latency, stats.get_latency].map(|l| l.count);
     assert!(samples.iter().all(|n| (10..200).contains(n)), "{samples:?}");
     assert_eq!(stats.flush_duration.count, 1);
+}
+
+/// A snapshot's number means nothing in another database.
+#[test]
+fn a_foreign_snapshot_is_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let open = |name: &str| Db::open(scratch.path().join(name), calm()).unwrap();
+    let (here, there) = (open("here"), open("there"));
+    here.put(b"a", b"1").unwrap();
+    let options = ReadOptions::at(&there.snapshot());
+    let kinds = [
+        here.get_opt(b"a", &options).unwrap_err().kind(),
+        here.multi_get_opt(&[b"a"], &options).unwrap_err().kind(),
+        here.iter_opt(&options).err().unwrap().kind(),
+    ];
+    assert_eq!(kinds, [ErrorKind::InvalidArgument; 3]);
+    let own = ReadOptions::at(&here.snapshot());
+    here.put(b"a", b"2").unwrap();
+    assert_eq!(here.get_opt(b"a", &own).unwrap().as_deref(), Some(&b"1"[..]));
 }

@@ -24,7 +24,7 @@ fn jobs_have_levels_and_ends() {
     let db = Builder::new(settings).env(world.clone()).open("db").expect("a new database");
     for i in 0..20_000u64 {
         let key = (i * 7_919 % 20_000).to_be_bytes();
-        db.put(&key, &[i as u8; 100]).expect("written");
+        db.put(key, [i as u8; 100]).expect("written");
     }
     db.wait_idle(None).expect("idle");
     db.close().expect("closed");

@@ -1,5 +1,7 @@
 //! What threads that overtake each other may and may not do, step by step.
 
+#![allow(clippy::disallowed_methods, reason = "threads of the test's own")]
+
 use std::time::Duration;
 
 use lithify_env::{Env, RtOptions};
@@ -8,8 +10,7 @@ use super::*;
 use crate::{Builder, Db};
 
 fn open() -> Db {
-    let mut settings = Settings::default();
-    settings.auto_compaction = false;
+    let settings = Settings { auto_compaction: false, ..Settings::default() };
     let env = Env::in_memory(RtOptions { upkeep_threads: 2, ..RtOptions::default() });
     Builder::new(settings).env(env).open("db").unwrap()
 }
