@@ -105,7 +105,7 @@ pub fn stall_while(
 /// True if writers wait, or soon will: L0 is deep, memtables wait, or writes are slowed (G1).
 pub fn is_pressed(version: &Version, mem: &MemState, options: &PlanOptions) -> bool {
     version.max_depth(0) >= options.l0_speed_up()
-        || mem.frozen >= options.max_memtables.max(2)
+        || mem.frozen >= options.max_memtables.saturating_sub(1).max(2)
         || stall(version, mem, options).verdict > Verdict::None
 }
 
