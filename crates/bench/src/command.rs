@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 
 use crate::compare::{self, CompareArgs, EngineCommand};
@@ -25,7 +25,8 @@ pub struct BenchCommand {
 
 #[derive(Clone, Debug, Subcommand)]
 enum BenchSub {
-    /// Run this store and its peers alternately with equal settings, and print ratios
+    /// Run this store and its peers, or several of its policies, alternately with equal settings,
+    /// and print ratios
     Compare(CompareArgs),
 }
 
@@ -37,7 +38,7 @@ pub fn bench_main(
     command: BenchCommand,
 ) -> Result<bool> {
     match command.sub {
-        Some(BenchSub::Compare(args)) => compare::compare(own, args),
+        Some(BenchSub::Compare(args)) => compare::compare(&opener.policies(), own, args),
         None => run_and_print(opener, command.args),
     }
 }
@@ -51,13 +52,24 @@ pub fn engine_main(opener: &dyn StoreOpener) -> ExitCode {
         #[command(flatten)]
         args: BenchArgs,
     }
-    match run_and_print(opener, Engine::parse().args) {
+    let args = Engine::parse().args;
+    let outcome = refuse_foreign(opener, &args).and_then(|()| run_and_print(opener, args));
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "error: {error:#}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// Refuses what only Lithify can do.
+fn refuse_foreign(opener: &dyn StoreOpener, args: &BenchArgs) -> Result<()> {
+    let timeline = args.output.timeline.as_ref().map(|_| "--timeline");
+    match args.settings.throttle_flag().or(timeline) {
+        None => Ok(()),
+        Some(flag) => bail!("{flag}: {} cannot do that; leave it out", opener.identity().name),
     }
 }
 

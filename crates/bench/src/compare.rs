@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -21,6 +21,7 @@ use crate::command::write_json;
 use crate::place::remove_own;
 use crate::report::{EngineIdentity, RunReport, WorkloadReport, align_right, table};
 use crate::settings::{BenchArgs, BenchSettings};
+use crate::timeline::Activity;
 use crate::units::three_digits;
 
 /// Variable that names the RocksDB peer's binary; other peers likewise.
@@ -35,6 +36,8 @@ pub struct EngineCommand {
     pub program: PathBuf,
     /// Arguments before the bench's flags, for example `["bench"]`.
     pub prefix: Vec<String>,
+    /// The compaction policy it runs with, if not the settings'.
+    pub policy: Option<String>,
 }
 
 /// Flags of `compare`.
@@ -44,6 +47,9 @@ pub struct CompareArgs {
     /// Engines to compare with, separated by commas
     #[arg(long = "peer", value_name = "NAME", value_delimiter = ',', default_value = "rocksdb")]
     pub peers: Vec<String>,
+    /// Compare these policies of Lithify instead of engines; ratios are to the first
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "peers")]
+    pub presets: Vec<String>,
     /// Rounds; every engine runs once in each
     #[arg(long, default_value_t = 3, value_name = "N")]
     pub rounds: usize,
@@ -62,6 +68,10 @@ Examples:
   Sustained random writes of 1 KiB, five rounds, all runs as JSON:
       lithify bench compare --rounds 5 --workloads fillrandom --num 6M --value-size 1024 --wal off \\
             --level-multiplier 5 --direct-io-compaction --json compare.json
+  Two compaction policies on a slow disk with a deep queue, and a picture of each run's jobs:
+      lithify bench compare --presets hybrid,leveled --workloads fillrandom --num 1M \\
+            --value-size 1024 --wal off --direct-io-compaction --background-threads 8 \\
+            --throttle-bandwidth 200MiB --throttle-latency 200 --timeline jobs.svg
   Compaction alone on one thread:
       lithify bench compare --workloads fillrandom,compact --num 20M --value-size 32 --wal off \\
             --no-auto-compaction --background-threads 1 --direct-io-compaction";
@@ -73,6 +83,8 @@ pub struct Comparison {
     pub engines: Vec<EngineIdentity>,
     /// Rounds run.
     pub rounds: usize,
+    /// What is divided by what.
+    pub ratio: Ratio,
     /// True if every run was valid.
     pub valid: bool,
     /// What was wrong with the others.
@@ -81,6 +93,26 @@ pub struct Comparison {
     pub figures: Vec<Figure>,
     /// Every run, in the order they were made.
     pub runs: Vec<RunReport>,
+}
+
+/// Which way round ratios are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ratio {
+    /// Ours, the first, over each peer's.
+    FirstOverOther,
+    /// Each preset's over that of the first, which is the base.
+    OtherOverFirst,
+}
+
+impl Ratio {
+    fn of(self, first: f64, other: f64) -> Option<f64> {
+        let (a, b) = match self {
+            Ratio::FirstOverOther => (first, other),
+            Ratio::OtherOverFirst => (other, first),
+        };
+        (b != 0.0).then(|| a / b)
+    }
 }
 
 /// One figure of one workload for all engines.
@@ -92,7 +124,8 @@ pub struct Figure {
     pub figure: String,
     /// By engine, in the order of [`Comparison::engines`].
     pub spreads: Vec<Spread>,
-    /// First engine's median over each engine's; the first is 1. None where a median is zero.
+    /// First engine's median over each engine's, or with presets each preset's over the first's;
+    /// the first is 1. None where the divisor is zero.
     pub ratios: Vec<Option<f64>>,
 }
 
@@ -108,11 +141,13 @@ pub struct Spread {
 }
 
 /// Runs `own` and the peers alternately and prints the comparison. True if all runs were valid.
-pub fn compare(own: EngineCommand, args: CompareArgs) -> Result<bool> {
-    let mut engines = vec![own];
-    for peer in &args.peers {
-        engines.push(find_peer(peer)?);
-    }
+///
+/// `policies` are those that `own` takes, for `--presets`; none if it does not say.
+pub fn compare(policies: &[&str], own: EngineCommand, args: CompareArgs) -> Result<bool> {
+    let engines = match args.presets.is_empty() {
+        true => peers_of(own, &args)?,
+        false => presets_of(policies, &own, &args.presets)?,
+    };
     let comparison = side_by_side(&engines, &args)?;
     if args.bench.output.json_on_stdout() {
         print_comparison(&comparison, &mut std::io::stderr().lock())?;
@@ -121,6 +156,40 @@ pub fn compare(own: EngineCommand, args: CompareArgs) -> Result<bool> {
     }
     write_json(&comparison, &args.bench.output)?;
     Ok(comparison.valid)
+}
+
+/// The engine itself and its peers.
+fn peers_of(own: EngineCommand, args: &CompareArgs) -> Result<Vec<EngineCommand>> {
+    if let Some(flag) = args.bench.settings.throttle_flag() {
+        bail!("{flag}: peers read and write the disk as it is; use it with --presets");
+    }
+    if args.bench.output.timeline.is_some() {
+        bail!("--timeline: peers keep no log of their jobs; use it with --presets");
+    }
+    let peers = args.peers.iter().map(|peer| find_peer(peer));
+    std::iter::once(Ok(own)).chain(peers).collect()
+}
+
+/// The engine once for each policy in `presets`.
+fn presets_of(
+    policies: &[&str],
+    own: &EngineCommand,
+    presets: &[String],
+) -> Result<Vec<EngineCommand>> {
+    for (i, preset) in presets.iter().enumerate() {
+        if !policies.is_empty() && !policies.contains(&preset.as_str()) {
+            bail!("--presets {preset}: there are {}", policies.join(", "));
+        }
+        if presets[..i].contains(preset) {
+            bail!("--presets {preset}: it is there twice");
+        }
+    }
+    let with = |preset: &String| EngineCommand {
+        name: preset.clone(),
+        policy: Some(preset.clone()),
+        ..own.clone()
+    };
+    Ok(presets.iter().map(with).collect())
 }
 
 /// Runs `engines` alternately, each in a directory of its own that is removed afterwards.
@@ -139,8 +208,17 @@ fn side_by_side(engines: &[EngineCommand], args: &CompareArgs) -> Result<Compari
             announce(quiet, &format!("round {round} of {}: {}", args.rounds, engine.name))?;
             let dir = settings.db.join(format!("{}-{round}", engine.name));
             remove_own(&dir)?;
-            let own = BenchSettings { db: dir.clone(), ..settings.clone() };
-            let report = run_engine(engine, &own.to_flags(), quiet)?;
+            let policy = engine.policy.as_ref().unwrap_or(&settings.policy).clone();
+            let own = BenchSettings { db: dir.clone(), policy, ..settings.clone() };
+            let mut flags = own.to_flags();
+            if let Some(path) = &args.bench.output.timeline {
+                let path = numbered(path, &engine.name, round);
+                flags.push(format!("--timeline={}", path.display()));
+            }
+            let mut report = run_engine(engine, &flags, quiet)?;
+            if let Some(preset) = &engine.policy {
+                report.engine.name.clone_from(preset);
+            }
             if !args.keep {
                 remove_own(&dir)?;
             }
@@ -148,7 +226,18 @@ fn side_by_side(engines: &[EngineCommand], args: &CompareArgs) -> Result<Compari
             runs.push(report);
         }
     }
-    Ok(conclude(runs, args.rounds))
+    let ratio = match args.presets.is_empty() {
+        true => Ratio::FirstOverOther,
+        false => Ratio::OtherOverFirst,
+    };
+    Ok(conclude(runs, args.rounds, ratio))
+}
+
+/// `jobs.svg` as `jobs-hybrid-1.svg`.
+fn numbered(path: &Path, name: &str, round: usize) -> PathBuf {
+    let part = |p: Option<&std::ffi::OsStr>| p.unwrap_or_default().to_string_lossy().into_owned();
+    let (stem, ending) = (part(path.file_stem()), part(path.extension()));
+    path.with_file_name(format!("{stem}-{name}-{round}.{ending}"))
 }
 
 /// The command of peer `name`: from `$LITHIFY_PEER_<NAME>`, else beside the running program,
@@ -171,7 +260,9 @@ pub fn find_peer(name: &str) -> Result<EngineCommand> {
         }
     }
     match places.into_iter().find(|path| path.is_file()) {
-        Some(program) => Ok(EngineCommand { name: name.to_owned(), program, prefix: Vec::new() }),
+        Some(program) => {
+            Ok(EngineCommand { name: name.to_owned(), program, prefix: Vec::new(), policy: None })
+        }
         None => bail!(
             "the peer `{name}` is not here; run `cargo xtask peers` in the repository, or name \
              its binary in ${variable}"
@@ -217,22 +308,35 @@ fn summary(report: &RunReport) -> String {
 /// A figure's name and where a workload's report has it.
 type Probe = (&'static str, fn(&WorkloadReport) -> Option<f64>);
 
-const PROBES: [Probe; 9] = [
+const PROBES: [Probe; 15] = [
     ("kops/s", |w| (w.ops > 0).then_some(w.ops_per_second / 1e3)),
     ("kops/s to quiescence", |w| {
         (w.ops > 0 && w.write_amplification.is_some()).then_some(w.ops_per_second_quiesced / 1e3)
     }),
     ("MB/s", |w| (w.bytes > 0).then_some(w.mb_per_second)),
+    ("p99 us", |w| w.latency_us.as_ref().map(|l| l.p99)),
     ("p99.9 us", |w| w.latency_us.as_ref().map(|l| l.p999)),
     ("stall s", |w| w.write_amplification.map(|_| w.engine.stall_seconds)),
     ("ops > 10 ms, s", |w| w.write_amplification.map(|_| w.slow.seconds)),
+    ("mean active jobs", |w| Some(busy(w)?.mean_compactions)),
+    ("> half active, %", |w| Some(busy(w)?.over_half * 100.0)),
+    ("peak active jobs", |w| Some(busy(w)?.peak_compactions as f64)),
+    ("debt after load, MB", |w| {
+        w.write_amplification.and(w.debt_bytes).map(|bytes| bytes as f64 / 1e6)
+    }),
+    ("runs after load", |w| w.write_amplification.and(w.runs).map(|runs| runs as f64)),
     ("write amp", |w| w.write_amplification),
     ("compaction MB/s/CPU", |w| w.compaction_mb_per_cpu_second),
     ("CPU s", |w| Some(w.cpu_seconds)),
 ];
 
+/// How busy background jobs were, for workloads that make work for them.
+fn busy(w: &WorkloadReport) -> Option<&Activity> {
+    w.write_amplification.and(w.activity.as_ref())
+}
+
 /// Medians and ratios of `runs`; engines in the order of their first runs.
-pub fn conclude(runs: Vec<RunReport>, rounds: usize) -> Comparison {
+pub fn conclude(runs: Vec<RunReport>, rounds: usize, ratio: Ratio) -> Comparison {
     let mut engines: Vec<EngineIdentity> = Vec::new();
     for run in &runs {
         if !engines.contains(&run.engine) {
@@ -249,7 +353,7 @@ pub fn conclude(runs: Vec<RunReport>, rounds: usize) -> Comparison {
         .collect();
     let mut figures = Vec::new();
     for (place, name) in workload_places(&runs) {
-        for (figure, probe) in PROBES {
+        let mut add = |figure: &str, probe: &dyn Fn(&WorkloadReport) -> Option<f64>| {
             let spreads: Option<Vec<Spread>> = engines
                 .iter()
                 .map(|engine| {
@@ -259,19 +363,34 @@ pub fn conclude(runs: Vec<RunReport>, rounds: usize) -> Comparison {
                     spread(&mut values)
                 })
                 .collect();
-            let Some(spreads) = spreads else { continue };
+            let Some(spreads) = spreads else { return };
             let own = spreads[0].median;
-            let ratios =
-                spreads.iter().map(|s| (s.median != 0.0).then(|| own / s.median)).collect();
-            figures.push(Figure {
-                workload: name.clone(),
-                figure: figure.to_owned(),
-                spreads,
-                ratios,
-            });
+            let ratios = spreads.iter().map(|s| ratio.of(own, s.median)).collect();
+            let (workload, figure) = (name.clone(), figure.to_owned());
+            figures.push(Figure { workload, figure, spreads, ratios });
+        };
+        for (figure, probe) in PROBES {
+            add(figure, &probe);
+        }
+        // Only policies share what a level means.
+        for level in (0..deepest(&runs, place)).filter(|_| ratio == Ratio::OtherOverFirst) {
+            let probe = |w: &WorkloadReport| {
+                let at = w.write_amplification_by_level.get(level).copied();
+                w.write_amplification.map(|_| at.unwrap_or(0.0))
+            };
+            add(&format!("write amp into L{level}"), &probe);
         }
     }
-    Comparison { engines, rounds, valid: errors.is_empty(), errors, figures, runs }
+    Comparison { engines, rounds, ratio, valid: errors.is_empty(), errors, figures, runs }
+}
+
+/// Levels that any run wrote in the workload at `place`.
+fn deepest(runs: &[RunReport], place: usize) -> usize {
+    let levels = runs.iter().filter_map(|r| {
+        let amplification = &r.workloads.get(place)?.write_amplification_by_level;
+        amplification.iter().rposition(|&x| x > 0.0).map(|last| last + 1)
+    });
+    levels.max().unwrap_or(0)
 }
 
 /// Places of workloads in the runs' lists, with their names; a workload that comes again is
@@ -308,7 +427,10 @@ pub fn print_comparison(comparison: &Comparison, out: &mut dyn Write) -> std::io
         heading.push("min..max".to_owned());
     }
     for engine in comparison.engines.iter().skip(1) {
-        heading.push(format!("ratio to {}", engine.name));
+        heading.push(match comparison.ratio {
+            Ratio::FirstOverOther => format!("ratio to {}", engine.name),
+            Ratio::OtherOverFirst => format!("{} / {}", engine.name, comparison.engines[0].name),
+        });
     }
     let mut table = table(heading);
     let mut last = "";

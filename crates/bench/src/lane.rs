@@ -21,6 +21,8 @@ use crate::report::SlowOps;
 use crate::settings::BenchSettings;
 use crate::store::Store;
 use crate::values::{Flaw, Values};
+use crate::ycsb::Records;
+use crate::zipf::Zipf;
 
 /// An operation longer than this is a stall in the eyes of the client.
 const SLOW: Duration = Duration::from_millis(10);
@@ -37,6 +39,9 @@ pub(crate) struct Course<'a> {
     pub(crate) settings: &'a BenchSettings,
     pub(crate) values: &'a Values,
     pub(crate) model: &'a Model,
+    /// YCSB's records, and the ranks of the workload's requests.
+    pub(crate) records: &'a Records,
+    pub(crate) zipf: Option<Zipf>,
     /// Operations of each lane; `u64::MAX` when time decides.
     pub(crate) lane_ops: u64,
     /// When the workload ends at the latest.
@@ -70,6 +75,7 @@ impl<'a> Course<'a> {
             done: AtomicU64::new(0),
             live: AtomicUsize::new(1),
             stop: AtomicBool::new(false),
+            zipf: None,
             ..*self
         }
     }
@@ -95,8 +101,11 @@ pub(crate) struct Tally {
     pub(crate) ops: u64,
     pub(crate) found: u64,
     pub(crate) bytes: u64,
+    /// Of `bytes`, those that writes carried.
+    pub(crate) written: u64,
     pub(crate) latency: Histogram<u64>,
-    pub(crate) series: Vec<u64>,
+    /// Operations that ended in each tenth of a second.
+    pub(crate) tenths: Vec<u32>,
     pub(crate) slow: SlowOps,
     /// For each second, whether a slow operation ended in it.
     pub(crate) slow_seconds: Vec<bool>,
@@ -109,8 +118,9 @@ impl Tally {
             ops: 0,
             found: 0,
             bytes: 0,
+            written: 0,
             latency: latency.expect("the histogram's bounds are constant and sound"),
-            series: Vec::new(),
+            tenths: Vec::new(),
             slow: SlowOps::default(),
             slow_seconds: Vec::new(),
         }
@@ -121,9 +131,10 @@ impl Tally {
         self.ops += other.ops;
         self.found += other.found;
         self.bytes += other.bytes;
+        self.written += other.written;
         self.latency.add(&other.latency).expect("all lanes have the same histogram bounds");
-        self.series.resize(self.series.len().max(other.series.len()), 0);
-        for (sum, x) in self.series.iter_mut().zip(&other.series) {
+        self.tenths.resize(self.tenths.len().max(other.tenths.len()), 0);
+        for (sum, x) in self.tenths.iter_mut().zip(&other.tenths) {
             *sum += x;
         }
         self.slow.count += other.slow.count;
@@ -209,11 +220,12 @@ impl<'a> Lane<'a> {
         let end = now();
         let took = end.saturating_duration_since(self.last);
         self.last = self.interval.map_or(end, |interval| self.last + interval);
-        let second = (end - self.course.started).as_secs() as usize;
-        if second >= self.tally.series.len() {
-            self.tally.series.resize(second + 1, 0);
+        let since = end - self.course.started;
+        let tenth = since.as_secs() as usize * 10 + since.subsec_millis() as usize / 100;
+        if tenth >= self.tally.tenths.len() {
+            self.tally.tenths.resize(tenth + 1, 0);
         }
-        self.tally.series[second] += ops;
+        self.tally.tenths[tenth] += ops as u32;
         self.tally.ops += ops;
         self.tally.bytes += bytes;
         if self.tally.ops - self.reported >= PROGRESS_STEP {
@@ -221,6 +233,12 @@ impl<'a> Lane<'a> {
             self.reported = self.tally.ops;
         }
         took
+    }
+
+    /// Notes that a write carried `bytes`, which [`Lane::finish`] counts too.
+    #[inline]
+    pub(crate) fn wrote(&mut self, bytes: u64) {
+        self.tally.written += bytes;
     }
 
     /// Notes `n` entries found.
@@ -233,9 +251,10 @@ impl<'a> Lane<'a> {
     fn note_slow(&mut self, took: Duration) {
         self.tally.slow.count += 1;
         self.tally.slow.seconds += took.as_secs_f64();
-        // The operation ended in the second that `count` has just noted.
-        self.tally.slow_seconds.resize(self.tally.series.len(), false);
-        self.tally.slow_seconds[self.tally.series.len() - 1] = true;
+        // The operation ended in the tenth that `count` has just noted, or before the last one.
+        let seconds = self.tally.tenths.len().div_ceil(10);
+        self.tally.slow_seconds.resize(seconds, false);
+        self.tally.slow_seconds[seconds - 1] = true;
     }
 
     /// The measurements, at the end.
@@ -253,12 +272,33 @@ impl<'a> Lane<'a> {
     /// remainder by the number of lanes is its index, so that each key has one writer.
     #[inline]
     pub(crate) fn own_key(&mut self, writers: u64) -> u64 {
-        let (num, key) = (self.course.settings.num(), self.any_key());
+        let key = self.any_key();
+        self.own_of(key, writers)
+    }
+
+    /// The key next to `key` that this lane may write.
+    #[inline]
+    pub(crate) fn own_of(&self, key: u64, writers: u64) -> u64 {
         if writers <= 1 {
             return key;
         }
+        let num = self.course.settings.num();
         let own = key - key % writers + self.index as u64;
         if own < num { own } else { own.saturating_sub(writers).min(num - 1) }
+    }
+
+    /// Which of `phases` equal parts of the workload this is: by operations, or by time where
+    /// only that ends it.
+    pub(crate) fn phase(&self, phases: usize) -> usize {
+        let done = match (self.course.lane_ops, self.course.deadline) {
+            (u64::MAX, Some(end)) => {
+                let started = self.course.started;
+                let whole = end.saturating_duration_since(started).as_secs_f64();
+                self.last.saturating_duration_since(started).as_secs_f64() / whole
+            }
+            (ops, _) => self.tally.ops as f64 / ops as f64,
+        };
+        ((done * phases as f64) as usize).min(phases - 1)
     }
 
     /// Sets the key buffer to key `number`.
@@ -306,7 +346,7 @@ impl<'a> Lane<'a> {
         if !self.course.model.knows() || self.course.beside_writer {
             return Ok(());
         }
-        for key in from..to.min(self.course.settings.num()) {
+        for key in from..to.min(self.course.settings.key_space()) {
             let due = self.due(key);
             if !due.accepts_absence() {
                 bail!("key {key} is missing; version {} is due", due.version());

@@ -11,7 +11,7 @@
 //! ```text
 //! settings -> run ----> load (keys, values) ----> Store (lithify | rocksdb | a map in tests)
 //!               |          | latency, series, slow seconds
-//!               |          v
+//!               |          v             log of its jobs -> timeline (active jobs; SVG, CSV)
 //!               +----> report (RunReport: JSON, table) ----> compare (medians and ratios)
 //! ```
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod keys;
 mod lane;
 mod load;
 mod machine;
+mod mix;
 mod model;
 mod place;
 mod progress;
@@ -32,16 +33,21 @@ mod settings;
 mod store;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod tour;
 mod units;
 mod values;
 mod workload;
+mod ycsb;
+mod zipf;
 
 pub use command::{BenchCommand, bench_main, engine_main};
+pub use mix::Mix;
 pub use report::{
     EngineIdentity, Latency, MachineNote, RunReport, SlowOps, WorkloadReport, print_report,
 };
 pub use run::run;
 pub use settings::{BenchArgs, BenchSettings, CompactionPri, Compression, OutputArgs, WalMode};
 pub use store::{BatchOp, EngineStats, StallStat, Store, StoreIter, StoreOpener};
+pub use timeline::{Activity, Happening, Moment};
 pub use workload::Workload;

@@ -7,9 +7,11 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::keys::{Permutation, decode_key, encode_key};
 use crate::lane::Lane;
-use crate::model::ABSENT;
+use crate::mix::{MixKeys, MixOp, scan_length};
+use crate::model::{ABSENT, Due};
 use crate::store::{BatchOp, StoreIter};
 use crate::workload::Workload;
+use crate::ycsb;
 
 /// Entries of a scan between two clock readings.
 const SCAN_STEP: u64 = 128;
@@ -33,9 +35,14 @@ pub(crate) fn drive(workload: Workload, lane: &mut Lane<'_>) -> Result<()> {
         Workload::ReadReverse => scan(lane, Direction::Backward),
         Workload::SeekRandom => seek(lane),
         Workload::Verify => verify(lane),
+        Workload::ReadRandomWriteRandom => read_and_write(lane, writers),
+        Workload::MixGraph => mix_graph(lane, writers),
+        Workload::YcsbLoad => ycsb::load(lane),
+        w if w.is_ycsb() => ycsb::run(lane, w),
         Workload::Compact | Workload::WaitIdle | Workload::Stats => {
             unreachable!("{workload} has no client operations")
         }
+        other => unreachable!("{other} is one of YCSB's"),
     }
 }
 
@@ -46,21 +53,29 @@ pub(crate) fn write_beside(lane: &mut Lane<'_>) -> Result<()> {
 
 /// Writes the keys that `next(lane, i)` names, where `i` counts inside a batch.
 fn fill(lane: &mut Lane<'_>, mut next: impl FnMut(&mut Lane<'_>, u64) -> u64) -> Result<()> {
-    let course = lane.course;
-    let entry_bytes = (course.settings.key_size + course.settings.value_size) as u64;
-    if course.settings.batch_size > 1 {
+    if lane.course.settings.batch_size > 1 {
         return fill_batches(lane, next);
     }
     while lane.has_more() {
         let key = next(lane, 0);
-        let version = lane.version(lane.ops());
-        lane.set_key(key);
-        course.values.make(key, version, &mut lane.value);
-        course.store.put(&lane.key, &lane.value, course.settings.wal)?;
-        course.model.set(key, version);
-        lane.finish(1, entry_bytes);
+        let bytes = put_key(lane, key)?;
+        lane.finish(1, bytes);
     }
     Ok(())
+}
+
+/// Writes the next version of key number `key`; the bytes carried.
+#[inline]
+pub(crate) fn put_key(lane: &mut Lane<'_>, key: u64) -> Result<u64> {
+    let course = lane.course;
+    let version = lane.version(lane.ops());
+    lane.set_key(key);
+    course.values.make(key, version, &mut lane.value);
+    course.store.put(&lane.key, &lane.value, course.settings.wal)?;
+    course.model.set(key, version);
+    let bytes = (lane.key.len() + lane.value.len()) as u64;
+    lane.wrote(bytes);
+    Ok(bytes)
 }
 
 fn fill_batches(
@@ -84,6 +99,7 @@ fn fill_batches(
         for (i, (number, ..)) in entries[..n].iter().enumerate() {
             course.model.set(*number, lane.version(lane.ops() + i as u64));
         }
+        lane.wrote(n as u64 * entry_bytes);
         lane.finish(n as u64, n as u64 * entry_bytes);
     }
     Ok(())
@@ -96,23 +112,77 @@ fn delete(lane: &mut Lane<'_>, writers: u64) -> Result<()> {
         lane.set_key(key);
         course.store.delete(&lane.key, course.settings.wal)?;
         course.model.set(key, ABSENT);
+        lane.wrote(course.settings.key_size as u64);
         lane.finish(1, course.settings.key_size as u64);
     }
     Ok(())
 }
 
 fn read(lane: &mut Lane<'_>) -> Result<()> {
-    let course = lane.course;
     let mut value = Vec::new();
     while lane.has_more() {
         let key = lane.any_key();
-        let due = lane.due(key);
-        lane.set_key(key);
-        let found = course.store.get(&lane.key, &mut value)?;
-        lane.judge(key, due, found.then_some(&value))?;
-        lane.found(u64::from(found));
-        let value_bytes = if found { value.len() } else { 0 };
-        lane.finish(1, (lane.key.len() + value_bytes) as u64);
+        let bytes = get_key(lane, key, &mut value)?;
+        lane.finish(1, bytes);
+    }
+    Ok(())
+}
+
+/// Looks up key number `key` and judges the answer; the bytes carried.
+#[inline]
+pub(crate) fn get_key(lane: &mut Lane<'_>, key: u64, value: &mut Vec<u8>) -> Result<u64> {
+    let due = lane.due(key);
+    lane.set_key(key);
+    let found = lane.course.store.get(&lane.key, value)?;
+    lane.judge(key, due, found.then_some(value))?;
+    lane.found(u64::from(found));
+    let value_bytes = if found { value.len() } else { 0 };
+    Ok((lane.key.len() + value_bytes) as u64)
+}
+
+/// A coin for every operation: read, or write.
+fn read_and_write(lane: &mut Lane<'_>, writers: u64) -> Result<()> {
+    let reads = lane.course.settings.read_percent / 100.0;
+    let mut value = Vec::new();
+    while lane.has_more() {
+        let bytes = if lane.rng.f64() < reads {
+            let key = lane.any_key();
+            get_key(lane, key, &mut value)?
+        } else {
+            let key = lane.own_key(writers);
+            put_key(lane, key)?
+        };
+        lane.finish(1, bytes);
+    }
+    Ok(())
+}
+
+fn mix_graph(lane: &mut Lane<'_>, writers: u64) -> Result<()> {
+    let settings = lane.course.settings;
+    let keys = |&ranges: &u64| match settings.db_bench_compat {
+        true => MixKeys::uniform(settings.num()),
+        false => MixKeys::new(settings.num(), ranges, settings.seed),
+    };
+    let phases: Vec<MixKeys> = settings.mix_ranges.iter().map(keys).collect();
+    let mut value = Vec::new();
+    while lane.has_more() {
+        let phase = &phases[lane.phase(phases.len())];
+        let operations = lane.ops() * lane.course.lanes as u64;
+        let turn = operations.checked_div(settings.mix_rotate).unwrap_or(0);
+        let key = phase.pick(&mut lane.rng, turn);
+        let op = settings.mix.op(lane.rng.f64());
+        let bytes = match op {
+            MixOp::Put => {
+                let own = lane.own_of(key, writers);
+                put_key(lane, own)?
+            }
+            MixOp::Get => get_key(lane, key, &mut value)?,
+            MixOp::Seek => {
+                let entries = scan_length(&mut lane.rng);
+                seek_key(lane, key, entries)?
+            }
+        };
+        lane.finish(1, bytes);
     }
     Ok(())
 }
@@ -206,40 +276,49 @@ fn scan(lane: &mut Lane<'_>, direction: Direction) -> Result<()> {
 fn judge_entry(lane: &mut Lane<'_>, iter: &dyn StoreIter) -> Result<u64> {
     let number = decode_key(iter.key())
         .ok_or_else(|| anyhow!("a scan finds a key that was never written: {:?}", iter.key()))?;
-    let due = lane.due(number);
+    // Beside a writer, the iterator may be older than what is due now.
+    let due = if lane.course.beside_writer { Due::Unknown } else { lane.due(number) };
     lane.judge(number, due, Some(iter.value()))?;
     Ok(number)
 }
 
 fn seek(lane: &mut Lane<'_>) -> Result<()> {
-    let course = lane.course;
+    let entries = lane.course.settings.seek_nexts + 1;
     while lane.has_more() {
         let start = lane.any_key();
-        lane.set_key(start);
-        let mut iter = course.store.iter()?;
-        iter.seek(&lane.key);
-        let (mut due_from, mut bytes, mut left) = (start, 0, course.settings.seek_nexts + 1);
-        while iter.valid() && left > 0 {
-            let key = judge_entry(lane, &*iter)?;
-            if key < due_from {
-                bail!("a seek to key {start} arrives at key {key}");
-            }
-            lane.judge_gap(due_from, key)?;
-            due_from = key + 1;
-            bytes += (iter.key().len() + iter.value().len()) as u64;
-            lane.found(1);
-            left -= 1;
-            if left > 0 {
-                iter.next();
-            }
-        }
-        iter.status()?;
-        if !iter.valid() {
-            lane.judge_gap(due_from, course.settings.num())?;
-        }
+        let bytes = seek_key(lane, start, entries)?;
         lane.finish(1, bytes);
     }
     Ok(())
+}
+
+/// Seeks key number `start` with a new iterator and reads up to `entries` entries; the bytes
+/// carried.
+pub(crate) fn seek_key(lane: &mut Lane<'_>, start: u64, entries: u64) -> Result<u64> {
+    let course = lane.course;
+    lane.set_key(start);
+    let mut iter = course.store.iter()?;
+    iter.seek(&lane.key);
+    let (mut due_from, mut bytes, mut left) = (start, 0, entries);
+    while iter.valid() && left > 0 {
+        let key = judge_entry(lane, &*iter)?;
+        if key < due_from {
+            bail!("a seek to key {start} arrives at key {key}");
+        }
+        lane.judge_gap(due_from, key)?;
+        due_from = key + 1;
+        bytes += (iter.key().len() + iter.value().len()) as u64;
+        lane.found(1);
+        left -= 1;
+        if left > 0 {
+            iter.next();
+        }
+    }
+    iter.status()?;
+    if !iter.valid() {
+        lane.judge_gap(due_from, course.settings.key_space())?;
+    }
+    Ok(bytes)
 }
 
 fn verify(lane: &mut Lane<'_>) -> Result<()> {
@@ -264,5 +343,5 @@ fn verify(lane: &mut Lane<'_>) -> Result<()> {
     }
     iter.status()?;
     lane.count(found % SCAN_STEP, 0);
-    lane.judge_gap(due_from, lane.course.settings.num())
+    lane.judge_gap(due_from, lane.course.settings.key_space())
 }

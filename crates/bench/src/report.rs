@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::BenchSettings;
 use crate::store::EngineStats;
+use crate::timeline::Activity;
 use crate::units::{show_bytes, show_count, three_digits};
 
 /// An engine's name and version.
@@ -90,6 +91,12 @@ pub struct WorkloadReport {
     pub side_ops: u64,
     /// Key and value bytes that the operations carried. For `compact`: input bytes.
     pub bytes: u64,
+    /// Of these, bytes that writes carried.
+    #[serde(default)]
+    pub written_bytes: u64,
+    /// Seconds from the opening of the store to the first operation.
+    #[serde(default)]
+    pub began_seconds: f64,
     /// Seconds from the first operation to the last.
     pub seconds: f64,
     /// Further seconds until no flush and no compaction was pending.
@@ -108,6 +115,9 @@ pub struct WorkloadReport {
     pub distribution_us: Vec<(f64, f64)>,
     /// Operations that ended in each second.
     pub series: Vec<u64>,
+    /// The same in each tenth of a second.
+    #[serde(skip)]
+    pub tenths: Vec<u32>,
     /// Operations over 10 ms.
     pub slow: SlowOps,
     /// CPU-seconds of the whole process, quiescing included.
@@ -128,6 +138,15 @@ pub struct WorkloadReport {
     /// Compaction input per CPU-second of compaction, in MB/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction_mb_per_cpu_second: Option<f64>,
+    /// Bytes that compaction still had to rewrite when the last operation ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debt_bytes: Option<u64>,
+    /// Runs when the last operation ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u64>,
+    /// How busy background jobs were under load, where the engine keeps a log of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
     /// What the engine counted during the workload and its quiescing.
     pub engine: EngineStats,
 }
@@ -160,6 +179,12 @@ pub fn print_report(report: &RunReport, out: &mut dyn std::io::Write) -> std::io
             writeln!(out, "stall in {}: {} x {}{time}", w.workload, stall.count, stall.cause)?;
         }
     }
+    for w in &report.workloads {
+        let busy = w.activity.as_ref().filter(|a| a.mean_compactions + a.mean_flushes > 0.0);
+        if let Some(activity) = busy {
+            print_activity(w, activity, out)?;
+        }
+    }
     let m = &report.machine;
     if m.load_average > m.cpus as f64 / 2.0 {
         writeln!(
@@ -172,6 +197,31 @@ pub fn print_report(report: &RunReport, out: &mut dyn std::io::Write) -> std::io
         Some(error) => writeln!(out, "INVALID RUN: {error}"),
         None => Ok(()),
     }
+}
+
+/// Prints who worked while `w` loaded the store.
+fn print_activity(
+    w: &WorkloadReport,
+    activity: &Activity,
+    out: &mut dyn std::io::Write,
+) -> std::io::Result<()> {
+    let jobs: Vec<_> = activity
+        .by_level
+        .iter()
+        .map(|(name, mean)| format!("{name} {}", three_digits(*mean)))
+        .collect();
+    let debt =
+        w.debt_bytes.map_or_else(String::new, |b| format!("; debt after it {}", show_bytes(b)));
+    writeln!(
+        out,
+        "jobs in {}: {} of {} compactions active on average, more than half for {:.0}% of the time \
+         ({}){debt}",
+        w.workload,
+        three_digits(activity.mean_compactions),
+        activity.slots,
+        activity.over_half * 100.0,
+        jobs.join(", ")
+    )
 }
 
 /// Prints the latency distribution of each workload.

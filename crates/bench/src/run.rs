@@ -6,7 +6,7 @@
 //! ([`crate::lane`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
@@ -20,8 +20,10 @@ use crate::progress::Progress;
 use crate::report::{Latency, RunReport, WorkloadReport};
 use crate::settings::{BenchSettings, OutputArgs};
 use crate::store::{EngineStats, Store, StoreOpener};
+use crate::timeline::{self, Span, Timeline};
 use crate::values::Values;
 use crate::workload::Workload;
+use crate::ycsb::{Records, ranks};
 
 /// How often the progress line is redrawn.
 const REDRAW: Duration = Duration::from_millis(200);
@@ -34,6 +36,7 @@ pub fn run(
     output: &OutputArgs,
 ) -> Result<RunReport> {
     let settings = settings.resolve()?;
+    output.timeline.as_deref().map_or(Ok(()), timeline::check_name)?;
     let mut report = RunReport {
         engine: opener.identity(),
         settings: settings.clone(),
@@ -50,26 +53,31 @@ pub fn run(
         output,
         place,
         store: None,
+        opened: now(),
         values: Values::new(settings.value_size, settings.value_compressibility, settings.seed),
         model: Model::unknown(),
+        // A store of an earlier run is taken to hold all records of YCSB's loading.
+        records: Records::new(settings.num(), settings.key_space(), settings.seed),
         version_base: 0,
+        done: Vec::new(),
+        first_of_store: 0,
+        timeline: None,
     };
-    for &workload in &settings.workloads {
-        let outcome = session.play(workload).with_context(|| workload.name().to_owned());
-        match outcome {
-            Ok(result) => report.workloads.push(result),
-            Err(error) => {
-                report.valid = false;
-                report.error = Some(format!("{error:#}"));
-                break;
-            }
-        }
-    }
-    if let Some(store) = session.store.take()
-        && let Err(error) = store.close()
-    {
+    let mut outcome = settings.workloads.iter().try_for_each(|&workload| {
+        let played = session.play(workload).with_context(|| workload.name().to_owned())?;
+        session.done.push(played);
+        Ok(())
+    });
+    let closed = session.close_store().context("close");
+    outcome = outcome.and(closed);
+    report.workloads = session.done;
+    if let Err(error) = outcome {
         report.valid = false;
-        report.error.get_or_insert_with(|| format!("close: {error:#}"));
+        report.error = Some(format!("{error:#}"));
+    }
+    if let (Some(path), true) = (&output.timeline, report.valid) {
+        let timeline = session.timeline.context("this engine keeps no log of its jobs")?;
+        timeline.write(path)?;
     }
     Ok(report)
 }
@@ -88,9 +96,18 @@ struct Session<'a> {
     output: &'a OutputArgs,
     place: Place,
     store: Option<Box<dyn Store>>,
+    /// When the store was opened.
+    opened: Instant,
     values: Values,
     model: Model,
+    records: Records,
     version_base: u32,
+    /// Workloads that have ended.
+    done: Vec<WorkloadReport>,
+    /// How many of them had ended when the present store was opened.
+    first_of_store: usize,
+    /// Of the store that was closed last.
+    timeline: Option<Timeline>,
 }
 
 /// Readings at the start of a workload.
@@ -110,6 +127,7 @@ impl Session<'_> {
             store.flush().context("flushing before compaction")?;
         }
         let before = Before { stats: store.stats()?, cpu_seconds: cpu_seconds() };
+        let began_seconds = (now() - self.opened).as_secs_f64();
         let mut report = match workload {
             Workload::Compact => timed(workload, || store.compact_all())?,
             Workload::WaitIdle => timed(workload, || store.wait_idle())?,
@@ -123,7 +141,12 @@ impl Session<'_> {
             _ => self.measure_load(store, workload, &progress)?,
         };
         progress.say("quiescing");
+        if report.began_seconds == 0.0 {
+            report.began_seconds = began_seconds;
+        }
         let load_end = now();
+        let at_end = store.stats()?;
+        (report.debt_bytes, report.runs) = (at_end.debt_bytes, at_end.runs);
         store.wait_idle().context("waiting for quiescence")?;
         report.quiesce_seconds = (now() - load_end).as_secs_f64();
         let stats = store.stats()?.since(&before.stats);
@@ -139,23 +162,45 @@ impl Session<'_> {
 
     /// Opens the store: empty for fill workloads, otherwise as it is.
     fn open_for(&mut self, workload: Workload) -> Result<()> {
-        let fresh = workload.is_fresh() && !self.settings.use_existing_db;
+        let begins = workload.is_fresh() || workload.may_begin() && self.store.is_none();
+        let fresh = begins && !self.settings.use_existing_db;
         if self.store.is_some() && !fresh {
             return Ok(());
         }
-        if let Some(store) = self.store.take() {
-            store.close()?;
-        }
+        self.close_store()?;
         if fresh {
+            let settings = self.settings;
             self.place.clear()?;
-            self.model = Model::empty(self.settings.num());
+            self.model = Model::empty(settings.key_space());
+            self.records = Records::new(0, settings.key_space(), settings.seed);
         } else if !self.place.store.exists() {
             bail!(
                 "there is no store in {} yet; begin with a fill workload",
                 self.place.store.display()
             );
         }
+        self.opened = now();
         self.store = Some(self.opener.open(self.settings, &self.place.store, fresh)?);
+        Ok(())
+    }
+
+    /// Closes the store, if one is open, and reads what it noted about its jobs.
+    fn close_store(&mut self) -> Result<()> {
+        let Some(store) = self.store.take() else { return Ok(()) };
+        let end = (now() - self.opened).as_secs_f64();
+        store.close()?;
+        let played = self.done.get_mut(self.first_of_store..).unwrap_or_default();
+        if let Some(moments) = self.opener.history(&self.place.store)? {
+            let title = format!("{}, policy {}", self.opener.identity().name, self.settings.policy);
+            let slots = self.settings.background_threads;
+            let timeline = Timeline::new(title, &moments, end, slots, played);
+            for w in played {
+                let load = Span { from: w.began_seconds, to: w.began_seconds + w.seconds };
+                w.activity = Some(timeline.activity(load));
+            }
+            self.timeline = Some(timeline);
+        }
+        self.first_of_store = self.done.len();
         Ok(())
     }
 
@@ -168,8 +213,11 @@ impl Session<'_> {
         match workload {
             Workload::Verify => u64::MAX,
             Workload::FillUniqueRandom => settings.num(),
+            // The records are shared out as the lanes come for them.
+            Workload::YcsbLoad => u64::MAX,
             _ if settings.duration.is_some() => u64::MAX,
-            Workload::ReadWhileWriting => settings.reads(),
+            Workload::ReadWhileWriting | Workload::ReadRandomWriteRandom => settings.reads(),
+            w if w.is_ycsb() => settings.reads(),
             _ if workload.writes() => settings.num(),
             _ => settings.reads(),
         }
@@ -179,6 +227,7 @@ impl Session<'_> {
         match workload {
             Workload::Compact | Workload::WaitIdle | Workload::Stats => 0,
             Workload::Verify => self.model.present().unwrap_or(0),
+            Workload::YcsbLoad => self.settings.num(),
             _ => match self.lane_ops(workload) {
                 u64::MAX => 0,
                 ops => ops.saturating_mul(self.lanes(workload) as u64),
@@ -195,6 +244,10 @@ impl Session<'_> {
     ) -> Result<WorkloadReport> {
         let settings = self.settings;
         let lanes = self.lanes(workload);
+        if workload.is_ycsb() && self.records.count() == 0 {
+            bail!("the store has no records yet; begin with ycsbload");
+        }
+        let zipf = ranks(workload, self.records.count(), settings.zipf);
         let started = now();
         let seconds = match workload {
             Workload::Verify => None,
@@ -208,12 +261,15 @@ impl Session<'_> {
             settings,
             values: &self.values,
             model: &self.model,
+            records: &self.records,
+            zipf,
             lane_ops: self.lane_ops(workload),
             deadline: seconds.map(|s| started + Duration::from_secs_f64(s)),
             rate: settings.rate,
             lanes,
             version_base: self.version_base,
-            beside_writer: workload == Workload::ReadWhileWriting,
+            beside_writer: workload == Workload::ReadWhileWriting
+                || workload.is_mixed() && lanes > 1,
             started,
             done: AtomicU64::new(0),
             live: AtomicUsize::new(lanes),
@@ -232,10 +288,13 @@ impl Session<'_> {
             found: sum.found,
             side_ops: side.map_or(0, |t| t.ops),
             bytes: sum.bytes,
+            written_bytes: sum.written,
+            began_seconds: (started - self.opened).as_secs_f64(),
             seconds,
             latency_us: latency(&sum),
             distribution_us: distribution(&sum),
-            series: sum.series,
+            series: seconds_of(&sum.tenths),
+            tenths: sum.tenths,
             slow: sum.slow,
             ..WorkloadReport::default()
         })
@@ -263,7 +322,7 @@ impl Session<'_> {
             let entry = (self.settings.key_size + self.settings.value_size) as u64;
             let user = match workload {
                 Workload::ReadWhileWriting => report.side_ops * entry,
-                _ => report.bytes,
+                _ => report.written_bytes,
             } as f64;
             let tables = stats.flush_write_bytes + stats.compact_write_bytes;
             report.write_amplification = ratio(tables as f64, user);
@@ -349,6 +408,11 @@ fn timed(workload: Workload, call: impl FnOnce() -> Result<()>) -> Result<Worklo
         seconds: (now() - started).as_secs_f64(),
         ..WorkloadReport::default()
     })
+}
+
+/// Operations by second out of those by tenth.
+fn seconds_of(tenths: &[u32]) -> Vec<u64> {
+    tenths.chunks(10).map(|second| second.iter().map(|&n| u64::from(n)).sum()).collect()
 }
 
 fn latency(tally: &Tally) -> Option<Latency> {

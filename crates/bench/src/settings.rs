@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::keys::distinct_keys;
+use crate::mix::Mix;
 use crate::tour;
 use crate::units::{parse_bytes, parse_count};
 use crate::workload::Workload;
@@ -108,6 +109,31 @@ pub struct BenchSettings {
     /// Entries read after each seek of seekrandom
     #[arg(long, default_value_t = 10, value_name = "N", help_heading = "Load")]
     pub seek_nexts: u64,
+    /// Reads of readrandomwriterandom
+    #[arg(long, default_value_t = 90.0, value_name = "PERCENT", help_heading = "Load")]
+    pub read_percent: f64,
+    /// Shares of puts, gets and seeks of mixgraph
+    #[arg(long, default_value = "1:0:0", value_name = "PUT:GET:SEEK", help_heading = "Load")]
+    pub mix: Mix,
+    /// Key ranges of each phase of mixgraph; the phases are equally long
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "10,20,30,40,50",
+        value_name = "LIST",
+        help_heading = "Load"
+    )]
+    pub mix_ranges: Vec<u64>,
+    /// Let mixgraph's hot range move on after so many operations; 0 for never
+    #[arg(long, default_value = "0", value_parser = parse_count, value_name = "N", help_heading = "Load")]
+    pub mix_rotate: u64,
+    /// Draw mixgraph's keys uniformly, as db_bench's Prefix_random does by accident: it ignores
+    /// the ranges whenever a constant of its distribution inside ranges is zero
+    #[arg(long, help_heading = "Load")]
+    pub db_bench_compat: bool,
+    /// Skew of YCSB's requests
+    #[arg(long, default_value_t = 0.99, value_name = "THETA", help_heading = "Load")]
+    pub zipf: f64,
     /// Share of values compared byte by byte when read; owner, version and check word of every
     /// value are always checked
     #[arg(long, default_value_t = 1.0, value_name = "SHARE", help_heading = "Load")]
@@ -189,6 +215,17 @@ pub struct BenchSettings {
     /// Read for users past the page cache
     #[arg(long, help_heading = "Store")]
     pub direct_reads: bool,
+
+    /// Put a slower disk under Lithify: bytes per second that its reads and writes share
+    #[arg(long, value_parser = parse_bytes, value_name = "BYTES/S", help_heading = "Slower disk")]
+    pub throttle_bandwidth: Option<u64>,
+    /// The same: time that each operation takes besides its bytes. Buffered writes pay it too, so
+    /// a log that is written for every put makes the client slow: --wal off, or buffered
+    #[arg(long, value_name = "MICROS", help_heading = "Slower disk")]
+    pub throttle_latency: Option<u64>,
+    /// The same: operations under way at the same time, first come, first served
+    #[arg(long, value_name = "N", help_heading = "Slower disk")]
+    pub throttle_channels: Option<u32>,
 }
 
 /// Where results go.
@@ -203,6 +240,10 @@ pub struct OutputArgs {
     /// Print the latency distribution of each workload
     #[arg(long, help_heading = "Output")]
     pub histogram: bool,
+    /// Write who worked when to FILE: a picture (.svg), or the figures of every tenth of a second
+    /// (.csv, .json). Covers the last store of the run
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub timeline: Option<PathBuf>,
     /// No progress display
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
@@ -265,6 +306,23 @@ impl BenchSettings {
         self.reads.unwrap_or(self.num())
     }
 
+    /// Key numbers that workloads may come to use: YCSB inserts as many again as it loads.
+    pub(crate) fn key_space(&self) -> u64 {
+        let ycsb = self.workloads.iter().any(|w| w.is_ycsb() || *w == Workload::YcsbLoad);
+        if ycsb { self.num() * 2 } else { self.num() }
+    }
+
+    /// The first flag of a slower disk that is given.
+    pub fn throttle_flag(&self) -> Option<&'static str> {
+        [
+            ("--throttle-bandwidth", self.throttle_bandwidth.is_some()),
+            ("--throttle-latency", self.throttle_latency.is_some()),
+            ("--throttle-channels", self.throttle_channels.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(flag, given)| given.then_some(flag))
+    }
+
     fn check(&self) -> Result<()> {
         let (num, key_size) = (self.num(), self.key_size);
         if num == 0 || num > 1 << 40 {
@@ -273,8 +331,21 @@ impl BenchSettings {
         if key_size == 0 || key_size > 1024 {
             bail!("--key-size {key_size}: keys have 1 to 1024 bytes");
         }
-        if num > distinct_keys(key_size) {
-            bail!("--key-size {key_size} cannot tell {num} keys apart; raise it to 8");
+        if self.key_space() > distinct_keys(key_size) {
+            let keys = self.key_space();
+            bail!("--key-size {key_size} cannot tell {keys} keys apart; raise it to 8");
+        }
+        if self.mix_ranges.is_empty() || self.mix_ranges.iter().any(|r| !(1..=65_536).contains(r)) {
+            bail!("--mix-ranges: give numbers of key ranges from 1 to 65536");
+        }
+        if !(0.0..=100.0).contains(&self.read_percent) {
+            bail!("--read-percent {}: give 0 to 100", self.read_percent);
+        }
+        if !(self.zipf > 0.0 && self.zipf < 1.0) {
+            bail!("--zipf {}: give a skew above 0 and below 1", self.zipf);
+        }
+        if self.throttle_bandwidth == Some(0) || self.throttle_channels == Some(0) {
+            bail!("--throttle-bandwidth and --throttle-channels must be at least 1");
         }
         if self.value_size > 64 << 20 {
             bail!("--value-size {}: values have at most 64 MiB", self.value_size);
@@ -338,8 +409,10 @@ impl BenchSettings {
                 Value::String(text) => text,
                 Value::Array(items) if items.is_empty() => continue,
                 Value::Array(items) => {
-                    let names: Vec<_> = items.iter().filter_map(Value::as_str).collect();
-                    names.join(",")
+                    let text = |item: &Value| {
+                        item.as_str().map_or_else(|| item.to_string(), str::to_owned)
+                    };
+                    items.iter().map(text).collect::<Vec<_>>().join(",")
                 }
                 other => other.to_string(),
             };

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::EngineIdentity;
 use crate::settings::{BenchSettings, WalMode};
+use crate::timeline::Moment;
 
 /// One operation of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +83,16 @@ pub trait StoreOpener {
     /// Opens the store in `dir` with `settings`. `fresh` says that `dir` is new and empty;
     /// otherwise an existing store must be there.
     fn open(&self, settings: &BenchSettings, dir: &Path, fresh: bool) -> Result<Box<dyn Store>>;
+    /// The values of `--policy` that the engine takes; none if it does not say.
+    fn policies(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+    /// What the store in `dir` noted from its last opening to its closing, in order of time, if
+    /// the engine keeps a log of its jobs.
+    fn history(&self, dir: &Path) -> Result<Option<Vec<Moment>>> {
+        let _ = dir;
+        Ok(None)
+    }
 }
 
 /// Counters of an engine since it was opened. What an engine cannot tell stays zero or empty.
@@ -110,6 +121,10 @@ pub struct EngineStats {
     pub stall_seconds: f64,
     /// The same by cause.
     pub stalls: Vec<StallStat>,
+    /// Bytes that compaction still has to rewrite, as the engine estimates it now.
+    pub debt_bytes: Option<u64>,
+    /// Runs now: what a read may have to look at.
+    pub runs: Option<u64>,
 }
 
 /// Stalls of one cause.
@@ -156,6 +171,8 @@ impl EngineStats {
             wal_bytes: self.wal_bytes.saturating_sub(before.wal_bytes),
             stall_seconds: (self.stall_seconds - before.stall_seconds).max(0.0),
             stalls: stalls.filter(|s| s.count > 0 || s.seconds.is_some_and(|x| x > 0.0)).collect(),
+            debt_bytes: self.debt_bytes,
+            runs: self.runs,
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::report::{EngineIdentity, RunReport};
 use crate::run::run;
 use crate::settings::{BenchArgs, BenchSettings, CompactionPri, Compression, OutputArgs, WalMode};
 use crate::store::{BatchOp, EngineStats, Store, StoreIter, StoreOpener};
+use crate::timeline::{Happening, Moment};
 use crate::workload::Workload;
 
 #[derive(Parser)]
@@ -180,7 +181,7 @@ fn play(flaw: Flaw, flags: &[&str]) -> RunReport {
 
 const ALL: &str = "fillseq,fillrandom,filluniquerandom,overwrite,readrandom,readmissing,\
     multireadrandom,readseq,readreverse,seekrandom,readwhilewriting,deleterandom,compact,waitidle,\
-    verify";
+    readrandomwriterandom,mixgraph,verify";
 
 #[test]
 fn every_workload_runs() {
@@ -201,6 +202,118 @@ fn every_workload_runs() {
                 assert_eq!((a.ops, &a.series, &a.engine), (b.ops, &b.series, &b.engine));
             }
         }
+    }
+}
+
+#[test]
+fn mixed_loads_are_judged_too() {
+    for threads in ["--threads=1", "--threads=3"] {
+        let workloads = "--workloads=mixgraph,readrandomwriterandom,mixgraph,verify";
+        let flags = [workloads, "--num=600", "--mix=2:1:1", "--mix-rotate=100", threads];
+        let report = play(Flaw::None, &flags);
+        assert_eq!(report.error, None, "{threads}");
+        let mix = &report.workloads[0];
+        assert!(mix.found > 0 && mix.written_bytes > 0 && mix.written_bytes < mix.bytes);
+        assert!(mix.write_amplification.is_some_and(|w| w > 0.0));
+    }
+    for workload in ["mixgraph", "readrandomwriterandom"] {
+        let workloads = format!("{workload},verify");
+        let flags =
+            ["--workloads", &workloads, "--num=520", "--read-percent=0", "--db-bench-compat"];
+        let error = play(Flaw::LosesOne, &flags).error.unwrap_or_default();
+        assert!(error.contains("is missing") || error.contains("is wrong"), "{workload}: {error}");
+    }
+}
+
+#[test]
+fn a_mix_of_puts_fills_an_empty_store() {
+    let report = play(Flaw::None, &["--workloads=mixgraph,verify", "--num=4000"]);
+    assert_eq!(report.error, None);
+    let [mix, verify] = &report.workloads[..] else { panic!("two workloads") };
+    assert_eq!((mix.ops, mix.found, mix.bytes), (4_000, 0, 4_000 * 116));
+    assert_eq!(mix.written_bytes, mix.bytes);
+    // Most writes go to a hot range, so that far fewer keys are there than with uniform ones.
+    let uniform = ["--workloads=mixgraph,verify", "--num=4000", "--db-bench-compat"];
+    let uniform = play(Flaw::None, &uniform);
+    let (hot, flat) = (verify.found, uniform.workloads[1].found);
+    assert!(hot < 1_900, "{hot} keys");
+    assert!((2_400..2_650).contains(&flat), "{flat} keys; (1 - 1/e) of all are expected");
+}
+
+#[test]
+fn ycsb_runs_and_is_judged() {
+    let letters = "ycsbload,ycsba,ycsbb,ycsbc,ycsbd,ycsbe,ycsbf,verify";
+    for threads in ["--threads=1", "--threads=3"] {
+        let flags = ["--workloads", letters, "--num=700", "--reads=300", threads];
+        let report = play(Flaw::None, &flags);
+        assert_eq!(report.error, None, "{threads}");
+        let by_name = |name: &str| {
+            let found = report.workloads.iter().find(|w| w.workload == name);
+            found.unwrap_or_else(|| panic!("no {name}"))
+        };
+        assert_eq!(by_name("ycsbload").ops, 700);
+        let reads = by_name("ycsbc");
+        assert_eq!((reads.found, reads.written_bytes), (reads.ops, 0));
+        let inserted = (by_name("ycsbd").written_bytes + by_name("ycsbe").written_bytes) / 116;
+        assert_eq!(by_name("verify").found, 700 + inserted);
+        assert!(by_name("ycsbe").found > 10 * by_name("ycsbe").ops, "scans are long");
+        let updates = by_name("ycsbf").written_bytes as f64 / 116.0 / by_name("ycsbf").ops as f64;
+        assert!((0.35..0.65).contains(&updates), "{updates}");
+    }
+    let error = play(Flaw::LosesOne, &["--workloads=ycsbload,ycsbc,verify", "--num=700"]).error;
+    assert!(error.is_some_and(|e| e.contains("is missing")));
+    let error = play(Flaw::None, &["--workloads=fillseq,ycsba", "--num=700"]).error;
+    assert!(error.is_some_and(|e| e.contains("begin with ycsbload")));
+}
+
+#[test]
+fn a_log_of_jobs_becomes_activity_and_a_file() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("jobs.csv");
+    let settings = BenchSettings {
+        db: dir.path().join("bench"),
+        touch_memory: "0".into(),
+        background_threads: 1,
+        ..settings(&["--workloads=fillseq,fillrandom,readrandom", "--num=2000"])
+    };
+    let output = OutputArgs { quiet: true, timeline: Some(path.clone()), ..OutputArgs::default() };
+    let report = run(&LoggingOpener, settings.clone(), &output).expect("a run");
+    assert_eq!(report.error, None);
+    for w in &report.workloads {
+        let activity = w.activity.as_ref().expect("the engine keeps a log");
+        assert!((activity.mean_compactions - 1.0).abs() < 1e-6, "{activity:?}");
+        assert!((activity.over_half - 1.0).abs() < 1e-6, "{activity:?}");
+    }
+    let csv = std::fs::read_to_string(&path).expect("written");
+    assert!(csv.starts_with("seconds,L2->L3,compactions,"), "{csv}");
+    let mut text = Vec::new();
+    crate::print_report(&report, &mut text).expect("memory takes everything");
+    let text = String::from_utf8(text).expect("tables are text");
+    assert!(
+        text.contains("1.00 of 1 compactions active") && text.contains("L2->L3 1.00"),
+        "{text}"
+    );
+
+    let error = run(&MapOpener(Flaw::None), settings.clone(), &output).expect_err("no log");
+    assert!(error.to_string().contains("keeps no log"), "{error}");
+    let wrong = OutputArgs { timeline: Some("jobs.png".into()), ..output };
+    let error = run(&LoggingOpener, settings, &wrong).expect_err("no such form");
+    assert!(error.to_string().contains(".svg"), "{error}");
+}
+
+/// An engine that claims one compaction from its opening on.
+struct LoggingOpener;
+
+impl StoreOpener for LoggingOpener {
+    fn identity(&self) -> EngineIdentity {
+        MapOpener(Flaw::None).identity()
+    }
+    fn open(&self, settings: &BenchSettings, dir: &Path, fresh: bool) -> Result<Box<dyn Store>> {
+        MapOpener(Flaw::None).open(settings, dir, fresh)
+    }
+    fn history(&self, _: &Path) -> Result<Option<Vec<Moment>>> {
+        let what = Happening::CompactionBegan { job: 1, from: 2, to: 3 };
+        Ok(Some(vec![Moment { seconds: 0.0, what }]))
     }
 }
 
@@ -281,13 +394,17 @@ fn the_command_line_parses() {
     for line in [
         "x --num 5K --workloads fillseq,verify",
         "x compare --peer rocksdb --rounds 5 --num 5K --wal off",
+        "x compare --presets hybrid,leveled --throttle-latency 100",
+        "x --workloads mixgraph --mix 8:1:1 --timeline jobs.svg",
         "x",
     ] {
         if let Err(error) = Line::try_parse_from(line.split(' ')) {
             panic!("{line}: {error}");
         }
     }
-    assert!(Line::try_parse_from(["x", "--wal", "sometimes"]).is_err());
+    for wrong in ["x --wal sometimes", "x --mix 1:2", "x compare --peer rocksdb --presets hybrid"] {
+        assert!(Line::try_parse_from(wrong.split(' ')).is_err(), "{wrong}");
+    }
     use clap::CommandFactory;
     let mut command = Line::command();
     command.clone().debug_assert();
@@ -328,6 +445,14 @@ fn settings_survive_flags_and_json() {
         bloom_bits: 0.0,
         db: "a dir/with=odd,name".into(),
         direct_reads: true,
+        mix: "8:1:1".parse().expect("a mix"),
+        mix_ranges: vec![3, 7],
+        mix_rotate: 1_000_000,
+        db_bench_compat: true,
+        read_percent: 12.5,
+        throttle_bandwidth: Some(200 << 20),
+        throttle_latency: Some(150),
+        throttle_channels: Some(4),
         ..settings(&[])
     };
     for original in [settings(&[]), some.clone(), some.resolve().expect("sound")] {
@@ -350,6 +475,11 @@ fn senseless_settings_are_refused() {
         (vec!["--verify-fraction=2"], "--verify-fraction"),
         (vec!["--duration=-1"], "--duration"),
         (vec!["--touch-memory=much"], "--touch-memory"),
+        (vec!["--read-percent=101"], "--read-percent"),
+        (vec!["--mix-ranges=10,0"], "--mix-ranges"),
+        (vec!["--zipf=1"], "--zipf"),
+        (vec!["--throttle-channels=0"], "--throttle-channels"),
+        (vec!["--workloads=ycsbload", "--num=200", "--key-size=1"], "400 keys"),
     ] {
         let error = settings(&flags).resolve().expect_err("senseless").to_string();
         assert!(error.contains(want), "{flags:?}: {error}");

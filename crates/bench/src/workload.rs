@@ -31,6 +31,26 @@ pub enum Workload {
     SeekRandom,
     /// Like `readrandom` while one more thread writes random keys.
     ReadWhileWriting,
+    /// Looks up or writes uniformly random keys, by a coin of `read-percent`. Begins with an
+    /// empty store if it comes first.
+    ReadRandomWriteRandom,
+    /// Puts, gets and seeks by `mix` over hot and cold key ranges, in one phase for each of
+    /// `mix-ranges`. Begins with an empty store if it comes first.
+    MixGraph,
+    /// Writes `num` records for YCSB's workloads to a fresh store.
+    YcsbLoad,
+    /// 50% reads, 50% updates.
+    YcsbA,
+    /// 95% reads, 5% updates.
+    YcsbB,
+    /// Reads alone.
+    YcsbC,
+    /// 95% reads of the latest records, 5% inserts.
+    YcsbD,
+    /// 95% scans of 1 to 100 records, 5% inserts.
+    YcsbE,
+    /// 50% reads, 50% reads followed by a write of the same record.
+    YcsbF,
     /// Deletes uniformly random keys.
     DeleteRandom,
     /// Flushes, then compacts the whole key space; only the compaction is timed.
@@ -58,6 +78,15 @@ impl Workload {
             Workload::ReadReverse => "readreverse",
             Workload::SeekRandom => "seekrandom",
             Workload::ReadWhileWriting => "readwhilewriting",
+            Workload::ReadRandomWriteRandom => "readrandomwriterandom",
+            Workload::MixGraph => "mixgraph",
+            Workload::YcsbLoad => "ycsbload",
+            Workload::YcsbA => "ycsba",
+            Workload::YcsbB => "ycsbb",
+            Workload::YcsbC => "ycsbc",
+            Workload::YcsbD => "ycsbd",
+            Workload::YcsbE => "ycsbe",
+            Workload::YcsbF => "ycsbf",
             Workload::DeleteRandom => "deleterandom",
             Workload::Compact => "compact",
             Workload::WaitIdle => "waitidle",
@@ -68,16 +97,47 @@ impl Workload {
 
     /// True if it starts from an empty store (unless `--use-existing-db`).
     pub fn is_fresh(self) -> bool {
-        matches!(self, Workload::FillSeq | Workload::FillRandom | Workload::FillUniqueRandom)
+        matches!(
+            self,
+            Workload::FillSeq
+                | Workload::FillRandom
+                | Workload::FillUniqueRandom
+                | Workload::YcsbLoad
+        )
+    }
+
+    /// True if it starts from an empty store when no workload came before it.
+    pub fn may_begin(self) -> bool {
+        self.is_fresh() || matches!(self, Workload::MixGraph | Workload::ReadRandomWriteRandom)
     }
 
     /// True if its operations write.
     pub fn writes(self) -> bool {
         self.is_fresh()
+            || self.is_mixed()
             || matches!(
                 self,
                 Workload::Overwrite | Workload::DeleteRandom | Workload::ReadWhileWriting
             )
+    }
+
+    /// True if each client both reads and writes.
+    pub fn is_mixed(self) -> bool {
+        matches!(self, Workload::MixGraph | Workload::ReadRandomWriteRandom)
+            || self.is_ycsb() && self != Workload::YcsbC
+    }
+
+    /// True for YCSB's letters.
+    pub fn is_ycsb(self) -> bool {
+        matches!(
+            self,
+            Workload::YcsbA
+                | Workload::YcsbB
+                | Workload::YcsbC
+                | Workload::YcsbD
+                | Workload::YcsbE
+                | Workload::YcsbF
+        )
     }
 
     /// True if it is one pass that cannot be split over threads.

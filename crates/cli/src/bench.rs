@@ -9,20 +9,26 @@
 //! | `compression` | `compression_upper` and `compression_lower` |
 //! | `wal` off, buffered, os, sync | [`Durability`] of each write: `NoWal`, `Buffered`, `Os`, `Sync` |
 //! | `direct-io-compaction`, `direct-reads` | `direct_background_io`, `direct_reads` |
+//! | `throttle-bandwidth`, `-latency`, `-channels` | a [`ThrottledFs`] in front of this machine's files; a sync takes the same latency |
 //!
 //! All others have the same name on both sides. Equal everywhere and not a setting: format version
 //! 6, checksums verified on every read.
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use lithify::{Db, DbIter, Durability, Policy, Settings, WriteBatch, WriteOptions};
+use lithify::{Builder, Db, DbIter, Durability, Policy, Settings, WriteBatch, WriteOptions};
 use lithify_bench::compare::EngineCommand;
 use lithify_bench::{
     BatchOp, BenchCommand, BenchSettings, CompactionPri, Compression, EngineIdentity, EngineStats,
-    StallStat, Store, StoreIter, StoreOpener, WalMode, bench_main,
+    Moment, StallStat, Store, StoreIter, StoreOpener, WalMode, bench_main,
 };
+use lithify_env::{Bandwidth, Throttle, ThrottledFs};
+
+mod history;
 
 /// Runs `lithify bench`.
 pub(crate) fn run(command: BenchCommand) -> Result<ExitCode> {
@@ -30,6 +36,7 @@ pub(crate) fn run(command: BenchCommand) -> Result<ExitCode> {
         name: "lithify".into(),
         program: std::env::current_exe().context("finding this program")?,
         prefix: vec!["bench".into()],
+        policy: None,
     };
     let valid = bench_main(&Opener, own, command)?;
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -47,7 +54,33 @@ impl StoreOpener for Opener {
         let mut own = store_settings(settings)?;
         own.create_if_missing = fresh;
         own.error_if_exists = fresh;
-        Ok(Box::new(Bench { db: Db::open(dir, own)? }))
+        let mut builder = Builder::new(own.clone());
+        if settings.throttle_flag().is_some() {
+            let mut world = Builder::machine(&own);
+            world.fs = Arc::new(ThrottledFs::new(world.fs, world.rt.clone(), throttle(settings)));
+            builder = builder.env(world);
+        }
+        Ok(Box::new(Bench { db: builder.open(dir)? }))
+    }
+
+    fn policies(&self) -> Vec<&'static str> {
+        Policy::ALL.map(Policy::name).to_vec()
+    }
+
+    fn history(&self, dir: &Path) -> Result<Option<Vec<Moment>>> {
+        history::read(dir).map(Some)
+    }
+}
+
+/// The slower disk that the settings ask for.
+fn throttle(b: &BenchSettings) -> Throttle {
+    let latency = Duration::from_micros(b.throttle_latency.unwrap_or(0));
+    Throttle {
+        bandwidth: b.throttle_bandwidth.map_or(Bandwidth::Unlimited, Bandwidth::Shared),
+        latency,
+        sync_latency: latency,
+        ops_per_second: 0,
+        channels: b.throttle_channels.unwrap_or(0),
     }
 }
 
@@ -204,6 +237,8 @@ impl Store for Bench {
                     seconds: Some(time.as_secs_f64()),
                 })
                 .collect(),
+            debt_bytes: Some(stats.debt_bytes),
+            runs: Some(stats.levels.iter().map(|l| l.runs as u64).sum()),
         })
     }
 

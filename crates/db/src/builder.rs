@@ -49,23 +49,27 @@ impl Builder {
         open::open_read_only(self, path.as_ref())
     }
 
+    /// This machine, with as many threads as `settings` ask for: the world of a database that is
+    /// given no other. For those who put something in front of a part of it.
+    pub fn machine(settings: &Settings) -> Env {
+        let compaction = settings.compaction_threads as usize;
+        Env {
+            fs: Arc::new(PosixFs::new()),
+            rt: Arc::new(OsRt::new(RtOptions {
+                flush_threads: settings.flush_threads as usize,
+                compact_threads: compaction,
+                // Each job keeps several transfers under way, and a flush's writes must not
+                // queue behind a compaction's reads. These threads wait, they do not work.
+                io_threads: (4 * compaction + 4).clamp(8, 64),
+                upkeep_threads: 2,
+                background_priority: 0,
+                seed: None,
+            })),
+        }
+    }
+
     /// The world to run in.
     pub(crate) fn world(&self) -> Env {
-        self.env.clone().unwrap_or_else(|| {
-            let compaction = self.settings.compaction_threads as usize;
-            Env {
-                fs: Arc::new(PosixFs::new()),
-                rt: Arc::new(OsRt::new(RtOptions {
-                    flush_threads: self.settings.flush_threads as usize,
-                    compact_threads: compaction,
-                    // Each job keeps several transfers under way, and a flush's writes must not
-                    // queue behind a compaction's reads. These threads wait, they do not work.
-                    io_threads: (4 * compaction + 4).clamp(8, 64),
-                    upkeep_threads: 2,
-                    background_priority: 0,
-                    seed: None,
-                })),
-            }
-        })
+        self.env.clone().unwrap_or_else(|| Builder::machine(&self.settings))
     }
 }

@@ -42,7 +42,7 @@ fn ratios_are_of_medians() {
         canned("a", 4.0, 4.0, 0.5),
         canned("b", 10.0, 10.0, 9.0),
     ];
-    let c = conclude(runs, 3);
+    let c = conclude(runs, 3, Ratio::FirstOverOther);
     assert!(c.valid);
     assert_eq!(c.engines.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     let load = figure(&c, "kops/s");
@@ -65,8 +65,58 @@ fn even_rounds_take_the_middle_of_two() {
 
 #[test]
 fn a_zero_median_has_no_ratio() {
-    let c = conclude(vec![canned("a", 1.0, 0.0, 1.0), canned("b", 1.0, 0.0, 0.0)], 1);
+    let c = conclude(
+        vec![canned("a", 1.0, 0.0, 1.0), canned("b", 1.0, 0.0, 0.0)],
+        1,
+        Ratio::FirstOverOther,
+    );
     assert_eq!(figure(&c, "stall s").ratios, [Some(1.0), None]);
+}
+
+#[test]
+fn presets_are_measured_against_the_first() {
+    let mut base = canned("hybrid", 2.0, 0.0, 1.0);
+    let mut other = canned("df-leveled", 1.0, 0.0, 0.0);
+    for (run, mean) in [(&mut base, 2.0), (&mut other, 3.0)] {
+        let w = &mut run.workloads[0];
+        w.activity = Some(Activity { slots: 8, mean_compactions: mean, ..Activity::default() });
+        w.write_amplification_by_level = vec![1.0, mean, 0.0];
+        w.debt_bytes = Some(5_000_000);
+    }
+    let c = conclude(vec![base, other], 1, Ratio::OtherOverFirst);
+    assert_eq!(figure(&c, "kops/s").ratios, [Some(1.0), Some(2.0)]);
+    assert_eq!(figure(&c, "mean active jobs").ratios, [Some(1.0), Some(1.5)]);
+    assert_eq!(figure(&c, "write amp into L1").ratios, [Some(1.0), Some(1.5)]);
+    assert_eq!(figure(&c, "stall s").ratios, [Some(1.0), Some(0.0)]);
+    assert_eq!(figure(&c, "debt after load, MB").spreads[1].median, 5.0);
+    assert!(!c.figures.iter().any(|f| f.figure == "write amp into L2"), "nothing went there");
+    let mut text = Vec::new();
+    print_comparison(&c, &mut text).expect("memory takes everything");
+    assert!(String::from_utf8_lossy(&text).contains("df-leveled / hybrid"));
+}
+
+#[test]
+fn presets_are_checked_before_anything_runs() {
+    let own = EngineCommand {
+        name: "lithify".into(),
+        program: "lithify".into(),
+        prefix: Vec::new(),
+        policy: None,
+    };
+    let presets = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+        presets_of(&["hybrid", "leveled"], &own, &names)
+    };
+    let engines = presets(&["leveled", "hybrid"]).expect("both are there");
+    let names: Vec<_> = engines.iter().map(|e| (e.name.as_str(), e.policy.as_deref())).collect();
+    assert_eq!(names, [("leveled", Some("leveled")), ("hybrid", Some("hybrid"))]);
+    for (wrong, want) in [(&["sideways"][..], "hybrid, leveled"), (&["hybrid", "hybrid"], "twice")]
+    {
+        let error = presets(wrong).expect_err("refused").to_string();
+        assert!(error.contains(want), "{error}");
+    }
+    let path = numbered(Path::new("out/jobs.svg"), "df-tiered", 2);
+    assert_eq!(path, Path::new("out/jobs-df-tiered-2.svg"));
 }
 
 #[test]
@@ -74,7 +124,11 @@ fn invalid_runs_take_no_part_and_are_named() {
     let mut wrong = canned("a", 0.001, 0.0, 0.0);
     wrong.valid = false;
     wrong.error = Some("readrandom: key 5 is missing".into());
-    let c = conclude(vec![canned("a", 1.0, 0.0, 0.0), canned("b", 2.0, 0.0, 0.0), wrong], 2);
+    let c = conclude(
+        vec![canned("a", 1.0, 0.0, 0.0), canned("b", 2.0, 0.0, 0.0), wrong],
+        2,
+        Ratio::FirstOverOther,
+    );
     assert!(!c.valid);
     assert_eq!(c.errors, ["a: readrandom: key 5 is missing"]);
     assert_eq!(figure(&c, "kops/s").spreads[0], Spread { median: 1.0, min: 1.0, max: 1.0 });
@@ -104,6 +158,7 @@ fn scripted(name: &str, dir: &std::path::Path, report: &RunReport) -> EngineComm
         name: name.to_owned(),
         program: "/bin/sh".into(),
         prefix: vec!["-c".into(), script, name.into()],
+        policy: None,
     }
 }
 
@@ -122,6 +177,7 @@ fn engines_take_turns_with_the_same_flags() {
         scripted("a", dir.path(), &canned("a", 1.0, 0.0, 0.0)),
         scripted("b", dir.path(), &canned("b", 2.0, 0.0, 0.0)),
     ];
+    preset_runs_get_their_policy(&engines[0], dir.path(), &args);
     let comparison = side_by_side(&engines, &args).expect("both engines report");
     assert_eq!(figure(&comparison, "kops/s").ratios, [Some(1.0), Some(2.0)]);
     let log = std::fs::read_to_string(dir.path().join("log")).expect("the engines ran");
@@ -141,12 +197,32 @@ fn engines_take_turns_with_the_same_flags() {
     assert_eq!(dbs.len(), 4, "every run has a directory of its own: {dbs:?}");
 }
 
+/// The same engine with two policies: the flag differs, and so do the names in the report.
+fn preset_runs_get_their_policy(engine: &EngineCommand, dir: &Path, args: &CompareArgs) {
+    let preset = |name: &str| EngineCommand {
+        name: name.into(),
+        policy: Some(name.into()),
+        ..engine.clone()
+    };
+    let args = CompareArgs { rounds: 1, presets: vec!["x".into()], ..args.clone() };
+    let comparison = side_by_side(&[preset("x"), preset("y")], &args).expect("both report");
+    let names: Vec<_> = comparison.engines.iter().map(|e| e.name.as_str()).collect();
+    assert_eq!(names, ["x", "y"]);
+    let log = std::fs::read_to_string(dir.join("log")).expect("the engine ran");
+    for (line, policy) in log.lines().zip(["--policy=x", "--policy=y"]) {
+        assert!(line.contains(policy), "{line}");
+    }
+    #[expect(clippy::disallowed_methods, reason = "a test's own file")]
+    std::fs::write(dir.join("log"), "").expect("emptied");
+}
+
 #[test]
 fn an_engine_without_a_report_is_an_error() {
     let engine = EngineCommand {
         name: "mute".into(),
         program: "/bin/sh".into(),
         prefix: vec!["-c".into(), "exit 3".into()],
+        policy: None,
     };
     let error = run_engine(&engine, &[], true).expect_err("it says nothing").to_string();
     assert!(error.contains("mute") && error.contains("exit status: 3"), "{error}");
