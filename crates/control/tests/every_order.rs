@@ -3,7 +3,7 @@
 //! After every event every key is read, and the invariants of the tree and of the jobs must hold.
 //!
 //! States that look alike are visited once. `EVERY_ORDER=n` looks at lives with `n` memtables and
-//! `n` compactions.
+//! `n` compactions (2 if not set; 3 takes minutes), `EVERY_POLICY=name` at one policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -366,11 +366,12 @@ fn options(policy: PolicyKind) -> Options {
 fn every_order_of_events_reads_right() {
     let most = std::env::var("EVERY_ORDER").map_or(2, |n| n.parse().expect("a number"));
     let mut total_edges = 0;
-    for policy in PolicyKind::ALL {
+    let only = std::env::var("EVERY_POLICY").unwrap_or_default();
+    for policy in PolicyKind::ALL.into_iter().filter(|p| p.name().starts_with(&only)) {
         let (states, kinds, edges) = visit(&options(policy), most);
         println!("{}: {states} states, {edges} with after-edges, {kinds:?}", policy.name());
         assert!(states > 100, "only {states} states of {}", policy.name());
         total_edges += edges;
     }
-    assert!(total_edges > 0, "no job ever followed another");
+    assert!(total_edges > 0 || !only.is_empty(), "no job ever followed another");
 }
