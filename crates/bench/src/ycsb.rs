@@ -33,7 +33,7 @@ pub(crate) struct Records {
 impl Records {
     /// `present` records, room for `capacity`.
     pub(crate) fn new(present: u64, capacity: u64, seed: u64) -> Records {
-        let order = Permutation::new(capacity, mix(seed ^ 0x79_6373_62));
+        let order = Permutation::new(capacity, mix(seed ^ 0x7963_7362));
         Records { order, claimed: AtomicU64::new(present), capacity }
     }
 
