@@ -33,6 +33,9 @@ struct State {
     refused: Option<Error>,
     /// Why flushes fail at present: a stop may last, so writes fail instead of waiting for it.
     trouble: Option<Error>,
+    /// The database is closing: a write that would have to wait fails with this instead, because
+    /// it holds the turn that the close needs.
+    closing: Option<Error>,
     /// Completed and replaced at every change.
     changed: Ticket,
     /// When the stall now on began.
@@ -89,6 +92,13 @@ impl Gate {
         self.changed(&mut state);
     }
 
+    /// Nobody waits any more: whoever would have to fails with `error`.
+    pub(crate) fn hurry(&self, error: Error) {
+        let mut state = self.state.lock();
+        state.closing = Some(error);
+        self.changed(&mut state);
+    }
+
     /// Flushes fail with `error`, or work again.
     pub(crate) fn trouble(&self, error: Option<Error>) {
         let mut state = self.state.lock();
@@ -139,7 +149,7 @@ impl Gate {
         loop {
             let (ticket, until, cause) = {
                 let mut state = self.state.lock();
-                if let Some(error) = &state.refused {
+                if let Some(error) = state.refused.as_ref().or(state.closing.as_ref()) {
                     return Err(error.clone());
                 }
                 if let Some(cause) = state.pressure.stop {

@@ -690,6 +690,7 @@ impl Shell {
         if self.closed.swap(true, Ordering::AcqRel) || self.read_only_handle {
             return Ok(());
         }
+        self.gate.hurry(self.closed_error());
         let mut log = self.take_turn()?;
         let flushed = match self.gate.refused() {
             None => self.flush_unlogged(&mut log),

@@ -240,3 +240,38 @@ fn a_foreign_snapshot_is_refused() {
     here.put(b"a", b"2").unwrap();
     assert_eq!(here.get_opt(b"a", &own).unwrap().as_deref(), Some(&b"1"[..]));
 }
+
+/// A stopped write holds the turn, and compaction, which it waits for, may never succeed.
+#[test]
+fn a_stopped_write_does_not_hold_up_the_close() {
+    within(LONGEST, "closing beside a stopped write", || {
+        let fs = FaultFs::new(Arc::new(MemFs::new()), |op| {
+            let table = op.path.extension().is_some_and(|e| e == "sst");
+            let thread = std::thread::current();
+            let compacts = thread.name().is_some_and(|name| name.ends_with("compact"));
+            let fails = table && compacts && op.name == "create";
+            fails.then(|| std::io::Error::other("no compactions").into())
+        });
+        let env = Env { fs: Arc::new(fs), rt: Arc::new(OsRt::new(RtOptions::default())) };
+        let mut settings = tiny();
+        (settings.l0_slowdown, settings.l0_stop) = (3, 4);
+        let db = Builder::new(settings).env(env).open("db").unwrap();
+        let writer = {
+            let db = db.clone();
+            std::thread::spawn(move || {
+                loop {
+                    if let Err(e) = db.put(b"a", b"1").and_then(|()| db.flush()) {
+                        return e;
+                    }
+                }
+            })
+        };
+        while db.stats().levels[0].runs < 4 {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50)); // by now it waits
+        assert!(!writer.is_finished());
+        db.close().unwrap();
+        assert_eq!(writer.join().unwrap().kind(), ErrorKind::ShuttingDown);
+    });
+}

@@ -256,7 +256,8 @@ fn short_transfers_change_nothing() {
     let errors = disturbed(2, "short transfers", move |op| {
         let n = counter.fetch_add(1, Ordering::Relaxed);
         let transfer = matches!(op.name, "read_at" | "write_at") && op.len > 1;
-        (transfer && !n.is_multiple_of(3)).then(|| Fault::Short(1 + (n as usize * 37) % op.len as usize))
+        (transfer && !n.is_multiple_of(3))
+            .then(|| Fault::Short(1 + (n as usize * 37) % op.len as usize))
     });
     assert!(errors.is_empty(), "{errors:?}");
 }
