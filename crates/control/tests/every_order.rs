@@ -3,7 +3,7 @@
 //! After every event every key is read, and the invariants of the tree and of the jobs must hold.
 //!
 //! States that look alike are visited once. `EVERY_ORDER=n` looks at lives with `n` memtables and
-//! `n` compactions (2 if not set; 3 takes minutes), `EVERY_POLICY=name` at one policy.
+//! `n` compactions (2 if not set; 3 takes ten seconds, 4 some minutes), `EVERY_POLICY=name` at one policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
