@@ -52,6 +52,8 @@ struct Queue {
     text: String,
     count: usize,
     dropped: u64,
+    /// Time of the last line.
+    last: Mono,
 }
 
 impl Events {
@@ -70,6 +72,9 @@ impl Events {
             return;
         }
         q.count += 1;
+        // Whoever looked at the clock first may come second: lines stand in the order of time.
+        let at = at.max(q.last);
+        q.last = at;
         let text = &mut q.text;
         let _ = write!(text, "{{\"at_us\":{},\"event\":\"{event}\"", at.0 / 1000);
         for (name, value) in fields {
@@ -90,7 +95,8 @@ impl Events {
     /// Takes what is queued, to be written.
     pub(crate) fn drain(&self) -> String {
         let mut q = self.lines.lock();
-        let q = std::mem::take(&mut *q);
+        let last = q.last;
+        let q = std::mem::replace(&mut *q, Queue { last, ..Queue::default() });
         let mut text = q.text;
         if q.dropped > 0 {
             let _ = writeln!(text, "{{\"event\":\"events_dropped\",\"count\":{}}}", q.dropped);
@@ -134,6 +140,16 @@ mod tests {
              \"runs\":36,\"share\":null}\n"
         );
         assert_eq!(events.drain(), "");
+    }
+
+    #[test]
+    fn time_runs_forward() {
+        let events = Events::new(true);
+        events.note(Mono(9000), "late", &[]);
+        let first = events.drain();
+        events.note(Mono(5000), "early", &[]);
+        assert_eq!(first, "{\"at_us\":9,\"event\":\"late\"}\n");
+        assert_eq!(events.drain(), "{\"at_us\":9,\"event\":\"early\"}\n");
     }
 
     #[test]
