@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use lithify_base::{CfId, Error, ErrorKind, JobId, Pos};
 use lithify_lsm::{Edit, Version};
+use lithify_plan::stall::stall_while;
 use lithify_plan::{Limits, PlanOptions, Policy, View};
 
 use buckets::Buckets;
@@ -365,7 +366,9 @@ impl Core {
     }
 
     fn press(&mut self, out: &mut Vec<Command>) {
-        let stall = lithify_plan::stall(&self.version, &self.memory.state(), &self.options.plan);
+        let mem = self.memory.state();
+        let flights = self.jobs.in_flight();
+        let stall = stall_while(&self.version, flights, &mem, &self.options.plan);
         let pressure = self.throttle.judge(&stall, &self.options.plan);
         if pressure != self.pressure {
             self.pressure = pressure.clone();

@@ -35,6 +35,8 @@ use crate::settings::{Compression, Policy, Settings};
 use crate::shell::{Closer, Parts, Shell, new_memtable};
 use crate::write::{Log, insert_batch};
 
+/// Fewest buckets to begin with: of two or three none could ever be twice as hot as the average.
+const BUCKETS_MIN: u32 = 8;
 /// Entries per restart point of data blocks.
 const RESTART_INTERVAL: u16 = 16;
 /// Most tables the cache keeps open by itself; those of the tree stay open anyway.
@@ -475,7 +477,8 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
         Policy::BucketDf => PolicyKind::BucketDf,
     };
     let preset = PlanOptions::preset(policy);
-    let buckets = BucketOptions { initial: s.compaction_threads.max(2), ..preset.buckets.clone() };
+    let buckets =
+        BucketOptions { initial: s.compaction_threads.max(BUCKETS_MIN), ..preset.buckets.clone() };
     lithify_control::Options {
         plan: PlanOptions {
             buckets,

@@ -10,7 +10,7 @@
 //!
 //! A wish is offered only once it is known to be allowed, so that a blocked seed never hides the
 //! next one, nor a blocked level the next level. What is wanted and not allowed is listed as well,
-//! for [`crate::explain`].
+//! for [`crate::explain()`].
 
 use lithify_base::Level;
 
