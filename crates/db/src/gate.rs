@@ -129,20 +129,20 @@ impl Gate {
         if let Some(error) = &state.refused {
             return Err(error.clone());
         }
-        match state.pressure.cause() {
-            None => Ok(()),
-            Some(cause) => Err(Error::new(
-                ErrorKind::Stalled,
-                format!("writes are held back ({}); nothing was written", cause.name()),
-            )),
-        }
+        state.pressure.cause().map_or(Ok(()), |cause| Err(stalled(cause)))
     }
 
     /// Lets `bytes` pass, when the verdict allows.
     ///
     /// # Errors
-    /// What writes are refused with.
-    pub(crate) fn pass(&self, bytes: u64, rt: &dyn Rt, metrics: &Metrics) -> Result<()> {
+    /// What writes are refused with; `Stalled` for `no_wait` if the verdict is to wait.
+    pub(crate) fn pass(
+        &self,
+        bytes: u64,
+        no_wait: bool,
+        rt: &dyn Rt,
+        metrics: &Metrics,
+    ) -> Result<()> {
         if self.free.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -169,6 +169,9 @@ impl Gate {
                     return Ok(());
                 }
             };
+            if no_wait {
+                return Err(stalled(cause));
+            }
             let began = rt.now();
             rt.park(&ticket, until);
             let waited = rt.now().since(began).as_nanos() as u64;
@@ -203,6 +206,12 @@ impl Gate {
 /// How long `bytes` take at `rate` bytes per second.
 fn cost(bytes: u64, rate: u64) -> Duration {
     Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / rate.max(1))
+}
+
+/// The error of a write that would have to wait and was asked not to.
+fn stalled(cause: Cause) -> Error {
+    let what = format!("writes are held back ({}); nothing was written", cause.name());
+    Error::new(ErrorKind::Stalled, what)
 }
 
 /// The error of a write that would have to wait for a flush that fails.

@@ -175,19 +175,21 @@ impl Shell {
         let _timed = self.metrics.write.sample(&*self.env.rt);
         let durability = options.durability.unwrap_or(self.settings.durability);
         if let Some(log) = self.turn.try_take() {
-            return self.lead(log, own, durability);
+            return self.lead(log, own, durability, options.no_wait);
         }
         let (waiter, outcome) = self.turn.wait(&*self.env.rt, own.to_batch(), durability);
         match outcome {
             Outcome::Served(result) => result,
-            Outcome::Yours(log) => self.lead(log, Own::Queued(&waiter), durability),
+            Outcome::Yours(log) => {
+                self.lead(log, Own::Queued(&waiter), durability, options.no_wait)
+            }
         }
     }
 
     /// Makes everything acknowledged so far durable.
     pub(crate) fn sync_log(&self) -> Result<()> {
         let log = self.take_turn()?;
-        self.lead(log, Own::Sync, Durability::Sync)
+        self.lead(log, Own::Sync, Durability::Sync, false)
     }
 
     /// The turn, waiting for it if need be.
@@ -214,10 +216,16 @@ impl Shell {
     }
 
     /// Holds the turn: writes `own` and whatever else waits, then passes the turn on.
-    fn lead(&self, log: Box<Log>, own: Own<'_>, durability: Durability) -> Result<()> {
+    fn lead(
+        &self,
+        log: Box<Log>,
+        own: Own<'_>,
+        durability: Durability,
+        no_wait: bool,
+    ) -> Result<()> {
         let mut held = Held::new(self, log);
-        self.gate.pass(own.byte_len() as u64, &*self.env.rt, &self.metrics)?;
-        self.make_room(held.log())?;
+        self.gate.pass(own.byte_len() as u64, no_wait, &*self.env.rt, &self.metrics)?;
+        self.make_room(held.log(), no_wait)?;
         held.peers = self.turn.gather();
         if !held.peers.is_empty() {
             self.gate.charge(held.peers.iter().map(|p| p.batch.byte_len() as u64).sum());
@@ -369,13 +377,13 @@ impl Shell {
     }
 
     /// Freezes the active memtable if it is full.
-    fn make_room(&self, log: &mut Log) -> Result<()> {
+    fn make_room(&self, log: &mut Log, no_wait: bool) -> Result<()> {
         if (log.mem.table().bytes() as u64) < self.settings.memtable_bytes {
             return Ok(());
         }
         self.freeze(log)?;
         // The verdict on this very freeze may be to stop.
-        self.gate.pass(0, &*self.env.rt, &self.metrics)
+        self.gate.pass(0, no_wait, &*self.env.rt, &self.metrics)
     }
 
     /// Replaces the active memtable by an empty one and hands the old one to be flushed. Its
