@@ -424,7 +424,9 @@ pub fn print_comparison(comparison: &Comparison, out: &mut dyn Write) -> std::io
     let mut heading = vec!["workload".to_owned(), "figure".to_owned()];
     for engine in &comparison.engines {
         heading.push(format!("{} {}", engine.name, engine.version));
-        heading.push("min..max".to_owned());
+        if comparison.rounds > 1 {
+            heading.push("min..max".to_owned());
+        }
     }
     for engine in comparison.engines.iter().skip(1) {
         heading.push(match comparison.ratio {
@@ -440,7 +442,9 @@ pub fn print_comparison(comparison: &Comparison, out: &mut dyn Write) -> std::io
         let mut row = vec![name.to_owned(), figure.figure.clone()];
         for s in &figure.spreads {
             row.push(three_digits(s.median));
-            row.push(format!("{}..{}", three_digits(s.min), three_digits(s.max)));
+            if comparison.rounds > 1 {
+                row.push(format!("{}..{}", three_digits(s.min), three_digits(s.max)));
+            }
         }
         for ratio in figure.ratios.iter().skip(1) {
             row.push(ratio.map_or_else(|| "-".to_owned(), |r| format!("{r:.2}")));
@@ -448,7 +452,10 @@ pub fn print_comparison(comparison: &Comparison, out: &mut dyn Write) -> std::io
         table.add_row(row);
     }
     align_right(&mut table);
-    writeln!(out, "medians of {} alternating rounds, equal settings", comparison.rounds)?;
+    match comparison.rounds {
+        1 => writeln!(out, "one round, equal settings; more --rounds show how far to trust it")?,
+        n => writeln!(out, "medians of {n} alternating rounds, equal settings")?,
+    }
     writeln!(out, "{table}")?;
     for error in &comparison.errors {
         writeln!(out, "INVALID RUN, left out: {error}")?;

@@ -69,11 +69,12 @@ pub enum Happening {
     StallEnded,
 }
 
-/// What a job does: a flush, or a compaction between two levels.
+/// What a job does: a compaction between two levels, or a flush. In this order, so that the
+/// compactions of a stack begin at zero and can be read against the number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Work {
-    Flush,
     Compaction { from: u8, to: u8 },
+    Flush,
 }
 
 impl Work {

@@ -103,6 +103,11 @@ fn bench_settings_that_make_no_sense() {
     let tiny = ["bench", "--workloads", "fillseq", "--num", "10", "--db", &dir, "--touch-memory=0"];
     let with = |more: &[&'static str]| [&tiny[..], more].concat();
     fails(1, &with(&["--policy", "magic"]), &["magic", "leveled"]);
+    fails(1, &with(&["--timeline", "jobs.png"]), &["jobs.png", ".svg"]);
+    let compare = |more: &[&'static str]| [&["bench", "compare"], &tiny[1..], more].concat();
+    fails(1, &compare(&["--presets", "hybrid,magic"]), &["magic", "bucket-df"]);
+    fails(1, &compare(&["--throttle-latency", "9"]), &["--throttle-latency", "--presets"]);
+    fails(1, &compare(&["--timeline", "jobs.svg"]), &["--timeline", "--presets"]);
     fails(1, &with(&["--compaction-pri", "round-robin"]), &["min-overlapping-ratio"]);
     fails(1, &with(&["--level-multiplier", "2.5"]), &["--level-multiplier 2.5", "whole"]);
     fails(1, &with(&["--memtables", "1"]), &["memtable_count = 1"]);

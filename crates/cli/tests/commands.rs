@@ -165,6 +165,9 @@ fn a_small_bench_verifies_and_reports() {
     // Again, with every setting that the store maps away from its default.
     let odd = [
         "--policy=leveled",
+        "--throttle-bandwidth=200MiB",
+        "--throttle-latency=50",
+        "--throttle-channels=8",
         "--wal=sync",
         "--compression=zstd",
         "--direct-reads",
@@ -179,4 +182,73 @@ fn a_small_bench_verifies_and_reports() {
     ];
     let odd = [&args[..3], &odd[..], &["--touch-memory=0", "--quiet", "--db", &dir]].concat();
     ok(&odd);
+}
+
+#[test]
+fn a_slower_disk_is_slower() {
+    let place = Place::new();
+    let dir = place.file("bench");
+    // 2 MB are written at 4 MB/s at most: no sooner done than after half a second.
+    let line = "bench --workloads fillseq,compact,verify --num 2000 --value-size 1024 --wal off \
+                --memtable-bytes 64KiB --throttle-bandwidth 4MB --touch-memory=0 --quiet --json -";
+    let args: Vec<&str> = line.split_whitespace().chain(["--db", &dir]).collect();
+    let report: Value = serde_json::from_str(&ok(&args)).unwrap();
+    let seconds = |name: &str| -> f64 {
+        let of =
+            |w: &Value| w["seconds"].as_f64().unwrap() + w["quiesce_seconds"].as_f64().unwrap();
+        report["workloads"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|w| w["workload"] == name)
+            .map(of)
+            .sum()
+    };
+    assert!(seconds("fillseq") > 0.4, "{} s", seconds("fillseq"));
+}
+
+#[test]
+fn a_timeline_shows_the_jobs_of_the_store() {
+    let place = Place::new();
+    let (dir, csv, svg) = (place.file("bench"), place.file("jobs.csv"), place.file("jobs.svg"));
+    let line = "bench --workloads mixgraph,ycsbload,ycsba,verify --num 4000 --value-size 400 \
+                --memtable-bytes 64KiB --level-base-bytes 256KiB --file-bytes 64KiB \
+                --touch-memory=0 --quiet";
+    let with = |path: &str| {
+        let args = ["--db", &dir, "--timeline", path].map(str::to_owned);
+        let words = line.split_whitespace().map(str::to_owned);
+        ok(&words.chain(args).collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let text = with(&csv);
+    assert!(text.contains("jobs in ycsbload:") && text.contains("L0->"), "{text}");
+    let csv = std::fs::read_to_string(csv).unwrap();
+    let heading: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    assert!(heading[0] == "seconds" && heading[1].starts_with("L0->"), "{heading:?}");
+    let column = |name: &str| -> f64 {
+        let at = heading.iter().position(|h| *h == name).unwrap_or_else(|| panic!("{heading:?}"));
+        csv.lines().skip(1).map(|l| l.split(',').nth(at).unwrap().parse::<f64>().unwrap()).sum()
+    };
+    assert!(column("flush") > 0.0 && column("compactions") > 0.0);
+    // 4000 records and 4000 operations of the last store, in steps of a tenth of a second.
+    assert!((column("ops_per_second") / 10.0 - 12_000.0).abs() < 10.0, "load, updates, verify");
+    with(&svg);
+    let svg = std::fs::read_to_string(svg).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("ycsba") && svg.contains("policy hybrid"));
+}
+
+#[test]
+fn policies_are_compared_by_name() {
+    let place = Place::new();
+    let (dir, jobs) = (place.file("bench"), place.file("jobs.svg"));
+    let line = "bench compare --presets hybrid,leveled --rounds 1 --workloads fillrandom,verify \
+                --num 3000 --memtable-bytes 64KiB --touch-memory=0 --quiet";
+    let args: Vec<&str> =
+        line.split_whitespace().chain(["--db", &dir, "--timeline", &jobs]).collect();
+    let text = ok(&args);
+    for part in ["hybrid 0", "leveled / hybrid", "mean active jobs", "write amp into L0"] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    for policy in ["hybrid", "leveled"] {
+        assert!(std::path::Path::new(&place.file(&format!("jobs-{policy}-1.svg"))).exists());
+    }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   title, and what it says in numbers                         legend
-//!   |   .--.    active jobs, flush lowest, then L0 and down
+//!   |   .--.    active jobs: from L0, from L1, ..., flushes on top
 //!   |__/    \___  (dashed: all slots)
 //!   cause  ====   a row for each cause of stalls
 //!   |  /\/\/\___  thousand operations per second
@@ -34,8 +34,17 @@ const DELAY: &str = "#f4a261";
 const OPS: &str = "#1d3557";
 const FLUSH: &str = "#aab4be";
 /// By the level that a compaction takes from.
-const LEVELS: [&str; 7] =
-    ["#d1495b", "#edae49", "#8cb369", "#17a398", "#2e86ab", "#6a4c93", "#8d6e63"];
+const LEVELS: [[u8; 3]; 7] = [
+    [0xd1, 0x49, 0x5b],
+    [0xed, 0xae, 0x49],
+    [0x8c, 0xb3, 0x69],
+    [0x17, 0xa3, 0x98],
+    [0x2e, 0x86, 0xab],
+    [0x6a, 0x4c, 0x93],
+    [0x8d, 0x6e, 0x63],
+];
+/// The throughput line is smooth over this time; the area below it is not.
+const SMOOTH_SECONDS: f64 = 1.0;
 
 /// The picture of `timeline`.
 pub(super) fn draw(timeline: &Timeline) -> String {
@@ -57,8 +66,8 @@ pub(super) fn draw(timeline: &Timeline) -> String {
     page.open(bottom + 48.0);
     page.heading();
     page.workloads(bottom);
-    page.jobs();
     page.stalls(&causes, rows_top);
+    page.jobs();
     page.throughput(ops_top);
     page.time_axis(bottom);
     page.legend();
@@ -187,8 +196,10 @@ impl Page<'_> {
         let slots = y(t.slots as f64);
         let style = format!("stroke=\"{INK}\" stroke-dasharray=\"6 4\"");
         self.line((LEFT, slots), (RIGHT, slots), &style);
-        let style = format!("fill=\"{FAINT}\"");
-        self.label(RIGHT + 8.0, slots + 4.0, &style, &format!("{} slots", t.slots));
+        // With a white rim, because it may lie on a colour.
+        let style =
+            "text-anchor=\"end\" stroke=\"#ffffff\" stroke-width=\"3\" paint-order=\"stroke\"";
+        self.label(RIGHT - 6.0, slots - 5.0, style, &format!("{} compaction slots", t.slots));
         self.line((LEFT, y(0.0)), (RIGHT, y(0.0)), &format!("stroke=\"{INK}\""));
     }
 
@@ -268,9 +279,14 @@ impl Page<'_> {
         self.panel(top, OPS_HEIGHT, most, "thousand ops/s");
         let y = |n: f64| top + OPS_HEIGHT * (1.0 - n / most);
         let floor = vec![0.0; kilo.len()];
-        self.band(&floor, &kilo, group, y, &format!("fill=\"{OPS}\" fill-opacity=\"0.12\""));
+        self.band(&floor, &kilo, group, y, &format!("fill=\"{OPS}\" fill-opacity=\"0.18\""));
         let width = group as f64 * self.timeline.step_seconds;
-        let points = kilo.iter().enumerate().map(|(i, &k)| {
+        let reach = (SMOOTH_SECONDS / width / 2.0) as usize;
+        let smooth = (0..kilo.len()).map(|i| {
+            let near = &kilo[i.saturating_sub(reach)..kilo.len().min(i + reach + 1)];
+            near.iter().sum::<f64>() / near.len() as f64
+        });
+        let points = smooth.enumerate().map(|(i, k)| {
             let x = self.x((i as f64 + 0.5) * width);
             format!("{x:.1},{:.1}", y(k))
         });
@@ -298,8 +314,8 @@ impl Page<'_> {
     fn legend(&mut self) {
         let t = self.timeline;
         let x = RIGHT + 8.0;
-        let mut y = JOBS_TOP + 26.0;
-        self.label(x, y, "font-weight=\"600\"", "jobs, mean active");
+        let mut y = JOBS_TOP + 12.0;
+        self.label(x, y, "font-weight=\"600\"", "mean jobs under load");
         let whole: f64 = t.workloads.iter().map(|w| w.load.to - w.load.from).sum();
         for job in t.jobs.iter().rev() {
             y += 19.0;
@@ -335,9 +351,10 @@ fn colour(work: Work) -> String {
     match work {
         Work::Flush => format!("fill=\"{FLUSH}\""),
         Work::Compaction { from, to } => {
-            let opacity = if from == to { "0.5" } else { "0.95" };
-            let fill = LEVELS[usize::from(from) % LEVELS.len()];
-            format!("fill=\"{fill}\" fill-opacity=\"{opacity}\"")
+            let deep = LEVELS[usize::from(from) % LEVELS.len()];
+            let pale = |c: u8| c / 2 + 0x7f;
+            let [r, g, b] = if from == to { deep.map(pale) } else { deep };
+            format!("fill=\"#{r:02x}{g:02x}{b:02x}\"")
         }
     }
 }

@@ -51,8 +51,8 @@ fn close(got: f64, want: f64) {
 fn steps_hold_means() {
     let t = sample();
     let names: Vec<_> = t.jobs.iter().map(|j| j.name.as_str()).collect();
-    assert_eq!(names, ["flush", "L0->L1", "L1->L2"]);
-    let want = [[0.0, 0.0, 0.0, 1.0], [1.0, 0.5, 0.0, 0.0], [0.5, 1.0, 0.0, 0.0]];
+    assert_eq!(names, ["L0->L1", "L1->L2", "flush"]);
+    let want = [[1.0, 0.5, 0.0, 0.0], [0.5, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]];
     for (job, want) in t.jobs.iter().zip(want) {
         assert_eq!(job.active.len(), 4);
         job.active.iter().zip(want).for_each(|(&got, want)| close(got, want));
@@ -100,11 +100,11 @@ fn a_table_has_a_row_for_each_step() {
     assert_eq!(
         lines,
         [
-            "seconds,flush,L0->L1,L1->L2,compactions,delayed,stopped,ops_per_second",
-            "0.0,0.000,1.000,0.500,1.500,0.000,0.000,1000",
-            "0.1,0.000,0.500,1.000,1.500,0.500,0.500,500",
+            "seconds,L0->L1,L1->L2,flush,compactions,delayed,stopped,ops_per_second",
+            "0.0,1.000,0.500,0.000,1.500,0.000,0.000,1000",
+            "0.1,0.500,1.000,0.000,1.500,0.500,0.500,500",
             "0.2,0.000,0.000,0.000,0.000,0.000,0.500,0",
-            "0.3,1.000,0.000,0.000,0.000,0.000,0.000,0",
+            "0.3,0.000,0.000,1.000,0.000,0.000,0.000,0",
         ]
     );
 }
@@ -128,9 +128,14 @@ fn well_formed(svg: &str) {
 fn a_picture_shows_every_series() {
     let svg = chart::draw(&sample());
     well_formed(&svg);
-    for text in
-        ["lithify hybrid", "fill&lt;random", "flush", "L0\u{2192}L1", "L1\u{2192}L2", "2 slots"]
-    {
+    for text in [
+        "lithify hybrid",
+        "fill&lt;random",
+        "flush",
+        "L0\u{2192}L1",
+        "L1\u{2192}L2",
+        "2 compaction slots",
+    ] {
         assert!(svg.contains(text), "no {text}");
     }
     // 0.15 s of being stopped or slowed for one cause; the flush has a colour, the levels two.
