@@ -10,10 +10,12 @@
 //!              35                                                   25 MB/s
 //! ```
 //!
-//! `pace` is how fast memtables have lately been flushed: what writers really did, not what
+//! `pace` is how fast the last few memtables were flushed: what writers really did, not what
 //! someone configured. So a slow-down begins without a jerk, and writers meet compaction
 //! somewhere on the way instead of at the wall (bLSM's pacing; RocksDB starts at a fixed rate
 //! and multiplies by 0.8 and 0.6 from there).
+
+use std::collections::VecDeque;
 
 use lithify_plan::{Cause, PlanOptions, Stall, Verdict};
 
@@ -36,25 +38,34 @@ impl Pressure {
     }
 }
 
+/// Flushes over which the pace is taken: two that commit one right after the other say nothing.
+const FLUSHES: usize = 4;
+
 /// The delay controller.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     least_rate: u64,
     /// Bytes per second; the fastest of late, forgotten slowly.
     pace: u64,
-    flushed_at: u64,
+    /// When the last flushes committed, and their bytes; oldest first.
+    flushes: VecDeque<(u64, u64)>,
 }
 
 impl Throttle {
     /// A controller that never goes below `least_rate` bytes per second.
     pub(crate) fn new(least_rate: u64) -> Throttle {
-        Throttle { least_rate: least_rate.max(1), pace: 0, flushed_at: 0 }
+        Throttle { least_rate: least_rate.max(1), pace: 0, flushes: VecDeque::new() }
     }
 
     /// A memtable of `bytes` is flushed; `now` in nanoseconds.
     pub(crate) fn flushed(&mut self, bytes: u64, now: u64) {
-        let span = now.saturating_sub(self.flushed_at).max(1);
-        self.flushed_at = now;
+        self.flushes.push_back((now, bytes));
+        if self.flushes.len() <= FLUSHES {
+            return;
+        }
+        let (since, _) = self.flushes.pop_front().expect("there are several");
+        let bytes: u64 = self.flushes.iter().map(|f| f.1).sum();
+        let span = now.saturating_sub(since).max(1);
         let pace = u128::from(bytes) * 1_000_000_000 / u128::from(span);
         let pace = u64::try_from(pace).unwrap_or(MAX_PACE).min(MAX_PACE);
         self.pace = (self.pace - self.pace / 16).max(pace);
@@ -127,6 +138,13 @@ mod tests {
         let mut t = paced(320);
         t.flushed(MIB, 60_000_000_000);
         assert_eq!(rate(&t, 20), Some(300));
+    }
+
+    #[test]
+    fn two_commits_in_a_row_are_no_burst() {
+        let mut t = paced(320);
+        t.flushed(320 * MIB, 59_000_000_001);
+        assert!(rate(&t, 20).unwrap() <= 427, "five flushes in four seconds, not a flush in 1 ns");
     }
 
     #[test]

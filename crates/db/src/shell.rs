@@ -47,6 +47,8 @@ use crate::super_version::{Mem, SuperVersion, Tree};
 use crate::turn::Turn;
 use crate::write::{Held, Log};
 
+/// Size at which the event log is put aside as `EVENTS.old` and started anew, bytes.
+const EVENTS_MAX: u64 = 32 << 20;
 /// How often the upkeep job looks around when nothing wakes it.
 const UPKEEP_EVERY: Duration = Duration::from_millis(50);
 
@@ -172,7 +174,9 @@ impl Shell {
             shell.stopped.complete();
         } else {
             // The clock of the log starts anew with each open.
-            shell.note("opened", &[("policy", shell.settings.policy.name().into())]);
+            let wall = shell.env.rt.wall_seconds();
+            let policy = shell.settings.policy.name();
+            shell.note("opened", &[("policy", policy.into()), ("unix_seconds", wall.into())]);
             let upkeep = Upkeep { shell: shell.clone(), log: None, at: 0 };
             shell.env.rt.spawn(Class::Upkeep, Box::new(upkeep));
             shell.drive(Event::Tick);
@@ -849,8 +853,14 @@ impl Upkeep {
         if text.is_empty() {
             return;
         }
+        let path = self.shell.dir.path().join("EVENTS");
+        if self.log.is_some() && self.at > EVENTS_MAX {
+            // The log before this one is given up: two of them are as much as anyone reads.
+            self.log = None;
+            let old = self.shell.dir.path().join("EVENTS.old");
+            let _ = self.shell.env.fs.rename(&path, &old);
+        }
         if self.log.is_none() {
-            let path = self.shell.dir.path().join("EVENTS");
             let opts = lithify_env::OpenOpts::write().or_create();
             let Ok(file) = self.shell.env.fs.open(&path, opts) else { return };
             self.at = file.len().unwrap_or(0);
