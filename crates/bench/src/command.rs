@@ -65,7 +65,7 @@ pub fn engine_main(opener: &dyn StoreOpener) -> ExitCode {
 }
 
 /// Refuses what only Lithify can do.
-fn refuse_foreign(opener: &dyn StoreOpener, args: &BenchArgs) -> Result<()> {
+pub(crate) fn refuse_foreign(opener: &dyn StoreOpener, args: &BenchArgs) -> Result<()> {
     let timeline = args.output.timeline.as_ref().map(|_| "--timeline");
     match args.settings.throttle_flag().or(timeline) {
         None => Ok(()),

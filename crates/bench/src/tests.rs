@@ -301,6 +301,21 @@ fn a_log_of_jobs_becomes_activity_and_a_file() {
     assert!(error.to_string().contains(".svg"), "{error}");
 }
 
+#[test]
+fn a_peer_refuses_by_name_what_it_cannot_do() {
+    let given = |flags: &[&str]| {
+        let flags = std::iter::once("peer").chain(flags.iter().copied());
+        let args = Flags::try_parse_from(flags).expect("the flags parse").args;
+        crate::command::refuse_foreign(&MapOpener(Flaw::None), &args)
+    };
+    assert!(given(&["--num=5"]).is_ok());
+    for flag in ["--throttle-bandwidth", "--throttle-latency", "--throttle-channels", "--timeline"]
+    {
+        let error = given(&[flag, "9"]).expect_err("refused").to_string();
+        assert!(error.contains(flag) && error.contains("map"), "{error}");
+    }
+}
+
 /// An engine that claims one compaction from its opening on.
 struct LoggingOpener;
 

@@ -126,6 +126,8 @@ struct Played {
     load: Span,
     /// When no job was left.
     settled: f64,
+    #[serde(skip)]
+    writes: bool,
 }
 
 /// Everything that one open store did.
@@ -237,6 +239,12 @@ impl Timeline {
         activity
     }
 
+    /// When workloads wrote to the store, or when any ran if none did: what means are over.
+    fn loads(&self) -> Vec<Span> {
+        let any = self.workloads.iter().any(|w| w.writes);
+        self.workloads.iter().filter(|w| w.writes || !any).map(|w| w.load).collect()
+    }
+
     /// Writes the timeline in the form that the ending of `path` names.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let text = match Form::of(path)? {
@@ -300,7 +308,9 @@ pub(crate) fn check_name(path: &Path) -> Result<()> {
 
 fn played(w: &WorkloadReport) -> Played {
     let load = Span { from: w.began_seconds, to: w.began_seconds + w.seconds };
-    Played { name: w.workload.clone(), load, settled: load.to + w.quiesce_seconds }
+    let settled = load.to + w.quiesce_seconds;
+    let writes = w.written_bytes + w.side_ops > 0;
+    Played { name: w.workload.clone(), load, settled, writes }
 }
 
 /// Jobs and stalls with both of their ends.

@@ -119,10 +119,11 @@ impl Page<'_> {
     fn heading(&mut self) {
         let t = self.timeline;
         self.label(LEFT, 32.0, "font-size=\"20\" font-weight=\"600\"", &t.title);
-        let loads: f64 = t.workloads.iter().map(|w| w.load.to - w.load.from).sum();
-        let busy = t.workloads.iter().map(|w| {
-            let a = t.activity(w.load);
-            let share = (w.load.to - w.load.from) / loads.max(f64::MIN_POSITIVE);
+        let loads = t.loads();
+        let whole: f64 = loads.iter().map(|s| s.to - s.from).sum();
+        let busy = loads.iter().map(|&load| {
+            let a = t.activity(load);
+            let share = (load.to - load.from) / whole.max(f64::MIN_POSITIVE);
             (a.mean_compactions * share, a.over_half * share)
         });
         let (mean, half) = busy.fold((0.0, 0.0), |sum, x| (sum.0 + x.0, sum.1 + x.1));
@@ -316,12 +317,13 @@ impl Page<'_> {
         let x = RIGHT + 8.0;
         let mut y = JOBS_TOP + 12.0;
         self.label(x, y, "font-weight=\"600\"", "mean jobs under load");
-        let whole: f64 = t.workloads.iter().map(|w| w.load.to - w.load.from).sum();
+        let loads = t.loads();
+        let whole: f64 = loads.iter().map(|s| s.to - s.from).sum();
         for job in t.jobs.iter().rev() {
             y += 19.0;
-            let area = t.workloads.iter().map(|w| {
+            let area = loads.iter().map(|&load| {
                 let of = |s: &&(Work, Span)| s.0 == job.work;
-                t.spans.iter().filter(of).map(|s| s.1.shared(w.load)).sum::<f64>()
+                t.spans.iter().filter(of).map(|s| s.1.shared(load)).sum::<f64>()
             });
             let mean = area.sum::<f64>() / whole.max(f64::MIN_POSITIVE);
             self.rect(x, y - 10.0, 12.0, 12.0, &colour(job.work));

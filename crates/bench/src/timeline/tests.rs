@@ -36,11 +36,18 @@ fn sample() -> Timeline {
         workload: "fill<random>".into(),
         began_seconds: 0.0,
         seconds: 0.2,
-        quiesce_seconds: 0.2,
+        quiesce_seconds: 0.1,
+        written_bytes: 1,
         tenths: vec![100, 50],
         ..WorkloadReport::default()
     };
-    Timeline::new("lithify hybrid".into(), &moments, 0.4, 2, &[load])
+    let read = WorkloadReport {
+        workload: "readrandom".into(),
+        began_seconds: 0.3,
+        seconds: 0.1,
+        ..WorkloadReport::default()
+    };
+    Timeline::new("lithify hybrid".into(), &moments, 0.4, 2, &[load, read])
 }
 
 fn close(got: f64, want: f64) {
@@ -138,6 +145,8 @@ fn a_picture_shows_every_series() {
     ] {
         assert!(svg.contains(text), "no {text}");
     }
+    // The reading afterwards, in which nothing is active, dilutes no mean.
+    assert!(svg.contains("1.50 of 2 slots on average, more than half of them 50% of the time"));
     // 0.15 s of being stopped or slowed for one cause; the flush has a colour, the levels two.
     assert!(svg.contains("l0-runs: 0.15 s"));
     assert_eq!(svg.matches("<path").count(), 4, "three kinds of jobs and the throughput");
