@@ -3,13 +3,14 @@
 //! left before a stop:
 //!
 //! ```text
-//!   rate = pace x (room left / room between slow-down and stop), at least the configured rate
+//!   rate = pace x s x (2 - s), s = room left / room between slow-down and stop
 //!
 //!   level 0 at 20 runs, slow-down at 20, stop at 36, pace 400 MB/s: 400 MB/s
-//!              28                                                  200 MB/s
-//!              35                                                   25 MB/s
+//!              28                                                  300 MB/s
+//!              35                                                   48 MB/s
 //! ```
 //!
+//! The parabola leaves writers alone while there is much room and brakes towards the wall.
 //! `pace` is how fast the last few memtables were flushed: what writers really did, not what
 //! someone configured. So a slow-down begins without a jerk, and writers meet compaction
 //! somewhere on the way instead of at the wall (bLSM's pacing; RocksDB starts at a fixed rate
@@ -78,7 +79,8 @@ impl Throttle {
             (Verdict::Stop, Some(cause)) => Pressure { stop: Some(cause), delay: None },
             (Verdict::Delay, Some(cause)) => {
                 let (left, of) = room(cause, stall, options);
-                let share = u128::from(self.pace) * u128::from(left) / u128::from(of.max(1));
+                let (left, of) = (u128::from(left.min(of)), u128::from(of.max(1)));
+                let share = u128::from(self.pace) * left / of * (2 * of - left) / of;
                 let rate = u64::try_from(share).unwrap_or(MAX_PACE).max(self.least_rate);
                 Pressure { stop: None, delay: Some((rate, cause)) }
             }
@@ -124,7 +126,7 @@ mod tests {
     fn the_rate_falls_with_the_room() {
         let t = paced(320);
         let rates: Vec<_> = [20, 24, 28, 32, 35].map(|d| rate(&t, d).unwrap()).into();
-        assert_eq!(rates, [320, 240, 160, 80, 20]);
+        assert_eq!(rates, [320, 300, 240, 140, 38]);
     }
 
     #[test]
@@ -144,7 +146,7 @@ mod tests {
     fn two_commits_in_a_row_are_no_burst() {
         let mut t = paced(320);
         t.flushed(320 * MIB, 59_000_000_001);
-        assert!(rate(&t, 20).unwrap() <= 427, "five flushes in four seconds, not a flush in 1 ns");
+        assert!(rate(&t, 20).unwrap() <= 427, "four flushes in three seconds, not one in 1 ns");
     }
 
     #[test]
