@@ -8,19 +8,33 @@ use lithify_env::{Fs, MemFs, OpenOpts, read_full_at, write_all_at};
 /// Files by name.
 pub type Image = BTreeMap<String, Vec<u8>>;
 
-/// The files of `directory` as they are now.
+/// The files of `directory` as they are now. A database at work may delete an obsolete file
+/// between the listing and the reading; then the look starts over.
 pub fn take(fs: &dyn Fs, directory: &str) -> Image {
+    loop {
+        if let Some(image) = look(fs, directory) {
+            return image;
+        }
+    }
+}
+
+/// One look; `None` if a file vanished during it.
+fn look(fs: &dyn Fs, directory: &str) -> Option<Image> {
     let mut image = Image::new();
     for entry in fs.list(Path::new(directory)).unwrap() {
         if !entry.is_dir {
-            let file = fs.open(&Path::new(directory).join(&entry.name), OpenOpts::read()).unwrap();
+            let path = Path::new(directory).join(&entry.name);
+            let file = match fs.open(&path, OpenOpts::read()) {
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,
+                opened => opened.unwrap(),
+            };
             let mut bytes = vec![0; entry.len as usize];
             let count = read_full_at(&*file, &mut bytes, 0).unwrap();
             bytes.truncate(count);
             image.insert(entry.name, bytes);
         }
     }
-    image
+    Some(image)
 }
 
 /// A file system that holds just this, in `directory`.
