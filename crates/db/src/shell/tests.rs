@@ -7,6 +7,7 @@ use std::time::Duration;
 use lithify_env::{Env, RtOptions};
 
 use super::*;
+use crate::write::Held;
 use crate::{Builder, Db};
 
 fn open() -> Db {

@@ -1,0 +1,85 @@
+//! The end of a database: what no log holds is flushed, jobs end, the log is sealed, the lock goes.
+
+use lithify_base::{FileId, Result};
+use lithify_control::Event;
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::Ordering;
+use lithify_format::files::FileName;
+use lithify_format::manifest::{WalAddition, WireEdit};
+use lithify_store::wal::WalWriter;
+
+use super::Shell;
+use crate::write::Log;
+
+impl Shell {
+    /// Ends the database: what no log holds is flushed, jobs end, the log is closed. Only the
+    /// first call does it.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::AcqRel) || self.read_only_handle {
+            return Ok(());
+        }
+        self.gate.hurry(self.closed_error());
+        let mut log = self.take_turn()?;
+        let flushed = match self.gate.refused() {
+            None => self.flush_unlogged(&mut log),
+            Some(_) => Ok(()),
+        };
+        self.turn.close(self.closed_error());
+        self.gate.refuse(self.closed_error());
+        self.drive(Event::Closing);
+        self.progressed();
+        self.wait_until(None, |shell| {
+            let core = shell.core.lock();
+            let over = shell.at_work.lock().is_empty() && (core.jobs() == 0 || core.is_halted());
+            Ok(over.then_some(()))
+        })?;
+        let sealed = log.wal.take().map_or(Ok(None), close_log);
+        let synced = self.sync_closing(&mut log.closing);
+        if let (Ok(Some(number)), Ok(())) = (&sealed, &synced) {
+            self.record_log(*number);
+        }
+        drop(log);
+        self.stop.complete();
+        self.env.rt.park(&self.stopped, None);
+        *self.lock.lock() = None;
+        flushed.and(sealed.map(drop)).and(synced)
+    }
+
+    /// Waits until no memtable holds writes that no log holds.
+    fn flush_unlogged(&self, log: &mut Log) -> Result<()> {
+        match log.unlogged {
+            true => self.freeze_for_flush(log).and_then(|last| self.wait_flushed(last)),
+            false => self.wait_flushed(log.unlogged_before),
+        }
+    }
+
+    /// Notes in the manifest that the last log is whole, so that the next open misses what
+    /// someone removes or cuts off meanwhile. The log is as safe without.
+    fn record_log(&self, number: FileId) {
+        let Some(mut manifest) = self.manifest.lock().take() else { return };
+        let Ok(synced) = self.dir.len_of(FileName::Wal(number.0)) else { return };
+        let addition = WalAddition { number: number.0, synced };
+        let edit = WireEdit { wal_additions: vec![addition], ..WireEdit::default() };
+        if manifest.uncertain().is_none()
+            && let Err(e) = manifest.commit(&[edit])
+        {
+            self.note("log_not_recorded", &[("cause", e.to_string().into())]);
+        }
+    }
+}
+
+/// Seals and syncs the last log; its number.
+fn close_log(wal: WalWriter) -> Result<Option<FileId>> {
+    let number = wal.number();
+    wal.close().map(|()| Some(number))
+}
+
+/// Closes the database when the last handle goes.
+pub(crate) struct Closer(pub(crate) Arc<Shell>);
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        // Nobody is left to be told; `Db::close` is there for those who want to know.
+        let _ = self.0.close();
+    }
+}

@@ -1,0 +1,176 @@
+//! Jobs of the tree at work: what a flush or a compaction is given when it starts, and what is
+//! counted, noted and told to the mind when it ends.
+//!
+//! Keeps: `at_work` has exactly the jobs that a worker may still be busy with.
+//! Leaves to others: which jobs (`control`), how they work (`lithify_compact`), what their edits do
+//! (`commits`).
+
+use lithify_base::{Error, ErrorKind, JobId, KeyRange, Pos};
+use lithify_compact::{CompactionJob, CompactionSpec, Cut, FlushJob, FlushSpec, Outcome};
+use lithify_control::{Cutting, Event, Flow, MemId};
+use lithify_env::Class;
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::AtomicBool;
+use lithify_lsm::{FileRef, Version};
+use lithify_memtable::MemTable;
+use lithify_plan::JobSpec;
+
+use super::Shell;
+use crate::metrics::Counter;
+use crate::open::core_options;
+
+impl Shell {
+    pub(super) fn start_flush(&self, job: JobId, mem: MemId, out: Pos, cutting: Cutting) {
+        let sv = self.super_version();
+        let found = sv.mems.iter().find(|m| m.id == mem);
+        let table = found.expect("a frozen memtable is published until it is flushed");
+        let bytes = table.table.bytes() as u64;
+        let to = u64::from(out.level);
+        let fields = [("job", job.0.into()), ("to", to.into()), ("bytes", bytes.into())];
+        self.note("flush_start", &fields);
+        let spec = FlushSpec {
+            mem: table.table.clone(),
+            out,
+            snapshots: self.snapshots.list(),
+            cut: self.cut(cutting, &sv.tree.version, &table.table),
+        };
+        self.at_work.lock().insert(job, Arc::default());
+        let me = self.me();
+        let report = Box::new(move |outcome| me.flush_ended(job, outcome));
+        let work = FlushJob::new(self.workshop.clone(), spec, report);
+        self.env.rt.spawn(Class::Flush, Box::new(work));
+    }
+
+    /// How a flush is cut. Keys that only go on where the tree ends (a sequential load) are not:
+    /// their file will move down as it is.
+    fn cut(&self, cutting: Cutting, version: &Version, mem: &MemTable) -> Cut {
+        let beyond = |range: KeyRange| {
+            version.file_count() > 0
+                && version.files().all(|f| f.range.is_before(&range, self.order()))
+        };
+        match cutting {
+            Cutting::Whole => Cut::Whole,
+            _ if mem.range().is_some_and(beyond) => Cut::Whole,
+            Cutting::By(map) => Cut::By(map),
+            Cutting::First => Cut::First {
+                version: Box::new(version.clone()),
+                options: Box::new(core_options(&self.settings).plan),
+            },
+        }
+    }
+
+    fn flush_ended(&self, job: JobId, outcome: Outcome) {
+        self.at_work.lock().remove(&job);
+        let flow = outcome.flow.map(|(map, report)| Box::new(Flow { map, report }));
+        match outcome.result {
+            Ok(adds) => {
+                let work = outcome.work;
+                self.metrics.add(Counter::Flushes, 1);
+                self.metrics.add(Counter::FlushBytes, work.written);
+                self.metrics.add(Counter::FlushNanos, work.nanos);
+                self.metrics.flush.record(work.nanos);
+                let mut levels = self.levels.lock();
+                levels.written[0] += work.written;
+                levels.jobs[0] += 1;
+                drop(levels);
+                self.note(
+                    "flush_end",
+                    &[
+                        ("job", job.0.into()),
+                        ("files", (adds.len() as u64).into()),
+                        ("bytes", work.written.into()),
+                        ("micros", (work.nanos / 1000).into()),
+                    ],
+                );
+                self.drive(Event::Built { job, adds, flow });
+            }
+            Err(error) => self.job_failed(job, error),
+        }
+    }
+
+    pub(super) fn start_compaction(
+        &self,
+        job: JobId,
+        spec: Arc<JobSpec>,
+        inputs: Vec<FileRef>,
+        version: Version,
+    ) {
+        let from = inputs.iter().map(|f| f.pos.level).min().unwrap_or(spec.out.level);
+        self.note(
+            "compaction_start",
+            &[
+                ("job", job.0.into()),
+                ("kind", format!("{:?}", spec.kind).into()),
+                ("from", u64::from(from).into()),
+                ("to", u64::from(spec.out.level).into()),
+                ("what", spec.describe(&version).into()),
+                ("why", spec.reason.to_string().into()),
+                ("bytes", spec.est.read.into()),
+            ],
+        );
+        let abort: Arc<AtomicBool> = Arc::default();
+        self.at_work.lock().insert(job, abort.clone());
+        let to = usize::from(spec.out.level);
+        let work = CompactionSpec {
+            job,
+            plan: spec,
+            inputs,
+            version,
+            snapshots: self.snapshots.list(),
+            abort,
+        };
+        let me = self.me();
+        let report = Box::new(move |outcome| me.compaction_ended(job, to, outcome));
+        let work = CompactionJob::new(self.workshop.clone(), self.engine.clone(), work, report);
+        self.env.rt.spawn(Class::Compact, Box::new(work));
+    }
+
+    fn compaction_ended(&self, job: JobId, to: usize, outcome: Outcome) {
+        self.at_work.lock().remove(&job);
+        let work = outcome.work;
+        self.metrics.add(Counter::CompactionNanos, work.nanos);
+        self.metrics.add(Counter::CompactionCpuNanos, work.cpu_nanos);
+        self.metrics.add(Counter::CompactionRead, work.read);
+        self.metrics.add(Counter::CompactionWrite, work.written);
+        self.metrics.add(Counter::CompactionEntries, work.entries_in);
+        self.metrics.add(Counter::CompactionDrops, work.entries_in - work.entries_out);
+        match outcome.result {
+            Ok(adds) => {
+                self.metrics.add(Counter::Compactions, 1);
+                self.metrics.compaction.record(work.nanos);
+                let mut levels = self.levels.lock();
+                levels.written[to] += work.written;
+                levels.read[to] += work.read;
+                levels.jobs[to] += 1;
+                drop(levels);
+                self.note(
+                    "compaction_end",
+                    &[
+                        ("job", job.0.into()),
+                        ("files", (adds.len() as u64).into()),
+                        ("read", work.read.into()),
+                        ("written", work.written.into()),
+                        ("entries", work.entries_in.into()),
+                        ("dropped", (work.entries_in - work.entries_out).into()),
+                        ("micros", (work.nanos / 1000).into()),
+                        ("cpu_micros", (work.cpu_nanos / 1000).into()),
+                    ],
+                );
+                self.drive(Event::Built { job, adds, flow: None });
+            }
+            Err(error) => self.job_failed(job, error),
+        }
+    }
+
+    fn job_failed(&self, job: JobId, error: Error) {
+        let what = if error.kind() == ErrorKind::ShuttingDown {
+            "job_stopped"
+        } else {
+            self.metrics.add(Counter::JobFailures, 1);
+            "job_failed"
+        };
+        self.note(what, &[("job", job.0.into()), ("cause", error.to_string().into())]);
+        self.drive(Event::Failed { job, error });
+        self.progressed();
+    }
+}

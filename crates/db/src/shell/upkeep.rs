@@ -1,0 +1,137 @@
+//! What may wait: files that nobody needs any more, the cache's share of memory, the event log,
+//! and time for the mind. One job does it all, woken by time and by the close.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lithify_base::{Error, ErrorKind, FileId};
+use lithify_control::Event;
+use lithify_env::sync::Arc;
+use lithify_env::{Job, Step};
+use lithify_format::files::FileName;
+use lithify_lsm::FileRef;
+
+use super::Shell;
+
+/// Size at which the event log is put aside as `EVENTS.old` and started anew, bytes.
+const EVENTS_MAX: u64 = 32 << 20;
+/// How often the upkeep job looks around when nothing wakes it.
+const UPKEEP_EVERY: Duration = Duration::from_millis(50);
+
+impl Shell {
+    /// Remembers a log that will be obsolete one day.
+    pub(crate) fn log_made(&self, number: FileId) {
+        self.logs.lock().push(number);
+    }
+
+    /// Deletes logs whose writes are all in tables.
+    pub(super) fn sweep_logs(&self) {
+        let first = self.core.lock().version().log_number();
+        let gone: Vec<FileId> = {
+            let mut logs = self.logs.lock();
+            logs.extract_if(.., |n| n.0 < first).collect()
+        };
+        for number in gone {
+            if let Err(e) = self.dir.remove(FileName::Wal(number.0)) {
+                self.note("delete_failed", &[("cause", e.to_string().into())]);
+            }
+        }
+    }
+
+    /// Deletes obsolete tables that nobody pins any more: the list holds the last references. A
+    /// table that moved is known by a reference for each place it had, and goes with the last.
+    pub(super) fn sweep_tables(&self) {
+        let free: Vec<FileRef> = {
+            let mut list = self.obsolete.lock();
+            let (free, kept): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut *list).into_iter().partition(|f| Arc::strong_count(f) == 1);
+            let pinned: BTreeSet<FileId> = kept.iter().map(|f| f.id).collect();
+            let (free, still) = free.into_iter().partition(|f| !pinned.contains(&f.id));
+            *list = kept;
+            list.extend::<Vec<_>>(still);
+            free
+        };
+        if free.is_empty() {
+            return;
+        }
+        let version = self.core.lock().version().clone();
+        let gone: BTreeSet<FileId> =
+            free.iter().map(|f| f.id).filter(|id| version.file(*id).is_none()).collect();
+        for id in gone {
+            self.tables.forget(id);
+            if let Err(e) = self.dir.remove(FileName::Table(id.0)) {
+                // An orphan now; the next open collects it.
+                self.note("delete_failed", &[("cause", e.to_string().into())]);
+            }
+        }
+    }
+
+    /// Gives the block cache what memtables and open tables leave of the budget, and a sixteenth
+    /// of it in any case.
+    pub(super) fn fit_cache(&self) {
+        let room = self.settings.cache_budget();
+        let tables = self.current.load().tree.memory();
+        let bytes = room.saturating_sub(tables).max(room / 16);
+        // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
+        if self.blocks.capacity().abs_diff(bytes) > room / 64 {
+            self.blocks.set_capacity(bytes);
+        }
+    }
+}
+
+/// Looks around now and then: time for the mind, the event log, files nobody pins any more.
+pub(super) struct Upkeep {
+    shell: Arc<Shell>,
+    log: Option<lithify_env::FileRef>,
+    at: u64,
+}
+
+impl Upkeep {
+    pub(super) fn new(shell: Arc<Shell>) -> Upkeep {
+        Upkeep { shell, log: None, at: 0 }
+    }
+
+    fn write_events(&mut self) {
+        let text = self.shell.events.drain();
+        if text.is_empty() {
+            return;
+        }
+        let path = self.shell.dir.path().join("EVENTS");
+        if self.log.is_some() && self.at > EVENTS_MAX {
+            // The log before this one is given up: two of them are as much as anyone reads.
+            self.log = None;
+            let old = self.shell.dir.path().join("EVENTS.old");
+            let _ = self.shell.env.fs.rename(&path, &old);
+        }
+        if self.log.is_none() {
+            let opts = lithify_env::OpenOpts::write().or_create();
+            let Ok(file) = self.shell.env.fs.open(&path, opts) else { return };
+            self.at = file.len().unwrap_or(0);
+            self.log = Some(file);
+        }
+        if let Some(file) = &self.log
+            && lithify_env::write_all_at(&**file, text.as_bytes(), self.at).is_ok()
+        {
+            self.at += text.len() as u64;
+        }
+    }
+}
+
+impl Job for Upkeep {
+    fn step(&mut self) -> Step {
+        self.shell.drive(Event::Tick);
+        self.shell.sweep_logs();
+        self.shell.sweep_tables();
+        self.shell.fit_cache();
+        self.write_events();
+        if self.shell.stop.is_done() {
+            self.shell.stopped.complete();
+            return Step::Done;
+        }
+        Step::WaitUntil(self.shell.stop.clone(), self.shell.env.rt.now() + UPKEEP_EVERY)
+    }
+    fn panicked(&mut self, message: String) {
+        self.shell.go_read_only(Error::new(ErrorKind::Internal, message));
+        self.shell.stopped.complete();
+    }
+}

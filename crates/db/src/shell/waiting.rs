@@ -1,0 +1,114 @@
+//! What callers wait for: a flush, a manual compaction, silence. They wait without the mind's lock
+//! and look again at every progress.
+
+use std::time::Duration;
+
+use lithify_base::{KeyRange, Result};
+use lithify_control::{Event, MemId};
+use lithify_env::Wake;
+use lithify_env::sync::atomic::Ordering;
+use lithify_plan::ManualRequest;
+
+use super::Shell;
+use crate::write::{Held, Log};
+
+impl Shell {
+    /// Waits until `done` says so, asking again at every progress.
+    pub(super) fn wait_until<T>(
+        &self,
+        limit: Option<Duration>,
+        mut done: impl FnMut(&Shell) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let deadline = limit.map(|l| self.env.rt.now() + l);
+        loop {
+            let ticket = self.progress.lock().clone();
+            if let Some(answer) = done(self)? {
+                return Ok(Some(answer));
+            }
+            if self.env.rt.park(&ticket, deadline) == Wake::TimedOut {
+                return done(self);
+            }
+        }
+    }
+
+    /// Freezes the memtable and waits until it is in the tree.
+    pub(crate) fn flush(&self) -> Result<()> {
+        let mut held = Held::new(self, self.take_turn()?);
+        let frozen = self.freeze_for_flush(held.log());
+        drop(held);
+        self.wait_flushed(frozen?)
+    }
+
+    /// Freezes the memtable unless it is empty; what to wait for.
+    pub(super) fn freeze_for_flush(&self, log: &mut Log) -> Result<Option<MemId>> {
+        if let Some(error) = self.gate.refused() {
+            return Err(error);
+        }
+        if !log.mem.table().is_empty() {
+            self.freeze(log)?;
+        }
+        // Older frozen memtables are part of what the caller wants on disk.
+        Ok(log.mem_id.0.checked_sub(1).filter(|n| *n > 0).map(MemId))
+    }
+
+    pub(super) fn wait_flushed(&self, last: Option<MemId>) -> Result<()> {
+        let Some(last) = last else { return Ok(()) };
+        let (troubles, _) = self.core.lock().flush_trouble();
+        self.wait_until(None, |shell| {
+            // What counts is what readers see: the core knows a little earlier.
+            if shell.current.load().mems.iter().all(|m| m.id > last) {
+                return Ok(Some(()));
+            }
+            let core = shell.core.lock();
+            // It will be tried again, but whoever waits shall know.
+            if let (now, Some(error)) = core.flush_trouble()
+                && now > troubles
+            {
+                return Err(error.clone());
+            }
+            drop(core);
+            match shell.gate.refused() {
+                Some(error) => Err(error),
+                None => Ok(None),
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Compacts `range` (all keys if `None`) and waits for it.
+    pub(crate) fn compact(&self, range: Option<KeyRange>) -> Result<()> {
+        if let Some(error) = self.gate.refused() {
+            return Err(error);
+        }
+        let id = self.next_manual.fetch_add(1, Ordering::Relaxed);
+        let up_to = self.published.load(Ordering::Acquire);
+        let request = ManualRequest { up_to: Some(up_to), ..ManualRequest::new(range) };
+        self.drive(Event::Manual { id, request });
+        self.wait_until(None, |shell| Ok(shell.manual_results.lock().remove(&id)))?
+            .unwrap_or(Ok(()))
+    }
+
+    pub(crate) fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
+        let idle = self.wait_until(limit, |shell| {
+            let (idle, installs) = {
+                let core = shell.core.lock();
+                (core.is_idle(), core.installs())
+            };
+            if idle && shell.current.load().no >= installs {
+                return Ok(Some(()));
+            }
+            match shell.gate.refused() {
+                Some(error) => Err(error),
+                None => Ok(None),
+            }
+        })?;
+        Ok(idle.is_some())
+    }
+
+    pub(crate) fn set_auto_compaction(&self, on: bool) {
+        if self.read_only_handle {
+            return; // its tree is as it was left, whatever is due
+        }
+        self.drive(Event::AutoCompaction { on });
+    }
+}
