@@ -1,0 +1,158 @@
+//! The writer: one closed loop that writes as fast as its processor and the gate let it, in
+//! quanta of some tens of microseconds. The gate follows `db`'s.
+
+use fastrand::Rng;
+use lithify_control::Pressure;
+use lithify_plan::Cause;
+
+use crate::setup::Load;
+use crate::space::Space;
+
+/// Delays shorter than this are saved up, nanoseconds.
+const SHORTEST_DELAY: u64 = 1_000_000;
+
+/// Draws cells by weight in constant time (Walker's alias method).
+#[derive(Debug)]
+struct Alias {
+    /// Per cell, the share of draws that stay, and where the others go.
+    table: Vec<(f64, u32)>,
+}
+
+impl Alias {
+    fn new(weights: &[f64]) -> Alias {
+        let n = weights.len();
+        let scale = n as f64 / weights.iter().sum::<f64>();
+        let mut left: Vec<f64> = weights.iter().map(|w| w * scale).collect();
+        let mut table: Vec<(f64, u32)> = (0..n).map(|i| (1.0, i as u32)).collect();
+        let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| left[i] < 1.0);
+        while let (Some(&s), Some(&l)) = (small.last(), large.last()) {
+            small.pop();
+            table[s] = (left[s], l as u32);
+            left[l] -= 1.0 - left[s];
+            if left[l] < 1.0 {
+                large.pop();
+                small.push(l);
+            }
+        }
+        Alias { table }
+    }
+    fn pick(&self, rng: &mut Rng) -> u32 {
+        let i = rng.usize(..self.table.len());
+        let (stay, other) = self.table[i];
+        if rng.f64() < stay { i as u32 } else { other }
+    }
+}
+
+/// Which cells are written when.
+#[derive(Debug)]
+pub struct Keys {
+    rng: Rng,
+    cells: u32,
+    /// One per phase; none for uniform keys.
+    phases: Vec<Alias>,
+}
+
+impl Keys {
+    /// The keys of a load.
+    pub fn new(load: &Load, space: &Space, seed: u64) -> Keys {
+        let mut rng = Rng::with_seed(seed);
+        let phases = match load {
+            Load::Uniform | Load::Unique => Vec::new(),
+            Load::Mix(ranges) => ranges.iter().map(|&r| mix(r, space.cells, &mut rng)).collect(),
+        };
+        Keys { rng, cells: space.cells, phases }
+    }
+    /// The cell of write `at` of `of`.
+    pub fn pick(&mut self, at: u64, of: u64) -> u32 {
+        if self.phases.is_empty() {
+            return self.rng.u32(..self.cells);
+        }
+        let phase = at * self.phases.len() as u64 / of.max(1);
+        self.phases[(phase as usize).min(self.phases.len() - 1)].pick(&mut self.rng)
+    }
+}
+
+/// MixGraph's key ranges (Cao et al., FAST 2020): the `r`-th most wanted with a weight of
+/// `a e^(b r) + c e^(d r)`, shuffled over the key space.
+fn mix(ranges: u32, cells: u32, rng: &mut Rng) -> Alias {
+    let ranges = ranges.clamp(1, cells);
+    let weight = |r: f64| 14.18 * (-2.917 * r).exp() + 0.0164 * (-0.08082 * r).exp();
+    let mut weights: Vec<f64> = (1..=ranges).map(|r| weight(f64::from(r))).collect();
+    rng.shuffle(&mut weights);
+    let of = |cell: u32| (u64::from(cell) * u64::from(ranges) / u64::from(cells)) as usize;
+    let mut members = vec![0.0; ranges as usize];
+    (0..cells).for_each(|c| members[of(c)] += 1.0);
+    let by_cell: Vec<f64> = (0..cells).map(|c| weights[of(c)] / members[of(c)]).collect();
+    Alias::new(&by_cell)
+}
+
+/// What the gate says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    Pass,
+    /// Wait for the verdict to change, or for this instant.
+    Wait(Cause, Option<u64>),
+}
+
+/// The gate in front of the memtable.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    pub(crate) pressure: Pressure,
+    next_pass: u64,
+}
+
+impl Gate {
+    pub(crate) fn pass(&mut self, bytes: f64, now: u64) -> Verdict {
+        if let Some(cause) = self.pressure.stop {
+            return Verdict::Wait(cause, None);
+        }
+        let Some((rate, cause)) = self.pressure.delay else { return Verdict::Pass };
+        let pass = self.next_pass.max(now);
+        if pass - now >= SHORTEST_DELAY {
+            return Verdict::Wait(cause, Some(pass));
+        }
+        self.next_pass = pass + (bytes * 1e9 / rate.max(1) as f64) as u64;
+        Verdict::Pass
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_follow_weights() {
+        let alias = Alias::new(&[1.0, 0.0, 3.0, 4.0]);
+        let mut rng = Rng::with_seed(3);
+        let mut hits = [0u32; 4];
+        (0..80_000).for_each(|_| hits[alias.pick(&mut rng) as usize] += 1);
+        assert_eq!(hits[1], 0);
+        for (hit, want) in hits.into_iter().zip([10_000u32, 0, 30_000, 40_000]) {
+            assert!(hit.abs_diff(want) < 600, "{hits:?}");
+        }
+    }
+
+    #[test]
+    fn a_delay_spaces_writes_at_its_rate() {
+        let mut gate = Gate::default();
+        gate.pressure.delay = Some((1_000_000, Cause::L0Files));
+        let (mut now, mut passed) = (0, 0.0);
+        while now < 1_000_000_000 {
+            match gate.pass(500.0, now) {
+                Verdict::Pass => passed += 500.0,
+                Verdict::Wait(_, until) => now = until.unwrap(),
+            }
+        }
+        assert!((990_000.0..1_020_000.0).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn the_hottest_of_ten_ranges_takes_most() {
+        let space = Space::new(1_000_000, 1000);
+        let mut keys = Keys::new(&Load::Mix(vec![10]), &space, 5);
+        let mut hits = [0u32; 10];
+        (0..50_000).for_each(|i| hits[keys.pick(i, 50_000) as usize / 100] += 1);
+        let most = f64::from(*hits.iter().max().unwrap()) / 50_000.0;
+        assert!((0.83..0.87).contains(&most), "{hits:?}");
+    }
+}

@@ -1,0 +1,331 @@
+//! A flush or compaction at work, in the steps of the real ones: open the inputs, read sets
+//! ahead of the merge, write behind it, close files while the next is filled, sync the directory.
+//!
+//! Keeps: what a job waits for is read off its own counters, so [`Job::want`] may be asked after
+//! anything happened to it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lithify_base::{JobId, Pos};
+use lithify_control::{Flow, MemId};
+use lithify_plan::Kind;
+
+use crate::merge::Recipe;
+
+/// Sets read or merged at once: three ahead of the two that an engine takes.
+const SETS_AHEAD: usize = 5;
+/// Size of an output write.
+const WRITE_BYTES: f64 = (2 << 20) as f64;
+/// Writes under way for a file of a compaction.
+const WRITES_BEHIND: usize = 3;
+/// The same for a flush.
+const FLUSH_WRITES_BEHIND: usize = 12;
+/// Files being closed at once.
+const CLOSING_MAX: usize = 4;
+/// Input bytes merged between two looks around.
+const SLICE_BYTES: f64 = (1 << 20) as f64;
+
+/// What ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Done {
+    /// A read of this set.
+    Read(u32),
+    /// A write of this file.
+    Write(u32),
+    /// One of the operations that close this file.
+    Close(u32),
+    /// An operation that the job waits for itself.
+    Own,
+}
+
+/// What a job wants next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Want {
+    /// Nothing before something ends.
+    Wait,
+    /// An operation without bytes, and to wait for it.
+    Own,
+    /// A transfer.
+    Io(Done, u64),
+    /// To merge so many entries.
+    Compute(f64),
+    /// Nothing any more: all files are synced.
+    Over,
+}
+
+/// Where a job comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A memtable.
+    Flush(MemId),
+    /// Files: why they are compacted, and the highest level among them.
+    Compaction(Kind, u8),
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    writes: usize,
+    cut: bool,
+    /// Operations that still close it, once its writes have ended.
+    closing: u32,
+    closed: bool,
+}
+
+/// A job at work.
+#[derive(Debug)]
+pub struct Job {
+    /// Its number.
+    pub id: JobId,
+    /// Where it comes from.
+    pub source: Source,
+    /// Where its files go.
+    pub out: Pos,
+    /// What it makes.
+    pub recipe: Recipe,
+    /// What a flush learnt.
+    pub flow: Option<Box<Flow>>,
+    /// Sequence numbers and the smallest epoch of its inputs.
+    pub seqs: (u64, u64),
+    /// The smallest epoch of its inputs.
+    pub epoch: u64,
+    /// When it began.
+    pub began: u64,
+    /// Bytes of its inputs.
+    pub bytes_in: u64,
+    disk: f64,
+    /// Operations left before the first read.
+    opens: u32,
+    own: bool,
+    computing: bool,
+    next_read: usize,
+    /// Reads under way, by set.
+    pending: Vec<usize>,
+    at_set: usize,
+    in_set: f64,
+    /// Bytes of output so far, of it written, and the ends of its files.
+    made: f64,
+    written: f64,
+    ends: Arc<[f64]>,
+    files: Vec<File>,
+    /// The file being filled; it exists.
+    created: bool,
+    at_file: usize,
+    queue: std::collections::VecDeque<(Done, u64)>,
+    synced: bool,
+}
+
+/// What a job is made of.
+pub struct Parts {
+    /// Its number.
+    pub id: JobId,
+    /// Where it comes from.
+    pub source: Source,
+    /// Where its files go.
+    pub out: Pos,
+    /// What it makes.
+    pub recipe: Recipe,
+    /// What a flush learnt.
+    pub flow: Option<Box<Flow>>,
+    /// Sequence numbers of its inputs.
+    pub seqs: (u64, u64),
+    /// Their smallest epoch.
+    pub epoch: u64,
+    /// Now.
+    pub began: u64,
+    /// Bytes of its inputs.
+    pub bytes_in: u64,
+    /// Bytes per entry on disk.
+    pub disk: f64,
+    /// Operations before the first read.
+    pub opens: u32,
+}
+
+impl Job {
+    /// A job that begins now.
+    pub fn new(p: Parts) -> Job {
+        let mut end = 0.0;
+        let ends: Vec<f64> = p
+            .recipe
+            .files
+            .iter()
+            .map(|f| {
+                end += f.entries() * p.disk;
+                end
+            })
+            .collect();
+        Job {
+            pending: vec![0; p.recipe.sets.len()],
+            files: vec![File::default(); p.recipe.files.len()],
+            id: p.id,
+            source: p.source,
+            out: p.out,
+            recipe: p.recipe,
+            flow: p.flow,
+            seqs: p.seqs,
+            epoch: p.epoch,
+            began: p.began,
+            bytes_in: p.bytes_in,
+            disk: p.disk,
+            opens: p.opens,
+            own: false,
+            computing: false,
+            next_read: 0,
+            at_set: 0,
+            in_set: 0.0,
+            made: 0.0,
+            written: 0.0,
+            ends: ends.into(),
+            created: false,
+            at_file: 0,
+            queue: Default::default(),
+            synced: false,
+        }
+    }
+
+    /// True if it writes a memtable.
+    pub fn is_flush(&self) -> bool {
+        matches!(self.source, Source::Flush(_))
+    }
+
+    /// Something of this job ended.
+    pub fn done(&mut self, what: Done) {
+        match what {
+            Done::Own => self.own = false,
+            Done::Read(set) => self.pending[set as usize] -= 1,
+            Done::Write(file) => {
+                self.files[file as usize].writes -= 1;
+                self.close_on(file);
+            }
+            Done::Close(file) => {
+                self.files[file as usize].closing -= 1;
+                match self.files[file as usize].closing {
+                    0 => self.files[file as usize].closed = true,
+                    _ => self.queue.push_back((Done::Close(file), 0)),
+                }
+            }
+        }
+    }
+
+    /// A file whose last write ended is trimmed and synced.
+    fn close_on(&mut self, file: u32) {
+        let f = &mut self.files[file as usize];
+        if f.cut && f.writes == 0 {
+            f.closing = 2;
+            self.queue.push_back((Done::Close(file), 0));
+        }
+    }
+
+    /// A slice of merging ended.
+    pub fn computed(&mut self, entries: f64) {
+        self.computing = false;
+        let set = &self.recipe.sets[self.at_set];
+        let part = entries / set.entries_in.max(f64::MIN_POSITIVE);
+        self.made += part * set.entries_out * self.disk;
+        self.in_set += entries;
+        if self.in_set >= set.entries_in * (1.0 - 1e-9) {
+            self.at_set += 1;
+            self.in_set = 0.0;
+        }
+        if self.at_set == self.recipe.sets.len() {
+            self.made = self.ends.last().copied().unwrap_or(0.0);
+        }
+    }
+
+    /// What the job wants now. Asked again until it waits or computes.
+    pub fn want(&mut self) -> Want {
+        if let Some((what, bytes)) = self.queue.pop_front() {
+            return Want::Io(what, bytes);
+        }
+        if self.own || self.computing {
+            return Want::Wait;
+        }
+        if self.opens > 0 {
+            self.opens -= 1;
+            return self.own();
+        }
+        if let Some(want) = self.write_behind() {
+            return want;
+        }
+        let closing = self.files[..self.at_file].iter().filter(|f| !f.closed).count();
+        if self.at_file == self.files.len() && self.at_set == self.recipe.sets.len() {
+            return self.finish(closing);
+        }
+        let most = if self.is_flush() { FLUSH_WRITES_BEHIND } else { WRITES_BEHIND };
+        let behind = self.files.get(self.at_file).map_or(0, |f| f.writes);
+        if closing >= CLOSING_MAX || behind >= most {
+            return Want::Wait;
+        }
+        self.read_ahead();
+        if let Some((what, bytes)) = self.queue.pop_front() {
+            return Want::Io(what, bytes);
+        }
+        if self.pending.get(self.at_set).is_some_and(|&p| p > 0) {
+            return Want::Wait;
+        }
+        let set = &self.recipe.sets[self.at_set];
+        let slice = (SLICE_BYTES / self.disk).max(1.0).min(set.entries_in - self.in_set);
+        self.computing = true;
+        Want::Compute(slice)
+    }
+
+    fn own(&mut self) -> Want {
+        self.own = true;
+        Want::Own
+    }
+
+    /// Output that is due: a file to be created, a full buffer, a file to be closed.
+    fn write_behind(&mut self) -> Option<Want> {
+        let end = *self.ends.get(self.at_file)?;
+        if self.made <= self.written && self.made < end {
+            return None;
+        }
+        if !self.created {
+            self.created = true;
+            return Some(self.own());
+        }
+        let ready = self.made.min(end) - self.written;
+        let full = self.made >= end;
+        if ready < WRITE_BYTES && !full {
+            return None;
+        }
+        let bytes = ready.min(WRITE_BYTES);
+        let no = self.at_file as u32;
+        self.written += bytes;
+        let file = &mut self.files[self.at_file];
+        file.writes += 1;
+        if full && self.written >= end - 0.5 {
+            file.cut = true;
+            self.written = end;
+            self.at_file += 1;
+            self.created = false;
+        }
+        Some(Want::Io(Done::Write(no), bytes.ceil() as u64))
+    }
+
+    fn read_ahead(&mut self) {
+        let ahead = self.next_ahead();
+        for set in ahead {
+            for &bytes in &self.recipe.sets[set].reads {
+                self.pending[set] += 1;
+                self.queue.push_back((Done::Read(set as u32), bytes));
+            }
+            self.next_read = set + 1;
+        }
+    }
+
+    fn next_ahead(&self) -> Range<usize> {
+        self.next_read..(self.at_set + SETS_AHEAD).min(self.recipe.sets.len()).max(self.next_read)
+    }
+
+    fn finish(&mut self, closing: usize) -> Want {
+        match closing {
+            0 if self.synced => Want::Over,
+            0 => {
+                self.synced = true;
+                self.own()
+            }
+            _ => Want::Wait,
+        }
+    }
+}

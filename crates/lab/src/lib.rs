@@ -1,0 +1,28 @@
+//! The lab: the mind of a database (`control` with the planner of `plan`) in a modelled world.
+//!
+//! A life of minutes, with more threads and a faster disk than this machine has, takes seconds,
+//! so policies can be tuned and compared. No byte is read or written: files are histograms of
+//! their keys ([`space`]), jobs are the steps of the real ones ([`job`]) on a modelled disk
+//! ([`device`]) and shared processors ([`cores`]). Everything that decides is the real code.
+//!
+//! Keeps: the same setup gives the same life; invariants of trees and jobs are checked on the way.
+//! Leaves to others: reads, logs and failures, which are not modelled.
+//!
+//! ```text
+//! client -> gate -> memtable -> Core -> flushes, compactions -> disk and cores -> Core -> ...
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod cores;
+pub mod device;
+pub mod job;
+pub mod memtable;
+pub mod merge;
+pub mod setup;
+pub mod space;
+pub mod tally;
+pub mod world;
+
+pub use setup::{Load, Setup};
+pub use world::{Life, Shape, live};
