@@ -59,7 +59,9 @@ fn no_level_starves_under_a_long_load() {
         let halves = long.steps.split_at(long.steps.len() / 2);
         let worst = |steps: &[Step]| steps.iter().map(|s| s.debt).max();
         let (a, b) = (worst(halves.0).unwrap(), worst(halves.1).unwrap());
-        assert!(b < 3 * a / 2, "{name} owes {a} at most, then {b}");
+        // A tiered level comes due as a whole, so debt has peaks as high as the levels are large.
+        let most = if policy.is_tiered() { 3 * a } else { 3 * a / 2 };
+        assert!(b < most, "{name} owes {a} at most, then {b}");
         assert!(long.at_load_end.depth < 64, "{name} is {} deep", long.at_load_end.depth);
     }
 }
