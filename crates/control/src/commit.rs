@@ -47,12 +47,18 @@ impl Core {
             }
             let mut edit = self.jobs.commit(job);
             let spec = self.jobs.spec(job).map(|s| &**s);
-            let what = match spec {
+            let mut what = match spec {
                 Some(spec) => spec.describe(&self.version),
                 None => "flush".to_owned(),
             };
             edit.bucket_hint =
                 self.buckets.after(&self.version, job, spec, &edit, &self.options.plan);
+            if let (Some(old), Some(new)) = (self.version.buckets(), &edit.bucket_hint)
+                && old.epoch != new.epoch
+            {
+                let how = if new.len() > old.len() { "split" } else { "merged" };
+                what += &format!("; a bucket was {how}, {} now", new.len());
+            }
             out.push(Command::Commit { edit: Box::new(edit.clone()), what });
             self.writing = Some(Writing { job, edit });
         }

@@ -476,12 +476,17 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
         Policy::Bucket => PolicyKind::Bucket,
         Policy::BucketDf => PolicyKind::BucketDf,
     };
-    let preset = PlanOptions::preset(policy);
-    let buckets =
-        BucketOptions { initial: s.compaction_threads.max(BUCKETS_MIN), ..preset.buckets.clone() };
+    let base = match &s.plan {
+        Some(plan) => PlanOptions { policy, ..(**plan).clone() },
+        None => {
+            let preset = PlanOptions::preset(policy);
+            let initial = s.compaction_threads.max(BUCKETS_MIN);
+            let buckets = BucketOptions { initial, ..preset.buckets };
+            PlanOptions { buckets, ..preset }
+        }
+    };
     lithify_control::Options {
         plan: PlanOptions {
-            buckets,
             l0_trigger: s.l0_trigger,
             l0_slowdown: s.l0_slowdown,
             l0_stop: s.l0_stop,
@@ -494,7 +499,7 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
             memtable_bytes: s.memtable_bytes,
             soft_debt: s.soft_debt_bytes,
             hard_debt: s.hard_debt_bytes,
-            ..preset
+            ..base
         },
         compaction_slots: s.compaction_threads as usize,
         // One more than threads: a flush that only waits for its sync holds none, so the next

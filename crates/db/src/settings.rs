@@ -5,6 +5,7 @@
 //! [`Builder`](crate::Builder).
 
 use lithify_base::{Error, Result};
+use lithify_plan::PlanOptions;
 
 /// How far a write must have travelled before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -157,6 +158,10 @@ pub struct Settings {
     pub verify_checksums: bool,
     /// Write the event log (`EVENTS`, JSON lines) into the directory. Default: true.
     pub event_log: bool,
+    /// For tests: the planner's options that no setting above reaches, instead of those of the
+    /// policy's preset. A small tree can be made to stack, split and merge all the time.
+    #[doc(hidden)]
+    pub plan: Option<Box<PlanOptions>>,
 }
 
 impl Default for Settings {
@@ -192,6 +197,7 @@ impl Default for Settings {
             direct_reads: false,
             verify_checksums: true,
             event_log: true,
+            plan: None,
         }
     }
 }
