@@ -13,7 +13,9 @@
 //! ```
 //!
 //! Hysteresis: no bucket changes within a window of its last change, nor on fewer than three
-//! flushes; at most an eighth of the buckets change between two flushes.
+//! flushes; at most an eighth of the buckets change between two flushes. N buckets are at most N
+//! times as hot as their average, so a merge leaves enough of them that one can still be split:
+//! else a load that was narrow for a while would end all cutting for good.
 
 use lithify_base::{Comparator, Key};
 use lithify_lsm::{BucketMap, BucketStat, Run, Version, Violation};
@@ -270,7 +272,8 @@ fn halves(stat: &BucketStat, point: &Key, order: &dyn Comparator) -> (BucketStat
 fn merge(map: &BucketMap, version: &Version, i: usize, options: &PlanOptions) -> Option<BucketMap> {
     let cold = temperature(map, i) <= 10 * u64::from(options.buckets.merge_percent);
     let known = map.stats[i].flushed.len() >= ENTRIES_MIN;
-    if !cold || !known || map.len() < 2 || !is_empty(map, version, i) {
+    let few = 100 * (map.len() as u64 - 1) <= u64::from(options.buckets.split_percent);
+    if !cold || !known || few || !is_empty(map, version, i) {
         return None;
     }
     let settled = |j: &usize| map.stats[*j].age >= options.buckets.window;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lithify_base::{CfId, FileId, JobId, Key, KeyRange, Pos, bytewise};
 use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta, Version, picture};
-use lithify_plan::adapt::{create, flush_is_cut, keeps_flow, temperature};
+use lithify_plan::adapt::{adapt, create, flush_is_cut, keeps_flow, temperature};
 use lithify_plan::check::jobs;
 use lithify_plan::{
     BucketFlow, BucketOptions, CommitOrder, Cost, CutPolicy, FlushReport, InFlight, JobSpec,
@@ -121,6 +121,36 @@ fn flows_add_up_in_their_window() {
     let lossy = BucketMap { stats: vec![m.stats[0].clone(); 2], ..m.clone() };
     assert_eq!(keeps_flow(&m, &lossy).map_err(|v| v.name), Err("B2"));
     assert_eq!(keeps_flow(&m, &m), Ok(()));
+}
+
+/// Appending leaves all buckets but the last one cold. They may not all be merged: of two buckets
+/// none is ever more than twice as hot as their average, so none would be split again.
+#[test]
+fn merging_ends_while_one_can_still_be_split() {
+    let mut options = PlanOptions::preset(PolicyKind::Bucket);
+    options.buckets.window = 3;
+    let (order, empty) = (bytewise(), Version::empty(bytewise()));
+    let done = JobSpec {
+        hull: KeyRange::incl(&b"a"[..], &b"z"[..]),
+        ..(*job(&tree("L0.1  a-b"), 1, Kind::L0Bucket, &[1], Pos::base(1)).spec).clone()
+    };
+    let mut m = map(&["c", "e", "g", "i", "k"]);
+    let write = |m: &mut BucketMap, keys: &dyn Fn(usize) -> [String; 3]| {
+        for i in 0..30 {
+            let keys = keys(i).iter().map(|k| k.as_bytes().into()).collect();
+            let mut buckets = vec![BucketFlow::default(); m.len()];
+            *buckets.last_mut().unwrap() = BucketFlow { bytes: 900, keys };
+            *m = on_flush(m, &FlushReport { epoch: m.epoch, buckets }, &options, &*order);
+            if let Some(next) = adapt(m, &empty, &done, &options) {
+                *m = next;
+            }
+        }
+    };
+    let appended = |i: usize| [1, 2, 3].map(|n| format!("l{:03}", 3 * i + n));
+    write(&mut m, &appended);
+    assert_eq!(m.len(), 3, "{m:?}");
+    write(&mut m, &|_| ["m", "p", "t"].map(str::to_owned));
+    assert!(m.bounds.iter().any(|b| b[..] == b"p"[..]), "it was cut: {m:?}");
 }
 
 #[test]
