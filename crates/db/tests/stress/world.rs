@@ -1,0 +1,196 @@
+//! The world of the stress test: a disk that is late and fails now and then, small trees that
+//! stack, split and merge all the time, and what the event log says of that.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lithify::{Builder, Compression, Db, Policy, Settings};
+use lithify_env::{Env, Fault, FaultFs, Fs, MemFs, OpenOpts, OsRt, RtOptions, read_full_at};
+use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
+
+use crate::common::tiny;
+
+const DIRECTORY: &str = "/db";
+
+/// Everything a policy can do is due at once; what no policy depends on changes with the seed.
+pub fn settings(policy: Policy, seed: u64) -> Settings {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut s = tiny();
+    s.policy = policy;
+    s.compaction_threads = 4;
+    s.flush_threads = rng.u32(1..3);
+    s.dynamic_levels = rng.bool();
+    s.compression_upper = if rng.bool() { Compression::Lz4 } else { Compression::None };
+    s.format_version = 5 + u32::from(rng.bool());
+    s.l0_trigger = rng.u32(2..5);
+    let buckets = BucketOptions {
+        initial: rng.u32(4..9),
+        window: 3,
+        split_percent: 150,
+        merge_percent: 60,
+        min_file_bytes: 1 << 10,
+        only_when_empty: rng.u8(0..8) == 0,
+        by_bytes: rng.bool(),
+        ..BucketOptions::default()
+    };
+    s.plan = Some(Box::new(PlanOptions {
+        df_when: DfWhen::Always,
+        df_max_depth: 6,
+        df_extra_percent: u32::MAX,
+        tiered_runs: rng.u32(2..4),
+        commit_order: if rng.u8(0..4) == 0 { CommitOrder::Issue } else { CommitOrder::Dependency },
+        buckets,
+        ..PlanOptions::default()
+    }));
+    s
+}
+
+/// A machine in memory whose disk can be told to misbehave.
+pub struct World {
+    files: Arc<MemFs>,
+    env: Env,
+    settings: Settings,
+    troubled: Arc<AtomicBool>,
+}
+
+impl World {
+    pub fn new(settings: Settings, seed: u64) -> World {
+        let troubled = Arc::new(AtomicBool::new(false));
+        let (files, on) = (Arc::new(MemFs::new()), troubled.clone());
+        let fs = FaultFs::new(files.clone(), move |op| {
+            if on.load(Ordering::Relaxed) { trouble(seed, op) } else { None }
+        });
+        let rt = OsRt::new(RtOptions {
+            flush_threads: settings.flush_threads as usize,
+            compact_threads: settings.compaction_threads as usize,
+            ..RtOptions::default()
+        });
+        World { files, env: Env { fs: Arc::new(fs), rt: Arc::new(rt) }, settings, troubled }
+    }
+
+    /// The disk behaves while the database opens.
+    pub fn open(&self) -> Result<Db, String> {
+        let builder = Builder::new(self.settings.clone()).env(self.env.clone());
+        let db = builder.open(DIRECTORY).map_err(|e| format!("the open failed: {e}"))?;
+        self.troubled.store(true, Ordering::Relaxed);
+        Ok(db)
+    }
+    /// And while it closes.
+    pub fn close(&self, db: Db) -> Result<(), String> {
+        self.troubled.store(false, Ordering::Relaxed);
+        db.close().map_err(|e| format!("the close failed: {e}"))
+    }
+
+    /// Adds up what the closed database's event log says, and removes the log.
+    pub fn harvest(&self, deeds: &mut Deeds) {
+        for name in ["EVENTS.old", "EVENTS"] {
+            let path = Path::new(DIRECTORY).join(name);
+            let Ok(file) = self.files.open(&path, OpenOpts::read()) else { continue };
+            let mut text = vec![0; file.len().unwrap() as usize];
+            read_full_at(&*file, &mut text, 0).unwrap();
+            String::from_utf8(text).unwrap().lines().for_each(|line| deeds.note(line));
+            self.files.unlink(&path).unwrap();
+        }
+    }
+}
+
+/// One file in eight is written slowly, so that older flushes and jobs end after newer ones; one
+/// in seventy fails while it is written or synced; edits take their time to become durable.
+fn trouble(seed: u64, op: &lithify_env::Op<'_>) -> Option<Fault> {
+    let mut hasher = std::hash::DefaultHasher::new();
+    (seed, op.path).hash(&mut hasher);
+    let fate = hasher.finish();
+    let mut rng = fastrand::Rng::with_seed(fate ^ op.index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let pause = |most: u64, rng: &mut fastrand::Rng| {
+        std::thread::sleep(Duration::from_micros(rng.u64(0..most)));
+    };
+    let table = op.path.extension().is_some_and(|e| e == "sst");
+    match op.name {
+        "write_at" if table => {
+            if fate.is_multiple_of(8) {
+                pause(8000, &mut rng);
+            }
+            if fate % 100 == 1 && rng.bool() {
+                return Some(io::Error::other("a table that can't be written").into());
+            }
+        }
+        "sync_data" | "sync_all" if table && fate % 200 == 2 => {
+            return Some(io::Error::other("a table that can't be synced").into());
+        }
+        "sync_data" | "sync_all" if rng.u8(0..4) == 0 => pause(4000, &mut rng),
+        "read_at" if table && rng.u16(0..500) == 0 => pause(2000, &mut rng),
+        _ => {}
+    }
+    None
+}
+
+/// What happened in the background.
+#[derive(Clone, Debug, Default)]
+pub struct Deeds {
+    /// Committed jobs by kind.
+    pub kinds: BTreeMap<String, u64>,
+    /// Committed jobs that had to wait for others.
+    pub edges: u64,
+    pub splits: u64,
+    pub merges: u64,
+    /// Jobs that failed.
+    pub failed: u64,
+    /// Jobs that were stopped while they ran: they followed one that failed, or the close came.
+    pub stopped: u64,
+}
+
+impl Deeds {
+    fn note(&mut self, line: &str) {
+        let Some((_, rest)) = line.split_once("\"event\":\"") else { return };
+        let (event, rest) = rest.split_once('"').expect("an event has a name");
+        match event {
+            "committed" => {
+                let (_, what) = rest.split_once("\"what\":\"").expect("what was committed");
+                let end = what.find([' ', ';', '"']).expect("an end");
+                *self.kinds.entry(what[..end].to_owned()).or_default() += 1;
+                self.edges += u64::from(what.contains(" after=") && !what.contains(" after=none"));
+                self.splits += u64::from(what.contains("a bucket was split"));
+                self.merges += u64::from(what.contains("a bucket was merged"));
+            }
+            "job_failed" => self.failed += 1,
+            "job_stopped" => self.stopped += 1,
+            _ => {}
+        }
+    }
+
+    fn count(&self, kind: &str) -> u64 {
+        self.kinds.get(kind).copied().unwrap_or(0)
+    }
+
+    /// What the policy should have done and did not do yet.
+    pub fn missing(&self, policy: Policy) -> Vec<&'static str> {
+        let df = self.count("Df");
+        let intra = self.count("IntraLevel") + self.count("IntraDf");
+        let buckets = [
+            ("L0Bucket", self.count("L0Bucket")),
+            ("a split", self.splits),
+            ("a merge of buckets", self.merges),
+        ];
+        let mut wanted = vec![("a failed job", self.failed), ("flush", self.count("flush"))];
+        match policy {
+            Policy::Leveled | Policy::Hybrid => wanted.push(("Down", self.count("Down"))),
+            Policy::Tiered => wanted.push(("Tier", self.count("Tier"))),
+            Policy::DfLeveled => wanted.extend([("Df", df), ("merging of extras", intra)]),
+            Policy::DfTiered => {
+                wanted.extend([("Tier", self.count("Tier")), ("an edge", self.edges)])
+            }
+            Policy::Bucket => wanted.extend(buckets),
+            Policy::BucketDf => {
+                wanted.extend(buckets);
+                wanted.extend([("Df", df), ("merging of extras", intra)]);
+            }
+        }
+        wanted.retain(|w| w.1 == 0);
+        wanted.into_iter().map(|w| w.0).collect()
+    }
+}
