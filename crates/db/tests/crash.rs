@@ -1,11 +1,12 @@
-//! kill -9 at random moments over a mixed load, in one directory that lives through all of it
-//! (reliability F1, contract P1, P2, P5).
+//! kill -9 at random moments over a mixed load, for each policy in one directory that lives
+//! through all of it (reliability F1, contract P1, P2, P5).
 //!
 //! Each round a child process, which is this test binary again, works on the directory with
 //! several threads while it notes what it begins and what is acknowledged in a journal beside it.
 //! The parent kills it after 0 to 300 ms, opens the directory without any repair, and asks
 //! [`common::verdict`] whether what is there may be there. `LITHIFY_KILLS` sets the number of
-//! rounds, `LITHIFY_SEED` the seed; a failure prints the round.
+//! rounds for all policies together (42; more until each has done what only it does),
+//! `LITHIFY_SEED` the seed; a failure prints the round.
 //!
 //! A kill keeps what the operating system was handed, so this says nothing of power loss.
 #![allow(
@@ -23,8 +24,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::deeds::Deeds;
 use common::verdict::{Journal, Note, What, judge};
-use common::{Content, load, scan, tiny};
+use common::{Content, eager, load, scan};
 use lithify::{Compression, Db, Policy, Settings};
 use lithify_env::PosixFs;
 use lithify_format::files::FileName;
@@ -33,9 +35,12 @@ use lithify_store::manifest;
 
 const DIRECTORY: &str = "LITHIFY_CRASH_DIRECTORY";
 const JOURNAL: &str = "LITHIFY_CRASH_JOURNAL";
+const POLICY: &str = "LITHIFY_CRASH_POLICY";
 const ROUND: &str = "LITHIFY_CRASH_ROUND";
 const WRITERS: u8 = 3;
 const SIGKILL: i32 = 9;
+/// Beyond these a policy that has not done what only it does never will.
+const EXTRA_KILLS: u64 = 60;
 
 fn number_from(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| {
@@ -44,11 +49,13 @@ fn number_from(name: &str, default: u64) -> u64 {
 }
 
 /// The shape of the database changes from round to round; its content does not depend on it.
-fn settings(round: u64) -> Settings {
+fn settings(policy: Policy, round: u64) -> Settings {
     let mut rng = fastrand::Rng::with_seed(round);
-    let mut s = tiny();
+    let mut s = eager(policy, &mut rng);
+    s.level_base_bytes = 64 << 10;
+    s.file_bytes = 16 << 10;
+    s.compaction_threads = rng.u32(2..5);
     s.direct_background_io = rng.bool();
-    s.policy = if rng.u8(0..4) == 0 { Policy::Leveled } else { Policy::Hybrid };
     s.dynamic_levels = rng.bool();
     s.format_version = 5 + u32::from(rng.bool());
     s.compression_upper = if rng.bool() { Compression::Lz4 } else { Compression::None };
@@ -63,7 +70,9 @@ fn the_load() {
     let round = number_from(ROUND, 0);
     let journal = std::env::var(JOURNAL).expect("the parent names a journal");
     let journal = OpenOptions::new().append(true).create(true).open(journal).unwrap();
-    let db = Db::open(directory, settings(round)).unwrap();
+    let policy = std::env::var(POLICY).ok().and_then(|name| Policy::from_name(&name));
+    let policy = policy.expect("the parent names a policy");
+    let db = Db::open(directory, settings(policy, round)).unwrap();
     std::thread::scope(|s| {
         for writer in 0..WRITERS {
             let (db, mut journal) = (&db, &journal);
@@ -95,11 +104,18 @@ fn the_load() {
 }
 
 /// Runs the child for `life` and kills it.
-fn live_and_die(directory: &Path, journal: &Path, round: u64, life: Duration) -> Journal {
+fn live_and_die(
+    directory: &Path,
+    journal: &Path,
+    policy: Policy,
+    round: u64,
+    life: Duration,
+) -> Journal {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "the_load", "--nocapture", "--test-threads=1"])
         .env(DIRECTORY, directory)
         .env(JOURNAL, journal)
+        .env(POLICY, policy.name())
         .env(ROUND, round.to_string())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -118,8 +134,8 @@ fn live_and_die(directory: &Path, journal: &Path, round: u64, life: Duration) ->
 }
 
 /// Opens what was left and reads it, twice: the second open must find what the first one did.
-fn recover(directory: &Path, round: u64) -> Content {
-    let mut settings = settings(round);
+fn recover(directory: &Path, policy: Policy, round: u64) -> Content {
+    let mut settings = settings(policy, round);
     settings.auto_compaction = false;
     let [first, second] = ["first", "second"].map(|which| {
         let db = Db::open(directory, settings.clone())
@@ -160,22 +176,25 @@ fn strangers(directory: &Path) -> Vec<String> {
     there.symmetric_difference(&needed).cloned().collect()
 }
 
-#[test]
-fn acknowledged_writes_survive_kill_9() {
-    let rounds = number_from("LITHIFY_KILLS", 100);
-    let seed = number_from("LITHIFY_SEED", 1);
+/// One directory, until `kills` are over and what is `wanted` has happened in it.
+fn survive(
+    seed: u64,
+    kills: u64,
+    policy: impl Fn(&mut fastrand::Rng) -> Policy,
+    wanted: impl Fn(&Deeds) -> Vec<(&'static str, u64)>,
+) -> Deeds {
     let mut rng = fastrand::Rng::with_seed(seed);
     let scratch = tempfile::tempdir().unwrap();
     let (directory, journal) = (scratch.path().join("db"), scratch.path().join("journal"));
     let mut content = Content::new();
-    let (mut begun, mut kept, started) = (0, 0, Instant::now());
-    for i in 0..rounds {
-        let round = rng.u64(..);
+    let (mut begun, mut kept, mut done, started) = (0, 0, 0, Instant::now());
+    let deeds = loop {
+        let (policy, round) = (policy(&mut rng), rng.u64(..));
         // Some die while they open.
         let most = if rng.u8(0..4) == 0 { 40 } else { 300 };
         let life = Duration::from_micros(rng.u64(0..most * 1000));
-        let notes = live_and_die(&directory, &journal, round, life);
-        let found = recover(&directory, round);
+        let notes = live_and_die(&directory, &journal, policy, round, life);
+        let found = recover(&directory, policy, round);
         match judge(&content, &notes, &found) {
             Ok(counts) => {
                 begun += counts.values().map(|c| c.0).sum::<usize>();
@@ -183,17 +202,52 @@ fn acknowledged_writes_survive_kill_9() {
             }
             Err(what) => {
                 let kept = scratch.keep();
-                panic!("seed {seed}, kill {i} (round {round}): {what}; see {}", kept.display());
+                let name = policy.name();
+                let kept = kept.display();
+                panic!("seed {seed}, kill {done}, {name} (round {round}): {what}; see {kept}");
             }
         }
         content = found;
-    }
+        done += 1;
+        let mut deeds = Deeds::default();
+        deeds.note(&String::from_utf8_lossy(
+            &fs::read(directory.join("EVENTS")).unwrap_or_default(),
+        ));
+        let mut missing = wanted(&deeds);
+        missing.retain(|m| m.1 == 0);
+        if done >= kills && missing.is_empty() {
+            break deeds;
+        }
+        assert!(done < kills + EXTRA_KILLS, "never seen: {missing:?} in {deeds:?}");
+    };
     println!(
-        "{rounds} kills, seed {seed}: {begun} writes begun, {kept} kept, {} keys at the end, {:.1} s",
+        "{done} kills, seed {seed}: {begun} writes begun, {kept} kept, {} keys, {:.1} s; {} after \
+         others, {} split, {} merged, {:?}",
         content.len(),
-        started.elapsed().as_secs_f64()
+        started.elapsed().as_secs_f64(),
+        deeds.edges,
+        deeds.splits,
+        deeds.merges,
+        deeds.kinds
     );
-    assert!(kept > 100 * rounds as usize, "the load hardly wrote anything: {kept}");
+    assert!(kept > 50 * done as usize, "the load hardly wrote anything: {kept}");
+    deeds
+}
+
+#[test]
+fn acknowledged_writes_survive_kill_9() {
+    let kills = number_from("LITHIFY_KILLS", 42).div_ceil(Policy::ALL.len() as u64 + 1);
+    let seed = number_from("LITHIFY_SEED", 1);
+    let mut moves = 0;
+    for policy in Policy::ALL {
+        print!("{:10} ", policy.name());
+        let deeds = survive(seed, kills, |_| policy, |deeds| deeds.of(policy));
+        moves += deeds.kinds.get("Move").unwrap_or(&0);
+    }
+    assert!(moves > 0, "no file ever moved as it was");
+    print!("by turns   ");
+    // Each finds what another policy left behind.
+    survive(seed, kills, |rng| Policy::ALL[rng.usize(0..Policy::ALL.len())], |_| Vec::new());
 }
 
 /// The judge must be able to find fault: the same round with one surviving write taken away, put
@@ -202,7 +256,7 @@ fn acknowledged_writes_survive_kill_9() {
 fn the_judge_finds_fault() {
     let scratch = tempfile::tempdir().unwrap();
     let round = 7;
-    let db = Db::open(scratch.path(), settings(round)).unwrap();
+    let db = Db::open(scratch.path(), settings(Policy::Hybrid, round)).unwrap();
     let mut notes = Vec::new();
     for index in 0..400 {
         notes.push(Note { writer: 0, index, what: What::Begun });

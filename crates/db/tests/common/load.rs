@@ -6,8 +6,10 @@
 
 use lithify::{Db, Durability, Result, WriteBatch, WriteOptions};
 
-/// Keys of a writer.
-const KEYS: u32 = 150;
+/// Keys of a writer: few, so that versions pile up, or more, so that levels do.
+fn keys(round: u64) -> u32 {
+    150 << (round % 4)
+}
 
 /// One operation.
 #[derive(Clone, Debug)]
@@ -78,7 +80,7 @@ pub fn op(round: u64, writer: u8, index: u32) -> Op {
             1..4 => 0,
             _ => rng.usize(0..200),
         };
-        (key(writer, rng.u32(0..KEYS)), Some(value(round, index, part, len)))
+        (key(writer, rng.u32(0..keys(round))), Some(value(round, index, part, len)))
     };
     match rng.u16(0..1000) {
         0..450 => Op::Write { changes: vec![put(&mut rng, 0)], durability: logged(&mut rng) },
@@ -87,7 +89,7 @@ pub fn op(round: u64, writer: u8, index: u32) -> Op {
             Op::Write { changes, durability: Durability::NoWal }
         }
         640..800 => {
-            let changes = vec![(key(writer, rng.u32(0..KEYS)), None)];
+            let changes = vec![(key(writer, rng.u32(0..keys(round))), None)];
             let durability = if rng.u8(0..5) == 0 { Durability::NoWal } else { logged(&mut rng) };
             Op::Write { changes, durability }
         }
@@ -95,15 +97,15 @@ pub fn op(round: u64, writer: u8, index: u32) -> Op {
             let count = rng.usize(1..12);
             let changes = (0..count)
                 .map(|part| match rng.u8(0..4) {
-                    0 => (key(writer, rng.u32(0..KEYS)), None),
+                    0 => (key(writer, rng.u32(0..keys(round))), None),
                     _ => put(&mut rng, part),
                 })
                 .collect();
             Op::Write { changes, durability: logged(&mut rng) }
         }
         960..997 => {
-            let from = rng.u32(0..KEYS);
-            let to = (from + rng.u32(0..20)).min(KEYS);
+            let from = rng.u32(0..keys(round));
+            let to = (from + rng.u32(0..20)).min(keys(round));
             Op::DeleteRange {
                 from: key(writer, from),
                 to: key(writer, to),

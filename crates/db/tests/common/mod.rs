@@ -2,6 +2,7 @@
 //! crash can be judged, and a watchdog.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
+pub mod deeds;
 pub mod image;
 pub mod load;
 pub mod verdict;
@@ -10,7 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use lithify::{Db, Settings};
+use lithify::{Db, Policy, Settings};
+use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
 
 /// A whole database in memory.
 pub type Content = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -27,6 +29,34 @@ pub fn tiny() -> Settings {
     s.block_bytes = 512;
     s.l0_trigger = 2;
     s.compaction_threads = 2;
+    s
+}
+
+/// Small settings under which all that a policy can do is due at once: data is stacked whenever its
+/// way is locked, and buckets that a few flushes made hot or cold are split and merged.
+pub fn eager(policy: Policy, rng: &mut fastrand::Rng) -> Settings {
+    let mut s = tiny();
+    s.policy = policy;
+    s.compaction_threads = 4;
+    let buckets = BucketOptions {
+        initial: rng.u32(4..9),
+        window: 3,
+        split_percent: 150,
+        merge_percent: 60,
+        min_file_bytes: 1 << 10,
+        only_when_empty: rng.u8(0..8) == 0,
+        by_bytes: rng.bool(),
+        ..BucketOptions::default()
+    };
+    s.plan = Some(Box::new(PlanOptions {
+        df_when: DfWhen::Always,
+        df_max_depth: 6,
+        df_extra_percent: u32::MAX,
+        tiered_runs: rng.u32(2..4),
+        commit_order: if rng.u8(0..4) == 0 { CommitOrder::Issue } else { CommitOrder::Dependency },
+        buckets,
+        ..PlanOptions::default()
+    }));
     s
 }
 

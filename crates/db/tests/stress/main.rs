@@ -21,10 +21,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use board::{Board, WRITERS};
+use common::deeds::Deeds;
 use common::within;
 use lithify::{Db, Policy};
 use threads::{Eyes, Lie};
-use world::{Deeds, World, settings};
+use world::{World, settings};
 
 /// Beyond this a policy that has not done what only it does never will.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -106,7 +107,11 @@ fn stress(policy: Policy, seed: u64, length: Duration, lie: Option<Lie>) -> Resu
         world.close(db)?;
         world.harvest(&mut deeds);
         lives += 1;
-        let (spent, missing) = (started.elapsed(), deeds.missing(policy));
+        let spent = started.elapsed();
+        let mut missing = deeds.of(policy);
+        missing.extend(deeds.of_buckets(policy));
+        missing.push(("failed job", deeds.failed));
+        missing.retain(|m| m.1 == 0);
         if spent >= length && missing.is_empty() {
             break;
         }

@@ -1,7 +1,5 @@
-//! The world of the stress test: a disk that is late and fails now and then, small trees that
-//! stack, split and merge all the time, and what the event log says of that.
+//! The world of the stress test: a disk that is late and fails now and then.
 
-use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::Path;
@@ -11,42 +9,21 @@ use std::time::Duration;
 
 use lithify::{Builder, Compression, Db, Policy, Settings};
 use lithify_env::{Env, Fault, FaultFs, Fs, MemFs, OpenOpts, OsRt, RtOptions, read_full_at};
-use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
 
-use crate::common::tiny;
+use crate::common::deeds::Deeds;
+use crate::common::eager;
 
 const DIRECTORY: &str = "/db";
 
-/// Everything a policy can do is due at once; what no policy depends on changes with the seed.
+/// What no policy depends on changes with the seed.
 pub fn settings(policy: Policy, seed: u64) -> Settings {
     let mut rng = fastrand::Rng::with_seed(seed);
-    let mut s = tiny();
-    s.policy = policy;
-    s.compaction_threads = 4;
+    let mut s = eager(policy, &mut rng);
     s.flush_threads = rng.u32(1..3);
     s.dynamic_levels = rng.bool();
     s.compression_upper = if rng.bool() { Compression::Lz4 } else { Compression::None };
     s.format_version = 5 + u32::from(rng.bool());
     s.l0_trigger = rng.u32(2..5);
-    let buckets = BucketOptions {
-        initial: rng.u32(4..9),
-        window: 3,
-        split_percent: 150,
-        merge_percent: 60,
-        min_file_bytes: 1 << 10,
-        only_when_empty: rng.u8(0..8) == 0,
-        by_bytes: rng.bool(),
-        ..BucketOptions::default()
-    };
-    s.plan = Some(Box::new(PlanOptions {
-        df_when: DfWhen::Always,
-        df_max_depth: 6,
-        df_extra_percent: u32::MAX,
-        tiered_runs: rng.u32(2..4),
-        commit_order: if rng.u8(0..4) == 0 { CommitOrder::Issue } else { CommitOrder::Dependency },
-        buckets,
-        ..PlanOptions::default()
-    }));
     s
 }
 
@@ -93,7 +70,7 @@ impl World {
             let Ok(file) = self.files.open(&path, OpenOpts::read()) else { continue };
             let mut text = vec![0; file.len().unwrap() as usize];
             read_full_at(&*file, &mut text, 0).unwrap();
-            String::from_utf8(text).unwrap().lines().for_each(|line| deeds.note(line));
+            deeds.note(&String::from_utf8(text).unwrap());
             self.files.unlink(&path).unwrap();
         }
     }
@@ -127,70 +104,4 @@ fn trouble(seed: u64, op: &lithify_env::Op<'_>) -> Option<Fault> {
         _ => {}
     }
     None
-}
-
-/// What happened in the background.
-#[derive(Clone, Debug, Default)]
-pub struct Deeds {
-    /// Committed jobs by kind.
-    pub kinds: BTreeMap<String, u64>,
-    /// Committed jobs that had to wait for others.
-    pub edges: u64,
-    pub splits: u64,
-    pub merges: u64,
-    /// Jobs that failed.
-    pub failed: u64,
-    /// Jobs that were stopped while they ran: they followed one that failed, or the close came.
-    pub stopped: u64,
-}
-
-impl Deeds {
-    fn note(&mut self, line: &str) {
-        let Some((_, rest)) = line.split_once("\"event\":\"") else { return };
-        let (event, rest) = rest.split_once('"').expect("an event has a name");
-        match event {
-            "committed" => {
-                let (_, what) = rest.split_once("\"what\":\"").expect("what was committed");
-                let end = what.find([' ', ';', '"']).expect("an end");
-                *self.kinds.entry(what[..end].to_owned()).or_default() += 1;
-                self.edges += u64::from(what.contains(" after=") && !what.contains(" after=none"));
-                self.splits += u64::from(what.contains("a bucket was split"));
-                self.merges += u64::from(what.contains("a bucket was merged"));
-            }
-            "job_failed" => self.failed += 1,
-            "job_stopped" => self.stopped += 1,
-            _ => {}
-        }
-    }
-
-    fn count(&self, kind: &str) -> u64 {
-        self.kinds.get(kind).copied().unwrap_or(0)
-    }
-
-    /// What the policy should have done and did not do yet.
-    pub fn missing(&self, policy: Policy) -> Vec<&'static str> {
-        let df = self.count("Df");
-        let intra = self.count("IntraLevel") + self.count("IntraDf");
-        let buckets = [
-            ("L0Bucket", self.count("L0Bucket")),
-            ("a split", self.splits),
-            ("a merge of buckets", self.merges),
-        ];
-        let mut wanted = vec![("a failed job", self.failed), ("flush", self.count("flush"))];
-        match policy {
-            Policy::Leveled | Policy::Hybrid => wanted.push(("Down", self.count("Down"))),
-            Policy::Tiered => wanted.push(("Tier", self.count("Tier"))),
-            Policy::DfLeveled => wanted.extend([("Df", df), ("merging of extras", intra)]),
-            Policy::DfTiered => {
-                wanted.extend([("Tier", self.count("Tier")), ("an edge", self.edges)])
-            }
-            Policy::Bucket => wanted.extend(buckets),
-            Policy::BucketDf => {
-                wanted.extend(buckets);
-                wanted.extend([("Df", df), ("merging of extras", intra)]);
-            }
-        }
-        wanted.retain(|w| w.1 == 0);
-        wanted.into_iter().map(|w| w.0).collect()
-    }
 }
