@@ -13,8 +13,10 @@ use lithify_plan::Kind;
 
 use crate::merge::Recipe;
 
-/// Sets read or merged at once: three ahead of the two that an engine takes.
-const SETS_AHEAD: usize = 5;
+/// Sets asked for and not handed to the engine.
+const SETS_AHEAD: usize = 3;
+/// Sets handed over and not merged: two that an engine takes, and one it had no room for.
+const SETS_HELD: usize = 3;
 /// Size of an output write.
 const WRITE_BYTES: f64 = (2 << 20) as f64;
 /// Writes under way for a file of a compaction.
@@ -188,6 +190,11 @@ impl Job {
         matches!(self.source, Source::Flush(_))
     }
 
+    /// True while it computes or waits for an operation of its own.
+    pub fn is_busy(&self) -> bool {
+        self.own || self.computing
+    }
+
     /// Something of this job ended.
     pub fn done(&mut self, what: Done) {
         match what {
@@ -314,8 +321,12 @@ impl Job {
         }
     }
 
+    /// The sets to ask for. Only those that are here are handed over, in order.
     fn next_ahead(&self) -> Range<usize> {
-        self.next_read..(self.at_set + SETS_AHEAD).min(self.recipe.sets.len()).max(self.next_read)
+        let here = self.pending[self.at_set..self.next_read].iter().take_while(|p| **p == 0);
+        let handed = self.at_set + here.count().min(SETS_HELD);
+        let end = (handed + SETS_AHEAD).min(self.recipe.sets.len());
+        self.next_read..end.max(self.next_read)
     }
 
     fn finish(&mut self, closing: usize) -> Want {

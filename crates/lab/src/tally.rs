@@ -49,7 +49,8 @@ impl Span {
     }
     /// Share of time with more than half of `slots` active.
     pub fn more_than_half(&self, slots: usize) -> f64 {
-        let busy: f64 = self.at_once.iter().skip(slots / 2 + 1).sum();
+        // A sum over nothing would be minus zero.
+        let busy = self.at_once.iter().skip(slots / 2 + 1).fold(0.0, |s, x| s + x);
         busy / self.seconds.max(1e-9)
     }
     /// Seconds writers waited in all: slowed down, stopped.

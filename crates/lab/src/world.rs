@@ -119,8 +119,8 @@ struct World<'a> {
     frozen: BTreeMap<MemId, MemTable>,
     contents: BTreeMap<FileId, Arc<Content>>,
     jobs: BTreeMap<JobId, Job>,
-    /// Flush threads that are free, and the flushes that wait for one with what they want.
-    flush_threads: u32,
+    /// Flushes that have a thread, and those that wait for one with what they want.
+    flushing: Vec<JobId>,
     flush_line: VecDeque<(JobId, Want)>,
     computing: BTreeMap<JobId, f64>,
     unlinks: u64,
@@ -192,7 +192,7 @@ impl World<'_> {
             frozen: BTreeMap::new(),
             contents: BTreeMap::new(),
             jobs: BTreeMap::new(),
-            flush_threads: setup.flush_threads,
+            flushing: Vec::new(),
             flush_line: VecDeque::new(),
             computing: BTreeMap::new(),
             unlinks: 0,
@@ -254,9 +254,6 @@ impl World<'_> {
                 let entries = self.computing.remove(&id).unwrap_or(0.0);
                 let Some(job) = self.jobs.get_mut(&id) else { return };
                 job.computed(entries);
-                if job.is_flush() {
-                    self.flush_thread_is_free();
-                }
                 self.drive(id);
             }
             None => {}
@@ -268,9 +265,6 @@ impl World<'_> {
             Happening::Io(id, done) => {
                 if let Some(job) = self.jobs.get_mut(&id) {
                     job.done(done);
-                    if job.is_flush() && done == Done::Own {
-                        self.flush_thread_is_free();
-                    }
                     self.drive(id);
                 }
             }
@@ -337,7 +331,8 @@ impl World<'_> {
                 self.note(|| format!("commit {what}"));
                 self.commit(&edit);
             }
-            Command::Install { flushed, obsolete, .. } => {
+            Command::Install { no, flushed, obsolete, .. } => {
+                self.note(|| format!("tree {no} installed"));
                 if let Some(mem) = flushed {
                     self.frozen.remove(&mem);
                 }
@@ -447,17 +442,22 @@ impl World<'_> {
         self.drive(id);
     }
 
-    /// Does what a job wants until it has to wait.
+    /// Does what a job wants until it has to wait. A flush keeps its thread until then.
     fn drive(&mut self, id: JobId) {
         while let Some(job) = self.jobs.get_mut(&id) {
-            match job.want() {
-                Want::Wait => return,
+            let (want, flush) = (job.want(), job.is_flush());
+            match want {
+                Want::Wait if job.is_busy() => return,
+                Want::Wait => return self.leave_thread(id),
                 Want::Io(done, bytes) => {
                     let at = self.device.pooled(self.now, bytes);
                     self.queue_at(at, Happening::Io(id, done));
                 }
-                Want::Over => return self.job_ends(id),
-                want if job.is_flush() && self.flush_threads == 0 => {
+                Want::Over => {
+                    self.leave_thread(id);
+                    return self.job_ends(id);
+                }
+                want if flush && !self.take_thread(id) => {
                     return self.flush_line.push_back((id, want));
                 }
                 want => return self.occupy(id, want),
@@ -465,10 +465,31 @@ impl World<'_> {
         }
     }
 
+    /// A flush that has no thread takes one; false if there is none.
+    fn take_thread(&mut self, id: JobId) -> bool {
+        let there = self.flushing.contains(&id);
+        if !there && self.flushing.len() < self.setup.flush_threads as usize {
+            self.flushing.push(id);
+            return true;
+        }
+        there
+    }
+
+    /// A job has to wait or is over: the next flush in line gets its thread, if it has one.
+    fn leave_thread(&mut self, id: JobId) {
+        let before = self.flushing.len();
+        self.flushing.retain(|&f| f != id);
+        if self.flushing.len() < before
+            && let Some((next, want)) = self.flush_line.pop_front()
+        {
+            self.flushing.push(next);
+            self.occupy(next, want);
+        }
+    }
+
     /// A job computes or waits for an operation, on a thread.
     fn occupy(&mut self, id: JobId, want: Want) {
         let flush = self.jobs[&id].is_flush();
-        self.flush_threads -= u32::from(flush);
         let Want::Compute(entries) = want else {
             let at = self.device.serve(self.now, 0);
             return self.queue_at(at, Happening::Io(id, Done::Own));
@@ -479,13 +500,6 @@ impl World<'_> {
         };
         self.computing.insert(id, entries);
         self.cores.start(self.now, work, Task::Job(id.0));
-    }
-
-    fn flush_thread_is_free(&mut self) {
-        self.flush_threads += 1;
-        if let Some((next, want)) = self.flush_line.pop_front() {
-            self.occupy(next, want);
-        }
     }
 
     fn job_ends(&mut self, id: JobId) {
