@@ -32,7 +32,7 @@ pub struct Flow {
 }
 
 /// Flows of flushes that are built and not committed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Buckets {
     flows: BTreeMap<JobId, Flow>,
 }

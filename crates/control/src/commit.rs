@@ -17,7 +17,7 @@ pub(crate) enum Settled {
 }
 
 /// The edit being written.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Writing {
     job: JobId,
     edit: Edit,

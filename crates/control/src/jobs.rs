@@ -10,27 +10,27 @@ use lithify_plan::{InFlight, JobSpec, JobState};
 
 use crate::event::MemId;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Work {
     Flush(MemId),
     Compaction { inputs: Vec<FileRef> },
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Running,
     Built(Edit),
     Committing,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Job {
     work: Work,
     state: State,
 }
 
 /// All jobs between acceptance and end.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Jobs {
     table: BTreeMap<JobId, Job>,
     /// The compactions among them as the planner sees them.

@@ -65,10 +65,11 @@ pub struct Options {
     pub delayed_write_rate: u64,
 }
 
-/// The mind of one database.
+/// The mind of one database. A clone is another mind in the same state.
+#[derive(Clone)]
 pub struct Core {
     options: Options,
-    policies: Vec<Box<dyn Policy>>,
+    policies: Arc<[Box<dyn Policy>]>,
     version: Version,
     memory: Memory,
     jobs: Jobs,
@@ -105,7 +106,7 @@ impl Core {
     /// The mind of a database whose tree is `version`. `next_epoch` is above every epoch in use.
     pub fn new(options: Options, version: Version, next_epoch: u32) -> Core {
         Core {
-            policies: lithify_plan::policies(options.plan.policy),
+            policies: lithify_plan::policies(options.plan.policy).into(),
             throttle: Throttle::new(options.delayed_write_rate),
             memory: Memory::new(next_epoch),
             jobs: Jobs::default(),
@@ -198,6 +199,12 @@ impl Core {
     /// Number of the last tree handed out to be installed.
     pub fn installs(&self) -> u64 {
         self.installs
+    }
+    /// Replaces the bucket map, at any moment: it is a hint on which nothing may depend. For tests.
+    #[doc(hidden)]
+    pub fn force_buckets(&mut self, map: lithify_lsm::BucketMap) {
+        let edit = Edit { bucket_hint: Some(map.into()), ..Edit::new(CfId(0)) };
+        self.version = self.version.apply(&edit).expect("a sound map");
     }
     /// The tree as last installed.
     pub fn version(&self) -> &Version {

@@ -10,7 +10,7 @@ use lithify_plan::{Kind, ManualRequest, is_settled};
 use crate::Core;
 use crate::command::Command;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Manuals {
     wanted: VecDeque<(u64, ManualRequest)>,
 }

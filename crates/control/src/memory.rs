@@ -8,7 +8,7 @@ use lithify_plan::MemState;
 
 use crate::event::MemId;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Frozen {
     mem: MemId,
     bytes: u64,
@@ -19,7 +19,7 @@ struct Frozen {
     not_before: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Memory {
     frozen: VecDeque<Frozen>,
     next_stratum: u32,

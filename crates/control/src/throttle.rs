@@ -43,7 +43,7 @@ impl Pressure {
 const FLUSHES: usize = 4;
 
 /// The delay controller.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Throttle {
     least_rate: u64,
     /// Bytes per second; the fastest of late, forgotten slowly.

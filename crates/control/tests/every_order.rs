@@ -1,27 +1,38 @@
 //! Every order of events in small lives: memtables freeze, jobs are built, fail, commit or are
-//! postponed, the process crashes before or after an edit is durable, and flushes begin to be cut.
-//! After every event every key is read, and the invariants of the tree and of the jobs must hold.
+//! postponed, compaction is switched off and on, the process crashes at any point before or after
+//! the edit being written is durable, and the bucket map is split and merged at any point. After
+//! every event every key is read, and the invariants of the tree and of the jobs must hold.
 //!
-//! States that look alike are visited once. `EVERY_ORDER=n` looks at lives with `n` memtables and
-//! `n` compactions (2 if not set; 3 takes ten seconds, 4 some minutes), `EVERY_POLICY=name` at one policy.
+//! A life has at most so many compactions and memtables (one more where runs pile up at every
+//! level), three levels, three slots for compactions and two for flushes, one failure, one crash,
+//! one split, one merge and one pause. States that look alike are visited once. `EVERY_ORDER=n` looks
+//! at lives with `n` compactions (2 if not set, which takes seconds; 4 takes minutes for each
+//! policy), and `EVERY_POLICY=name` at the policies whose names begin so.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a hash without a seed, time for reports"
+)]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+use std::time::Instant;
 
 use lithify_base::{Error, ErrorKind, FileId, JobId, KeyRange, Pos, bytewise};
 use lithify_control::{Command, Core, Event, MemId, Options};
-use lithify_lsm::{Edit, FileMeta, FileRef, Version, check};
+use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta, FileRef, Version, check};
 use lithify_plan::{DfWhen, Kind, PlanOptions, PolicyKind, check::jobs as jobs_check};
 
 /// Keys of the world.
-const KEYS: u8 = 4;
+const KEYS: usize = 4;
 /// What the memtables write, in order: first and last key. The third deletes.
-const BATCHES: [(u8, u8); 5] = [(0, 3), (1, 2), (0, 1), (2, 3), (0, 3)];
-const DELETES: usize = 3;
+const BATCHES: [(usize, usize); 5] = [(0, 3), (1, 2), (0, 1), (2, 3), (0, 3)];
+const DELETES: u8 = 3;
 
-/// Sequence number, and whether it is a value or a deletion.
-type Entry = (u64, bool);
-type Entries = BTreeMap<u8, Entry>;
+/// Number of the memtable that wrote, and whether it is a value or a deletion.
+type Entry = (u8, bool);
+type Entries = [Option<Entry>; KEYS];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
@@ -34,22 +45,43 @@ enum Action {
     Crash {
         durable: bool,
     },
-    /// Flushes are cut in the middle from now on.
+    /// Buckets are cut in the middle from now on.
     Split,
+    /// There is one bucket from now on.
+    Merge,
+    /// No compaction is started any more.
+    Pause,
+    /// They are again.
+    Resume,
 }
 
+#[derive(Clone)]
 enum Work {
-    Flush { mem: MemId, out: Pos },
+    Flush { mem: MemId, out: Pos, cut: bool },
     Compaction { out: Pos, merged: Entries },
 }
 
+/// What happens at most once and is in a state's name.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct Done {
+    failure: bool,
+    crash: bool,
+    split: bool,
+    merge: bool,
+    pause: bool,
+    resume: bool,
+}
+
+#[derive(Clone)]
 struct World {
-    options: Options,
+    options: Rc<Options>,
     core: Core,
     now: u64,
     next_file: u64,
     contents: BTreeMap<FileId, Entries>,
     running: BTreeMap<JobId, Work>,
+    /// What jobs have built that did not commit yet.
+    built: BTreeMap<JobId, Vec<FileId>>,
     /// The edit being written, with the memtable it flushes.
     writing: Option<(Edit, Option<MemId>)>,
     flushing: BTreeMap<JobId, MemId>,
@@ -59,21 +91,22 @@ struct World {
     next_mem: u64,
     frozen: usize,
     compactions: usize,
-    failures: usize,
-    crashed: bool,
-    split: bool,
+    /// Jobs taken out because they followed one that failed.
+    aborts: usize,
+    done: Done,
 }
 
 impl World {
     fn new(options: &Options) -> World {
         let empty = Version::empty(bytewise());
         World {
-            options: options.clone(),
+            options: Rc::new(options.clone()),
             core: Core::new(options.clone(), empty.clone(), 1),
             now: 0,
             next_file: 1,
             contents: BTreeMap::new(),
             running: BTreeMap::new(),
+            built: BTreeMap::new(),
             writing: None,
             flushing: BTreeMap::new(),
             durable: empty,
@@ -81,9 +114,8 @@ impl World {
             next_mem: 1,
             frozen: 0,
             compactions: 0,
-            failures: 0,
-            crashed: false,
-            split: false,
+            aborts: 0,
+            done: Done::default(),
         }
     }
 
@@ -97,7 +129,9 @@ impl World {
     fn obey(&mut self, command: Command) {
         match command {
             Command::StartFlush { job, mem, out, .. } => {
-                self.running.insert(job, Work::Flush { mem, out });
+                // Pinned for the whole flush, whatever becomes of the map.
+                let cut = self.core.version().buckets().is_some_and(|map| map.len() > 1);
+                self.running.insert(job, Work::Flush { mem, out, cut });
                 self.flushing.insert(job, mem);
             }
             Command::StartCompaction { job, spec, inputs, version } => {
@@ -106,11 +140,14 @@ impl World {
                 self.running.insert(job, Work::Compaction { out: spec.out, merged });
             }
             Command::Abort { job } => {
+                self.aborts += 1;
                 self.running.remove(&job);
+                self.built.remove(&job);
             }
             Command::Commit { edit, .. } => {
                 let mem = edit.job.and_then(|j| self.flushing.get(&j).copied());
                 assert!(self.writing.is_none(), "one edit at a time");
+                edit.job.and_then(|j| self.built.remove(&j));
                 self.writing = Some((*edit, mem));
             }
             Command::Install { flushed: Some(mem), .. } => {
@@ -122,42 +159,43 @@ impl World {
 
     /// All versions of a key but the newest go; so does a deletion under which nothing can lie.
     fn merge(&self, inputs: &[FileRef], version: &Version) -> Entries {
-        let mut merged = Entries::new();
-        for key in 0..KEYS {
-            let all = inputs.iter().filter_map(|f| Some((*self.contents[&f.id].get(&key)?, f.pos)));
-            let Some((entry, pos)) = all.max_by_key(|e| e.0) else { continue };
+        std::array::from_fn(|key| {
+            let all = inputs.iter().filter_map(|f| Some((self.contents[&f.id][key]?, f.pos)));
+            let (entry, pos) = all.max_by_key(|e| e.0)?;
             let below = version.files().any(|f| {
                 inputs.iter().all(|i| i.id != f.id)
                     && f.pos.is_older_than(pos)
-                    && f.range.contains(&[key], version.order())
+                    && f.range.contains(&[key as u8], version.order())
             });
-            if entry.1 || below {
-                merged.insert(key, entry);
-            }
-        }
-        merged
+            (entry.1 || below).then_some(entry)
+        })
     }
 
     fn file(&mut self, pos: Pos, entries: Entries) -> FileMeta {
         let id = FileId(self.next_file);
         self.next_file += 1;
-        let (lo, hi) = (*entries.keys().next().unwrap(), *entries.keys().next_back().unwrap());
+        let lo = entries.iter().position(Option::is_some).unwrap() as u8;
+        let hi = entries.iter().rposition(Option::is_some).unwrap() as u8;
         let mut f = FileMeta::new(id, pos, KeyRange::incl(&[lo][..], &[hi][..]));
         f.bytes = 100;
-        f.entries = entries.len() as u64;
+        f.entries = entries.iter().flatten().count() as u64;
         self.contents.insert(id, entries);
         f
     }
 
     fn build(&mut self, job: JobId) {
         let (out, entries, cut) = match self.running.remove(&job).unwrap() {
-            Work::Flush { mem, out } => (out, self.mems[&mem].clone(), self.split),
+            Work::Flush { mem, out, cut } => (out, self.mems[&mem], cut),
             Work::Compaction { out, merged } => (out, merged, out.level > 0),
         };
-        let mut low = entries;
-        let high = if cut { low.split_off(&(KEYS / 2)) } else { Entries::new() };
-        let parts = [low, high].into_iter().filter(|e| !e.is_empty());
-        let adds = parts.map(|e| self.file(out, e)).collect();
+        let (mut low, mut high) = (entries, [None; KEYS]);
+        if cut {
+            let (_, above) = low.split_at_mut(KEYS / 2);
+            high[KEYS / 2..].swap_with_slice(above);
+        }
+        let parts = [low, high].into_iter().filter(|e| e.iter().any(Option::is_some));
+        let adds: Vec<FileMeta> = parts.map(|e| self.file(out, e)).collect();
+        self.built.insert(job, adds.iter().map(|f| f.id).collect());
         self.on(Event::Built { job, adds, flow: None });
     }
 
@@ -175,15 +213,25 @@ impl World {
             self.durable = self.durable.apply(&edit).unwrap();
             self.mems.retain(|m, _| Some(*m) != mem);
         }
-        self.crashed = true;
         self.running.clear();
+        self.built.clear();
         self.flushing.clear();
         let newest = self.durable.level(0).runs().first().map_or(0, |r| r.pos.stratum.0);
-        self.core = Core::new(self.options.clone(), self.durable.clone(), newest + 1);
+        // The bucket map is gone with the rest: nothing ever wrote it.
+        self.core = Core::new(Options::clone(&self.options), self.durable.clone(), newest + 1);
         // The logs give back what was not flushed, in order.
         for entries in std::mem::take(&mut self.mems).into_values() {
             self.freeze(entries);
         }
+        self.on(Event::Tick);
+    }
+
+    fn buckets(&mut self, bounds: &[u8]) {
+        self.core.force_buckets(BucketMap {
+            epoch: 0,
+            stats: vec![BucketStat::default(); bounds.len() + 1],
+            bounds: bounds.iter().map(|b| (&[*b][..]).into()).collect(),
+        });
         self.on(Event::Tick);
     }
 
@@ -192,12 +240,12 @@ impl World {
             Action::Freeze => {
                 let (lo, hi) = BATCHES[self.frozen];
                 self.frozen += 1;
-                let entry = (self.frozen as u64, self.frozen != DELETES);
-                self.freeze((lo..=hi).map(|k| (k, entry)).collect());
+                let entry = (self.frozen as u8, self.frozen as u8 != DELETES);
+                self.freeze(std::array::from_fn(|k| (lo..=hi).contains(&k).then_some(entry)));
             }
             Action::Built(job) => self.build(job),
             Action::Failed(job) => {
-                self.failures += 1;
+                self.done.failure = true;
                 self.running.remove(&job);
                 let error = Error::new(ErrorKind::Io, "cancelled, or the disk said no");
                 self.on(Event::Failed { job, error });
@@ -209,58 +257,85 @@ impl World {
                 self.on(Event::EditSynced);
             }
             Action::Postponed => {
-                self.failures += 1;
-                self.writing = None;
+                self.done.failure = true;
+                let (edit, _) = self.writing.take().unwrap();
+                let adds = edit.adds.iter().map(|f| f.id).collect();
+                self.built.insert(edit.job.expect("a job's edit"), adds);
                 let error = Error::new(ErrorKind::NoSpace, "full");
                 self.on(Event::EditFailed { error });
                 self.on(Event::Tick);
             }
-            Action::Crash { durable } => self.crash(durable),
-            Action::Split => self.split = true,
+            Action::Crash { durable } => {
+                self.done.crash = true;
+                // What comes up compacts again.
+                self.done.resume |= self.done.pause;
+                self.crash(durable);
+            }
+            Action::Split => {
+                self.done.split = true;
+                self.buckets(&[(KEYS / 2) as u8]);
+            }
+            Action::Merge => {
+                self.done.merge = true;
+                self.buckets(&[]);
+            }
+            Action::Pause => {
+                self.done.pause = true;
+                self.on(Event::AutoCompaction { on: false });
+            }
+            Action::Resume => {
+                self.done.resume = true;
+                self.on(Event::AutoCompaction { on: true });
+            }
         }
     }
 
-    fn actions(&self, most: usize) -> Vec<Action> {
+    fn actions(&self, bounds: Bounds) -> Vec<Action> {
         let mut all = Vec::new();
-        if self.frozen < most.min(BATCHES.len()) {
+        let done = self.done;
+        if self.frozen < bounds.memtables {
             all.push(Action::Freeze);
         }
         for &job in self.running.keys() {
             all.push(Action::Built(job));
-            if self.failures == 0 {
+            if !done.failure {
                 all.push(Action::Failed(job));
             }
         }
         if self.writing.is_some() {
             all.push(Action::Synced);
-            if self.failures == 0 {
+            if !done.failure {
                 all.push(Action::Postponed);
             }
         }
-        if !self.crashed && self.frozen > 1 {
+        if !done.crash && self.frozen > 0 {
             all.push(Action::Crash { durable: false });
             if self.writing.is_some() {
                 all.push(Action::Crash { durable: true });
             }
         }
-        if !self.split && self.frozen == 1 {
-            all.push(Action::Split);
-        }
+        let once = [
+            (!done.split, Action::Split),
+            (done.split && !done.merge, Action::Merge),
+            (!done.pause && self.frozen > 0, Action::Pause),
+            (done.pause && !done.resume, Action::Resume),
+        ];
+        all.extend(once.into_iter().filter_map(|(may, action)| may.then_some(action)));
         all
     }
 
-    fn get(&self, key: u8) -> Option<u64> {
-        let files = self.core.version().runs_covering(std::slice::from_ref(&key));
-        let files = files.map(|f| &self.contents[&f.id]);
-        let newest = self.mems.values().rev().chain(files).find_map(|e| e.get(&key));
+    fn get(&self, key: usize) -> Option<u8> {
+        let name = [key as u8];
+        let files = self.core.version().runs_covering(&name).map(|f| &self.contents[&f.id]);
+        let newest = self.mems.values().rev().chain(files).find_map(|e| e[key]);
         newest.filter(|e| e.1).map(|e| e.0)
     }
-    fn truth(&self, key: u8) -> Option<u64> {
+    fn truth(&self, key: usize) -> Option<u8> {
         let newest = (1..=self.frozen).rev().find(|&n| {
             let (lo, hi) = BATCHES[n - 1];
             (lo..=hi).contains(&key)
         });
-        newest.filter(|&n| n != DELETES).map(|n| n as u64)
+        newest.map(|n| n as u8).filter(|&n| n != DELETES)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -281,66 +356,106 @@ impl World {
     }
 
     /// Everything that the future depends on, but for the numbers of files, jobs and time.
-    fn shape(&self) -> String {
+    fn shape(&self) -> u64 {
+        let h = &mut DefaultHasher::new();
+        let place = |f: &FileMeta| (f.pos.level, f.pos.stratum.0, f.range.lo[0]);
         let version = self.core.version();
-        let name = |f: &FileMeta| {
-            format!("{}{}-{:?}{:?}", f.pos, f.range.lo[0], f.range.hi, self.contents[&f.id])
-        };
-        let mut s: String = version.files().map(|f| name(f) + ";").collect();
+        for f in version.files() {
+            (place(f), f.range.hi.key[0], self.contents[&f.id]).hash(h);
+        }
+        version.buckets().map(|map| map.len()).hash(h);
         let jobs = self.core.in_flight();
         let rank = |id: &JobId| jobs.iter().position(|j| j.id == *id);
         for j in jobs {
-            let spec = &j.spec;
-            let files = spec.inputs.iter().map(|&id| version.file(id));
-            let inputs: Vec<_> = files.map(|f| f.map(|f| name(f))).collect();
-            let after: Vec<_> = spec.after.iter().map(rank).collect();
-            let _ = write!(s, "{:?}{inputs:?}{}{after:?}{:?};", spec.kind, spec.out, j.state);
+            let files = j.spec.inputs.iter().map(|&id| version.file(id));
+            files.for_each(|f| f.map(|f| place(f)).hash(h));
+            let out = (j.spec.out.level, j.spec.out.stratum.0);
+            (j.spec.kind as u8, out, j.state as u8, self.contents_of(j.id)).hash(h);
+            j.spec.after.iter().for_each(|id| rank(id).hash(h));
         }
-        for work in self.running.values() {
-            let _ = match work {
-                Work::Flush { mem, out } => write!(s, "f{out}{:?};", self.mems.get(mem)),
-                Work::Compaction { merged, .. } => write!(s, "c{merged:?};"),
-            };
+        for (id, work) in &self.running {
+            match work {
+                Work::Flush { mem, out, cut } => {
+                    (self.mems.get(mem), out.level, out.stratum.0, *cut).hash(h);
+                }
+                Work::Compaction { merged, .. } => (rank(id), merged).hash(h),
+            }
         }
-        let writing = self.writing.as_ref().map(|(e, m)| {
-            let adds: Vec<String> = e.adds.iter().map(name).collect();
-            (adds, e.deletes.len(), m.is_some())
-        });
-        let counts = (self.frozen, self.compactions, self.failures, self.crashed, self.split);
-        let mems: Vec<_> = self.mems.values().collect();
-        let _ = write!(s, "{writing:?}{mems:?}{counts:?}");
-        s
+        for (id, mem) in &self.flushing {
+            (self.mems.get(mem), self.contents_of(*id)).hash(h);
+        }
+        if let Some((edit, mem)) = &self.writing {
+            let job = edit.job.and_then(|id| rank(&id));
+            (job, edit.deletes.len(), edit.bucket_hint.is_some(), mem.is_some()).hash(h);
+            edit.adds.iter().for_each(|f| (place(f), self.contents[&f.id]).hash(h));
+        }
+        self.mems.values().for_each(|m| m.hash(h));
+        (self.frozen, self.compactions, self.done).hash(h);
+        h.finish()
+    }
+    /// What a job has built and not committed.
+    fn contents_of(&self, job: JobId) -> Option<Vec<Entries>> {
+        let files = self.built.get(&job)?;
+        Some(files.iter().map(|id| self.contents[id]).collect())
     }
 }
 
-/// FNV-1a.
-fn hash(text: &str) -> u64 {
-    let step = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+/// The way to a state, backwards.
+struct Way {
+    action: Action,
+    before: Option<Rc<Way>>,
 }
 
-/// Visits every state within the bounds; the number of states, the kinds of jobs seen, and the
-/// number of states with an after-edge.
-fn visit(options: &Options, most: usize) -> (usize, BTreeSet<Kind>, usize) {
-    let (mut seen, mut kinds, mut edges) = (BTreeSet::new(), BTreeSet::new(), 0);
-    let mut todo: Vec<Vec<Action>> = vec![Vec::new()];
-    while let Some(path) = todo.pop() {
-        let mut world = World::new(options);
-        path.iter().for_each(|&action| world.act(action));
-        if let Err(e) = world.check() {
-            panic!("{e}\nafter {path:?}\n{:?}", world.core.version());
-        }
-        if world.compactions > most || !seen.insert(hash(&world.shape())) {
+fn story(mut way: Option<&Rc<Way>>) -> Vec<Action> {
+    let mut actions = Vec::new();
+    while let Some(w) = way {
+        actions.push(w.action);
+        way = w.before.as_ref();
+    }
+    actions.reverse();
+    actions
+}
+
+/// What was seen.
+#[derive(Default)]
+struct Seen {
+    states: HashSet<u64>,
+    kinds: BTreeSet<Kind>,
+    /// States with an after-edge.
+    edges: usize,
+    /// States in which a job had been taken out with the one it followed.
+    aborts: usize,
+}
+
+/// How much happens in a life.
+#[derive(Clone, Copy)]
+struct Bounds {
+    compactions: usize,
+    memtables: usize,
+}
+
+/// Visits every state within the bounds.
+fn visit(options: &Options, bounds: Bounds) -> Seen {
+    let mut seen = Seen::default();
+    let mut todo: Vec<(World, Option<Rc<Way>>)> = vec![(World::new(options), None)];
+    while let Some((world, way)) = todo.pop() {
+        if world.compactions > bounds.compactions || !seen.states.insert(world.shape()) {
             continue;
         }
+        if let Err(e) = world.check() {
+            panic!("{e}\nafter {:?}\n{:?}", story(way.as_ref()), world.core.version());
+        }
         let jobs = world.core.in_flight();
-        kinds.extend(jobs.iter().map(|j| j.spec.kind));
-        edges += usize::from(jobs.iter().any(|j| !j.spec.after.is_empty()));
-        for action in world.actions(most) {
-            todo.push(path.iter().copied().chain([action]).collect());
+        seen.kinds.extend(jobs.iter().map(|j| j.spec.kind));
+        seen.edges += usize::from(jobs.iter().any(|j| !j.spec.after.is_empty()));
+        seen.aborts += usize::from(world.aborts > 0);
+        for action in world.actions(bounds) {
+            let mut next = world.clone();
+            next.act(action);
+            todo.push((next, Some(Rc::new(Way { action, before: way.clone() }))));
         }
     }
-    (seen.len(), kinds, edges)
+    seen
 }
 
 /// Every level is over target at once, so that whatever may go down does.
@@ -365,13 +480,28 @@ fn options(policy: PolicyKind) -> Options {
 #[test]
 fn every_order_of_events_reads_right() {
     let most = std::env::var("EVERY_ORDER").map_or(2, |n| n.parse().expect("a number"));
-    let mut total_edges = 0;
     let only = std::env::var("EVERY_POLICY").unwrap_or_default();
+    let (mut edges, mut aborts) = (0, 0);
     for policy in PolicyKind::ALL.into_iter().filter(|p| p.name().starts_with(&only)) {
-        let (states, kinds, edges) = visit(&options(policy), most);
-        println!("{}: {states} states, {edges} with after-edges, {kinds:?}", policy.name());
-        assert!(states > 100, "only {states} states of {}", policy.name());
-        total_edges += edges;
+        let begin = Instant::now();
+        let bounds = Bounds {
+            compactions: most,
+            memtables: (most + usize::from(policy.is_tiered())).min(BATCHES.len()),
+        };
+        let seen = visit(&options(policy), bounds);
+        println!(
+            "{}: {} states in {:.1} s, {} with after-edges, {} after jobs were taken along, {:?}",
+            policy.name(),
+            seen.states.len(),
+            begin.elapsed().as_secs_f64(),
+            seen.edges,
+            seen.aborts,
+            seen.kinds
+        );
+        assert!(seen.states.len() > 1000, "only {} states", seen.states.len());
+        edges += seen.edges;
+        aborts += seen.aborts;
     }
-    assert!(total_edges > 0 || !only.is_empty(), "no job ever followed another");
+    assert!(edges > 0 || !only.is_empty(), "no job ever followed another");
+    assert!(aborts > 0 || !only.is_empty(), "no job was ever taken along");
 }
