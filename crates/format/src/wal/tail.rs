@@ -9,9 +9,10 @@
 //! promise, the rest is a legal torn tail: cut there. "A valid record follows" proves nothing.
 //!
 //! Keeps: every record counted as good is bound to its place: batches are contiguous in sequence
-//! numbers (a seal may skip numbers, never repeat any), seals name their own log and offset. A record in the wrong place is damage like any
-//! other, because an unsynced block may come back stale. A record that passes its checksum but
-//! could never have been written (a malformed batch) is corruption wherever it is.
+//! numbers (a seal may skip numbers, never repeat any), seals name their own log and offset. A
+//! record in the wrong place, or one that passes its checksum and is none of this log (a malformed
+//! batch), is damage like any other: an unsynced block may come back with what a deleted file left
+//! in it, and that may be whole records.
 //! Leaves to others: finding the promises of other files; replay; cutting.
 //!
 //! Worked example: records end at 100, 200, 300 and a seal at 300..341 says `synced = 200`.
@@ -57,7 +58,7 @@ pub enum What {
     Sequence,
     /// A seal or predecessor record that belongs elsewhere.
     Misplaced,
-    /// A record that passes its checksum but was never written by a sound writer.
+    /// A record that passes its checksum and holds nothing that is written to a log.
     Malformed,
 }
 
@@ -141,9 +142,6 @@ pub struct Findings {
 pub fn judge(found: &Findings, promise: &Promise) -> Verdict {
     let end_size = promise.end.map_or(0, |(size, _)| size);
     let promised = promise.synced.max(found.sealed).max(end_size);
-    if let Some(Damage { offset, what: What::Malformed }) = found.damage {
-        return Verdict::Corruption { offset, what: What::Malformed };
-    }
     if found.good_end < promised && (found.damage.is_some() || found.len < promised) {
         let missing = Damage { offset: found.len, what: What::CutShort };
         let Damage { offset, what } = found.damage.unwrap_or(missing);
