@@ -25,7 +25,7 @@ use lithify_base::{Error, Result, Seq};
 use lithify_env::{OpenOpts, read_full_at};
 use lithify_format::wal::tail::{Findings, LoggedBatch};
 use lithify_format::wal::{
-    Found, Predecessor, Promise, RecordKind, RecordReader, SeqRule, WalWalk,
+    Found, Predecessor, Promise, RecordKind, RecordReader, Seal, SeqRule, WalWalk,
 };
 
 use crate::dir::{Dir, FileName, OrTyped};
@@ -210,6 +210,12 @@ fn read_head(dir: &Dir, number: u64) -> Result<Linked> {
             }
             RecordKind::Seal => {
                 log.rule = SeqRule::Contiguous;
+                let seal = Seal::decode(&record.payload);
+                if seal.is_ok_and(|s| s.log_number != number || s.offset != record.offset) {
+                    // What a deleted log left in a block that was never synced here: it knows
+                    // nothing of the log before this one.
+                    log.before = None;
+                }
                 break;
             }
             _ => break,

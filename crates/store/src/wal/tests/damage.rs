@@ -255,6 +255,20 @@ fn swapped_and_foreign_groups_are_damage() {
     assert!(attempts(&dir_of(&renamed)).is_err());
 }
 
+/// A block that was never synced may come back with the head of a deleted log in it. The log it
+/// names is not the one before this one, and those between them count.
+#[test]
+fn the_head_of_a_deleted_log_names_nobody() {
+    let logs = three_logs(true);
+    let mut stale = logs.clone();
+    stale[2].bytes = logs[1].bytes.clone();
+    let kept: Vec<u64> = (1..=10).collect();
+    assert_eq!(attempts(&dir_of(&stale)).unwrap().0, kept);
+    // Only its first sector.
+    stale[2].bytes.truncate(100);
+    assert_eq!(attempts(&dir_of(&stale)).unwrap().0, kept);
+}
+
 /// A log that follows one which is no longer needed: whatever lies between was given up before.
 #[test]
 fn logs_between_an_obsolete_one_and_its_follower_do_not_count() {
