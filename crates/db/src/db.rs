@@ -237,11 +237,15 @@ impl Db {
             return Ok(None);
         };
         let order = self.shell.order();
+        if let (Some(from), Some(to)) = (from, to)
+            && order.compare(from, to).is_gt()
+        {
+            return Err(Error::invalid("the range ends before it starts; swap its bounds"));
+        }
         let lo: Key = from.map_or_else(|| all.lo.clone(), Into::into);
         let range = match to {
-            Some(to) if order.compare(&lo, to).is_gt() => {
-                return Err(Error::invalid("the range ends before it starts; swap its bounds"));
-            }
+            // It ends before the first key.
+            Some(to) if order.compare(&lo, to).is_gt() => return Ok(None),
             Some(to) => KeyRange::excl(lo, to),
             None => KeyRange { lo, hi: all.hi.clone() },
         };

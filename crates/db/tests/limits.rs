@@ -154,6 +154,19 @@ fn reading_beside_a_writer() {
     db.close().unwrap();
 }
 
+/// A range to compact may lie beside all keys: there is nothing to do, which is no mistake.
+#[test]
+fn compacting_where_nothing_is() {
+    let world = Env::in_memory(RtOptions::default());
+    let db = Builder::new(tiny()).env(world).open("db").unwrap();
+    db.put(b"m", b"v").unwrap();
+    db.compact_range(None, Some(b"a")).unwrap();
+    db.compact_range(Some(b"x"), None).unwrap();
+    db.compact_range(Some(b"a"), Some(b"b")).unwrap();
+    let swapped = db.compact_range(Some(b"b"), Some(b"a")).unwrap_err();
+    assert_eq!(swapped.kind(), ErrorKind::InvalidArgument);
+}
+
 #[test]
 fn what_is_too_large_is_refused() {
     let scratch = tempfile::tempdir().unwrap();
