@@ -10,6 +10,7 @@ mod interop;
 mod peers;
 mod repo;
 mod run;
+mod sim;
 mod test;
 mod tidy;
 
@@ -22,6 +23,8 @@ The chores of this project:
 
   cargo xtask test    install what the tests need, then run all of them
                       (arguments go to `cargo test`: cargo xtask test -p lithify-plan)
+  cargo xtask sim     crash a simulated database at every position of its disk log
+                      (arguments go to it: cargo xtask sim --help)
   cargo xtask tidy    check floors, bans, names and openings of files
   cargo xtask ci      format, clippy, tidy, docs, test: what must pass before a merge
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
@@ -45,6 +48,7 @@ fn chore(args: &[String]) -> Result<()> {
     };
     match name.as_str() {
         "test" => test::run(rest),
+        "sim" => sim::run(rest),
         "tidy" => no_arguments(name, rest).and_then(|()| tidy::run()),
         "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
         "peers" => peers::run(rest),

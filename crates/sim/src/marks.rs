@@ -1,0 +1,70 @@
+//! What a run must have reached to count: rare states of the engine, found in its event log and
+//! in the log of the disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::disk::{Entry, Ino};
+
+/// How often each mark was hit.
+#[derive(Clone, Debug, Default)]
+pub struct Marks(BTreeMap<String, u64>);
+
+impl Marks {
+    /// Notes one.
+    pub fn hit(&mut self, mark: &str) {
+        *self.0.entry(mark.to_owned()).or_insert(0) += 1;
+    }
+
+    /// How often this one was hit.
+    pub fn count(&self, mark: &str) -> u64 {
+        self.0.get(mark).copied().unwrap_or(0)
+    }
+
+    /// Takes in what a log shows.
+    pub fn read(&mut self, log: &[Entry]) {
+        let mut events: BTreeSet<Ino> = BTreeSet::new();
+        let mut text = Vec::new();
+        for entry in log {
+            match entry {
+                Entry::Create(_, name, ino) if name == "EVENTS" => drop(events.insert(*ino)),
+                Entry::Create(_, name, _) if name.ends_with(".log") => self.hit("log begun"),
+                Entry::Create(_, name, _) if name.starts_with("MANIFEST") => {
+                    self.hit("manifest begun");
+                }
+                Entry::Remove(_, name) if name.ends_with(".sst") => self.hit("table deleted"),
+                Entry::Write(ino, _, bytes) if events.contains(ino) => {
+                    text.extend_from_slice(bytes);
+                }
+                _ => {}
+            }
+        }
+        for line in String::from_utf8_lossy(&text).lines() {
+            self.event(line);
+        }
+    }
+
+    fn event(&mut self, line: &str) {
+        let Some(name) = field(line, "event") else { return };
+        match (name, field(line, "kind")) {
+            ("compaction_start", Some(kind)) => self.hit(&format!("started {kind}")),
+            ("opened", _) => {}
+            (name, _) => self.hit(name),
+        }
+    }
+}
+
+/// The text value of a field in a line of the event log.
+fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(&format!("\"{name}\":\""))?;
+    rest.split('"').next()
+}
+
+impl fmt::Display for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (mark, count) in &self.0 {
+            writeln!(f, "  {mark:<28}{count:>10}")?;
+        }
+        Ok(())
+    }
+}

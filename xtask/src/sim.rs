@@ -1,0 +1,32 @@
+//! `cargo xtask sim`: the simulation, built with all assertions at nearly the speed of a release.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::repo;
+use crate::run::{at_root, call};
+
+/// Seconds that the tests spend in it.
+const SECONDS: &str = "75";
+
+/// Builds the simulation and runs it with `args`.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let cargo = ["run", "--quiet", "--locked", "--profile", "sim", "-p", "lithify-sim", "--"];
+    call(at_root("cargo", &cargo).args(args))
+}
+
+/// What the tests run: seeds that follow from the commit, so that running them again changes
+/// nothing, and another commit sees others.
+pub(crate) fn check() -> Result<()> {
+    let seed = seed().to_string();
+    run(&["--seconds", SECONDS, "--seed", &seed, "--save", "target/failure.plan"].map(String::from))
+}
+
+/// The first 32 bits of the commit's name, 1 outside of a repository.
+fn seed() -> u64 {
+    let head = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(repo::root()).output();
+    let name = head.ok().filter(|out| out.status.success()).map(|out| out.stdout);
+    let digits = name.as_ref().and_then(|n| n.get(..8)).and_then(|n| std::str::from_utf8(n).ok());
+    digits.and_then(|d| u64::from_str_radix(d, 16).ok()).unwrap_or(1)
+}
