@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use common::verdict::{Journal, Note, What, judge};
-use common::{Content, load, scan, tiny, within};
-use lithify::{Builder, Db, Durability, Error, ErrorKind, Settings, WriteOptions};
+use common::{Content, eager, load, scan, tiny, within};
+use lithify::{Builder, Db, Durability, Error, ErrorKind, Policy, Settings, WriteOptions};
 use lithify_env::{Env, Fault, FaultFs, MemFs, Op, OsRt, RtOptions, RtRef};
 
 const DIRECTORY: &str = "/db";
@@ -154,9 +154,10 @@ fn life(story: &mut Story, db: &Db) {
     }
 }
 
-/// Lives, reads, closes and reopens with `rule` in force from the first open on.
+/// Lives under `policy`, reads, closes and reopens with `rule` in force from the first open on.
 fn disturbed(
     round: u64,
+    policy: Policy,
     what: &str,
     rule: impl Fn(&Op<'_>) -> Option<Fault> + Send + Sync + 'static,
 ) -> BTreeMap<String, u32> {
@@ -164,7 +165,7 @@ fn disturbed(
     within(LONGEST, what, move || {
         let (fs, rt) = (MemFs::new(), runtime());
         let mut story = Story::new(round);
-        let mut settings = tiny();
+        let mut settings = eager(policy, &mut fastrand::Rng::with_seed(round));
         // Little enough for the life above to freeze memtables by itself, too.
         settings.memtable_count = 2;
         match open(faulty(&fs, &rt, rule), settings) {
@@ -193,7 +194,7 @@ fn disturbed(
 fn counts() -> BTreeMap<&'static str, u64> {
     let counts: Arc<Mutex<BTreeMap<&'static str, u64>>> = Arc::default();
     let seen = counts.clone();
-    let errors = disturbed(1, "undisturbed", move |op| {
+    let errors = disturbed(1, Policy::Hybrid, "undisturbed", move |op| {
         *seen.lock().unwrap().entry(op.name).or_default() += 1;
         None
     });
@@ -220,7 +221,10 @@ fn sweep(sticky: bool, fault: fn() -> Fault) {
             let at = if total <= places { i } else { i * total / places };
             let calls = AtomicU64::new(0);
             let how = if sticky { "and later" } else { "once" };
-            let errors = disturbed(1, &format!("{name} number {at} fails {how}"), move |op| {
+            // The policies by turns.
+            let policy = Policy::ALL[lives % Policy::ALL.len()];
+            let what = format!("{name} number {at} fails {how}, {}", policy.name());
+            let errors = disturbed(1, policy, &what, move |op| {
                 let hit = op.name == name && {
                     let n = calls.fetch_add(1, Ordering::Relaxed);
                     n == at || sticky && n > at
@@ -252,14 +256,16 @@ fn one_full_disk_at_every_operation() {
 
 #[test]
 fn short_transfers_change_nothing() {
-    let counter = AtomicU64::new(0);
-    let errors = disturbed(2, "short transfers", move |op| {
-        let n = counter.fetch_add(1, Ordering::Relaxed);
-        let transfer = matches!(op.name, "read_at" | "write_at") && op.len > 1;
-        (transfer && !n.is_multiple_of(3))
-            .then(|| Fault::Short(1 + (n as usize * 37) % op.len as usize))
-    });
-    assert!(errors.is_empty(), "{errors:?}");
+    for policy in Policy::ALL {
+        let counter = AtomicU64::new(0);
+        let errors = disturbed(2, policy, "short transfers", move |op| {
+            let n = counter.fetch_add(1, Ordering::Relaxed);
+            let transfer = matches!(op.name, "read_at" | "write_at") && op.len > 1;
+            (transfer && !n.is_multiple_of(3))
+                .then(|| Fault::Short(1 + (n as usize * 37) % op.len as usize))
+        });
+        assert!(errors.is_empty(), "{}: {errors:?}", policy.name());
+    }
 }
 
 /// The disk fills up, writes fail with the reason, reads go on; space returns, and writes go on

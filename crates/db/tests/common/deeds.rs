@@ -27,6 +27,17 @@ impl Deeds {
         }
     }
 
+    pub fn add(&mut self, other: &Deeds) {
+        for (kind, n) in &other.kinds {
+            *self.kinds.entry(kind.clone()).or_default() += n;
+        }
+        self.edges += other.edges;
+        self.splits += other.splits;
+        self.merges += other.merges;
+        self.failed += other.failed;
+        self.stopped += other.stopped;
+    }
+
     fn note_line(&mut self, line: &str) -> Option<()> {
         let (_, rest) = line.split_once("\"event\":\"")?;
         let (event, rest) = rest.split_once('"')?;

@@ -29,6 +29,8 @@ use world::{World, settings};
 
 /// Beyond this a policy that has not done what only it does never will.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// Longer than this nobody waits at the end of a life.
+const HANG: Duration = Duration::from_secs(45);
 /// A life between two opens.
 const LIFE: Duration = Duration::from_millis(1000);
 
@@ -42,17 +44,33 @@ struct Stage {
     /// The first thing that was wrong.
     fault: Mutex<Option<String>>,
     snapshots: AtomicU64,
+    /// Threads that have not come to their end.
+    working: AtomicU64,
 }
 
 impl Stage {
     /// Runs `one` until the end of the life or until it finds fault.
     fn work(&self, seed: u64, mut one: impl FnMut(&mut fastrand::Rng) -> Result<(), String>) {
         let mut rng = fastrand::Rng::with_seed(seed);
+        self.working.fetch_add(1, Ordering::SeqCst);
         while !self.end.load(Ordering::Relaxed) {
             if let Err(what) = one(&mut rng) {
                 self.fault.lock().unwrap().get_or_insert(what);
                 self.end.store(true, Ordering::Relaxed);
             }
+        }
+        self.working.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Tells what is known if the threads do not come to their ends.
+    fn watch(&self, db: &Db) {
+        let begin = Instant::now();
+        while self.working.load(Ordering::SeqCst) > 0 {
+            if begin.elapsed() > HANG {
+                eprintln!("a hang:\n{}{}", db.picture(), db.stats());
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -79,6 +97,7 @@ impl Stage {
                 std::thread::sleep(Duration::from_millis(5));
             }
             self.end.store(true, Ordering::Relaxed);
+            s.spawn(move || self.watch(db));
         });
         match self.fault.lock().unwrap().take() {
             Some(what) => Err(what),
@@ -97,6 +116,7 @@ fn stress(policy: Policy, seed: u64, length: Duration, lie: Option<Lie>) -> Resu
         lull: AtomicBool::new(false),
         fault: Mutex::new(None),
         snapshots: AtomicU64::new(0),
+        working: AtomicU64::new(0),
     };
     let (started, mut deeds, mut lives) = (Instant::now(), Deeds::default(), 0);
     loop {
