@@ -82,7 +82,7 @@ impl Shell {
                         ("micros", (work.nanos / 1000).into()),
                     ],
                 );
-                self.drive(Event::Built { job, adds, flow });
+                self.ended(Event::Built { job, adds, flow });
             }
             Err(error) => self.job_failed(job, error),
         }
@@ -125,7 +125,7 @@ impl Shell {
         self.env.rt.spawn(Class::Compact, Box::new(work));
     }
 
-    fn compaction_ended(&self, job: JobId, to: usize, outcome: Outcome) {
+    pub(super) fn compaction_ended(&self, job: JobId, to: usize, outcome: Outcome) {
         self.at_work.lock().remove(&job);
         let work = outcome.work;
         self.metrics.add(Counter::CompactionNanos, work.nanos);
@@ -156,7 +156,7 @@ impl Shell {
                         ("cpu_micros", (work.cpu_nanos / 1000).into()),
                     ],
                 );
-                self.drive(Event::Built { job, adds, flow: None });
+                self.ended(Event::Built { job, adds, flow: None });
             }
             Err(error) => self.job_failed(job, error),
         }
@@ -170,7 +170,13 @@ impl Shell {
             "job_failed"
         };
         self.note(what, &[("job", job.0.into()), ("cause", error.to_string().into())]);
-        self.drive(Event::Failed { job, error });
+        self.ended(Event::Failed { job, error });
+    }
+
+    /// A job is over. Whoever waits for progress must hear of it, even if the mind has given the job
+    /// up long ago and takes no notice: a close waits for all that is at work.
+    fn ended(&self, event: Event) {
+        self.drive(event);
         self.progressed();
     }
 }

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use lithify_compact::{JobWork, Outcome};
 use lithify_env::{Env, RtOptions};
 
 use super::*;
@@ -92,4 +93,21 @@ fn a_panic_while_carrying_out_commands_halts() {
     assert_eq!(db.compact_range(None, None).unwrap_err().kind(), ErrorKind::ReadOnly);
     assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
     db.close().unwrap();
+}
+
+/// A job that followed one that failed was given up, and ends well all the same: a close that waits
+/// for what is at work must not miss it.
+#[test]
+fn a_close_hears_of_jobs_that_were_given_up() {
+    let db = open();
+    let given_up = JobId(999);
+    db.shell.at_work.lock().insert(given_up, Arc::default());
+    let (told, heard) = std::sync::mpsc::channel();
+    let shell = db.shell.clone();
+    std::thread::spawn(move || told.send(shell.close()));
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(heard.try_recv().is_err(), "a job is at work");
+    let outcome = Outcome { result: Ok(Vec::new()), work: JobWork::default(), flow: None };
+    db.shell.compaction_ended(given_up, 1, outcome);
+    heard.recv_timeout(Duration::from_secs(10)).expect("the close ends").unwrap();
 }
