@@ -3,11 +3,14 @@
 
 use std::fmt;
 
-use lithify_base::JobId;
+use lithify_base::{JobId, Pos};
+use lithify_lsm::FileRef;
 
-use crate::policy::Policy;
+use crate::options::PolicyKind;
 use crate::policy::downforce::Guard;
-use crate::relation::Rejection;
+use crate::policy::{Policy, leveled};
+use crate::relation::{self, Rejection};
+use crate::score::{self, Score};
 use crate::spec::{Candidate, InFlight, Kind, Prio, Reason};
 use crate::view::View;
 
@@ -57,17 +60,66 @@ impl Blocked {
     }
 }
 
-/// Everything that is wanted and cannot be had, once all jobs of a plan are taken.
+/// Most jobs that are taken before what is left is called blocked: a large tree far behind has
+/// thousands, and each takes a look at all levels.
+const TAKEN_MAX: usize = 64;
+
+/// Everything that is wanted and cannot be had, once all jobs of a plan are taken (of 64 at most).
 pub fn explain(view: &View, policies: &[Box<dyn Policy>]) -> Vec<Blocked> {
+    let l0 = l0_held_up(view);
     let mut view = view.clone();
-    view.limits.slots_free = usize::MAX;
+    view.limits.slots_free = TAKEN_MAX;
     loop {
-        let mut blocked = Vec::new();
+        let mut blocked: Vec<Blocked> = l0.iter().cloned().collect();
         match crate::next_job(&view, policies, &mut |b| blocked.push(b)) {
-            Some((spec, flight)) => crate::grow(&mut view, &spec, flight),
-            None => return blocked,
+            Some((spec, flight)) if view.limits.slots_free > 0 => {
+                crate::grow(&mut view, &spec, flight);
+            }
+            _ => return blocked,
         }
     }
+}
+
+/// The wishes ahead of the best one that could become a job, were there a slot for it: what a
+/// planner wants more than what it can have. One look, where [`explain()`] takes many.
+pub fn passed_over(view: &View, policies: &[Box<dyn Policy>]) -> Vec<Blocked> {
+    let mut blocked: Vec<Blocked> = l0_held_up(view).into_iter().collect();
+    crate::next_job(view, policies, &mut |b| blocked.push(b));
+    blocked
+}
+
+/// L0 on its way down, where one job at a time takes it: those policies know of themselves what is
+/// in its way, and look for something else to do instead of wishing for it.
+fn l0_held_up(view: &View) -> Option<Blocked> {
+    let options = view.options;
+    let one_at_a_time = matches!(options.policy, PolicyKind::Leveled | PolicyKind::Hybrid);
+    if options.disable_auto || !one_at_a_time || score::l0_score(view) < Score::ONE {
+        return None;
+    }
+    let base = view.targets.base;
+    let order = view.order();
+    let files: Vec<_> = view.version.level(0).files().cloned().collect();
+    let range = relation::hull(&files, order)?;
+    let reached =
+        |f: &FileRef| f.pos.level == 0 || f.pos.level == base && f.range.overlaps(&range, order);
+    let mut in_the_way = view.flights().iter().filter_map(|k| {
+        let input = k.inputs.iter().find(|f| reached(f));
+        let promised = k.out == Pos::base(base) && k.hull.overlaps(&range, order);
+        let rejection = match input {
+            Some(f) => Rejection::Locked { file: f.id, by: k.id },
+            None if promised => Rejection::Promised { by: k.id, pos: k.out },
+            None => return None,
+        };
+        Some((k.id, rejection))
+    });
+    let (first, why) = in_the_way.next()?;
+    Some(Blocked {
+        kind: Kind::Down,
+        prio: Prio::High,
+        reason: leveled::l0_reason(view, score::l0_score(view)),
+        why: Refusal::Rejected(why),
+        by: std::iter::once(first).chain(in_the_way.map(|(id, _)| id)).collect(),
+    })
 }
 
 /// The jobs in flight that should be more urgent than they are, with how urgent: a job inherits

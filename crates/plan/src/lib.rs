@@ -40,7 +40,7 @@ pub mod stall;
 pub mod view;
 
 pub use adapt::{BucketFlow, FlushReport, adapt, on_flush};
-pub use explain::{Blocked, Refusal, explain, inherited};
+pub use explain::{Blocked, Refusal, explain, inherited, passed_over};
 pub use levels::Targets;
 pub use options::{BucketOptions, CommitOrder, DfWhen, PlanOptions, PolicyKind};
 pub use policy::downforce::Guard;
