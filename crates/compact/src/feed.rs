@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use lithify_base::Result;
 use lithify_env::sync::Arc;
-use lithify_env::{FileRef, IoBuf, OpenOpts, PendingIo, Ticket, spawn_read};
+use lithify_env::{FileRef, IoBuf, OpenOpts, PendingIo, SharedUrgency, Ticket, spawn_read};
 use lithify_format::checksum::context_modifier;
 use lithify_merge::cleancut::{BlockFence, CleanCut, CutSet};
 use lithify_merge::{BlockSet, BlockSlice, Bytes, RunSlice};
@@ -27,6 +27,7 @@ const SETS_AHEAD: usize = 3;
 /// Reads block sets in key order.
 pub(crate) struct Feed {
     shop: Arc<Workshop>,
+    urgency: SharedUrgency,
     runs: Vec<Blocks>,
     /// Sets not asked for yet.
     cuts: VecDeque<CutSet>,
@@ -73,8 +74,14 @@ impl AsRef<[u8]> for Buffer {
 }
 
 impl Feed {
-    /// A feed over `runs`, newest first, in sets of about `set_bytes`.
-    pub(crate) fn new(shop: Arc<Workshop>, runs: &[InputRun], set_bytes: u64) -> Result<Feed> {
+    /// A feed over `runs`, newest first, in sets of about `set_bytes`, read as urgently as
+    /// `urgency` says.
+    pub(crate) fn new(
+        shop: Arc<Workshop>,
+        urgency: SharedUrgency,
+        runs: &[InputRun],
+        set_bytes: u64,
+    ) -> Result<Feed> {
         let mut fences: Vec<Vec<BlockFence>> = Vec::with_capacity(runs.len());
         let mut all = Vec::with_capacity(runs.len());
         for run in runs {
@@ -102,7 +109,7 @@ impl Feed {
         let mut cutter = CleanCut::new(slices, &*shop.order);
         let cuts = std::iter::from_fn(|| cutter.next_set(set_bytes)).collect();
         drop(cutter);
-        Ok(Feed { shop, runs: all, cuts, ahead: VecDeque::new() })
+        Ok(Feed { shop, urgency, runs: all, cuts, ahead: VecDeque::new() })
     }
 
     /// Asks for as many sets ahead as there is room for.
@@ -157,7 +164,8 @@ impl Feed {
         let end = (last.offset + u64::from(last.size) + TRAILER).next_multiple_of(align);
         let len = (end - start) as usize;
         let buffer = self.shop.buffers.get(len);
-        let io = spawn_read(&*self.shop.env.rt, from.file.clone(), buffer, start, len);
+        let rt = &*self.shop.env.rt;
+        let io = spawn_read(rt, &self.urgency, from.file.clone(), buffer, start, len);
         Piece { run, source, blocks, start, io }
     }
 

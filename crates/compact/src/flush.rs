@@ -6,7 +6,7 @@
 
 use lithify_base::{Error, ErrorKind, Key, Pos, Result, Seq, Tag};
 use lithify_env::sync::Arc;
-use lithify_env::{Job, Mono, Step};
+use lithify_env::{Job, Mono, Step, Urgency};
 use lithify_lsm::BucketMap;
 use lithify_memtable::MemTable;
 use lithify_merge::tombstone::RangeTombstone;
@@ -17,7 +17,7 @@ use crate::recipe;
 use crate::sink::Sink;
 use crate::survey::{self, Cut};
 use crate::workshop::{Times, Workshop};
-use crate::{JobWork, Outcome, Report};
+use crate::{JobWork, Outcome, Reins, Report};
 
 /// Output bytes after which a step ends.
 const SLICE_BYTES: usize = 1 << 20;
@@ -32,6 +32,8 @@ pub struct FlushSpec {
     pub snapshots: Vec<Seq>,
     /// How it is cut into files.
     pub cut: Cut,
+    /// What its owner holds of it.
+    pub reins: Arc<Reins>,
 }
 
 /// A flush at work.
@@ -84,7 +86,7 @@ impl FlushJob {
                 if let Some(ticket) = walking.sink.must_wait()? {
                     return Ok(Step::Wait(ticket));
                 }
-                if walking.slice(&self.spec.mem)? {
+                if walking.slice(&self.spec.mem, &self.spec.reins)? {
                     return Ok(Step::More);
                 }
                 let ledger = walking.end(&self.spec.mem)?;
@@ -139,7 +141,13 @@ impl FlushJob {
         Ok(Walking {
             kernel: Kernel::new(Arc::new(recipe))?,
             products: Products::default(),
-            sink: Sink::new(self.shop.clone(), self.spec.out, epoch, times),
+            sink: Sink::new(
+                self.shop.clone(),
+                self.spec.reins.urgency().clone(),
+                self.spec.out,
+                epoch,
+                times,
+            ),
             last: None,
         })
     }
@@ -157,7 +165,7 @@ impl FlushJob {
 
 impl Walking {
     /// Pushes entries until a slice of output is ready; false at the end of the memtable.
-    fn slice(&mut self, mem: &MemTable) -> Result<bool> {
+    fn slice(&mut self, mem: &MemTable, reins: &Reins) -> Result<bool> {
         let walk = match &self.last {
             None => mem.walk(),
             Some((key, tag)) => mem.walk_after(key, *tag),
@@ -172,6 +180,7 @@ impl Walking {
         }
         let goes_on = full.is_some();
         self.last = full.map(|(key, tag)| (key.to_vec(), tag));
+        reins.advance(self.kernel.ready_bytes() as u64);
         self.kernel.drain(&mut self.products);
         self.sink.take(&mut self.products)?;
         Ok(goes_on)
@@ -208,6 +217,9 @@ impl Job for FlushJob {
             self.end(Err(error));
             Step::Done
         })
+    }
+    fn urgency(&self) -> Urgency {
+        self.spec.reins.urgency().get()
     }
     fn panicked(&mut self, message: String) {
         self.end(Err(Error::new(ErrorKind::Internal, format!("a flush panicked: {message}"))));

@@ -11,8 +11,7 @@
 use lithify_base::{Error, ErrorKind, JobId, Result, Seq};
 use lithify_engine::{Engine, Offer, Progress, Session};
 use lithify_env::sync::Arc;
-use lithify_env::sync::atomic::{AtomicBool, Ordering};
-use lithify_env::{Job, Mono, Step};
+use lithify_env::{Job, Mono, Step, Urgency};
 use lithify_lsm::{FileRef, Version};
 use lithify_merge::certify::{Certifier, Mode};
 use lithify_merge::{BlockSet, Ledger, Products, Recipe};
@@ -22,7 +21,7 @@ use crate::feed::Feed;
 use crate::recipe::{self, InputRun};
 use crate::sink::Sink;
 use crate::workshop::{Times, Workshop};
-use crate::{JobWork, Outcome, Report};
+use crate::{JobWork, Outcome, Reins, Report};
 
 /// What to compact.
 pub struct CompactionSpec {
@@ -36,8 +35,8 @@ pub struct CompactionSpec {
     pub version: Version,
     /// Live snapshots, ascending.
     pub snapshots: Vec<Seq>,
-    /// Set to make the job stop.
-    pub abort: Arc<AtomicBool>,
+    /// What its owner holds of it.
+    pub reins: Arc<Reins>,
 }
 
 /// A compaction at work.
@@ -91,7 +90,7 @@ impl CompactionJob {
     }
 
     fn advance(&mut self) -> Result<Step> {
-        if self.spec.abort.load(Ordering::Relaxed) {
+        if self.spec.reins.is_stopped() {
             return Err(Error::new(ErrorKind::ShuttingDown, "the compaction was called off"));
         }
         match &mut self.stage {
@@ -99,7 +98,7 @@ impl CompactionJob {
                 self.stage = Stage::Merge(Box::new(self.prepare()?));
                 Ok(Step::More)
             }
-            Stage::Merge(merging) => match merging.advance()? {
+            Stage::Merge(merging) => match merging.advance(&self.spec.reins)? {
                 Advance::Step(step) => Ok(step),
                 Advance::Merged(ledger) => {
                     self.work.entries_in = ledger.entries_in;
@@ -147,7 +146,8 @@ impl CompactionJob {
             snapshots,
         )?);
         let caps = self.engine.caps();
-        let feed = Feed::new(shop.clone(), &runs, caps.set_bytes)?;
+        let urgency = self.spec.reins.urgency();
+        let feed = Feed::new(shop.clone(), urgency.clone(), &runs, caps.set_bytes)?;
         let session = self.engine.open(recipe.clone()).map_err(|refusal| {
             Error::unsupported(format!("engine {} refused: {refusal}", caps.name))
         })?;
@@ -157,7 +157,7 @@ impl CompactionJob {
         let times = Times { now, oldest_ancestor: born.unwrap_or(now) };
         let mode = if caps.certify_fully { Mode::Full } else { Mode::Meta };
         Ok(Merging {
-            sink: Sink::new(shop.clone(), self.spec.plan.out, epoch, times),
+            sink: Sink::new(shop.clone(), urgency.clone(), self.spec.plan.out, epoch, times),
             recipe,
             feed,
             session,
@@ -185,11 +185,11 @@ enum Advance {
 }
 
 impl Merging {
-    fn advance(&mut self) -> Result<Advance> {
+    fn advance(&mut self, reins: &Reins) -> Result<Advance> {
         if let Some(ticket) = self.sink.must_wait()? {
             return Ok(Advance::Step(Step::Wait(ticket)));
         }
-        let waiting_for = self.offer()?;
+        let waiting_for = self.offer(reins)?;
         let progress = self.session.poll(&mut self.products);
         self.certifier.read(&self.recipe, &self.products)?;
         self.sink.take(&mut self.products)?;
@@ -207,7 +207,7 @@ impl Merging {
 
     /// Hands arrived sets to the session while it has room; the read to wait for, if that is
     /// what is missing.
-    fn offer(&mut self) -> Result<Option<lithify_env::Ticket>> {
+    fn offer(&mut self, reins: &Reins) -> Result<Option<lithify_env::Ticket>> {
         while !self.sealed {
             self.feed.read_ahead()?;
             let set = match self.held.take() {
@@ -218,7 +218,10 @@ impl Merging {
                     break;
                 }
                 None => match self.feed.next_set()? {
-                    Ok(set) => set,
+                    Ok(set) => {
+                        reins.advance(set.bytes());
+                        set
+                    }
                     Err(ticket) => return Ok(Some(ticket)),
                 },
             };
@@ -248,6 +251,9 @@ impl Job for CompactionJob {
             self.end(Err(error));
             Step::Done
         })
+    }
+    fn urgency(&self) -> Urgency {
+        self.spec.reins.urgency().get()
     }
     fn panicked(&mut self, message: String) {
         let text = format!("compaction job {} panicked: {message}", self.spec.job);

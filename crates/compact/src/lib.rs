@@ -17,12 +17,14 @@ mod feed;
 mod flush;
 mod job;
 mod recipe;
+mod reins;
 mod sink;
 mod survey;
 mod workshop;
 
 pub use flush::{FlushJob, FlushSpec};
 pub use job::{CompactionJob, CompactionSpec};
+pub use reins::Reins;
 pub use survey::Cut;
 pub use workshop::{LevelFormat, OutputOptions, Workshop};
 

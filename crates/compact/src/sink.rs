@@ -6,7 +6,7 @@
 
 use lithify_base::{Error, ErrorKind, FileId, Pos, Result};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Class, Job, Step, Ticket};
+use lithify_env::{Class, Job, SharedUrgency, Step, Ticket, Urgency};
 use lithify_lsm::FileMeta;
 use lithify_merge::{Item, Products};
 use lithify_store::dir::{Dir, FileName};
@@ -26,6 +26,7 @@ const CLOSING_MAX: usize = 4;
 /// Takes products and makes table files.
 pub(crate) struct Sink {
     shop: Arc<Workshop>,
+    urgency: SharedUrgency,
     out: Pos,
     epoch: u64,
     times: Times,
@@ -56,7 +57,13 @@ impl Drop for Litter {
 
 impl Litter {
     /// The next output file.
-    fn create(&mut self, shop: &Workshop, out: Pos, times: Times) -> Result<Assembler> {
+    fn create(
+        &mut self,
+        shop: &Workshop,
+        urgency: SharedUrgency,
+        out: Pos,
+        times: Times,
+    ) -> Result<Assembler> {
         let id = shop.next_file();
         self.files.push(id);
         let spec = shop.table_spec(id, out.level, times);
@@ -64,7 +71,7 @@ impl Litter {
         let options = AssemblerOptions {
             pool: shop.buffers.clone(),
             buffer: BUFFER_BYTES,
-            mode: WriteMode::Async { rt: shop.env.rt.clone(), in_flight },
+            mode: WriteMode::Async { rt: shop.env.rt.clone(), in_flight, urgency },
             direct: shop.output.direct_io,
             reserve: 0,
         };
@@ -80,11 +87,18 @@ struct Closing {
 
 impl Sink {
     /// A sink whose files go to `out`. `epoch` is the smallest of the inputs (its own for a
-    /// flush).
-    pub(crate) fn new(shop: Arc<Workshop>, out: Pos, epoch: u64, times: Times) -> Sink {
+    /// flush), and they are written as urgently as `urgency` says.
+    pub(crate) fn new(
+        shop: Arc<Workshop>,
+        urgency: SharedUrgency,
+        out: Pos,
+        epoch: u64,
+        times: Times,
+    ) -> Sink {
         let litter = Litter { dir: shop.dir.clone(), files: Vec::new() };
         Sink {
             shop,
+            urgency,
             out,
             epoch,
             times,
@@ -105,7 +119,10 @@ impl Sink {
                     let table = match &mut self.open {
                         Some(table) => table,
                         closed => {
-                            closed.insert(self.litter.create(&self.shop, self.out, self.times)?)
+                            let urgency = self.urgency.clone();
+                            let table =
+                                self.litter.create(&self.shop, urgency, self.out, self.times)?;
+                            closed.insert(table)
                         }
                     };
                     table.push_product(products, block)?;
@@ -116,7 +133,10 @@ impl Sink {
                     }
                     let mut table = match self.open.take() {
                         Some(table) => table,
-                        None => self.litter.create(&self.shop, self.out, self.times)?,
+                        None => {
+                            let urgency = self.urgency.clone();
+                            self.litter.create(&self.shop, urgency, self.out, self.times)?
+                        }
                     };
                     table.push_tombstones(&cut.tombstones);
                     self.close(table)?;
@@ -170,7 +190,12 @@ impl Sink {
         table.finish_step()?;
         let ticket = Ticket::new();
         let result = Arc::new(Mutex::new(None));
-        let job = Finish { table, ticket: ticket.clone(), result: result.clone() };
+        let job = Finish {
+            urgency: self.urgency.clone(),
+            table,
+            ticket: ticket.clone(),
+            result: result.clone(),
+        };
         self.shop.env.rt.spawn(Class::Io, Box::new(job));
         self.closing.push(Closing { ticket, result });
         Ok(())
@@ -196,6 +221,7 @@ impl Sink {
 
 /// Drains and syncs a file.
 struct Finish {
+    urgency: SharedUrgency,
     table: Assembler,
     ticket: Ticket,
     result: Arc<Mutex<Option<Result<Box<FinishedTable>>>>>,
@@ -217,6 +243,9 @@ impl Job for Finish {
             Ok(FinishStep::Done(done)) => self.end(Ok(done)),
             Err(e) => self.end(Err(e)),
         }
+    }
+    fn urgency(&self) -> Urgency {
+        self.urgency.get()
     }
     fn panicked(&mut self, message: String) {
         self.end(Err(Error::new(ErrorKind::Internal, message)));

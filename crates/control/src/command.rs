@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lithify_base::{Error, JobId, Pos};
 use lithify_lsm::{Edit, FileRef, Version};
-use lithify_plan::JobSpec;
+use lithify_plan::{JobSpec, Prio};
 
 use crate::buckets::Cutting;
 use crate::event::MemId;
@@ -40,6 +40,13 @@ pub enum Command {
         /// The job.
         job: JobId,
     },
+    /// Make this compaction as urgent as said: others wait for what it holds, or do so no longer.
+    Hurry {
+        /// The job.
+        job: JobId,
+        /// How urgent it is now.
+        prio: Prio,
+    },
     /// Append this edit to the manifest and sync it, then report `EditSynced` or `EditFailed`.
     /// At most one is handed out at a time.
     Commit {
@@ -67,6 +74,9 @@ pub enum Command {
     /// Flushes fail, for this reason (`None`: they work again). Nothing is lost and they are tried
     /// again, but a write that would have to wait for one should rather fail.
     Trouble(Option<Error>),
+    /// Compactions failed several times in a row or can't start, for this reason (`None`: they work
+    /// again). They are tried again, but a write that would have to wait for one should rather fail.
+    Stuck(Option<Error>),
     /// A manual compaction is over.
     ManualDone {
         /// Its number.

@@ -89,7 +89,10 @@ impl Core {
             let bytes = edit.adds.iter().map(|f| f.bytes).sum();
             self.throttle.flushed(bytes, now);
             self.memory.flushed(mem);
+        } else {
+            self.advanced(out);
         }
+        self.check();
         self.installs += 1;
         out.push(Command::Install {
             no: self.installs,

@@ -55,11 +55,6 @@ pub enum Event {
         /// What is wanted.
         request: ManualRequest,
     },
-    /// Nobody waits for this manual compaction any more.
-    ManualCancelled {
-        /// Its number.
-        id: u64,
-    },
     /// Automatic compaction was switched on or off.
     AutoCompaction {
         /// The new state.
@@ -69,6 +64,12 @@ pub enum Event {
     DiskFree {
         /// Bytes.
         bytes: u64,
+    },
+    /// So many callers wait for the background work to end. Before the first of these events
+    /// somebody may.
+    Awaited {
+        /// How many.
+        by: usize,
     },
     /// Time passed.
     Tick,

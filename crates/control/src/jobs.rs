@@ -54,6 +54,18 @@ impl Jobs {
     pub(crate) fn running(&self) -> usize {
         self.count(|j| matches!((&j.work, &j.state), (Work::Compaction { .. }, State::Running)))
     }
+    /// Compactions still being built.
+    pub(crate) fn running_compactions(&self) -> impl Iterator<Item = (JobId, &Arc<JobSpec>)> {
+        let running = self.in_flight.iter().filter(|f| f.state == JobState::Running);
+        running.map(|f| (f.id, &f.spec))
+    }
+    /// Flushes with their memtables, and whether a worker is busy with them.
+    pub(crate) fn all_flushes(&self) -> impl Iterator<Item = (JobId, MemId, bool)> + '_ {
+        self.table.iter().filter_map(|(id, job)| match job.work {
+            Work::Flush(mem) => Some((*id, mem, matches!(job.state, State::Running))),
+            Work::Compaction { .. } => None,
+        })
+    }
     /// True if a worker is busy with any job.
     pub(crate) fn any_running(&self) -> bool {
         self.table.values().any(|j| matches!(j.state, State::Running))

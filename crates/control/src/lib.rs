@@ -20,6 +20,8 @@ mod event;
 mod jobs;
 mod manual;
 mod memory;
+mod outlook;
+mod schedule;
 mod throttle;
 
 #[cfg(test)]
@@ -28,20 +30,22 @@ mod tests;
 pub use buckets::{Cutting, Flow};
 pub use command::Command;
 pub use event::{Event, MemId};
+pub use outlook::Outlook;
 pub use throttle::Pressure;
 
 use std::sync::Arc;
 
-use lithify_base::{CfId, Error, ErrorKind, JobId, Pos};
+use lithify_base::{CfId, Error, ErrorKind, JobId};
 use lithify_lsm::{Edit, Version};
 use lithify_plan::stall::stall_while;
-use lithify_plan::{Limits, PlanOptions, Policy, View};
+use lithify_plan::{PlanOptions, Policy};
 
 use buckets::Buckets;
 use commit::{Settled, Writing};
 use jobs::Jobs;
 use manual::Manuals;
 use memory::Memory;
+use schedule::Schedule;
 use throttle::Throttle;
 
 /// Shortest wait before a failed job is tried again, nanoseconds; doubles with each failure.
@@ -77,12 +81,12 @@ pub struct Core {
     writing: Option<Writing>,
     buckets: Buckets,
     manuals: Manuals,
+    schedule: Schedule,
     throttle: Throttle,
     pressure: Pressure,
     next_job: u64,
     /// Trees installed so far.
     installs: u64,
-    disk_free: u64,
     /// Compactions are not started before this instant (a failure backs off).
     resume_at: u64,
     failures: u32,
@@ -113,10 +117,10 @@ impl Core {
             writing: None,
             buckets: Buckets::default(),
             manuals: Manuals::default(),
+            schedule: Schedule::new(),
             pressure: Pressure::default(),
             next_job: 1,
             installs: 0,
-            disk_free: u64::MAX,
             resume_at: 0,
             failures: 0,
             commit_at: 0,
@@ -139,8 +143,12 @@ impl Core {
             self.end_one(event, &mut out);
             return out;
         }
+        let time_only = matches!(event, Event::Tick);
         match event {
-            Event::Frozen { mem, bytes, log_number } => self.memory.freeze(mem, bytes, log_number),
+            Event::Frozen { mem, bytes, log_number } => {
+                self.memory.freeze(mem, bytes, log_number);
+                self.note_writing(now);
+            }
             Event::Built { job, adds, flow } => self.built(job, adds, flow),
             Event::Failed { job, error } => self.failed(job, error, now, &mut out),
             Event::EditSynced => self.settle(Settled::Durable, now, &mut out),
@@ -152,15 +160,19 @@ impl Core {
                 self.settle(how, now, &mut out);
             }
             Event::Manual { id, request } => self.manuals.add(id, request),
-            Event::ManualCancelled { id } => self.manuals.cancel(id),
             Event::AutoCompaction { on } => self.options.plan.disable_auto = !on,
-            Event::DiskFree { bytes } => self.disk_free = bytes,
+            Event::DiskFree { bytes } => self.schedule.disk_free = bytes,
+            Event::Awaited { by } => self.schedule.awaited = by,
             Event::Tick => {}
             Event::Closing => self.close(&mut out),
         }
         self.start_flushes(now, &mut out);
         self.start_compactions(now, &mut out);
         self.commit_next(now, &mut out);
+        if !time_only {
+            self.inherit(now, &mut out);
+        }
+        self.look_for_room(now, &mut out);
         self.end_manuals(&mut out);
         self.press(&mut out);
         out
@@ -235,6 +247,11 @@ impl Core {
     pub fn flush_trouble(&self) -> (u64, Option<&Error>) {
         (self.troubles, self.trouble.as_ref())
     }
+    /// Why compactions get nowhere, if they do not: the last failed, several times in a row, or none
+    /// fits on the disk.
+    pub fn stuck(&self) -> Option<&Error> {
+        self.schedule.stuck.as_ref()
+    }
     /// The error that stopped writes, if one did.
     pub fn read_only(&self) -> Option<&Error> {
         self.read_only.as_ref()
@@ -244,57 +261,6 @@ impl Core {
         let id = JobId(self.next_job);
         self.next_job += 1;
         id
-    }
-
-    fn start_flushes(&mut self, now: u64, out: &mut Vec<Command>) {
-        while self.jobs.flushes() < self.options.flush_slots
-            && !self.closing
-            && !self.sealed
-            && let Some((mem, stratum)) = self.memory.next_to_flush(now)
-        {
-            let job = self.job_id();
-            self.memory.start(mem, job);
-            self.jobs.add_flush(job, mem);
-            let cutting = Buckets::cutting(&self.version, &self.options.plan);
-            out.push(Command::StartFlush { job, mem, out: Pos::new(0, stratum), cutting });
-        }
-    }
-
-    fn start_compactions(&mut self, now: u64, out: &mut Vec<Command>) {
-        if self.closing || self.read_only.is_some() || now < self.resume_at {
-            self.content = self.closing || self.read_only.is_some();
-            return;
-        }
-        let mem = self.memory.state();
-        let limits = Limits {
-            slots_free: self.options.compaction_slots.saturating_sub(self.jobs.running()),
-            disk_free: self.disk_free,
-            next_job: JobId(self.next_job),
-        };
-        let free = limits.slots_free > 0;
-        let flights = self.jobs.in_flight();
-        let view = View::new(&self.version, flights, &mem, &self.options.plan, limits)
-            .with_manual(self.manuals.wanted());
-        let specs = lithify_plan::plan(&view, &self.policies);
-        drop(view);
-        self.content = free && specs.is_empty();
-        for spec in specs {
-            let job = self.job_id();
-            let spec = Arc::new(spec);
-            let inputs = jobs::inputs(&self.version, &spec);
-            if spec.kind == lithify_plan::Kind::Move {
-                let edit = jobs::move_edit(job, &spec, &inputs);
-                self.jobs.add_built(job, spec, inputs, edit);
-                continue;
-            }
-            out.push(Command::StartCompaction {
-                job,
-                spec: spec.clone(),
-                inputs: inputs.clone(),
-                version: Box::new(self.version.clone()),
-            });
-            self.jobs.add_compaction(job, spec, inputs);
-        }
     }
 
     fn built(&mut self, job: JobId, adds: Vec<lithify_lsm::FileMeta>, flow: Option<Box<Flow>>) {
@@ -321,8 +287,9 @@ impl Core {
         let Some(gone) = self.jobs.remove_with_dependents(job) else {
             return; // aborted before; its report is of no interest any more
         };
-        if gone.iter().any(|(_, mem)| mem.is_some()) {
-            self.troubled(error.clone(), out);
+        match gone.iter().any(|(_, mem)| mem.is_some()) {
+            true => self.troubled(error.clone(), out),
+            false => self.set_back(&error, out),
         }
         // Whoever asked for a compaction is told. Other compactions in its way are tried again
         // for a while first.

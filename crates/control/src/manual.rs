@@ -19,9 +19,6 @@ impl Manuals {
     pub(crate) fn add(&mut self, id: u64, request: ManualRequest) {
         self.wanted.push_back((id, request));
     }
-    pub(crate) fn cancel(&mut self, id: u64) {
-        self.wanted.retain(|(n, _)| *n != id);
-    }
     pub(crate) fn wanted(&self) -> Option<&ManualRequest> {
         self.wanted.front().map(|(_, r)| r)
     }

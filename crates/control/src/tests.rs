@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lithify_base::{ErrorKind, FileId, KeyRange, bytewise};
+use lithify_base::{CfId, ErrorKind, FileId, KeyRange, Pos, bytewise};
 use lithify_lsm::FileMeta;
-use lithify_plan::{Cause, ManualRequest};
+use lithify_plan::{Cause, Kind, ManualRequest, Prio};
 
 use super::*;
 
@@ -28,6 +28,15 @@ impl World {
             Options { plan, compaction_slots: slots, flush_slots: 2, delayed_write_rate: 16 << 20 };
         let core = Core::new(options, Version::empty(bytewise()), 1);
         World { core, now: 0, next_file: 1, log: Vec::new() }
+    }
+    /// A world whose tree has `files`: positions with first and last key, 1 MiB each.
+    fn with_tree(slots: usize, files: &[(Pos, &str, &str)]) -> World {
+        let mut w = World::new(slots);
+        let mut edit = Edit::new(CfId(0));
+        edit.adds = files.iter().map(|(pos, lo, hi)| w.file(*pos, lo, hi)).collect();
+        let version = Version::empty(bytewise()).apply(&edit).unwrap();
+        w.core = Core::new(w.core.options.clone(), version, 100);
+        w
     }
     fn on(&mut self, event: Event) {
         self.now += 1;
@@ -355,4 +364,144 @@ fn a_halted_core_only_lets_jobs_end() {
     assert!(w.commit().is_none() && w.flush_job().is_none());
     w.on(Event::Manual { id: 1, request: ManualRequest::new(None) });
     assert!(matches!(w.log.pop(), Some(Command::ManualDone { id: 1, result: Err(_) })));
+}
+
+/// One slot while nothing presses, all of them for L0 that grows, for memtables that wait and for
+/// anyone who waits for the work to end.
+#[test]
+fn slots_follow_the_pressure() {
+    let mut w = World::new(4);
+    let slots = |w: &World| w.core.limits(w.now).slots_free;
+    assert_eq!(slots(&w), 4, "somebody may wait");
+    w.on(Event::Awaited { by: 0 });
+    assert_eq!(slots(&w), 1);
+    w.on(Event::Awaited { by: 2 });
+    assert_eq!(slots(&w), 4);
+    w.on(Event::Awaited { by: 0 });
+    w.on(Event::AutoCompaction { on: false });
+    for mem in 1..=3 {
+        assert_eq!(slots(&w), 1);
+        w.flush(mem, "a", "m");
+        if mem == 1 {
+            assert_eq!(slots(&w), 4, "a memtable was filled just now");
+        }
+        w.now += schedule::BUSY;
+    }
+    assert_eq!(slots(&w), 4, "L0 is three deep, between its trigger and a slow-down");
+    let mut w = World::new(4);
+    w.on(Event::Awaited { by: 0 });
+    w.freeze(1);
+    w.freeze(2);
+    w.now += schedule::BUSY;
+    assert_eq!(slots(&w), 4, "writers wait for memtables");
+    let mut w = World::with_tree(4, &[(Pos::base(1), "a", "m"), (Pos::base(2), "c", "z")]);
+    w.on(Event::Awaited { by: 0 });
+    w.on(Event::Manual { id: 1, request: ManualRequest::new(None) });
+    w.compaction().expect("the manual one");
+    assert_eq!(slots(&w), 3, "somebody waits for a manual compaction");
+}
+
+/// Two levels go down beside each other; then L0 wants to and can't, because one of them holds a
+/// file of L1. That one becomes as urgent, and is so no longer when nothing waits for it.
+#[test]
+fn a_job_in_the_way_inherits_urgency() {
+    let hurried = |c: &Command| match c {
+        Command::Hurry { job, prio } => Some((*job, *prio)),
+        _ => None,
+    };
+    let tree = [
+        (Pos::base(1), "a", "f"),
+        (Pos::base(1), "g", "m"),
+        (Pos::base(2), "a", "f"),
+        (Pos::base(2), "g", "m"),
+    ];
+    let mut w = World::with_tree(2, &tree);
+    w.core.options.plan.level_base_bytes = 1 << 18;
+    w.on(Event::Tick);
+    let (one, spec) = w.compaction().expect("L1 is over target");
+    let (two, _) = w.compaction().expect("both its files are");
+    assert_eq!(
+        (spec.kind, spec.prio, spec.hull.lo.to_vec()),
+        (Kind::Down, Prio::Normal, b"a".to_vec())
+    );
+    assert!(w.take(hurried).is_none(), "nothing is in anyone's way");
+    w.flush(1, "b", "c");
+    assert_eq!(w.take(hurried), Some((one, Prio::High)));
+    assert!(w.take(hurried).is_none(), "the other one is not in the way");
+    w.built(two, Pos::base(2), "g", "m");
+    assert!(w.commit().is_some());
+    assert_eq!(w.take(hurried), Some((one, Prio::Normal)), "it runs alone: nobody to overtake");
+}
+
+/// Writers who wait for a compaction that fails again and again are told, and told when it works.
+#[test]
+fn compactions_that_get_nowhere_are_told() {
+    let stuck = |c: &Command| match c {
+        Command::Stuck(error) => Some(error.as_ref().map(Error::kind)),
+        _ => None,
+    };
+    let mut w = World::new(1);
+    w.flush(1, "a", "m");
+    w.flush(2, "c", "z");
+    for attempt in 1..=3 {
+        assert!(w.take(stuck).is_none(), "{attempt} attempts are no habit");
+        let (job, _) = w.compaction().unwrap();
+        w.on(Event::Failed { job, error: Error::new(ErrorKind::Io, "bad luck") });
+        w.now += RETRY_MAX;
+        w.on(Event::Tick);
+    }
+    assert_eq!(w.take(stuck), Some(Some(ErrorKind::Io)));
+    w.flush(3, "a", "m");
+    assert!(w.take(stuck).is_none(), "a flush proves nothing");
+    let (job, _) = w.compaction().unwrap();
+    w.built(job, Pos::base(1), "a", "z");
+    w.commit().unwrap();
+    w.on(Event::EditSynced);
+    assert_eq!(w.take(stuck), Some(None));
+}
+
+/// A compaction that may not fit on the disk is not begun; whoever waits for it is told.
+#[test]
+fn nothing_is_begun_that_the_disk_has_no_room_for() {
+    let stuck = |c: &Command| match c {
+        Command::Stuck(error) => Some(error.as_ref().map(Error::kind)),
+        _ => None,
+    };
+    let mut w = World::new(1);
+    w.on(Event::DiskFree { bytes: (2 << 20) - 1 });
+    w.flush(1, "a", "m");
+    assert!(w.take(stuck).is_none());
+    w.flush(2, "c", "z");
+    assert!(w.compaction().is_none(), "it would write 2 MiB");
+    assert_eq!(w.take(stuck), Some(Some(ErrorKind::NoSpace)));
+    assert!(w.core.is_idle(), "nobody waits for what can't happen");
+    w.on(Event::Tick);
+    assert!(w.take(stuck).is_none(), "once is enough");
+    w.on(Event::Manual { id: 7, request: ManualRequest::new(None) });
+    let told = w.take(|c| match c {
+        Command::ManualDone { id: 7, result } => Some(result.as_ref().unwrap_err().kind()),
+        _ => None,
+    });
+    assert_eq!(told, Some(ErrorKind::NoSpace));
+    w.on(Event::DiskFree { bytes: 2 << 20 });
+    let (job, _) = w.compaction().expect("it fits");
+    w.built(job, Pos::base(1), "a", "z");
+    w.commit().unwrap();
+    w.on(Event::EditSynced);
+    assert_eq!(w.take(stuck), Some(None));
+}
+
+/// A defect of whoever applies edits shows at the install that makes it.
+#[test]
+#[should_panic(expected = "after an install")]
+fn an_install_is_checked() {
+    let mut w = World::new(1);
+    w.flush(1, "a", "m");
+    w.flush(2, "c", "z");
+    let (job, spec) = w.compaction().unwrap();
+    // A second job over the same inputs: both hold them.
+    let inputs = jobs::inputs(w.core.version(), &spec);
+    w.core.jobs.add_compaction(JobId(job.0 + 1), spec, inputs);
+    w.core.next_job += 1;
+    w.flush(3, "c", "d");
 }

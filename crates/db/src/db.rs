@@ -8,6 +8,7 @@ use lithify_env::sync::Arc;
 
 use crate::batch::{WriteBatch, check_key, check_value};
 use crate::builder::Builder;
+use crate::explain::Explanation;
 use crate::iter::user::User;
 use crate::options::{ReadOptions, WriteOptions};
 use crate::read::{Merged, Value};
@@ -213,6 +214,13 @@ impl Db {
     /// Statistics.
     pub fn stats(&self) -> Stats {
         self.shell.stats()
+    }
+    /// What limits writing now: the verdict on writes with its cause and figures, the jobs at work
+    /// with how far they are and when they will end, what is wanted and waits for them, and what
+    /// waits for a slot. Printed, it reads as a report. A handle that only reads explains the tree
+    /// as it lies.
+    pub fn explain(&self) -> Explanation {
+        self.shell.explain()
     }
     /// The tree as the text picture of the documentation.
     pub fn picture(&self) -> String {

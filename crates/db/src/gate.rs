@@ -33,6 +33,8 @@ struct State {
     refused: Option<Error>,
     /// Why flushes fail at present: a stop may last, so writes fail instead of waiting for it.
     trouble: Option<Error>,
+    /// Why compactions get nowhere at present: the same for stops that wait for them.
+    stuck: Option<Error>,
     /// The database is closing: a write that would have to wait fails with this instead, because
     /// it holds the turn that the close needs.
     closing: Option<Error>,
@@ -42,6 +44,16 @@ struct State {
     since: Mono,
     /// When the next write may pass at the current rate.
     next_pass: Mono,
+}
+
+/// What the gate knows of the moment.
+pub(crate) struct GateReport {
+    pub(crate) pressure: Pressure,
+    pub(crate) refused: Option<Error>,
+    pub(crate) trouble: Option<Error>,
+    pub(crate) stuck: Option<Error>,
+    /// When the stall that is on began.
+    pub(crate) since: Mono,
 }
 
 impl Gate {
@@ -106,6 +118,17 @@ impl Gate {
         self.changed(&mut state);
     }
 
+    /// Compactions get nowhere because of `error`, or work again.
+    pub(crate) fn stuck(&self, error: Option<Error>, now: Mono, events: &Events) {
+        match &error {
+            Some(e) => events.note(now, "compactions_stuck", &[("cause", e.to_string().into())]),
+            None => events.note(now, "compactions_work_again", &[]),
+        }
+        let mut state = self.state.lock();
+        state.stuck = error;
+        self.changed(&mut state);
+    }
+
     fn changed(&self, state: &mut State) {
         let free = state.refused.is_none() && state.pressure == Pressure::default();
         self.free.store(free, Ordering::Release);
@@ -153,8 +176,14 @@ impl Gate {
                     return Err(error.clone());
                 }
                 if let Some(cause) = state.pressure.stop {
-                    if let Some(error) = &state.trouble {
-                        return Err(held_up(error));
+                    let flush = state.trouble.as_ref().map(|error| held_up("be flushed", error));
+                    let compaction = state.stuck.as_ref().map(|e| held_up("be compacted", e));
+                    let error = match cause {
+                        Cause::MemtableLimit => flush,
+                        _ => compaction.or(flush),
+                    };
+                    if let Some(error) = error {
+                        return Err(error);
                     }
                     (state.changed.clone(), None, cause)
                 } else if let Some((rate, cause)) = state.pressure.delay {
@@ -191,6 +220,18 @@ impl Gate {
         }
     }
 
+    /// What is on now.
+    pub(crate) fn report(&self) -> GateReport {
+        let state = self.state.lock();
+        GateReport {
+            pressure: state.pressure.clone(),
+            refused: state.refused.clone(),
+            trouble: state.trouble.clone(),
+            stuck: state.stuck.clone(),
+            since: state.since,
+        }
+    }
+
     /// Time writers waited, by cause.
     pub(crate) fn waited(&self) -> Vec<(&'static str, Duration)> {
         Cause::ALL
@@ -214,17 +255,22 @@ fn stalled(cause: Cause) -> Error {
     Error::new(ErrorKind::Stalled, what)
 }
 
-/// The error of a write that would have to wait for a flush that fails.
-fn held_up(cause: &Error) -> Error {
+/// The error of a write that would have to wait until what is full can `go`, which fails.
+fn held_up(go: &str, cause: &Error) -> Error {
     let (kind, what) = match cause.kind() {
         ErrorKind::NoSpace => (
             ErrorKind::NoSpace,
-            "memory is full and the disk is, too; nothing was written; free space and writes go \
-             on by themselves",
+            format!(
+                "what was written before can't {go} because the disk is full; nothing was \
+                 written; free space and writes go on by themselves"
+            ),
         ),
         _ => (
             ErrorKind::NotCommitted,
-            "memory is full and cannot be flushed; nothing was written; flushes are tried again",
+            format!(
+                "what was written before can't {go}; nothing was written; it is tried again, and \
+                 writes go on by themselves once it works"
+            ),
         ),
     };
     Error::new(kind, what).caused_by(cause.clone())

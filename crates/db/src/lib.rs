@@ -29,6 +29,7 @@ mod builder;
 mod checkpoint;
 mod db;
 mod events;
+mod explain;
 mod gate;
 mod iter;
 mod metrics;
@@ -46,6 +47,7 @@ mod write;
 pub use batch::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteBatch};
 pub use builder::Builder;
 pub use db::{Db, DbIter};
+pub use explain::{Bound, Explanation, JobReport, JobStage, LevelNeed, Wish, Writes};
 pub use lithify_base::{
     Bytewise, Comparator, ComparatorRef, Error, ErrorKind, Result, ReverseBytewise,
 };

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify_base::{CfId, Error, ErrorKind, FileId, MAX_LEVELS, Pos, Result, Seq};
-use lithify_compact::{Cut, FlushJob, FlushSpec, LevelFormat, Outcome, OutputOptions, Workshop};
+use lithify_compact::{
+    Cut, FlushJob, FlushSpec, LevelFormat, Outcome, OutputOptions, Reins, Workshop,
+};
 use lithify_control::{Core, MemId};
 use lithify_engine::CpuEngine;
 use lithify_env::sync::{Arc, Mutex};
@@ -422,7 +424,8 @@ fn flush_now(workshop: &Arc<Workshop>, mem: Arc<MemTable>, out: Pos) -> Result<V
         let ended = ended.clone();
         Box::new(move |outcome| *ended.lock() = Some(outcome))
     };
-    let spec = FlushSpec { mem, out, snapshots: Vec::new(), cut: Cut::Whole };
+    let reins = Arc::new(Reins::flush(mem.bytes() as u64));
+    let spec = FlushSpec { mem, out, snapshots: Vec::new(), cut: Cut::Whole, reins };
     let mut job = FlushJob::new(workshop.clone(), spec, report);
     loop {
         match job.step() {

@@ -31,11 +31,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use arc_swap::ArcSwap;
-use lithify_base::{Comparator, ComparatorRef, Error, ErrorKind, FileId, JobId, Result};
-use lithify_compact::Workshop;
+use lithify_base::{Comparator, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Result};
+use lithify_compact::{Reins, Workshop};
 use lithify_control::{Command, Core, Event, MemId};
 use lithify_engine::Engine;
-use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Env, LockGuard, Mono, Ticket, panic_message};
 use lithify_lsm::{FileRef, Version};
@@ -81,8 +81,10 @@ pub(crate) struct Shell {
     workshop: Arc<Workshop>,
     engine: Arc<dyn Engine>,
     arenas: Arc<dyn ArenaPool>,
-    /// Jobs that a worker is busy with, each with the flag that tells it to stop.
-    at_work: Mutex<BTreeMap<JobId, Arc<AtomicBool>>>,
+    /// Jobs that a worker is busy with.
+    at_work: Mutex<BTreeMap<JobId, Arc<AtWork>>>,
+    /// Callers that wait for background work to end.
+    awaited: AtomicUsize,
     /// Files out of the tree that a reader may still pin.
     obsolete: Mutex<Vec<FileRef>>,
     /// Logs made since the open and not deleted.
@@ -97,6 +99,14 @@ pub(crate) struct Shell {
     read_only_handle: bool,
     me: std::sync::Weak<Shell>,
     lock: Mutex<Option<Box<dyn LockGuard>>>,
+}
+
+/// A job that a worker is busy with.
+pub(crate) struct AtWork {
+    pub(crate) reins: Arc<Reins>,
+    pub(crate) since: Mono,
+    /// The keys of a flush; those of a compaction are in its spec.
+    pub(crate) flushes: Option<KeyRange>,
 }
 
 /// Bytes moved into each level since the open.
@@ -158,6 +168,7 @@ impl Shell {
             engine: p.engine,
             arenas: p.arenas,
             at_work: Mutex::default(),
+            awaited: AtomicUsize::new(0),
             obsolete: Mutex::default(),
             logs: Mutex::default(),
             manual_results: Mutex::default(),
@@ -182,7 +193,7 @@ impl Shell {
             shell.note("opened", &[("policy", policy.into()), ("unix_seconds", wall.into())]);
             let upkeep = Upkeep::new(shell.clone());
             shell.env.rt.spawn(Class::Upkeep, Box::new(upkeep));
-            shell.drive(Event::Tick);
+            shell.drive(Event::Awaited { by: 0 });
         }
         shell
     }
@@ -199,6 +210,13 @@ impl Shell {
     pub(crate) fn tally(&self) -> lithify_env::sync::MutexGuard<'_, LevelTally> {
         self.levels.lock()
     }
+    /// Jobs that a worker is busy with.
+    pub(crate) fn at_work(&self) -> BTreeMap<JobId, Arc<AtWork>> {
+        self.at_work.lock().clone()
+    }
+    pub(crate) fn is_read_only_handle(&self) -> bool {
+        self.read_only_handle
+    }
     pub(crate) fn workshop(&self) -> &Workshop {
         &self.workshop
     }
@@ -213,7 +231,13 @@ impl Shell {
 
     /// Tells the mind what happened and carries out what it wants.
     pub(crate) fn drive(&self, event: Event) {
-        let told = catch_unwind(AssertUnwindSafe(|| self.tell(|core, now| core.on(event, now))));
+        self.drive_by(|| event);
+    }
+
+    /// The same with an event that is looked up under the core's lock: of two such events the one
+    /// that comes later is the newer one.
+    fn drive_by(&self, event: impl FnOnce() -> Event) {
+        let told = catch_unwind(AssertUnwindSafe(|| self.tell(|core, now| core.on(event(), now))));
         if let Err(payload) = told {
             let what = format!("the database lost its mind: {}", panic_message(&*payload));
             let error = Error::new(ErrorKind::Internal, what);
@@ -233,6 +257,7 @@ impl Shell {
                 match command {
                     Command::Press(pressure) => self.gate.press(pressure, now, &self.events),
                     Command::Trouble(error) => self.gate.trouble(error),
+                    Command::Stuck(error) => self.gate.stuck(error, now, &self.events),
                     Command::ReadOnly { error } => self.refuse_writes(error, now),
                     other => rest.push(other),
                 }
@@ -259,8 +284,13 @@ impl Shell {
                 self.start_compaction(job, spec, inputs, *version);
             }
             Command::Abort { job } => {
-                if let Some(flag) = self.at_work.lock().get(&job) {
-                    flag.store(true, Ordering::Relaxed);
+                if let Some(work) = self.at_work.lock().get(&job) {
+                    work.reins.stop();
+                }
+            }
+            Command::Hurry { job, prio } => {
+                if let Some(work) = self.at_work.lock().get(&job) {
+                    work.reins.hurry(prio);
                 }
             }
             Command::Commit { edit, what } => self.commit_edit(*edit, what),
@@ -273,9 +303,10 @@ impl Shell {
                 self.manual_results.lock().insert(id, result);
                 self.progressed();
             }
-            Command::Press(_) | Command::Trouble(_) | Command::ReadOnly { .. } => {
-                unreachable!("applied in tell")
-            }
+            Command::Press(_)
+            | Command::Trouble(_)
+            | Command::Stuck(_)
+            | Command::ReadOnly { .. } => unreachable!("applied in tell"),
         }
     }
 

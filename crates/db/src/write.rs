@@ -9,7 +9,7 @@ use lithify_base::{CfId, Error, ErrorKind, FileId, Kind, Result, Seq};
 use lithify_control::{Event, MemId};
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Class, Job, Step, Ticket};
+use lithify_env::{Class, Job, Step, Ticket, Urgency};
 use lithify_format::wal::{BatchBuilder, BatchView};
 use lithify_memtable::MemWriter;
 use lithify_store::wal::{WalEnd, WalWriter};
@@ -442,6 +442,10 @@ impl Job for CloseWal {
         }
         self.done.complete();
         Step::Done
+    }
+    /// Synced writes wait for it.
+    fn urgency(&self) -> Urgency {
+        Urgency::FIRST
     }
     fn panicked(&mut self, message: String) {
         *self.result.lock() = Err(Error::new(ErrorKind::Internal, message));

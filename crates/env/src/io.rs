@@ -11,7 +11,7 @@ use std::io;
 
 use crate::buf::IoBuf;
 use crate::fs::{File, FileRef, IoError, IoResult, Transfer};
-use crate::rt::{Class, Job, Rt, Step};
+use crate::rt::{Class, Job, Rt, SharedUrgency, Step, Urgency};
 use crate::sync::{Arc, Mutex};
 use crate::ticket::Ticket;
 
@@ -53,12 +53,14 @@ impl PendingIo {
     }
 }
 
-/// Reads `len` bytes at `offset` into the front of `buf`, whose bytes are replaced.
+/// Reads `len` bytes at `offset` into the front of `buf`, whose bytes are replaced. The transfer
+/// is as urgent as `urgency` says while it waits.
 ///
 /// # Panics
 /// If `buf` cannot grow to `len` bytes; a buffer of that capacity does not need to.
 pub fn spawn_read(
     rt: &dyn Rt,
+    urgency: &SharedUrgency,
     file: FileRef,
     mut buf: IoBuf,
     offset: u64,
@@ -67,12 +69,18 @@ pub fn spawn_read(
     buf.clear();
     buf.reserve(len);
     buf.set_len(len);
-    TransferJob::start(rt, file, buf, offset, Direction::Read)
+    TransferJob::start(rt, urgency, file, buf, offset, Direction::Read)
 }
 
-/// Writes all of `buf` at `offset`.
-pub fn spawn_write(rt: &dyn Rt, file: FileRef, buf: IoBuf, offset: u64) -> PendingIo {
-    TransferJob::start(rt, file, buf, offset, Direction::Write)
+/// Writes all of `buf` at `offset`, as urgently as `urgency` says while it waits.
+pub fn spawn_write(
+    rt: &dyn Rt,
+    urgency: &SharedUrgency,
+    file: FileRef,
+    buf: IoBuf,
+    offset: u64,
+) -> PendingIo {
+    TransferJob::start(rt, urgency, file, buf, offset, Direction::Write)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,6 +91,7 @@ enum Direction {
 
 /// One transfer as a step machine: More until the last byte, then Done.
 struct TransferJob {
+    urgency: SharedUrgency,
     file: FileRef,
     buf: IoBuf,
     offset: u64,
@@ -95,6 +104,7 @@ struct TransferJob {
 impl TransferJob {
     fn start(
         rt: &dyn Rt,
+        urgency: &SharedUrgency,
         file: FileRef,
         buf: IoBuf,
         offset: u64,
@@ -104,7 +114,8 @@ impl TransferJob {
         let outcome = Arc::new(Mutex::new(None));
         let pending = PendingIo { ticket: ticket.clone(), outcome: Arc::clone(&outcome) };
         let transfer = Transfer::default();
-        let job = Self { file, buf, offset, direction, transfer, ticket, outcome };
+        let urgency = urgency.clone();
+        let job = Self { urgency, file, buf, offset, direction, transfer, ticket, outcome };
         rt.spawn(Class::Io, Box::new(job));
         pending
     }
@@ -147,6 +158,10 @@ impl Job for TransferJob {
             Err(error) => self.end(Err(error)),
         }
         Step::Done
+    }
+
+    fn urgency(&self) -> Urgency {
+        self.urgency.get()
     }
 
     fn panicked(&mut self, message: String) {

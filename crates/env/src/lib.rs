@@ -41,7 +41,7 @@ pub use os::rt::{OsRt, RtOptions};
 pub use pool::OutOfMemory;
 pub use random::Random;
 pub use region::{Region, RegionPool};
-pub use rt::{Class, Job, Rt, RtRef, Step, Wake, panic_message};
+pub use rt::{Class, Job, Rt, RtRef, SharedUrgency, Step, Urgency, Wake, panic_message};
 pub use throttle::{Bandwidth, Throttle, ThrottledFs};
 pub use ticket::Ticket;
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::clock::Mono;
 use crate::sync::Arc;
+use crate::sync::atomic::{AtomicU8, Ordering};
 use crate::ticket::Ticket;
 
 /// A shared runtime.
@@ -51,6 +52,37 @@ impl Class {
     }
 }
 
+/// How urgent a job is next to others of its class that are ready to run. Larger is sooner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Urgency(pub u8);
+
+impl Urgency {
+    /// Writers wait for it: flushes, logs, edits of the manifest. Besides going first, such jobs
+    /// keep a part of their class's threads free of all others while any of them is at work.
+    pub const FIRST: Urgency = Urgency(u8::MAX);
+}
+
+/// An urgency that may change while jobs that have it wait. Clones are the same urgency.
+#[derive(Clone, Debug, Default)]
+pub struct SharedUrgency(Arc<AtomicU8>);
+
+impl SharedUrgency {
+    /// Begins as `urgency`.
+    pub fn new(urgency: Urgency) -> Self {
+        Self(Arc::new(AtomicU8::new(urgency.0)))
+    }
+
+    /// What it is now.
+    pub fn get(&self) -> Urgency {
+        Urgency(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Changes it, for jobs that are queued already, too.
+    pub fn set(&self, urgency: Urgency) {
+        self.0.store(urgency.0, Ordering::Relaxed);
+    }
+}
+
 /// What a job wants after a step.
 #[derive(Debug)]
 pub enum Step {
@@ -80,6 +112,12 @@ pub trait Job: Send {
     /// No lock is held on return, and the step does not block on other jobs: it returns
     /// [`Step::Wait`] instead.
     fn step(&mut self) -> Step;
+
+    /// How urgent the job is now. Asked often and with the runtime's queue locked: a constant, or a
+    /// look at a [`SharedUrgency`].
+    fn urgency(&self) -> Urgency {
+        Urgency::default()
+    }
 
     /// Told once when a step panicked (with the panic's message), or when the runtime could not
     /// start a thread to run it. The job is dropped afterwards without another step.
@@ -112,7 +150,8 @@ pub trait Rt: Send + Sync + 'static {
     /// runtime.
     fn seed(&self, who: &str) -> u64;
 
-    /// Queues a job. Jobs of one class start in the order in which they were queued.
+    /// Queues a job. Of the jobs of one class that are ready the most urgent runs first, of equals
+    /// the one that was ready first; one that was passed over often gets its turn all the same.
     ///
     /// A job still unfinished when the runtime is dropped is dropped after its current step.
     fn spawn(&self, class: Class, job: Box<dyn Job>);

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use lithify_env::sync::atomic::{AtomicU32, Ordering};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Class, Job, Mono, OsRt, Rt, RtOptions, Step, Ticket, Wake};
+use lithify_env::{
+    Class, Job, Mono, OsRt, Rt, RtOptions, SharedUrgency, Step, Ticket, Urgency, Wake,
+};
 
 fn rt(threads: usize) -> OsRt {
     OsRt::new(RtOptions {
@@ -23,11 +25,16 @@ struct Scripted<F> {
     script: F,
     over: Ticket,
     panics: Arc<Mutex<Vec<String>>>,
+    urgency: SharedUrgency,
 }
 
 impl<F: FnMut() -> Step + Send> Job for Scripted<F> {
     fn step(&mut self) -> Step {
         (self.script)()
+    }
+
+    fn urgency(&self) -> Urgency {
+        self.urgency.get()
     }
 
     fn panicked(&mut self, message: String) {
@@ -42,8 +49,18 @@ impl<F> Drop for Scripted<F> {
 }
 
 fn spawn(rt: &OsRt, class: Class, script: impl FnMut() -> Step + Send + 'static) -> Ticket {
+    spawn_at(rt, class, &SharedUrgency::default(), script)
+}
+
+fn spawn_at(
+    rt: &OsRt,
+    class: Class,
+    urgency: &SharedUrgency,
+    script: impl FnMut() -> Step + Send + 'static,
+) -> Ticket {
     let over = Ticket::new();
-    let job = Scripted { script, over: over.clone(), panics: Arc::default() };
+    let urgency = urgency.clone();
+    let job = Scripted { script, over: over.clone(), panics: Arc::default(), urgency };
     rt.spawn(class, Box::new(job));
     over
 }
@@ -181,7 +198,12 @@ fn a_panic_reaches_the_job_and_spares_the_thread() {
         let script = move || panic!("round {round}");
         rt.spawn(
             Class::Compact,
-            Box::new(Scripted { script, over: over.clone(), panics: Arc::clone(&panics) }),
+            Box::new(Scripted {
+                script,
+                over: over.clone(),
+                panics: Arc::clone(&panics),
+                urgency: SharedUrgency::default(),
+            }),
         );
         expect(&rt, &over);
     }
@@ -286,4 +308,123 @@ fn time_and_seeds_behave() {
     while rt.thread_cpu() <= before {
         sum = std::hint::black_box(sum + 1);
     }
+}
+
+/// Keeps a thread of `rt` busy until the second ticket is complete; the first says that it is.
+fn occupy(rt: &OsRt, class: Class, urgency: Urgency) -> (Ticket, Ticket) {
+    let (busy, leave) = (Ticket::new(), Ticket::new());
+    let (on, off) = (busy.clone(), leave.clone());
+    spawn_at(rt, class, &SharedUrgency::new(urgency), move || {
+        on.complete();
+        while !off.is_done() {
+            thread::yield_now();
+        }
+        Step::Done
+    });
+    expect(rt, &busy);
+    (busy, leave)
+}
+
+/// Jobs that note their name when they run.
+struct Roll<'a> {
+    rt: &'a OsRt,
+    order: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Roll<'_> {
+    fn call(&self, name: usize, urgency: &SharedUrgency) -> Ticket {
+        let order = Arc::clone(&self.order);
+        spawn_at(self.rt, Class::Io, urgency, move || {
+            order.lock().push(name);
+            Step::Done
+        })
+    }
+}
+
+#[test]
+fn the_most_urgent_runs_first_also_if_it_became_so_in_the_queue() {
+    let rt = rt(1);
+    let roll = Roll { rt: &rt, order: Arc::default() };
+    let (_, leave) = occupy(&rt, Class::Io, Urgency(0));
+    let urgencies: Vec<SharedUrgency> =
+        [1, 3, 0, 3, 0].map(|n| SharedUrgency::new(Urgency(n))).into();
+    let over: Vec<Ticket> = urgencies.iter().enumerate().map(|(n, u)| roll.call(n, u)).collect();
+    urgencies[4].set(Urgency(2));
+    leave.complete();
+    over.iter().for_each(|ticket| expect(&rt, ticket));
+    assert_eq!(*roll.order.lock(), [1, 3, 4, 0, 2]);
+}
+
+#[test]
+fn nobody_is_passed_over_for_ever() {
+    let rt = rt(1);
+    let roll = Roll { rt: &rt, order: Arc::default() };
+    let (_, leave) = occupy(&rt, Class::Io, Urgency(0));
+    let over = roll.call(1000, &SharedUrgency::default());
+    let urgent = SharedUrgency::new(Urgency::FIRST);
+    let others: Vec<Ticket> = (0..200).map(|n| roll.call(n, &urgent)).collect();
+    leave.complete();
+    expect(&rt, &over);
+    others.iter().for_each(|ticket| expect(&rt, ticket));
+    assert_eq!(roll.order.lock().iter().position(|&name| name == 1000), Some(64));
+}
+
+#[test]
+fn a_job_that_goes_on_gives_way_to_a_more_urgent_one() {
+    let rt = rt(1);
+    let (begun, urgent_ran) = (Ticket::new(), Ticket::new());
+    let (on, seen, mut patience) = (begun.clone(), urgent_ran.clone(), 20_000_000u64);
+    let long = spawn(&rt, Class::Compact, move || {
+        on.complete();
+        patience -= 1;
+        if seen.is_done() {
+            Step::Done
+        } else {
+            assert!(patience > 0, "never");
+            Step::More
+        }
+    });
+    expect(&rt, &begun);
+    let ran = urgent_ran.clone();
+    let urgency = SharedUrgency::new(Urgency(1));
+    spawn_at(&rt, Class::Compact, &urgency, move || {
+        ran.complete();
+        Step::Done
+    });
+    expect(&rt, &urgent_ran);
+    expect(&rt, &long);
+}
+
+#[test]
+fn first_jobs_keep_threads_free_of_others() {
+    let rt = rt(8);
+    let (_, leave) = occupy(&rt, Class::Io, Urgency::FIRST);
+    let running = Arc::new(AtomicU32::new(0));
+    let gate = Ticket::new();
+    let over: Vec<Ticket> = (0..7)
+        .map(|_| {
+            let (running, gate) = (Arc::clone(&running), gate.clone());
+            spawn(&rt, Class::Io, move || {
+                running.fetch_add(1, Ordering::SeqCst);
+                while !gate.is_done() {
+                    thread::yield_now();
+                }
+                Step::Done
+            })
+        })
+        .collect();
+    let wait_for = |n: u32| {
+        let late = rt.now() + Duration::from_secs(20);
+        while running.load(Ordering::SeqCst) < n && rt.now() < late {
+            thread::yield_now();
+        }
+    };
+    wait_for(2);
+    rt.park(&Ticket::new(), Some(rt.now() + Duration::from_millis(20)));
+    assert_eq!(running.load(Ordering::SeqCst), 2, "a quarter of the threads");
+    leave.complete();
+    wait_for(7);
+    assert_eq!(running.load(Ordering::SeqCst), 7, "nobody holds them back any more");
+    gate.complete();
+    over.iter().for_each(|ticket| expect(&rt, ticket));
 }

@@ -8,7 +8,7 @@ use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{
     BufPool, Class, Fault, FaultFs, FileRef, Fs, IoBuf, MemFs, OpenOpts, OsRt, PosixFs, Random,
-    RtOptions, read_exact_at, read_full_at, spawn_read, spawn_write, write_all_at,
+    RtOptions, SharedUrgency, read_exact_at, read_full_at, spawn_read, spawn_write, write_all_at,
 };
 
 fn pattern(len: usize) -> Vec<u8> {
@@ -140,7 +140,7 @@ fn background_transfers_loop_and_give_the_buffer_back() {
         .map(|(n, chunk)| {
             let mut buf = pool.get(chunk.len());
             buf.extend_from_slice(chunk);
-            spawn_write(&rt, Arc::clone(&file), buf, n as u64 * 10_000)
+            spawn_write(&rt, &SharedUrgency::default(), Arc::clone(&file), buf, n as u64 * 10_000)
         })
         .collect();
     for (write, chunk) in writes.into_iter().zip(&chunks) {
@@ -148,7 +148,15 @@ fn background_transfers_loop_and_give_the_buffer_back() {
         assert_eq!((result.unwrap(), &buf[..]), (chunk.len(), &chunk[..]));
     }
     assert_eq!(pool.in_use(), 0);
-    let last = spawn_read(&rt, Arc::clone(&file), pool.get(10_000), 70_000, 10_000).wait(&rt);
+    let last = spawn_read(
+        &rt,
+        &SharedUrgency::default(),
+        Arc::clone(&file),
+        pool.get(10_000),
+        70_000,
+        10_000,
+    )
+    .wait(&rt);
     assert_eq!(last.1.unwrap(), 8888);
     assert!(last.0[..] == chunks[7][..], "cut to what was there");
 }
@@ -162,10 +170,12 @@ fn background_transfers_report_failures() {
         _ => None,
     });
     let file = fs.create(Path::new("f"), OpenOpts::write()).unwrap();
-    let read = spawn_read(&rt, Arc::clone(&file), IoBuf::new(), 0, 10).wait(&rt);
+    let read = spawn_read(&rt, &SharedUrgency::default(), Arc::clone(&file), IoBuf::new(), 0, 10)
+        .wait(&rt);
     assert_eq!(read.1.unwrap_err().kind(), ErrorKind::PermissionDenied);
     assert!(read.0.is_empty(), "no byte of a failed read is shown");
-    let write = spawn_write(&rt, file, IoBuf::from(&b"kept"[..]), 0).wait(&rt);
+    let write =
+        spawn_write(&rt, &SharedUrgency::default(), file, IoBuf::from(&b"kept"[..]), 0).wait(&rt);
     assert_eq!(write.1.unwrap_err().to_string(), "write_at f: a broken file");
     assert_eq!(&write.0[..], b"kept");
 }
@@ -177,8 +187,11 @@ fn a_runtime_that_stops_completes_its_transfers() {
         (op.name == "write_at").then(|| Error::from(ErrorKind::Interrupted).into())
     });
     let file = fs.create(Path::new("f"), OpenOpts::write()).unwrap();
-    let writes: Vec<_> =
-        (0..50).map(|_| spawn_write(&rt, Arc::clone(&file), IoBuf::from(&[1][..]), 0)).collect();
+    let writes: Vec<_> = (0..50)
+        .map(|_| {
+            spawn_write(&rt, &SharedUrgency::default(), Arc::clone(&file), IoBuf::from(&[1][..]), 0)
+        })
+        .collect();
     assert_eq!(lithify_env::Rt::threads(&rt, Class::Io), 1);
     drop(rt);
     for write in writes {

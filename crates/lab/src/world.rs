@@ -346,7 +346,12 @@ impl World<'_> {
                 }
             }
             Command::ReadOnly { error } => self.fail(anyhow!("writes are refused: {error}")),
-            Command::Trouble(_) | Command::ManualDone { .. } | Command::Abort { .. } => {}
+            // The modelled device has one queue, in which nobody overtakes anybody.
+            Command::Hurry { .. } => {}
+            Command::Trouble(_)
+            | Command::Stuck(_)
+            | Command::ManualDone { .. }
+            | Command::Abort { .. } => {}
         }
     }
 

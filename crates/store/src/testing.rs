@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lithify_base::{ComparatorRef, InternalKey, Kind, Seq, Tag, bytewise};
-use lithify_env::{BufPool, FsRef, MemFs, OpenOpts, OsRt, RtOptions};
+use lithify_env::{BufPool, FsRef, MemFs, OpenOpts, OsRt, RtOptions, SharedUrgency};
 use lithify_format::compress::Codec;
 use lithify_format::table::footer::Footer;
 use lithify_format::table::handle::BlockHandle;
@@ -94,7 +94,11 @@ impl Default for Make {
 
 /// A mode that writes behind the caller's back.
 pub(crate) fn in_background() -> WriteMode {
-    WriteMode::Async { rt: Arc::new(OsRt::new(RtOptions::default())), in_flight: 2 }
+    WriteMode::Async {
+        rt: Arc::new(OsRt::new(RtOptions::default())),
+        in_flight: 2,
+        urgency: SharedUrgency::default(),
+    }
 }
 
 impl Make {

@@ -5,7 +5,7 @@ use lithify_base::{Error, ErrorKind, Result};
 use lithify_control::Event;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
-use lithify_env::{Class, Job, Step};
+use lithify_env::{Class, Job, Step, Urgency};
 use lithify_format::files::FileName;
 use lithify_lsm::Edit;
 use lithify_store::manifest::{ManifestLog, translate};
@@ -101,6 +101,10 @@ impl Job for CommitEdit {
             self.shell.edit_written(manifest, self, result);
         }
         Step::Done
+    }
+    /// A commit frees a memtable, or files that others wait for.
+    fn urgency(&self) -> Urgency {
+        Urgency::FIRST
     }
     fn panicked(&mut self, message: String) {
         let error = Error::new(ErrorKind::Internal, message);

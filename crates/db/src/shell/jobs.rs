@@ -6,16 +6,15 @@
 //! (`commits`).
 
 use lithify_base::{Error, ErrorKind, JobId, KeyRange, Pos};
-use lithify_compact::{CompactionJob, CompactionSpec, Cut, FlushJob, FlushSpec, Outcome};
+use lithify_compact::{CompactionJob, CompactionSpec, Cut, FlushJob, FlushSpec, Outcome, Reins};
 use lithify_control::{Cutting, Event, Flow, MemId};
 use lithify_env::Class;
 use lithify_env::sync::Arc;
-use lithify_env::sync::atomic::AtomicBool;
 use lithify_lsm::{FileRef, Version};
 use lithify_memtable::MemTable;
 use lithify_plan::JobSpec;
 
-use super::Shell;
+use super::{AtWork, Shell};
 use crate::metrics::Counter;
 use crate::open::core_options;
 
@@ -28,13 +27,15 @@ impl Shell {
         let to = u64::from(out.level);
         let fields = [("job", job.0.into()), ("to", to.into()), ("bytes", bytes.into())];
         self.note("flush_start", &fields);
+        let reins = Arc::new(Reins::flush(bytes));
         let spec = FlushSpec {
+            reins: reins.clone(),
             mem: table.table.clone(),
             out,
             snapshots: self.snapshots.list(),
             cut: self.cut(cutting, &sv.tree.version, &table.table),
         };
-        self.at_work.lock().insert(job, Arc::default());
+        self.set_to_work(job, reins, table.table.range());
         let me = self.me();
         let report = Box::new(move |outcome| me.flush_ended(job, outcome));
         let work = FlushJob::new(self.workshop.clone(), spec, report);
@@ -108,8 +109,8 @@ impl Shell {
                 ("bytes", spec.est.read.into()),
             ],
         );
-        let abort: Arc<AtomicBool> = Arc::default();
-        self.at_work.lock().insert(job, abort.clone());
+        let reins = Arc::new(Reins::compaction(spec.prio, spec.est.read));
+        self.set_to_work(job, reins.clone(), None);
         let to = usize::from(spec.out.level);
         let work = CompactionSpec {
             job,
@@ -117,7 +118,7 @@ impl Shell {
             inputs,
             version,
             snapshots: self.snapshots.list(),
-            abort,
+            reins,
         };
         let me = self.me();
         let report = Box::new(move |outcome| me.compaction_ended(job, to, outcome));
@@ -160,6 +161,11 @@ impl Shell {
             }
             Err(error) => self.job_failed(job, error),
         }
+    }
+
+    fn set_to_work(&self, job: JobId, reins: Arc<Reins>, flushes: Option<KeyRange>) {
+        let work = Arc::new(AtWork { reins, since: self.env.rt.now(), flushes });
+        self.at_work.lock().insert(job, work);
     }
 
     fn job_failed(&self, job: JobId, error: Error) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lithify_base::{Error, ErrorKind, FileId};
 use lithify_control::Event;
 use lithify_env::sync::Arc;
-use lithify_env::{Job, Step};
+use lithify_env::{Job, Mono, Step};
 use lithify_format::files::FileName;
 use lithify_lsm::FileRef;
 
@@ -15,6 +15,8 @@ use super::Shell;
 
 /// Size at which the event log is put aside as `EVENTS.old` and started anew, bytes.
 const EVENTS_MAX: u64 = 32 << 20;
+/// How often the disk's free space is looked up.
+const DISK_EVERY: Duration = Duration::from_secs(1);
 /// How often the upkeep job looks around when nothing wakes it.
 const UPKEEP_EVERY: Duration = Duration::from_millis(50);
 
@@ -84,11 +86,26 @@ pub(super) struct Upkeep {
     shell: Arc<Shell>,
     log: Option<lithify_env::FileRef>,
     at: u64,
+    /// When the disk's free space is looked up next.
+    disk_at: Mono,
 }
 
 impl Upkeep {
     pub(super) fn new(shell: Arc<Shell>) -> Upkeep {
-        Upkeep { shell, log: None, at: 0 }
+        Upkeep { shell, log: None, at: 0, disk_at: Mono::ZERO }
+    }
+
+    /// Tells the mind how much fits on the disk, so that it begins nothing that does not.
+    fn look_at_disk(&mut self) {
+        let now = self.shell.env.rt.now();
+        if now < self.disk_at {
+            return;
+        }
+        self.disk_at = now + DISK_EVERY;
+        // Where nobody can tell, it is tried.
+        if let Ok(bytes) = self.shell.env.fs.free_space(self.shell.dir.path()) {
+            self.shell.drive(Event::DiskFree { bytes });
+        }
     }
 
     fn write_events(&mut self) {
@@ -120,6 +137,7 @@ impl Upkeep {
 impl Job for Upkeep {
     fn step(&mut self) -> Step {
         self.shell.drive(Event::Tick);
+        self.look_at_disk();
         self.shell.sweep_logs();
         self.shell.sweep_tables();
         self.shell.fit_cache();

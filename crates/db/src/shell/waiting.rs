@@ -1,5 +1,6 @@
 //! What callers wait for: a flush, a manual compaction, silence. They wait without the mind's lock
-//! and look again at every progress.
+//! and look again at every progress; the mind knows that they do, so that work they wait for is not
+//! done one job at a time.
 
 use std::time::Duration;
 
@@ -89,9 +90,13 @@ impl Shell {
     }
 
     pub(crate) fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
+        let _awaited = Awaiting::new(self);
         let idle = self.wait_until(limit, |shell| {
             let (idle, installs) = {
                 let core = shell.core.lock();
+                if let Some(error) = core.stuck() {
+                    return Err(error.clone());
+                }
                 (core.is_idle(), core.installs())
             };
             if idle && shell.current.load().no >= installs {
@@ -110,5 +115,31 @@ impl Shell {
             return; // its tree is as it was left, whatever is due
         }
         self.drive(Event::AutoCompaction { on });
+    }
+}
+
+/// While it lives, the mind knows of one caller more that waits.
+struct Awaiting<'a>(&'a Shell);
+
+impl Awaiting<'_> {
+    fn new(shell: &Shell) -> Awaiting<'_> {
+        shell.awaited.fetch_add(1, Ordering::Relaxed);
+        shell.tell_awaited();
+        Awaiting(shell)
+    }
+}
+
+impl Drop for Awaiting<'_> {
+    fn drop(&mut self) {
+        self.0.awaited.fetch_sub(1, Ordering::Relaxed);
+        self.0.tell_awaited();
+    }
+}
+
+impl Shell {
+    fn tell_awaited(&self) {
+        if !self.read_only_handle {
+            self.drive_by(|| Event::Awaited { by: self.awaited.load(Ordering::Relaxed) });
+        }
     }
 }

@@ -11,7 +11,16 @@
 //! Keeps: one lock per lane, never held while a job runs or is dropped; a job is in exactly one
 //! of the states above; a wake-up that comes late (its ticket is no longer the awaited one) moves
 //! nothing. There is no timer thread: an idle worker sleeps until the earliest deadline.
+//!
+//! Of the ready jobs the most urgent runs first, of equals the one that was ready first. A job that
+//! goes on (`More`) gives way to a ready one that is more urgent. Two rules bound what urgency may do
+//! and what it must:
+//!
+//! - the oldest ready job runs once [`PASSED_OVER`] others were picked before it;
+//! - while a job of [`Urgency::FIRST`] is being stepped, others get at most a quarter of the threads:
+//!   a transfer that is under way can't be overtaken, so a device's queue must not be full of them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Wake as TaskWake, Waker};
@@ -19,10 +28,15 @@ use std::thread::{self, JoinHandle};
 
 use super::rt::OsClock;
 use crate::clock::Mono;
-use crate::rt::{Class, Job, Step, panic_message};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::rt::{Class, Job, Step, Urgency, panic_message};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Condvar, Mutex, Weak};
 use crate::ticket::Ticket;
+
+/// Picks after which the oldest ready job runs whatever its urgency.
+const PASSED_OVER: u64 = 64;
+/// While a job of [`Urgency::FIRST`] is being stepped, one in so many threads steps others.
+const OTHERS: usize = 4;
 
 /// A queue of jobs and its threads.
 pub(super) struct Lane {
@@ -31,6 +45,8 @@ pub(super) struct Lane {
     nice: u8,
     clock: OsClock,
     closing: AtomicBool,
+    /// Length of `ready`, for jobs that go on and want to know whether anyone waits.
+    waiting: AtomicUsize,
     state: Mutex<State>,
     work: Condvar,
 }
@@ -41,6 +57,11 @@ struct State {
     parked: BTreeMap<u64, Parked>,
     deadlines: BTreeSet<(Mono, u64)>,
     next_task: u64,
+    /// Jobs picked so far.
+    picks: u64,
+    /// Jobs being stepped, first ones and others.
+    first: usize,
+    others: usize,
     /// Threads that sleep on `work`.
     idle: usize,
     /// Threads that run or are about to.
@@ -54,6 +75,10 @@ struct Task {
     job: Box<dyn Job>,
     /// Made at the first wait, then reused, so that a ticket keeps one copy per job.
     waker: Option<Waker>,
+    /// Value of `picks` when it was last made ready.
+    ready_since: u64,
+    /// Counted among `first` while it is stepped.
+    is_first: bool,
 }
 
 /// A job that waits.
@@ -85,6 +110,7 @@ impl Lane {
             nice,
             clock,
             closing: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
             state: Mutex::default(),
             work: Condvar::new(),
         })
@@ -99,7 +125,7 @@ impl Lane {
         let mut state = self.state.lock();
         let id = state.next_task;
         state.next_task += 1;
-        state.ready.push_back(Task { id, job, waker: None });
+        state.make_ready(Task { id, job, waker: None, ready_since: 0, is_first: false });
         let start = self.announce(&mut state);
         drop(state);
         if start {
@@ -124,6 +150,7 @@ impl Lane {
     /// After a push to `ready`: wakes a thread, or says that one should be started (and counts
     /// it as started already).
     fn announce(&self, state: &mut State) -> bool {
+        self.waiting.store(state.ready.len(), Ordering::Relaxed);
         self.work.notify_one();
         let start = state.ready.len() > state.idle
             && state.started < self.threads
@@ -162,21 +189,31 @@ impl Lane {
                 i32::from(self.nice),
             );
         }
-        while let Some(task) = self.next() {
+        let mut before = None;
+        while let Some(task) = self.next(before) {
+            before = Some(task.is_first);
             self.run(task);
         }
     }
 
-    /// The next ready job, waiting for one; `None` when the lane closes.
-    fn next(self: &Arc<Self>) -> Option<Task> {
+    /// The next job to step, waiting for one; `None` when the lane closes. `before` says whether
+    /// the job that the caller has stepped before was a first one.
+    fn next(self: &Arc<Self>, before: Option<bool>) -> Option<Task> {
         let mut state = self.state.lock();
+        match before {
+            None => {}
+            Some(true) => state.first -= 1,
+            Some(false) => state.others -= 1,
+        }
         loop {
             if self.closing.load(Ordering::Acquire) {
                 return None;
             }
             state.unpark_due(self.clock);
-            if let Some(task) = state.ready.pop_front() {
-                // One alarm or deadline may have readied more jobs than it woke threads.
+            if let Some(task) = state.pick(self.threads) {
+                self.waiting.store(state.ready.len(), Ordering::Relaxed);
+                // One alarm or deadline may have readied more jobs than it woke threads, and the
+                // end of a first job may have made room for more than one other.
                 let start = !state.ready.is_empty() && self.announce(&mut state);
                 drop(state);
                 if start {
@@ -199,6 +236,12 @@ impl Lane {
         loop {
             match catch_unwind(AssertUnwindSafe(|| task.job.step())) {
                 Ok(Step::More) if self.closing.load(Ordering::Relaxed) => return discard(task),
+                Ok(Step::More) if self.waiting.load(Ordering::Relaxed) > 0 => {
+                    match self.give_way(task) {
+                        Some(kept) => task = kept,
+                        None => return,
+                    }
+                }
                 Ok(Step::More) => {}
                 Ok(Step::Wait(ticket)) => return self.park(task, ticket, None),
                 Ok(Step::WaitUntil(ticket, at)) => return self.park(task, ticket, Some(at)),
@@ -206,6 +249,18 @@ impl Lane {
                 Err(payload) => return bury(task, panic_message(&*payload)),
             }
         }
+    }
+
+    /// Makes a job that could go on ready again if a more urgent one waits; else gives it back.
+    fn give_way(&self, task: Task) -> Option<Task> {
+        let mut state = self.state.lock();
+        let own = task.job.urgency();
+        if !state.ready.iter().any(|t| t.job.urgency() > own) {
+            return Some(task);
+        }
+        // The thread looks for the next job at once, so nobody else need be woken.
+        state.make_ready(task);
+        None
     }
 
     fn park(self: &Arc<Self>, mut task: Task, ticket: Ticket, deadline: Option<Mono>) {
@@ -255,13 +310,43 @@ impl Lane {
 }
 
 impl State {
+    /// Puts a job at the end of the ready queue.
+    fn make_ready(&mut self, mut task: Task) {
+        task.ready_since = self.picks;
+        self.ready.push_back(task);
+    }
+
+    /// Takes the ready job whose turn it is, if there is one and it may run beside the others.
+    fn pick(&mut self, threads: usize) -> Option<Task> {
+        let oldest = self.ready.front()?;
+        let at = match self.picks - oldest.ready_since >= PASSED_OVER {
+            true => 0,
+            false => {
+                let jobs = self.ready.iter().map(|t| t.job.urgency()).enumerate();
+                jobs.max_by_key(|&(at, urgency)| (urgency, Reverse(at)))?.0
+            }
+        };
+        let is_first = self.ready[at].job.urgency() == Urgency::FIRST;
+        if !is_first && self.first > 0 && self.others >= (threads / OTHERS).max(1) {
+            return None;
+        }
+        let mut task = self.ready.remove(at)?;
+        task.is_first = is_first;
+        match is_first {
+            true => self.first += 1,
+            false => self.others += 1,
+        }
+        self.picks += 1;
+        Some(task)
+    }
+
     /// Moves a parked job to the ready queue.
     fn unpark(&mut self, id: u64) {
         let Some(parked) = self.parked.remove(&id) else { return };
         if let Some(at) = parked.deadline {
             self.deadlines.remove(&(at, id));
         }
-        self.ready.push_back(parked.task);
+        self.make_ready(parked.task);
     }
 
     /// Moves every job whose deadline has passed to the ready queue.

@@ -22,7 +22,8 @@ use lithify_base::{
     Seq, Tag,
 };
 use lithify_env::{
-    BufPool, FileRef, IoBuf, OpenOpts, PendingIo, RtRef, Ticket, spawn_write, write_all_at,
+    BufPool, FileRef, IoBuf, OpenOpts, PendingIo, RtRef, SharedUrgency, Ticket, spawn_write,
+    write_all_at,
 };
 use lithify_format::block::{BlockCheck, TRAILER_LEN};
 use lithify_format::checksum::context_modifier;
@@ -47,6 +48,8 @@ pub enum WriteMode {
         rt: RtRef,
         /// Most writes in flight, at least 1; the assembler asks to wait at this number.
         in_flight: usize,
+        /// How urgent they are.
+        urgency: SharedUrgency,
     },
 }
 
@@ -385,11 +388,12 @@ impl Assembler {
                 self.buf.clear();
                 self.remember(written)
             }
-            WriteMode::Async { rt, .. } => {
-                let rt = rt.clone();
+            WriteMode::Async { rt, urgency, .. } => {
+                let (rt, urgency) = (rt.clone(), urgency.clone());
                 let next = new_buffer(&self.options)?;
                 let full = std::mem::replace(&mut self.buf, next);
-                self.in_flight.push_back(spawn_write(&*rt, self.file.clone(), full, at));
+                let io = spawn_write(&*rt, &urgency, self.file.clone(), full, at);
+                self.in_flight.push_back(io);
                 Ok(())
             }
         }

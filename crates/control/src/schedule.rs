@@ -1,0 +1,231 @@
+//! Who may run, and how soon: flushes first, compactions in as many slots as the moment wants, jobs
+//! that hold up more urgent wishes as urgent as those, and nothing the disk has no room for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lithify_base::{Error, ErrorKind, JobId, MAX_LEVELS, Pos};
+use lithify_lsm::check;
+use lithify_plan::{
+    Blocked, Kind, Limits, Prio, Refusal, View, inherited, passed_over, slots_wanted,
+};
+
+use crate::buckets::Buckets;
+use crate::command::Command;
+use crate::{Core, jobs};
+
+/// Failures of compactions in a row after which a writer that waits for one is told.
+const PATIENCE: u32 = 3;
+
+/// Writers that fill a memtable in less time than this, nanoseconds, have all slots work for them:
+/// with 64 MiB that is 6.4 MB/s and more. What is left undone while they write is done later, when
+/// level 0 is deeper and more of it has to be rewritten: measured, a fill with two slots lost 3 to 20%
+/// to a ramp that waited for pressure.
+pub(crate) const BUSY: u64 = 10_000_000_000;
+
+/// What is remembered about the running of jobs.
+#[derive(Clone, Debug)]
+pub(crate) struct Schedule {
+    /// Callers that wait for background work to end. Until told otherwise somebody may.
+    pub(crate) awaited: usize,
+    /// When a memtable was frozen last.
+    frozen_at: Option<u64>,
+    /// Free bytes of the disk, as last looked up.
+    pub(crate) disk_free: u64,
+    /// Jobs more urgent than they were made, with how urgent.
+    raised: BTreeMap<JobId, Prio>,
+    /// Compactions that failed since one succeeded.
+    setbacks: u32,
+    /// Why compactions get nowhere, once writers were told.
+    pub(crate) stuck: Option<Error>,
+}
+
+impl Schedule {
+    pub(crate) fn new() -> Schedule {
+        Schedule {
+            awaited: 1,
+            frozen_at: None,
+            disk_free: u64::MAX,
+            raised: BTreeMap::new(),
+            setbacks: 0,
+            stuck: None,
+        }
+    }
+}
+
+impl Core {
+    /// A memtable is full.
+    pub(crate) fn note_writing(&mut self, now: u64) {
+        self.schedule.frozen_at = Some(now);
+    }
+
+    pub(crate) fn start_flushes(&mut self, now: u64, out: &mut Vec<Command>) {
+        while self.jobs.flushes() < self.options.flush_slots
+            && !self.closing
+            && !self.sealed
+            && let Some((mem, stratum)) = self.memory.next_to_flush(now)
+        {
+            let job = self.job_id();
+            self.memory.start(mem, job);
+            self.jobs.add_flush(job, mem);
+            let cutting = Buckets::cutting(&self.version, &self.options.plan);
+            out.push(Command::StartFlush { job, mem, out: Pos::new(0, stratum), cutting });
+        }
+    }
+
+    pub(crate) fn start_compactions(&mut self, now: u64, out: &mut Vec<Command>) {
+        if self.closing || self.read_only.is_some() || now < self.resume_at {
+            self.content = self.closing || self.read_only.is_some();
+            return;
+        }
+        let mem = self.memory.state();
+        let limits = self.limits(now);
+        let free = limits.slots_free > 0;
+        let flights = self.jobs.in_flight();
+        let view = View::new(&self.version, flights, &mem, &self.options.plan, limits)
+            .with_manual(self.manuals.wanted());
+        let specs = lithify_plan::plan(&view, &self.policies);
+        drop(view);
+        self.content = free && specs.is_empty();
+        for spec in specs {
+            let job = self.job_id();
+            let spec = Arc::new(spec);
+            let inputs = jobs::inputs(&self.version, &spec);
+            if spec.kind == Kind::Move {
+                let edit = jobs::move_edit(job, &spec, &inputs);
+                self.jobs.add_built(job, spec, inputs, edit);
+                continue;
+            }
+            out.push(Command::StartCompaction {
+                job,
+                spec: spec.clone(),
+                inputs: inputs.clone(),
+                version: Box::new(self.version.clone()),
+            });
+            self.jobs.add_compaction(job, spec, inputs);
+        }
+    }
+
+    /// What is free for compactions now. While nothing presses one at a time is enough, and leaves
+    /// the machine to its users; writers in full flow, and whoever waits for the work to end, want all
+    /// of it.
+    pub(crate) fn limits(&self, now: u64) -> Limits {
+        let all = self.options.compaction_slots;
+        let busy = self.schedule.frozen_at.is_some_and(|at| now.saturating_sub(at) < BUSY);
+        let hurry = busy || self.schedule.awaited > 0 || self.manuals.wanted().is_some();
+        let slots = match hurry {
+            true => all,
+            false => slots_wanted(&self.version, &self.memory.state(), &self.options.plan, all),
+        };
+        // Those at work will still take what they have not written yet: at most this.
+        let taken =
+            self.jobs.running_compactions().map(|(_, s)| s.est.write).fold(0, u64::saturating_add);
+        Limits {
+            slots_free: slots.saturating_sub(self.jobs.running()),
+            disk_free: self.schedule.disk_free.saturating_sub(taken),
+            next_job: JobId(self.next_job),
+        }
+    }
+
+    /// The wishes that are in somebody's way, those ahead of the best that could start.
+    fn passed_over(&self, now: u64) -> Vec<Blocked> {
+        let mem = self.memory.state();
+        let flights = self.jobs.in_flight();
+        let view = View::new(&self.version, flights, &mem, &self.options.plan, self.limits(now))
+            .with_manual(self.manuals.wanted());
+        passed_over(&view, &self.policies)
+    }
+
+    /// Makes jobs as urgent as what they hold up. Looked at when the jobs or the tree have changed.
+    pub(crate) fn inherit(&mut self, now: u64, out: &mut Vec<Command>) {
+        // One compaction has nobody to overtake.
+        let raised: BTreeMap<JobId, Prio> = match self.jobs.running() > 1 {
+            true => inherited(self.jobs.in_flight(), &self.passed_over(now)).into_iter().collect(),
+            false => BTreeMap::new(),
+        };
+        for (id, spec) in self.jobs.running_compactions() {
+            let of = |all: &BTreeMap<JobId, Prio>| all.get(&id).copied().unwrap_or(spec.prio);
+            if of(&raised) != of(&self.schedule.raised) {
+                out.push(Command::Hurry { job: id, prio: of(&raised) });
+            }
+        }
+        self.schedule.raised = raised;
+    }
+
+    /// Jobs that are more urgent than they were made.
+    pub(crate) fn raised(&self) -> impl Iterator<Item = (JobId, Prio)> + '_ {
+        self.schedule.raised.iter().map(|(job, prio)| (*job, *prio))
+    }
+
+    /// Compactions may get nowhere because the disk has no room for any: nobody but a user can
+    /// change that.
+    pub(crate) fn look_for_room(&mut self, now: u64, out: &mut Vec<Command>) {
+        if self.jobs.running() > 0 || self.closing || self.read_only.is_some() {
+            return;
+        }
+        let sizes = (0..MAX_LEVELS as u8).map(|level| self.version.bytes(level));
+        // No job writes more than the whole tree has.
+        let wishes = match self.schedule.disk_free < sizes.fold(0, u64::saturating_add) {
+            true => self.passed_over(now),
+            false => Vec::new(),
+        };
+        let lacking = wishes.iter().filter_map(|b| match b.why {
+            Refusal::Disk { needed } => Some((b.kind == Kind::Manual, needed)),
+            _ => None,
+        });
+        let Some((manual, needed)) = lacking.max() else {
+            if self.schedule.setbacks == 0 {
+                self.unstuck(out);
+            }
+            return;
+        };
+        let what = format!(
+            "the next compaction may write {needed} bytes and the disk has {} left; free space \
+             and it starts by itself",
+            self.schedule.disk_free
+        );
+        let error = Error::new(ErrorKind::NoSpace, what);
+        if manual {
+            self.fail_manual(&error, out);
+        }
+        if self.schedule.stuck.is_none() {
+            self.get_stuck(error, out);
+        }
+    }
+
+    /// A compaction failed.
+    pub(crate) fn set_back(&mut self, error: &Error, out: &mut Vec<Command>) {
+        self.schedule.setbacks += 1;
+        if self.schedule.setbacks >= PATIENCE {
+            self.get_stuck(error.clone(), out);
+        }
+    }
+
+    /// A compaction is in the tree.
+    pub(crate) fn advanced(&mut self, out: &mut Vec<Command>) {
+        self.schedule.setbacks = 0;
+        self.unstuck(out);
+    }
+
+    fn get_stuck(&mut self, error: Error, out: &mut Vec<Command>) {
+        self.schedule.stuck = Some(error.clone());
+        out.push(Command::Stuck(Some(error)));
+    }
+
+    fn unstuck(&mut self, out: &mut Vec<Command>) {
+        if self.schedule.stuck.take().is_some() {
+            out.push(Command::Stuck(None));
+        }
+    }
+
+    /// Every invariant of the tree and of the jobs over it (V1 to V8, V12, V14, B3), in builds for
+    /// tests: a defect shows where it is made and not where it hurts.
+    pub(crate) fn check(&self) {
+        if cfg!(debug_assertions) {
+            let tree = check::all(&self.version);
+            let order = self.options.plan.commit_order;
+            let jobs = lithify_plan::check::jobs(&self.version, self.jobs.in_flight(), order);
+            assert!(tree.is_ok() && jobs.is_ok(), "after an install: {tree:?} {jobs:?}");
+        }
+    }
+}

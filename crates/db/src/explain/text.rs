@@ -1,0 +1,220 @@
+//! An explanation for people: the verdict in one sentence, what would help in another, then the
+//! figures and the jobs.
+
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use lithify_lsm::picture::readable;
+use lithify_plan::Cause;
+
+use super::{Bound, Explanation, JobReport, JobStage, Wish, Writes};
+
+/// Entries printed of each list.
+const SHOWN: usize = 8;
+/// Bytes printed of a key.
+const KEY_MAX: usize = 24;
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.headline())?;
+        for line in self.advice() {
+            writeln!(f, "{line}")?;
+        }
+        self.figures(f)?;
+        self.tree(f)?;
+        let title = match self.jobs.len() {
+            0 => String::new(),
+            n => format!("{n} at work, {} of {} compaction slots in use", self.running, self.slots),
+        };
+        list(f, &title, &self.jobs, job)?;
+        list(f, "Wanted, and in somebody's way", &self.blocked, |w| {
+            format!("{}: {}; {}", w.kind, w.why, w.because)
+        })?;
+        let title = match self.live && self.running >= self.slots_now && self.slots_now < self.slots
+        {
+            true => "Due, and not pressing: one at a time is enough".to_owned(),
+            false if self.live => "Due, and waiting for a slot".to_owned(),
+            false => "Due, once the database is opened for writing".to_owned(),
+        };
+        list(f, &title, &self.due, due)
+    }
+}
+
+impl Explanation {
+    fn headline(&self) -> String {
+        let bound = |cause: &str| {
+            let bound = self.bounds.iter().find(|b| b.cause == cause);
+            bound.map_or_else(|| cause.to_owned(), standing)
+        };
+        let lasts = self.lasts.map_or(String::new(), |d| format!(" for {}", time(d)));
+        let are = if self.live { "are" } else { "would be" };
+        match &self.writes {
+            Writes::Free if self.live => "Nothing holds writes back.".to_owned(),
+            Writes::Free => "Nothing would hold writes back.".to_owned(),
+            Writes::Slowed { cause, bytes_per_second } => {
+                let rate =
+                    bytes_per_second.map_or(String::new(), |r| format!(" to {}/s", readable(r)));
+                format!("Writes {are} slowed{rate}{lasts}: {}.", bound(cause))
+            }
+            Writes::Stopped { cause } => format!("Writes {are} stopped{lasts}: {}.", bound(cause)),
+            Writes::Refused { why } => format!("Writes fail: {why}"),
+        }
+    }
+
+    /// What would help, and what fails at present.
+    fn advice(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let trouble =
+            [("Flushes fail", &self.flush_trouble), ("Compactions fail", &self.compaction_trouble)];
+        for (what, why) in trouble {
+            lines.extend(why.as_ref().map(|why| format!("{what}: {why}")));
+        }
+        if !lines.is_empty() {
+            return lines;
+        }
+        let (Writes::Slowed { cause, .. } | Writes::Stopped { cause }) = &self.writes else {
+            return lines;
+        };
+        let of = |c: Cause| c.name() == *cause;
+        let advice = if of(Cause::MemtableLimit) {
+            "Flushes are slower than writes: a faster disk, more or larger memtables."
+        } else if of(Cause::ReadAmp) {
+            "Reads would look at too many runs: more compaction threads, or a slower writer."
+        } else if self.running >= self.slots {
+            "Every compaction slot is taken: more compaction threads, a faster disk, or a slower \
+             writer."
+        } else if self.blocked.is_empty() {
+            "Compaction has slots left and nothing to start: the next commit will show."
+        } else {
+            "Slots are free and jobs in the way: a policy whose jobs overlap (bucket, df-leveled) \
+             would use them."
+        };
+        lines.push(advice.to_owned());
+        lines
+    }
+
+    fn figures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{:<36} {:>10} {:>10} {:>10}", "", "now", "slowed at", "stopped at")?;
+        for b in &self.bounds {
+            let figure = |n: Option<u64>| match n {
+                Some(n) if b.in_bytes => readable(n),
+                Some(n) => n.to_string(),
+                None => "-".to_owned(),
+            };
+            let (now, slow, stop) = (figure(Some(b.now)), figure(b.slows_at), figure(b.stops_at));
+            writeln!(f, "{:<36} {now:>10} {slow:>10} {stop:>10}", b.what)?;
+        }
+        Ok(())
+    }
+
+    fn tree(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.levels.is_empty() {
+            return writeln!(f, "\nThe tree is empty.");
+        }
+        writeln!(f, "\nlevel  depth  files       bytes      target   need")?;
+        for l in &self.levels {
+            let target = l.target_bytes.map_or("-".to_owned(), readable);
+            let need = format!("{}.{:02}", l.need / 1000, l.need % 1000 / 10);
+            let due = if l.need >= 1000 { "  due" } else { "" };
+            let (name, bytes) = (format!("L{}", l.level), readable(l.bytes));
+            writeln!(
+                f,
+                "{name:<6} {:>5} {:>6} {bytes:>11} {target:>11} {need:>6}{due}",
+                l.depth, l.files
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A titled list, cut to what anyone reads.
+fn list<T>(
+    f: &mut fmt::Formatter<'_>,
+    title: &str,
+    all: &[T],
+    line: impl Fn(&T) -> String,
+) -> fmt::Result {
+    if all.is_empty() {
+        return Ok(());
+    }
+    writeln!(f, "\n{title}:")?;
+    for one in all.iter().take(SHOWN) {
+        writeln!(f, "  {}", line(one))?;
+    }
+    match all.len().saturating_sub(SHOWN) {
+        0 => Ok(()),
+        more => writeln!(f, "  and {more} more"),
+    }
+}
+
+/// Where a bound stands, in words.
+fn standing(b: &Bound) -> String {
+    let figure = |n: u64| if b.in_bytes { readable(n) } else { n.to_string() };
+    let what = if b.in_bytes { b.what.trim_start_matches("bytes ") } else { b.what };
+    let mut text = format!("{} {what}", figure(b.now));
+    let at = |n: Option<u64>, what: &str| n.map(|n| format!("{what} at {}", figure(n)));
+    let ends: Vec<String> =
+        [at(b.slows_at, "slowed"), at(b.stops_at, "stopped")].into_iter().flatten().collect();
+    if !ends.is_empty() {
+        let _ = write!(text, " ({})", ends.join(", "));
+    }
+    text
+}
+
+fn job(j: &JobReport) -> String {
+    let mut text = format!("job {}  {}", j.job, j.kind);
+    let _ = match j.from {
+        Some(from) => write!(text, " L{from} -> L{}", j.to),
+        None => write!(text, " -> L{}", j.to),
+    };
+    if let Some((lo, hi)) = &j.keys {
+        let _ = write!(text, ", {} to {}", key(lo), key(hi));
+    }
+    let _ = write!(text, ", {}", readable(j.bytes));
+    let _ = match &j.stage {
+        JobStage::Working if j.done >= j.bytes => write!(text, ", merged, syncing its files"),
+        JobStage::Working => write!(text, ", {}%", j.percent()),
+        JobStage::WaitsFor(jobs) => write!(text, ", built, commits after job {}", numbers(jobs)),
+        JobStage::Committing => write!(text, ", built, commits"),
+    };
+    if let Some(running) = j.running {
+        let _ = write!(text, " after {}", time(running));
+    }
+    if let Some(left) = j.left.filter(|l| !l.is_zero()) {
+        let _ = write!(text, ", about {} left", time(left));
+    }
+    match j.holds_up {
+        0 => {}
+        1 => text.push_str("; a wish waits for it"),
+        n => {
+            let _ = write!(text, "; {n} wishes wait for it");
+        }
+    }
+    text
+}
+
+fn due(w: &Wish) -> String {
+    let bytes = if w.bytes > 0 { format!(", {}", readable(w.bytes)) } else { String::new() };
+    format!("{}{bytes}: {}", w.kind, w.why)
+}
+
+fn numbers(jobs: &[u64]) -> String {
+    jobs.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A key in printable characters, not all of a long one.
+fn key(key: &[u8]) -> String {
+    match key.get(..KEY_MAX) {
+        Some(front) if key.len() > KEY_MAX => format!("{}..", front.escape_ascii()),
+        _ => key.escape_ascii().to_string(),
+    }
+}
+
+/// A duration as people say it.
+fn time(d: Duration) -> String {
+    match d.as_secs() {
+        0 => format!("{} ms", d.as_millis()),
+        1..60 => format!("{:.1} s", d.as_secs_f64()),
+        s => format!("{} min {:02} s", s / 60, s % 60),
+    }
+}
