@@ -6,7 +6,8 @@
 //! parser takes its defaults for the rest. On reading, only names that decide what bytes mean
 //! matter: comparator, merge operator, prefix extractor and the family list.
 //!
-//! Keeps: the text is a function of the values alone (no clock, no build string).
+//! Keeps: the text is a function of the values alone (no clock, no build string). RocksDB's format
+//! has no sum, so ours stands in a comment at the end, and [`check_sum`] compares it.
 //! Leaves to others: mapping settings to and from these values, and refusing unknown operators.
 
 use std::collections::BTreeMap;
@@ -14,6 +15,12 @@ use std::fmt::Write;
 
 use lithify_base::{Error, Result};
 
+use crate::checksum::crc32c;
+
+/// First line of the files written here: says that a sum is to be expected.
+const HEAD: &str = "# This is a RocksDB option file; its last line is Lithify's sum of it.";
+/// What the last line begins with; eight hexadecimal digits follow.
+const SUM: &str = "# lithify.crc32c ";
 /// RocksDB version that the written options are understood as.
 const ROCKSDB_VERSION: &str = "11.8.1";
 /// Longest OPTIONS file read, bytes; RocksDB's own have about 8 KiB per family.
@@ -93,7 +100,7 @@ pub struct FamilyOptions {
 /// If the first family is not `default`: RocksDB's parser demands that order.
 pub fn write(db: &DbOptions, families: &[FamilyOptions]) -> String {
     assert!(families.first().is_some_and(|f| f.name == "default"), "`default` comes first");
-    let mut out = String::from("# This is a RocksDB option file.\n\n[Version]\n");
+    let mut out = format!("{HEAD}\n\n[Version]\n");
     line(&mut out, "rocksdb_version", ROCKSDB_VERSION);
     line(&mut out, "options_file_version", "1.1");
     out.push_str("\n[DBOptions]\n");
@@ -108,7 +115,28 @@ pub fn write(db: &DbOptions, families: &[FamilyOptions]) -> String {
     for family in families {
         write_family(&mut out, family);
     }
+    let sum = crc32c(out.as_bytes());
+    let _ = writeln!(out, "\n{SUM}{sum:08x}");
     out
+}
+
+/// Compares the sum of a file written here with its content; false for a foreign file, which has
+/// none. Either end of the file tells that it is ours, so that damage to one does not hide it.
+///
+/// # Errors
+/// Corruption if the sum is missing or another one.
+pub fn check_sum(bytes: &[u8]) -> Result<bool> {
+    let holds = |text: &str| bytes.windows(text.len()).any(|w| w == text.as_bytes());
+    if !holds(HEAD) && !holds(SUM) {
+        return Ok(false);
+    }
+    // A line break, the mark, eight digits, a line break.
+    let tail = 1 + SUM.len() + 8 + 1;
+    let split = bytes.len().checked_sub(tail).and_then(|at| bytes.split_at_checked(at));
+    match split {
+        Some((text, end)) if format!("\n{SUM}{:08x}\n", crc32c(text)).as_bytes() == end => Ok(true),
+        _ => Err(Error::corruption("the sum in the last line is not that of the text")),
+    }
 }
 
 fn write_family(out: &mut String, f: &FamilyOptions) {

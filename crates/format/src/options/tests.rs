@@ -98,3 +98,26 @@ fn truncations_never_panic() {
         let _ = OptionsFile::parse(&text.as_bytes()[..cut]);
     }
 }
+
+#[test]
+fn every_flipped_bit_breaks_the_sum_or_the_text() {
+    let text = write(&db(), &[family("default")]).into_bytes();
+    assert!(check_sum(&text).unwrap());
+    OptionsFile::parse(&text).unwrap();
+    for bit in 0..text.len() * 8 {
+        let mut bad = text.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert!(check_sum(&bad).is_err(), "bit {bit}");
+    }
+    for len in 0..text.len() {
+        let cut = &text[..len];
+        let told = check_sum(cut).is_err() || OptionsFile::parse(cut).is_err();
+        assert!(told, "cut to {len} bytes");
+    }
+    let longer = [&text[..], b"\n"].concat();
+    assert!(check_sum(&longer).is_err());
+    assert!(
+        !check_sum(b"[Version]\n  rocksdb_version=9.0.0\n").unwrap(),
+        "foreign files have none"
+    );
+}

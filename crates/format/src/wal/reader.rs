@@ -117,6 +117,35 @@ impl<'a> RecordReader<'a> {
         found
     }
 
+    /// Goes on behind damage, at the next place where a record can be found: where the damaged one
+    /// ends by its own length, if one follows there, else at the next block. False at the end of
+    /// the file, or if there was no damage. What is read from now on is good in itself, and may
+    /// still have been meant to follow what was lost: only for salvage and for naming damage.
+    pub fn resume(&mut self) -> bool {
+        if self.stopped.take().is_none() {
+            return false;
+        }
+        if !self.stands_on_record(self.at) {
+            let block_end = (self.at / BLOCK_SIZE + 1) * BLOCK_SIZE;
+            let by_length = self.named_end().filter(|&end| self.stands_on_record(end));
+            self.at = by_length.unwrap_or(block_end).min(self.bytes.len());
+        }
+        self.at < self.bytes.len()
+    }
+
+    fn stands_on_record(&self, at: usize) -> bool {
+        let mut there = RecordReader { at, stopped: None, ..self.clone() };
+        matches!(there.piece(), Piece::Fragment(_))
+    }
+
+    /// Where the physical record here ends by its own length, whatever its sum.
+    fn named_end(&self) -> Option<usize> {
+        let header = self.bytes.get(self.at..)?.first_chunk::<HEADER_SIZE>()?;
+        let [.., l0, l1, type_byte] = *header;
+        let extra = if is_recyclable(type_byte) { RECYCLABLE_HEADER_SIZE - HEADER_SIZE } else { 0 };
+        Some(self.at + HEADER_SIZE + extra + usize::from(u16::from_le_bytes([l0, l1])))
+    }
+
     fn join(&mut self) -> Found<'a> {
         let mut open: Option<(usize, Vec<u8>)> = None;
         loop {
@@ -148,7 +177,11 @@ impl<'a> RecordReader<'a> {
                     });
                 }
                 (MIDDLE | LAST, None) => return damage(fragment.offset, What::Orphan),
-                (_, Some((start, _))) => return damage(*start, What::CutShort),
+                (_, Some((start, _))) => {
+                    // This one may be good: it is met again by whoever goes on.
+                    self.at = fragment.offset;
+                    return damage(*start, What::CutShort);
+                }
                 (_, None) => {
                     if let Some(found) = self.special(&fragment) {
                         return found;

@@ -168,3 +168,47 @@ fn every_flipped_bit_is_noticed() {
         assert!(reader.good_end() as usize <= bit / 8);
     }
 }
+
+/// Every record that lies behind damage in one of them is found again.
+#[test]
+fn reading_resumes_behind_damage() {
+    let mut log = Vec::new();
+    let mut writer = RecordWriter::new();
+    let mut ends = Vec::new();
+    for i in 0..40u8 {
+        writer.append(&vec![i; 100 + 60 * usize::from(i)], &mut log);
+        ends.push(log.len());
+    }
+    let starts = || std::iter::once(0).chain(ends.iter().copied());
+    for (bad, start) in starts().take(40).enumerate() {
+        let mut damaged = log.clone();
+        damaged[start + 20] ^= 4;
+        let mut reader = RecordReader::new(&damaged, Some(7));
+        let (mut found, mut holes) = (Vec::new(), 0);
+        loop {
+            match reader.next_record() {
+                Found::Record(record) => found.push(record.payload[0] as usize),
+                Found::Damage(_) => {
+                    holes += 1;
+                    if !reader.resume() {
+                        break;
+                    }
+                }
+                _ => break,
+            }
+        }
+        let expected: Vec<usize> = (0..40).filter(|&i| i != bad).collect();
+        assert_eq!(found, expected, "record {bad} was damaged");
+        assert!(holes >= 1);
+    }
+    // A damaged length costs the rest of its block.
+    log[4] ^= 1;
+    let mut reader = RecordReader::new(&log, Some(7));
+    assert!(matches!(reader.next_record(), Found::Damage(_)));
+    assert!(reader.resume());
+    while let Found::Damage(_) = reader.next_record() {
+        assert!(reader.resume());
+    }
+    assert!(reader.good_end() as usize > BLOCK_SIZE);
+    assert!(!reader.resume(), "nothing is wrong here");
+}
