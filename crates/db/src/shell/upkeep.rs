@@ -26,12 +26,14 @@ impl Shell {
         self.logs.lock().push(number);
     }
 
-    /// Deletes logs whose writes are all in tables.
+    /// Deletes logs whose writes are all in tables, but not the newest: if the manifest's last edit
+    /// is damaged later on, that log or its follower's first record tells.
     pub(super) fn sweep_logs(&self) {
         let first = self.core.lock().version().log_number();
         let gone: Vec<FileId> = {
             let mut logs = self.logs.lock();
-            logs.extract_if(.., |n| n.0 < first).collect()
+            let newest = logs.last().copied();
+            logs.extract_if(.., |n| n.0 < first && Some(*n) != newest).collect()
         };
         for number in gone {
             if let Err(e) = self.dir.remove(FileName::Wal(number.0)) {
