@@ -4,6 +4,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod picture;
 pub(crate) mod point;
+pub(crate) mod salvage;
 pub(crate) mod scan;
 pub(crate) mod stats;
 pub(crate) mod table;

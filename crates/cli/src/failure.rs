@@ -64,7 +64,8 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
     let permission = store.errno() == Some(PERMISSION_DENIED);
     match store.kind() {
         ErrorKind::Corruption => Some(
-            "`lithify verify --db DIR` lists all damage; restore the files it names from a copy",
+            "`lithify verify DIR` lists all damage; restore the files it names from a copy, or take out \
+             what is good with `lithify salvage`",
         ),
         ErrorKind::Io if permission => Some("look at the owner and permissions of that path"),
         ErrorKind::NoSpace => Some("free some space and try again; nothing acknowledged is lost"),

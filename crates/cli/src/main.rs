@@ -64,6 +64,8 @@ enum Command {
     Compact(cmd::compact::Compact),
     /// Read everything and check it
     Verify(cmd::verify::Verify),
+    /// Take out what is readable of a damaged database into a new one
+    Salvage(cmd::salvage::Salvage),
     /// Make a second, independent database of the present state
     Checkpoint(cmd::checkpoint::Checkpoint),
     /// Draw the tree of a database: which run has which files
@@ -91,6 +93,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Stats(stats) => stats.run()?,
         Command::Compact(compact) => compact.run()?,
         Command::Verify(verify) => verify.run()?,
+        Command::Salvage(salvage) => salvage.run()?,
         Command::Checkpoint(checkpoint) => checkpoint.run()?,
         Command::Picture(picture) => picture.run()?,
         Command::Table(table) => table.run()?,

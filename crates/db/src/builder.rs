@@ -8,6 +8,7 @@ use lithify_env::{Env, OsRt, PosixFs, RtOptions};
 
 use crate::db::Db;
 use crate::open;
+use crate::salvage::{self, SalvageReport};
 use crate::settings::Settings;
 
 /// Opens a database: [`Settings`] plus components.
@@ -47,6 +48,24 @@ impl Builder {
     /// As [`Db::open_read_only`].
     pub fn open_read_only(self, path: impl AsRef<Path>) -> Result<Db> {
         open::open_read_only(self, path.as_ref())
+    }
+
+    /// Takes out what is readable of the damaged database in `from` into a new one in `to`, which
+    /// must be absent or empty. The new one has these settings; an order of keys other than byte
+    /// order must be given if it is not one of ours. `from` is only read, and must not be open. `watch`
+    /// is told how many entries were read.
+    ///
+    /// # Errors
+    /// NotFound if `from` holds no file of a database; InvalidArgument if `to` has something in it;
+    /// Unsupported if the order of keys is not known; what writing the new database gives. What
+    /// can't be read in `from` is in the report and no error.
+    pub fn salvage(
+        self,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<SalvageReport> {
+        salvage::salvage(self, from.as_ref(), to.as_ref(), watch)
     }
 
     /// This machine, with as many threads as `settings` ask for: the world of a database that is

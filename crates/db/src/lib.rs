@@ -36,12 +36,14 @@ mod metrics;
 mod open;
 mod options;
 mod read;
+pub mod salvage;
 mod settings;
 mod shell;
 mod snapshot;
 mod stats;
 mod super_version;
 mod turn;
+pub mod verify;
 mod write;
 
 pub use batch::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteBatch};

@@ -11,7 +11,9 @@ pub mod checkpoint;
 pub mod dir;
 pub mod janitor;
 pub mod manifest;
+pub mod salvage;
 pub mod sst;
+pub mod verify;
 pub mod wal;
 
 #[cfg(test)]

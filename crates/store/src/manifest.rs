@@ -9,7 +9,7 @@ pub mod translate;
 
 pub use count::count_tables;
 pub use log::ManifestLog;
-pub use recover::{Recovered, family_version, recover};
+pub use recover::{Recovered, family_version, known_order, newest_readable, recover};
 
 #[cfg(test)]
 mod tests;

@@ -17,5 +17,8 @@ pub use assembler::{
 pub use block::{Block, PinnedSlice};
 pub use fence::{BlockAt, Fences};
 pub use iter::TableIter;
+pub(crate) use open::Blocks;
+pub(crate) use open::open_alone;
 pub use open::{OpenTable, Verify};
 pub use reader::{BlockFence, Fill, TableReader, ValueRef};
+pub(crate) use source::Source;

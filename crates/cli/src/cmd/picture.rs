@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use lithify_base::{Bytewise, CfId, Comparator, ComparatorRef, Error, ErrorKind, ReverseBytewise};
+use lithify_base::{CfId, Error, ErrorKind};
 use lithify_env::PosixFs;
 use lithify_lsm::{Version, picture};
 use lithify_store::Dir;
-use lithify_store::manifest::{Recovered, family_version, recover};
+use lithify_store::manifest::{Recovered, family_version, known_order, recover};
 use serde_json::{Value, json};
 
 use crate::output;
@@ -43,7 +43,7 @@ impl Picture {
         let found = read(&self.dir)?;
         let mut families = Vec::new();
         for (&cf, family) in &found.state.families {
-            let order = order_named(family.comparator.as_deref());
+            let order = known_order(family.comparator.as_deref());
             let order = order.with_context(|| format!("column family `{}`", family.name))?;
             families.push((cf, family.name.as_str(), family_version(&found.state, cf, order)?));
         }
@@ -52,7 +52,7 @@ impl Picture {
 }
 
 /// The manifest of the database in `path`.
-pub(crate) fn read(path: &Path) -> Result<Recovered> {
+fn read(path: &Path) -> Result<Recovered> {
     let dir = dir_of(path);
     let none = || {
         let what = "there is no database here (no file CURRENT)";
@@ -62,21 +62,8 @@ pub(crate) fn read(path: &Path) -> Result<Recovered> {
 }
 
 /// The directory `path` on the real file system.
-pub(crate) fn dir_of(path: &Path) -> Dir {
+fn dir_of(path: &Path) -> Dir {
     Dir::new(Arc::new(PosixFs::new()), path)
-}
-
-/// The comparator of this name; byte order if none is recorded.
-pub(crate) fn order_named(name: Option<&str>) -> Result<ComparatorRef> {
-    match name {
-        None => Ok(Arc::new(Bytewise)),
-        Some(name) if name == Bytewise.name() => Ok(Arc::new(Bytewise)),
-        Some(name) if name == ReverseBytewise.name() => Ok(Arc::new(ReverseBytewise)),
-        Some(name) => Err(Error::unsupported(format!(
-            "its keys are ordered by comparator `{name}`, which only the program that made it knows"
-        ))
-        .into()),
-    }
 }
 
 fn as_text(families: &[(CfId, &str, Version)]) -> Result<()> {

@@ -4,7 +4,11 @@
 //! tail rule, and (for a family) the invariants of the tree.
 //! Leaves to others: whether the named files exist and are what the manifest says; logs.
 
-use lithify_base::{CfId, ComparatorRef, Error, Key, Result};
+use std::sync::Arc;
+
+use lithify_base::{
+    Bytewise, CfId, Comparator, ComparatorRef, Error, Key, Result, ReverseBytewise,
+};
 use lithify_format::manifest::{ManifestState, read_manifest};
 use lithify_format::wal::Verdict;
 use lithify_lsm::{Edit, Version};
@@ -37,6 +41,42 @@ pub struct Recovered {
 /// `Unsupported`, naming the feature, if the database needs what this version lacks.
 pub fn recover(dir: &Dir) -> Result<Option<Recovered>> {
     let Some(manifest) = dir.read_current()? else { return check_empty(dir).map(|()| None) };
+    read(dir, manifest).map(Some)
+}
+
+/// The newest manifest of the directory that can be read, whatever CURRENT says: for looking into
+/// a database whose CURRENT is damaged, never for opening it. `None` if there is none.
+///
+/// # Errors
+/// Io if the directory can't be listed.
+pub fn newest_readable(dir: &Dir) -> Result<Option<Recovered>> {
+    let listed = dir.list()?;
+    let numbers = listed.iter().filter_map(|entry| match entry.file {
+        Some(FileName::Manifest(n)) => Some(n),
+        _ => None,
+    });
+    let mut numbers: Vec<u64> = numbers.collect();
+    numbers.sort_unstable();
+    Ok(numbers.into_iter().rev().find_map(|n| read(dir, n).ok()))
+}
+
+/// The order of keys with the name that a manifest records, if it is one of ours; byte order if
+/// none is recorded.
+///
+/// # Errors
+/// Unsupported, with the name, for an order that only its program knows.
+pub fn known_order(name: Option<&str>) -> Result<ComparatorRef> {
+    match name {
+        None => Ok(Arc::new(Bytewise)),
+        Some(name) if name == Bytewise.name() => Ok(Arc::new(Bytewise)),
+        Some(name) if name == ReverseBytewise.name() => Ok(Arc::new(ReverseBytewise)),
+        Some(name) => Err(Error::unsupported(format!(
+            "its keys are ordered by comparator `{name}`, which only the program that made it knows"
+        ))),
+    }
+}
+
+fn read(dir: &Dir, manifest: u64) -> Result<Recovered> {
     let name = FileName::Manifest(manifest);
     let blame = |e: Error| e.in_file(dir.path_of(name).display());
     let Some(bytes) = dir.read_whole(name, MANIFEST_MAX)? else {
@@ -51,7 +91,7 @@ pub fn recover(dir: &Dir) -> Result<Option<Recovered>> {
         return Err(blame(Error::corruption("its next file number is no counter's")));
     }
     let torn = read.verdict != Verdict::Clean;
-    Ok(Some(Recovered { manifest, state, good_end: read.good_end, torn }))
+    Ok(Recovered { manifest, state, good_end: read.good_end, torn })
 }
 
 /// No CURRENT: fine if the directory is new or a creation was interrupted, which leaves at most a

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use lithify_base::{ComparatorRef, Error, Result, Seq};
-use lithify_env::FileRef;
+use lithify_base::{Bytewise, ComparatorRef, Error, ErrorKind, Result, ReverseBytewise, Seq};
+use lithify_env::{FileRef, OpenOpts};
 use lithify_format::block::{IndexForm, IndexKeys, TRAILER_LEN};
 use lithify_format::compress::Decoder;
 use lithify_format::filter::{Filter, FilterLayout};
@@ -26,6 +26,7 @@ use super::point::SKETCH;
 use super::reader::{FilterPart, TableReader};
 use super::source::Source;
 use crate::cache::{BlockCache, FileTag};
+use crate::dir::Dir;
 
 /// Bytes of the tail that are read at once if nobody knows its size.
 const TAIL_GUESS: u64 = 64 << 10;
@@ -193,6 +194,32 @@ impl TableReader {
         let source = Source::new(spec.file.clone(), spec.name.clone())?;
         let name = spec.name.clone();
         open(source, spec).map(Arc::new).map_err(|e| e.in_file(name))
+    }
+}
+
+/// Opens table `number` of `dir` about which nothing is known, in `order` or else in whichever of
+/// our own orders it says.
+///
+/// # Errors
+/// As [`TableReader::open`].
+pub(crate) fn open_alone(
+    dir: &Dir,
+    number: u64,
+    order: Option<&ComparatorRef>,
+) -> Result<Arc<TableReader>> {
+    let (name, file) = dir.open_table(number, OpenOpts::read())?;
+    let path = dir.path_of(name).display().to_string();
+    let in_order =
+        |order: ComparatorRef| TableReader::open(OpenTable::new(file.clone(), path.clone(), order));
+    if let Some(order) = order {
+        return in_order(order.clone());
+    }
+    match in_order(Arc::new(Bytewise)) {
+        // If that is not it either, the first answer is the one that helps.
+        Err(e) if e.kind() == ErrorKind::Unsupported => {
+            in_order(Arc::new(ReverseBytewise)).map_err(|_| e)
+        }
+        other => other,
     }
 }
 

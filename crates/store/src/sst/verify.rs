@@ -1,23 +1,30 @@
 //! Checking one whole table: every byte and every promise a reader relies on.
 //!
-//! Keeps: finds any damaged byte that a read could meet (blocks by their sums, the tail when it is
-//! opened), any entry out of order, any index entry that would lead a search astray, any key that
-//! its filter denies, and any count that differs from the properties.
-//! Leaves to others: comparing the table with the manifest or with other tables.
+//! Keeps: finds any damaged byte (blocks by their sums, and every byte outside all blocks), any
+//! entry out of order, any index entry that would lead a search astray, any key that its filter
+//! denies, any count that differs from the properties, and, given what the manifest says of the
+//! table, any entry outside the bounds, numbers or counts stated there. Goes on after damage.
+//! Leaves to others: opening the table, comparing it with other tables.
 
 use std::sync::Arc;
 
-use lithify_base::{Error, InternalKey, Kind, Result};
+use lithify_base::{Error, InternalKey, Kind, Result, Seq};
 use lithify_format::block::{BlockIter, TRAILER_LEN};
 use lithify_format::filter::key_hash;
 use lithify_format::table::handle::BlockHandle;
+use lithify_lsm::FileMeta;
 
 use super::reader::TableReader;
+
+mod layout;
+
+/// Errors listed of one table; what is beyond is counted.
+const LISTED_MAX: usize = 64;
 
 /// What was counted on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Data blocks.
+    /// Data blocks that are good.
     pub blocks: u64,
     /// Point entries.
     pub entries: u64,
@@ -31,37 +38,84 @@ pub struct Checked {
     pub raw_value_bytes: u64,
 }
 
+/// What the manifest says of a table.
+pub struct Stated<'a> {
+    /// Its description.
+    pub meta: &'a FileMeta,
+    /// Whether that has counts: foreign manifests have none.
+    pub counted: bool,
+}
+
 /// Reads every data block of `table` from its file and checks it.
 ///
 /// # Errors
-/// Corruption naming the block's offset and the promise it breaks, or what reading gives.
+/// The first of the errors that [`inspect`] finds.
 pub fn verify(table: &Arc<TableReader>) -> Result<Checked> {
-    let mut walk = Walk { table, seen: Checked::default(), last: Vec::new() };
-    let mut end = 0;
+    let (checked, errors) = inspect(table, None, &mut |_| {});
+    errors.into_iter().next().map_or(Ok(checked), Err)
+}
+
+/// Checks all of `table`, and that it is what `stated`, the manifest's description, says. `watch`
+/// is told of the bytes of each block that was read. The errors name the table, most of them an
+/// offset and the promise that is broken there.
+pub fn inspect(
+    table: &Arc<TableReader>,
+    stated: Option<&Stated<'_>>,
+    watch: &mut dyn FnMut(u64),
+) -> (Checked, Vec<Error>) {
+    let mut walk = Walk {
+        table,
+        stated: stated.map(|s| s.meta),
+        counted: stated.is_some_and(|s| s.counted),
+        seen: Checked::default(),
+        last: Vec::new(),
+        errors: Vec::new(),
+        unlisted: 0,
+    };
     for i in 0..table.fences.len() {
         let at = table.fences.block(i);
         let handle = BlockHandle::new(at.offset, u64::from(at.size));
-        walk.block(i, handle).map_err(|e| table.blame(i, e))?;
-        // Tables of ours have no padding (R4); foreign ones may align their blocks.
-        if at.offset != end && table.counts.is_some() {
-            let gap = at.offset - end;
-            let e = Error::corruption(format!("{gap} bytes before the block belong to nothing"));
-            return Err(table.blame(i, e));
+        if let Err(e) = walk.block(i, handle) {
+            walk.note(table.blame(i, e));
         }
-        end = at.offset + u64::from(at.size) + TRAILER_LEN as u64;
+        watch(handle.size + TRAILER_LEN as u64);
     }
-    walk.counts().map_err(|e| e.in_file(table.name()))?;
-    Ok(walk.seen)
+    if let Err(e) = layout::check(table) {
+        walk.note(e);
+    }
+    // Counts of a table with unreadable blocks say nothing new.
+    if walk.errors.is_empty() {
+        walk.counts();
+        walk.tombstones();
+    }
+    let Walk { seen, mut errors, unlisted, .. } = walk;
+    if unlisted > 0 {
+        let what = format!("{unlisted} more faults are not listed");
+        errors.push(Error::corruption(what).in_file(table.name()));
+    }
+    (seen, errors)
 }
 
 struct Walk<'a> {
     table: &'a TableReader,
+    stated: Option<&'a FileMeta>,
+    counted: bool,
     seen: Checked,
     /// The internal key before; empty before the first.
     last: Vec<u8>,
+    errors: Vec<Error>,
+    /// Errors beyond those listed.
+    unlisted: u64,
 }
 
 impl Walk<'_> {
+    fn note(&mut self, e: Error) {
+        match self.errors.len() < LISTED_MAX {
+            true => self.errors.push(e.in_file(self.table.name())),
+            false => self.unlisted += 1,
+        }
+    }
+
     fn block(&mut self, i: usize, handle: BlockHandle) -> Result<()> {
         let table = self.table;
         let before = (self.seen.entries, self.seen.raw_key_bytes);
@@ -112,6 +166,14 @@ impl Walk<'_> {
         if table.fences.find(key.user, key.tag, order) != i {
             return Err(Error::corruption(format!("the index leads past the block of {key:?}")));
         }
+        if self.stated.is_some_and(|m| !inside(m, key, order)) {
+            let what = format!("entry {key:?} lies outside the bounds that the manifest gives");
+            return Err(Error::corruption(what));
+        }
+        if self.stated.is_some_and(|m| !numbered(m, key.tag.seq())) {
+            let what = format!("entry {key:?} has a number outside those the manifest gives");
+            return Err(Error::corruption(what));
+        }
         self.last.clear();
         key.encode_into(&mut self.last);
         self.seen.entries += 1;
@@ -122,34 +184,92 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Compares what was seen with what the properties say.
-    fn counts(&self) -> Result<()> {
+    /// Compares what was seen with what the properties and the manifest say.
+    fn counts(&mut self) {
         if let Some(e) = self.table.counts_fault() {
-            return Err(e.clone());
+            self.note(e.clone());
         }
         let p = self.table.properties();
-        if self.table.format_version() == 0 {
-            return Ok(());
+        let seen = self.seen;
+        if self.table.format_version() > 0 {
+            // RocksDB does not count the blocks that it held back to train a dictionary; opening
+            // found that it counts no more than there are.
+            let blocks = match self.table.counts {
+                Some(_) => p.num_data_blocks,
+                None => seen.blocks,
+            };
+            let deletes = p.deleted_keys.saturating_sub(p.num_range_deletions);
+            self.equal(
+                "its properties say",
+                &[
+                    ("data blocks", seen.blocks, blocks),
+                    ("entries", seen.entries, p.points()),
+                    ("deletions", seen.deletes, deletes),
+                    ("merge operands", seen.merges, p.merge_operands),
+                ],
+            );
         }
-        let seen = &self.seen;
-        // RocksDB does not count the blocks that it held back to train a dictionary; opening
-        // found that it counts no more than there are.
-        let blocks = match self.table.counts {
-            Some(_) => p.num_data_blocks,
-            None => seen.blocks,
-        };
-        for (what, counted, stated) in [
-            ("data blocks", seen.blocks, blocks),
-            ("entries", seen.entries, p.points()),
-            ("deletions", seen.deletes, p.deleted_keys.saturating_sub(p.num_range_deletions)),
-            ("merge operands", seen.merges, p.merge_operands),
-        ] {
-            if counted != stated {
-                return Err(Error::corruption(format!(
-                    "the table has {counted} {what}, its properties say {stated}"
-                )));
+        if let Some(m) = self.stated.filter(|_| self.counted) {
+            let user_key_bytes = seen.raw_key_bytes - 8 * seen.entries;
+            let ranges = self.table.range_tombstones().tombs();
+            self.equal(
+                "the manifest says",
+                &[
+                    ("entries", seen.entries, m.entries),
+                    ("deletions", seen.deletes, m.deletes),
+                    ("range deletions", ranges, m.range_deletes),
+                ],
+            );
+            // The properties of foreign tables count the bytes of range deletions, too.
+            if self.table.counts.is_some() {
+                self.equal(
+                    "the manifest says",
+                    &[
+                        ("bytes of keys", user_key_bytes, m.raw_key_bytes),
+                        ("bytes of values", seen.raw_value_bytes, m.raw_value_bytes),
+                    ],
+                );
             }
         }
-        Ok(())
     }
+
+    fn equal(&mut self, who: &str, counts: &[(&str, u64, u64)]) {
+        for (what, counted, stated) in counts.iter().filter(|(_, a, b)| a != b) {
+            let text = format!("the table has {counted} {what}, {who} {stated}");
+            self.note(Error::corruption(text));
+        }
+    }
+
+    /// Range deletions lie inside the bounds and numbers that the manifest gives.
+    fn tombstones(&mut self) {
+        // Foreign tables may hold more than their bounds show.
+        let Some(m) = self.stated.filter(|_| self.table.counts.is_some()) else { return };
+        let order = &*self.table.order;
+        for f in self.table.range_tombstones().iter() {
+            let starts = order.compare(&m.range.lo, &f.lo).is_le();
+            let ends = order.compare(&f.hi, &m.range.hi.key).is_le();
+            if !starts || !ends {
+                let (lo, hi) = (f.lo.escape_ascii(), f.hi.escape_ascii());
+                self.note(Error::corruption(format!(
+                    "the range deletion {lo}..{hi} leaves the bounds that the manifest gives"
+                )));
+            }
+            for tomb in f.tombs.iter().filter(|t| !numbered(m, t.seq)) {
+                let what = format!("a range deletion has number {}, outside those of", tomb.seq);
+                self.note(Error::corruption(format!("{what} the manifest")));
+            }
+        }
+    }
+}
+
+fn inside(m: &FileMeta, key: InternalKey<'_>, order: &dyn lithify_base::Comparator) -> bool {
+    let (lo, hi) = (&m.range.lo, &m.range.hi.key);
+    let smallest = InternalKey { user: lo, tag: m.lo_tag };
+    let largest = InternalKey { user: hi, tag: m.hi_tag };
+    smallest.cmp(key, order).is_le() && key.cmp(largest, order).is_le()
+}
+
+/// Whether a number is one of the file's.
+fn numbered(m: &FileMeta, seq: Seq) -> bool {
+    (m.seqs.0..=m.seqs.1).contains(&seq)
 }

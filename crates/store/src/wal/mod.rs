@@ -23,6 +23,7 @@ mod writer;
 
 pub use chain::WalEnd;
 pub use reader::{Cut, OnRot, Replay, ReplayedLog, replay};
+pub(crate) use reader::{LOG_MAX, log_numbers};
 pub use writer::WalWriter;
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use lithify_format::wal::{
 use crate::dir::{Dir, FileName, OrTyped};
 
 /// Largest log that is read: logs are read whole, and one is about as large as a memtable.
-const LOG_MAX: u64 = 8 << 30;
+pub(crate) const LOG_MAX: u64 = 8 << 30;
 /// Bytes that hold the first records of any log: its predecessor and its opening seal.
 const HEAD_BYTES: usize = 128;
 
@@ -149,7 +149,8 @@ struct Chain {
     lost: Vec<u64>,
 }
 
-fn log_numbers(dir: &Dir, from: u64) -> Result<Vec<u64>> {
+/// Numbers of the logs from `from` on.
+pub(crate) fn log_numbers(dir: &Dir, from: u64) -> Result<Vec<u64>> {
     let listed = dir.list()?;
     let numbers = listed.iter().filter_map(|entry| match entry.file {
         Some(FileName::Wal(n)) if n >= from => Some(n),

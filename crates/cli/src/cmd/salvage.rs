@@ -1,0 +1,117 @@
+//! `salvage`: what is readable of a damaged directory, as a new database.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use indicatif::{ProgressBar, ProgressStyle};
+use lithify::salvage::{Lost, SalvageReport};
+use lithify::{Builder, Settings};
+use lithify_lsm::picture::readable;
+use serde_json::{Value, json};
+
+use crate::output;
+use crate::text::escape;
+
+const EXAMPLES: &str = "\
+Examples:
+  lithify salvage fruit --to fruit-salvaged
+  lithify salvage fruit --to fruit-salvaged --json | jq -r '.lost[].file'
+
+The damaged directory is only read. Blocks, tables and logs that pass their checks are taken, the
+newest version of each key by its number; all else is listed with its place and its keys. A lost
+stretch may have held newer values and deletions: keys in it may be missing, show an older value,
+or be back although they were deleted. If a copy of the damaged files exists, restoring those is
+better.
+
+Exit code 0 if nothing was lost, 1 if something was: the new database is complete as far as listed.";
+
+/// `lithify salvage`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Salvage {
+    /// Directory of the damaged database; no other process may have it open
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Directory of the new database: absent or empty
+    #[arg(long, value_name = "NEW")]
+    to: PathBuf,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Salvage {
+    pub(crate) fn run(self) -> Result<()> {
+        let bar = counter();
+        let builder = Builder::new(Settings::default());
+        let report = builder.salvage(&self.dir, &self.to, &mut |n| bar.set_position(n));
+        bar.finish_and_clear();
+        let report = report?;
+        if self.json {
+            as_json(&report)?
+        } else {
+            as_text(&report)?
+        }
+        match report.lost.len() {
+            0 => Ok(()),
+            1 => bail!("1 stretch of {} is lost", self.dir.display()),
+            n => bail!("{n} stretches of {} are lost", self.dir.display()),
+        }
+    }
+}
+
+fn as_text(report: &SalvageReport) -> Result<()> {
+    for lost in &report.lost {
+        output::line(&format!("lost: {lost}"))?;
+    }
+    for note in &report.notes {
+        output::line(&format!("note: {note}"))?;
+    }
+    output::line(&format!(
+        "read: {} of {} in {}, {} of logs",
+        output::count(report.entries, "entry"),
+        output::count(report.blocks, "block"),
+        output::count(report.tables, "table"),
+        output::count(report.batches, "write"),
+    ))?;
+    let keys = output::count(report.keys, "key");
+    output::line(&format!("written: {keys}, {}", readable(report.bytes)))
+}
+
+fn as_json(report: &SalvageReport) -> Result<()> {
+    let lost: Vec<Value> = report.lost.iter().map(stretch).collect();
+    output::json(&json!({
+        "complete": report.lost.is_empty(),
+        "manifest": report.manifest,
+        "keys": report.keys,
+        "bytes": report.bytes,
+        "tables": report.tables,
+        "blocks": report.blocks,
+        "entries": report.entries,
+        "writes_of_logs": report.batches,
+        "lost": lost,
+        "notes": report.notes,
+    }))
+}
+
+fn stretch(lost: &Lost) -> Value {
+    json!({
+        "file": lost.file,
+        "offset": lost.offset,
+        "bytes": lost.bytes,
+        "from": lost.from.as_deref().map(escape),
+        "up_to": lost.up_to.as_deref().map(escape),
+        "entries": lost.entries,
+        "cause": lost.cause,
+    })
+}
+
+/// A counter on a terminal; nothing elsewhere.
+fn counter() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {human_pos} entries, {per_sec}");
+    let bar = ProgressBar::new_spinner();
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

@@ -1,0 +1,308 @@
+//! What a damaged table still holds: a cursor that steps over blocks which can't be read.
+
+use std::sync::Arc;
+
+use lithify_base::{ComparatorRef, Error, InternalKey, Key, Kind, Result, Tag};
+use lithify_env::{File, FileRef, OpenOpts, read_full_at};
+use lithify_format::block::{BlockCheck, BlockIter, TRAILER_LEN};
+use lithify_format::checksum::{ChecksumKind, base_context};
+use lithify_format::compress::Decoder;
+use lithify_format::manifest::WireFile;
+use lithify_format::table::footer::{FOOTER_LEN, Footer};
+use lithify_format::table::handle::BlockHandle;
+use lithify_format::table::metaindex::{self, MetaIndex};
+use lithify_format::table::range_del;
+use lithify_merge::tombstone::RangeTombstone;
+
+use super::{Lost, blocks};
+use crate::dir::{Dir, FileName, OrTyped};
+use crate::sst::{Block, BlockAt, Blocks, OpenTable, Source, TableReader, Verify};
+
+/// Largest table that is searched for blocks, because all of it is held in memory meanwhile.
+const SEARCHED_MAX: u64 = 4 << 30;
+/// What RocksDB writes where a table's family is not known.
+const UNKNOWN_CF: u64 = i32::MAX as u64;
+
+/// A data block to be read.
+struct Piece {
+    at: BlockAt,
+    /// A key at or above all of its keys, where an index says so.
+    separator: Option<Key>,
+    entries: Option<u64>,
+}
+
+/// A table, as far as it can be read.
+pub struct TableSalvage {
+    name: FileName,
+    order: ComparatorRef,
+    blocks: Reading,
+    pieces: std::vec::IntoIter<Piece>,
+    open: Option<BlockIter<Block>>,
+    /// Where the open block lies.
+    offset: u64,
+    /// The separator before the open block.
+    above: Option<Key>,
+    separator: Option<Key>,
+    /// The last entry that was delivered.
+    last: Vec<u8>,
+    deletions: Vec<RangeTombstone>,
+    lost: Vec<Lost>,
+    blocks_read: u64,
+}
+
+/// The table as opened, or only its blocks.
+enum Reading {
+    Opened(Arc<TableReader>),
+    Searched(Box<Blocks>),
+}
+
+impl Reading {
+    fn blocks(&self) -> &Blocks {
+        match self {
+            Reading::Opened(table) => &table.blocks,
+            Reading::Searched(blocks) => blocks,
+        }
+    }
+}
+
+impl TableSalvage {
+    /// Opens table `number`, or searches it for blocks. `stated` is what the manifest says of it;
+    /// without, `None` if it is of another database or family.
+    pub(super) fn open(
+        dir: &Dir,
+        number: u64,
+        stated: Option<&WireFile>,
+        db_id: Option<&str>,
+        order: &ComparatorRef,
+    ) -> Result<Option<TableSalvage>> {
+        let (name, file) = dir.open_table(number, OpenOpts::read())?;
+        let path = dir.path_of(name).display().to_string();
+        let spec = OpenTable {
+            base_context: stated.map_or(0, |f| f.base_context),
+            largest_seq: stated.map(|f| f.largest_seq),
+            ..OpenTable::new(file.clone(), path.clone(), order.clone())
+        };
+        let table = match TableReader::open(spec) {
+            Ok(table) => table,
+            // A feature that this version lacks is none of our business, unless the footer itself
+            // says so: it may be damaged.
+            Err(e) if e.is_corruption() || footer(&*file).is_err() => {
+                let base = stated.map(|f| f.base_context).filter(|&base| base != 0);
+                let base = base.or_else(|| Some(base_context(db_id?, number)));
+                return searched(name, file, path, base, order, &e).map(Some);
+            }
+            Err(e) => return Err(e),
+        };
+        let props = table.properties();
+        let other = db_id.is_some_and(|id| {
+            !props.creating_db_identity.is_empty() && props.creating_db_identity != id
+        });
+        let of_default = [0, UNKNOWN_CF].contains(&props.column_family_id);
+        if stated.is_none() && (other || !of_default) {
+            return Ok(None);
+        }
+        let pieces: Vec<Piece> = table
+            .block_fences()
+            .map(|f| Piece {
+                at: f.at,
+                separator: Some(f.separator.into()),
+                entries: f.counts.map(|c| c.entries),
+            })
+            .collect();
+        let deletions = table.range_tombstones().to_tombstones();
+        Ok(Some(TableSalvage::new(name, order, Reading::Opened(table), pieces, deletions)))
+    }
+
+    fn new(
+        name: FileName,
+        order: &ComparatorRef,
+        blocks: Reading,
+        pieces: Vec<Piece>,
+        deletions: Vec<RangeTombstone>,
+    ) -> TableSalvage {
+        TableSalvage {
+            name,
+            order: order.clone(),
+            blocks,
+            pieces: pieces.into_iter(),
+            open: None,
+            offset: 0,
+            above: None,
+            separator: None,
+            last: Vec::new(),
+            deletions,
+            lost: Vec::new(),
+            blocks_read: 0,
+        }
+    }
+
+    /// Moves to the next entry that can be read, at first to the first one.
+    pub fn advance(&mut self) -> bool {
+        loop {
+            if let Some(mut entries) = self.open.take() {
+                let moved = match entries.valid() {
+                    true => entries.next(),
+                    false => entries.seek_to_first(),
+                };
+                match moved.and_then(|more| self.accept(&entries, more)) {
+                    Ok(true) => {
+                        self.open = Some(entries);
+                        return true;
+                    }
+                    Ok(false) => self.above = self.separator.take(),
+                    // Its sum matched, so a broken block was written broken.
+                    Err(e) => self.lose(self.offset, 0, None, &e),
+                }
+            }
+            let Some(piece) = self.pieces.next() else { return false };
+            let handle = BlockHandle::new(piece.at.offset, u64::from(piece.at.size));
+            let block = self.blocks.blocks().read(handle).and_then(BlockIter::new);
+            (self.separator, self.offset) = (piece.separator, handle.offset);
+            match block {
+                Ok(entries) => {
+                    self.blocks_read += 1;
+                    self.open = Some(entries);
+                }
+                Err(e) => {
+                    let stored = handle.size + TRAILER_LEN as u64;
+                    self.lose(handle.offset, stored, piece.entries, &e);
+                }
+            }
+        }
+    }
+
+    /// Whether the entry under `entries` may be delivered.
+    fn accept(&mut self, entries: &BlockIter<Block>, more: bool) -> Result<bool> {
+        if !more {
+            return Ok(false);
+        }
+        let key = entries.internal_key();
+        let last = InternalKey::decode(&self.last);
+        if last.is_some_and(|last| last.cmp(key, &*self.order).is_ge()) {
+            return Err(Error::corruption(format!("entry {key:?} is out of order")));
+        }
+        if key.tag.kind().is_none_or(|kind| kind == Kind::RangeDelete) {
+            return Err(Error::corruption(format!("entry {key:?} is of a wrong kind")));
+        }
+        self.last.clear();
+        key.encode_into(&mut self.last);
+        Ok(true)
+    }
+
+    fn lose(&mut self, offset: u64, bytes: u64, entries: Option<u64>, e: &Error) {
+        let up_to = self.separator.take();
+        self.lost.push(Lost {
+            offset: Some(offset),
+            bytes,
+            from: std::mem::replace(&mut self.above, up_to.clone()),
+            up_to,
+            entries,
+            ..Lost::file(self.name, e.to_string())
+        });
+    }
+
+    /// User key, tag and value of the entry; `None` if the cursor stands on none.
+    pub fn entry(&self) -> Option<(&[u8], Tag, &[u8])> {
+        let entries = self.open.as_ref().filter(|entries| entries.valid())?;
+        let key = entries.internal_key();
+        Some((key.user, key.tag, entries.value()))
+    }
+    /// The table's number.
+    pub fn number(&self) -> u64 {
+        self.name.number().unwrap_or(0)
+    }
+    /// Range deletions that could be read.
+    pub fn deletions(&self) -> &[RangeTombstone] {
+        &self.deletions
+    }
+    /// What was lost so far.
+    pub fn lost(&self) -> impl Iterator<Item = &Lost> {
+        self.lost.iter()
+    }
+    /// Takes what was lost since the last call.
+    pub fn take_lost(&mut self) -> Vec<Lost> {
+        std::mem::take(&mut self.lost)
+    }
+    /// Blocks that were read.
+    pub fn blocks_read(&self) -> u64 {
+        self.blocks_read
+    }
+}
+
+/// The footer of a table.
+fn footer(file: &dyn File) -> Result<Footer> {
+    let len = file.len().or_typed()?;
+    let mut tail = [0; FOOTER_LEN];
+    let count = read_full_at(file, &mut tail, len.saturating_sub(FOOTER_LEN as u64)).or_typed()?;
+    Footer::read(&tail[..count], len)
+}
+
+/// A table that does not open: its data blocks are searched for.
+fn searched(
+    name: FileName,
+    file: FileRef,
+    path: String,
+    base: Option<u32>,
+    order: &ComparatorRef,
+    cause: &Error,
+) -> Result<TableSalvage> {
+    let len = file.len().or_typed()?;
+    if len > SEARCHED_MAX {
+        return Err(cause.clone());
+    }
+    let mut bytes = vec![0; len as usize];
+    let count = read_full_at(&*file, &mut bytes, 0).or_typed()?;
+    bytes.truncate(count);
+    let footer = footer(&*file).ok();
+    let xxh3 = |base| BlockCheck { kind: ChecksumKind::Xxh3, base };
+    let checks = [footer.map(|f| f.check), base.map(xxh3), Some(xxh3(0))];
+    let decoder = Decoder::rocksdb();
+    let (check, found) = checks
+        .into_iter()
+        .flatten()
+        .filter(|check| check.kind != ChecksumKind::None)
+        .map(|check| (check, blocks::find(&bytes, check, &decoder, &**order)))
+        .find(|(_, found)| !found.is_empty())
+        .ok_or_else(|| cause.clone())?;
+    let end = found.last().map_or(0, |b| b.offset + u64::from(b.size) + TRAILER_LEN as u64);
+    let what = format!(
+        "the table does not open and was searched for blocks: {} were found before this place; \
+         whether one is missing, nobody can tell ({cause})",
+        found.len()
+    );
+    let bytes_behind = bytes.len() as u64 - end;
+    let tail = Lost { offset: Some(end), bytes: bytes_behind, ..Lost::file(name, what) };
+    let mut lost = vec![tail];
+    let source = Source::new(file, path)?;
+    let version = footer.map_or(6, |f| f.version);
+    let metaindex = footer.map(|f| f.metaindex).unwrap_or_default();
+    let footer = Footer { version, check, metaindex, index: None };
+    let decoder = Arc::new(decoder);
+    let read = Blocks { source, footer, decoder, verify: Verify::Always };
+    let deletions = match deletions(&read) {
+        Ok(deletions) => deletions,
+        Err(e) => {
+            let what = format!("range deletions of the table, if it had any, are lost: {e}");
+            lost.push(Lost::file(name, what));
+            Vec::new()
+        }
+    };
+    let piece = |at| Piece { at, separator: None, entries: None };
+    let pieces = found.into_iter().map(piece).collect();
+    let mut table =
+        TableSalvage::new(name, order, Reading::Searched(Box::new(read)), pieces, deletions);
+    table.lost = lost;
+    Ok(table)
+}
+
+/// The range deletions of a table whose other parts may be damaged.
+fn deletions(blocks: &Blocks) -> Result<Vec<RangeTombstone>> {
+    let names = MetaIndex::decode(blocks.read(blocks.footer.metaindex)?.as_ref())?;
+    let Some(handle) = names.get(metaindex::RANGE_DEL) else { return Ok(Vec::new()) };
+    let raw = range_del::decode(blocks.read(handle)?.as_ref())?;
+    let whole = |t: range_del::RangeTombstone| {
+        let (lo, hi) = (t.start.into(), t.end.into());
+        RangeTombstone { lo, hi, seq: t.seq, run: 0 }
+    };
+    Ok(raw.into_iter().map(whole).collect())
+}

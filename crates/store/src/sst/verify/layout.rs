@@ -1,0 +1,153 @@
+//! Where everything lies in a table: every byte belongs to exactly one block or to the footer.
+//!
+//! Keeps: blocks do not overlap, every meta block passes its sum, and bytes outside all blocks are
+//! zeros (foreign tables may align their blocks with them; ours have none, R4). A footer before
+//! version 6 has no sum, so its bytes are compared with what its fields encode to.
+//! Leaves to others: what is in the blocks.
+
+use lithify_base::{Error, Result};
+use lithify_format::block::{IndexForm, IndexIter};
+use lithify_format::checksum::ChecksumKind;
+use lithify_format::filter::FilterLayout;
+use lithify_format::table::footer::{Footer, LEVELDB_VERSION};
+use lithify_format::table::handle::BlockHandle;
+use lithify_format::table::index::{Levels, index_form};
+use lithify_format::table::metaindex::{self, MetaIndex};
+
+use crate::sst::reader::TableReader;
+
+/// Bytes between blocks that are read at once.
+const CHUNK: u64 = 1 << 20;
+/// First of the five bytes at the end of a filter that format_version 5 brought.
+const NEW_FILTER: u8 = 0xff;
+
+/// Checks the layout of all of `table`.
+///
+/// # Errors
+/// Corruption with the place, `Io`.
+pub(super) fn check(table: &TableReader) -> Result<()> {
+    let blocks = &table.blocks;
+    let footer = blocks.footer;
+    let names = MetaIndex::decode(blocks.read(footer.metaindex)?.as_ref())
+        .map_err(|e| e.at(footer.metaindex.offset))?;
+    let mut handles = vec![footer.metaindex];
+    handles.extend(names.iter().map(|(_, handle)| handle));
+    handles.extend(footer.index);
+    let index = footer.index.or_else(|| names.get(metaindex::INDEX));
+    let (form, levels) = index_form(footer.version, &table.props)?;
+    if let (Some(top), Levels::Two) = (index, levels) {
+        handles.extend(parts(table, top, form)?);
+    }
+    if let Some((FilterLayout::Partitioned, top)) = names.filter() {
+        handles.extend(parts(table, top, IndexForm { first_keys: false, ..form })?);
+    }
+    // The filter may be one that this version does not read: its sum counts all the same.
+    for &handle in &handles {
+        blocks.read(handle)?;
+        has_sum(table, handle)?;
+    }
+    if let Some((FilterLayout::Full, handle)) = names.filter() {
+        filter_fits(table, footer, handle)?;
+    }
+    handles.extend((0..table.fences.len()).map(|i| {
+        let at = table.fences.block(i);
+        BlockHandle::new(at.offset, u64::from(at.size))
+    }));
+    let end = blocks.source.size() - footer.len() as u64;
+    tiled(table, handles, end)?;
+    footer_is_plain(table, footer, end)
+}
+
+/// Where a table says that its blocks have no sums they are zero. A footer before version 6 could
+/// say so because of one damaged bit.
+fn has_sum(table: &TableReader, handle: BlockHandle) -> Result<()> {
+    if table.check().kind != ChecksumKind::None {
+        return Ok(());
+    }
+    let sum = table.blocks.source.read(handle.offset + handle.size + 1, 4)?;
+    match sum.iter().all(|&b| b == 0) {
+        true => Ok(()),
+        false => {
+            Err(Error::corruption("the footer says that blocks have no sums, and this one has one")
+                .at(handle.offset))
+        }
+    }
+}
+
+/// The blocks below the top of an index of two levels.
+fn parts(table: &TableReader, top: BlockHandle, form: IndexForm) -> Result<Vec<BlockHandle>> {
+    let block = table.blocks.read(top)?;
+    let walk = || -> Result<Vec<BlockHandle>> {
+        let mut handles = Vec::new();
+        let mut entries = IndexIter::new(block, form)?;
+        let mut more = entries.seek_to_first()?;
+        while more {
+            handles.push(entries.handle());
+            more = entries.next()?;
+        }
+        Ok(handles)
+    };
+    walk().map_err(|e| e.at(top.offset))
+}
+
+fn tiled(table: &TableReader, mut handles: Vec<BlockHandle>, end: u64) -> Result<()> {
+    handles.sort_unstable_by_key(|h| (h.offset, h.size));
+    // Several names may share a block.
+    handles.dedup();
+    let mut at = 0;
+    for handle in handles {
+        if handle.offset < at {
+            return Err(Error::corruption("two blocks overlap").at(handle.offset));
+        }
+        gap(table, at, handle.offset)?;
+        at = handle.end();
+    }
+    gap(table, at, end)
+}
+
+/// Checks the bytes from `at` to `end`, which belong to no block.
+fn gap(table: &TableReader, mut at: u64, end: u64) -> Result<()> {
+    if at < end && table.counts.is_some() {
+        let what = format!("{} bytes belong to no block", end - at);
+        return Err(Error::corruption(what).at(at));
+    }
+    while at < end {
+        let len = (end - at).min(CHUNK);
+        let bytes = table.blocks.source.read(at, len as usize)?;
+        if let Some(i) = bytes.iter().position(|&b| b != 0) {
+            let what = "bytes between blocks are not zero, and nothing refers to them";
+            return Err(Error::corruption(what).at(at + i as u64));
+        }
+        at += len;
+    }
+    Ok(())
+}
+
+/// A version damaged from 5 to 4 reads the same, but for the filters that either has.
+fn filter_fits(table: &TableReader, footer: Footer, handle: BlockHandle) -> Result<()> {
+    let block = table.blocks.read(handle)?;
+    let new = block.as_ref().iter().nth_back(4) == Some(&NEW_FILTER);
+    if new == (footer.version >= 5) || block.as_ref().is_empty() {
+        return Ok(());
+    }
+    let version = footer.version;
+    let what = format!("format_version {version} has no such filter: the footer is damaged");
+    Err(Error::corruption(what).at(table.blocks.source.size() - footer.len() as u64))
+}
+
+/// Footers before version 6 have no sum. Everything but the padding decides what is read, and
+/// the padding is zero.
+fn footer_is_plain(table: &TableReader, footer: Footer, at: u64) -> Result<()> {
+    let Some(index) = footer.index else { return Ok(()) };
+    let bytes = table.blocks.source.read(at, footer.len())?;
+    // LevelDB's footer begins with the handles, RocksDB's with the kind of sum.
+    let start = usize::from(footer.version != LEVELDB_VERSION);
+    let mut expected = bytes.get(..start).unwrap_or_default().to_vec();
+    footer.metaindex.encode_into(&mut expected);
+    index.encode_into(&mut expected);
+    expected.resize(start + 40, 0);
+    match bytes.starts_with(&expected) {
+        true => Ok(()),
+        false => Err(Error::corruption("the footer's padding is not zero").at(at)),
+    }
+}
