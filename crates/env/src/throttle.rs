@@ -9,8 +9,9 @@
 //! Keeps: the result of every call is the inner file system's; the calling thread sleeps through
 //! the runtime and never spins; with a clock that only moves while everybody sleeps, the moments at
 //! which calls return are a function of the order of the calls.
-//! Leaves to others: a page cache. Buffered transfers pay like direct ones, so a log that is
-//! written once per put costs one operation per put.
+//! Leaves to others: names and lengths, which a real file system changes in memory and brings to
+//! the device with a sync, so that only the sync is paid for; a page cache. Buffered transfers pay
+//! like direct ones, so a log that is written once per put costs one operation per put.
 //!
 //! Worked example, 1 channel, 100 us latency, 10 MB/s, an idle device at time 0:
 //!
@@ -99,8 +100,6 @@ enum Demand {
     Read(u64),
     Write(u64),
     Sync,
-    /// A change of names or lengths: no bytes.
-    Names,
 }
 
 /// The device's future as promised so far.
@@ -142,7 +141,7 @@ impl Device {
             Demand::Read(bytes) => self.read.take(start, bytes),
             Demand::Write(bytes) if shared => self.read.take(start, bytes),
             Demand::Write(bytes) => self.write.take(start, bytes),
-            Demand::Sync | Demand::Names => start,
+            Demand::Sync => start,
         };
         let latency = match demand {
             Demand::Sync => self.throttle.sync_latency,
@@ -205,57 +204,53 @@ impl ThrottledFs {
         Self { inner, gate: Arc::new(Turnstile { rt, device }) }
     }
 
-    fn names<T>(&self, call: impl FnOnce(&dyn Fs) -> IoResult<T>) -> IoResult<T> {
-        self.gate.pass(Demand::Names, || call(&*self.inner))
-    }
-
     fn wrap(&self, inner: FileRef) -> FileRef {
         Arc::new(ThrottledFile { inner, gate: Arc::clone(&self.gate) })
     }
 }
 
 impl Fs for ThrottledFs {
+    // Names, space and locks are the system's memory; a sync is what brings them to the device.
     fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
-        Ok(self.wrap(self.names(|fs| fs.create(path, opts))?))
+        Ok(self.wrap(self.inner.create(path, opts)?))
     }
 
     fn open(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
-        Ok(self.wrap(self.names(|fs| fs.open(path, opts))?))
+        Ok(self.wrap(self.inner.open(path, opts)?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
-        self.names(|fs| fs.rename(from, to))
+        self.inner.rename(from, to)
     }
 
     fn unlink(&self, path: &Path) -> IoResult<()> {
-        self.names(|fs| fs.unlink(path))
+        self.inner.unlink(path)
     }
 
     fn link(&self, from: &Path, to: &Path) -> IoResult<()> {
-        self.names(|fs| fs.link(from, to))
+        self.inner.link(from, to)
     }
 
     fn list(&self, dir: &Path) -> IoResult<Vec<DirEnt>> {
-        self.names(|fs| fs.list(dir))
+        self.inner.list(dir)
     }
 
     fn len(&self, path: &Path) -> IoResult<Option<u64>> {
-        self.names(|fs| fs.len(path))
+        self.inner.len(path)
     }
 
     fn create_dir_all(&self, dir: &Path) -> IoResult<()> {
-        self.names(|fs| fs.create_dir_all(dir))
+        self.inner.create_dir_all(dir)
     }
 
     fn remove_dir(&self, dir: &Path) -> IoResult<()> {
-        self.names(|fs| fs.remove_dir(dir))
+        self.inner.remove_dir(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> IoResult<()> {
         self.gate.pass(Demand::Sync, || self.inner.sync_dir(dir))
     }
 
-    // Space and locks are the system's memory, not the device's.
     fn free_space(&self, dir: &Path) -> IoResult<u64> {
         self.inner.free_space(dir)
     }
@@ -287,15 +282,15 @@ impl File for ThrottledFile {
         self.gate.pass(Demand::Sync, || self.inner.sync_all())
     }
 
+    // Like names: what an open file's length and hints change is memory until the next sync.
     fn set_len(&self, len: u64) -> IoResult<()> {
-        self.gate.pass(Demand::Names, || self.inner.set_len(len))
+        self.inner.set_len(len)
     }
 
     fn allocate(&self, offset: u64, len: u64) -> IoResult<()> {
-        self.gate.pass(Demand::Names, || self.inner.allocate(offset, len))
+        self.inner.allocate(offset, len)
     }
 
-    // An open file's length, alignment and hints cost a real system nothing either.
     fn len(&self) -> IoResult<u64> {
         self.inner.len()
     }

@@ -24,6 +24,7 @@ fn a_channel_serves_in_order_of_arrival() {
     let throttle = Throttle {
         bandwidth: Bandwidth::Shared(10_000_000),
         latency: Duration::from_micros(100),
+        sync_latency: Duration::from_micros(70),
         channels: 1,
         ..Throttle::default()
     };
@@ -32,10 +33,10 @@ fn a_channel_serves_in_order_of_arrival() {
         (10_000, Demand::Read(1_000)),
         (10_010, Demand::Read(19_000)),
         (10_020, Demand::Write(1_000)),
-        (30_000, Demand::Names),
+        (30_000, Demand::Sync),
     ];
     // 1000 B are in the burst: latency alone. 19000 B more end at 9500 + 2000 us.
-    assert_eq!(served(throttle, &demands), [10_100, 11_500, 11_600, 30_100]);
+    assert_eq!(served(throttle, &demands), [10_100, 11_500, 11_600, 30_070]);
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn operations_and_syncs_have_their_own_cost() {
         sync_latency: Duration::from_millis(5),
         ..Throttle::default()
     };
-    let demands = [(0, Demand::Names), (0, Demand::Read(9)), (0, Demand::Sync)];
+    let demands = [(0, Demand::Write(1)), (0, Demand::Read(9)), (0, Demand::Sync)];
     assert_eq!(served(throttle, &demands), [1_000, 2_000, 8_000]);
 }
 
@@ -152,30 +153,30 @@ fn every_call_pays_its_price_once_and_keeps_its_result() {
     fs.sync_dir(Path::new("")).expect("the root");
     took("sync_dir");
     let want = [
-        ("create", 10),
-        ("write", 1_990), // 2000 us of bytes from the origin on, where no burst is saved up yet
+        ("create", 0),
+        ("write", 2_000), // 2000 us of bytes from the origin on, where no burst is saved up yet
         ("read", 2_500),  // 3000 us of bytes less the burst
         ("sync", 300),
-        ("set_len", 10),
+        ("set_len", 0),
         ("file_len", 0),
-        ("rename", 10),
-        ("len", 10),
+        ("rename", 0),
+        ("len", 0),
         ("sync_dir", 300),
     ];
     assert_eq!(told, want);
-    assert_eq!(rt.sleeps.load(Ordering::Relaxed), 8, "one sleep for each call that costs");
+    assert_eq!(rt.sleeps.load(Ordering::Relaxed), 4, "one sleep for each call that costs");
 }
 
 #[test]
 fn an_error_takes_its_time_too() {
     let rt = Arc::new(Sleeper::default());
     let broken = FaultFs::new(Arc::new(MemFs::new()), |op| {
-        (op.name == "unlink").then(|| io::Error::from(io::ErrorKind::PermissionDenied).into())
+        (op.name == "sync_dir").then(|| io::Error::from(io::ErrorKind::PermissionDenied).into())
     });
-    let throttle = Throttle { latency: Duration::from_millis(3), ..Throttle::default() };
+    let throttle = Throttle { sync_latency: Duration::from_millis(3), ..Throttle::default() };
     let fs = ThrottledFs::new(Arc::new(broken), rt.clone(), throttle);
-    let error = fs.unlink(Path::new("f")).expect_err("refused");
-    assert_eq!((error.op, error.kind()), ("unlink", io::ErrorKind::PermissionDenied));
+    let error = fs.sync_dir(Path::new("")).expect_err("refused");
+    assert_eq!((error.op, error.kind()), ("sync_dir", io::ErrorKind::PermissionDenied));
     assert_eq!(rt.now(), us(3_000));
 }
 
