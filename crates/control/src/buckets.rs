@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lithify_base::JobId;
-use lithify_lsm::{BucketMap, Edit, Version};
+use lithify_lsm::{BucketMap, Version};
 use lithify_plan::adapt::{FlushReport, adapt, on_flush};
 use lithify_plan::{JobSpec, PlanOptions};
 
@@ -56,13 +56,14 @@ impl Buckets {
         self.flows.remove(&job);
     }
 
-    /// The map after `edit` of `job` (`done` if it is a compaction), if that changes it.
+    /// The map after the edit of `job` (`done` if it is a compaction) made `next` of `version`, if
+    /// that changes it.
     pub(crate) fn after(
         &self,
         version: &Version,
+        next: &Version,
         job: JobId,
         done: Option<&JobSpec>,
-        edit: &Edit,
         options: &PlanOptions,
     ) -> Option<Arc<BucketMap>> {
         if !options.policy.has_buckets() {
@@ -73,7 +74,6 @@ impl Buckets {
             return Some(Arc::new(on_flush(map, &flow.report, options, version.order())));
         }
         let map = version.buckets()?;
-        let next = version.apply(edit).ok()?;
-        adapt(map, &next, done?, options).map(Arc::new)
+        adapt(map, next, done?, options).map(Arc::new)
     }
 }

@@ -47,13 +47,11 @@ pub enum Command {
         /// How urgent it is now.
         prio: Prio,
     },
-    /// Append this edit to the manifest and sync it, then report `EditSynced` or `EditFailed`.
-    /// At most one is handed out at a time.
+    /// Append these edits to the manifest in this order and sync it once, then report `EditSynced`
+    /// or `EditFailed`. No more are handed out before that.
     Commit {
-        /// The edit.
-        edit: Box<Edit>,
-        /// For the event log: what is being committed.
-        what: String,
+        /// The edits, at least one.
+        edits: Vec<NewEdit>,
     },
     /// Make this tree the one that readers see, drop the flushed memtable, and delete the
     /// obsolete files once nothing pins them.
@@ -89,4 +87,13 @@ pub enum Command {
         /// The cause.
         error: Error,
     },
+}
+
+/// A change of the tree, not yet in the manifest.
+#[derive(Clone, Debug)]
+pub struct NewEdit {
+    /// The edit.
+    pub edit: Edit,
+    /// For the event log: what is being committed.
+    pub what: String,
 }

@@ -1,105 +1,131 @@
-//! From built to installed: one edit at a time, in an order that keeps invariant R.
+//! From built to installed: one batch of edits at a time, in an order that keeps invariant R.
 
 use lithify_base::{Error, ErrorKind, JobId};
-use lithify_lsm::Edit;
+use lithify_lsm::{Edit, Version};
 
 use crate::Core;
-use crate::command::Command;
+use crate::command::{Command, NewEdit};
 
-/// How an edit that was handed out ended.
+/// How the edits that were handed out ended.
 pub(crate) enum Settled {
     /// In the manifest for good.
     Durable,
-    /// The disk is full: it is not durable yet, and is handed out again later.
+    /// The disk is full: they are not durable yet, and are handed out again later.
     Postponed(Error),
     /// Nobody knows until the next open.
     Unknown(Error),
 }
 
-/// The edit being written.
+/// The edits being written, in their order, and the tree with all of them.
 #[derive(Clone, Debug)]
 pub(crate) struct Writing {
-    job: JobId,
-    edit: Edit,
+    edits: Vec<(JobId, Edit)>,
+    pub(crate) next: Version,
 }
 
 impl Core {
-    /// Hands out the next edit, if none is being written and a job is ready: the oldest flush
-    /// first (it frees memory), else the oldest compaction.
+    /// Hands out the edits of all jobs that are ready, if none are being written: they share one
+    /// append and one sync, which on a slow disk take longer than small jobs do. Flushes go first,
+    /// oldest first (they free memory), then compactions. Each edit is validated against the tree
+    /// with those before it; a crash may keep any first part of the batch.
     pub(crate) fn commit_next(&mut self, now: u64, out: &mut Vec<Command>) {
-        while self.writing.is_none() && !self.sealed && (self.closing || now >= self.commit_at) {
-            let flush = self.memory.oldest_job().filter(|j| self.jobs.is_built(*j));
-            let Some(job) = flush.or_else(|| self.jobs.committable().next()) else {
-                if self.closing && !self.jobs.any_running() {
-                    // What is left waits for a job that will not be started any more.
-                    self.jobs.give_up_finished();
-                }
-                return;
-            };
-            if let Some(spec) = self.jobs.spec(job)
-                && let Err(v) = lithify_plan::validate_commit(&self.version, spec)
-            {
-                // A planner bug. Nothing bad is installed: the job is dropped and counted.
-                debug_assert!(false, "job {job} does not validate: {v}");
-                let error = Error::new(ErrorKind::Internal, format!("job {job}: {v}"));
-                self.failed(job, error, now, out);
-                continue;
-            }
-            let mut edit = self.jobs.commit(job);
-            let spec = self.jobs.spec(job).map(|s| &**s);
-            let mut what = match spec {
-                Some(spec) => spec.describe(&self.version),
-                None => "flush".to_owned(),
-            };
-            edit.bucket_hint =
-                self.buckets.after(&self.version, job, spec, &edit, &self.options.plan);
-            if let (Some(old), Some(new)) = (self.version.buckets(), &edit.bucket_hint)
-                && old.epoch != new.epoch
-            {
-                let how = if new.len() > old.len() { "split" } else { "merged" };
-                what += &format!("; a bucket was {how}, {} now", new.len());
-            }
-            out.push(Command::Commit { edit: Box::new(edit.clone()), what });
-            self.writing = Some(Writing { job, edit });
+        if self.writing.is_some() || self.sealed || (!self.closing && now < self.commit_at) {
+            return;
         }
+        let mut batch = Writing { edits: Vec::new(), next: self.version.clone() };
+        let mut whats = Vec::new();
+        while let Some(job) = self.next_committable() {
+            match self.take_edit(job, &batch.next) {
+                Ok((edit, what, next)) => {
+                    whats.push(what);
+                    batch.edits.push((job, edit));
+                    batch.next = next;
+                }
+                Err(error) => {
+                    // A planner bug. Nothing bad is installed: the job is dropped and counted.
+                    debug_assert!(false, "{error}");
+                    self.failed(job, error, now, out);
+                }
+            }
+        }
+        if batch.edits.is_empty() {
+            if self.closing && !self.jobs.any_running() {
+                // What is left waits for a job that will not be started any more.
+                self.jobs.give_up_finished();
+            }
+            return;
+        }
+        let edits = batch.edits.iter().map(|(_, edit)| edit.clone()).zip(whats);
+        let edits = edits.map(|(edit, what)| NewEdit { edit, what }).collect();
+        out.push(Command::Commit { edits });
+        self.writing = Some(batch);
     }
 
-    /// The edit handed out last is settled.
+    /// The job whose edit comes next: that of the oldest memtable, else a compaction.
+    fn next_committable(&self) -> Option<JobId> {
+        let taken = self.jobs.committing_flushes();
+        let flush = self.memory.job_of(taken).filter(|j| self.jobs.is_built(*j));
+        flush.or_else(|| self.jobs.committable().next())
+    }
+
+    /// The edit of a built job, what it is, and the tree with it.
+    fn take_edit(&mut self, job: JobId, tree: &Version) -> Result<(Edit, String, Version), Error> {
+        let broken = |v: &dyn std::fmt::Display| {
+            Error::new(ErrorKind::Internal, format!("the edit of job {job} does not fit: {v}"))
+        };
+        let spec = self.jobs.spec(job).cloned();
+        if let Some(spec) = &spec {
+            lithify_plan::validate_commit(tree, spec).map_err(|v| broken(&v))?;
+        }
+        let plain = tree.apply(self.jobs.edit(job)).map_err(|v| broken(&v))?;
+        let mut edit = self.jobs.commit(job);
+        let done = spec.as_deref();
+        edit.bucket_hint = self.buckets.after(tree, &plain, job, done, &self.options.plan);
+        let next = match edit.bucket_hint {
+            Some(_) => tree.apply(&edit).map_err(|v| broken(&v))?,
+            None => plain,
+        };
+        let mut what = done.map_or_else(|| "flush".to_owned(), |spec| spec.describe(tree));
+        if let (Some(old), Some(new)) = (tree.buckets(), &edit.bucket_hint)
+            && old.epoch != new.epoch
+        {
+            let how = if new.len() > old.len() { "split" } else { "merged" };
+            what += &format!("; a bucket was {how}, {} now", new.len());
+        }
+        Ok((edit, what, next))
+    }
+
+    /// The edits handed out last are settled.
     pub(crate) fn settle(&mut self, how: Settled, now: u64, out: &mut Vec<Command>) {
-        let Some(Writing { job, edit }) = self.writing.take() else {
+        let Some(Writing { edits, next }) = self.writing.take() else {
             return;
         };
         match how {
             Settled::Durable => {}
-            Settled::Postponed(error) => return self.postpone(job, edit, error, now, out),
+            Settled::Postponed(error) => return self.postpone(edits, error, now, out),
             Settled::Unknown(error) => return self.seal(error, out),
         }
-        match self.version.apply(&edit) {
-            Ok(next) => self.version = next,
-            Err(v) => {
-                let text = format!("edit of job {job} does not apply: {v}");
-                return self.seal(Error::new(ErrorKind::Internal, text), out);
-            }
-        }
+        self.version = next;
         self.failures = 0;
         self.untroubled(out);
-        self.buckets.forget(job);
-        let (mem, inputs) = self.jobs.retire(job);
-        if let Some(mem) = mem {
-            let bytes = edit.adds.iter().map(|f| f.bytes).sum();
-            self.throttle.flushed(bytes, now);
-            self.memory.flushed(mem);
-        } else {
-            self.advanced(out);
+        let (mut flushed, mut obsolete) = (None, Vec::new());
+        for (job, edit) in edits {
+            self.buckets.forget(job);
+            let (mem, inputs) = self.jobs.retire(job);
+            if let Some(mem) = mem {
+                let bytes = edit.adds.iter().map(|f| f.bytes).sum();
+                self.throttle.flushed(bytes, now);
+                self.memory.flushed(mem);
+                flushed = Some(mem);
+            } else {
+                self.advanced(out);
+            }
+            obsolete.extend(inputs);
         }
         self.check();
         self.installs += 1;
-        out.push(Command::Install {
-            no: self.installs,
-            version: Box::new(self.version.clone()),
-            flushed: mem,
-            obsolete: inputs,
-        });
+        let version = Box::new(self.version.clone());
+        out.push(Command::Install { no: self.installs, version, flushed, obsolete });
     }
 
     /// No edit is handed out any more. Inputs and outputs all stay on disk: either may be what
@@ -110,12 +136,20 @@ impl Core {
         self.stop_writes(error, out);
     }
 
-    /// Nothing but space is missing: the job keeps its files and is tried again after a pause. A
+    /// Nothing but space is missing: the jobs keep their files and are tried again after a pause. A
     /// database that is closing does not wait for space: the logs still hold what a flush has.
-    fn postpone(&mut self, job: JobId, edit: Edit, error: Error, now: u64, out: &mut Vec<Command>) {
+    fn postpone(
+        &mut self,
+        edits: Vec<(JobId, Edit)>,
+        error: Error,
+        now: u64,
+        out: &mut Vec<Command>,
+    ) {
         self.failures += 1;
         self.commit_at = now + self.backoff();
-        self.jobs.uncommit(job, edit);
+        for (job, edit) in edits {
+            self.jobs.uncommit(job, edit);
+        }
         if self.closing {
             self.sealed = true;
             self.jobs.give_up_finished();

@@ -39,11 +39,11 @@ pub enum Event {
         /// Why.
         error: Error,
     },
-    /// The edit handed out last is durable.
+    /// The edits handed out last are durable.
     EditSynced,
-    /// The edit handed out last may or may not be durable, and the manifest could not be
-    /// replaced either. With `NoSpace` the same edit is handed out again later; whoever writes it
-    /// then must start a new manifest first.
+    /// The edits handed out last may or may not be durable, and the manifest could not be
+    /// replaced either. With `NoSpace` they are handed out again later; whoever writes them then
+    /// must start a new manifest first.
     EditFailed {
         /// Why.
         error: Error,

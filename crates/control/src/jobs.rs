@@ -120,13 +120,26 @@ impl Jobs {
         }
     }
 
-    /// Built compactions whose after-edges have left the table, oldest first.
+    /// Built compactions whose after-edges have left the table or go before them in the batch
+    /// that is being put together, oldest first.
     pub(crate) fn committable(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.in_flight.iter().filter_map(|f| {
-            let ready = self.is_built(f.id)
-                && f.spec.after.iter().all(|older| !self.table.contains_key(older));
+        let before =
+            |id: &JobId| self.table.get(id).is_none_or(|j| matches!(j.state, State::Committing));
+        self.in_flight.iter().filter_map(move |f| {
+            let ready = self.is_built(f.id) && f.spec.after.iter().all(before);
             ready.then_some(f.id)
         })
+    }
+    /// Flushes in the batch that is being put together or written.
+    pub(crate) fn committing_flushes(&self) -> usize {
+        self.count(|j| matches!((&j.work, &j.state), (Work::Flush(_), State::Committing)))
+    }
+    /// The edit of a built job.
+    pub(crate) fn edit(&self, id: JobId) -> &Edit {
+        match self.table.get(&id) {
+            Some(Job { state: State::Built(edit), .. }) => edit,
+            other => unreachable!("only a built job has an edit, not {other:?}"),
+        }
     }
     pub(crate) fn is_built(&self, id: JobId) -> bool {
         matches!(self.table.get(&id), Some(Job { state: State::Built(_), .. }))

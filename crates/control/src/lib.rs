@@ -4,9 +4,9 @@
 //! the tree (flushes in freeze order, compactions from plan to commit, stalls, failures) can be
 //! replayed from a list of events.
 //!
-//! Keeps: flushes commit in freeze order; an edit is handed out only after the one before it is
-//! settled, after the job's after-edges have committed, and after it was validated against the
-//! current tree (2.4); a job's inputs are locked from its acceptance to its end and never longer
+//! Keeps: flushes commit in freeze order; edits are handed out in batches, a batch only after the
+//! one before it is settled; an edit follows those of its job's after-edges, and was validated
+//! against the tree it will find (2.4); a job's inputs are locked from its acceptance to its end and never longer
 //! (V12), because locks are derived from the job table and stored nowhere else.
 //!
 //! A job's life: accepted by `plan` -> Running -> Built (its files are synced) -> [waits for
@@ -28,7 +28,7 @@ mod throttle;
 mod tests;
 
 pub use buckets::{Cutting, Flow};
-pub use command::Command;
+pub use command::{Command, NewEdit};
 pub use event::{Event, MemId};
 pub use outlook::Outlook;
 pub use throttle::Pressure;
@@ -77,7 +77,7 @@ pub struct Core {
     version: Version,
     memory: Memory,
     jobs: Jobs,
-    /// The edit being written to the manifest.
+    /// The edits being written to the manifest.
     writing: Option<Writing>,
     buckets: Buckets,
     manuals: Manuals,
@@ -216,7 +216,10 @@ impl Core {
     #[doc(hidden)]
     pub fn force_buckets(&mut self, map: lithify_lsm::BucketMap) {
         let edit = Edit { bucket_hint: Some(map.into()), ..Edit::new(CfId(0)) };
-        self.version = self.version.apply(&edit).expect("a sound map");
+        let next = self.writing.as_mut().map(|w| &mut w.next);
+        for version in [Some(&mut self.version), next].into_iter().flatten() {
+            *version = version.apply(&edit).expect("a sound map");
+        }
     }
     /// The tree as last installed.
     pub fn version(&self) -> &Version {

@@ -58,9 +58,9 @@ impl Memory {
         f.job = None;
         f.not_before = not_before;
     }
-    /// The job that must commit before any other flush may.
-    pub(crate) fn oldest_job(&self) -> Option<JobId> {
-        self.frozen.front()?.job
+    /// The job that must commit before any other flush may, once the `taken` oldest have.
+    pub(crate) fn job_of(&self, taken: usize) -> Option<JobId> {
+        self.frozen.get(taken)?.job
     }
     pub(crate) fn log_number(&self, mem: MemId) -> Option<u64> {
         self.frozen.iter().find(|f| f.mem == mem).map(|f| f.log_number)

@@ -64,11 +64,19 @@ impl World {
             _ => None,
         })
     }
-    fn commit(&mut self) -> Option<Edit> {
-        self.take(|c| match c {
-            Command::Commit { edit, .. } => Some((**edit).clone()),
+    /// The batch handed out.
+    fn batch(&mut self) -> Vec<Edit> {
+        let found = self.take(|c| match c {
+            Command::Commit { edits } => Some(edits.iter().map(|new| new.edit.clone()).collect()),
             _ => None,
-        })
+        });
+        found.unwrap_or_default()
+    }
+    /// The edit handed out, if one was: a batch of one.
+    fn commit(&mut self) -> Option<Edit> {
+        let mut batch = self.batch();
+        assert!(batch.len() < 2, "a batch of {}", batch.len());
+        batch.pop()
     }
     fn file(&mut self, pos: Pos, lo: &str, hi: &str) -> FileMeta {
         let id = FileId(self.next_file);
@@ -105,14 +113,27 @@ fn flushes_commit_in_freeze_order() {
     w.built(second, out2, "a", "m");
     assert!(w.commit().is_none(), "the older flush is not built yet");
     w.built(first, out1, "a", "z");
-    let edit = w.commit().unwrap();
-    assert_eq!((edit.job, edit.log_number), (Some(first), Some(2)));
-    assert!(w.commit().is_none(), "one edit at a time");
-    w.on(Event::EditSynced);
-    assert_eq!(w.commit().unwrap().job, Some(second));
+    let batch = w.batch();
+    let order: Vec<_> = batch.iter().map(|e| (e.job, e.log_number)).collect();
+    assert_eq!(order, [(Some(first), Some(2)), (Some(second), Some(3))], "both with one sync");
     w.on(Event::EditSynced);
     assert_eq!((w.core.frozen(), w.core.jobs()), (0, 0));
     assert_eq!(w.core.version().level(0).runs().len(), 2);
+}
+
+#[test]
+fn what_is_built_meanwhile_waits_for_the_next_batch() {
+    let mut w = World::new(0);
+    w.freeze(1);
+    w.freeze(2);
+    let (first, _, out1) = w.flush_job().unwrap();
+    let (second, _, out2) = w.flush_job().unwrap();
+    w.built(first, out1, "a", "m");
+    assert_eq!(w.commit().unwrap().job, Some(first));
+    w.built(second, out2, "a", "m");
+    assert!(w.commit().is_none(), "one batch at a time");
+    w.on(Event::EditSynced);
+    assert_eq!(w.commit().unwrap().job, Some(second));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Every order of events in small lives: memtables freeze, jobs are built, fail, commit or are
-//! postponed, compaction is switched off and on, the process crashes at any point before or after
-//! the edit being written is durable, and the bucket map is split and merged at any point. After
+//! postponed, compaction is switched off and on, the process crashes at any point with any first
+//! part of the edits being written durable, and the bucket map is split and merged at any point. After
 //! every event every key is read, and the invariants of the tree and of the jobs must hold.
 //!
 //! A life has at most so many compactions and memtables (one more where runs pile up at every
@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use lithify_base::{Error, ErrorKind, FileId, JobId, KeyRange, Pos, bytewise};
-use lithify_control::{Command, Core, Event, MemId, Options};
+use lithify_control::{Command, Core, Event, MemId, NewEdit, Options};
 use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta, FileRef, Version, check};
 use lithify_plan::{DfWhen, Kind, PlanOptions, PolicyKind, check::jobs as jobs_check};
 
@@ -41,9 +41,9 @@ enum Action {
     Failed(JobId),
     Synced,
     Postponed,
-    /// The edit being written, if any, is durable or not.
+    /// So many of the edits being written are durable.
     Crash {
-        durable: bool,
+        kept: usize,
     },
     /// Buckets are cut in the middle from now on.
     Split,
@@ -82,8 +82,8 @@ struct World {
     running: BTreeMap<JobId, Work>,
     /// What jobs have built that did not commit yet.
     built: BTreeMap<JobId, Vec<FileId>>,
-    /// The edit being written, with the memtable it flushes.
-    writing: Option<(Edit, Option<MemId>)>,
+    /// The batch being written, each edit with the memtable it flushes.
+    writing: Vec<(Option<MemId>, Edit)>,
     flushing: BTreeMap<JobId, MemId>,
     /// What recovery would find.
     durable: Version,
@@ -107,7 +107,7 @@ impl World {
             contents: BTreeMap::new(),
             running: BTreeMap::new(),
             built: BTreeMap::new(),
-            writing: None,
+            writing: Vec::new(),
             flushing: BTreeMap::new(),
             durable: empty,
             mems: BTreeMap::new(),
@@ -144,14 +144,16 @@ impl World {
                 self.running.remove(&job);
                 self.built.remove(&job);
             }
-            Command::Commit { edit, .. } => {
-                let mem = edit.job.and_then(|j| self.flushing.get(&j).copied());
-                assert!(self.writing.is_none(), "one edit at a time");
-                edit.job.and_then(|j| self.built.remove(&j));
-                self.writing = Some((*edit, mem));
+            Command::Commit { edits } => {
+                assert!(self.writing.is_empty() && !edits.is_empty(), "one batch at a time");
+                for NewEdit { edit, .. } in edits {
+                    let mem = edit.job.and_then(|j| self.flushing.get(&j).copied());
+                    edit.job.and_then(|j| self.built.remove(&j));
+                    self.writing.push((mem, edit));
+                }
             }
             Command::Install { flushed: Some(mem), .. } => {
-                self.mems.remove(&mem);
+                self.mems.retain(|m, _| *m > mem);
             }
             _ => {}
         }
@@ -206,10 +208,9 @@ impl World {
         self.on(Event::Frozen { mem, bytes: 100, log_number: mem.0 + 1 });
     }
 
-    fn crash(&mut self, durable: bool) {
-        if let Some((edit, mem)) = self.writing.take()
-            && durable
-        {
+    /// Of the batch being written, a crash keeps any first part.
+    fn crash(&mut self, kept: usize) {
+        for (mem, edit) in std::mem::take(&mut self.writing).into_iter().take(kept) {
             self.durable = self.durable.apply(&edit).unwrap();
             self.mems.retain(|m, _| Some(*m) != mem);
         }
@@ -252,24 +253,26 @@ impl World {
                 self.on(Event::Tick);
             }
             Action::Synced => {
-                let (edit, _) = self.writing.take().unwrap();
-                self.durable = self.durable.apply(&edit).unwrap();
+                for (_, edit) in std::mem::take(&mut self.writing) {
+                    self.durable = self.durable.apply(&edit).unwrap();
+                }
                 self.on(Event::EditSynced);
             }
             Action::Postponed => {
                 self.done.failure = true;
-                let (edit, _) = self.writing.take().unwrap();
-                let adds = edit.adds.iter().map(|f| f.id).collect();
-                self.built.insert(edit.job.expect("a job's edit"), adds);
+                for (_, edit) in std::mem::take(&mut self.writing) {
+                    let adds = edit.adds.iter().map(|f| f.id).collect();
+                    self.built.insert(edit.job.expect("a job's edit"), adds);
+                }
                 let error = Error::new(ErrorKind::NoSpace, "full");
                 self.on(Event::EditFailed { error });
                 self.on(Event::Tick);
             }
-            Action::Crash { durable } => {
+            Action::Crash { kept } => {
                 self.done.crash = true;
                 // What comes up compacts again.
                 self.done.resume |= self.done.pause;
-                self.crash(durable);
+                self.crash(kept);
             }
             Action::Split => {
                 self.done.split = true;
@@ -302,17 +305,14 @@ impl World {
                 all.push(Action::Failed(job));
             }
         }
-        if self.writing.is_some() {
+        if !self.writing.is_empty() {
             all.push(Action::Synced);
             if !done.failure {
                 all.push(Action::Postponed);
             }
         }
         if !done.crash && self.frozen > 0 {
-            all.push(Action::Crash { durable: false });
-            if self.writing.is_some() {
-                all.push(Action::Crash { durable: true });
-            }
+            all.extend((0..=self.writing.len()).map(|kept| Action::Crash { kept }));
         }
         let once = [
             (!done.split, Action::Split),
@@ -384,7 +384,7 @@ impl World {
         for (id, mem) in &self.flushing {
             (self.mems.get(mem), self.contents_of(*id)).hash(h);
         }
-        if let Some((edit, mem)) = &self.writing {
+        for (mem, edit) in &self.writing {
             let job = edit.job.and_then(|id| rank(&id));
             (job, edit.deletes.len(), edit.bucket_hint.is_some(), mem.is_some()).hash(h);
             edit.adds.iter().for_each(|f| (place(f), self.contents[&f.id]).hash(h));

@@ -293,7 +293,7 @@ impl Shell {
                     work.reins.hurry(prio);
                 }
             }
-            Command::Commit { edit, what } => self.commit_edit(*edit, what),
+            Command::Commit { edits } => self.commit_edits(edits),
             Command::Install { no, version, flushed, obsolete } => {
                 self.install(no, *version, flushed);
                 self.obsolete.lock().extend(obsolete);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use lithify_base::{FileId, JobId, KeyRange, Pos, bytewise};
-use lithify_control::{Command, Core, Cutting, Event, MemId};
+use lithify_control::{Command, Core, Cutting, Event, MemId, NewEdit};
 use lithify_lsm::{Edit, FileMeta, FileRef, Version, check};
 use lithify_plan::{Cause, JobSpec, Kind};
 
@@ -327,14 +327,18 @@ impl World<'_> {
             Command::StartCompaction { job, spec, inputs, .. } => {
                 self.start_compaction(job, &spec, &inputs);
             }
-            Command::Commit { edit, what } => {
-                self.note(|| format!("commit {what}"));
-                self.commit(&edit);
+            Command::Commit { edits } => {
+                for NewEdit { edit, what } in edits {
+                    self.note(|| format!("commit {what}"));
+                    self.count_moves(&edit);
+                }
+                let at = self.device.serve(self.now, 0);
+                self.queue_at(at, Happening::ManifestWritten);
             }
             Command::Install { no, flushed, obsolete, .. } => {
                 self.note(|| format!("tree {no} installed"));
                 if let Some(mem) = flushed {
-                    self.frozen.remove(&mem);
+                    self.frozen.retain(|m, _| *m > mem);
                 }
                 self.sweep(&obsolete);
             }
@@ -355,15 +359,13 @@ impl World<'_> {
         }
     }
 
-    fn commit(&mut self, edit: &Edit) {
+    fn count_moves(&mut self, edit: &Edit) {
         let stays = |f: &FileMeta| edit.deletes.iter().any(|d| d.1 == f.id);
         if !edit.deletes.is_empty() && edit.adds.iter().all(stays) && !edit.adds.is_empty() {
             let kind = self.tally.span.kinds.entry(Kind::Move).or_default();
             kind.jobs += 1;
             kind.read += edit.adds.iter().map(|f| f.bytes).sum::<u64>();
         }
-        let at = self.device.serve(self.now, 0);
-        self.queue_at(at, Happening::ManifestWritten);
     }
 
     /// Files that left the tree are deleted, one after the other.

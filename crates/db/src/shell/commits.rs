@@ -1,12 +1,13 @@
-//! Edits on their way into the manifest: one at a time, written by an upkeep job that takes the
-//! manifest along, so no lock is held across the write.
+//! Edits on their way into the manifest: one batch at a time, written and synced at once by an
+//! upkeep job that takes the manifest along, so no lock is held across the write.
 
 use lithify_base::{Error, ErrorKind, Result};
-use lithify_control::Event;
+use lithify_control::{Event, NewEdit};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::{Class, Job, Step, Urgency};
 use lithify_format::files::FileName;
+use lithify_format::manifest::WireEdit;
 use lithify_lsm::Edit;
 use lithify_store::manifest::{ManifestLog, translate};
 
@@ -14,23 +15,24 @@ use super::Shell;
 use crate::metrics::Counter;
 
 impl Shell {
-    /// Hands an edit to an upkeep job, together with the manifest.
-    pub(super) fn commit_edit(&self, edit: Edit, what: String) {
+    /// Hands edits to an upkeep job, together with the manifest.
+    pub(super) fn commit_edits(&self, edits: Vec<NewEdit>) {
         let manifest = self.manifest.lock().take();
-        let manifest = manifest.expect("one edit at a time: the manifest is here");
-        let job = CommitEdit { shell: self.me(), manifest: Some(manifest), edit, what };
+        let manifest = manifest.expect("one batch at a time: the manifest is here");
+        let job = CommitEdits { shell: self.me(), manifest: Some(manifest), edits };
         self.env.rt.spawn(Class::Upkeep, Box::new(job));
     }
 
-    fn edit_written(&self, manifest: Box<ManifestLog>, of: &CommitEdit, result: Result<()>) {
+    fn edits_written(&self, manifest: Box<ManifestLog>, edits: &[NewEdit], result: Result<()>) {
         *self.manifest.lock() = Some(manifest);
-        let what = of.what.as_str();
         match result {
             Ok(()) => {
-                if of.is_move() {
-                    self.metrics.add(Counter::Moves, 1);
+                for NewEdit { edit, what } in edits {
+                    if is_move(edit) {
+                        self.metrics.add(Counter::Moves, 1);
+                    }
+                    self.note("committed", &[("what", what.as_str().into())]);
                 }
-                self.note("committed", &[("what", what.into())]);
                 self.drive(Event::EditSynced);
             }
             Err(error) => {
@@ -42,23 +44,21 @@ impl Shell {
     }
 }
 
-/// Writes one edit.
-struct CommitEdit {
-    shell: Arc<Shell>,
-    manifest: Option<Box<ManifestLog>>,
-    edit: Edit,
-    what: String,
+/// True if files only change place.
+fn is_move(edit: &Edit) -> bool {
+    edit.adds.first().is_some_and(|f| edit.deletes.iter().any(|(_, id)| *id == f.id))
 }
 
-impl CommitEdit {
-    /// True if files only change place.
-    fn is_move(&self) -> bool {
-        let deletes = &self.edit.deletes;
-        self.edit.adds.first().is_some_and(|f| deletes.iter().any(|(_, id)| *id == f.id))
-    }
+/// Writes a batch of edits.
+struct CommitEdits {
+    shell: Arc<Shell>,
+    manifest: Option<Box<ManifestLog>>,
+    edits: Vec<NewEdit>,
+}
 
-    /// Appends the edit. If nobody can tell whether it took effect, a new manifest without it
-    /// settles that it did not, and it is written there.
+impl CommitEdits {
+    /// Appends the edits. If nobody can tell whether they took effect, a new manifest without them
+    /// settles that they did not, and they are written there.
     fn write(&self, manifest: &mut ManifestLog) -> Result<()> {
         if manifest.uncertain().is_some() {
             self.roll(manifest)?;
@@ -71,17 +71,18 @@ impl CommitEdit {
             self.append(manifest)?;
         }
         if manifest.wants_roll() {
-            // The edit is durable whatever comes of this; a failure shows at the next commit.
+            // The edits are durable whatever comes of this; a failure shows at the next commit.
             let _ = self.roll(manifest);
         }
         Ok(())
     }
 
     fn append(&self, manifest: &mut ManifestLog) -> Result<()> {
-        let mut wire = translate::wire_edit(&self.edit);
-        wire.next_file = Some(self.shell.workshop.peek_next_file().0);
-        wire.last_seq = Some(self.shell.published.load(Ordering::Acquire));
-        manifest.commit(&[wire])
+        let next_file = Some(self.shell.workshop.peek_next_file().0);
+        let last_seq = Some(self.shell.published.load(Ordering::Acquire));
+        let wire =
+            |new: &NewEdit| WireEdit { next_file, last_seq, ..translate::wire_edit(&new.edit) };
+        manifest.commit(&self.edits.iter().map(wire).collect::<Vec<_>>())
     }
 
     fn roll(&self, manifest: &mut ManifestLog) -> Result<()> {
@@ -94,11 +95,11 @@ impl CommitEdit {
     }
 }
 
-impl Job for CommitEdit {
+impl Job for CommitEdits {
     fn step(&mut self) -> Step {
         if let Some(mut manifest) = self.manifest.take() {
             let result = self.write(&mut manifest);
-            self.shell.edit_written(manifest, self, result);
+            self.shell.edits_written(manifest, &self.edits, result);
         }
         Step::Done
     }
