@@ -101,7 +101,8 @@ fn a_panic_while_carrying_out_commands_halts() {
 fn a_close_hears_of_jobs_that_were_given_up() {
     let db = open();
     let given_up = JobId(999);
-    db.shell.at_work.lock().insert(given_up, Arc::default());
+    let work = super::AtWork { reins: Arc::default(), since: db.shell.env.rt.now(), flushes: None };
+    db.shell.at_work.lock().insert(given_up, work);
     let (told, heard) = std::sync::mpsc::channel();
     let shell = db.shell.clone();
     std::thread::spawn(move || told.send(shell.close()));
