@@ -2,6 +2,7 @@
 
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
+pub(crate) mod explain;
 pub(crate) mod picture;
 pub(crate) mod point;
 pub(crate) mod salvage;

@@ -68,6 +68,8 @@ enum Command {
     Salvage(cmd::salvage::Salvage),
     /// Make a second, independent database of the present state
     Checkpoint(cmd::checkpoint::Checkpoint),
+    /// Say what limits a database: what slows or stops writes, what is due, what is in the way
+    Explain(cmd::explain::Explain),
     /// Draw the tree of a database: which run has which files
     Picture(cmd::picture::Picture),
     /// Look into one table file
@@ -95,6 +97,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Verify(verify) => verify.run()?,
         Command::Salvage(salvage) => salvage.run()?,
         Command::Checkpoint(checkpoint) => checkpoint.run()?,
+        Command::Explain(explain) => explain.run()?,
         Command::Picture(picture) => picture.run()?,
         Command::Table(table) => table.run()?,
     }

@@ -252,3 +252,53 @@ fn policies_are_compared_by_name() {
         assert!(std::path::Path::new(&place.file(&format!("jobs-{policy}-1.svg"))).exists());
     }
 }
+
+#[test]
+fn a_database_at_rest_is_explained() {
+    let place = fruit();
+    place.run("compact", &[]);
+    let text = ok(&["explain", &place.db()]);
+    assert!(text.starts_with("Nothing would hold writes back.\n"), "{text}");
+    assert!(text.contains("runs of level 0 over one key"), "{text}");
+    let told: Value = serde_json::from_str(&ok(&["explain", "--json", &place.db()])).unwrap();
+    assert_eq!((&told["writes"], &told["open_in_process"]), (&"free".into(), &Value::Null));
+    assert_eq!((&told["live"], &told["due"]), (&Value::Null, &Value::Array(Vec::new())));
+    assert_eq!(told["levels"].as_array().unwrap().len(), 1);
+
+    let nothing = lithify(&["explain", &place.file("nothing")]);
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&nothing.stderr).contains("holds no database"));
+}
+
+/// Beside a process that has the database open: who that is, what it works on, under which settings.
+#[test]
+fn a_database_in_use_is_explained() {
+    let place = Place::new();
+    let mut settings = lithify::Settings::default();
+    (settings.l0_trigger, settings.l0_slowdown, settings.l0_stop) = (9, 13, 17);
+    settings.policy = lithify::Policy::BucketDf;
+    let db = lithify::Db::open(place.db(), settings).unwrap();
+    db.put("apple", "red").unwrap();
+    db.flush().unwrap();
+    // The event log is written a little later than things happen.
+    let late = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let told = loop {
+        let told: Value = serde_json::from_str(&ok(&["explain", "--json", &place.db()])).unwrap();
+        if told["live"]["policy"] == "bucket-df" {
+            break told;
+        }
+        assert!(std::time::Instant::now() < late, "{told}");
+    };
+    assert_eq!(told["open_in_process"], std::process::id());
+    assert_eq!(told["live"]["stall"], Value::Null);
+    let bounds = told["bounds"].as_array().unwrap();
+    let l0 = bounds.iter().find(|b| b["cause"] == "l0_files").unwrap();
+    assert_eq!((&l0["slows_at"], &l0["stops_at"]), (&13.into(), &17.into()), "its settings");
+    assert!(bounds.iter().any(|b| b["cause"] == "read_amp"), "its policy");
+    let text = ok(&["explain", &place.db()]);
+    let first =
+        format!("Process {} has the database open, with policy bucket-df", std::process::id());
+    assert!(text.starts_with(&first), "{text}");
+    db.close().unwrap();
+    assert!(ok(&["explain", &place.db()]).starts_with("Nothing would hold"), "nobody has it open");
+}

@@ -62,7 +62,7 @@ fn read(path: &Path) -> Result<Recovered> {
 }
 
 /// The directory `path` on the real file system.
-fn dir_of(path: &Path) -> Dir {
+pub(crate) fn dir_of(path: &Path) -> Dir {
     Dir::new(Arc::new(PosixFs::new()), path)
 }
 

@@ -1,0 +1,224 @@
+//! `explain`: what limits a database. The tree is explained as it lies, under the settings it was
+//! last opened with; if a process has the database open, its event log tells the jobs in flight.
+//!
+//! Nothing is locked and nothing changes, so this works beside the process that is slow.
+
+mod log;
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use lithify::{Db, ErrorKind, Explanation, Policy, Settings, Writes};
+use lithify_format::files::FileName;
+use lithify_format::options::OptionsFile;
+use serde_json::{Value, json};
+
+use crate::cmd::picture::dir_of;
+use crate::output;
+use log::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  lithify explain fruit
+  lithify explain fruit --json | jq .blocked
+  watch -n 1 lithify explain fruit          while another process writes
+
+What it says, in this order:
+  whether writes are held back, by what, and what would help;
+  if a process has the database open: its jobs in flight, how long each has run, and when it will
+  end if it goes as fast as those before it;
+  each figure that slows or stops writes, with where it stands;
+  each level with its need for compaction: from 1.00 on it is due;
+  what is due, and what waits for something else.
+
+Figures are of the last commit. A program asks its own database for more with `Db::explain`: the
+progress of each job in percent, and the rate to which writes are slowed.";
+
+/// How often a database that changes while it is being opened is tried again.
+const TRIES: usize = 5;
+/// Most bytes of an OPTIONS file that are read.
+const OPTIONS_MAX: u64 = 1 << 20;
+
+/// `lithify explain`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Explain {
+    /// Directory of the database
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Explain {
+    pub(crate) fn run(self) -> Result<()> {
+        let session = log::read(&self.dir)?;
+        let policy = session.as_ref().and_then(|s| Policy::from_name(&s.policy));
+        let told = explain(&self.dir, &settings(&self.dir, policy))?;
+        let owner = owner(&self.dir);
+        let session = session.filter(|_| owner.is_some());
+        if self.json {
+            return as_json(&told, owner, session.as_ref());
+        }
+        if let Some(owner) = owner {
+            output::line(&live(owner, session.as_ref()))?;
+        }
+        output::line(told.to_string().trim_end())
+    }
+}
+
+/// The tree as it lies. A process that has the database open may delete a file between our look at
+/// the manifest and at the file: the next look finds another manifest.
+fn explain(dir: &Path, settings: &Settings) -> Result<Explanation> {
+    let mut tries = 1;
+    loop {
+        match Db::open_read_only(dir, settings.clone()) {
+            Ok(db) => return Ok(db.explain()),
+            Err(e) if tries < TRIES && e.kind() != ErrorKind::NotFound => tries += 1,
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// The settings that the database was last opened with, as far as it wrote them down; the default
+/// for the rest.
+fn settings(dir: &Path, policy: Option<Policy>) -> Settings {
+    let written = newest_options(dir).map_or_else(Settings::default, |file| from_options(&file));
+    let mut settings = if written.check().is_ok() { written } else { Settings::default() };
+    settings.policy = policy.unwrap_or(settings.policy);
+    settings
+}
+
+fn newest_options(path: &Path) -> Option<OptionsFile> {
+    let dir = dir_of(path);
+    let all = dir.list().ok()?;
+    let newest = all.iter().filter_map(|f| match f.file {
+        Some(FileName::Options(number)) => Some(number),
+        _ => None,
+    });
+    let text = dir.read_whole(FileName::Options(newest.max()?), OPTIONS_MAX).ok()??;
+    OptionsFile::parse(&text).ok()
+}
+
+fn from_options(file: &OptionsFile) -> Settings {
+    let mut s = Settings::default();
+    let Some(family) = file.families.first().map(|f| &f.options) else { return s };
+    let number = |name: &str| family.get(name).and_then(|v| v.parse::<f64>().ok());
+    let long = |name: &str, old: u64| number(name).map_or(old, |n| n as u64);
+    let short = |name: &str, old: u32| number(name).map_or(old, |n| n as u32);
+    let flag = |name: &str, old: bool| family.get(name).map_or(old, |v| v == "true");
+    s.l0_trigger = short("level0_file_num_compaction_trigger", s.l0_trigger);
+    s.l0_slowdown = short("level0_slowdown_writes_trigger", s.l0_slowdown);
+    s.l0_stop = short("level0_stop_writes_trigger", s.l0_stop);
+    s.memtable_bytes = long("write_buffer_size", s.memtable_bytes);
+    s.memtable_count = short("max_write_buffer_number", s.memtable_count);
+    s.level_base_bytes = long("max_bytes_for_level_base", s.level_base_bytes);
+    s.level_multiplier = short("max_bytes_for_level_multiplier", s.level_multiplier);
+    s.dynamic_levels = flag("level_compaction_dynamic_level_bytes", s.dynamic_levels);
+    s.file_bytes = long("target_file_size_base", s.file_bytes);
+    s.soft_debt_bytes = long("soft_pending_compaction_bytes_limit", s.soft_debt_bytes);
+    s.hard_debt_bytes = long("hard_pending_compaction_bytes_limit", s.hard_debt_bytes);
+    s.auto_compaction = !flag("disable_auto_compactions", !s.auto_compaction);
+    let jobs = file.db.get("max_background_jobs").and_then(|v| v.parse::<u32>().ok());
+    s.compaction_threads = jobs.map_or(s.compaction_threads, |n| n.saturating_sub(1).max(1));
+    let memtables = s.memtable_bytes.saturating_mul(s.memtable_count.into());
+    s.memory_budget = s.memory_budget.max(memtables.saturating_add(64 << 20));
+    s
+}
+
+/// The process that has the database open; 0 if the system hides which.
+fn owner(dir: &Path) -> Option<u32> {
+    let inode = std::fs::metadata(dir.join(FileName::Lock.to_string())).ok()?.ino();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    // 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
+    locks.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip_while(|w| *w != "FLOCK").skip(3);
+        let process = words.next()?.parse().unwrap_or(0);
+        let number = words.next()?.rsplit(':').next()?;
+        (number.parse() == Ok(inode)).then_some(process)
+    })
+}
+
+fn unix_now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// What the log of the process that has the database open says.
+fn live(owner: u32, session: Option<&Session>) -> String {
+    let mut text = match owner {
+        0 => "Another process has the database open".to_owned(),
+        n => format!("Process {n} has the database open"),
+    };
+    let Some(session) = session else {
+        return text + "; it writes no event log, so its jobs are not known.\n";
+    };
+    text += &format!(", with policy {}", session.policy);
+    text += &match &session.stall {
+        Some(stall) => format!("; its writes are held back: {} ({}).", stall.cause, stall.kind),
+        None => "; its writes are not held back.".to_owned(),
+    };
+    let now = session.now(unix_now());
+    for job in session.jobs.values() {
+        let spent = now.saturating_sub(job.began);
+        text +=
+            &format!("\n  job {}  {}, running for {:.1} s", job.job, job.what, spent as f64 / 1e6);
+        if let Some(left) = session.left(job, now) {
+            text += &match left {
+                0 => ", should end any moment".to_owned(),
+                left => format!(", about {:.1} s left", left as f64 / 1e6),
+            };
+        }
+    }
+    if session.jobs.is_empty() {
+        text += "\n  no job is in flight";
+    }
+    text + "\n"
+}
+
+fn as_json(told: &Explanation, owner: Option<u32>, session: Option<&Session>) -> Result<()> {
+    let (writes, cause) = match &told.writes {
+        Writes::Slowed { cause, .. } => ("slowed", Some(*cause)),
+        Writes::Stopped { cause } => ("stopped", Some(*cause)),
+        _ => ("free", None),
+    };
+    let bounds = told.bounds.iter().map(|b| {
+        json!({
+            "cause": b.cause, "what": b.what, "now": b.now,
+            "slows_at": b.slows_at, "stops_at": b.stops_at,
+        })
+    });
+    let levels = told.levels.iter().map(|l| {
+        json!({
+            "level": l.level, "depth": l.depth, "files": l.files, "bytes": l.bytes,
+            "target_bytes": l.target_bytes, "need": l.need as f64 / 1000.0,
+        })
+    });
+    let wish = |w: &lithify::Wish| json!({ "kind": w.kind, "why": w.why, "because": w.because, "bytes": w.bytes });
+    let live = session.map(|s| {
+        let now = s.now(unix_now());
+        let jobs = s.jobs.values().map(|job| {
+            json!({
+                "job": job.job, "what": job.what, "bytes": job.bytes,
+                "running_us": now.saturating_sub(job.began), "left_us": s.left(job, now),
+            })
+        });
+        json!({
+            "policy": s.policy,
+            "stall": s.stall.as_ref().map(|s| json!({ "cause": s.cause, "kind": s.kind })),
+            "jobs": jobs.collect::<Vec<Value>>(),
+        })
+    });
+    output::json(&json!({
+        "writes": writes,
+        "cause": cause,
+        "bounds": bounds.collect::<Vec<Value>>(),
+        "levels": levels.collect::<Vec<Value>>(),
+        "blocked": told.blocked.iter().map(wish).collect::<Vec<Value>>(),
+        "due": told.due.iter().map(wish).collect::<Vec<Value>>(),
+        "open_in_process": owner,
+        "live": live,
+    }))
+}
