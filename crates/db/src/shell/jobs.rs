@@ -163,7 +163,7 @@ impl Shell {
         }
     }
 
-    fn set_to_work(&self, job: JobId, reins: Arc<Reins>, flushes: Option<KeyRange>) {
+    pub(super) fn set_to_work(&self, job: JobId, reins: Arc<Reins>, flushes: Option<KeyRange>) {
         let work = Arc::new(AtWork { reins, since: self.env.rt.now(), flushes });
         self.at_work.lock().insert(job, work);
     }

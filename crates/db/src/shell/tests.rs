@@ -101,8 +101,8 @@ fn a_panic_while_carrying_out_commands_halts() {
 fn a_close_hears_of_jobs_that_were_given_up() {
     let db = open();
     let given_up = JobId(999);
-    let work = super::AtWork { reins: Arc::default(), since: db.shell.env.rt.now(), flushes: None };
-    db.shell.at_work.lock().insert(given_up, work);
+    let reins = Arc::new(lithify_compact::Reins::flush(0));
+    db.shell.set_to_work(given_up, reins, None);
     let (told, heard) = std::sync::mpsc::channel();
     let shell = db.shell.clone();
     std::thread::spawn(move || told.send(shell.close()));
