@@ -36,7 +36,7 @@ use lithify_compact::{Reins, Workshop};
 use lithify_control::{Command, Core, Event, MemId};
 use lithify_engine::Engine;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use lithify_env::sync::{Arc, Mutex};
+use lithify_env::sync::{Arc, Mutex, Weak};
 use lithify_env::{Class, Env, LockGuard, Mono, Ticket, panic_message};
 use lithify_lsm::{FileRef, Version};
 use lithify_memtable::{ArenaPool, MemTable, MemTableOptions, MemWriter};
@@ -85,6 +85,8 @@ pub(crate) struct Shell {
     at_work: Mutex<BTreeMap<JobId, Arc<AtWork>>>,
     /// Callers that wait for background work to end.
     awaited: AtomicUsize,
+    /// Trees that readers may still look at, the newest last.
+    trees: Mutex<Vec<Weak<Tree>>>,
     /// Files out of the tree that a reader may still pin.
     obsolete: Mutex<Vec<FileRef>>,
     /// Logs made since the open and not deleted.
@@ -97,7 +99,7 @@ pub(crate) struct Shell {
     stopped: Ticket,
     closed: AtomicBool,
     read_only_handle: bool,
-    me: std::sync::Weak<Shell>,
+    me: Weak<Shell>,
     lock: Mutex<Option<Box<dyn LockGuard>>>,
 }
 
@@ -143,7 +145,9 @@ impl Shell {
         for (i, table) in p.older.into_iter().enumerate() {
             mems.insert(1, Mem { id: MemId(i as u64), table });
         }
-        let sv = SuperVersion { no: 0, mems, tree: Arc::new(Tree::new(version, None)) };
+        let tree = Arc::new(Tree::new(version, None));
+        let trees = Mutex::new(vec![Arc::downgrade(&tree)]);
+        let sv = SuperVersion { no: 0, mems, tree };
         let read_only_handle = p.manifest.is_none();
         let shell = Arc::new_cyclic(|me| Shell {
             me: me.clone(),
@@ -169,6 +173,7 @@ impl Shell {
             arenas: p.arenas,
             at_work: Mutex::default(),
             awaited: AtomicUsize::new(0),
+            trees,
             obsolete: Mutex::default(),
             logs: Mutex::default(),
             manual_results: Mutex::default(),
@@ -365,7 +370,13 @@ impl Shell {
         let now = self.current.load_full();
         let mems = now.mems.iter().filter(|m| flushed.is_none_or(|f| m.id > f)).cloned().collect();
         let (no, tree) = match no > now.no {
-            true => (no, Arc::new(Tree::new(version, Some(&now.tree)))),
+            true => {
+                let tree = Arc::new(Tree::new(version, Some(&now.tree)));
+                let mut trees = self.trees.lock();
+                trees.retain(|t| t.strong_count() > 0);
+                trees.push(Arc::downgrade(&tree));
+                (no, tree)
+            }
             false => (now.no, now.tree.clone()),
         };
         self.current.store(Arc::new(SuperVersion { no, mems, tree }));

@@ -4,9 +4,11 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{scan, tiny, within};
 use lithify::{
@@ -101,8 +103,19 @@ fn an_iterator_outlives_its_database() {
     iter.seek_to_first();
     drop(db);
     let db = Db::open(scratch.path(), tiny()).unwrap();
+    let tables = || -> BTreeSet<OsString> {
+        let files = std::fs::read_dir(scratch.path()).unwrap().map(|e| e.unwrap().file_name());
+        files.filter(|f| f.to_str().is_some_and(|f| f.ends_with(".sst"))).collect()
+    };
+    let before = tables();
+    assert!(before.len() > 2, "{before:?}");
     db.delete_range([0], [0xff]).unwrap();
     db.compact_range(None, None).unwrap();
+    let late = Instant::now() + LONGEST;
+    while !tables().is_disjoint(&before) {
+        assert!(Instant::now() < late, "compacted away and still there: {:?}", tables());
+        std::thread::sleep(Duration::from_millis(5));
+    }
     for i in 0..3000u32 {
         assert!(iter.valid(), "ended at {i}: {:?}", iter.status());
         assert_eq!(iter.key(), i.to_be_bytes());

@@ -2,8 +2,8 @@
 
 use lithify_base::{FileId, Result};
 use lithify_control::Event;
-use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
+use lithify_env::sync::{Arc, Weak};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{WalAddition, WireEdit};
 use lithify_store::wal::WalWriter;
@@ -41,8 +41,27 @@ impl Shell {
         drop(log);
         self.stop.complete();
         self.env.rt.park(&self.stopped, None);
+        self.open_what_is_pinned();
         *self.lock.lock() = None;
         flushed.and(sealed.map(drop)).and(synced)
+    }
+
+    /// Opens the tables of every tree that an iterator still shows: from now on another handle may
+    /// delete the files, and only what is open outlives that. One that can't be opened shows as the
+    /// iterator's error.
+    fn open_what_is_pinned(&self) {
+        let now = self.current.load_full();
+        let trees = std::mem::take(&mut *self.trees.lock());
+        for tree in trees.iter().filter_map(Weak::upgrade) {
+            // Held by `current` (once more by `now`) and by the line above, if by nobody else.
+            let is_current = Arc::ptr_eq(&tree, &now.tree);
+            if is_current && Arc::strong_count(&now) <= 2 && Arc::strong_count(&tree) <= 2 {
+                continue;
+            }
+            for slot in tree.runs.iter().flat_map(|run| run.slots.iter()) {
+                let _ = slot.reader(&self.tables);
+            }
+        }
     }
 
     /// Waits until no memtable holds writes that no log holds.
