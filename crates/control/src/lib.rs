@@ -250,6 +250,10 @@ impl Core {
     pub fn flush_trouble(&self) -> (u64, Option<&Error>) {
         (self.troubles, self.trouble.as_ref())
     }
+    /// Compactions that failed since the open.
+    pub fn failed_compactions(&self) -> u64 {
+        self.schedule.failed
+    }
     /// Why compactions get nowhere, if they do not: the last failed, several times in a row, or none
     /// fits on the disk.
     pub fn stuck(&self) -> Option<&Error> {

@@ -36,6 +36,8 @@ pub(crate) struct Schedule {
     raised: BTreeMap<JobId, Prio>,
     /// Compactions that failed since one succeeded.
     setbacks: u32,
+    /// Compactions that failed since the open.
+    pub(crate) failed: u64,
     /// Why compactions get nowhere, once writers were told.
     pub(crate) stuck: Option<Error>,
 }
@@ -48,6 +50,7 @@ impl Schedule {
             disk_free: u64::MAX,
             raised: BTreeMap::new(),
             setbacks: 0,
+            failed: 0,
             stuck: None,
         }
     }
@@ -196,6 +199,7 @@ impl Core {
     /// A compaction failed.
     pub(crate) fn set_back(&mut self, error: &Error, out: &mut Vec<Command>) {
         self.schedule.setbacks += 1;
+        self.schedule.failed += 1;
         if self.schedule.setbacks >= PATIENCE {
             self.get_stuck(error.clone(), out);
         }

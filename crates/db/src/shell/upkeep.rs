@@ -21,6 +21,16 @@ const DISK_EVERY: Duration = Duration::from_secs(1);
 const UPKEEP_EVERY: Duration = Duration::from_millis(50);
 
 impl Shell {
+    /// Tells the mind how much fits on the disk, so that it begins nothing that does not.
+    pub(super) fn look_at_disk(&self) {
+        // A handle that only reads begins nothing; and where nobody can tell, it is tried.
+        if !self.read_only_handle
+            && let Ok(bytes) = self.env.fs.free_space(self.dir.path())
+        {
+            self.drive(Event::DiskFree { bytes });
+        }
+    }
+
     /// Remembers a log that will be obsolete one day.
     pub(crate) fn log_made(&self, number: FileId) {
         self.logs.lock().push(number);
@@ -97,17 +107,13 @@ impl Upkeep {
         Upkeep { shell, log: None, at: 0, disk_at: Mono::ZERO }
     }
 
-    /// Tells the mind how much fits on the disk, so that it begins nothing that does not.
     fn look_at_disk(&mut self) {
         let now = self.shell.env.rt.now();
         if now < self.disk_at {
             return;
         }
         self.disk_at = now + DISK_EVERY;
-        // Where nobody can tell, it is tried.
-        if let Ok(bytes) = self.shell.env.fs.free_space(self.shell.dir.path()) {
-            self.shell.drive(Event::DiskFree { bytes });
-        }
+        self.shell.look_at_disk();
     }
 
     fn write_events(&mut self) {

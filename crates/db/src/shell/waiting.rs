@@ -90,11 +90,17 @@ impl Shell {
     }
 
     pub(crate) fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
+        // What kept compactions from starting a moment ago may be over.
+        self.look_at_disk();
+        let failed = self.core.lock().failed_compactions();
         let _awaited = Awaiting::new(self);
         let idle = self.wait_until(limit, |shell| {
             let (idle, installs) = {
                 let core = shell.core.lock();
-                if let Some(error) = core.stuck() {
+                // It will be tried again, but whoever waits shall know.
+                if let Some(error) = core.stuck()
+                    && (core.is_idle() || core.failed_compactions() > failed)
+                {
                     return Err(error.clone());
                 }
                 (core.is_idle(), core.installs())
