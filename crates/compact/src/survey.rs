@@ -15,6 +15,8 @@ const KEYS_PER_BUCKET: u64 = 64;
 const KEYS_REPORTED: usize = 15;
 /// A bucket's share below this many bytes joins its left neighbour's file.
 const SHARE_MIN: u64 = 64 << 10;
+/// One below this part of the memtable, if that is less.
+const SHARE_PART: u64 = 16;
 
 /// How a flush is cut into files.
 #[derive(Clone)]
@@ -56,11 +58,12 @@ pub(crate) fn look(mem: &MemTable, cut: &Cut, order: &dyn Comparator) -> Option<
         flow.bytes += bytes;
         flow.keys.push(key);
     }
+    let least = SHARE_MIN.min(mem.bytes() as u64 / SHARE_PART);
     let splits = map
         .bounds
         .iter()
         .zip(&flows[1..])
-        .filter(|(_, flow)| flow.bytes >= SHARE_MIN)
+        .filter(|(_, flow)| flow.bytes >= least)
         .map(|(bound, _)| bound.clone())
         .collect();
     flows.iter_mut().for_each(|flow| thin(&mut flow.keys));
