@@ -21,7 +21,7 @@ use lithify_format::manifest::{FamilyState, ManifestState};
 use lithify_format::options::{self, DbOptions, FamilyOptions};
 use lithify_format::wal::BatchBuilder;
 use lithify_lsm::{Edit, FileMeta, Version};
-use lithify_memtable::{ArenaPool, MemTable, MemWriter};
+use lithify_memtable::{ArenaPool, HeapPool, MemTable, MemWriter};
 use lithify_plan::options::BucketOptions;
 use lithify_plan::{PlanOptions, PolicyKind};
 use lithify_store::cache::{BlockCache, TableCache, TableOptions};
@@ -43,6 +43,8 @@ const BUCKETS_MIN: u32 = 8;
 const RESTART_INTERVAL: u16 = 16;
 /// Most tables the cache keeps open by itself; those of the tree stay open anyway.
 const OPEN_TABLES: usize = 256;
+/// Smallest memtables that are kept in regions.
+const REGION_MIN: u64 = 2 << 20;
 const DEFAULT_CF: CfId = CfId(0);
 const DEFAULT_NAME: &str = "default";
 /// Recycled IO buffers kept for jobs.
@@ -404,8 +406,11 @@ fn check_files(dir: &Dir, version: &Version) -> Result<()> {
     Ok(())
 }
 
-/// Recycled memory for memtables.
+/// Recycled memory for memtables. It comes in pieces of 2 MiB, which small ones would not fill.
 fn arenas(s: &Settings) -> Arc<dyn ArenaPool> {
+    if s.memtable_bytes < REGION_MIN {
+        return Arc::new(HeapPool);
+    }
     Arc::new(RegionPool::new(s.memtable_bytes as usize * s.memtable_count as usize))
 }
 
