@@ -6,7 +6,7 @@ use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Weak};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{WalAddition, WireEdit};
-use lithify_store::wal::WalWriter;
+use lithify_store::wal::{WalEnd, WalWriter};
 
 use super::Shell;
 use crate::write::Log;
@@ -35,8 +35,11 @@ impl Shell {
         })?;
         let sealed = log.wal.take().map_or(Ok(None), close_log);
         let synced = self.sync_closing(&mut log.closing);
-        if let (Ok(Some(number)), Ok(())) = (&sealed, &synced) {
-            self.record_log(*number);
+        // To record the last log is to promise all before it, and one of those may be lost.
+        if let Ok(Some(end)) = &sealed
+            && end.is_durable()
+        {
+            self.record_log(end.number());
         }
         drop(log);
         self.stop.complete();
@@ -87,10 +90,10 @@ impl Shell {
     }
 }
 
-/// Seals and syncs the last log; its number.
-fn close_log(wal: WalWriter) -> Result<Option<FileId>> {
-    let number = wal.number();
-    wal.close().map(|()| Some(number))
+/// Seals and syncs the last log; how it ended.
+fn close_log(mut wal: WalWriter) -> Result<Option<WalEnd>> {
+    let end = wal.end()?;
+    wal.close().map(|()| Some(end))
 }
 
 /// Closes the database when the last handle goes.
