@@ -158,6 +158,10 @@ impl Crash<'_> {
     }
 
     fn content(&self, inode: &Inode) -> Content {
+        if self.kind == Kind::Everything {
+            // The system lives on, with all it shows.
+            return inode.visible.clone();
+        }
         if inode.pending.is_empty() {
             return inode.durable.clone();
         }

@@ -147,6 +147,7 @@ impl Explorer<'_> {
     fn record(&mut self, disk: Disk, before: &[Level], count: u32) -> Outcome<Recorded> {
         let path = format!("life {}", before.len());
         let mut world = World::new(disk, self.shape.clone(), self.dice.clone(), self.seed);
+        world.expose();
         let mut level = Level::default();
         let mut begins = Vec::new();
         for i in 0..=count {
@@ -196,13 +197,13 @@ impl Explorer<'_> {
         self.dice.swap(self.stream(&path, "image"));
         let image = image(disk, kind, &self.dice);
         let choices = self.dice.taken();
-        let bounds = recorded.journal.bounds(at, kind == Kind::Everything);
+        let bounds = recorded.journal.bounds(at, is_kill(kind, &self.shape));
         if !seen.insert((fingerprint(&image), bounds)) {
             self.tally.twins += 1;
             return Ok(());
         }
         let level = recorded.ended(at, kind, choices);
-        self.check(image, vec![level], &recorded.journal, bounds, &path)
+        self.check(image, vec![level], &recorded.journal, at, &path)
     }
 
     /// Opens an image and checks it; then perhaps works on, and crashes again.
@@ -211,14 +212,14 @@ impl Explorer<'_> {
         image: Disk,
         levels: Vec<Level>,
         journal: &Journal,
-        bounds: (usize, usize),
+        at: usize,
         path: &str,
     ) -> Outcome<()> {
         let crashes = levels.len();
         let kind = levels[crashes - 1].crash.as_ref().expect("a crash led here").kind;
         let mut world = World::new(image, self.shape.clone(), self.dice.clone(), self.seed + 1);
         let mut level = Level { ops: vec![Vec::new()], crash: None };
-        if let Err(violation) = caught(|| judge(&mut world, journal, bounds)) {
+        if let Err(violation) = caught(|| judge(&mut world, journal, at, kind)) {
             end(world);
             return Err(self.failure(violation, &levels, level));
         }
@@ -282,8 +283,7 @@ impl Explorer<'_> {
             let choices = self.dice.taken();
             let mut levels = levels.to_vec();
             levels.push(recorded.ended(at, kind, choices));
-            let bounds = recorded.journal.bounds(at, kind == Kind::Everything);
-            self.check(image, levels, &recorded.journal, bounds, &path)?;
+            self.check(image, levels, &recorded.journal, at, &path)?;
         }
         Ok(())
     }
@@ -292,25 +292,34 @@ impl Explorer<'_> {
 /// The opening of a first life, or an operation.
 fn one_step(world: &mut World, opening: bool) -> Result<(), Violation> {
     world.stir();
-    if opening { world.open() } else { world.step() }
+    if opening {
+        return world.open();
+    }
+    world.step()
 }
 
-/// Opens what a crash left and says whether it may look like that.
-fn judge(world: &mut World, journal: &Journal, bounds: (usize, usize)) -> Result<(), Violation> {
+/// Whether what was handed to the system survives: if nothing but the program ended, and storage
+/// kept what it was given.
+fn is_kill(kind: Kind, shape: &Shape) -> bool {
+    kind == Kind::Everything && !shape.faults
+}
+
+/// Opens what a crash of `kind` at position `at` left, and says whether it may look like that.
+fn judge(world: &mut World, journal: &Journal, at: usize, kind: Kind) -> Result<(), Violation> {
+    let kill = is_kill(kind, world.shape());
     world.open()?;
     world.adopt()?;
     let sum = world.model.sum();
-    if journal.find(bounds, sum).is_some() {
+    if journal.find(at, kill, sum).is_some() {
         return Ok(());
     }
     let found = match journal.find_anywhere(sum) {
         Some(state) => format!("it holds the state after write {state}"),
         None => format!("its {} entries are no state it ever had", world.model.map().len()),
     };
+    let (least, most) = journal.bounds(at, kill);
     Err(Violation(format!(
-        "after the crash, {found}, where writes {} to {} of {} may be the last",
-        bounds.0,
-        bounds.1,
+        "after the crash, {found}, where writes {least} to {most} of {} may be the last",
         journal.writes()
     )))
 }
@@ -348,16 +357,19 @@ pub fn replay_told(plan: &Plan, tell: &mut dyn FnMut(String)) -> Result<(), Viol
     let dice = Dice::new(Stream::listed(plan.settings.clone()));
     let shape = Shape::choose(&dice);
     let mut disk = Disk::default();
-    let mut promised: Option<(Journal, (usize, usize))> = None;
+    let mut promised: Option<(Journal, usize, Kind)> = None;
     for level in &plan.levels {
         let seed = u64::from(promised.is_some());
         let mut world = World::new(disk.clone(), shape.clone(), dice.clone(), seed);
+        if promised.is_none() {
+            world.expose();
+        }
         let mut begin = 0;
         for (i, op) in level.ops.iter().enumerate() {
             begin = world.fs.position();
             dice.swap(Stream::listed(op.clone()));
             let result = caught(|| match &promised {
-                Some((journal, bounds)) if i == 0 => judge(&mut world, journal, *bounds),
+                Some((journal, at, kind)) if i == 0 => judge(&mut world, journal, *at, *kind),
                 _ => one_step(&mut world, i == 0),
             });
             tell(format!("line {i}, {} writes so far", world.journal.writes()));
@@ -385,7 +397,7 @@ pub fn replay_told(plan: &Plan, tell: &mut dyn FnMut(String)) -> Result<(), Viol
             log[..at].iter().for_each(|entry| disk.apply(entry));
             dice.swap(Stream::listed(crash.choices.clone()));
             disk = image(&disk, crash.kind, &dice);
-            let bounds = journal.bounds(at, crash.kind == Kind::Everything);
+            let bounds = journal.bounds(at, is_kill(crash.kind, &shape));
             tell(format!(
                 "crash {} after entry {at}, bounds {bounds:?}; it leaves",
                 crash.kind.name()
@@ -395,7 +407,7 @@ pub fn replay_told(plan: &Plan, tell: &mut dyn FnMut(String)) -> Result<(), Viol
                     tell(format!("  {name} (#{ino}), {} bytes", disk.inodes[ino].visible.len()));
                 }
             }
-            promised = Some((journal, bounds));
+            promised = Some((journal, at, crash.kind));
         }
     }
     Ok(())

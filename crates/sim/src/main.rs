@@ -79,8 +79,11 @@ fn policy(name: &str) -> Result<Policy> {
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
-    // A panic of the database is caught and reported as a failure, with its plan.
-    std::panic::set_hook(Box::new(|_| {}));
+    // A panic of the database is caught and reported as a failure, with its plan; a trace shows it
+    // as it comes.
+    if !flags.trace {
+        std::panic::set_hook(Box::new(|_| {}));
+    }
     let done = match flags.plan.is_empty() {
         true => explore_all(&flags),
         false => repeat(&flags),

@@ -44,11 +44,29 @@ impl Marks {
         }
     }
 
+    fn committed(&mut self, what: &str) {
+        self.hit("committed");
+        for (words, mark) in
+            [("a bucket was split", "bucket split"), ("a bucket was merged", "buckets merged")]
+        {
+            if what.contains(words) {
+                self.hit(mark);
+            }
+        }
+        if what.contains("after=") && !what.contains("after=none") {
+            self.hit("committed after older jobs");
+        }
+        if what.starts_with("Move") {
+            self.hit("moved");
+        }
+    }
+
     fn event(&mut self, line: &str) {
         let Some(name) = field(line, "event") else { return };
         match (name, field(line, "kind")) {
             ("compaction_start", Some(kind)) => self.hit(&format!("started {kind}")),
             ("opened", _) => {}
+            ("committed", _) => self.committed(field(line, "what").unwrap_or_default()),
             (name, _) => self.hit(name),
         }
     }

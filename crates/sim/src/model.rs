@@ -81,40 +81,57 @@ impl Model {
 /// place of that log may leave.
 #[derive(Clone, Debug)]
 pub struct Journal {
-    /// The sum after each write, and the position at which it was begun; the first is what was
-    /// there before.
-    states: Vec<(u64, usize)>,
+    /// What each write leads to; the first is what was there before.
+    states: Vec<State>,
     /// From a position on, everything up to a state survives a power loss.
     durable: Vec<(usize, usize)>,
     /// The same for a kill of the program alone.
     written: Vec<(usize, usize)>,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// The sum after it.
+    sum: u64,
+    /// Position at which it was begun.
+    begun: usize,
+    /// Position from which on it must never be seen: the database said that it is not there.
+    gone: usize,
+}
+
 impl Journal {
     /// A journal that begins with content of this sum, which is durable.
     pub fn new(sum: u64) -> Journal {
-        Journal { states: vec![(sum, 0)], durable: vec![(0, 0)], written: vec![(0, 0)] }
+        let first = State { sum, begun: 0, gone: usize::MAX };
+        Journal { states: vec![first], durable: vec![(0, 0)], written: vec![(0, 0)] }
     }
 
     /// A write was begun at `position` that leads to `sum`.
     pub fn begun(&mut self, sum: u64, position: usize) {
-        self.states.push((sum, position));
+        self.states.push(State { sum, begun: position, gone: usize::MAX });
     }
 
-    /// A write that was begun and is not there.
-    pub fn undone(&mut self) {
-        self.states.pop();
+    /// The write begun last is not there, and never will be.
+    pub fn refused(&mut self, position: usize) {
+        if let Some(last) = self.states.last_mut() {
+            last.gone = position;
+        }
     }
 
     /// At `position`, everything so far is known to survive a power loss.
     pub fn synced(&mut self, position: usize) {
-        self.durable.push((position, self.states.len() - 1));
+        self.durable.push((position, self.last()));
         self.handed_over(position);
     }
 
     /// At `position`, everything so far is known to survive a kill of the program.
     pub fn handed_over(&mut self, position: usize) {
-        self.written.push((position, self.states.len() - 1));
+        self.written.push((position, self.last()));
+    }
+
+    /// The last write that is there.
+    fn last(&self) -> usize {
+        self.states.iter().rposition(|s| s.gone == usize::MAX).unwrap_or(0)
     }
 
     /// Writes begun.
@@ -127,18 +144,20 @@ impl Journal {
     pub fn bounds(&self, position: usize, kill: bool) -> (usize, usize) {
         let known = if kill { &self.written } else { &self.durable };
         let least = known.iter().rev().find(|(at, _)| *at <= position);
-        let most = self.states.iter().rposition(|(_, at)| *at <= position);
+        let most = self.states.iter().rposition(|s| s.begun <= position);
         (least.map_or(0, |k| k.1), most.unwrap_or(0))
     }
 
-    /// Which of the states within `bounds` has this sum, the newest of them.
-    pub fn find(&self, bounds: (usize, usize), sum: u64) -> Option<usize> {
-        (bounds.0..=bounds.1).rev().find(|&i| self.states[i].0 == sum)
+    /// Which of the states that a crash at `position` may leave has this sum, the newest of them.
+    pub fn find(&self, position: usize, kill: bool, sum: u64) -> Option<usize> {
+        let (least, most) = self.bounds(position, kill);
+        let may = |s: &State| s.sum == sum && position <= s.gone;
+        (least..=most).rev().find(|&i| may(&self.states[i]))
     }
 
     /// Which state at all has this sum.
     pub fn find_anywhere(&self, sum: u64) -> Option<usize> {
-        self.states.iter().rposition(|s| s.0 == sum)
+        self.states.iter().rposition(|s| s.sum == sum)
     }
 }
 
@@ -180,7 +199,13 @@ mod tests {
         assert_eq!(journal.bounds(5, true), (1, 1));
         assert_eq!(journal.bounds(8, false), (0, 2));
         assert_eq!(journal.bounds(9, false), (2, 2));
-        assert_eq!(journal.find((0, 2), 10), Some(1));
-        assert_eq!(journal.find((2, 2), 10), None);
+        assert_eq!(journal.find(8, false, 10), Some(1));
+        assert_eq!(journal.find(9, false, 10), None);
+        journal.begun(30, 11);
+        journal.refused(14);
+        journal.begun(40, 15);
+        assert_eq!(journal.find(13, false, 30), Some(3));
+        assert_eq!(journal.find(16, false, 30), None);
+        assert_eq!(journal.find(16, false, 40), Some(4));
     }
 }

@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Advice, DirEnt, File, FileRef, Fs, IoError, IoResult, LockGuard, OpenOpts};
+use lithify_env::{
+    Advice, DirEnt, File, FileRef, Fs, IoError, IoResult, LockGuard, OpenOpts, Random,
+};
 use rustix::io::Errno;
 
 use crate::disk::{Content, DirId, Disk, Entry, Forgets, Ino, NoPath, Node};
@@ -25,26 +27,38 @@ struct State {
     log: Vec<Entry>,
     locked: BTreeSet<Ino>,
     dead: bool,
-    syncs: Syncs,
+    /// Syncs of files asked for so far.
+    syncs: u64,
+    /// Calls that can fail made so far.
+    calls: u64,
+    fault: Option<Fault>,
+    /// How often the fault struck.
+    struck: u64,
+    /// Draws lengths of transfers that are cut short.
+    lengths: Option<Random>,
 }
 
-/// How syncs of files go.
-#[derive(Clone, Copy, Debug, Default)]
-struct Syncs {
-    /// Syncs asked for so far.
-    asked: u64,
-    fails: Option<SyncFault>,
-}
-
-/// A sync that fails.
+/// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SyncFault {
-    /// Which one, counted from 0 over all files.
-    pub nth: u64,
-    /// What is left of the bytes.
-    pub forgets: Forgets,
-    /// All later syncs fail, too; otherwise it is reported once, and the next one claims success.
-    pub sticky: bool,
+pub enum Fault {
+    /// A sync of a file fails.
+    Sync {
+        /// Which one, counted from 0 over all files.
+        nth: u64,
+        /// What is left of the bytes.
+        forgets: Forgets,
+        /// All later ones fail, too; else it is reported once, and the next one claims success.
+        sticky: bool,
+    },
+    /// A call fails with EIO.
+    Call {
+        /// Which one, counted from 0 over all calls.
+        nth: u64,
+        /// All later ones fail, too.
+        sticky: bool,
+    },
+    /// Files can hold no more bytes than these together.
+    Full(u64),
 }
 
 type Raw<T> = Result<T, Errno>;
@@ -58,7 +72,11 @@ impl SimFs {
             log: Vec::new(),
             locked: BTreeSet::new(),
             dead: false,
-            syncs: Syncs::default(),
+            syncs: 0,
+            calls: 0,
+            fault: None,
+            struck: 0,
+            lengths: None,
         };
         SimFs(Arc::new(Mutex::new(state)))
     }
@@ -88,14 +106,31 @@ impl SimFs {
         self.0.lock().disk.clone()
     }
 
-    /// Syncs asked for so far.
-    pub fn syncs(&self) -> u64 {
-        self.0.lock().syncs.asked
+    /// Something goes wrong from now on; its calls and syncs count from here.
+    pub fn set_fault(&self, fault: Fault) {
+        let mut state = self.0.lock();
+        (state.calls, state.syncs) = (0, 0);
+        state.fault = Some(fault);
     }
 
-    /// Makes a sync fail, or none.
-    pub fn fail_sync(&self, fault: Option<SyncFault>) {
-        self.0.lock().syncs.fails = fault;
+    /// Bytes in all files that have a name.
+    pub fn used(&self) -> u64 {
+        self.0.lock().used()
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn heal(&self) {
+        self.0.lock().fault = None;
+    }
+
+    /// How often something went wrong so far.
+    pub fn struck(&self) -> u64 {
+        self.0.lock().struck
+    }
+
+    /// Transfers are cut short now and then, by lengths that follow from `seed`.
+    pub fn shorten(&self, seed: u64) {
+        self.0.lock().lengths = Some(Random::from_seed(seed));
     }
 
     fn on<T>(
@@ -114,7 +149,53 @@ impl SimFs {
 
 impl State {
     fn alive<T>(&mut self, call: impl FnOnce(&mut State) -> Raw<T>) -> Raw<T> {
-        if self.dead { Err(Errno::IO) } else { call(self) }
+        let nth = self.calls;
+        self.calls += 1;
+        match self.fault {
+            _ if self.dead => return Err(Errno::IO),
+            Some(Fault::Call { nth: n, sticky }) if n == nth || (sticky && n < nth) => {
+                self.struck += 1;
+                return Err(Errno::IO);
+            }
+            _ => {}
+        }
+        call(self)
+    }
+
+    /// How many of `wanted` bytes a transfer moves.
+    fn shortened(&mut self, wanted: usize) -> usize {
+        let Some(random) = &mut self.lengths else { return wanted };
+        match wanted > 1 && random.one_in(4) {
+            true => 1 + random.below(wanted as u64 - 1) as usize,
+            false => wanted,
+        }
+    }
+
+    /// Bytes in all files that have a name.
+    fn used(&self) -> u64 {
+        let named = self.disk.dirs.values().flat_map(|dir| dir.visible.values());
+        let inodes: BTreeSet<Ino> =
+            named.filter_map(|n| if let Node::File(ino) = n { Some(*ino) } else { None }).collect();
+        inodes.iter().map(|ino| self.visible(*ino).len() as u64).sum()
+    }
+
+    /// How far a file of `len` bytes may grow towards `end`.
+    ///
+    /// # Errors
+    /// `NOSPC` if it may not grow at all, and should.
+    fn room(&mut self, len: usize, end: usize) -> Raw<usize> {
+        let Some(Fault::Full(most)) = self.fault else { return Ok(end) };
+        if end <= len {
+            return Ok(end);
+        }
+        let free = most.saturating_sub(self.used()) as usize;
+        if free < end - len {
+            self.struck += 1;
+        }
+        match end.min(len + free) {
+            room if room > len => Ok(room),
+            _ => Err(Errno::NOSPC),
+        }
     }
 
     fn enter(&mut self, entry: Entry) {
@@ -157,17 +238,17 @@ impl State {
     }
 
     fn sync(&mut self, ino: Ino) -> Raw<()> {
-        let nth = self.syncs.asked;
-        self.syncs.asked += 1;
-        let fault = self.syncs.fails.filter(|f| f.nth == nth || (f.sticky && f.nth < nth));
-        match fault {
-            None => {
+        let nth = self.syncs;
+        self.syncs += 1;
+        match self.fault {
+            Some(Fault::Sync { nth: n, forgets, sticky }) if n == nth || (sticky && n < nth) => {
+                self.struck += 1;
+                self.enter(Entry::SyncFailed(ino, forgets));
+                Err(Errno::IO)
+            }
+            _ => {
                 self.enter(Entry::SyncFile(ino));
                 Ok(())
-            }
-            Some(fault) => {
-                self.enter(Entry::SyncFailed(ino, fault.forgets));
-                Err(Errno::IO)
             }
         }
     }
@@ -369,10 +450,13 @@ fn position(offset: u64) -> Raw<usize> {
 
 impl File for SimFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> IoResult<usize> {
-        let content = self.on("read_at", |s| Ok(s.visible(self.ino).clone()))?;
+        let (content, most) = self.on("read_at", |s| {
+            let most = s.shortened(buf.len());
+            Ok((s.visible(self.ino).clone(), most))
+        })?;
         let rest = usize::try_from(offset).ok().and_then(|start| content.get(start..));
         let rest = rest.unwrap_or_default();
-        let count = buf.len().min(rest.len());
+        let count = most.min(rest.len());
         buf[..count].copy_from_slice(&rest[..count]);
         Ok(count)
     }
@@ -380,10 +464,15 @@ impl File for SimFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> IoResult<usize> {
         self.change("write_at", |s| {
             let offset = position(offset)?;
-            if !bytes.is_empty() {
-                s.enter(Entry::Write(self.ino, offset, bytes.into()));
+            if bytes.is_empty() {
+                return Ok(0);
             }
-            Ok(bytes.len())
+            let len = s.visible(self.ino).len();
+            let most = s.shortened(bytes.len());
+            let room = s.room(len, offset + most)?;
+            let count = room.checked_sub(offset).filter(|n| *n > 0).ok_or(Errno::NOSPC)?;
+            s.enter(Entry::Write(self.ino, offset, bytes[..count].into()));
+            Ok(count)
         })
     }
 
@@ -410,7 +499,11 @@ impl File for SimFile {
     fn allocate(&self, offset: u64, len: u64) -> IoResult<()> {
         self.change("allocate", |s| {
             let end = position(offset)? + position(len)?;
-            if end > s.visible(self.ino).len() {
+            let now = s.visible(self.ino).len();
+            if end > now {
+                if s.room(now, end)? < end {
+                    return Err(Errno::NOSPC);
+                }
                 s.enter(Entry::SetLen(self.ino, end));
             }
             Ok(())

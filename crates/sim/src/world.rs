@@ -11,17 +11,18 @@
 use std::path::Path;
 
 use lithify::{
-    Builder, Compression, Db, DbIter, Durability, Policy, ReadOptions, Settings, Snapshot,
-    WriteBatch, WriteOptions,
+    Builder, Compression, Db, DbIter, Durability, Error, ErrorKind, Policy, ReadOptions, Settings,
+    Snapshot, WriteBatch, WriteOptions,
 };
 use lithify_env::sync::Arc;
 use lithify_env::{Env, Fs, Random, Rt};
+use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
 
 use crate::choices::Dice;
-use crate::disk::Disk;
+use crate::disk::{Disk, Forgets};
 use crate::model::{Change, Journal, Map, Model, entry_sum};
 use crate::pump::{Order, Pump};
-use crate::simfs::SimFs;
+use crate::simfs::{Fault, SimFs};
 
 /// Where the database is.
 pub const HOME: &str = "db";
@@ -53,6 +54,12 @@ pub struct Shape {
     pub value_max: u32,
     /// Writes skip the log.
     pub unlogged: bool,
+    /// Weights of background work between operations: none, little, some, all there is.
+    pub pump: [u32; 4],
+    /// Storage fails now and then.
+    pub faults: bool,
+    /// Seed of transfers that are cut short, if they are.
+    pub short: Option<u64>,
 }
 
 impl Shape {
@@ -79,12 +86,42 @@ impl Shape {
         s.compression_lower = *dice.pick(&codecs, "lower");
         s.bloom_bits = *dice.pick(&[10, 0], "bloom");
         s.event_log = true;
+        if dice.choose(2, "eager") == 1 {
+            s.plan = Some(Box::new(eager(dice)));
+        }
         Shape {
             settings: s,
             keys: *dice.pick(&[40, 8, 150], "keys"),
             value_max: *dice.pick(&[2000, 40, 6000], "value"),
             unlogged: dice.one_in(12, "unlogged"),
+            pump: *dice.pick(&[[6, 3, 2, 1], [12, 6, 1, 0], [2, 8, 1, 0]], "pump"),
+            faults: dice.one_in(4, "faults"),
+            short: dice.one_in(6, "short").then(|| u64::from(dice.choose(1 << 16, "short"))),
         }
+    }
+}
+
+/// Options of the planner under which all that a policy can do is due soon.
+fn eager(dice: &Dice) -> PlanOptions {
+    let buckets = BucketOptions {
+        initial: 3 + dice.choose(6, "buckets"),
+        window: 3,
+        split_percent: 150,
+        merge_percent: 60,
+        min_file_bytes: 1 << 10,
+        only_when_empty: dice.one_in(6, "empty"),
+        by_bytes: dice.choose(2, "by bytes") == 0,
+        ..BucketOptions::default()
+    };
+    let issue = dice.one_in(5, "commit order");
+    PlanOptions {
+        df_when: DfWhen::Always,
+        df_max_depth: 2 + dice.choose(5, "depth"),
+        df_extra_percent: u32::MAX,
+        tiered_runs: 2 + dice.choose(2, "runs"),
+        commit_order: if issue { CommitOrder::Issue } else { CommitOrder::Dependency },
+        buckets,
+        ..PlanOptions::default()
     }
 }
 
@@ -103,6 +140,10 @@ pub struct World {
     dice: Dice,
     db: Option<Db>,
     views: Vec<View>,
+    /// Something went wrong since the database was opened: errors are no surprise.
+    shaken: bool,
+    /// Faults may still begin.
+    fragile: bool,
     /// Number of the next value.
     next: u64,
     checkpoints: u32,
@@ -124,8 +165,12 @@ impl World {
     /// [`World::stir`].
     pub fn new(disk: Disk, shape: Shape, dice: Dice, seed: u64) -> World {
         let model = Model::default();
+        let fs = SimFs::new(disk.clone());
+        if let Some(seed) = shape.short {
+            fs.shorten(seed);
+        }
         World {
-            fs: SimFs::new(disk.clone()),
+            fs,
             first: disk,
             pump: Arc::new(Pump::new(dice.clone(), seed, Order::Calm)),
             journal: Journal::new(model.sum()),
@@ -134,9 +179,16 @@ impl World {
             dice,
             db: None,
             views: Vec::new(),
+            shaken: false,
+            fragile: false,
             next: seed << 20,
             checkpoints: 0,
         }
+    }
+
+    /// Storage may begin to fail from now on, if the shape says so.
+    pub fn expose(&mut self) {
+        self.fragile = self.shape.faults;
     }
 
     /// The dice decide which job goes on, from now on.
@@ -160,6 +212,11 @@ impl World {
             Err(e) => return Violation::new(format!("the database does not open: {e:?}")),
         }
         self.no_panics()
+    }
+
+    /// What this run is like.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// The disk as it was when the world began.
@@ -192,7 +249,10 @@ impl World {
 
     fn get(&self, key: &[u8], map: &Map, at: Option<&Snapshot>) -> Result<(), Violation> {
         let options = at.map_or_else(ReadOptions::default, ReadOptions::at);
-        let found = self.db().get_opt(key, &options).map_err(|e| failed("a read", &e))?;
+        let found = match self.db().get_opt(key, &options) {
+            Ok(found) => found,
+            Err(e) => return self.excuse("a read", &e),
+        };
         let expected = map.get(key);
         if found.as_deref() != expected.map(|v| &**v) {
             return Violation::new(format!(
@@ -228,7 +288,7 @@ impl World {
 
     /// Lets the jobs go on for a while.
     fn background(&self) {
-        let steps = match self.dice.weighted(&[6, 3, 2, 1], "pump") {
+        let steps = match self.dice.weighted(&self.shape.pump, "pump") {
             0 => 0,
             1 => 1 + self.dice.choose(6, "steps"),
             2 => 20 + self.dice.choose(100, "steps"),
@@ -242,6 +302,9 @@ impl World {
     }
 
     fn operation(&mut self) -> Result<(), Violation> {
+        if self.fragile && self.dice.one_in(10, "fault") {
+            self.break_something();
+        }
         match self.dice.weighted(&[40, 9, 10, 4, 7, 3, 3, 6, 5, 2, 3, 1, 1, 4], "operation") {
             0 => self.put(1),
             1 => {
@@ -271,6 +334,75 @@ impl World {
             12 => self.checkpoint(),
             _ => self.put(8 + self.dice.choose(24, "burst")),
         }
+    }
+
+    // ---- faults
+
+    /// Storage fails from now on, or soon, once or for good.
+    fn break_something(&mut self) {
+        let sticky = self.dice.choose(2, "sticky") == 1;
+        let fault = match self.dice.choose(3, "what breaks") {
+            0 => {
+                let ways = [Forgets::Keeps, Forgets::Reverts];
+                let forgets = *self.dice.pick(&ways, "forgets");
+                Fault::Sync { nth: u64::from(self.dice.choose(6, "sync")), forgets, sticky }
+            }
+            1 => Fault::Call { nth: u64::from(self.dice.choose(40, "call")), sticky },
+            _ => {
+                let more = u64::from(self.dice.choose(60, "room")) << 10;
+                Fault::Full(self.fs.used() + more)
+            }
+        };
+        self.fs.set_fault(fault);
+        self.shaken = true;
+    }
+
+    /// What an error means: a violation, unless storage failed and the error is one that says so
+    /// honestly.
+    fn excuse(&self, what: &str, error: &Error) -> Result<(), Violation> {
+        let honest = matches!(
+            error.kind(),
+            ErrorKind::Io
+                | ErrorKind::NoSpace
+                | ErrorKind::NotCommitted
+                | ErrorKind::OutcomeUnknown
+                | ErrorKind::ReadOnly
+                | ErrorKind::Stalled
+        );
+        if self.shaken && honest { Ok(()) } else { Err(failed(what, error)) }
+    }
+
+    /// Storage works again, and the database is opened anew. What it holds is a state it may
+    /// hold: everything durable, whatever was refused not.
+    fn recover(&mut self) -> Result<(), Violation> {
+        self.views.clear();
+        if let Some(db) = self.db.take()
+            && let Err(e) = db.close()
+        {
+            self.excuse("a close", &e)?;
+        }
+        let begun = self.fs.position();
+        if let Err(e) = self.builder().open(HOME).map(|db| self.db = Some(db)) {
+            self.excuse("an open", &e)?;
+            self.fs.heal();
+            self.open()?;
+        }
+        self.fs.heal();
+        self.shaken = false;
+        let map = whole(self.db())?;
+        self.model = Model::new(map);
+        let sum = self.model.sum();
+        if self.journal.find(begun, false, sum).is_none() {
+            let (least, most) = self.journal.bounds(begun, false);
+            return Violation::new(format!(
+                "opened again after storage failed, it holds state {:?}, where {least} to {most} \
+                 may be the last",
+                self.journal.find_anywhere(sum)
+            ));
+        }
+        self.journal.begun(sum, begun);
+        self.journal.synced(self.fs.position());
+        self.no_panics()
     }
 
     // ---- choices
@@ -333,11 +465,20 @@ impl World {
                 Change::DeleteRange(from, to) => batch.delete_range(from, to),
             };
             added.map_err(|e| failed("a batch", &e))?;
-            self.model.apply(change);
         }
+        let before = self.model.clone();
+        changes.iter().for_each(|change| self.model.apply(change));
         self.journal.begun(self.model.sum(), self.fs.position());
-        let written = self.db().write_opt(&batch, &WriteOptions::at(durability));
-        written.map_err(|e| failed("a write", &e))?;
+        if let Err(e) = self.db().write_opt(&batch, &WriteOptions::at(durability)) {
+            self.excuse("a write", &e)?;
+            self.model = before;
+            if e.kind() != ErrorKind::OutcomeUnknown {
+                self.journal.refused(self.fs.position());
+                return Ok(());
+            }
+            // Its fate is decided by the next open.
+            return self.recover();
+        }
         match durability {
             Durability::Sync => self.journal.synced(self.fs.position()),
             Durability::Os => self.journal.handed_over(self.fs.position()),
@@ -347,8 +488,10 @@ impl World {
     }
 
     fn flush(&mut self) -> Result<(), Violation> {
-        self.db().flush().map_err(|e| failed("a flush", &e))?;
-        self.journal.synced(self.fs.position());
+        match self.db().flush() {
+            Ok(()) => self.journal.synced(self.fs.position()),
+            Err(e) => self.excuse("a flush", &e)?,
+        }
         Ok(())
     }
 
@@ -359,15 +502,18 @@ impl World {
         }
         let from = (self.dice.choose(2, "from") == 1).then_some(from.as_slice());
         let to = (self.dice.choose(2, "to") == 1).then_some(to.as_slice());
-        self.db().compact_range(from, to).map_err(|e| failed("a compaction", &e))?;
-        self.journal.synced(self.fs.position());
+        match self.db().compact_range(from, to) {
+            Ok(()) => self.journal.synced(self.fs.position()),
+            Err(e) => self.excuse("a compaction", &e)?,
+        }
         Ok(())
     }
 
     fn sync(&mut self) -> Result<(), Violation> {
-        self.db().sync().map_err(|e| failed("a sync", &e))?;
-        if !self.shape.unlogged {
-            self.journal.synced(self.fs.position());
+        match self.db().sync() {
+            Ok(()) if !self.shape.unlogged => self.journal.synced(self.fs.position()),
+            Ok(()) => {}
+            Err(e) => self.excuse("a sync", &e)?,
         }
         Ok(())
     }
@@ -378,10 +524,26 @@ impl World {
         let change = self.any_range();
         let Change::DeleteRange(from, to) = change else { unreachable!("a range") };
         let options = ReadOptions::default().with_bounds(Some(&from), Some(&to));
-        let mut iter = self.db().iter_opt(&options).map_err(|e| failed("an iterator", &e))?;
         let expected: Map =
             self.model.map().range(from..to).map(|(k, v)| (k.clone(), v.clone())).collect();
-        compare(&mut iter, &expected, "a scan")
+        self.view(&options, &expected, "a scan")
+    }
+
+    /// Scans what `options` show.
+    fn view(&self, options: &ReadOptions, map: &Map, what: &str) -> Result<(), Violation> {
+        match self.db().iter_opt(options) {
+            Ok(mut iter) => self.excused(compare(&mut iter, map, what)),
+            Err(e) => self.excuse(what, &e),
+        }
+    }
+
+    /// A scan that ended with an error.
+    fn excused(&self, scan: Result<(), Wrong>) -> Result<(), Violation> {
+        match scan {
+            Ok(()) => Ok(()),
+            Err(Wrong::Shows(what)) => Violation::new(what),
+            Err(Wrong::Fails(what, e)) => self.excuse(&what, &e),
+        }
     }
 
     /// Takes a snapshot or an iterator, or lets one go.
@@ -392,7 +554,10 @@ impl World {
             return Ok(());
         }
         let what = match self.dice.choose(3, "what") {
-            2 => Held::Iterator(Box::new(self.db().iter().map_err(|e| failed("an iterator", &e))?)),
+            2 => match self.db().iter() {
+                Ok(iter) => Held::Iterator(Box::new(iter)),
+                Err(e) => return self.excuse("an iterator", &e),
+            },
             _ => Held::Snapshot(self.db().snapshot()),
         };
         self.views.push(View { map: self.model.map().clone(), what });
@@ -407,15 +572,12 @@ impl World {
         let at = self.dice.choose(self.views.len() as u32, "view") as usize;
         let mut view = self.views.swap_remove(at);
         let seen = match &mut view.what {
-            Held::Iterator(iter) => compare(iter, &view.map, "a held iterator"),
+            Held::Iterator(iter) => self.excused(compare(iter, &view.map, "a held iterator")),
             Held::Snapshot(snapshot) if self.dice.choose(2, "how") == 0 => {
                 self.get(&self.any_key(), &view.map, Some(snapshot))
             }
             Held::Snapshot(snapshot) => {
-                let options = ReadOptions::at(snapshot);
-                let mut iter =
-                    self.db().iter_opt(&options).map_err(|e| failed("an iterator", &e))?;
-                compare(&mut iter, &view.map, "a scan at a snapshot")
+                self.view(&ReadOptions::at(snapshot), &view.map, "a scan at a snapshot")
             }
         };
         self.views.push(view);
@@ -425,6 +587,9 @@ impl World {
     // ---- lives
 
     fn reopen(&mut self) -> Result<(), Violation> {
+        if self.shaken {
+            return self.recover();
+        }
         self.views.clear();
         let db = self.db.take().expect("the database is open between operations");
         db.close().map_err(|e| failed("a close", &e))?;
@@ -438,8 +603,7 @@ impl World {
     /// # Errors
     /// If they disagree.
     pub fn whole_content(&self, what: &str) -> Result<(), Violation> {
-        let mut iter = self.db().iter().map_err(|e| failed("an iterator", &e))?;
-        compare(&mut iter, self.model.map(), what)
+        self.view(&ReadOptions::default(), self.model.map(), what)
     }
 
     /// Makes a copy, looks into it, and leaves it where it is.
@@ -451,12 +615,18 @@ impl World {
         // A crash may have left one behind, whole or in part.
         let is_free = |path: &String| self.fs.list(Path::new(path)).is_err();
         let path = (1..).map(|n| format!("copy-{n}")).find(is_free).expect("a name is free");
-        self.db().checkpoint(&path).map_err(|e| failed("a checkpoint", &e))?;
+        if let Err(e) = self.db().checkpoint(&path) {
+            return self.excuse("a checkpoint", &e);
+        }
         self.journal.synced(self.fs.position());
-        let copy = self.builder().open_read_only(&path);
-        let copy = copy.map_err(|e| failed("opening a checkpoint", &e))?;
-        let mut iter = copy.iter().map_err(|e| failed("an iterator", &e))?;
-        compare(&mut iter, self.model.map(), "a checkpoint")
+        let copy = match self.builder().open_read_only(&path) {
+            Ok(copy) => copy,
+            Err(e) => return self.excuse("opening a checkpoint", &e),
+        };
+        match copy.iter() {
+            Ok(mut iter) => self.excused(compare(&mut iter, self.model.map(), "a checkpoint")),
+            Err(e) => self.excuse("an iterator", &e),
+        }
     }
 
     /// Ends the world without a good bye: what runs on finds no disk any more.
@@ -491,7 +661,7 @@ fn value(number: u64, len: usize) -> Arc<[u8]> {
     bytes.into()
 }
 
-fn failed(what: &str, error: &lithify::Error) -> Violation {
+fn failed(what: &str, error: &Error) -> Violation {
     Violation(format!("{what} fails: {error:?}"))
 }
 
@@ -502,8 +672,20 @@ fn brief(value: Option<&[u8]>) -> String {
     }
 }
 
+/// Why a scan is not what it should be.
+enum Wrong {
+    /// It shows something else.
+    Shows(String),
+    /// It ended with an error.
+    Fails(String, Error),
+}
+
 /// Everything in `db`, read from the front and from the back.
 fn whole(db: &Db) -> Result<Map, Violation> {
+    let strict = |wrong| match wrong {
+        Wrong::Shows(what) => Violation(what),
+        Wrong::Fails(what, e) => failed(&what, &e),
+    };
     let mut iter = db.iter().map_err(|e| failed("an iterator", &e))?;
     let mut map = Map::new();
     iter.seek_to_first();
@@ -515,54 +697,44 @@ fn whole(db: &Db) -> Result<Map, Violation> {
         iter.next();
     }
     iter.status().map_err(|e| failed("a scan", &e))?;
-    backward(&mut iter, &map, "a scan")?;
+    backward(&mut iter, &map, "a scan").map_err(strict)?;
     Ok(map)
 }
 
 /// Holds `iter` against `map`, from the front and from the back.
-fn compare(iter: &mut DbIter, map: &Map, what: &str) -> Result<(), Violation> {
+fn compare(iter: &mut DbIter, map: &Map, what: &str) -> Result<(), Wrong> {
     iter.seek_to_first();
-    let mut expected = map.iter();
-    loop {
-        let found = iter.valid().then(|| (iter.key(), iter.value()));
-        let next = expected.next().map(|(k, v)| (k.as_slice(), &**v));
-        if found != next {
-            iter.status().map_err(|e| failed(what, &e))?;
-            return Violation::new(format!(
-                "{what} shows {}, and should show {}",
-                entry(found),
-                entry(next)
-            ));
-        }
-        if found.is_none() {
-            break;
-        }
+    for expected in map.iter().map(Some).chain([None]) {
+        meet(iter, expected, what)?;
         iter.next();
     }
-    iter.status().map_err(|e| failed(what, &e))?;
     backward(iter, map, what)
 }
 
-fn backward(iter: &mut DbIter, map: &Map, what: &str) -> Result<(), Violation> {
+fn backward(iter: &mut DbIter, map: &Map, what: &str) -> Result<(), Wrong> {
     iter.seek_to_last();
-    for (key, value) in map.iter().rev() {
-        let found = iter.valid().then(|| (iter.key(), iter.value()));
-        let next = Some((key.as_slice(), &**value));
-        if found != next {
-            iter.status().map_err(|e| failed(what, &e))?;
-            return Violation::new(format!(
-                "{what} shows {} on its way back, and should show {}",
-                entry(found),
-                entry(next)
-            ));
-        }
+    for expected in map.iter().rev().map(Some).chain([None]) {
+        meet(iter, expected, what)?;
         iter.prev();
     }
-    iter.status().map_err(|e| failed(what, &e))?;
-    match iter.valid() {
-        false => Ok(()),
-        true => Violation::new(format!("{what} shows more on its way back")),
+    Ok(())
+}
+
+/// Holds where `iter` is against where it should be.
+fn meet(iter: &DbIter, expected: Option<(&Vec<u8>, &Arc<[u8]>)>, what: &str) -> Result<(), Wrong> {
+    let found = iter.valid().then(|| (iter.key(), iter.value()));
+    let expected = expected.map(|(k, v)| (k.as_slice(), &**v));
+    // An end may be an error, and says so.
+    if found.is_none()
+        && let Err(e) = iter.status()
+    {
+        return Err(Wrong::Fails(what.to_owned(), e));
     }
+    if found == expected {
+        return Ok(());
+    }
+    let (found, expected) = (entry(found), entry(expected));
+    Err(Wrong::Shows(format!("{what} shows {found}, and should show {expected}")))
 }
 
 fn entry(found: Option<(&[u8], &[u8])>) -> String {
