@@ -3,7 +3,8 @@
 //!
 //! Each round a child process, which is this test binary again, works on the directory with
 //! several threads while it notes what it begins and what is acknowledged in a journal beside it.
-//! The parent kills it after 0 to 300 ms, opens the directory without any repair, and asks
+//! The parent kills it after a random number of notes (or some milliseconds, often while it still
+//! opens), opens the directory without any repair, and asks
 //! [`common::verdict`] whether what is there may be there. `LITHIFY_KILLS` sets the number of
 //! rounds for all policies together (42; more until each has done what only it does),
 //! `LITHIFY_SEED` the seed; a failure prints the round.
@@ -103,13 +104,37 @@ fn the_load() {
     });
 }
 
+/// How long a child lives: until it has made so many notes, and then some time. A busy machine
+/// makes it slower, not idler.
+#[derive(Clone, Copy)]
+struct Life {
+    notes: u64,
+    more: Duration,
+}
+
+impl Life {
+    fn any(rng: &mut fastrand::Rng) -> Life {
+        // Some die while they open.
+        let notes = if rng.u8(0..4) == 0 { 0 } else { rng.u64(0..3000) };
+        Life { notes, more: Duration::from_micros(rng.u64(0..40_000)) }
+    }
+    fn wait(self, journal: &Path) {
+        let begin = Instant::now();
+        let noted = || fs::metadata(journal).map_or(0, |m| m.len()) / Note::LEN as u64;
+        while noted() < self.notes && begin.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(self.more);
+    }
+}
+
 /// Runs the child for `life` and kills it.
 fn live_and_die(
     directory: &Path,
     journal: &Path,
     policy: Policy,
     round: u64,
-    life: Duration,
+    life: Life,
 ) -> Journal {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "the_load", "--nocapture", "--test-threads=1"])
@@ -121,7 +146,7 @@ fn live_and_die(
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(life);
+    life.wait(journal);
     child.kill().unwrap();
     let status = child.wait().unwrap();
     let mut said = String::new();
@@ -190,9 +215,7 @@ fn survive(
     let (mut begun, mut kept, mut done, started) = (0, 0, 0, Instant::now());
     let deeds = loop {
         let (policy, round) = (policy(&mut rng), rng.u64(..));
-        // Some die while they open.
-        let most = if rng.u8(0..4) == 0 { 40 } else { 300 };
-        let life = Duration::from_micros(rng.u64(0..most * 1000));
+        let life = Life::any(&mut rng);
         let notes = live_and_die(&directory, &journal, policy, round, life);
         let found = recover(&directory, policy, round);
         match judge(&content, &notes, &found) {

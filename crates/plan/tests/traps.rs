@@ -47,7 +47,7 @@ fn stall_deadlock() {
 }
 
 /// Writers never pause, for ten times as long: the levels below must get their turns, so their
-/// debt in the last tenth of the life is not much larger than it ever was in the first two.
+/// debt in the last tenth of the life is hardly larger than it ever was in the first six.
 #[test]
 fn starvation_of_deeper_levels() {
     const STEPS: usize = 2500;
@@ -86,8 +86,8 @@ fn starvation_of_deeper_levels() {
         }
         println!("{}: debt {worst:?}, longest wait of a level {longest}", policy.name());
         life.rest();
-        let early = worst[..2].iter().max().unwrap();
-        assert!(worst[9] <= 2 * early + 2048, "{}: {worst:?}", policy.name());
+        let early = worst[..6].iter().max().unwrap();
+        assert!(worst[9] <= early * 3 / 2 + 1024, "{}: {worst:?}", policy.name());
         assert!(longest < STEPS / 10, "{}: a level waited {longest} steps", policy.name());
     }
 }
