@@ -101,6 +101,43 @@ fn deletions_and_compaction() {
 }
 
 #[test]
+fn verify_names_damage_and_salvage_takes_the_rest() {
+    let place = fruit();
+    place.run("compact", &[]);
+    let (db, new) = (place.db(), place.file("new"));
+    assert!(ok(&["verify", &db]).contains("all good, 4 keys"));
+    let table = std::fs::read_dir(&db)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .find(|p| p.extension().is_some_and(|e| e == "sst"))
+        .unwrap();
+    let mut bytes = std::fs::read(&table).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(&table, bytes).unwrap();
+    place.run("put", &["plum", "blue"]);
+
+    let out = lithify(&["verify", "--json", &db]);
+    assert_eq!(out.status.code(), Some(1));
+    let found: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let finding = &found["findings"][0];
+    assert_eq!((&found["good"], &finding["grade"]), (&false.into(), &"damaged".into()));
+    assert_eq!((&finding["file"], &finding["offset"]), (&table.to_str().into(), &0.into()));
+
+    let out = lithify(&["salvage", &db, "--to", &new, "--json"]);
+    assert_eq!(out.status.code(), Some(1), "something was lost");
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((&report["keys"], &report["complete"]), (&1.into(), &false.into()));
+    let lost = &report["lost"][0];
+    assert_eq!((&lost["entries"], &lost["up_to"]), (&4.into(), &"cherry".into()));
+    assert_eq!(ok(&["scan", "--db", &new]), "plum\tblue\n");
+    let out = lithify(&["salvage", &db, "--to", &new]);
+    assert!(String::from_utf8_lossy(&out.stderr).contains("new directory"));
+    let whole = place.file("whole");
+    let text = ok(&["salvage", &new, "--to", &whole]);
+    assert!(text.contains("written: 1 key"), "{text}");
+}
+
+#[test]
 fn pictures_and_tables() {
     let place = fruit();
     assert!(ok(&["picture", &place.db()]).contains("the log"));
