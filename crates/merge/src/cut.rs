@@ -102,7 +102,7 @@ impl Cut {
         let shift = recipe.block_bytes.trailing_zeros();
         let grid = s >> shift != self.prev >> shift;
         self.prev = s;
-        self.s = s + logical;
+        self.s = s.saturating_add(logical);
         self.start(recipe, key, s, grid, new_key)
     }
 

@@ -55,9 +55,10 @@ impl BlockMeta {
     pub fn stored_len(&self) -> usize {
         self.at.len()
     }
-    /// L summed over its entries (formats 6).
+    /// L summed over its entries (formats 6). Saturates, as an engine may claim any figures.
     pub fn logical_bytes(&self) -> u64 {
-        self.raw_key_bytes + self.raw_value_bytes + 4 * u64::from(self.entries)
+        let bytes = self.raw_key_bytes.saturating_add(self.raw_value_bytes);
+        bytes.saturating_add(4 * u64::from(self.entries))
     }
     /// Counts one entry.
     #[inline]
