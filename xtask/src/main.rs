@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "a chore talks to the world itself")]
 
 mod ci;
+mod fuzz;
 mod interop;
 mod peers;
 mod repo;
@@ -27,6 +28,8 @@ The chores of this project:
                       (arguments go to it: cargo xtask sim --help)
   cargo xtask tidy    check floors, bans, names and openings of files
   cargo xtask ci      format, clippy, tidy, docs, test: what must pass before a merge
+  cargo xtask fuzz    run the fuzzers over hostile bytes, 20 seconds for each target
+                      (--seconds N for more; names of targets for fewer)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
@@ -51,6 +54,7 @@ fn chore(args: &[String]) -> Result<()> {
         "sim" => sim::run(rest),
         "tidy" => no_arguments(name, rest).and_then(|()| tidy::run()),
         "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
+        "fuzz" => fuzz::run(rest),
         "peers" => peers::run(rest),
         "interop" => no_arguments(name, rest).and_then(|()| interop::run()),
         "help" | "--help" | "-h" => {

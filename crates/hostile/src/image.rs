@@ -1,0 +1,166 @@
+//! A whole database with one file changed: opening, reading, verifying and salvaging it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use lithify::verify::verify;
+use lithify::{Builder, Db, Settings};
+use lithify_env::{Env, Fs, MemFs, OpenOpts, OsRt, RtOptions, RtRef, read_full_at, write_all_at};
+use lithify_format::wal::{Found, RecordKind, RecordReader, RecordWriter};
+
+use crate::tables::Sound;
+
+const DIRECTORY: &str = "/db";
+
+/// The sound database: files by name, and tables with the places of their blocks.
+struct Image {
+    files: BTreeMap<String, Vec<u8>>,
+    tables: BTreeMap<String, Sound>,
+    content: BTreeMap<Vec<u8>, Vec<u8>>,
+    rt: RtRef,
+}
+
+/// The first byte chooses the file, the second whether sums are made right and whether the
+/// database is salvaged; the rest says what to change.
+pub(super) fn image(bytes: &[u8]) {
+    let Some((&[which, how], program)) = bytes.split_first_chunk() else { return };
+    let image = sound();
+    let mut files = image.files.clone();
+    let name = files.keys().nth(usize::from(which) % files.len()).cloned().unwrap_or_default();
+    let mended = how & 1 == 1;
+    if let Some(file) = files.get_mut(&name) {
+        match (mended, image.tables.get(&name)) {
+            (true, Some(table)) => {
+                crate::change(file, program);
+                table.mend(file);
+            }
+            (true, None) if name.ends_with(".log") || name.starts_with("MANIFEST") => {
+                *file = reframed(file, program);
+            }
+            _ => crate::change(file, program),
+        }
+    }
+    let fs = put(&files);
+    let env = Env { fs: Arc::new(fs.clone()), rt: image.rt.clone() };
+    let report = verify(Arc::new(fs.clone()), DIRECTORY, None, &mut |_| {});
+    if let Ok(db) = Builder::new(settings()).env(env.clone()).open_read_only(DIRECTORY) {
+        let content = scan(&db);
+        // Sums that are right lie convincingly; without them nothing else may be shown, except
+        // that a manifest or a log which is cut is what a crash leaves.
+        if let (Ok(content), false) = (content, mended) {
+            assert!(content == image.content || !report.is_ok_and(|r| r.is_clean()), "{name}");
+        }
+        let _ = db.close();
+    }
+    if how & 2 == 2 {
+        let builder = Builder::new(settings()).env(env);
+        let _ = builder.salvage(DIRECTORY, "/new", &mut |_| {});
+    }
+}
+
+fn scan(db: &Db) -> lithify::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let mut iter = db.iter()?;
+    let mut content = BTreeMap::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        content.insert(iter.key().to_vec(), iter.value().to_vec());
+        iter.next();
+    }
+    iter.status()?;
+    iter.seek_to_last();
+    while iter.valid() {
+        iter.prev();
+    }
+    iter.status()?;
+    Ok(content)
+}
+
+/// The records of a log or manifest with their payloads changed and their sums right.
+fn reframed(file: &[u8], program: &[u8]) -> Vec<u8> {
+    let mut payloads = Vec::new();
+    let mut reader = RecordReader::new(file, None);
+    let mut kinds = Vec::new();
+    while let Found::Record(record) = reader.next_record() {
+        kinds.push((record.kind, record.payload.len()));
+        payloads.extend_from_slice(&record.payload);
+    }
+    crate::change(&mut payloads, program);
+    let (mut out, mut writer, mut rest) = (Vec::new(), RecordWriter::new(), &payloads[..]);
+    for (kind, len) in kinds {
+        let (payload, after) = rest.split_at(rest.len().min(len));
+        match kind {
+            RecordKind::Data => writer.append(payload, &mut out),
+            RecordKind::Predecessor => writer.append_special(130, payload, &mut out),
+            RecordKind::Seal => writer.append_special(0xC0, payload, &mut out),
+            RecordKind::Ignorable(t) => writer.append_special(t, payload, &mut out),
+        }
+        rest = after;
+    }
+    out
+}
+
+fn settings() -> Settings {
+    let mut s = Settings::default();
+    s.memtable_bytes = 64 << 10;
+    s.memory_budget = 8 << 20;
+    s.block_bytes = 512;
+    s.compaction_threads = 1;
+    s.auto_compaction = false;
+    s.event_log = false;
+    s
+}
+
+fn sound() -> &'static Image {
+    static IMAGE: OnceLock<Image> = OnceLock::new();
+    IMAGE.get_or_init(|| {
+        let rt: RtRef = Arc::new(OsRt::new(RtOptions { seed: Some(1), ..RtOptions::default() }));
+        let fs = MemFs::new();
+        let env = Env { fs: Arc::new(fs.clone()), rt: rt.clone() };
+        let db = Builder::new(settings()).env(env).open(DIRECTORY).expect("a new database");
+        let mut content = BTreeMap::new();
+        for n in 0..40u32 {
+            let key = format!("key{:02}", n * 7 % 30).into_bytes();
+            db.put(&key, [n as u8; 12]).expect("memory");
+            content.insert(key, vec![n as u8; 12]);
+            match n {
+                11 => db.compact_range(None, None).expect("memory"),
+                21 | 30 => db.flush().expect("memory"),
+                25 => {
+                    db.delete_range("key03", "key09").expect("memory");
+                    content.retain(|k, _| !(&b"key03"[..]..&b"key09"[..]).contains(&&k[..]));
+                }
+                _ => {}
+            }
+        }
+        db.close().expect("memory");
+        let files = take(&fs);
+        let is_table = |(name, _): &(&String, &Vec<u8>)| name.ends_with(".sst");
+        let tables = files.iter().filter(is_table);
+        let tables = tables.map(|(n, bytes)| (n.clone(), Sound::new(bytes.clone()))).collect();
+        Image { files, tables, content, rt }
+    })
+}
+
+fn take(fs: &MemFs) -> BTreeMap<String, Vec<u8>> {
+    let listed = fs.list(Path::new(DIRECTORY)).expect("memory");
+    let read = |entry: &lithify_env::DirEnt| {
+        let path = Path::new(DIRECTORY).join(&entry.name);
+        let file = fs.open(&path, OpenOpts::read()).expect("memory");
+        let mut bytes = vec![0; entry.len as usize];
+        read_full_at(&*file, &mut bytes, 0).expect("memory");
+        bytes
+    };
+    listed.iter().map(|entry| (entry.name.clone(), read(entry))).collect()
+}
+
+fn put(files: &BTreeMap<String, Vec<u8>>) -> MemFs {
+    let fs = MemFs::new();
+    fs.create_dir_all(Path::new(DIRECTORY)).expect("memory");
+    for (name, bytes) in files {
+        let path = Path::new(DIRECTORY).join(name);
+        let file = fs.create(&path, OpenOpts::write()).expect("memory");
+        write_all_at(&*file, bytes, 0).expect("memory");
+    }
+    fs
+}
