@@ -247,14 +247,15 @@ impl Cursor {
         self.scan_until(block, here)
     }
 
-    /// Steps until the next entry starts at or behind `end`.
+    /// Steps to the entry that ends at `end`, where one is known to end. A restart point that is
+    /// none would lead past it, or to no entry at all.
     fn scan_until(&mut self, block: &[u8], end: usize) -> Result<bool> {
-        while self.step(block)? {
-            if self.next >= end {
+        while self.next < end && self.step(block)? {
+            if self.next == end {
                 return Ok(true);
             }
         }
-        Ok(false)
+        Err(self.fail("a restart point at no entry"))
     }
 
     fn invalidate(&mut self) {
