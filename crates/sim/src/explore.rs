@@ -22,6 +22,11 @@ use crate::model::Journal;
 use crate::plan::{Crash, Level, Plan};
 use crate::world::{Shape, Violation, World};
 
+/// One run in so many is long.
+const LONG_LIVES: u32 = 10;
+/// Positions of a log of which each is crashed; of a longer log, about so many are.
+const POSITIONS: usize = 1500;
+
 /// How far a seed is explored.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
@@ -60,6 +65,8 @@ pub struct Tally {
     pub by_depth: [u64; 4],
     /// What was reached.
     pub marks: Marks,
+    /// Sum over all images, in order: equal seeds have equal sums.
+    pub sum: u64,
 }
 
 /// A violation and how to see it again.
@@ -125,7 +132,11 @@ impl Explorer<'_> {
     fn run(&mut self) -> Outcome<()> {
         self.tally.runs += 1;
         self.dice.swap(Stream::seeded(self.seed, "length"));
-        let count = 20 + self.dice.choose(160, "operations");
+        // A long life grows a tree that a short one never has, and is crashed at some places only.
+        let count = match self.dice.one_in(LONG_LIVES, "long life") {
+            true => 500 + self.dice.choose(1000, "operations"),
+            false => 20 + self.dice.choose(160, "operations"),
+        };
         let recorded = self.record(Disk::default(), &[], count)?;
         self.tally.marks.read(&recorded.log);
         self.crash_everywhere(&recorded)
@@ -169,9 +180,14 @@ impl Explorer<'_> {
         let mut disk = Disk::default();
         let mut seen = BTreeSet::new();
         let all = Kind::ALL.len();
+        let stride = recorded.log.len().div_ceil(POSITIONS).max(1);
+        self.dice.swap(self.stream("everywhere", "offset"));
+        let offset = self.dice.choose(stride as u32, "offset") as usize;
         for at in 0..=recorded.log.len() {
-            self.tally.positions += 1;
-            for variant in 0..self.reach.variants {
+            let crashed = at % stride == offset;
+            self.tally.positions += u64::from(crashed);
+            let variants = if crashed { self.reach.variants } else { 0 };
+            for variant in 0..variants {
                 // Neighbouring positions get different kinds, every position all of them in the
                 // course of a few seeds.
                 let spread = derive_seed(self.seed, "kinds") as usize;
@@ -198,7 +214,9 @@ impl Explorer<'_> {
         let image = image(disk, kind, &self.dice);
         let choices = self.dice.taken();
         let bounds = recorded.journal.bounds(at, is_kill(kind, &self.shape));
-        if !seen.insert((fingerprint(&image), bounds)) {
+        let print = fingerprint(&image);
+        self.tally.sum = self.tally.sum.rotate_left(5) ^ print;
+        if !seen.insert((print, bounds)) {
             self.tally.twins += 1;
             return Ok(());
         }

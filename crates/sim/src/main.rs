@@ -50,6 +50,9 @@ struct Flags {
     /// Most crashes in a row.
     #[arg(long, default_value_t = 3)]
     depth: u32,
+    /// Fail if one of the states that the tests are about was reached by no run.
+    #[arg(long)]
+    must_reach: bool,
     /// Repeat this plan instead of exploring, as often as given.
     #[arg(long, value_name = "FILE")]
     plan: Vec<PathBuf>,
@@ -63,6 +66,9 @@ struct Flags {
     #[arg(long, default_value_t = 60)]
     shrink: u64,
 }
+
+/// One seed in so many runs twice more, to see that it does the same.
+const TWICE: u64 = 100;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,6 +122,9 @@ fn explore_all(flags: &Flags) -> Result<()> {
         if let Err(failure) = explore(seed, &reach, &mut tally) {
             return report(flags, &rt, seed, &failure);
         }
+        if seed.is_multiple_of(TWICE) {
+            same_again(seed, &reach)?;
+        }
         seed += 1;
         if rt.now().since(told) > Duration::from_secs(2) {
             told = rt.now();
@@ -129,7 +138,25 @@ fn explore_all(flags: &Flags) -> Result<()> {
         }
     }
     print!("{}", table(&tally, &rt));
+    let missed = tally.marks.missed();
+    if flags.must_reach && !missed.is_empty() {
+        bail!("no run reached: {}; run longer, or see what keeps them from it", missed.join(", "));
+    }
     Ok(())
+}
+
+/// The same seed must do the same: two runs, every image compared.
+fn same_again(seed: u64, reach: &Reach) -> Result<()> {
+    let run = || {
+        let mut tally = Tally::default();
+        // A failure was reported before.
+        let _ = explore(seed, reach, &mut tally);
+        format!("{tally:?}")
+    };
+    match run() == run() {
+        true => Ok(()),
+        false => bail!("seed {seed} does not do the same twice; something draws its own chances"),
+    }
 }
 
 fn rate(tally: &Tally, rt: &OsRt) -> f64 {

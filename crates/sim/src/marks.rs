@@ -6,6 +6,28 @@ use std::fmt;
 
 use crate::disk::{Entry, Ino};
 
+/// What the runs of the tests must reach: else the policies are not what is being tested.
+pub const REQUIRED: [&str; 18] = [
+    "bucket split",
+    "buckets merged",
+    "commit_failed",
+    "committed after older jobs",
+    "flush_end",
+    "job_failed",
+    "log begun",
+    "manifest begun",
+    "moved",
+    "read_only",
+    "stall_begin",
+    "started Df",
+    "started Down",
+    "started IntraLevel",
+    "started L0Bucket",
+    "started Manual",
+    "started Tier",
+    "table deleted",
+];
+
 /// How often each mark was hit.
 #[derive(Clone, Debug, Default)]
 pub struct Marks(BTreeMap<String, u64>);
@@ -19,6 +41,11 @@ impl Marks {
     /// How often this one was hit.
     pub fn count(&self, mark: &str) -> u64 {
         self.0.get(mark).copied().unwrap_or(0)
+    }
+
+    /// Those of [`REQUIRED`] that were not hit.
+    pub fn missed(&self) -> Vec<&'static str> {
+        REQUIRED.into_iter().filter(|mark| self.count(mark) == 0).collect()
     }
 
     /// Takes in what a log shows.
