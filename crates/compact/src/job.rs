@@ -1,7 +1,8 @@
 //! A compaction as a step machine.
 //!
 //! ```text
-//!   Prepare -> Merge <-> (wait for a read or a write) -> Finish <-> (wait for syncs) -> Over
+//!   Prepare -> Open <-> (wait for tables)
+//!           -> Merge <-> (wait for a read or a write) -> Finish <-> (wait for syncs) -> Over
 //! ```
 //!
 //! A step of `Merge` offers the sets that have arrived, polls the engine for one slice of work,
@@ -16,8 +17,10 @@ use lithify_lsm::{FileRef, Version};
 use lithify_merge::certify::{Certifier, Mode};
 use lithify_merge::{BlockSet, Ledger, Products, Recipe};
 use lithify_plan::JobSpec;
+use lithify_store::sst::TableReader;
 
 use crate::feed::Feed;
+use crate::opening::Opening;
 use crate::recipe::{self, InputRun};
 use crate::sink::Sink;
 use crate::workshop::{Times, Workshop};
@@ -52,6 +55,7 @@ pub struct CompactionJob {
 
 enum Stage {
     Prepare,
+    Open(Opening),
     Merge(Box<Merging>),
     Finish(Box<Sink>),
     Over,
@@ -95,7 +99,19 @@ impl CompactionJob {
         }
         match &mut self.stage {
             Stage::Prepare => {
-                self.stage = Stage::Merge(Box::new(self.prepare()?));
+                let urgency = self.spec.reins.urgency();
+                let opening = Opening::start(&self.shop, urgency, &self.spec.inputs);
+                self.stage = Stage::Open(opening);
+                Ok(Step::More)
+            }
+            Stage::Open(opening) => {
+                if let Some(ticket) = opening.must_wait() {
+                    return Ok(Step::Wait(ticket));
+                }
+                let Stage::Open(opening) = std::mem::replace(&mut self.stage, Stage::Over) else {
+                    unreachable!("matched above")
+                };
+                self.stage = Stage::Merge(Box::new(self.prepare(opening.finish()?)?));
                 Ok(Step::More)
             }
             Stage::Merge(merging) => match merging.advance(&self.spec.reins)? {
@@ -127,14 +143,8 @@ impl CompactionJob {
         }
     }
 
-    fn prepare(&mut self) -> Result<Merging> {
+    fn prepare(&mut self, inputs: Vec<(FileRef, Arc<TableReader>)>) -> Result<Merging> {
         let shop = &self.shop;
-        let inputs: Vec<_> = self
-            .spec
-            .inputs
-            .iter()
-            .map(|f| Ok((f.clone(), shop.tables.open(f)?)))
-            .collect::<Result<_>>()?;
         self.work.read = self.spec.inputs.iter().map(|f| f.bytes).sum();
         let runs: Vec<InputRun> = recipe::input_runs(inputs);
         let snapshots = std::mem::take(&mut self.spec.snapshots);
@@ -147,7 +157,10 @@ impl CompactionJob {
         )?);
         let caps = self.engine.caps();
         let urgency = self.spec.reins.urgency();
-        let feed = Feed::new(shop.clone(), urgency.clone(), &runs, caps.set_bytes)?;
+        // Many runs share a set: none should be read in crumbs.
+        let (write, of_runs) = (shop.output.write_bytes as u64, runs.len() as u64);
+        let set_bytes = caps.set_bytes.min((2 * write).max(of_runs * write / 4));
+        let feed = Feed::new(shop.clone(), urgency.clone(), &runs, set_bytes)?;
         let session = self.engine.open(recipe.clone()).map_err(|refusal| {
             Error::unsupported(format!("engine {} refused: {refusal}", caps.name))
         })?;

@@ -16,6 +16,7 @@
 mod feed;
 mod flush;
 mod job;
+mod opening;
 mod recipe;
 mod reins;
 mod sink;
@@ -26,7 +27,7 @@ pub use flush::{FlushJob, FlushSpec};
 pub use job::{CompactionJob, CompactionSpec};
 pub use reins::Reins;
 pub use survey::Cut;
-pub use workshop::{LevelFormat, OutputOptions, Workshop};
+pub use workshop::{LevelFormat, OutputOptions, Workshop, write_bytes};
 
 use lithify_base::Result;
 use lithify_env::sync::Arc;

@@ -14,14 +14,14 @@ use lithify_store::sst::{Assembler, AssemblerOptions, FinishStep, FinishedTable,
 
 use crate::workshop::{Times, Workshop};
 
-/// Size of an output write.
-const BUFFER_BYTES: usize = 2 << 20;
 /// Output writes under way at once for a compaction's file.
 const WRITES_BEHIND: usize = 3;
 /// The same for a flush: writers wait for it, so it takes a larger share of the disk.
 const FLUSH_WRITES_BEHIND: usize = 12;
-/// Files being drained and synced at once.
+/// Files of a compaction being drained and synced at once.
 const CLOSING_MAX: usize = 4;
+/// The same for a flush, which may be cut into many: a memtable's worth, so all of them.
+const FLUSH_CLOSING_MAX: usize = 64;
 
 /// Takes products and makes table files.
 pub(crate) struct Sink {
@@ -70,7 +70,7 @@ impl Litter {
         let in_flight = if out.level == 0 { FLUSH_WRITES_BEHIND } else { WRITES_BEHIND };
         let options = AssemblerOptions {
             pool: shop.buffers.clone(),
-            buffer: BUFFER_BYTES,
+            buffer: shop.output.write_bytes,
             mode: WriteMode::Async { rt: shop.env.rt.clone(), in_flight, urgency },
             direct: shop.output.direct_io,
             reserve: 0,
@@ -151,7 +151,8 @@ impl Sink {
     /// The write or sync to wait for before more is taken, if too much is under way.
     pub(crate) fn must_wait(&mut self) -> Result<Option<Ticket>> {
         self.reap()?;
-        if self.closing.len() >= CLOSING_MAX {
+        let most = if self.out.level == 0 { FLUSH_CLOSING_MAX } else { CLOSING_MAX };
+        if self.closing.len() >= most {
             return Ok(Some(self.closing[0].ticket.clone()));
         }
         Ok(self.open.as_mut().and_then(Assembler::needs_wait))

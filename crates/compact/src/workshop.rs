@@ -19,6 +19,16 @@ pub struct LevelFormat {
     pub effort: i32,
 }
 
+/// Smallest and largest size of an output write.
+const WRITE_BYTES: std::ops::RangeInclusive<usize> = 64 << 10..=2 << 20;
+
+/// The size of writes to files of `file_bytes`: a 32nd, so that a job of small files, too, is
+/// merged while it is read and written, and takes buffers in proportion.
+pub fn write_bytes(file_bytes: u64) -> usize {
+    let part = usize::try_from(file_bytes / 32).unwrap_or(usize::MAX).min(*WRITE_BYTES.end());
+    part.next_power_of_two().max(*WRITE_BYTES.start())
+}
+
 /// How output files look.
 #[derive(Clone, Debug)]
 pub struct OutputOptions {
@@ -34,6 +44,8 @@ pub struct OutputOptions {
     pub levels: [LevelFormat; lithify_base::MAX_LEVELS],
     /// Read inputs and write outputs with direct IO.
     pub direct_io: bool,
+    /// Size of an output write, a multiple of 4 KiB. Half of what is read of all inputs at once.
+    pub write_bytes: usize,
     /// Name of the column family.
     pub cf_name: String,
     /// Number of the column family.

@@ -79,7 +79,7 @@ impl Builder {
                 compact_threads: compaction,
                 // Each job keeps several transfers under way, and a flush's writes must not
                 // queue behind a compaction's reads. These threads wait, they do not work.
-                io_threads: (4 * compaction + 4).clamp(8, 64),
+                io_threads: (16 * compaction).clamp(16, 256),
                 upkeep_threads: 2,
                 background_priority: 0,
                 seed: None,

@@ -469,6 +469,7 @@ fn output_options(s: &Settings) -> OutputOptions {
         millibits: s.bloom_bits * 1000,
         levels,
         direct_io: s.direct_background_io,
+        write_bytes: lithify_compact::write_bytes(s.file_bytes),
         cf_name: "default".to_owned(),
         cf: CfId(0),
     }

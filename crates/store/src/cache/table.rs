@@ -66,6 +66,11 @@ impl TableCache {
         self.open.get_or_insert_with(&number, || self.open_now(file, number))
     }
 
+    /// The reader of a file, if it is open.
+    pub fn get(&self, file: &FileMeta) -> Option<Arc<TableReader>> {
+        self.open.get(&file.backing.unwrap_or(file.id))
+    }
+
     fn open_now(&self, file: &FileMeta, number: FileId) -> Result<Arc<TableReader>> {
         let opts = if self.options.direct { OpenOpts::read().direct() } else { OpenOpts::read() };
         let (name, opened) = self.dir.open_table(number.0, opts)?;
