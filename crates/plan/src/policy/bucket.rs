@@ -126,6 +126,14 @@ fn reason(view: &View, job: &BucketJob) -> Reason {
 }
 
 /// Buckets go down, the first that can; else one is stacked.
+pub(crate) fn down_or_stacked(round: &mut Round, prio: Prio) {
+    down(round, prio);
+    if !round.is_done() && round.shape.stacks {
+        stacked(round, prio);
+    }
+}
+
+/// Buckets go down, the first that can.
 pub(crate) fn down(round: &mut Round, prio: Prio) {
     let view = round.view;
     let base = Pos::base(view.targets.base);
@@ -148,33 +156,36 @@ pub(crate) fn down(round: &mut Round, prio: Prio) {
         }
         round.refuse(wish, None);
     }
-    if !round.is_done() && round.shape.stacks {
-        stack(round, &jobs, prio);
-    }
     round.bucket_jobs = jobs;
 }
 
 /// A bucket whose way down is blocked, stacked on top of the base level.
-fn stack(round: &mut Round, jobs: &[BucketJob], prio: Prio) {
+pub(crate) fn stacked(round: &mut Round, prio: Prio) {
     let view = round.view;
     let to = view.targets.base;
     let global = may_stack(view, 0, score::need(view, 0));
-    for job in jobs {
+    let jobs = std::mem::take(&mut round.bucket_jobs);
+    for job in &jobs {
         let mut inputs = close(view.version, &job.idle, above_all(to));
         inputs.retain(|f| view.is_idle(f));
         let wish = Candidate::stack(Kind::Df, inputs, to, reason(view, job)).at_prio(prio);
-        match &global {
-            Err(guard) => return round.refuse(wish, Some(guard.clone())),
-            Ok(()) if try_stack(round, wish, to) => return,
-            Ok(()) => {}
+        if let Err(guard) = &global {
+            round.refuse(wish, Some(guard.clone()));
+            break;
+        }
+        if try_stack(round, wish, to) {
+            break;
         }
     }
+    round.bucket_jobs = jobs;
 }
 
 /// Buckets that are deep and cannot go down, merged in place.
 pub(crate) fn in_place(round: &mut Round) {
     let view = round.view;
-    let deep = view.options.l0_trigger() + 2;
+    // Merging in place holds the bucket back and brings it no nearer to the base level, so it pays
+    // only where depth is what writers will soon wait for.
+    let deep = (view.options.l0_trigger() + 2).max(view.options.l0_slowdown / 4 * 3);
     let jobs = std::mem::take(&mut round.bucket_jobs);
     for job in jobs.iter().filter(|j| j.interval.depth >= deep) {
         let runs = view.version.level(0).runs();

@@ -1,12 +1,15 @@
 //! One order of rules for the policies that run many jobs at once: DownForce, buckets, and both.
 //! Policies only propose, so they compose by being asked one after the other.
 //!
-//! 1. L0, if it is half as deep as slows writers down;
+//! 1. L0, if writers are about to be stopped;
 //! 2. extra runs where their depth, or that of the whole tree, is at its budget;
 //! 3. levels by rank: what can go down the usual way, then what can only be stacked;
-//! 4. L0;
-//! 5. L0 among itself;
+//! 4. buckets of L0 that are due by their bytes alone;
+//! 5. L0 among itself, where it is deep;
 //! 6. extra runs into their base.
+//!
+//! Until writers are about to be stopped L0 is a level among levels: if it always went first, the
+//! levels below would starve, grow, and make every job of L0 rewrite more and more of the base level.
 //!
 //! A wish is offered only once it is known to be allowed, so that a blocked seed never hides the
 //! next one, nor a blocked level the next level. What is wanted and not allowed is listed as well,
@@ -14,6 +17,7 @@
 
 use lithify_base::Level;
 
+use crate::options::PlanOptions;
 use crate::policy::bucket::{self, BucketJob};
 use crate::policy::downforce::{self, Guard};
 use crate::policy::{Policy, hybrid, intra};
@@ -36,6 +40,13 @@ impl Policy for Composed {
             Round::new(view, *self, out).run();
         }
     }
+}
+
+/// The depth of L0 from which it goes before all other levels: half way from where writers are
+/// slowed down to where they are stopped.
+fn urgent_depth(options: &PlanOptions) -> u32 {
+    let (slow, stop) = (options.l0_slowdown, options.l0_stop);
+    (slow + stop.saturating_sub(slow) / 2).max(1)
 }
 
 /// One round of wishes. Over as soon as an allowed one is found.
@@ -78,21 +89,20 @@ impl<'v, 'a> Round<'v, 'a> {
 
     fn run(&mut self) {
         let view = self.view;
-        let depth = view.version.max_depth(0);
-        let urgent = depth >= (view.options.l0_slowdown / 2).max(1);
-        let l0_prio = if urgent { Prio::High } else { Prio::Early };
+        let urgent = view.version.max_depth(0) >= urgent_depth(view.options);
+        let due = score::need(view, 0) >= Score::ONE;
         let steps: [&dyn Fn(&mut Self); 7] = [
             &|r| {
                 if urgent {
-                    r.l0(l0_prio)
+                    r.l0(Prio::High)
                 }
             },
             &|r| intra::at_budget(r),
             &|r| r.levels_down(),
             &|r| r.levels_stacked(),
             &|r| {
-                if !urgent && r.shape.buckets {
-                    r.l0(l0_prio)
+                if !due && r.shape.buckets {
+                    bucket::down(r, Prio::Early)
                 }
             },
             &|r| r.l0_in_place(),
@@ -106,9 +116,15 @@ impl<'v, 'a> Round<'v, 'a> {
         }
     }
 
+    /// How urgently a job of L0 runs once it is chosen: half way to a slow-down others make way.
+    fn l0_prio(&self) -> Prio {
+        let deep = self.view.version.max_depth(0) >= (self.view.options.l0_slowdown / 2).max(1);
+        if deep { Prio::High } else { Prio::Normal }
+    }
+
     fn l0(&mut self, prio: Prio) {
         match self.shape.buckets {
-            true => bucket::down(self, prio),
+            true => bucket::down_or_stacked(self, prio),
             false if score::need(self.view, 0) >= Score::ONE => downforce::l0(self, prio),
             false => {}
         }
@@ -118,8 +134,8 @@ impl<'v, 'a> Round<'v, 'a> {
     fn levels_down(&mut self) {
         for (level, need) in score::by_rank(self.view) {
             match level {
-                0 if self.shape.buckets => {}
-                0 => downforce::l0_down(self, Prio::Normal),
+                0 if self.shape.buckets => bucket::down(self, self.l0_prio()),
+                0 => downforce::l0_down(self, self.l0_prio()),
                 _ if downforce::down(self, level, need) => {}
                 _ => self.blocked.push((level, need)),
             }
@@ -134,8 +150,11 @@ impl<'v, 'a> Round<'v, 'a> {
         if !self.shape.stacks {
             return;
         }
-        if !self.shape.buckets && score::need(self.view, 0) >= Score::ONE {
-            downforce::l0_stacked(self, Prio::Normal);
+        if score::need(self.view, 0) >= Score::ONE {
+            match self.shape.buckets {
+                true => bucket::stacked(self, self.l0_prio()),
+                false => downforce::l0_stacked(self, self.l0_prio()),
+            }
         }
         for (level, need) in std::mem::take(&mut self.blocked) {
             if self.done {
