@@ -100,18 +100,18 @@ impl CompactionJob {
         match &mut self.stage {
             Stage::Prepare => {
                 let urgency = self.spec.reins.urgency();
-                let opening = Opening::start(&self.shop, urgency, &self.spec.inputs);
-                self.stage = Stage::Open(opening);
+                let inputs = &self.spec.inputs;
+                self.stage = Stage::Open(Opening::new(self.shop.clone(), urgency.clone(), inputs));
                 Ok(Step::More)
             }
             Stage::Open(opening) => {
-                if let Some(ticket) = opening.must_wait() {
+                if let Some(ticket) = opening.advance()? {
                     return Ok(Step::Wait(ticket));
                 }
                 let Stage::Open(opening) = std::mem::replace(&mut self.stage, Stage::Over) else {
                     unreachable!("matched above")
                 };
-                self.stage = Stage::Merge(Box::new(self.prepare(opening.finish()?)?));
+                self.stage = Stage::Merge(Box::new(self.prepare(opening.into_tables())?));
                 Ok(Step::More)
             }
             Stage::Merge(merging) => match merging.advance(&self.spec.reins)? {

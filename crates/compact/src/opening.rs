@@ -1,92 +1,92 @@
-//! Opening the inputs of a compaction, all at once: each table that is not open yet costs a read of
+//! Opening the inputs of a compaction, several at once: each table that is not open yet costs a read of
 //! its tail, and on a slow disk a job of many small inputs would spend more time on one after the
 //! other than on the merge.
 
+use std::collections::VecDeque;
+
 use lithify_base::{Error, ErrorKind, Result};
-use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Class, Job, SharedUrgency, Step, Ticket, Urgency};
+use lithify_env::sync::Arc;
+use lithify_env::{Class, Job, Receiver, Sender, SharedUrgency, Step, Ticket, Urgency, oneshot};
 use lithify_lsm::FileRef;
 use lithify_store::sst::TableReader;
 
 use crate::workshop::Workshop;
 
-/// Tables on their way to being open, in the order in which they were asked for.
-pub(crate) struct Opening(Vec<Asked>);
+/// Tables being opened at once. Each takes a multiple of its tail while it is decoded.
+const AT_ONCE: usize = 8;
 
-struct Asked {
-    file: FileRef,
-    ticket: Ticket,
-    found: Found,
+/// Tables on their way to being open.
+pub(crate) struct Opening {
+    shop: Arc<Workshop>,
+    urgency: SharedUrgency,
+    /// Not asked for yet.
+    rest: VecDeque<FileRef>,
+    asked: VecDeque<(FileRef, Receiver<Result<Arc<TableReader>>>)>,
+    /// Open, in the order in which they were given.
+    open: Vec<(FileRef, Arc<TableReader>)>,
 }
 
-type Found = Arc<Mutex<Option<Result<Arc<TableReader>>>>>;
-
 impl Opening {
-    /// Asks for all `files`.
-    pub(crate) fn start(
-        shop: &Arc<Workshop>,
-        urgency: &SharedUrgency,
-        files: &[FileRef],
-    ) -> Opening {
-        let ask = |file: &FileRef| {
-            let (ticket, found) = (Ticket::new(), Found::default());
-            let asked = Asked { file: file.clone(), ticket: ticket.clone(), found: found.clone() };
-            match shop.tables.get(file) {
-                Some(reader) => {
-                    *found.lock() = Some(Ok(reader));
-                    ticket.complete();
-                }
-                None => {
-                    let urgency = urgency.clone();
-                    let (shop, file) = (shop.clone(), file.clone());
-                    let rt = shop.env.rt.clone();
-                    let job = OpenOne { shop, file, urgency, ticket, found };
-                    rt.spawn(Class::Io, Box::new(job));
-                }
-            }
-            asked
-        };
-        Opening(files.iter().map(ask).collect())
+    /// Of all `files`.
+    pub(crate) fn new(shop: Arc<Workshop>, urgency: SharedUrgency, files: &[FileRef]) -> Opening {
+        let rest = files.iter().cloned().collect();
+        Opening { shop, urgency, rest, asked: VecDeque::new(), open: Vec::new() }
     }
 
-    /// What to wait for, if a table is not open yet.
-    pub(crate) fn must_wait(&self) -> Option<Ticket> {
-        self.0.iter().find(|a| !a.ticket.is_done()).map(|a| a.ticket.clone())
+    /// What to wait for before the next call; `None` when all tables are open.
+    pub(crate) fn advance(&mut self) -> Result<Option<Ticket>> {
+        loop {
+            while self.asked.len() < AT_ONCE
+                && let Some(file) = self.rest.pop_front()
+            {
+                self.ask(file);
+            }
+            let Some((_, first)) = self.asked.front() else { return Ok(None) };
+            if !first.is_done() {
+                return Ok(Some(first.ticket().clone()));
+            }
+            let (file, opened) = self.asked.pop_front().expect("it is there");
+            let lost = || Error::new(ErrorKind::Internal, "a table was opened without a result");
+            self.open.push((file, opened.take().ok_or_else(lost)??));
+        }
     }
 
     /// The open tables.
-    pub(crate) fn finish(self) -> Result<Vec<(FileRef, Arc<TableReader>)>> {
-        let lost = || Error::new(ErrorKind::Internal, "a table was opened without a result");
-        let take = |a: Asked| Ok((a.file, a.found.lock().take().ok_or_else(lost)??));
-        self.0.into_iter().map(take).collect()
+    pub(crate) fn into_tables(self) -> Vec<(FileRef, Arc<TableReader>)> {
+        self.open
+    }
+
+    fn ask(&mut self, file: FileRef) {
+        let (sender, receiver) = oneshot();
+        match self.shop.tables.get(&file) {
+            Some(reader) => sender.send(Ok(reader)),
+            None => {
+                let (shop, urgency) = (self.shop.clone(), self.urgency.clone());
+                let job = OpenOne { shop, urgency, file: file.clone(), sender };
+                self.shop.env.rt.spawn(Class::Io, Box::new(job));
+            }
+        }
+        self.asked.push_back((file, receiver));
     }
 }
 
 /// Opens one table.
 struct OpenOne {
     shop: Arc<Workshop>,
-    file: FileRef,
     urgency: SharedUrgency,
-    ticket: Ticket,
-    found: Found,
-}
-
-impl OpenOne {
-    fn end(&self, result: Result<Arc<TableReader>>) {
-        *self.found.lock() = Some(result);
-        self.ticket.complete();
-    }
+    file: FileRef,
+    sender: Sender<Result<Arc<TableReader>>>,
 }
 
 impl Job for OpenOne {
     fn step(&mut self) -> Step {
-        self.end(self.shop.tables.open(&self.file));
+        self.sender.send(self.shop.tables.open(&self.file));
         Step::Done
     }
     fn urgency(&self) -> Urgency {
         self.urgency.get()
     }
     fn panicked(&mut self, message: String) {
-        self.end(Err(Error::new(ErrorKind::Internal, message)));
+        self.sender.send(Err(Error::new(ErrorKind::Internal, message)));
     }
 }

@@ -5,8 +5,8 @@
 //! goes on by itself while the next file is being filled.
 
 use lithify_base::{Error, ErrorKind, FileId, Pos, Result};
-use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Class, Job, SharedUrgency, Step, Ticket, Urgency};
+use lithify_env::sync::Arc;
+use lithify_env::{Class, Job, Receiver, Sender, SharedUrgency, Step, Ticket, Urgency, oneshot};
 use lithify_lsm::FileMeta;
 use lithify_merge::{Item, Products};
 use lithify_store::dir::{Dir, FileName};
@@ -20,7 +20,7 @@ const WRITES_BEHIND: usize = 3;
 const FLUSH_WRITES_BEHIND: usize = 12;
 /// Files of a compaction being drained and synced at once.
 const CLOSING_MAX: usize = 4;
-/// The same for a flush, which may be cut into many: a memtable's worth, so all of them.
+/// The same for a flush, which may be cut into many: they hold a memtable's worth together.
 const FLUSH_CLOSING_MAX: usize = 64;
 
 /// Takes products and makes table files.
@@ -80,10 +80,7 @@ impl Litter {
 }
 
 /// A file whose writes and sync are under way.
-struct Closing {
-    ticket: Ticket,
-    result: Arc<Mutex<Option<Result<Box<FinishedTable>>>>>,
-}
+type Closing = Receiver<Result<Box<FinishedTable>>>;
 
 impl Sink {
     /// A sink whose files go to `out`. `epoch` is the smallest of the inputs (its own for a
@@ -153,7 +150,7 @@ impl Sink {
         self.reap()?;
         let most = if self.out.level == 0 { FLUSH_CLOSING_MAX } else { CLOSING_MAX };
         if self.closing.len() >= most {
-            return Ok(Some(self.closing[0].ticket.clone()));
+            return Ok(Some(self.closing[0].ticket().clone()));
         }
         Ok(self.open.as_mut().and_then(Assembler::needs_wait))
     }
@@ -166,7 +163,7 @@ impl Sink {
         }
         self.reap()?;
         if let Some(closing) = self.closing.first() {
-            return Ok(Some(closing.ticket.clone()));
+            return Ok(Some(closing.ticket().clone()));
         }
         if !self.directory_synced && !self.done.is_empty() {
             self.shop.dir.sync()?;
@@ -189,28 +186,20 @@ impl Sink {
     fn close(&mut self, mut table: Assembler) -> Result<()> {
         // The first step builds the tail: work for this thread, no waiting.
         table.finish_step()?;
-        let ticket = Ticket::new();
-        let result = Arc::new(Mutex::new(None));
-        let job = Finish {
-            urgency: self.urgency.clone(),
-            table,
-            ticket: ticket.clone(),
-            result: result.clone(),
-        };
+        let (result, closing) = oneshot();
+        let job = Finish { urgency: self.urgency.clone(), table, result };
         self.shop.env.rt.spawn(Class::Io, Box::new(job));
-        self.closing.push(Closing { ticket, result });
+        self.closing.push(closing);
         Ok(())
     }
 
     /// Takes in closed files, in order.
     fn reap(&mut self) -> Result<()> {
         while let Some(first) = self.closing.first()
-            && first.ticket.is_done()
+            && first.is_done()
         {
-            let closed = self.closing.remove(0);
-            let result = closed.result.lock().take();
             let lost = || Error::new(ErrorKind::Internal, "a file was closed without a result");
-            let mut meta = result.ok_or_else(lost)??.meta;
+            let mut meta = self.closing.remove(0).take().ok_or_else(lost)??.meta;
             meta.pos = self.out;
             meta.epoch = self.epoch;
             self.written += meta.bytes;
@@ -224,14 +213,12 @@ impl Sink {
 struct Finish {
     urgency: SharedUrgency,
     table: Assembler,
-    ticket: Ticket,
-    result: Arc<Mutex<Option<Result<Box<FinishedTable>>>>>,
+    result: Sender<Result<Box<FinishedTable>>>,
 }
 
 impl Finish {
-    fn end(&mut self, result: Result<Box<FinishedTable>>) -> Step {
-        *self.result.lock() = Some(result);
-        self.ticket.complete();
+    fn end(&self, result: Result<Box<FinishedTable>>) -> Step {
+        self.result.send(result);
         Step::Done
     }
 }

@@ -11,8 +11,8 @@ use std::io;
 
 use crate::buf::IoBuf;
 use crate::fs::{File, FileRef, IoError, IoResult, Transfer};
+use crate::oneshot::{Receiver, Sender, oneshot};
 use crate::rt::{Class, Job, Rt, SharedUrgency, Step, Urgency};
-use crate::sync::{Arc, Mutex};
 use crate::ticket::Ticket;
 
 /// A buffer and how its transfer ended.
@@ -21,20 +21,17 @@ type Outcome = (IoBuf, IoResult<usize>);
 /// A transfer on its way.
 #[must_use = "the buffer and the result come back through `take`"]
 #[derive(Debug)]
-pub struct PendingIo {
-    ticket: Ticket,
-    outcome: Arc<Mutex<Option<Outcome>>>,
-}
+pub struct PendingIo(Receiver<Outcome>);
 
 impl PendingIo {
     /// Completes when the transfer has ended.
     pub fn ticket(&self) -> &Ticket {
-        &self.ticket
+        self.0.ticket()
     }
 
     /// Whether the transfer has ended.
     pub fn is_done(&self) -> bool {
-        self.ticket.is_done()
+        self.0.is_done()
     }
 
     /// The buffer and the number of bytes moved. A read buffer is cut to that number, which is
@@ -43,12 +40,12 @@ impl PendingIo {
     /// # Panics
     /// If the transfer has not ended.
     pub fn take(self) -> (IoBuf, IoResult<usize>) {
-        self.outcome.lock().take().expect("take is called after the ticket is complete")
+        self.0.take().expect("take is called after the ticket is complete")
     }
 
     /// Parks until the transfer has ended, then takes it.
     pub fn wait(self, rt: &dyn Rt) -> (IoBuf, IoResult<usize>) {
-        rt.park(&self.ticket, None);
+        rt.park(self.ticket(), None);
         self.take()
     }
 }
@@ -97,8 +94,7 @@ struct TransferJob {
     offset: u64,
     direction: Direction,
     transfer: Transfer,
-    ticket: Ticket,
-    outcome: Arc<Mutex<Option<Outcome>>>,
+    outcome: Sender<Outcome>,
 }
 
 impl TransferJob {
@@ -110,14 +106,12 @@ impl TransferJob {
         offset: u64,
         direction: Direction,
     ) -> PendingIo {
-        let ticket = Ticket::new();
-        let outcome = Arc::new(Mutex::new(None));
-        let pending = PendingIo { ticket: ticket.clone(), outcome: Arc::clone(&outcome) };
+        let (outcome, pending) = oneshot();
         let transfer = Transfer::default();
         let urgency = urgency.clone();
-        let job = Self { urgency, file, buf, offset, direction, transfer, ticket, outcome };
+        let job = Self { urgency, file, buf, offset, direction, transfer, outcome };
         rt.spawn(Class::Io, Box::new(job));
-        pending
+        PendingIo(pending)
     }
 
     fn advance(&mut self) -> IoResult<bool> {
@@ -129,15 +123,14 @@ impl TransferJob {
     }
 
     fn end(&mut self, result: IoResult<usize>) {
-        if self.ticket.is_done() {
+        if self.outcome.is_sent() {
             return;
         }
         let mut buf = std::mem::take(&mut self.buf);
         if self.direction == Direction::Read {
             buf.truncate(*result.as_ref().unwrap_or(&0));
         }
-        *self.outcome.lock() = Some((buf, result));
-        self.ticket.complete();
+        self.outcome.send((buf, result));
     }
 
     fn fail(&mut self, message: String) {
@@ -171,7 +164,7 @@ impl Job for TransferJob {
 
 impl Drop for TransferJob {
     fn drop(&mut self) {
-        if !self.ticket.is_done() {
+        if !self.outcome.is_sent() {
             self.fail("the runtime stopped before the transfer ended".to_owned());
         }
     }

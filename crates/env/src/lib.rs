@@ -18,6 +18,7 @@ pub mod fault;
 pub mod fs;
 pub mod io;
 pub mod mem;
+mod oneshot;
 pub mod os;
 mod pool;
 pub mod random;
@@ -36,6 +37,7 @@ pub use fs::{
 };
 pub use io::{PendingIo, spawn_read, spawn_write};
 pub use mem::MemFs;
+pub use oneshot::{Receiver, Sender, oneshot};
 pub use os::posix::PosixFs;
 pub use os::rt::{OsRt, RtOptions};
 pub use pool::OutOfMemory;
