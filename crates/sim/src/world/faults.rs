@@ -1,0 +1,81 @@
+//! Storage that fails: what breaks, which errors that excuses, and the life after.
+//!
+//! Keeps: an error is excused only while something is broken, and only one that says so honestly.
+//! Leaves to others: how a disk fails (`simfs`).
+
+use lithify::{Error, ErrorKind};
+
+use super::reads::whole;
+use super::{HOME, Violation, World, failed};
+use crate::disk::Forgets;
+use crate::model::Model;
+use crate::simfs::Fault;
+
+impl World {
+    /// Storage fails from now on, or soon, once or for good.
+    pub(super) fn break_something(&mut self) {
+        let sticky = self.dice.choose(2, "sticky") == 1;
+        let fault = match self.dice.choose(3, "what breaks") {
+            0 => {
+                let ways = [Forgets::Keeps, Forgets::Reverts];
+                let forgets = *self.dice.pick(&ways, "forgets");
+                Fault::Sync { nth: u64::from(self.dice.choose(6, "sync")), forgets, sticky }
+            }
+            1 => Fault::Call { nth: u64::from(self.dice.choose(40, "call")), sticky },
+            _ => {
+                let more = u64::from(self.dice.choose(60, "room")) << 10;
+                Fault::Full(self.fs.used() + more)
+            }
+        };
+        self.fs.set_fault(fault);
+        self.shaken = true;
+    }
+
+    /// What an error means: a violation, unless storage failed and the error is one that says so
+    /// honestly.
+    pub(super) fn excuse(&self, what: &str, error: &Error) -> Result<(), Violation> {
+        let honest = matches!(
+            error.kind(),
+            ErrorKind::Io
+                | ErrorKind::NoSpace
+                | ErrorKind::NotCommitted
+                | ErrorKind::OutcomeUnknown
+                | ErrorKind::ReadOnly
+                | ErrorKind::Stalled
+        );
+        if self.shaken && honest { Ok(()) } else { Err(failed(what, error)) }
+    }
+
+    /// Storage works again, and the database is opened anew. What it holds is a state it may
+    /// hold: everything durable, whatever was refused not.
+    pub(super) fn recover(&mut self) -> Result<(), Violation> {
+        self.views.clear();
+        if let Some(db) = self.db.take()
+            && let Err(e) = db.close()
+        {
+            self.excuse("a close", &e)?;
+        }
+        let begun = self.fs.position();
+        if let Err(e) = self.builder().open(HOME).map(|db| self.db = Some(db)) {
+            self.excuse("an open", &e)?;
+            self.fs.heal();
+            self.open()?;
+        }
+        self.fs.heal();
+        self.shaken = false;
+        let map = whole(self.db())?;
+        self.model = Model::new(map);
+        let sum = self.model.sum();
+        if self.journal.find(begun, false, sum).is_none() {
+            let (least, most) = self.journal.bounds(begun, false);
+            return Violation::new(format!(
+                "opened again after storage failed, it holds state {:?}, where {least} to {most} \
+                 may be the last",
+                self.journal.find_anywhere(sum)
+            ));
+        }
+        self.journal.begun(sum, begun);
+        self.journal.synced(self.fs.position());
+        self.no_panics()
+    }
+}

@@ -1,0 +1,90 @@
+//! What one run is like: settings, keys and values, how much goes on in the background, what may fail.
+//!
+//! Leaves to others: what is done with it (`world`).
+
+use lithify::{Compression, Policy, Settings};
+use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
+
+use crate::choices::Dice;
+
+/// What one run is like.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// How the database is set.
+    pub settings: Settings,
+    /// Keys there are.
+    pub keys: u32,
+    /// The longest value, bytes.
+    pub value_max: u32,
+    /// Writes skip the log.
+    pub unlogged: bool,
+    /// Weights of background work between operations: none, little, some, all there is.
+    pub pump: [u32; 4],
+    /// Storage fails now and then.
+    pub faults: bool,
+    /// Seed of transfers that are cut short, if they are.
+    pub short: Option<u64>,
+}
+
+impl Shape {
+    /// A shape that the dice choose; the policy is their first choice.
+    pub fn choose(dice: &Dice) -> Shape {
+        let mut s = Settings::default();
+        s.policy = *dice.pick(&Policy::ALL, "policy");
+        s.memtable_bytes = 64 << 10;
+        s.memtable_count = 2 + dice.choose(3, "memtables");
+        s.memory_budget = 4 << 20;
+        s.level_base_bytes = 64 << 10;
+        s.level_multiplier = 2 + dice.choose(3, "multiplier");
+        s.file_bytes = *dice.pick(&[16 << 10, 24 << 10, 64 << 10], "file");
+        s.block_bytes = *dice.pick(&[512, 1024, 4096], "block");
+        s.l0_trigger = 1 + dice.choose(3, "l0 trigger");
+        s.l0_slowdown = s.l0_trigger + 1 + dice.choose(4, "l0 slowdown");
+        s.l0_stop = s.l0_slowdown + 1 + dice.choose(4, "l0 stop");
+        s.compaction_threads = 1 + dice.choose(4, "compactions");
+        s.flush_threads = 1 + dice.choose(2, "flushes");
+        s.dynamic_levels = dice.choose(2, "dynamic") == 0;
+        s.format_version = 6 - dice.choose(2, "format");
+        let codecs = [Compression::None, Compression::Lz4, Compression::Snappy];
+        s.compression_upper = *dice.pick(&codecs, "upper");
+        s.compression_lower = *dice.pick(&codecs, "lower");
+        s.bloom_bits = *dice.pick(&[10, 0], "bloom");
+        s.event_log = true;
+        if dice.choose(2, "eager") == 1 {
+            s.plan = Some(Box::new(eager(dice)));
+        }
+        Shape {
+            settings: s,
+            keys: *dice.pick(&[40, 8, 150], "keys"),
+            value_max: *dice.pick(&[2000, 40, 6000], "value"),
+            unlogged: dice.one_in(12, "unlogged"),
+            pump: *dice.pick(&[[6, 3, 2, 1], [12, 6, 1, 0], [2, 8, 1, 0]], "pump"),
+            faults: dice.one_in(4, "faults"),
+            short: dice.one_in(6, "short").then(|| u64::from(dice.choose(1 << 16, "short"))),
+        }
+    }
+}
+
+/// Options of the planner under which all that a policy can do is due soon.
+fn eager(dice: &Dice) -> PlanOptions {
+    let buckets = BucketOptions {
+        initial: 3 + dice.choose(6, "buckets"),
+        window: 3,
+        split_percent: 150,
+        merge_percent: 60,
+        min_file_bytes: 1 << 10,
+        only_when_empty: dice.one_in(6, "empty"),
+        by_bytes: dice.choose(2, "by bytes") == 0,
+        ..BucketOptions::default()
+    };
+    let issue = dice.one_in(5, "commit order");
+    PlanOptions {
+        df_when: DfWhen::Always,
+        df_max_depth: 2 + dice.choose(5, "depth"),
+        df_extra_percent: u32::MAX,
+        tiered_runs: 2 + dice.choose(2, "runs"),
+        commit_order: if issue { CommitOrder::Issue } else { CommitOrder::Dependency },
+        buckets,
+        ..PlanOptions::default()
+    }
+}

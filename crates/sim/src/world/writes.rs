@@ -1,0 +1,82 @@
+//! Writes, and what makes them durable.
+//!
+//! Keeps: a write is in the journal from before its first byte could reach the disk, and counted
+//! as durable from after its acknowledgement on, never earlier.
+
+use lithify::{Durability, ErrorKind, WriteBatch, WriteOptions};
+
+use super::{Violation, World, failed};
+use crate::model::Change;
+
+impl World {
+    pub(super) fn put(&mut self, count: u32) -> Result<(), Violation> {
+        for _ in 0..count {
+            let change = Change::Put(self.any_key(), self.any_value());
+            self.write(vec![change])?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, changes: Vec<Change>) -> Result<(), Violation> {
+        let durability = self.any_durability();
+        let mut batch = WriteBatch::new();
+        for change in &changes {
+            let added = match change {
+                Change::Put(key, value) => batch.put(key, value),
+                Change::Delete(key) => batch.delete(key),
+                Change::DeleteRange(from, to) => batch.delete_range(from, to),
+            };
+            added.map_err(|e| failed("a batch", &e))?;
+        }
+        let before = self.model.clone();
+        changes.iter().for_each(|change| self.model.apply(change));
+        self.journal.begun(self.model.sum(), self.fs.position());
+        if let Err(e) = self.db().write_opt(&batch, &WriteOptions::at(durability)) {
+            self.excuse("a write", &e)?;
+            self.model = before;
+            if e.kind() != ErrorKind::OutcomeUnknown {
+                self.journal.refused(self.fs.position());
+                return Ok(());
+            }
+            // Its fate is decided by the next open.
+            return self.recover();
+        }
+        match durability {
+            Durability::Sync => self.journal.synced(self.fs.position()),
+            Durability::Os => self.journal.handed_over(self.fs.position()),
+            Durability::Buffered | Durability::NoWal => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn flush(&mut self) -> Result<(), Violation> {
+        match self.db().flush() {
+            Ok(()) => self.journal.synced(self.fs.position()),
+            Err(e) => self.excuse("a flush", &e)?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn compact(&mut self) -> Result<(), Violation> {
+        let (mut from, mut to) = (self.any_key(), self.any_key());
+        if from > to {
+            std::mem::swap(&mut from, &mut to);
+        }
+        let from = (self.dice.choose(2, "from") == 1).then_some(from.as_slice());
+        let to = (self.dice.choose(2, "to") == 1).then_some(to.as_slice());
+        match self.db().compact_range(from, to) {
+            Ok(()) => self.journal.synced(self.fs.position()),
+            Err(e) => self.excuse("a compaction", &e)?,
+        }
+        Ok(())
+    }
+
+    pub(super) fn sync(&mut self) -> Result<(), Violation> {
+        match self.db().sync() {
+            Ok(()) if !self.shape.unlogged => self.journal.synced(self.fs.position()),
+            Ok(()) => {}
+            Err(e) => self.excuse("a sync", &e)?,
+        }
+        Ok(())
+    }
+}
