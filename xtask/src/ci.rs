@@ -1,11 +1,12 @@
-//! `cargo xtask ci`: everything that must pass before a merge, cheapest first, tests last.
+//! `cargo xtask ci`: everything that must pass before a merge, cheapest first; at last the tests, and
+//! a test of the tests.
 
 use std::time::Instant;
 
 use anyhow::Result;
 
 use crate::run::{at_root, call};
-use crate::{test, tidy};
+use crate::{test, tidy, zoo};
 
 /// Runs all checks and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
@@ -13,7 +14,8 @@ pub(crate) fn run() -> Result<()> {
     step("tidy", tidy::run)?;
     step("clippy", clippy)?;
     step("docs", docs)?;
-    step("test", || test::run(&[]))
+    step("test", || test::run(&[]))?;
+    step("zoo", zoo::check)
 }
 
 /// The workspace as it is built and tested, and the library as a user gets it: without features.
@@ -30,13 +32,11 @@ fn docs() -> Result<()> {
     call(at_root("cargo", &args).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Names a check and its time on standard error. The tests come last and say their own end.
+/// Names a check and its time on standard error.
 fn step(name: &str, check: impl FnOnce() -> Result<()>) -> Result<()> {
     eprintln!("ci: {name}");
     let start = Instant::now();
     check()?;
-    if name != "test" {
-        eprintln!("ci: {name} passed in {:.0} s", start.elapsed().as_secs_f64());
-    }
+    eprintln!("ci: {name} passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }

@@ -14,6 +14,7 @@ mod run;
 mod sim;
 mod test;
 mod tidy;
+mod zoo;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,8 @@ The chores of this project:
                       (arguments go to `cargo test`: cargo xtask test -p lithify-plan)
   cargo xtask sim     crash a simulated database at every position of its disk log
                       (arguments go to it: cargo xtask sim --help)
+  cargo xtask zoo     see that the tests find each bug of the zoo, within a minute each
+                      (--bug Z7, --third N, --seconds N, --jobs N)
   cargo xtask tidy    check floors, bans, names and openings of files
   cargo xtask ci      format, clippy, tidy, docs, test: what must pass before a merge
   cargo xtask fuzz    run the fuzzers over hostile bytes, 20 seconds for each target
@@ -52,6 +55,7 @@ fn chore(args: &[String]) -> Result<()> {
     match name.as_str() {
         "test" => test::run(rest),
         "sim" => sim::run(rest),
+        "zoo" => zoo::run(rest),
         "tidy" => no_arguments(name, rest).and_then(|()| tidy::run()),
         "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
         "fuzz" => fuzz::run(rest),

@@ -1,7 +1,5 @@
 //! `cargo xtask sim`: the simulation, built with all assertions at nearly the speed of a release.
 
-use std::process::Command;
-
 use anyhow::Result;
 
 use crate::repo;
@@ -23,16 +21,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 /// What the tests run: known seeds, and seeds that follow from the commit, so that running them
 /// again changes nothing, and another commit sees others.
 pub(crate) fn check() -> Result<()> {
-    let seed = seed().to_string();
+    let seed = repo::commit().to_string();
     let own = ["--seed", &seed, "--seconds", SECONDS];
     run(&[&KNOWN[..], &SAVE].concat().iter().map(|s| s.to_string()).collect::<Vec<_>>())?;
     run(&[&own[..], &SAVE].concat().iter().map(|s| s.to_string()).collect::<Vec<_>>())
-}
-
-/// The first 32 bits of the commit's name, 1 outside of a repository.
-fn seed() -> u64 {
-    let head = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(repo::root()).output();
-    let name = head.ok().filter(|out| out.status.success()).map(|out| out.stdout);
-    let digits = name.as_ref().and_then(|n| n.get(..8)).and_then(|n| std::str::from_utf8(n).ok());
-    digits.and_then(|d| u64::from_str_radix(d, 16).ok()).unwrap_or(1)
 }

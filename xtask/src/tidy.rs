@@ -8,6 +8,7 @@ mod dependencies;
 mod floors;
 mod openings;
 mod words;
+mod zoo;
 
 use anyhow::{Result, bail};
 
@@ -55,6 +56,7 @@ fn check(sources: &[Source]) -> Result<Vec<Finding>> {
     let mut findings = floors::check()?;
     findings.extend(dependencies::check(&manifest));
     findings.extend(bans::check_register(sources, &register));
+    findings.extend(zoo::check(sources)?);
     for source in sources {
         findings.extend(bans::check(source));
         findings.extend(openings::check(source));

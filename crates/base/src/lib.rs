@@ -9,6 +9,7 @@ pub mod error;
 pub mod ids;
 pub mod key;
 pub mod range;
+pub mod zoo;
 
 pub use comparator::{Bytewise, Comparator, ComparatorRef, ReverseBytewise, bytewise};
 pub use error::{Error, ErrorKind, Result};

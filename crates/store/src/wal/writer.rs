@@ -17,6 +17,7 @@
 //! Groups that were acknowledged while still gathered ([`keep`](WalWriter::keep)) stay in the
 //! buffer after a failure and go out with the next write: order holds at every level.
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, FileId, Result, Seq};
 use lithify_env::sync::Arc;
 use lithify_env::{FileRef, IoError, OpenOpts, write_all_at};
@@ -89,7 +90,9 @@ impl WalWriter {
     ) -> Result<WalWriter> {
         let name = FileName::Wal(number.0);
         let file = dir.create_file(name, OpenOpts::write())?;
-        if let Err(e) = dir.sync() {
+        if !zoo::on(Bug::NoDirSync)
+            && let Err(e) = dir.sync()
+        {
             // The name may or may not last; without it a second try can make the file anew.
             let _ = dir.remove(name);
             return Err(e);
@@ -203,7 +206,7 @@ impl WalWriter {
     /// As [`write_out`](Self::write_out); `OutcomeUnknown` and a poisoned log if the sync fails.
     pub fn sync(&mut self) -> Result<()> {
         self.write_out()?;
-        if self.synced == self.written {
+        if self.synced == self.written || zoo::on(Bug::AckBeforeFsync) {
             return Ok(());
         }
         match self.file.0.sync_data() {
