@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use hdrhistogram::Histogram;
 
-use crate::clock::now;
+use crate::clock::{now, thread_cpu};
 use crate::keys::{encode_key, mix};
 use crate::model::{Due, Model};
 use crate::report::SlowOps;
@@ -94,6 +94,8 @@ pub(crate) struct Lane<'a> {
     interval: Option<Duration>,
     tally: Tally,
     reported: u64,
+    /// Processor time of this thread when it last slept for it.
+    cpu: Duration,
 }
 
 /// What a lane measured.
@@ -163,6 +165,7 @@ impl<'a> Lane<'a> {
             }),
             tally: Tally::new(),
             reported: 0,
+            cpu: thread_cpu(),
         }
     }
 
@@ -231,8 +234,24 @@ impl<'a> Lane<'a> {
         if self.tally.ops - self.reported >= PROGRESS_STEP {
             self.course.done.fetch_add(self.tally.ops - self.reported, Ordering::Relaxed);
             self.reported = self.tally.ops;
+            self.dilate();
         }
         took
+    }
+
+    /// Sleeps for the processor time taken since the last call, as the settings ask. The sleep
+    /// belongs to no operation.
+    fn dilate(&mut self) {
+        let Some(factor) = self.course.settings.dilate else { return };
+        let spent = thread_cpu();
+        let until = now() + spent.saturating_sub(self.cpu).mul_f64(factor - 1.0);
+        while now() < until {
+            std::thread::park_timeout(until - now());
+        }
+        self.cpu = spent;
+        if self.interval.is_none() {
+            self.last = now();
+        }
     }
 
     /// Notes that a write carried `bytes`, which [`Lane::finish`] counts too.

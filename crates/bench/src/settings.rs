@@ -152,9 +152,12 @@ pub struct BenchSettings {
     /// Compaction policy: leveled or hybrid, and whatever else the engine knows
     #[arg(long, default_value = "hybrid", value_name = "NAME", help_heading = "Store")]
     pub policy: String,
-    /// Compaction threads; one flush thread comes on top
+    /// Compaction threads; the flush threads come on top
     #[arg(long, default_value_t = 2, value_name = "N", help_heading = "Store")]
     pub background_threads: usize,
+    /// Threads that write memtables to tables
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Store")]
+    pub flush_threads: usize,
     /// Leave compaction to the workload `compact`, so that runs pile up in L0
     #[arg(long, help_heading = "Store")]
     pub no_auto_compaction: bool,
@@ -226,6 +229,11 @@ pub struct BenchSettings {
     /// The same: operations under way at the same time, first come, first served
     #[arg(long, value_name = "N", help_heading = "Slower disk")]
     pub throttle_channels: Option<u32>,
+    /// Put slower processors under Lithify: each client, flush and compaction thread sleeps FACTOR -
+    /// 1 times the processor time it takes, so that threads run side by side as if each had a core
+    /// of its own. Slow the disk by the same factor, and read ratios
+    #[arg(long, value_name = "FACTOR", help_heading = "Slower disk")]
+    pub dilate: Option<f64>,
 }
 
 /// Where results go.
@@ -312,12 +320,13 @@ impl BenchSettings {
         if ycsb { self.num() * 2 } else { self.num() }
     }
 
-    /// The first flag of a slower disk that is given.
+    /// The first flag of a slower disk, or of slower processors, that is given.
     pub fn throttle_flag(&self) -> Option<&'static str> {
         [
             ("--throttle-bandwidth", self.throttle_bandwidth.is_some()),
             ("--throttle-latency", self.throttle_latency.is_some()),
             ("--throttle-channels", self.throttle_channels.is_some()),
+            ("--dilate", self.dilate.is_some()),
         ]
         .into_iter()
         .find_map(|(flag, given)| given.then_some(flag))
@@ -347,6 +356,9 @@ impl BenchSettings {
         if self.throttle_bandwidth == Some(0) || self.throttle_channels == Some(0) {
             bail!("--throttle-bandwidth and --throttle-channels must be at least 1");
         }
+        if self.dilate.is_some_and(|factor| !(1.0..=1000.0).contains(&factor)) {
+            bail!("--dilate: give a factor from 1 to 1000");
+        }
         if self.value_size > 64 << 20 {
             bail!("--value-size {}: values have at most 64 MiB", self.value_size);
         }
@@ -356,8 +368,8 @@ impl BenchSettings {
         if self.batch_size == 0 || self.batch_size > 1 << 20 {
             bail!("--batch-size {}: give 1 to 1048576", self.batch_size);
         }
-        if self.background_threads == 0 || self.memtables == 0 {
-            bail!("--background-threads and --memtables must be at least 1");
+        if self.background_threads == 0 || self.flush_threads == 0 || self.memtables == 0 {
+            bail!("--background-threads, --flush-threads and --memtables must be at least 1");
         }
         for (flag, share) in [
             ("--value-compressibility", self.value_compressibility),

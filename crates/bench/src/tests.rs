@@ -457,6 +457,7 @@ fn settings_survive_flags_and_json() {
         compaction_pri: CompactionPri::OldestSmallestSeqFirst,
         wal: WalMode::Buffered,
         compression: Compression::Zstd,
+        flush_threads: 2,
         bloom_bits: 0.0,
         db: "a dir/with=odd,name".into(),
         direct_reads: true,
@@ -468,6 +469,7 @@ fn settings_survive_flags_and_json() {
         throttle_bandwidth: Some(200 << 20),
         throttle_latency: Some(150),
         throttle_channels: Some(4),
+        dilate: Some(10.0),
         ..settings(&[])
     };
     for original in [settings(&[]), some.clone(), some.resolve().expect("sound")] {
@@ -494,6 +496,7 @@ fn senseless_settings_are_refused() {
         (vec!["--mix-ranges=10,0"], "--mix-ranges"),
         (vec!["--zipf=1"], "--zipf"),
         (vec!["--throttle-channels=0"], "--throttle-channels"),
+        (vec!["--dilate=0.5"], "--dilate"),
         (vec!["--workloads=ycsbload", "--num=200", "--key-size=1"], "400 keys"),
     ] {
         let error = settings(&flags).resolve().expect_err("senseless").to_string();

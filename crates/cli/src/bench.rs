@@ -3,13 +3,15 @@
 //! | setting | Lithify |
 //! |---|---|
 //! | `policy` | [`Policy`] of that name |
-//! | `background-threads` N | `compaction_threads` N, one flush thread |
+//! | `background-threads` N | `compaction_threads` N |
+//! | `flush-threads` N | `flush_threads` N |
 //! | `memtable-bytes`, `memtables` | `memtable_bytes`, `memtable_count` |
 //! | `cache-bytes` | `memory_budget` less the memtables and what indexes and filters will take, because other stores keep those outside their cache |
 //! | `compression` | `compression_upper` and `compression_lower` |
 //! | `wal` off, buffered, os, sync | [`Durability`] of each write: `NoWal`, `Buffered`, `Os`, `Sync` |
 //! | `direct-io-compaction`, `direct-reads` | `direct_background_io`, `direct_reads` |
 //! | `throttle-bandwidth`, `-latency`, `-channels` | a [`ThrottledFs`] in front of this machine's files; a sync takes the same latency |
+//! | `dilate` | a [`DilatedRt`] in front of this machine's threads |
 //!
 //! All others have the same name on both sides. Equal everywhere and not a setting: format version
 //! 6, checksums verified on every read.
@@ -26,7 +28,7 @@ use lithify_bench::{
     BatchOp, BenchCommand, BenchSettings, CompactionPri, Compression, EngineIdentity, EngineStats,
     Moment, StallStat, Store, StoreIter, StoreOpener, WalMode, bench_main,
 };
-use lithify_env::{Bandwidth, Throttle, ThrottledFs};
+use lithify_env::{Bandwidth, DilatedRt, Throttle, ThrottledFs};
 
 mod history;
 
@@ -58,6 +60,9 @@ impl StoreOpener for Opener {
         if settings.throttle_flag().is_some() {
             let mut world = Builder::machine(&own);
             world.fs = Arc::new(ThrottledFs::new(world.fs, world.rt.clone(), throttle(settings)));
+            if let Some(factor) = settings.dilate {
+                world.rt = Arc::new(DilatedRt::new(world.rt, factor));
+            }
             builder = builder.env(world);
         }
         Ok(Box::new(Bench { db: builder.open(dir)? }))
@@ -95,7 +100,7 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
         anyhow!("--policy {}: Lithify has {}", b.policy, names.join(", "))
     })?;
     s.compaction_threads = b.background_threads as u32;
-    s.flush_threads = 1;
+    s.flush_threads = b.flush_threads as u32;
     s.auto_compaction = !b.no_auto_compaction;
     s.memtable_bytes = b.memtable_bytes;
     s.memtable_count = b.memtables as u32;

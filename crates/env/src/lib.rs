@@ -4,7 +4,7 @@
 //! put another world behind them: [`Fs`] and [`File`] for storage, [`Rt`] for time, seeds, threads
 //! and waiting, [`sync`] for locks and atomics. The real world lives in [`os`], a plain
 //! in-memory file system in [`MemFs`]; [`FaultFs`] wraps either to make it misbehave, and
-//! [`ThrottledFs`] to make it slow.
+//! [`ThrottledFs`] to make it slow. [`DilatedRt`] makes the processor slow.
 //!
 //! Keeps: no call here holds a lock of this crate across another room's code; a failed call is
 //! typed as an [`IoError`] that says which operation on which path failed, and nothing is retried
@@ -14,6 +14,7 @@
 
 pub mod buf;
 pub mod clock;
+pub mod dilate;
 pub mod fault;
 pub mod fs;
 pub mod io;
@@ -30,6 +31,7 @@ mod ticket;
 
 pub use buf::{BufPool, IoBuf};
 pub use clock::Mono;
+pub use dilate::DilatedRt;
 pub use fault::{Fault, FaultFs, Op};
 pub use fs::{
     Advice, DirEnt, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,

@@ -3,7 +3,8 @@
 //! | setting | RocksDB |
 //! |---|---|
 //! | `policy` leveled, hybrid | leveled compaction style (runs in L0, leveled below) |
-//! | `background-threads` N | `max_background_compactions` N, `max_background_flushes` 1, `max_subcompactions` 1 |
+//! | `background-threads` N | `max_background_compactions` N, `max_subcompactions` 1 |
+//! | `flush-threads` N | `max_background_flushes` N |
 //! | `no-auto-compaction` | `disable_auto_compactions` |
 //! | `memtable-bytes`, `memtables` | `write_buffer_size`, `max_write_buffer_number` |
 //! | `level-base-bytes`, `level-multiplier`, `dynamic-level-bytes` | `max_bytes_for_level_base`, `..._multiplier`, `level_compaction_dynamic_level_bytes` |
@@ -55,7 +56,7 @@ pub(crate) fn store_options(settings: &BenchSettings, fresh: bool) -> Result<Opt
 fn set_threads(o: &mut Options, settings: &BenchSettings) {
     let threads = settings.background_threads as i32;
     o.set_max_background_compactions(threads);
-    o.set_max_background_flushes(1);
+    o.set_max_background_flushes(settings.flush_threads as i32);
     o.set_max_subcompactions(1);
     o.set_disable_auto_compactions(settings.no_auto_compaction);
     let one_writer =
