@@ -1,0 +1,230 @@
+//! A plan: operations of one client that follow from a seed, and mean the same whatever happens to be
+//! left of the plan, so that any of them can be cut out.
+
+use lithify_env::Random;
+use lithify_env::random::derive_seed;
+
+/// A key's number.
+pub type KeyNo = u32;
+
+/// What a value is made of: a number of its own, and its length in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueOf {
+    pub number: u32,
+    pub len: u32,
+}
+
+/// A change of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Put(KeyNo, ValueOf),
+    Delete(KeyNo),
+    /// From the first key on, below the second.
+    DeleteRange(KeyNo, KeyNo),
+}
+
+/// A movement of an iterator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    First,
+    Last,
+    Seek(KeyNo),
+    SeekForPrev(KeyNo),
+    Next,
+    Prev,
+}
+
+/// What a client does. A view (a snapshot, an iterator) is named by a number that counts round those
+/// there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    Write(Vec<Change>),
+    Get(KeyNo),
+    MultiGet(Vec<KeyNo>),
+    /// The entries between two bounds, at most so many, from either end.
+    Scan {
+        from: Option<KeyNo>,
+        to: Option<KeyNo>,
+        backward: bool,
+        most: u32,
+    },
+    /// A new iterator, and where it is after each movement.
+    Walk(Vec<Move>),
+    Snapshot,
+    GetAt(u32, KeyNo),
+    ScanAt(u32),
+    ForgetSnapshot(u32),
+    /// An iterator that is kept.
+    Hold(KeyNo),
+    WalkHeld(u32, Vec<Move>),
+    LetGo(u32),
+    Flush,
+    Compact(Option<KeyNo>, Option<KeyNo>),
+    Settle,
+    Sync,
+    /// A copy is made, opened, and read whole.
+    Checkpoint,
+    /// Another handle reads all that is there.
+    ReadOnly,
+    Reopen,
+}
+
+/// The operations of one client.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub ops: Vec<Op>,
+}
+
+/// The bytes of a key.
+pub fn key(n: KeyNo) -> Vec<u8> {
+    format!("{n:04}/key").into_bytes()
+}
+
+/// The bytes of a value: half of them can be compressed.
+pub fn value(of: ValueOf) -> Vec<u8> {
+    let mut bytes = vec![0; of.len as usize];
+    let half = bytes.len().div_ceil(2);
+    Random::from_seed(of.number.into()).fill(&mut bytes[..half]);
+    bytes
+}
+
+/// What the plan of a seed is about.
+struct Theme {
+    keys: u64,
+    lengths: [u64; 3],
+    views: u64,
+}
+
+impl Plan {
+    /// The plan of `seed`, with so many operations and a last look at everything.
+    pub fn new(seed: u64, count: usize) -> Plan {
+        let mut random = Random::from_seed(derive_seed(seed, "plan"));
+        let theme = Theme {
+            keys: [8, 40, 200, 800][random.below(4) as usize],
+            lengths: [[60, 0, 400], [300, 0, 3000], [20, 0, 90], [200, 600, 20_000]]
+                [random.below(4) as usize],
+            views: [0, 2, 4][random.below(3) as usize],
+        };
+        let mut author = Author { random, theme, views: 0, number: 0 };
+        let mut ops: Vec<Op> = (0..count).map(|_| author.op()).collect();
+        let all = |backward| Op::Scan { from: None, to: None, backward, most: u32::MAX };
+        ops.extend([all(false), all(true), Op::Reopen, all(false), all(true)]);
+        Plan { ops }
+    }
+}
+
+struct Author {
+    random: Random,
+    theme: Theme,
+    /// Views that are held, if no operation is cut out.
+    views: u64,
+    number: u32,
+}
+
+impl Author {
+    fn below(&mut self, n: u64) -> u32 {
+        self.random.below(n) as u32
+    }
+    fn key(&mut self) -> KeyNo {
+        self.below(self.theme.keys)
+    }
+    fn maybe_key(&mut self) -> Option<KeyNo> {
+        (self.below(3) > 0).then(|| self.key())
+    }
+    fn value(&mut self) -> ValueOf {
+        self.number += 1;
+        let class = match self.below(40) {
+            0 => 2,
+            1..6 => 1,
+            _ => 0,
+        };
+        ValueOf { number: self.number, len: self.below(self.theme.lengths[class] + 1) }
+    }
+    fn change(&mut self) -> Change {
+        match self.below(20) {
+            0..13 => Change::Put(self.key(), self.value()),
+            13..19 => Change::Delete(self.key()),
+            _ => self.range(),
+        }
+    }
+    fn range(&mut self) -> Change {
+        let from = self.key();
+        let most = 1 + self.theme.keys / 5;
+        Change::DeleteRange(from, from + self.below(most))
+    }
+    fn walk(&mut self) -> Vec<Move> {
+        let count = 1 + self.below(12);
+        (0..count)
+            .map(|i| match self.below(if i == 0 { 4 } else { 14 }) {
+                0 => Move::Seek(self.key()),
+                1 => Move::SeekForPrev(self.key()),
+                2 => Move::First,
+                3 => Move::Last,
+                4..10 => Move::Next,
+                _ => Move::Prev,
+            })
+            .collect()
+    }
+
+    fn op(&mut self) -> Op {
+        match self.below(1000) {
+            0..420 => Op::Write(vec![Change::Put(self.key(), self.value())]),
+            420..500 => Op::Write(vec![Change::Delete(self.key())]),
+            500..580 => {
+                let count = 1 + self.below(15);
+                Op::Write((0..count).map(|_| self.change()).collect())
+            }
+            580..605 => Op::Write(vec![self.range()]),
+            605..720 => Op::Get(self.key()),
+            720..740 => {
+                let count = self.below(12);
+                Op::MultiGet((0..count).map(|_| self.key()).collect())
+            }
+            740..790 => Op::Scan {
+                from: self.maybe_key(),
+                to: self.maybe_key(),
+                backward: self.below(2) == 0,
+                most: 1 + self.below(60),
+            },
+            790..850 => Op::Walk(self.walk()),
+            850..940 => self.view(),
+            940..960 => Op::Flush,
+            960..970 => {
+                let (from, to) = (self.maybe_key(), self.maybe_key());
+                // Swapped bounds are a mistake of the caller's.
+                if from.zip(to).is_some_and(|(a, b)| a > b) {
+                    Op::Compact(to, from)
+                } else {
+                    Op::Compact(from, to)
+                }
+            }
+            970..978 => Op::Settle,
+            978..986 => Op::Sync,
+            986..989 => Op::Checkpoint,
+            989..991 => Op::ReadOnly,
+            991..995 => {
+                self.views = 0;
+                Op::Reopen
+            }
+            _ => Op::Write((0..20).map(|_| Change::Put(self.key(), self.value())).collect()),
+        }
+    }
+
+    /// Something with a snapshot or an iterator that is kept.
+    fn view(&mut self) -> Op {
+        let which = self.below(8);
+        if self.views < self.theme.views && self.below(3) == 0 {
+            self.views += 1;
+            return if self.below(2) == 0 { Op::Snapshot } else { Op::Hold(self.key()) };
+        }
+        match self.below(8) {
+            0 => {
+                self.views = self.views.saturating_sub(1);
+                if self.below(2) == 0 { Op::ForgetSnapshot(which) } else { Op::LetGo(which) }
+            }
+            1..4 => Op::GetAt(which, self.key()),
+            4 => Op::ScanAt(which),
+            _ => Op::WalkHeld(which, self.walk()),
+        }
+    }
+}
