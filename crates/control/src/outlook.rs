@@ -101,7 +101,7 @@ impl Outlook {
         let policy = self.options.policy;
         if policy.is_tiered() {
             let runs = u64::from(self.version.max_depth(level));
-            return Score::ratio(runs, u64::from(self.options.tiered_runs.max(2)));
+            return Score::ratio(runs, u64::from(self.options.tier_runs(level)));
         }
         if level == 0 && !policy.has_buckets() {
             // What the planner ranks by is larger: it lifts levels that are due above others.

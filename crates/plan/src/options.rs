@@ -1,5 +1,7 @@
 //! What a planner is told about the tree it should aim for. Names and defaults follow RocksDB.
 
+use lithify_base::Level;
+
 use crate::seed::Pri;
 
 /// Which rule set shapes the tree.
@@ -278,8 +280,16 @@ impl PlanOptions {
     pub fn l0_trigger(&self) -> u32 {
         match self.policy {
             PolicyKind::Leveled => 1,
-            PolicyKind::Tiered | PolicyKind::DfTiered => self.tiered_runs.max(2),
+            // Writers that are stopped add no run: what they wait for must be due by then.
+            PolicyKind::Tiered | PolicyKind::DfTiered => self.tier_runs(0),
             _ => self.l0_trigger.max(1),
+        }
+    }
+    /// Idle runs over a key at which `level` is taken down (tiered policies).
+    pub fn tier_runs(&self, level: Level) -> u32 {
+        match level {
+            0 => self.tiered_runs.max(2).min(self.l0_stop.max(1)),
+            _ => self.tiered_runs.max(2),
         }
     }
 }

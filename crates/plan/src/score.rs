@@ -213,6 +213,6 @@ fn settling_bytes(version: &Version, level: Level) -> u64 {
 
 /// The bytes of every level that is due, as all of it goes down.
 fn tiered_debt(version: &Version, options: &PlanOptions) -> u64 {
-    let due = |l: &Level| version.max_depth(*l) >= options.tiered_runs.max(2);
+    let due = |l: &Level| version.max_depth(*l) >= options.tier_runs(*l);
     (0..=options.last_level()).filter(due).map(|l| version.bytes(l)).fold(0, u64::saturating_add)
 }

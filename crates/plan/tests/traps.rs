@@ -13,9 +13,17 @@ use life::{Life, options};
 fn stall_deadlock() {
     for policy in PolicyKind::ALL {
         let mut stops = 0;
-        for seed in 0..8 {
+        for seed in 0..12 {
             let mut options = options(policy, seed % 2 == 0, Pri::default());
             (options.l0_slowdown, options.l0_stop) = (4, 5);
+            if seed >= 8 {
+                // Writers are stopped by fewer runs than a tier has.
+                options.tiered_runs = 7;
+                (options.l0_trigger, options.l0_slowdown, options.l0_stop) = match seed {
+                    11 => (1, 1, 1),
+                    _ => (1, 2, 3),
+                };
+            }
             (options.soft_debt, options.hard_debt) = (1 << 10, 1 << 11);
             if seed % 3 == 0 {
                 options.df_when = DfWhen::Always;

@@ -64,7 +64,7 @@ impl Tiered {
     /// The oldest idle runs over some key of `level` become a run of the next one. True if a wish
     /// is allowed.
     fn level_down(&self, view: &View, level: Level, out: &mut Vec<Candidate>) -> bool {
-        let trigger = view.options.l0_trigger();
+        let trigger = view.options.tier_runs(level);
         for interval in due(view, level, trigger) {
             let runs = view.version.level(level).runs();
             let covering: Vec<&FileRef> = interval.covering(runs, view.order()).collect();
@@ -147,7 +147,7 @@ fn settle_last(view: &View, out: &mut Vec<Candidate>) -> bool {
     let extra = view.version.bytes(level) - base;
     let percent = u128::from(view.options.size_amp_percent);
     let amplified = base > 0 && u128::from(extra) * 100 > u128::from(base) * percent;
-    let trigger = if amplified { 2 } else { view.options.l0_trigger() };
+    let trigger = if amplified { 2 } else { view.options.tier_runs(level) };
     for interval in due(view, level, trigger) {
         let seeds: Vec<FileRef> = interval.covering(runs, view.order()).cloned().collect();
         let inputs = close(view.version, &seeds, to);
@@ -178,7 +178,7 @@ fn loose_extra(view: &View, to: Pos, out: &mut Vec<Candidate>) -> bool {
 
 /// Idle runs over a locked window become one run where they are, if they cannot go down.
 fn in_place(view: &View, level: Level, out: &mut Vec<Candidate>) -> bool {
-    let trigger = view.options.l0_trigger();
+    let trigger = view.options.tier_runs(level).max(2);
     for interval in due(view, level, trigger) {
         let runs = view.version.level(level).runs();
         let Some((inputs, to)) = intra::window(view, runs, &interval, trigger as usize) else {
