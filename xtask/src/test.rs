@@ -25,6 +25,11 @@ const TOOLS: &[Tool] = &[
         without: "tables and manifests written here are not shown to RocksDB's own tools",
     },
     Tool {
+        name: "strace",
+        package: "strace",
+        without: "system calls are not disturbed from outside; a wrapper inside the process does it",
+    },
+    Tool {
         name: "apt-cache",
         package: "apt",
         without: "the test on the package index falls back to the list of installed packages",

@@ -1,11 +1,10 @@
 //! kill -9 at random moments over a mixed load, for each policy in one directory that lives
 //! through all of it (reliability F1, contract P1, P2, P5).
 //!
-//! Each round a child process, which is this test binary again, works on the directory with
-//! several threads while it notes what it begins and what is acknowledged in a journal beside it.
-//! The parent kills it after a random number of notes (or some milliseconds, often while it still
-//! opens), opens the directory without any repair, and asks
-//! [`common::verdict`] whether what is there may be there. `LITHIFY_KILLS` sets the number of
+//! Each round a child process ([`common::child`]) works on the directory with several threads while
+//! it notes what it begins and what is acknowledged in a journal beside it. The parent kills it
+//! after a random number of notes (or some milliseconds, often while it still opens), opens the
+//! directory without any repair, and asks [`common::verdict`] whether what is there may be there. `LITHIFY_KILLS` sets the number of
 //! rounds for all policies together (42; more until each has done what only it does),
 //! `LITHIFY_SEED` the seed; a failure prints the round.
 //!
@@ -17,91 +16,26 @@
 
 mod common;
 
-use std::collections::BTreeSet;
-use std::fs::{self, OpenOptions};
-use std::io::{Read, Write};
+use std::fs;
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::child::{self, Order, number_from, recover, settings};
 use common::deeds::Deeds;
 use common::verdict::{Journal, Note, What, judge};
-use common::{Content, eager, load, scan};
-use lithify::{Compression, Db, Policy, Settings};
-use lithify_env::PosixFs;
-use lithify_format::files::FileName;
-use lithify_store::dir::Dir;
-use lithify_store::manifest;
+use common::{Content, load, scan};
+use lithify::{Db, Policy};
 
-const DIRECTORY: &str = "LITHIFY_CRASH_DIRECTORY";
-const JOURNAL: &str = "LITHIFY_CRASH_JOURNAL";
-const POLICY: &str = "LITHIFY_CRASH_POLICY";
-const ROUND: &str = "LITHIFY_CRASH_ROUND";
-const WRITERS: u8 = 3;
 const SIGKILL: i32 = 9;
 /// Beyond these a policy that has not done what only it does never will.
 const EXTRA_KILLS: u64 = 60;
 
-fn number_from(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().map_or(default, |text| {
-        text.parse().unwrap_or_else(|_| panic!("{name} = `{text}` is not a number"))
-    })
-}
-
-/// The shape of the database changes from round to round; its content does not depend on it.
-fn settings(policy: Policy, round: u64) -> Settings {
-    let mut rng = fastrand::Rng::with_seed(round);
-    let mut s = eager(policy, &mut rng);
-    s.level_base_bytes = 64 << 10;
-    s.file_bytes = 16 << 10;
-    s.compaction_threads = rng.u32(2..5);
-    s.direct_background_io = rng.bool();
-    s.dynamic_levels = rng.bool();
-    s.format_version = 5 + u32::from(rng.bool());
-    s.compression_upper = if rng.bool() { Compression::Lz4 } else { Compression::None };
-    s.flush_threads = rng.u32(1..3);
-    s
-}
-
 /// The child: works until it is killed. Alone, it does nothing.
 #[test]
 fn the_load() {
-    let Ok(directory) = std::env::var(DIRECTORY) else { return };
-    let round = number_from(ROUND, 0);
-    let journal = std::env::var(JOURNAL).expect("the parent names a journal");
-    let journal = OpenOptions::new().append(true).create(true).open(journal).unwrap();
-    let policy = std::env::var(POLICY).ok().and_then(|name| Policy::from_name(&name));
-    let policy = policy.expect("the parent names a policy");
-    let db = Db::open(directory, settings(policy, round)).unwrap();
-    std::thread::scope(|s| {
-        for writer in 0..WRITERS {
-            let (db, mut journal) = (&db, &journal);
-            s.spawn(move || {
-                for index in 0.. {
-                    let mut note = Note { writer, index, what: What::Begun };
-                    // One write(2) to a file opened for appending: atomic, and in order.
-                    journal.write_all(&note.encode()).unwrap();
-                    if let Err(e) = load::run(db, writer, &load::op(round, writer, index)) {
-                        eprintln!("round {round}, writer {writer}, operation {index}: {e}");
-                        std::process::abort();
-                    }
-                    note.what = What::Acknowledged;
-                    journal.write_all(&note.encode()).unwrap();
-                }
-            });
-        }
-        s.spawn(|| {
-            loop {
-                // Iterators pin files that compactions would like to delete.
-                if let Err(e) = scan(&db) {
-                    eprintln!("round {round}: a scan failed: {e}");
-                    std::process::abort();
-                }
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        });
-    });
+    child::work_if_asked();
 }
 
 /// How long a child lives: until it has made so many notes, and then some time. A busy machine
@@ -136,69 +70,15 @@ fn live_and_die(
     round: u64,
     life: Life,
 ) -> Journal {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_load", "--nocapture", "--test-threads=1"])
-        .env(DIRECTORY, directory)
-        .env(JOURNAL, journal)
-        .env(POLICY, policy.name())
-        .env(ROUND, round.to_string())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let order = Order { directory, journal, policy, round, most: None, fault: None };
+    let mut child = order.command(&[]).spawn().unwrap();
     life.wait(journal);
     child.kill().unwrap();
     let status = child.wait().unwrap();
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(status.signal(), Some(SIGKILL), "round {round}: the load ended by itself: {said}");
-    let bytes = fs::read(journal).unwrap_or_default();
-    // Beside the database and not part of it.
-    let _ = fs::remove_file(journal);
-    Journal { round, notes: bytes.chunks(Note::LEN).map(Note::decode).collect() }
-}
-
-/// Opens what was left and reads it, twice: the second open must find what the first one did.
-fn recover(directory: &Path, policy: Policy, round: u64) -> Content {
-    let mut settings = settings(policy, round);
-    settings.auto_compaction = false;
-    let [first, second] = ["first", "second"].map(|which| {
-        let db = Db::open(directory, settings.clone())
-            .unwrap_or_else(|e| panic!("round {round}: the {which} open failed: {e}"));
-        let files = strangers(directory);
-        assert!(files.is_empty(), "round {round}: files nobody needs after the open: {files:?}");
-        let content = scan(&db).unwrap();
-        for (key, value) in content.iter().step_by(7) {
-            assert_eq!(db.get(key).unwrap().unwrap(), value, "round {round}");
-        }
-        db.close().unwrap();
-        content
-    });
-    assert!(first == second, "round {round}: a second open shows another database");
-    first
-}
-
-/// Files of the directory that neither the manifest nor the protocol names, and the other way
-/// round.
-fn strangers(directory: &Path) -> Vec<String> {
-    let dir = Dir::new(std::sync::Arc::new(PosixFs::new()), directory);
-    let found = manifest::recover(&dir).unwrap().expect("there is a manifest");
-    let family = &found.state.families[&lithify_base::CfId(0)];
-    let mut needed: BTreeSet<String> =
-        ["CURRENT", "IDENTITY", "LOCK", "EVENTS"].map(str::to_owned).into();
-    needed.insert(FileName::Manifest(found.manifest).to_string());
-    needed.extend(family.files.keys().map(|n| FileName::Table(*n).to_string()));
-    let mut there: BTreeSet<String> = dir.list().unwrap().into_iter().map(|e| e.name).collect();
-    // The newest options and those before, and logs that are still to be read.
-    let options = there.iter().rev().filter(|n| n.starts_with("OPTIONS-")).take(2);
-    needed.extend(options.cloned());
-    there.retain(|name| match FileName::parse(name) {
-        Some(FileName::Wal(n)) => n < family.log_number,
-        _ => true,
-    });
-    // The event log is written when there is something to say.
-    there.insert("EVENTS".to_owned());
-    there.symmetric_difference(&needed).cloned().collect()
+    order.journal()
 }
 
 /// One directory, until `kills` are over and what is `wanted` has happened in it.

@@ -1,8 +1,12 @@
 //! What the tests of faults share: small settings, whole scans, a load whose outcome after a
 //! crash can be judged, and a watchdog.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
-#![allow(clippy::disallowed_methods, reason = "a watchdog has a thread of its own")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a watchdog has a thread of its own, and a child process is watched from the outside"
+)]
 
+pub mod child;
 pub mod deeds;
 pub mod image;
 pub mod load;

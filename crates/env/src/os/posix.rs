@@ -1,9 +1,9 @@
 //! The real file system, on typed POSIX calls.
 //!
-//! Keeps: descriptors are close-on-exec; a call is never repeated silently; after a failed sync a
-//! file refuses every further sync, because the kernel reports a write-back failure only once
-//! and marks the lost pages clean (Rebello et al., "Can applications recover from fsync
-//! failures?", ATC 2020).
+//! Keeps: descriptors are close-on-exec; a call that a signal interrupted is made again (a
+//! transfer by whoever asked for it), and no other ever; after a failed sync a file refuses
+//! every further sync, because the kernel reports a write-back failure only once and marks the
+//! lost pages clean (Rebello et al., "Can applications recover from fsync failures?", ATC 2020).
 //!
 //! Direct IO that the file system refuses (`EINVAL` at open, as on tmpfs) falls back to buffered,
 //! visible as an alignment of 1.
@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use super::lock::FileLock;
 use crate::fs::{Advice, DirEnt, File, FileRef, Fs, IoError, IoResult, LockGuard, OpenOpts};
@@ -54,17 +54,19 @@ fn open_file(
     let flags = access | extra | OFlags::CLOEXEC;
     let mut alignment = 1;
     let fd = if opts.direct {
-        match fs::open(path, flags | OFlags::DIRECT, FILE_MODE) {
+        match retry_on_intr(|| fs::open(path, flags | OFlags::DIRECT, FILE_MODE)) {
             Ok(fd) => {
                 alignment = DIRECT_ALIGNMENT;
                 fd
             }
             // The kernel may have made the file before refusing the flag: O_EXCL would now fail.
-            Err(Errno::INVAL) => fs::open(path, flags.difference(OFlags::EXCL), FILE_MODE)?,
+            Err(Errno::INVAL) => {
+                retry_on_intr(|| fs::open(path, flags.difference(OFlags::EXCL), FILE_MODE))?
+            }
             Err(errno) => return Err(errno),
         }
     } else {
-        fs::open(path, flags, FILE_MODE)?
+        retry_on_intr(|| fs::open(path, flags, FILE_MODE))?
     };
     Ok(PosixFile { fd, path: path.to_path_buf(), alignment, poisoned: AtomicBool::new(false) })
 }
@@ -141,7 +143,8 @@ impl Fs for PosixFs {
 
     fn sync_dir(&self, dir: &Path) -> IoResult<()> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let synced = fs::open(dir, flags, Mode::empty()).and_then(fs::fsync);
+        let synced = retry_on_intr(|| fs::open(dir, flags, Mode::empty()))
+            .and_then(|fd| retry_on_intr(|| fs::fsync(&fd)));
         on("sync_dir", dir, synced)
     }
 
@@ -164,16 +167,17 @@ struct PosixFile {
 }
 
 impl PosixFile {
-    /// Syncs once; after the first failure every later call fails too, with `EIO`.
+    /// Syncs; after the first failure every later call fails too, with `EIO`.
     fn sync(
         &self,
         op: &'static str,
-        call: impl FnOnce(&OwnedFd) -> rustix::io::Result<()>,
+        call: impl Fn(&OwnedFd) -> rustix::io::Result<()>,
     ) -> IoResult<()> {
         if self.poisoned.load(Ordering::Acquire) {
             return Err(IoError::new(op, &self.path, Errno::IO));
         }
-        let result = call(&self.fd);
+        // An interrupted sync has told nothing yet: what it has to tell, the next one does.
+        let result = retry_on_intr(|| call(&self.fd));
         if result.is_err() {
             self.poisoned.store(true, Ordering::Release);
         }
@@ -203,7 +207,7 @@ impl File for PosixFile {
     }
 
     fn set_len(&self, len: u64) -> IoResult<()> {
-        on("set_len", &self.path, fs::ftruncate(&self.fd, len))
+        on("set_len", &self.path, retry_on_intr(|| fs::ftruncate(&self.fd, len)))
     }
 
     fn len(&self) -> IoResult<u64> {
@@ -211,14 +215,15 @@ impl File for PosixFile {
     }
 
     fn allocate(&self, offset: u64, len: u64) -> IoResult<()> {
-        let result = match fs::fallocate(&self.fd, FallocateFlags::empty(), offset, len) {
-            // Nothing can be reserved here, but the length is part of the promise.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.size().and_then(|size| {
-                let wanted = offset.checked_add(len).ok_or(Errno::FBIG)?;
-                if wanted > size { fs::ftruncate(&self.fd, wanted) } else { Ok(()) }
-            }),
-            other => other,
-        };
+        let result =
+            match retry_on_intr(|| fs::fallocate(&self.fd, FallocateFlags::empty(), offset, len)) {
+                // Nothing can be reserved here, but the length is part of the promise.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.size().and_then(|size| {
+                    let wanted = offset.checked_add(len).ok_or(Errno::FBIG)?;
+                    if wanted > size { fs::ftruncate(&self.fd, wanted) } else { Ok(()) }
+                }),
+                other => other,
+            };
         on("allocate", &self.path, result)
     }
 
