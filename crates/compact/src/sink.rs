@@ -22,6 +22,8 @@ const FLUSH_WRITES_BEHIND: usize = 12;
 const CLOSING_MAX: usize = 4;
 /// The same for a flush, which may be cut into many: they hold a memtable's worth together.
 const FLUSH_CLOSING_MAX: usize = 64;
+/// What the system says of a name that is taken.
+const EEXIST: i32 = 17;
 
 /// Takes products and makes table files.
 pub(crate) struct Sink {
@@ -75,7 +77,12 @@ impl Litter {
             direct: shop.output.direct_io,
             reserve: 0,
         };
-        Assembler::create(&shop.dir, spec, shop.order.clone(), options)
+        let created = Assembler::create(&shop.dir, spec, shop.order.clone(), options);
+        if created.as_ref().is_err_and(|e| e.errno() == Some(EEXIST)) {
+            // Somebody else's file: of another owner, if this one was robbed of its lock.
+            self.files.pop();
+        }
+        created
     }
 }
 

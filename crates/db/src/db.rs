@@ -53,7 +53,8 @@ impl Db {
     /// `InvalidArgument` for an empty key, `LimitExceeded` for one or a value that is too long:
     /// nothing was written. `NotCommitted`, `NoSpace`: the write failed and never becomes
     /// visible. `OutcomeUnknown`: it may be visible after the next open. `ReadOnly`: an earlier
-    /// error stopped writes; the message names it.
+    /// error stopped writes; the message names it. `Fenced`: this process was forked off from the
+    /// one that opened the database, or somebody removed its lock file.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_opt(key, value, &WriteOptions::default())
     }

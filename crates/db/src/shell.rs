@@ -100,7 +100,7 @@ pub(crate) struct Shell {
     closed: AtomicBool,
     read_only_handle: bool,
     me: Weak<Shell>,
-    lock: Mutex<Option<Box<dyn LockGuard>>>,
+    lock: Mutex<Option<Arc<dyn LockGuard>>>,
 }
 
 /// A job that a worker is busy with.
@@ -183,7 +183,7 @@ impl Shell {
             stopped: Ticket::new(),
             closed: AtomicBool::new(false),
             read_only_handle,
-            lock: Mutex::new(p.lock),
+            lock: Mutex::new(p.lock.map(Arc::from)),
         });
         if read_only_handle {
             shell.gate.refuse(Error::new(
@@ -343,6 +343,34 @@ impl Shell {
     /// A handle that outlives the close must not read on: its files may be somebody else's by now.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Relaxed) { Err(self.closed_error()) } else { Ok(()) }
+    }
+
+    /// A child of a fork has a copy of everything but the threads. What it wrote would land in the
+    /// parent's files.
+    pub(crate) fn check_home(&self) -> Result<()> {
+        match self.env.rt.is_at_home() {
+            true => Ok(()),
+            false => Err(Error::new(
+                ErrorKind::Fenced,
+                "the database was opened before this process was forked off, and belongs to the \
+                 parent; open it here once the parent has closed it",
+            )),
+        }
+    }
+
+    /// Whether the directory is still ours: asked before every commit and before whatever reaches
+    /// stable storage. A database that has lost it never writes again.
+    pub(crate) fn check_owner(&self) -> Result<()> {
+        let lock = self.lock.lock().clone();
+        let Some(lock) = lock.filter(|lock| !lock.is_owner()) else { return Ok(()) };
+        let error = Error::new(
+            ErrorKind::Fenced,
+            "the lock file is not the one this handle took: it was removed, and another may have \
+             the database open by now; nothing more is written here",
+        )
+        .in_file(lock.path().display());
+        self.go_read_only(error.clone());
+        Err(error)
     }
 
     fn me(&self) -> Arc<Shell> {

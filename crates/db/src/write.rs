@@ -169,6 +169,7 @@ impl Shell {
                 return Ok(());
             }
         }
+        self.check_home()?;
         if options.no_wait {
             self.gate.check_free()?;
         }
@@ -194,6 +195,7 @@ impl Shell {
 
     /// The turn, waiting for it if need be.
     pub(crate) fn take_turn(&self) -> Result<Box<Log>> {
+        self.check_home()?;
         if let Some(log) = self.turn.try_take() {
             return Ok(log);
         }
@@ -277,6 +279,9 @@ impl Shell {
         durability: Durability,
         peers: &[Arc<Waiter<Log>>],
     ) -> Result<()> {
+        if durability == Durability::Sync || log.wal.is_none() {
+            self.check_owner()?;
+        }
         log.group.clear();
         own.add_to(&mut log.group);
         for peer in peers {

@@ -5,6 +5,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "this module is what the others are told to use")]
 
+mod fork;
 mod lane;
 mod lock;
 pub(crate) mod pages;

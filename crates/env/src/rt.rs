@@ -164,4 +164,10 @@ pub trait Rt: Send + Sync + 'static {
 
     /// How many jobs of `class` can run at the same time, at least 1.
     fn threads(&self, class: Class) -> usize;
+
+    /// Whether this is the process that the runtime was made in. False in a forked child, which has
+    /// none of its threads: whatever is spawned or waited for there never comes.
+    fn is_at_home(&self) -> bool {
+        true
+    }
 }

@@ -15,6 +15,7 @@ impl Shell {
     /// Ends the database: what no log holds is flushed, jobs end, the log is closed. Only the
     /// first call does it.
     pub(crate) fn close(&self) -> Result<()> {
+        self.check_home()?;
         if self.closed.swap(true, Ordering::AcqRel) || self.read_only_handle {
             return Ok(());
         }
@@ -78,6 +79,9 @@ impl Shell {
     /// Notes in the manifest that the last log is whole, so that the next open misses what
     /// someone removes or cuts off meanwhile. The log is as safe without.
     fn record_log(&self, number: FileId) {
+        if self.check_owner().is_err() {
+            return;
+        }
         let Some(mut manifest) = self.manifest.lock().take() else { return };
         let Ok(synced) = self.dir.len_of(FileName::Wal(number.0)) else { return };
         let addition = WalAddition { number: number.0, synced };
@@ -101,6 +105,11 @@ pub(crate) struct Closer(pub(crate) Arc<Shell>);
 
 impl Drop for Closer {
     fn drop(&mut self) {
+        if self.0.check_home().is_err() {
+            // A copy in a forked child: what would be dropped with it is the parent's.
+            std::mem::forget(self.0.clone());
+            return;
+        }
         // Nobody is left to be told; `Db::close` is there for those who want to know.
         let _ = self.0.close();
     }

@@ -60,6 +60,7 @@ impl CommitEdits {
     /// Appends the edits. If nobody can tell whether they took effect, a new manifest without them
     /// settles that they did not, and they are written there.
     fn write(&self, manifest: &mut ManifestLog) -> Result<()> {
+        self.shell.check_owner()?;
         if manifest.uncertain().is_some() {
             self.roll(manifest)?;
         }

@@ -90,6 +90,7 @@ impl Shell {
     }
 
     pub(crate) fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
+        self.check_home()?;
         // What kept compactions from starting a moment ago may be over.
         self.look_at_disk();
         let failed = self.core.lock().failed_compactions();
@@ -117,7 +118,7 @@ impl Shell {
     }
 
     pub(crate) fn set_auto_compaction(&self, on: bool) {
-        if self.read_only_handle {
+        if self.read_only_handle || self.check_home().is_err() {
             return; // its tree is as it was left, whatever is due
         }
         self.drive(Event::AutoCompaction { on });

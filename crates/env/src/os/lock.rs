@@ -17,8 +17,9 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, FlockOperation, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
+use super::fork;
 use super::posix::FILE_MODE;
 use crate::fs::{IoError, IoResult, LockGuard};
 use crate::sync::{LazyLock, Mutex};
@@ -74,7 +75,7 @@ impl FileLock {
     /// `None` if the file was replaced between open and lock.
     fn try_take(path: &Path) -> rustix::io::Result<Option<Self>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-        let fd = fs::open(path, flags, FILE_MODE)?;
+        let fd = retry_on_intr(|| fs::open(path, flags, FILE_MODE))?;
         let identity = identity_of(&fs::fstat(&fd)?);
         let claim = Claim::stake(identity).ok_or(Errno::WOULDBLOCK)?;
         fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
@@ -83,14 +84,14 @@ impl FileLock {
             Ok(_) | Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(errno),
         }
-        let process = std::process::id();
+        let process = fork::id();
         Ok(Some(Self { fd, claim, path: path.to_path_buf(), process }))
     }
 }
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        if self.process == std::process::id() {
+        if self.process == fork::id() {
             // Cannot fail on a locked descriptor; if it did, closing still releases.
             let _ = fs::flock(&self.fd, FlockOperation::Unlock);
         }
@@ -99,8 +100,12 @@ impl Drop for FileLock {
 
 impl LockGuard for FileLock {
     fn is_owner(&self) -> bool {
-        self.process == std::process::id()
-            && fs::stat(&self.path).is_ok_and(|stat| identity_of(&stat) == self.claim.0)
+        self.process == fork::id()
+            && match retry_on_intr(|| fs::stat(&self.path)) {
+                Ok(stat) => identity_of(&stat) == self.claim.0,
+                // A disk in trouble says nothing about owners.
+                Err(errno) => !matches!(errno, Errno::NOENT | Errno::NOTDIR),
+            }
     }
 
     fn path(&self) -> &Path {

@@ -11,6 +11,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 
+use crate::sync::atomic::AtomicU32;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Alignment of all memory, and the unit of small pieces.
@@ -141,6 +142,24 @@ fn map_huge(len: usize) -> Option<Pages> {
         base
     };
     Some(Pages { base: NonNull::new(base)?, len })
+}
+
+/// A word that is zero in every child forked from now on, whatever its parent wrote; it is never given
+/// back. `None` where the system has no such memory (Linux has since 4.14).
+pub(crate) fn wiped_by_fork() -> Option<&'static AtomicU32> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a fresh private mapping at an address the system picks touches no other memory.
+    let page = unsafe { mmap_anonymous(ptr::null_mut(), PAGE, protection, MapFlags::PRIVATE) };
+    let page = page.ok()?;
+    // SAFETY: the page is ours alone, and nothing is in it yet.
+    if unsafe { madvise(page, PAGE, Advice::LinuxWipeOnFork) }.is_err() {
+        // SAFETY: the mapping from above, of which no reference was made.
+        unsafe { unmap(page.cast(), PAGE) };
+        return None;
+    }
+    // SAFETY: zeroed, aligned to a page, never unmapped, and reached through this atomic only. That
+    // the system zeroes it in a child is a store like any other, before the child's first load.
+    Some(unsafe { &*page.cast::<AtomicU32>() })
 }
 
 /// Gives a mapped range back.

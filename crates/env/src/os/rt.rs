@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use super::fork;
 use super::lane::Lane;
 use crate::clock::Mono;
 use crate::random::derive_seed;
@@ -91,6 +92,8 @@ impl OsClock {
 pub struct OsRt {
     clock: OsClock,
     seed: u64,
+    /// The process that has its threads.
+    process: u32,
     lanes: [Arc<Lane>; Class::ALL.len()],
 }
 
@@ -101,6 +104,7 @@ impl OsRt {
         Self {
             clock,
             seed: options.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id())),
+            process: fork::id(),
             lanes: Class::ALL
                 .map(|class| Lane::new(class, options.threads(class), options.nice(class), clock)),
         }
@@ -140,10 +144,20 @@ impl Rt for OsRt {
     fn threads(&self, class: Class) -> usize {
         self.lane(class).threads()
     }
+
+    fn is_at_home(&self) -> bool {
+        self.process == fork::id()
+    }
 }
 
 impl Drop for OsRt {
     fn drop(&mut self) {
+        if !self.is_at_home() {
+            // No thread is left to join, and the jobs are the parent's: their end is no business
+            // of a copy, which would remove files that the parent is writing.
+            self.lanes.iter().cloned().for_each(std::mem::forget);
+            return;
+        }
         for lane in &self.lanes {
             lane.close();
         }
