@@ -1,5 +1,5 @@
 //! The bucket map while the database runs: flushes are cut by it, each flush that commits is
-//! told to it, each compaction that commits may split or merge one of its buckets. The map of
+//! told to it, and each commit may split or merge one of its buckets. The map of
 //! the moment lies in the version and is persisted with the edit that changes it; it is a hint,
 //! so nothing depends on its being there.
 
@@ -71,9 +71,10 @@ impl Buckets {
         }
         if let Some(flow) = self.flows.get(&job) {
             let map = version.buckets().unwrap_or(&flow.map);
-            return Some(Arc::new(on_flush(map, &flow.report, options, version.order())));
+            let told = on_flush(map, &flow.report, options, version.order());
+            return Some(Arc::new(adapt(&told, next, None, options).unwrap_or(told)));
         }
         let map = version.buckets()?;
-        adapt(map, next, done?, options).map(Arc::new)
+        adapt(map, next, Some(done?), options).map(Arc::new)
     }
 }

@@ -1,16 +1,21 @@
-//! The bucket map's life: made once, told of each flush, split and merged after compactions (4.1,
+//! The bucket map's life: made once, told of each flush, split and merged as the load moves (4.1,
 //! 4.4). All functions from value to value; a map is a hint, so nothing here can be wrong, only
 //! slow.
 //!
 //! **Temperature** (BucketLSM, eq. 1): what flowed into a bucket in the window of the last flushes,
-//! in thousandths of the average bucket. Above `split_percent` a bucket is split at the median of
-//! its window's medians; at or below `merge_percent` it joins its colder neighbour.
+//! in thousandths of the average bucket. Above `split_percent` a bucket is split into as many parts of
+//! equal flow as it has averages; at or below `merge_percent` it joins its colder neighbour.
 //!
 //! ```text
 //!   bucket        a..f   f..m   m..r   r..z       N = 4, window total 120 MiB
 //!   flow, MiB      66     30     18      6        r..z has 6 x 4 / 120 = 0.2: joins m..r
-//!   temperature   2.2    1.0    0.6    0.2        a..f has 2.2: split at its median key
+//!   temperature   2.2    1.0    0.6    0.2        a..f has 2.2: split in three, at its tertiles
 //! ```
+//!
+//! A load that moves to one bucket makes it hot and deep at once. Its L0 files lie over every point
+//! at which it could be split, and new ones come faster than old ones go; so they do not stand in
+//! the way: files that span a new bound go down once more as one job, and those of later flushes are
+//! cut. The paper splits a bucket only when it has no L0 files (`only_when_empty`).
 //!
 //! Hysteresis: no bucket changes within a window of its last change, nor on fewer than three
 //! flushes; at most an eighth of the buckets change between two flushes. N buckets are at most N
@@ -27,7 +32,7 @@ use crate::spec::{JobSpec, Kind};
 const ENTRIES_MIN: usize = 3;
 /// Most buckets of any map.
 const BUCKETS_MAX: u64 = 4096;
-/// How far a new bound may be from the median, in thousandths of the bucket's bytes, to lie at the
+/// How far a new bound may be from its quantile, in thousandths of the bucket's bytes, to lie at the
 /// beginning of a file of the base level instead.
 const SNAP: u64 = 100;
 
@@ -153,20 +158,24 @@ pub fn temperature(map: &BucketMap, i: usize) -> u64 {
     }
 }
 
-/// The map after the compaction `done` committed, if a bucket it was about is due for a change;
-/// `version` is the tree with its result. One change per call.
+/// The map after a commit, if a bucket is due for a change; `version` is the tree with what was
+/// committed. `done` is the compaction, which was about the buckets of its range; `None` after a
+/// flush, which is about all of them. One change per call.
 pub fn adapt(
     map: &BucketMap,
     version: &Version,
-    done: &JobSpec,
+    done: Option<&JobSpec>,
     options: &PlanOptions,
 ) -> Option<BucketMap> {
-    let takes_l0 = matches!(done.kind, Kind::L0Bucket | Kind::Df | Kind::Move);
-    if !options.buckets.adapt || !takes_l0 || !may_change(map) {
+    let about = match done {
+        None => 0..=map.len() - 1,
+        Some(job) if !matches!(job.kind, Kind::L0Bucket | Kind::Df | Kind::Move) => return None,
+        Some(job) => map.buckets_of(&job.hull, version.order()),
+    };
+    if !options.buckets.adapt || !may_change(map) {
         return None;
     }
-    let order = version.order();
-    let mut about: Vec<usize> = map.buckets_of(&done.hull, order).collect();
+    let mut about: Vec<usize> = about.collect();
     about.retain(|&i| map.stats[i].age >= options.buckets.window);
     about.sort_by_key(|&i| std::cmp::Reverse(temperature(map, i)));
     let split = about.iter().find_map(|&i| split(map, version, i, options));
@@ -180,46 +189,69 @@ fn may_change(map: &BucketMap) -> bool {
     fresh == 0 || fresh + 2 <= 2 * (map.len() / 8).max(1)
 }
 
-/// Bucket `i` in two, if it is hot and there is a point to cut it at.
+/// Bucket `i` in parts, if it is hot and there are points to cut it at.
 fn split(map: &BucketMap, version: &Version, i: usize, options: &PlanOptions) -> Option<BucketMap> {
-    let hot = temperature(map, i) > 10 * u64::from(options.buckets.split_percent);
-    if !hot || map.len() as u64 >= bucket_limit(options) {
+    let (heat, stat) = (temperature(map, i), &map.stats[i]);
+    let room = bucket_limit(options).saturating_sub(map.len() as u64);
+    let empty = !options.buckets.only_when_empty || is_empty(map, version, i);
+    let hot = heat > 10 * u64::from(options.buckets.split_percent);
+    if !hot || room == 0 || !empty || is_unknown(stat) || is_appended(stat, version.order()) {
         return None;
     }
     let order = version.order();
-    let median = median_of_medians(&map.stats[i], order)?;
-    let snapped = snapped(map, version, i, &median);
-    let points = snapped.into_iter().chain([median]);
-    let point = points.into_iter().find(|p| fits(map, version, i, p, options))?;
+    let inside = |point: &Key| {
+        let (lo, hi) = map.bounds_of(i);
+        lo.is_none_or(|lo| order.compare(point, lo).is_gt())
+            && hi.is_none_or(|hi| order.compare(point, hi).is_lt())
+    };
+    let mut points = quantiles(&weighed(stat, order), heat.div_ceil(1000).min(room + 1), order);
+    points.iter_mut().for_each(|p| *p = snapped(map, version, i, p).unwrap_or_else(|| p.clone()));
+    points.retain(inside);
+    points.dedup();
+    if points.is_empty() {
+        return None;
+    }
     let mut next = map.clone();
-    let (low, high) = halves(&map.stats[i], &point, order);
-    next.bounds.insert(i, point);
-    next.stats.splice(i..=i, [low, high]);
+    let (mut parts, mut rest) = (Vec::new(), stat.clone());
+    for point in &points {
+        let (low, high) = halves(&rest, point, order);
+        parts.push(low);
+        rest = high;
+    }
+    parts.push(rest);
+    next.stats.splice(i..=i, parts);
+    next.bounds.splice(i..i, points);
     next.epoch += 1;
     Some(next)
 }
 
-/// The median of the window's medians; `None` on too few flushes, and while keys only grow: a
-/// bound inside what was appended would cut nothing that is still to come.
-fn median_of_medians(stat: &BucketStat, order: &dyn Comparator) -> Option<Key> {
-    let seen: Vec<&Vec<Key>> = stat.sketches.iter().filter(|k| !k.is_empty()).collect();
-    if seen.len() < ENTRIES_MIN {
-        return None;
-    }
-    let appended = seen.windows(2).all(|w| match (w[0].last(), w[1].first()) {
-        (Some(end), Some(begin)) => order.compare(end, begin).is_lt(),
-        _ => false,
-    });
-    if appended {
-        return None;
-    }
-    let mut medians: Vec<&Key> = seen.iter().map(|keys| &keys[keys.len() / 2]).collect();
-    medians.sort_by(|a, b| order.compare(a, b));
-    Some(medians[medians.len() / 2].clone())
+/// True on too few flushes to know where the load is.
+fn is_unknown(stat: &BucketStat) -> bool {
+    stat.sketches.iter().filter(|keys| !keys.is_empty()).count() < ENTRIES_MIN
 }
 
-/// The beginning of a base-level file near the median, so that no file spans the new bound.
-fn snapped(map: &BucketMap, version: &Version, i: usize, median: &Key) -> Option<Key> {
+/// True while keys only grow: a bound inside what was appended would cut nothing still to come.
+fn is_appended(stat: &BucketStat, order: &dyn Comparator) -> bool {
+    let seen: Vec<&Vec<Key>> = stat.sketches.iter().filter(|keys| !keys.is_empty()).collect();
+    seen.windows(2).all(|w| match (w[0].last(), w[1].first()) {
+        (Some(end), Some(begin)) => order.compare(end, begin).is_lt(),
+        _ => false,
+    })
+}
+
+/// The keys of the window in order, each with its share of its flush.
+fn weighed(stat: &BucketStat, order: &dyn Comparator) -> Vec<(Key, u64)> {
+    let unknown = stat.flushed.len() - stat.sketches.len();
+    let flushes = stat.flushed[unknown..].iter().zip(&stat.sketches);
+    let mut keys: Vec<(Key, u64)> = flushes
+        .flat_map(|(bytes, keys)| keys.iter().map(move |k| (k.clone(), bytes / keys.len() as u64)))
+        .collect();
+    keys.sort_by(|a, b| order.compare(&a.0, &b.0));
+    keys
+}
+
+/// The beginning of a base-level file near `wanted`, so that no file spans the new bound.
+fn snapped(map: &BucketMap, version: &Version, i: usize, wanted: &Key) -> Option<Key> {
     let order = version.order();
     let (lo, hi) = map.bounds_of(i);
     let keys: Vec<&Key> = map.stats[i].sketches.iter().flatten().collect();
@@ -227,24 +259,13 @@ fn snapped(map: &BucketMap, version: &Version, i: usize, median: &Key) -> Option
         let before = keys.iter().filter(|k| order.compare(k, key).is_lt()).count();
         before as u64 * 1000 / keys.len().max(1) as u64
     };
-    let wanted = rank(median);
+    let wanted = rank(wanted);
     let run = (1..7).find_map(|l| version.level(l).runs().last())?;
     let from = lo.map_or(0, |lo| run.lower_bound(lo, order));
     let inside = run.files()[from..].iter().map(|f| &f.range.lo);
     let inside = inside.take_while(|k| hi.is_none_or(|hi| order.compare(k, hi).is_lt()));
     let near = inside.map(|k| (rank(k).abs_diff(wanted), k)).min_by_key(|n| n.0)?;
     (near.0 <= SNAP).then(|| near.1.clone())
-}
-
-/// True if `point` is inside bucket `i` and no L0 file spans it (or none is left in the bucket).
-fn fits(map: &BucketMap, version: &Version, i: usize, point: &Key, options: &PlanOptions) -> bool {
-    let order = version.order();
-    let (lo, hi) = map.bounds_of(i);
-    let inside = lo.is_none_or(|lo| order.compare(point, lo).is_gt())
-        && hi.is_none_or(|hi| order.compare(point, hi).is_lt());
-    let spans = version.level(0).runs().iter().filter_map(|r| r.find(point, order));
-    let spanned = spans.into_iter().any(|f| order.compare(&f.range.lo, point).is_lt());
-    inside && !spanned && (!options.buckets.only_when_empty || is_empty(map, version, i))
 }
 
 /// The statistics of both halves, each with the share of bytes that its keys say.

@@ -141,7 +141,7 @@ fn merging_ends_while_one_can_still_be_split() {
             let mut buckets = vec![BucketFlow::default(); m.len()];
             *buckets.last_mut().unwrap() = BucketFlow { bytes: 900, keys };
             *m = on_flush(m, &FlushReport { epoch: m.epoch, buckets }, &options, &*order);
-            if let Some(next) = adapt(m, &empty, &done, &options) {
+            if let Some(next) = adapt(m, &empty, Some(&done), &options) {
                 *m = next;
             }
         }

@@ -454,8 +454,8 @@ impl World {
                 self.install(adapt::create(&self.version, &self.options, &sample));
             }
             Some("adapt") => {
-                let done = self.done.as_ref().expect("a job has committed");
                 let map = self.version.buckets().unwrap();
+                let done = self.done.as_deref();
                 let Some(next) = adapt::adapt(map, &self.version, done, &self.options) else {
                     return "no change".into();
                 };

@@ -194,7 +194,7 @@ impl Life {
     /// What the engine does with the bucket map after a commit.
     pub fn adapt(&mut self, done: &JobSpec) {
         let Some(map) = self.version.buckets() else { return };
-        if let Some(next) = adapt(map, &self.version, done, &self.options) {
+        if let Some(next) = adapt(map, &self.version, Some(done), &self.options) {
             keeps_flow(map, &next).unwrap();
             self.changes += 1;
             self.install(next);
