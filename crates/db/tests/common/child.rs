@@ -22,7 +22,7 @@ use lithify_store::dir::Dir;
 use lithify_store::manifest;
 
 use super::verdict::{Journal, Note, What};
-use super::{Content, eager, load, scan};
+use super::{Content, TICK, eager, load, scan};
 
 const WRITERS: u8 = 3;
 const DIRECTORY: &str = "LITHIFY_CRASH_DIRECTORY";
@@ -152,7 +152,10 @@ pub fn work_if_asked() {
     let most = std::env::var(MOST).ok().map(|text| text.parse::<u32>().unwrap());
     if most.is_some() {
         std::thread::spawn(|| {
-            std::thread::sleep(LONGEST);
+            // In ticks, as in `within`.
+            for _ in 0..LONGEST.as_millis() / TICK.as_millis() {
+                std::thread::sleep(TICK);
+            }
             eprintln!("still not over after {LONGEST:?}");
             std::process::abort();
         });
@@ -199,8 +202,9 @@ fn live(
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| s.spawn(move || write(db, journal, round, writer, most, expected)))
             .collect();
-        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
         over.store(true, Ordering::Relaxed);
+        ended.into_iter().for_each(|end| end.unwrap());
     });
     if round.is_multiple_of(2)
         && let Err(e) = db.clone().close()

@@ -19,6 +19,9 @@ use std::time::Duration;
 use lithify::{Db, Policy, Settings};
 use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
 
+/// How often watchdogs look.
+pub const TICK: Duration = Duration::from_millis(100);
+
 /// A whole database in memory.
 pub type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -101,13 +104,15 @@ pub fn within<T: Send + 'static>(
         let _ = told.send(());
         result
     });
-    match heard.recv_timeout(limit) {
-        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => match thread.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        },
-        Err(mpsc::RecvTimeoutError::Timeout) => {
-            panic!("{what}: still not over after {limit:?}");
+    // In ticks: while the whole process is stopped, one of them passes and not the limit.
+    for _ in 0..limit.as_millis().div_ceil(TICK.as_millis()) {
+        match heard.recv_timeout(TICK) {
+            Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => match thread.join() {
+                Ok(result) => return result,
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
         }
     }
+    panic!("{what}: still not over after {limit:?}");
 }
