@@ -81,8 +81,9 @@ impl Core {
         let mut edit = self.jobs.commit(job);
         let done = spec.as_deref();
         edit.bucket_hint = self.buckets.after(tree, &plain, job, done, &self.options.plan);
-        let next = match edit.bucket_hint {
-            Some(_) => tree.apply(&edit).map_err(|v| broken(&v))?,
+        // The map is made from the tree that it then belongs to.
+        let next = match &edit.bucket_hint {
+            Some(map) => plain.with_buckets(map.clone()).map_err(|v| broken(&v))?,
             None => plain,
         };
         let mut what = done.map_or_else(|| "flush".to_owned(), |spec| spec.describe(tree));

@@ -53,6 +53,24 @@ fn edits_fold_and_share_what_they_do_not_touch() {
 }
 
 #[test]
+fn buckets_may_come_with_an_edit_or_after_it() {
+    let v = tree(TREE);
+    let map = |bounds: &[&str]| {
+        let bounds = bounds.iter().map(|b| b.as_bytes().into()).collect::<Vec<_>>();
+        let stats = vec![BucketStat::default(); bounds.len() + 1];
+        std::sync::Arc::new(BucketMap { epoch: 1, bounds, stats })
+    };
+    let mut edit = adds(vec![v.file(FileId(1)).unwrap().moved(Pos::new(1, 2))]);
+    edit.deletes.push((Pos::new(0, 8), FileId(1)));
+    let after = v.apply(&edit).unwrap().with_buckets(map(&["g"])).unwrap();
+    edit.bucket_hint = Some(map(&["g"]));
+    let with = v.apply(&edit).unwrap();
+    assert_eq!(after.buckets(), with.buckets());
+    assert!(after.files().eq(with.files()) && v.buckets().is_none());
+    assert_eq!(v.with_buckets(map(&["m", "g"])).unwrap_err().name, "V14");
+}
+
+#[test]
 fn broken_edits_are_named() {
     let v = tree(TREE);
     let file = |id, pos, lo: &str, hi: &str| FileMeta::new(FileId(id), pos, range(lo, hi));

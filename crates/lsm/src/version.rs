@@ -63,8 +63,7 @@ impl Version {
             }
         }
         if let Some(map) = &edit.bucket_hint {
-            check::buckets_cover(map, order)?;
-            next.buckets = Some(map.clone());
+            next = next.with_buckets(map.clone())?;
         }
         if let Some(n) = edit.log_number {
             next.log_number = next.log_number.max(n);
@@ -83,6 +82,15 @@ impl Version {
             }
         }
         Ok(next)
+    }
+
+    /// The same tree with another bucket map.
+    ///
+    /// # Errors
+    /// A bucket map out of order (V14).
+    pub fn with_buckets(self, map: Arc<BucketMap>) -> Result<Version, Violation> {
+        check::buckets_cover(&map, &*self.order)?;
+        Ok(Version { buckets: Some(map), ..self })
     }
 
     /// The order of user keys.
