@@ -1,22 +1,13 @@
-//! A look over a memtable before a flush that is cut by buckets: how much goes into each, and
-//! where its quantiles lie. One walk, a key kept every so many bytes; the walk costs a few per
-//! cent of the flush it precedes.
+//! A look over a memtable before a flush that is cut by buckets. One walk, a key kept every so many
+//! bytes; the walk costs a few per cent of the flush it precedes. What is made of the keys (how much
+//! goes into each bucket, where files begin) is `plan::adapt`'s.
 
 use lithify_base::{Comparator, Key};
 use lithify_env::sync::Arc;
 use lithify_lsm::{BucketMap, Version};
 use lithify_memtable::MemTable;
 use lithify_plan::PlanOptions;
-use lithify_plan::adapt::{BucketFlow, FlushReport, create};
-
-/// Keys kept for each bucket, on average.
-const KEYS_PER_BUCKET: u64 = 64;
-/// Keys of a bucket that are reported.
-const KEYS_REPORTED: usize = 15;
-/// A bucket's share below this many bytes joins its left neighbour's file.
-const SHARE_MIN: u64 = 64 << 10;
-/// One below this part of the memtable, if that is less.
-const SHARE_PART: u64 = 16;
+use lithify_plan::adapt::{FlushReport, create, sample_step, survey};
 
 /// How a flush is cut into files.
 #[derive(Clone)]
@@ -52,27 +43,13 @@ pub(crate) fn look(mem: &MemTable, cut: &Cut, order: &dyn Comparator) -> Option<
             (Arc::new(create(version, options, &keys)), keys)
         }
     };
-    let mut flows = vec![BucketFlow::default(); map.len()];
-    for (key, bytes) in sample {
-        let flow = &mut flows[map.bucket_of(&key, order)];
-        flow.bytes += bytes;
-        flow.keys.push(key);
-    }
-    let least = SHARE_MIN.min(mem.bytes() as u64 / SHARE_PART);
-    let splits = map
-        .bounds
-        .iter()
-        .zip(&flows[1..])
-        .filter(|(_, flow)| flow.bytes >= least)
-        .map(|(bound, _)| bound.clone())
-        .collect();
-    flows.iter_mut().for_each(|flow| thin(&mut flow.keys));
-    Some(Survey { report: FlushReport { epoch: map.epoch, buckets: flows }, map, splits })
+    let found = survey(&map, sample, mem.bytes() as u64, order);
+    Some(Survey { map, report: found.report, splits: found.splits })
 }
 
 /// A key every so many bytes, each with those bytes.
 fn sample(mem: &MemTable, buckets: u64) -> Vec<(Key, u64)> {
-    let step = (mem.bytes() as u64 / (buckets * KEYS_PER_BUCKET)).max(1);
+    let step = sample_step(mem.bytes() as u64, buckets);
     let mut keys = Vec::new();
     let mut bytes = 0;
     for (key, _, value) in mem.walk() {
@@ -83,15 +60,6 @@ fn sample(mem: &MemTable, buckets: u64) -> Vec<(Key, u64)> {
         }
     }
     keys
-}
-
-/// Keeps [`KEYS_REPORTED`] keys, evenly spread.
-fn thin(keys: &mut Vec<Key>) {
-    let n = keys.len();
-    if n > KEYS_REPORTED {
-        let kept = (0..KEYS_REPORTED).map(|i| keys[(2 * i + 1) * n / (2 * KEYS_REPORTED)].clone());
-        *keys = kept.collect();
-    }
 }
 
 #[cfg(test)]
@@ -123,7 +91,7 @@ mod tests {
         assert_eq!(survey.map.len(), 4);
         let shares: Vec<u64> = survey.report.buckets.iter().map(|b| b.bytes >> 10).collect();
         assert!(shares.iter().all(|s| (900..1100).contains(s)), "{shares:?}");
-        assert!(survey.report.buckets.iter().all(|b| b.keys.len() == KEYS_REPORTED));
+        assert!(survey.report.buckets.iter().all(|b| b.keys.len() == 15));
     }
 
     #[test]

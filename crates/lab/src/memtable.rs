@@ -1,23 +1,15 @@
-//! Memtables as histograms of writes, and how a flush cuts one into files. The look over a
-//! memtable before a flush that is cut by buckets follows `compact::survey`.
+//! Memtables as histograms of writes, and how a flush cuts one into files.
 
 use std::sync::Arc;
 
 use lithify_base::{Bytewise, Key};
 use lithify_control::{Cutting, Flow};
-use lithify_lsm::{BucketMap, Version};
-use lithify_plan::adapt::{BucketFlow, FlushReport, create};
+use lithify_lsm::Version;
+use lithify_plan::adapt::{create, sample_step, survey};
 use lithify_plan::{CutPolicy, PlanOptions};
 
 use crate::merge::{Cutter, EntryBytes, Overlap, Recipe, Set};
 use crate::space::{Space, key};
-
-/// Keys looked at for each bucket, on average.
-const KEYS_PER_BUCKET: u64 = 64;
-/// Keys of a bucket that are reported.
-const KEYS_REPORTED: usize = 15;
-/// A bucket's share below this many bytes joins its left neighbour's file.
-const SHARE_MIN: u64 = 64 << 10;
 
 /// Writes since the last freeze.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +26,10 @@ impl MemTable {
     /// An empty one over `cells` cells, after write number `before`.
     pub fn new(cells: u32, before: u64) -> MemTable {
         MemTable { writes: vec![0; cells as usize], count: 0, before }
+    }
+    /// What they take in memory.
+    fn bytes(&self, of: &EntryBytes) -> u64 {
+        (self.count as f64 * of.memory) as u64
     }
     /// A write to a key of `cell`.
     pub fn add(&mut self, cell: u32) {
@@ -60,12 +56,9 @@ pub fn flush(
     bytes: &EntryBytes,
     space: &Space,
 ) -> Flushing {
-    let flow = survey(mem, cutting, version, options, bytes, space);
-    let mut cuts = CutPolicy { target_bytes: u64::MAX, ..CutPolicy::default() };
-    if let Some(flow) = &flow {
-        let shares = flow.map.bounds.iter().zip(&flow.report.buckets[1..]);
-        cuts.hard = shares.filter(|s| s.1.bytes >= SHARE_MIN).map(|s| s.0.clone()).collect();
-    }
+    let (flow, splits) = look(mem, cutting, version, options, bytes, space).unzip();
+    let hard = splits.unwrap_or_default();
+    let cuts = CutPolicy { target_bytes: u64::MAX, hard, ..CutPolicy::default() };
     let mut cutter = Cutter::new(&cuts, bytes.logical, space);
     let mut out = 0.0;
     for (cell, &writes) in mem.writes.iter().enumerate() {
@@ -78,14 +71,15 @@ pub fn flush(
     Flushing { recipe: Recipe { sets: vec![set], files: cutter.finish() }, flow }
 }
 
-fn survey(
+/// What goes into each bucket of a flush that is cut, and where its files begin.
+fn look(
     mem: &MemTable,
     cutting: &Cutting,
     version: &Version,
     options: &PlanOptions,
     bytes: &EntryBytes,
     space: &Space,
-) -> Option<Box<Flow>> {
+) -> Option<(Box<Flow>, Vec<Key>)> {
     let (map, keys) = match cutting {
         Cutting::Whole => return None,
         Cutting::By(map) => (map.clone(), sample(mem, map.len() as u64, bytes, space)),
@@ -95,21 +89,13 @@ fn survey(
             (Arc::new(create(version, options, &keys)), keys)
         }
     };
-    let mut flows = vec![BucketFlow::default(); map.len()];
-    for (key, bytes) in keys {
-        let flow = &mut flows[map.bucket_of(&key, &Bytewise)];
-        flow.bytes += bytes;
-        flow.keys.push(key);
-    }
-    flows.iter_mut().for_each(|flow| thin(&mut flow.keys));
-    let report = FlushReport { epoch: map.epoch, buckets: flows };
-    Some(Box::new(Flow { map: BucketMap::clone(&map).into(), report }))
+    let found = survey(&map, keys, mem.bytes(bytes), &Bytewise);
+    Some((Box::new(Flow { map, report: found.report }), found.splits))
 }
 
 /// A key every so many bytes, each with those bytes.
 fn sample(mem: &MemTable, buckets: u64, bytes: &EntryBytes, space: &Space) -> Vec<(Key, u64)> {
-    let all = mem.count as f64 * bytes.memory;
-    let step = (all / (buckets * KEYS_PER_BUCKET) as f64).max(1.0);
+    let step = sample_step(mem.bytes(bytes), buckets) as f64;
     let mut keys = Vec::new();
     let mut since = 0.0;
     for (cell, &writes) in mem.writes.iter().enumerate() {
@@ -125,15 +111,6 @@ fn sample(mem: &MemTable, buckets: u64, bytes: &EntryBytes, space: &Space) -> Ve
         }
     }
     keys
-}
-
-/// Keeps [`KEYS_REPORTED`] keys, evenly spread.
-fn thin(keys: &mut Vec<Key>) {
-    let n = keys.len();
-    if n > KEYS_REPORTED {
-        let kept = (0..KEYS_REPORTED).map(|i| keys[(2 * i + 1) * n / (2 * KEYS_REPORTED)].clone());
-        *keys = kept.collect();
-    }
 }
 
 #[cfg(test)]
@@ -167,7 +144,7 @@ mod tests {
         let bounds: Vec<u64> = flow.map.bounds.iter().map(|b| crate::space::number(b)).collect();
         let starts: Vec<u64> = f.recipe.files[1..].iter().map(|f| f.keys.start).collect();
         assert_eq!(bounds, starts);
-        assert!(flow.report.buckets.iter().all(|b| b.keys.len() == KEYS_REPORTED));
+        assert!(flow.report.buckets.iter().all(|b| b.keys.len() == 15));
     }
 
     #[test]

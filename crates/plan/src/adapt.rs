@@ -36,6 +36,15 @@ const BUCKETS_MAX: u64 = 4096;
 /// beginning of a file of the base level instead.
 const SNAP: u64 = 100;
 
+/// Keys sampled for each bucket, on average.
+const KEYS_PER_BUCKET: u64 = 64;
+/// Keys of a bucket that are reported.
+const KEYS_REPORTED: usize = 15;
+/// A bucket's share below this many bytes joins its left neighbour's file.
+const SHARE_MIN: u64 = 64 << 10;
+/// One below this part of the memtable, if that is less.
+const SHARE_PART: u64 = 16;
+
 /// What a flush wrote, by the buckets of the map it was cut by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlushReport {
@@ -53,6 +62,52 @@ pub struct BucketFlow {
     /// Keys that divide the bytes into equal parts, in key order; commonly 15. The middle one is
     /// the median. At least one if there are bytes.
     pub keys: Vec<Key>,
+}
+
+/// Bytes between the keys that [`survey`] is shown of a memtable of `bytes` bytes which `buckets`
+/// buckets cut.
+pub fn sample_step(bytes: u64, buckets: u64) -> u64 {
+    (bytes / (buckets.max(1) * KEYS_PER_BUCKET)).max(1)
+}
+
+/// How a flush is cut, and what it will have written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survey {
+    /// What goes into each bucket.
+    pub report: FlushReport,
+    /// First keys of all files but the first: where buckets begin, but for those whose share is
+    /// too small for a file and joins their left neighbour's.
+    pub splits: Vec<Key>,
+}
+
+/// The flush of a memtable of `bytes` bytes that `map` cuts. `sample` has keys of it in order, each
+/// with the bytes since the one before; [`sample_step`] says how many keys are enough.
+pub fn survey(
+    map: &BucketMap,
+    sample: Vec<(Key, u64)>,
+    bytes: u64,
+    order: &dyn Comparator,
+) -> Survey {
+    let mut flows = vec![BucketFlow::default(); map.len()];
+    for (key, bytes) in sample {
+        let flow = &mut flows[map.bucket_of(&key, order)];
+        flow.bytes += bytes;
+        flow.keys.push(key);
+    }
+    let least = SHARE_MIN.min(bytes / SHARE_PART);
+    let shares = map.bounds.iter().zip(&flows[1..]);
+    let splits = shares.filter(|s| s.1.bytes >= least).map(|s| s.0.clone()).collect();
+    flows.iter_mut().for_each(|flow| thin(&mut flow.keys));
+    Survey { report: FlushReport { epoch: map.epoch, buckets: flows }, splits }
+}
+
+/// Keeps [`KEYS_REPORTED`] keys, evenly spread.
+fn thin(keys: &mut Vec<Key>) {
+    let n = keys.len();
+    if n > KEYS_REPORTED {
+        let kept = (0..KEYS_REPORTED).map(|i| keys[(2 * i + 1) * n / (2 * KEYS_REPORTED)].clone());
+        *keys = kept.collect();
+    }
 }
 
 /// The first map of a tree: as many buckets as the options say, but none smaller than a flush can
