@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -23,6 +23,9 @@ use crate::report::{EngineIdentity, RunReport, WorkloadReport, align_right, tabl
 use crate::settings::{BenchArgs, BenchSettings};
 use crate::timeline::Activity;
 use crate::units::three_digits;
+
+/// Exit status of an engine that could not run, because it does not know an argument for one.
+const USAGE: i32 = 2;
 
 /// Variable that names the RocksDB peer's binary; other peers likewise.
 const PEER_VARIABLE: &str = "LITHIFY_PEER_";
@@ -281,9 +284,19 @@ fn run_engine(engine: &EngineCommand, flags: &[String], quiet: bool) -> Result<R
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let run = command.spawn().and_then(std::process::Child::wait_with_output);
     let output = run.with_context(|| format!("starting {}", engine.program.display()))?;
-    serde_json::from_slice(&output.stdout).with_context(|| {
-        format!("{} ended with {} and without a report", engine.name, output.status)
-    })
+    serde_json::from_slice(&output.stdout).with_context(|| no_report(engine, output.status))
+}
+
+/// Why there is no report. A peer is a program of its own, and may be older than this one.
+fn no_report(engine: &EngineCommand, status: ExitStatus) -> String {
+    let what = format!("{} ended with {status} and without a report", engine.name);
+    match status.code() == Some(USAGE) && engine.prefix.is_empty() {
+        true => {
+            what + "; if it does not know an argument, it was built from another source than this \
+                    program: `cargo xtask peers` builds it anew"
+        }
+        false => what,
+    }
 }
 
 fn announce(quiet: bool, line: &str) -> Result<()> {

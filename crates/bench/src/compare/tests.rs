@@ -57,6 +57,22 @@ fn ratios_are_of_medians() {
 }
 
 #[test]
+fn a_peer_that_could_not_run_may_be_older_than_this_program() {
+    use std::os::unix::process::ExitStatusExt;
+    let peer = EngineCommand {
+        name: "rocksdb".into(),
+        program: "/peer".into(),
+        prefix: Vec::new(),
+        policy: None,
+    };
+    let own = EngineCommand { prefix: vec!["bench".into()], ..peer.clone() };
+    let [usage, other] = [2, 1].map(|code| ExitStatus::from_raw(code << 8));
+    assert!(no_report(&peer, usage).contains("cargo xtask peers"));
+    assert!(!no_report(&peer, other).contains("cargo xtask"));
+    assert!(!no_report(&own, usage).contains("cargo xtask"));
+}
+
+#[test]
 fn even_rounds_take_the_middle_of_two() {
     let mut values = [4.0, 1.0, 3.0, 2.0];
     assert_eq!(spread(&mut values), Some(Spread { median: 2.5, min: 1.0, max: 4.0 }));
