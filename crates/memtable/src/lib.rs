@@ -18,9 +18,11 @@
 //! | `rangedel` | range tombstones |
 //! | `table` | `MemTable` and `MemWriter` |
 //! | `iter` | cursors, iterators, the walk of a flush |
+//! | `audit` | whether what comes out is what went in |
 //! | `naive` | the twin with the same answers, the oracle of the tests |
 
 mod arena;
+mod audit;
 mod bloom;
 mod index;
 mod iter;
@@ -31,6 +33,7 @@ mod sync;
 mod table;
 
 pub use arena::{ArenaChunk, ArenaPool, HeapPool};
+pub use audit::Audit;
 pub use iter::{MemIter, Versions, Walk};
 pub use rangedel::RangeTombstone;
 pub use table::{MemTable, MemTableOptions, MemWriter, entry_sum};
