@@ -258,6 +258,12 @@ impl PlanOptions {
             p => (u128::from(target) * u128::from(p) / 100).try_into().unwrap_or(u64::MAX),
         }
     }
+    /// The depth of L0 from which it goes before all other levels, where many jobs run at once: half
+    /// way from where writers are slowed down to where they are stopped.
+    pub fn l0_urgent(&self) -> u32 {
+        let room = self.l0_stop.saturating_sub(self.l0_slowdown);
+        self.l0_slowdown.saturating_add(room / 2).max(1)
+    }
     /// L0 depth at which writers feel a pressure that more threads and stacking are worth:
     /// RocksDB's `GetL0ThresholdSpeedupCompaction`.
     pub fn l0_speed_up(&self) -> u32 {

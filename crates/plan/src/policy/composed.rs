@@ -17,7 +17,6 @@
 
 use lithify_base::Level;
 
-use crate::options::PlanOptions;
 use crate::policy::bucket::{self, BucketJob};
 use crate::policy::downforce::{self, Guard};
 use crate::policy::{Policy, hybrid, intra};
@@ -40,13 +39,6 @@ impl Policy for Composed {
             Round::new(view, *self, out).run();
         }
     }
-}
-
-/// The depth of L0 from which it goes before all other levels: half way from where writers are
-/// slowed down to where they are stopped.
-fn urgent_depth(options: &PlanOptions) -> u32 {
-    let (slow, stop) = (options.l0_slowdown, options.l0_stop);
-    (slow + stop.saturating_sub(slow) / 2).max(1)
 }
 
 /// One round of wishes. Over as soon as an allowed one is found.
@@ -89,7 +81,7 @@ impl<'v, 'a> Round<'v, 'a> {
 
     fn run(&mut self) {
         let view = self.view;
-        let urgent = view.version.max_depth(0) >= urgent_depth(view.options);
+        let urgent = view.version.max_depth(0) >= view.options.l0_urgent();
         let due = score::need(view, 0) >= Score::ONE;
         let steps: [&dyn Fn(&mut Self); 7] = [
             &|r| {

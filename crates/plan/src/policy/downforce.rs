@@ -80,7 +80,13 @@ pub enum Guard {
 /// G2 is the planner's, and its usual job is looked for before.
 pub fn may_stack(view: &View, level: Level, need: Score) -> Result<(), Guard> {
     let options = view.options;
-    if need < Score::ONE || (options.df_when == DfWhen::Pressure && !view.is_pressed()) {
+    // A way that is blocked for one bucket is free for others and soon for this one, so a slot that
+    // stacks there takes work from others later: worth it only to save writers from being stopped.
+    let pressed = match options.policy.has_buckets() {
+        true => view.version.max_depth(0) >= options.l0_urgent(),
+        false => view.is_pressed(),
+    };
+    if need < Score::ONE || (options.df_when == DfWhen::Pressure && !pressed) {
         return Err(Guard::Calm { need });
     }
     let to = below(view, level);
@@ -271,7 +277,7 @@ pub(crate) fn l0_down(round: &mut Round, prio: Prio) {
         }
     }
     for part in l0_parts(view) {
-        let inputs = close(view.version, &part, base);
+        let inputs = close(view.version, oldest_share(view, &part, base), base);
         let kind = if is_move(view, &inputs, base) { Kind::Move } else { Kind::Down };
         let wish = Candidate::merge(kind, inputs, base, reason.clone()).at_prio(prio);
         if round.offer(wish.clone()) {
@@ -279,6 +285,27 @@ pub(crate) fn l0_down(round: &mut Round, prio: Prio) {
         }
         round.refuse(wish, None);
     }
+}
+
+/// As many of the oldest runs of a part as outweigh what they are merged with below. One job of a
+/// deep L0 would hold all of L0 and the base level for as long as it takes, and nothing could be
+/// stacked meanwhile; of two, the second is stacked while the first goes down. All of them if the
+/// rest would not be due.
+fn oldest_share<'p>(view: &View, part: &'p [FileRef], base: Pos) -> &'p [FileRef] {
+    let Some(range) = hull(part, view.order()) else { return part };
+    let below = view.version.overlapping_bytes(base.level, &range);
+    let enough = below.max(view.options.level_base_bytes);
+    let trigger = view.options.l0_trigger() as usize;
+    let runs: Vec<&[FileRef]> = part.chunk_by(|a, b| a.pos == b.pos).collect();
+    let (mut taken, mut files) = (0, 0);
+    for (n, run) in runs.iter().rev().enumerate() {
+        if taken >= enough && runs.len() - n >= trigger {
+            return &part[part.len() - files..];
+        }
+        taken = bytes(run).saturating_add(taken);
+        files += run.len();
+    }
+    part
 }
 
 /// The same, stacked on top of the base level, without what is on its way already.
