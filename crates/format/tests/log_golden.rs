@@ -163,8 +163,16 @@ fn wal_bytes() {
 
 #[test]
 fn manifest_bytes() {
-    let (bytes, _) = state().to_manifest();
+    let (bytes, _) = state().to_manifest(13);
     golden("MANIFEST-000013", &bytes);
+    assert_eq!(read_manifest(&bytes, bytes.len() as u64).unwrap().state, state());
+}
+
+/// Manifests from before edits said where they stand.
+#[test]
+fn manifest_bytes_without_places() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden-log");
+    let bytes = fs::read(dir.join("MANIFEST-000013-without-places")).unwrap();
     assert_eq!(read_manifest(&bytes, bytes.len() as u64).unwrap().state, state());
 }
 
@@ -220,7 +228,7 @@ fn ldb_reads_our_log() {
 #[test]
 fn ldb_reads_our_manifest() {
     let dir = tempfile::tempdir().unwrap();
-    let path = write_to(dir.path(), FileName::Manifest(13), &state().to_manifest().0);
+    let path = write_to(dir.path(), FileName::Manifest(13), &state().to_manifest(13).0);
     let arg = format!("--path={}", path.display());
     let Some(text) = ldb(&["manifest_dump", "--verbose", &arg]) else { return };
     for says in
@@ -256,7 +264,7 @@ fn rocksdb_opens_our_directory() {
     batch.put(CfId(3), b"cpu", b"42");
     batch.set_sequence(1);
     RecordWriter::new().append(batch.as_bytes(), &mut log);
-    write_to(dir.path(), FileName::Manifest(13), &state.to_manifest().0);
+    write_to(dir.path(), FileName::Manifest(13), &state.to_manifest(13).0);
     write_to(dir.path(), FileName::Wal(LOG), &log);
     write_to(dir.path(), FileName::Options(11), options_text().as_bytes());
     write_to(dir.path(), FileName::Current, current_content(13).as_bytes());

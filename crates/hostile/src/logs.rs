@@ -108,7 +108,7 @@ pub(super) fn manifest(bytes: &[u8]) {
     for manifest in [framed_edits(bytes), bytes.to_vec()] {
         let Ok(read) = read_manifest(&manifest, 0) else { continue };
         assert!(read.good_end <= manifest.len() as u64);
-        let (snapshot, _) = read.state.to_manifest();
+        let (snapshot, _) = read.state.to_manifest(7);
         let again = read_manifest(&snapshot, 0).expect("a snapshot reads");
         assert_eq!(again.state, read.state, "a snapshot is what it was taken of");
         let mut state = read.state;

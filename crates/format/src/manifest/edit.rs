@@ -31,6 +31,37 @@ pub struct JobTag {
     pub attempt: u64,
 }
 
+/// Where an edit was written. Blocks that were never synced may come back with what a deleted file
+/// left in them, sums and all; an edit that stands elsewhere than it says is such a remnant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Number of the manifest.
+    pub manifest: u64,
+    /// How many edits come before it.
+    pub edit: u64,
+}
+
+impl Place {
+    /// Appends the field that says so. It comes before all others of its edit.
+    pub fn encode(self, out: &mut Vec<u8>) {
+        let mut payload = Vec::new();
+        varint::put_u64(&mut payload, self.manifest);
+        varint::put_u64(&mut payload, self.edit);
+        put_bytes(out, tag::PLACE, &payload);
+    }
+
+    /// What the record of an edit says about its place; `None` if its first field is another one.
+    pub fn of(record: &[u8]) -> Option<Place> {
+        let mut r = Reader::new(record);
+        let is_place = r.var32().ok()? == tag::PLACE;
+        is_place.then(|| whole(r.length_prefixed()?, Place::decode)).and_then(Result::ok)
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Result<Place> {
+        Ok(Place { manifest: r.var64()?, edit: r.var64()? })
+    }
+}
+
 /// A version edit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WireEdit {

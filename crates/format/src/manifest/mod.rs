@@ -12,6 +12,6 @@ pub mod file;
 pub mod snapshot;
 pub mod tags;
 
-pub use edit::{JobTag, WalAddition, WireEdit};
+pub use edit::{JobTag, Place, WalAddition, WireEdit};
 pub use file::WireFile;
-pub use snapshot::{FamilyState, ManifestRead, ManifestState, read_manifest};
+pub use snapshot::{FamilyState, ManifestRead, ManifestState, ManifestWriter, read_manifest};

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use lithify_base::{CfId, Error, Level, Result, Seq};
 
-use super::edit::{WalAddition, WireEdit};
+use super::edit::{Place, WalAddition, WireEdit};
 use super::file::WireFile;
-use crate::wal::tail::{Findings, judge};
+use crate::wal::tail::{Damage, Findings, What, judge};
 use crate::wal::{Found, Promise, RecordKind, RecordReader, RecordWriter, Verdict};
 
 /// State of one column family.
@@ -120,15 +120,12 @@ impl ManifestState {
         edits
     }
 
-    /// The bytes of a new manifest that holds this state, and the writer that continues it.
-    pub fn to_manifest(&self) -> (Vec<u8>, RecordWriter) {
-        let (mut bytes, mut payload) = (Vec::new(), Vec::new());
-        let mut writer = RecordWriter::new();
-        for edit in self.snapshot() {
-            payload.clear();
-            edit.encode(&mut payload);
-            writer.append(&payload, &mut bytes);
-        }
+    /// The bytes of manifest `number`, new, that holds this state, and the writer that continues
+    /// it.
+    pub fn to_manifest(&self, number: u64) -> (Vec<u8>, ManifestWriter) {
+        let mut writer = ManifestWriter { number, edits: 0, records: RecordWriter::new() };
+        let mut bytes = Vec::new();
+        self.snapshot().iter().for_each(|edit| writer.append(edit, &mut bytes));
         (bytes, writer)
     }
 
@@ -168,6 +165,25 @@ impl ManifestState {
             return Ok(());
         }
         family.apply(edit)
+    }
+}
+
+/// Makes records of edits, each of which says where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManifestWriter {
+    number: u64,
+    edits: u64,
+    records: RecordWriter,
+}
+
+impl ManifestWriter {
+    /// Appends the record of the next edit to `out`.
+    pub fn append(&mut self, edit: &WireEdit, out: &mut Vec<u8>) {
+        let mut payload = Vec::new();
+        Place { manifest: self.number, edit: self.edits }.encode(&mut payload);
+        edit.encode(&mut payload);
+        self.records.append(&payload, out);
+        self.edits += 1;
     }
 }
 
@@ -232,6 +248,7 @@ pub fn read_manifest(bytes: &[u8], promised: u64) -> Result<ManifestRead> {
     let mut state = ManifestState::default();
     let mut required = Required::default();
     let mut group: Vec<WireEdit> = Vec::new();
+    let mut places = Places::default();
     let mut good_end = 0;
     let damage = loop {
         let record = match reader.next_record() {
@@ -242,6 +259,9 @@ pub fn read_manifest(bytes: &[u8], promised: u64) -> Result<ManifestRead> {
         };
         if record.kind != RecordKind::Data {
             continue;
+        }
+        if !places.fits(&record.payload) {
+            break Some(Damage { offset: record.offset, what: What::Misplaced });
         }
         let at = |e: Error| {
             let place = format!("in the edit at byte {}", record.offset);
@@ -271,6 +291,27 @@ pub fn read_manifest(bytes: &[u8], promised: u64) -> Result<ManifestRead> {
         verdict = Verdict::TornTail { cut_at: good_end };
     }
     Ok(ManifestRead { state, good_end, verdict })
+}
+
+/// Whether each edit stands where it was written. Known from the first edit on, which was synced
+/// before CURRENT named the manifest; in one that says nothing of places, as RocksDB's, any edit
+/// fits.
+#[derive(Default)]
+struct Places {
+    edits: u64,
+    manifest: Option<u64>,
+}
+
+impl Places {
+    fn fits(&mut self, record: &[u8]) -> bool {
+        let place = Place::of(record);
+        if self.edits == 0 {
+            self.manifest = place.map(|p| p.manifest);
+        }
+        let expected = self.manifest.map(|manifest| Place { manifest, edit: self.edits });
+        self.edits += 1;
+        expected.is_none() || place == expected
+    }
 }
 
 /// The three fields without which a manifest describes no database.

@@ -43,7 +43,9 @@ pub(super) mod edit {
     pub(crate) const BUCKET_HINT: u32 = 0x6C69;
     /// Ours: job and attempt that made the edit, for audit.
     pub(crate) const JOB: u32 = 0x6C6A;
-    const _: () = assert!(BUCKET_HINT & JOB & super::EDIT_IGNORABLE != 0);
+    /// Ours: which manifest the edit was written for, and which edit of it this is.
+    pub(crate) const PLACE: u32 = 0x6C6B;
+    const _: () = assert!(BUCKET_HINT & JOB & PLACE & super::EDIT_IGNORABLE != 0);
 }
 
 /// Fields of a WAL addition.

@@ -17,8 +17,7 @@ use std::collections::BTreeMap;
 
 use lithify_base::{CfId, Error, ErrorKind, Level, Result};
 use lithify_env::{FileRef, OpenOpts, write_all_at};
-use lithify_format::manifest::{ManifestState, WireEdit};
-use lithify_format::wal::RecordWriter;
+use lithify_format::manifest::{ManifestState, ManifestWriter, WireEdit};
 
 use crate::dir::{Dir, FileName, OrTyped};
 
@@ -38,7 +37,7 @@ pub struct ManifestLog {
 struct Open {
     file: FileRef,
     number: u64,
-    records: RecordWriter,
+    writer: ManifestWriter,
     /// Bytes in the file, all synced.
     end: u64,
     /// Bytes of the snapshot it began with.
@@ -67,12 +66,8 @@ impl ManifestLog {
         }
         check(&self.state, edits)?;
         let open = &mut self.open;
-        let (mut bytes, mut payload) = (Vec::new(), Vec::new());
-        for edit in edits {
-            payload.clear();
-            edit.encode(&mut payload);
-            open.records.append(&payload, &mut bytes);
-        }
+        let mut bytes = Vec::new();
+        edits.iter().for_each(|edit| open.writer.append(edit, &mut bytes));
         let written =
             write_all_at(&*open.file, &bytes, open.end).and_then(|()| open.file.sync_data());
         if let Err(e) = written.or_typed() {
@@ -135,14 +130,14 @@ impl ManifestLog {
 
 fn write_new(dir: &Dir, number: u64, state: &ManifestState) -> Result<Open> {
     let file = dir.create_file(FileName::Manifest(number), OpenOpts::write())?;
-    let (bytes, records) = state.to_manifest();
+    let (bytes, writer) = state.to_manifest(number);
     write_all_at(&*file, &bytes, 0).or_typed()?;
     file.sync_all().or_typed()?;
     // Its name must be durable before CURRENT says it.
     dir.sync()?;
     dir.point_current(number)?;
     let end = bytes.len() as u64;
-    Ok(Open { file, number, records, end, head: end })
+    Ok(Open { file, number, writer, end, head: end })
 }
 
 /// Whether `edits` apply to `state` one after the other. Checked before they are written, because

@@ -66,12 +66,34 @@ fn replay_of_a_snapshot_is_the_state() {
         state.apply(&e).unwrap();
     }
     assert_eq!(state.wals, BTreeMap::from([(11, Some(77))]));
-    let (bytes, writer) = state.to_manifest();
-    assert_eq!(writer, RecordWriter::at(bytes.len() as u64));
+    let (bytes, mut writer) = state.to_manifest(5);
     let read = read_manifest(&bytes, bytes.len() as u64).unwrap();
     assert_eq!(read.state, state);
     assert_eq!((read.good_end, read.verdict), (bytes.len() as u64, Verdict::Clean));
-    assert_eq!(read.state.to_manifest().0, bytes, "equal states give equal bytes");
+    assert_eq!(read.state.to_manifest(5).0, bytes, "equal states give equal bytes");
+
+    // What a deleted manifest left behind, sums and all, is no edit of this one; neither is a
+    // record of a log, which would not even decode.
+    let next = WireEdit { next_file: Some(99), ..WireEdit::default() };
+    let mut other = state.to_manifest(4).1;
+    for remnant in [1, 2, 3] {
+        let (mut tail, mut own) = (bytes.clone(), writer);
+        match remnant {
+            1 => other.append(&next, &mut tail),
+            2 => RecordWriter::at(tail.len() as u64).append(&101u64.to_le_bytes(), &mut tail),
+            _ => {
+                // A record of its own that stands one place too far behind.
+                own.append(&next, &mut Vec::new());
+                own.append(&next, &mut tail);
+            }
+        }
+        let read = read_manifest(&tail, 0).unwrap();
+        assert_eq!(read.state, state, "remnant {remnant}");
+        assert_eq!(read.verdict, Verdict::TornTail { cut_at: bytes.len() as u64 });
+    }
+    let mut longer = bytes.clone();
+    writer.append(&next, &mut longer);
+    assert_eq!(read_manifest(&longer, 0).unwrap().state.next_file, 99);
 }
 
 #[test]
