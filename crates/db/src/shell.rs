@@ -377,7 +377,7 @@ impl Shell {
         self.me.upgrade().expect("a shell at work is alive")
     }
 
-    fn note(&self, event: &str, fields: &[(&str, Field)]) {
+    pub(crate) fn note(&self, event: &str, fields: &[(&str, Field)]) {
         self.events.note(self.env.rt.now(), event, fields);
     }
 

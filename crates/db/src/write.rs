@@ -4,15 +4,19 @@
 //! Whoever holds the turn owns the [`Log`]. It first passes the gate (stalls) and makes room (a
 //! full memtable is frozen), so a writer that must wait does so before anything of it exists.
 //! A group is visible to readers all at once, because they read at published numbers only.
+//! Leaves to others: how logs begin and end, and what happens when one fails ([`logs`]).
+
+pub(crate) mod logs;
 
 use lithify_base::{CfId, Error, ErrorKind, FileId, Kind, Result, Seq};
 use lithify_control::{Event, MemId};
+use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
-use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Class, Job, Step, Ticket, Urgency};
 use lithify_format::wal::{BatchBuilder, BatchView};
 use lithify_memtable::MemWriter;
 use lithify_store::wal::{WalEnd, WalWriter};
+
+use logs::Closing;
 
 use crate::metrics::Counter;
 use crate::options::WriteOptions;
@@ -49,12 +53,6 @@ pub(crate) struct Log {
     pub(crate) gap: bool,
     /// The group being written; its memory is reused.
     pub(crate) group: BatchBuilder,
-}
-
-/// A log of an earlier memtable on its way to stable storage.
-pub(crate) struct Closing {
-    done: Ticket,
-    result: Arc<Mutex<Result<()>>>,
 }
 
 /// The caller's own write, borrowed.
@@ -287,6 +285,20 @@ impl Shell {
         for peer in peers {
             log.group.append(&peer.batch);
         }
+        let writes = !log.group.is_empty();
+        match self.append_group(log, durability) {
+            Ok(()) if durability == Durability::Sync => self.sync_closing(log),
+            Err(error) if logs::is_lost(&error) => {
+                self.replace_log(log, error.clone())?;
+                // What was written before is in tables now: all that a sync asks for.
+                if writes { Err(logs::not_committed(error)) } else { Ok(()) }
+            }
+            other => other,
+        }
+    }
+
+    /// Gathers the group in the log and brings that as far as `durability` asks.
+    fn append_group(&self, log: &mut Log, durability: Durability) -> Result<()> {
         if !log.group.is_empty() {
             let first = log.next_seq;
             log.group.set_sequence(first);
@@ -298,87 +310,25 @@ impl Shell {
             let wal = log.wal.as_mut().expect("made above");
             if gap {
                 // Says up to which number writes skipped the log.
-                wal.seal_gap(first - 1).map_err(|e| self.log_failed(e))?;
+                wal.seal_gap(first - 1)?;
             }
             let payload = log.group.as_bytes();
-            wal.append(payload, first + count - 1).map_err(|e| self.log_failed(e))?;
+            wal.append(payload, first + count - 1)?;
             self.metrics.add(Counter::WalBytes, payload.len() as u64);
             if payload.len() > GROUP_BYTES_KEPT {
                 log.group = BatchBuilder::new();
             }
         }
-        let Some(wal) = log.wal.as_mut() else {
-            return self.sync_closing(&mut log.closing);
-        };
+        let Some(wal) = log.wal.as_mut() else { return Ok(()) };
         match durability {
-            Durability::NoWal | Durability::Buffered => {
-                wal.keep();
-                Ok(())
-            }
-            Durability::Os => wal.write_out().map_err(|e| self.log_failed(e)),
+            Durability::NoWal | Durability::Buffered => wal.keep(),
+            Durability::Os => wal.write_out()?,
             Durability::Sync => {
-                let synced = wal.sync();
                 self.metrics.add(Counter::WalSyncs, 1);
-                synced.map_err(|e| self.log_failed(e))?;
-                self.sync_closing(&mut log.closing)
+                wal.sync()?;
             }
-        }
-    }
-
-    /// Waits until the logs of earlier memtables are on stable storage: a synced write promises
-    /// everything before it, too.
-    pub(crate) fn sync_closing(&self, closing: &mut Vec<Closing>) -> Result<()> {
-        for log in closing.drain(..) {
-            self.env.rt.park(&log.done, None);
-            let result = log.result.lock().clone();
-            result.map_err(|e| self.log_lost(e))?;
         }
         Ok(())
-    }
-
-    /// What a failed log write means. If the log could be cut back to its last whole group, the
-    /// write is undone and the next one may succeed; else nobody knows what a reopen will find,
-    /// and the database stops writing.
-    fn log_failed(&self, error: Error) -> Error {
-        match error.kind() {
-            ErrorKind::NotCommitted | ErrorKind::NoSpace | ErrorKind::LimitExceeded => error,
-            _ => self.log_lost(error),
-        }
-    }
-
-    /// The log holds the write, or not, or what came before it: the end of writing.
-    fn log_lost(&self, error: Error) -> Error {
-        let error = Error::new(
-            ErrorKind::OutcomeUnknown,
-            "the log could not be written; whether this write survives shows at the next open, \
-             until which the database is read-only",
-        )
-        .caused_by(error);
-        self.go_read_only(error.clone());
-        error
-    }
-
-    /// Begins the log of the active memtable. If that fails, its number is burnt and nothing of
-    /// the write exists.
-    fn create_wal(&self, log: &mut Log) -> Result<WalWriter> {
-        let number = log.wal_number;
-        match WalWriter::create(&self.dir, number, log.before.as_ref(), log.next_seq - 1) {
-            Ok(wal) => {
-                self.log_made(number);
-                Ok(wal)
-            }
-            Err(e) => {
-                log.wal_number = self.next_file();
-                Err(match e.kind() {
-                    ErrorKind::NoSpace => e,
-                    _ => Error::new(
-                        ErrorKind::NotCommitted,
-                        "no log could be begun, and nothing was written; try again",
-                    )
-                    .caused_by(e),
-                })
-            }
-        }
     }
 
     /// Freezes the active memtable if it is full.
@@ -398,12 +348,15 @@ impl Shell {
         let (table, writer) = self.new_memtable();
         let next_id = MemId(log.mem_id.0 + 1);
         if let Some(wal) = &mut log.wal {
-            log.before = Some(wal.end().map_err(|e| self.log_failed(e))?);
+            match wal.end() {
+                Ok(end) => log.before = Some(end),
+                // That freezes, too.
+                Err(e) if logs::is_lost(&e) => return self.replace_log(log, e),
+                Err(e) => return Err(e),
+            }
         }
         if let Some(wal) = log.wal.take() {
-            log.closing.retain(|c| !c.done.is_done() || c.result.lock().is_err());
-            let before = log.closing.last().map(|c| c.done.clone());
-            log.closing.push(self.close_wal(wal, before));
+            self.close_wal(log, wal);
         }
         let old = std::mem::replace(&mut log.mem, writer).freeze();
         let old_id = std::mem::replace(&mut log.mem_id, next_id);
@@ -415,45 +368,5 @@ impl Shell {
         self.push_memtable(next_id, table);
         self.drive(Event::Frozen { mem: old_id, bytes, log_number: next_wal.0 });
         Ok(())
-    }
-
-    /// Syncs, seals and closes a log in the background, after the one `before` it: a seal is
-    /// proof that earlier logs are synced, too.
-    fn close_wal(&self, wal: WalWriter, before: Option<Ticket>) -> Closing {
-        let done = Ticket::new();
-        let result = Arc::new(Mutex::new(Ok(())));
-        let job = CloseWal { wal: Some(wal), before, done: done.clone(), result: result.clone() };
-        self.env.rt.spawn(Class::Io, Box::new(job));
-        Closing { done, result }
-    }
-}
-
-struct CloseWal {
-    wal: Option<WalWriter>,
-    before: Option<Ticket>,
-    done: Ticket,
-    result: Arc<Mutex<Result<()>>>,
-}
-
-impl Job for CloseWal {
-    fn step(&mut self) -> Step {
-        if let Some(before) = self.before.take_if(|t| !t.is_done()) {
-            return Step::Wait(before);
-        }
-        if let Some(wal) = self.wal.take()
-            && let Err(e) = wal.close()
-        {
-            *self.result.lock() = Err(e);
-        }
-        self.done.complete();
-        Step::Done
-    }
-    /// Synced writes wait for it.
-    fn urgency(&self) -> Urgency {
-        Urgency::FIRST
-    }
-    fn panicked(&mut self, message: String) {
-        *self.result.lock() = Err(Error::new(ErrorKind::Internal, message));
-        self.done.complete();
     }
 }

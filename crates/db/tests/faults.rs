@@ -329,16 +329,68 @@ fn a_full_disk_at_the_open() {
     story.check(&fs, &rt, "a full disk at the open");
 }
 
-/// A sync that fails leaves nobody guessing silently: the write's outcome is unknown, the
-/// database is read-only, reads go on, and a reopen decides once.
+/// Syncs of files whose name ends with `.log` fail while the counter is not 0, and count it down.
+fn failing_log_syncs(fs: &MemFs, rt: &RtRef) -> (Env, Arc<AtomicU64>) {
+    let left = Arc::new(AtomicU64::new(0));
+    let armed = left.clone();
+    let env = faulty(fs, rt, move |op| {
+        let log = op.path.extension().is_some_and(|e| e == "log");
+        let count = |n: u64| n.checked_sub(1);
+        let hit = log
+            && op.name == "sync_data"
+            && armed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count).is_ok();
+        hit.then(eio)
+    });
+    (env, left)
+}
+
+/// A log whose sync failed is given up: what it held goes to tables, the write that met the
+/// failure never appears, and the next one goes into a new log.
 #[test]
-fn a_failed_log_sync_ends_writes_and_not_reads() {
+fn a_failed_log_sync_is_outlived() {
+    // With writes in the log before, and as the first write of all.
+    for before in [0, 3] {
+        let (fs, rt) = (MemFs::new(), runtime());
+        let (env2, left) = failing_log_syncs(&fs, &rt);
+        let db = open(env2, tiny()).unwrap();
+        for i in 0..before {
+            db.put_opt([b'a' + i], b"1", &WriteOptions::at(Durability::Buffered)).unwrap();
+        }
+        left.store(1, Ordering::Relaxed);
+        let e = db.put_opt(b"refused", b"2", &WriteOptions::sync()).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::NotCommitted, "{e:?}");
+        assert!(e.to_string().contains(".log"), "the cause is named: {e}");
+        db.put_opt(b"later", b"3", &WriteOptions::sync()).unwrap();
+        let expected = usize::from(before) + 1;
+        assert_eq!(scan(&db).unwrap().len(), expected);
+        // A sync alone has nothing to refuse.
+        db.put_opt(b"last", b"4", &WriteOptions::at(Durability::Os)).unwrap();
+        left.store(1, Ordering::Relaxed);
+        db.sync().unwrap();
+        assert_eq!(left.load(Ordering::Relaxed), 0);
+        // Neither has a close.
+        db.put_opt(b"end", b"5", &WriteOptions::at(Durability::Os)).unwrap();
+        left.store(1, Ordering::Relaxed);
+        db.close().unwrap();
+        assert_eq!(left.load(Ordering::Relaxed), 0);
+        let db = open(env(&fs, &rt), tiny()).unwrap();
+        let found = scan(&db).unwrap();
+        assert_eq!(found.len(), expected + 2);
+        assert!(!found.contains_key(&b"refused"[..]));
+        db.close().unwrap();
+    }
+}
+
+/// Where the log can't be replaced either, nobody is left guessing silently: the write's outcome
+/// is unknown, the database is read-only, reads go on, and a reopen decides once.
+#[test]
+fn a_failed_log_sync_on_a_failing_disk_ends_writes_and_not_reads() {
     let (fs, rt) = (MemFs::new(), runtime());
     let failing = Arc::new(AtomicBool::new(false));
     let armed = failing.clone();
     let env2 = faulty(&fs, &rt, move |op| {
-        let log = op.path.extension().is_some_and(|e| e == "log");
-        (armed.load(Ordering::Relaxed) && log && op.name == "sync_data").then(eio)
+        let sync = op.name == "sync_data" || op.name == "sync_all";
+        (armed.load(Ordering::Relaxed) && sync).then(eio)
     });
     let db = open(env2, tiny()).unwrap();
     db.put_opt(b"safe", b"1", &WriteOptions::sync()).unwrap();

@@ -6,10 +6,10 @@ use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Weak};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{WalAddition, WireEdit};
-use lithify_store::wal::{WalEnd, WalWriter};
+use lithify_store::wal::WalEnd;
 
 use super::Shell;
-use crate::write::Log;
+use crate::write::{Log, logs};
 
 impl Shell {
     /// Ends the database: what no log holds is flushed, jobs end, the log is closed. Only the
@@ -25,6 +25,9 @@ impl Shell {
             None => self.flush_unlogged(&mut log),
             Some(_) => Ok(()),
         };
+        // While flushes still work: they take over what a lost log held.
+        let synced = self.sync_closing(&mut log);
+        let ended = self.end_log(&mut log);
         self.turn.close(self.closed_error());
         self.gate.refuse(self.closed_error());
         self.drive(Event::Closing);
@@ -34,10 +37,8 @@ impl Shell {
             let over = shell.at_work.lock().is_empty() && (core.jobs() == 0 || core.is_halted());
             Ok(over.then_some(()))
         })?;
-        let sealed = log.wal.take().map_or(Ok(None), close_log);
-        let synced = self.sync_closing(&mut log.closing);
         // To record the last log is to promise all before it, and one of those may be lost.
-        if let Ok(Some(end)) = &sealed
+        if let Ok(Some(end)) = &ended
             && end.is_durable()
         {
             self.record_log(end.number());
@@ -47,7 +48,7 @@ impl Shell {
         self.env.rt.park(&self.stopped, None);
         self.open_what_is_pinned();
         *self.lock.lock() = None;
-        flushed.and(sealed.map(drop)).and(synced)
+        flushed.and(synced).and(ended.map(drop))
     }
 
     /// Opens the tables of every tree that an iterator still shows: from now on another handle may
@@ -76,6 +77,19 @@ impl Shell {
         }
     }
 
+    /// Seals and syncs the last log; how it ended, if there is one and it still counts.
+    fn end_log(&self, log: &mut Log) -> Result<Option<WalEnd>> {
+        let Some(mut wal) = log.wal.take() else { return Ok(None) };
+        let ended = wal.end().and_then(|end| wal.close().map(|()| end));
+        match ended {
+            Ok(end) => Ok(Some(end)),
+            Err(e) if logs::is_lost(&e) && self.gate.refused().is_none() => {
+                self.replace_log(log, e).map(|()| None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
     /// Notes in the manifest that the last log is whole, so that the next open misses what
     /// someone removes or cuts off meanwhile. The log is as safe without.
     fn record_log(&self, number: FileId) {
@@ -92,12 +106,6 @@ impl Shell {
             self.note("log_not_recorded", &[("cause", e.to_string().into())]);
         }
     }
-}
-
-/// Seals and syncs the last log; how it ended.
-fn close_log(mut wal: WalWriter) -> Result<Option<WalEnd>> {
-    let end = wal.end()?;
-    wal.close().map(|()| Some(end))
 }
 
 /// Closes the database when the last handle goes.

@@ -51,7 +51,8 @@ impl Shell {
         };
         match cutting {
             Cutting::Whole => Cut::Whole,
-            _ if mem.range().is_some_and(beyond) => Cut::Whole,
+            // An empty one only says that the logs before it count no more.
+            _ if mem.range().is_none_or(beyond) => Cut::Whole,
             Cutting::By(map) => Cut::By(map),
             Cutting::First => Cut::First {
                 version: Box::new(version.clone()),

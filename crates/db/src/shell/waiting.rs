@@ -52,7 +52,7 @@ impl Shell {
         Ok(log.mem_id.0.checked_sub(1).filter(|n| *n > 0).map(MemId))
     }
 
-    pub(super) fn wait_flushed(&self, last: Option<MemId>) -> Result<()> {
+    pub(crate) fn wait_flushed(&self, last: Option<MemId>) -> Result<()> {
         let Some(last) = last else { return Ok(()) };
         let (troubles, _) = self.core.lock().flush_trouble();
         self.wait_until(None, |shell| {

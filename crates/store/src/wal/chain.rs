@@ -26,6 +26,11 @@ impl WalEnd {
     pub fn number(&self) -> FileId {
         FileId(self.record.log_number)
     }
+    /// Says that this log and those before it count no more, because all they held is in tables:
+    /// later logs need not wait for them to vouch for themselves.
+    pub fn set_superseded(&self) {
+        self.link.set_durable();
+    }
     /// True if every byte of this log and of those before it is on stable storage.
     pub fn is_durable(&self) -> bool {
         self.link.is_durable()

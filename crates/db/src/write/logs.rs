@@ -1,0 +1,172 @@
+//! Logs from their beginning to their end, and what happens when one fails.
+//!
+//! A log whose sync failed, or that could not be cut back after a failed write, is *lost*: nobody
+//! knows which of its bytes a reopen will find, and syncing them again would prove nothing, as the
+//! system may have forgotten them. All that was acknowledged is still in memtables; these are
+//! flushed, and the edit of the last flush says that no log up to the lost one counts any more.
+//! From then on the write that met the failure can never appear, and the next one begins a new
+//! log. Only if that fails, too, is its outcome unknown, and the database stops writing.
+//!
+//! ```text
+//!   7.log  acked, acked, group?     sync fails
+//!   7.sst  acked, acked             written, synced
+//!   MANIFEST  +7.sst, logs from 9   synced: 7.log is never read again -> NotCommitted
+//! ```
+//! Keeps: no sync is repeated on a lost log. A synced write is acknowledged only when every log
+//! before its own is durable, or all that log held is in tables.
+//! Leaves to others: what goes into a log (`write`), its bytes (`lithify_store::wal`).
+
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_control::MemId;
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{Class, Job, Step, Ticket, Urgency};
+use lithify_store::wal::{WalEnd, WalWriter};
+
+use super::Log;
+use crate::shell::Shell;
+
+/// A log of an earlier memtable on its way to stable storage.
+pub(crate) struct Closing {
+    /// Its memtable.
+    mem: MemId,
+    end: WalEnd,
+    done: Ticket,
+    result: Arc<Mutex<Result<()>>>,
+}
+
+/// True if `error` says that nobody knows what a log holds.
+pub(crate) fn is_lost(error: &Error) -> bool {
+    !matches!(error.kind(), ErrorKind::NotCommitted | ErrorKind::NoSpace | ErrorKind::LimitExceeded)
+}
+
+/// What a write is told whose log was lost and replaced.
+pub(super) fn not_committed(cause: Error) -> Error {
+    let what = "the log could not be made durable and was given up; what was acknowledged before is \
+                safe in tables, and nothing of this write will appear; try again";
+    Error::new(ErrorKind::NotCommitted, what).caused_by(cause)
+}
+
+impl Shell {
+    /// Begins the log of the active memtable. If that fails, its number is burnt and nothing of
+    /// the write exists.
+    pub(super) fn create_wal(&self, log: &mut Log) -> Result<WalWriter> {
+        let number = log.wal_number;
+        match WalWriter::create(&self.dir, number, log.before.as_ref(), log.next_seq - 1) {
+            Ok(wal) => {
+                self.log_made(number);
+                Ok(wal)
+            }
+            Err(e) => {
+                log.wal_number = self.next_file();
+                Err(match e.kind() {
+                    ErrorKind::NoSpace => e,
+                    _ => Error::new(
+                        ErrorKind::NotCommitted,
+                        "no log could be begun, and nothing was written; try again",
+                    )
+                    .caused_by(e),
+                })
+            }
+        }
+    }
+
+    /// Syncs, seals and closes the log of the active memtable in the background, after those
+    /// before it: a seal is proof that earlier logs are synced, too.
+    pub(super) fn close_wal(&self, log: &mut Log, mut wal: WalWriter) {
+        log.closing.retain(|c| !c.done.is_done() || c.result.lock().is_err());
+        let before = log.closing.last().map(|c| c.done.clone());
+        let done = Ticket::new();
+        let result = Arc::new(Mutex::new(Ok(())));
+        let end = wal.end().expect("a log that has ended says so again");
+        let job = CloseWal { wal: Some(wal), before, done: done.clone(), result: result.clone() };
+        self.env.rt.spawn(Class::Io, Box::new(job));
+        log.closing.push(Closing { mem: log.mem_id, end, done, result });
+    }
+
+    /// Waits until the writes in the logs of earlier memtables are on stable storage: a synced
+    /// write promises everything before it, too. What a lost log held is so once it is in tables.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` if they are not, and the database is read-only from now on.
+    pub(crate) fn sync_closing(&self, log: &mut Log) -> Result<()> {
+        let all = std::mem::take(&mut log.closing);
+        for closing in &all {
+            self.env.rt.park(&closing.done, None);
+        }
+        for closing in all {
+            let result = closing.result.lock().clone();
+            if let Err(lost) = result {
+                self.note("log_lost", &[("cause", lost.to_string().into())]);
+                self.wait_flushed(Some(closing.mem)).map_err(|e| self.log_lost(e))?;
+                closing.end.set_superseded();
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up the log of the active memtable, which is `lost`, and brings what it holds into
+    /// tables. What is not in the memtable yet will never have been.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` if that fails, too, and the database is read-only from now on.
+    pub(crate) fn replace_log(&self, log: &mut Log, lost: Error) -> Result<()> {
+        self.note("log_lost", &[("cause", lost.to_string().into())]);
+        // An iterator or a reader never waits for this; other writers do, as for a stop.
+        log.wal = None;
+        let mem = log.mem_id;
+        let replaced = self.freeze(log).and_then(|()| self.wait_flushed(Some(mem)));
+        if replaced.is_err() {
+            return Err(self.log_lost(lost));
+        }
+        // All earlier ones are in tables, too.
+        for closing in log.closing.drain(..) {
+            self.env.rt.park(&closing.done, None);
+        }
+        // The next log continues none.
+        log.before = None;
+        self.note("log_replaced", &[]);
+        Ok(())
+    }
+
+    /// The log holds a write, or not, or what came before it: the end of writing.
+    fn log_lost(&self, error: Error) -> Error {
+        let error = Error::new(
+            ErrorKind::OutcomeUnknown,
+            "the log could not be written; whether this write survives shows at the next open, \
+             until which the database is read-only",
+        )
+        .caused_by(error);
+        self.go_read_only(error.clone());
+        error
+    }
+}
+
+struct CloseWal {
+    wal: Option<WalWriter>,
+    before: Option<Ticket>,
+    done: Ticket,
+    result: Arc<Mutex<Result<()>>>,
+}
+
+impl Job for CloseWal {
+    fn step(&mut self) -> Step {
+        if let Some(before) = self.before.take_if(|t| !t.is_done()) {
+            return Step::Wait(before);
+        }
+        if let Some(wal) = self.wal.take()
+            && let Err(e) = wal.close()
+        {
+            *self.result.lock() = Err(e);
+        }
+        self.done.complete();
+        Step::Done
+    }
+    /// Synced writes wait for it.
+    fn urgency(&self) -> Urgency {
+        Urgency::FIRST
+    }
+    fn panicked(&mut self, message: String) {
+        *self.result.lock() = Err(Error::new(ErrorKind::Internal, message));
+        self.done.complete();
+    }
+}
