@@ -130,6 +130,8 @@ pub enum Forgets {
     Keeps,
     /// Readers see the durable bytes again.
     Reverts,
+    /// They are still on their way: some may arrive, and a later sync may bring them all.
+    Delays,
 }
 
 /// One change of a disk.
@@ -155,6 +157,9 @@ pub enum Entry {
     SyncFailed(Ino, Forgets),
     /// Names are made durable.
     SyncDir(DirId),
+    /// The sync of a directory failed. Its names are still on their way: a file system whose
+    /// journal fails stops, it does not forget a name and go on.
+    SyncDirFailed(DirId),
 }
 
 impl fmt::Display for Entry {
@@ -172,6 +177,7 @@ impl fmt::Display for Entry {
             Entry::SyncFile(ino) => write!(f, "sync #{ino}"),
             Entry::SyncFailed(ino, how) => write!(f, "sync #{ino} fails and {how:?}"),
             Entry::SyncDir(dir) => write!(f, "sync directory {dir}"),
+            Entry::SyncDirFailed(dir) => write!(f, "sync directory {dir} fails"),
         }
     }
 }
@@ -235,6 +241,7 @@ impl Disk {
                 dir.pending.clear();
                 dir.durable = dir.visible.clone();
             }
+            Entry::SyncDirFailed(_) => {}
         }
     }
 
@@ -263,11 +270,12 @@ impl Disk {
 
     fn forget(&mut self, ino: Ino, how: Forgets) {
         let inode = self.inodes.get_mut(&ino).expect("files that are synced exist");
-        inode.pending.clear();
         match how {
             Forgets::Keeps => inode.forgot = true,
             Forgets::Reverts => inode.visible = inode.durable.clone(),
+            Forgets::Delays => return,
         }
+        inode.pending.clear();
     }
 
     /// What `names`, a path from the root, stands for: `Err` if a directory on the way is

@@ -65,7 +65,9 @@ pub struct Tally {
     pub by_depth: [u64; 4],
     /// What was reached.
     pub marks: Marks,
-    /// Sum over all images, in order: equal seeds have equal sums.
+    /// Policy of the last run.
+    pub last_policy: Option<Policy>,
+    /// Sum over all images of the last run, in order: equal seeds have equal sums.
     pub sum: u64,
 }
 
@@ -131,6 +133,8 @@ type Outcome<T> = Result<T, Box<Failure>>;
 impl Explorer<'_> {
     fn run(&mut self) -> Outcome<()> {
         self.tally.runs += 1;
+        self.tally.sum = 0;
+        self.tally.last_policy = Some(self.shape.settings.policy);
         self.dice.swap(Stream::seeded(self.seed, "length"));
         // A long life grows a tree that a short one never has, and is crashed at some places only.
         let count = match self.dice.one_in(LONG_LIVES, "long life") {
@@ -323,7 +327,12 @@ fn is_kill(kind: Kind, shape: &Shape) -> bool {
 }
 
 /// Opens what a crash of `kind` at position `at` left, and says whether it may look like that.
-fn judge(world: &mut World, journal: &Journal, at: usize, kind: Kind) -> Result<(), Violation> {
+pub(crate) fn judge(
+    world: &mut World,
+    journal: &Journal,
+    at: usize,
+    kind: Kind,
+) -> Result<(), Violation> {
     let kill = is_kill(kind, world.shape());
     world.open()?;
     world.adopt()?;
@@ -343,13 +352,13 @@ fn judge(world: &mut World, journal: &Journal, at: usize, kind: Kind) -> Result<
 }
 
 /// A panic is a violation like any other.
-fn caught(story: impl FnOnce() -> Result<(), Violation>) -> Result<(), Violation> {
+pub(crate) fn caught(story: impl FnOnce() -> Result<(), Violation>) -> Result<(), Violation> {
     catch_unwind(AssertUnwindSafe(story))
         .unwrap_or_else(|payload| Err(Violation(format!("a panic: {}", panic_message(&*payload)))))
 }
 
 /// Ends a world in which something went wrong. One that cannot even end is left where it is.
-fn end(mut world: World) {
+pub(crate) fn end(mut world: World) {
     let ended = caught(|| {
         world.kill();
         Ok(())

@@ -1,18 +1,23 @@
 //! The command line of the simulation: flags in, progress and a table out.
 #![forbid(unsafe_code)]
 
+mod results;
+mod sweeping;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use lithify::Policy;
 use lithify_env::{Fs, Mono, OpenOpts, OsRt, PosixFs, Rt, RtOptions, read_full_at, write_all_at};
 use lithify_sim::crash::Kind;
 use lithify_sim::explore::{Failure, Reach, Tally, explore, replay_told};
 use lithify_sim::plan::Plan;
 use lithify_sim::shrink::shrink;
+
+use results::{Line, Results};
 
 /// Crashes a database at every position of its disk log and checks what is left.
 ///
@@ -26,8 +31,10 @@ use lithify_sim::shrink::shrink;
 /// A failure is shrunk to a plan: a short text of choices that does the same each time. Keep it
 /// under crates/sim/plans, where a test repeats it for ever.
 #[derive(Parser)]
-#[command(name = "lithify-sim", version, after_help = EXAMPLES)]
+#[command(name = "lithify-sim", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 struct Flags {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// The first seed; equal seeds do the same on every machine.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -37,6 +44,12 @@ struct Flags {
     /// Explore seeds for about this many seconds, however many they are.
     #[arg(long, conflicts_with = "runs")]
     seconds: Option<u64>,
+    /// Explore seeds until this many images were opened and checked.
+    #[arg(long, conflicts_with_all = ["runs", "seconds"])]
+    recoveries: Option<u64>,
+    /// Note each seed in this file, and go on behind the last one there.
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
     /// Compaction policy of all runs (leveled, hybrid, tiered, df-leveled, df-tiered, bucket,
     /// bucket-df); without it each seed chooses.
     #[arg(long, value_parser = policy)]
@@ -67,6 +80,11 @@ struct Flags {
     shrink: u64,
 }
 
+#[derive(Subcommand)]
+enum Other {
+    Sweep(sweeping::Flags),
+}
+
 /// One seed in so many runs twice more, to see that it does the same.
 const TWICE: u64 = 100;
 
@@ -90,9 +108,10 @@ fn main() -> ExitCode {
     if !flags.trace {
         std::panic::set_hook(Box::new(|_| {}));
     }
-    let done = match flags.plan.is_empty() {
-        true => explore_all(&flags),
-        false => repeat(&flags),
+    let done = match &flags.other {
+        Some(Other::Sweep(flags)) => sweeping::run(flags),
+        None if flags.plan.is_empty() => explore_all(&flags),
+        None => repeat(&flags),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -113,14 +132,27 @@ fn explore_all(flags: &Flags) -> Result<()> {
     let rt = OsRt::new(RtOptions::default());
     let mut tally = Tally::default();
     let mut told = Mono::ZERO;
-    let mut seed = flags.seed;
-    let goes_on = |seed: u64| match flags.seconds {
-        Some(seconds) => rt.now().since(Mono::ZERO) < Duration::from_secs(seconds),
-        None => seed - flags.seed < flags.runs,
+    let head =
+        format!("variants {}, deeper {}, depth {}", flags.variants, flags.deeper, flags.depth);
+    let results = flags.results.as_ref().map(|path| Results::open(path, &head));
+    let mut results = results.transpose()?;
+    let mut seed = results.as_ref().and_then(Results::next_seed).unwrap_or(flags.seed);
+    let before = results.as_ref().map_or(0, Results::recoveries);
+    let goes_on = |seed: u64, tally: &Tally| match (flags.seconds, flags.recoveries) {
+        (Some(seconds), _) => rt.now().since(Mono::ZERO) < Duration::from_secs(seconds),
+        (_, Some(recoveries)) => before + tally.recoveries < recoveries,
+        _ => seed - flags.seed < flags.runs,
     };
-    while goes_on(seed) {
+    while goes_on(seed, &tally) {
+        let (recoveries, operations) = (tally.recoveries, tally.operations);
         if let Err(failure) = explore(seed, &reach, &mut tally) {
             return report(flags, &rt, seed, &failure);
+        }
+        if let Some(results) = &mut results {
+            let policy = tally.last_policy.map_or("none", Policy::name);
+            let recoveries = tally.recoveries - recoveries;
+            let operations = tally.operations - operations;
+            results.note(&Line { seed, policy, recoveries, operations, sum: tally.sum })?;
         }
         if seed.is_multiple_of(TWICE) {
             same_again(seed, &reach)?;
@@ -138,6 +170,9 @@ fn explore_all(flags: &Flags) -> Result<()> {
         }
     }
     print!("{}", table(&tally, &rt));
+    if let Some(results) = &results {
+        print!("{}", results.table());
+    }
     let missed = tally.marks.missed();
     if flags.must_reach && !missed.is_empty() {
         bail!("no run reached: {}; run longer, or see what keeps them from it", missed.join(", "));

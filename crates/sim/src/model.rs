@@ -118,6 +118,11 @@ impl Journal {
         }
     }
 
+    /// Whether write number `n`, counted from 1, was refused.
+    pub fn is_refused(&self, n: usize) -> bool {
+        self.states.get(n).is_some_and(|s| s.gone != usize::MAX)
+    }
+
     /// At `position`, everything so far is known to survive a power loss.
     pub fn synced(&mut self, position: usize) {
         self.durable.push((position, self.last()));

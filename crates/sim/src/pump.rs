@@ -28,6 +28,8 @@ pub enum Order {
     Chosen,
     /// The first that can, compactions last.
     Calm,
+    /// The last that can.
+    Latest,
 }
 
 /// A pump.
@@ -150,6 +152,7 @@ impl Pump {
                 let rank = |&i: &usize| (state.jobs[i].class == Class::Compact, i);
                 ready.iter().copied().min_by_key(rank)?
             }
+            Order::Latest => *ready.last()?,
             Order::Chosen => {
                 let dice = self.dice.clone();
                 *dice.pick(&ready, "job")
@@ -160,6 +163,12 @@ impl Pump {
         let slot = &mut state.jobs[at];
         slot.started = true;
         Some((slot.id, slot.job.take()?))
+    }
+
+    /// Lets this much time pass, with all that goes on meanwhile.
+    pub fn rest(&self, length: Duration) {
+        let until = self.now() + length;
+        self.park(&Ticket::new(), Some(until));
     }
 
     /// Moves time to the next deadline, `limit` at the latest; false if nobody waits for one.

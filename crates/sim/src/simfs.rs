@@ -27,13 +27,19 @@ struct State {
     log: Vec<Entry>,
     locked: BTreeSet<Ino>,
     dead: bool,
-    /// Syncs of files asked for so far.
+    /// Syncs of files and directories asked for so far.
     syncs: u64,
     /// Calls that can fail made so far.
     calls: u64,
     fault: Option<Fault>,
+    /// Calls and syncs before the fault was set: it counts from there.
+    before: (u64, u64),
     /// How often the fault struck.
     struck: u64,
+    /// The fault that is set has struck.
+    has_struck: bool,
+    /// Where in the log one struck first.
+    first_strike: Option<usize>,
     /// Draws lengths of transfers that are cut short.
     lengths: Option<Random>,
 }
@@ -41,20 +47,29 @@ struct State {
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A sync of a file fails.
+    /// A sync of a file or directory fails.
     Sync {
-        /// Which one, counted from 0 over all files.
+        /// Which one, counted from 0 over all of both.
         nth: u64,
         /// What is left of the bytes.
         forgets: Forgets,
         /// All later ones fail, too; else it is reported once, and the next one claims success.
         sticky: bool,
     },
-    /// A call fails with EIO.
+    /// A call fails.
     Call {
         /// Which one, counted from 0 over all calls.
         nth: u64,
+        /// How.
+        with: Errno,
         /// All later ones fail, too.
+        sticky: bool,
+    },
+    /// A transfer moves one byte, or half of its bytes.
+    Short {
+        /// Which one, counted from 0 over all calls; others than transfers are left alone.
+        nth: u64,
+        /// All later ones are cut short, too.
         sticky: bool,
     },
     /// Files can hold no more bytes than these together.
@@ -75,7 +90,10 @@ impl SimFs {
             syncs: 0,
             calls: 0,
             fault: None,
+            before: (0, 0),
             struck: 0,
+            has_struck: false,
+            first_strike: None,
             lengths: None,
         };
         SimFs(Arc::new(Mutex::new(state)))
@@ -109,7 +127,7 @@ impl SimFs {
     /// Something goes wrong from now on; its calls and syncs count from here.
     pub fn set_fault(&self, fault: Fault) {
         let mut state = self.0.lock();
-        (state.calls, state.syncs) = (0, 0);
+        (state.before, state.has_struck) = ((state.calls, state.syncs), false);
         state.fault = Some(fault);
     }
 
@@ -123,9 +141,25 @@ impl SimFs {
         self.0.lock().fault = None;
     }
 
+    /// Calls made and syncs asked for so far.
+    pub fn counts(&self) -> (u64, u64) {
+        let state = self.0.lock();
+        (state.calls, state.syncs)
+    }
+
     /// How often something went wrong so far.
     pub fn struck(&self) -> u64 {
         self.0.lock().struck
+    }
+
+    /// Whether what is set to go wrong has done so.
+    pub fn has_struck(&self) -> bool {
+        self.0.lock().has_struck
+    }
+
+    /// Position in the log at which something went wrong first.
+    pub fn first_strike(&self) -> Option<usize> {
+        self.0.lock().first_strike
     }
 
     /// Transfers are cut short now and then, by lengths that follow from `seed`.
@@ -149,21 +183,40 @@ impl SimFs {
 
 impl State {
     fn alive<T>(&mut self, call: impl FnOnce(&mut State) -> Raw<T>) -> Raw<T> {
-        let nth = self.calls;
+        let nth = self.calls - self.before.0;
         self.calls += 1;
         match self.fault {
             _ if self.dead => return Err(Errno::IO),
-            Some(Fault::Call { nth: n, sticky }) if n == nth || (sticky && n < nth) => {
-                self.struck += 1;
-                return Err(Errno::IO);
+            Some(Fault::Call { nth: n, with, sticky }) if n == nth || (sticky && n < nth) => {
+                self.strike();
+                return Err(with);
             }
             _ => {}
         }
         call(self)
     }
 
+    fn strike(&mut self) {
+        self.struck += 1;
+        self.has_struck = true;
+        self.first_strike.get_or_insert(self.log.len());
+    }
+
     /// How many of `wanted` bytes a transfer moves.
     fn shortened(&mut self, wanted: usize) -> usize {
+        if let Some(Fault::Short { nth, sticky }) = self.fault {
+            // This call is counted already.
+            let now = self.calls - self.before.0 - 1;
+            let hit = wanted > 1 && (now == nth || (sticky && nth < now));
+            if hit {
+                self.strike();
+            }
+            return match hit {
+                true if now.is_multiple_of(2) => 1,
+                true => wanted / 2,
+                false => wanted,
+            };
+        }
         let Some(random) = &mut self.lengths else { return wanted };
         match wanted > 1 && random.one_in(4) {
             true => 1 + random.below(wanted as u64 - 1) as usize,
@@ -190,7 +243,7 @@ impl State {
         }
         let free = most.saturating_sub(self.used()) as usize;
         if free < end - len {
-            self.struck += 1;
+            self.strike();
         }
         match end.min(len + free) {
             room if room > len => Ok(room),
@@ -238,18 +291,28 @@ impl State {
     }
 
     fn sync(&mut self, ino: Ino) -> Raw<()> {
-        let nth = self.syncs;
-        self.syncs += 1;
-        match self.fault {
-            Some(Fault::Sync { nth: n, forgets, sticky }) if n == nth || (sticky && n < nth) => {
-                self.struck += 1;
+        match self.sync_fails() {
+            Some(forgets) => {
                 self.enter(Entry::SyncFailed(ino, forgets));
                 Err(Errno::IO)
             }
-            _ => {
+            None => {
                 self.enter(Entry::SyncFile(ino));
                 Ok(())
             }
+        }
+    }
+
+    /// Whether the sync asked for now fails, and what becomes of the bytes.
+    fn sync_fails(&mut self) -> Option<Forgets> {
+        let nth = self.syncs - self.before.1;
+        self.syncs += 1;
+        match self.fault {
+            Some(Fault::Sync { nth: n, forgets, sticky }) if n == nth || (sticky && n < nth) => {
+                self.strike();
+                Some(forgets)
+            }
+            _ => None,
         }
     }
 }
@@ -380,8 +443,16 @@ impl Fs for SimFs {
     fn sync_dir(&self, dir: &Path) -> IoResult<()> {
         self.on("sync_dir", dir, |s| {
             let id = s.dir(dir)?;
-            s.enter(Entry::SyncDir(id));
-            Ok(())
+            match s.sync_fails() {
+                Some(_) => {
+                    s.enter(Entry::SyncDirFailed(id));
+                    Err(Errno::IO)
+                }
+                None => {
+                    s.enter(Entry::SyncDir(id));
+                    Ok(())
+                }
+            }
         })
     }
 

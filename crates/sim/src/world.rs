@@ -4,12 +4,13 @@
 //! with the model at once. Everything happens on one thread: a call of the client that waits
 //! steps the jobs of the database (`pump`).
 //!
-//! Chapters: [`shape`] what a run is like, [`writes`], [`reads`], [`faults`] what breaks. Here is the
-//! life of a database from its opening to its end.
+//! Chapters: [`shape`] what a run is like, [`writes`], [`reads`], [`faults`] what breaks, [`script`]
+//! operations by name. Here is the life of a database from its opening to its end.
 //! Leaves to others: crashes (`explore`).
 
 mod faults;
 mod reads;
+pub mod script;
 mod shape;
 mod writes;
 

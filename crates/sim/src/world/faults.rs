@@ -4,6 +4,7 @@
 //! Leaves to others: how a disk fails (`simfs`).
 
 use lithify::{Error, ErrorKind};
+use rustix::io::Errno;
 
 use super::reads::whole;
 use super::{HOME, Violation, World, failed};
@@ -17,11 +18,14 @@ impl World {
         let sticky = self.dice.choose(2, "sticky") == 1;
         let fault = match self.dice.choose(3, "what breaks") {
             0 => {
-                let ways = [Forgets::Keeps, Forgets::Reverts];
+                let ways = [Forgets::Keeps, Forgets::Reverts, Forgets::Delays];
                 let forgets = *self.dice.pick(&ways, "forgets");
                 Fault::Sync { nth: u64::from(self.dice.choose(6, "sync")), forgets, sticky }
             }
-            1 => Fault::Call { nth: u64::from(self.dice.choose(40, "call")), sticky },
+            1 => {
+                let nth = u64::from(self.dice.choose(40, "call"));
+                Fault::Call { nth, with: Errno::IO, sticky }
+            }
             _ => {
                 let more = u64::from(self.dice.choose(60, "room")) << 10;
                 Fault::Full(self.fs.used() + more)

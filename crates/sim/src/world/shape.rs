@@ -27,6 +27,19 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// A shape for scripted lives, which choose by themselves.
+    pub fn plain(settings: Settings) -> Shape {
+        Shape {
+            settings,
+            keys: 64,
+            value_max: 0,
+            unlogged: false,
+            pump: [1, 0, 0, 0],
+            faults: false,
+            short: None,
+        }
+    }
+
     /// A shape that the dice choose; the policy is their first choice.
     pub fn choose(dice: &Dice) -> Shape {
         let mut s = Settings::default();

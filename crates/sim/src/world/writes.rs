@@ -19,6 +19,15 @@ impl World {
 
     pub(super) fn write(&mut self, changes: Vec<Change>) -> Result<(), Violation> {
         let durability = self.any_durability();
+        self.write_at(changes, durability)
+    }
+
+    /// Writes `changes` as one batch.
+    pub(super) fn write_at(
+        &mut self,
+        changes: Vec<Change>,
+        durability: Durability,
+    ) -> Result<(), Violation> {
         let mut batch = WriteBatch::new();
         for change in &changes {
             let added = match change {

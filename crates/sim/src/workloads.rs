@@ -1,0 +1,443 @@
+//! The canonical workloads: short lives, each about one thing that the engine does, the same each
+//! time. The sweeps (`sweep`) crash and disturb every step of them.
+//!
+//! Keeps: each says which marks it must reach, so that it stays about what its name says.
+//! Not there, because the engine has no such thing yet: files taken in from outside, jobs on other
+//! machines, an upgrade of an older format, a call that destroys a database.
+
+use lithify::Durability::{Buffered, NoWal, Os, Sync};
+use lithify::{Policy, Settings};
+use lithify_plan::{BucketOptions, DfWhen, PlanOptions};
+
+use crate::pump::Order;
+use crate::world::script::Told;
+use crate::world::{Shape, World};
+
+/// A life written down.
+pub struct Workload {
+    /// What it is about.
+    pub name: &'static str,
+    /// Policy and changes to the small settings that all share.
+    pub settings: fn() -> Settings,
+    /// What is done after the first opening.
+    pub play: fn(&mut World) -> Told,
+    /// Marks that it must reach when nothing else fails, as often as they are named.
+    pub must: &'static [&'static str],
+}
+
+impl Workload {
+    /// What its run is like.
+    pub fn shape(&self, faults: bool) -> Shape {
+        let mut shape = Shape::plain((self.settings)());
+        shape.faults = faults;
+        shape
+    }
+
+    /// The workload of that name.
+    pub fn named(name: &str) -> Option<&'static Workload> {
+        ALL.iter().find(|w| w.name == name)
+    }
+}
+
+fn small(policy: Policy) -> Settings {
+    let mut s = Settings::default();
+    s.policy = policy;
+    s.memtable_bytes = 64 << 10;
+    s.memtable_count = 4;
+    s.memory_budget = 4 << 20;
+    s.level_base_bytes = 64 << 10;
+    s.level_multiplier = 2;
+    s.file_bytes = 16 << 10;
+    s.block_bytes = 1024;
+    s.l0_trigger = 2;
+    s.l0_slowdown = 8;
+    s.l0_stop = 12;
+    s.compaction_threads = 4;
+    s.flush_threads = 2;
+    s
+}
+
+/// As small, with a planner that does all it can soon.
+fn eager(policy: Policy) -> Settings {
+    let mut s = small(policy);
+    let buckets = BucketOptions {
+        initial: 4,
+        window: 3,
+        split_percent: 150,
+        merge_percent: 60,
+        min_file_bytes: 1 << 10,
+        ..BucketOptions::default()
+    };
+    s.plan = Some(Box::new(PlanOptions {
+        df_when: DfWhen::Always,
+        df_max_depth: 4,
+        df_extra_percent: u32::MAX,
+        tiered_runs: 2,
+        buckets,
+        ..PlanOptions::default()
+    }));
+    s
+}
+
+fn hybrid() -> Settings {
+    small(Policy::Hybrid)
+}
+fn leveled() -> Settings {
+    small(Policy::Leveled)
+}
+fn tiered() -> Settings {
+    eager(Policy::Tiered)
+}
+fn df_leveled() -> Settings {
+    eager(Policy::DfLeveled)
+}
+fn df_tiered() -> Settings {
+    eager(Policy::DfTiered)
+}
+fn bucket() -> Settings {
+    eager(Policy::Bucket)
+}
+fn bucket_df() -> Settings {
+    eager(Policy::BucketDf)
+}
+
+/// Three rounds over the same keys, each flushed.
+fn rounds(w: &mut World, count: u32, len: usize) -> Told {
+    for _ in 0..count {
+        w.puts(0..40, len, Os)?;
+        w.flush_now()?;
+    }
+    Ok(())
+}
+
+/// Overwrites that keep several levels busy, with jobs held back between them.
+fn pile(w: &mut World, order: Order) -> Told {
+    w.in_order(order);
+    for round in 0..6 {
+        w.puts(0..50, 700, Os)?;
+        w.flush_now()?;
+        w.run(12 + round * 5);
+    }
+    w.settle()
+}
+
+/// Almost all writes go to one end of the keys, then to the other.
+fn lopsided(w: &mut World) -> Told {
+    for round in 0..10 {
+        let hot = if round < 5 { 0..25 } else { 35..60 };
+        w.puts(0..60, 40, Buffered)?;
+        w.puts(hot.clone(), 600, Os)?;
+        w.puts(hot, 600, Os)?;
+        w.flush_now()?;
+        w.run(30);
+    }
+    w.settle()
+}
+
+/// All of them.
+pub const ALL: &[Workload] = &[
+    Workload { name: "create-empty", settings: hybrid, play: |_| Ok(()), must: &[] },
+    Workload { name: "open-close", settings: hybrid, play: |w| w.again(), must: &[] },
+    Workload {
+        name: "put-sync",
+        settings: hybrid,
+        play: |w| w.puts(0..12, 300, Sync),
+        must: &["log begun"],
+    },
+    Workload {
+        name: "put-then-sync",
+        settings: hybrid,
+        play: |w| {
+            w.puts(0..6, 300, Buffered)?;
+            w.puts(6..12, 300, Os)?;
+            w.sync_now()?;
+            w.puts(12..15, 300, Buffered)?;
+            w.puts(15..16, 300, Sync)
+        },
+        must: &["log begun"],
+    },
+    Workload {
+        name: "big-batch",
+        settings: hybrid,
+        play: |w| {
+            w.batch(0..60, 6000, Os)?;
+            w.batch(0..60, 6000, Sync)?;
+            w.settle()
+        },
+        must: &["flush_end"],
+    },
+    Workload {
+        name: "log-roll",
+        settings: hybrid,
+        play: |w| {
+            w.puts(0..80, 1000, Os)?;
+            w.puts(0..3, 100, Sync)?;
+            w.puts(0..80, 1000, Buffered)?;
+            w.puts(0..3, 100, Sync)
+        },
+        must: &["flush_end", "log begun"],
+    },
+    Workload {
+        name: "writes-without-log",
+        settings: hybrid,
+        play: |w| {
+            w.puts(0..20, 400, NoWal)?;
+            w.flush_now()?;
+            w.puts(10..30, 400, NoWal)?;
+            w.again()?;
+            w.puts(0..5, 400, NoWal)?;
+            w.flush_now()
+        },
+        must: &["flush_end"],
+    },
+    Workload {
+        name: "flush",
+        settings: hybrid,
+        play: |w| {
+            w.puts(0..30, 500, Os)?;
+            w.flush_now()?;
+            w.puts(10..20, 500, Sync)
+        },
+        must: &["flush_end"],
+    },
+    Workload {
+        name: "flushes-race",
+        settings: hybrid,
+        play: |w| {
+            // The newer memtable is written first.
+            w.in_order(Order::Latest);
+            w.pause(true);
+            w.puts(0..70, 1000, Os)?;
+            w.puts(0..70, 1000, Os)?;
+            w.settle()?;
+            w.puts(0..3, 10, Sync)
+        },
+        must: &["flush_end"],
+    },
+    Workload {
+        name: "flush-range-delete",
+        settings: hybrid,
+        play: |w| {
+            w.puts(0..40, 300, Os)?;
+            w.flush_now()?;
+            w.delete_range(10..30)?;
+            w.puts(15..18, 300, Os)?;
+            w.flush_now()?;
+            w.delete_range(0..12)?;
+            w.compact_all()
+        },
+        must: &["flush_end", "started Manual"],
+    },
+    Workload {
+        name: "l0-to-l1",
+        settings: leveled,
+        play: |w| {
+            rounds(w, 2, 400)?;
+            w.settle()
+        },
+        must: &["compaction_end"],
+    },
+    Workload {
+        name: "l1-to-l2",
+        settings: hybrid,
+        play: |w| {
+            rounds(w, 5, 1500)?;
+            w.settle()?;
+            w.deletes(0..20)?;
+            w.flush_now()?;
+            w.compact_all()
+        },
+        must: &["started Down", "compaction_end"],
+    },
+    Workload {
+        name: "trivial-move",
+        settings: hybrid,
+        play: |w| {
+            for part in 0..6 {
+                w.puts(part * 20..part * 20 + 20, 900, Os)?;
+                w.flush_now()?;
+            }
+            w.settle()
+        },
+        must: &["moved"],
+    },
+    Workload {
+        name: "tiered-merge",
+        settings: tiered,
+        play: |w| {
+            rounds(w, 5, 500)?;
+            w.settle()
+        },
+        must: &["started Tier"],
+    },
+    Workload {
+        name: "df-in-order",
+        settings: df_leveled,
+        play: |w| pile(w, Order::Calm),
+        must: &["compaction_end"],
+    },
+    Workload {
+        name: "df-reversed",
+        settings: df_leveled,
+        play: |w| pile(w, Order::Latest),
+        must: &["started Df"],
+    },
+    Workload {
+        name: "df-tiered-reversed",
+        settings: df_tiered,
+        play: |w| pile(w, Order::Latest),
+        must: &["compaction_end"],
+    },
+    Workload {
+        name: "df-one-fails",
+        settings: df_leveled,
+        play: |w| {
+            w.in_order(Order::Latest);
+            rounds(w, 4, 700)?;
+            w.one_call_fails(25);
+            rounds(w, 3, 700)?;
+            w.settle()
+        },
+        must: &["job_failed"],
+    },
+    Workload {
+        name: "df-cancelled",
+        settings: df_leveled,
+        play: |w| {
+            w.in_order(Order::Latest);
+            rounds(w, 5, 700)?;
+            w.run(15);
+            // A close stops what is under way.
+            w.again()?;
+            w.settle()
+        },
+        must: &["job_stopped"],
+    },
+    Workload {
+        name: "merge-of-extras",
+        settings: df_tiered,
+        play: |w| {
+            w.in_order(Order::Latest);
+            for round in 0..8 {
+                w.puts(0..30, 900, Os)?;
+                w.flush_now()?;
+                w.run(8 + round);
+            }
+            w.settle()?;
+            w.compact_all()
+        },
+        must: &["compaction_end"],
+    },
+    Workload { name: "bucket-split", settings: bucket, play: lopsided, must: &["bucket split"] },
+    Workload {
+        name: "bucket-merge",
+        settings: bucket_df,
+        play: lopsided,
+        must: &["buckets merged"],
+    },
+    Workload {
+        name: "split-during-flush",
+        settings: bucket_df,
+        play: |w| {
+            w.in_order(Order::Latest);
+            lopsided(w)
+        },
+        must: &["bucket split"],
+    },
+    Workload {
+        name: "manifest-roll",
+        settings: hybrid,
+        play: |w| {
+            for n in 0..3 {
+                w.puts(0..20, 200, Os)?;
+                // An edit in doubt is settled by a new manifest.
+                w.one_sync_fails(n);
+                w.flush_now()?;
+                w.puts(0..20, 200, Sync)?;
+            }
+            w.again()
+        },
+        must: &["manifest begun"; 3],
+    },
+    Workload {
+        name: "views-held",
+        settings: hybrid,
+        play: |w| {
+            w.puts(0..40, 500, Os)?;
+            w.hold_both()?;
+            w.delete_range(5..25)?;
+            w.flush_now()?;
+            w.hold_both()?;
+            rounds(w, 4, 500)?;
+            w.settle()?;
+            w.look_at_all()?;
+            w.let_go();
+            w.compact_all()?;
+            w.run(50);
+            w.read_all()
+        },
+        must: &["table deleted"],
+    },
+    Workload {
+        name: "checkpoint",
+        settings: bucket,
+        play: |w| {
+            rounds(w, 2, 400)?;
+            w.puts(0..10, 100, Buffered)?;
+            w.copy()?;
+            w.puts(0..10, 100, Sync)
+        },
+        must: &["flush_end"],
+    },
+    Workload {
+        name: "pauses",
+        settings: bucket_df,
+        play: |w| {
+            w.pause(true);
+            rounds(w, 4, 500)?;
+            w.pause(false);
+            w.run(20);
+            w.pause(true);
+            rounds(w, 2, 500)?;
+            w.pause(false);
+            w.settle()
+        },
+        must: &["compaction_end"],
+    },
+    Workload {
+        name: "full-disk",
+        settings: hybrid,
+        play: |w| {
+            w.puts(0..30, 500, Os)?;
+            w.full_for_a_while()?;
+            w.puts(0..10, 500, Sync)
+        },
+        must: &["log begun"],
+    },
+    Workload {
+        name: "lost-log",
+        settings: hybrid,
+        play: |w| {
+            w.puts(0..10, 300, Os)?;
+            w.one_sync_fails(0);
+            w.puts(10..12, 300, Sync)?;
+            w.puts(0..12, 300, Sync)?;
+            w.one_sync_fails(0);
+            w.sync_now()?;
+            w.puts(3..6, 300, Os)
+        },
+        must: &["log_lost", "log_replaced"],
+    },
+    Workload {
+        name: "clean-close",
+        settings: tiered,
+        play: |w| {
+            rounds(w, 2, 300)?;
+            w.puts(0..20, 300, Buffered)?;
+            w.again()?;
+            w.puts(0..5, 300, Os)?;
+            w.again()
+        },
+        must: &["flush_end"],
+    },
+];

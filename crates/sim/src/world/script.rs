@@ -1,0 +1,237 @@
+//! What a written-down client does, for workloads that are the same each time: the operations that
+//! the dice choose elsewhere, by name.
+//!
+//! Keeps: as everywhere, an error is a violation unless storage failed; the script goes on with what
+//! it may still do.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use lithify::Durability;
+use lithify_env::Rt;
+use rustix::io::Errno;
+
+use super::{Held, View, Violation, World, key, value};
+use crate::disk::Forgets;
+use crate::model::Change;
+use crate::pump::Order;
+use crate::simfs::Fault;
+
+/// How a scripted operation ends.
+pub type Told = Result<(), Violation>;
+
+impl World {
+    /// Opens the database; where storage fails, it is opened once that works again.
+    ///
+    /// # Errors
+    /// If it does not open though nothing fails.
+    pub fn begin(&mut self) -> Told {
+        match self.builder().open(super::HOME) {
+            Ok(db) => self.db = Some(db),
+            Err(e) => {
+                self.excuse("an open", &e)?;
+                self.fs.heal();
+                self.open()?;
+                self.whole_content("a database opened at last")?;
+                self.shaken = false;
+            }
+        }
+        self.no_panics()
+    }
+
+    /// Storage fails from now on.
+    pub fn arm(&mut self, fault: Fault) {
+        self.fs.set_fault(fault);
+        self.shaken = true;
+    }
+
+    /// The call after `nth` others fails, once, unless something fails already.
+    pub fn one_call_fails(&mut self, nth: u64) {
+        if !self.shaken {
+            self.arm(Fault::Call { nth, with: Errno::IO, sticky: false });
+        }
+    }
+
+    /// The sync after `nth` others fails, once, unless something fails already. What it had to
+    /// write stays readable.
+    pub fn one_sync_fails(&mut self, nth: u64) {
+        if !self.shaken || self.fs.has_struck() {
+            self.arm(Fault::Sync { nth, forgets: Forgets::Keeps, sticky: false });
+        }
+    }
+
+    /// Storage works again; the database is closed and opened, and must hold what it may.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn mend(&mut self) -> Told {
+        self.recover()
+    }
+
+    /// Puts each of `keys`, with a value of `len` bytes.
+    ///
+    /// # Errors
+    /// What must not happen; here and below.
+    pub fn puts(&mut self, keys: Range<u32>, len: usize, durability: Durability) -> Told {
+        for n in keys {
+            self.next += 1;
+            let change = Change::Put(key(n), value(self.next, len));
+            self.write_at(vec![change], durability)?;
+        }
+        self.no_panics()
+    }
+
+    /// Puts `keys` in one batch, with values of `len` bytes.
+    pub fn batch(&mut self, keys: Range<u32>, len: usize, durability: Durability) -> Told {
+        let mut changes = Vec::new();
+        for n in keys {
+            self.next += 1;
+            changes.push(Change::Put(key(n), value(self.next, len)));
+        }
+        self.write_at(changes, durability)?;
+        self.no_panics()
+    }
+
+    /// Deletes each of `keys`.
+    pub fn deletes(&mut self, keys: Range<u32>) -> Told {
+        for n in keys {
+            self.write_at(vec![Change::Delete(key(n))], Durability::Os)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a range of keys at once.
+    pub fn delete_range(&mut self, keys: Range<u32>) -> Told {
+        let change = Change::DeleteRange(key(keys.start), key(keys.end));
+        self.write_at(vec![change], Durability::Os)
+    }
+
+    /// Flushes and waits for it.
+    pub fn flush_now(&mut self) -> Told {
+        self.flush()
+    }
+
+    /// Compacts everything and waits for it.
+    pub fn compact_all(&mut self) -> Told {
+        match self.db().compact_range(None, None) {
+            Ok(()) => self.journal.synced(self.fs.position()),
+            Err(e) => self.excuse("a compaction", &e)?,
+        }
+        self.no_panics()
+    }
+
+    /// Makes what was written durable.
+    pub fn sync_now(&mut self) -> Told {
+        self.sync()
+    }
+
+    /// Waits until nothing is left to do.
+    pub fn settle(&mut self) -> Told {
+        match self.db().wait_idle(Some(Duration::from_secs(60))) {
+            Ok(true) => {}
+            // Nothing more is to be done once faults stop; until then it may never end.
+            Ok(false) if self.shaken => {}
+            Ok(false) => return Violation::new("the database does not come to rest in 60 s"),
+            Err(e) => self.excuse("a wait", &e)?,
+        }
+        self.no_panics()
+    }
+
+    /// Steps background jobs, at most `steps` times.
+    pub fn run(&mut self, steps: usize) {
+        for _ in 0..steps {
+            if !self.pump.step() {
+                break;
+            }
+        }
+    }
+
+    /// Jobs go on in this order from now on.
+    pub fn in_order(&self, order: Order) {
+        self.pump.set_order(order);
+    }
+
+    /// Compactions begin by themselves, or not.
+    pub fn pause(&mut self, paused: bool) {
+        self.db().set_auto_compaction(!paused);
+    }
+
+    /// Holds on to a snapshot, and to an iterator.
+    pub fn hold_both(&mut self) -> Told {
+        let snapshot = self.db().snapshot();
+        self.views.push(View { map: self.model.map().clone(), what: Held::Snapshot(snapshot) });
+        match self.db().iter() {
+            Ok(iter) => {
+                let what = Held::Iterator(Box::new(iter));
+                self.views.push(View { map: self.model.map().clone(), what });
+                Ok(())
+            }
+            Err(e) => self.excuse("an iterator", &e),
+        }
+    }
+
+    /// Whatever is held must show what it showed.
+    pub fn look_at_all(&mut self) -> Told {
+        for _ in 0..2 * self.views.len() {
+            self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of whatever is held.
+    pub fn let_go(&mut self) {
+        self.views.clear();
+    }
+
+    /// Closes the database and opens it again.
+    pub fn again(&mut self) -> Told {
+        self.reopen()
+    }
+
+    /// Makes a copy and looks into it.
+    pub fn copy(&mut self) -> Told {
+        self.checkpoint()
+    }
+
+    /// Everything, read and compared.
+    pub fn read_all(&mut self) -> Told {
+        self.whole_content("the database")
+    }
+
+    /// The disk is full for a while: writes must fail and say so, and work again by themselves.
+    pub fn full_for_a_while(&mut self) -> Told {
+        if self.shaken {
+            return Ok(()); // something else fails already
+        }
+        self.arm(Fault::Full(self.fs.used() + 6000));
+        let mut refused = 0;
+        for n in 0..400 {
+            let before = self.journal.writes();
+            self.puts(n % 40..n % 40 + 1, 900, Durability::Os)?;
+            refused += usize::from(self.journal.is_refused(before + 1));
+            self.run(10);
+            if refused > 5 {
+                break;
+            }
+        }
+        self.fs.heal();
+        if refused == 0 {
+            return Violation::new("a full disk refused no write");
+        }
+        // It may take a pause until the next try.
+        let until = self.pump.now() + Duration::from_secs(30);
+        loop {
+            let before = self.journal.writes();
+            self.puts(0..1, 100, Durability::Os)?;
+            if !self.journal.is_refused(before + 1) {
+                break;
+            }
+            if until < self.pump.now() {
+                return Violation::new("30 s after there was space again writes still fail");
+            }
+            self.pump.rest(Duration::from_millis(200));
+        }
+        self.shaken = false;
+        self.settle()
+    }
+}
