@@ -259,7 +259,8 @@ fn split(map: &BucketMap, version: &Version, i: usize, options: &PlanOptions) ->
         lo.is_none_or(|lo| order.compare(point, lo).is_gt())
             && hi.is_none_or(|hi| order.compare(point, hi).is_lt())
     };
-    let mut points = quantiles(&weighed(stat, order), heat.div_ceil(1000).min(room + 1), order);
+    let parts = heat.max(heat_of_late(map, i)).div_ceil(1000).min(room + 1);
+    let mut points = quantiles(&weighed(stat, order), parts, order);
     points.iter_mut().for_each(|p| *p = snapped(map, version, i, p).unwrap_or_else(|| p.clone()));
     points.retain(inside);
     points.dedup();
@@ -278,6 +279,14 @@ fn split(map: &BucketMap, version: &Version, i: usize, options: &PlanOptions) ->
     next.bounds.splice(i..i, points);
     next.epoch += 1;
     Some(next)
+}
+
+/// The temperature over the last flushes alone: what a bucket that has just become hot will have.
+fn heat_of_late(map: &BucketMap, i: usize) -> u64 {
+    let late = |stat: &BucketStat| -> u64 { stat.flushed.iter().rev().take(ENTRIES_MIN).sum() };
+    let all: u64 = map.stats.iter().map(late).sum();
+    let share = u128::from(late(&map.stats[i])) * map.len() as u128 * 1000;
+    (share / u128::from(all.max(1))) as u64
 }
 
 /// True on too few flushes to know where the load is.
@@ -344,12 +353,14 @@ fn halves(stat: &BucketStat, point: &Key, order: &dyn Comparator) -> (BucketStat
     (low, high)
 }
 
-/// Bucket `i` joined with its colder neighbour, if it is cold and has no L0 files.
+/// Bucket `i` joined with its colder neighbour, if it is cold. Its L0 files stay narrow, and a cold
+/// bucket is not deep enough to lose them soon, so that waiting for that would be waiting for ever.
 fn merge(map: &BucketMap, version: &Version, i: usize, options: &PlanOptions) -> Option<BucketMap> {
     let cold = temperature(map, i) <= 10 * u64::from(options.buckets.merge_percent);
     let known = map.stats[i].flushed.len() >= ENTRIES_MIN;
     let few = 100 * (map.len() as u64 - 1) <= u64::from(options.buckets.split_percent);
-    if !cold || !known || few || !is_empty(map, version, i) {
+    let empty = !options.buckets.only_when_empty || is_empty(map, version, i);
+    if !cold || !known || few || !empty {
         return None;
     }
     let settled = |j: &usize| map.stats[*j].age >= options.buckets.window;

@@ -102,7 +102,7 @@ pub struct BucketOptions {
     /// Buckets are split and merged. Otherwise the first map stays.
     pub adapt: bool,
     /// A bucket changes only while it has no L0 files (the paper's rule, which constant writing
-    /// hardly ever meets). Otherwise only a merge asks for that.
+    /// hardly ever meets).
     pub only_when_empty: bool,
     /// A bucket with two runs and its share of the base level's target goes down early, as
     /// RocksDB's score by bytes would have it.
