@@ -2,7 +2,7 @@
 //!
 //! | setting | Lithify |
 //! |---|---|
-//! | `policy` | [`Policy`] of that name |
+//! | `policy` | [`Policy`] of that name; `hybrid:unchecked` is `hybrid` without the checks that are on by default, to measure them |
 //! | `background-threads` N | `compaction_threads` N |
 //! | `flush-threads` N | `flush_threads` N |
 //! | `memtable-bytes`, `memtables` | `memtable_bytes`, `memtable_count` |
@@ -31,6 +31,9 @@ use lithify_bench::{
 use lithify_env::{Bandwidth, DilatedRt, Throttle, ThrottledFs};
 
 mod history;
+
+/// What is checked by default is left out, to see what it costs.
+const UNCHECKED: &str = "hybrid:unchecked";
 
 /// Runs `lithify bench`.
 pub(crate) fn run(command: BenchCommand) -> Result<ExitCode> {
@@ -69,7 +72,7 @@ impl StoreOpener for Opener {
     }
 
     fn policies(&self) -> Vec<&'static str> {
-        Policy::ALL.map(Policy::name).to_vec()
+        Policy::ALL.into_iter().map(Policy::name).chain([UNCHECKED]).collect()
     }
 
     fn history(&self, dir: &Path) -> Result<Option<Vec<Moment>>> {
@@ -95,7 +98,9 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
         bail!("Lithify picks files by min-overlapping-ratio; leave out --compaction-pri");
     }
     let mut s = Settings::default();
-    s.policy = Policy::from_name(&b.policy).ok_or_else(|| {
+    s.unchecked = b.policy == UNCHECKED;
+    let policy = if s.unchecked { Policy::Hybrid.name() } else { &b.policy };
+    s.policy = Policy::from_name(policy).ok_or_else(|| {
         let names: Vec<&str> = Policy::ALL.into_iter().map(Policy::name).collect();
         anyhow!("--policy {}: Lithify has {}", b.policy, names.join(", "))
     })?;

@@ -58,8 +58,8 @@ struct Walking {
     kernel: Kernel,
     products: Products,
     sink: Sink,
-    /// What came out of the memtable so far.
-    audit: Audit,
+    /// What came out of the memtable so far, if anybody wants to know.
+    audit: Option<Audit>,
     /// The entry last pushed: the next step goes on behind it.
     last: Option<(Vec<u8>, Tag)>,
 }
@@ -150,7 +150,7 @@ impl FlushJob {
                 epoch,
                 times,
             ),
-            audit: Audit::default(),
+            audit: (!self.shop.output.unchecked).then(Audit::default),
             last: None,
         })
     }
@@ -175,7 +175,9 @@ impl Walking {
         };
         let mut full = None;
         for (key, tag, value) in walk {
-            self.audit.take(key, tag, value.len());
+            if let Some(audit) = &mut self.audit {
+                audit.take(key, tag, value.len());
+            }
             self.kernel.push(key, tag, value, 0)?;
             if self.kernel.ready_bytes() >= SLICE_BYTES {
                 full = Some((key, tag));
@@ -195,7 +197,9 @@ impl Walking {
         let ledger = self.kernel.finish()?;
         self.kernel.drain(&mut self.products);
         self.sink.take(&mut self.products)?;
-        self.audit.settle(mem).map_err(|what| Error::new(ErrorKind::Internal, what))?;
+        if let Some(audit) = self.audit {
+            audit.settle(mem).map_err(|what| Error::new(ErrorKind::Internal, what))?;
+        }
         Ok(ledger)
     }
 }

@@ -46,6 +46,8 @@ pub struct OutputOptions {
     pub direct_io: bool,
     /// Size of an output write, a multiple of 4 KiB. Half of what is read of all inputs at once.
     pub write_bytes: usize,
+    /// For measuring: neither what engines return nor what memtables give back is checked.
+    pub unchecked: bool,
     /// Name of the column family.
     pub cf_name: String,
     /// Number of the column family.

@@ -229,7 +229,10 @@ impl Opening {
         let options = TableOptions {
             order: self.version.comparator().clone(),
             blocks: Some(self.blocks.clone()),
-            verify: if self.settings.verify_checksums { Verify::Always } else { Verify::Never },
+            verify: match self.settings.verify_checksums && !self.settings.unchecked {
+                true => Verify::Always,
+                false => Verify::Never,
+            },
             direct: self.settings.direct_reads,
         };
         TableCache::new(self.dir.clone(), options, OPEN_TABLES)
@@ -469,6 +472,7 @@ fn output_options(s: &Settings) -> OutputOptions {
         millibits: s.bloom_bits * 1000,
         levels,
         direct_io: s.direct_background_io,
+        unchecked: s.unchecked,
         write_bytes: lithify_compact::write_bytes(s.file_bytes),
         cf_name: "default".to_owned(),
         cf: CfId(0),

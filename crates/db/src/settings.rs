@@ -162,6 +162,10 @@ pub struct Settings {
     /// policy's preset. A small tree can be made to stack, split and merge all the time.
     #[doc(hidden)]
     pub plan: Option<Box<PlanOptions>>,
+    /// For measuring what checks cost: sums of blocks are not verified on reads and in compactions,
+    /// what engines return is not certified, and flushes do not audit memtables.
+    #[doc(hidden)]
+    pub unchecked: bool,
 }
 
 impl Default for Settings {
@@ -198,6 +202,7 @@ impl Default for Settings {
             verify_checksums: true,
             event_log: true,
             plan: None,
+            unchecked: false,
         }
     }
 }

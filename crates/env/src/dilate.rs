@@ -76,6 +76,10 @@ impl Rt for DilatedRt {
     fn threads(&self, class: Class) -> usize {
         self.inner.threads(class)
     }
+
+    fn is_at_home(&self) -> bool {
+        self.inner.is_at_home()
+    }
 }
 
 /// A job that sleeps on its thread for what it computed.
