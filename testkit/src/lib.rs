@@ -3,3 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod datadriven;
+#[cfg(shuttle)]
+pub mod schedules;

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "a chore talks to the world itself")]
 
+mod checkers;
 mod ci;
 mod fuzz;
 mod interop;
@@ -29,6 +30,9 @@ The chores of this project:
                       (arguments go to it: cargo xtask sim --help)
   cargo xtask zoo     see that the tests find each bug of the zoo, within a minute each
                       (--bug Z7, --third N, --seconds N, --jobs N)
+  cargo xtask shuttle run the scenarios of threads under 10,000 chosen schedules each
+                      (--schedules N, --seconds S, --seed N; a scenario's name for only that)
+  cargo xtask loom    run the models of the parts without locks in every order
   cargo xtask tidy    check floors, bans, names and openings of files
   cargo xtask ci      format, clippy, tidy, docs, test: what must pass before a merge
   cargo xtask fuzz    run the fuzzers over hostile bytes, 20 seconds for each target
@@ -56,6 +60,8 @@ fn chore(args: &[String]) -> Result<()> {
         "test" => test::run(rest),
         "sim" => sim::run(rest),
         "zoo" => zoo::run(rest),
+        "shuttle" => checkers::shuttle(rest),
+        "loom" => checkers::loom(rest),
         "tidy" => no_arguments(name, rest).and_then(|()| tidy::run()),
         "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
         "fuzz" => fuzz::run(rest),

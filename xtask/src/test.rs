@@ -7,7 +7,7 @@
 use anyhow::Result;
 
 use crate::run::{at_root, call, has, install};
-use crate::sim;
+use crate::{checkers, sim};
 
 /// A tool that some tests use if they find it.
 struct Tool {
@@ -47,8 +47,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         command.env("LITHIFY_ORACLES", "1");
     }
     call(command.args(chosen))?;
-    // Whoever chose tests has those; all of them includes the simulation at its own speed.
-    if args.is_empty() { sim::check() } else { Ok(()) }
+    // Whoever chose tests has those; all of them includes the simulation at its own speed, and the
+    // threads under model checkers, which are builds of their own.
+    if args.is_empty() {
+        sim::check()?;
+        checkers::loom(&[])?;
+    }
+    Ok(())
 }
 
 /// Makes sure that every tool is here, or says what goes unchecked.

@@ -275,3 +275,6 @@ fn held_up(go: &str, cause: &Error) -> Error {
     };
     Error::new(kind, what).caused_by(cause.clone())
 }
+
+#[cfg(all(test, shuttle))]
+mod schedules;

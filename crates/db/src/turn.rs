@@ -150,6 +150,9 @@ impl<T> Turn<T> {
     }
 }
 
+#[cfg(all(test, shuttle))]
+mod schedules;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,18 @@
 //! The one place where lock and atomic types are chosen.
 //!
 //! Production uses `parking_lot`: small locks without poisoning, which ThreadSanitizer
-//! understands. A model checker replaces the whole module at compile time, so every room names
-//! its locks as `lithify_env::sync::Mutex` and so on, and never reaches past this module.
+//! understands. Under `--cfg shuttle` and `--cfg loom` a model checker stands behind the same names
+//! (`checked`), so every room names its locks as `lithify_env::sync::Mutex` and so on, and
+//! never reaches past this module. `cargo xtask shuttle` and `cargo xtask loom` build it so.
 
+#[cfg(any(shuttle, loom))]
+pub(crate) mod checked;
+
+#[cfg(any(shuttle, loom))]
+pub use checked::{
+    Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult,
+};
+#[cfg(not(any(shuttle, loom)))]
 pub use parking_lot::{
     Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult,
 };
@@ -11,5 +20,18 @@ pub use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 /// Atomic integers, flags and pointers, with the orderings of the standard library.
 pub mod atomic {
+    #[cfg(loom)]
+    pub use loom::sync::atomic::*;
+    #[cfg(shuttle)]
+    pub use shuttle::sync::atomic::*;
+    #[cfg(not(any(shuttle, loom)))]
     pub use std::sync::atomic::*;
+}
+
+/// Threads, for the real runtime.
+pub(crate) mod thread {
+    #[cfg(shuttle)]
+    pub(crate) use shuttle::thread::{Builder, JoinHandle, current};
+    #[cfg(not(shuttle))]
+    pub(crate) use std::thread::{Builder, JoinHandle, current};
 }

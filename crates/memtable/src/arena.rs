@@ -16,7 +16,7 @@ use std::sync::Arc;
 use lithify_base::Tag;
 use lithify_env::{Region, RegionPool};
 
-use crate::sync::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering, Traced};
 
 /// A piece of memory that an arena fills. Dropping it gives the memory back to its pool.
 ///
@@ -42,7 +42,10 @@ pub trait ArenaPool: Send + Sync + 'static {
 }
 
 const LINE: usize = 64;
-const RECORD_HEADER: usize = 16;
+/// Tag and lengths.
+const RECORD_FACTS: usize = 16;
+const RECORD_HEADER: usize = RECORD_FACTS + size_of::<Traced>();
+const _: () = assert!(align_of::<Traced>() <= 8);
 const CHUNK_MIN: usize = 64 << 10;
 const CHUNK_MAX: usize = 8 << 20;
 /// Chunks that an arena of the expected size consists of: what is unused of the last is idle.
@@ -157,14 +160,21 @@ impl<'t> Rec<'t> {
     pub(crate) fn as_ptr(self) -> *mut u8 {
         self.at.as_ptr()
     }
+    #[inline(always)]
+    fn traced(&self) -> &Traced {
+        // SAFETY: `append` made it there.
+        unsafe { self.at.add(RECORD_FACTS).cast().as_ref() }
+    }
     /// Sequence number and kind.
     #[inline(always)]
     pub(crate) fn tag(self) -> Tag {
+        self.traced().read();
         // SAFETY: the header of a complete record, aligned to 8 bytes.
         Tag(unsafe { self.at.cast::<u64>().read() })
     }
     #[inline(always)]
     fn lengths(self) -> (usize, usize) {
+        self.traced().read();
         // SAFETY: the header is 16 bytes, so two u32 lie behind the tag.
         let [k, v] = unsafe { self.at.add(8).cast::<[u32; 2]>().read() };
         (k as usize, v as usize)
@@ -303,7 +313,13 @@ impl Arena {
         // SAFETY: by the contract.
         let base = unsafe { self.allocate(bytes, LINE) };
         // SAFETY: allocated with this size and not shared yet; zero is a valid atomic.
-        unsafe { base.write_bytes(0, bytes) };
+        #[cfg(not(loom))]
+        unsafe {
+            base.write_bytes(0, bytes)
+        };
+        // SAFETY: as above; loom's atomics are made one by one.
+        #[cfg(loom)]
+        (0..len).for_each(|i| unsafe { base.cast::<AtomicU64>().add(i).write(AtomicU64::new(0)) });
         Words { base: base.cast(), len }
     }
 
@@ -329,10 +345,13 @@ impl Arena {
         unsafe {
             at.cast::<u64>().write(tag.0);
             at.add(8).cast::<[u32; 2]>().write(lengths);
+            at.add(RECORD_FACTS).cast::<Traced>().write(Traced::default());
             let body = at.add(RECORD_HEADER).as_ptr();
             body.copy_from_nonoverlapping(user.as_ptr(), user.len());
             body.add(user.len()).copy_from_nonoverlapping(value.as_ptr(), value.len());
-            Rec::from_ptr(at)
+            let rec = Rec::from_ptr(at);
+            rec.traced().write();
+            rec
         }
     }
 }

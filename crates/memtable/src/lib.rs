@@ -26,6 +26,8 @@ mod audit;
 mod bloom;
 mod index;
 mod iter;
+#[cfg(all(test, loom))]
+mod models;
 pub mod naive;
 mod node;
 mod rangedel;

@@ -39,13 +39,14 @@ use crate::arena::{Arena, Rec, prefetch};
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence, pause};
 
 /// Records per node.
-pub(crate) const WIDTH: usize = 64;
+pub(crate) const WIDTH: usize = if cfg!(loom) { 4 } else { 64 };
 const _: () = assert!(WIDTH.is_power_of_two() && WIDTH >= 4);
 
 /// `last` of a node whose last insertion is not remembered.
 const NOWHERE: u32 = u32::MAX;
 
 /// The part that leaves and inner nodes share. A leaf is no more than this.
+#[cfg_attr(loom, derive(Default))]
 #[repr(C, align(64))]
 pub(crate) struct Node {
     version: AtomicU64,
@@ -63,6 +64,7 @@ pub(crate) struct Node {
     recs: [AtomicPtr<u8>; WIDTH],
 }
 
+#[cfg_attr(loom, derive(Default))]
 #[repr(C)]
 struct Inner {
     node: Node,
@@ -125,7 +127,18 @@ impl<'t> NodeRef<'t> {
         let at = unsafe { arena.allocate(bytes, align_of::<Node>()) };
         // SAFETY: `bytes` bytes, aligned, exclusive. All zero is a valid node: its fields are
         // integers and pointers that may be null.
-        unsafe { at.write_bytes(0, bytes) };
+        #[cfg(not(loom))]
+        unsafe {
+            at.write_bytes(0, bytes)
+        };
+        // SAFETY: as above; loom's atomics are made one by one.
+        #[cfg(loom)]
+        unsafe {
+            match level {
+                0 => at.cast::<Node>().write(Node::default()),
+                _ => at.cast::<Inner>().write(Inner::default()),
+            }
+        };
         let at = at.cast::<Node>();
         // SAFETY: initialised and still exclusive.
         unsafe { (*at.as_ptr()).level = level };

@@ -24,12 +24,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Wake as TaskWake, Waker};
-use std::thread::{self, JoinHandle};
 
 use super::rt::OsClock;
 use crate::clock::Mono;
 use crate::rt::{Class, Job, Step, Urgency, panic_message};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Condvar, Mutex, Weak};
 use crate::ticket::Ticket;
 

@@ -78,8 +78,21 @@ pub(super) struct OsClock {
 }
 
 impl OsClock {
+    fn start() -> Self {
+        let origin = Instant::now();
+        #[cfg(any(shuttle, loom))]
+        crate::sync::checked::begin_at(origin);
+        Self { origin }
+    }
+
+    #[cfg(not(any(shuttle, loom)))]
     pub(super) fn now(self) -> Mono {
         Mono::ZERO + self.origin.elapsed()
+    }
+
+    #[cfg(any(shuttle, loom))]
+    pub(super) fn now(self) -> Mono {
+        Mono::ZERO + (crate::sync::checked::present() - self.origin)
     }
 
     /// The same instant for the system; `None` if it lies beyond what the system can express.
@@ -100,7 +113,7 @@ pub struct OsRt {
 impl OsRt {
     /// A runtime without a thread yet: each starts when there is work for it.
     pub fn new(options: RtOptions) -> Self {
-        let clock = OsClock { origin: Instant::now() };
+        let clock = OsClock::start();
         Self {
             clock,
             seed: options.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id())),

@@ -1,0 +1,98 @@
+//! `cargo xtask shuttle` and `cargo xtask loom`: the engine's threads under a model checker.
+//!
+//! Both replace the locks and atomics of the whole build (`--cfg shuttle`, `--cfg loom`), so each has
+//! a target folder of its own.
+//!
+//! Leaves to others: the scenarios (`tests/schedules*` and `schedules.rs` of `env`, `store` and `db`;
+//! `models.rs` of `env` and `memtable`), and what a run of one is (`lithify_testkit::schedules`).
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::repo;
+use crate::run::{at_root, call};
+
+/// Schedules of each scenario in a run by hand.
+const SCHEDULES: &str = "10000";
+/// Preemptions in one execution, at most.
+const PREEMPTIONS: &str = "3";
+
+const USAGE: &str = "\
+cargo xtask shuttle [--schedules N] [--seconds S] [--seed N] [--replay FILE] [SCENARIO]
+cargo xtask loom [--preemptions N] [MODEL]
+
+  SCENARIO, MODEL   only tests whose name contains this
+  --seconds         most seconds for each scenario";
+
+/// The scenarios under chosen schedules: 10,000 of each unless told otherwise.
+pub(crate) fn shuttle(args: &[String]) -> Result<()> {
+    let options = [
+        ("--schedules", "LITHIFY_SCHEDULES"),
+        ("--seconds", "LITHIFY_SECONDS"),
+        ("--seed", "LITHIFY_SEED"),
+        ("--replay", "LITHIFY_REPLAY"),
+    ];
+    let (variables, only) = read(args, &options)?;
+    scenarios(&[&[("LITHIFY_SCHEDULES", SCHEDULES.to_owned())], &variables[..]].concat(), &only)
+}
+
+fn scenarios(variables: &[(&str, String)], only: &[String]) -> Result<()> {
+    // The rooms' own tests know nothing of a checker: only those named `schedules` are for it.
+    let own = ["-p", "lithify", "--lib"];
+    let whole = ["-p", "lithify-env", "-p", "lithify", "--test", "schedules"];
+    for (what, filter) in [(&own[..], "schedules::"), (&whole[..], "")] {
+        let mut command = checked("shuttle");
+        command.args(what).arg("--").arg("--nocapture").args(["--test-threads", "2"]);
+        match only {
+            [] => command.args((!filter.is_empty()).then_some(filter)),
+            only => command.args(only),
+        };
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        call(&mut command)?;
+    }
+    Ok(())
+}
+
+/// The models of the parts without locks, every order of each.
+pub(crate) fn loom(args: &[String]) -> Result<()> {
+    let (variables, only) = read(args, &[("--preemptions", "LOOM_MAX_PREEMPTIONS")])?;
+    let mut command = checked("loom");
+    command.args(["-p", "lithify-env", "-p", "lithify-memtable", "--lib", "--"]);
+    command.args(["--nocapture", "--test-threads", "2"]);
+    match &only[..] {
+        [] => command.arg("models::"),
+        only => command.args(only),
+    };
+    command.env("LOOM_MAX_PREEMPTIONS", PREEMPTIONS);
+    command.envs(variables);
+    call(&mut command)
+}
+
+/// `cargo test` with `checker` behind all locks.
+fn checked(checker: &str) -> Command {
+    let mut command = at_root("cargo", &["test", "--quiet", "--locked"]);
+    command
+        .env("RUSTFLAGS", format!("--cfg {checker}"))
+        .env("CARGO_TARGET_DIR", repo::root().join("target").join(checker));
+    command
+}
+
+type Variables = Vec<(&'static str, String)>;
+
+/// Options as environment variables, and the rest.
+fn read(args: &[String], options: &[(&str, &'static str)]) -> Result<(Variables, Vec<String>)> {
+    let (mut variables, mut rest) = (Vec::new(), Vec::new());
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match options.iter().find(|(option, _)| option == arg) {
+            Some((option, variable)) => {
+                let value = args.next().with_context(|| format!("{option} needs a value"))?;
+                variables.push((*variable, value.clone()));
+            }
+            None if arg.starts_with('-') => bail!("unknown option `{arg}`\n\n{USAGE}"),
+            None => rest.push(arg.clone()),
+        }
+    }
+    Ok((variables, rest))
+}
