@@ -78,6 +78,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // Large databases have more tables than the usual soft limit allows to be open.
+    lithify_env::PosixFs::raise_open_files_max();
     match run(Cli::parse().command) {
         Ok(code) => code,
         Err(error) => failure::report(&error),

@@ -14,7 +14,7 @@ use lithify_compact::{
 use lithify_control::{Core, MemId};
 use lithify_engine::CpuEngine;
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{BufPool, Env, Job, LockGuard, Random, RegionPool, Step};
+use lithify_env::{BufPool, CappedFs, Env, Job, LockGuard, Random, RegionPool, Step};
 use lithify_format::compress::Codec;
 use lithify_format::files::FileName;
 use lithify_format::manifest::{FamilyState, ManifestState};
@@ -41,6 +41,8 @@ use crate::write::{Log, insert_batch};
 const BUCKETS_MIN: u32 = 8;
 /// Entries per restart point of data blocks.
 const RESTART_INTERVAL: u16 = 16;
+/// Fewest table files that are kept open, however few the process may have.
+const OPEN_FILES_MIN: u64 = 16;
 /// Most tables the cache keeps open by itself; those of the tree stay open anyway.
 const OPEN_TABLES: usize = 256;
 /// Smallest memtables that are kept in regions.
@@ -54,6 +56,8 @@ const IO_POOL_BYTES: usize = 128 << 20;
 struct Opening {
     settings: Settings,
     env: Env,
+    /// Of `env`, if it is capped.
+    files: Option<CappedFs>,
     dir: Dir,
     version: Version,
     db_id: String,
@@ -68,7 +72,7 @@ struct Opening {
 
 pub(crate) fn open(builder: Builder, path: &Path) -> Result<Db> {
     builder.settings.check()?;
-    let env = builder.world();
+    let (env, files) = with_cap(builder.world(), &builder.settings);
     let dir = Dir::new(env.fs.clone(), path);
     if dir.read_current()?.is_none() && !builder.settings.create_if_missing {
         return Err(missing(path));
@@ -86,13 +90,14 @@ pub(crate) fn open(builder: Builder, path: &Path) -> Result<Db> {
         Some(r) => Opening::existing(builder, env, dir, r)?,
         None => Opening::fresh(builder, env, dir)?,
     };
+    opening.files = files;
     let replayed = opening.replay()?;
     opening.start(replayed, lock)
 }
 
 pub(crate) fn open_read_only(builder: Builder, path: &Path) -> Result<Db> {
     builder.settings.check()?;
-    let env = builder.world();
+    let (env, files) = with_cap(builder.world(), &builder.settings);
     let dir = Dir::new(env.fs.clone(), path);
     let recovered = match dir.read_current()? {
         Some(_) => manifest::recover(&dir)?,
@@ -102,8 +107,25 @@ pub(crate) fn open_read_only(builder: Builder, path: &Path) -> Result<Db> {
         return Err(missing(path));
     };
     let mut opening = Opening::existing(builder, env, dir, recovered)?;
+    opening.files = files;
     let replayed = opening.replay()?;
     opening.serve(replayed)
+}
+
+/// `env` with few tables open at a time, and the files that are; as it is if nothing limits them.
+fn with_cap(env: Env, s: &Settings) -> (Env, Option<CappedFs>) {
+    let of_process = || env.fs.open_files_max().map(|max| (max / 4 * 3).max(OPEN_FILES_MIN));
+    let Some(most) = s.max_open_files.map(u64::from).or_else(of_process) else {
+        return (env, None);
+    };
+    let files = CappedFs::new(env.fs, usize::try_from(most).unwrap_or(usize::MAX), is_table);
+    (Env { fs: Arc::new(files.clone()), rt: env.rt }, Some(files))
+}
+
+/// Tables are closed and opened again: they never change, and their names stay while they are needed.
+fn is_table(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
+    matches!(name, Some(FileName::Table(_) | FileName::LevelDbTable(_)))
 }
 
 fn missing(path: &Path) -> Error {
@@ -138,6 +160,7 @@ impl Opening {
         Ok(Opening {
             blocks: BlockCache::new(settings.cache_budget(), shards()),
             arenas: arenas(&settings),
+            files: None,
             settings,
             env,
             dir,
@@ -169,6 +192,7 @@ impl Opening {
         Ok(Opening {
             blocks: BlockCache::new(settings.cache_budget(), shards()),
             arenas: arenas(&settings),
+            files: None,
             settings,
             env,
             dir,
@@ -249,6 +273,7 @@ impl Opening {
         let older: Vec<Arc<MemTable>> = mems.into_iter().map(MemWriter::freeze).collect();
         let log = self.first_log(newest, FileId(0), older.len() as u64 + 1);
         let shell = Shell::new(Parts {
+            files: self.files,
             core,
             log,
             older,
@@ -298,6 +323,7 @@ impl Opening {
         let (_, writer) = self.new_memtable();
         let log = self.first_log(writer, FileId(wal_number), 1);
         let shell = Shell::new(Parts {
+            files: self.files,
             core,
             log,
             older: Vec::new(),
@@ -533,7 +559,7 @@ fn options_text(s: &Settings, comparator: &str) -> String {
     let db = DbOptions {
         max_background_jobs: s.compaction_threads + s.flush_threads,
         max_subcompactions: 1,
-        max_open_files: -1,
+        max_open_files: s.max_open_files.map_or(-1, i64::from),
         max_total_wal_size: 0,
         db_write_buffer_size: 0,
         use_direct_reads: s.direct_reads,

@@ -154,6 +154,11 @@ pub struct Settings {
     pub direct_background_io: bool,
     /// Read user data with direct IO too; then only the block cache caches. Default: false.
     pub direct_reads: bool,
+    /// Most table files that are held open, 16 to 1,048,576; beyond, files that were not read lately
+    /// are closed, and opened again when they are. Indexes and filters stay in memory. Transfers
+    /// under way, logs and files being written come on top, a few dozen at most. Default: three
+    /// quarters of what the process may open (`ulimit -n`) when the database is opened.
+    pub max_open_files: Option<u32>,
     /// Verify the checksum of every block read from disk. Default: true.
     pub verify_checksums: bool,
     /// Write the event log (`EVENTS`, JSON lines) into the directory. Default: true.
@@ -199,6 +204,7 @@ impl Default for Settings {
             bloom_bits: 10,
             direct_background_io: true,
             direct_reads: false,
+            max_open_files: None,
             verify_checksums: true,
             event_log: true,
             plan: None,
@@ -225,6 +231,9 @@ impl Settings {
         within("format_version", self.format_version.into(), 5, 6)?;
         within("bloom_bits", self.bloom_bits.into(), 0, 50)?;
         within("delayed_write_rate", self.delayed_write_rate, 16 << 10, 1 << 50)?;
+        if let Some(files) = self.max_open_files {
+            within("max_open_files", files.into(), 16, 1 << 20)?;
+        }
         if !self.block_bytes.is_power_of_two() {
             return Err(Error::invalid(format!(
                 "block_bytes = {} is not a power of two; try {}",

@@ -37,7 +37,7 @@ use lithify_control::{Command, Core, Event, MemId};
 use lithify_engine::Engine;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex, Weak};
-use lithify_env::{Class, Env, LockGuard, Mono, Ticket, panic_message};
+use lithify_env::{CappedFs, Class, Env, LockGuard, Mono, Ticket, panic_message};
 use lithify_lsm::{FileRef, Version};
 use lithify_memtable::{ArenaPool, MemTable, MemTableOptions, MemWriter};
 use lithify_store::cache::{BlockCache, TableCache};
@@ -59,6 +59,8 @@ use upkeep::Upkeep;
 pub(crate) struct Shell {
     pub(crate) settings: Settings,
     pub(crate) env: Env,
+    /// Of `env`, if it is capped.
+    pub(crate) files: Option<CappedFs>,
     pub(crate) dir: Dir,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
@@ -123,6 +125,8 @@ pub(crate) struct LevelTally {
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) env: Env,
+    /// Of `env`, if it is capped.
+    pub(crate) files: Option<CappedFs>,
     pub(crate) dir: Dir,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
@@ -155,6 +159,7 @@ impl Shell {
             published: AtomicU64::new(p.log.next_seq - 1),
             settings: p.settings,
             env: p.env,
+            files: p.files,
             dir: p.dir,
             tables: p.tables,
             blocks: p.blocks,

@@ -166,6 +166,10 @@ impl Fs for FaultFs {
         self.inner.free_space(dir)
     }
 
+    fn open_files_max(&self) -> Option<u64> {
+        self.inner.open_files_max()
+    }
+
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
         self.admit("lock", path)?;
         self.inner.lock(path)

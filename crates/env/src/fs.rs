@@ -14,6 +14,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use crate::sync::Arc;
 
 mod transfer;
@@ -53,6 +55,12 @@ impl IoError {
     /// Whether space or quota ran out: the one failure that time and deleted files can heal.
     pub fn is_no_space(&self) -> bool {
         matches!(self.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
+    /// Whether the process, or the system, has no descriptor left.
+    pub fn is_out_of_descriptors(&self) -> bool {
+        let errno = self.source.raw_os_error();
+        [Errno::MFILE, Errno::NFILE].iter().any(|full| errno == Some(full.raw_os_error()))
     }
 }
 
@@ -174,6 +182,11 @@ pub trait Fs: Send + Sync + 'static {
 
     /// Bytes an ordinary user may still write to the file system of `dir`.
     fn free_space(&self, dir: &Path) -> IoResult<u64>;
+
+    /// How many files the process may have open here, as things are; `None` if nothing limits it.
+    fn open_files_max(&self) -> Option<u64> {
+        None
+    }
 
     /// Takes the exclusive lock of the file `path`, which is made if absent; `WouldBlock` if it
     /// is held, in this process or another. Never waits.

@@ -3,8 +3,8 @@
 //! Every other room meets the machine through the traits of this crate, so that a simulation can
 //! put another world behind them: [`Fs`] and [`File`] for storage, [`Rt`] for time, seeds, threads
 //! and waiting, [`sync`] for locks and atomics. The real world lives in [`os`], a plain
-//! in-memory file system in [`MemFs`]; [`FaultFs`] wraps either to make it misbehave, and
-//! [`ThrottledFs`] to make it slow. [`DilatedRt`] makes the processor slow.
+//! in-memory file system in [`MemFs`]; [`FaultFs`] wraps either to make it misbehave,
+//! [`ThrottledFs`] to make it slow, and [`CappedFs`] to keep few files open. [`DilatedRt`] makes the processor slow.
 //!
 //! Keeps: no call here holds a lock of this crate across another room's code; a failed call is
 //! typed as an [`IoError`] that says which operation on which path failed, and nothing is retried
@@ -13,6 +13,7 @@
 //! Leaves to others: what files mean, when to sync them, and how to react to a failure.
 
 pub mod buf;
+mod capped;
 pub mod clock;
 pub mod dilate;
 pub mod fault;
@@ -30,6 +31,7 @@ pub mod throttle;
 mod ticket;
 
 pub use buf::{BufPool, IoBuf};
+pub use capped::{CappedFs, Closable};
 pub use clock::Mono;
 pub use dilate::DilatedRt;
 pub use fault::{Fault, FaultFs, Op};

@@ -255,6 +255,10 @@ impl Fs for ThrottledFs {
         self.inner.free_space(dir)
     }
 
+    fn open_files_max(&self) -> Option<u64> {
+        self.inner.open_files_max()
+    }
+
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
         self.inner.lock(path)
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{
-    Class, Fs, IoBuf, Job, MemFs, OpenOpts, OsRt, PendingIo, RegionPool, Rt, RtOptions,
+    CappedFs, Class, Fs, IoBuf, Job, MemFs, OpenOpts, OsRt, PendingIo, RegionPool, Rt, RtOptions,
     SharedUrgency, Step, Ticket, Urgency, Wake, oneshot, spawn_read, spawn_write, write_all_at,
 };
 use lithify_testkit::schedules::{explore, thread};
@@ -353,6 +353,47 @@ fn ended(pending: PendingIo) -> bool {
         }
         Err(_) => false,
     }
+}
+
+/// Files that are closed under their readers and opened again show what they showed; after the end
+/// only what is held is read.
+#[test]
+fn closed_files_are_opened_again() {
+    explore("closed files are opened again", || {
+        let inner = MemFs::new();
+        let paths = ["/0.sst", "/1.sst", "/2.sst"].map(Path::new);
+        for (n, path) in (0..).zip(paths) {
+            let file = inner.create(path, OpenOpts::write()).unwrap();
+            write_all_at(&*file, &[n; 8], 0).unwrap();
+        }
+        let fs = CappedFs::new(Arc::new(inner), 1, |_| true);
+        let files = paths.map(|path| fs.open(path, OpenOpts::read()).unwrap());
+        let files = Arc::new(files);
+        let readers: Vec<_> = (0..2)
+            .map(|first: usize| {
+                let files = files.clone();
+                thread::spawn(move || {
+                    let mut read = 0;
+                    for n in [first, 2, first] {
+                        let mut buf = [9; 8];
+                        if let Ok(len) = files[n].read_at(&mut buf, 0) {
+                            assert_eq!((len, buf), (8, [n as u8; 8]));
+                            read += 1;
+                        } else {
+                            assert!(n != 2, "a held file is closed");
+                        }
+                    }
+                    read
+                })
+            })
+            .collect();
+        fs.hold(|path| path == Path::new("/2.sst"));
+        let read: Vec<u32> = readers.into_iter().map(|r| r.join().unwrap()).collect();
+        assert!(fs.open_files() <= 3, "{} files are open", fs.open_files());
+        drop(files);
+        assert_eq!(fs.open_files(), 0, "a descriptor is counted that nobody has");
+        (read, fs.reopened().min(4))
+    });
 }
 
 /// What is taken and given by several threads adds up, and the budget holds for what is idle.

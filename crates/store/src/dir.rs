@@ -59,6 +59,13 @@ pub fn typed(e: IoError) -> Error {
         std::io::ErrorKind::UnexpectedEof => {
             Error::corruption("the file ends before its content does").in_file(path)
         }
+        _ if e.is_out_of_descriptors() => Error::new(
+            ErrorKind::Io,
+            "the process has too many files open; raise its limit (`ulimit -n`) or lower \
+             max_open_files",
+        )
+        .in_file(path.clone())
+        .caused_by(Error::io(e.op, path, e.source)),
         _ => Error::io(e.op, path, e.source),
     }
 }

@@ -1,5 +1,8 @@
 //! The end of a database: what no log holds is flushed, jobs end, the log is sealed, the lock goes.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use lithify_base::{FileId, Result};
 use lithify_control::Event;
 use lithify_env::sync::atomic::Ordering;
@@ -52,11 +55,12 @@ impl Shell {
     }
 
     /// Opens the tables of every tree that an iterator still shows: from now on another handle may
-    /// delete the files, and only what is open outlives that. One that can't be opened shows as the
-    /// iterator's error.
+    /// delete the files, and only what is open outlives that. One that can't be opened, or is beyond half
+    /// the cap of open files, shows as the iterator's error.
     fn open_what_is_pinned(&self) {
         let now = self.current.load_full();
         let trees = std::mem::take(&mut *self.trees.lock());
+        let mut pinned = Vec::new();
         for tree in trees.iter().filter_map(Weak::upgrade) {
             // Held by `current` (once more by `now`) and by the line above, if by nobody else.
             let is_current = Arc::ptr_eq(&tree, &now.tree);
@@ -65,7 +69,13 @@ impl Shell {
             }
             for slot in tree.runs.iter().flat_map(|run| run.slots.iter()) {
                 let _ = slot.reader(&self.tables);
+                let number = slot.file.backing.unwrap_or(slot.file.id).0;
+                pinned.extend([FileName::Table(number), FileName::LevelDbTable(number)]);
             }
+        }
+        if let Some(files) = &self.files {
+            let pinned: BTreeSet<PathBuf> = pinned.iter().map(|n| self.dir.path_of(*n)).collect();
+            files.hold(|path| pinned.contains(path));
         }
     }
 

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::lock::FileLock;
 use crate::fs::{Advice, DirEnt, File, FileRef, Fs, IoError, IoResult, LockGuard, OpenOpts};
@@ -36,6 +37,15 @@ impl PosixFs {
     /// The machine's own file system.
     pub const fn new() -> Self {
         Self
+    }
+
+    /// Lets this process have as many files open as its administrator allows: raises the soft limit
+    /// of descriptors to the hard one. For programs; a library leaves that to its user, who may
+    /// call `select`, which knows no descriptor from 1024 on.
+    pub fn raise_open_files_max() {
+        let limit = getrlimit(Resource::Nofile);
+        // Refused: it stays as it was.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     }
 }
 
@@ -151,6 +161,10 @@ impl Fs for PosixFs {
     fn free_space(&self, dir: &Path) -> IoResult<u64> {
         let stat = on("free_space", dir, fs::statvfs(dir))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn open_files_max(&self) -> Option<u64> {
+        getrlimit(Resource::Nofile).current
     }
 
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
