@@ -81,7 +81,7 @@ fn targets() -> Result<Vec<String>> {
 }
 
 /// The name of a nightly compiler, if rustup has one.
-fn nightly() -> Option<String> {
+pub(crate) fn nightly() -> Option<String> {
     let listed = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     let found = text.lines().find(|line| line.starts_with("nightly"))?;

@@ -12,6 +12,7 @@ mod interop;
 mod peers;
 mod repo;
 mod run;
+mod sanitize;
 mod sim;
 mod test;
 mod tidy;
@@ -37,6 +38,8 @@ The chores of this project:
   cargo xtask ci      format, clippy, tidy, docs, test: what must pass before a merge
   cargo xtask fuzz    run the fuzzers over hostile bytes, 20 seconds for each target
                       (--seconds N for more; names of targets for fewer)
+  cargo xtask sanitize  stress under the address and the thread sanitizer, unsafe code under
+                      Miri (address, thread or miri for one of them; --seconds N for more)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
@@ -62,6 +65,7 @@ fn chore(args: &[String]) -> Result<()> {
         "zoo" => zoo::run(rest),
         "shuttle" => checkers::shuttle(rest),
         "loom" => checkers::loom(rest),
+        "sanitize" => sanitize::run(rest),
         "tidy" => no_arguments(name, rest).and_then(|()| tidy::run()),
         "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
         "fuzz" => fuzz::run(rest),

@@ -1,0 +1,78 @@
+//! `cargo xtask sanitize`: unsafe code and shared memory under the tools that a nightly compiler
+//! brings. Not part of the tests, which need nothing but the pinned compiler.
+//!
+//! | tool | what runs under it |
+//! |---|---|
+//! | `address` | the checked concurrent stress of all policies; leaks count, too |
+//! | `thread` | the same; the standard library is built along, else its own locks look like races |
+//! | `miri` | the tests of the memtable and of IO buffers, slowly, with every pointer checked |
+
+use anyhow::{Context, Result, bail};
+
+use crate::fuzz::nightly;
+use crate::repo::root;
+use crate::run::{at_root, call};
+
+const TOOLS: [&str; 3] = ["address", "thread", "miri"];
+/// Seconds for each policy unless told otherwise.
+const SECONDS: &str = "60";
+const TRIPLE: &str = "x86_64-unknown-linux-gnu";
+
+/// Runs the chore with `--seconds N` and the names of tools, or all of them.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let (mut seconds, mut chosen) = (SECONDS.to_owned(), Vec::new());
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        match arg.as_str() {
+            "--seconds" => {
+                rest.next().context("--seconds needs a number")?.clone_into(&mut seconds)
+            }
+            tool if TOOLS.contains(&tool) => chosen.push(tool),
+            other => bail!("there is no sanitizer `{other}`; there are: {}", TOOLS.join(", ")),
+        }
+    }
+    let Some(toolchain) = nightly() else {
+        eprintln!("note: no nightly compiler is here, so nothing was done; to get one:");
+        eprintln!("      rustup toolchain install nightly --component rust-src,miri");
+        return Ok(());
+    };
+    for tool in if chosen.is_empty() { TOOLS.to_vec() } else { chosen } {
+        eprintln!("sanitize: {tool}");
+        match tool {
+            "miri" => miri(&toolchain)?,
+            sanitizer => stress(&toolchain, sanitizer, &seconds)?,
+        }
+    }
+    Ok(())
+}
+
+fn stress(toolchain: &str, sanitizer: &str, seconds: &str) -> Result<()> {
+    let mut command = at_root("cargo", &["test", "--quiet", "--locked", "--profile", "sim"]);
+    if sanitizer == "thread" {
+        command.arg("-Zbuild-std");
+    }
+    command
+        .args(["--target", TRIPLE, "-p", "lithify", "--test", "stress", "--"])
+        .args(["--nocapture", "--test-threads", "1", "every_read"])
+        .env("RUSTUP_TOOLCHAIN", toolchain)
+        .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer}"))
+        .env("CARGO_TARGET_DIR", root().join("target/sanitize").join(sanitizer))
+        .env("TSAN_OPTIONS", "halt_on_error=1")
+        .env("STRESS_SECONDS", seconds)
+        .env_remove("CARGO");
+    call(&mut command)
+}
+
+/// The rooms that have unsafe code, but for the system calls, which Miri does not know.
+fn miri(toolchain: &str) -> Result<()> {
+    for (room, tests) in [("lithify-memtable", ""), ("lithify-env", "buf::")] {
+        let mut command = at_root("cargo", &["miri", "test", "--quiet", "--locked", "--lib"]);
+        command
+            .args(["-p", room, "--", tests])
+            .env("RUSTUP_TOOLCHAIN", toolchain)
+            .env("CARGO_TARGET_DIR", root().join("target/sanitize/miri"))
+            .env_remove("CARGO");
+        call(&mut command)?;
+    }
+    Ok(())
+}
