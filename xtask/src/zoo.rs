@@ -7,7 +7,7 @@
 
 mod finders;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,12 +19,12 @@ use lithify_base::zoo::Bug;
 
 use crate::repo::{self, root};
 use crate::run::{at_root, spelled};
-use finders::{Finder, TESTS, finder};
+use finders::{Finder, finder};
 
 /// Seconds of processor time in which a bug is to be found.
 const SECONDS: u64 = 60;
 /// Wall-clock seconds after which a run is given up: it hangs.
-const PATIENCE: u64 = 600;
+const PATIENCE: u64 = 1800;
 /// Bugs hunted at once.
 const JOBS: usize = 2;
 /// How often a run is looked at.
@@ -82,7 +82,7 @@ struct Ending {
 }
 
 fn hunt(wish: &Wish) -> Result<()> {
-    let programs = build()?;
+    let programs = build(&wish.bugs)?;
     let endings: Vec<Ending> = each(wish.jobs, &wish.bugs, |&bug| {
         let ending = chase(&programs, &finder(bug), Some(bug), &[], wish.seconds)?;
         let how = ending.found.as_deref().unwrap_or("MISSED");
@@ -154,25 +154,26 @@ struct Programs {
     tests: BTreeMap<(&'static str, &'static str), PathBuf>,
 }
 
-/// Builds them, so that the rooms are built once.
-fn build() -> Result<Programs> {
+/// Builds what is needed to hunt `bugs`.
+fn build(bugs: &[Bug]) -> Result<Programs> {
     let sim = compile(&["build", "-p", "lithify-sim", "--bin", "lithify-sim"])?;
     let built = sim.first().context("cargo built no simulation")?;
     // Aside, because a build without the feature takes its name.
     let sim = scratch()?.join("lithify-sim");
     std::fs::copy(&built.program, &sim)?;
 
+    let wanted: BTreeSet<(&str, &str)> =
+        bugs.iter().filter_map(|&bug| finder(bug).program()).collect();
+    let mut tests = BTreeMap::new();
+    if wanted.is_empty() {
+        return Ok(Programs { sim, tests });
+    }
     let mut args = vec!["test", "--no-run", "-p", "lithify-sim"];
-    for &(package, target) in TESTS {
-        args.extend(["-p", package]);
-        match target {
-            "lib" => args.push("--lib"),
-            name => args.extend(["--test", name]),
-        }
+    for &(package, target) in &wanted {
+        args.extend(["-p", package, "--test", target]);
     }
     let built = compile(&args)?;
-    let mut tests = BTreeMap::new();
-    for &(package, target) in TESTS {
+    for (package, target) in wanted {
         let folder = format!("crates/{}", finders::folder(package));
         let found = built.iter().find(|b| b.is(&folder, target));
         let found = found.with_context(|| format!("cargo built no test {package} {target}"))?;
@@ -185,15 +186,13 @@ fn build() -> Result<Programs> {
 struct Built {
     package: String,
     target: String,
-    kind: String,
     program: PathBuf,
 }
 
 impl Built {
     fn is(&self, folder: &str, target: &str) -> bool {
         let path = self.package.split('#').next().unwrap_or_default();
-        let wanted = if target == "lib" { self.kind == "lib" } else { self.target == target };
-        wanted && path.ends_with(folder)
+        self.target == target && path.ends_with(folder)
     }
 }
 
@@ -214,7 +213,6 @@ fn compile(args: &[&str]) -> Result<Vec<Built>> {
             built.push(Built {
                 package: text(&message["package_id"]),
                 target: text(&message["target"]["name"]),
-                kind: text(&message["target"]["kind"][0]),
                 program: PathBuf::from(program),
             });
         }

@@ -30,8 +30,84 @@ bugs! {
     /// The name of a new log is not made durable: the log may be gone with its writes (RocksDB
     /// 7.6).
     2 NoDirSync,
+    /// CURRENT names a new manifest before its bytes are durable.
+    3 PointerBeforeSync,
+    /// A sync that failed is tried again, and believed: the pages are clean by then and were
+    /// never written (PostgreSQL until 2018).
+    4 SyncAgain,
+    /// The inputs of a compaction are deleted before the edit that makes them obsolete is durable
+    /// (RocksDB, issue 5379).
+    5 InputsGoFirst,
+    /// An open counts on from the number the manifest knows, and gives numbers out again that
+    /// files have which no edit names (Pebble, issue 984).
+    7 NumbersAgain,
+    /// A log is cut at the first bad record, although later ones promise that it was synced.
+    8 PromiseIgnored,
+    /// Replay goes on with the next log behind one that is torn.
+    9 ReplayPastHole,
+    /// A flush gives up the logs of memtables that are not flushed yet.
+    10 LowMarkTooHigh,
+    /// A flush that is tried again counts as newer than the memtables frozen meanwhile (RocksDB
+    /// 7.9).
+    11 RetryIsNewer,
     /// Jobs commit as they finish, not after those that must go first.
     12 CommitInFinishOrder,
+    /// A deletion is dropped although an older job at work has the value it hides.
+    13 FlightsForgotten,
+    /// Of the older files under a deletion, only the first of each run is looked at.
+    14 OtherBucketForgotten,
+    /// A sequence number becomes zero although an older value of the key lies elsewhere (RocksDB
+    /// 7.10).
+    15 ZeroedOverOlder,
+    /// A compaction leaves out one of its inputs (RocksDB 11.1).
+    16 InputMissed,
+    /// Two jobs at work may write to the same place (Pebble, issue 875).
+    17 SharedOutput,
+    /// The versions of a key are cut over two files (LevelDB, issue 184).
+    18 KeySplit,
+    /// A file gets range deletions beyond its end (CockroachDB, issue 31752).
+    19 TombstoneUnclipped,
+    /// An edit is installed without a look at the tree it meets (lsm-tree, issue 320).
+    20 CommitUnchecked,
+    /// A compaction takes a read error at the front of an input for its end (RocksDB 8.7).
+    21 ReadErrorIsEnd,
+    /// A snapshot reads its number and is registered a moment later.
+    22 RegisteredLate,
+    /// An iterator reads its number and pins the tree a moment later.
+    23 PinnedLate,
+    /// The files of one flush are committed in two edits.
+    25 FlushInTwoEdits,
+    /// Tables that nobody needs are deleted by their names, those of other databases included
+    /// (RocksDB 10.6).
+    27 ForeignDeleted,
+    /// Compactions begin although the disk has no room for what they write.
+    28 ReserveEaten,
+    /// A block's sum says nothing of its place, so that blocks may change places.
+    29 SumsUnplaced,
+    /// What an engine counts is believed, so that it may lose entries.
+    30 EngineBelieved,
+    /// A flush that panics tells nobody, and whoever waits for it waits for ever.
+    32 PanicUntold,
+    /// Something that differs between equal runs decides what is written: an address, or the order
+    /// of a hash map.
+    34 AddressInOutput,
+    /// An open deletes the lock file and makes its own, so that two succeed.
+    35 LockMadeAnew,
+    /// A job that must follow another commits although that one failed.
+    37 FollowersStay,
+    /// Unsynced blocks that arrived out of order are called corruption.
+    38 TornTailIsRot,
+    /// A log that is full is closed without a sync, though synced writes came before.
+    39 ClosedUnsynced,
+    /// A sequence number becomes zero under a range deletion that stays, and hides the value.
+    40 ZeroedUnderTombstone,
+    /// A seal is written between the parts of a record.
+    41 SealInsideRecord,
+    /// Before a deletion goes, only deeper levels are searched for older values: the rule of
+    /// stores with one run a level.
+    42 DeeperLevelsOnly,
+    /// Files from outside are placed where a job at work will write.
+    43 PlacedBlindly,
 }
 
 impl Bug {

@@ -4,6 +4,7 @@
 //! compaction; entries hidden from every snapshot go at once. Nothing is elided: older data may
 //! lie anywhere below.
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Key, Pos, Result, Seq, Tag};
 use lithify_env::sync::Arc;
 use lithify_env::{Job, Mono, Step, Urgency};
@@ -221,6 +222,9 @@ impl Job for FlushJob {
         self.spec.reins.urgency().get()
     }
     fn panicked(&mut self, message: String) {
+        if zoo::on(Bug::PanicUntold) {
+            return;
+        }
         self.end(Err(Error::new(ErrorKind::Internal, format!("a flush panicked: {message}"))));
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use lithify_base::JobId;
+use lithify_base::zoo::{self, Bug};
 use lithify_plan::MemState;
 
 use crate::event::MemId;
@@ -54,16 +55,22 @@ impl Memory {
         self.of(mem).job = Some(job);
     }
     pub(crate) fn retry(&mut self, mem: MemId, not_before: u64) {
+        let newest = self.next_stratum;
         let f = self.of(mem);
         f.job = None;
         f.not_before = not_before;
+        if zoo::on(Bug::RetryIsNewer) {
+            f.stratum = newest;
+            self.next_stratum += 1;
+        }
     }
     /// The job that must commit before any other flush may, once the `taken` oldest have.
     pub(crate) fn job_of(&self, taken: usize) -> Option<JobId> {
         self.frozen.get(taken)?.job
     }
     pub(crate) fn log_number(&self, mem: MemId) -> Option<u64> {
-        self.frozen.iter().find(|f| f.mem == mem).map(|f| f.log_number)
+        let newest = zoo::on(Bug::LowMarkTooHigh);
+        self.frozen.iter().rfind(|f| f.mem == mem || newest).map(|f| f.log_number)
     }
     /// The oldest memtable is in the tree now.
     pub(crate) fn flushed(&mut self, mem: MemId) {

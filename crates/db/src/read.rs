@@ -3,8 +3,11 @@
 //! (parallel-compaction 2.2). No lock, no allocation but the copy of a memtable's value.
 
 use std::ops::Deref;
+use std::time::Duration;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, Kind, Result, Seq, Tag};
+use lithify_env::Ticket;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_format::filter::key_hash;
@@ -193,8 +196,12 @@ impl Shell {
     /// An iterator over everything `options` let it see.
     pub(crate) fn iter(&self, options: &ReadOptions) -> Result<DbIter> {
         self.check_open()?;
-        let sv = self.current.load_full();
+        let mut sv = self.current.load_full();
         let at = self.read_at(options.snapshot.as_ref())?;
+        if zoo::on(Bug::PinnedLate) {
+            self.dawdle();
+            sv = self.current.load_full();
+        }
         let order = sv.tree.version.comparator().clone();
         let mut tombstones = Tombstones::new(order.clone());
         let mut children = Vec::with_capacity(sv.mems.len() + sv.tree.runs.len());
@@ -224,7 +231,19 @@ impl Shell {
 
     /// Registers a snapshot of now.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.snapshots.take(|| self.published.load(Ordering::Acquire))
+        let now = || self.published.load(Ordering::Acquire);
+        if zoo::on(Bug::RegisteredLate) {
+            let seq = now();
+            self.dawdle();
+            return self.snapshots.take(|| seq);
+        }
+        self.snapshots.take(now)
+    }
+
+    /// Lets others go on for a moment, where a bug of the zoo leaves a gap.
+    fn dawdle(&self) {
+        let rt = &self.env.rt;
+        rt.park(&Ticket::new(), Some(rt.now() + Duration::from_millis(2)));
     }
 
     /// What readers see now.

@@ -17,8 +17,12 @@ use std::time::Duration;
 
 use common::image::{self, Image, kind};
 use common::{Content, scan, tiny, within};
-use lithify::{Builder, Db, Durability, Error, ErrorKind, Settings, WriteBatch, WriteOptions};
+use lithify::{
+    Builder, Compression, Db, Durability, Error, ErrorKind, Settings, WriteBatch, WriteOptions,
+};
+use lithify_base::bytewise;
 use lithify_env::{Env, Fs, FsRef, MemFs, OpenOpts, OsRt, RtOptions, RtRef};
+use lithify_store::sst::{OpenTable, TableReader};
 
 const DIRECTORY: &str = "/db";
 const KEYS: u32 = 60;
@@ -387,6 +391,45 @@ fn swapped_twins_are_told() {
         image.insert(b.clone(), x);
     });
     assert_eq!(fate, Fate::Told);
+}
+
+/// Blocks of one size in one table: only their sums know where each belongs.
+#[test]
+fn swapped_blocks_are_told() {
+    let rt = runtime();
+    let fs = MemFs::new();
+    let mut s = settings();
+    s.create_if_missing = true;
+    s.compression_upper = Compression::None;
+    let db = Builder::new(s).env(env(&fs, &rt)).open(DIRECTORY).unwrap();
+    let mut now = Content::new();
+    for n in 0..KEYS {
+        db.put(key(n), [n as u8; 46]).unwrap();
+        now.insert(key(n), vec![n as u8; 46]);
+    }
+    db.flush().unwrap();
+    db.close().unwrap();
+    let closed = image::take(&fs, DIRECTORY);
+    let past = Past { states: vec![now], flushed: 0, running: closed.clone(), closed };
+    let tables = names(&past.closed, "table");
+    let [name] = &tables[..] else { panic!("one table, not {tables:?}") };
+    let file = fs.open(&Path::new(DIRECTORY).join(name), OpenOpts::read()).unwrap();
+    let table = TableReader::open(OpenTable::new(file, name.clone(), bytewise())).unwrap();
+    let places: Vec<_> = table.block_fences().map(|f| (f.at.offset as usize, f.at.size)).collect();
+    let mut swapped = 0;
+    for (i, &(a, size)) in places.iter().enumerate() {
+        for &(b, _) in places[..i].iter().filter(|p| p.1 == size) {
+            let story = format!("blocks at {a} and {b} swapped");
+            let fate = with(&past, &rt, &story, |image, _| {
+                let bytes = image.get_mut(name).unwrap();
+                // With their sums, five bytes behind each.
+                (0..size as usize + 5).for_each(|i| bytes.swap(a + i, b + i));
+            });
+            assert_eq!(fate, Fate::Told, "{story}");
+            swapped += 1;
+        }
+    }
+    assert!(swapped > 0, "no two blocks of one size: {places:?}");
 }
 
 #[test]

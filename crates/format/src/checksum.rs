@@ -12,6 +12,7 @@
 use std::hash::Hasher as _;
 
 use crc_fast::{CrcAlgorithm, Digest};
+use lithify_base::zoo::{self, Bug};
 use twox_hash::{XxHash3_64, XxHash32, XxHash64};
 
 /// How the blocks of a table are checked. The numbers are on disk and frozen (RocksDB's).
@@ -116,6 +117,7 @@ pub fn whole_sum(kind: ChecksumKind, bytes: &[u8]) -> u32 {
 /// in a file whose base context is `base`. A base of 0 means "no context": the result is 0.
 #[inline]
 pub fn context_modifier(base: u32, offset: u64) -> u32 {
+    let offset = if zoo::on(Bug::SumsUnplaced) { 0 } else { offset };
     if base == 0 { 0 } else { base ^ (offset as u32).wrapping_add((offset >> 32) as u32) }
 }
 

@@ -7,6 +7,7 @@
 //! one before it.
 //! Leaves to others: whether the drops were right (the naive twin, in tests and shadow runs).
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, InternalKey, Result};
 use lithify_format::checksum::raw_sum;
 use lithify_format::compress::Decoder;
@@ -75,6 +76,9 @@ impl Certifier {
     /// Internal if the ledger does not balance or does not match what was read.
     pub fn finish(self, ledger: &Ledger) -> Result<()> {
         self.cuts.finish()?;
+        if zoo::on(Bug::EngineBelieved) {
+            return Ok(());
+        }
         ledger.check()?;
         if self.entries != ledger.entries_out {
             return Err(broken("entries in blocks differ from the ledger"));

@@ -9,6 +9,7 @@
 //! cell S/B is 0, 0, 1, 1, 2, so blocks start at entries 0, 2 and 4; S/F of the block starts is
 //! 0, 0, 1, so entry 4 starts a file.
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Comparator, Error, ErrorKind, Result};
 
 use crate::products::{BlockMeta, Item, Products};
@@ -83,7 +84,7 @@ impl Cut {
         if !(grid || hard || soft) {
             return Start::Within;
         }
-        if !new_key {
+        if !new_key && !zoo::on(Bug::KeySplit) {
             return Start::Block;
         }
         let f = recipe.file_bytes;

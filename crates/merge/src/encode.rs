@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Key, Kind, Result, Tag};
 use lithify_format::checksum::raw_sum;
 use lithify_format::compress::{Codec, Compressor};
@@ -316,7 +317,7 @@ impl Writer {
         let range = &self.recipe.range;
         let last = range.hi.as_ref().filter(|hi| !hi.inclusive).map(|hi| &hi.key);
         let lo = self.file.lo.as_ref().or(range.lo.as_ref());
-        let hi = next.as_ref().or(last);
+        let hi = next.as_ref().or(last).filter(|_| !zoo::on(Bug::TombstoneUnclipped));
         let tombstones = self.kept.between(lo, hi, order).to_tombstones();
         self.out.items.push(Item::FileCut(FileCut { tombstones }));
         self.file.lo = next;

@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, Kind, Result, Seq, Tag};
 
 use crate::encode::{Survivor, Writer};
@@ -161,8 +162,8 @@ impl Gc {
             || seq == 0
             || !self.recipe.zero_seqs
             || self.recipe.snapshots.first().is_some_and(|&s| s < seq)
-            || !self.zones.is_free(e.run)
-            || self.zones.keeps_below(seq)
+            || !(self.zones.is_free(e.run) || zoo::on(Bug::ZeroedOverOlder))
+            || (self.zones.keeps_below(seq) && !zoo::on(Bug::ZeroedUnderTombstone))
         {
             return e.tag;
         }

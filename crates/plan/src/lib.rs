@@ -54,6 +54,7 @@ pub use stall::{Cause, Stall, Verdict, slots_wanted, stall, stall_while};
 pub use view::{Limits, MemState, View};
 
 use lithify_base::JobId;
+use lithify_base::zoo::{self, Bug};
 use view::Flight;
 
 /// The jobs to start now, in the order in which they must be issued; spec `i` becomes job
@@ -109,7 +110,7 @@ pub(crate) fn allow(view: &View, wish: &Candidate) -> Result<Admitted, Refusal> 
         return Err(Refusal::Manual);
     }
     let write = spec::cost(wish.kind, &wish.inputs).write;
-    match write <= view.limits.disk_free {
+    match write <= view.limits.disk_free || zoo::on(Bug::ReserveEaten) {
         true => Ok(admitted),
         false => Err(Refusal::Disk { needed: write }),
     }

@@ -23,6 +23,7 @@
 
 use std::fmt;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Comparator, FileId, JobId, KeyRange, Pos};
 use lithify_lsm::{FileRef, Version, Violation, check};
 
@@ -169,7 +170,8 @@ fn admit_promise(
         return Ok(());
     }
     let clash = Err(Rejection::Promised { by: k.id, pos: k.out });
-    if k.out == out || inputs.any_passes(k.out, out, &k.hull, order) {
+    let meets = k.out == out || inputs.any_passes(k.out, out, &k.hull, order);
+    if meets && !zoo::on(Bug::SharedOutput) {
         return clash;
     }
     let passes_us =
@@ -191,6 +193,9 @@ fn on_path(p: Pos, from: Pos, to: Pos) -> bool {
 /// The check at commit: A1 against the version of now, with no lock honoured. A failure is a
 /// defect of the planner; the job must be aborted.
 pub fn validate_commit(version: &Version, spec: &JobSpec) -> Result<(), Violation> {
+    if zoo::on(Bug::CommitUnchecked) {
+        return Ok(());
+    }
     let mut files = Vec::with_capacity(spec.inputs.len());
     for &id in &spec.inputs {
         let gone = || Violation::new("A0", format!("input {id} is no longer in the tree"));
@@ -236,7 +241,11 @@ pub fn place(view: &View, range: &KeyRange) -> Placement {
     let order = view.order();
     let meets = |level: u8| {
         view.version.overlapping(level, range).next().is_some()
-            || view.flights().iter().any(|k| k.out.level == level && k.hull.overlaps(range, order))
+            || !zoo::on(Bug::PlacedBlindly)
+                && view
+                    .flights()
+                    .iter()
+                    .any(|k| k.out.level == level && k.hull.overlaps(range, order))
     };
     match (0..=view.options.last_level()).find(|&l| meets(l)) {
         Some(0) => Placement::NewestOfL0,

@@ -17,6 +17,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::{
     FileRef, FsRef, IoError, IoResult, LockGuard, OpenOpts, Random, read_full_at, write_all_at,
@@ -156,6 +157,9 @@ impl Dir {
     /// # Errors
     /// [`ErrorKind::Locked`] if another handle or process holds it.
     pub fn lock(&self) -> Result<Box<dyn LockGuard>> {
+        if zoo::on(Bug::LockMadeAnew) {
+            self.remove(FileName::Lock)?;
+        }
         match self.fs.lock(&self.path_of(FileName::Lock)) {
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => Err(Error::new(
                 ErrorKind::Locked,

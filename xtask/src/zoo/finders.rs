@@ -15,7 +15,7 @@ pub(super) enum Finder {
     Test {
         /// The package.
         package: &'static str,
-        /// The test program; `lib` for those inside the package.
+        /// The test program.
         target: &'static str,
         /// What the names contain.
         test: &'static str,
@@ -35,8 +35,15 @@ impl fmt::Display for Finder {
     }
 }
 
-/// Packages and test programs that are built.
-pub(super) const TESTS: &[(&str, &str)] = &[("lithify-control", "every_order")];
+impl Finder {
+    /// The package and the test program that it needs besides the simulation.
+    pub(super) fn program(&self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Finder::Sim(_) => None,
+            Finder::Test { package, target, .. } => Some((package, target)),
+        }
+    }
+}
 
 /// The folder of a package, below `crates`.
 pub(super) fn folder(package: &str) -> &str {
@@ -49,12 +56,40 @@ pub(super) fn folder(package: &str) -> &str {
 /// What has to find `bug`.
 pub(super) fn finder(bug: Bug) -> Finder {
     match bug {
-        Bug::CommitInFinishOrder => {
+        Bug::CommitInFinishOrder | Bug::FollowersStay => {
             test("lithify-control", "every_order", "every_order_of_events_reads_right")
         }
+        Bug::PlacedBlindly => test("lithify-plan", "admission", "the_whole_rule_is_sound"),
+        Bug::CommitUnchecked => test("lithify-plan", "admission", "validation_alone_keeps_recency"),
+        Bug::ReserveEaten | Bug::SharedOutput => test("lithify-plan", "pictures", ""),
+        Bug::EngineBelieved => test("lithify-hostile", "corpus", "every_seed_passes"),
+        Bug::PromiseIgnored => test("lithify", "damage", "random_damage_is_told_or_harmless"),
+        Bug::ForeignDeleted => test("lithify", "damage", "foreign_files_stay_and_do_no_harm"),
+        Bug::SumsUnplaced => test("lithify", "damage", "swapped_blocks_are_told"),
+        Bug::PanicUntold => test("lithify", "endings", "a_flush_that_panics_is_told"),
+        Bug::LockMadeAnew => test("lithify", "faults", "a_database_in_use_is_locked"),
+        Bug::RegisteredLate | Bug::PinnedLate => {
+            test("lithify", "stress", "every_read_of_every_policy_shows_what_was_written")
+        }
+        Bug::DeeperLevelsOnly => Finder::Sim(&["--variants", "0", "--policy", "tiered"]),
+        Bug::SyncAgain
+        | Bug::RetryIsNewer
+        | Bug::FlightsForgotten
+        | Bug::OtherBucketForgotten
+        | Bug::ZeroedOverOlder
+        | Bug::InputMissed
+        | Bug::KeySplit
+        | Bug::TombstoneUnclipped
+        | Bug::ReadErrorIsEnd
+        | Bug::AddressInOutput
+        | Bug::ZeroedUnderTombstone
+        | Bug::SealInsideRecord => LIVES,
         _ => Finder::Sim(&[]),
     }
 }
+
+/// Lives without crashes: many more of them in a minute.
+const LIVES: Finder = Finder::Sim(&["--variants", "0"]);
 
 const fn test(package: &'static str, target: &'static str, test: &'static str) -> Finder {
     Finder::Test { package, target, test }

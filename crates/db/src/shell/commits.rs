@@ -1,6 +1,7 @@
 //! Edits on their way into the manifest: one batch at a time, written and synced at once by an
 //! upkeep job that takes the manifest along, so no lock is held across the write.
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_control::{Event, NewEdit};
 use lithify_env::sync::Arc;
@@ -79,11 +80,26 @@ impl CommitEdits {
     }
 
     fn append(&self, manifest: &mut ManifestLog) -> Result<()> {
+        if zoo::on(Bug::InputsGoFirst) {
+            let edits = self.edits.iter().filter(|new| !is_move(&new.edit));
+            let gone = edits.flat_map(|new| &new.edit.deletes);
+            gone.for_each(|(_, id)| drop(self.shell.dir.remove(FileName::Table(id.0))));
+        }
         let next_file = Some(self.shell.workshop.peek_next_file().0);
         let last_seq = Some(self.shell.published.load(Ordering::Acquire));
         let wire =
             |new: &NewEdit| WireEdit { next_file, last_seq, ..translate::wire_edit(&new.edit) };
-        manifest.commit(&self.edits.iter().map(wire).collect::<Vec<_>>())
+        let mut edits: Vec<WireEdit> = self.edits.iter().map(wire).collect();
+        if zoo::on(Bug::FlushInTwoEdits) {
+            // Some of the files first, with all that the whole edit says besides.
+            let first = edits.iter_mut().find(|edit| edit.added.len() > 1);
+            if let Some(edit) = first {
+                let later = edit.added.split_off(1);
+                manifest.commit(std::slice::from_ref(edit))?;
+                *edit = WireEdit { added: later, ..WireEdit::default() };
+            }
+        }
+        manifest.commit(&edits)
     }
 
     fn roll(&self, manifest: &mut ManifestLog) -> Result<()> {

@@ -13,6 +13,8 @@
 //! with 1 zero byte. At block offset 32,761 exactly 7 bytes are left: a header fits, so a FIRST
 //! fragment with no payload is written there and the payload follows in the next block.
 
+use lithify_base::zoo::{self, Bug};
+
 use crate::checksum;
 
 /// Size of a log block, bytes.
@@ -109,6 +111,9 @@ impl RecordWriter {
         let mut rest = payload;
         let mut begun = false;
         loop {
+            if zoo::on(Bug::SealInsideRecord) && begun {
+                self.append_special(TYPE_SEAL, &[0; super::seal::Seal::ENCODED_LEN], out);
+            }
             self.make_room(HEADER_SIZE, out);
             let room = BLOCK_SIZE - self.block_offset - HEADER_SIZE;
             let (piece, after) = rest.split_at(rest.len().min(room));

@@ -21,6 +21,7 @@
 
 use std::fmt;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, Result, Seq};
 
 use super::batch::BatchView;
@@ -142,6 +143,7 @@ pub struct Findings {
 pub fn judge(found: &Findings, promise: &Promise) -> Verdict {
     let end_size = promise.end.map_or(0, |(size, _)| size);
     let promised = promise.synced.max(found.sealed).max(end_size);
+    let promised = if zoo::on(Bug::PromiseIgnored) { 0 } else { promised };
     if found.good_end < promised && (found.damage.is_some() || found.len < promised) {
         let missing = Damage { offset: found.len, what: What::CutShort };
         let Damage { offset, what } = found.damage.unwrap_or(missing);
@@ -156,6 +158,9 @@ pub fn judge(found: &Findings, promise: &Promise) -> Verdict {
         }
     }
     match found.damage {
+        Some(Damage { offset, what }) if zoo::on(Bug::TornTailIsRot) => {
+            Verdict::Corruption { offset, what }
+        }
         Some(_) => Verdict::TornTail { cut_at: found.good_end },
         None => Verdict::Clean,
     }

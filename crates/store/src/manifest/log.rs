@@ -15,6 +15,7 @@
 
 use std::collections::BTreeMap;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{CfId, Error, ErrorKind, Level, Result};
 use lithify_env::{FileRef, OpenOpts, write_all_at};
 use lithify_format::manifest::{ManifestState, ManifestWriter, WireEdit};
@@ -132,6 +133,9 @@ fn write_new(dir: &Dir, number: u64, state: &ManifestState) -> Result<Open> {
     let file = dir.create_file(FileName::Manifest(number), OpenOpts::write())?;
     let (bytes, writer) = state.to_manifest(number);
     write_all_at(&*file, &bytes, 0).or_typed()?;
+    if zoo::on(Bug::PointerBeforeSync) {
+        dir.point_current(number)?;
+    }
     file.sync_all().or_typed()?;
     // Its name must be durable before CURRENT says it.
     dir.sync()?;

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{
     Bytewise, CfId, Comparator, ComparatorRef, Error, Key, Result, ReverseBytewise,
 };
@@ -86,7 +87,9 @@ fn read(dir: &Dir, manifest: u64) -> Result<Recovered> {
     let mut state = read.state;
     state.families.values_mut().for_each(translate::renumber_level0);
     // A crash leaves files whose numbers no edit knows; a number is never used twice.
-    state.next_file = state.next_file.max(number_floor(dir)?);
+    if !zoo::on(Bug::NumbersAgain) {
+        state.next_file = state.next_file.max(number_floor(dir)?);
+    }
     if state.next_file > NUMBER_MAX {
         return Err(blame(Error::corruption("its next file number is no counter's")));
     }

@@ -21,6 +21,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, Result, Seq};
 use lithify_env::{OpenOpts, read_full_at};
 use lithify_format::wal::tail::{Findings, LoggedBatch};
@@ -121,6 +122,7 @@ pub fn replay(
         let rot = match logs.replay_one(i, &mut out, &mut visit) {
             Ok(true) if i + 1 == chain.len() && !lost.is_empty() => true,
             Ok(true) => continue,
+            Ok(false) if zoo::on(Bug::ReplayPastHole) => continue,
             Ok(false) => false,
             Err(e) if e.is_corruption() && on_rot == OnRot::Salvage => true,
             Err(e) => return Err(e.in_file(dir.path_of(FileName::Wal(chain[i].number)).display())),

@@ -209,7 +209,11 @@ impl WalWriter {
         if self.synced == self.written || zoo::on(Bug::AckBeforeFsync) {
             return Ok(());
         }
-        match self.file.0.sync_data() {
+        let mut synced = self.file.0.sync_data();
+        if zoo::on(Bug::SyncAgain) && synced.is_err() {
+            synced = self.file.0.sync_data();
+        }
+        match synced {
             Ok(()) => {
                 self.synced = self.written;
                 Ok(())
@@ -277,6 +281,10 @@ impl WalWriter {
     /// As [`sync`](Self::sync). What was acknowledged at a lower level may be lost.
     pub fn close(mut self) -> Result<()> {
         let end = self.end()?;
+        if zoo::on(Bug::ClosedUnsynced) {
+            self.link.set_durable();
+            return Ok(());
+        }
         self.sync()?;
         self.push_seal(SealReason::Close);
         assert_eq!(self.size(), end.record.size, "the end is where the next log says it is");
