@@ -195,7 +195,7 @@ fn a_failed_job_is_tried_again() {
             match db.put([n as u8 % 4], value(n)) {
                 Ok(()) => {}
                 // Told instead of being left to wait; tried again below.
-                Err(e) => assert!(matches!(e.kind(), ErrorKind::Io | ErrorKind::Stalled), "{e:?}"),
+                Err(e) => assert_eq!(e.kind(), ErrorKind::NotCommitted, "{e:?}"),
             }
         }
         let seen = reader.join().unwrap();
