@@ -52,6 +52,8 @@ pub struct WalWriter {
     last_seq: Seq,
     /// What `buffer` was before the group that nobody has acknowledged yet.
     undo: Option<Undo>,
+    /// Something was cut off, and the cut is not durable yet.
+    cut: bool,
     ended: Option<WalEnd>,
     poison: Option<Error>,
     link: Arc<Link>,
@@ -107,6 +109,7 @@ impl WalWriter {
             sealed: 0,
             last_seq,
             undo: None,
+            cut: false,
             ended: None,
             poison: None,
             link: Link::after(before),
@@ -189,6 +192,7 @@ impl WalWriter {
     pub fn write_out(&mut self) -> Result<()> {
         self.check_poison()?;
         if !self.buffer.is_empty() {
+            self.settle_cut()?;
             if let Err(e) = write_all_at(&*self.file.0, &self.buffer, self.written) {
                 return Err(self.cut_back(e));
             }
@@ -307,11 +311,26 @@ impl WalWriter {
         self.sealed = synced;
     }
 
+    /// Makes a cut durable before anything is written in its place. A power loss could undo the cut
+    /// and keep the length of what came after: a group that ends with zeros would be whole again.
+    fn settle_cut(&mut self) -> Result<()> {
+        if !self.cut {
+            return Ok(());
+        }
+        if let Err(e) = self.file.0.sync_data() {
+            return Err(self.poison_with(e, "a cut of the log could not be synced"));
+        }
+        self.cut = false;
+        self.synced = self.written;
+        Ok(())
+    }
+
     /// After a failed write: takes back what it may have left in the file.
     fn cut_back(&mut self, cause: IoError) -> Error {
         if self.file.0.set_len(self.written).is_err() {
             return self.poison_with(cause, "the log could not be written, nor cut back");
         }
+        self.cut = true;
         if let Some(undo) = self.undo.take() {
             self.buffer.truncate(undo.buffered);
             self.records = undo.records;
