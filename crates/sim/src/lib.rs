@@ -13,6 +13,7 @@
 
 pub mod choices;
 pub mod crash;
+pub mod crew;
 pub mod disk;
 pub mod explore;
 pub mod marks;

@@ -134,6 +134,18 @@ impl Journal {
         self.written.push((position, self.last()));
     }
 
+    /// At `position`, everything up to write number `state` is known to survive a power loss.
+    /// Positions do not fall from call to call.
+    pub fn durable_at(&mut self, position: usize, state: usize) {
+        note(&mut self.durable, position, state);
+        self.written_at(position, state);
+    }
+
+    /// The same for a kill of the program.
+    pub fn written_at(&mut self, position: usize, state: usize) {
+        note(&mut self.written, position, state);
+    }
+
     /// The last write that is there.
     fn last(&self) -> usize {
         self.states.iter().rposition(|s| s.gone == usize::MAX).unwrap_or(0)
@@ -164,6 +176,12 @@ impl Journal {
     pub fn find_anywhere(&self, sum: u64) -> Option<usize> {
         self.states.iter().rposition(|s| s.sum == sum)
     }
+}
+
+/// What is known at a later position is no less than before.
+fn note(known: &mut Vec<(usize, usize)>, position: usize, state: usize) {
+    let before = known.last().map_or(0, |k| k.1);
+    known.push((position, state.max(before)));
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use lithify_env::sync::Mutex;
 use lithify_env::{Class, Job, Mono, Rt, Step, Ticket, Wake, panic_message};
 
 use crate::choices::Dice;
+use crate::crew::{self, Crew};
 
 /// Virtual time that a step takes.
 const STEP: Duration = Duration::from_micros(20);
@@ -41,6 +42,8 @@ pub struct Pump {
 
 struct State {
     now: Mono,
+    /// Seconds by which the clock on the wall is wrong.
+    wrong_by: i64,
     order: Order,
     jobs: Vec<Slot>,
     next: u64,
@@ -78,6 +81,7 @@ impl Pump {
     pub fn new(dice: Dice, seed: u64, order: Order) -> Pump {
         let state = State {
             now: Mono(1_000_000),
+            wrong_by: 0,
             order,
             jobs: Vec::new(),
             next: 0,
@@ -90,6 +94,11 @@ impl Pump {
     /// Who decides from now on.
     pub fn set_order(&self, order: Order) {
         self.state.lock().order = order;
+    }
+
+    /// The clock on the wall jumps: it is wrong by this many seconds from now on.
+    pub fn set_wall_wrong_by(&self, seconds: i64) {
+        self.state.lock().wrong_by = seconds;
     }
 
     /// Messages of jobs that panicked.
@@ -165,6 +174,39 @@ impl Pump {
         Some((slot.id, slot.job.take()?))
     }
 
+    /// Steps clients and jobs until the clients are through.
+    ///
+    /// # Panics
+    /// If nothing can go on: the database hangs.
+    pub fn attend(&self, crew: &Crew) {
+        let began = self.now();
+        let mut last = 0;
+        while !crew.is_over() {
+            let ready = crew.ready(self.now());
+            let order = self.state.lock().order;
+            let next = match order {
+                Order::Chosen => {
+                    // One more: a job.
+                    let at = self.dice.choose(ready.len() as u32 + 1, "client");
+                    ready.get(at as usize).copied()
+                }
+                Order::Calm => ready.iter().copied().find(|i| *i > last).or(ready.first().copied()),
+                Order::Latest => ready.last().copied(),
+            };
+            if let Some(client) = next {
+                last = client;
+                crew.step(client);
+                continue;
+            }
+            let stuck = self.now().since(began) > HANG;
+            let goes_on = self.step() || !ready.is_empty() || self.skip(crew.next_deadline());
+            if stuck || !goes_on {
+                crew.give_up();
+                panic!("clients wait for ever: a hang");
+            }
+        }
+    }
+
     /// Lets this much time pass, with all that goes on meanwhile.
     pub fn rest(&self, length: Duration) {
         let until = self.now() + length;
@@ -190,7 +232,9 @@ impl Rt for Pump {
     }
 
     fn wall_seconds(&self) -> u64 {
-        1_700_000_000 + self.now().nanos() / 1_000_000_000
+        let state = self.state.lock();
+        let right = 1_700_000_000 + state.now.nanos() / 1_000_000_000;
+        right.saturating_add_signed(state.wrong_by)
     }
 
     fn seed(&self, who: &str) -> u64 {
@@ -207,6 +251,9 @@ impl Rt for Pump {
     /// # Panics
     /// If nothing can complete the ticket: the database hangs.
     fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake {
+        if let Some(wake) = crew::park(ticket, deadline, || self.now()) {
+            return wake;
+        }
         let began = self.now();
         loop {
             if ticket.is_done() {

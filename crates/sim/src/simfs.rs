@@ -16,6 +16,7 @@ use lithify_env::{
 };
 use rustix::io::Errno;
 
+use crate::crew;
 use crate::disk::{Content, DirId, Disk, Entry, Forgets, Ino, NoPath, Node};
 
 /// A simulated file system; clones are the same one.
@@ -173,6 +174,8 @@ impl SimFs {
         path: &Path,
         call: impl FnOnce(&mut State) -> Raw<T>,
     ) -> IoResult<T> {
+        // On a real machine others go on meanwhile.
+        crew::breathe();
         self.0.lock().alive(call).map_err(|errno| IoError::new(op, path, errno))
     }
 

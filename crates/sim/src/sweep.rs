@@ -123,6 +123,7 @@ impl Sweep<'_> {
     /// Lives once, with `fault` from the beginning on.
     fn record(&mut self, fault: Option<Fault>) -> Result<Recorded, Violation> {
         let shape = self.workload.shape(fault.is_some());
+        self.dice.swap(Stream::listed(Vec::new()));
         let mut world = World::new(Disk::default(), shape, self.dice.clone(), 1);
         let lived = caught(|| {
             if let Some(fault) = fault {

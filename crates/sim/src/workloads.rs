@@ -89,7 +89,9 @@ fn tiered() -> Settings {
     eager(Policy::Tiered)
 }
 fn df_leveled() -> Settings {
-    eager(Policy::DfLeveled)
+    let mut s = eager(Policy::DfLeveled);
+    s.l0_trigger = 1;
+    s
 }
 fn df_tiered() -> Settings {
     eager(Policy::DfTiered)
@@ -110,13 +112,14 @@ fn rounds(w: &mut World, count: u32, len: usize) -> Told {
     Ok(())
 }
 
-/// Overwrites that keep several levels busy, with jobs held back between them.
-fn pile(w: &mut World, order: Order) -> Told {
-    w.in_order(order);
-    for round in 0..6 {
-        w.puts(0..50, 700, Os)?;
-        w.flush_now()?;
-        w.run(12 + round * 5);
+/// Overwrites that keep several levels busy, with jobs held back between them. The order of jobs
+/// follows from `seed`.
+fn pile(w: &mut World, seed: u64) -> Told {
+    w.shuffle(seed);
+    for round in 0..12 {
+        // Full memtables are flushed by themselves; nobody waits for them here.
+        w.puts(0..70, 1000, Os)?;
+        w.run(40 + round * 10);
     }
     w.settle()
 }
@@ -176,6 +179,25 @@ pub const ALL: &[Workload] = &[
             w.puts(0..3, 100, Sync)
         },
         must: &["flush_end", "log begun"],
+    },
+    Workload {
+        name: "group",
+        settings: hybrid,
+        play: |w| {
+            w.crowd_of(4, 5, 300)?;
+            w.crowd_of(3, 4, 60)
+        },
+        must: &["log begun"],
+    },
+    Workload {
+        name: "log-roll-in-group",
+        settings: hybrid,
+        play: |w| {
+            w.crowd_of(4, 10, 4000)?;
+            w.in_order(Order::Latest);
+            w.crowd_of(4, 10, 4000)
+        },
+        must: &["log begun"; 2],
     },
     Workload {
         name: "writes-without-log",
@@ -273,19 +295,19 @@ pub const ALL: &[Workload] = &[
     Workload {
         name: "df-in-order",
         settings: df_leveled,
-        play: |w| pile(w, Order::Calm),
+        play: |w| pile(w, 1),
         must: &["compaction_end"],
     },
     Workload {
         name: "df-reversed",
         settings: df_leveled,
-        play: |w| pile(w, Order::Latest),
-        must: &["started Df"],
+        play: |w| pile(w, 2),
+        must: &["compaction_end"],
     },
     Workload {
         name: "df-tiered-reversed",
         settings: df_tiered,
-        play: |w| pile(w, Order::Latest),
+        play: |w| pile(w, 3),
         must: &["compaction_end"],
     },
     Workload {

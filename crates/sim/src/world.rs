@@ -4,10 +4,11 @@
 //! with the model at once. Everything happens on one thread: a call of the client that waits
 //! steps the jobs of the database (`pump`).
 //!
-//! Chapters: [`shape`] what a run is like, [`writes`], [`reads`], [`faults`] what breaks, [`script`]
+//! Chapters: [`shape`] what a run is like, [`writes`], [`crowd`] of several clients, [`reads`], [`faults`] what breaks, [`script`]
 //! operations by name. Here is the life of a database from its opening to its end.
 //! Leaves to others: crashes (`explore`).
 
+mod crowd;
 mod faults;
 mod reads;
 pub mod script;
@@ -31,6 +32,9 @@ use reads::{compare, whole};
 
 /// Where the database is.
 pub const HOME: &str = "db";
+
+/// How often each operation is chosen. New ones come last: kept plans name operations by number.
+const WEIGHTS: [u32; 17] = [40, 9, 10, 4, 7, 3, 3, 6, 5, 2, 3, 1, 1, 4, 4, 1, 1];
 
 /// Something that must not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -200,7 +204,7 @@ impl World {
         if self.fragile && self.dice.one_in(10, "fault") {
             self.break_something();
         }
-        match self.dice.weighted(&[40, 9, 10, 4, 7, 3, 3, 6, 5, 2, 3, 1, 1, 4], "operation") {
+        match self.dice.weighted(&WEIGHTS, "operation") {
             0 => self.put(1),
             1 => {
                 let change = Change::Delete(self.any_key());
@@ -227,8 +231,30 @@ impl World {
             10 => self.sync(),
             11 => self.reopen(),
             12 => self.checkpoint(),
-            _ => self.put(8 + self.dice.choose(24, "burst")),
+            13 => self.put(8 + self.dice.choose(24, "burst")),
+            14 => self.crowd(),
+            15 => self.paused(),
+            _ => {
+                self.jump();
+                Ok(())
+            }
         }
+    }
+
+    /// Compactions begin anew only after a few writes.
+    fn paused(&mut self) -> Result<(), Violation> {
+        self.db().set_auto_compaction(false);
+        let written = self.put(1 + self.dice.choose(8, "paused"));
+        self.background();
+        self.db().set_auto_compaction(true);
+        written
+    }
+
+    /// The clock on the wall jumps, by ten years or to its beginning, or is right again.
+    fn jump(&self) {
+        let years = 10 * 366 * 86_400;
+        let jumps = [0, years, -years, i64::MIN, -3600];
+        self.pump.set_wall_wrong_by(*self.dice.pick(&jumps, "jump"));
     }
 
     // ---- choices

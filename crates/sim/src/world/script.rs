@@ -12,6 +12,7 @@ use lithify_env::Rt;
 use rustix::io::Errno;
 
 use super::{Held, View, Violation, World, key, value};
+use crate::choices::Stream;
 use crate::disk::Forgets;
 use crate::model::Change;
 use crate::pump::Order;
@@ -149,6 +150,12 @@ impl World {
     /// Jobs go on in this order from now on.
     pub fn in_order(&self, order: Order) {
         self.pump.set_order(order);
+    }
+
+    /// Jobs go on in an order that follows from `seed`, from now on.
+    pub fn shuffle(&self, seed: u64) {
+        self.dice.swap(Stream::seeded(seed, "order"));
+        self.pump.set_order(Order::Chosen);
     }
 
     /// Compactions begin by themselves, or not.

@@ -3,7 +3,7 @@
 //! Keeps: a write is in the journal from before its first byte could reach the disk, and counted
 //! as durable from after its acknowledgement on, never earlier.
 
-use lithify::{Durability, ErrorKind, WriteBatch, WriteOptions};
+use lithify::{Durability, Error, ErrorKind, WriteBatch, WriteOptions};
 
 use super::{Violation, World, failed};
 use crate::model::Change;
@@ -28,15 +28,7 @@ impl World {
         changes: Vec<Change>,
         durability: Durability,
     ) -> Result<(), Violation> {
-        let mut batch = WriteBatch::new();
-        for change in &changes {
-            let added = match change {
-                Change::Put(key, value) => batch.put(key, value),
-                Change::Delete(key) => batch.delete(key),
-                Change::DeleteRange(from, to) => batch.delete_range(from, to),
-            };
-            added.map_err(|e| failed("a batch", &e))?;
-        }
+        let batch = batch_of(&changes).map_err(|e| failed("a batch", &e))?;
         let before = self.model.clone();
         changes.iter().for_each(|change| self.model.apply(change));
         self.journal.begun(self.model.sum(), self.fs.position());
@@ -88,4 +80,16 @@ impl World {
         }
         Ok(())
     }
+}
+
+pub(super) fn batch_of(changes: &[Change]) -> Result<WriteBatch, Error> {
+    let mut batch = WriteBatch::new();
+    for change in changes {
+        match change {
+            Change::Put(key, value) => batch.put(key, value)?,
+            Change::Delete(key) => batch.delete(key)?,
+            Change::DeleteRange(from, to) => batch.delete_range(from, to)?,
+        }
+    }
+    Ok(batch)
 }
