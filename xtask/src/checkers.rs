@@ -43,7 +43,8 @@ fn scenarios(variables: &[(&str, String)], only: &[String]) -> Result<()> {
     let whole = ["-p", "lithify-env", "-p", "lithify", "--test", "schedules"];
     for (what, filter) in [(&own[..], "schedules::"), (&whole[..], "")] {
         let mut command = checked("shuttle");
-        command.args(what).arg("--").arg("--nocapture").args(["--test-threads", "2"]);
+        // One at a time: what is static in the engine belongs to one model.
+        command.args(what).arg("--").arg("--nocapture").args(["--test-threads", "1"]);
         match only {
             [] => command.args((!filter.is_empty()).then_some(filter)),
             only => command.args(only),
