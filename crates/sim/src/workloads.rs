@@ -116,7 +116,7 @@ fn rounds(w: &mut World, count: u32, len: usize) -> Told {
 /// follows from `seed`.
 fn pile(w: &mut World, seed: u64) -> Told {
     w.shuffle(seed);
-    for round in 0..12 {
+    for round in 0..6 {
         // Full memtables are flushed by themselves; nobody waits for them here.
         w.puts(0..70, 1000, Os)?;
         w.run(40 + round * 10);
@@ -315,8 +315,12 @@ pub const ALL: &[Workload] = &[
         settings: df_leveled,
         play: |w| {
             w.in_order(Order::Latest);
+            w.pause(true);
             rounds(w, 4, 700)?;
-            w.one_call_fails(25);
+            w.pause(false);
+            // Only compactions have something to sync now.
+            w.one_sync_fails(0);
+            w.run(400);
             rounds(w, 3, 700)?;
             w.settle()
         },

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use lithify::Durability;
 use lithify_env::Rt;
-use rustix::io::Errno;
 
 use super::{Held, View, Violation, World, key, value};
 use crate::choices::Stream;
@@ -44,13 +43,6 @@ impl World {
     pub fn arm(&mut self, fault: Fault) {
         self.fs.set_fault(fault);
         self.shaken = true;
-    }
-
-    /// The call after `nth` others fails, once, unless something fails already.
-    pub fn one_call_fails(&mut self, nth: u64) {
-        if !self.shaken {
-            self.arm(Fault::Call { nth, with: Errno::IO, sticky: false });
-        }
     }
 
     /// The sync after `nth` others fails, once, unless something fails already. What it had to
