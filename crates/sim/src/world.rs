@@ -4,8 +4,8 @@
 //! with the model at once. Everything happens on one thread: a call of the client that waits
 //! steps the jobs of the database (`pump`).
 //!
-//! Chapters: [`shape`] what a run is like, [`writes`], [`crowd`] of several clients, [`reads`], [`faults`] what breaks, [`script`]
-//! operations by name. Here is the life of a database from its opening to its end.
+//! Chapters: `shape` is what a run is like, `writes`, `reads`, `crowd` has several clients, `faults`
+//! is what breaks, `script` has operations by name. Here is the life of a database from its opening to its end.
 //! Leaves to others: crashes (`explore`).
 
 mod crowd;
