@@ -3,8 +3,8 @@
 use lithify_base::{Error, ErrorKind, JobId};
 use lithify_lsm::{Edit, Version};
 
-use crate::Core;
 use crate::command::{Command, NewEdit};
+use crate::{Core, PATIENCE};
 
 /// How the edits that were handed out ended.
 pub(crate) enum Settled {
@@ -148,6 +148,14 @@ impl Core {
     ) {
         self.failures += 1;
         self.commit_at = now + self.backoff();
+        if edits.iter().any(|(job, _)| self.jobs.spec(*job).is_some()) {
+            self.set_back(&error, out);
+        }
+        // The commit is tried again all the same; but nobody waits for ever for somebody else to
+        // free space.
+        if self.failures >= PATIENCE {
+            self.fail_manual(&error, out);
+        }
         for (job, edit) in edits {
             self.jobs.uncommit(job, edit);
         }

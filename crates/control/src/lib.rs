@@ -53,7 +53,8 @@ const RETRY_FIRST: u64 = 100_000_000;
 /// Longest such wait.
 const RETRY_MAX: u64 = 10_000_000_000;
 
-/// Failures in a row after which a manual compaction is told, whichever job they were of.
+/// Failures in a row after which whoever waits for a compaction is told: who asked for one, whichever
+/// job failed, and writers whom only a compaction can let go on.
 const PATIENCE: u32 = 3;
 
 /// What the core needs to know of the settings.

@@ -13,10 +13,7 @@ use lithify_plan::{
 
 use crate::buckets::Buckets;
 use crate::command::Command;
-use crate::{Core, jobs};
-
-/// Failures of compactions in a row after which a writer that waits for one is told.
-const PATIENCE: u32 = 3;
+use crate::{Core, PATIENCE, jobs};
 
 /// Writers that fill a memtable in less time than this, nanoseconds, have all slots work for them:
 /// with 64 MiB that is 6.4 MB/s and more. What is left undone while they write is done later, when

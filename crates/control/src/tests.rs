@@ -277,6 +277,34 @@ fn a_failed_manual_compaction_is_told() {
 }
 
 #[test]
+fn who_waits_for_a_commit_that_finds_no_space_is_told() {
+    let mut w = World::new(1);
+    w.on(Event::AutoCompaction { on: false });
+    w.flush(1, "a", "m");
+    w.flush(2, "c", "z");
+    w.on(Event::Manual { id: 7, request: ManualRequest::new(None) });
+    let (job, spec) = w.compaction().unwrap();
+    w.built(job, spec.out, "a", "z");
+    let told = |c: &Command| match c {
+        Command::ManualDone { id: 7, result } => Some(result.clone().unwrap_err().kind()),
+        _ => None,
+    };
+    for tries in 1..=3 {
+        assert_eq!((w.take(told), w.core.stuck().is_some()), (None, false), "after {tries} tries");
+        assert!(w.commit().is_some());
+        w.on(Event::EditFailed { error: Error::new(ErrorKind::NoSpace, "full") });
+        w.now += RETRY_MAX;
+        w.on(Event::Tick);
+    }
+    assert_eq!(w.take(told), Some(ErrorKind::NoSpace));
+    assert_eq!(w.core.failed_compactions(), 3);
+    assert!(w.core.stuck().is_some(), "nor does anybody who waits for the work to end");
+    assert!(w.commit().is_some(), "it is tried on");
+    w.on(Event::EditSynced);
+    assert!(w.core.stuck().is_none());
+}
+
+#[test]
 fn pressure_is_told_when_it_changes() {
     let mut w = World::new(0);
     w.freeze(1);
