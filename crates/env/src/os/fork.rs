@@ -3,9 +3,10 @@
 //! Keeps: a forked child never takes itself for its parent. Asking costs one load: the answer lies in
 //! a page that the kernel wipes in a child, where it is found out anew.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::pages::wiped_by_fork;
 use crate::sync::LazyLock;
-use crate::sync::atomic::{AtomicU32, Ordering};
 
 static KNOWN: LazyLock<Option<&'static AtomicU32>> = LazyLock::new(wiped_by_fork);
 

@@ -10,8 +10,10 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
+// The standard library's, also under a model checker: what is laid over memory of the system must be
+// a word, and the checkers' atomics are more than that.
+use std::sync::atomic::AtomicU32;
 
-use crate::sync::atomic::AtomicU32;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Alignment of all memory, and the unit of small pieces.
@@ -19,6 +21,7 @@ pub(crate) const PAGE: usize = 4096;
 /// Alignment and unit of large pieces: the huge page of x86-64 and of arm64 with 4 KiB pages.
 pub(crate) const HUGE: usize = 2 << 20;
 const _: () = assert!(HUGE.is_multiple_of(PAGE));
+const _: () = assert!(size_of::<AtomicU32>() == 4);
 
 /// Owned, initialised, page-aligned memory; empty or a multiple of [`PAGE`] long, and a multiple
 /// of [`HUGE`] if it is at least that.
