@@ -16,7 +16,7 @@ use lithify_env::{FileRef, IoBuf, OpenOpts, PendingIo, SharedUrgency, Ticket, sp
 use lithify_format::checksum::context_modifier;
 use lithify_merge::cleancut::{BlockFence, CleanCut, CutSet};
 use lithify_merge::{BlockSet, BlockSlice, Bytes, RunSlice};
-use lithify_store::dir::{FileName, typed};
+use lithify_store::dir::typed;
 use lithify_store::sst::TableReader;
 
 use crate::recipe::InputRun;
@@ -96,8 +96,8 @@ impl Feed {
                 }));
                 let file = match shop.output.direct_io {
                     true => {
-                        let name = FileName::Table(meta.backing.unwrap_or(meta.id).0);
-                        shop.dir.open_file(name, OpenOpts::read().direct())?
+                        let number = meta.backing.unwrap_or(meta.id).0;
+                        shop.dir.open_table(number, OpenOpts::read().direct())?.1
                     }
                     false => reader.file().clone(),
                 };

@@ -112,7 +112,9 @@ impl Db {
     pub fn write_opt(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
         self.shell.write(Own::Batch(&batch.inner), options)
     }
-    /// Makes every write acknowledged so far durable against power loss.
+    /// Makes every write acknowledged so far durable against power loss, but for those that skipped
+    /// the log ([`Durability::NoWal`](crate::Durability::NoWal)): they are once they are
+    /// [flushed](Db::flush).
     ///
     /// # Errors
     /// `OutcomeUnknown` if the operating system reports a failure; the database is read-only
@@ -228,7 +230,7 @@ impl Db {
         self.shell.picture()
     }
     /// Flushes what no log holds, ends background work and closes. Other handles fail from
-    /// now on.
+    /// now on; closing one of them waits for this, and tells the same.
     ///
     /// # Errors
     /// What kept the last writes from being made safe. The database is closed all the same.

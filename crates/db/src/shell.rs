@@ -53,6 +53,7 @@ use crate::super_version::{Mem, SuperVersion, Tree};
 use crate::turn::Turn;
 use crate::write::Log;
 
+use closing::Ending;
 use upkeep::Upkeep;
 
 /// One open database.
@@ -96,13 +97,36 @@ pub(crate) struct Shell {
     manual_results: Mutex<BTreeMap<u64, Result<()>>>,
     next_manual: AtomicU64,
     levels: Mutex<LevelTally>,
+    /// Answers of the core that are being carried out: some of it nobody else can see yet.
+    under_way: AtomicUsize,
     /// Completed when the upkeep job shall end, and by it when it has.
     stop: Ticket,
     stopped: Ticket,
     closed: AtomicBool,
+    ending: Ending,
     read_only_handle: bool,
     me: Weak<Shell>,
     lock: Mutex<Option<Arc<dyn LockGuard>>>,
+}
+
+/// While it lives, a close waits: for commands handed out and not carried out, and for edits being
+/// written.
+struct UnderWay(Arc<Shell>);
+
+impl UnderWay {
+    fn new(shell: Arc<Shell>) -> UnderWay {
+        shell.under_way.fetch_add(1, Ordering::SeqCst);
+        UnderWay(shell)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let last = self.0.under_way.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && self.0.closed.load(Ordering::SeqCst) {
+            self.0.progressed();
+        }
+    }
 }
 
 /// A job that a worker is busy with.
@@ -186,7 +210,9 @@ impl Shell {
             levels: Mutex::default(),
             stop: Ticket::new(),
             stopped: Ticket::new(),
+            under_way: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            ending: Ending::default(),
             read_only_handle,
             lock: Mutex::new(p.lock.map(Arc::from)),
         });
@@ -258,7 +284,7 @@ impl Shell {
     fn tell(&self, event: impl FnOnce(&mut Core, u64) -> Vec<Command>) {
         // Commands that only set memory are applied under the lock, so that verdicts can't
         // overtake each other; the rest is ordered by what it waits for.
-        let (commands, quieter) = {
+        let (commands, quieter, _under_way) = {
             let mut core = self.core.lock();
             let now = self.env.rt.now();
             let before = (core.jobs(), core.is_idle());
@@ -274,7 +300,8 @@ impl Shell {
             }
             let after = (core.jobs(), core.is_idle());
             let over = after.0 < before.0 || (after.1 && !before.1);
-            (rest, over || core.is_halted())
+            let under_way = (!rest.is_empty()).then(|| UnderWay::new(self.me()));
+            (rest, over || core.is_halted(), under_way)
         };
         for command in commands {
             self.execute(command);

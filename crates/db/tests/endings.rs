@@ -88,6 +88,70 @@ fn a_closed_handle_reads_no_more() {
     assert_eq!(other.checkpoint("x").unwrap_err().kind(), ErrorKind::ShuttingDown);
 }
 
+/// Tables may be called as LevelDB calls them: they are compacted, and go once nobody needs them.
+#[test]
+fn tables_of_the_older_name_are_compacted_and_deleted() {
+    let scratch = tempfile::tempdir().unwrap();
+    let older = |dir: &Path| {
+        let names = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
+        names.filter(|n| n.extension().is_some_and(|e| e == "ldb")).count()
+    };
+    let db = Db::open(scratch.path(), calm()).unwrap();
+    for value in [b"1", b"2"] {
+        db.put(b"a", value).unwrap();
+        db.flush().unwrap();
+    }
+    db.close().unwrap();
+    for name in tables(scratch.path()) {
+        let path = scratch.path().join(name);
+        std::fs::rename(&path, path.with_extension("ldb")).unwrap();
+    }
+    assert_eq!(older(scratch.path()), 2);
+    let db = Db::open(scratch.path(), calm()).unwrap();
+    assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"2"[..]));
+    db.compact_range(None, None).unwrap();
+    within(LONGEST, "deleting tables of the older name", move || {
+        while older(scratch.path()) > 0 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"2"[..]));
+    });
+}
+
+/// Who closes a database that is being closed is told when it is, and how that went.
+#[test]
+fn a_second_close_waits_for_the_first() {
+    let hold = Arc::new(AtomicBool::new(false));
+    let fs = {
+        let hold = hold.clone();
+        FaultFs::new(Arc::new(MemFs::new()), move |op| {
+            let flushes = op.name == "create" && op.path.extension().is_some_and(|e| e == "sst");
+            while flushes && hold.load(SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            flushes.then(|| std::io::Error::other("no new tables").into())
+        })
+    };
+    let env = Env { fs: Arc::new(fs), rt: Arc::new(OsRt::new(RtOptions::default())) };
+    let db = Builder::new(calm()).env(env).open("db").unwrap();
+    let unlogged = WriteOptions { durability: Some(Durability::NoWal), ..WriteOptions::default() };
+    db.put_opt(b"a", b"1", &unlogged).unwrap();
+    hold.store(true, SeqCst);
+    let closers: Vec<_> = std::iter::repeat_with(|| db.clone())
+        .take(2)
+        .map(|db| std::thread::spawn(move || db.close()))
+        .collect();
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(closers.iter().all(|c| !c.is_finished()), "what no log holds is not safe yet");
+    hold.store(false, SeqCst);
+    within(LONGEST, "two that close", move || {
+        for closer in closers {
+            closer.join().unwrap().expect_err("the flush fails, and both are told");
+        }
+    });
+    drop(db);
+}
+
 /// Compaction is due in the tree that a read-only handle shows, and none of its business.
 #[test]
 fn a_read_only_handle_compacts_nothing() {

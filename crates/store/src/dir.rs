@@ -142,6 +142,15 @@ impl Dir {
             other => other.or_typed(),
         }
     }
+    /// Removes the table `number`, whichever of the two names it has; fine if it is gone already.
+    pub fn remove_table(&self, number: u64) -> Result<()> {
+        match self.fs.unlink(&self.path_of(FileName::Table(number))) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                self.remove(FileName::LevelDbTable(number))
+            }
+            other => other.or_typed(),
+        }
+    }
     /// Every entry, sorted by name.
     pub fn list(&self) -> Result<Vec<Listed>> {
         let entries = self.fs.list(&self.path).or_typed()?;

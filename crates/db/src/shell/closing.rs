@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use lithify_base::{FileId, Result};
 use lithify_control::Event;
+use lithify_env::Ticket;
 use lithify_env::sync::atomic::Ordering;
-use lithify_env::sync::{Arc, Weak};
+use lithify_env::sync::{Arc, Mutex, Weak};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{WalAddition, WireEdit};
 use lithify_store::wal::WalEnd;
@@ -16,12 +17,20 @@ use crate::write::{Log, logs};
 
 impl Shell {
     /// Ends the database: what no log holds is flushed, jobs end, the log is closed. Only the
-    /// first call does it.
+    /// first call does it; whoever calls later waits for that, and is told the same.
     pub(crate) fn close(&self) -> Result<()> {
         self.check_home()?;
-        if self.closed.swap(true, Ordering::AcqRel) || self.read_only_handle {
-            return Ok(());
+        if self.closed.swap(true, Ordering::SeqCst) {
+            self.env.rt.park(&self.ending.over, None);
+            return self.ending.result.lock().clone();
         }
+        let _over = Over(&self.ending.over);
+        let result = if self.read_only_handle { Ok(()) } else { self.end() };
+        self.ending.result.lock().clone_from(&result);
+        result
+    }
+
+    fn end(&self) -> Result<()> {
         self.gate.hurry(self.closed_error());
         let mut log = self.take_turn()?;
         let flushed = match self.gate.refused() {
@@ -37,8 +46,9 @@ impl Shell {
         self.progressed();
         self.wait_until(None, |shell| {
             let core = shell.core.lock();
-            let over = shell.at_work.lock().is_empty() && (core.jobs() == 0 || core.is_halted());
-            Ok(over.then_some(()))
+            let idle = core.jobs() == 0 || core.is_halted();
+            let alone = shell.under_way.load(Ordering::SeqCst) == 0;
+            Ok((idle && alone && shell.at_work.lock().is_empty()).then_some(()))
         })?;
         // To record the last log is to promise all before it, and one of those may be lost.
         if let Ok(Some(end)) = &ended
@@ -115,6 +125,27 @@ impl Shell {
         {
             self.note("log_not_recorded", &[("cause", e.to_string().into())]);
         }
+    }
+}
+
+/// How the close went, for all who ask for one.
+pub(super) struct Ending {
+    over: Ticket,
+    result: Mutex<Result<()>>,
+}
+
+impl Default for Ending {
+    fn default() -> Ending {
+        Ending { over: Ticket::new(), result: Mutex::new(Ok(())) }
+    }
+}
+
+/// Completes its ticket, whatever happens.
+struct Over<'a>(&'a Ticket);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.complete();
     }
 }
 

@@ -4,7 +4,6 @@
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_control::{Event, NewEdit};
-use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::{Class, Job, Step, Urgency};
 use lithify_format::files::FileName;
@@ -12,7 +11,7 @@ use lithify_format::manifest::WireEdit;
 use lithify_lsm::Edit;
 use lithify_store::manifest::{ManifestLog, translate};
 
-use super::Shell;
+use super::{Shell, UnderWay};
 use crate::metrics::Counter;
 
 impl Shell {
@@ -20,7 +19,8 @@ impl Shell {
     pub(super) fn commit_edits(&self, edits: Vec<NewEdit>) {
         let manifest = self.manifest.lock().take();
         let manifest = manifest.expect("one batch at a time: the manifest is here");
-        let job = CommitEdits { shell: self.me(), manifest: Some(manifest), edits };
+        let shell = UnderWay::new(self.me());
+        let job = CommitEdits { shell, manifest: Some(manifest), edits };
         self.env.rt.spawn(Class::Upkeep, Box::new(job));
     }
 
@@ -52,7 +52,7 @@ fn is_move(edit: &Edit) -> bool {
 
 /// Writes a batch of edits.
 struct CommitEdits {
-    shell: Arc<Shell>,
+    shell: UnderWay,
     manifest: Option<Box<ManifestLog>>,
     edits: Vec<NewEdit>,
 }
@@ -61,7 +61,7 @@ impl CommitEdits {
     /// Appends the edits. If nobody can tell whether they took effect, a new manifest without them
     /// settles that they did not, and they are written there.
     fn write(&self, manifest: &mut ManifestLog) -> Result<()> {
-        self.shell.check_owner()?;
+        self.shell.0.check_owner()?;
         if manifest.uncertain().is_some() {
             self.roll(manifest)?;
         }
@@ -83,10 +83,10 @@ impl CommitEdits {
         if zoo::on(Bug::InputsGoFirst) {
             let edits = self.edits.iter().filter(|new| !is_move(&new.edit));
             let gone = edits.flat_map(|new| &new.edit.deletes);
-            gone.for_each(|(_, id)| drop(self.shell.dir.remove(FileName::Table(id.0))));
+            gone.for_each(|(_, id)| drop(self.shell.0.dir.remove(FileName::Table(id.0))));
         }
-        let next_file = Some(self.shell.workshop.peek_next_file().0);
-        let last_seq = Some(self.shell.published.load(Ordering::Acquire));
+        let next_file = Some(self.shell.0.workshop.peek_next_file().0);
+        let last_seq = Some(self.shell.0.published.load(Ordering::Acquire));
         let wire =
             |new: &NewEdit| WireEdit { next_file, last_seq, ..translate::wire_edit(&new.edit) };
         let mut edits: Vec<WireEdit> = self.edits.iter().map(wire).collect();
@@ -104,10 +104,10 @@ impl CommitEdits {
 
     fn roll(&self, manifest: &mut ManifestLog) -> Result<()> {
         let old = manifest.number();
-        let number = self.shell.next_file().0;
-        manifest.roll(number, self.shell.workshop.peek_next_file().0)?;
+        let number = self.shell.0.next_file().0;
+        manifest.roll(number, self.shell.0.workshop.peek_next_file().0)?;
         // Deleted only now that CURRENT durably names the new one; a leftover is an orphan.
-        let _ = self.shell.dir.remove(FileName::Manifest(old));
+        let _ = self.shell.0.dir.remove(FileName::Manifest(old));
         Ok(())
     }
 }
@@ -116,7 +116,7 @@ impl Job for CommitEdits {
     fn step(&mut self) -> Step {
         if let Some(mut manifest) = self.manifest.take() {
             let result = self.write(&mut manifest);
-            self.shell.edits_written(manifest, &self.edits, result);
+            self.shell.0.edits_written(manifest, &self.edits, result);
         }
         Step::Done
     }
@@ -126,6 +126,6 @@ impl Job for CommitEdits {
     }
     fn panicked(&mut self, message: String) {
         let error = Error::new(ErrorKind::Internal, message);
-        self.shell.drive(Event::EditFailed { error });
+        self.shell.0.drive(Event::EditFailed { error });
     }
 }

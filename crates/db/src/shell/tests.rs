@@ -5,16 +5,29 @@
 use std::time::Duration;
 
 use lithify_compact::{JobWork, Outcome};
-use lithify_env::{Env, RtOptions};
+use lithify_env::{Env, FaultFs, RtOptions};
 
 use super::*;
 use crate::write::Held;
 use crate::{Builder, Db};
 
+fn world() -> Env {
+    Env::in_memory(RtOptions { upkeep_threads: 2, ..RtOptions::default() })
+}
+
 fn open() -> Db {
+    open_in(world())
+}
+
+fn open_in(env: Env) -> Db {
     let settings = Settings { auto_compaction: false, ..Settings::default() };
-    let env = Env::in_memory(RtOptions { upkeep_threads: 2, ..RtOptions::default() });
     Builder::new(settings).env(env).open("db").unwrap()
+}
+
+/// Freezes the memtable; what to wait for.
+fn freeze(db: &Db) -> Option<MemId> {
+    let mut held = Held::new(&db.shell, db.shell.take_turn().unwrap());
+    db.shell.freeze_for_flush(held.log()).unwrap()
 }
 
 /// Two trees are handed out in order, but by threads that may be held up: the second is shown
@@ -61,10 +74,7 @@ fn a_tree_that_comes_early_takes_older_memtables_along() {
 fn a_flush_ends_when_its_tree_is_shown() {
     let db = open();
     db.put(b"a", b"1").unwrap();
-    let last = {
-        let mut held = Held::new(&db.shell, db.shell.take_turn().unwrap());
-        db.shell.freeze_for_flush(held.log()).unwrap()
-    };
+    let last = freeze(&db);
     let (shown, waiter);
     {
         let _nothing_is_shown = db.shell.views.lock();
@@ -111,4 +121,64 @@ fn a_close_hears_of_jobs_that_were_given_up() {
     let outcome = Outcome { result: Ok(Vec::new()), work: JobWork::default(), flow: None };
     db.shell.compaction_ended(given_up, 1, outcome);
     heard.recv_timeout(Duration::from_secs(10)).expect("the close ends").unwrap();
+}
+
+/// Commands are carried out without the core's lock, so a close may find nothing at work between
+/// the answer of the core and the job it starts.
+#[test]
+fn a_close_waits_for_commands_under_way() {
+    let db = open();
+    db.put(b"a", b"1").unwrap();
+    freeze(&db);
+    let (told, heard) = std::sync::mpsc::channel();
+    {
+        let _nothing_is_shown = db.shell.views.lock();
+        while db.shell.core().frozen() > 0 {
+            std::thread::yield_now();
+        }
+        let shell = db.shell.clone();
+        std::thread::spawn(move || told.send(shell.close()));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(heard.try_recv().is_err(), "the flushed tree is not shown yet");
+    }
+    heard.recv_timeout(Duration::from_secs(10)).expect("the close ends").unwrap();
+}
+
+/// A halted core knows of no edit that is being written, and the manifest is another owner's once the
+/// lock is free.
+#[test]
+fn a_close_waits_for_edits_being_written() {
+    let gate = Arc::new(Mutex::new(()));
+    let written = Arc::new(AtomicBool::new(false));
+    let Env { fs, rt } = world();
+    let fs = {
+        let (gate, written) = (gate.clone(), written.clone());
+        FaultFs::new(fs, move |op| {
+            let manifest = op.path.to_string_lossy().contains("MANIFEST");
+            if manifest && op.name == "sync_data" {
+                drop(gate.lock());
+                written.store(true, Ordering::SeqCst);
+            }
+            None
+        })
+    };
+    let db = open_in(Env { fs: Arc::new(fs), rt });
+    let (told, heard) = std::sync::mpsc::channel();
+    {
+        let _no_manifest_is_synced = gate.lock();
+        db.put(b"a", b"1").unwrap();
+        freeze(&db);
+        while db.shell.manifest.lock().is_some() {
+            std::thread::yield_now();
+        }
+        // A memtable nobody has seen.
+        db.shell.drive(Event::Frozen { mem: MemId(99), bytes: 1, log_number: 1 });
+        assert!(db.shell.core().is_halted());
+        let shell = db.shell.clone();
+        std::thread::spawn(move || told.send(shell.close()));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(heard.try_recv().is_err(), "the manifest is being written");
+    }
+    heard.recv_timeout(Duration::from_secs(10)).expect("the close ends").unwrap();
+    assert!(written.load(Ordering::SeqCst));
 }

@@ -73,7 +73,7 @@ impl Shell {
             free.iter().map(|f| f.id).filter(|id| version.file(*id).is_none()).collect();
         for id in gone {
             self.tables.forget(id);
-            if let Err(e) = self.dir.remove(FileName::Table(id.0)) {
+            if let Err(e) = self.dir.remove_table(id.0) {
                 // An orphan now; the next open collects it.
                 self.note("delete_failed", &[("cause", e.to_string().into())]);
             }
