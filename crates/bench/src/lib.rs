@@ -47,7 +47,9 @@ pub use report::{
     EngineIdentity, Latency, MachineNote, RunReport, SlowOps, WorkloadReport, print_report,
 };
 pub use run::run;
-pub use settings::{BenchArgs, BenchSettings, CompactionPri, Compression, OutputArgs, WalMode};
+pub use settings::{
+    BenchArgs, BenchSettings, CompactionPri, Compression, OWN_POLICY, OutputArgs, WalMode,
+};
 pub use store::{BatchOp, EngineStats, StallStat, Store, StoreIter, StoreOpener};
 pub use timeline::{Activity, Happening, Moment};
 pub use workload::Workload;

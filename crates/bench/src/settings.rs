@@ -16,6 +16,9 @@ use crate::tour;
 use crate::units::{parse_bytes, parse_count};
 use crate::workload::Workload;
 
+/// The policy of an engine that may choose itself.
+pub const OWN_POLICY: &str = "default";
+
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
@@ -149,8 +152,9 @@ pub struct BenchSettings {
     /// Keep what the store holds instead of starting fill workloads from an empty one
     #[arg(long, help_heading = "Store")]
     pub use_existing_db: bool,
-    /// Compaction policy: leveled or hybrid, and whatever else the engine knows
-    #[arg(long, default_value = "hybrid", value_name = "NAME", help_heading = "Store")]
+    /// Compaction policy: leveled, hybrid, or whatever else the engine knows; `default` is what
+    /// the engine chooses itself
+    #[arg(long, default_value = OWN_POLICY, value_name = "NAME", help_heading = "Store")]
     pub policy: String,
     /// Compaction threads; the flush threads come on top
     #[arg(long, default_value_t = 2, value_name = "N", help_heading = "Store")]

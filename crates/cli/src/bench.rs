@@ -26,7 +26,7 @@ use lithify::{Builder, Db, DbIter, Durability, Policy, Settings, WriteBatch, Wri
 use lithify_bench::compare::EngineCommand;
 use lithify_bench::{
     BatchOp, BenchCommand, BenchSettings, CompactionPri, Compression, EngineIdentity, EngineStats,
-    Moment, StallStat, Store, StoreIter, StoreOpener, WalMode, bench_main,
+    Moment, OWN_POLICY, StallStat, Store, StoreIter, StoreOpener, WalMode, bench_main,
 };
 use lithify_env::{Bandwidth, DilatedRt, Throttle, ThrottledFs};
 
@@ -99,11 +99,14 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
     }
     let mut s = Settings::default();
     s.unchecked = b.policy == UNCHECKED;
-    let policy = if s.unchecked { Policy::Hybrid.name() } else { &b.policy };
-    s.policy = Policy::from_name(policy).ok_or_else(|| {
-        let names: Vec<&str> = Policy::ALL.into_iter().map(Policy::name).collect();
-        anyhow!("--policy {}: Lithify has {}", b.policy, names.join(", "))
-    })?;
+    s.policy = match b.policy.as_str() {
+        OWN_POLICY => None,
+        UNCHECKED => Some(Policy::Hybrid),
+        name => Some(Policy::from_name(name).ok_or_else(|| {
+            let names: Vec<&str> = Policy::ALL.into_iter().map(Policy::name).collect();
+            anyhow!("--policy {name}: Lithify has {OWN_POLICY}, {}", names.join(", "))
+        })?),
+    };
     s.compaction_threads = b.background_threads as u32;
     s.flush_threads = b.flush_threads as u32;
     s.auto_compaction = !b.no_auto_compaction;

@@ -313,7 +313,7 @@ fn a_database_in_use_is_explained() {
     let place = Place::new();
     let mut settings = lithify::Settings::default();
     (settings.l0_trigger, settings.l0_slowdown, settings.l0_stop) = (9, 13, 17);
-    settings.policy = lithify::Policy::BucketDf;
+    settings.policy = Some(lithify::Policy::BucketDf);
     let db = lithify::Db::open(place.db(), settings).unwrap();
     db.put("apple", "red").unwrap();
     db.flush().unwrap();

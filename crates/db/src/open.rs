@@ -506,7 +506,7 @@ fn output_options(s: &Settings) -> OutputOptions {
 }
 
 pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
-    let policy = match s.policy {
+    let policy = match s.effective_policy() {
         Policy::Leveled => PolicyKind::Leveled,
         Policy::Hybrid => PolicyKind::Hybrid,
         Policy::Tiered => PolicyKind::Tiered,

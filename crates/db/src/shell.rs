@@ -225,7 +225,7 @@ impl Shell {
         } else {
             // The clock of the log starts anew with each open.
             let wall = shell.env.rt.wall_seconds();
-            let policy = shell.settings.policy.name();
+            let policy = shell.settings.effective_policy().name();
             shell.note("opened", &[("policy", policy.into()), ("unix_seconds", wall.into())]);
             let upkeep = Upkeep::new(shell.clone());
             shell.env.rt.spawn(Class::Upkeep, Box::new(upkeep));

@@ -46,7 +46,7 @@ fn zstd_tables_read_the_same_there() {
 fn tables_without_filters_read_the_same_there() {
     let mut settings = small(Compression::Lz4);
     settings.bloom_bits = 0;
-    settings.policy = lithify::Policy::Leveled;
+    settings.policy = Some(lithify::Policy::Leveled);
     look_at_tables_of(&Load::new(5), settings);
 }
 

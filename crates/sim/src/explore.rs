@@ -136,7 +136,7 @@ impl Explorer<'_> {
     fn run(&mut self) -> Outcome<()> {
         self.tally.runs += 1;
         self.tally.sum = 0;
-        self.tally.last_policy = Some(self.shape.settings.policy);
+        self.tally.last_policy = self.shape.settings.policy;
         self.dice.swap(Stream::seeded(self.seed, "length"));
         // A long life grows a tree that a short one never has, and is crashed at some places only.
         let count = match self.dice.one_in(LONG_LIVES, "long life") {

@@ -41,7 +41,7 @@ impl Workload {
 
 fn small(policy: Policy) -> Settings {
     let mut s = Settings::default();
-    s.policy = policy;
+    s.policy = Some(policy);
     s.memtable_bytes = 64 << 10;
     s.memtable_count = 4;
     s.memory_budget = 4 << 20;

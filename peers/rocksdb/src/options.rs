@@ -2,7 +2,7 @@
 //!
 //! | setting | RocksDB |
 //! |---|---|
-//! | `policy` leveled, hybrid | leveled compaction style (runs in L0, leveled below) |
+//! | `policy` default, leveled, hybrid | leveled compaction style (runs in L0, leveled below) |
 //! | `background-threads` N | `max_background_compactions` N, `max_subcompactions` 1 |
 //! | `flush-threads` N | `max_background_flushes` N |
 //! | `no-auto-compaction` | `disable_auto_compactions` |
@@ -24,7 +24,7 @@
 //! The shared library is a portable build on the system's allocator.
 
 use anyhow::{Result, bail};
-use lithify_bench::{BenchSettings, CompactionPri, Compression, WalMode, Workload};
+use lithify_bench::{BenchSettings, CompactionPri, Compression, OWN_POLICY, WalMode, Workload};
 use rocksdb::{
     BlockBasedOptions, Cache, ChecksumType, DBCompactionStyle, DBCompressionType, Options,
     WriteOptions,
@@ -36,8 +36,8 @@ pub(crate) fn store_options(settings: &BenchSettings, fresh: bool) -> Result<Opt
     o.create_if_missing(fresh);
     o.set_error_if_exists(fresh);
     match settings.policy.as_str() {
-        "leveled" | "hybrid" => o.set_compaction_style(DBCompactionStyle::Level),
-        other => bail!("RocksDB has no policy `{other}` here; use leveled or hybrid"),
+        OWN_POLICY | "leveled" | "hybrid" => o.set_compaction_style(DBCompactionStyle::Level),
+        other => bail!("RocksDB has no policy `{other}` here; use {OWN_POLICY}, leveled or hybrid"),
     }
     set_threads(&mut o, settings);
     set_tree(&mut o, settings);

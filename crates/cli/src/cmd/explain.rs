@@ -88,7 +88,7 @@ fn explain(dir: &Path, settings: &Settings) -> Result<Explanation> {
 fn settings(dir: &Path, policy: Option<Policy>) -> Settings {
     let written = newest_options(dir).map_or_else(Settings::default, |file| from_options(&file));
     let mut settings = if written.check().is_ok() { written } else { Settings::default() };
-    settings.policy = policy.unwrap_or(settings.policy);
+    settings.policy = policy.or(settings.policy);
     settings
 }
 

@@ -44,7 +44,7 @@ pub fn tiny() -> Settings {
 /// way is locked, and buckets that a few flushes made hot or cold are split and merged.
 pub fn eager(policy: Policy, rng: &mut fastrand::Rng) -> Settings {
     let mut s = tiny();
-    s.policy = policy;
+    s.policy = Some(policy);
     s.compaction_threads = 4;
     let buckets = BucketOptions {
         initial: rng.u32(4..9),

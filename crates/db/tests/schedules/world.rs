@@ -20,7 +20,7 @@ pub struct World {
 impl World {
     pub fn new(policy: Policy) -> World {
         let mut s = Settings::default();
-        s.policy = policy;
+        s.policy = Some(policy);
         s.memtable_bytes = 64 << 10;
         s.memtable_count = 2;
         s.memory_budget = 4 << 20;

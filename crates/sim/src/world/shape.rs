@@ -43,7 +43,7 @@ impl Shape {
     /// A shape that the dice choose; the policy is their first choice.
     pub fn choose(dice: &Dice) -> Shape {
         let mut s = Settings::default();
-        s.policy = *dice.pick(&Policy::ALL, "policy");
+        s.policy = Some(*dice.pick(&Policy::ALL, "policy"));
         s.memtable_bytes = 64 << 10;
         s.memtable_count = 2 + dice.choose(3, "memtables");
         s.memory_budget = 4 << 20;

@@ -139,7 +139,7 @@ fn every_variant_answers_alike() {
                         match live(&plan.ops, &variant) {
                             Ok(life) => {
                                 let mut seen = seen.lock();
-                                let policy = variant.settings.policy.name().to_owned();
+                                let policy = variant.settings.effective_policy().name().to_owned();
                                 *seen.entry(policy).or_default() += 1;
                                 let restarts = format!("restarts by {:?}", variant.restart);
                                 *seen.entry(restarts).or_default() += life.restarts;

@@ -65,7 +65,7 @@ impl fmt::Display for Variant {
             "{}, {:?}, restart {:?} 1/{}, flush every {}, compact 1/{}, pace {}, {:?}{}{}; memtables \
              {}, budget {}, files {}, blocks {}, l0 {}/{}/{}, threads {}+{}, {:?}/{:?}, bloom {}, \
              version {}, buckets {:?}",
-            s.policy.name(),
+            s.effective_policy().name(),
             s.durability,
             self.restart,
             self.odds,
@@ -128,7 +128,7 @@ fn pick<'a, T>(random: &mut Random, of: &'a [T]) -> &'a T {
 fn settings(policy: Policy, r: &mut Random) -> Settings {
     let codecs = &[Compression::None, Compression::Lz4, Compression::Snappy];
     let mut s = Settings::default();
-    s.policy = policy;
+    s.policy = Some(policy);
     s.memtable_bytes = *pick(r, &[64 << 10, 64 << 10, 256 << 10, 4 << 20]);
     s.memtable_count = 2 + r.below(4) as u32;
     let memtables = s.memtable_bytes * u64::from(s.memtable_count);
