@@ -70,7 +70,9 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         ErrorKind::Io if permission => Some("look at the owner and permissions of that path"),
         ErrorKind::NoSpace => Some("free some space and try again; nothing acknowledged is lost"),
         ErrorKind::Locked => Some("`lithify picture DIR` works while another process has it open"),
-        ErrorKind::NotFound => Some("is --db the right directory? `put` and `load` make a new one"),
+        ErrorKind::NotFound => {
+            Some("is it the right directory? `put` and `load` make a new database")
+        }
         ErrorKind::Internal => Some("this is a bug in Lithify; please report it with this message"),
         _ => None,
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use lithify::{Db, Settings};
+use lithify::{Db, Error, ErrorKind, Settings};
 
 /// `--db DIR`.
 #[derive(Clone, Debug, clap::Args)]
@@ -29,6 +29,13 @@ impl DbArg {
     fn open(&self, create: bool) -> Result<Db> {
         let mut settings = Settings::default();
         settings.create_if_missing = create;
-        Ok(Db::open(&self.db, settings)?)
+        let opened = Db::open(&self.db, settings).map_err(|e| match e.kind() {
+            // The store's own advice names a setting.
+            ErrorKind::NotFound => {
+                Error::new(ErrorKind::NotFound, format!("{} holds no database", self.db.display()))
+            }
+            _ => e,
+        });
+        Ok(opened?)
     }
 }

@@ -31,8 +31,8 @@ pub(crate) fn rate(bytes: u64, time: Duration) -> String {
     format!("{:.1} MB/s", bytes as f64 / time.as_secs_f64().max(1e-9) / 1e6)
 }
 
-/// `1 row`, `2 rows`.
-pub(crate) fn count(n: u64, noun: &str) -> String {
+/// `1,234`.
+pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut grouped = String::new();
     for (i, d) in digits.chars().enumerate() {
@@ -41,12 +41,17 @@ pub(crate) fn count(n: u64, noun: &str) -> String {
         }
         grouped.push(d);
     }
+    grouped
+}
+
+/// `1 row`, `2 rows`.
+pub(crate) fn count(n: u64, noun: &str) -> String {
     let plural = match (n, noun) {
         (1, _) => noun.to_owned(),
         (_, "entry") => "entries".to_owned(),
         _ => format!("{noun}s"),
     };
-    format!("{grouped} {plural}")
+    format!("{} {plural}", grouped(n))
 }
 
 #[cfg(test)]

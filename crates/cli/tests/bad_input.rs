@@ -120,13 +120,16 @@ fn no_database_there() {
     let missing = place.path().join("none").to_str().unwrap().to_owned();
     let empty = place.path().to_str().unwrap().to_owned();
     for dir in [&missing, &empty] {
+        let (copy, told) = (format!("{dir}/copy"), [dir.as_str(), "no database", "hint: "]);
         for command in ["scan", "stats", "compact", "verify"] {
-            fails(1, &[command, "--db", dir], &[dir, "error: "]);
+            fails(1, &[command, "--db", dir], &told);
         }
-        fails(1, &["get", "--db", dir, "key"], &[dir]);
-        fails(1, &["delete", "--db", dir, "key"], &[dir]);
-        fails(1, &["picture", dir], &[dir]);
-        fails(1, &["checkpoint", "--db", dir, &format!("{dir}/copy")], &[dir]);
+        fails(1, &["get", "--db", dir, "key"], &told);
+        fails(1, &["delete", "--db", dir, "key"], &told);
+        fails(1, &["picture", dir], &told);
+        fails(1, &["explain", dir], &told);
+        fails(1, &["salvage", dir, "--to", &copy], &told);
+        fails(1, &["checkpoint", "--db", dir, &copy], &told);
     }
     assert!(!Path::new(&missing).exists(), "a command that only reads made a directory");
     let file = place.path().join("file");
@@ -142,6 +145,8 @@ fn keys_that_cannot_be() {
     fails(1, &["put", "--db", &db, "", "value"], &["key is empty"]);
     fails(1, &["delete", "--db", &db, ""], &["key is empty"]);
     fails(1, &["delete", "--db", &db, "--from", "b", "--to", "a"], &["swap"]);
+    fails(1, &["compact", "--db", &db, "--from", "b", "--to", "a"], &["swap"]);
+    fails(2, &["scan", "--db", &db, "--from", "b", "--to", "a"], &["swap"]);
     fails(1, &["get", "--db", &db, "nothing"], &["no key `nothing`"]);
     fails(1, &["get", "--db", &db, "no", "none"], &["2 keys"]);
     assert_eq!(run(&["get", "--db", &db, "late"]).stdout, b"in the log\n");

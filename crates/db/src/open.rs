@@ -75,7 +75,7 @@ pub(crate) fn open(builder: Builder, path: &Path) -> Result<Db> {
     let (env, files) = with_cap(builder.world(), &builder.settings);
     let dir = Dir::new(env.fs.clone(), path);
     if dir.read_current()?.is_none() && !builder.settings.create_if_missing {
-        return Err(missing(path));
+        return Err(missing(path, "check the path, or set create_if_missing"));
     }
     dir.create()?;
     let lock = dir.lock()?;
@@ -104,7 +104,7 @@ pub(crate) fn open_read_only(builder: Builder, path: &Path) -> Result<Db> {
         None => None,
     };
     let Some(recovered) = recovered else {
-        return Err(missing(path));
+        return Err(missing(path, "check the path; opening for reading makes none"));
     };
     let mut opening = Opening::existing(builder, env, dir, recovered)?;
     opening.files = files;
@@ -128,11 +128,9 @@ fn is_table(path: &Path) -> bool {
     matches!(name, Some(FileName::Table(_) | FileName::LevelDbTable(_)))
 }
 
-fn missing(path: &Path) -> Error {
-    Error::new(
-        ErrorKind::NotFound,
-        format!("{} holds no database; check the path, or set create_if_missing", path.display()),
-    )
+fn missing(path: &Path, what_to_do: &str) -> Error {
+    let what = format!("{} holds no database; {what_to_do}", path.display());
+    Error::new(ErrorKind::NotFound, what)
 }
 
 impl Opening {

@@ -47,8 +47,10 @@ pub struct Stats {
     pub levels: Vec<LevelStats>,
     /// Time writers waited, by cause.
     pub stalls: Vec<(&'static str, Duration)>,
-    /// Bytes of memtables: active and frozen.
+    /// Bytes of memory that memtables take: active and frozen, empty ones included.
     pub memtable_bytes: u64,
+    /// Writes in memtables, which are in no table yet. A range deletion is one.
+    pub memtable_entries: u64,
     /// Frozen memtables waiting to be flushed.
     pub frozen_memtables: usize,
     /// Bytes in the block cache.
@@ -120,6 +122,11 @@ impl Shell {
             levels,
             stalls: self.gate.waited(),
             memtable_bytes: sv.mems.iter().map(|m| m.table.bytes() as u64).sum(),
+            memtable_entries: sv
+                .mems
+                .iter()
+                .map(|m| m.table.entry_count() + m.table.range_deletes())
+                .sum(),
             frozen_memtables,
             cache_bytes: cache.bytes,
             cache_hits: cache.hits,

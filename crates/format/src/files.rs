@@ -18,6 +18,10 @@ pub enum FileName {
     Identity,
     /// `LOCK`: held by the one opener.
     Lock,
+    /// `EVENTS`: what the database did, for people.
+    Events,
+    /// `EVENTS.old`: the same before `EVENTS` was begun anew.
+    OldEvents,
     /// `MANIFEST-000005`.
     Manifest(u64),
     /// `000005.log`: a write-ahead log.
@@ -41,6 +45,8 @@ impl FileName {
             "CURRENT" => FileName::Current,
             "IDENTITY" => FileName::Identity,
             "LOCK" => FileName::Lock,
+            "EVENTS" => FileName::Events,
+            "EVENTS.old" => FileName::OldEvents,
             _ => FileName::parse_numbered(name)?,
         };
         (file.to_string() == name).then_some(file)
@@ -70,7 +76,11 @@ impl FileName {
     /// Its number, if its name has one. All numbers come from one counter.
     pub fn number(self) -> Option<u64> {
         match self {
-            FileName::Current | FileName::Identity | FileName::Lock => None,
+            FileName::Current
+            | FileName::Identity
+            | FileName::Lock
+            | FileName::Events
+            | FileName::OldEvents => None,
             FileName::Manifest(n)
             | FileName::Wal(n)
             | FileName::Table(n)
@@ -88,6 +98,8 @@ impl fmt::Display for FileName {
             FileName::Current => f.write_str("CURRENT"),
             FileName::Identity => f.write_str("IDENTITY"),
             FileName::Lock => f.write_str("LOCK"),
+            FileName::Events => f.write_str("EVENTS"),
+            FileName::OldEvents => f.write_str("EVENTS.old"),
             FileName::Manifest(n) => write!(f, "MANIFEST-{n:06}"),
             FileName::Wal(n) => write!(f, "{n:06}.log"),
             FileName::Table(n) => write!(f, "{n:06}.sst"),
@@ -126,6 +138,8 @@ mod tests {
             "CURRENT",
             "IDENTITY",
             "LOCK",
+            "EVENTS",
+            "EVENTS.old",
             "MANIFEST-000005",
             "000012.log",
             "000012.sst",

@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::{
-    FileRef, FsRef, IoError, IoResult, LockGuard, OpenOpts, Random, read_full_at, write_all_at,
+    DirEnt, FileRef, FsRef, IoError, IoResult, LockGuard, OpenOpts, Random, read_full_at,
+    write_all_at,
 };
 pub use lithify_format::files::FileName;
 use lithify_format::files::{current_content, parse_current};
@@ -153,12 +154,14 @@ impl Dir {
     }
     /// Every entry, sorted by name.
     pub fn list(&self) -> Result<Vec<Listed>> {
-        let entries = self.fs.list(&self.path).or_typed()?;
-        let listed = entries.into_iter().map(|e| {
-            let file = if e.is_dir { None } else { FileName::parse(&e.name) };
-            Listed { name: e.name, file, len: e.len }
-        });
-        Ok(listed.collect())
+        self.fs.list(&self.path).map(listed).or_typed()
+    }
+    /// The same; `None` if there is no such directory.
+    pub fn list_if_there(&self) -> Result<Option<Vec<Listed>>> {
+        match self.fs.list(&self.path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            other => other.map(listed).map(Some).or_typed(),
+        }
     }
 
     /// Takes the directory's lock.
@@ -244,6 +247,14 @@ impl Dir {
         bytes.truncate(count);
         Ok(Some(bytes))
     }
+}
+
+fn listed(entries: Vec<DirEnt>) -> Vec<Listed> {
+    let listed = entries.into_iter().map(|e| {
+        let file = if e.is_dir { None } else { FileName::parse(&e.name) };
+        Listed { name: e.name, file, len: e.len }
+    });
+    listed.collect()
 }
 
 impl fmt::Debug for Dir {

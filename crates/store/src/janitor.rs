@@ -62,6 +62,7 @@ pub enum Fate {
 pub fn fate(file: FileName, live: &Live) -> Fate {
     let needed = match file {
         FileName::Current | FileName::Identity | FileName::Lock => true,
+        FileName::Events | FileName::OldEvents => true,
         FileName::Manifest(n) => live.manifests.contains(&n),
         FileName::Wal(n) => n >= live.first_log,
         FileName::Table(n) | FileName::LevelDbTable(n) => live.tables.contains(&n),

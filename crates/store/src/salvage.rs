@@ -122,7 +122,7 @@ pub struct Salvage {
 /// NotFound if no file of a database is there; Unsupported if its keys are in an order that only
 /// its program knows; Io if the directory can't be listed.
 pub fn salvage(dir: &Dir, order: Option<ComparatorRef>) -> Result<Salvage> {
-    let listed = dir.list()?;
+    let listed = dir.list_if_there()?.ok_or_else(|| super::verify::no_database(dir))?;
     let tables: Vec<u64> = listed
         .iter()
         .filter_map(|entry| match entry.file? {

@@ -117,7 +117,7 @@ pub fn verify(
         order,
         watch,
         progress: Progress::default(),
-        listed: dir.list()?,
+        listed: dir.list_if_there()?.ok_or_else(|| no_database(dir))?,
         report: Report::default(),
     };
     look.all()?;

@@ -8,11 +8,12 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use lithify_bench::{Happening, Moment};
 use lithify_env::{Fs, OpenOpts, PosixFs, read_full_at};
+use lithify_format::files::FileName;
 use serde_json::Value;
 
 /// The history of the closed store in `dir`.
 pub(super) fn read(dir: &Path) -> Result<Vec<Moment>> {
-    let file = PosixFs::new().open(&dir.join("EVENTS"), OpenOpts::read())?;
+    let file = PosixFs::new().open(&dir.join(FileName::Events.to_string()), OpenOpts::read())?;
     let mut log = vec![0; usize::try_from(file.len()?).context("the event log is too long")?];
     let length = read_full_at(&*file, &mut log, 0)?;
     Ok(moments(&String::from_utf8_lossy(&log[..length])))

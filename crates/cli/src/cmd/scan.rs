@@ -7,6 +7,7 @@ use anyhow::Result;
 use lithify::{DbIter, ReadOptions};
 use serde_json::json;
 
+use crate::failure::usage;
 use crate::open::DbArg;
 use crate::output;
 use crate::text::FormArgs;
@@ -87,7 +88,11 @@ impl Scan {
             return Ok(options.with_prefix(form.parse(prefix)?));
         }
         let bound = |key: &Option<OsString>| key.as_ref().map(|key| form.parse(key)).transpose();
-        Ok(options.with_bounds(bound(&self.from)?, bound(&self.to)?))
+        let (from, to) = (bound(&self.from)?, bound(&self.to)?);
+        if from.is_some() && to.is_some() && from > to {
+            return usage("the range ends before it starts; swap --from and --to");
+        }
+        Ok(options.with_bounds(from, to))
     }
 
     fn entry(&self, iter: &DbIter, line: &mut Vec<u8>) {

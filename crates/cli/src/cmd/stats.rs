@@ -45,7 +45,7 @@ fn as_json(stats: &lithify::Stats) -> Result<()> {
         "levels": levels,
         "disk_bytes": stats.disk_bytes,
         "debt_bytes": stats.debt_bytes,
-        "log_bytes_in_memory": stats.memtable_bytes,
+        "writes_in_no_table": stats.memtable_entries,
         "table_memory_bytes": stats.table_memory,
         "last_sequence": stats.last_sequence,
     }))
@@ -72,7 +72,7 @@ fn as_table(stats: &lithify::Stats) -> Result<()> {
     for (what, figure) in [
         ("tables on disk", readable(stats.disk_bytes)),
         ("compaction debt", readable(stats.debt_bytes)),
-        ("writes not yet in tables", readable(stats.memtable_bytes)),
+        ("writes not yet in tables", output::grouped(stats.memtable_entries)),
         ("last sequence number", stats.last_sequence.to_string()),
     ] {
         output::line(&format!("{what:<26} {figure}"))?;

@@ -121,11 +121,11 @@ impl Upkeep {
         if text.is_empty() {
             return;
         }
-        let path = self.shell.dir.path().join("EVENTS");
+        let path = self.shell.dir.path_of(FileName::Events);
         if self.log.is_some() && self.at > EVENTS_MAX {
             // The log before this one is given up: two of them are as much as anyone reads.
             self.log = None;
-            let old = self.shell.dir.path().join("EVENTS.old");
+            let old = self.shell.dir.path_of(FileName::OldEvents);
             let _ = self.shell.env.fs.rename(&path, &old);
         }
         if self.log.is_none() {

@@ -103,7 +103,8 @@ fn check_empty(dir: &Dir) -> Result<()> {
     let of_a_database = |file: &FileName| {
         matches!(file, FileName::Table(_) | FileName::LevelDbTable(_) | FileName::Wal(_))
     };
-    match dir.list()?.iter().filter_map(|entry| entry.file).find(of_a_database) {
+    let listed = dir.list_if_there()?.unwrap_or_default();
+    match listed.iter().filter_map(|entry| entry.file).find(of_a_database) {
         None => Ok(()),
         Some(file) => Err(Error::corruption(format!(
             "it is missing, yet there is {file}; if the directory is to hold a new database, move \

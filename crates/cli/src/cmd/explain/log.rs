@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use lithify_format::files::FileName;
 use serde_json::Value;
 
 use crate::text::escape;
@@ -53,7 +54,7 @@ pub(crate) struct Stall {
 
 /// The last session in the log of the database in `dir`; `None` without a log.
 pub(crate) fn read(dir: &Path) -> Result<Option<Session>> {
-    let path = dir.join("EVENTS");
+    let path = dir.join(FileName::Events.to_string());
     let mut bytes = Vec::new();
     let mut file = match std::fs::File::open(&path) {
         Ok(file) => file,
