@@ -326,8 +326,16 @@ impl World {
         }
         self.checkpoints += 1;
         // A crash may have left one behind, whole or in part.
-        let is_free = |path: &String| self.fs.list(Path::new(path)).is_err();
-        let path = (1..).map(|n| format!("copy-{n}")).find(is_free).expect("a name is free");
+        let mut number = 1;
+        let path = loop {
+            let path = format!("copy-{number}");
+            match self.fs.list(Path::new(&path)) {
+                Ok(_) => number += 1,
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => break path,
+                // The disk was made to fail while we looked, which tells nothing of the name.
+                Err(_) => return Ok(()),
+            }
+        };
         if let Err(e) = self.db().checkpoint(&path) {
             return self.excuse("a checkpoint", &e);
         }
