@@ -132,7 +132,7 @@ pub fn for_each_file(folder: &Path, mut run: impl FnMut(&Path)) -> usize {
 }
 
 /// Tests rewrite their own sources here; nothing of this is part of a database.
-#[allow(clippy::disallowed_methods)]
+#[allow(clippy::disallowed_methods, reason = "pictures are files of the source")]
 fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap_or_else(|e| panic!("cannot write {}: {e}", path.display()));
 }

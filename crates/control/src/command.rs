@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lithify_base::{Error, JobId, Pos};
+use lithify_base::{Error, FileId, JobId, Pos};
 use lithify_lsm::{Edit, FileRef, Version};
 use lithify_plan::{JobSpec, Prio};
 
@@ -39,6 +39,11 @@ pub enum Command {
     Abort {
         /// The job.
         job: JobId,
+    },
+    /// Delete these files: their job was given up, and no edit that names them was ever handed out.
+    Discard {
+        /// The files.
+        files: Vec<FileId>,
     },
     /// Make this compaction as urgent as said: others wait for what it holds, or do so no longer.
     Hurry {

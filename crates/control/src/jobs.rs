@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{CfId, JobId};
-use lithify_lsm::{Edit, FileRef, Version};
+use lithify_base::{CfId, FileId, JobId};
+use lithify_lsm::{Edit, FileMeta, FileRef, Version};
 use lithify_plan::{InFlight, JobSpec, JobState};
 
 use crate::event::MemId;
@@ -28,6 +28,27 @@ enum State {
 struct Job {
     work: Work,
     state: State,
+    /// Its edit was handed out, once at least: a crash may find it in effect.
+    handed_out: bool,
+}
+
+impl Job {
+    fn new(work: Work, state: State) -> Job {
+        Job { work, state, handed_out: false }
+    }
+    /// Files that it made and that nobody else will ever name.
+    fn litter(&self) -> Vec<FileId> {
+        match &self.state {
+            State::Built(edit) if !self.handed_out => made(edit),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The files that `edit` adds and that were not in the tree before.
+fn made(edit: &Edit) -> Vec<FileId> {
+    let moves = |f: &FileMeta| edit.deletes.iter().any(|(_, id)| *id == f.id);
+    edit.adds.iter().filter(|f| !moves(f)).map(|f| f.id).collect()
 }
 
 /// All jobs between acceptance and end.
@@ -38,8 +59,14 @@ pub(crate) struct Jobs {
     in_flight: Vec<InFlight>,
 }
 
-/// A job that left the table, with its memtable if it was a flush.
-pub(crate) type Gone = (JobId, Option<MemId>);
+/// A job that left the table.
+pub(crate) struct Gone {
+    pub(crate) job: JobId,
+    /// Its memtable, if it was a flush.
+    pub(crate) mem: Option<MemId>,
+    /// Files that it made and that nobody else will ever name.
+    pub(crate) litter: Vec<FileId>,
+}
 
 impl Jobs {
     pub(crate) fn len(&self) -> usize {
@@ -83,11 +110,11 @@ impl Jobs {
     }
 
     pub(crate) fn add_flush(&mut self, id: JobId, mem: MemId) {
-        self.table.insert(id, Job { work: Work::Flush(mem), state: State::Running });
+        self.table.insert(id, Job::new(Work::Flush(mem), State::Running));
     }
     pub(crate) fn add_compaction(&mut self, id: JobId, spec: Arc<JobSpec>, inputs: Vec<FileRef>) {
         self.in_flight.push(InFlight { id, spec, state: JobState::Running });
-        self.table.insert(id, Job { work: Work::Compaction { inputs }, state: State::Running });
+        self.table.insert(id, Job::new(Work::Compaction { inputs }, State::Running));
     }
     pub(crate) fn add_built(
         &mut self,
@@ -97,7 +124,7 @@ impl Jobs {
         edit: Edit,
     ) {
         self.in_flight.push(InFlight { id, spec, state: JobState::WaitDeps });
-        self.table.insert(id, Job { work: Work::Compaction { inputs }, state: State::Built(edit) });
+        self.table.insert(id, Job::new(Work::Compaction { inputs }, State::Built(edit)));
     }
     pub(crate) fn flushed_mem(&self, id: JobId) -> Option<MemId> {
         match self.table.get(&id)?.work {
@@ -105,15 +132,16 @@ impl Jobs {
             Work::Compaction { .. } => None,
         }
     }
-    /// The job's files exist. A job that was aborted meanwhile is unknown here, and stays so.
-    pub(crate) fn built(&mut self, id: JobId, mut edit: Edit) {
-        if let Some(job) = self.table.get_mut(&id) {
-            if let Work::Compaction { inputs } = &job.work {
-                edit.deletes = inputs.iter().map(|f| (f.pos, f.id)).collect();
-            }
-            job.state = State::Built(edit);
-            self.mark(id, JobState::WaitDeps);
+    /// The job's files exist. A job that was aborted meanwhile is unknown here, and stays so: what it
+    /// made is of no use.
+    pub(crate) fn built(&mut self, id: JobId, mut edit: Edit) -> Vec<FileId> {
+        let Some(job) = self.table.get_mut(&id) else { return made(&edit) };
+        if let Work::Compaction { inputs } = &job.work {
+            edit.deletes = inputs.iter().map(|f| (f.pos, f.id)).collect();
         }
+        job.state = State::Built(edit);
+        self.mark(id, JobState::WaitDeps);
+        Vec::new()
     }
     fn mark(&mut self, id: JobId, state: JobState) {
         if let Some(f) = self.in_flight.iter_mut().find(|f| f.id == id) {
@@ -153,6 +181,7 @@ impl Jobs {
     pub(crate) fn commit(&mut self, id: JobId) -> Edit {
         self.mark(id, JobState::Committing);
         let job = self.table.get_mut(&id).expect("the job is in the table");
+        job.handed_out = true;
         match std::mem::replace(&mut job.state, State::Committing) {
             State::Built(edit) => edit,
             other => unreachable!("only a built job commits, not {other:?}"),
@@ -211,11 +240,12 @@ impl Jobs {
         Some(
             gone.into_iter()
                 .filter_map(|id| {
-                    let mem = match self.table.remove(&id)?.work {
+                    let job = self.table.remove(&id)?;
+                    let mem = match job.work {
                         Work::Flush(mem) => Some(mem),
                         Work::Compaction { .. } => None,
                     };
-                    Some((id, mem))
+                    Some(Gone { job: id, mem, litter: job.litter() })
                 })
                 .collect(),
         )

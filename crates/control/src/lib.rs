@@ -35,14 +35,14 @@ pub use throttle::Pressure;
 
 use std::sync::Arc;
 
-use lithify_base::{CfId, Error, ErrorKind, JobId};
+use lithify_base::{CfId, Error, ErrorKind, FileId, JobId};
 use lithify_lsm::{Edit, Version};
 use lithify_plan::stall::stall_while;
 use lithify_plan::{PlanOptions, Policy};
 
 use buckets::Buckets;
 use commit::{Settled, Writing};
-use jobs::Jobs;
+use jobs::{Gone, Jobs};
 use manual::Manuals;
 use memory::Memory;
 use schedule::Schedule;
@@ -150,7 +150,7 @@ impl Core {
                 self.memory.freeze(mem, bytes, log_number);
                 self.note_writing(now);
             }
-            Event::Built { job, adds, flow } => self.built(job, adds, flow),
+            Event::Built { job, adds, flow } => self.built(job, adds, flow, &mut out),
             Event::Failed { job, error } => self.failed(job, error, now, &mut out),
             Event::EditSynced => self.settle(Settled::Durable, now, &mut out),
             Event::EditFailed { error } => {
@@ -271,7 +271,13 @@ impl Core {
         id
     }
 
-    fn built(&mut self, job: JobId, adds: Vec<lithify_lsm::FileMeta>, flow: Option<Box<Flow>>) {
+    fn built(
+        &mut self,
+        job: JobId,
+        adds: Vec<lithify_lsm::FileMeta>,
+        flow: Option<Box<Flow>>,
+        out: &mut Vec<Command>,
+    ) {
         self.failures = 0;
         if let Some(flow) = flow {
             self.buckets.built(job, *flow);
@@ -282,7 +288,7 @@ impl Core {
         if let Some(mem) = self.jobs.flushed_mem(job) {
             edit.log_number = self.memory.log_number(mem);
         }
-        self.jobs.built(job, edit);
+        discard(self.jobs.built(job, edit), out);
         if self.sealed {
             self.jobs.give_up_finished();
         }
@@ -295,7 +301,7 @@ impl Core {
         let Some(gone) = self.jobs.remove_with_dependents(job) else {
             return; // aborted before; its report is of no interest any more
         };
-        match gone.iter().any(|(_, mem)| mem.is_some()) {
+        match gone.iter().any(|gone| gone.mem.is_some()) {
             true => self.troubled(error.clone(), out),
             false => self.set_back(&error, out),
         }
@@ -304,13 +310,14 @@ impl Core {
         if manual || self.failures >= PATIENCE {
             self.fail_manual(&error, out);
         }
-        for (id, mem) in gone {
+        for Gone { job: id, mem, litter } in gone {
             if id != job {
                 out.push(Command::Abort { job: id });
             }
             if let Some(mem) = mem {
                 self.memory.retry(mem, now + self.backoff());
             }
+            discard(litter, out);
         }
         self.failures += 1;
         self.resume_at = now + self.backoff();
@@ -356,5 +363,11 @@ impl Core {
             self.pressure = pressure.clone();
             out.push(Command::Press(pressure));
         }
+    }
+}
+
+fn discard(files: Vec<FileId>, out: &mut Vec<Command>) {
+    if !files.is_empty() {
+        out.push(Command::Discard { files });
     }
 }

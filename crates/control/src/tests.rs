@@ -482,6 +482,49 @@ fn a_job_in_the_way_inherits_urgency() {
     assert_eq!(w.take(hurried), Some((one, Prio::Normal)), "it runs alone: nobody to overtake");
 }
 
+/// What a job made that is given up with the one it followed is deleted, unless a crash may have put
+/// its edit into effect; so is what a job makes that was given up while it ran.
+#[test]
+fn what_given_up_jobs_made_is_deleted() {
+    let discarded = |c: &Command| match c {
+        Command::Discard { files } => Some(files.clone()),
+        _ => None,
+    };
+    let tree = [(Pos::base(1), "a", "f"), (Pos::base(2), "a", "f"), (Pos::base(2), "g", "m")];
+    let mut w = World::with_tree(1, &tree);
+    w.core.options.plan.level_base_bytes = 1 << 18;
+    w.on(Event::Tick);
+    let (job, spec) = w.compaction().expect("L1 is over target");
+    let follower = |n: u64| {
+        let spec = lithify_plan::JobSpec { after: vec![job], ..(*spec).clone() };
+        (JobId(n), Arc::new(spec))
+    };
+    let moved = w.core.version().files().last().unwrap().clone();
+    let (made, known) = (w.file(Pos::base(3), "g", "m"), w.file(Pos::base(3), "n", "z"));
+    let edit = Edit {
+        adds: vec![made.clone(), moved.moved(Pos::base(3))],
+        deletes: vec![(moved.pos, moved.id)],
+        ..Edit::new(CfId(0))
+    };
+    let (built, follows) = follower(90);
+    w.core.jobs.add_built(built, follows, vec![moved], edit);
+    let (handed_out, follows) = follower(91);
+    let edit = Edit { adds: vec![known], ..Edit::new(CfId(0)) };
+    w.core.jobs.add_built(handed_out, follows, Vec::new(), edit);
+    let edit = w.core.jobs.commit(handed_out);
+    w.core.jobs.uncommit(handed_out, edit);
+    let (running, follows) = follower(92);
+    w.core.jobs.add_compaction(running, follows, Vec::new());
+
+    w.on(Event::Failed { job, error: Error::new(ErrorKind::Io, "the disk said no") });
+    assert_eq!(w.core.jobs(), 0);
+    assert_eq!(w.take(discarded), Some(vec![made.id]));
+    let late = w.file(Pos::base(3), "n", "z");
+    w.on(Event::Built { job: running, adds: vec![late.clone()], flow: None });
+    assert_eq!(w.take(discarded), Some(vec![late.id]));
+    assert_eq!(w.take(discarded), None);
+}
+
 /// Writers who wait for a compaction that fails again and again are told, and told when it works.
 #[test]
 fn compactions_that_get_nowhere_are_told() {

@@ -152,6 +152,15 @@ impl World {
                     self.writing.push((mem, edit));
                 }
             }
+            Command::Discard { files } => {
+                for file in files {
+                    // Neither now nor after a crash does anything name it.
+                    let is_named = |v: &Version| v.file(file).is_some();
+                    assert!(!is_named(self.core.version()) && !is_named(&self.durable));
+                    assert!(self.writing.iter().all(|(_, e)| e.adds.iter().all(|f| f.id != file)));
+                    self.contents.remove(&file);
+                }
+            }
             Command::Install { flushed: Some(mem), .. } => {
                 self.mems.retain(|m, _| *m > mem);
             }

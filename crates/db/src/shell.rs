@@ -92,6 +92,8 @@ pub(crate) struct Shell {
     trees: Mutex<Vec<Weak<Tree>>>,
     /// Files out of the tree that a reader may still pin.
     obsolete: Mutex<Vec<FileRef>>,
+    /// Files of jobs that were given up.
+    litter: Mutex<Vec<FileId>>,
     /// Logs made since the open and not deleted.
     logs: Mutex<Vec<FileId>>,
     manual_results: Mutex<BTreeMap<u64, Result<()>>>,
@@ -204,6 +206,7 @@ impl Shell {
             awaited: AtomicUsize::new(0),
             trees,
             obsolete: Mutex::default(),
+            litter: Mutex::default(),
             logs: Mutex::default(),
             manual_results: Mutex::default(),
             next_manual: AtomicU64::new(1),
@@ -325,6 +328,7 @@ impl Shell {
                     work.reins.stop();
                 }
             }
+            Command::Discard { files } => self.litter.lock().extend(files),
             Command::Hurry { job, prio } => {
                 if let Some(work) = self.at_work.lock().get(&job) {
                     work.reins.hurry(prio);

@@ -3,7 +3,7 @@
 //! `REWRITE=1 cargo test -p lithify-format --test golden_tables` writes them anew; a changed
 //! golden file is a format change and lands with its reason.
 // Golden files are real files; nothing here reaches the library.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, reason = "the test reads files")]
 
 use lithify_base::{Bytewise, InternalKey, Kind, Tag};
 use lithify_format::compress::{Codec, Compressor};

@@ -4,7 +4,7 @@
 //! must be on the path); `LITHIFY_FOREIGN_TABLES=DIR` reads every `NAME.sst` of DIR and compares
 //! it with `NAME.expect`, one line per entry: internal key and value in hex.
 // The tools need real files; nothing here reaches the library.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, reason = "the test runs programs and reads files")]
 
 use std::process::Command;
 

@@ -3,7 +3,7 @@
 //!
 //! With `LITHIFY_ORACLES=1` RocksDB's `ldb` (Debian package `rocksdb-tools`) reads the same bytes.
 
-#![allow(clippy::disallowed_methods)] // a test of bytes in files reads and writes files
+#![allow(clippy::disallowed_methods, reason = "a test of bytes in files reads and writes files")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,25 +4,30 @@
 //!
 //! Keeps: everything that happens is in one queue, ordered by time and then by when it was put
 //! there, so a setup and a seed give one life.
+//!
+//! Chapters: `jobs` from their start to their end, `writer` who fills memtables. Here is time, and what
+//! the mind hears and says.
+
+mod jobs;
+mod writer;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
-use lithify_base::{FileId, JobId, KeyRange, Pos, bytewise};
-use lithify_control::{Command, Core, Cutting, Event, MemId, NewEdit};
+use lithify_base::{FileId, JobId, bytewise};
+use lithify_control::{Command, Core, Event, MemId, NewEdit};
 use lithify_lsm::{Edit, FileMeta, FileRef, Version, check};
-use lithify_plan::{Cause, JobSpec, Kind};
+use lithify_plan::{Cause, Kind};
 
-use crate::client::{Gate, Keys, Verdict};
+use crate::client::{Gate, Keys};
 use crate::cores::Cores;
 use crate::device::Device;
-use crate::job::{Done, Job, Parts, Source, Want};
-use crate::memtable::{self, MemTable};
-use crate::merge;
+use crate::job::{Done, Job, Want};
+use crate::memtable::MemTable;
 use crate::setup::Setup;
-use crate::space::{Content, Space, key};
+use crate::space::{Content, Space};
 use crate::tally::{Span, Step, Tally};
 
 /// How often the upkeep looks around, nanoseconds.
@@ -352,6 +357,7 @@ impl World<'_> {
             Command::ReadOnly { error } => self.fail(anyhow!("writes are refused: {error}")),
             // The modelled device has one queue, in which nobody overtakes anybody.
             Command::Hurry { .. } => {}
+            Command::Discard { files } => self.unlink_all(files),
             Command::Trouble(_)
             | Command::Stuck(_)
             | Command::ManualDone { .. }
@@ -370,12 +376,16 @@ impl World<'_> {
 
     /// Files that left the tree are deleted, one after the other.
     fn sweep(&mut self, obsolete: &[FileRef]) {
+        let version = self.core.version();
+        let gone = obsolete.iter().map(|f| f.id).filter(|id| version.file(*id).is_none());
+        let gone = gone.collect();
+        self.unlink_all(gone);
+    }
+
+    fn unlink_all(&mut self, files: Vec<FileId>) {
         let idle = self.unlinks == 0;
-        for f in obsolete {
-            if self.core.version().file(f.id).is_none() && self.contents.remove(&f.id).is_some() {
-                self.unlinks += 1;
-            }
-        }
+        let there = files.iter().filter(|id| self.contents.remove(id).is_some()).count();
+        self.unlinks += there as u64;
         if idle {
             self.unlink();
         }
@@ -386,238 +396,6 @@ impl World<'_> {
             let at = self.device.serve(self.now, 0);
             self.queue_at(at, Happening::Unlinked);
         }
-    }
-
-    // ---- jobs
-
-    fn start_flush(&mut self, id: JobId, mem: MemId, out: Pos, cutting: &Cutting) {
-        let table = self.frozen.get(&mem).expect("a frozen memtable stays until it is flushed");
-        let bytes_in = (table.count as f64 * self.setup.bytes.memory) as u64;
-        let seqs = (table.before + 1, table.before + table.count.max(1));
-        let flushing = memtable::flush(
-            table,
-            cutting,
-            self.core.version(),
-            &self.setup.plan,
-            self.setup.load.overlap(),
-            &self.setup.bytes,
-            &self.space,
-        );
-        self.begin(Job::new(Parts {
-            id,
-            source: Source::Flush(mem),
-            out,
-            recipe: flushing.recipe,
-            flow: flushing.flow,
-            seqs,
-            epoch: u64::from(out.stratum.0),
-            began: self.now,
-            bytes_in,
-            disk: self.setup.bytes.disk,
-            opens: 0,
-        }));
-    }
-
-    fn start_compaction(&mut self, id: JobId, spec: &JobSpec, inputs: &[FileRef]) {
-        let version = self.core.version();
-        let what = self.setup.trace.then(|| spec.describe(version));
-        self.note(|| format!("job {id} {}  why: {}", what.unwrap_or_default(), spec.reason));
-        let contents: Vec<_> = inputs.iter().map(|f| self.contents[&f.id].clone()).collect();
-        let overlap = self.setup.load.overlap();
-        let recipe = merge::merge(&contents, &spec.cuts, overlap, &self.setup.bytes, &self.space);
-        let from = inputs.iter().map(|f| f.pos.level).min().unwrap_or(0);
-        let seq = |f: fn(&FileRef) -> u64| inputs.iter().map(f);
-        self.begin(Job::new(Parts {
-            id,
-            source: Source::Compaction(spec.kind, from),
-            out: spec.out,
-            recipe,
-            flow: None,
-            seqs: (seq(|f| f.seqs.0).min().unwrap_or(0), seq(|f| f.seqs.1).max().unwrap_or(0)),
-            epoch: seq(|f| f.epoch).min().unwrap_or(0),
-            began: self.now,
-            bytes_in: seq(|f| f.bytes).sum(),
-            disk: self.setup.bytes.disk,
-            opens: self.setup.opens * inputs.len() as u32,
-        }));
-    }
-
-    fn begin(&mut self, job: Job) {
-        let id = job.id;
-        self.tally.begin(levels(&job));
-        self.jobs.insert(id, job);
-        self.drive(id);
-    }
-
-    /// Does what a job wants until it has to wait. A flush keeps its thread until then.
-    fn drive(&mut self, id: JobId) {
-        while let Some(job) = self.jobs.get_mut(&id) {
-            let (want, flush) = (job.want(), job.is_flush());
-            match want {
-                Want::Wait if job.is_busy() => return,
-                Want::Wait => return self.leave_thread(id),
-                Want::Io(done, bytes) => {
-                    let at = self.device.pooled(self.now, bytes);
-                    self.queue_at(at, Happening::Io(id, done));
-                }
-                Want::Over => {
-                    self.leave_thread(id);
-                    return self.job_ends(id);
-                }
-                want if flush && !self.take_thread(id) => {
-                    return self.flush_line.push_back((id, want));
-                }
-                want => return self.occupy(id, want),
-            }
-        }
-    }
-
-    /// A flush that has no thread takes one; false if there is none.
-    fn take_thread(&mut self, id: JobId) -> bool {
-        let there = self.flushing.contains(&id);
-        if !there && self.flushing.len() < self.setup.flush_threads as usize {
-            self.flushing.push(id);
-            return true;
-        }
-        there
-    }
-
-    /// A job has to wait or is over: the next flush in line gets its thread, if it has one.
-    fn leave_thread(&mut self, id: JobId) {
-        let before = self.flushing.len();
-        self.flushing.retain(|&f| f != id);
-        if self.flushing.len() < before
-            && let Some((next, want)) = self.flush_line.pop_front()
-        {
-            self.flushing.push(next);
-            self.occupy(next, want);
-        }
-    }
-
-    /// A job computes or waits for an operation, on a thread.
-    fn occupy(&mut self, id: JobId, want: Want) {
-        let flush = self.jobs[&id].is_flush();
-        let Want::Compute(entries) = want else {
-            let at = self.device.serve(self.now, 0);
-            return self.queue_at(at, Happening::Io(id, Done::Own));
-        };
-        let work = match flush {
-            true => entries * self.setup.bytes.memory * self.setup.flush_ns,
-            false => entries * self.setup.bytes.disk * self.setup.merge_ns,
-        };
-        self.computing.insert(id, entries);
-        self.cores.start(self.now, work, Task::Job(id.0));
-    }
-
-    fn job_ends(&mut self, id: JobId) {
-        let job = self.jobs.remove(&id).expect("it was asked what it wants");
-        self.tally.end(levels(&job));
-        let (files, seconds) = (job.recipe.files.len(), (self.now - job.began) as f64 / 1e9);
-        self.note(|| format!("job {id} made {files} files in {seconds:.3} s"));
-        let adds: Vec<FileMeta> = job.recipe.files.iter().map(|f| self.file(f, &job)).collect();
-        let written: u64 = adds.iter().map(|f| f.bytes).sum();
-        self.tally.span.written[usize::from(job.out.level)] += written;
-        if let Source::Compaction(kind, _) = job.source {
-            let kind = self.tally.span.kinds.entry(kind).or_default();
-            kind.jobs += 1;
-            kind.read += job.bytes_in;
-            kind.written += written;
-            kind.seconds += (self.now - job.began) as f64 / 1e9;
-        }
-        self.tell(Event::Built { job: id, adds, flow: job.flow });
-    }
-
-    fn file(&mut self, content: &Content, job: &Job) -> FileMeta {
-        let id = FileId(self.next_file);
-        self.next_file += 1;
-        let range = KeyRange::incl(key(content.keys.start), key(content.keys.end - 1));
-        let mut f = FileMeta::new(id, job.out, range);
-        let entries = content.entries();
-        f.bytes = (entries * self.setup.bytes.disk) as u64;
-        f.entries = entries.round() as u64;
-        f.raw_key_bytes = f.entries * 16;
-        f.raw_value_bytes = (entries * (self.setup.bytes.user - 16.0).max(0.0)) as u64;
-        f.seqs = job.seqs;
-        f.epoch = job.epoch;
-        self.contents.insert(id, Arc::new(content.clone()));
-        f
-    }
-
-    // ---- the writer
-
-    /// The writer is at the gate, or at the end.
-    fn client_goes_on(&mut self) {
-        let left = self.setup.num - self.written;
-        if left == 0 {
-            self.client = ClientState::Over;
-            return;
-        }
-        let writes = self.quantum.min(left);
-        if self.mem_is_full() {
-            // It passed the gate before; the verdict on this very freeze may be to stop.
-            self.freeze();
-            match self.gate.pass(0.0, self.now) {
-                Verdict::Pass => {}
-                wait => return self.client_waits(wait),
-            }
-        }
-        match self.gate.pass(writes as f64 * self.setup.bytes.user, self.now) {
-            Verdict::Pass => {}
-            wait => return self.client_waits(wait),
-        }
-        self.client = ClientState::Computing;
-        let work = writes as f64 * self.setup.client_ns;
-        self.cores.start(self.now, work, Task::Client);
-    }
-
-    fn mem_is_full(&self) -> bool {
-        let bytes = self.mem.count as f64 * self.setup.bytes.memory;
-        bytes >= self.setup.plan.memtable_bytes as f64 && self.gate.pressure.stop.is_none()
-    }
-
-    fn client_wrote(&mut self) {
-        let writes = self.quantum.min(self.setup.num - self.written);
-        for _ in 0..writes {
-            let cell = self.keys.pick(self.written, self.setup.num);
-            self.mem.add(cell);
-            self.written += 1;
-        }
-        self.tally.step.bytes += writes as f64 * self.setup.bytes.user;
-        self.client_goes_on();
-    }
-
-    fn freeze(&mut self) {
-        let next = MemTable::new(self.space.cells, self.written);
-        let full = std::mem::replace(&mut self.mem, next);
-        let bytes = (full.count as f64 * self.setup.bytes.memory) as u64;
-        let mem = MemId(self.mem_id);
-        self.mem_id += 1;
-        self.frozen.insert(mem, full);
-        self.tell(Event::Frozen { mem, bytes, log_number: self.mem_id });
-    }
-
-    fn client_waits(&mut self, verdict: Verdict) {
-        let Verdict::Wait(cause, until) = verdict else { unreachable!("it may pass") };
-        self.client = ClientState::Waiting { cause, stop: until.is_none(), since: self.now };
-        self.tally.stalled = true;
-        self.wait += 1;
-        if let Some(at) = until {
-            self.queue_at(at, Happening::ClientWakes(self.wait));
-        }
-    }
-
-    fn client_wakes(&mut self) {
-        let ClientState::Waiting { cause, stop, since } = self.client else { return };
-        let seconds = (self.now - since) as f64 / 1e9;
-        let waited = self.tally.span.waited.entry(cause).or_default();
-        match stop {
-            true => waited.1 += seconds,
-            false => waited.0 += seconds,
-        }
-        self.tally.stalled = false;
-        self.wait += 1;
-        self.client = ClientState::Computing;
-        self.client_goes_on();
     }
 
     fn shape(&self) -> Shape {
@@ -632,13 +410,5 @@ impl World<'_> {
             debt: self.core.debt(),
             buckets: version.buckets().map_or(0, |m| m.len()),
         }
-    }
-}
-
-/// The levels a compaction goes between.
-fn levels(job: &Job) -> Option<(u8, u8)> {
-    match job.source {
-        Source::Flush(_) => None,
-        Source::Compaction(_, from) => Some((from, job.out.level)),
     }
 }

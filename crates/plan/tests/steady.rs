@@ -236,7 +236,7 @@ fn plans_of_every_policy_are_fast_in_large_trees() {
 }
 
 /// The least time of several tries. The one clock of this room, and only in its tests.
-#[allow(clippy::disallowed_methods)]
+#[allow(clippy::disallowed_methods, reason = "the test measures real time")]
 fn best_micros(mut work: impl FnMut()) -> u128 {
     let run = |_| {
         let start = std::time::Instant::now();

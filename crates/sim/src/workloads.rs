@@ -103,7 +103,7 @@ fn bucket_df() -> Settings {
     eager(Policy::BucketDf)
 }
 
-/// Three rounds over the same keys, each flushed.
+/// `count` rounds over the same keys, each flushed.
 fn rounds(w: &mut World, count: u32, len: usize) -> Told {
     for _ in 0..count {
         w.puts(0..40, len, Os)?;

@@ -3,7 +3,7 @@
 //! The golden tables of `format` are always read. With `LITHIFY_ORACLES=1`, RocksDB's `ldb` (which
 //! must be on the path) makes databases in several shapes, and every one of its tables is read.
 // RocksDB's tool needs a real disk and a process; nothing here reaches the library.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, reason = "the test runs programs and reads files")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

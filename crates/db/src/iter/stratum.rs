@@ -55,21 +55,24 @@ impl Stratum {
         }
     }
 
-    /// While the open file has nothing (more), goes on to the next; a file may hold range
-    /// deletions only.
+    /// True if the open file has nothing (more): it may hold range deletions only. An error in it
+    /// ends the iteration.
+    fn is_spent(&mut self) -> bool {
+        let Some(iter) = &self.open else { return false };
+        if iter.valid() {
+            return false;
+        }
+        let status = iter.status();
+        if let Err(e) = status {
+            self.error = Some(e);
+            self.open = None;
+            return false;
+        }
+        true
+    }
+
     fn settle_forward(&mut self) {
-        while let Some(iter) = &self.open {
-            if iter.valid() {
-                return;
-            }
-            if let Err(e) = iter.status() {
-                self.error = Some(e);
-                self.open = None;
-                return;
-            }
-            if !self.enter(self.at + 1) {
-                return;
-            }
+        while self.is_spent() && self.enter(self.at + 1) {
             if let Some(iter) = &mut self.open {
                 iter.seek_to_first();
             }
@@ -77,15 +80,7 @@ impl Stratum {
     }
 
     fn settle_backward(&mut self) {
-        while let Some(iter) = &self.open {
-            if iter.valid() {
-                return;
-            }
-            if let Err(e) = iter.status() {
-                self.error = Some(e);
-                self.open = None;
-                return;
-            }
+        while self.is_spent() {
             let Some(before) = self.at.checked_sub(1) else {
                 self.open = None;
                 return;

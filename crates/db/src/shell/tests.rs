@@ -182,3 +182,25 @@ fn a_close_waits_for_edits_being_written() {
     heard.recv_timeout(Duration::from_secs(10)).expect("the close ends").unwrap();
     assert!(written.load(Ordering::SeqCst));
 }
+
+/// A job that followed one that failed was given up, and ends well all the same: what it made goes at
+/// once, not with the next open.
+#[test]
+fn files_of_jobs_that_were_given_up_are_deleted() {
+    let db = open();
+    let id = db.shell.next_file();
+    let path = db.shell.dir.path_of(lithify_format::files::FileName::Table(id.0));
+    db.shell.env.fs.create(&path, lithify_env::OpenOpts::write()).unwrap();
+    let given_up = JobId(999);
+    db.shell.set_to_work(given_up, Arc::new(lithify_compact::Reins::flush(0)), None);
+    let keys = KeyRange::incl(&b"a"[..], &b"z"[..]);
+    let made = lithify_lsm::FileMeta::new(id, lithify_base::Pos::base(1), keys);
+    let outcome = Outcome { result: Ok(vec![made]), work: JobWork::default(), flow: None };
+    db.shell.compaction_ended(given_up, 1, outcome);
+    let late = std::time::Instant::now() + Duration::from_secs(10);
+    while db.shell.env.fs.len(&path).unwrap().is_some() {
+        assert!(std::time::Instant::now() < late, "the file stays");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    db.close().unwrap();
+}

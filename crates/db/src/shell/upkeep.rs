@@ -71,12 +71,20 @@ impl Shell {
         let version = self.core.lock().version().clone();
         let gone: BTreeSet<FileId> =
             free.iter().map(|f| f.id).filter(|id| version.file(*id).is_none()).collect();
-        for id in gone {
-            self.tables.forget(id);
-            if let Err(e) = self.dir.remove_table(id.0) {
-                // An orphan now; the next open collects it.
-                self.note("delete_failed", &[("cause", e.to_string().into())]);
-            }
+        gone.into_iter().for_each(|id| self.delete_table(id));
+    }
+
+    /// Deletes what jobs made that were given up.
+    pub(super) fn sweep_litter(&self) {
+        let litter = std::mem::take(&mut *self.litter.lock());
+        litter.into_iter().for_each(|id| self.delete_table(id));
+    }
+
+    fn delete_table(&self, id: FileId) {
+        self.tables.forget(id);
+        if let Err(e) = self.dir.remove_table(id.0) {
+            // An orphan now; the next open collects it.
+            self.note("delete_failed", &[("cause", e.to_string().into())]);
         }
     }
 
@@ -148,6 +156,7 @@ impl Job for Upkeep {
         self.look_at_disk();
         self.shell.sweep_logs();
         self.shell.sweep_tables();
+        self.shell.sweep_litter();
         self.shell.fit_cache();
         self.write_events();
         if self.shell.stop.is_done() {

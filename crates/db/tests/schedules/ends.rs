@@ -7,7 +7,7 @@ use lithify::{ErrorKind, Policy};
 use lithify_env::sync::Arc;
 use lithify_testkit::schedules::{explore, thread};
 
-use crate::world::{Cell, World, is_closed, number, value};
+use crate::world::{Cell, KEYS, World, is_closed, number, two_writers, value};
 
 /// A close ends every writer with an error that says so, and loses nothing that was acknowledged.
 #[test]
@@ -15,21 +15,7 @@ fn a_close_meets_writers() {
     explore("a close meets writers", || {
         let world = World::new(Policy::Hybrid);
         let db = world.open();
-        let cells: Arc<[Cell; 2]> = Arc::default();
-        let keys = ["a", "b"];
-        let writers: Vec<_> = (0..2)
-            .map(|w| {
-                let (db, cells) = (db.clone(), cells.clone());
-                thread::spawn(move || {
-                    for _ in 0..6 {
-                        if let Err(e) = cells[w].write(&db, keys[w]) {
-                            assert!(is_closed(&e), "{e}");
-                            break;
-                        }
-                    }
-                })
-            })
-            .collect();
+        let (cells, writers) = two_writers(&db, 6);
         for _ in 0..20 {
             thread::yield_now();
         }
@@ -37,7 +23,7 @@ fn a_close_meets_writers() {
         writers.into_iter().for_each(|w| w.join().unwrap());
         let acked = cells.each_ref().map(Cell::acked);
         let db = world.open();
-        for (cell, key) in cells.iter().zip(keys) {
+        for (cell, key) in cells.iter().zip(KEYS) {
             cell.read(&db, key);
         }
         db.close().unwrap();

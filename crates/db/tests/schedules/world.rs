@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lithify::{Builder, Db, ErrorKind, Policy, Settings};
 use lithify_env::sync::Arc;
 use lithify_env::{Env, Fault, FaultFs, FsRef, MemFs, Op, OsRt, RtOptions};
+use lithify_testkit::schedules::thread;
 
 pub const HOME: &str = "/db";
 /// Five of these fill a memtable.
@@ -107,6 +108,27 @@ impl Cell {
     pub fn acked(&self) -> u64 {
         self.acked.load(Ordering::SeqCst)
     }
+}
+
+/// Keys of [`two_writers`].
+pub const KEYS: [&str; 2] = ["a", "b"];
+
+/// Two threads that write a key each, `count` times or until the database is closed.
+pub fn two_writers(db: &Db, count: u64) -> (Arc<[Cell; 2]>, Vec<thread::JoinHandle<()>>) {
+    let cells: Arc<[Cell; 2]> = Arc::default();
+    let writer = |w: usize| {
+        let (db, cells) = (db.clone(), cells.clone());
+        thread::spawn(move || {
+            for _ in 0..count {
+                if let Err(e) = cells[w].write(&db, KEYS[w]) {
+                    assert!(is_closed(&e), "{e}");
+                    break;
+                }
+            }
+        })
+    };
+    let writers = [writer(0), writer(1)].into();
+    (cells, writers)
 }
 
 /// An error that a write may end with, because the database closes.

@@ -1,38 +1,26 @@
 //! Writers: full memtables, groups, stalls.
 
 use lithify::{Durability, ErrorKind, Policy, WriteBatch, WriteOptions};
-use lithify_env::sync::Arc;
 use lithify_testkit::schedules::{explore, thread};
 
-use crate::world::{Cell, World, number, value};
+use crate::world::{KEYS, World, number, two_writers, value};
 
 /// Memtables are switched, flushed and waited for while two writers write and one reader reads.
 fn full_memtables(policy: Policy) -> u64 {
     let world = World::new(policy);
     let db = world.open();
-    let cells: Arc<[Cell; 2]> = Arc::default();
-    let keys = ["a", "b"];
-    let writers: Vec<_> = (0..2)
-        .map(|w| {
-            let (db, cells) = (db.clone(), cells.clone());
-            thread::spawn(move || {
-                for _ in 0..6 {
-                    cells[w].write(&db, keys[w]).unwrap();
-                }
-            })
-        })
-        .collect();
+    let (cells, writers) = two_writers(&db, 6);
     for turn in 0..4 {
-        cells[turn % 2].read(&db, keys[turn % 2]);
+        cells[turn % 2].read(&db, KEYS[turn % 2]);
     }
     writers.into_iter().for_each(|w| w.join().unwrap());
-    for (cell, key) in cells.iter().zip(keys) {
+    for (cell, key) in cells.iter().zip(KEYS) {
         assert_eq!(cell.read(&db, key), 6);
     }
     let flushes = db.stats().counts.flushes;
     db.close().unwrap();
     let db = world.open();
-    for (cell, key) in cells.iter().zip(keys) {
+    for (cell, key) in cells.iter().zip(KEYS) {
         assert_eq!(cell.read(&db, key), 6);
     }
     db.close().unwrap();

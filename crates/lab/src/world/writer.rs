@@ -1,0 +1,86 @@
+//! The writer of the modelled world: it passes the gate, fills memtables, and waits.
+//!
+//! Leaves to others: which keys it writes and what the gate says (`client`).
+
+use lithify_control::{Event, MemId};
+
+use super::{ClientState, Happening, Task, World};
+use crate::client::Verdict;
+use crate::memtable::MemTable;
+
+impl World<'_> {
+    /// The writer is at the gate, or at the end.
+    pub(super) fn client_goes_on(&mut self) {
+        let left = self.setup.num - self.written;
+        if left == 0 {
+            self.client = ClientState::Over;
+            return;
+        }
+        let writes = self.quantum.min(left);
+        if self.mem_is_full() {
+            // It passed the gate before; the verdict on this very freeze may be to stop.
+            self.freeze();
+            match self.gate.pass(0.0, self.now) {
+                Verdict::Pass => {}
+                wait => return self.client_waits(wait),
+            }
+        }
+        match self.gate.pass(writes as f64 * self.setup.bytes.user, self.now) {
+            Verdict::Pass => {}
+            wait => return self.client_waits(wait),
+        }
+        self.client = ClientState::Computing;
+        let work = writes as f64 * self.setup.client_ns;
+        self.cores.start(self.now, work, Task::Client);
+    }
+
+    fn mem_is_full(&self) -> bool {
+        let bytes = self.mem.count as f64 * self.setup.bytes.memory;
+        bytes >= self.setup.plan.memtable_bytes as f64 && self.gate.pressure.stop.is_none()
+    }
+
+    pub(super) fn client_wrote(&mut self) {
+        let writes = self.quantum.min(self.setup.num - self.written);
+        for _ in 0..writes {
+            let cell = self.keys.pick(self.written, self.setup.num);
+            self.mem.add(cell);
+            self.written += 1;
+        }
+        self.tally.step.bytes += writes as f64 * self.setup.bytes.user;
+        self.client_goes_on();
+    }
+
+    fn freeze(&mut self) {
+        let next = MemTable::new(self.space.cells, self.written);
+        let full = std::mem::replace(&mut self.mem, next);
+        let bytes = (full.count as f64 * self.setup.bytes.memory) as u64;
+        let mem = MemId(self.mem_id);
+        self.mem_id += 1;
+        self.frozen.insert(mem, full);
+        self.tell(Event::Frozen { mem, bytes, log_number: self.mem_id });
+    }
+
+    fn client_waits(&mut self, verdict: Verdict) {
+        let Verdict::Wait(cause, until) = verdict else { unreachable!("it may pass") };
+        self.client = ClientState::Waiting { cause, stop: until.is_none(), since: self.now };
+        self.tally.stalled = true;
+        self.wait += 1;
+        if let Some(at) = until {
+            self.queue_at(at, Happening::ClientWakes(self.wait));
+        }
+    }
+
+    pub(super) fn client_wakes(&mut self) {
+        let ClientState::Waiting { cause, stop, since } = self.client else { return };
+        let seconds = (self.now - since) as f64 / 1e9;
+        let waited = self.tally.span.waited.entry(cause).or_default();
+        match stop {
+            true => waited.1 += seconds,
+            false => waited.0 += seconds,
+        }
+        self.tally.stalled = false;
+        self.wait += 1;
+        self.client = ClientState::Computing;
+        self.client_goes_on();
+    }
+}
