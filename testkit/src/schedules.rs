@@ -14,13 +14,20 @@
 //! | `LITHIFY_REPLAY` | a file with the one schedule to run |
 //!
 //! A failing schedule is written to a file, which the message names.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this stands around the checker, in real time"
+)]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
+use shuttle::scheduler::{
+    PctScheduler, RandomScheduler, ReplayScheduler, Schedule, Scheduler, Task, TaskId,
+};
 pub use shuttle::thread;
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
@@ -53,7 +60,7 @@ where
     if let Ok(file) = std::env::var("LITHIFY_REPLAY") {
         let mut schedule = ReplayScheduler::new_from_file(&file).expect("a schedule in a file");
         schedule.set_allow_incomplete();
-        Runner::new(schedule, config(None)).run(run);
+        Runner::new(schedule, config()).run(run);
         return;
     }
     let schedules = number("LITHIFY_SCHEDULES").unwrap_or(SCHEDULES as u64) as usize;
@@ -78,16 +85,49 @@ fn explore_by(
     seconds: Option<Duration>,
     run: impl Fn() + Send + Sync + 'static,
 ) -> usize {
-    Runner::new(scheduler, config(seconds.map(|s| s / 2))).run(run)
+    let end = seconds.map(|seconds| Instant::now() + seconds / 2);
+    Runner::new(Timed { scheduler: Some(scheduler), end }, config()).run(run)
 }
 
-fn config(seconds: Option<Duration>) -> Config {
+/// A scheduler that begins no schedule after a moment. The checker's own bound on time takes a
+/// scheduler that is dropped before its last schedule for one that failed, and says so.
+struct Timed<S> {
+    scheduler: Option<S>,
+    end: Option<Instant>,
+}
+
+impl<S: Scheduler> Timed<S> {
+    fn inner(&mut self) -> &mut S {
+        self.scheduler.as_mut().expect("asked before the end only")
+    }
+}
+
+impl<S: Scheduler> Scheduler for Timed<S> {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        if self.end.is_some_and(|end| Instant::now() > end) {
+            std::mem::forget(self.scheduler.take());
+        }
+        self.scheduler.as_mut()?.new_execution()
+    }
+    fn next_task(
+        &mut self,
+        runnable: &[&Task],
+        current: Option<TaskId>,
+        yields: bool,
+    ) -> Option<TaskId> {
+        self.inner().next_task(runnable, current, yields)
+    }
+    fn next_u64(&mut self) -> u64 {
+        self.inner().next_u64()
+    }
+}
+
+fn config() -> Config {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/schedules"));
     std::fs::create_dir_all(&folder).expect("a folder for failing schedules");
     let mut config = Config::new();
     config.stack_size = STACK;
     config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
-    config.max_time = seconds;
     config.silence_warnings = true;
     config.failure_persistence = FailurePersistence::File(Some(folder));
     config

@@ -15,6 +15,9 @@ use crate::run::{at_root, call};
 
 /// Schedules of each scenario in a run by hand.
 const SCHEDULES: &str = "10000";
+/// Schedules of each scenario before a merge, and the most seconds for them.
+const CHECK_SCHEDULES: &str = "400";
+const CHECK_SECONDS: &str = "2";
 /// Preemptions in one execution, at most.
 const PREEMPTIONS: &str = "3";
 
@@ -35,6 +38,16 @@ pub(crate) fn shuttle(args: &[String]) -> Result<()> {
     ];
     let (variables, only) = read(args, &options)?;
     scenarios(&[&[("LITHIFY_SCHEDULES", SCHEDULES.to_owned())], &variables[..]].concat(), &only)
+}
+
+/// What runs before a merge: some schedules of each scenario, which follow from the commit.
+pub(crate) fn check_shuttle() -> Result<()> {
+    let variables = [
+        ("LITHIFY_SCHEDULES", CHECK_SCHEDULES.to_owned()),
+        ("LITHIFY_SECONDS", CHECK_SECONDS.to_owned()),
+        ("LITHIFY_SEED", repo::commit().to_string()),
+    ];
+    scenarios(&variables, &[])
 }
 
 fn scenarios(variables: &[(&str, String)], only: &[String]) -> Result<()> {

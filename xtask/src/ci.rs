@@ -1,20 +1,23 @@
-//! `cargo xtask ci`: everything that must pass before a merge, cheapest first; at last the tests, and
-//! a test of the tests.
+//! `cargo xtask ci`: everything that must pass before a merge, cheapest first; at last the tests, some
+//! minutes of chosen schedules and of hostile bytes, and a test of the tests.
 
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::run::{at_root, call};
-use crate::{test, tidy, zoo};
+use crate::{checkers, fuzz, test, tidy, zoo};
 
 /// Runs all checks and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
     step("format", || call(&mut at_root("cargo", &["fmt", "--all", "--check"])))?;
     step("tidy", tidy::run)?;
+    step("lock files", lock_files)?;
     step("clippy", clippy)?;
     step("docs", docs)?;
     step("test", || test::run(&[]))?;
+    step("shuttle", checkers::check_shuttle)?;
+    step("fuzz", fuzz::check)?;
     step("zoo", zoo::check)
 }
 
@@ -25,6 +28,16 @@ fn clippy() -> Result<()> {
     call(&mut at_root("cargo", &[&all[..], &strict].concat()))?;
     let plain = ["clippy", "-q", "-p", "lithify", "--no-default-features", "--locked"];
     call(&mut at_root("cargo", &[&plain[..], &strict].concat()))
+}
+
+/// The workspaces that nothing else here builds name the dependencies that our rooms have now.
+fn lock_files() -> Result<()> {
+    for manifest in ["fuzz/Cargo.toml", "peers/rocksdb/Cargo.toml"] {
+        let args = ["update", "-q", "--workspace", "--locked", "--manifest-path", manifest];
+        call(&mut at_root("cargo", &args))
+            .with_context(|| format!("to mend it: cargo update -w --manifest-path {manifest}"))?;
+    }
+    Ok(())
 }
 
 fn docs() -> Result<()> {

@@ -35,9 +35,10 @@ The chores of this project:
                       (--schedules N, --seconds S, --seed N; a scenario's name for only that)
   cargo xtask loom    run the models of the parts without locks in every order
   cargo xtask tidy    check floors, bans, names and openings of files
-  cargo xtask ci      format, clippy, tidy, docs, test: what must pass before a merge
+  cargo xtask ci      format, clippy, tidy, docs, test, some schedules and fuzzing, a third of the
+                      zoo: what must pass before a merge
   cargo xtask fuzz    run the fuzzers over hostile bytes, 20 seconds for each target
-                      (--seconds N for more; names of targets for fewer)
+                      (--seconds N for more; --seed N; names of targets for fewer)
   cargo xtask sanitize  stress under the address and the thread sanitizer, unsafe code under
                       Miri (address, thread or miri for one of them; --seconds N for more)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`

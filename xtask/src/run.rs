@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use anyhow::{Context, Result, bail};
 
@@ -31,6 +32,37 @@ pub(crate) fn call(command: &mut Command) -> Result<()> {
 pub(crate) fn spelled(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Does `work` for each of `all`, `jobs` at once; the results in order.
+///
+/// # Errors
+/// The first of `work`'s, or that it panicked.
+pub(crate) fn each<T: Sync, R: Send>(
+    jobs: usize,
+    all: &[T],
+    work: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Relaxed);
+            match all.get(at) {
+                Some(one) => done.push((at, work(one))),
+                None => return done,
+            }
+        }
+    };
+    let mut done: Vec<(usize, Result<R>)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.min(all.len())).map(|_| scope.spawn(some)).collect();
+        workers.into_iter().flat_map(|h| h.join().unwrap_or_default()).collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    if done.len() < all.len() {
+        bail!("a job panicked");
+    }
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// True if `tool` can be started at all.

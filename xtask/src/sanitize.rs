@@ -7,9 +7,11 @@
 //! | `thread` | the same; the standard library is built along, else its own locks look like races |
 //! | `miri` | the tests of the memtable and of IO buffers, slowly, with every pointer checked |
 
+use std::path::Path;
+use std::process::Command;
+
 use anyhow::{Context, Result, bail};
 
-use crate::fuzz::nightly;
 use crate::repo::root;
 use crate::run::{at_root, call};
 
@@ -36,7 +38,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         eprintln!("      rustup toolchain install nightly --component rust-src,miri");
         return Ok(());
     };
-    for tool in if chosen.is_empty() { TOOLS.to_vec() } else { chosen } {
+    let chosen = if chosen.is_empty() { TOOLS.to_vec() } else { chosen };
+    for tool in &chosen {
+        has_component(&toolchain, tool)?;
+    }
+    for tool in chosen {
         eprintln!("sanitize: {tool}");
         match tool {
             "miri" => miri(&toolchain)?,
@@ -44,6 +50,26 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a tool needs besides the compiler.
+fn has_component(toolchain: &str, tool: &str) -> Result<()> {
+    let (component, file) = match tool {
+        "thread" => ("rust-src", "lib/rustlib/src/rust/library/Cargo.lock"),
+        "miri" => ("miri", "bin/cargo-miri"),
+        _ => return Ok(()),
+    };
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "sysroot"]).env("RUSTUP_TOOLCHAIN", toolchain);
+    let said = rustc.output().context("starting rustc")?;
+    let sysroot = String::from_utf8_lossy(&said.stdout).into_owned();
+    if Path::new(sysroot.trim()).join(file).exists() {
+        return Ok(());
+    }
+    bail!(
+        "`{tool}` needs the component {component}; to get it:\n       \
+         rustup component add {component} --toolchain {toolchain}"
+    );
 }
 
 fn stress(toolchain: &str, sanitizer: &str, seconds: &str) -> Result<()> {
@@ -75,4 +101,12 @@ fn miri(toolchain: &str) -> Result<()> {
         call(&mut command)?;
     }
     Ok(())
+}
+
+/// The name of a nightly compiler, if rustup has one.
+fn nightly() -> Option<String> {
+    let listed = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let found = text.lines().find(|line| line.starts_with("nightly"))?;
+    found.split_whitespace().next().map(str::to_owned)
 }

@@ -11,14 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use lithify_base::zoo::Bug;
 
 use crate::repo::{self, root};
-use crate::run::{at_root, spelled};
+use crate::run::{at_root, each, spelled};
 use finders::{Finder, finder};
 
 /// Seconds of processor time in which a bug is to be found.
@@ -118,34 +117,6 @@ fn innocent(wish: &Wish, programs: &Programs, endings: &[Ending]) -> Result<()> 
         true => Ok(()),
         false => bail!("without any bug, something was found: {}", guilty.join("; ")),
     }
-}
-
-/// Does `work` for each of `all`, some at once; the results in order.
-fn each<T: Sync, R: Send>(
-    jobs: usize,
-    all: &[T],
-    work: impl Fn(&T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    let next = AtomicUsize::new(0);
-    let some = || {
-        let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Relaxed);
-            match all.get(at) {
-                Some(one) => done.push((at, work(one))),
-                None => return done,
-            }
-        }
-    };
-    let mut done: Vec<(usize, Result<R>)> = std::thread::scope(|scope| {
-        let hunters: Vec<_> = (0..jobs.min(all.len())).map(|_| scope.spawn(some)).collect();
-        hunters.into_iter().flat_map(|h| h.join().unwrap_or_default()).collect()
-    });
-    done.sort_by_key(|(at, _)| *at);
-    if done.len() < all.len() {
-        bail!("a hunt panicked");
-    }
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The programs that hunt, built with the zoo's feature.
