@@ -97,14 +97,23 @@ impl Dir {
         self.path.join(file.to_string())
     }
 
-    /// Makes the directory, parents included, and makes its own name durable.
+    /// Makes the directory, parents included, and makes the names of all that are new durable.
     pub fn create(&self) -> Result<()> {
-        self.fs.create_dir_all(&self.path).or_typed()?;
-        match self.path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => self.fs.sync_dir(parent).or_typed(),
-            Some(_) => self.fs.sync_dir(Path::new(".")).or_typed(),
-            None => Ok(()),
-        }
+        self.make(&self.path)
+    }
+    fn make(&self, path: &Path) -> Result<()> {
+        let above = match path.parent() {
+            None => return Ok(()),
+            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+            Some(parent) => {
+                if let Ok(None) = self.fs.len(parent) {
+                    self.make(parent)?;
+                }
+                parent
+            }
+        };
+        self.fs.create_dir_all(path).or_typed()?;
+        self.fs.sync_dir(above).or_typed()
     }
     /// Makes names made, renamed and removed so far durable.
     pub fn sync(&self) -> Result<()> {

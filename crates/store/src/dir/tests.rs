@@ -10,6 +10,31 @@ fn eio() -> Fault {
     Fault::from(std::io::Error::from_raw_os_error(5))
 }
 
+/// A power loss must not take a whole directory away because the one above it was new, too.
+#[test]
+fn names_of_new_directories_are_durable_from_the_top_down() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let seen = log.clone();
+    let fs = FaultFs::new(Arc::new(MemFs::new()), move |op| {
+        let changes = ["create_dir_all", "sync_dir"].contains(&op.name);
+        seen.lock().extend(changes.then(|| format!("{} {}", op.name, op.path.display())));
+        None
+    });
+    let fs: FsRef = Arc::new(fs);
+    let made = |path: &str| {
+        log.lock().clear();
+        Dir::new(fs.clone(), path).create().unwrap();
+        log.lock().join(", ")
+    };
+    assert_eq!(
+        made("/a/b/c"),
+        "create_dir_all /a, sync_dir /, create_dir_all /a/b, sync_dir /a, create_dir_all /a/b/c, \
+         sync_dir /a/b"
+    );
+    assert_eq!(made("/a/b/d"), "create_dir_all /a/b/d, sync_dir /a/b");
+    assert_eq!(made("e"), "create_dir_all e, sync_dir .");
+}
+
 #[test]
 fn current_is_replaced_in_the_only_safe_order() {
     let log = Arc::new(Mutex::new(Vec::new()));
