@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use lithify_base::{Comparator, Key};
 
-use crate::set::CleanRange;
+use crate::set::{CleanRange, JobRange};
 use crate::view::head;
 
 /// What an index says about one block.
@@ -26,6 +26,19 @@ pub struct BlockFence {
     pub last_key: Key,
     /// Bytes to read for it.
     pub bytes: u64,
+}
+
+/// The blocks of a run that may hold keys of `range`, in key order. A block that straddles an end of
+/// it belongs to two ranges that meet there.
+pub fn within(run: &[BlockFence], range: &JobRange, order: &dyn Comparator) -> Range<usize> {
+    let below =
+        |f: &BlockFence| range.lo.as_ref().is_some_and(|lo| order.compare(&f.last_key, lo).is_lt());
+    // Keys behind this block lie at or above its last one.
+    let goes_on =
+        |f: &BlockFence| range.hi.as_ref().is_none_or(|hi| !hi.is_before(&f.last_key, order));
+    let from = run.partition_point(below);
+    let end = (run.partition_point(goes_on) + 1).min(run.len());
+    from..end.max(from)
 }
 
 /// One set: its keys, and for each run the blocks to send.

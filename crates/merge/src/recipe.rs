@@ -112,6 +112,22 @@ impl Recipe {
             zero_seqs: true,
         }
     }
+    /// The recipe of the part of this one that is about `range`. The outputs of all parts, one after
+    /// the other, hold the entries that a single output would hold; only files and blocks begin
+    /// elsewhere. A range tombstone that reaches over an end of the part is clipped there, and the
+    /// rest of it belongs to the neighbour; so each part's ledger balances by itself, and a piece that
+    /// hides nothing may be dropped (D5) where the whole tombstone could not.
+    ///
+    /// # Panics
+    /// If the end of `range` is included: no key could name where the next part begins.
+    pub fn part(&self, range: JobRange) -> Recipe {
+        let hi = range.hi.as_ref().map(|hi| {
+            assert!(!hi.inclusive, "a part ends before the first key of the next one");
+            &hi.key
+        });
+        let tombstones = self.tombstones.between(range.lo.as_ref(), hi, &*self.order);
+        Recipe { tombstones, range, ..self.clone() }
+    }
     /// Declares that every key may lie behind `run`, as ingestion behind the oldest data needs.
     pub fn in_use_all(&mut self, run: u16) {
         if let Some(r) = self.in_use.get_mut(usize::from(run)) {

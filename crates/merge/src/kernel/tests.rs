@@ -1,7 +1,11 @@
+use lithify_base::{End, Key};
+
 use super::*;
 use crate::certify::{Certifier, Mode};
+use crate::cleancut::within;
 use crate::naive::{self, Output};
-use crate::workload::{Case, Choices, Size};
+use crate::set::JobRange;
+use crate::workload::{Case, Choices, InputBlock, Size};
 
 const SMALL: Size = Size { entries: 60, value: 600 };
 
@@ -79,6 +83,63 @@ fn sorted_entries_give_the_same_bytes_as_blocks() {
         kernel.drain(&mut products);
         out.absorb(&products);
         same(&out, &expected, &format!("seed {seed}"));
+    }
+}
+
+/// A compaction cut at some keys, each part merged from the blocks that may concern it: together the
+/// parts read, drop and keep what one kernel would have.
+#[test]
+fn parts_are_the_whole() {
+    for seed in 600..800 {
+        let mut case = Case::generate(seed, SMALL).unwrap();
+        let dice = &mut Choices::new(seed);
+        let mut recipe = Recipe::clone(&case.recipe);
+        recipe.range = JobRange::default();
+        let order = recipe.order.clone();
+        let (_, whole) = naive::compact(&recipe, case.entries()).unwrap();
+        let entries = case.entries();
+        let mut cuts: Vec<Key> = match entries.is_empty() {
+            true => vec![b"m"[..].into()],
+            false => (0..1 + dice.below(4))
+                .map(|_| entries[dice.below(entries.len())].key[..].into())
+                .collect(),
+        };
+        cuts.sort_by(|a, b| order.compare(a, b));
+        cuts.dedup();
+        let blocks = std::mem::take(&mut case.blocks);
+        let mut sum = Ledger::default();
+        for no in 0..=cuts.len() {
+            let lo = no.checked_sub(1).map(|i| cuts[i].clone());
+            let hi = cuts.get(no).map(|key| End { key: key.clone(), inclusive: false });
+            let range = JobRange { lo, hi };
+            case.recipe = Arc::new(recipe.part(range.clone()));
+            let fences =
+                |run: &Vec<InputBlock>| -> Vec<_> { run.iter().map(|b| b.fence.clone()).collect() };
+            let slice = |run| within(&fences(run), &range, &*order);
+            case.blocks = blocks.iter().map(|run| run[slice(run)].to_vec()).collect();
+            let (expected, ledger) = naive::compact(&case.recipe, entries.clone()).unwrap();
+            let (out, seen) = merge(&case.recipe, case.sets(2000), dice)
+                .unwrap_or_else(|e| panic!("seed {seed} part {no}: {e}\n{:?}", case.recipe));
+            same(&out, &expected, &format!("seed {seed} part {no}"));
+            assert_eq!(seen, ledger, "seed {seed} part {no}");
+            for t in out.files.iter().flat_map(|f| &f.tombstones) {
+                let above = range.lo.as_ref().is_none_or(|lo| order.compare(lo, &t.lo).is_le());
+                let below =
+                    range.hi.as_ref().is_none_or(|hi| order.compare(&t.hi, &hi.key).is_le());
+                assert!(above && below, "seed {seed} part {no}: {t:?} reaches over its end");
+                let of = recipe.tombstones.find(&t.lo, &*order).unwrap();
+                assert!(of.tombs.iter().any(|o| o.seq == t.seq), "seed {seed} part {no}: {t:?}");
+            }
+            sum.entries_in += seen.entries_in;
+            sum.entries_out += seen.entries_out;
+            sum.sum_in = sum.sum_in.wrapping_add(seen.sum_in);
+            sum.sum_dropped = sum.sum_dropped.wrapping_add(seen.sum_dropped);
+            sum.bytes_in += seen.bytes_in;
+            (0..sum.dropped.len()).for_each(|i| sum.dropped[i] += seen.dropped[i]);
+        }
+        assert_eq!((sum.entries_in, sum.entries_out), (whole.entries_in, whole.entries_out));
+        assert_eq!((sum.sum_in, sum.bytes_in), (whole.sum_in, whole.bytes_in), "seed {seed}");
+        assert_eq!((sum.dropped, sum.sum_dropped), (whole.dropped, whole.sum_dropped));
     }
 }
 
