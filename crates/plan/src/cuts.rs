@@ -6,7 +6,7 @@ use lithify_lsm::{Run, Version};
 
 use crate::levels::Targets;
 use crate::options::PlanOptions;
-use crate::spec::CutPolicy;
+use crate::spec::{Cost, CutPolicy, Kind};
 
 /// The cut policy of a job that writes `hull` to `out`.
 ///
@@ -50,6 +50,18 @@ pub fn cut_policy(
         cuts.soft = inside.cloned().collect();
     }
     cuts
+}
+
+/// Into how many parts a job is cut that may be merged side by side: as many as the settings allow, and
+/// no more than it writes files, as each part begins one. What is merged within L0 stays whole, since a
+/// run of L0 is one file. Where the parts meet is seen when the inputs' indexes are open.
+pub fn parts(options: &PlanOptions, kind: Kind, out: Pos, est: Cost) -> u32 {
+    if out.level == 0 || kind == Kind::Move {
+        return 1;
+    }
+    let files = est.write.div_ceil(options.file_bytes.max(1));
+    let most = options.max_subcompactions.max(1);
+    u32::try_from(files).unwrap_or(u32::MAX).clamp(1, most)
 }
 
 /// True if buckets of L0 go to the level of `out`.

@@ -127,12 +127,14 @@ fn accept(view: &View, wish: Candidate, admitted: Admitted) -> (JobSpec, Flight)
     if view.options.commit_order == CommitOrder::Issue {
         relation::order_by_issue(view, &inputs, &mut after);
     }
+    let mut cuts = cuts::cut_policy(view.version, view.options, out, &hull);
+    cuts.parts = cuts::parts(view.options, wish.kind, out, est);
     let spec = JobSpec {
         kind: wish.kind,
         inputs: inputs.iter().map(|f| f.id).collect(),
         out,
         hull: hull.clone(),
-        cuts: cuts::cut_policy(view.version, view.options, out, &hull),
+        cuts,
         after,
         prio: wish.prio,
         est,

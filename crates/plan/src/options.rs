@@ -146,6 +146,9 @@ pub struct PlanOptions {
     /// Most bytes a compaction should take. One seed with its overlap may exceed it.
     /// 0 means 25 x `file_bytes`.
     pub max_compaction_bytes: u64,
+    /// Parts into which a compaction is cut that are merged side by side, at least 1. To the planner
+    /// it is one job all the same: one admission, one edit.
+    pub max_subcompactions: u32,
     /// Choose the base level and the targets from the size of the largest level, so that at most
     /// about a tenth of the data lies above it. Otherwise the base level is 1.
     pub dynamic_levels: bool,
@@ -199,6 +202,7 @@ impl Default for PlanOptions {
             multiplier: 10,
             file_bytes: 64 << 20,
             max_compaction_bytes: 0,
+            max_subcompactions: 1,
             dynamic_levels: true,
             pri: Pri::MinOverlappingRatio,
             disable_auto: false,

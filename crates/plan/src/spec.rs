@@ -89,6 +89,9 @@ pub struct CutPolicy {
     /// Keys at which a file must begin, increasing: between two of them lie as many bytes below
     /// the output level as one later compaction may take.
     pub hard: Vec<Key>,
+    /// Parts, side by side in key order, that the job may be merged in: 0 or 1 for as a whole. Each
+    /// begins a file.
+    pub parts: u32,
 }
 
 /// Why a planner wants a job.
@@ -268,7 +271,8 @@ pub struct InFlight {
 }
 
 impl JobSpec {
-    /// The form of the pictures: `Down L1.0[a..m] L2.0[a..f] -> L2.0  hull=[a..m] after=1,2`.
+    /// The form of the pictures: `Down L1.0[a..m] L2.0[a..f] -> L2.0  hull=[a..m] after=1,2`, with
+    /// ` parts=4` at the end where the job may be merged in parts.
     pub fn describe(&self, version: &Version) -> String {
         let mut s = format!("{:?}", self.kind);
         for &id in &self.inputs {
@@ -278,11 +282,17 @@ impl JobSpec {
             }
         }
         s += &format!(" -> {}  hull={} after=", self.out, Bounds(&self.hull));
-        if self.after.is_empty() {
-            return s + "none";
+        match self.after.is_empty() {
+            true => s += "none",
+            false => {
+                let after: Vec<String> = self.after.iter().map(JobId::to_string).collect();
+                s += &after.join(",");
+            }
         }
-        let after: Vec<String> = self.after.iter().map(JobId::to_string).collect();
-        s + &after.join(",")
+        match self.cuts.parts {
+            0 | 1 => s,
+            parts => format!("{s} parts={parts}"),
+        }
     }
 }
 

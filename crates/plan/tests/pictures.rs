@@ -122,6 +122,7 @@ impl World {
                 "window" => o.buckets.window = n() as u32,
                 "min-bucket" => o.buckets.min_file_bytes = n(),
                 "l0.trigger" => o.l0_trigger = n() as u32,
+                "subcompactions" => o.max_subcompactions = n() as u32,
                 "l0.slowdown" => o.l0_slowdown = n() as u32,
                 "l0.stop" => o.l0_stop = n() as u32,
                 "levels" => o.levels = n() as u8,
