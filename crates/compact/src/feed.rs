@@ -9,13 +9,13 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use lithify_base::Result;
 use lithify_base::zoo::{self, Bug};
+use lithify_base::{Comparator, KeyRange, Result};
 use lithify_env::sync::Arc;
 use lithify_env::{FileRef, IoBuf, OpenOpts, PendingIo, SharedUrgency, Ticket, spawn_read};
 use lithify_format::checksum::context_modifier;
-use lithify_merge::cleancut::{BlockFence, CleanCut, CutSet};
-use lithify_merge::{BlockSet, BlockSlice, Bytes, RunSlice};
+use lithify_merge::cleancut::{self, BlockFence, CleanCut, CutSet};
+use lithify_merge::{BlockSet, BlockSlice, Bytes, JobRange, RunSlice};
 use lithify_store::dir::typed;
 use lithify_store::sst::TableReader;
 
@@ -30,6 +30,8 @@ pub(crate) struct Feed {
     shop: Arc<Workshop>,
     urgency: SharedUrgency,
     runs: Vec<Blocks>,
+    /// By run, the first block that it reads.
+    first: Vec<usize>,
     /// Sets not asked for yet.
     cuts: VecDeque<CutSet>,
     /// Sets asked for, in order.
@@ -75,20 +77,22 @@ impl AsRef<[u8]> for Buffer {
 }
 
 impl Feed {
-    /// A feed over `runs`, newest first, in sets of about `set_bytes`, read as urgently as
-    /// `urgency` says.
+    /// A feed over what `runs`, newest first, hold of `range`, in sets of about `set_bytes`, read as
+    /// urgently as `urgency` says.
     pub(crate) fn new(
         shop: Arc<Workshop>,
         urgency: SharedUrgency,
         runs: &[InputRun],
+        range: &JobRange,
         set_bytes: u64,
     ) -> Result<Feed> {
+        let order = &*shop.order;
         let mut fences: Vec<Vec<BlockFence>> = Vec::with_capacity(runs.len());
         let mut all = Vec::with_capacity(runs.len());
         for run in runs {
             let mut list = Vec::new();
             let mut blocks = Blocks { files: Vec::new(), before: Vec::new() };
-            for (meta, reader) in &run.files {
+            for (meta, reader) in run.files.iter().filter(|(f, _)| meets(&f.range, range, order)) {
                 blocks.before.push(list.len());
                 list.extend(reader.block_fences().map(|fence| BlockFence {
                     last_key: fence.separator.into(),
@@ -106,11 +110,14 @@ impl Feed {
             fences.push(list);
             all.push(blocks);
         }
-        let slices = fences.iter().map(Vec::as_slice).collect();
-        let mut cutter = CleanCut::new(slices, &*shop.order);
+        let within = |run: &Vec<BlockFence>| cleancut::within(run, range, order);
+        let places: Vec<Range<usize>> = fences.iter().map(within).collect();
+        let slices = fences.iter().zip(&places).map(|(run, at)| &run[at.clone()]).collect();
+        let mut cutter = CleanCut::new(slices, order);
         let cuts = std::iter::from_fn(|| cutter.next_set(set_bytes)).collect();
         drop(cutter);
-        Ok(Feed { shop, urgency, runs: all, cuts, ahead: VecDeque::new() })
+        let first = places.iter().map(|at| at.start).collect();
+        Ok(Feed { shop, urgency, runs: all, first, cuts, ahead: VecDeque::new() })
     }
 
     /// Asks for as many sets ahead as there is room for.
@@ -143,7 +150,7 @@ impl Feed {
     fn ask(&self, cut: CutSet) -> Result<Reading> {
         let mut pieces = Vec::new();
         for (run, blocks) in cut.blocks.iter().enumerate() {
-            let mut left = blocks.clone();
+            let mut left = blocks.start + self.first[run]..blocks.end + self.first[run];
             while !left.is_empty() {
                 let of = &self.runs[run];
                 let source = of.before.partition_point(|&b| b <= left.start) - 1;
@@ -206,6 +213,12 @@ impl Feed {
         }
         Ok(set)
     }
+}
+
+/// True if a file over `file` may hold keys of `range`.
+fn meets(file: &KeyRange, range: &JobRange, order: &dyn Comparator) -> bool {
+    range.lo.as_ref().is_none_or(|lo| !file.hi.is_before(lo, order))
+        && range.hi.as_ref().is_none_or(|hi| !hi.is_before(&file.lo, order))
 }
 
 /// Bytes behind each block's payload.

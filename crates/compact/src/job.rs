@@ -1,30 +1,24 @@
-//! A compaction as a step machine.
+//! A compaction as a step machine: its inputs are opened, it is cut into parts where the plan allows
+//! for several, and the parts are merged.
 //!
 //! ```text
 //!   Prepare -> Open <-> (wait for tables)
-//!           -> Merge <-> (wait for a read or a write) -> Finish <-> (wait for syncs) -> Over
+//!           -> Parts: this job and, where there are several, co-workers beside it -> Over
 //! ```
-//!
-//! A step of `Merge` offers the sets that have arrived, polls the engine for one slice of work,
-//! certifies what came out and hands it to the sink. It waits only if the engine starves for
-//! input or the sink has too many writes under way.
 
 use lithify_base::{Error, ErrorKind, JobId, Result, Seq};
-use lithify_engine::{Engine, Offer, Progress, Session};
+use lithify_engine::Engine;
 use lithify_env::sync::Arc;
-use lithify_env::{Job, Mono, Step, Urgency};
+use lithify_env::{Class, Job, Mono, Step, Urgency};
 use lithify_lsm::{FileRef, Version};
-use lithify_merge::certify::{Certifier, Mode};
-use lithify_merge::{BlockSet, Ledger, Products, Recipe};
 use lithify_plan::JobSpec;
 use lithify_store::sst::TableReader;
 
-use crate::feed::Feed;
 use crate::opening::Opening;
+use crate::parts::{Began, CoWorker, Parts, Whole, Worker};
 use crate::recipe::{self, InputRun};
-use crate::sink::Sink;
-use crate::workshop::{Times, Workshop};
-use crate::{JobWork, Outcome, Reins, Report};
+use crate::workshop::Workshop;
+use crate::{JobWork, OnPart, Outcome, Reins, Report, cuts};
 
 /// What to compact.
 pub struct CompactionSpec {
@@ -40,39 +34,27 @@ pub struct CompactionSpec {
     pub snapshots: Vec<Seq>,
     /// What its owner holds of it.
     pub reins: Arc<Reins>,
+    /// Who is told of its parts, if it has several.
+    pub on_part: OnPart,
 }
 
 /// A compaction at work.
 pub struct CompactionJob {
     shop: Arc<Workshop>,
     engine: Arc<dyn Engine>,
-    spec: CompactionSpec,
+    spec: Arc<CompactionSpec>,
     stage: Stage,
+    /// Until the parts have it.
     report: Option<Report>,
-    work: JobWork,
+    cpu_nanos: u64,
     started: Option<Mono>,
 }
 
 enum Stage {
     Prepare,
     Open(Opening),
-    Merge(Box<Merging>),
-    Finish(Box<Sink>),
+    Parts(Worker),
     Over,
-}
-
-/// Everything the merge needs while it goes on.
-struct Merging {
-    recipe: Arc<Recipe>,
-    feed: Feed,
-    session: Box<dyn Session>,
-    /// A set the session had no room for.
-    held: Option<BlockSet>,
-    sealed: bool,
-    products: Products,
-    /// None if the output is taken on trust, to measure what this costs.
-    certifier: Option<Certifier>,
-    sink: Sink,
 }
 
 impl CompactionJob {
@@ -86,23 +68,24 @@ impl CompactionJob {
         CompactionJob {
             shop,
             engine,
-            spec,
+            spec: Arc::new(spec),
             stage: Stage::Prepare,
             report: Some(report),
-            work: JobWork::default(),
+            cpu_nanos: 0,
             started: None,
         }
     }
 
+    /// A step before there are parts.
     fn advance(&mut self) -> Result<Step> {
         if self.spec.reins.is_stopped() {
-            return Err(Error::new(ErrorKind::ShuttingDown, "the compaction was called off"));
+            return Err(called_off());
         }
         match &mut self.stage {
             Stage::Prepare => {
-                let urgency = self.spec.reins.urgency();
-                let inputs = &self.spec.inputs;
-                self.stage = Stage::Open(Opening::new(self.shop.clone(), urgency.clone(), inputs));
+                let urgency = self.spec.reins.urgency().clone();
+                let opening = Opening::new(self.shop.clone(), urgency, &self.spec.inputs);
+                self.stage = Stage::Open(opening);
                 Ok(Step::More)
             }
             Stage::Open(opening) => {
@@ -112,161 +95,61 @@ impl CompactionJob {
                 let Stage::Open(opening) = std::mem::replace(&mut self.stage, Stage::Over) else {
                     unreachable!("matched above")
                 };
-                self.stage = Stage::Merge(Box::new(self.prepare(opening.into_tables())?));
+                self.cut(opening.into_tables())?;
                 Ok(Step::More)
             }
-            Stage::Merge(merging) => match merging.advance(&self.spec.reins)? {
-                Advance::Step(step) => Ok(step),
-                Advance::Merged(ledger) => {
-                    self.work.entries_in = ledger.entries_in;
-                    self.work.entries_out = ledger.entries_out;
-                    let Stage::Merge(merging) = std::mem::replace(&mut self.stage, Stage::Over)
-                    else {
-                        unreachable!("matched above")
-                    };
-                    self.stage = Stage::Finish(Box::new(merging.finish(&ledger)?));
-                    Ok(Step::More)
-                }
-            },
-            Stage::Finish(sink) => match sink.finish()? {
-                Some(ticket) => Ok(Step::Wait(ticket)),
-                None => {
-                    let Stage::Finish(sink) = std::mem::replace(&mut self.stage, Stage::Over)
-                    else {
-                        unreachable!("matched above")
-                    };
-                    self.work.written = sink.written();
-                    self.end(Ok(sink.into_files()));
-                    Ok(Step::Done)
-                }
-            },
-            Stage::Over => Ok(Step::Done),
+            Stage::Parts(_) | Stage::Over => unreachable!("not before there are parts"),
         }
     }
 
-    fn prepare(&mut self, inputs: Vec<(FileRef, Arc<TableReader>)>) -> Result<Merging> {
-        let shop = &self.shop;
-        self.work.read = self.spec.inputs.iter().map(|f| f.bytes).sum();
+    /// Cuts the job into parts, and asks for help where there are several.
+    fn cut(&mut self, inputs: Vec<(FileRef, Arc<TableReader>)>) -> Result<()> {
+        let (shop, spec) = (&self.shop, &self.spec);
         let runs: Vec<InputRun> = recipe::input_runs(inputs);
-        let snapshots = std::mem::take(&mut self.spec.snapshots);
-        let recipe = Arc::new(recipe::compaction(
-            shop,
-            &self.spec.version,
-            &runs,
-            &self.spec.plan,
-            snapshots,
-        )?);
-        let caps = self.engine.caps();
-        let urgency = self.spec.reins.urgency();
-        // Many runs share a set: none should be read in crumbs.
-        let (write, of_runs) = (shop.output.write_bytes as u64, runs.len() as u64);
-        let set_bytes = caps.set_bytes.min((2 * write).max(of_runs * write / 4));
-        let feed = Feed::new(shop.clone(), urgency.clone(), &runs, set_bytes)?;
-        let session = self.engine.open(recipe.clone()).map_err(|refusal| {
-            Error::unsupported(format!("engine {} refused: {refusal}", caps.name))
-        })?;
-        let now = shop.env.rt.wall_seconds();
-        let born = self.spec.inputs.iter().map(|f| f.oldest_ancestor).filter(|&t| t > 0).min();
-        let epoch = self.spec.inputs.iter().map(|f| f.epoch).min().unwrap_or(0);
-        let times = Times { now, oldest_ancestor: born.unwrap_or(now) };
-        let mode = if caps.certify_fully { Mode::Full } else { Mode::Meta };
-        Ok(Merging {
-            sink: Sink::new(shop.clone(), urgency.clone(), self.spec.plan.out, epoch, times),
-            recipe,
-            feed,
-            session,
-            held: None,
-            sealed: false,
-            products: Products::default(),
-            certifier: (!shop.output.unchecked).then(|| Certifier::new(mode)),
-        })
+        let snapshots = spec.snapshots.clone();
+        let recipe = recipe::compaction(shop, &spec.version, &runs, &spec.plan, snapshots)?;
+        let list = cuts::cut(&runs, spec.plan.cuts.parts, &*shop.order);
+        let began = Began {
+            at: self.started.unwrap_or_default(),
+            cpu_nanos: self.cpu_nanos,
+            report: self.report.take(),
+        };
+        let whole = Whole { runs, recipe: Arc::new(recipe) };
+        let parts = Parts::new(shop.clone(), self.engine.clone(), spec.clone(), whole, list, began);
+        let rt = &shop.env.rt;
+        for _ in 1..parts.len().min(rt.threads(Class::Compact)) {
+            rt.spawn(Class::Compact, Box::new(CoWorker::new(&parts)));
+        }
+        self.stage = Stage::Parts(Worker::new(parts));
+        Ok(())
     }
 
-    fn end(&mut self, result: Result<Vec<lithify_lsm::FileMeta>>) {
+    fn fail(&mut self, error: Error) {
         self.stage = Stage::Over;
-        if let Some(started) = self.started {
-            self.work.nanos = self.shop.env.rt.now().since(started).as_nanos() as u64;
-        }
-        if let Some(report) = self.report.take() {
-            report(Outcome { result, work: self.work, flow: None });
-        }
+        let Some(report) = self.report.take() else { return };
+        let nanos = self.started.map_or(0, |at| self.shop.env.rt.now().since(at).as_nanos() as u64);
+        let work = JobWork { nanos, cpu_nanos: self.cpu_nanos, ..JobWork::default() };
+        report(Outcome { result: Err(error), work, flow: None });
     }
 }
 
-enum Advance {
-    Step(Step),
-    Merged(Box<Ledger>),
-}
-
-impl Merging {
-    fn advance(&mut self, reins: &Reins) -> Result<Advance> {
-        if let Some(ticket) = self.sink.must_wait()? {
-            return Ok(Advance::Step(Step::Wait(ticket)));
-        }
-        let waiting_for = self.offer(reins)?;
-        let progress = self.session.poll(&mut self.products);
-        if let Some(certifier) = &mut self.certifier {
-            certifier.read(&self.recipe, &self.products)?;
-        }
-        self.sink.take(&mut self.products)?;
-        match progress {
-            Progress::More => Ok(Advance::Step(Step::More)),
-            Progress::Starved => Ok(Advance::Step(match waiting_for {
-                Some(ticket) => Step::Wait(ticket),
-                None => Step::More,
-            })),
-            Progress::Pending => Ok(Advance::Step(Step::More)),
-            Progress::Done(ledger) => Ok(Advance::Merged(ledger)),
-            Progress::Failed(fault) => Err(fault.error().clone()),
-        }
-    }
-
-    /// Hands arrived sets to the session while it has room; the read to wait for, if that is
-    /// what is missing.
-    fn offer(&mut self, reins: &Reins) -> Result<Option<lithify_env::Ticket>> {
-        while !self.sealed {
-            self.feed.read_ahead()?;
-            let set = match self.held.take() {
-                Some(set) => set,
-                None if self.feed.is_spent() => {
-                    self.session.seal();
-                    self.sealed = true;
-                    break;
-                }
-                None => match self.feed.next_set()? {
-                    Ok(set) => {
-                        reins.advance(set.bytes());
-                        set
-                    }
-                    Err(ticket) => return Ok(Some(ticket)),
-                },
-            };
-            if let Offer::Full(set) = self.session.offer(set) {
-                self.held = Some(set);
-                break;
-            }
-        }
-        Ok(None)
-    }
-
-    fn finish(self, ledger: &Ledger) -> Result<Sink> {
-        if let Some(certifier) = self.certifier {
-            certifier.finish(ledger)?;
-        }
-        Ok(self.sink)
-    }
+/// What a job that was stopped says.
+pub(crate) fn called_off() -> Error {
+    Error::new(ErrorKind::ShuttingDown, "the compaction was called off")
 }
 
 impl Job for CompactionJob {
     fn step(&mut self) -> Step {
+        if let Stage::Parts(worker) = &mut self.stage {
+            return worker.step();
+        }
         let rt = self.shop.env.rt.clone();
         self.started.get_or_insert_with(|| rt.now());
         let before = rt.thread_cpu();
         let result = self.advance();
-        let spent = rt.thread_cpu().saturating_sub(before);
-        self.work.cpu_nanos += spent.as_nanos() as u64;
+        self.cpu_nanos += rt.thread_cpu().saturating_sub(before).as_nanos() as u64;
         result.unwrap_or_else(|error| {
-            self.end(Err(error));
+            self.fail(error);
             Step::Done
         })
     }
@@ -275,6 +158,10 @@ impl Job for CompactionJob {
     }
     fn panicked(&mut self, message: String) {
         let text = format!("compaction job {} panicked: {message}", self.spec.job);
-        self.end(Err(Error::new(ErrorKind::Internal, text)));
+        let error = Error::new(ErrorKind::Internal, text);
+        match &mut self.stage {
+            Stage::Parts(worker) => worker.fail(error),
+            _ => self.fail(error),
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! and starts IO rather than waiting for it. Reading, merging and writing of one compaction
 //! overlap: block sets are read ahead, output buffers are written behind.
 //!
+//! A wide compaction may be cut into parts that are merged side by side; they end as one.
+//!
 //! ```text
 //!   feed (clean cut, read ahead) -> engine session -> certify -> sink (assemble, write behind)
 //! ```
@@ -13,10 +15,13 @@
 //! Leaves to others: what to compact (`plan`), when the result counts (`control`).
 #![forbid(unsafe_code)]
 
+mod cuts;
 mod feed;
 mod flush;
 mod job;
 mod opening;
+mod part;
+mod parts;
 mod recipe;
 mod reins;
 mod sink;
@@ -25,7 +30,8 @@ mod workshop;
 
 pub use flush::{FlushJob, FlushSpec};
 pub use job::{CompactionJob, CompactionSpec};
-pub use reins::Reins;
+pub use parts::PartEvent;
+pub use reins::{PartProgress, PartStage, Reins};
 pub use survey::Cut;
 pub use workshop::{LevelFormat, OutputOptions, Workshop, write_bytes};
 
@@ -64,3 +70,6 @@ pub struct Outcome {
 
 /// Who is told how a job ended.
 pub type Report = Box<dyn FnOnce(Outcome) + Send>;
+
+/// Who is told when parts of a compaction begin and end.
+pub type OnPart = Box<dyn Fn(PartEvent) + Send + Sync>;

@@ -1,6 +1,7 @@
 //! What the owner of a job at work holds of it: to stop it, to hurry it, and to see how far it is.
 
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{SharedUrgency, Urgency};
 use lithify_plan::Prio;
 
@@ -11,6 +12,52 @@ pub struct Reins {
     urgency: SharedUrgency,
     done: AtomicU64,
     total: u64,
+    /// Of a compaction that was cut into several.
+    parts: Mutex<Vec<PartCount>>,
+}
+
+/// How far a part of a compaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartStage {
+    /// Nobody works on it.
+    Waits,
+    /// A worker has it.
+    Working,
+    /// Its files are built.
+    Built,
+}
+
+/// How far a part of a compaction is, in figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartProgress {
+    /// Who has it.
+    pub stage: PartStage,
+    /// Bytes merged.
+    pub done: u64,
+    /// About how many there are to merge.
+    pub total: u64,
+}
+
+#[derive(Debug)]
+struct PartCount {
+    stage: PartStage,
+    done: Arc<AtomicU64>,
+    total: u64,
+}
+
+/// Counts what a part has done, and the whole with it.
+pub(crate) struct PartReins {
+    whole: Arc<Reins>,
+    part: Option<Arc<AtomicU64>>,
+}
+
+impl PartReins {
+    pub(crate) fn advance(&self, bytes: u64) {
+        self.whole.advance(bytes);
+        if let Some(part) = &self.part {
+            part.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Reins {
@@ -28,6 +75,7 @@ impl Reins {
             urgency: SharedUrgency::new(urgency),
             done: AtomicU64::new(0),
             total,
+            parts: Mutex::default(),
         }
     }
 
@@ -46,6 +94,35 @@ impl Reins {
         (self.done.load(Ordering::Relaxed).min(self.total), self.total)
     }
 
+    /// How far its parts are, in key order; none if it is not cut into several.
+    pub fn parts(&self) -> Vec<PartProgress> {
+        let progress = |part: &PartCount| PartProgress {
+            stage: part.stage,
+            done: match part.stage {
+                PartStage::Built => part.total,
+                // Here, too, a block may be counted twice.
+                _ => part.done.load(Ordering::Relaxed).min(part.total),
+            },
+            total: part.total,
+        };
+        self.parts.lock().iter().map(progress).collect()
+    }
+
+    /// It is cut into parts of so many bytes.
+    pub(crate) fn cut(&self, bytes: impl Iterator<Item = u64>) {
+        let part = |total| PartCount { stage: PartStage::Waits, done: Arc::default(), total };
+        *self.parts.lock() = bytes.map(part).collect();
+    }
+    pub(crate) fn set_stage(&self, part: usize, stage: PartStage) {
+        if let Some(part) = self.parts.lock().get_mut(part) {
+            part.stage = stage;
+        }
+    }
+    /// The reins for who works on a part.
+    pub(crate) fn part(self: &Arc<Reins>, no: usize) -> PartReins {
+        let part = self.parts.lock().get(no).map(|part| part.done.clone());
+        PartReins { whole: self.clone(), part }
+    }
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

@@ -10,6 +10,7 @@ mod text;
 use std::time::Duration;
 
 use lithify_base::{JobId, KeyRange, Level};
+use lithify_compact::{PartProgress, PartStage};
 use lithify_control::{Outlook, Pressure};
 use lithify_env::Mono;
 use lithify_env::sync::Arc;
@@ -146,6 +147,8 @@ pub struct JobReport {
     pub done: u64,
     /// How far it is.
     pub stage: JobStage,
+    /// Its parts in key order, if it is merged in several.
+    pub parts: Vec<PartReport>,
     /// How long it has been at work; `None` once a worker is through with it.
     pub running: Option<Duration>,
     /// How long it will still take at its pace so far; `None` if it has none yet.
@@ -154,6 +157,18 @@ pub struct JobReport {
     pub why: String,
     /// How many of the blocked wishes wait for it.
     pub holds_up: usize,
+}
+
+/// A part of a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PartReport {
+    /// Who has it.
+    pub stage: PartStage,
+    /// About how many bytes of the inputs it has.
+    pub bytes: u64,
+    /// Bytes of them that went through.
+    pub done: u64,
 }
 
 /// A compaction that is wanted.
@@ -176,12 +191,21 @@ impl JobReport {
     /// How much is done, in percent.
     pub fn percent(&self) -> u64 {
         match self.stage {
-            JobStage::Working => {
-                (u128::from(self.done) * 100 / u128::from(self.bytes.max(1))) as u64
-            }
+            JobStage::Working => percent(self.done, self.bytes),
             JobStage::WaitsFor(_) | JobStage::Committing => 100,
         }
     }
+}
+
+impl PartReport {
+    /// How much is done, in percent.
+    pub fn percent(&self) -> u64 {
+        percent(self.done, self.bytes)
+    }
+}
+
+fn percent(done: u64, bytes: u64) -> u64 {
+    (u128::from(done) * 100 / u128::from(bytes.max(1))) as u64
 }
 
 impl Shell {
@@ -274,6 +298,8 @@ fn report(
     now: Mono,
 ) -> JobReport {
     let (done, total) = work.map_or((bytes, bytes), |w| w.reins.progress());
+    let part = |p: PartProgress| PartReport { stage: p.stage, bytes: p.total, done: p.done };
+    let parts = work.map_or_else(Vec::new, |w| w.reins.parts()).into_iter().map(part).collect();
     let running = work.map(|w| now.since(w.since));
     let left = running.filter(|_| done > 0 && stage == JobStage::Working).map(|spent| {
         let nanos = spent.as_nanos() * u128::from(total - done) / u128::from(done);
@@ -288,6 +314,7 @@ fn report(
         bytes: total,
         done,
         stage,
+        parts,
         running,
         left,
         why: String::new(),

@@ -49,10 +49,11 @@ mod write;
 pub use batch::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteBatch};
 pub use builder::Builder;
 pub use db::{Db, DbIter};
-pub use explain::{Bound, Explanation, JobReport, JobStage, LevelNeed, Wish, Writes};
+pub use explain::{Bound, Explanation, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes};
 pub use lithify_base::{
     Bytewise, Comparator, ComparatorRef, Error, ErrorKind, Result, ReverseBytewise,
 };
+pub use lithify_compact::PartStage;
 pub use metrics::{Counts, Latency};
 pub use options::{ReadOptions, WriteOptions};
 pub use read::Value;

@@ -71,7 +71,7 @@ counters! {
     CompactionEntries => compaction_entries,
     /// Entries dropped by compactions.
     CompactionDrops => compaction_drops,
-    /// Nanoseconds compaction workers were busy.
+    /// Nanoseconds compactions took, each from its first step to its last.
     CompactionNanos => compaction_nanos,
     /// Processor nanoseconds of compaction workers.
     CompactionCpuNanos => compaction_cpu_nanos,

@@ -530,6 +530,7 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
             level_base_bytes: s.level_base_bytes,
             multiplier: s.level_multiplier,
             file_bytes: s.file_bytes,
+            max_subcompactions: s.max_subcompactions,
             dynamic_levels: s.dynamic_levels,
             disable_auto: !s.auto_compaction,
             max_memtables: s.memtable_count,
@@ -556,7 +557,7 @@ fn options_text(s: &Settings, comparator: &str) -> String {
     };
     let db = DbOptions {
         max_background_jobs: s.compaction_threads + s.flush_threads,
-        max_subcompactions: 1,
+        max_subcompactions: s.max_subcompactions,
         max_open_files: s.max_open_files.map_or(-1, i64::from),
         max_total_wal_size: 0,
         db_write_buffer_size: 0,

@@ -112,6 +112,12 @@ pub struct Settings {
     pub durability: Durability,
     /// Compactions that may run at once. 1 to 256. Default: the processor's parallelism.
     pub compaction_threads: u32,
+    /// Parts into which a wide compaction is cut at keys, each merged by whichever compaction
+    /// thread is free. 1 to 64; more than `compaction_threads` gains nothing. They commit as one, and
+    /// each writes files of its own, so a compaction is cut into no more parts than it writes files.
+    /// It shortens compactions that others wait for, as those of level 0 under
+    /// [`Policy::Hybrid`]. Default: 1, which merges each compaction as a whole.
+    pub max_subcompactions: u32,
     /// Flushes that may run at once. 1 to 16. Default: 1.
     pub flush_threads: u32,
     /// Compaction rules; a directory may be opened with others each time. Default: what suits
@@ -188,6 +194,7 @@ impl Default for Settings {
             durability: Durability::Os,
             compaction_threads: std::thread::available_parallelism()
                 .map_or(2, |n| n.get().min(256) as u32),
+            max_subcompactions: 1,
             flush_threads: 1,
             policy: None,
             auto_compaction: true,
@@ -227,6 +234,7 @@ impl Settings {
         within("memtable_bytes", self.memtable_bytes, 64 << 10, 2 << 30)?;
         within("memtable_count", self.memtable_count.into(), 2, 64)?;
         within("compaction_threads", self.compaction_threads.into(), 1, 256)?;
+        within("max_subcompactions", self.max_subcompactions.into(), 1, 64)?;
         within("flush_threads", self.flush_threads.into(), 1, 16)?;
         within("level_multiplier", self.level_multiplier.into(), 2, 100)?;
         within("level_base_bytes", self.level_base_bytes, 64 << 10, 1 << 50)?;

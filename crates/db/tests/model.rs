@@ -87,7 +87,8 @@ impl Comparator for Numbers {
 }
 
 impl World {
-    fn new(seed: u64, settings: Settings, keys: Keys) -> World {
+    fn new(seed: u64, mut settings: Settings, keys: Keys) -> World {
+        settings.max_subcompactions = [1, 4, 2][(seed % 3) as usize];
         let env = Env::in_memory(RtOptions::default());
         let builder = Builder::new(settings.clone()).comparator(keys.order.clone());
         let db = builder.env(env.clone()).open("/db").unwrap();

@@ -7,7 +7,7 @@ use std::fmt;
 use crate::disk::{Entry, Ino};
 
 /// What the runs of the tests must reach: else the policies are not what is being tested.
-pub const REQUIRED: [&str; 18] = [
+pub const REQUIRED: [&str; 19] = [
     "bucket split",
     "buckets merged",
     "commit_failed",
@@ -17,6 +17,7 @@ pub const REQUIRED: [&str; 18] = [
     "log begun",
     "manifest begun",
     "moved",
+    "part_end",
     "read_only",
     "stall_begin",
     "started Df",

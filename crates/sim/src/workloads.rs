@@ -82,6 +82,12 @@ fn eager(policy: Policy) -> Settings {
 fn hybrid() -> Settings {
     small(Policy::Hybrid)
 }
+/// Wide compactions are merged in parts.
+fn in_parts() -> Settings {
+    let mut s = hybrid();
+    s.max_subcompactions = 4;
+    s
+}
 fn leveled() -> Settings {
     small(Policy::Leveled)
 }
@@ -270,6 +276,34 @@ pub const ALL: &[Workload] = &[
             w.compact_all()
         },
         must: &["started Down", "compaction_end"],
+    },
+    Workload {
+        name: "parts",
+        settings: in_parts,
+        play: |w| {
+            w.shuffle(4);
+            w.puts(0..60, 900, Os)?;
+            w.flush_now()?;
+            w.delete_range(5..45)?;
+            w.puts(20..60, 900, Os)?;
+            w.flush_now()?;
+            w.settle()
+        },
+        must: &["part_end", "compaction_end"],
+    },
+    Workload {
+        name: "one-part-fails",
+        settings: in_parts,
+        play: |w| {
+            w.shuffle(5);
+            w.pause(true);
+            rounds(w, 3, 900)?;
+            w.pause(false);
+            // Only compactions have something to sync now; the third is in the middle of the parts.
+            w.one_sync_fails(2);
+            w.settle()
+        },
+        must: &["job_failed", "part_end", "compaction_end"],
     },
     Workload {
         name: "trivial-move",

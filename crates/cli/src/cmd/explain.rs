@@ -124,6 +124,8 @@ fn from_options(file: &OptionsFile) -> Settings {
     s.auto_compaction = !flag("disable_auto_compactions", !s.auto_compaction);
     let jobs = file.db.get("max_background_jobs").and_then(|v| v.parse::<u32>().ok());
     s.compaction_threads = jobs.map_or(s.compaction_threads, |n| n.saturating_sub(1).max(1));
+    let parts = file.db.get("max_subcompactions").and_then(|v| v.parse().ok());
+    s.max_subcompactions = parts.unwrap_or(s.max_subcompactions);
     let memtables = s.memtable_bytes.saturating_mul(s.memtable_count.into());
     s.memory_budget = s.memory_budget.max(memtables.saturating_add(64 << 20));
     s

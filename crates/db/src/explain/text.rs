@@ -4,10 +4,11 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use lithify_compact::PartStage;
 use lithify_lsm::picture::readable;
 use lithify_plan::Cause;
 
-use super::{Bound, Explanation, JobReport, JobStage, Wish, Writes};
+use super::{Bound, Explanation, JobReport, JobStage, PartReport, Wish, Writes};
 
 /// Entries printed of each list.
 const SHOWN: usize = 8;
@@ -177,6 +178,7 @@ fn job(j: &JobReport) -> String {
         JobStage::WaitsFor(jobs) => write!(text, ", built, commits after job {}", numbers(jobs)),
         JobStage::Committing => write!(text, ", built, commits"),
     };
+    text.push_str(&parts(&j.parts));
     if let Some(running) = j.running {
         let _ = write!(text, " after {}", time(running));
     }
@@ -191,6 +193,23 @@ fn job(j: &JobReport) -> String {
         }
     }
     text
+}
+
+/// How far each part is.
+fn parts(parts: &[PartReport]) -> String {
+    if parts.is_empty() {
+        return String::new();
+    }
+    let stage = |p: &PartReport| match p.stage {
+        PartStage::Waits => "waits".to_owned(),
+        PartStage::Working => format!("{}%", p.percent()),
+        PartStage::Built => "built".to_owned(),
+    };
+    format!(
+        " in {} parts ({})",
+        parts.len(),
+        parts.iter().map(stage).collect::<Vec<_>>().join(", ")
+    )
 }
 
 fn due(w: &Wish) -> String {

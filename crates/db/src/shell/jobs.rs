@@ -6,7 +6,9 @@
 //! (`commits`).
 
 use lithify_base::{Error, ErrorKind, JobId, KeyRange, Pos};
-use lithify_compact::{CompactionJob, CompactionSpec, Cut, FlushJob, FlushSpec, Outcome, Reins};
+use lithify_compact::{
+    CompactionJob, CompactionSpec, Cut, FlushJob, FlushSpec, OnPart, Outcome, PartEvent, Reins,
+};
 use lithify_control::{Cutting, Event, Flow, MemId};
 use lithify_env::Class;
 use lithify_env::sync::Arc;
@@ -120,11 +122,34 @@ impl Shell {
             version,
             snapshots: self.snapshots.list(),
             reins,
+            on_part: self.part_notes(job),
         };
         let me = self.me();
         let report = Box::new(move |outcome| me.compaction_ended(job, to, outcome));
         let work = CompactionJob::new(self.workshop.clone(), self.engine.clone(), work, report);
         self.env.rt.spawn(Class::Compact, Box::new(work));
+    }
+
+    /// Notes when the parts of a compaction begin and end.
+    fn part_notes(&self, job: JobId) -> OnPart {
+        let me = self.me.clone();
+        Box::new(move |event| {
+            let Some(me) = me.upgrade() else { return };
+            match event {
+                PartEvent::Began { part, of, bytes } => {
+                    let (part, of) = (u64::from(part).into(), u64::from(of).into());
+                    let bytes = ("bytes", bytes.into());
+                    me.note(
+                        "part_start",
+                        &[("job", job.0.into()), ("part", part), ("of", of), bytes],
+                    );
+                }
+                PartEvent::Ended { part } => {
+                    let part = u64::from(part).into();
+                    me.note("part_end", &[("job", job.0.into()), ("part", part)]);
+                }
+            }
+        })
     }
 
     pub(super) fn compaction_ended(&self, job: JobId, to: usize, outcome: Outcome) {

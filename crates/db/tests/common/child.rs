@@ -53,6 +53,7 @@ pub fn settings(policy: Policy, round: u64) -> Settings {
     s.format_version = 5 + u32::from(rng.bool());
     s.compression_upper = if rng.bool() { Compression::Lz4 } else { Compression::None };
     s.flush_threads = rng.u32(1..3);
+    s.max_subcompactions = [1, 2, 4][rng.usize(0..3)];
     s
 }
 

@@ -24,6 +24,7 @@ pub fn settings(policy: Policy, seed: u64) -> Settings {
     s.compression_upper = if rng.bool() { Compression::Lz4 } else { Compression::None };
     s.format_version = 5 + u32::from(rng.bool());
     s.l0_trigger = rng.u32(2..5);
+    s.max_subcompactions = [1, 2, 4][rng.usize(0..3)];
     s
 }
 

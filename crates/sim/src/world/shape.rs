@@ -66,7 +66,7 @@ impl Shape {
         if dice.choose(2, "eager") == 1 {
             s.plan = Some(Box::new(eager(dice)));
         }
-        Shape {
+        let mut shape = Shape {
             settings: s,
             keys: *dice.pick(&[40, 8, 150], "keys"),
             value_max: *dice.pick(&[2000, 40, 6000], "value"),
@@ -74,7 +74,10 @@ impl Shape {
             pump: *dice.pick(&[[6, 3, 2, 1], [12, 6, 1, 0], [2, 8, 1, 0]], "pump"),
             faults: dice.one_in(4, "faults"),
             short: dice.one_in(6, "short").then(|| u64::from(dice.choose(1 << 16, "short"))),
-        }
+        };
+        // The last choice of all, so that older plans mean what they did.
+        shape.settings.max_subcompactions = *dice.pick(&[1, 2, 4], "subcompactions");
+        shape
     }
 }
 

@@ -63,7 +63,7 @@ impl fmt::Display for Variant {
         write!(
             f,
             "{}, {:?}, restart {:?} 1/{}, flush every {}, compact 1/{}, pace {}, {:?}{}{}; memtables \
-             {}, budget {}, files {}, blocks {}, l0 {}/{}/{}, threads {}+{}, {:?}/{:?}, bloom {}, \
+             {}, budget {}, files {}, blocks {}, l0 {}/{}/{}, threads {}+{}, parts {}, {:?}/{:?}, bloom {}, \
              version {}, buckets {:?}",
             s.effective_policy().name(),
             s.durability,
@@ -84,6 +84,7 @@ impl fmt::Display for Variant {
             s.l0_stop,
             s.compaction_threads,
             s.flush_threads,
+            s.max_subcompactions,
             s.compression_upper,
             s.compression_lower,
             s.bloom_bits,
@@ -106,7 +107,7 @@ impl Variant {
             settings.durability = *pick(r, &[Durability::Os, Durability::Sync]);
         }
         let flush_every = *pick(r, &[0, 0, 50, 7, 1]);
-        Variant {
+        let mut variant = Variant {
             settings,
             restart,
             odds: *pick(r, &[20, 60, 200]),
@@ -117,7 +118,9 @@ impl Variant {
             uncached: r.one_in(4),
             short: r.one_in(5),
             seed: r.next_u64(),
-        }
+        };
+        variant.settings.max_subcompactions = *pick(r, &[1, 2, 4]);
+        variant
     }
 }
 
