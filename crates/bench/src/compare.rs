@@ -39,8 +39,29 @@ pub struct EngineCommand {
     pub program: PathBuf,
     /// Arguments before the bench's flags, for example `["bench"]`.
     pub prefix: Vec<String>,
-    /// The compaction policy it runs with, if not the settings'.
-    pub policy: Option<String>,
+    /// What it is set to, if not as the settings have it.
+    pub preset: Option<Preset>,
+}
+
+/// A policy, and what else makes a preset: `hybrid:sub4` is `hybrid` with compactions in up to four
+/// parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// As it was given.
+    pub name: String,
+    policy: String,
+    /// Parts of a wide compaction, if not the settings' number.
+    subcompactions: Option<usize>,
+}
+
+impl Preset {
+    /// Reads `POLICY` or `POLICY:subN`.
+    fn parse(name: &str) -> Preset {
+        let parts =
+            name.rsplit_once(":sub").and_then(|(policy, n)| Some((policy, n.parse().ok()?)));
+        let (policy, subcompactions) = parts.map_or((name, None), |(policy, n)| (policy, Some(n)));
+        Preset { name: name.to_owned(), policy: policy.to_owned(), subcompactions }
+    }
 }
 
 /// Flags of `compare`.
@@ -50,7 +71,8 @@ pub struct CompareArgs {
     /// Engines to compare with, separated by commas
     #[arg(long = "peer", value_name = "NAME", value_delimiter = ',', default_value = "rocksdb")]
     pub peers: Vec<String>,
-    /// Compare these policies of Lithify instead of engines; ratios are to the first
+    /// Compare these policies of Lithify instead of engines; ratios are to the first. `hybrid:sub4`
+    /// is `hybrid` with --subcompactions 4
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "peers")]
     pub presets: Vec<String>,
     /// Rounds; every engine runs once in each
@@ -179,20 +201,24 @@ fn presets_of(
     own: &EngineCommand,
     presets: &[String],
 ) -> Result<Vec<EngineCommand>> {
-    for (i, preset) in presets.iter().enumerate() {
-        if !policies.is_empty() && !policies.contains(&preset.as_str()) {
-            bail!("--presets {preset}: there are {}", policies.join(", "));
+    let of: Vec<Preset> = presets.iter().map(|name| Preset::parse(name)).collect();
+    for (i, (name, preset)) in presets.iter().zip(&of).enumerate() {
+        if !policies.is_empty() && !policies.contains(&preset.policy.as_str()) {
+            bail!(
+                "--presets {name}: there are {}, and each with :subN behind it",
+                policies.join(", ")
+            );
         }
-        if presets[..i].contains(preset) {
-            bail!("--presets {preset}: it is there twice");
+        if presets[..i].contains(name) {
+            bail!("--presets {name}: it is there twice");
         }
     }
-    let with = |preset: &String| EngineCommand {
-        name: preset.clone(),
-        policy: Some(preset.clone()),
+    let with = |preset: Preset| EngineCommand {
+        name: preset.name.clone(),
+        preset: Some(preset),
         ..own.clone()
     };
-    Ok(presets.iter().map(with).collect())
+    Ok(of.into_iter().map(with).collect())
 }
 
 /// Runs `engines` alternately, each in a directory of its own that is removed afterwards.
@@ -211,16 +237,19 @@ fn side_by_side(engines: &[EngineCommand], args: &CompareArgs) -> Result<Compari
             announce(quiet, &format!("round {round} of {}: {}", args.rounds, engine.name))?;
             let dir = settings.db.join(format!("{}-{round}", engine.name));
             remove_own(&dir)?;
-            let policy = engine.policy.as_ref().unwrap_or(&settings.policy).clone();
-            let own = BenchSettings { db: dir.clone(), policy, ..settings.clone() };
+            let mut own = BenchSettings { db: dir.clone(), ..settings.clone() };
+            if let Some(preset) = &engine.preset {
+                own.policy.clone_from(&preset.policy);
+                own.subcompactions = preset.subcompactions.unwrap_or(own.subcompactions);
+            }
             let mut flags = own.to_flags();
             if let Some(path) = &args.bench.output.timeline {
                 let path = numbered(path, &engine.name, round);
                 flags.push(format!("--timeline={}", path.display()));
             }
             let mut report = run_engine(engine, &flags, quiet)?;
-            if let Some(preset) = &engine.policy {
-                report.engine.name.clone_from(preset);
+            if let Some(preset) = &engine.preset {
+                report.engine.name.clone_from(&preset.name);
             }
             if !args.keep {
                 remove_own(&dir)?;
@@ -264,7 +293,7 @@ pub fn find_peer(name: &str) -> Result<EngineCommand> {
     }
     match places.into_iter().find(|path| path.is_file()) {
         Some(program) => {
-            Ok(EngineCommand { name: name.to_owned(), program, prefix: Vec::new(), policy: None })
+            Ok(EngineCommand { name: name.to_owned(), program, prefix: Vec::new(), preset: None })
         }
         None => bail!(
             "the peer `{name}` is not here; run `cargo xtask peers` in the repository, or name \

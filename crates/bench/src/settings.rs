@@ -159,6 +159,9 @@ pub struct BenchSettings {
     /// Compaction threads; the flush threads come on top
     #[arg(long, default_value_t = 2, value_name = "N", help_heading = "Store")]
     pub background_threads: usize,
+    /// Parts into which a wide compaction may be cut, merged side by side on compaction threads
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Store")]
+    pub subcompactions: usize,
     /// Threads that write memtables to tables
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Store")]
     pub flush_threads: usize,
@@ -372,8 +375,12 @@ impl BenchSettings {
         if self.batch_size == 0 || self.batch_size > 1 << 20 {
             bail!("--batch-size {}: give 1 to 1048576", self.batch_size);
         }
-        if self.background_threads == 0 || self.flush_threads == 0 || self.memtables == 0 {
-            bail!("--background-threads, --flush-threads and --memtables must be at least 1");
+        let counts = [self.background_threads, self.subcompactions, self.flush_threads];
+        if counts.contains(&0) || self.memtables == 0 {
+            bail!(
+                "--background-threads, --subcompactions, --flush-threads and --memtables must be \
+                 at least 1"
+            );
         }
         for (flag, share) in [
             ("--value-compressibility", self.value_compressibility),

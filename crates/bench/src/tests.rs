@@ -458,6 +458,7 @@ fn settings_survive_flags_and_json() {
         wal: WalMode::Buffered,
         compression: Compression::Zstd,
         flush_threads: 2,
+        subcompactions: 4,
         bloom_bits: 0.0,
         db: "a dir/with=odd,name".into(),
         direct_reads: true,

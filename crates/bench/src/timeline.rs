@@ -53,6 +53,16 @@ pub enum Happening {
         /// Level that it writes.
         to: u8,
     },
+    /// A worker begins with a part of a compaction that is merged in several.
+    PartBegan {
+        /// The compaction's number.
+        job: u64,
+    },
+    /// A part ended, well or not.
+    PartEnded {
+        /// The compaction's number.
+        job: u64,
+    },
     /// A flush or compaction ended, well or not.
     JobEnded {
         /// The job's number.
@@ -313,9 +323,32 @@ fn played(w: &WorkloadReport) -> Played {
     Played { name: w.workload.clone(), load, settled, writes }
 }
 
-/// Jobs and stalls with both of their ends.
+/// A job that has not ended.
+struct Running {
+    work: Work,
+    from: f64,
+    /// Parts that are at work.
+    parts: usize,
+    /// When the parts beyond the first began, those that are at work.
+    besides: Vec<f64>,
+}
+
+impl Running {
+    fn new(work: Work, from: f64) -> Running {
+        Running { work, from, parts: 0, besides: Vec::new() }
+    }
+
+    /// Its end, and that of all workers it still has.
+    fn end(self, to: f64) -> impl Iterator<Item = (Work, Span)> {
+        let work = self.work;
+        std::iter::once(self.from).chain(self.besides).map(move |from| (work, Span { from, to }))
+    }
+}
+
+/// Jobs and stalls with both of their ends. A compaction is one worker, and one more for each part
+/// that is at work besides another; which of them counts as which makes no difference.
 fn spans(moments: &[Moment], end: f64) -> (Vec<(Work, Span)>, Vec<Stall>) {
-    let mut running: BTreeMap<u64, (Work, f64)> = BTreeMap::new();
+    let mut running: BTreeMap<u64, Running> = BTreeMap::new();
     let (mut jobs, mut stalls) = (Vec::new(), Vec::new());
     let mut stalled: Option<(String, bool, f64)> = None;
     let mut end_stall = |stalled: &mut Option<(String, bool, f64)>, to: f64| {
@@ -326,14 +359,28 @@ fn spans(moments: &[Moment], end: f64) -> (Vec<(Work, Span)>, Vec<Stall>) {
     for Moment { seconds: at, what } in moments {
         match what {
             Happening::FlushBegan { job } => {
-                running.insert(*job, (Work::Flush, *at));
+                running.insert(*job, Running::new(Work::Flush, *at));
             }
             Happening::CompactionBegan { job, from, to } => {
-                running.insert(*job, (Work::Compaction { from: *from, to: *to }, *at));
+                let work = Work::Compaction { from: *from, to: *to };
+                running.insert(*job, Running::new(work, *at));
             }
             Happening::JobEnded { job } => {
-                if let Some((work, from)) = running.remove(job) {
-                    jobs.push((work, Span { from, to: *at }));
+                jobs.extend(running.remove(job).into_iter().flat_map(|r| r.end(*at)));
+            }
+            Happening::PartBegan { job } => {
+                if let Some(r) = running.get_mut(job) {
+                    r.parts += 1;
+                    if r.parts > 1 {
+                        r.besides.push(*at);
+                    }
+                }
+            }
+            Happening::PartEnded { job } => {
+                if let Some(r) = running.get_mut(job) {
+                    r.parts = r.parts.saturating_sub(1);
+                    let from = r.besides.pop();
+                    jobs.extend(from.map(|from| (r.work, Span { from, to: *at })));
                 }
             }
             Happening::StallBegan { cause, stop } => {
@@ -344,7 +391,7 @@ fn spans(moments: &[Moment], end: f64) -> (Vec<(Work, Span)>, Vec<Stall>) {
         }
     }
     end_stall(&mut stalled, end);
-    jobs.extend(running.into_values().map(|(work, from)| (work, Span { from, to: end })));
+    jobs.extend(running.into_values().flat_map(|r| r.end(end)));
     (jobs, stalls)
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `policy` | [`Policy`] of that name; `hybrid:unchecked` is `hybrid` without the checks that are on by default, to measure them |
 //! | `background-threads` N | `compaction_threads` N |
+//! | `subcompactions` N | `max_subcompactions` N |
 //! | `flush-threads` N | `flush_threads` N |
 //! | `memtable-bytes`, `memtables` | `memtable_bytes`, `memtable_count` |
 //! | `cache-bytes` | `memory_budget` less the memtables and what indexes and filters will take, because other stores keep those outside their cache |
@@ -41,7 +42,7 @@ pub(crate) fn run(command: BenchCommand) -> Result<ExitCode> {
         name: "lithify".into(),
         program: std::env::current_exe().context("finding this program")?,
         prefix: vec!["bench".into()],
-        policy: None,
+        preset: None,
     };
     let valid = bench_main(&Opener, own, command)?;
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -108,6 +109,8 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
         })?),
     };
     s.compaction_threads = b.background_threads as u32;
+    s.max_subcompactions =
+        u32::try_from(b.subcompactions).context("--subcompactions is too large")?;
     s.flush_threads = b.flush_threads as u32;
     s.auto_compaction = !b.no_auto_compaction;
     s.memtable_bytes = b.memtable_bytes;

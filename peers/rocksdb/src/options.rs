@@ -3,7 +3,8 @@
 //! | setting | RocksDB |
 //! |---|---|
 //! | `policy` default, leveled, hybrid | leveled compaction style (runs in L0, leveled below) |
-//! | `background-threads` N | `max_background_compactions` N, `max_subcompactions` 1 |
+//! | `background-threads` N | `max_background_compactions` N |
+//! | `subcompactions` N | `max_subcompactions` N |
 //! | `flush-threads` N | `max_background_flushes` N |
 //! | `no-auto-compaction` | `disable_auto_compactions` |
 //! | `memtable-bytes`, `memtables` | `write_buffer_size`, `max_write_buffer_number` |
@@ -57,7 +58,7 @@ fn set_threads(o: &mut Options, settings: &BenchSettings) {
     let threads = settings.background_threads as i32;
     o.set_max_background_compactions(threads);
     o.set_max_background_flushes(settings.flush_threads as i32);
-    o.set_max_subcompactions(1);
+    o.set_max_subcompactions(u32::try_from(settings.subcompactions).unwrap_or(u32::MAX));
     o.set_disable_auto_compactions(settings.no_auto_compaction);
     let one_writer =
         settings.threads == 1 && !settings.workloads.contains(&Workload::ReadWhileWriting);

@@ -63,7 +63,7 @@ fn a_peer_that_could_not_run_may_be_older_than_this_program() {
         name: "rocksdb".into(),
         program: "/peer".into(),
         prefix: Vec::new(),
-        policy: None,
+        preset: None,
     };
     let own = EngineCommand { prefix: vec!["bench".into()], ..peer.clone() };
     let [usage, other] = [2, 1].map(|code| ExitStatus::from_raw(code << 8));
@@ -117,20 +117,31 @@ fn presets_are_checked_before_anything_runs() {
         name: "lithify".into(),
         program: "lithify".into(),
         prefix: Vec::new(),
-        policy: None,
+        preset: None,
     };
     let presets = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
         presets_of(&["hybrid", "leveled"], &own, &names)
     };
     let engines = presets(&["leveled", "hybrid"]).expect("both are there");
-    let names: Vec<_> = engines.iter().map(|e| (e.name.as_str(), e.policy.as_deref())).collect();
-    assert_eq!(names, [("leveled", Some("leveled")), ("hybrid", Some("hybrid"))]);
-    for (wrong, want) in [(&["sideways"][..], "hybrid, leveled"), (&["hybrid", "hybrid"], "twice")]
-    {
+    let names: Vec<_> = engines.iter().map(|e| (e.name.as_str(), e.preset.as_ref())).collect();
+    let of = |name: &str| (name.to_owned(), Some(Preset::parse(name)));
+    let seen: Vec<_> = names.iter().map(|(n, p)| ((*n).to_owned(), p.cloned())).collect();
+    assert_eq!(seen, [of("leveled"), of("hybrid")]);
+    for (wrong, want) in [
+        (&["sideways"][..], "hybrid, leveled"),
+        (&["hybrid", "hybrid"], "twice"),
+        (&["sideways:sub2"], "hybrid, leveled"),
+        (&["hybrid:sub"], ":subN"),
+        (&["hybrid:subtle"], ":subN"),
+    ] {
         let error = presets(wrong).expect_err("refused").to_string();
         assert!(error.contains(want), "{error}");
     }
+    let engines = presets(&["hybrid", "hybrid:sub4"]).expect("one policy, two presets");
+    let preset = engines[1].preset.clone().expect("a preset");
+    assert_eq!((&preset.policy[..], preset.subcompactions), ("hybrid", Some(4)));
+    assert_eq!(engines[1].name, "hybrid:sub4");
     let path = numbered(Path::new("out/jobs.svg"), "df-tiered", 2);
     assert_eq!(path, Path::new("out/jobs-df-tiered-2.svg"));
 }
@@ -174,7 +185,7 @@ fn scripted(name: &str, dir: &std::path::Path, report: &RunReport) -> EngineComm
         name: name.to_owned(),
         program: "/bin/sh".into(),
         prefix: vec!["-c".into(), script, name.into()],
-        policy: None,
+        preset: None,
     }
 }
 
@@ -217,16 +228,17 @@ fn engines_take_turns_with_the_same_flags() {
 fn preset_runs_get_their_policy(engine: &EngineCommand, dir: &Path, args: &CompareArgs) {
     let preset = |name: &str| EngineCommand {
         name: name.into(),
-        policy: Some(name.into()),
+        preset: Some(Preset::parse(name)),
         ..engine.clone()
     };
     let args = CompareArgs { rounds: 1, presets: vec!["x".into()], ..args.clone() };
-    let comparison = side_by_side(&[preset("x"), preset("y")], &args).expect("both report");
+    let comparison = side_by_side(&[preset("x"), preset("y:sub3")], &args).expect("both report");
     let names: Vec<_> = comparison.engines.iter().map(|e| e.name.as_str()).collect();
-    assert_eq!(names, ["x", "y"]);
+    assert_eq!(names, ["x", "y:sub3"]);
     let log = std::fs::read_to_string(dir.join("log")).expect("the engine ran");
-    for (line, policy) in log.lines().zip(["--policy=x", "--policy=y"]) {
-        assert!(line.contains(policy), "{line}");
+    let sets = [["--policy=x ", "--subcompactions=1 "], ["--policy=y ", "--subcompactions=3 "]];
+    for (line, flags) in log.lines().zip(sets) {
+        assert!(flags.iter().all(|flag| line.contains(flag)), "{line}");
     }
     #[expect(clippy::disallowed_methods, reason = "a test's own file")]
     std::fs::write(dir.join("log"), "").expect("emptied");
@@ -238,7 +250,7 @@ fn an_engine_without_a_report_is_an_error() {
         name: "mute".into(),
         program: "/bin/sh".into(),
         prefix: vec!["-c".into(), "exit 3".into()],
-        policy: None,
+        preset: None,
     };
     let error = run_engine(&engine, &[], true).expect_err("it says nothing").to_string();
     assert!(error.contains("mute") && error.contains("exit status: 3"), "{error}");

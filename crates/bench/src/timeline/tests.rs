@@ -54,6 +54,33 @@ fn close(got: f64, want: f64) {
     assert!((got - want).abs() < 1e-9, "{got} is not {want}");
 }
 
+/// A job whose parts come and go: it is one worker, and one more for each part besides another.
+#[test]
+fn each_part_is_a_worker() {
+    let began = Happening::PartBegan { job: 1 };
+    let over = Happening::PartEnded { job: 1 };
+    let moments = [
+        at(0.0, compaction(1, 0, 1)),
+        at(0.1, began.clone()),
+        at(0.1, began.clone()),
+        at(0.1, began.clone()),
+        at(0.2, over.clone()),
+        // A fourth part takes its place.
+        at(0.2, began),
+        at(0.3, over.clone()),
+        at(0.3, over.clone()),
+        at(0.35, over),
+        at(0.4, ended(1)),
+        at(0.4, Happening::PartBegan { job: 9 }),
+    ];
+    let t = Timeline::new("lithify hybrid:sub3".into(), &moments, 0.4, 4, &[]);
+    assert_eq!(t.jobs.len(), 1);
+    t.jobs[0].active.iter().zip([1.0, 3.0, 3.0, 1.0]).for_each(|(&got, want)| close(got, want));
+    let activity = t.activity(Span { from: 0.0, to: 0.4 });
+    close(activity.mean_compactions, 2.0);
+    assert_eq!(activity.peak_compactions, 3);
+}
+
 #[test]
 fn steps_hold_means() {
     let t = sample();

@@ -42,6 +42,8 @@ fn happening(event: &Value) -> Option<Happening> {
         "compaction_start" => {
             Happening::CompactionBegan { job: job?, from: level("from")?, to: level("to")? }
         }
+        "part_start" => Happening::PartBegan { job: job? },
+        "part_end" => Happening::PartEnded { job: job? },
         "flush_end" | "compaction_end" | "job_failed" | "job_stopped" => {
             Happening::JobEnded { job: job? }
         }
@@ -65,6 +67,8 @@ mod tests {
 {"at_us":10,"event":"opened","policy":"hybrid"}
 {"at_us":1000000,"event":"flush_start","job":1,"to":0,"bytes":5}
 {"at_us":1200000,"event":"compaction_start","job":2,"kind":"Down","from":0,"to":1}
+{"at_us":1210000,"event":"part_start","job":2,"part":1,"of":2,"bytes":7}
+{"at_us":1220000,"event":"part_end","job":2,"part":1}
 {"at_us":1300000,"event":"stall_begin","cause":"l0 runs","kind":"stop","bytes_per_second":0}
 {"at_us":1400000,"event":"stall_end","cause":"l0 runs","micros":100000}
 {"at_us":1500000,"event":"flush_end","job":1}
@@ -75,6 +79,8 @@ mod tests {
         let want = vec![
             (1.0, Happening::FlushBegan { job: 1 }),
             (1.2, Happening::CompactionBegan { job: 2, from: 0, to: 1 }),
+            (1.21, Happening::PartBegan { job: 2 }),
+            (1.22, Happening::PartEnded { job: 2 }),
             (1.3, Happening::StallBegan { cause: "l0 runs".into(), stop: true }),
             (1.4, Happening::StallEnded),
             (1.5, Happening::JobEnded { job: 1 }),
