@@ -20,7 +20,10 @@ impl Place {
     /// Makes `dir` ready, if it is the bench's or can become so.
     pub(crate) fn prepare(dir: &Path) -> Result<Place> {
         let mark = dir.join(MARK);
-        if dir.exists() && !mark.exists() && dir.read_dir()?.next().is_some() {
+        if dir.exists()
+            && !mark.exists()
+            && dir.read_dir().with_context(|| dir.display().to_string())?.next().is_some()
+        {
             bail!(
                 "{} is neither empty nor made by the bench; name another directory with --db",
                 dir.display()

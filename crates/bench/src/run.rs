@@ -191,7 +191,8 @@ impl Session<'_> {
         store.close()?;
         let played = self.done.get_mut(self.first_of_store..).unwrap_or_default();
         if let Some(moments) = self.opener.history(&self.place.store)? {
-            let title = format!("{}, policy {}", self.opener.identity().name, self.settings.policy);
+            let policy = self.opener.policy(self.settings);
+            let title = format!("{}, policy {policy}", self.opener.identity().name);
             let slots = self.settings.background_threads;
             let timeline = Timeline::new(title, &moments, end, slots, played);
             for w in played {

@@ -87,6 +87,10 @@ pub trait StoreOpener {
     fn policies(&self) -> Vec<&'static str> {
         Vec::new()
     }
+    /// The name of the policy that a store with `settings` works by.
+    fn policy(&self, settings: &BenchSettings) -> String {
+        settings.policy.clone()
+    }
     /// What the store in `dir` noted from its last opening to its closing, in order of time, if
     /// the engine keeps a log of its jobs.
     fn history(&self, dir: &Path) -> Result<Option<Vec<Moment>>> {

@@ -76,6 +76,15 @@ impl StoreOpener for Opener {
         Policy::ALL.into_iter().map(Policy::name).chain([UNCHECKED]).collect()
     }
 
+    fn policy(&self, settings: &BenchSettings) -> String {
+        match settings.policy.as_str() {
+            OWN_POLICY => store_settings(settings)
+                .map_or(OWN_POLICY, |own| own.effective_policy().name())
+                .to_owned(),
+            name => name.to_owned(),
+        }
+    }
+
     fn history(&self, dir: &Path) -> Result<Option<Vec<Moment>>> {
         history::read(dir).map(Some)
     }

@@ -16,7 +16,7 @@ pub(crate) struct DbArg {
 impl DbArg {
     /// Opens for reading only: no lock is taken and nothing changes.
     pub(crate) fn for_reading(&self) -> Result<Db> {
-        Ok(Db::open_read_only(&self.db, Settings::default())?)
+        self.told(Db::open_read_only(&self.db, Settings::default()))
     }
     /// Opens an existing database for writing.
     pub(crate) fn for_writing(&self) -> Result<Db> {
@@ -29,13 +29,14 @@ impl DbArg {
     fn open(&self, create: bool) -> Result<Db> {
         let mut settings = Settings::default();
         settings.create_if_missing = create;
-        let opened = Db::open(&self.db, settings).map_err(|e| match e.kind() {
-            // The store's own advice names a setting.
-            ErrorKind::NotFound => {
-                Error::new(ErrorKind::NotFound, format!("{} holds no database", self.db.display()))
-            }
+        self.told(Db::open(&self.db, settings))
+    }
+    /// The store's own advice about a missing database is for programs.
+    fn told(&self, opened: lithify::Result<Db>) -> Result<Db> {
+        let what = || format!("{} holds no database", self.db.display());
+        Ok(opened.map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::new(ErrorKind::NotFound, what()),
             _ => e,
-        });
-        Ok(opened?)
+        })?)
     }
 }

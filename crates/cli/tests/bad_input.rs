@@ -103,6 +103,7 @@ fn bench_settings_that_make_no_sense() {
     let tiny = ["bench", "--workloads", "fillseq", "--num", "10", "--db", &dir, "--touch-memory=0"];
     let with = |more: &[&'static str]| [&tiny[..], more].concat();
     fails(1, &with(&["--policy", "magic"]), &["magic", "leveled"]);
+    fails(1, &["bench", "--num", "10", "--db", "/dev/null"], &["/dev/null"]);
     fails(1, &with(&["--timeline", "jobs.png"]), &["jobs.png", ".svg"]);
     let compare = |more: &[&'static str]| [&["bench", "compare"], &tiny[1..], more].concat();
     fails(1, &compare(&["--presets", "hybrid,magic"]), &["magic", "bucket-df"]);
@@ -201,9 +202,15 @@ fn foreign_and_broken_tables() {
     }
     fails(1, &["table", "verify", &flipped], &[&flipped, "byte"]);
     fails(1, &["table", "verify", &place.text("absent.sst")], &["absent.sst"]);
-    fails(1, &["table", "dump", &place.db()], &[&place.db()]);
+    fails(1, &["table", "dump", &place.db()], &[&place.db(), "lithify verify"]);
     let good = place.table().to_str().unwrap().to_owned();
     assert!(run(&["table", "verify", &good]).status.success());
+    // Each is looked at, whatever the others are like.
+    let several = run(&["table", "verify", &cut, &good, &flipped]);
+    let text = String::from_utf8_lossy(&several.stdout);
+    let said: Vec<&str> = text.lines().filter_map(|l| l.split("; ").next()).collect();
+    assert_eq!(said, [format!("{cut}: bad"), format!("{good}: good"), format!("{flipped}: bad")]);
+    assert_eq!(several.status.code(), Some(1));
 }
 
 #[test]

@@ -165,6 +165,23 @@ fn pictures_and_tables() {
 }
 
 #[test]
+fn a_limited_dump_counts_range_deletions_too() {
+    let place = fruit();
+    place.run("delete", &["--from", "b", "--to", "c"]);
+    place.run("delete", &["--from", "x", "--to", "y"]);
+    // The open writes what the log holds to a table.
+    place.run("put", &["k", "v"]);
+    let tables = std::fs::read_dir(place.db()).unwrap().map(|e| e.unwrap().path());
+    let tables = tables.filter(|p| p.extension().is_some_and(|e| e == "sst"));
+    let lines = |table: &std::path::PathBuf, limit: &str| {
+        let dump = ok(&["table", "dump", "--limit", limit, table.to_str().unwrap()]);
+        dump.lines().count()
+    };
+    let most = tables.map(|t| [lines(&t, "9"), lines(&t, "1")]).max().unwrap();
+    assert!(most[0] > 1 && most[1] == 1, "{most:?}");
+}
+
+#[test]
 fn a_picture_to_scale_spans_its_keys() {
     let place = Place::new();
     let rows = place.file("rows.tsv");

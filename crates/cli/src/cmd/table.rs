@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use lithify_base::{Bytewise, Error, ErrorKind, Kind, ReverseBytewise};
 use lithify_env::{Fs, OpenOpts, PosixFs};
 use lithify_lsm::picture::readable;
@@ -86,12 +86,12 @@ impl Dump {
             more = iter.next();
         }
         iter.status()?;
-        for fragment in table.range_tombstones().iter() {
-            for tomb in fragment.tombs.iter().take(left as usize) {
-                line.clear();
-                self.entry(&mut line, &fragment.lo, tomb.seq, "range_delete", &fragment.hi);
-                out.write_all(&line)?;
-            }
+        let fragments = table.range_tombstones().iter();
+        let deletions = fragments.flat_map(|f| f.tombs.iter().map(move |tomb| (f, tomb.seq)));
+        for (fragment, seq) in deletions.take(usize::try_from(left).unwrap_or(usize::MAX)) {
+            line.clear();
+            self.entry(&mut line, &fragment.lo, seq, "range_delete", &fragment.hi);
+            out.write_all(&line)?;
         }
         Ok(out.flush()?)
     }
@@ -135,24 +135,45 @@ pub(crate) struct Verify {
 
 impl Verify {
     fn run(self) -> Result<()> {
+        let mut bad = 0;
         for file in &self.files {
-            let table = open(file)?;
-            let checked = verify(&table)?;
-            output::line(&format!(
-                "{}: good; {} in {}, {}, format version {}",
-                file.display(),
-                output::count(checked.entries, "entry"),
-                output::count(checked.blocks, "block"),
-                readable(table.file_bytes()),
-                table.format_version(),
-            ))?;
+            match check(file) {
+                Ok(good) => output::line(&format!("{}: good; {good}", file.display()))?,
+                Err(e) if self.files.len() == 1 => return Err(e),
+                Err(e) => {
+                    bad += 1;
+                    output::line(&format!("{}: bad; {e}", file.display()))?;
+                }
+            }
         }
-        Ok(())
+        match bad {
+            0 => Ok(()),
+            n => bail!("{n} of {} tables are bad", self.files.len()),
+        }
     }
+}
+
+/// Reads a whole table; what is in it.
+fn check(file: &Path) -> Result<String> {
+    let table = open(file)?;
+    let checked = verify(&table)?;
+    Ok(format!(
+        "{} in {}, {}, format version {}",
+        output::count(checked.entries, "entry"),
+        output::count(checked.blocks, "block"),
+        readable(table.file_bytes()),
+        table.format_version(),
+    ))
 }
 
 /// Opens a table whatever order it has, as long as this program knows it.
 fn open(path: &Path) -> Result<Arc<TableReader>> {
+    if path.is_dir() {
+        bail!(
+            "{0} is a directory; name one of its tables (.sst), or `lithify verify {0}` checks all",
+            path.display()
+        );
+    }
     let file = PosixFs::new()
         .open(path, OpenOpts::read())
         .map_err(|e| Error::io(e.op, path.display(), e.source))?;
