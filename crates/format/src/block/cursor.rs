@@ -241,9 +241,6 @@ impl Cursor {
             }
         }
         self.jump(block, low)?;
-        if self.next >= here {
-            return Err(self.fail("bad first restart point"));
-        }
         self.scan_until(block, here)
     }
 

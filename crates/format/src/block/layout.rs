@@ -27,7 +27,8 @@ impl Layout {
     /// Parses the tail of an uncompressed block.
     ///
     /// # Errors
-    /// Corruption if the tail does not fit the block, or uses the one flag nobody writes.
+    /// Corruption if the tail does not fit the block, uses the one flag nobody writes, or its first
+    /// restart point is not the first entry.
     pub fn parse(block: &[u8]) -> Result<Layout> {
         let (rest, word) = pop_u32(block)?;
         if word & (HASH_INDEX | UNIFORM | SEPARATED | COUNT) != word {
@@ -53,7 +54,12 @@ impl Layout {
         if restarts == 0 && keys_end > 0 {
             return Err(Error::corruption("block has entries but no restart point"));
         }
-        Ok(Layout { keys_end, restarts_at, restarts, separated: values_at.is_some() })
+        let layout = Layout { keys_end, restarts_at, restarts, separated: values_at.is_some() };
+        // Else a walk from the front would begin elsewhere than one from the back ends.
+        if keys_end > 0 && layout.restart(block, 0) != Some(0) {
+            return Err(Error::corruption("first restart point of a block is not its start"));
+        }
+        Ok(layout)
     }
 
     /// Number of restart points.

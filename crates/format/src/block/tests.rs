@@ -311,6 +311,10 @@ fn unknown_flags_and_bad_tails_are_refused() {
     assert!(Layout::parse(&(1u32 << 30).to_le_bytes()).is_err(), "bit 30");
     assert!(Layout::parse(b"\x01\0\0\0").is_err(), "no room for one restart");
     assert!(Layout::parse(b"xxxx\0\0\0\0").is_err(), "entries without a restart");
+    for (first, sound) in [(0, true), (4, false), (1, false)] {
+        let block = [&b"\0\x01\0a"[..], &[first, 0, 0, 0], b"\x01\0\0\0"].concat();
+        assert_eq!(Layout::parse(&block).is_ok(), sound, "a first restart at {first}");
+    }
     assert!(Layout::parse(&(1u32 << 31).to_le_bytes()).is_err(), "no room for buckets");
 }
 
