@@ -4,6 +4,8 @@
 //! Components (the world, the comparator, a shared cache) are not settings: they go through
 //! [`Builder`](crate::Builder).
 
+pub(crate) mod translate;
+
 use lithify_base::{Error, Result};
 use lithify_plan::PlanOptions;
 

@@ -18,7 +18,7 @@ use lithify_plan::JobSpec;
 
 use super::{AtWork, Shell};
 use crate::metrics::Counter;
-use crate::open::core_options;
+use crate::settings::translate::core_options;
 
 impl Shell {
     pub(super) fn start_flush(&self, job: JobId, mem: MemId, out: Pos, cutting: Cutting) {

@@ -1,0 +1,132 @@
+//! A user's settings as the rooms below want them: how output looks, what the core and its planner
+//! aim for, and RocksDB's options text.
+//!
+//! Leaves to others: which settings are sound ([`Settings::check`]).
+
+use lithify_base::MAX_LEVELS;
+use lithify_compact::{LevelFormat, OutputOptions};
+use lithify_format::compress::Codec;
+use lithify_format::options::{self, DbOptions, FamilyOptions};
+use lithify_plan::options::BucketOptions;
+use lithify_plan::{PlanOptions, PolicyKind};
+
+use super::{Compression, Policy, Settings};
+use crate::open::{DEFAULT_CF, DEFAULT_NAME};
+
+/// Fewest buckets to begin with: of two or three none could ever be twice as hot as the average.
+const BUCKETS_MIN: u32 = 8;
+/// Entries per restart point of data blocks.
+const RESTART_INTERVAL: u16 = 16;
+
+/// How tables are written.
+pub(crate) fn output_options(s: &Settings) -> OutputOptions {
+    let format = |c: Compression| match c {
+        Compression::None => LevelFormat { codec: Codec::None, effort: 0 },
+        Compression::Lz4 => LevelFormat { codec: Codec::Lz4, effort: 0 },
+        Compression::Snappy => LevelFormat { codec: Codec::Snappy, effort: 0 },
+        Compression::Zstd(level) => LevelFormat { codec: Codec::Zstd, effort: level },
+    };
+    let mut levels = [format(s.compression_lower); MAX_LEVELS];
+    levels[..3].fill(format(s.compression_upper));
+    OutputOptions {
+        format_version: s.format_version,
+        block_bytes: s.block_bytes,
+        restart_interval: RESTART_INTERVAL,
+        millibits: s.bloom_bits * 1000,
+        levels,
+        direct_io: s.direct_background_io,
+        unchecked: s.unchecked,
+        write_bytes: lithify_compact::write_bytes(s.file_bytes),
+        cf_name: DEFAULT_NAME.to_owned(),
+        cf: DEFAULT_CF,
+    }
+}
+
+/// What the core and its planner aim for.
+pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
+    let policy = match s.effective_policy() {
+        Policy::Leveled => PolicyKind::Leveled,
+        Policy::Hybrid => PolicyKind::Hybrid,
+        Policy::Tiered => PolicyKind::Tiered,
+        Policy::DfLeveled => PolicyKind::DfLeveled,
+        Policy::DfTiered => PolicyKind::DfTiered,
+        Policy::Bucket => PolicyKind::Bucket,
+        Policy::BucketDf => PolicyKind::BucketDf,
+    };
+    let base = match &s.plan {
+        Some(plan) => PlanOptions { policy, ..(**plan).clone() },
+        None => {
+            let preset = PlanOptions::preset(policy);
+            let initial = s.compaction_threads.max(BUCKETS_MIN);
+            let buckets = BucketOptions { initial, ..preset.buckets };
+            PlanOptions { buckets, ..preset }
+        }
+    };
+    lithify_control::Options {
+        plan: PlanOptions {
+            l0_trigger: s.l0_trigger,
+            l0_slowdown: s.l0_slowdown,
+            l0_stop: s.l0_stop,
+            level_base_bytes: s.level_base_bytes,
+            multiplier: s.level_multiplier,
+            file_bytes: s.file_bytes,
+            max_subcompactions: s.max_subcompactions,
+            dynamic_levels: s.dynamic_levels,
+            disable_auto: !s.auto_compaction,
+            max_memtables: s.memtable_count,
+            memtable_bytes: s.memtable_bytes,
+            soft_debt: s.soft_debt_bytes,
+            hard_debt: s.hard_debt_bytes,
+            ..base
+        },
+        compaction_slots: s.compaction_threads as usize,
+        // One more than threads: a flush that only waits for its sync holds none, so the next
+        // one is merged meanwhile.
+        flush_slots: s.flush_threads as usize + 1,
+        delayed_write_rate: s.delayed_write_rate,
+    }
+}
+
+/// The settings as RocksDB's options text, for tools and for a later open.
+pub(crate) fn options_text(s: &Settings, comparator: &str) -> String {
+    let name = |c: Compression| match c {
+        Compression::None => "kNoCompression",
+        Compression::Lz4 => "kLZ4Compression",
+        Compression::Snappy => "kSnappyCompression",
+        Compression::Zstd(_) => "kZSTD",
+    };
+    let db = DbOptions {
+        max_background_jobs: s.compaction_threads + s.flush_threads,
+        max_subcompactions: s.max_subcompactions,
+        max_open_files: s.max_open_files.map_or(-1, i64::from),
+        max_total_wal_size: 0,
+        db_write_buffer_size: 0,
+        use_direct_reads: s.direct_reads,
+        use_direct_io_for_flush_and_compaction: s.direct_background_io,
+    };
+    let family = FamilyOptions {
+        name: DEFAULT_NAME.to_owned(),
+        comparator: comparator.to_owned(),
+        merge_operator: None,
+        prefix_extractor: None,
+        num_levels: MAX_LEVELS as u32,
+        target_file_size_multiplier: 1,
+        block_restart_interval: u32::from(RESTART_INTERVAL),
+        index_block_restart_interval: u32::from(RESTART_INTERVAL),
+        write_buffer_size: s.memtable_bytes,
+        max_write_buffer_number: s.memtable_count,
+        level0_triggers: [s.l0_trigger, s.l0_slowdown, s.l0_stop],
+        max_bytes_for_level_base: s.level_base_bytes,
+        max_bytes_for_level_multiplier: f64::from(s.level_multiplier),
+        dynamic_level_bytes: s.dynamic_levels,
+        target_file_size_base: s.file_bytes,
+        pending_compaction_limits: [s.soft_debt_bytes, s.hard_debt_bytes],
+        disable_auto_compactions: !s.auto_compaction,
+        compression: name(s.compression_upper).to_owned(),
+        bottommost_compression: name(s.compression_lower).to_owned(),
+        block_size: u64::from(s.block_bytes),
+        bloom_bits_per_key: f64::from(s.bloom_bits),
+        format_version: s.format_version,
+    };
+    options::write(&db, &[family])
+}
