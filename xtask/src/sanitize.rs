@@ -89,12 +89,21 @@ fn stress(toolchain: &str, sanitizer: &str, seconds: &str) -> Result<()> {
     call(&mut command)
 }
 
-/// The rooms that have unsafe code, but for the system calls, which Miri does not know.
+/// The rooms that have unsafe code, and what they stand on. Not the system calls: Miri knows few, and
+/// takes a mapping for an allocation, which cannot be given back in parts.
 fn miri(toolchain: &str) -> Result<()> {
-    for (room, tests) in [("lithify-memtable", ""), ("lithify-env", "buf::")] {
-        let mut command = at_root("cargo", &["miri", "test", "--quiet", "--locked", "--lib"]);
+    let whole = ["--lib", "--test", "table", "--test", "twin", "--test", "readers"];
+    let rooms = [
+        ("lithify-base", &["--lib"][..], ""),
+        ("lithify-env", &["--lib"], "buf::"),
+        ("lithify-memtable", &whole, ""),
+    ];
+    for (room, targets, tests) in rooms {
+        let mut command = at_root("cargo", &["miri", "test", "--quiet", "--locked"]);
         command
-            .args(["-p", room, "--", tests])
+            .args(["-p", room])
+            .args(targets)
+            .args(["--", tests])
             .env("RUSTUP_TOOLCHAIN", toolchain)
             .env("CARGO_TARGET_DIR", root().join("target/sanitize/miri"))
             .env_remove("CARGO");
