@@ -67,7 +67,7 @@ fn main() -> lithify_base::Result<()> {
 
     for (what, cached) in [("scan cached", true), ("scan read-ahead", false)] {
         if !cached {
-            cache.forget(table.cache_tag());
+            table.forget_blocks();
         }
         let started = rt.now();
         let mut iter = TableIter::new(table.clone());

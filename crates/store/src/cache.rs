@@ -4,7 +4,7 @@
 mod block;
 mod table;
 
-pub use block::{BlockCache, CacheCounts, FileTag};
+pub use block::{BlockCache, CacheCounts, CachedFile};
 pub use table::{TableCache, TableOptions};
 
 pub use crate::sst::PinnedSlice;

@@ -20,23 +20,33 @@ const ENTRY_BYTES: u64 = 96;
 /// Counters are split so that readers on different cores seldom share a cache line.
 const COUNTER_STRIPES: usize = 16;
 
-/// Identity of an open file in caches: unique in the process for as long as it runs, so that two
-/// databases, or a file number used again after a restore, can never see each other's blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileTag(u64);
+/// One open file in a cache. The cache numbers those that ask, so that two databases that share it,
+/// or a file number used again after a restore, can never see each other's blocks; and it alone, so
+/// that what it evicts is the same in equal runs.
+pub struct CachedFile {
+    cache: Arc<BlockCache>,
+    number: u64,
+}
 
-impl FileTag {
-    /// The next unused identity.
-    pub fn next() -> FileTag {
-        // Of the process and not of a database, so no model checker's: it outlives every model.
-        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
-        FileTag(NEXT.fetch_add(1, Ordering::Relaxed))
+impl CachedFile {
+    /// The block at `offset`, if held. Counts a hit or a miss.
+    #[inline]
+    pub fn get(&self, offset: u64) -> Option<Block> {
+        self.cache.get(BlockKey { file: self.number, offset })
+    }
+    /// Adds a checked block. It may be dropped at once if it is larger than a shard.
+    pub fn insert(&self, offset: u64, block: Block) {
+        self.cache.blocks.insert(BlockKey { file: self.number, offset }, block);
+    }
+    /// Forgets every block of the file; for one that is being deleted. Walks the whole cache.
+    pub fn forget(&self) {
+        self.cache.blocks.retain(|key, _| key.file != self.number);
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct BlockKey {
-    file: FileTag,
+    file: u64,
     offset: u64,
 }
 
@@ -73,6 +83,7 @@ pub struct CacheCounts {
 pub struct BlockCache {
     blocks: Cache<BlockKey, Block, ByBytes, FxBuildHasher>,
     stripes: [Stripe; COUNTER_STRIPES],
+    files: AtomicU64,
 }
 
 impl BlockCache {
@@ -92,27 +103,21 @@ impl BlockCache {
             FxBuildHasher,
             quick_cache::sync::DefaultLifecycle::default(),
         );
-        Arc::new(BlockCache { blocks, stripes: Default::default() })
+        Arc::new(BlockCache { blocks, stripes: Default::default(), files: AtomicU64::new(0) })
     }
 
-    /// The block of `file` at `offset`, if held. Counts a hit or a miss.
+    /// A file that has no block here yet.
+    pub fn open_file(self: &Arc<BlockCache>) -> CachedFile {
+        CachedFile { cache: self.clone(), number: self.files.fetch_add(1, Ordering::Relaxed) }
+    }
+
     #[inline]
-    pub fn get(&self, file: FileTag, offset: u64) -> Option<Block> {
-        let found = self.blocks.get(&BlockKey { file, offset });
-        let stripe = &self.stripes[(offset >> 12) as usize % COUNTER_STRIPES];
+    fn get(&self, key: BlockKey) -> Option<Block> {
+        let found = self.blocks.get(&key);
+        let stripe = &self.stripes[(key.offset >> 12) as usize % COUNTER_STRIPES];
         let counter = if found.is_some() { &stripe.hits } else { &stripe.misses };
         counter.fetch_add(1, Ordering::Relaxed);
         found
-    }
-
-    /// Adds a checked block. It may be dropped at once if it is larger than a shard.
-    pub fn insert(&self, file: FileTag, offset: u64, block: Block) {
-        self.blocks.insert(BlockKey { file, offset }, block);
-    }
-
-    /// Forgets every block of `file`; for a file that is being deleted. Walks the whole cache.
-    pub fn forget(&self, file: FileTag) {
-        self.blocks.retain(|key, _| key.file != file);
     }
 
     /// Changes the capacity, evicting at once if it shrinks.

@@ -87,10 +87,8 @@ impl TableCache {
 
     /// Lets go of a file that is being deleted, with its blocks.
     pub fn forget(&self, number: FileId) {
-        if let Some((_, reader)) = self.open.remove(&number)
-            && let Some(blocks) = &self.options.blocks
-        {
-            blocks.forget(reader.cache_tag());
+        if let Some((_, reader)) = self.open.remove(&number) {
+            reader.forget_blocks();
         }
     }
 

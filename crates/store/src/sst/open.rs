@@ -25,7 +25,7 @@ use super::fence::{Fences, FencesBuilder};
 use super::point::SKETCH;
 use super::reader::{FilterPart, TableReader};
 use super::source::Source;
-use crate::cache::{BlockCache, FileTag};
+use crate::cache::BlockCache;
 use crate::dir::Dir;
 
 /// Bytes of the tail that are read at once if nobody knows its size.
@@ -275,8 +275,7 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
     Ok(TableReader {
         blocks,
         order: spec.order,
-        tag: FileTag::next(),
-        cache: spec.cache,
+        cache: spec.cache.map(|cache| cache.open_file()),
         props,
         fences,
         filter,

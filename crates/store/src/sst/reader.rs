@@ -26,7 +26,7 @@ use super::block::{Block, PinnedSlice};
 use super::fence::{BlockAt, Fences};
 use super::open::Blocks;
 use super::point::{PointScan, Stands};
-use crate::cache::{BlockCache, FileTag};
+use crate::cache::CachedFile;
 
 /// Whether blocks that had to be read are put into the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,8 +52,7 @@ pub(crate) enum FilterPart {
 pub struct TableReader {
     pub(crate) blocks: Blocks,
     pub(crate) order: ComparatorRef,
-    pub(crate) tag: FileTag,
-    pub(crate) cache: Option<Arc<BlockCache>>,
+    pub(crate) cache: Option<CachedFile>,
     pub(crate) props: TableProps,
     pub(crate) fences: Fences,
     pub(crate) filter: FilterPart,
@@ -178,11 +177,11 @@ impl TableReader {
     }
     #[inline]
     pub(crate) fn cached(&self, offset: u64) -> Option<Block> {
-        self.cache.as_ref()?.get(self.tag, offset)
+        self.cache.as_ref()?.get(offset)
     }
     pub(crate) fn keep(&self, offset: u64, block: &Block) {
         if let Some(cache) = &self.cache {
-            cache.insert(self.tag, offset, block.clone());
+            cache.insert(offset, block.clone());
         }
     }
     /// Adds file and block offset to an error about data block `i`.
@@ -252,9 +251,11 @@ impl TableReader {
     pub fn counts_fault(&self) -> Option<&Error> {
         self.counts_fault.as_ref()
     }
-    /// Identity in the block cache.
-    pub fn cache_tag(&self) -> FileTag {
-        self.tag
+    /// Lets the block cache forget the table; for one that is being deleted.
+    pub fn forget_blocks(&self) {
+        if let Some(cache) = &self.cache {
+            cache.forget();
+        }
     }
     /// Resident bytes: index, filter, counts, tombstones.
     pub fn memory(&self) -> usize {

@@ -8,6 +8,7 @@ use lithify_format::filter::key_hash;
 use lithify_format::table::props::WHOLE_KEY_FILTERING;
 
 use super::*;
+use crate::cache::BlockCache;
 use crate::dir::{Dir, FileName};
 use crate::sst::TableIter;
 use crate::sst::verify::verify;
