@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use lithify_base::{FileId, Result};
+use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_control::Event;
 use lithify_env::Ticket;
 use lithify_env::sync::atomic::Ordering;
@@ -136,7 +136,8 @@ pub(super) struct Ending {
 
 impl Default for Ending {
     fn default() -> Ending {
-        Ending { over: Ticket::new(), result: Mutex::new(Ok(())) }
+        let cut_short = Error::new(ErrorKind::Internal, "a panic cut the close short");
+        Ending { over: Ticket::new(), result: Mutex::new(Err(cut_short)) }
     }
 }
 
