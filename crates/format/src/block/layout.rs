@@ -27,8 +27,8 @@ impl Layout {
     /// Parses the tail of an uncompressed block.
     ///
     /// # Errors
-    /// Corruption if the tail does not fit the block, uses the one flag nobody writes, or its first
-    /// restart point is not the first entry.
+    /// Corruption if the tail does not fit the block, uses the one flag nobody writes, its first
+    /// restart point is not the first entry, or values lie apart and restart points do not ascend.
     pub fn parse(block: &[u8]) -> Result<Layout> {
         let (rest, word) = pop_u32(block)?;
         if word & (HASH_INDEX | UNIFORM | SEPARATED | COUNT) != word {
@@ -58,6 +58,14 @@ impl Layout {
         // Else a walk from the front would begin elsewhere than one from the back ends.
         if keys_end > 0 && layout.restart(block, 0) != Some(0) {
             return Err(Error::corruption("first restart point of a block is not its start"));
+        }
+        // Where values lie apart, an entry at a restart point has another form, so that all moves must
+        // agree on which those are.
+        let offset = |i| layout.restart(block, i);
+        if layout.separated
+            && (1..restarts).any(|i| offset(i).is_none() || offset(i) <= offset(i - 1))
+        {
+            return Err(Error::corruption("restart points of a block do not ascend"));
         }
         Ok(layout)
     }

@@ -303,6 +303,12 @@ fn separated_values_and_hash_index_are_read() {
     let target = InternalKey { user: b"b", tag: Tag(u64::MAX) };
     assert!(it.seek(target, &Bytewise).unwrap());
     assert_eq!(it.key(), b"bTTTTTTTT");
+
+    let at = values_at as usize + 3 + 4;
+    for other in [0, values_at + 1, u32::MAX] {
+        block[at..at + 4].copy_from_slice(&other.to_le_bytes());
+        assert!(BlockIter::new(&block).is_err(), "a second restart point at {other}");
+    }
 }
 
 #[test]
