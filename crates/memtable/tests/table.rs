@@ -59,6 +59,7 @@ fn versions_come_newest_first_and_stop_at_the_key() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "10 MiB are too many")]
 fn memory_is_counted_honestly() {
     let (table, mut writer) = small();
     let start = table.bytes();
@@ -163,6 +164,7 @@ fn a_repeated_internal_key_harms_nothing() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "80,000 entries are too many")]
 fn descending_and_ascending_fills_stay_small() {
     let fill = |key: fn(u64) -> u64| {
         let (table, mut writer) = small();
