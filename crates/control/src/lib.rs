@@ -35,10 +35,10 @@ pub use throttle::Pressure;
 
 use std::sync::Arc;
 
-use lithify_base::{CfId, Error, ErrorKind, FileId, JobId};
+use lithify_base::{CfId, Error, ErrorKind, FileId, JobId, Key, Level};
 use lithify_lsm::{Edit, Version};
 use lithify_plan::stall::stall_while;
-use lithify_plan::{PlanOptions, Policy};
+use lithify_plan::{JobSpec, PlanOptions, Policy};
 
 use buckets::Buckets;
 use commit::{Settled, Writing};
@@ -285,6 +285,7 @@ impl Core {
         let mut edit = Edit::new(CfId(0));
         edit.job = Some(job);
         edit.adds = adds;
+        edit.cursors.extend(self.cursor_after(self.jobs.spec(job)));
         if let Some(mem) = self.jobs.flushed_mem(job) {
             edit.log_number = self.memory.log_number(mem);
         }
@@ -292,6 +293,11 @@ impl Core {
         if self.sealed {
             self.jobs.give_up_finished();
         }
+    }
+
+    /// Where the round-robin priority goes on once this job has committed.
+    fn cursor_after(&self, spec: Option<&Arc<JobSpec>>) -> Option<(Level, Key)> {
+        lithify_plan::cursor_after(&self.version, &self.options.plan, spec?)
     }
 
     /// A job failed: it and everything ordered after it leave the table, which unlocks their

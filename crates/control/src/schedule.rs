@@ -97,7 +97,8 @@ impl Core {
             let spec = Arc::new(spec);
             let inputs = jobs::inputs(&self.version, &spec);
             if spec.kind == Kind::Move {
-                let edit = jobs::move_edit(job, &spec, &inputs);
+                let mut edit = jobs::move_edit(job, &spec, &inputs);
+                edit.cursors.extend(self.cursor_after(Some(&spec)));
                 self.jobs.add_built(job, spec, inputs, edit);
                 continue;
             }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lithify_base::{CfId, ErrorKind, FileId, KeyRange, Pos, bytewise};
+use lithify_base::{CfId, ErrorKind, FileId, Key, KeyRange, Pos, bytewise};
 use lithify_lsm::FileMeta;
-use lithify_plan::{Cause, Kind, ManualRequest, Prio};
+use lithify_plan::{Cause, Kind, ManualRequest, Pri, Prio};
 
 use super::*;
 
@@ -480,6 +480,41 @@ fn a_job_in_the_way_inherits_urgency() {
     w.built(two, Pos::base(2), "g", "m");
     assert!(w.commit().is_some());
     assert_eq!(w.take(hurried), Some((one, Prio::Normal)), "it runs alone: nobody to overtake");
+}
+
+/// Under the round-robin priority each commit says where the next one goes on; it is part of the tree,
+/// and so of what the next open finds. Others say nothing.
+#[test]
+fn round_robin_goes_on_where_it_ended() {
+    for pri in [Pri::RoundRobin, Pri::MinOverlappingRatio] {
+        let files = [("a", "c"), ("f", "h"), ("m", "p"), ("s", "t")];
+        let tree: Vec<(Pos, &str, &str)> = files
+            .iter()
+            .flat_map(|&(lo, hi)| [(Pos::base(1), lo, hi), (Pos::base(2), lo, hi)])
+            .collect();
+        let mut w = World::with_tree(1, &tree);
+        w.core.options.plan.pri = pri;
+        // Two files too many; the least below a file is the same everywhere.
+        w.core.options.plan.level_base_bytes = 3 << 20;
+        w.core.options.plan.max_compaction_bytes = 1;
+        w.on(Event::Tick);
+        let (job, spec) = w.compaction().expect("L1 is over target");
+        assert_eq!(&*spec.hull.lo, b"a");
+        let made = w.file(Pos::base(2), "a", "c");
+        w.on(Event::Built { job, adds: vec![made], flow: None });
+        let edits = w.batch();
+        let cursors = if pri == Pri::RoundRobin { vec![(1, Key::from(&b"f"[..]))] } else { vec![] };
+        assert_eq!(edits[0].cursors, cursors);
+        w.on(Event::EditSynced);
+        assert_eq!(w.core.version().cursor(1).is_some(), pri == Pri::RoundRobin);
+        // What is left is read by any planner, here the next one over the same tree.
+        let again = Core::new(w.core.options.clone(), w.core.version().clone(), 200);
+        let mut w = World { core: again, ..w };
+        w.core.options.plan.level_base_bytes = 1 << 20;
+        w.on(Event::Tick);
+        let (_, spec) = w.compaction().expect("L1 is over target again");
+        assert_eq!(&*spec.hull.lo, b"f", "{pri:?}");
+    }
 }
 
 /// What a job made that is given up with the one it followed is deleted, unless a crash may have put

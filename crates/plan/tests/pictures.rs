@@ -35,8 +35,8 @@ use lithify_plan::spec::Bounds;
 use lithify_plan::{
     BucketFlow, Candidate, CommitOrder, Cost, CutPolicy, DfWhen, FlushReport, InFlight, JobSpec,
     JobState, Kind, Limits, ManualRequest, MemState, Placement, PlanOptions, PolicyKind, Pri, Prio,
-    Reason, Targets, View, adapt, admit, explain, inherited, is_settled, place, plan, policies,
-    score, stall_while, validate_commit,
+    Reason, Targets, View, adapt, admit, cursor_after, explain, inherited, is_settled, place, plan,
+    policies, score, stall_while, validate_commit,
 };
 use lithify_testkit::datadriven::{self, Case};
 
@@ -334,6 +334,7 @@ impl World {
             }
             edit.adds.push(f);
         }
+        edit.cursors.extend(cursor_after(&self.version, &self.options, &job.spec));
         self.version = self.version.apply(&edit)?;
         self.flight.remove(at);
         self.done = Some(job.spec.clone());

@@ -18,7 +18,7 @@ use lithify_lsm::{FileRef, picture::readable};
 use crate::closure::close;
 use crate::options::DfWhen;
 use crate::policy::composed::Round;
-use crate::policy::leveled::{is_move, l0_move, l0_reason, more_for_free, more_to_move};
+use crate::policy::leveled::{is_move, l0_move, l0_reason, more_inputs, more_to_move};
 use crate::relation::hull;
 use crate::score::{self, Score};
 use crate::spec::{Candidate, JobState, Kind, Prio, Reason};
@@ -178,7 +178,7 @@ pub(crate) fn down(round: &mut Round, level: Level, need: Score) -> bool {
                 let files = more_to_move(view, seed, to);
                 Candidate::merge(Kind::Move, files, to, reason.clone())
             } else if seeds.len() == 1 && seed.pos.stratum.0 == 0 {
-                let more = more_for_free(view, inputs.clone(), to);
+                let more = more_inputs(view, inputs.clone(), to);
                 let yields = |f: &FileRef| {
                     f.pos == seed.pos
                         && f.id != seed.id

@@ -16,6 +16,7 @@ use crate::closure::close;
 use crate::policy::Policy;
 use crate::relation::hull;
 use crate::score::{self, Score};
+use crate::seed::Pri;
 use crate::spec::{Candidate, Kind, Prio, Reason};
 use crate::view::View;
 
@@ -174,7 +175,7 @@ fn level_down(view: &View, level: Level, score: Score, out: &mut Vec<Candidate>)
             let files = more_to_move(view, seed, to);
             out.push(Candidate::merge(Kind::Move, files, to, reason.clone()));
         } else {
-            let inputs = more_for_free(view, inputs, to);
+            let inputs = more_inputs(view, inputs, to);
             out.push(Candidate::merge(Kind::Down, inputs, to, reason.clone()));
         }
     }
@@ -230,9 +231,42 @@ pub(crate) fn more_to_move(view: &View, seed: &FileRef, to: Pos) -> Vec<FileRef>
     run.files()[from..end].to_vec()
 }
 
+/// What a seed with its closure takes along besides, by the priority in use.
+pub(crate) fn more_inputs(view: &View, inputs: Vec<FileRef>, to: Pos) -> Vec<FileRef> {
+    match view.options.pri {
+        Pri::RoundRobin => sweep(view, inputs, to),
+        _ => more_for_free(view, inputs, to),
+    }
+}
+
+/// The round-robin order is a sweep: files to the right of the seed come along, one after the other, as
+/// long as the level keeps its target and the job its size limit. So a level far over its target is
+/// taken down by one wide job, which neighbours share the files below of, and not by many small ones.
+fn sweep(view: &View, inputs: Vec<FileRef>, to: Pos) -> Vec<FileRef> {
+    let seed = &inputs[0];
+    let Some(run) = view.version.run(seed.pos) else { return inputs };
+    let Some(at) = run.index_of(seed.id) else { return inputs };
+    let spare = view.spare_bytes(seed.pos.level);
+    let bytes = |files: &[FileRef]| files.iter().map(|f| f.bytes).fold(0, u64::saturating_add);
+    let mut best = inputs;
+    for end in at + 2..=run.files().len() {
+        let upper = &run.files()[at..end];
+        if bytes(upper) > spare || !view.is_idle(&run.files()[end - 1]) {
+            break;
+        }
+        let more = close(view.version, upper, to);
+        let clear = hull(&more, view.order()).is_some_and(|r| !view.is_promised(to, &r));
+        if bytes(&more) > view.options.max_job_bytes() || !clear || !view.all_idle(&more) {
+            break;
+        }
+        best = more;
+    }
+    best
+}
+
 /// More files of the upper level that fit over the files of the lower one that are read anyway:
 /// taken along if that reads no more of the lower level and stays under the size limit.
-pub(crate) fn more_for_free(view: &View, inputs: Vec<FileRef>, to: Pos) -> Vec<FileRef> {
+fn more_for_free(view: &View, inputs: Vec<FileRef>, to: Pos) -> Vec<FileRef> {
     let order = view.order();
     let seed = inputs[0].pos;
     let Some(range) = hull(&inputs, order) else { return inputs };
