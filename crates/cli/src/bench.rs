@@ -104,9 +104,6 @@ fn throttle(b: &BenchSettings) -> Throttle {
 
 /// The bench's settings as the store's.
 fn store_settings(b: &BenchSettings) -> Result<Settings> {
-    if b.compaction_pri != CompactionPri::MinOverlappingRatio {
-        bail!("Lithify picks files by min-overlapping-ratio; leave out --compaction-pri");
-    }
     let mut s = Settings::default();
     s.unchecked = b.policy == UNCHECKED;
     s.policy = match b.policy.as_str() {
@@ -116,6 +113,13 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
             let names: Vec<&str> = Policy::ALL.into_iter().map(Policy::name).collect();
             anyhow!("--policy {name}: Lithify has {OWN_POLICY}, {}", names.join(", "))
         })?),
+    };
+    s.compaction_pri = match b.compaction_pri {
+        CompactionPri::MinOverlappingRatio => lithify::CompactionPri::MinOverlappingRatio,
+        CompactionPri::ByCompensatedSize => lithify::CompactionPri::ByCompensatedSize,
+        CompactionPri::OldestLargestSeqFirst => lithify::CompactionPri::OldestLargestSeqFirst,
+        CompactionPri::OldestSmallestSeqFirst => lithify::CompactionPri::OldestSmallestSeqFirst,
+        CompactionPri::RoundRobin => lithify::CompactionPri::RoundRobin,
     };
     s.compaction_threads = b.background_threads as u32;
     s.max_subcompactions =

@@ -109,7 +109,11 @@ fn bench_settings_that_make_no_sense() {
     fails(1, &compare(&["--presets", "hybrid,magic"]), &["magic", "bucket-df"]);
     fails(1, &compare(&["--throttle-latency", "9"]), &["--throttle-latency", "--presets"]);
     fails(1, &compare(&["--timeline", "jobs.svg"]), &["--timeline", "--presets"]);
-    fails(1, &with(&["--compaction-pri", "round-robin"]), &["min-overlapping-ratio"]);
+    let tiered = with(&["--policy", "tiered", "--compaction-pri", "round-robin"]);
+    fails(1, &tiered, &["compaction_pri = round-robin", "policy = tiered"]);
+    fails(1, &with(&["--subcompactions", "0"]), &["--subcompactions", "at least 1"]);
+    fails(1, &with(&["--subcompactions", "65"]), &["max_subcompactions = 65"]);
+    fails(1, &compare(&["--presets", "hybrid,hybrid:sub"]), &["hybrid:sub", ":subN"]);
     fails(1, &with(&["--level-multiplier", "2.5"]), &["--level-multiplier 2.5", "whole"]);
     fails(1, &with(&["--memtables", "1"]), &["memtable_count = 1"]);
     fails(1, &with(&["--block-size", "5000"]), &["5000", "8192"]);

@@ -57,6 +57,6 @@ pub use lithify_compact::PartStage;
 pub use metrics::{Counts, Latency};
 pub use options::{ReadOptions, WriteOptions};
 pub use read::Value;
-pub use settings::{Compression, Durability, Policy, Settings};
+pub use settings::{CompactionPri, Compression, Durability, Policy, Settings};
 pub use snapshot::Snapshot;
 pub use stats::{LevelStats, Stats};

@@ -80,6 +80,61 @@ impl Policy {
     }
 }
 
+/// Which file of a level over its target goes down first. Names and rules are RocksDB's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CompactionPri {
+    /// The fewest bytes of the next level per own byte: the least rewriting for most loads.
+    #[default]
+    MinOverlappingRatio,
+    /// The largest, where deletions count double: space is freed soon.
+    ByCompensatedSize,
+    /// The one whose newest entry is oldest: keys that are written often stay up.
+    OldestLargestSeqFirst,
+    /// The one whose oldest entry is oldest: what has not been compacted for long.
+    OldestSmallestSeqFirst,
+    /// One after the other in key order, several at a time, from where the last compaction of the
+    /// level ended; the manifest remembers where.
+    RoundRobin,
+}
+
+impl CompactionPri {
+    /// Every priority, the default first.
+    pub const ALL: [CompactionPri; 5] = [
+        CompactionPri::MinOverlappingRatio,
+        CompactionPri::ByCompensatedSize,
+        CompactionPri::OldestLargestSeqFirst,
+        CompactionPri::OldestSmallestSeqFirst,
+        CompactionPri::RoundRobin,
+    ];
+
+    /// Its name on command lines and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            CompactionPri::MinOverlappingRatio => "min-overlapping-ratio",
+            CompactionPri::ByCompensatedSize => "by-compensated-size",
+            CompactionPri::OldestLargestSeqFirst => "oldest-largest-seq-first",
+            CompactionPri::OldestSmallestSeqFirst => "oldest-smallest-seq-first",
+            CompactionPri::RoundRobin => "round-robin",
+        }
+    }
+
+    /// The priority of that name.
+    pub fn from_name(name: &str) -> Option<CompactionPri> {
+        CompactionPri::ALL.into_iter().find(|p| p.name() == name)
+    }
+
+    /// As RocksDB's OPTIONS files have it.
+    pub fn rocksdb_name(self) -> &'static str {
+        match self {
+            CompactionPri::MinOverlappingRatio => "kMinOverlappingRatio",
+            CompactionPri::ByCompensatedSize => "kByCompensatedSize",
+            CompactionPri::OldestLargestSeqFirst => "kOldestLargestSeqFirst",
+            CompactionPri::OldestSmallestSeqFirst => "kOldestSmallestSeqFirst",
+            CompactionPri::RoundRobin => "kRoundRobin",
+        }
+    }
+}
+
 /// Block compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
@@ -125,6 +180,10 @@ pub struct Settings {
     /// Compaction rules; a directory may be opened with others each time. Default: what suits
     /// `compaction_threads` best, [`Policy::Hybrid`] for one to three, [`Policy::Bucket`] for more.
     pub policy: Option<Policy>,
+    /// Which file of a level goes down first. [`Policy::Tiered`] and [`Policy::DfTiered`] take whole
+    /// runs, so any but the default is refused with them. Default:
+    /// [`CompactionPri::MinOverlappingRatio`].
+    pub compaction_pri: CompactionPri,
     /// Whether compaction runs by itself. Default: true.
     pub auto_compaction: bool,
     /// Runs in level 0 that start a compaction. Default: 4.
@@ -199,6 +258,7 @@ impl Default for Settings {
             max_subcompactions: 1,
             flush_threads: 1,
             policy: None,
+            compaction_pri: CompactionPri::MinOverlappingRatio,
             auto_compaction: true,
             l0_trigger: 4,
             l0_slowdown: 20,
@@ -264,6 +324,17 @@ impl Settings {
                 self.l0_trigger, self.l0_slowdown, self.l0_stop
             )));
         }
+        let policy = self.effective_policy();
+        let takes_runs = matches!(policy, Policy::Tiered | Policy::DfTiered);
+        if takes_runs && self.compaction_pri != CompactionPri::default() {
+            return Err(Error::invalid(format!(
+                "compaction_pri = {} says which file goes down first, and policy = {} takes whole \
+                 runs; leave it out, or choose another policy, such as {}",
+                self.compaction_pri.name(),
+                policy.name(),
+                Policy::Hybrid.name()
+            )));
+        }
         if self.soft_debt_bytes > self.hard_debt_bytes && self.hard_debt_bytes != 0 {
             return Err(Error::invalid(format!(
                 "soft_debt_bytes = {} is above hard_debt_bytes = {}; lower it, or set 0 for never",
@@ -324,6 +395,25 @@ fn within(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_priority_needs_files_to_choose_from() {
+        let mut s = Settings { compaction_pri: CompactionPri::RoundRobin, ..Settings::default() };
+        for policy in Policy::ALL {
+            s.policy = Some(policy);
+            match policy {
+                Policy::Tiered | Policy::DfTiered => {
+                    let error = s.check().unwrap_err().to_string();
+                    assert!(error.contains("compaction_pri = round-robin"), "{error}");
+                    assert!(error.contains(policy.name()), "{error}");
+                }
+                _ => s.check().unwrap(),
+            }
+        }
+        for pri in CompactionPri::ALL {
+            assert_eq!(CompactionPri::from_name(pri.name()), Some(pri));
+        }
+    }
 
     #[test]
     fn the_policy_follows_the_threads_unless_it_is_set() {

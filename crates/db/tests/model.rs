@@ -14,7 +14,8 @@ use std::sync::Arc;
 use common::deeds::Deeds;
 use common::eager;
 use lithify::{
-    Builder, Db, Durability, Policy, ReadOptions, Settings, Snapshot, WriteBatch, WriteOptions,
+    Builder, CompactionPri, Db, Durability, Policy, ReadOptions, Settings, Snapshot, WriteBatch,
+    WriteOptions,
 };
 use lithify_base::{Comparator, ComparatorRef, ReverseBytewise, bytewise};
 use lithify_env::{Env, OpenOpts, RtOptions, read_full_at};
@@ -89,6 +90,9 @@ impl Comparator for Numbers {
 impl World {
     fn new(seed: u64, mut settings: Settings, keys: Keys) -> World {
         settings.max_subcompactions = [1, 4, 2][(seed % 3) as usize];
+        if !matches!(settings.policy, Some(Policy::Tiered | Policy::DfTiered)) {
+            settings.compaction_pri = CompactionPri::ALL[(seed % 5) as usize];
+        }
         let env = Env::in_memory(RtOptions::default());
         let builder = Builder::new(settings.clone()).comparator(keys.order.clone());
         let db = builder.env(env.clone()).open("/db").unwrap();

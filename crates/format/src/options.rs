@@ -60,6 +60,8 @@ pub struct FamilyOptions {
     pub write_buffer_size: u64,
     /// Memtables, active and frozen.
     pub max_write_buffer_number: u32,
+    /// Which file of a level goes down first, for example `kMinOverlappingRatio`.
+    pub compaction_pri: String,
     /// Runs in level 0 that start a compaction, slow writes down, and stop them.
     pub level0_triggers: [u32; 3],
     /// Number of levels.
@@ -151,7 +153,7 @@ fn write_family(out: &mut String, f: &FamilyOptions) {
     line(out, "write_buffer_size", f.write_buffer_size);
     line(out, "max_write_buffer_number", f.max_write_buffer_number);
     line(out, "compaction_style", "kCompactionStyleLevel");
-    line(out, "compaction_pri", "kMinOverlappingRatio");
+    line(out, "compaction_pri", &f.compaction_pri);
     line(out, "level0_file_num_compaction_trigger", compact);
     line(out, "level0_slowdown_writes_trigger", slow_down);
     line(out, "level0_stop_writes_trigger", stop);

@@ -116,6 +116,7 @@ fn options_text() -> String {
         prefix_extractor: None,
         write_buffer_size: 64 << 20,
         max_write_buffer_number: 2,
+        compaction_pri: "kMinOverlappingRatio".to_owned(),
         level0_triggers: [4, 20, 36],
         num_levels: 7,
         max_bytes_for_level_base: 256 << 20,

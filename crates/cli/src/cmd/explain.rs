@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use lithify::{Db, ErrorKind, Explanation, Policy, Settings, Writes};
+use lithify::{CompactionPri, Db, ErrorKind, Explanation, Policy, Settings, Writes};
 use lithify_format::files::FileName;
 use lithify_format::options::OptionsFile;
 use serde_json::{Value, json};
@@ -89,6 +89,10 @@ fn settings(dir: &Path, policy: Option<Policy>) -> Settings {
     let written = newest_options(dir).map_or_else(Settings::default, |file| from_options(&file));
     let mut settings = if written.check().is_ok() { written } else { Settings::default() };
     settings.policy = policy.or(settings.policy);
+    if settings.check().is_err() {
+        // The order in which files go down means nothing to another policy.
+        settings.compaction_pri = CompactionPri::default();
+    }
     settings
 }
 
@@ -124,6 +128,9 @@ fn from_options(file: &OptionsFile) -> Settings {
     s.auto_compaction = !flag("disable_auto_compactions", !s.auto_compaction);
     let jobs = file.db.get("max_background_jobs").and_then(|v| v.parse::<u32>().ok());
     s.compaction_threads = jobs.map_or(s.compaction_threads, |n| n.saturating_sub(1).max(1));
+    let named =
+        |p: &CompactionPri| family.get("compaction_pri").is_some_and(|v| v == p.rocksdb_name());
+    s.compaction_pri = CompactionPri::ALL.into_iter().find(named).unwrap_or_default();
     let parts = file.db.get("max_subcompactions").and_then(|v| v.parse().ok());
     s.max_subcompactions = parts.unwrap_or(s.max_subcompactions);
     let memtables = s.memtable_bytes.saturating_mul(s.memtable_count.into());

@@ -8,9 +8,9 @@ use lithify_compact::{LevelFormat, OutputOptions};
 use lithify_format::compress::Codec;
 use lithify_format::options::{self, DbOptions, FamilyOptions};
 use lithify_plan::options::BucketOptions;
-use lithify_plan::{PlanOptions, PolicyKind};
+use lithify_plan::{PlanOptions, PolicyKind, Pri};
 
-use super::{Compression, Policy, Settings};
+use super::{CompactionPri, Compression, Policy, Settings};
 use crate::open::{DEFAULT_CF, DEFAULT_NAME};
 
 /// Fewest buckets to begin with: of two or three none could ever be twice as hot as the average.
@@ -53,6 +53,13 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
         Policy::Bucket => PolicyKind::Bucket,
         Policy::BucketDf => PolicyKind::BucketDf,
     };
+    let pri = match s.compaction_pri {
+        CompactionPri::MinOverlappingRatio => Pri::MinOverlappingRatio,
+        CompactionPri::ByCompensatedSize => Pri::ByCompensatedSize,
+        CompactionPri::OldestLargestSeqFirst => Pri::OldestLargestSeqFirst,
+        CompactionPri::OldestSmallestSeqFirst => Pri::OldestSmallestSeqFirst,
+        CompactionPri::RoundRobin => Pri::RoundRobin,
+    };
     let base = match &s.plan {
         Some(plan) => PlanOptions { policy, ..(**plan).clone() },
         None => {
@@ -71,6 +78,7 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
             multiplier: s.level_multiplier,
             file_bytes: s.file_bytes,
             max_subcompactions: s.max_subcompactions,
+            pri,
             dynamic_levels: s.dynamic_levels,
             disable_auto: !s.auto_compaction,
             max_memtables: s.memtable_count,
@@ -115,6 +123,7 @@ pub(crate) fn options_text(s: &Settings, comparator: &str) -> String {
         index_block_restart_interval: u32::from(RESTART_INTERVAL),
         write_buffer_size: s.memtable_bytes,
         max_write_buffer_number: s.memtable_count,
+        compaction_pri: s.compaction_pri.rocksdb_name().to_owned(),
         level0_triggers: [s.l0_trigger, s.l0_slowdown, s.l0_stop],
         max_bytes_for_level_base: s.level_base_bytes,
         max_bytes_for_level_multiplier: f64::from(s.level_multiplier),

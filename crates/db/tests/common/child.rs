@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use lithify::{Builder, Compression, Db, Error, ErrorKind, Policy, Settings};
+use lithify::{Builder, CompactionPri, Compression, Db, Error, ErrorKind, Policy, Settings};
 use lithify_env::{Env, FaultFs, PosixFs};
 use lithify_format::files::FileName;
 use lithify_store::dir::Dir;
@@ -54,6 +54,9 @@ pub fn settings(policy: Policy, round: u64) -> Settings {
     s.compression_upper = if rng.bool() { Compression::Lz4 } else { Compression::None };
     s.flush_threads = rng.u32(1..3);
     s.max_subcompactions = [1, 2, 4][rng.usize(0..3)];
+    if !matches!(policy, Policy::Tiered | Policy::DfTiered) {
+        s.compaction_pri = CompactionPri::ALL[rng.usize(0..5)];
+    }
     s
 }
 

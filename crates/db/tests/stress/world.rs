@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lithify::{Builder, Compression, Db, Policy, Settings};
+use lithify::{Builder, CompactionPri, Compression, Db, Policy, Settings};
 use lithify_env::{Env, Fault, FaultFs, Fs, MemFs, OpenOpts, OsRt, RtOptions, read_full_at};
 
 use crate::common::deeds::Deeds;
@@ -25,6 +25,9 @@ pub fn settings(policy: Policy, seed: u64) -> Settings {
     s.format_version = 5 + u32::from(rng.bool());
     s.l0_trigger = rng.u32(2..5);
     s.max_subcompactions = [1, 2, 4][rng.usize(0..3)];
+    if !matches!(policy, Policy::Tiered | Policy::DfTiered) {
+        s.compaction_pri = CompactionPri::ALL[rng.usize(0..5)];
+    }
     s
 }
 

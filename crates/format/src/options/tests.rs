@@ -20,6 +20,7 @@ fn family(name: &str) -> FamilyOptions {
         prefix_extractor: Some("rocksdb.FixedPrefix.4".to_owned()),
         write_buffer_size: 64 << 20,
         max_write_buffer_number: 2,
+        compaction_pri: "kMinOverlappingRatio".to_owned(),
         level0_triggers: [4, 20, 36],
         num_levels: 7,
         max_bytes_for_level_base: 256 << 20,

@@ -2,7 +2,7 @@
 //!
 //! Leaves to others: what is done with it (`world`).
 
-use lithify::{Compression, Policy, Settings};
+use lithify::{CompactionPri, Compression, Policy, Settings};
 use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
 
 use crate::choices::Dice;
@@ -75,8 +75,12 @@ impl Shape {
             faults: dice.one_in(4, "faults"),
             short: dice.one_in(6, "short").then(|| u64::from(dice.choose(1 << 16, "short"))),
         };
-        // The last choice of all, so that older plans mean what they did.
+        // What was added later comes last, so that older plans mean what they did.
         shape.settings.max_subcompactions = *dice.pick(&[1, 2, 4], "subcompactions");
+        let pri = *dice.pick(&CompactionPri::ALL, "priority");
+        if !matches!(shape.settings.policy, Some(Policy::Tiered | Policy::DfTiered)) {
+            shape.settings.compaction_pri = pri;
+        }
         shape
     }
 }

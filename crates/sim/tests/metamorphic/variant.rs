@@ -9,8 +9,8 @@ use std::path::Path;
 
 use lithify::verify::verify;
 use lithify::{
-    Builder, Compression, Db, DbIter, Durability, Policy, ReadOptions, Settings, Snapshot,
-    WriteBatch, WriteOptions,
+    Builder, CompactionPri, Compression, Db, DbIter, Durability, Policy, ReadOptions, Settings,
+    Snapshot, WriteBatch, WriteOptions,
 };
 use lithify_env::random::derive_seed;
 use lithify_env::sync::Arc;
@@ -63,7 +63,7 @@ impl fmt::Display for Variant {
         write!(
             f,
             "{}, {:?}, restart {:?} 1/{}, flush every {}, compact 1/{}, pace {}, {:?}{}{}; memtables \
-             {}, budget {}, files {}, blocks {}, l0 {}/{}/{}, threads {}+{}, parts {}, {:?}/{:?}, bloom {}, \
+             {}, budget {}, files {}, blocks {}, l0 {}/{}/{}, threads {}+{}, parts {}, {}, {:?}/{:?}, bloom {}, \
              version {}, buckets {:?}",
             s.effective_policy().name(),
             s.durability,
@@ -85,6 +85,7 @@ impl fmt::Display for Variant {
             s.compaction_threads,
             s.flush_threads,
             s.max_subcompactions,
+            s.compaction_pri.name(),
             s.compression_upper,
             s.compression_lower,
             s.bloom_bits,
@@ -120,6 +121,10 @@ impl Variant {
             seed: r.next_u64(),
         };
         variant.settings.max_subcompactions = *pick(r, &[1, 2, 4]);
+        let pri = *pick(r, &CompactionPri::ALL);
+        if !matches!(policy, Policy::Tiered | Policy::DfTiered) {
+            variant.settings.compaction_pri = pri;
+        }
         variant
     }
 }
