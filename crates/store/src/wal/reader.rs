@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, Result, Seq};
 use lithify_env::{OpenOpts, read_full_at};
+use lithify_format::wal::record::{HEADER_SIZE, TYPE_SEAL};
 use lithify_format::wal::tail::{Findings, LoggedBatch};
 use lithify_format::wal::{
     Found, Predecessor, Promise, RecordKind, RecordReader, Seal, SeqRule, WalWalk,
@@ -198,30 +199,42 @@ fn chain(dir: &Dir, from: u64, numbers: &[u64], on_rot: OnRot) -> Result<Chain> 
 }
 
 /// The first records of a log. Logs of ours open with a seal; its numbers are contiguous then.
+///
+/// What a log says of the one before it counts only with that seal: the first block of a log that was
+/// never synced may hold, whole or in part, what a deleted log left there. Foreign logs have no
+/// seals, and records of data come next.
 fn read_head(dir: &Dir, number: u64) -> Result<Linked> {
     let file = dir.open_file(FileName::Wal(number), OpenOpts::read())?;
     let mut head = [0; HEAD_BYTES];
     let count = read_full_at(&*file, &mut head, 0).or_typed()?;
+    let head = &head[..count];
     let mut log = Linked { number, before: None, rule: SeqRule::Rising };
-    let mut reader = RecordReader::new(&head[..count], Some(number));
-    while let Found::Record(record) = reader.next_record() {
-        match record.kind {
-            RecordKind::Predecessor if log.before.is_none() => {
+    let mut reader = RecordReader::new(head, Some(number));
+    let (mut named, mut end) = (None, 0);
+    loop {
+        match reader.next_record() {
+            Found::Record(record) if record.kind == RecordKind::Predecessor && end == 0 => {
                 // One that names itself or a later log is damage, as the walk will find.
-                let before = Predecessor::decode(&record.payload).ok();
-                log.before = before.filter(|p| p.log_number < number);
+                named = Predecessor::decode(&record.payload).ok();
+                named = named.filter(|p| p.log_number < number);
+                end = record.end as usize;
             }
-            RecordKind::Seal => {
+            Found::Record(record) if record.kind == RecordKind::Seal => {
                 log.rule = SeqRule::Contiguous;
                 let seal = Seal::decode(&record.payload);
-                if seal.is_ok_and(|s| s.log_number != number || s.offset != record.offset) {
-                    // What a deleted log left in a block that was never synced here: it knows
-                    // nothing of the log before this one.
-                    log.before = None;
+                if seal.is_ok_and(|s| s.log_number == number && s.offset == record.offset) {
+                    log.before = named;
                 }
                 break;
             }
-            _ => break,
+            // Data may go on behind what was read here, so its type has to do.
+            _ => {
+                let kind = head.get(end + HEADER_SIZE - 1);
+                if kind.is_some_and(|kind| !matches!(*kind, 0 | TYPE_SEAL)) {
+                    log.before = named;
+                }
+                break;
+            }
         }
     }
     Ok(log)
