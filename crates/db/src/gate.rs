@@ -143,6 +143,23 @@ impl Gate {
         self.state.lock().refused.clone()
     }
 
+    /// For a write that can't be taken before a flush has succeeded.
+    ///
+    /// # Errors
+    /// What writes are refused with; why flushes fail; `Stalled` for `no_wait` if nothing is known to
+    /// keep them from succeeding.
+    pub(crate) fn check_flushes(&self, no_wait: bool) -> Result<()> {
+        let state = self.state.lock();
+        if let Some(error) = state.refused.as_ref().or(state.closing.as_ref()) {
+            return Err(error.clone());
+        }
+        match &state.trouble {
+            Some(cause) => Err(held_up("be flushed", cause)),
+            None if no_wait => Err(stalled(Cause::MemtableLimit)),
+            None => Ok(()),
+        }
+    }
+
     /// For a writer that would rather fail than wait.
     pub(crate) fn check_free(&self) -> Result<()> {
         if self.free.load(Ordering::Acquire) {

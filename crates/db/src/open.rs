@@ -354,6 +354,7 @@ impl Opening {
             wal_number,
             before: None,
             closing: Vec::new(),
+            given_up: None,
             next_seq: self.last_seq + 1,
             unlogged: false,
             unlogged_before: None,

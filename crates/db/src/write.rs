@@ -16,7 +16,7 @@ use lithify_format::wal::{BatchBuilder, BatchView};
 use lithify_memtable::MemWriter;
 use lithify_store::wal::{WalEnd, WalWriter};
 
-use logs::Closing;
+use logs::{Closing, GivenUp};
 
 use crate::metrics::Counter;
 use crate::options::WriteOptions;
@@ -43,6 +43,8 @@ pub(crate) struct Log {
     pub(crate) before: Option<WalEnd>,
     /// Logs of earlier memtables that are still being synced.
     pub(crate) closing: Vec<Closing>,
+    /// The log was lost and is not replaced yet: nothing can be written.
+    pub(crate) given_up: Option<GivenUp>,
     /// Number of the next write.
     pub(crate) next_seq: Seq,
     /// The active memtable holds writes that no log holds.
@@ -225,6 +227,7 @@ impl Shell {
     ) -> Result<()> {
         let mut held = Held::new(self, log);
         self.gate.pass(own.byte_len() as u64, no_wait, &*self.env.rt, &self.metrics)?;
+        self.check_replaced(held.log(), no_wait)?;
         self.make_room(held.log(), no_wait)?;
         held.peers = self.turn.gather();
         if !held.peers.is_empty() {
@@ -344,9 +347,6 @@ impl Shell {
     /// Replaces the active memtable by an empty one and hands the old one to be flushed. Its
     /// log is closed in the background.
     pub(crate) fn freeze(&self, log: &mut Log) -> Result<()> {
-        let next_wal = self.next_file();
-        let (table, writer) = self.new_memtable();
-        let next_id = MemId(log.mem_id.0 + 1);
         if let Some(wal) = &mut log.wal {
             match wal.end() {
                 Ok(end) => log.before = Some(end),
@@ -358,6 +358,16 @@ impl Shell {
         if let Some(wal) = log.wal.take() {
             self.close_wal(log, wal);
         }
+        self.swap_memtable(log);
+        Ok(())
+    }
+
+    /// Puts an empty memtable in the place of the active one, whose log is closed or lost, and has
+    /// that flushed.
+    fn swap_memtable(&self, log: &mut Log) {
+        let next_wal = self.next_file();
+        let (table, writer) = self.new_memtable();
+        let next_id = MemId(log.mem_id.0 + 1);
         let old = std::mem::replace(&mut log.mem, writer).freeze();
         let old_id = std::mem::replace(&mut log.mem_id, next_id);
         log.wal_number = next_wal;
@@ -367,6 +377,5 @@ impl Shell {
         let bytes = old.bytes() as u64;
         self.push_memtable(next_id, table);
         self.drive(Event::Frozen { mem: old_id, bytes, log_number: next_wal.0 });
-        Ok(())
     }
 }

@@ -113,8 +113,13 @@ impl Journal {
 
     /// The write begun last is not there, and never will be.
     pub fn refused(&mut self, position: usize) {
-        if let Some(last) = self.states.last_mut() {
-            last.gone = position;
+        self.refused_nth(self.writes(), position);
+    }
+
+    /// The same for write number `n`, counted from 1.
+    pub fn refused_nth(&mut self, n: usize, position: usize) {
+        if let Some(state) = self.states.get_mut(n) {
+            state.gone = position;
         }
     }
 

@@ -75,6 +75,13 @@ pub enum Fault {
     },
     /// Files can hold no more bytes than these together.
     Full(u64),
+    /// A sync of a file or directory fails, and from then on there is no room for anything more.
+    SyncThenFull {
+        /// Which sync, counted from 0 over all of both.
+        nth: u64,
+        /// What is left of the bytes.
+        forgets: Forgets,
+    },
 }
 
 type Raw<T> = Result<T, Errno>;
@@ -156,6 +163,11 @@ impl SimFs {
     /// Whether what is set to go wrong has done so.
     pub fn has_struck(&self) -> bool {
         self.0.lock().has_struck
+    }
+
+    /// Whether all that is wrong now is that files may not grow.
+    pub fn is_full(&self) -> bool {
+        matches!(self.0.lock().fault, Some(Fault::Full(_)))
     }
 
     /// Position in the log at which something went wrong first.
@@ -313,6 +325,11 @@ impl State {
         match self.fault {
             Some(Fault::Sync { nth: n, forgets, sticky }) if n == nth || (sticky && n < nth) => {
                 self.strike();
+                Some(forgets)
+            }
+            Some(Fault::SyncThenFull { nth: n, forgets }) if n == nth => {
+                self.strike();
+                self.fault = Some(Fault::Full(self.used()));
                 Some(forgets)
             }
             _ => None,

@@ -9,6 +9,7 @@ use lithify::Durability::{Buffered, NoWal, Os, Sync};
 use lithify::{Policy, Settings};
 use lithify_plan::{BucketOptions, DfWhen, PlanOptions};
 
+use crate::disk::Forgets;
 use crate::pump::Order;
 use crate::world::script::Told;
 use crate::world::{Shape, World};
@@ -485,6 +486,19 @@ pub const ALL: &[Workload] = &[
             w.one_sync_fails(0);
             w.sync_now()?;
             w.puts(3..6, 300, Os)
+        },
+        must: &["log_lost", "log_replaced"],
+    },
+    Workload {
+        name: "lost-log-full-disk",
+        settings: hybrid,
+        play: |w| {
+            for forgets in [Forgets::Keeps, Forgets::Reverts, Forgets::Delays] {
+                w.puts(0..6, 300, Os)?;
+                w.log_lost_on_a_full_disk(forgets)?;
+                w.puts(6..8, 300, Sync)?;
+            }
+            w.puts(8..9, 300, Buffered)
         },
         must: &["log_lost", "log_replaced"],
     },

@@ -69,6 +69,8 @@ pub struct World {
     views: Vec<View>,
     /// Something went wrong since the database was opened: errors are no surprise.
     shaken: bool,
+    /// What went wrong is one failed sync, and a disk that is full since.
+    only_full: bool,
     /// Faults may still begin.
     fragile: bool,
     /// Number of the next value.
@@ -107,6 +109,7 @@ impl World {
             db: None,
             views: Vec::new(),
             shaken: false,
+            only_full: false,
             fragile: false,
             next: seed << 20,
             checkpoints: 0,

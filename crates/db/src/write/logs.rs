@@ -5,7 +5,10 @@
 //! system may have forgotten them. All that was acknowledged is still in memtables; these are
 //! flushed, and the edit of the last flush says that no log up to the lost one counts any more.
 //! From then on the write that met the failure can never appear, and the next one begins a new
-//! log. Only if that fails, too, is its outcome unknown, and the database stops writing.
+//! log. If that fails, too, its outcome is unknown. Where only space is missing, the flush is tried
+//! again and again; until it works the log is *given up but not replaced*, and writes fail before
+//! anything of them exists: behind a lost log nothing could be promised. Any other failure ends
+//! writing.
 //!
 //! ```text
 //!   7.log  acked, acked, group?     sync fails
@@ -13,7 +16,8 @@
 //!   MANIFEST  +7.sst, logs from 9   synced: 7.log is never read again -> NotCommitted
 //! ```
 //! Keeps: no sync is repeated on a lost log. A synced write is acknowledged only when every log
-//! before its own is durable, or all that log held is in tables.
+//! before its own is durable, or all that log held is in tables. No write follows a lost log that
+//! still counts.
 //! Leaves to others: what goes into a log (`write`), its bytes (`lithify_store::wal`).
 
 use lithify_base::{Error, ErrorKind, Result};
@@ -32,6 +36,13 @@ pub(crate) struct Closing {
     end: WalEnd,
     done: Ticket,
     result: Arc<Mutex<Result<()>>>,
+}
+
+/// A log that was lost, while what it held is not in tables yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenUp {
+    /// The last memtable whose writes have no other log.
+    mem: MemId,
 }
 
 /// True if `error` says that nobody knows what a log holds.
@@ -87,17 +98,24 @@ impl Shell {
     /// write promises everything before it, too. What a lost log held is so once it is in tables.
     ///
     /// # Errors
-    /// `OutcomeUnknown` if they are not, and the database is read-only from now on.
+    /// As [`Shell::replace_log`], if they are not.
     pub(crate) fn sync_closing(&self, log: &mut Log) -> Result<()> {
         let all = std::mem::take(&mut log.closing);
         for closing in &all {
             self.env.rt.park(&closing.done, None);
         }
+        if log.given_up.is_some() && self.gate.refused().is_none() {
+            return self.wait_replaced(log);
+        }
         for closing in all {
             let result = closing.result.lock().clone();
             if let Err(lost) = result {
                 self.note("log_lost", &[("cause", lost.to_string().into())]);
-                self.wait_flushed(Some(closing.mem)).map_err(|e| self.log_lost(e))?;
+                if let Err(e) = self.wait_flushed(Some(closing.mem)) {
+                    // The log of now follows the lost one, and goes with it.
+                    self.give_up_log(log);
+                    return Err(self.not_replaced(lost, &e));
+                }
                 closing.end.set_superseded();
             }
         }
@@ -108,35 +126,87 @@ impl Shell {
     /// tables. What is not in the memtable yet will never have been.
     ///
     /// # Errors
-    /// `OutcomeUnknown` if that fails, too, and the database is read-only from now on.
+    /// `OutcomeUnknown` if that fails, too. The database is read-only from now on, unless only space
+    /// is missing: then writes go on once the flush has found some.
     pub(crate) fn replace_log(&self, log: &mut Log, lost: Error) -> Result<()> {
         self.note("log_lost", &[("cause", lost.to_string().into())]);
-        // An iterator or a reader never waits for this; other writers do, as for a stop.
-        log.wal = None;
-        let mem = log.mem_id;
-        let replaced = self.freeze(log).and_then(|()| self.wait_flushed(Some(mem)));
-        if replaced.is_err() {
-            return Err(self.log_lost(lost));
+        let mem = self.give_up_log(log);
+        match self.wait_flushed(Some(mem)) {
+            Ok(()) => self.log_replaced(log),
+            Err(e) => return Err(self.not_replaced(lost, &e)),
         }
-        // All earlier ones are in tables, too.
-        for closing in log.closing.drain(..) {
-            self.env.rt.park(&closing.done, None);
-        }
-        // The next log continues none.
-        log.before = None;
-        self.note("log_replaced", &[]);
         Ok(())
     }
 
-    /// The log holds a write, or not, or what came before it: the end of writing.
-    fn log_lost(&self, error: Error) -> Error {
-        let error = Error::new(
-            ErrorKind::OutcomeUnknown,
-            "the log could not be written; whether this write survives shows at the next open, \
-             until which the database is read-only",
-        )
-        .caused_by(error);
-        self.go_read_only(error.clone());
+    /// Freezes the memtable whose log is lost, so that it is flushed. An iterator or a reader never
+    /// waits for that; other writers do, as for a stop.
+    fn give_up_log(&self, log: &mut Log) -> MemId {
+        log.wal = None;
+        let mem = log.mem_id;
+        log.given_up = Some(GivenUp { mem });
+        self.swap_memtable(log);
+        mem
+    }
+
+    /// All that lost logs held is in tables, and the edit that says so is durable.
+    fn log_replaced(&self, log: &mut Log) {
+        for closing in log.closing.drain(..) {
+            self.env.rt.park(&closing.done, None);
+        }
+        log.given_up = None;
+        // The next log continues none.
+        log.before = None;
+        self.note("log_replaced", &[]);
+    }
+
+    /// Nothing is written behind a lost log before all it held is in tables.
+    ///
+    /// # Errors
+    /// Why it is not, as yet; nothing of the write exists. `Stalled` if it only takes a moment and
+    /// the caller does not want to wait.
+    pub(super) fn check_replaced(&self, log: &mut Log, no_wait: bool) -> Result<()> {
+        while log.given_up.is_some() {
+            if !self.is_replaceable(log) {
+                self.gate.check_flushes(no_wait)?;
+            }
+            // A flush that fails is trouble, which the gate knows.
+            let _ = self.wait_replaced(log);
+        }
+        Ok(())
+    }
+
+    fn is_replaceable(&self, log: &Log) -> bool {
+        let mems = &self.super_version().mems;
+        log.given_up.is_none_or(|gone| mems.iter().all(|m| m.id > gone.mem))
+    }
+
+    /// Waits until all that a log held that was given up is in tables, or a flush fails.
+    fn wait_replaced(&self, log: &mut Log) -> Result<()> {
+        let Some(GivenUp { mem }) = log.given_up else { return Ok(()) };
+        self.wait_flushed(Some(mem))?;
+        self.log_replaced(log);
+        Ok(())
+    }
+
+    /// The log may hold the write, or not, and what it held before is not in tables because of
+    /// `flush`. The end of writing, unless space is all that is missing.
+    fn not_replaced(&self, lost: Error, flush: &Error) -> Error {
+        let full = flush.kind() == ErrorKind::NoSpace && self.gate.refused().is_none();
+        let rest = match full {
+            true => {
+                "it will not appear once there is space again, and writes go on by themselves; \
+                 without, whether it survives shows at the next open"
+            }
+            false => {
+                "whether this write survives shows at the next open, until which the database is \
+                 read-only"
+            }
+        };
+        let what = format!("the log could not be written; {rest}");
+        let error = Error::new(ErrorKind::OutcomeUnknown, what).caused_by(lost);
+        if !full {
+            self.go_read_only(error.clone());
+        }
         error
     }
 }

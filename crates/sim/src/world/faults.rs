@@ -16,7 +16,7 @@ impl World {
     /// Storage fails from now on, or soon, once or for good.
     pub(super) fn break_something(&mut self) {
         let sticky = self.dice.choose(2, "sticky") == 1;
-        let fault = match self.dice.choose(3, "what breaks") {
+        let fault = match self.dice.choose(4, "what breaks") {
             0 => {
                 let ways = [Forgets::Keeps, Forgets::Reverts, Forgets::Delays];
                 let forgets = *self.dice.pick(&ways, "forgets");
@@ -26,11 +26,17 @@ impl World {
                 let nth = u64::from(self.dice.choose(40, "call"));
                 Fault::Call { nth, with: Errno::IO, sticky }
             }
-            _ => {
+            2 => {
                 let more = u64::from(self.dice.choose(60, "room")) << 10;
                 Fault::Full(self.fs.used() + more)
             }
+            _ => {
+                let ways = [Forgets::Keeps, Forgets::Reverts, Forgets::Delays];
+                let forgets = *self.dice.pick(&ways, "forgets");
+                Fault::SyncThenFull { nth: u64::from(self.dice.choose(6, "sync")), forgets }
+            }
         };
+        self.only_full = !self.shaken && matches!(fault, Fault::SyncThenFull { .. });
         self.fs.set_fault(fault);
         self.shaken = true;
     }
@@ -66,7 +72,7 @@ impl World {
             self.open()?;
         }
         self.fs.heal();
-        self.shaken = false;
+        (self.shaken, self.only_full) = (false, false);
         let map = whole(self.db())?;
         self.model = Model::new(map);
         let sum = self.model.sum();

@@ -42,7 +42,7 @@ impl World {
     /// Storage fails from now on.
     pub fn arm(&mut self, fault: Fault) {
         self.fs.set_fault(fault);
-        self.shaken = true;
+        (self.shaken, self.only_full) = (true, false);
     }
 
     /// The sync after `nth` others fails, once, unless something fails already. What it had to
@@ -50,6 +50,23 @@ impl World {
     pub fn one_sync_fails(&mut self, nth: u64) {
         if !self.shaken || self.fs.has_struck() {
             self.arm(Fault::Sync { nth, forgets: Forgets::Keeps, sticky: false });
+        }
+    }
+
+    /// The next synced write meets a sync that fails, and a disk that is full since; then there is
+    /// space again, unless something fails already.
+    pub fn log_lost_on_a_full_disk(&mut self, forgets: Forgets) -> Told {
+        // There is a log to lose.
+        self.puts(0..1, 300, Durability::Os)?;
+        if self.shaken {
+            return Ok(());
+        }
+        self.arm(Fault::SyncThenFull { nth: 0, forgets });
+        self.only_full = true;
+        self.puts(0..1, 300, Durability::Sync)?;
+        match self.shaken {
+            true => Violation::new("a lost log on a full disk left no write in doubt"),
+            false => Ok(()),
         }
     }
 

@@ -3,7 +3,10 @@
 //! Keeps: a write is in the journal from before its first byte could reach the disk, and counted
 //! as durable from after its acknowledgement on, never earlier.
 
+use std::time::Duration;
+
 use lithify::{Durability, Error, ErrorKind, WriteBatch, WriteOptions};
+use lithify_env::Rt;
 
 use super::{Violation, World, failed};
 use crate::model::Change;
@@ -39,7 +42,10 @@ impl World {
                 self.journal.refused(self.fs.position());
                 return Ok(());
             }
-            // Its fate is decided by the next open.
+            // Where only space is missing it is decided once there is some, else by the next open.
+            if self.only_full && self.fs.is_full() && self.dice.choose(2, "room again") == 0 {
+                return self.make_room(self.journal.writes());
+            }
             return self.recover();
         }
         match durability {
@@ -48,6 +54,35 @@ impl World {
             Durability::Buffered | Durability::NoWal => {}
         }
         Ok(())
+    }
+
+    /// There is space again: writes go on in the same handle, and then write number `unsure` is
+    /// not there and never will be.
+    fn make_room(&mut self, unsure: usize) -> Result<(), Violation> {
+        if self.dice.choose(2, "refused first") == 1 {
+            self.put(1)?;
+        }
+        self.fs.heal();
+        let until = self.pump.now() + Duration::from_secs(30);
+        loop {
+            let before = self.journal.writes();
+            self.put_synced()?;
+            if !self.journal.is_refused(before + 1) {
+                break;
+            }
+            if until < self.pump.now() {
+                return Violation::new("30 s after there was space again writes still fail");
+            }
+            self.pump.rest(Duration::from_millis(200));
+        }
+        self.journal.refused_nth(unsure, self.fs.position());
+        (self.shaken, self.only_full) = (false, false);
+        self.whole_content("a database that found space again")
+    }
+
+    fn put_synced(&mut self) -> Result<(), Violation> {
+        let change = Change::Put(self.any_key(), self.any_value());
+        self.write_at(vec![change], Durability::Sync)
     }
 
     pub(super) fn flush(&mut self) -> Result<(), Violation> {
