@@ -38,6 +38,7 @@ use lithify_engine::Engine;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex, Weak};
 use lithify_env::{CappedFs, Class, Env, LockGuard, Mono, Ticket, panic_message};
+use lithify_format::files::FileName;
 use lithify_lsm::{FileRef, Version};
 use lithify_memtable::{ArenaPool, MemTable, MemTableOptions, MemWriter};
 use lithify_store::cache::{BlockCache, TableCache};
@@ -399,14 +400,27 @@ impl Shell {
     pub(crate) fn check_owner(&self) -> Result<()> {
         let lock = self.lock.lock().clone();
         let Some(lock) = lock.filter(|lock| !lock.is_owner()) else { return Ok(()) };
-        let error = Error::new(
-            ErrorKind::Fenced,
-            "the lock file is not the one this handle took: it was removed, and another may have \
-             the database open by now; nothing more is written here",
-        )
-        .in_file(lock.path().display());
+        let what = "the lock file is not the one this handle took: it was removed, and another may \
+                    have the database open by now; nothing more is written here";
+        Err(self.fence(what, lock.path()))
+    }
+
+    /// The same where the lock can't tell, because its file was put back or the file system has no
+    /// identities to compare: every open leaves a manifest of its own in CURRENT.
+    pub(crate) fn check_epoch(&self, manifest: &ManifestLog) -> Result<()> {
+        // If nobody can tell, the lock's word stands.
+        if manifest.is_current().unwrap_or(true) {
+            return Ok(());
+        }
+        let what = "CURRENT names a manifest that this handle did not make: another has opened the \
+                    database since; nothing more is written here";
+        Err(self.fence(what, &self.dir.path_of(FileName::Current)))
+    }
+
+    fn fence(&self, what: &str, path: &Path) -> Error {
+        let error = Error::new(ErrorKind::Fenced, what).in_file(path.display());
         self.go_read_only(error.clone());
-        Err(error)
+        error
     }
 
     fn me(&self) -> Arc<Shell> {

@@ -11,8 +11,8 @@ mod common;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use common::child::number_from;
@@ -286,6 +286,42 @@ fn an_owner_whose_lock_was_removed_is_fenced_off() {
             let keys: Vec<&[u8]> = content.keys().map(Vec::as_slice).collect();
             assert_eq!(keys, [&b"before"[..], b"theirs"], "{first}");
         }
+    });
+}
+
+/// The lock file is moved away and back, so it tells nothing; somebody had the database open
+/// meanwhile.
+#[test]
+fn an_owner_whose_lock_tells_nothing_is_fenced_off_at_its_next_commit() {
+    within(LONGEST, "a stale owner", || {
+        let fs = MemFs::new();
+        let env =
+            || Env { fs: Arc::new(fs.clone()), rt: Arc::new(OsRt::new(RtOptions::default())) };
+        let open = || Builder::new(calm()).env(env()).open("/db").unwrap();
+        let (lock, aside) = (Path::new("/db/LOCK"), Path::new("/db/aside"));
+        let stale = open();
+        for n in 0..3u8 {
+            stale.put([n], b"old").unwrap();
+            stale.flush().unwrap();
+        }
+        fs.rename(lock, aside).unwrap();
+        let owner = open();
+        owner.put(b"new", b"1").unwrap();
+        owner.close().unwrap();
+        fs.rename(aside, lock).unwrap();
+        let before = image::take(&fs, "/db");
+        // It would delete what the directory's manifest names.
+        let e = stale.compact_range(None, None).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Fenced, "{e:?}");
+        assert!(e.to_string().contains("CURRENT"), "{e}");
+        assert_eq!(stale.put(b"x", b"y").unwrap_err().kind(), ErrorKind::ReadOnly);
+        assert_eq!(stale.get([1]).unwrap().unwrap(), b"old");
+        drop(stale);
+        let after = image::take(&fs, "/db");
+        for (name, bytes) in &before {
+            assert!(name == "EVENTS" || after.get(name) == Some(bytes), "{name} was changed");
+        }
+        assert_eq!(scan(&open()).unwrap().len(), 4);
     });
 }
 

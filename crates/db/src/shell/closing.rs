@@ -117,6 +117,9 @@ impl Shell {
             return;
         }
         let Some(mut manifest) = self.manifest.lock().take() else { return };
+        if self.check_epoch(&manifest).is_err() {
+            return;
+        }
         let Ok(synced) = self.dir.len_of(FileName::Wal(number.0)) else { return };
         let addition = WalAddition { number: number.0, synced };
         let edit = WireEdit { wal_additions: vec![addition], ..WireEdit::default() };

@@ -62,6 +62,7 @@ impl CommitEdits {
     /// settles that they did not, and they are written there.
     fn write(&self, manifest: &mut ManifestLog) -> Result<()> {
         self.shell.0.check_owner()?;
+        self.shell.0.check_epoch(manifest)?;
         if manifest.uncertain().is_some() {
             self.roll(manifest)?;
         }

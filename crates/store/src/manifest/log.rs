@@ -32,6 +32,8 @@ pub struct ManifestLog {
     state: ManifestState,
     /// Why nothing may be appended any more.
     poison: Option<Error>,
+    /// The last manifest that could not be made for certain: CURRENT may name it.
+    in_doubt: Option<u64>,
 }
 
 /// The file being appended to.
@@ -53,7 +55,7 @@ impl ManifestLog {
     /// failed) possibly the new manifest, which is complete.
     pub fn create(dir: &Dir, number: u64, state: ManifestState) -> Result<ManifestLog> {
         let open = write_new(dir, number, &state)?;
-        Ok(ManifestLog { dir: dir.clone(), open, state, poison: None })
+        Ok(ManifestLog { dir: dir.clone(), open, state, poison: None, in_doubt: None })
     }
 
     /// Appends edits in order, syncs once, and folds them into the state.
@@ -102,9 +104,20 @@ impl ManifestLog {
             Err(e) => {
                 // CURRENT may name either: until that is settled, neither may grow.
                 self.poison = Some(e.clone());
+                self.in_doubt = Some(number);
                 Err(e)
             }
         }
+    }
+
+    /// Whether CURRENT names a manifest of this log. Every open makes a manifest of its own, so a
+    /// number that is not ours is a later owner's: the epoch that fences off the one before.
+    ///
+    /// # Errors
+    /// If CURRENT can't be read.
+    pub fn is_current(&self) -> Result<bool> {
+        let named = self.dir.read_current()?;
+        Ok(named.is_some_and(|n| n == self.open.number || Some(n) == self.in_doubt))
     }
 
     /// True once the edits behind the snapshot outweigh it.
