@@ -80,6 +80,7 @@ impl Builder {
                 // Each job keeps several transfers under way, and a flush's writes must not
                 // queue behind a compaction's reads. These threads wait, they do not work.
                 io_threads: (16 * compaction).clamp(16, 256),
+                // One may be in a commit, and one in the upkeep proper.
                 upkeep_threads: 2,
                 background_priority: 0,
                 seed: None,

@@ -7,16 +7,17 @@
 
 mod text;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use lithify_base::{JobId, KeyRange, Level};
 use lithify_compact::{PartProgress, PartStage};
 use lithify_control::{Outlook, Pressure};
-use lithify_env::Mono;
 use lithify_env::sync::Arc;
+use lithify_env::{Hanging, Mono};
 use lithify_plan::{Blocked, Cause, InFlight, JobSpec, JobState, Prio, Verdict};
 
-use crate::shell::{AtWork, Shell};
+use crate::shell::{AtWork, HANGS, Shell};
 
 /// What the database says about the moment; [`Db::explain`](crate::Db::explain) makes it and
 /// `Display` prints it for people.
@@ -31,6 +32,8 @@ pub struct Explanation {
     pub flush_trouble: Option<String>,
     /// Why compactions get nowhere at present, in words.
     pub compaction_trouble: Option<String>,
+    /// Calls to the disk that have not come back for seconds, the oldest first.
+    pub hanging: Vec<HangingCall>,
     /// What writes are slowed and stopped by, each with where it stands.
     pub bounds: Vec<Bound>,
     /// Levels that hold data, 0 first.
@@ -77,6 +80,18 @@ pub enum Writes {
         /// The message.
         why: String,
     },
+}
+
+/// A call to the disk that does not come back. Short reads are not among them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HangingCall {
+    /// What was called, such as `sync`, `write_at` or `sync_dir`.
+    pub call: &'static str,
+    /// On which file or directory.
+    pub path: PathBuf,
+    /// For how long.
+    pub lasts: Duration,
 }
 
 /// One figure on which writes are slowed and stopped.
@@ -235,6 +250,7 @@ impl Shell {
             writes,
             flush_trouble: gate.trouble.map(|e| e.to_string()),
             compaction_trouble: gate.stuck.map(|e| e.to_string()),
+            hanging: self.hanging(now),
             bounds: bounds(&outlook),
             levels: levels(&outlook),
             jobs,
@@ -245,6 +261,12 @@ impl Shell {
             slots: outlook.slots,
             live,
         }
+    }
+
+    fn hanging(&self, now: Mono) -> Vec<HangingCall> {
+        let Some(watched) = &self.files.watched else { return Vec::new() };
+        let told = |c: Hanging| HangingCall { call: c.op, path: c.path, lasts: now.since(c.since) };
+        watched.look(HANGS).into_iter().map(told).collect()
     }
 
     /// All jobs, the most urgent compactions first and flushes last.

@@ -49,7 +49,9 @@ mod write;
 pub use batch::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteBatch};
 pub use builder::Builder;
 pub use db::{Db, DbIter};
-pub use explain::{Bound, Explanation, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes};
+pub use explain::{
+    Bound, Explanation, HangingCall, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes,
+};
 pub use lithify_base::{
     Bytewise, Comparator, ComparatorRef, Error, ErrorKind, Result, ReverseBytewise,
 };

@@ -12,7 +12,7 @@ use lithify_compact::{Cut, FlushJob, FlushSpec, Outcome, Reins, Workshop};
 use lithify_control::{Core, MemId};
 use lithify_engine::CpuEngine;
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{BufPool, CappedFs, Env, Job, LockGuard, Random, RegionPool, Step};
+use lithify_env::{BufPool, CappedFs, Env, Job, LockGuard, Random, RegionPool, Step, WatchedFs};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{FamilyState, ManifestState};
 use lithify_format::wal::BatchBuilder;
@@ -47,8 +47,8 @@ const IO_POOL_BYTES: usize = 128 << 20;
 struct Opening {
     settings: Settings,
     env: Env,
-    /// Of `env`, if it is capped.
-    files: Option<CappedFs>,
+    /// Of `env`.
+    files: Files,
     dir: Dir,
     version: Version,
     db_id: String,
@@ -63,7 +63,7 @@ struct Opening {
 
 pub(crate) fn open(builder: Builder, path: &Path) -> Result<Db> {
     builder.settings.check()?;
-    let (env, files) = with_cap(builder.world(), &builder.settings);
+    let (env, files) = layered(builder.world(), &builder.settings, Handle::Writes);
     let dir = Dir::new(env.fs.clone(), path);
     if dir.read_current()?.is_none() && !builder.settings.create_if_missing {
         return Err(missing(path, "check the path, or set create_if_missing"));
@@ -88,7 +88,7 @@ pub(crate) fn open(builder: Builder, path: &Path) -> Result<Db> {
 
 pub(crate) fn open_read_only(builder: Builder, path: &Path) -> Result<Db> {
     builder.settings.check()?;
-    let (env, files) = with_cap(builder.world(), &builder.settings);
+    let (env, files) = layered(builder.world(), &builder.settings, Handle::Reads);
     let dir = Dir::new(env.fs.clone(), path);
     let recovered = match dir.read_current()? {
         Some(_) => manifest::recover(&dir)?,
@@ -103,14 +103,37 @@ pub(crate) fn open_read_only(builder: Builder, path: &Path) -> Result<Db> {
     opening.serve(replayed)
 }
 
-/// `env` with few tables open at a time, and the files that are; as it is if nothing limits them.
-fn with_cap(env: Env, s: &Settings) -> (Env, Option<CappedFs>) {
+/// What stands between a database and its file system.
+#[derive(Clone, Default)]
+pub(crate) struct Files {
+    /// Keeps few tables open, if anything limits them.
+    pub(crate) capped: Option<CappedFs>,
+    /// Knows which calls hang; not for a handle that only reads, which has no log to tell it in.
+    pub(crate) watched: Option<WatchedFs>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Handle {
+    Reads,
+    Writes,
+}
+
+/// `env` with few tables open at a time, and watched.
+fn layered(mut env: Env, s: &Settings, handle: Handle) -> (Env, Files) {
+    let mut files = Files::default();
+    if handle == Handle::Writes {
+        let watched = WatchedFs::new(env.fs, env.rt.clone());
+        env.fs = Arc::new(watched.clone());
+        files.watched = Some(watched);
+    }
     let of_process = || env.fs.open_files_max().map(|max| (max / 4 * 3).max(OPEN_FILES_MIN));
-    let Some(most) = s.max_open_files.map(u64::from).or_else(of_process) else {
-        return (env, None);
-    };
-    let files = CappedFs::new(env.fs, usize::try_from(most).unwrap_or(usize::MAX), is_table);
-    (Env { fs: Arc::new(files.clone()), rt: env.rt }, Some(files))
+    if let Some(most) = s.max_open_files.map(u64::from).or_else(of_process) {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let capped = CappedFs::new(env.fs, most, is_table);
+        env.fs = Arc::new(capped.clone());
+        files.capped = Some(capped);
+    }
+    (env, files)
 }
 
 /// Tables are closed and opened again: they never change, and their names stay while they are needed.
@@ -149,7 +172,7 @@ impl Opening {
         Ok(Opening {
             blocks: BlockCache::new(settings.cache_budget(), shards()),
             arenas: arenas(&settings),
-            files: None,
+            files: Files::default(),
             settings,
             env,
             dir,
@@ -181,7 +204,7 @@ impl Opening {
         Ok(Opening {
             blocks: BlockCache::new(settings.cache_budget(), shards()),
             arenas: arenas(&settings),
-            files: None,
+            files: Files::default(),
             settings,
             env,
             dir,

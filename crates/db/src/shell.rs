@@ -25,6 +25,7 @@ mod waiting;
 mod tests;
 
 pub(crate) use closing::Closer;
+pub(crate) use upkeep::HANGS;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +38,7 @@ use lithify_control::{Command, Core, Event, MemId};
 use lithify_engine::Engine;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex, Weak};
-use lithify_env::{CappedFs, Class, Env, LockGuard, Mono, Ticket, panic_message};
+use lithify_env::{Class, Env, LockGuard, Mono, Ticket, panic_message};
 use lithify_format::files::FileName;
 use lithify_lsm::{FileRef, Version};
 use lithify_memtable::{ArenaPool, MemTable, MemTableOptions, MemWriter};
@@ -48,6 +49,7 @@ use lithify_store::manifest::ManifestLog;
 use crate::events::{Events, Field};
 use crate::gate::Gate;
 use crate::metrics::Metrics;
+use crate::open::Files;
 use crate::settings::Settings;
 use crate::snapshot::Snapshots;
 use crate::super_version::{Mem, SuperVersion, Tree};
@@ -61,8 +63,8 @@ use upkeep::Upkeep;
 pub(crate) struct Shell {
     pub(crate) settings: Settings,
     pub(crate) env: Env,
-    /// Of `env`, if it is capped.
-    pub(crate) files: Option<CappedFs>,
+    /// Of `env`.
+    pub(crate) files: Files,
     pub(crate) dir: Dir,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
@@ -152,8 +154,8 @@ pub(crate) struct LevelTally {
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) env: Env,
-    /// Of `env`, if it is capped.
-    pub(crate) files: Option<CappedFs>,
+    /// Of `env`.
+    pub(crate) files: Files,
     pub(crate) dir: Dir,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,

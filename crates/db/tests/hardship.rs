@@ -20,7 +20,8 @@ use common::verdict::judge;
 use common::{Content, eager, image, load, scan, tiny, within};
 use lithify::{Builder, Db, Durability, ErrorKind, Policy, Settings, WriteOptions};
 use lithify_env::{
-    Class, Env, Fault, FaultFs, Job, MemFs, Mono, Op, OsRt, Rt, RtOptions, Ticket, Wake,
+    Class, Env, Fault, FaultFs, Job, MemFs, Mono, Op, OsRt, Rt, RtOptions, Step, Ticket, Urgency,
+    Wake,
 };
 
 const ENOENT: i32 = 2;
@@ -265,6 +266,152 @@ fn a_call_that_hangs_holds_up_only_what_needs_it() {
             disk.db.put(b"z2", b"2").unwrap();
             assert_eq!(scan(&disk.db).unwrap().len(), 702);
             disk.db.close().unwrap();
+        });
+    }
+}
+
+/// A machine whose clock can be put forward.
+struct PutForward {
+    real: OsRt,
+    by: Arc<AtomicU64>,
+}
+
+/// What the real clock will show then.
+fn real(at: Mono, by: &AtomicU64) -> Mono {
+    Mono(at.0.saturating_sub(by.load(Ordering::Relaxed)))
+}
+
+impl Rt for PutForward {
+    fn now(&self) -> Mono {
+        self.real.now() + Duration::from_nanos(self.by.load(Ordering::Relaxed))
+    }
+    fn wall_seconds(&self) -> u64 {
+        self.real.wall_seconds()
+    }
+    fn seed(&self, who: &str) -> u64 {
+        self.real.seed(who)
+    }
+    fn spawn(&self, class: Class, job: Box<dyn Job>) {
+        self.real.spawn(class, Box::new(Forward { job, by: self.by.clone() }));
+    }
+    fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake {
+        self.real.park(ticket, deadline.map(|at| real(at, &self.by)))
+    }
+    fn thread_cpu(&self) -> Duration {
+        self.real.thread_cpu()
+    }
+    fn threads(&self, class: Class) -> usize {
+        self.real.threads(class)
+    }
+}
+
+/// A job that waits by that clock.
+struct Forward {
+    job: Box<dyn Job>,
+    by: Arc<AtomicU64>,
+}
+
+impl Job for Forward {
+    fn step(&mut self) -> Step {
+        match self.job.step() {
+            Step::WaitUntil(ticket, at) => Step::WaitUntil(ticket, real(at, &self.by)),
+            other => other,
+        }
+    }
+    fn urgency(&self) -> Urgency {
+        self.job.urgency()
+    }
+    fn panicked(&mut self, message: String) {
+        self.job.panicked(message);
+    }
+}
+
+/// What the event log says of calls that hang, as (event, call, file).
+fn told(fs: &MemFs) -> Vec<(String, String, String)> {
+    let image = image::take(fs, "/db");
+    let text = String::from_utf8_lossy(&image["EVENTS"]).into_owned();
+    let field = |line: &str, name: &str| {
+        let from = line.find(&format!("\"{name}\":\"")).map(|at| at + name.len() + 4);
+        let value = from.and_then(|at| line[at..].split('"').next());
+        value.unwrap_or_default().to_owned()
+    };
+    let lines = text.lines().filter(|l| l.contains("\"event\":\"disk_"));
+    lines.map(|l| (field(l, "event"), field(l, "call"), field(l, "file"))).collect()
+}
+
+/// A call that hangs is in the event log and in the explanation before 5 s of it are over, and once
+/// more when it has come back; one that is only slow is not. What needs other files goes on.
+#[test]
+fn a_call_that_hangs_is_told() {
+    type Hangs = fn(&Op<'_>) -> bool;
+    let calls: [(&str, &str, Hangs); 5] = [
+        ("write_at", ".log", |op| is(op, "write_at", "log")),
+        ("sync", ".log", |op| is(op, "sync_data", "log")),
+        ("sync", ".sst", |op| is(op, "sync_data", "table") || is(op, "sync_all", "table")),
+        ("sync", "MANIFEST", |op| is(op, "sync_data", "MANIFEST")),
+        ("sync_dir", "db", |op| op.name == "sync_dir"),
+    ];
+    for (call, file, hangs) in calls {
+        within(LONGEST, call, move || {
+            let fs = MemFs::new();
+            let (stuck, held) =
+                (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+            let (stuck2, held2) = (stuck.clone(), held.clone());
+            let faulty = FaultFs::new(Arc::new(fs.clone()), move |op| {
+                while stuck2.load(Ordering::Relaxed) && hangs(op) {
+                    held2.store(true, Ordering::Relaxed);
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                None
+            });
+            // As on a real machine, somebody is left when a commit hangs.
+            let options = RtOptions { upkeep_threads: 2, ..RtOptions::default() };
+            let by = Arc::new(AtomicU64::new(0));
+            let rt = Arc::new(PutForward { real: OsRt::new(options), by: by.clone() });
+            let env = Env { fs: Arc::new(faulty), rt };
+            let db = Builder::new(tiny()).env(env).open("/db").unwrap();
+            db.put(b"before", b"1").unwrap();
+            stuck.store(true, Ordering::Relaxed);
+            let wait = |what: &str, until: &dyn Fn() -> bool| {
+                let begun = Instant::now();
+                while !until() {
+                    assert!(begun.elapsed() < LONGEST / 2, "{call} of {file}: {what}");
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            };
+            let pass = |millis: u64| by.fetch_add(millis * 1_000_000, Ordering::Relaxed);
+            std::thread::scope(|s| {
+                let worker = s.spawn(|| {
+                    db.put_opt(b"x", b"2", &WriteOptions::sync())?;
+                    db.flush()
+                });
+                wait("nothing hangs", &|| held.load(Ordering::Relaxed));
+                pass(2000);
+                // The upkeep looks every 50 ms.
+                std::thread::sleep(Duration::from_millis(150));
+                assert_eq!(told(&fs), [], "{call} of {file}: 2 s are slow and no more");
+                assert_eq!(db.explain().hanging, []);
+                // 4 s are over, and not 5 unless this machine hangs, too.
+                pass(2000);
+                wait("it is not told", &|| !told(&fs).is_empty());
+                let hanging = db.explain().hanging;
+                assert_eq!(hanging.len(), 1, "{hanging:?}");
+                assert_eq!(hanging[0].call, call);
+                assert!(hanging[0].path.to_string_lossy().contains(file), "{hanging:?}");
+                assert!(hanging[0].lasts >= Duration::from_secs(4), "{hanging:?}");
+                let text = db.explain().to_string();
+                assert!(text.contains("The disk hangs: "), "{text}");
+                assert_eq!(db.get(b"before").unwrap().unwrap(), b"1", "reads go on");
+                stuck.store(false, Ordering::Relaxed);
+                worker.join().unwrap().unwrap();
+            });
+            wait("its end is not told", &|| told(&fs).len() == 2);
+            let told = told(&fs);
+            let events: Vec<&str> = told.iter().map(|t| t.0.as_str()).collect();
+            assert_eq!(events, ["disk_hangs", "disk_answers"]);
+            assert!(told.iter().all(|t| t.1 == call && t.2.contains(file)), "{told:?}");
+            assert_eq!(db.explain().hanging, []);
+            db.close().unwrap();
         });
     }
 }

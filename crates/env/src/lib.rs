@@ -4,7 +4,7 @@
 //! put another world behind them: [`Fs`] and [`File`] for storage, [`Rt`] for time, seeds, threads
 //! and waiting, [`sync`] for locks and atomics. The real world lives in [`os`], a plain
 //! in-memory file system in [`MemFs`]; [`FaultFs`] wraps either to make it misbehave,
-//! [`ThrottledFs`] to make it slow, and [`CappedFs`] to keep few files open. [`DilatedRt`] makes the processor slow.
+//! [`ThrottledFs`] to make it slow, [`CappedFs`] to keep few files open, and [`WatchedFs`] to know which calls hang. [`DilatedRt`] makes the processor slow.
 //!
 //! Keeps: no call here holds a lock of this crate across another room's code; a failed call is
 //! typed as an [`IoError`] that says which operation on which path failed, and nothing is retried
@@ -29,6 +29,7 @@ pub mod rt;
 pub mod sync;
 pub mod throttle;
 mod ticket;
+pub mod watch;
 
 pub use buf::{BufPool, IoBuf};
 pub use capped::{CappedFs, Closable};
@@ -50,6 +51,7 @@ pub use region::{Region, RegionPool};
 pub use rt::{Class, Job, Rt, RtRef, SharedUrgency, Step, Urgency, Wake, panic_message};
 pub use throttle::{Bandwidth, Throttle, ThrottledFs};
 pub use ticket::Ticket;
+pub use watch::{Hanging, WatchedFs};
 
 /// The world one database lives in: its file system and its runtime.
 ///

@@ -2,9 +2,11 @@
 //! call, on the machine's own file system and in memory, and leave the same tree behind.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lithify_env::{
-    Advice, FileRef, Fs, IoResult, LockGuard, MemFs, OpenOpts, PosixFs, Random, read_full_at,
+    Advice, FileRef, Fs, IoResult, LockGuard, MemFs, OpenOpts, OsRt, PosixFs, Random, RtOptions,
+    WatchedFs, read_full_at,
 };
 
 /// Few enough names that calls meet: files, directories, a missing parent, a file as a parent.
@@ -205,6 +207,23 @@ fn posix_and_memory_agree_on_random_traces() {
         assert_eq!(posix.tree(), memory.tree(), "seed {seed}");
     }
     assert!(refused > 1000, "the traces must meet errors, not only successes: {refused}");
+}
+
+#[test]
+fn a_watched_file_system_is_the_one_below() {
+    for seed in 0..30 {
+        let mut plain = Subject::new(MemFs::new(), Path::new("/some/where"));
+        let rt = Arc::new(OsRt::new(RtOptions::default()));
+        let watched = WatchedFs::new(Arc::new(MemFs::new()), rt);
+        let mut watched = Subject::new(watched, Path::new("/some/where"));
+        let mut random = Random::from_seed(seed);
+        for step in 0..400 {
+            let call = draw(&mut random);
+            let (expected, got) = (plain.apply(&call), watched.apply(&call));
+            assert_eq!(expected, got, "seed {seed} step {step}: {call:?}");
+        }
+        assert_eq!(plain.tree(), watched.tree(), "seed {seed}");
+    }
 }
 
 #[test]

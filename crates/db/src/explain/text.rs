@@ -70,6 +70,10 @@ impl Explanation {
         for (what, why) in trouble {
             lines.extend(why.as_ref().map(|why| format!("{what}: {why}")));
         }
+        for c in &self.hanging {
+            let (call, file, lasts) = (c.call, c.path.display(), time(c.lasts));
+            lines.push(format!("The disk hangs: {call} of {file} has not come back for {lasts}."));
+        }
         if !lines.is_empty() {
             return lines;
         }

@@ -83,7 +83,7 @@ impl Shell {
                 pinned.extend([FileName::Table(number), FileName::LevelDbTable(number)]);
             }
         }
-        if let Some(files) = &self.files {
+        if let Some(files) = &self.files.capped {
             let pinned: BTreeSet<PathBuf> = pinned.iter().map(|n| self.dir.path_of(*n)).collect();
             files.hold(|path| pinned.contains(path));
         }

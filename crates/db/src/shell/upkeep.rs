@@ -7,7 +7,7 @@ use std::time::Duration;
 use lithify_base::{Error, ErrorKind, FileId};
 use lithify_control::Event;
 use lithify_env::sync::Arc;
-use lithify_env::{Job, Mono, Step};
+use lithify_env::{Hanging, Job, Mono, Step};
 use lithify_format::files::FileName;
 use lithify_lsm::FileRef;
 
@@ -19,6 +19,9 @@ const EVENTS_MAX: u64 = 32 << 20;
 const DISK_EVERY: Duration = Duration::from_secs(1);
 /// How often the upkeep job looks around when nothing wakes it.
 const UPKEEP_EVERY: Duration = Duration::from_millis(50);
+/// A call to the disk that takes longer is noted: with the time between two looks and that until the
+/// note is written it is less than 5 s.
+pub(crate) const HANGS: Duration = Duration::from_secs(4);
 
 impl Shell {
     /// Tells the mind how much fits on the disk, so that it begins nothing that does not.
@@ -108,11 +111,13 @@ pub(super) struct Upkeep {
     at: u64,
     /// When the disk's free space is looked up next.
     disk_at: Mono,
+    /// Calls that were noted as hanging.
+    hanging: Vec<Hanging>,
 }
 
 impl Upkeep {
     pub(super) fn new(shell: Arc<Shell>) -> Upkeep {
-        Upkeep { shell, log: None, at: 0, disk_at: Mono::ZERO }
+        Upkeep { shell, log: None, at: 0, disk_at: Mono::ZERO, hanging: Vec::new() }
     }
 
     fn look_at_disk(&mut self) {
@@ -122,6 +127,27 @@ impl Upkeep {
         }
         self.disk_at = now + DISK_EVERY;
         self.shell.look_at_disk();
+    }
+
+    /// Notes which calls hang, and which no longer do. What hangs in this job itself is only known
+    /// to [`Db::explain`](crate::Db::explain), as nobody could write it down.
+    fn look_at_calls(&mut self) {
+        let Some(watched) = &self.shell.files.watched else { return };
+        let hanging = watched.look(HANGS);
+        let now = self.shell.env.rt.now();
+        let told = |call: &Hanging, event: &str| {
+            let micros = now.since(call.since).as_micros() as u64;
+            let fields = [
+                ("call", call.op.into()),
+                ("file", call.path.display().to_string().into()),
+                ("micros", micros.into()),
+            ];
+            self.shell.note(event, &fields);
+        };
+        let is_in = |list: &[Hanging], call: &Hanging| list.iter().any(|c| c.id == call.id);
+        self.hanging.iter().filter(|c| !is_in(&hanging, c)).for_each(|c| told(c, "disk_answers"));
+        hanging.iter().filter(|c| !is_in(&self.hanging, c)).for_each(|c| told(c, "disk_hangs"));
+        self.hanging = hanging;
     }
 
     fn write_events(&mut self) {
@@ -152,6 +178,7 @@ impl Upkeep {
 
 impl Job for Upkeep {
     fn step(&mut self) -> Step {
+        self.look_at_calls();
         self.shell.drive(Event::Tick);
         self.look_at_disk();
         self.shell.sweep_logs();
