@@ -162,7 +162,7 @@ impl WatchedFs {
             let mut slots = self.0.slots.lock();
             slots.idle.pop().unwrap_or_else(|| slots.add(path))
         };
-        slot.path.lock().clone_from(&path.to_path_buf());
+        path.clone_into(&mut slot.path.lock());
         let under_way = slot.begin(op, self.0.rt.now().0);
         let result = call(&*self.0.inner);
         drop(under_way);

@@ -41,14 +41,13 @@ impl Rt for Clock {
     }
 }
 
+/// A call, its path, and for how long it had been under way.
+type Seen = (&'static str, PathBuf, Duration);
+
 /// What a look during each call named `op` shows, after `seconds`.
-fn seen_during(
-    op: &'static str,
-    seconds: u64,
-    act: impl FnOnce(&WatchedFs),
-) -> Vec<(&'static str, PathBuf, Duration)> {
+fn seen_during(op: &'static str, seconds: u64, act: impl FnOnce(&WatchedFs)) -> Vec<Seen> {
     let clock = Arc::new(Clock::default());
-    let seen: Arc<Mutex<Vec<(&'static str, PathBuf, Duration)>>> = Arc::default();
+    let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
     let watched: Arc<Mutex<Option<WatchedFs>>> = Arc::default();
     let (clock2, seen2, watched2) = (clock.clone(), seen.clone(), watched.clone());
     let inner = FaultFs::new(Arc::new(MemFs::new()), move |call| {
