@@ -8,6 +8,7 @@ pub mod comparator;
 pub mod error;
 pub mod ids;
 pub mod key;
+pub mod memory;
 pub mod range;
 pub mod zoo;
 

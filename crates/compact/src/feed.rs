@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Comparator, KeyRange, Result};
+use lithify_base::{Comparator, KeyRange, Result, memory};
 use lithify_env::sync::Arc;
 use lithify_env::{FileRef, IoBuf, OpenOpts, PendingIo, SharedUrgency, Ticket, spawn_read};
 use lithify_format::checksum::context_modifier;
@@ -157,13 +157,13 @@ impl Feed {
                 let end = of.before.get(source + 1).map_or(left.end, |&b| b.min(left.end));
                 let local = left.start - of.before[source]..end - of.before[source];
                 left.start = end;
-                pieces.push(self.read(run as u16, source, local));
+                pieces.push(self.read(run as u16, source, local)?);
             }
         }
         Ok(Reading { cut, pieces })
     }
 
-    fn read(&self, run: u16, source: usize, blocks: Range<usize>) -> Piece {
+    fn read(&self, run: u16, source: usize, blocks: Range<usize>) -> Result<Piece> {
         let from = &self.runs[usize::from(run)].files[source];
         let first = from.reader.fences().block(blocks.start);
         let last = from.reader.fences().block(blocks.end - 1);
@@ -171,10 +171,11 @@ impl Feed {
         let start = first.offset / align * align;
         let end = (last.offset + u64::from(last.size) + TRAILER).next_multiple_of(align);
         let len = (end - start) as usize;
-        let buffer = self.shop.buffers.get(len);
+        let buffer = self.shop.buffers.try_get(len);
+        let buffer = buffer.map_err(|none| memory::refused("an input", len, &none))?;
         let rt = &*self.shop.env.rt;
         let io = spawn_read(rt, &self.urgency, from.file.clone(), buffer, start, len);
-        Piece { run, source, blocks, start, io }
+        Ok(Piece { run, source, blocks, start, io })
     }
 
     /// Turns read buffers into block slices.

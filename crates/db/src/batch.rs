@@ -37,12 +37,13 @@ impl WriteBatch {
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an empty key,
     /// [`LimitExceeded`](crate::ErrorKind::LimitExceeded) if the key, the value or the batch is
-    /// too large; the batch is unchanged.
+    /// too large, or there is no memory; the batch is unchanged.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         check_value(value)?;
         self.check_room(key.len() + value.len())?;
+        self.inner.try_reserve(1, key.len() + value.len())?;
         self.inner.put(DEFAULT_FAMILY, key, value);
         Ok(())
     }
@@ -54,6 +55,7 @@ impl WriteBatch {
         let key = key.as_ref();
         check_key(key)?;
         self.check_room(key.len())?;
+        self.inner.try_reserve(1, key.len())?;
         self.inner.delete(DEFAULT_FAMILY, key);
         Ok(())
     }
@@ -67,6 +69,7 @@ impl WriteBatch {
         check_key(to)?;
         check_limit("key", from.len(), MAX_KEY_BYTES)?;
         self.check_room(from.len() + to.len())?;
+        self.inner.try_reserve(1, from.len() + to.len())?;
         self.inner.delete_range(DEFAULT_FAMILY, from, to);
         Ok(())
     }

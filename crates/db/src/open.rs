@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lithify_base::{CfId, Error, ErrorKind, FileId, Pos, Result, Seq};
+use lithify_base::{CfId, Error, ErrorKind, FileId, Pos, Result, Seq, memory};
 use lithify_compact::{Cut, FlushJob, FlushSpec, Outcome, Reins, Workshop};
 use lithify_control::{Core, MemId};
 use lithify_engine::CpuEngine;
@@ -218,13 +218,13 @@ impl Opening {
         })
     }
 
-    fn new_memtable(&self) -> (Arc<MemTable>, MemWriter) {
+    fn new_memtable(&self) -> Result<(Arc<MemTable>, MemWriter)> {
         new_memtable(&self.settings, self.version.comparator(), &self.arenas)
     }
 
     /// Puts what the logs hold into memtables, oldest first; the last one may be empty.
     fn replay(&mut self) -> Result<Vec<MemWriter>> {
-        let mut mems = vec![self.new_memtable().1];
+        let mut mems = vec![self.new_memtable()?.1];
         let full = self.settings.memtable_bytes;
         let order = self.version.comparator().clone();
         let (settings, arenas) = (&self.settings, &self.arenas);
@@ -237,9 +237,11 @@ impl Opening {
             |_, batch| {
                 let batch = batch.view()?;
                 let mem = mems.last_mut().expect("there is always one");
+                mem.try_reserve(batch.count() as usize, batch.byte_len())
+                    .map_err(|none| memory::refused("a memtable", none.bytes, &none))?;
                 insert_batch(mem, &batch, batch.sequence());
                 if mem.table().bytes() as u64 >= full {
-                    mems.push(new_memtable(settings, &order, arenas).1);
+                    mems.push(new_memtable(settings, &order, arenas)?.1);
                 }
                 Ok(())
             },
@@ -332,7 +334,7 @@ impl Opening {
         };
         janitor::sweep(&self.dir, &live, &self.db_id)?;
         let core = Core::new(core_options(&self.settings), version, self.next_epoch);
-        let (_, writer) = self.new_memtable();
+        let (_, writer) = self.new_memtable()?;
         let log = self.first_log(writer, FileId(wal_number), 1);
         let shell = Shell::new(Parts {
             files: self.files,

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, Kind, Result, Seq, Tag};
+use lithify_base::{Error, Kind, Result, Seq, Tag, memory};
 use lithify_env::Ticket;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
@@ -176,7 +176,8 @@ impl Shell {
             }
             if let Some((tag, value)) = mem.get_newest(key, at) {
                 self.metrics.add(Counter::MemtableHits, 1);
-                return decide(tag, hidden, || Repr::Copied(value.to_vec()));
+                let copy = || memory::copied(value, "a value").map(Repr::Copied);
+                return decide(tag, hidden, copy);
             }
         }
         let hash = key_hash(key);
@@ -187,7 +188,7 @@ impl Shell {
                 hidden = hidden.max(reader.range_tombstones().covering_seq(key, at, order));
             }
             if let Some((tag, value)) = reader.get(key, hash, at)? {
-                return decide(tag, hidden, || Repr::Pinned(value));
+                return decide(tag, hidden, || Ok(Repr::Pinned(value)));
             }
         }
         Ok(None)
@@ -253,12 +254,16 @@ impl Shell {
 }
 
 /// What the newest visible entry means, given the newest range deletion over its key.
-fn decide(tag: Tag, hidden: Option<Seq>, value: impl FnOnce() -> Repr) -> Result<Option<Value>> {
+fn decide(
+    tag: Tag,
+    hidden: Option<Seq>,
+    value: impl FnOnce() -> Result<Repr>,
+) -> Result<Option<Value>> {
     if hidden.is_some_and(|h| h > tag.seq()) {
         return Ok(None);
     }
     match tag.kind() {
-        Some(Kind::Value) => Ok(Some(Value(value()))),
+        Some(Kind::Value) => Ok(Some(Value(value()?))),
         Some(Kind::Delete | Kind::SingleDelete) => Ok(None),
         Some(Kind::Merge) => Err(Error::unsupported(
             "this key holds merge operands, and the database was opened without a merge operator",

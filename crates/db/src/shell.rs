@@ -32,7 +32,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use arc_swap::ArcSwap;
-use lithify_base::{Comparator, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Result};
+use lithify_base::{
+    Comparator, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Result, memory,
+};
 use lithify_compact::{Reins, Workshop};
 use lithify_control::{Command, Core, Event, MemId};
 use lithify_engine::Engine;
@@ -267,7 +269,7 @@ impl Shell {
         self.workshop.next_file()
     }
     /// An empty memtable and its write handle.
-    pub(crate) fn new_memtable(&self) -> (Arc<MemTable>, MemWriter) {
+    pub(crate) fn new_memtable(&self) -> Result<(Arc<MemTable>, MemWriter)> {
         new_memtable(&self.settings, &self.order, &self.arenas)
     }
 
@@ -468,11 +470,12 @@ pub(crate) fn new_memtable(
     settings: &Settings,
     order: &ComparatorRef,
     arenas: &Arc<dyn ArenaPool>,
-) -> (Arc<MemTable>, MemWriter) {
+) -> Result<(Arc<MemTable>, MemWriter)> {
     let options = MemTableOptions {
         order: order.clone(),
         arena_bytes: settings.memtable_bytes as usize,
         bloom: true,
     };
-    MemTable::new(options, arenas.clone())
+    MemTable::try_new(options, arenas.clone())
+        .map_err(|none| memory::refused("a memtable", none.bytes, &none))
 }

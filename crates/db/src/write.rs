@@ -8,12 +8,12 @@
 
 pub(crate) mod logs;
 
-use lithify_base::{CfId, Error, ErrorKind, FileId, Kind, Result, Seq};
+use lithify_base::{CfId, Error, ErrorKind, FileId, Kind, Result, Seq, memory};
 use lithify_control::{Event, MemId};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_format::wal::{BatchBuilder, BatchView};
-use lithify_memtable::MemWriter;
+use lithify_memtable::{MemTable, MemWriter};
 use lithify_store::wal::{WalEnd, WalWriter};
 
 use logs::{Closing, GivenUp};
@@ -84,10 +84,22 @@ impl Own<'_> {
             Own::Sync => 0,
         }
     }
-    fn to_batch(self) -> BatchBuilder {
+    /// At most so many entries.
+    fn entries(&self) -> usize {
+        match self {
+            Own::Put { .. } | Own::Delete { .. } => 1,
+            Own::Batch(b) => b.count() as usize,
+            Own::Queued(w) => w.batch.count() as usize,
+            Own::Sync => 0,
+        }
+    }
+    /// # Errors
+    /// `LimitExceeded` if there is no memory for it.
+    fn to_batch(self) -> Result<BatchBuilder> {
         let mut batch = BatchBuilder::new();
+        batch.try_reserve(self.entries(), self.byte_len())?;
         self.add_to(&mut batch);
-        batch
+        Ok(batch)
     }
     fn add_to(self, batch: &mut BatchBuilder) {
         match self {
@@ -109,6 +121,22 @@ impl Own<'_> {
         }
         seq + 1
     }
+}
+
+/// Sees to it that a group finds memory, before anything of it exists.
+///
+/// # Errors
+/// `LimitExceeded` if there is none.
+fn reserve(log: &mut Log, own: Own<'_>, peers: &[Arc<Waiter<Log>>]) -> Result<()> {
+    let (mut entries, mut bytes) = (own.entries(), own.byte_len());
+    for peer in peers {
+        entries += peer.batch.count() as usize;
+        bytes += peer.batch.byte_len();
+    }
+    log.group.clear();
+    log.group.try_reserve(entries, bytes)?;
+    let room = log.mem.try_reserve(entries, bytes);
+    room.map_err(|none| memory::refused("a memtable", none.bytes, &none))
 }
 
 /// Inserts a batch; also what replays a log.
@@ -178,7 +206,7 @@ impl Shell {
         if let Some(log) = self.turn.try_take() {
             return self.lead(log, own, durability, options.no_wait);
         }
-        let (waiter, outcome) = self.turn.wait(&*self.env.rt, own.to_batch(), durability);
+        let (waiter, outcome) = self.turn.wait(&*self.env.rt, own.to_batch()?, durability);
         match outcome {
             Outcome::Served(result) => result,
             Outcome::Yours(log) => {
@@ -252,6 +280,7 @@ impl Shell {
     ) -> Result<()> {
         let durability = peers.iter().map(|p| p.durability).fold(durability, Ord::max);
         let first = log.next_seq;
+        reserve(log, own, peers)?;
         if durability == Durability::NoWal {
             log.unlogged = true;
             log.gap = true;
@@ -347,6 +376,7 @@ impl Shell {
     /// Replaces the active memtable by an empty one and hands the old one to be flushed. Its
     /// log is closed in the background.
     pub(crate) fn freeze(&self, log: &mut Log) -> Result<()> {
+        let fresh = self.new_memtable()?;
         if let Some(wal) = &mut log.wal {
             match wal.end() {
                 Ok(end) => log.before = Some(end),
@@ -358,15 +388,15 @@ impl Shell {
         if let Some(wal) = log.wal.take() {
             self.close_wal(log, wal);
         }
-        self.swap_memtable(log);
+        self.swap_memtable(log, fresh);
         Ok(())
     }
 
     /// Puts an empty memtable in the place of the active one, whose log is closed or lost, and has
     /// that flushed.
-    fn swap_memtable(&self, log: &mut Log) {
+    fn swap_memtable(&self, log: &mut Log, fresh: (Arc<MemTable>, MemWriter)) {
         let next_wal = self.next_file();
-        let (table, writer) = self.new_memtable();
+        let (table, writer) = fresh;
         let next_id = MemId(log.mem_id.0 + 1);
         let old = std::mem::replace(&mut log.mem, writer).freeze();
         let old_id = std::mem::replace(&mut log.mem_id, next_id);

@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use lithify_base::Tag;
-use lithify_env::{Region, RegionPool};
+use lithify_env::{OutOfMemory, Region, RegionPool};
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering, Traced};
 
@@ -34,9 +34,9 @@ pub unsafe trait ArenaChunk: Send {
 pub trait ArenaPool: Send + Sync + 'static {
     /// A chunk of at least `bytes` bytes with any content.
     ///
-    /// # Panics
-    /// If there is no memory. The table is unharmed by that, and without the entry.
-    fn chunk(&self, bytes: usize) -> Box<dyn ArenaChunk>;
+    /// # Errors
+    /// If there is no memory.
+    fn chunk(&self, bytes: usize) -> Result<Box<dyn ArenaChunk>, OutOfMemory>;
     /// The size below which chunks cost as much as this size, in bytes.
     fn granule(&self) -> usize;
 }
@@ -53,8 +53,8 @@ const CHUNKS_EXPECTED: usize = 16;
 
 /// Pre-faulted huge pages that are used again: memory for real tables.
 impl ArenaPool for RegionPool {
-    fn chunk(&self, bytes: usize) -> Box<dyn ArenaChunk> {
-        Box::new(self.get(bytes).unwrap_or_else(|none| panic!("write buffer: {none}")))
+    fn chunk(&self, bytes: usize) -> Result<Box<dyn ArenaChunk>, OutOfMemory> {
+        Ok(Box::new(self.get(bytes)?))
     }
     fn granule(&self) -> usize {
         2 << 20
@@ -82,11 +82,12 @@ struct HeapChunk {
 }
 
 impl ArenaPool for HeapPool {
-    fn chunk(&self, bytes: usize) -> Box<dyn ArenaChunk> {
-        let layout = Layout::from_size_align(bytes.max(LINE), LINE).expect("a sane size");
+    fn chunk(&self, bytes: usize) -> Result<Box<dyn ArenaChunk>, OutOfMemory> {
+        let none = OutOfMemory { bytes };
+        let layout = Layout::from_size_align(bytes.max(LINE), LINE).map_err(|_| none)?;
         // SAFETY: the layout has a non-zero size.
-        let base = NonNull::new(unsafe { std::alloc::alloc(layout) });
-        Box::new(HeapChunk { base: base.expect("the allocator has no memory left"), layout })
+        let base = NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or(none)?;
+        Ok(Box::new(HeapChunk { base, layout }))
     }
     fn granule(&self) -> usize {
         LINE
@@ -226,6 +227,8 @@ pub(crate) struct Arena {
 
 struct State {
     chunks: Vec<Box<dyn ArenaChunk>>,
+    /// The next chunk, if it was asked for already.
+    spare: Option<Box<dyn ArenaChunk>>,
     free: *mut u8,
     left: usize,
 }
@@ -244,6 +247,7 @@ impl Arena {
         Arena {
             state: UnsafeCell::new(State {
                 chunks: Vec::new(),
+                spare: None,
                 free: std::ptr::null_mut(),
                 left: 0,
             }),
@@ -289,10 +293,12 @@ impl Arena {
     /// stays open, so that a large value does not end a chunk that was just begun.
     #[cold]
     fn refill(&self, state: &mut State, bytes: usize) -> NonNull<u8> {
-        let chunk = self.pool.chunk(bytes.max(self.chunk_bytes));
+        let spare = state.spare.take_if(|spare| spare.bytes() >= bytes);
+        let chunk = match spare {
+            Some(chunk) => chunk,
+            None => self.take(bytes).unwrap_or_else(|none| panic!("write buffer: {none}")),
+        };
         let (base, size) = (chunk.base(), chunk.bytes());
-        assert!(size >= bytes && base.addr().get().is_multiple_of(LINE), "a pool keeps its word");
-        self.reserved.store(self.reserved() + size, Ordering::Relaxed);
         state.chunks.push(chunk);
         let rest = size - bytes;
         self.account(bytes + rest.min(state.left));
@@ -302,6 +308,39 @@ impl Arena {
             state.left = rest;
         }
         base
+    }
+
+    /// A chunk of at least `bytes` bytes.
+    fn take(&self, bytes: usize) -> Result<Box<dyn ArenaChunk>, OutOfMemory> {
+        let chunk = self.pool.chunk(bytes.max(self.chunk_bytes))?;
+        let (base, size) = (chunk.base(), chunk.bytes());
+        assert!(size >= bytes && base.addr().get().is_multiple_of(LINE), "a pool keeps its word");
+        self.reserved.store(self.reserved() + size, Ordering::Relaxed);
+        Ok(chunk)
+    }
+
+    /// Sees to it that the next allocations, of `bytes` bytes together with their padding, need no
+    /// chunk that the pool might not have.
+    ///
+    /// # Safety
+    /// As [`allocate`](Arena::allocate).
+    ///
+    /// # Errors
+    /// If the pool has none; the arena is as it was.
+    #[inline]
+    pub(crate) unsafe fn try_reserve(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        // SAFETY: exclusive by the contract.
+        let state = unsafe { &mut *self.state.get() };
+        // What does not fit any more goes to the spare chunk as a whole; of the two, the one with
+        // more space left takes the rest.
+        if bytes <= state.left || state.spare.as_ref().is_some_and(|spare| spare.bytes() >= bytes) {
+            return Ok(());
+        }
+        let spare = self.take(bytes)?;
+        if let Some(smaller) = state.spare.replace(spare) {
+            self.reserved.store(self.reserved() - smaller.bytes(), Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// `len` zeroed words, aligned to a line.

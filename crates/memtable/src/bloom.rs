@@ -29,12 +29,20 @@ pub(crate) struct Bloom {
 }
 
 impl Bloom {
+    /// Memory of a filter for about `keys` keys, in bytes.
+    pub(crate) fn bytes(keys: usize) -> usize {
+        Bloom::lines(keys) * LINE * size_of::<AtomicU64>()
+    }
+    fn lines(keys: usize) -> usize {
+        (keys * BITS_PER_KEY).div_ceil(64 * LINE).max(1)
+    }
+
     /// A filter for about `keys` keys, its memory in `arena`.
     ///
     /// # Safety
     /// As [`Arena::words`].
     pub(crate) unsafe fn new(arena: &Arena, keys: usize) -> Bloom {
-        let lines = (keys * BITS_PER_KEY).div_ceil(64 * LINE).max(1);
+        let lines = Bloom::lines(keys);
         // SAFETY: by the contract.
         Bloom { lines, words: unsafe { arena.words(lines * LINE) } }
     }

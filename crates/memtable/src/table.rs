@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use lithify_base::{ComparatorRef, Key, KeyRange, Kind, Seq, Tag};
+use lithify_env::OutOfMemory;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::arena::{Arena, ArenaPool, Rec};
@@ -19,6 +20,12 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// Bytes that one entry is expected to take, to size the filter.
 const ENTRY_BYTES_EXPECTED: usize = 128;
+
+/// Bytes that an entry takes at most besides key and value: its header, its padding, and its share of
+/// new nodes.
+const ENTRY: usize = 128;
+/// Bytes of the nodes that one entry may need at once.
+const NODES: usize = 8 << 10;
 
 /// What a memtable is made for.
 pub struct MemTableOptions {
@@ -75,11 +82,28 @@ fn hashed_entry_sum(key_hash: u64, tag: Tag, value_len: usize) -> u64 {
 
 impl MemTable {
     /// An empty table and its writer. Memory comes from `pool`.
+    ///
+    /// # Panics
+    /// If there is none.
     #[allow(clippy::new_ret_no_self, reason = "a table without its writer is of no use")]
     pub fn new(options: MemTableOptions, pool: Arc<dyn ArenaPool>) -> (Arc<MemTable>, MemWriter) {
+        MemTable::try_new(options, pool).unwrap_or_else(|none| panic!("write buffer: {none}"))
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub fn try_new(
+        options: MemTableOptions,
+        pool: Arc<dyn ArenaPool>,
+    ) -> Result<(Arc<MemTable>, MemWriter), OutOfMemory> {
         let MemTableOptions { order, arena_bytes, bloom } = options;
         let arena = Arena::new(pool, arena_bytes);
         let keys = arena_bytes / ENTRY_BYTES_EXPECTED;
+        let filter = if bloom { Bloom::bytes(keys) } else { 0 };
+        // SAFETY: nobody else knows the arena yet.
+        unsafe { arena.try_reserve(filter + NODES)? };
         // SAFETY: nobody else knows the arena yet, and it lies behind its users in the table, so
         // it is dropped after them.
         let (index, bloom) =
@@ -98,7 +122,7 @@ impl MemTable {
             },
             arena,
         });
-        (table.clone(), MemWriter { table })
+        Ok((table.clone(), MemWriter { table }))
     }
 
     pub(crate) fn index(&self) -> &Index {
@@ -251,6 +275,18 @@ impl MemWriter {
     /// The table this writer fills.
     pub fn table(&self) -> &Arc<MemTable> {
         &self.table
+    }
+
+    /// Sees to it that `entries` entries with `bytes` bytes of keys and values together find memory
+    /// when they are added.
+    ///
+    /// # Errors
+    /// If there is none; the table is as it was.
+    #[inline]
+    pub fn try_reserve(&mut self, entries: usize, bytes: usize) -> Result<(), OutOfMemory> {
+        let room = bytes.saturating_add(entries.saturating_mul(ENTRY)).saturating_add(NODES);
+        // SAFETY: `self` is the only writer of the table and borrowed exclusively.
+        unsafe { self.table.arena.try_reserve(room) }
     }
 
     /// Adds an entry. Sequence numbers may come in any order. An internal key should come once;

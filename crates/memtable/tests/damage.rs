@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use lithify_base::{Kind, bytewise};
+use lithify_env::OutOfMemory;
 use lithify_env::sync::Mutex;
 use lithify_memtable::{
     ArenaChunk, ArenaPool, Audit, HeapPool, MemTable, MemTableOptions, MemWriter,
@@ -16,13 +17,13 @@ struct Marked {
 }
 
 impl ArenaPool for Marked {
-    fn chunk(&self, bytes: usize) -> Box<dyn ArenaChunk> {
-        let chunk = HeapPool.chunk(bytes);
+    fn chunk(&self, bytes: usize) -> Result<Box<dyn ArenaChunk>, OutOfMemory> {
+        let chunk = HeapPool.chunk(bytes)?;
         let base = chunk.base().as_ptr();
         // SAFETY: fresh memory of the chunk's; filled, so that all of it may be looked at.
         unsafe { base.write_bytes(0, chunk.bytes()) };
         self.places.lock().push((base.expose_provenance(), chunk.bytes()));
-        chunk
+        Ok(chunk)
     }
     fn granule(&self) -> usize {
         HeapPool.granule()

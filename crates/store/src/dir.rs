@@ -18,7 +18,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, ErrorKind, Result};
+use lithify_base::{Error, ErrorKind, Result, memory};
 use lithify_env::{
     DirEnt, FileRef, FsRef, IoError, IoResult, LockGuard, OpenOpts, Random, read_full_at,
     write_all_at,
@@ -251,7 +251,8 @@ impl Dir {
             return Err(Error::corruption(format!("has {len} bytes, expected at most {limit}"))
                 .in_file(path.display()));
         }
-        let mut bytes = vec![0; len as usize];
+        let mut bytes =
+            memory::zeroed(len as usize, "a file").map_err(|e| e.in_file(path.display()))?;
         let count = read_full_at(&*opened, &mut bytes, 0).or_typed()?;
         bytes.truncate(count);
         Ok(Some(bytes))

@@ -113,8 +113,8 @@ impl Shell {
                 self.note("log_lost", &[("cause", lost.to_string().into())]);
                 if let Err(e) = self.wait_flushed(Some(closing.mem)) {
                     // The log of now follows the lost one, and goes with it.
-                    self.give_up_log(log);
-                    return Err(self.not_replaced(lost, &e));
+                    let cause = self.give_up_log(log).err().unwrap_or(e);
+                    return Err(self.not_replaced(lost, &cause));
                 }
                 closing.end.set_superseded();
             }
@@ -130,8 +130,7 @@ impl Shell {
     /// is missing: then writes go on once the flush has found some.
     pub(crate) fn replace_log(&self, log: &mut Log, lost: Error) -> Result<()> {
         self.note("log_lost", &[("cause", lost.to_string().into())]);
-        let mem = self.give_up_log(log);
-        match self.wait_flushed(Some(mem)) {
+        match self.give_up_log(log).and_then(|mem| self.wait_flushed(Some(mem))) {
             Ok(()) => self.log_replaced(log),
             Err(e) => return Err(self.not_replaced(lost, &e)),
         }
@@ -140,12 +139,13 @@ impl Shell {
 
     /// Freezes the memtable whose log is lost, so that it is flushed. An iterator or a reader never
     /// waits for that; other writers do, as for a stop.
-    fn give_up_log(&self, log: &mut Log) -> MemId {
+    fn give_up_log(&self, log: &mut Log) -> Result<MemId> {
         log.wal = None;
+        let fresh = self.new_memtable()?;
         let mem = log.mem_id;
         log.given_up = Some(GivenUp { mem });
-        self.swap_memtable(log);
-        mem
+        self.swap_memtable(log, fresh);
+        Ok(mem)
     }
 
     /// All that lost logs held is in tables, and the edit that says so is durable.

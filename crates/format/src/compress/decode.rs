@@ -1,6 +1,6 @@
 //! Reading compressed blocks.
 
-use lithify_base::{Error, ErrorKind, Result};
+use lithify_base::{Error, ErrorKind, Result, memory};
 
 use super::Codec;
 use crate::varint;
@@ -44,7 +44,9 @@ impl Decoder {
             )));
         };
         match codec {
-            Codec::None => sized(payload.len() as u64, max).map(|_| payload.to_vec()),
+            Codec::None => {
+                sized(payload.len() as u64, max).and_then(|_| memory::copied(payload, "a block"))
+            }
             Codec::Snappy => snappy_decode(payload, max),
             Codec::Zlib | Codec::Bzip2 => Err(Error::unsupported(format!(
                 "block is compressed with {}, which is not read here; rewrite the table with \
@@ -90,13 +92,13 @@ fn sized(size: u64, max: usize) -> Result<usize> {
 fn snappy_decode(payload: &[u8], max: usize) -> Result<Vec<u8>> {
     let bad = |e: snap::Error| Error::corruption(format!("bad Snappy block: {e}"));
     let size = sized(snap::raw::decompress_len(payload).map_err(bad)? as u64, max)?;
-    let mut out = vec![0; size];
+    let mut out = memory::zeroed(size, "a block")?;
     let n = snap::raw::Decoder::new().decompress(payload, &mut out).map_err(bad)?;
     filled(out, n, "Snappy")
 }
 
 fn lz4_decode(body: &[u8], size: usize, dictionary: &[u8]) -> Result<Vec<u8>> {
-    let mut out = vec![0; size];
+    let mut out = memory::zeroed(size, "a block")?;
     let n = match dictionary {
         [] => lz4_flex::block::decompress_into(body, &mut out),
         dictionary => lz4_flex::block::decompress_into_with_dict(body, &mut out, dictionary),
@@ -125,7 +127,7 @@ fn zstd_decode(body: &[u8], size: usize, dictionary: &[u8]) -> Result<Vec<u8>> {
         static CONTEXT: RefCell<Decompressor<'static>> = RefCell::default();
     }
     let bad = |e: std::io::Error| Error::corruption(format!("bad ZSTD block: {e}"));
-    let mut out = vec![0; size];
+    let mut out = memory::zeroed(size, "a block")?;
     let n = match dictionary {
         [] => CONTEXT.with_borrow_mut(|c| c.decompress_to_buffer(body, &mut out[..])),
         dictionary => Decompressor::with_dictionary(dictionary)

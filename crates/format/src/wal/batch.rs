@@ -8,7 +8,7 @@
 //! so iterating over it cannot fail. Kinds of features this version lacks are refused by name.
 //! Leaves to others: limits on sizes, assigning sequence numbers, what merging means.
 
-use lithify_base::{CfId, Error, Kind, MAX_SEQ, Result, Seq};
+use lithify_base::{CfId, Error, Kind, MAX_SEQ, Result, Seq, memory};
 
 use crate::varint::{self, Reader};
 
@@ -47,6 +47,17 @@ impl BatchBuilder {
         let mut bytes = Vec::with_capacity(BATCH_HEADER + payload);
         bytes.resize(BATCH_HEADER, 0);
         BatchBuilder { bytes, count: 0 }
+    }
+
+    /// Makes room for `entries` entries with `bytes` bytes of keys and values together, which can
+    /// then be added without asking for memory.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if the system has none.
+    #[inline]
+    pub fn try_reserve(&mut self, entries: usize, bytes: usize) -> Result<()> {
+        let room = bytes.saturating_add(entries.saturating_mul(1 + 3 * varint::MAX_LEN_32));
+        memory::reserve(&mut self.bytes, room, "a batch")
     }
 
     /// Stores `value` under `key`.
@@ -240,6 +251,11 @@ impl<'a> BatchView<'a> {
     /// Number of entries that take a sequence number.
     pub fn count(&self) -> u32 {
         self.count
+    }
+
+    /// Bytes of all entries.
+    pub fn byte_len(&self) -> usize {
+        self.entries.len()
     }
 
     /// The entries that take a sequence number, in order.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lithify_base::{ComparatorRef, Error, InternalKey, Key, Kind, Result, Tag};
+use lithify_base::{ComparatorRef, Error, InternalKey, Key, Kind, Result, Tag, memory};
 use lithify_env::{File, FileRef, OpenOpts, read_full_at};
 use lithify_format::block::{BlockCheck, BlockIter, TRAILER_LEN};
 use lithify_format::checksum::{ChecksumKind, base_context};
@@ -250,7 +250,7 @@ fn searched(
     if len > SEARCHED_MAX {
         return Err(cause.clone());
     }
-    let mut bytes = vec![0; len as usize];
+    let mut bytes = memory::zeroed(len as usize, "a block")?;
     let count = read_full_at(&*file, &mut bytes, 0).or_typed()?;
     bytes.truncate(count);
     let footer = footer(&*file).ok();

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use lithify_base::{Error, Result};
+use lithify_base::{Error, Result, memory};
 use lithify_env::{FileRef, IoBuf, read_exact_at};
 
 use crate::dir::OrTyped;
@@ -43,6 +43,7 @@ impl Source {
 
     /// `len` bytes from `offset`.
     pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Arc<[u8]>> {
+        memory::probe(len, "a block").map_err(|e| self.blame(e.at(offset)))?;
         let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, len).collect();
         let buf = Arc::get_mut(&mut bytes).expect("not shared yet");
         self.read_into(offset, buf)?;

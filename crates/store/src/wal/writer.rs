@@ -18,7 +18,7 @@
 //! buffer after a failure and go out with the next write: order holds at every level.
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, ErrorKind, FileId, Result, Seq};
+use lithify_base::{Error, ErrorKind, FileId, Result, Seq, memory};
 use lithify_env::sync::Arc;
 use lithify_env::{FileRef, IoError, OpenOpts, write_all_at};
 use lithify_format::wal::batch::BATCH_HEADER;
@@ -157,7 +157,8 @@ impl WalWriter {
     /// [`sync`](Self::sync), by [`keep`](Self::keep), or by the next `append`.
     ///
     /// # Errors
-    /// `NoSpace`, `NotCommitted`: the group is undone. `Internal` if its numbers don't follow
+    /// `NoSpace`, `NotCommitted`: the group is undone. `LimitExceeded` if there is no memory for it:
+    /// nothing was gathered. `Internal` if its numbers don't follow
     /// those of the log; nothing was gathered. Else as the log was poisoned.
     pub fn append(&mut self, payload: &[u8], last_seq: Seq) -> Result<()> {
         self.check_open()?;
@@ -165,6 +166,11 @@ impl WalWriter {
         if first != self.last_seq + 1 || last_seq + 1 < first {
             return Err(self.out_of_order(first));
         }
+        // Before anything changed: a seal may go first.
+        let room = RecordWriter::max_encoded_len(payload.len())
+            + RecordWriter::max_encoded_len(Seal::ENCODED_LEN)
+            + HEADER_SIZE;
+        memory::reserve(&mut self.buffer, room, "the log")?;
         self.undo = Some(Undo {
             buffered: self.buffer.len(),
             records: self.records,
