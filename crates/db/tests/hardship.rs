@@ -555,6 +555,10 @@ fn turned_away(
     let cause = io::Error::from_raw_os_error(errno).to_string();
     let told = text.contains(&cause) || errno == ENOENT && text.contains("missing");
     assert!(told, "{what}: {text}");
+    // So does whoever asks what is wrong.
+    let explained = db.explain().to_string();
+    let told = explained.contains(&cause) || explained.contains("lock file") || errno == ENOENT;
+    assert!(told, "{what}: {explained}");
     let differs =
         |seen: &Content| model.iter().any(|(k, v)| seen.get(k) != Some(v) && !unknown.contains(k));
     match scan(&db) {

@@ -3,7 +3,7 @@
 //!
 //! Keeps: an entry that is missing, doubled, or whose key, number, kind or value's length changed in
 //! memory is noticed (but for one in 2^64). Leaves to others: the values' bytes, which only the
-//! checksums of blocks cover, from the flush on.
+//! checksums of blocks cover, from the flush on: a sum of them costs 4.5% of a put's instructions.
 
 use lithify_base::Tag;
 
