@@ -165,6 +165,39 @@ fn an_old_ticket_does_not_end_a_new_wait() {
     expect(&rt, &job);
 }
 
+/// A job that waits for an instant is stepped then, also if the only thread there was has taken up
+/// something long meanwhile: another is started for it.
+#[test]
+fn a_long_step_does_not_stop_the_clock() {
+    let rt = Arc::new(rt(2));
+    let (ticks, clock) = (Arc::new(AtomicU32::new(0)), Arc::clone(&rt));
+    let count = Arc::clone(&ticks);
+    let ticking = spawn(&rt, Class::Upkeep, move || match count.fetch_add(1, Ordering::Relaxed) {
+        0..100 => Step::WaitUntil(Ticket::new(), clock.now() + Duration::from_millis(5)),
+        _ => Step::Done,
+    });
+    while ticks.load(Ordering::Relaxed) < 3 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let (seen, met) = (Arc::clone(&ticks), Arc::new(AtomicU32::new(0)));
+    let told = Arc::clone(&met);
+    let long = spawn(&rt, Class::Upkeep, move || {
+        let before = seen.load(Ordering::Relaxed);
+        // In steps that pass only while this process is not stopped.
+        for _ in 0..1000 {
+            if seen.load(Ordering::Relaxed) > before + 2 {
+                told.store(1, Ordering::Relaxed);
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Step::Done
+    });
+    expect(&rt, &long);
+    assert_eq!(met.load(Ordering::Relaxed), 1, "the clock stands still");
+    expect(&rt, &ticking);
+}
+
 #[test]
 fn deadlines_end_waits_in_their_order() {
     let rt = Arc::new(rt(1));

@@ -159,6 +159,17 @@ impl Lane {
         start
     }
 
+    /// Whether a thread should be started because jobs wait for an instant and every thread that is
+    /// there has work, maybe for long; counts it as started already.
+    fn lacks_watch(&self, state: &mut State) -> bool {
+        let start = !state.deadlines.is_empty()
+            && state.idle == 0
+            && state.started < self.threads
+            && !self.closing.load(Ordering::Acquire);
+        state.started += usize::from(start);
+        start
+    }
+
     fn start_thread(self: &Arc<Self>) {
         let lane = Arc::clone(self);
         let builder = thread::Builder::new().name(format!("lithify-{}", self.class.name()));
@@ -214,7 +225,10 @@ impl Lane {
                 self.waiting.store(state.ready.len(), Ordering::Relaxed);
                 // One alarm or deadline may have readied more jobs than it woke threads, and the
                 // end of a first job may have made room for more than one other.
-                let start = !state.ready.is_empty() && self.announce(&mut state);
+                let start = match state.ready.is_empty() {
+                    false => self.announce(&mut state),
+                    true => self.lacks_watch(&mut state),
+                };
                 drop(state);
                 if start {
                     self.start_thread();
