@@ -43,7 +43,18 @@ fn refuses(bytes: usize) -> bool {
         return false;
     }
     REFUSED.store(true, Relaxed);
+    if IS_CLIENT.get() {
+        // Asks for no memory.
+        let _ = std::io::stderr().write_all(CLIENT.as_bytes());
+    }
     true
+}
+
+/// What is said when the refusal met the client's own thread, and not a job's.
+const CLIENT: &str = "refused to the client\n";
+
+thread_local! {
+    static IS_CLIENT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 // SAFETY: every call goes to `System` unchanged, or is answered by null, which an allocator may do.
@@ -209,6 +220,7 @@ fn the_life() {
     let directory = Path::new(&directory);
     let mut notes = std::fs::File::create(directory.join("notes")).unwrap();
     PAUSED.store(number_from(NTH, 0) as i64, Relaxed);
+    IS_CLIENT.set(true);
     let mut note = |text: &str| notes.write_all(text.as_bytes()).unwrap();
     let home = directory.join("db");
     note("o");
@@ -293,7 +305,8 @@ fn each_large_allocation_is_refused_in_turn() {
             _ => {
                 assert!(said.contains("memory allocation of"), "{nth}: {notes}: {said}");
                 ended += 1;
-                during.push(notes.chars().last().unwrap_or('o'));
+                let by_client = said.contains(CLIENT.trim());
+                during.push(if by_client { notes.chars().last().unwrap_or('o') } else { 'j' });
             }
         }
         let db = Db::open(scratch.path().join("db"), settings()).unwrap();
