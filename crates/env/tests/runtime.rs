@@ -176,20 +176,23 @@ fn a_long_step_does_not_stop_the_clock() {
         0..100 => Step::WaitUntil(Ticket::new(), clock.now() + Duration::from_millis(5)),
         _ => Step::Done,
     });
+    let pause = |rt: &OsRt, millis: u64| {
+        rt.park(&Ticket::new(), Some(rt.now() + Duration::from_millis(millis)));
+    };
     while ticks.load(Ordering::Relaxed) < 3 {
-        thread::sleep(Duration::from_millis(1));
+        pause(&rt, 1);
     }
     let (seen, met) = (Arc::clone(&ticks), Arc::new(AtomicU32::new(0)));
-    let told = Arc::clone(&met);
+    let (told, clock) = (Arc::clone(&met), Arc::clone(&rt));
     let long = spawn(&rt, Class::Upkeep, move || {
         let before = seen.load(Ordering::Relaxed);
-        // In steps that pass only while this process is not stopped.
+        // In steps, which pass only while this process is not stopped.
         for _ in 0..1000 {
             if seen.load(Ordering::Relaxed) > before + 2 {
                 told.store(1, Ordering::Relaxed);
                 break;
             }
-            thread::sleep(Duration::from_millis(10));
+            pause(&clock, 10);
         }
         Step::Done
     });
