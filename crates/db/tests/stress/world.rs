@@ -61,9 +61,12 @@ impl World {
         self.troubled.store(true, Ordering::Relaxed);
         Ok(db)
     }
-    /// And while it closes.
+    /// And while it closes. A flush that met a fault before may fail now, and a close would tell.
     pub fn close(&self, db: Db) -> Result<(), String> {
         self.troubled.store(false, Ordering::Relaxed);
+        if db.flush().is_err() {
+            db.flush().map_err(|e| format!("the second flush failed: {e}"))?;
+        }
         db.close().map_err(|e| format!("the close failed: {e}"))
     }
 
