@@ -38,6 +38,8 @@ bugs! {
     /// The inputs of a compaction are deleted before the edit that makes them obsolete is durable
     /// (RocksDB, issue 5379).
     5 InputsGoFirst,
+    /// A manifest is appended to after an append that failed (RocksDB, issue 6316).
+    6 AppendAfterFailure,
     /// An open counts on from the number the manifest knows, and gives numbers out again that
     /// files have which no edit names (Pebble, issue 984).
     7 NumbersAgain,
@@ -77,6 +79,8 @@ bugs! {
     23 PinnedLate,
     /// The files of one flush are committed in two edits.
     25 FlushInTwoEdits,
+    /// A write whose sync failed is refused, and its log stays: a later open finds the write.
+    26 RefusedStays,
     /// Tables that nobody needs are deleted by their names, those of other databases included
     /// (RocksDB 10.6).
     27 ForeignDeleted,
@@ -86,8 +90,13 @@ bugs! {
     29 SumsUnplaced,
     /// What an engine counts is believed, so that it may lose entries.
     30 EngineBelieved,
+    /// Writes go on behind a lost log before what it held is safe: resumed while still broken (RocksDB,
+    /// issue 11447).
+    31 ResumedTooSoon,
     /// A flush that panics tells nobody, and whoever waits for it waits for ever.
     32 PanicUntold,
+    /// The lock over the tree is held while the manifest is synced.
+    33 LockOverSync,
     /// Something that differs between equal runs decides what is written: an address, or the order
     /// of a hash map.
     34 AddressInOutput,

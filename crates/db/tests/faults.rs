@@ -420,7 +420,7 @@ fn left_behind(fs: &MemFs, rt: &RtRef) -> Content {
 /// writes say what is missing, reads go on; and once there is space writes go on in the same handle.
 /// From then on the write in doubt can never appear.
 #[test]
-fn a_failed_log_sync_on_a_full_disk_heals_by_itself() {
+fn a_lost_log_on_a_full_disk_heals_by_itself() {
     // The log of now fails, or the one before, whose sync runs in the background.
     for earlier in [false, true] {
         within(LONGEST, "a lost log on a full disk", move || {

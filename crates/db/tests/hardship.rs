@@ -250,7 +250,7 @@ fn a_call_that_hangs_holds_up_only_what_needs_it() {
         ("a sync of the directory", |op| op.name == "sync_dir"),
     ];
     for (what, hangs) in calls {
-        within(LONGEST, what, move || {
+        within(LONGEST / 2, what, move || {
             let disk = on_a_disk(tiny(), hangs);
             disk.stuck.store(true, Ordering::Relaxed);
             std::thread::scope(|s| {

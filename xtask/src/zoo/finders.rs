@@ -67,6 +67,8 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::ForeignDeleted => test("lithify", "damage", "foreign_files_stay_and_do_no_harm"),
         Bug::SumsUnplaced => test("lithify", "damage", "swapped_blocks_are_told"),
         Bug::PanicUntold => test("lithify", "endings", "a_flush_that_panics_is_told"),
+        Bug::ResumedTooSoon => test("lithify", "faults", "a_lost_log_on_a_full_disk_heals"),
+        Bug::LockOverSync => test("lithify", "hardship", "a_call_that_hangs_holds_up_only"),
         Bug::LockMadeAnew => test("lithify", "faults", "a_database_in_use_is_locked"),
         Bug::RegisteredLate | Bug::PinnedLate => {
             test("lithify", "stress", "every_read_of_every_policy_shows_what_was_written")

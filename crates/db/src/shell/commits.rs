@@ -91,6 +91,7 @@ impl CommitEdits {
         let wire =
             |new: &NewEdit| WireEdit { next_file, last_seq, ..translate::wire_edit(&new.edit) };
         let mut edits: Vec<WireEdit> = self.edits.iter().map(wire).collect();
+        let _held = zoo::on(Bug::LockOverSync).then(|| self.shell.0.core());
         if zoo::on(Bug::FlushInTwoEdits) {
             // Some of the files first, with all that the whole edit says besides.
             let first = edits.iter_mut().find(|edit| edit.added.len() > 1);
