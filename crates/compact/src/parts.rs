@@ -145,6 +145,12 @@ impl Parts {
         Some(state.next - 1)
     }
 
+    /// No part is left to begin.
+    fn is_begun(&self) -> bool {
+        let state = self.state.lock();
+        state.failed.is_some() || state.next == self.list.len()
+    }
+
     fn tell(&self, no: usize, stage: PartStage) {
         if self.list.len() == 1 {
             return;
@@ -289,7 +295,7 @@ impl Worker {
             Ok(step) => step,
             Err(error) => {
                 self.fail(error);
-                Step::More
+                Step::Done
             }
         }
     }
@@ -310,7 +316,9 @@ impl Worker {
                 let no = *no;
                 self.at = None;
                 self.parts.built(no, sink, &ledger);
-                Ok(Step::More)
+                // Over at once, and not a step later: when the last part has reported, the database may
+                // be closed, and nobody makes that step.
+                Ok(if self.parts.is_begun() { Step::Done } else { Step::More })
             }
         }
     }

@@ -366,6 +366,8 @@ impl Drop for World {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.kill();
+            // A job that is over and was not dropped would hold the runtime that holds the job.
+            assert_eq!(Arc::strong_count(&self.pump), 1, "a database that is gone is still held");
         }
     }
 }
