@@ -145,12 +145,6 @@ impl Parts {
         Some(state.next - 1)
     }
 
-    /// No part is left to begin.
-    fn is_begun(&self) -> bool {
-        let state = self.state.lock();
-        state.failed.is_some() || state.next == self.list.len()
-    }
-
     fn tell(&self, no: usize, stage: PartStage) {
         if self.list.len() == 1 {
             return;
@@ -271,11 +265,23 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
+    /// A worker with a part in hand, if one is left.
     pub(crate) fn new(parts: Arc<Parts>) -> Worker {
-        Worker { parts, at: None }
+        let mut worker = Worker { parts, at: None };
+        worker.take();
+        worker
     }
 
-    /// Works on the part in hand, or takes the next. Done when none is left.
+    /// Takes the next part. Between two steps a worker has one or is done: once the last part is
+    /// reported the database may be closed, and nobody makes one more step.
+    fn take(&mut self) -> Step {
+        let Some(no) = self.parts.claim() else { return Step::Done };
+        self.at = Some((no, None));
+        self.parts.tell(no, PartStage::Working);
+        Step::More
+    }
+
+    /// Works on the part in hand, and takes the next when it is built. Done when none is left.
     pub(crate) fn step(&mut self) -> Step {
         let rt = self.parts.shop.env.rt.clone();
         let before = rt.thread_cpu();
@@ -286,11 +292,6 @@ impl Worker {
     }
 
     fn advance(&mut self) -> Step {
-        if self.at.is_none() {
-            let Some(no) = self.parts.claim() else { return Step::Done };
-            self.at = Some((no, None));
-            self.parts.tell(no, PartStage::Working);
-        }
         match self.advance_part() {
             Ok(step) => step,
             Err(error) => {
@@ -301,7 +302,7 @@ impl Worker {
     }
 
     fn advance_part(&mut self) -> Result<Step> {
-        let Some((no, job)) = &mut self.at else { return Ok(Step::More) };
+        let Some((no, job)) = &mut self.at else { return Ok(Step::Done) };
         // One part that failed is the end of all.
         if self.parts.spec.reins.is_stopped() || self.parts.state.lock().failed.is_some() {
             return Err(called_off());
@@ -316,9 +317,7 @@ impl Worker {
                 let no = *no;
                 self.at = None;
                 self.parts.built(no, sink, &ledger);
-                // Over at once, and not a step later: when the last part has reported, the database may
-                // be closed, and nobody makes that step.
-                Ok(if self.parts.is_begun() { Step::Done } else { Step::More })
+                Ok(self.take())
             }
         }
     }

@@ -71,6 +71,8 @@ pub struct World {
     shaken: bool,
     /// What went wrong is one failed sync, and a disk that is full since.
     only_full: bool,
+    /// Storage was made to fail at a moment that the life knows nothing of.
+    disturbed: bool,
     /// Faults may still begin.
     fragile: bool,
     /// Number of the next value.
@@ -110,6 +112,7 @@ impl World {
             views: Vec::new(),
             shaken: false,
             only_full: false,
+            disturbed: false,
             fragile: false,
             next: seed << 20,
             checkpoints: 0,
@@ -366,7 +369,8 @@ impl Drop for World {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.kill();
-            // A job that is over and was not dropped would hold the runtime that holds the job.
+            // Jobs that nobody waits for end, too: they hold the runtime that holds them.
+            while self.pump.step() {}
             assert_eq!(Arc::strong_count(&self.pump), 1, "a database that is gone is still held");
         }
     }
