@@ -11,10 +11,16 @@ pub trait Comparator: Send + Sync + 'static {
     fn name(&self) -> &'static str;
     /// Compares two user keys.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
-    /// A short key `k` with `a <= k < b`, used in indexes. Returning `a` is always right.
-    fn separator(&self, a: &[u8], b: &[u8]) -> Vec<u8>;
-    /// A short key `k >= a`. Returning `a` is always right.
-    fn successor(&self, a: &[u8]) -> Vec<u8>;
+    /// A short key `k` with `a <= k < b`, used in indexes. Returning `a`, as by default, is always
+    /// right; a shorter key makes indexes smaller.
+    fn separator(&self, a: &[u8], b: &[u8]) -> Vec<u8> {
+        let _ = b;
+        a.to_vec()
+    }
+    /// A short key `k >= a`. Returning `a`, as by default, is always right.
+    fn successor(&self, a: &[u8]) -> Vec<u8> {
+        a.to_vec()
+    }
     /// True if [`compare`](Comparator::compare) is plain byte order, which allows comparing
     /// eight-byte key heads as integers.
     fn is_bytewise(&self) -> bool {
@@ -81,11 +87,5 @@ impl Comparator for ReverseBytewise {
     }
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         b.cmp(a)
-    }
-    fn separator(&self, a: &[u8], _b: &[u8]) -> Vec<u8> {
-        a.to_vec()
-    }
-    fn successor(&self, a: &[u8]) -> Vec<u8> {
-        a.to_vec()
     }
 }

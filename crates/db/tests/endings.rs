@@ -217,12 +217,6 @@ impl Comparator for Fussy {
         assert!(!frightened, "frightened");
         a.cmp(b)
     }
-    fn separator(&self, a: &[u8], _: &[u8]) -> Vec<u8> {
-        a.to_vec()
-    }
-    fn successor(&self, a: &[u8]) -> Vec<u8> {
-        a.to_vec()
-    }
 }
 
 /// A comparator that panics takes its writer down, and nobody else.

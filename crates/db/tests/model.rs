@@ -79,12 +79,6 @@ impl Comparator for Numbers {
         let number = |k: &[u8]| u64::from_le_bytes(k.try_into().expect("eight bytes"));
         number(a).cmp(&number(b))
     }
-    fn separator(&self, a: &[u8], _b: &[u8]) -> Vec<u8> {
-        a.to_vec()
-    }
-    fn successor(&self, a: &[u8]) -> Vec<u8> {
-        a.to_vec()
-    }
 }
 
 impl World {

@@ -238,12 +238,6 @@ impl Comparator for Fussy {
         }
         a.cmp(b)
     }
-    fn separator(&self, a: &[u8], _: &[u8]) -> Vec<u8> {
-        a.to_vec()
-    }
-    fn successor(&self, a: &[u8]) -> Vec<u8> {
-        a.to_vec()
-    }
 }
 
 /// A panic of one part is the end of all: whoever waits is told, nothing is left of the parts that

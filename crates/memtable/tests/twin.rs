@@ -26,12 +26,6 @@ impl Comparator for Odd {
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         a.len().cmp(&b.len()).then_with(|| a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase()))
     }
-    fn separator(&self, a: &[u8], _: &[u8]) -> Vec<u8> {
-        a.to_vec()
-    }
-    fn successor(&self, a: &[u8]) -> Vec<u8> {
-        a.to_vec()
-    }
 }
 
 type KeyShape = fn(&mut fastrand::Rng) -> Vec<u8>;

@@ -128,12 +128,6 @@ impl lithify_base::Comparator for Plain {
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         a.cmp(b)
     }
-    fn separator(&self, a: &[u8], _b: &[u8]) -> Vec<u8> {
-        a.to_vec()
-    }
-    fn successor(&self, a: &[u8]) -> Vec<u8> {
-        a.to_vec()
-    }
 }
 
 /// Keys over a tiny alphabet that holds tag bytes, so that prefixes, equal users and shared tags
