@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lithify_base::{CfId, ErrorKind, FileId, Key, KeyRange, Pos, bytewise};
 use lithify_lsm::FileMeta;
-use lithify_plan::{Cause, Kind, ManualRequest, Pri, Prio};
+use lithify_plan::{Cause, CompactionPri, Kind, ManualRequest, Prio};
 
 use super::*;
 
@@ -486,7 +486,7 @@ fn a_job_in_the_way_inherits_urgency() {
 /// and so of what the next open finds. Others say nothing.
 #[test]
 fn round_robin_goes_on_where_it_ended() {
-    for pri in [Pri::RoundRobin, Pri::MinOverlappingRatio] {
+    for pri in [CompactionPri::RoundRobin, CompactionPri::MinOverlappingRatio] {
         let files = [("a", "c"), ("f", "h"), ("m", "p"), ("s", "t")];
         let tree: Vec<(Pos, &str, &str)> = files
             .iter()
@@ -503,10 +503,11 @@ fn round_robin_goes_on_where_it_ended() {
         let made = w.file(Pos::base(2), "a", "c");
         w.on(Event::Built { job, adds: vec![made], flow: None });
         let edits = w.batch();
-        let cursors = if pri == Pri::RoundRobin { vec![(1, Key::from(&b"f"[..]))] } else { vec![] };
+        let cursors =
+            if pri == CompactionPri::RoundRobin { vec![(1, Key::from(&b"f"[..]))] } else { vec![] };
         assert_eq!(edits[0].cursors, cursors);
         w.on(Event::EditSynced);
-        assert_eq!(w.core.version().cursor(1).is_some(), pri == Pri::RoundRobin);
+        assert_eq!(w.core.version().cursor(1).is_some(), pri == CompactionPri::RoundRobin);
         // What is left is read by any planner, here the next one over the same tree.
         let again = Core::new(w.core.options.clone(), w.core.version().clone(), 200);
         let mut w = World { core: again, ..w };

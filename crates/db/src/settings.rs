@@ -8,6 +8,8 @@ pub(crate) mod translate;
 
 use lithify_base::{Error, Result};
 use lithify_plan::PlanOptions;
+#[doc(inline)]
+pub use lithify_plan::{CompactionPri, PolicyKind as Policy};
 
 /// How far a write must have travelled before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -27,113 +29,6 @@ pub enum Durability {
 /// Compaction threads from which [`Policy::Bucket`] is the better default. Measured: with two it
 /// rewrites more than `Hybrid` in the same time, with four it fills 1.7 times as fast.
 const BUCKET_THREADS: u32 = 4;
-
-/// Which compaction rules a database follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// One run per level: least space and read cost, most rewriting.
-    Leveled,
-    /// Runs in level 0, leveled below: RocksDB's default rules.
-    Hybrid,
-    /// Several runs per level, merged together when there are enough: least rewriting, most
-    /// space and read cost.
-    Tiered,
-    /// `Hybrid`, and a compaction that is blocked by another stacks its output as an extra run
-    /// instead of waiting (DownForce).
-    DfLeveled,
-    /// `Tiered`, with the same pipelining.
-    DfTiered,
-    /// Flushes are cut into key ranges that go down independently (BucketLSM).
-    Bucket,
-    /// Buckets across keys and DownForce across levels, at once.
-    BucketDf,
-}
-
-impl Policy {
-    /// Every policy, the simplest first.
-    pub const ALL: [Policy; 7] = [
-        Policy::Leveled,
-        Policy::Hybrid,
-        Policy::Tiered,
-        Policy::DfLeveled,
-        Policy::DfTiered,
-        Policy::Bucket,
-        Policy::BucketDf,
-    ];
-
-    /// Its name on command lines and in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Policy::Leveled => "leveled",
-            Policy::Hybrid => "hybrid",
-            Policy::Tiered => "tiered",
-            Policy::DfLeveled => "df-leveled",
-            Policy::DfTiered => "df-tiered",
-            Policy::Bucket => "bucket",
-            Policy::BucketDf => "bucket-df",
-        }
-    }
-
-    /// The policy of that name.
-    pub fn from_name(name: &str) -> Option<Policy> {
-        Policy::ALL.into_iter().find(|p| p.name() == name)
-    }
-}
-
-/// Which file of a level over its target goes down first. Names and rules are RocksDB's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum CompactionPri {
-    /// The fewest bytes of the next level per own byte: the least rewriting for most loads.
-    #[default]
-    MinOverlappingRatio,
-    /// The largest, where deletions count double: space is freed soon.
-    ByCompensatedSize,
-    /// The one whose newest entry is oldest: keys that are written often stay up.
-    OldestLargestSeqFirst,
-    /// The one whose oldest entry is oldest: what has not been compacted for long.
-    OldestSmallestSeqFirst,
-    /// One after the other in key order, several at a time, from where the last compaction of the
-    /// level ended; the manifest remembers where.
-    RoundRobin,
-}
-
-impl CompactionPri {
-    /// Every priority, the default first.
-    pub const ALL: [CompactionPri; 5] = [
-        CompactionPri::MinOverlappingRatio,
-        CompactionPri::ByCompensatedSize,
-        CompactionPri::OldestLargestSeqFirst,
-        CompactionPri::OldestSmallestSeqFirst,
-        CompactionPri::RoundRobin,
-    ];
-
-    /// Its name on command lines and in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            CompactionPri::MinOverlappingRatio => "min-overlapping-ratio",
-            CompactionPri::ByCompensatedSize => "by-compensated-size",
-            CompactionPri::OldestLargestSeqFirst => "oldest-largest-seq-first",
-            CompactionPri::OldestSmallestSeqFirst => "oldest-smallest-seq-first",
-            CompactionPri::RoundRobin => "round-robin",
-        }
-    }
-
-    /// The priority of that name.
-    pub fn from_name(name: &str) -> Option<CompactionPri> {
-        CompactionPri::ALL.into_iter().find(|p| p.name() == name)
-    }
-
-    /// As RocksDB's OPTIONS files have it.
-    pub fn rocksdb_name(self) -> &'static str {
-        match self {
-            CompactionPri::MinOverlappingRatio => "kMinOverlappingRatio",
-            CompactionPri::ByCompensatedSize => "kByCompensatedSize",
-            CompactionPri::OldestLargestSeqFirst => "kOldestLargestSeqFirst",
-            CompactionPri::OldestSmallestSeqFirst => "kOldestSmallestSeqFirst",
-            CompactionPri::RoundRobin => "kRoundRobin",
-        }
-    }
-}
 
 /// Block compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -325,7 +220,7 @@ impl Settings {
             )));
         }
         let policy = self.effective_policy();
-        let takes_runs = matches!(policy, Policy::Tiered | Policy::DfTiered);
+        let takes_runs = policy.is_tiered();
         if takes_runs && self.compaction_pri != CompactionPri::default() {
             return Err(Error::invalid(format!(
                 "compaction_pri = {} says which file goes down first, and policy = {} takes whole \

@@ -165,8 +165,7 @@ fn main() -> Result<()> {
     let flags = Flags::parse();
     let mut lives = Vec::new();
     for name in &flags.policies {
-        let policy = PolicyKind::ALL.into_iter().find(|p| p.name() == name);
-        let Some(policy) = policy else {
+        let Some(policy) = PolicyKind::from_name(name) else {
             let names: Vec<_> = PolicyKind::ALL.iter().map(|p| p.name()).collect();
             bail!("--policies {name}: there are {}", names.join(", "));
         };

@@ -48,7 +48,7 @@ pub use policy::manual::{ManualRequest, is_settled};
 pub use policy::{Policy, policies};
 pub use relation::{Admitted, Placement, Rejection, admit, place, validate_commit};
 pub use score::Score;
-pub use seed::{Pri, cursor_after};
+pub use seed::{CompactionPri, cursor_after};
 pub use spec::{Candidate, Cost, CutPolicy, InFlight, JobSpec, JobState, Kind, Out, Prio, Reason};
 pub use stall::{Cause, Stall, Verdict, slots_wanted, stall, stall_while};
 pub use view::{Limits, MemState, View};

@@ -2,34 +2,34 @@
 
 use lithify_base::Level;
 
-use crate::seed::Pri;
+use crate::seed::CompactionPri;
 
-/// Which rule set shapes the tree.
+/// Which compaction rules shape the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum PolicyKind {
-    /// One run per level: every flush is merged into the base level at once. Reads look at the
-    /// fewest runs; writes cost the most.
+    /// One run per level, every flush merged into the base level at once: least space and read
+    /// cost, most rewriting.
     Leveled,
-    /// RocksDB's default: runs pile up in L0 until their trigger, leveled below.
+    /// Runs pile up in level 0 until their trigger, leveled below: RocksDB's default rules.
     #[default]
     Hybrid,
-    /// Runs pile up at every level until `tiered_runs` of them cover a key, then become one run of
-    /// the next level. Writes cost the least; reads look at the most runs.
+    /// Runs pile up at every level until so many cover a key, then become one run of the next level:
+    /// least rewriting, most space and read cost.
     Tiered,
-    /// Hybrid's shape; where a level's way down is locked, its data is stacked on top of the next
-    /// level instead of waiting (DownForce).
+    /// `Hybrid`; where a level's way down is locked, its data is stacked on top of the next level as
+    /// an extra run instead of waiting (DownForce).
     DfLeveled,
-    /// Tiered, where newer runs may go down while older ones are still on their way (DownForce).
+    /// `Tiered`, where newer runs may go down while older ones are still on their way (DownForce).
     DfTiered,
-    /// Flushes are cut at bucket bounds, and each bucket of L0 goes down by itself (BucketLSM).
+    /// Flushes are cut into key ranges, buckets, and each goes down by itself (BucketLSM).
     Bucket,
-    /// Both: buckets make the jobs of L0 narrow, stacking lets them go while the next level is
+    /// Both: buckets make the jobs of level 0 narrow, stacking lets them go while the next level is
     /// locked.
     BucketDf,
 }
 
 impl PolicyKind {
-    /// Every rule set.
+    /// Every rule set, the simplest first.
     pub const ALL: [PolicyKind; 7] = [
         PolicyKind::Leveled,
         PolicyKind::Hybrid,
@@ -39,7 +39,7 @@ impl PolicyKind {
         PolicyKind::Bucket,
         PolicyKind::BucketDf,
     ];
-    /// Its name in settings and reports.
+    /// Its name on command lines and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             PolicyKind::Leveled => "leveled",
@@ -50,6 +50,10 @@ impl PolicyKind {
             PolicyKind::Bucket => "bucket",
             PolicyKind::BucketDf => "bucket-df",
         }
+    }
+    /// The rule set of that name.
+    pub fn from_name(name: &str) -> Option<PolicyKind> {
+        PolicyKind::ALL.into_iter().find(|p| p.name() == name)
     }
     /// Levels pile up runs and have no target size.
     pub const fn is_tiered(self) -> bool {
@@ -153,7 +157,7 @@ pub struct PlanOptions {
     /// about a tenth of the data lies above it. Otherwise the base level is 1.
     pub dynamic_levels: bool,
     /// Order in which the files of a level are considered.
-    pub pri: Pri,
+    pub pri: CompactionPri,
     /// Propose nothing but what users ask for.
     pub disable_auto: bool,
     /// Frozen memtables at which writes stop, at least 1.
@@ -204,7 +208,7 @@ impl Default for PlanOptions {
             max_compaction_bytes: 0,
             max_subcompactions: 1,
             dynamic_levels: true,
-            pri: Pri::MinOverlappingRatio,
+            pri: CompactionPri::MinOverlappingRatio,
             disable_auto: false,
             max_memtables: 2,
             memtable_bytes: 64 << 20,

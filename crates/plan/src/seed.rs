@@ -10,20 +10,60 @@ use crate::options::PlanOptions;
 use crate::spec::{JobSpec, Kind};
 use crate::view::View;
 
-/// Which file goes first (RocksDB's `compaction_pri`).
+/// Which file of a level over its target goes down first. Names and rules are RocksDB's
+/// (`compaction_pri`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Pri {
-    /// The fewest bytes of the next level per own byte. The cheapest in write amplification.
+pub enum CompactionPri {
+    /// The fewest bytes of the next level per own byte: the least rewriting for most loads.
     #[default]
     MinOverlappingRatio,
-    /// The largest, deletions weighted up.
+    /// The largest, where deletions count double: space is freed soon.
     ByCompensatedSize,
-    /// The one whose newest entry is oldest: hot keys stay up.
+    /// The one whose newest entry is oldest: keys that are written often stay up.
     OldestLargestSeqFirst,
-    /// The one whose oldest entry is oldest.
+    /// The one whose oldest entry is oldest: what has not been compacted for long.
     OldestSmallestSeqFirst,
-    /// One after the other in key order, from where the last compaction ended.
+    /// One after the other in key order, several at a time, from where the last compaction of the
+    /// level ended; the manifest remembers where.
     RoundRobin,
+}
+
+impl CompactionPri {
+    /// Every priority, the default first.
+    pub const ALL: [CompactionPri; 5] = [
+        CompactionPri::MinOverlappingRatio,
+        CompactionPri::ByCompensatedSize,
+        CompactionPri::OldestLargestSeqFirst,
+        CompactionPri::OldestSmallestSeqFirst,
+        CompactionPri::RoundRobin,
+    ];
+
+    /// Its name on command lines and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CompactionPri::MinOverlappingRatio => "min-overlapping-ratio",
+            CompactionPri::ByCompensatedSize => "by-compensated-size",
+            CompactionPri::OldestLargestSeqFirst => "oldest-largest-seq-first",
+            CompactionPri::OldestSmallestSeqFirst => "oldest-smallest-seq-first",
+            CompactionPri::RoundRobin => "round-robin",
+        }
+    }
+
+    /// The priority of that name.
+    pub fn from_name(name: &str) -> Option<CompactionPri> {
+        CompactionPri::ALL.into_iter().find(|p| p.name() == name)
+    }
+
+    /// As RocksDB's OPTIONS files have it.
+    pub const fn rocksdb_name(self) -> &'static str {
+        match self {
+            CompactionPri::MinOverlappingRatio => "kMinOverlappingRatio",
+            CompactionPri::ByCompensatedSize => "kByCompensatedSize",
+            CompactionPri::OldestLargestSeqFirst => "kOldestLargestSeqFirst",
+            CompactionPri::OldestSmallestSeqFirst => "kOldestSmallestSeqFirst",
+            CompactionPri::RoundRobin => "kRoundRobin",
+        }
+    }
 }
 
 /// Files of one level that are sorted for one plan.
@@ -41,19 +81,19 @@ pub(crate) fn order_seeds(view: &View, level: Level) -> Vec<FileRef> {
     for (r, run) in runs.iter().enumerate().rev() {
         let overlaps = view.version.overlap_below(level, r);
         let start = match (view.options.pri, view.version.cursor(level)) {
-            (Pri::RoundRobin, Some(key)) => run.lower_bound(key, order),
+            (CompactionPri::RoundRobin, Some(key)) => run.lower_bound(key, order),
             _ => 0,
         };
         let mut keyed: Vec<(u64, u32)> = Vec::with_capacity(run.files().len());
         for (i, f) in run.files().iter().enumerate() {
             if view.is_idle(f) {
                 let key = match view.options.pri {
-                    Pri::MinOverlappingRatio => ratio(overlaps[i], f.compensated_bytes()),
-                    Pri::ByCompensatedSize => u64::MAX - f.compensated_bytes(),
-                    Pri::OldestLargestSeqFirst => f.seqs.1,
-                    Pri::OldestSmallestSeqFirst => f.seqs.0,
+                    CompactionPri::MinOverlappingRatio => ratio(overlaps[i], f.compensated_bytes()),
+                    CompactionPri::ByCompensatedSize => u64::MAX - f.compensated_bytes(),
+                    CompactionPri::OldestLargestSeqFirst => f.seqs.1,
+                    CompactionPri::OldestSmallestSeqFirst => f.seqs.0,
                     // Files before the cursor come last.
-                    Pri::RoundRobin => u64::from(i < start),
+                    CompactionPri::RoundRobin => u64::from(i < start),
                 };
                 keyed.push((key, i as u32));
             }
@@ -86,7 +126,7 @@ pub fn cursor_after(
     options: &PlanOptions,
     spec: &JobSpec,
 ) -> Option<(Level, Key)> {
-    if options.pri != Pri::RoundRobin || !matches!(spec.kind, Kind::Down | Kind::Move) {
+    if options.pri != CompactionPri::RoundRobin || !matches!(spec.kind, Kind::Down | Kind::Move) {
         return None;
     }
     let inputs = spec.inputs.iter().filter_map(|&id| version.file(id));

@@ -33,10 +33,10 @@ use lithify_plan::check::jobs as jobs_check;
 use lithify_plan::policy::bucket::flush_cuts;
 use lithify_plan::spec::Bounds;
 use lithify_plan::{
-    BucketFlow, Candidate, CommitOrder, Cost, CutPolicy, DfWhen, FlushReport, InFlight, JobSpec,
-    JobState, Kind, Limits, ManualRequest, MemState, Placement, PlanOptions, PolicyKind, Pri, Prio,
-    Reason, Targets, View, adapt, admit, cursor_after, explain, inherited, is_settled, place, plan,
-    policies, score, stall_while, validate_commit,
+    BucketFlow, Candidate, CommitOrder, CompactionPri, Cost, CutPolicy, DfWhen, FlushReport,
+    InFlight, JobSpec, JobState, Kind, Limits, ManualRequest, MemState, Placement, PlanOptions,
+    PolicyKind, Prio, Reason, Targets, View, adapt, admit, cursor_after, explain, inherited,
+    is_settled, place, plan, policies, score, stall_while, validate_commit,
 };
 use lithify_testkit::datadriven::{self, Case};
 
@@ -89,18 +89,12 @@ impl World {
             let o = &mut self.options;
             match key.as_str() {
                 "policy" => {
-                    let named = PolicyKind::ALL.into_iter().find(|p| p.name() == value);
+                    let named = PolicyKind::from_name(value);
                     o.policy = named.unwrap_or_else(|| panic!("policy {value}"));
                 }
                 "pri" => {
-                    o.pri = match value.as_str() {
-                        "min-overlap" => Pri::MinOverlappingRatio,
-                        "size" => Pri::ByCompensatedSize,
-                        "oldest-largest" => Pri::OldestLargestSeqFirst,
-                        "oldest-smallest" => Pri::OldestSmallestSeqFirst,
-                        "round-robin" => Pri::RoundRobin,
-                        other => panic!("pri {other}"),
-                    }
+                    let named = CompactionPri::from_name(value);
+                    o.pri = named.unwrap_or_else(|| panic!("pri {value}"));
                 }
                 "df.when" => {
                     o.df_when = if value == "always" { DfWhen::Always } else { DfWhen::Pressure }

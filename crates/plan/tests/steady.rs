@@ -9,8 +9,8 @@ use lithify_base::{CfId, FileId, JobId, KeyRange, Pos, bytewise};
 use lithify_lsm::{BucketMap, Edit, FileMeta, Version};
 use lithify_plan::check::jobs as jobs_check;
 use lithify_plan::{
-    CommitOrder, DfWhen, InFlight, JobState, Kind, Limits, ManualRequest, MemState, PlanOptions,
-    PolicyKind, Pri, Score, View, is_settled, plan, policies, score,
+    CommitOrder, CompactionPri, DfWhen, InFlight, JobState, Kind, Limits, ManualRequest, MemState,
+    PlanOptions, PolicyKind, Score, View, is_settled, plan, policies, score,
 };
 
 use life::{Life, key, options};
@@ -40,17 +40,10 @@ fn is_at_rest(life: &Life) {
 
 #[test]
 fn trees_stay_sound_and_come_to_rest() {
-    let pris = [
-        Pri::MinOverlappingRatio,
-        Pri::ByCompensatedSize,
-        Pri::OldestLargestSeqFirst,
-        Pri::OldestSmallestSeqFirst,
-        Pri::RoundRobin,
-    ];
     let (mut kinds, mut edges, mut changes) = (Vec::new(), 0, 0);
     for seed in 0..lives(40) {
         for policy in PolicyKind::ALL {
-            let pri = pris[seed as usize % pris.len()];
+            let pri = CompactionPri::ALL[seed as usize % CompactionPri::ALL.len()];
             let mut options = options(policy, seed % 2 == 0, pri);
             if seed % 4 == 1 {
                 options.df_when = DfWhen::Always;
@@ -105,7 +98,7 @@ fn lives(n: u64) -> u64 {
 fn requests_settle_while_others_work() {
     for seed in 0..70 {
         let policy = PolicyKind::ALL[seed as usize % PolicyKind::ALL.len()];
-        let mut life = Life::new(seed, options(policy, seed % 4 < 2, Pri::default()));
+        let mut life = Life::new(seed, options(policy, seed % 4 < 2, CompactionPri::default()));
         for _ in 0..25 {
             life.flush();
         }

@@ -3,7 +3,9 @@
 
 mod life;
 
-use lithify_plan::{DfWhen, Limits, MemState, PolicyKind, Pri, Verdict, View, score, stall};
+use lithify_plan::{
+    CompactionPri, DfWhen, Limits, MemState, PolicyKind, Verdict, View, score, stall,
+};
 
 use life::{Life, options};
 
@@ -14,7 +16,7 @@ fn stall_deadlock() {
     for policy in PolicyKind::ALL {
         let mut stops = 0;
         for seed in 0..12 {
-            let mut options = options(policy, seed % 2 == 0, Pri::default());
+            let mut options = options(policy, seed % 2 == 0, CompactionPri::default());
             (options.l0_slowdown, options.l0_stop) = (4, 5);
             if seed >= 8 {
                 // Writers are stopped by fewer runs than a tier has.
@@ -60,7 +62,7 @@ fn stall_deadlock() {
 fn starvation_of_deeper_levels() {
     const STEPS: usize = 2500;
     for policy in PolicyKind::ALL {
-        let mut options = options(policy, false, Pri::default());
+        let mut options = options(policy, false, CompactionPri::default());
         // Nothing but the depth of L0 slows writers down.
         (options.soft_debt, options.hard_debt) = (0, 0);
         (options.l0_slowdown, options.l0_stop) = (20, 36);

@@ -7,10 +7,10 @@ use lithify_base::MAX_LEVELS;
 use lithify_compact::{LevelFormat, OutputOptions};
 use lithify_format::compress::Codec;
 use lithify_format::options::{self, DbOptions, FamilyOptions};
+use lithify_plan::PlanOptions;
 use lithify_plan::options::BucketOptions;
-use lithify_plan::{PlanOptions, PolicyKind, Pri};
 
-use super::{CompactionPri, Compression, Policy, Settings};
+use super::{Compression, Settings};
 use crate::open::{DEFAULT_CF, DEFAULT_NAME};
 
 /// Fewest buckets to begin with: of two or three none could ever be twice as hot as the average.
@@ -44,22 +44,7 @@ pub(crate) fn output_options(s: &Settings) -> OutputOptions {
 
 /// What the core and its planner aim for.
 pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
-    let policy = match s.effective_policy() {
-        Policy::Leveled => PolicyKind::Leveled,
-        Policy::Hybrid => PolicyKind::Hybrid,
-        Policy::Tiered => PolicyKind::Tiered,
-        Policy::DfLeveled => PolicyKind::DfLeveled,
-        Policy::DfTiered => PolicyKind::DfTiered,
-        Policy::Bucket => PolicyKind::Bucket,
-        Policy::BucketDf => PolicyKind::BucketDf,
-    };
-    let pri = match s.compaction_pri {
-        CompactionPri::MinOverlappingRatio => Pri::MinOverlappingRatio,
-        CompactionPri::ByCompensatedSize => Pri::ByCompensatedSize,
-        CompactionPri::OldestLargestSeqFirst => Pri::OldestLargestSeqFirst,
-        CompactionPri::OldestSmallestSeqFirst => Pri::OldestSmallestSeqFirst,
-        CompactionPri::RoundRobin => Pri::RoundRobin,
-    };
+    let policy = s.effective_policy();
     let base = match &s.plan {
         Some(plan) => PlanOptions { policy, ..(**plan).clone() },
         None => {
@@ -78,7 +63,7 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
             multiplier: s.level_multiplier,
             file_bytes: s.file_bytes,
             max_subcompactions: s.max_subcompactions,
-            pri,
+            pri: s.compaction_pri,
             dynamic_levels: s.dynamic_levels,
             disable_auto: !s.auto_compaction,
             max_memtables: s.memtable_count,

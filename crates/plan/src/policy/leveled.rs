@@ -16,7 +16,7 @@ use crate::closure::close;
 use crate::policy::Policy;
 use crate::relation::hull;
 use crate::score::{self, Score};
-use crate::seed::Pri;
+use crate::seed::CompactionPri;
 use crate::spec::{Candidate, Kind, Prio, Reason};
 use crate::view::View;
 
@@ -234,7 +234,7 @@ pub(crate) fn more_to_move(view: &View, seed: &FileRef, to: Pos) -> Vec<FileRef>
 /// What a seed with its closure takes along besides, by the priority in use.
 pub(crate) fn more_inputs(view: &View, inputs: Vec<FileRef>, to: Pos) -> Vec<FileRef> {
     match view.options.pri {
-        Pri::RoundRobin => sweep(view, inputs, to),
+        CompactionPri::RoundRobin => sweep(view, inputs, to),
         _ => more_for_free(view, inputs, to),
     }
 }

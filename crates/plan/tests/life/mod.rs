@@ -9,13 +9,14 @@ use lithify_lsm::{BucketMap, Edit, FileMeta, Version, check};
 use lithify_plan::adapt::{create, flush_is_cut, keeps_flow};
 use lithify_plan::check::jobs as jobs_check;
 use lithify_plan::{
-    BucketFlow, BucketOptions, Candidate, CommitOrder, FlushReport, InFlight, JobSpec, JobState,
-    Kind, Limits, ManualRequest, MemState, Out, PlanOptions, Policy, PolicyKind, Pri, Reason,
-    Verdict, View, adapt, admit, cursor_after, on_flush, plan, policies, stall, validate_commit,
+    BucketFlow, BucketOptions, Candidate, CommitOrder, CompactionPri, FlushReport, InFlight,
+    JobSpec, JobState, Kind, Limits, ManualRequest, MemState, Out, PlanOptions, Policy, PolicyKind,
+    Reason, Verdict, View, adapt, admit, cursor_after, on_flush, plan, policies, stall,
+    validate_commit,
 };
 
 /// A small tree: a memtable is 64 bytes, a key two.
-pub fn options(policy: PolicyKind, dynamic_levels: bool, pri: Pri) -> PlanOptions {
+pub fn options(policy: PolicyKind, dynamic_levels: bool, pri: CompactionPri) -> PlanOptions {
     PlanOptions {
         policy,
         dynamic_levels,
