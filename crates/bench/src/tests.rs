@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+#[expect(clippy::disallowed_types, reason = "the bench knows no room of the store")]
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 use clap::Parser;
-use parking_lot::RwLock;
 
 use crate::report::{EngineIdentity, RunReport};
 use crate::run::run;
@@ -48,6 +49,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 #[derive(Default)]
 struct MapStore {
+    #[expect(clippy::disallowed_types, reason = "as above")]
     map: RwLock<Map>,
     puts: AtomicU64,
     flaw: Flaw,
@@ -64,12 +66,12 @@ impl Store for MapStore {
                 _ => {}
             }
         }
-        self.map.write().insert(key.to_vec(), value);
+        self.map.write().unwrap().insert(key.to_vec(), value);
         Ok(())
     }
     fn delete(&self, key: &[u8], _: WalMode) -> Result<()> {
         if self.flaw != Flaw::KeepsDeleted {
-            self.map.write().remove(key);
+            self.map.write().unwrap().remove(key);
         }
         Ok(())
     }
@@ -80,13 +82,13 @@ impl Store for MapStore {
         })
     }
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let map = self.map.read();
+        let map = self.map.read().unwrap();
         let Some(found) = map.get(key) else { return Ok(false) };
         value.clone_from(found);
         Ok(true)
     }
     fn multi_get(&self, keys: &[&[u8]], values: &mut Vec<Option<Vec<u8>>>) -> Result<()> {
-        let map = self.map.read();
+        let map = self.map.read().unwrap();
         *values = keys.iter().map(|&key| map.get(key).cloned()).collect();
         Ok(())
     }
@@ -95,7 +97,7 @@ impl Store for MapStore {
         let kept = |(i, (k, v)): (usize, (&Vec<u8>, &Vec<u8>))| {
             (!skip || i % 100 != 99).then(|| (k.clone(), v.clone()))
         };
-        let entries = self.map.read().iter().enumerate().filter_map(kept).collect();
+        let entries = self.map.read().unwrap().iter().enumerate().filter_map(kept).collect();
         Ok(Box::new(MapIter { entries, at: usize::MAX }))
     }
     fn flush(&self) -> Result<()> {

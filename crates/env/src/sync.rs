@@ -1,19 +1,13 @@
 //! The one place where lock and atomic types are chosen.
 //!
-//! Production uses `parking_lot`: small locks without poisoning, which ThreadSanitizer
-//! understands. Under `--cfg shuttle` and `--cfg loom` a model checker stands behind the same names
-//! (`checked`), so every room names its locks as `lithify_env::sync::Mutex` and so on, and
-//! never reaches past this module. `cargo xtask shuttle` and `cargo xtask loom` build it so.
+//! Locks are those of `locks`: without poisoning, and understood by ThreadSanitizer. Under
+//! `--cfg shuttle` and `--cfg loom` a model checker stands behind the same names, so every room names its
+//! locks as `lithify_env::sync::Mutex` and so on, and never reaches past this module.
+//! `cargo xtask shuttle` and `cargo xtask loom` build it so.
 
-#[cfg(any(shuttle, loom))]
-pub(crate) mod checked;
+pub(crate) mod locks;
 
-#[cfg(any(shuttle, loom))]
-pub use checked::{
-    Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult,
-};
-#[cfg(not(any(shuttle, loom)))]
-pub use parking_lot::{
+pub use locks::{
     Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, WaitTimeoutResult,
 };
 pub use std::sync::{Arc, LazyLock, OnceLock, Weak};

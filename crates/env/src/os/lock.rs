@@ -16,13 +16,14 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use arc_swap::ArcSwapOption;
 use rustix::fs::{self, FlockOperation, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::fork;
 use super::posix::FILE_MODE;
 use crate::fs::{IoError, IoResult, LockGuard};
-use crate::sync::{LazyLock, Mutex};
+use crate::sync::{Arc, Mutex};
 
 /// How often a lock file may be replaced under us before we give up.
 const REPLACED_MAX: u32 = 16;
@@ -30,8 +31,25 @@ const REPLACED_MAX: u32 = 16;
 /// Device and inode: what a file is, whatever it is called.
 type Identity = (u64, u64);
 
-/// What this process holds.
-static HELD: LazyLock<Mutex<BTreeSet<Identity>>> = LazyLock::new(Mutex::default);
+/// The locks that a process holds.
+struct Held {
+    process: u32,
+    locks: Mutex<BTreeSet<Identity>>,
+}
+
+/// Those of this process. A child begins with a registry of its own: a thread of its parent may have
+/// been in the other one when it was forked off, and is not there to leave it.
+static HELD: ArcSwapOption<Held> = ArcSwapOption::const_empty();
+
+impl Held {
+    fn here() -> Arc<Held> {
+        HELD.rcu(|held| match held {
+            Some(held) if held.process == fork::id() => Arc::clone(held),
+            _ => Arc::new(Held { process: fork::id(), locks: Mutex::default() }),
+        });
+        HELD.load_full().expect("nobody takes it away")
+    }
+}
 
 /// A held lock.
 pub(super) struct FileLock {
@@ -39,22 +57,32 @@ pub(super) struct FileLock {
     fd: OwnedFd,
     claim: Claim,
     path: PathBuf,
-    process: u32,
 }
 
-/// An entry of the registry, removed on drop.
-struct Claim(Identity);
+/// An entry of the registry, removed when its process drops it.
+struct Claim {
+    held: Arc<Held>,
+    identity: Identity,
+}
 
 impl Claim {
     fn stake(identity: Identity) -> Option<Self> {
+        let held = Held::here();
+        let free = held.locks.lock().insert(identity);
         // Lazily: a claim made and dropped here would release the holder's.
-        HELD.lock().insert(identity).then(|| Self(identity))
+        free.then(|| Self { held, identity })
+    }
+
+    fn is_of_this_process(&self) -> bool {
+        self.held.process == fork::id()
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        HELD.lock().remove(&self.0);
+        if self.is_of_this_process() {
+            self.held.locks.lock().remove(&self.identity);
+        }
     }
 }
 
@@ -84,14 +112,13 @@ impl FileLock {
             Ok(_) | Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(errno),
         }
-        let process = fork::id();
-        Ok(Some(Self { fd, claim, path: path.to_path_buf(), process }))
+        Ok(Some(Self { fd, claim, path: path.to_path_buf() }))
     }
 }
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        if self.process == fork::id() {
+        if self.claim.is_of_this_process() {
             // Cannot fail on a locked descriptor; if it did, closing still releases.
             let _ = fs::flock(&self.fd, FlockOperation::Unlock);
         }
@@ -100,9 +127,9 @@ impl Drop for FileLock {
 
 impl LockGuard for FileLock {
     fn is_owner(&self) -> bool {
-        self.process == fork::id()
+        self.claim.is_of_this_process()
             && match retry_on_intr(|| fs::stat(&self.path)) {
-                Ok(stat) => identity_of(&stat) == self.claim.0,
+                Ok(stat) => identity_of(&stat) == self.claim.identity,
                 // A disk in trouble says nothing about owners.
                 Err(errno) => !matches!(errno, Errno::NOENT | Errno::NOTDIR),
             }
@@ -122,13 +149,21 @@ fn identity_of(stat: &fs::Stat) -> Identity {
 mod tests {
     use super::*;
 
+    /// What a child sees: the same guard under another process id. The claim stays its parent's.
+    fn inherited(mut lock: FileLock) -> (FileLock, Claim) {
+        let process = lock.claim.held.process + 1;
+        let identity = lock.claim.identity;
+        let held = Arc::new(Held { process, locks: Mutex::default() });
+        let parents = std::mem::replace(&mut lock.claim, Claim { held, identity });
+        (lock, parents)
+    }
+
     #[test]
     fn a_forked_child_is_not_the_owner() {
         let scratch = tempfile::tempdir().unwrap();
-        let mut lock = FileLock::take(&scratch.path().join("LOCK")).unwrap();
+        let lock = FileLock::take(&scratch.path().join("LOCK")).unwrap();
         assert!(lock.is_owner());
-        // What a child sees: the same guard under another process id.
-        lock.process += 1;
+        let (lock, _parents) = inherited(lock);
         assert!(!lock.is_owner());
     }
 
@@ -136,12 +171,15 @@ mod tests {
     fn a_lock_is_free_at_once_although_a_starting_child_has_a_copy() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("LOCK");
-        let mut lock = FileLock::take(&path).unwrap();
+        let refused = |path| FileLock::take(path).err().map(|e| e.kind());
+        let lock = FileLock::take(&path).unwrap();
         let copy = lock.fd.try_clone().unwrap();
         // A child's guard must not unlock what is its parent's.
-        lock.process += 1;
+        let (lock, parents) = inherited(lock);
         drop(lock);
-        assert_eq!(FileLock::take(&path).err().unwrap().kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(refused(&path), Some(std::io::ErrorKind::WouldBlock), "the claim stands");
+        drop(parents);
+        assert_eq!(refused(&path), Some(std::io::ErrorKind::WouldBlock), "and so does the lock");
         drop(copy);
         let lock = FileLock::take(&path).unwrap();
         let copy = lock.fd.try_clone().unwrap();

@@ -71,6 +71,12 @@ impl RtOptions {
     }
 }
 
+/// The present, for waits with a deadline.
+#[cfg(not(any(shuttle, loom)))]
+pub(crate) fn present() -> Instant {
+    Instant::now()
+}
+
 /// The machine's monotonic clock, counted from the runtime's start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OsClock {
@@ -81,7 +87,7 @@ impl OsClock {
     fn start() -> Self {
         let origin = Instant::now();
         #[cfg(any(shuttle, loom))]
-        crate::sync::checked::begin_at(origin);
+        crate::sync::locks::time::begin_at(origin);
         Self { origin }
     }
 
@@ -92,7 +98,7 @@ impl OsClock {
 
     #[cfg(any(shuttle, loom))]
     pub(super) fn now(self) -> Mono {
-        Mono::ZERO + (crate::sync::checked::present() - self.origin)
+        Mono::ZERO + (crate::sync::locks::time::present() - self.origin)
     }
 
     /// The same instant for the system; `None` if it lies beyond what the system can express.
