@@ -134,8 +134,12 @@ fn limited(limits: &[&str], mut ended: impl FnMut(&str, bool)) {
         let mut said = String::new();
         io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
         let status = child.wait().unwrap();
-        // Out of memory, Rust's allocator aborts: no worse than a kill.
-        let starved = said.contains("memory allocation") || said.contains("memory");
+        // Out of memory, Rust's allocator aborts, and threads find no room for their stacks: no worse
+        // than a kill.
+        let starved = limit.starts_with("-v")
+            && ["memory", "spawn thread", "thread could be started"]
+                .iter()
+                .any(|w| said.contains(w));
         assert!(status.success() || starved, "{limit}: {status}: {said}");
         ended(limit, status.success());
         let notes = order.journal();
