@@ -21,8 +21,28 @@ use crate::sync::{Arc, Mutex};
 /// Reads of fewer bytes are not watched.
 const LONG_READ: usize = 64 << 10;
 
-/// Calls by number, as in [`crate::IoError::op`].
-const CALLS: [&str; 15] = [
+/// What is called.
+#[derive(Clone, Copy)]
+enum Op {
+    Create,
+    Open,
+    Rename,
+    Unlink,
+    Link,
+    List,
+    Len,
+    CreateDirAll,
+    RemoveDir,
+    SyncDir,
+    FreeSpace,
+    ReadAt,
+    WriteAt,
+    Sync,
+    Resize,
+}
+
+/// Their names in the order of [`Op`], as in [`crate::IoError::op`].
+const NAMES: [&str; Op::Resize as usize + 1] = [
     "create",
     "open",
     "rename",
@@ -39,10 +59,6 @@ const CALLS: [&str; 15] = [
     "sync",
     "resize",
 ];
-const READ: usize = 11;
-const WRITE: usize = 12;
-const SYNC: usize = 13;
-const RESIZE: usize = 14;
 
 /// A call that has not come back for long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +109,8 @@ struct Slot {
 struct Call<'a>(&'a Slot);
 
 impl Slot {
-    fn begin(&self, op: usize, since: u64) -> Call<'_> {
-        self.op.store(op, Ordering::Relaxed);
+    fn begin(&self, op: Op, since: u64) -> Call<'_> {
+        self.op.store(op as usize, Ordering::Relaxed);
         self.since.store(since, Ordering::Relaxed);
         self.begun.fetch_add(1, Ordering::Release);
         Call(self)
@@ -107,7 +123,7 @@ impl Slot {
         if begun == ended || now.since(since) < limit {
             return None;
         }
-        let op = CALLS[self.op.load(Ordering::Relaxed)];
+        let op = NAMES[self.op.load(Ordering::Relaxed)];
         let path = self.path.lock().clone();
         Some(Hanging { id: (self.number, begun), op, path, since })
     }
@@ -157,7 +173,7 @@ impl WatchedFs {
     }
 
     /// Makes a call by name.
-    fn call<T>(&self, op: usize, path: &Path, call: impl FnOnce(&dyn Fs) -> T) -> T {
+    fn call<T>(&self, op: Op, path: &Path, call: impl FnOnce(&dyn Fs) -> T) -> T {
         let slot = {
             let mut slots = self.0.slots.lock();
             slots.idle.pop().unwrap_or_else(|| slots.add(path))
@@ -178,47 +194,47 @@ impl WatchedFs {
 
 impl Fs for WatchedFs {
     fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
-        Ok(self.watch(self.call(0, path, |fs| fs.create(path, opts))?))
+        Ok(self.watch(self.call(Op::Create, path, |fs| fs.create(path, opts))?))
     }
 
     fn open(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
-        Ok(self.watch(self.call(1, path, |fs| fs.open(path, opts))?))
+        Ok(self.watch(self.call(Op::Open, path, |fs| fs.open(path, opts))?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
-        self.call(2, from, |fs| fs.rename(from, to))
+        self.call(Op::Rename, from, |fs| fs.rename(from, to))
     }
 
     fn unlink(&self, path: &Path) -> IoResult<()> {
-        self.call(3, path, |fs| fs.unlink(path))
+        self.call(Op::Unlink, path, |fs| fs.unlink(path))
     }
 
     fn link(&self, from: &Path, to: &Path) -> IoResult<()> {
-        self.call(4, from, |fs| fs.link(from, to))
+        self.call(Op::Link, from, |fs| fs.link(from, to))
     }
 
     fn list(&self, dir: &Path) -> IoResult<Vec<DirEnt>> {
-        self.call(5, dir, |fs| fs.list(dir))
+        self.call(Op::List, dir, |fs| fs.list(dir))
     }
 
     fn len(&self, path: &Path) -> IoResult<Option<u64>> {
-        self.call(6, path, |fs| fs.len(path))
+        self.call(Op::Len, path, |fs| fs.len(path))
     }
 
     fn create_dir_all(&self, dir: &Path) -> IoResult<()> {
-        self.call(7, dir, |fs| fs.create_dir_all(dir))
+        self.call(Op::CreateDirAll, dir, |fs| fs.create_dir_all(dir))
     }
 
     fn remove_dir(&self, dir: &Path) -> IoResult<()> {
-        self.call(8, dir, |fs| fs.remove_dir(dir))
+        self.call(Op::RemoveDir, dir, |fs| fs.remove_dir(dir))
     }
 
     fn sync_dir(&self, dir: &Path) -> IoResult<()> {
-        self.call(9, dir, |fs| fs.sync_dir(dir))
+        self.call(Op::SyncDir, dir, |fs| fs.sync_dir(dir))
     }
 
     fn free_space(&self, dir: &Path) -> IoResult<u64> {
-        self.call(10, dir, |fs| fs.free_space(dir))
+        self.call(Op::FreeSpace, dir, |fs| fs.free_space(dir))
     }
 
     fn open_files_max(&self) -> Option<u64> {
@@ -239,11 +255,11 @@ struct Watched {
 }
 
 impl Watched {
-    fn transfer(&self, op: usize) -> Call<'_> {
+    fn transfer(&self, op: Op) -> Call<'_> {
         self.slot.begin(op, self.shared.looked.load(Ordering::Relaxed))
     }
 
-    fn rare(&self, op: usize) -> Call<'_> {
+    fn rare(&self, op: Op) -> Call<'_> {
         self.slot.begin(op, self.shared.rt.now().0)
     }
 }
@@ -256,27 +272,27 @@ impl Drop for Watched {
 
 impl File for Watched {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> IoResult<usize> {
-        let _under_way = (buf.len() >= LONG_READ).then(|| self.transfer(READ));
+        let _under_way = (buf.len() >= LONG_READ).then(|| self.transfer(Op::ReadAt));
         self.inner.read_at(buf, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> IoResult<usize> {
-        let _under_way = self.transfer(WRITE);
+        let _under_way = self.transfer(Op::WriteAt);
         self.inner.write_at(bytes, offset)
     }
 
     fn sync_data(&self) -> IoResult<()> {
-        let _under_way = self.rare(SYNC);
+        let _under_way = self.rare(Op::Sync);
         self.inner.sync_data()
     }
 
     fn sync_all(&self) -> IoResult<()> {
-        let _under_way = self.rare(SYNC);
+        let _under_way = self.rare(Op::Sync);
         self.inner.sync_all()
     }
 
     fn set_len(&self, len: u64) -> IoResult<()> {
-        let _under_way = self.rare(RESIZE);
+        let _under_way = self.rare(Op::Resize);
         self.inner.set_len(len)
     }
 
@@ -285,7 +301,7 @@ impl File for Watched {
     }
 
     fn allocate(&self, offset: u64, len: u64) -> IoResult<()> {
-        let _under_way = self.rare(RESIZE);
+        let _under_way = self.rare(Op::Resize);
         self.inner.allocate(offset, len)
     }
 
