@@ -285,23 +285,16 @@ impl Worker {
     pub(crate) fn step(&mut self) -> Step {
         let rt = self.parts.shop.env.rt.clone();
         let before = rt.thread_cpu();
-        let step = self.advance();
+        let step = self.advance().unwrap_or_else(|error| {
+            self.fail(error);
+            Step::Done
+        });
         let spent = rt.thread_cpu().saturating_sub(before);
         self.parts.cpu_nanos.fetch_add(spent.as_nanos() as u64, Ordering::Relaxed);
         step
     }
 
-    fn advance(&mut self) -> Step {
-        match self.advance_part() {
-            Ok(step) => step,
-            Err(error) => {
-                self.fail(error);
-                Step::Done
-            }
-        }
-    }
-
-    fn advance_part(&mut self) -> Result<Step> {
+    fn advance(&mut self) -> Result<Step> {
         let Some((no, job)) = &mut self.at else { return Ok(Step::Done) };
         // One part that failed is the end of all.
         if self.parts.spec.reins.is_stopped() || self.parts.state.lock().failed.is_some() {
