@@ -5,17 +5,20 @@
 //! database in it comes to its end without touching the image that was taken of it.
 //!
 //! Keeps: one call is at most one entry; a call that fails has no entry, but a failed sync.
-//! Leaves to others: paths that go up (`..`), links to directories, permissions, times.
+//! Leaves to others: what goes wrong when (`faults`); paths that go up (`..`), links to directories,
+//! permissions, times.
+
+mod faults;
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{
-    Advice, DirEnt, File, FileRef, Fs, IoError, IoResult, LockGuard, OpenOpts, Random,
-};
+use lithify_env::{Advice, DirEnt, File, FileRef, Fs, IoError, IoResult, LockGuard, OpenOpts};
 use rustix::io::Errno;
 
+pub use self::faults::Fault;
+use self::faults::Faults;
 use crate::crew;
 use crate::disk::{Content, DirId, Disk, Entry, Forgets, Ino, NoPath, Node};
 
@@ -28,60 +31,7 @@ struct State {
     log: Vec<Entry>,
     locked: BTreeSet<Ino>,
     dead: bool,
-    /// Syncs of files and directories asked for so far.
-    syncs: u64,
-    /// Calls that can fail made so far.
-    calls: u64,
-    fault: Option<Fault>,
-    /// Calls and syncs before the fault was set: it counts from there.
-    before: (u64, u64),
-    /// How often the fault struck.
-    struck: u64,
-    /// The fault that is set has struck.
-    has_struck: bool,
-    /// Where in the log one struck first.
-    first_strike: Option<usize>,
-    /// Draws lengths of transfers that are cut short.
-    lengths: Option<Random>,
-}
-
-/// What goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// A sync of a file or directory fails.
-    Sync {
-        /// Which one, counted from 0 over all of both.
-        nth: u64,
-        /// What is left of the bytes.
-        forgets: Forgets,
-        /// All later ones fail, too; else it is reported once, and the next one claims success.
-        sticky: bool,
-    },
-    /// A call fails.
-    Call {
-        /// Which one, counted from 0 over all calls.
-        nth: u64,
-        /// How.
-        with: Errno,
-        /// All later ones fail, too.
-        sticky: bool,
-    },
-    /// A transfer moves one byte, or half of its bytes.
-    Short {
-        /// Which one, counted from 0 over all calls; others than transfers are left alone.
-        nth: u64,
-        /// All later ones are cut short, too.
-        sticky: bool,
-    },
-    /// Files can hold no more bytes than these together.
-    Full(u64),
-    /// A sync of a file or directory fails, and from then on there is no room for anything more.
-    SyncThenFull {
-        /// Which sync, counted from 0 over all of both.
-        nth: u64,
-        /// What is left of the bytes.
-        forgets: Forgets,
-    },
+    faults: Faults,
 }
 
 type Raw<T> = Result<T, Errno>;
@@ -95,14 +45,7 @@ impl SimFs {
             log: Vec::new(),
             locked: BTreeSet::new(),
             dead: false,
-            syncs: 0,
-            calls: 0,
-            fault: None,
-            before: (0, 0),
-            struck: 0,
-            has_struck: false,
-            first_strike: None,
-            lengths: None,
+            faults: Faults::default(),
         };
         SimFs(Arc::new(Mutex::new(state)))
     }
@@ -132,54 +75,6 @@ impl SimFs {
         self.0.lock().disk.clone()
     }
 
-    /// Something goes wrong from now on; its calls and syncs count from here.
-    pub fn set_fault(&self, fault: Fault) {
-        let mut state = self.0.lock();
-        (state.before, state.has_struck) = ((state.calls, state.syncs), false);
-        state.fault = Some(fault);
-    }
-
-    /// Bytes in all files that have a name.
-    pub fn used(&self) -> u64 {
-        self.0.lock().used()
-    }
-
-    /// Nothing goes wrong any more.
-    pub fn heal(&self) {
-        self.0.lock().fault = None;
-    }
-
-    /// Calls made and syncs asked for so far.
-    pub fn counts(&self) -> (u64, u64) {
-        let state = self.0.lock();
-        (state.calls, state.syncs)
-    }
-
-    /// How often something went wrong so far.
-    pub fn struck(&self) -> u64 {
-        self.0.lock().struck
-    }
-
-    /// Whether what is set to go wrong has done so.
-    pub fn has_struck(&self) -> bool {
-        self.0.lock().has_struck
-    }
-
-    /// Whether all that is wrong now is that files may not grow.
-    pub fn is_full(&self) -> bool {
-        matches!(self.0.lock().fault, Some(Fault::Full(_)))
-    }
-
-    /// Position in the log at which something went wrong first.
-    pub fn first_strike(&self) -> Option<usize> {
-        self.0.lock().first_strike
-    }
-
-    /// Transfers are cut short now and then, by lengths that follow from `seed`.
-    pub fn shorten(&self, seed: u64) {
-        self.0.lock().lengths = Some(Random::from_seed(seed));
-    }
-
     fn on<T>(
         &self,
         op: &'static str,
@@ -198,53 +93,16 @@ impl SimFs {
 
 impl State {
     fn alive<T>(&mut self, call: impl FnOnce(&mut State) -> Raw<T>) -> Raw<T> {
-        let nth = self.calls - self.before.0;
-        self.calls += 1;
-        match self.fault {
-            _ if self.dead => return Err(Errno::IO),
-            Some(Fault::Call { nth: n, with, sticky }) if n == nth || (sticky && n < nth) => {
-                self.strike();
-                return Err(with);
-            }
-            _ => {}
+        if self.dead {
+            return Err(Errno::IO);
         }
+        self.faults.call(self.log.len())?;
         call(self)
-    }
-
-    fn strike(&mut self) {
-        self.struck += 1;
-        self.has_struck = true;
-        self.first_strike.get_or_insert(self.log.len());
     }
 
     /// How many of `wanted` bytes a transfer moves.
     fn shortened(&mut self, wanted: usize) -> usize {
-        if let Some(Fault::Short { nth, sticky }) = self.fault {
-            // This call is counted already.
-            let now = self.calls - self.before.0 - 1;
-            let hit = wanted > 1 && (now == nth || (sticky && nth < now));
-            if hit {
-                self.strike();
-            }
-            return match hit {
-                true if now.is_multiple_of(2) => 1,
-                true => wanted / 2,
-                false => wanted,
-            };
-        }
-        let Some(random) = &mut self.lengths else { return wanted };
-        match wanted > 1 && random.one_in(4) {
-            true => 1 + random.below(wanted as u64 - 1) as usize,
-            false => wanted,
-        }
-    }
-
-    /// Bytes in all files that have a name.
-    fn used(&self) -> u64 {
-        let named = self.disk.dirs.values().flat_map(|dir| dir.visible.values());
-        let inodes: BTreeSet<Ino> =
-            named.filter_map(|n| if let Node::File(ino) = n { Some(*ino) } else { None }).collect();
-        inodes.iter().map(|ino| self.visible(*ino).len() as u64).sum()
+        self.faults.shortened(wanted, self.log.len())
     }
 
     /// How far a file of `len` bytes may grow towards `end`.
@@ -252,13 +110,13 @@ impl State {
     /// # Errors
     /// `NOSPC` if it may not grow at all, and should.
     fn room(&mut self, len: usize, end: usize) -> Raw<usize> {
-        let Some(Fault::Full(most)) = self.fault else { return Ok(end) };
+        let Some(most) = self.faults.most_bytes() else { return Ok(end) };
         if end <= len {
             return Ok(end);
         }
-        let free = most.saturating_sub(self.used()) as usize;
+        let free = most.saturating_sub(used(&self.disk)) as usize;
         if free < end - len {
-            self.strike();
+            self.faults.strike(self.log.len());
         }
         match end.min(len + free) {
             room if room > len => Ok(room),
@@ -320,21 +178,17 @@ impl State {
 
     /// Whether the sync asked for now fails, and what becomes of the bytes.
     fn sync_fails(&mut self) -> Option<Forgets> {
-        let nth = self.syncs - self.before.1;
-        self.syncs += 1;
-        match self.fault {
-            Some(Fault::Sync { nth: n, forgets, sticky }) if n == nth || (sticky && n < nth) => {
-                self.strike();
-                Some(forgets)
-            }
-            Some(Fault::SyncThenFull { nth: n, forgets }) if n == nth => {
-                self.strike();
-                self.fault = Some(Fault::Full(self.used()));
-                Some(forgets)
-            }
-            _ => None,
-        }
+        let disk = &self.disk;
+        self.faults.sync(self.log.len(), || used(disk))
     }
+}
+
+/// Bytes in all files that have a name.
+fn used(disk: &Disk) -> u64 {
+    let named = disk.dirs.values().flat_map(|dir| dir.visible.values());
+    let inodes: BTreeSet<Ino> =
+        named.filter_map(|n| if let Node::File(ino) = n { Some(*ino) } else { None }).collect();
+    inodes.iter().map(|ino| disk.inodes[ino].visible.len() as u64).sum()
 }
 
 fn names(path: &Path) -> impl Iterator<Item = &str> {
