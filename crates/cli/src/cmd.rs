@@ -7,6 +7,7 @@ pub(crate) mod picture;
 pub(crate) mod point;
 pub(crate) mod salvage;
 pub(crate) mod scan;
+pub(crate) mod settings;
 pub(crate) mod stats;
 pub(crate) mod table;
 pub(crate) mod verify;

@@ -70,6 +70,8 @@ enum Command {
     Checkpoint(cmd::checkpoint::Checkpoint),
     /// Say what limits a database: what slows or stops writes, what is due, what is in the way
     Explain(cmd::explain::Explain),
+    /// Say which settings are in force and why
+    Settings(cmd::settings::Settings),
     /// Draw the tree of a database: which run has which files
     Picture(cmd::picture::Picture),
     /// Look into one table file
@@ -100,6 +102,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Salvage(salvage) => salvage.run()?,
         Command::Checkpoint(checkpoint) => checkpoint.run()?,
         Command::Explain(explain) => explain.run()?,
+        Command::Settings(settings) => settings.run()?,
         Command::Picture(picture) => picture.run()?,
         Command::Table(table) => table.run()?,
     }

@@ -5,18 +5,53 @@ use std::path::PathBuf;
 use anyhow::Result;
 use lithify::{Db, Error, ErrorKind, Settings};
 
+use crate::failure::usage;
+
 /// `--db DIR`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DbArg {
     /// Directory of the database
     #[arg(long, value_name = "DIR")]
     pub(crate) db: PathBuf,
+    #[command(flatten)]
+    set: SetArg,
+}
+
+/// `--set NAME=VALUE`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SetArg {
+    /// Open it with this setting; `lithify settings` lists all
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+}
+
+impl SetArg {
+    /// Changes what was given.
+    pub(crate) fn apply(&self, settings: &mut Settings) -> Result<()> {
+        for pair in &self.set {
+            let Some((name, value)) = pair.split_once('=') else {
+                return usage(format!("--set {pair}: write NAME=VALUE"));
+            };
+            // The name or the value was not understood, whoever says so.
+            if let Err(error) = settings.set(name.trim(), value) {
+                return usage(format!("--set {pair}: {}", error));
+            }
+        }
+        Ok(())
+    }
+    /// True if it was given.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        let mut given = self.set.iter().filter_map(|pair| Some(pair.split_once('=')?.0));
+        given.any(|given| given.trim().replace('-', "_") == name)
+    }
 }
 
 impl DbArg {
     /// Opens for reading only: no lock is taken and nothing changes.
     pub(crate) fn for_reading(&self) -> Result<Db> {
-        self.told(Db::open_read_only(&self.db, Settings::default()))
+        let mut settings = Settings::default();
+        self.set.apply(&mut settings)?;
+        self.told(Db::open_read_only(&self.db, settings))
     }
     /// Opens an existing database for writing.
     pub(crate) fn for_writing(&self) -> Result<Db> {
@@ -29,6 +64,7 @@ impl DbArg {
     fn open(&self, create: bool) -> Result<Db> {
         let mut settings = Settings::default();
         settings.create_if_missing = create;
+        self.set.apply(&mut settings)?;
         self.told(Db::open(&self.db, settings))
     }
     /// The store's own advice about a missing database is for programs.

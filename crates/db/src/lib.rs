@@ -59,6 +59,8 @@ pub use lithify_compact::PartStage;
 pub use metrics::{Counts, Latency};
 pub use options::{ReadOptions, WriteOptions};
 pub use read::Value;
-pub use settings::{CompactionPri, Compression, Durability, Policy, Settings};
+pub use settings::{
+    Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings,
+};
 pub use snapshot::Snapshot;
 pub use stats::{LevelStats, Stats};

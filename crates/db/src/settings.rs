@@ -4,7 +4,14 @@
 //! Components (the world, the comparator, a shared cache) are not settings: they go through
 //! [`Builder`](crate::Builder).
 
+mod budget;
+mod stored;
+pub(crate) mod table;
+mod text;
 pub(crate) mod translate;
+
+pub use budget::Budget;
+pub use table::EffectiveSetting;
 
 use lithify_base::{Error, Result};
 use lithify_plan::PlanOptions;
@@ -43,7 +50,8 @@ pub enum Compression {
     Zstd(i32),
 }
 
-/// Everything a user may set. Start from [`Settings::default`] and change fields.
+/// Everything a user may set. Start from [`Settings::default`], or from what the machine can spare
+/// ([`Settings::for_budget`]), and change fields.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
@@ -55,6 +63,9 @@ pub struct Settings {
     /// `memtable_bytes * memtable_count` of it, the rest is cache. At least 1 MiB above the
     /// memtables. Default: 512 MiB.
     pub memory_budget: u64,
+    /// Bytes that tables may take on disk: compactions that would need more wait for space, as on a
+    /// full disk. At least 16 memtables. Default: `None`, what the disk has.
+    pub disk_budget: Option<u64>,
     /// Size at which a memtable is frozen and flushed. 64 KiB to 2 GiB. Default: 64 MiB.
     pub memtable_bytes: u64,
     /// Most memtables in memory, the active one included; a write waits beyond. 2 to 64.
@@ -141,43 +152,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings {
-            create_if_missing: true,
-            error_if_exists: false,
-            memory_budget: 512 << 20,
-            memtable_bytes: 64 << 20,
-            memtable_count: 4,
-            durability: Durability::Os,
-            compaction_threads: std::thread::available_parallelism()
-                .map_or(2, |n| n.get().min(256) as u32),
-            max_subcompactions: 1,
-            flush_threads: 1,
-            policy: None,
-            compaction_pri: CompactionPri::MinOverlappingRatio,
-            auto_compaction: true,
-            l0_trigger: 4,
-            l0_slowdown: 20,
-            l0_stop: 36,
-            level_base_bytes: 256 << 20,
-            level_multiplier: 10,
-            dynamic_levels: true,
-            file_bytes: 64 << 20,
-            soft_debt_bytes: 64 << 30,
-            hard_debt_bytes: 256 << 30,
-            delayed_write_rate: 16 << 20,
-            block_bytes: 4096,
-            format_version: 6,
-            compression_upper: Compression::None,
-            compression_lower: Compression::Lz4,
-            bloom_bits: 10,
-            direct_background_io: true,
-            direct_reads: false,
-            max_open_files: None,
-            verify_checksums: true,
-            event_log: true,
-            plan: None,
-            unchecked: false,
-        }
+        Settings::for_budget(Budget::default())
     }
 }
 
@@ -240,11 +215,22 @@ impl Settings {
         if self.memory_budget < memtables + (1 << 20) {
             return Err(Error::invalid(format!(
                 "memory_budget = {} leaves less than 1 MiB of cache beside {} memtables of {} \
-                 bytes; raise it to {} or lower memtable_bytes or memtable_count",
+                 bytes; raise it to {}, lower memtable_bytes or memtable_count, or leave them to \
+                 Settings::for_budget",
                 self.memory_budget,
                 self.memtable_count,
                 self.memtable_bytes,
                 memtables + (8 << 20)
+            )));
+        }
+        if let Some(disk) = self.disk_budget
+            && disk < 16 * self.memtable_bytes
+        {
+            return Err(Error::invalid(format!(
+                "disk_budget = {disk} is below 16 memtables of {} bytes; raise it to {}, or lower \
+                 memtable_bytes",
+                self.memtable_bytes,
+                16 * self.memtable_bytes
             )));
         }
         for (name, c) in [("upper", self.compression_upper), ("lower", self.compression_lower)] {

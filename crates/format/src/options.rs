@@ -19,6 +19,8 @@ use crate::checksum::crc32c;
 
 /// First line of the files written here: says that a sum is to be expected.
 const HEAD: &str = "# This is a RocksDB option file; its last line is Lithify's sum of it.";
+/// What a line begins with that says a setting of ours, which RocksDB takes for a comment.
+const OWN: &str = "# lithify.setting ";
 /// What the last line begins with; eight hexadecimal digits follow.
 const SUM: &str = "# lithify.crc32c ";
 /// RocksDB version that the written options are understood as.
@@ -101,6 +103,14 @@ pub struct FamilyOptions {
 /// # Panics
 /// If the first family is not `default`: RocksDB's parser demands that order.
 pub fn write(db: &DbOptions, families: &[FamilyOptions]) -> String {
+    write_with(db, families, &[])
+}
+
+/// The same with settings of ours, name and value, none of which has a line break in it.
+///
+/// # Panics
+/// As [`write`].
+pub fn write_with(db: &DbOptions, families: &[FamilyOptions], own: &[(&str, String)]) -> String {
     assert!(families.first().is_some_and(|f| f.name == "default"), "`default` comes first");
     let mut out = format!("{HEAD}\n\n[Version]\n");
     line(&mut out, "rocksdb_version", ROCKSDB_VERSION);
@@ -116,6 +126,12 @@ pub fn write(db: &DbOptions, families: &[FamilyOptions]) -> String {
     line(&mut out, "use_direct_io_for_flush_and_compaction", direct);
     for family in families {
         write_family(&mut out, family);
+    }
+    if !own.is_empty() {
+        out.push('\n');
+    }
+    for (name, value) in own {
+        let _ = writeln!(out, "{OWN}{name}={value}");
     }
     let sum = crc32c(out.as_bytes());
     let _ = writeln!(out, "\n{SUM}{sum:08x}");
@@ -194,6 +210,8 @@ fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
 pub struct OptionsFile {
     /// Version of RocksDB that wrote it, as text; empty if absent.
     pub rocksdb_version: String,
+    /// Settings of ours, by name; none in a foreign file.
+    pub own: BTreeMap<String, String>,
     /// Options of `[DBOptions]`.
     pub db: BTreeMap<String, String>,
     /// Column families in file order, `default` first.
@@ -259,6 +277,10 @@ impl OptionsFile {
         let mut has_db = false;
         for (i, raw) in text.lines().enumerate() {
             let bad = |what: &str| Error::corruption(format!("line {}: {what}", i + 1));
+            if let Some((name, value)) = raw.strip_prefix(OWN).and_then(|own| own.split_once('=')) {
+                file.own.insert(name.to_owned(), value.to_owned());
+                continue;
+            }
             let line = strip_comment(raw).trim();
             if line.is_empty() {
                 continue;

@@ -12,10 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use lithify::{CompactionPri, Db, ErrorKind, Explanation, Policy, Settings, Writes};
 use lithify_format::files::FileName;
-use lithify_format::options::OptionsFile;
 use serde_json::{Value, json};
 
-use crate::cmd::picture::dir_of;
 use crate::output;
 use log::Session;
 
@@ -38,8 +36,6 @@ progress of each job in percent, and the rate to which writes are slowed.";
 
 /// How often a database that changes while it is being opened is tried again.
 const TRIES: usize = 5;
-/// Most bytes of an OPTIONS file that are read.
-const OPTIONS_MAX: u64 = 1 << 20;
 
 /// `lithify explain`.
 #[derive(clap::Args)]
@@ -86,7 +82,8 @@ fn explain(dir: &Path, settings: &Settings) -> Result<Explanation> {
 /// The settings that the database was last opened with, as far as it wrote them down; the default
 /// for the rest.
 fn settings(dir: &Path, policy: Option<Policy>) -> Settings {
-    let written = newest_options(dir).map_or_else(Settings::default, |file| from_options(&file));
+    let written = Settings::stored_in(dir).ok().flatten().map(|(settings, _)| settings);
+    let written = written.unwrap_or_default();
     let mut settings = if written.check().is_ok() { written } else { Settings::default() };
     settings.policy = policy.or(settings.policy);
     if settings.check().is_err() {
@@ -94,48 +91,6 @@ fn settings(dir: &Path, policy: Option<Policy>) -> Settings {
         settings.compaction_pri = CompactionPri::default();
     }
     settings
-}
-
-fn newest_options(path: &Path) -> Option<OptionsFile> {
-    let dir = dir_of(path);
-    let all = dir.list().ok()?;
-    let newest = all.iter().filter_map(|f| match f.file {
-        Some(FileName::Options(number)) => Some(number),
-        _ => None,
-    });
-    let text = dir.read_whole(FileName::Options(newest.max()?), OPTIONS_MAX).ok()??;
-    OptionsFile::parse(&text).ok()
-}
-
-fn from_options(file: &OptionsFile) -> Settings {
-    let mut s = Settings::default();
-    let Some(family) = file.families.first().map(|f| &f.options) else { return s };
-    let number = |name: &str| family.get(name).and_then(|v| v.parse::<f64>().ok());
-    let long = |name: &str, old: u64| number(name).map_or(old, |n| n as u64);
-    let short = |name: &str, old: u32| number(name).map_or(old, |n| n as u32);
-    let flag = |name: &str, old: bool| family.get(name).map_or(old, |v| v == "true");
-    s.l0_trigger = short("level0_file_num_compaction_trigger", s.l0_trigger);
-    s.l0_slowdown = short("level0_slowdown_writes_trigger", s.l0_slowdown);
-    s.l0_stop = short("level0_stop_writes_trigger", s.l0_stop);
-    s.memtable_bytes = long("write_buffer_size", s.memtable_bytes);
-    s.memtable_count = short("max_write_buffer_number", s.memtable_count);
-    s.level_base_bytes = long("max_bytes_for_level_base", s.level_base_bytes);
-    s.level_multiplier = short("max_bytes_for_level_multiplier", s.level_multiplier);
-    s.dynamic_levels = flag("level_compaction_dynamic_level_bytes", s.dynamic_levels);
-    s.file_bytes = long("target_file_size_base", s.file_bytes);
-    s.soft_debt_bytes = long("soft_pending_compaction_bytes_limit", s.soft_debt_bytes);
-    s.hard_debt_bytes = long("hard_pending_compaction_bytes_limit", s.hard_debt_bytes);
-    s.auto_compaction = !flag("disable_auto_compactions", !s.auto_compaction);
-    let jobs = file.db.get("max_background_jobs").and_then(|v| v.parse::<u32>().ok());
-    s.compaction_threads = jobs.map_or(s.compaction_threads, |n| n.saturating_sub(1).max(1));
-    let named =
-        |p: &CompactionPri| family.get("compaction_pri").is_some_and(|v| v == p.rocksdb_name());
-    s.compaction_pri = CompactionPri::ALL.into_iter().find(named).unwrap_or_default();
-    let parts = file.db.get("max_subcompactions").and_then(|v| v.parse().ok());
-    s.max_subcompactions = parts.unwrap_or(s.max_subcompactions);
-    let memtables = s.memtable_bytes.saturating_mul(s.memtable_count.into());
-    s.memory_budget = s.memory_budget.max(memtables.saturating_add(64 << 20));
-    s
 }
 
 /// The process that has the database open; 0 if the system hides which.

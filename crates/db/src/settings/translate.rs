@@ -10,6 +10,7 @@ use lithify_format::options::{self, DbOptions, FamilyOptions};
 use lithify_plan::PlanOptions;
 use lithify_plan::options::BucketOptions;
 
+use super::table::ROWS;
 use super::{Compression, Settings};
 use crate::open::{DEFAULT_CF, DEFAULT_NAME};
 
@@ -122,5 +123,6 @@ pub(crate) fn options_text(s: &Settings, comparator: &str) -> String {
         bloom_bits_per_key: f64::from(s.bloom_bits),
         format_version: s.format_version,
     };
-    options::write(&db, &[family])
+    let own: Vec<(&str, String)> = ROWS.iter().map(|row| (row.name, (row.show)(s))).collect();
+    options::write_with(&db, &[family], &own)
 }

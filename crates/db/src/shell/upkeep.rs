@@ -28,10 +28,18 @@ impl Shell {
     pub(super) fn look_at_disk(&self) {
         // A handle that only reads begins nothing; and where nobody can tell, it is tried.
         if !self.read_only_handle
-            && let Ok(bytes) = self.env.fs.free_space(self.dir.path())
+            && let Ok(free) = self.env.fs.free_space(self.dir.path())
         {
+            let bytes = match self.settings.disk_budget {
+                Some(budget) => free.min(budget.saturating_sub(self.tree_bytes())),
+                None => free,
+            };
             self.drive(Event::DiskFree { bytes });
         }
+    }
+
+    fn tree_bytes(&self) -> u64 {
+        self.current.load().tree.version.files().map(|f| f.bytes).sum()
     }
 
     /// Remembers a log that will be obsolete one day.

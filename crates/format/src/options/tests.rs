@@ -122,3 +122,15 @@ fn every_flipped_bit_breaks_the_sum_or_the_text() {
         "foreign files have none"
     );
 }
+
+#[test]
+fn settings_of_ours_are_comments_to_others() {
+    let own = [("policy", "auto".to_owned()), ("memory_budget", "512MiB".to_owned())];
+    let text = write_with(&db(), &[family("default")], &own);
+    assert!(check_sum(text.as_bytes()).unwrap());
+    let file = OptionsFile::parse(text.as_bytes()).unwrap();
+    assert_eq!(file.own["memory_budget"], "512MiB");
+    assert_eq!(file.own.len(), 2);
+    let plain = OptionsFile::parse(write(&db(), &[family("default")]).as_bytes()).unwrap();
+    assert_eq!((plain.own.len(), plain.families), (0, file.families));
+}

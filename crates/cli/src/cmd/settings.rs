@@ -1,0 +1,87 @@
+//! `settings`: every setting with the value in force, and why it has it.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use comfy_table::{Table, TableStyle};
+use lithify::{EffectiveSetting, Settings as All};
+use serde_json::json;
+
+use crate::failure::usage;
+use crate::open::SetArg;
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  lithify settings --explain                                  what this machine gets
+  lithify settings --explain fruit                            what fruit was last opened with
+  lithify settings --explain --set memory_budget=4GiB         what would follow
+  lithify put --db fruit --set durability=sync apple red      with a setting of one's own
+
+memory_budget, compaction_threads and disk_budget say what the database may take; everything else
+follows from them unless it is set. Nothing is opened and nothing changes.";
+
+/// `lithify settings`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Settings {
+    /// Directory of a database: its settings instead of this machine's defaults
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Say why each setting has its value: what it follows from, or who set it
+    #[arg(long)]
+    explain: bool,
+    #[command(flatten)]
+    set: SetArg,
+    /// Print a JSON array
+    #[arg(long, conflicts_with = "explain")]
+    json: bool,
+}
+
+impl Settings {
+    pub(crate) fn run(self) -> Result<()> {
+        let (mut settings, file) = match &self.dir {
+            None => (All::default(), None),
+            Some(dir) => match All::stored_in(dir)? {
+                Some((settings, file)) => (settings, Some(file)),
+                None => return usage(format!("{} has no OPTIONS file", dir.display())),
+            },
+        };
+        self.set.apply(&mut settings)?;
+        let told = settings.explain();
+        if self.json {
+            return as_json(&told);
+        }
+        let mut table = Table::new();
+        table.load_style(TableStyle::new());
+        if self.explain {
+            table.set_header(["setting", "value", "why"]);
+        }
+        for t in &told {
+            let why = match (t.derived, self.set.names(t.name), &file) {
+                (false, true, _) => format!("--set: {}", t.reason),
+                (false, false, Some(file)) => format!("{file}: {}", t.reason),
+                _ => t.reason.clone(),
+            };
+            let mut row = vec![t.name.to_owned(), t.value.clone()];
+            row.extend(self.explain.then_some(why));
+            table.add_row(row);
+        }
+        output::line(&table.to_string())?;
+        // What could not be opened is told last, where it is seen.
+        Ok(settings.check()?)
+    }
+}
+
+fn as_json(told: &[EffectiveSetting]) -> Result<()> {
+    let all: Vec<_> = told
+        .iter()
+        .map(|t| {
+            json!({
+                "name": t.name, "value": t.value, "derived": t.derived, "reason": t.reason,
+                "live": t.live,
+            })
+        })
+        .collect();
+    output::json(&json!(all))
+}

@@ -1,0 +1,54 @@
+//! `lithify settings` and `--set`: values, reasons, and what is said of a name that there is none of.
+
+#![allow(clippy::disallowed_methods, reason = "a test of the program from outside")]
+
+use std::process::{Command, Output};
+
+fn lithify(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lithify")).args(args).output().unwrap()
+}
+
+fn ok(args: &[&str]) -> String {
+    let out = lithify(args);
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn refused(args: &[&str], code: i32) -> String {
+    let out = lithify(args);
+    assert_eq!(out.status.code(), Some(code), "{args:?}");
+    String::from_utf8(out.stderr).unwrap()
+}
+
+/// The line of a setting.
+fn line<'a>(text: &'a str, name: &str) -> &'a str {
+    text.lines().find(|l| l.trim().starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"))
+}
+
+#[test]
+fn what_was_set_is_told_from_what_follows() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("db").display().to_string();
+    ok(&["put", "--db", &db, "--set", "memory_budget=64MiB", "--set", "l0-trigger=8", "a", "1"]);
+    let told = ok(&["settings", "--explain", &db, "--set", "bloom_bits=12"]);
+    let memtable = line(&told, "memtable_bytes");
+    assert!(memtable.contains("8MiB") && memtable.contains("from memory_budget = 64MiB"));
+    let trigger = line(&told, "l0_trigger");
+    assert!(trigger.contains("OPTIONS-") && trigger.contains("set; the default is 4"), "{trigger}");
+    assert!(line(&told, "bloom_bits").contains("--set: set; the default is 10"));
+    assert!(line(&told, "l0_stop").contains("default: "));
+    let json: serde_json::Value = serde_json::from_str(&ok(&["settings", "--json", &db])).unwrap();
+    let budget = json.as_array().unwrap().iter().find(|s| s["name"] == "memory_budget").unwrap();
+    assert_eq!((&budget["value"], &budget["derived"]), (&"64MiB".into(), &false.into()));
+}
+
+#[test]
+fn what_is_not_understood_names_the_fix() {
+    let wrong = refused(&["settings", "--set", "memtabel_bytes=1MiB"], 2);
+    assert!(wrong.contains("did you mean `memtable_bytes`?"), "{wrong}");
+    let wrong = refused(&["put", "--db", "nowhere", "--set", "durability=paper", "a", "1"], 2);
+    assert!(wrong.contains("no-wal, buffered, os, sync"), "{wrong}");
+    let wrong = refused(&["settings", "--set", "memtable_bytes=1GiB"], 1);
+    assert!(wrong.contains("memory_budget = ") && wrong.contains("raise it to"), "{wrong}");
+    assert!(!std::path::Path::new("nowhere").exists());
+}
