@@ -57,6 +57,7 @@ use crate::snapshot::Snapshots;
 use crate::super_version::{Mem, SuperVersion, Tree};
 use crate::turn::Turn;
 use crate::write::Log;
+use crate::write::logs::LogFile;
 
 use closing::Ending;
 use upkeep::Upkeep;
@@ -100,7 +101,7 @@ pub(crate) struct Shell {
     /// Files of jobs that were given up.
     litter: Mutex<Vec<FileId>>,
     /// Logs made since the open and not deleted.
-    logs: Mutex<Vec<FileId>>,
+    logs: Mutex<Vec<LogFile>>,
     manual_results: Mutex<BTreeMap<u64, Result<()>>>,
     next_manual: AtomicU64,
     levels: Mutex<LevelTally>,

@@ -6,8 +6,11 @@ mod common;
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
 
-use lithify::{Db, ErrorKind, Settings};
+use lithify::{Builder, Db, ErrorKind, Settings};
+use lithify_env::{Env, FaultFs, OsRt, PosixFs, RtOptions};
 
 /// Descriptors that a child may have.
 const LIMIT: usize = 64;
@@ -156,4 +159,42 @@ fn tables_open(place: &Path) -> usize {
     let paths = all.filter_map(|entry| std::fs::read_link(entry.path()).ok());
     let place = place.canonicalize().unwrap();
     paths.filter(|p| p.starts_with(&place) && p.extension().is_some_and(|e| e == "sst")).count()
+}
+
+/// Logs on a disk that takes long to sync them are deleted, and closed, as soon as what they held is
+/// in tables.
+#[test]
+fn logs_that_sync_slowly_do_not_stay_open() {
+    let scratch = tempfile::tempdir().unwrap();
+    let slow = FaultFs::new(Arc::new(PosixFs), |op| {
+        if op.name == "sync_data" && op.path.extension().is_some_and(|e| e == "log") {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        None
+    });
+    let env = Env { fs: Arc::new(slow), rt: Arc::new(OsRt::new(RtOptions::default())) };
+    let db = Builder::new(common::tiny()).env(env).open(scratch.path().join("db")).unwrap();
+    let logs = || {
+        let links = std::fs::read_dir("/proc/self/fd").unwrap();
+        let files = links.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
+        files
+            .filter(|f| f.starts_with(scratch.path()) && f.to_string_lossy().contains(".log"))
+            .count()
+    };
+    let (mut flushed, mut most) = (0, 0);
+    for n in 0.. {
+        db.put(key(n), value(n)).unwrap();
+        if n % 50 == 0 {
+            db.flush().unwrap();
+            flushed += 1;
+            std::thread::sleep(Duration::from_millis(2));
+            most = most.max(logs());
+            if flushed == 300 {
+                break;
+            }
+        }
+    }
+    // What was written within two looks of the upkeep, and the one that is being synced.
+    assert!(most < 60, "{most} logs open, of {flushed}");
+    db.close().unwrap();
 }

@@ -10,8 +10,10 @@ use lithify_env::sync::Arc;
 use lithify_env::{Hanging, Job, Mono, Step};
 use lithify_format::files::FileName;
 use lithify_lsm::FileRef;
+use lithify_store::wal::WalWriter;
 
 use super::Shell;
+use crate::write::logs::{Ended, LogFile};
 
 /// Size at which the event log is put aside as `EVENTS.old` and started anew, bytes.
 const EVENTS_MAX: u64 = 32 << 20;
@@ -44,19 +46,28 @@ impl Shell {
 
     /// Remembers a log that will be obsolete one day.
     pub(crate) fn log_made(&self, number: FileId) {
-        self.logs.lock().push(number);
+        self.logs.lock().push(LogFile { number, ended: None });
     }
 
-    /// Deletes logs whose writes are all in tables, but not the newest: if the manifest's last edit
+    /// Remembers who closes a log, if it is not obsolete before.
+    pub(crate) fn log_ended(&self, number: FileId, ended: &Ended) {
+        let mut logs = self.logs.lock();
+        logs.iter_mut().rfind(|l| l.number == number).expect("it was made").ended =
+            Some(ended.clone());
+    }
+
+    /// Deletes logs whose writes are all in tables, also those that wait to be made durable, but not the newest: if the manifest's last edit
     /// is damaged later on, that log or its follower's first record tells.
     pub(super) fn sweep_logs(&self) {
         let first = self.core.lock().version().log_number();
-        let gone: Vec<FileId> = {
+        let gone: Vec<LogFile> = {
             let mut logs = self.logs.lock();
-            let newest = logs.last().copied();
-            logs.extract_if(.., |n| n.0 < first && Some(*n) != newest).collect()
+            let newest = logs.last().map(|l| l.number);
+            logs.extract_if(.., |l| l.number.0 < first && Some(l.number) != newest).collect()
         };
-        for number in gone {
+        for LogFile { number, ended } in gone {
+            let wal = ended.and_then(|ended| ended.lock().take());
+            wal.into_iter().for_each(WalWriter::abandon);
             if let Err(e) = self.dir.remove(FileName::Wal(number.0)) {
                 self.note("delete_failed", &[("cause", e.to_string().into())]);
             }

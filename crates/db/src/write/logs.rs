@@ -15,13 +15,17 @@
 //!   7.sst  acked, acked             written, synced
 //!   MANIFEST  +7.sst, logs from 9   synced: 7.log is never read again -> NotCommitted
 //! ```
+//! An ended log is made durable and closed in the background, unless all it held is in tables before
+//! its turn has come: then it is closed as it is, and deleted. However slow syncs are, no more logs are
+//! open than those that count, and one.
+//!
 //! Keeps: no sync is repeated on a lost log. A synced write is acknowledged only when every log
 //! before its own is durable, or all that log held is in tables. No write follows a lost log that
 //! still counts.
 //! Leaves to others: what goes into a log (`write`), its bytes (`lithify_store::wal`).
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, ErrorKind, Result};
+use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_control::MemId;
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Job, Step, Ticket, Urgency};
@@ -29,6 +33,16 @@ use lithify_store::wal::{WalEnd, WalWriter};
 
 use super::Log;
 use crate::shell::Shell;
+
+/// A log that has ended, until somebody closes it.
+pub(crate) type Ended = Arc<Mutex<Option<WalWriter>>>;
+
+/// A log that was made and not deleted.
+pub(crate) struct LogFile {
+    pub(crate) number: FileId,
+    /// `None` as long as it is the one that is written.
+    pub(crate) ended: Option<Ended>,
+}
 
 /// A log of an earlier memtable on its way to stable storage.
 pub(crate) struct Closing {
@@ -90,7 +104,9 @@ impl Shell {
         let done = Ticket::new();
         let result = Arc::new(Mutex::new(Ok(())));
         let end = wal.end().expect("a log that has ended says so again");
-        let job = CloseWal { wal: Some(wal), before, done: done.clone(), result: result.clone() };
+        let ended = Arc::new(Mutex::new(Some(wal)));
+        self.log_ended(end.number(), &ended);
+        let job = CloseWal { ended, before, done: done.clone(), result: result.clone() };
         self.env.rt.spawn(Class::Io, Box::new(job));
         log.closing.push(Closing { mem: log.mem_id, end, done, result });
     }
@@ -216,7 +232,7 @@ impl Shell {
 }
 
 struct CloseWal {
-    wal: Option<WalWriter>,
+    ended: Ended,
     before: Option<Ticket>,
     done: Ticket,
     result: Arc<Mutex<Result<()>>>,
@@ -227,7 +243,9 @@ impl Job for CloseWal {
         if let Some(before) = self.before.take_if(|t| !t.is_done()) {
             return Step::Wait(before);
         }
-        if let Some(wal) = self.wal.take()
+        // Its own statement: the lock is not held while the disk works.
+        let wal = self.ended.lock().take();
+        if let Some(wal) = wal
             && let Err(e) = wal.close()
         {
             *self.result.lock() = Err(e);

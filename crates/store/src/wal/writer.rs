@@ -305,6 +305,12 @@ impl WalWriter {
         Ok(())
     }
 
+    /// Closes a log that counts no more, because all that it and those before it held is in tables: as
+    /// it is, for nobody will read it.
+    pub fn abandon(self) {
+        self.link.set_durable();
+    }
+
     /// What a seal may promise now: it vouches for the logs before this one, too.
     fn promise(&self) -> u64 {
         if self.synced > 0 && self.link.before_is_durable() { self.synced } else { 0 }
