@@ -73,7 +73,7 @@ impl StoreOpener for Opener {
     }
 
     fn policies(&self) -> Vec<&'static str> {
-        Policy::ALL.into_iter().map(Policy::name).chain([UNCHECKED]).collect()
+        Policy::names().into_iter().chain([UNCHECKED]).collect()
     }
 
     fn policy(&self, settings: &BenchSettings) -> String {
@@ -110,8 +110,8 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
         OWN_POLICY => None,
         UNCHECKED => Some(Policy::Hybrid),
         name => Some(Policy::from_name(name).ok_or_else(|| {
-            let names: Vec<&str> = Policy::ALL.into_iter().map(Policy::name).collect();
-            anyhow!("--policy {name}: Lithify has {OWN_POLICY}, {}", names.join(", "))
+            let names = Policy::names().join(", ");
+            anyhow!("--policy {name}: Lithify has {OWN_POLICY}, {names}")
         })?),
     };
     s.compaction_pri = match b.compaction_pri {

@@ -65,6 +65,11 @@ pub enum Event {
         /// Bytes.
         bytes: u64,
     },
+    /// The clock on the wall was read: what the age of files is counted to.
+    WallTime {
+        /// Seconds since 1970.
+        seconds: u64,
+    },
     /// So many callers wait for the background work to end. Before the first of these events
     /// somebody may.
     Awaited {

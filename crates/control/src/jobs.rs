@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{CfId, FileId, JobId};
 use lithify_lsm::{Edit, FileMeta, FileRef, Version};
-use lithify_plan::{InFlight, JobSpec, JobState};
+use lithify_plan::{InFlight, JobSpec, JobState, Kind};
 
 use crate::event::MemId;
 
@@ -268,11 +268,13 @@ pub(crate) fn inputs(version: &Version, spec: &JobSpec) -> Vec<FileRef> {
     files
 }
 
-/// The edit of a trivial move: the same files at another position.
-pub(crate) fn move_edit(job: JobId, spec: &JobSpec, inputs: &[FileRef]) -> Edit {
+/// The edit of a trivial move: the same files at another position; of a drop: no files.
+pub(crate) fn instant_edit(job: JobId, spec: &JobSpec, inputs: &[FileRef]) -> Edit {
     let mut edit = Edit::new(CfId(0));
     edit.job = Some(job);
-    edit.adds = inputs.iter().map(|f| f.moved(spec.out)).collect();
+    if spec.kind == Kind::Move {
+        edit.adds = inputs.iter().map(|f| f.moved(spec.out)).collect();
+    }
     edit.deletes = inputs.iter().map(|f| (f.pos, f.id)).collect();
     edit
 }

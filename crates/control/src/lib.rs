@@ -144,7 +144,7 @@ impl Core {
             self.end_one(event, &mut out);
             return out;
         }
-        let time_only = matches!(event, Event::Tick);
+        let time_only = matches!(event, Event::Tick | Event::WallTime { .. });
         match event {
             Event::Frozen { mem, bytes, log_number } => {
                 self.memory.freeze(mem, bytes, log_number);
@@ -163,6 +163,7 @@ impl Core {
             Event::Manual { id, request } => self.manuals.add(id, request),
             Event::AutoCompaction { on } => self.options.plan.disable_auto = !on,
             Event::DiskFree { bytes } => self.schedule.disk_free = bytes,
+            Event::WallTime { seconds } => self.schedule.wall = seconds,
             Event::Awaited { by } => self.schedule.awaited = by,
             Event::Tick => {}
             Event::Closing => self.close(&mut out),

@@ -5,8 +5,8 @@ use lithify_base::{JobId, Level};
 use lithify_lsm::Version;
 use lithify_plan::stall::stall_while;
 use lithify_plan::{
-    Blocked, InFlight, JobSpec, Limits, ManualRequest, MemState, PlanOptions, Prio, Score, Stall,
-    Targets, View, explain, policies, score,
+    Blocked, InFlight, JobSpec, Limits, ManualRequest, MemState, PlanOptions, PolicyKind, Prio,
+    Score, Stall, Targets, View, explain, policies, score,
 };
 
 use crate::Core;
@@ -36,6 +36,8 @@ pub struct Outlook {
     pub slots_wanted: usize,
     /// Compactions being built.
     pub running: usize,
+    /// The time, in seconds since 1970; 0 while it was not read.
+    pub wall: u64,
     /// What a user waits for.
     pub manual: Option<ManualRequest>,
     limits: Limits,
@@ -56,6 +58,7 @@ impl Core {
             slots: self.options.compaction_slots,
             slots_wanted: limits.slots_free + running,
             running,
+            wall: self.schedule.wall,
             manual: self.manuals.wanted().cloned(),
             limits,
         }
@@ -66,6 +69,7 @@ impl Outlook {
     fn view(&self) -> View<'_> {
         View::new(&self.version, &self.compactions, &self.mem, &self.options, self.limits)
             .with_manual(self.manual.as_ref())
+            .at(self.wall)
     }
 
     /// The verdict on writes and the figures it rests on.
@@ -102,6 +106,15 @@ impl Outlook {
         if policy.is_tiered() {
             let runs = u64::from(self.version.max_depth(level));
             return Score::ratio(runs, u64::from(self.options.tier_runs(level)));
+        }
+        if policy == PolicyKind::Universal {
+            let runs = (0..=self.options.last_level()).map(|l| self.version.level(l).runs().len());
+            let due = self.options.universal_trigger().max(1) as u64;
+            return if level == 0 {
+                Score::ratio(runs.sum::<usize>() as u64, due)
+            } else {
+                Score(0)
+            };
         }
         if level == 0 && !policy.has_buckets() {
             // What the planner ranks by is larger: it lifts levels that are due above others.

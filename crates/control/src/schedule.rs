@@ -30,6 +30,8 @@ pub(crate) struct Schedule {
     frozen_at: Option<u64>,
     /// Free bytes of the disk, as last looked up.
     pub(crate) disk_free: u64,
+    /// The time as last read, in seconds since 1970; 0 before.
+    pub(crate) wall: u64,
     /// Jobs more urgent than they were made, with how urgent.
     raised: BTreeMap<JobId, Prio>,
     /// Compactions that failed since one succeeded.
@@ -46,6 +48,7 @@ impl Schedule {
             awaited: 1,
             frozen_at: None,
             disk_free: u64::MAX,
+            wall: 0,
             raised: BTreeMap::new(),
             setbacks: 0,
             failed: 0,
@@ -84,7 +87,8 @@ impl Core {
         let free = limits.slots_free > 0;
         let flights = self.jobs.in_flight();
         let view = View::new(&self.version, flights, &mem, &self.options.plan, limits)
-            .with_manual(self.manuals.wanted());
+            .with_manual(self.manuals.wanted())
+            .at(self.schedule.wall);
         let specs = lithify_plan::plan(&view, &self.policies);
         drop(view);
         self.content = free && specs.is_empty();
@@ -96,8 +100,8 @@ impl Core {
             let job = self.job_id();
             let spec = Arc::new(spec);
             let inputs = jobs::inputs(&self.version, &spec);
-            if spec.kind == Kind::Move {
-                let mut edit = jobs::move_edit(job, &spec, &inputs);
+            if spec.kind.is_instant() {
+                let mut edit = jobs::instant_edit(job, &spec, &inputs);
                 edit.cursors.extend(self.cursor_after(Some(&spec)));
                 self.jobs.add_built(job, spec, inputs, edit);
                 continue;
@@ -138,7 +142,8 @@ impl Core {
         let mem = self.memory.state();
         let flights = self.jobs.in_flight();
         let view = View::new(&self.version, flights, &mem, &self.options.plan, self.limits(now))
-            .with_manual(self.manuals.wanted());
+            .with_manual(self.manuals.wanted())
+            .at(self.schedule.wall);
         passed_over(&view, &self.policies)
     }
 

@@ -111,6 +111,31 @@ pub struct Settings {
     pub soft_debt_bytes: u64,
     /// Compaction debt at which writes stop, bytes; 0 = never. Default: 256 GiB.
     pub hard_debt_bytes: u64,
+    /// [`Policy::Universal`]: a run joins the newer ones unless it is larger than they are together,
+    /// by more than this many percent. At most 10,000. Default: 1.
+    pub universal_size_ratio: u32,
+    /// [`Policy::Universal`]: fewest runs of similar size that are worth merging, from 2. Default: 2.
+    pub universal_min_merge_width: u32,
+    /// [`Policy::Universal`]: most runs merged at once, unless it is to save space, from 2.
+    /// Default: no limit.
+    pub universal_max_merge_width: u32,
+    /// [`Policy::Universal`]: a merge into the oldest run that is larger than 25 `file_bytes` goes in
+    /// slices of that size, side by side, which takes little spare disk. Otherwise it is one job, and
+    /// the disk needs room for all of it twice, as in RocksDB by default. Default: true.
+    pub universal_incremental: bool,
+    /// Bytes above the oldest run, in percent of it, at which all becomes one run: 200 means that
+    /// the store may take three times the space of its data. For [`Policy::Universal`], and
+    /// for the last level of [`Policy::Tiered`] and [`Policy::DfTiered`]. 1 to 100,000. Default: 200.
+    pub max_size_amplification_percent: u32,
+    /// [`Policy::Fifo`]: bytes of all tables above which the oldest are dropped, at least two
+    /// memtables. RocksDB's `max_table_files_size`. Default: 1 GiB.
+    pub fifo_max_bytes: u64,
+    /// [`Policy::Fifo`]: small tables are merged among themselves, so that reads look at fewer.
+    /// Default: false.
+    pub fifo_allow_compaction: bool,
+    /// [`Policy::Fifo`]: tables are dropped once they are older than this, seconds; 0 = never.
+    /// Up to 100 years. Default: 0.
+    pub ttl_seconds: u64,
     /// Slowest rate to which writes are slowed down before they stop, bytes per second.
     /// Default: 16 MiB/s.
     pub delayed_write_rate: u64,
@@ -175,6 +200,13 @@ impl Settings {
         within("format_version", self.format_version.into(), 5, 6)?;
         within("bloom_bits", self.bloom_bits.into(), 0, 50)?;
         within("delayed_write_rate", self.delayed_write_rate, 16 << 10, 1 << 50)?;
+        within("universal_size_ratio", self.universal_size_ratio.into(), 0, 10_000)?;
+        let (least, most) = (self.universal_min_merge_width, self.universal_max_merge_width);
+        within("universal_min_merge_width", least.into(), 2, most.max(2).into())?;
+        within("universal_max_merge_width", most.into(), least.into(), u32::MAX.into())?;
+        let amp = self.max_size_amplification_percent;
+        within("max_size_amplification_percent", amp.into(), 1, 100_000)?;
+        within("ttl_seconds", self.ttl_seconds, 0, CENTURY)?;
         if let Some(files) = self.max_open_files {
             within("max_open_files", files.into(), 16, 1 << 20)?;
         }
@@ -195,7 +227,7 @@ impl Settings {
             )));
         }
         let policy = self.effective_policy();
-        let takes_runs = policy.is_tiered();
+        let takes_runs = policy.takes_runs();
         if takes_runs && self.compaction_pri != CompactionPri::default() {
             return Err(Error::invalid(format!(
                 "compaction_pri = {} says which file goes down first, and policy = {} takes whole \
@@ -203,6 +235,15 @@ impl Settings {
                 self.compaction_pri.name(),
                 policy.name(),
                 Policy::Hybrid.name()
+            )));
+        }
+        if policy == Policy::Fifo && self.fifo_max_bytes < self.memtable_bytes * 2 {
+            return Err(Error::invalid(format!(
+                "fifo_max_bytes = {} would drop a memtable of {} soon after it is flushed; set it to \
+                 {} or more, or memtable_bytes to less",
+                self.fifo_max_bytes,
+                self.memtable_bytes,
+                self.memtable_bytes * 2
             )));
         }
         if self.soft_debt_bytes > self.hard_debt_bytes && self.hard_debt_bytes != 0 {
@@ -266,6 +307,9 @@ impl Settings {
     }
 }
 
+/// A hundred years in seconds: a longer time to live is a mistake of units.
+const CENTURY: u64 = 100 * 366 * 24 * 3600;
+
 fn within(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
     if (lo..=hi).contains(&value) {
         return Ok(());
@@ -283,7 +327,7 @@ mod tests {
         for policy in Policy::ALL {
             s.policy = Some(policy);
             match policy {
-                Policy::Tiered | Policy::DfTiered => {
+                p if p.takes_runs() => {
                     let error = s.check().unwrap_err().to_string();
                     assert!(error.contains("compaction_pri = round-robin"), "{error}");
                     assert!(error.contains(policy.name()), "{error}");

@@ -84,7 +84,7 @@ impl Comparator for Numbers {
 impl World {
     fn new(seed: u64, mut settings: Settings, keys: Keys) -> World {
         settings.max_subcompactions = [1, 4, 2][(seed % 3) as usize];
-        if !matches!(settings.policy, Some(Policy::Tiered | Policy::DfTiered)) {
+        if !settings.effective_policy().takes_runs() {
             settings.compaction_pri = CompactionPri::ALL[(seed % 5) as usize];
         }
         let env = Env::in_memory(RtOptions::default());

@@ -142,8 +142,8 @@ pub trait Rt: Send + Sync + 'static {
     /// The current instant; never goes backwards.
     fn now(&self) -> Mono;
 
-    /// Seconds since the Unix epoch, for humans and file properties only: it may jump, so nothing
-    /// is scheduled by it. Zero if the clock stands before the epoch.
+    /// Seconds since the Unix epoch, for humans, file properties and the age of files: it may jump, so
+    /// nothing else is scheduled by it. Zero if the clock stands before the epoch.
     fn wall_seconds(&self) -> u64;
 
     /// A seed for the part of the program called `who`; equal names get equal seeds from one

@@ -166,8 +166,7 @@ fn main() -> Result<()> {
     let mut lives = Vec::new();
     for name in &flags.policies {
         let Some(policy) = PolicyKind::from_name(name) else {
-            let names: Vec<_> = PolicyKind::ALL.iter().map(|p| p.name()).collect();
-            bail!("--policies {name}: there are {}", names.join(", "));
+            bail!("--policies {name}: there are {}", PolicyKind::names().join(", "));
         };
         for &threads in &flags.threads {
             let setup = setup(&flags, policy, threads)?;

@@ -38,7 +38,7 @@ fn every_policy_comes_to_rest() {
         // Keys drawn with replacement: about 63% of them are there at the end, less what lies in
         // memory.
         let entries = life.at_end.bytes.iter().sum::<u64>() as f64 / setup.bytes.disk;
-        let most = if policy.is_tiered() { 60_000.0 } else { 48_000.0 };
+        let most = if policy.takes_runs() { 60_000.0 } else { 48_000.0 };
         assert!((34_000.0..most).contains(&entries), "{name} has {entries} entries");
         assert!(life.at_end.debt <= life.at_load_end.debt.max(8 << 20), "{name} owes more");
         assert!(life.load.mean_active() <= 8.0 && life.installs > 50, "{name} does little");
@@ -60,7 +60,7 @@ fn no_level_starves_under_a_long_load() {
         let worst = |steps: &[Step]| steps.iter().map(|s| s.debt).max();
         let (a, b) = (worst(halves.0).unwrap(), worst(halves.1).unwrap());
         // A tiered level comes due as a whole, so debt has peaks as high as the levels are large.
-        let most = if policy.is_tiered() { 3 * a } else { 3 * a / 2 };
+        let most = if policy.takes_runs() { 3 * a } else { 3 * a / 2 };
         assert!(b < most, "{name} owes {a} at most, then {b}");
         assert!(long.at_load_end.depth < 64, "{name} is {} deep", long.at_load_end.depth);
     }

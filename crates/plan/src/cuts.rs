@@ -56,7 +56,7 @@ pub fn cut_policy(
 /// no more than it writes files, as each part begins one. What is merged within L0 stays whole, since a
 /// run of L0 is one file. Where the parts meet is seen when the inputs' indexes are open.
 pub fn parts(options: &PlanOptions, kind: Kind, out: Pos, est: Cost) -> u32 {
-    if out.level == 0 || kind == Kind::Move {
+    if out.level == 0 || kind.is_instant() {
         return 1;
     }
     let files = est.write.div_ceil(options.file_bytes.max(1));

@@ -4,7 +4,7 @@
 //! times that of the one above. Dynamic (RocksDB's `level_compaction_dynamic_level_bytes`): targets are counted upwards
 //! from the size of the largest level, so that about nine tenths of the data are in the last
 //! level whatever the total is. The base level is the deepest that keeps its target at or below
-//! `level_base_bytes`; levels above it stay empty.
+//! `level_base_bytes`; levels above it stay empty. `universal` and `fifo` know no targets.
 //!
 //! ```text
 //!   multiplier 10, base 256 MiB, last level L6 holds 30 GiB
@@ -14,7 +14,7 @@
 use lithify_base::{Level, MAX_LEVELS};
 use lithify_lsm::Version;
 
-use crate::options::PlanOptions;
+use crate::options::{PlanOptions, PolicyKind};
 
 /// Target sizes of one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,13 +29,21 @@ pub struct Targets {
 impl Targets {
     /// The targets for `version`.
     pub fn of(version: &Version, options: &PlanOptions) -> Targets {
-        let dynamic_levels = options.dynamic_levels && !options.policy.is_tiered();
-        if dynamic_levels { dynamic(version, options) } else { fixed(options) }
+        match options.policy {
+            PolicyKind::Universal | PolicyKind::Fifo => by_age(options),
+            policy if options.dynamic_levels && !policy.is_tiered() => dynamic(version, options),
+            _ => fixed(options),
+        }
     }
     /// Target of `level` in bytes; `u64::MAX` where nothing needs to leave.
     pub fn bytes(&self, level: Level) -> u64 {
         self.bytes[usize::from(level)]
     }
+}
+
+/// Levels are nothing but ages: none has a target, and the last one is where old data ends up.
+fn by_age(options: &PlanOptions) -> Targets {
+    Targets { base: options.last_level(), unnecessary: None, bytes: [u64::MAX; MAX_LEVELS] }
 }
 
 fn fixed(options: &PlanOptions) -> Targets {

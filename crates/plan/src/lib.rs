@@ -15,7 +15,8 @@
 //! 2. `leveled`, `hybrid`: levels by score ([`score::ranked`]), neediest first; in each, seeds by
 //!    priority ([`seed`]); L0 among itself, where its way down is blocked ([`policy::hybrid`]);
 //! 3. `df-leveled`, `bucket`, `bucket-df`: see [`policy::composed`];
-//! 4. `tiered`, `df-tiered`: see [`policy::tiered`].
+//! 4. `tiered`, `df-tiered`: see [`policy::tiered`]; `universal`: see [`policy::universal`]; `fifo`: see
+//!    [`policy::fifo`].
 //!
 //! A blocked seed never hides the next one, nor a blocked level the next level. What is blocked,
 //! and by what, is told by [`explain()`].

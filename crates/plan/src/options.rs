@@ -26,11 +26,19 @@ pub enum PolicyKind {
     /// Both: buckets make the jobs of level 0 narrow, stacking lets them go while the next level is
     /// locked.
     BucketDf,
+    /// The tree is a sequence of runs by age, and neighbours of similar size are merged: RocksDB's
+    /// universal compaction. Little rewriting; now and then nearly all of the data is rewritten.
+    Universal,
+    /// Nothing is rewritten, and the oldest files are dropped once there are too many bytes or they
+    /// are too old: RocksDB's FIFO compaction. **It forgets data by design**, snapshots or not; a key
+    /// reads as its newest value or, once the file with that is dropped, as absent.
+    Fifo,
 }
 
 impl PolicyKind {
-    /// Every rule set, the simplest first.
-    pub const ALL: [PolicyKind; 7] = [
+    /// Every rule set that keeps data until it is deleted, the simplest first: all but
+    /// [`Fifo`](PolicyKind::Fifo).
+    pub const ALL: [PolicyKind; 8] = [
         PolicyKind::Leveled,
         PolicyKind::Hybrid,
         PolicyKind::Tiered,
@@ -38,7 +46,16 @@ impl PolicyKind {
         PolicyKind::DfTiered,
         PolicyKind::Bucket,
         PolicyKind::BucketDf,
+        PolicyKind::Universal,
     ];
+    /// The names of all rule sets, that which forgets included.
+    pub fn names() -> Vec<&'static str> {
+        PolicyKind::every().map(PolicyKind::name).collect()
+    }
+    /// Every rule set, that which forgets included.
+    pub fn every() -> impl Iterator<Item = PolicyKind> + Clone {
+        PolicyKind::ALL.into_iter().chain([PolicyKind::Fifo])
+    }
     /// Its name on command lines and in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,15 +66,21 @@ impl PolicyKind {
             PolicyKind::DfTiered => "df-tiered",
             PolicyKind::Bucket => "bucket",
             PolicyKind::BucketDf => "bucket-df",
+            PolicyKind::Universal => "universal",
+            PolicyKind::Fifo => "fifo",
         }
     }
     /// The rule set of that name.
     pub fn from_name(name: &str) -> Option<PolicyKind> {
-        PolicyKind::ALL.into_iter().find(|p| p.name() == name)
+        PolicyKind::every().find(|p| p.name() == name)
     }
     /// Levels pile up runs and have no target size.
     pub const fn is_tiered(self) -> bool {
         matches!(self, PolicyKind::Tiered | PolicyKind::DfTiered)
+    }
+    /// Whole runs are taken, so there is no order in which the files of a level go down.
+    pub const fn takes_runs(self) -> bool {
+        self.is_tiered() || matches!(self, PolicyKind::Universal | PolicyKind::Fifo)
     }
     /// Data may be stacked over a locked way.
     pub const fn stacks(self) -> bool {
@@ -171,8 +194,23 @@ pub struct PlanOptions {
     /// Idle runs over a key at which a level is taken down, at least 2 (tiered policies).
     pub tiered_runs: u32,
     /// Bytes above the last level's base run, in percent of that run, at which they are merged into
-    /// it (tiered policies).
+    /// it (tiered policies); above the oldest run (universal).
     pub size_amp_percent: u32,
+    /// A run joins newer ones unless it is larger than they are together, by more than this many
+    /// percent (universal).
+    pub universal_size_ratio: u32,
+    /// Fewest runs of similar size that are worth merging, at least 2 (universal).
+    pub universal_min_merge_width: u32,
+    /// Most runs merged at once, unless it is for space, at least 2 (universal).
+    pub universal_max_merge_width: u32,
+    /// What is merged for space goes in slices where it is more than one job should take (universal).
+    pub universal_incremental: bool,
+    /// Bytes of all files at which the oldest are dropped (fifo).
+    pub fifo_max_bytes: u64,
+    /// Small files of L0 are merged among themselves (fifo).
+    pub fifo_allow_compaction: bool,
+    /// Seconds after which data is dropped (fifo); 0 for never.
+    pub ttl_seconds: u64,
     /// When data may be stacked over a locked way (G1).
     pub df_when: DfWhen,
     /// Runs that may cover a key of a level because of stacking, base included; one more in the
@@ -216,6 +254,13 @@ impl Default for PlanOptions {
             hard_debt: 256 << 30,
             tiered_runs: 4,
             size_amp_percent: 200,
+            universal_size_ratio: 1,
+            universal_min_merge_width: 2,
+            universal_max_merge_width: u32::MAX,
+            universal_incremental: true,
+            fifo_max_bytes: 1 << 30,
+            fifo_allow_compaction: false,
+            ttl_seconds: 0,
             df_when: DfWhen::Pressure,
             df_max_depth: 3,
             df_extra_percent: 100,
@@ -298,6 +343,11 @@ impl PlanOptions {
             PolicyKind::Tiered | PolicyKind::DfTiered => self.tier_runs(0),
             _ => self.l0_trigger.max(1),
         }
+    }
+    /// Runs of the tree from which `universal` looks for some to merge. Writers that are stopped add no
+    /// run, so it is less than what stops them.
+    pub fn universal_trigger(&self) -> usize {
+        self.l0_trigger.min(self.l0_stop.saturating_sub(1)) as usize
     }
     /// Idle runs over a key at which `level` is taken down (tiered policies).
     pub fn tier_runs(&self, level: Level) -> u32 {

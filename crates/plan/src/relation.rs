@@ -100,20 +100,20 @@ pub fn admit(view: &View, wish: &Candidate) -> Result<Admitted, Rejection> {
     }
     after.sort_unstable();
     after.dedup();
-    if wish.kind == Kind::Move {
+    if wish.kind.is_instant() {
         admit_move(wish, &after, order)?;
     }
     Ok(Admitted { out, hull: inputs.hull, after })
 }
 
-/// A move installs its inputs as they are, and at once.
+/// A move installs its inputs as they are, and at once; a drop just takes them out.
 fn admit_move(wish: &Candidate, after: &[JobId], order: &dyn Comparator) -> Result<(), Rejection> {
     if let Some(&after) = after.first() {
         return Err(Rejection::MoveMustWait { after });
     }
     let mut ranges: Vec<&KeyRange> = wish.inputs.iter().map(|f| &f.range).collect();
     ranges.sort_by(|a, b| order.compare(&a.lo, &b.lo));
-    match ranges.windows(2).all(|w| w[0].is_before(w[1], order)) {
+    match wish.kind == Kind::Drop || ranges.windows(2).all(|w| w[0].is_before(w[1], order)) {
         true => Ok(()),
         false => Err(Rejection::MoveOverlaps),
     }

@@ -12,7 +12,8 @@ use std::fmt;
 use lithify_base::Level;
 use lithify_lsm::{Run, Version};
 
-use crate::options::PlanOptions;
+use crate::options::{PlanOptions, PolicyKind};
+use crate::policy::universal;
 use crate::view::View;
 
 /// A level's need for compaction, in thousandths. [`Score::ONE`] is the threshold.
@@ -162,8 +163,11 @@ pub fn by_rank(view: &View) -> Vec<(Level, Score)> {
 /// together with its share of the next level: `excess x (1 + next / this)`. A level within its
 /// target that has extra runs will rewrite those, with the base under them.
 pub fn debt(version: &Version, options: &PlanOptions) -> u64 {
-    if options.policy.is_tiered() {
-        return tiered_debt(version, options);
+    match options.policy {
+        PolicyKind::Tiered | PolicyKind::DfTiered => return tiered_debt(version, options),
+        PolicyKind::Universal => return universal::debt(version, options),
+        PolicyKind::Fifo => return 0,
+        _ => {}
     }
     let targets = crate::levels::Targets::of(version, options);
     let l0 = version.bytes(0);

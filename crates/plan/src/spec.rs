@@ -32,10 +32,20 @@ pub enum Kind {
     Tier,
     /// Files change their level without being rewritten.
     Move,
+    /// The oldest files leave the tree, and what is in them is gone (`fifo`).
+    Drop,
     /// Rewrites that time or settings ask for: TTL, periodic, marked files.
     Upkeep,
     /// A user asked for it.
     Manual,
+}
+
+impl Kind {
+    /// True if it changes which files are where, and no file: nothing is read or written but the
+    /// manifest.
+    pub const fn is_instant(self) -> bool {
+        matches!(self, Kind::Move | Kind::Drop)
+    }
 }
 
 /// How urgent a job is next to others that wait for a thread. Larger is sooner.
@@ -58,9 +68,9 @@ pub enum Prio {
 /// What a job will cost, estimated from its inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Bytes read. 0 for a move.
+    /// Bytes read. 0 for a move or a drop.
     pub read: u64,
-    /// Bytes written, if nothing is dropped. 0 for a move.
+    /// Bytes written, if nothing is dropped. 0 for a move or a drop.
     pub write: u64,
     /// Point entries that go through the merge.
     pub entries: u64,
@@ -68,7 +78,7 @@ pub struct Cost {
 
 /// The cost of a job over these inputs.
 pub(crate) fn cost(kind: Kind, inputs: &[FileRef]) -> Cost {
-    if kind == Kind::Move {
+    if kind.is_instant() {
         return Cost::default();
     }
     let bytes = inputs.iter().map(|f| f.bytes).sum();
@@ -165,6 +175,37 @@ pub enum Reason {
         level: Level,
         /// Runs over the worst key of the range.
         depth: u32,
+    },
+    /// The runs above the oldest take too much space next to it (universal).
+    SizeAmp {
+        /// Their bytes in percent of its bytes.
+        percent: u64,
+        /// The limit.
+        limit: u32,
+    },
+    /// Neighbours in age are of similar size, so merging them costs each byte little.
+    SimilarRuns {
+        /// How many.
+        runs: u32,
+    },
+    /// A read looks at too many runs (universal).
+    ManyRuns {
+        /// Runs of the tree that are not at work.
+        runs: u32,
+        /// The trigger.
+        trigger: u32,
+    },
+    /// The files are older than data is kept (fifo).
+    Expired {
+        /// How long it is kept.
+        seconds: u64,
+    },
+    /// All files together are larger than they may be (fifo).
+    TooLarge {
+        /// Their bytes.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
     },
     /// Said in words, by tests and by policies with a story of their own.
     Said(String),
@@ -334,6 +375,17 @@ impl fmt::Display for Reason {
             }
             Reason::Extras { level, depth } => write!(f, "L{level} has {depth} runs over a key"),
             Reason::Manual { target } => write!(f, "asked for, target L{target}"),
+            Reason::SizeAmp { percent, limit } => {
+                write!(f, "newer runs have {percent}% of the oldest one's bytes, limit {limit}%")
+            }
+            Reason::SimilarRuns { runs } => write!(f, "{runs} runs are of similar size"),
+            Reason::ManyRuns { runs, trigger } => {
+                write!(f, "the tree has {runs} runs, trigger {trigger}")
+            }
+            Reason::Expired { seconds } => write!(f, "data is kept for {seconds} s"),
+            Reason::TooLarge { bytes, limit } => {
+                write!(f, "the files have {bytes} bytes, limit {limit}")
+            }
             Reason::Said(text) => f.write_str(text),
         }
     }

@@ -7,7 +7,7 @@ use std::fmt;
 use lithify_base::MAX_LEVELS;
 use lithify_lsm::{Version, index};
 
-use crate::options::PlanOptions;
+use crate::options::{PlanOptions, PolicyKind};
 use crate::score;
 use crate::spec::InFlight;
 use crate::view::MemState;
@@ -129,7 +129,8 @@ pub fn slots_wanted(
 fn verdict(version: &Version, mem: &MemState, options: &PlanOptions, l0_depth: u32) -> Stall {
     let debt = score::debt(version, options);
     let with = |verdict, cause| Stall { verdict, cause: Some(cause), l0_depth, debt };
-    let auto = !options.disable_auto;
+    // A store that forgets goes through its data by age: its L0 is the whole tree.
+    let auto = !options.disable_auto && options.policy != PolicyKind::Fifo;
     let limit = options.max_memtables.max(1);
     // As many memtables as depth would allow, and as much again for runs merged in place.
     let l0_limit = 2 * u64::from(options.l0_stop);

@@ -84,6 +84,8 @@ pub struct View<'a> {
     pub options: &'a PlanOptions,
     /// Free resources.
     pub limits: Limits,
+    /// The time, in seconds since 1970; 0 while nobody has told.
+    pub now: u64,
     /// What a user waits for, if anything.
     pub manual: Option<&'a ManualRequest>,
     /// Base level and target sizes.
@@ -113,6 +115,7 @@ impl<'a> View<'a> {
             mem,
             options,
             limits,
+            now: 0,
             manual: None,
             targets: Targets::of(version, options),
             flights: Vec::with_capacity(inflight.len()),
@@ -138,6 +141,11 @@ impl<'a> View<'a> {
     /// The same with a user's request.
     pub fn with_manual(self, manual: Option<&'a ManualRequest>) -> View<'a> {
         View { manual, ..self }
+    }
+
+    /// The same at a time, in seconds since 1970.
+    pub fn at(self, now: u64) -> View<'a> {
+        View { now, ..self }
     }
 
     /// Adds a job, whose inputs become locked.

@@ -49,6 +49,9 @@ struct World {
     file_bytes: u64,
     flight: Vec<InFlight>,
     request: Option<ManualRequest>,
+    now: u64,
+    /// When files are made.
+    created: u64,
     done: Option<Arc<JobSpec>>,
     next_file: u64,
     next_job: u64,
@@ -66,6 +69,8 @@ impl World {
             file_bytes: 64 << 20,
             flight: Vec::new(),
             request: None,
+            now: 0,
+            created: 0,
             done: None,
             next_file: 1,
             next_job: 1,
@@ -81,6 +86,7 @@ impl World {
         };
         View::new(&self.version, &self.flight, &self.mem, &self.options, limits)
             .with_manual(self.request.as_ref())
+            .at(self.now)
     }
 
     fn set(&mut self, case: &Case) {
@@ -109,6 +115,15 @@ impl World {
                 }
                 "runs" => o.tiered_runs = n() as u32,
                 "amp" => o.size_amp_percent = n() as u32,
+                "ratio" => o.universal_size_ratio = n() as u32,
+                "min-width" => o.universal_min_merge_width = n() as u32,
+                "max-width" => o.universal_max_merge_width = n() as u32,
+                "incremental" => o.universal_incremental = value == "on",
+                "fifo.max" => o.fifo_max_bytes = n(),
+                "fifo.merge" => o.fifo_allow_compaction = value == "on",
+                "ttl" => o.ttl_seconds = n(),
+                "now" => self.now = n(),
+                "created" => self.created = n(),
                 "stall.compacting" => o.stall_counts_compacting = value == "on",
                 "by-bytes" => o.buckets.by_bytes = value == "on",
                 "only-empty" => o.buckets.only_when_empty = value == "on",
@@ -184,6 +199,7 @@ impl World {
             "L0Bucket" => Kind::L0Bucket,
             "Tier" => Kind::Tier,
             "Move" => Kind::Move,
+            "Drop" => Kind::Drop,
             "Manual" => Kind::Manual,
             other => panic!("kind {other}"),
         };
@@ -255,6 +271,9 @@ impl World {
     /// Files a job leaves if nobody says otherwise: its inputs when moved, else one over its hull.
     fn outputs(&self, spec: &JobSpec) -> Vec<FileMeta> {
         let inputs: Vec<_> = spec.inputs.iter().map(|&id| self.version.file(id).unwrap()).collect();
+        if spec.kind == Kind::Drop {
+            return Vec::new();
+        }
         if spec.kind == Kind::Move {
             return inputs.iter().map(|f| f.moved(spec.out)).collect();
         }
@@ -353,6 +372,7 @@ impl World {
                 let (range, _, bytes) = picture::parse_file(word).unwrap();
                 let mut f = FileMeta::new(FileId(self.next_file), Pos::new(0, self.stratum), range);
                 f.bytes = bytes.unwrap_or(self.file_bytes);
+                (f.created, f.oldest_ancestor) = (self.created, self.created);
                 f.seqs = (1000 + u64::from(self.stratum), 1000 + u64::from(self.stratum));
                 self.next_file += 1;
                 edit.adds.push(f);

@@ -25,6 +25,24 @@ fn is_at_rest(life: &Life) {
         assert!(due.1 < Score::ONE, "at rest with L{} at {}", due.0, due.1);
         return;
     }
+    let runs = (0..5).map(|l| life.version.level(l).runs());
+    if kind == PolicyKind::Universal {
+        let (runs, bytes) = runs.fold((0, Vec::new()), |(n, mut bytes), runs| {
+            bytes.extend(runs.iter().map(|r| r.bytes()));
+            (n + runs.len(), bytes)
+        });
+        let most = life.options.universal_trigger();
+        assert!(runs <= most, "{runs} runs");
+        let (base, extra) = bytes.split_last().unwrap();
+        let amplified = extra.iter().sum::<u64>() > base * 4;
+        assert!(runs < most || !amplified, "{bytes:?}");
+        return;
+    }
+    if kind == PolicyKind::Fifo {
+        let bytes: u64 = runs.flatten().map(|r| r.bytes()).sum();
+        assert!(bytes <= life.options.fifo_max_bytes, "{bytes} bytes are kept");
+        return;
+    }
     for level in 0..5 {
         let depth = life.version.max_depth(level);
         match kind.is_tiered() {
@@ -42,7 +60,7 @@ fn is_at_rest(life: &Life) {
 fn trees_stay_sound_and_come_to_rest() {
     let (mut kinds, mut edges, mut changes) = (Vec::new(), 0, 0);
     for seed in 0..lives(40) {
-        for policy in PolicyKind::ALL {
+        for policy in PolicyKind::ALL.into_iter().chain([PolicyKind::Fifo]) {
             let pri = CompactionPri::ALL[seed as usize % CompactionPri::ALL.len()];
             let mut options = options(policy, seed % 2 == 0, pri);
             if seed % 4 == 1 {
@@ -82,6 +100,11 @@ fn trees_stay_sound_and_come_to_rest() {
         (PolicyKind::Bucket, Kind::IntraL0),
         (PolicyKind::BucketDf, Kind::Df),
         (PolicyKind::BucketDf, Kind::L0Bucket),
+        (PolicyKind::Universal, Kind::Tier),
+        (PolicyKind::Universal, Kind::IntraL0),
+        (PolicyKind::Universal, Kind::Move),
+        (PolicyKind::Fifo, Kind::Drop),
+        (PolicyKind::Fifo, Kind::IntraL0),
     ] {
         assert!(seen(policy, kind), "no {kind:?} in all lives of {}", policy.name());
     }

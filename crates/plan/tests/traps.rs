@@ -13,7 +13,7 @@ use life::{Life, options};
 /// stopped something is in flight or planned: [`Life::start_jobs`] asserts it at every step.
 #[test]
 fn stall_deadlock() {
-    for policy in PolicyKind::ALL {
+    for policy in PolicyKind::ALL.into_iter().chain([PolicyKind::Fifo]) {
         let mut stops = 0;
         for seed in 0..12 {
             let mut options = options(policy, seed % 2 == 0, CompactionPri::default());
@@ -52,7 +52,13 @@ fn stall_deadlock() {
             }
             life.rest();
         }
-        assert!(stops > 50, "writers of {} hardly ever waited: {stops}", policy.name());
+        // A store that forgets stops nobody.
+        let forgets = policy == PolicyKind::Fifo;
+        assert!(
+            (stops > 50) != forgets,
+            "writers of {} hardly ever waited: {stops}",
+            policy.name()
+        );
     }
 }
 

@@ -88,6 +88,22 @@ rows! {
         "an eighth of the disk budget, at most 64 GiB";
     hard_debt_bytes Bytes live "hard_pending_compaction_bytes_limit" Disk
         "a quarter of the disk budget, at most 256 GiB";
+    universal_size_ratio Plain live "compaction_options_universal.size_ratio" Fixed
+        "runs of equal size are merged";
+    universal_min_merge_width Plain live "compaction_options_universal.min_merge_width" Fixed
+        "two runs are worth merging";
+    universal_max_merge_width Plain live "compaction_options_universal.max_merge_width" Fixed
+        "one wide merge rewrites less than several";
+    universal_incremental Plain live "compaction_options_universal.incremental" Fixed
+        "large merges take little spare disk";
+    max_size_amplification_percent Plain live
+        "compaction_options_universal.max_size_amplification_percent" Fixed
+        "three times the data's space at most";
+    fifo_max_bytes Bytes live "compaction_options_fifo.max_table_files_size" Fixed
+        "what a store that forgets keeps";
+    fifo_allow_compaction Plain live "compaction_options_fifo.allow_compaction" Fixed
+        "nothing is rewritten";
+    ttl_seconds Plain live "ttl" Fixed "data does not age";
     delayed_write_rate Bytes live "delayed_write_rate" Fixed
         "slower than compaction on any disk of today";
     block_bytes Bytes fixed "block_size" Fixed "what a disk reads at once";

@@ -73,6 +73,15 @@ impl Kind<u32> for Plain {
     }
 }
 
+impl Kind<u64> for Plain {
+    fn show(number: &u64) -> String {
+        number.to_string()
+    }
+    fn read(text: &str) -> Result<u64, String> {
+        text.parse().map_err(|_| format!("`{text}` is no whole number"))
+    }
+}
+
 impl Kind<Option<u32>> for Plain {
     fn show(number: &Option<u32>) -> String {
         number.map_or_else(|| AUTO.to_owned(), |n| n.to_string())
@@ -139,7 +148,7 @@ impl Kind<Option<Policy>> for Plain {
             return Ok(None);
         }
         let also = |what| format!("{what}, {AUTO}");
-        named(text, Policy::ALL.into_iter(), Policy::name).map(Some).map_err(also)
+        named(text, Policy::every(), Policy::name).map(Some).map_err(also)
     }
 }
 

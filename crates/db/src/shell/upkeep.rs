@@ -17,7 +17,7 @@ use crate::write::logs::{Ended, LogFile};
 
 /// Size at which the event log is put aside as `EVENTS.old` and started anew, bytes.
 const EVENTS_MAX: u64 = 32 << 20;
-/// How often the disk's free space is looked up.
+/// How often the disk's free space and the time of day are looked up.
 const DISK_EVERY: Duration = Duration::from_secs(1);
 /// How often the upkeep job looks around when nothing wakes it.
 const UPKEEP_EVERY: Duration = Duration::from_millis(50);
@@ -128,7 +128,7 @@ pub(super) struct Upkeep {
     shell: Arc<Shell>,
     log: Option<lithify_env::FileRef>,
     at: u64,
-    /// When the disk's free space is looked up next.
+    /// When they are looked up next.
     disk_at: Mono,
     /// Calls that were noted as hanging.
     hanging: Vec<Hanging>,
@@ -139,13 +139,14 @@ impl Upkeep {
         Upkeep { shell, log: None, at: 0, disk_at: Mono::ZERO, hanging: Vec::new() }
     }
 
-    fn look_at_disk(&mut self) {
+    fn look_at_disk_and_clock(&mut self) {
         let now = self.shell.env.rt.now();
         if now < self.disk_at {
             return;
         }
         self.disk_at = now + DISK_EVERY;
         self.shell.look_at_disk();
+        self.shell.drive(Event::WallTime { seconds: self.shell.env.rt.wall_seconds() });
     }
 
     /// Notes which calls hang, and which no longer do. What hangs in this job itself is only known
@@ -199,7 +200,7 @@ impl Job for Upkeep {
     fn step(&mut self) -> Step {
         self.look_at_calls();
         self.shell.drive(Event::Tick);
-        self.look_at_disk();
+        self.look_at_disk_and_clock();
         self.shell.sweep_logs();
         self.shell.sweep_tables();
         self.shell.sweep_litter();

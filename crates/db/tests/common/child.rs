@@ -54,7 +54,7 @@ pub fn settings(policy: Policy, round: u64) -> Settings {
     s.compression_upper = if rng.bool() { Compression::Lz4 } else { Compression::None };
     s.flush_threads = rng.u32(1..3);
     s.max_subcompactions = [1, 2, 4][rng.usize(0..3)];
-    if !matches!(policy, Policy::Tiered | Policy::DfTiered) {
+    if !policy.takes_runs() {
         s.compaction_pri = CompactionPri::ALL[rng.usize(0..5)];
     }
     s

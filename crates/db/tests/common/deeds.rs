@@ -71,7 +71,8 @@ impl Deeds {
         let mut all = vec![("flush", self.count("flush"))];
         match policy {
             Policy::Leveled | Policy::Hybrid => all.push(("Down", self.count("Down"))),
-            Policy::Tiered => all.push(("Tier", self.count("Tier"))),
+            Policy::Fifo => {}
+            Policy::Tiered | Policy::Universal => all.push(("Tier", self.count("Tier"))),
             Policy::DfLeveled => all.extend(stacked),
             Policy::DfTiered => all.extend([("Tier", self.count("Tier")), ("edge", self.edges)]),
             Policy::Bucket => all.push(buckets),

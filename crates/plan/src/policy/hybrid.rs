@@ -41,8 +41,20 @@ pub(crate) fn blocked_l0(view: &View, blocked: Blocked) -> Option<Candidate> {
     if runs.len() < view.options.l0_trigger() as usize + 2 {
         return None;
     }
+    let (window, _) = cheapest(view);
+    if window < INTRA_MIN {
+        return None;
+    }
+    let reason = Reason::L0Blocked { runs: runs.len() as u32, by: blocked.0 };
+    Some(intra_l0(&runs[..window], reason))
+}
+
+/// How many of the newest runs of L0 to merge so that the bytes rewritten per removed run are the
+/// fewest, and how many these are. Ends before a run at work.
+pub(crate) fn cheapest(view: &View) -> (usize, u64) {
+    let runs = view.version.level(0).runs();
     let idle = runs.iter().take_while(|r| view.all_idle(r.files())).count();
-    let (mut bytes, mut per_removed) = (runs[0].bytes(), u64::MAX);
+    let (mut bytes, mut per_removed) = (runs.first().map_or(0, Run::bytes), u64::MAX);
     let mut window = 1;
     while window < idle {
         bytes = bytes.saturating_add(runs[window].bytes());
@@ -53,11 +65,7 @@ pub(crate) fn blocked_l0(view: &View, blocked: Blocked) -> Option<Candidate> {
         per_removed = cost;
         window += 1;
     }
-    if window < INTRA_MIN {
-        return None;
-    }
-    let reason = Reason::L0Blocked { runs: runs.len() as u32, by: blocked.0 };
-    Some(intra_l0(&runs[..window], reason))
+    (window, per_removed)
 }
 
 /// L0 among itself when the base level is more than 20 times larger: merging down would mostly

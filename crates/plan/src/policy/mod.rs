@@ -3,11 +3,13 @@
 pub mod bucket;
 pub mod composed;
 pub mod downforce;
+pub mod fifo;
 pub mod hybrid;
 pub mod intra;
 pub mod leveled;
 pub mod manual;
 pub mod tiered;
+pub mod universal;
 
 use crate::options::PolicyKind;
 use crate::spec::Candidate;
@@ -31,6 +33,8 @@ pub fn policies(kind: PolicyKind) -> Vec<Box<dyn Policy>> {
         PolicyKind::DfLeveled => Box::new(composed::Composed { buckets: false, stacks: true }),
         PolicyKind::Bucket => Box::new(composed::Composed { buckets: true, stacks: false }),
         PolicyKind::BucketDf => Box::new(composed::Composed { buckets: true, stacks: true }),
+        PolicyKind::Universal => Box::new(universal::Universal),
+        PolicyKind::Fifo => Box::new(fifo::Fifo),
     };
     vec![Box::new(manual::Manual), shape]
 }

@@ -31,6 +31,8 @@ pub fn options(policy: PolicyKind, dynamic_levels: bool, pri: CompactionPri) -> 
         soft_debt: 1 << 12,
         hard_debt: 1 << 13,
         buckets: BucketOptions { initial: 4, min_file_bytes: 4, ..BucketOptions::default() },
+        fifo_max_bytes: 1 << 10,
+        fifo_allow_compaction: dynamic_levels,
         ..PlanOptions::default()
     }
 }
@@ -157,7 +159,9 @@ impl Life {
         let mut edit = Edit { job: Some(job.id), ..Edit::new(CfId(0)) };
         edit.cursors.extend(cursor_after(&self.version, &self.options, &job.spec));
         edit.deletes = inputs.iter().map(|f| (f.pos, f.id)).collect();
-        if job.spec.kind == Kind::Move {
+        if job.spec.kind == Kind::Drop {
+            // Nothing comes of it.
+        } else if job.spec.kind == Kind::Move {
             edit.adds = inputs.iter().map(|f| f.moved(job.spec.out)).collect();
         } else {
             let shrink = self.random.u64(70..=100);

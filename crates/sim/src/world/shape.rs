@@ -78,7 +78,7 @@ impl Shape {
         // What was added later comes last, so that older plans mean what they did.
         shape.settings.max_subcompactions = *dice.pick(&[1, 2, 4], "subcompactions");
         let pri = *dice.pick(&CompactionPri::ALL, "priority");
-        if !matches!(shape.settings.policy, Some(Policy::Tiered | Policy::DfTiered)) {
+        if !shape.settings.effective_policy().takes_runs() {
             shape.settings.compaction_pri = pri;
         }
         shape

@@ -122,7 +122,7 @@ impl Variant {
         };
         variant.settings.max_subcompactions = *pick(r, &[1, 2, 4]);
         let pri = *pick(r, &CompactionPri::ALL);
-        if !matches!(policy, Policy::Tiered | Policy::DfTiered) {
+        if !policy.takes_runs() {
             variant.settings.compaction_pri = pri;
         }
         variant
