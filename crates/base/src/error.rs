@@ -34,6 +34,15 @@ pub enum ErrorKind {
     Unsupported,
     /// The database is closing.
     ShuttingDown,
+    /// Somebody else's write came in between a transaction's reads and its commit. Roll back and run
+    /// the transaction again.
+    Busy,
+    /// Transactions wait for each other's locks. Roll back, so that the others go on, and run the
+    /// transaction again.
+    Deadlock,
+    /// Another transaction held a lock for too long. Ask again, or roll back and run the transaction
+    /// again.
+    TimedOut,
     /// The request makes no sense as given; the message names the fix. Nothing was changed.
     InvalidArgument,
     /// What was asked for does not exist.

@@ -43,6 +43,7 @@ mod snapshot;
 mod stats;
 mod super_version;
 mod turn;
+mod txn;
 pub mod verify;
 mod write;
 
@@ -64,3 +65,4 @@ pub use settings::{
 };
 pub use snapshot::Snapshot;
 pub use stats::{LevelStats, Stats};
+pub use txn::{Concurrency, Transaction, TransactionOptions};

@@ -16,6 +16,7 @@ use lithify_store::cache::PinnedSlice;
 
 use crate::db::DbIter;
 use crate::iter::Cursor;
+use crate::iter::capped::Capped;
 use crate::iter::merging::Merging;
 use crate::iter::stratum::Stratum;
 use crate::iter::tombstones::Tombstones;
@@ -78,6 +79,8 @@ pub(crate) type Merged = Merging<Child>;
 pub(crate) enum Child {
     Mem(MemIter),
     Run(Stratum),
+    /// One of them as it was, under newer entries of a transaction.
+    Old(Box<Capped<Child>>),
 }
 
 macro_rules! each {
@@ -85,6 +88,7 @@ macro_rules! each {
         match $self {
             Child::Mem($c) => $e,
             Child::Run($c) => $e,
+            Child::Old($c) => $e,
         }
     };
 }
@@ -124,6 +128,7 @@ impl Cursor for Child {
         match self {
             Child::Mem(_) => Ok(()),
             Child::Run(c) => c.status(),
+            Child::Old(c) => c.status(),
         }
     }
 }
@@ -143,6 +148,18 @@ impl Shell {
             self.metrics.add(Counter::GetHits, 1);
         }
         Ok(found)
+    }
+
+    /// The same under `own`, a transaction's newest write of the key, if it has one.
+    pub(crate) fn get_under(
+        &self,
+        own: Option<(Tag, &[u8])>,
+        key: &[u8],
+        at: Option<&Snapshot>,
+    ) -> Result<Option<Value>> {
+        let Some((tag, value)) = own else { return self.get(key, at) };
+        self.check_open()?;
+        decide(tag, None, || memory::copied(value, "a value").map(Repr::Copied))
     }
 
     /// Several keys at one moment.
@@ -196,6 +213,16 @@ impl Shell {
 
     /// An iterator over everything `options` let it see.
     pub(crate) fn iter(&self, options: &ReadOptions) -> Result<DbIter> {
+        self.iter_under(None, options)
+    }
+
+    /// The same, under the uncommitted writes of a transaction: a cursor over them and the number to
+    /// read them at.
+    pub(crate) fn iter_under(
+        &self,
+        own: Option<(MemIter, Seq)>,
+        options: &ReadOptions,
+    ) -> Result<DbIter> {
         self.check_open()?;
         let mut sv = self.current.load_full();
         let at = self.read_at(options.snapshot.as_ref())?;
@@ -204,7 +231,7 @@ impl Shell {
             sv = self.current.load_full();
         }
         let order = sv.tree.version.comparator().clone();
-        let mut tombstones = Tombstones::new(order.clone());
+        let mut tombstones = Tombstones::new(order.clone(), at);
         let mut children = Vec::with_capacity(sv.mems.len() + sv.tree.runs.len());
         for mem in &sv.mems {
             if mem.table.has_range_tombstones() {
@@ -217,17 +244,20 @@ impl Shell {
         }
         for run in &sv.tree.runs {
             let fill = !options.skip_cache_fill;
-            children.push(Child::Run(Stratum::new(
-                run.clone(),
-                self.tables.clone(),
-                order.clone(),
-                fill,
-            )));
+            let run = Stratum::new(run.clone(), self.tables.clone(), order.clone(), fill);
+            children.push(Child::Run(run));
+        }
+        let mut read_at = at;
+        if let Some((cursor, last)) = own {
+            let old = |child| Child::Old(Box::new(Capped::new(child, at)));
+            children =
+                std::iter::once(Child::Mem(cursor)).chain(children.into_iter().map(old)).collect();
+            read_at = last;
         }
         self.metrics.add(Counter::Iterators, 1);
         let bounds = (options.lower_bound.clone(), options.upper_bound.clone());
         let merged = Merging::new(order.clone(), children);
-        Ok(DbIter { user: User::new(merged, order, at, tombstones, bounds), _pinned: sv })
+        Ok(DbIter { user: User::new(merged, order, read_at, tombstones, bounds), _pinned: sv })
     }
 
     /// Registers a snapshot of now.

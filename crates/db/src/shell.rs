@@ -56,6 +56,7 @@ use crate::settings::Settings;
 use crate::snapshot::Snapshots;
 use crate::super_version::{Mem, SuperVersion, Tree};
 use crate::turn::Turn;
+use crate::txn::locks::Locks;
 use crate::write::Log;
 use crate::write::logs::LogFile;
 
@@ -74,6 +75,8 @@ pub(crate) struct Shell {
     pub(crate) metrics: Metrics,
     pub(crate) gate: Gate,
     pub(crate) snapshots: Arc<Snapshots>,
+    /// Of pessimistic transactions.
+    pub(crate) locks: Locks,
     pub(crate) turn: Turn<Log>,
     /// What readers see.
     pub(crate) current: ArcSwap<SuperVersion>,
@@ -198,6 +201,7 @@ impl Shell {
             metrics: Metrics::new(),
             gate: Gate::new(),
             snapshots: Arc::default(),
+            locks: Locks::default(),
             turn: Turn::new(p.log),
             current: ArcSwap::from_pointee(sv),
             order,

@@ -205,21 +205,41 @@ impl Shell {
         let _timed = self.metrics.write.sample(&*self.env.rt);
         let durability = options.durability.unwrap_or(self.settings.durability);
         if let Some(log) = self.turn.try_take() {
-            return self.lead(log, own, durability, options.no_wait);
+            return self.lead(log, own, durability, options.no_wait, || Ok(()));
         }
         let (waiter, outcome) = self.turn.wait(&*self.env.rt, own.to_batch()?, durability);
         match outcome {
             Outcome::Served(result) => result,
             Outcome::Yours(log) => {
-                self.lead(log, Own::Queued(&waiter), durability, options.no_wait)
+                self.lead(log, Own::Queued(&waiter), durability, options.no_wait, || Ok(()))
             }
         }
+    }
+
+    /// Writes `batch` if `check` passes once nobody else can write: between it and the batch there is
+    /// no other write.
+    ///
+    /// # Errors
+    /// Those of `check`, then nothing was written; else as a write.
+    pub(crate) fn write_if(
+        &self,
+        batch: &BatchBuilder,
+        options: &WriteOptions,
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if options.no_wait {
+            self.gate.check_free()?;
+        }
+        let _timed = self.metrics.write.sample(&*self.env.rt);
+        let durability = options.durability.unwrap_or(self.settings.durability);
+        let log = self.take_turn()?;
+        self.lead(log, Own::Batch(batch), durability, options.no_wait, check)
     }
 
     /// Makes everything acknowledged so far durable.
     pub(crate) fn sync_log(&self) -> Result<()> {
         let log = self.take_turn()?;
-        self.lead(log, Own::Sync, Durability::Sync, false)
+        self.lead(log, Own::Sync, Durability::Sync, false, || Ok(()))
     }
 
     /// The turn, waiting for it if need be.
@@ -246,15 +266,18 @@ impl Shell {
         Ok(())
     }
 
-    /// Holds the turn: writes `own` and whatever else waits, then passes the turn on.
+    /// Holds the turn: writes `own` and whatever else waits, then passes the turn on. If `check`
+    /// fails, nothing is written.
     fn lead(
         &self,
         log: Box<Log>,
         own: Own<'_>,
         durability: Durability,
         no_wait: bool,
+        check: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let mut held = Held::new(self, log);
+        check()?;
         self.gate.pass(own.byte_len() as u64, no_wait, &*self.env.rt, &self.metrics)?;
         self.check_replaced(held.log(), no_wait)?;
         self.make_room(held.log(), no_wait)?;

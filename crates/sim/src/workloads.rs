@@ -177,6 +177,18 @@ pub const ALL: &[Workload] = &[
         must: &["flush_end"],
     },
     Workload {
+        name: "transactions",
+        settings: hybrid,
+        play: |w| {
+            w.transactions(0..20, 1500, Os)?;
+            w.flush_now()?;
+            w.transactions(5..20, 400, Sync)?;
+            w.transactions(10..40, 2000, Buffered)?;
+            w.settle()
+        },
+        must: &["flush_end", "log begun"],
+    },
+    Workload {
         name: "log-roll",
         settings: hybrid,
         play: |w| {

@@ -1,6 +1,7 @@
 //! Iterators, bottom up: a cursor over one memtable or one run (`stratum`), many cursors merged
 //! into one internal order (`merging`), and what the user sees of it (`user`).
 
+pub(crate) mod capped;
 pub(crate) mod merging;
 pub(crate) mod stratum;
 pub(crate) mod tombstones;

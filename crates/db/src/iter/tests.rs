@@ -1,6 +1,6 @@
 //! Merging and user cursors over plain sorted vectors, against sorting everything at once.
 
-use lithify_base::{Error, Kind, Result, Seq, Tag, bytewise};
+use lithify_base::{Error, Kind, MAX_SEQ, Result, Seq, Tag, bytewise};
 
 use super::Cursor;
 use super::merging::Merging;
@@ -171,7 +171,7 @@ fn a_user_sees_the_newest_visible_value_of_each_key() {
                 visible.push((key.clone(), value.clone()));
             }
         }
-        let tombstones = Tombstones::new(bytewise());
+        let tombstones = Tombstones::new(bytewise(), MAX_SEQ);
         let mut user = User::new(merged(&runs), bytewise(), at, tombstones, (None, None));
         let mut i: Option<usize> = None;
         for _ in 0..100 {

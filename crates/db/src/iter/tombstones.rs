@@ -9,6 +9,8 @@ use lithify_store::sst::TableReader;
 /// The range deletions one reader must honour.
 pub(crate) struct Tombstones {
     order: ComparatorRef,
+    /// Newer ones are not honoured.
+    cap: Seq,
     /// From memtables, fragmented.
     memory: Vec<Fragments>,
     /// Tables with range deletions and their bounds. A table's own fragments are clamped to
@@ -17,8 +19,9 @@ pub(crate) struct Tombstones {
 }
 
 impl Tombstones {
-    pub(crate) fn new(order: ComparatorRef) -> Tombstones {
-        Tombstones { order, memory: Vec::new(), tables: Vec::new() }
+    /// None yet; of those to be added, none newer than `cap` will be honoured.
+    pub(crate) fn new(order: ComparatorRef, cap: Seq) -> Tombstones {
+        Tombstones { order, cap, memory: Vec::new(), tables: Vec::new() }
     }
     pub(crate) fn add_memory(&mut self, raw: &[lithify_memtable::RangeTombstone]) {
         let raw = raw.iter().map(|t| RangeTombstone {
@@ -37,6 +40,7 @@ impl Tombstones {
     }
     /// Largest sequence number at most `at` of a range deletion over `key`.
     pub(crate) fn covering(&self, key: &[u8], at: Seq) -> Result<Option<Seq>> {
+        let at = at.min(self.cap);
         let mut newest = None;
         for fragments in &self.memory {
             newest = newest.max(fragments.covering_seq(key, at, &*self.order));

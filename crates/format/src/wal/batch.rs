@@ -136,6 +136,27 @@ impl BatchBuilder {
         self.count = 0;
     }
 
+    /// Where the entries end now.
+    pub fn mark(&self) -> BatchMark {
+        BatchMark { bytes: self.bytes.len(), count: self.count }
+    }
+
+    /// Removes every entry since `mark`, which is of this batch.
+    pub fn truncate(&mut self, mark: BatchMark) {
+        assert!(mark.bytes <= self.bytes.len(), "a mark behind the end of its batch");
+        self.bytes.truncate(mark.bytes);
+        self.set_count(mark.count);
+    }
+
+    /// The entries before `mark`, which is of this batch.
+    pub fn view_to(&self, mark: BatchMark) -> BatchView<'_> {
+        BatchView {
+            sequence: self.sequence(),
+            count: mark.count,
+            entries: &self.bytes[BATCH_HEADER..mark.bytes],
+        }
+    }
+
     /// The stored form.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -178,6 +199,13 @@ impl BatchBuilder {
         self.count = count;
         self.bytes[8..BATCH_HEADER].copy_from_slice(&count.to_le_bytes());
     }
+}
+
+/// A place between two entries of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchMark {
+    bytes: usize,
+    count: u32,
 }
 
 /// One entry of a batch that takes a sequence number.

@@ -13,7 +13,7 @@ pub mod record;
 pub mod seal;
 pub mod tail;
 
-pub use batch::{BatchBuilder, BatchOp, BatchView, Op};
+pub use batch::{BatchBuilder, BatchMark, BatchOp, BatchView, Op};
 pub use reader::{Found, Record, RecordKind, RecordReader};
 pub use record::RecordWriter;
 pub use seal::{Predecessor, Seal, SealReason};

@@ -7,10 +7,11 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use lithify::Durability;
+use lithify::{Durability, TransactionOptions};
 use lithify_env::Rt;
 
-use super::{Held, View, Violation, World, key, value};
+use super::writes::transaction;
+use super::{Held, View, Violation, World, failed, key, value};
 use crate::choices::Stream;
 use crate::disk::Forgets;
 use crate::model::Change;
@@ -100,6 +101,28 @@ impl World {
             changes.push(Change::Put(key(n), value(self.next, len)));
         }
         self.write_at(changes, durability)?;
+        self.no_panics()
+    }
+
+    /// Puts `keys`, five in a transaction of one kind and five in one of the other, and begins one
+    /// that is never committed before each.
+    pub fn transactions(&mut self, keys: Range<u32>, len: usize, durability: Durability) -> Told {
+        let kinds = [TransactionOptions::optimistic(), TransactionOptions::pessimistic()];
+        for (from, options) in keys.clone().step_by(5).zip(kinds.into_iter().cycle()) {
+            let mut given_up = self.db().begin_transaction(options.clone());
+            // Its lock goes with it. Nothing is read or written, so no fault is an excuse.
+            let put = given_up.put(key(from), b"given up");
+            put.map_err(|e| failed("an uncommitted write", &e))?;
+            drop(given_up);
+            let mut changes = Vec::new();
+            for n in from..(from + 5).min(keys.end) {
+                self.next += 1;
+                changes.push(Change::Put(key(n), value(self.next, len)));
+            }
+            self.write_by(changes, durability, |db, changes, write| {
+                transaction(db, changes, options.with_write(*write))
+            })?;
+        }
         self.no_panics()
     }
 

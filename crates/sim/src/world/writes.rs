@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use lithify::{Durability, Error, ErrorKind, WriteBatch, WriteOptions};
+use lithify::{Db, Durability, Error, ErrorKind, TransactionOptions, WriteBatch, WriteOptions};
 use lithify_env::Rt;
 
 use super::{Violation, World, failed};
@@ -32,10 +32,20 @@ impl World {
         durability: Durability,
     ) -> Result<(), Violation> {
         let batch = batch_of(&changes).map_err(|e| failed("a batch", &e))?;
+        self.write_by(changes, durability, |db, _, options| db.write_opt(&batch, options))
+    }
+
+    /// Writes `changes`, which `write` makes visible at once or not at all.
+    pub(super) fn write_by(
+        &mut self,
+        changes: Vec<Change>,
+        durability: Durability,
+        write: impl FnOnce(&Db, &[Change], &WriteOptions) -> Result<(), Error>,
+    ) -> Result<(), Violation> {
         let before = self.model.clone();
         changes.iter().for_each(|change| self.model.apply(change));
         self.journal.begun(self.model.sum(), self.fs.position());
-        if let Err(e) = self.db().write_opt(&batch, &WriteOptions::at(durability)) {
+        if let Err(e) = write(self.db(), &changes, &WriteOptions::at(durability)) {
             self.excuse("a write", &e)?;
             self.model = before;
             if e.kind() != ErrorKind::OutcomeUnknown {
@@ -127,4 +137,27 @@ pub(super) fn batch_of(changes: &[Change]) -> Result<WriteBatch, Error> {
         }
     }
     Ok(batch)
+}
+
+/// Writes puts and deletions as a transaction, which on the way writes more and takes it back.
+pub(super) fn transaction(
+    db: &Db,
+    changes: &[Change],
+    options: TransactionOptions,
+) -> Result<(), Error> {
+    let mut txn = db.begin_transaction(options);
+    for change in changes {
+        match change {
+            Change::Put(key, value) => {
+                txn.get_for_update(key)?;
+                txn.put(key, value)?;
+            }
+            Change::Delete(key) => txn.delete(key)?,
+            Change::DeleteRange(..) => unreachable!("a transaction deletes no ranges"),
+        }
+        txn.set_savepoint();
+        txn.put(b"taken back", b"never seen")?;
+        txn.rollback_to_savepoint()?;
+    }
+    txn.commit()
 }

@@ -129,7 +129,13 @@ proptest! {
         b in prop::collection::vec(step(), 0..20),
     ) {
         let mut joined = build(&a);
+        let mark = joined.mark();
         joined.append(&build(&b));
+        let first = build(&a);
+        prop_assert_eq!(joined.view_to(mark), first.view());
+        let mut cut = joined.clone();
+        cut.truncate(mark);
+        prop_assert_eq!(cut, first);
         joined.set_sequence(77);
         let view = BatchView::parse(joined.as_bytes()).unwrap();
         prop_assert_eq!(view, joined.view());
