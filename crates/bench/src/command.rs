@@ -7,12 +7,13 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand};
 
 use crate::compare::{self, CompareArgs, EngineCommand};
+use crate::matrix::{self, MatrixArgs};
 use crate::report::{RunReport, print_distributions, print_report};
 use crate::run::run;
 use crate::settings::{BenchArgs, EXAMPLES, OutputArgs};
 use crate::store::StoreOpener;
 
-/// `bench` with its subcommand `compare`; flatten it into a command line.
+/// `bench` with its subcommands `compare` and `matrix`; flatten it into a command line.
 #[derive(Clone, Debug, Args)]
 #[command(about = None, long_about = None)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
@@ -28,6 +29,9 @@ enum BenchSub {
     /// Run this store and its peers, or several of its policies, alternately with equal settings,
     /// and print ratios
     Compare(CompareArgs),
+    /// Write amplification, speed and space of every compaction priority under several loads and
+    /// shapes of the tree, beside RocksDB's
+    Matrix(MatrixArgs),
 }
 
 /// Runs `lithify bench ...`. `own` is the command that starts this very bench as a process of
@@ -39,6 +43,7 @@ pub fn bench_main(
 ) -> Result<bool> {
     match command.sub {
         Some(BenchSub::Compare(args)) => compare::compare(&opener.policies(), own, args),
+        Some(BenchSub::Matrix(args)) => matrix::matrix(&opener.policies(), own, args),
         None => run_and_print(opener, command.args),
     }
 }

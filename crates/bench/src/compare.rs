@@ -303,7 +303,11 @@ pub fn find_peer(name: &str) -> Result<EngineCommand> {
 }
 
 /// Starts one engine's bench and reads its report.
-fn run_engine(engine: &EngineCommand, flags: &[String], quiet: bool) -> Result<RunReport> {
+pub(crate) fn run_engine(
+    engine: &EngineCommand,
+    flags: &[String],
+    quiet: bool,
+) -> Result<RunReport> {
     let mut command = Command::new(&engine.program);
     command.args(&engine.prefix).args(flags).args(["--json", "-", "--no-table"]);
     if quiet {
@@ -328,7 +332,7 @@ fn no_report(engine: &EngineCommand, status: ExitStatus) -> String {
     }
 }
 
-fn announce(quiet: bool, line: &str) -> Result<()> {
+pub(crate) fn announce(quiet: bool, line: &str) -> Result<()> {
     if quiet {
         return Ok(());
     }

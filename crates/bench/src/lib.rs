@@ -23,6 +23,7 @@ mod keys;
 mod lane;
 mod load;
 mod machine;
+mod matrix;
 mod mix;
 mod model;
 mod place;

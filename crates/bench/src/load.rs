@@ -5,13 +5,14 @@
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::keys::{Permutation, decode_key, encode_key};
+use crate::keys::{Permutation, decode_key, encode_key, mix};
 use crate::lane::Lane;
 use crate::mix::{MixKeys, MixOp, scan_length};
 use crate::model::{ABSENT, Due};
 use crate::store::{BatchOp, StoreIter};
 use crate::workload::Workload;
 use crate::ycsb;
+use crate::zipf::Zipf;
 
 /// Entries of a scan between two clock readings.
 const SCAN_STEP: u64 = 128;
@@ -27,6 +28,16 @@ pub(crate) fn drive(workload: Workload, lane: &mut Lane<'_>) -> Result<()> {
             fill(lane, move |lane, i| order.at((lane.ops() + i) % num))
         }
         Workload::FillRandom | Workload::Overwrite => fill(lane, |lane, _| lane.own_key(writers)),
+        Workload::OverwriteZipf => {
+            // Another order than that of the filling, so that hot keys are not of one age.
+            let order = Permutation::new(num, mix(lane.course.settings.seed));
+            let zipf = Zipf::new(num, lane.course.settings.zipf);
+            fill(lane, move |lane, _| {
+                let key = order.at(zipf.pick(&mut lane.rng));
+                lane.own_of(key, writers)
+            })
+        }
+        Workload::OverwriteDelete => write_or_delete(lane, writers),
         Workload::DeleteRandom => delete(lane, writers),
         Workload::ReadRandom | Workload::ReadWhileWriting => read(lane),
         Workload::ReadMissing => read_missing(lane),
@@ -106,14 +117,35 @@ fn fill_batches(
 }
 
 fn delete(lane: &mut Lane<'_>, writers: u64) -> Result<()> {
-    let course = lane.course;
     while lane.has_more() {
         let key = lane.own_key(writers);
-        lane.set_key(key);
-        course.store.delete(&lane.key, course.settings.wal)?;
-        course.model.set(key, ABSENT);
-        lane.wrote(course.settings.key_size as u64);
-        lane.finish(1, course.settings.key_size as u64);
+        let bytes = delete_key(lane, key)?;
+        lane.finish(1, bytes);
+    }
+    Ok(())
+}
+
+/// Deletes key number `key`; the bytes carried.
+fn delete_key(lane: &mut Lane<'_>, key: u64) -> Result<u64> {
+    let course = lane.course;
+    lane.set_key(key);
+    course.store.delete(&lane.key, course.settings.wal)?;
+    course.model.set(key, ABSENT);
+    let bytes = lane.key.len() as u64;
+    lane.wrote(bytes);
+    Ok(bytes)
+}
+
+/// A coin for every operation: delete, or write.
+fn write_or_delete(lane: &mut Lane<'_>, writers: u64) -> Result<()> {
+    let deletes = lane.course.settings.delete_percent / 100.0;
+    while lane.has_more() {
+        let key = lane.own_key(writers);
+        let bytes = match lane.rng.f64() < deletes {
+            true => delete_key(lane, key)?,
+            false => put_key(lane, key)?,
+        };
+        lane.finish(1, bytes);
     }
     Ok(())
 }

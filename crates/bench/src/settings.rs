@@ -115,6 +115,9 @@ pub struct BenchSettings {
     /// Reads of readrandomwriterandom
     #[arg(long, default_value_t = 90.0, value_name = "PERCENT", help_heading = "Load")]
     pub read_percent: f64,
+    /// Deletions of overwritedelete
+    #[arg(long, default_value_t = 30.0, value_name = "PERCENT", help_heading = "Load")]
+    pub delete_percent: f64,
     /// Shares of puts, gets and seeks of mixgraph
     #[arg(long, default_value = "1:0:0", value_name = "PUT:GET:SEEK", help_heading = "Load")]
     pub mix: Mix,
@@ -134,7 +137,7 @@ pub struct BenchSettings {
     /// the ranges whenever a constant of its distribution inside ranges is zero
     #[arg(long, help_heading = "Load")]
     pub db_bench_compat: bool,
-    /// Skew of YCSB's requests
+    /// Skew of YCSB's requests and of overwritezipf
     #[arg(long, default_value_t = 0.99, value_name = "THETA", help_heading = "Load")]
     pub zipf: f64,
     /// Share of values compared byte by byte when read; owner, version and check word of every
@@ -354,8 +357,12 @@ impl BenchSettings {
         if self.mix_ranges.is_empty() || self.mix_ranges.iter().any(|r| !(1..=65_536).contains(r)) {
             bail!("--mix-ranges: give numbers of key ranges from 1 to 65536");
         }
-        if !(0.0..=100.0).contains(&self.read_percent) {
-            bail!("--read-percent {}: give 0 to 100", self.read_percent);
+        for (flag, percent) in
+            [("--read-percent", self.read_percent), ("--delete-percent", self.delete_percent)]
+        {
+            if !(0.0..=100.0).contains(&percent) {
+                bail!("{flag} {percent}: give 0 to 100");
+            }
         }
         if !(self.zipf > 0.0 && self.zipf < 1.0) {
             bail!("--zipf {}: give a skew above 0 and below 1", self.zipf);

@@ -183,7 +183,7 @@ fn play(flaw: Flaw, flags: &[&str]) -> RunReport {
 
 const ALL: &str = "fillseq,fillrandom,filluniquerandom,overwrite,readrandom,readmissing,\
     multireadrandom,readseq,readreverse,seekrandom,readwhilewriting,deleterandom,compact,waitidle,\
-    readrandomwriterandom,mixgraph,verify";
+    readrandomwriterandom,mixgraph,overwritezipf,overwritedelete,verify";
 
 #[test]
 fn every_workload_runs() {
@@ -240,6 +240,32 @@ fn a_mix_of_puts_fills_an_empty_store() {
     let (hot, flat) = (verify.found, uniform.workloads[1].found);
     assert!(hot < 1_900, "{hot} keys");
     assert!((2_400..2_650).contains(&flat), "{flat} keys; (1 - 1/e) of all are expected");
+}
+
+#[test]
+fn updates_may_be_skewed_or_delete() {
+    for threads in ["--threads=1", "--threads=3"] {
+        let flags = |update: &str| format!("--workloads=filluniquerandom,{update},verify");
+        let report = play(Flaw::None, &[&flags("overwritedelete"), "--num=3000", threads]);
+        assert_eq!(report.error, None, "{threads}");
+        let [_, updates, verify] = &report.workloads[..] else { panic!("three workloads") };
+        // Of 116 bytes a deletion carries 16.
+        let deletes = (updates.ops * 116 - updates.written_bytes) as f64 / 100.0;
+        let share = deletes / updates.ops as f64;
+        assert!((0.27..0.33).contains(&share), "{share}");
+        assert!(verify.found < 3_000, "nothing was deleted");
+        let none = [&flags("overwritedelete"), "--num=3000", "--delete-percent=0", threads];
+        assert_eq!(play(Flaw::None, &none).workloads[2].found, 3_000);
+        let all = [&flags("overwritezipf"), "--num=3000", threads];
+        assert_eq!(play(Flaw::None, &all).error, None, "{threads}");
+    }
+    // Of a store that is emptied first, skewed updates bring fewer keys back.
+    let distinct = |update: &str| {
+        let flags = format!("--workloads=fillrandom,deleterandom,{update},verify");
+        play(Flaw::None, &[&flags, "--num=3000"]).workloads[3].found
+    };
+    let (hot, flat) = (distinct("overwritezipf"), distinct("overwrite"));
+    assert!(hot + 300 < flat, "{hot} keys with skew, {flat} without");
 }
 
 #[test]

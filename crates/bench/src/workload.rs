@@ -17,6 +17,11 @@ pub enum Workload {
     FillUniqueRandom,
     /// Writes uniformly random keys, with repeats, to the store as it is.
     Overwrite,
+    /// Writes keys by a Zipf distribution of exponent `zipf`, the hot ones scattered over the key
+    /// space, to the store as it is.
+    OverwriteZipf,
+    /// Writes or deletes uniformly random keys, by a coin of `delete-percent`.
+    OverwriteDelete,
     /// Looks up uniformly random keys.
     ReadRandom,
     /// Looks up keys that do not exist (one byte longer than any in the store).
@@ -71,6 +76,8 @@ impl Workload {
             Workload::FillRandom => "fillrandom",
             Workload::FillUniqueRandom => "filluniquerandom",
             Workload::Overwrite => "overwrite",
+            Workload::OverwriteZipf => "overwritezipf",
+            Workload::OverwriteDelete => "overwritedelete",
             Workload::ReadRandom => "readrandom",
             Workload::ReadMissing => "readmissing",
             Workload::MultiReadRandom => "multireadrandom",
@@ -117,7 +124,11 @@ impl Workload {
             || self.is_mixed()
             || matches!(
                 self,
-                Workload::Overwrite | Workload::DeleteRandom | Workload::ReadWhileWriting
+                Workload::Overwrite
+                    | Workload::OverwriteZipf
+                    | Workload::OverwriteDelete
+                    | Workload::DeleteRandom
+                    | Workload::ReadWhileWriting
             )
     }
 

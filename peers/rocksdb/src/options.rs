@@ -3,6 +3,7 @@
 //! | setting | RocksDB |
 //! |---|---|
 //! | `policy` default, leveled, hybrid | leveled compaction style (runs in L0, leveled below) |
+//! | `policy` universal | universal compaction style, its own settings as RocksDB has them |
 //! | `background-threads` N | `max_background_compactions` N |
 //! | `subcompactions` N | `max_subcompactions` N |
 //! | `flush-threads` N | `max_background_flushes` N |
@@ -38,7 +39,10 @@ pub(crate) fn store_options(settings: &BenchSettings, fresh: bool) -> Result<Opt
     o.set_error_if_exists(fresh);
     match settings.policy.as_str() {
         OWN_POLICY | "leveled" | "hybrid" => o.set_compaction_style(DBCompactionStyle::Level),
-        other => bail!("RocksDB has no policy `{other}` here; use {OWN_POLICY}, leveled or hybrid"),
+        "universal" => o.set_compaction_style(DBCompactionStyle::Universal),
+        other => bail!(
+            "RocksDB has no policy `{other}` here; use {OWN_POLICY}, leveled, hybrid or universal"
+        ),
     }
     set_threads(&mut o, settings);
     set_tree(&mut o, settings);
