@@ -109,7 +109,7 @@ pub fn write(db: &DbOptions, families: &[FamilyOptions]) -> String {
 /// The same with settings of ours, name and value, none of which has a line break in it.
 ///
 /// # Panics
-/// As [`write`].
+/// As [`write()`].
 pub fn write_with(db: &DbOptions, families: &[FamilyOptions], own: &[(&str, String)]) -> String {
     assert!(families.first().is_some_and(|f| f.name == "default"), "`default` comes first");
     let mut out = format!("{HEAD}\n\n[Version]\n");
