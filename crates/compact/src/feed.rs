@@ -204,6 +204,7 @@ impl Feed {
                     modifier: context_modifier(check.base, block.offset),
                     decoder: from.reader.decoder().clone(),
                     entries: 0,
+                    seq: from.reader.global_seq(),
                 })
             });
             let slices: Vec<BlockSlice> = slices.collect::<Result<_>>()?;

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod cuts;
+mod external;
 mod feed;
 mod flush;
 mod job;
@@ -28,6 +29,7 @@ mod sink;
 mod survey;
 mod workshop;
 
+pub use external::ExternalTable;
 pub use flush::{FlushJob, FlushSpec};
 pub use job::{CompactionJob, CompactionSpec};
 pub use parts::PartEvent;

@@ -80,7 +80,7 @@ pub enum Command {
     /// Compactions failed several times in a row or can't start, for this reason (`None`: they work
     /// again). They are tried again, but a write that would have to wait for one should rather fail.
     Stuck(Option<Error>),
-    /// A manual compaction is over.
+    /// A manual compaction, or a change from outside, is over.
     ManualDone {
         /// Its number.
         id: u64,

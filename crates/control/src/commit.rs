@@ -110,6 +110,7 @@ impl Core {
         self.failures = 0;
         self.untroubled(out);
         let (mut flushed, mut obsolete) = (None, Vec::new());
+        let jobs: Vec<JobId> = edits.iter().map(|(job, _)| *job).collect();
         for (job, edit) in edits {
             self.buckets.forget(job);
             let (mem, inputs) = self.jobs.retire(job);
@@ -118,7 +119,7 @@ impl Core {
                 self.throttle.flushed(bytes, now);
                 self.memory.flushed(mem);
                 flushed = Some(mem);
-            } else {
+            } else if !self.outsiders.has(job) {
                 self.advanced(out);
             }
             obsolete.extend(inputs);
@@ -127,6 +128,7 @@ impl Core {
         self.installs += 1;
         let version = Box::new(self.version.clone());
         out.push(Command::Install { no: self.installs, version, flushed, obsolete });
+        jobs.into_iter().for_each(|job| self.outside_done(job, out));
     }
 
     /// No edit is handed out any more. Inputs and outputs all stay on disk: either may be what
@@ -157,7 +159,10 @@ impl Core {
             self.fail_manual(&error, out);
         }
         for (job, edit) in edits {
-            self.jobs.uncommit(job, edit);
+            match self.outsiders.has(job) {
+                true => self.outside_unsure(job, &error, out),
+                false => self.jobs.uncommit(job, edit),
+            }
         }
         if self.closing {
             self.sealed = true;

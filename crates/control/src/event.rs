@@ -5,6 +5,7 @@ use lithify_lsm::FileMeta;
 use lithify_plan::ManualRequest;
 
 use crate::buckets::Flow;
+use crate::outside::Outside;
 
 /// Number of a memtable, in the order of freezing. Never reused while the database is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +55,13 @@ pub enum Event {
         id: u64,
         /// What is wanted.
         request: ManualRequest,
+    },
+    /// Someone wants files taken into the tree, or out of it.
+    Outside {
+        /// Chosen by the caller, to recognise the answer.
+        id: u64,
+        /// What is wanted.
+        request: Outside,
     },
     /// Automatic compaction was switched on or off.
     AutoCompaction {

@@ -126,6 +126,19 @@ impl Jobs {
         self.in_flight.push(InFlight { id, spec, state: JobState::WaitDeps });
         self.table.insert(id, Job::new(Work::Compaction { inputs }, State::Built(edit)));
     }
+    /// What a change from outside promises or locks; one that places several files promises several
+    /// positions.
+    pub(crate) fn add_promise(&mut self, id: JobId, spec: Arc<JobSpec>) {
+        self.in_flight.push(InFlight { id, spec, state: JobState::WaitDeps });
+    }
+    /// A change from outside that only has to commit.
+    pub(crate) fn add_ready(&mut self, id: JobId, inputs: Vec<FileRef>, edit: Edit) {
+        self.table.insert(id, Job::new(Work::Compaction { inputs }, State::Built(edit)));
+    }
+    /// Whether a job is in the table.
+    pub(crate) fn has(&self, id: JobId) -> bool {
+        self.table.contains_key(&id)
+    }
     pub(crate) fn flushed_mem(&self, id: JobId) -> Option<MemId> {
         match self.table.get(&id)?.work {
             Work::Flush(mem) => Some(mem),

@@ -21,6 +21,7 @@ mod jobs;
 mod manual;
 mod memory;
 mod outlook;
+mod outside;
 mod schedule;
 mod throttle;
 
@@ -31,6 +32,7 @@ pub use buckets::{Cutting, Flow};
 pub use command::{Command, NewEdit};
 pub use event::{Event, MemId};
 pub use outlook::Outlook;
+pub use outside::Outside;
 pub use throttle::Pressure;
 
 use std::sync::Arc;
@@ -45,6 +47,7 @@ use commit::{Settled, Writing};
 use jobs::{Gone, Jobs};
 use manual::Manuals;
 use memory::Memory;
+use outside::Outsiders;
 use schedule::Schedule;
 use throttle::Throttle;
 
@@ -82,6 +85,7 @@ pub struct Core {
     writing: Option<Writing>,
     buckets: Buckets,
     manuals: Manuals,
+    outsiders: Outsiders,
     schedule: Schedule,
     throttle: Throttle,
     pressure: Pressure,
@@ -118,6 +122,7 @@ impl Core {
             writing: None,
             buckets: Buckets::default(),
             manuals: Manuals::default(),
+            outsiders: Outsiders::default(),
             schedule: Schedule::new(),
             pressure: Pressure::default(),
             next_job: 1,
@@ -161,6 +166,7 @@ impl Core {
                 self.settle(how, now, &mut out);
             }
             Event::Manual { id, request } => self.manuals.add(id, request),
+            Event::Outside { id, request } => self.take_outside(id, request, now, &mut out),
             Event::AutoCompaction { on } => self.options.plan.disable_auto = !on,
             Event::DiskFree { bytes } => self.schedule.disk_free = bytes,
             Event::WallTime { seconds } => self.schedule.wall = seconds,
@@ -176,6 +182,7 @@ impl Core {
         }
         self.look_for_room(now, &mut out);
         self.end_manuals(&mut out);
+        self.end_outsiders(&mut out);
         self.press(&mut out);
         out
     }
@@ -192,6 +199,7 @@ impl Core {
         self.jobs.give_up_finished();
         self.stop_writes(error, &mut out);
         self.end_manuals(&mut out);
+        self.end_outsiders(&mut out);
         out
     }
 
@@ -200,6 +208,7 @@ impl Core {
         match event {
             Event::Built { job, .. } | Event::Failed { job, .. } => self.jobs.forget(job),
             Event::Manual { id, request } => self.manuals.add(id, request),
+            Event::Outside { id, request } => self.take_outside(id, request, 0, out),
             Event::Closing => self.close(out),
             _ => {}
         }

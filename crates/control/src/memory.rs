@@ -32,8 +32,7 @@ impl Memory {
     }
     pub(crate) fn freeze(&mut self, mem: MemId, bytes: u64, log_number: u64) {
         assert!(self.frozen.back().is_none_or(|f| f.mem < mem), "memtables freeze in order");
-        let stratum = self.next_stratum;
-        self.next_stratum += 1;
+        let stratum = self.reserve_stratum();
         self.frozen.push_back(Frozen { mem, bytes, stratum, log_number, job: None, not_before: 0 });
     }
     pub(crate) fn len(&self) -> usize {
@@ -45,6 +44,12 @@ impl Memory {
             frozen_bytes: self.frozen.iter().map(|f| f.bytes).sum(),
             active_bytes: 0,
         }
+    }
+    /// A stratum above that of every memtable frozen so far, and below that of the next.
+    pub(crate) fn reserve_stratum(&mut self) -> u32 {
+        let stratum = self.next_stratum;
+        self.next_stratum += 1;
+        stratum
     }
     /// The oldest memtable that no job is flushing.
     pub(crate) fn next_to_flush(&self, now: u64) -> Option<(MemId, u32)> {

@@ -8,6 +8,8 @@ use lithify_plan::{Cause, CompactionPri, Kind, ManualRequest, Prio};
 
 use super::*;
 
+mod outside;
+
 struct World {
     core: Core,
     now: u64,

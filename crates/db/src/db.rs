@@ -240,7 +240,11 @@ impl Db {
 
     /// The range between two optional bounds as a closed range, `None` if it is empty or the
     /// database is.
-    fn clip(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<Option<Option<KeyRange>>> {
+    pub(crate) fn clip(
+        &self,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<Option<Option<KeyRange>>> {
         if from.is_none() && to.is_none() {
             return Ok(Some(None));
         }

@@ -31,10 +31,12 @@ mod db;
 mod events;
 mod explain;
 mod gate;
+mod ingest;
 mod iter;
 mod metrics;
 mod open;
 mod options;
+mod ranges;
 mod read;
 pub mod salvage;
 mod settings;
@@ -42,6 +44,7 @@ mod shell;
 mod snapshot;
 mod stats;
 mod super_version;
+mod table_builder;
 mod turn;
 mod txn;
 pub mod verify;
@@ -53,16 +56,19 @@ pub use db::{Db, DbIter};
 pub use explain::{
     Bound, Explanation, HangingCall, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes,
 };
+pub use ingest::{IngestOptions, Transfer};
 pub use lithify_base::{
     Bytewise, Comparator, ComparatorRef, Error, ErrorKind, Result, ReverseBytewise,
 };
 pub use lithify_compact::PartStage;
 pub use metrics::{Counts, Latency};
 pub use options::{ReadOptions, WriteOptions};
+pub use ranges::SizeOptions;
 pub use read::Value;
 pub use settings::{
     Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings,
 };
 pub use snapshot::Snapshot;
 pub use stats::{LevelStats, Stats};
+pub use table_builder::{BuiltTable, TableBuilder};
 pub use txn::{Concurrency, Transaction, TransactionOptions};

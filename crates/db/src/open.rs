@@ -418,7 +418,8 @@ pub(crate) fn manifest_state(
     ManifestState {
         db_id: Some(db_id.to_owned()),
         next_file: next_file.0,
-        last_seq,
+        // What is taken in from outside is in the tree a moment before its number is published.
+        last_seq: version.files().map(|f| f.seqs.1).fold(last_seq, Ord::max),
         families: [(DEFAULT_CF, family)].into(),
         ..ManifestState::default()
     }

@@ -106,7 +106,7 @@ pub(crate) struct Shell {
     /// Logs made since the open and not deleted.
     logs: Mutex<Vec<LogFile>>,
     manual_results: Mutex<BTreeMap<u64, Result<()>>>,
-    next_manual: AtomicU64,
+    pub(crate) next_manual: AtomicU64,
     levels: Mutex<LevelTally>,
     /// Answers of the core that are being carried out: some of it nobody else can see yet.
     under_way: AtomicUsize,

@@ -184,7 +184,7 @@ fn drop_entries(
         let mut e = e.clone();
         let before = e.tag;
         let hides_zero =
-            kept.find(&e.key, order).is_some_and(|f| f.tombs.iter().any(|t| t.seq < before.seq()));
+            kept.find(&e.key, order).is_some_and(|f| f.tombs.iter().any(|t| t.seq <= before.seq()));
         if recipe.zero_seqs
             && kind(&e) == Kind::Value
             && before.seq() != 0

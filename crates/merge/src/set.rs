@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use lithify_base::{Comparator, End, Error, Key, Result};
+use lithify_base::{Comparator, End, Error, Key, Result, Seq};
 use lithify_format::checksum::ChecksumKind;
 use lithify_format::compress::Decoder;
 
@@ -82,6 +82,8 @@ pub struct BlockSlice {
     /// Entries in the block where the file records it, 0 if unknown. A device sizes its arrays
     /// by it; the CPU needs no count.
     pub entries: u32,
+    /// The sequence number of all entries, where it stands for those in the block.
+    pub seq: Option<Seq>,
 }
 
 /// The blocks of one run that may hold keys of a set, in key order.

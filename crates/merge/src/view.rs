@@ -8,7 +8,7 @@
 //! Worked example: keys `user17` and `user3` in a set with common prefix `user` have the heads
 //! `31 37 00..` and `33 00..`: the order of the heads is the order of the keys.
 
-use lithify_base::{Comparator, Error, ErrorKind, Result, Tag};
+use lithify_base::{Comparator, Error, ErrorKind, Result, Seq, Tag};
 use lithify_format::block::{BlockIter, Layout};
 use lithify_format::checksum::{ChecksumKind, raw_sum};
 use lithify_format::limits::MAX_BLOCK;
@@ -109,6 +109,9 @@ impl View {
         }
         let payload = if type_byte == 0 { stored } else { &plain };
         self.decode(payload, prefix)?;
+        if let Some(seq) = block.seq {
+            self.renumber(seq);
+        }
         self.source =
             if type_byte == 0 { Source::Stored(block.bytes.clone()) } else { Source::Plain(plain) };
         Ok(())
@@ -132,6 +135,16 @@ impl View {
         }
         self.digest(prefix.len());
         Ok(())
+    }
+
+    /// Gives all entries one sequence number.
+    fn renumber(&mut self, seq: Seq) {
+        let mut total = Weight::default();
+        for slot in &mut self.slots {
+            slot.tag = seq << 8 | slot.tag & 0xff;
+            total.add(slot);
+        }
+        self.total = total;
     }
 
     /// Forgets the block.

@@ -360,6 +360,7 @@ impl BlockStyle {
                 modifier,
                 decoder: decoder.clone(),
                 entries,
+                seq: None,
             };
             blocks
                 .push(InputBlock { slice, fence: BlockFence { last_key: last_key.into(), bytes } });

@@ -188,7 +188,7 @@ impl Zones {
     pub(crate) fn keeps_below(&self, seq: Seq) -> bool {
         self.fragment
             .and_then(|i| self.kept_min.get(i as usize))
-            .is_some_and(|&kept| kept < seq && kept != MAX_SEQ)
+            .is_some_and(|&kept| kept <= seq && kept != MAX_SEQ)
     }
 }
 

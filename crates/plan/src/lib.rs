@@ -47,7 +47,7 @@ pub use options::{BucketOptions, CommitOrder, DfWhen, PlanOptions, PolicyKind};
 pub use policy::downforce::Guard;
 pub use policy::manual::{ManualRequest, is_settled};
 pub use policy::{Policy, policies};
-pub use relation::{Admitted, Placement, Rejection, admit, place, validate_commit};
+pub use relation::{Admitted, Placement, Rejection, admit, droppable, place, validate_commit};
 pub use score::Score;
 pub use seed::{CompactionPri, cursor_after};
 pub use spec::{Candidate, Cost, CutPolicy, InFlight, JobSpec, JobState, Kind, Out, Prio, Reason};

@@ -21,11 +21,12 @@
 //! Theorem (proved in the design, checked by the random world in `tests/`): every commit that
 //! passes [`validate_commit`] preserves the recency invariant R, and admission implies validation.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Comparator, FileId, JobId, KeyRange, Pos};
-use lithify_lsm::{FileRef, Version, Violation, check};
+use lithify_lsm::{FileRef, Run, Version, Violation, check};
 
 use crate::spec::{Bounds, Candidate, JobSpec, Kind, Out};
 use crate::view::{Flight, View};
@@ -196,10 +197,17 @@ pub fn validate_commit(version: &Version, spec: &JobSpec) -> Result<(), Violatio
     if zoo::on(Bug::CommitUnchecked) {
         return Ok(());
     }
+    if spec.kind == Kind::Ingest {
+        return nothing_stands_over(version, spec);
+    }
     let mut files = Vec::with_capacity(spec.inputs.len());
     for &id in &spec.inputs {
         let gone = || Violation::new("A0", format!("input {id} is no longer in the tree"));
         files.push(version.file(id).cloned().ok_or_else(gone)?);
+    }
+    // A drop puts nothing anywhere.
+    if spec.kind == Kind::Drop {
+        return Ok(());
     }
     check::moves_down(spec.out, &files)?;
     let none = || Violation::new("A0", "a job without inputs");
@@ -209,6 +217,18 @@ pub fn validate_commit(version: &Version, spec: &JobSpec) -> Result<(), Violatio
         let text = format!("{pos}{range} is in the way of a job to {}", spec.out);
         Err(Violation::new("A1", text))
     })
+}
+
+/// What comes from outside is the newest there is: no run at its place or above it has its keys.
+fn nothing_stands_over(version: &Version, spec: &JobSpec) -> Result<(), Violation> {
+    let above = version.runs_newest_first().take_while(|run| !run.pos.is_older_than(spec.out));
+    for run in above {
+        if let Some(f) = run.overlapping(&spec.hull, version.order()).first() {
+            let text = format!("{} at {} stands over a placement at {}", f.id, f.pos, spec.out);
+            return Err(Violation::new("A1", text));
+        }
+    }
+    Ok(())
 }
 
 /// The paper's commit order, for comparison: after every job in flight from the same level.
@@ -252,6 +272,40 @@ pub fn place(view: &View, range: &KeyRange) -> Placement {
         Some(level) => Placement::At(view.top(level, range)),
         None => Placement::At(Pos::base(view.options.last_level())),
     }
+}
+
+/// The files that may be dropped with all they hold, newest position first: those inside one of
+/// `ranges` that no job holds, if all that is older over their keys may be dropped with them. So a
+/// key that was in one of them has either a newer value, or none: nothing older comes up again.
+///
+/// ```text
+///   L0.7   a--c            range a..m: the file of L1 may go, and with it the one of L2 that it
+///   L1.0   d------k        covers; L0 goes without either; L2.0[l..p] reaches out of the range, and
+///   L2.0   e---j  l---p    so would stay in any case
+/// ```
+pub fn droppable(view: &View, ranges: &[KeyRange]) -> Vec<FileRef> {
+    let (version, order) = (view.version, view.order());
+    let runs: Vec<&Run> = version.runs_newest_first().collect();
+    let (mut goes, mut ids) = (Vec::new(), BTreeSet::new());
+    // Oldest first, as what is older decides.
+    for (i, run) in runs.iter().enumerate().rev() {
+        let older = &runs[i + 1..];
+        for range in ranges {
+            for f in run.overlapping(range, order) {
+                let bare = || {
+                    older
+                        .iter()
+                        .flat_map(|r| r.overlapping(&f.range, order))
+                        .all(|o| ids.contains(&o.id))
+                };
+                if range.covers(&f.range, order) && view.is_idle(f) && bare() && ids.insert(f.id) {
+                    goes.push(f.clone());
+                }
+            }
+        }
+    }
+    sort_inputs(&mut goes, order);
+    goes
 }
 
 /// Inputs of one job by position, each position in key order.

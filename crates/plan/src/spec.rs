@@ -32,12 +32,14 @@ pub enum Kind {
     Tier,
     /// Files change their level without being rewritten.
     Move,
-    /// The oldest files leave the tree, and what is in them is gone (`fifo`).
+    /// Files leave the tree, and what is in them is gone: the oldest (`fifo`), or those of a range.
     Drop,
     /// Rewrites that time or settings ask for: TTL, periodic, marked files.
     Upkeep,
     /// A user asked for it.
     Manual,
+    /// Files from outside are taken in as they are; the job has no inputs.
+    Ingest,
 }
 
 impl Kind {

@@ -7,7 +7,7 @@ use std::fmt;
 use crate::disk::{Entry, Ino};
 
 /// What the runs of the tests must reach: else the policies are not what is being tested.
-pub const REQUIRED: [&str; 19] = [
+pub const REQUIRED: [&str; 21] = [
     "bucket split",
     "buckets merged",
     "commit_failed",
@@ -27,6 +27,8 @@ pub const REQUIRED: [&str; 19] = [
     "started Manual",
     "started Tier",
     "table deleted",
+    "tables dropped",
+    "taken in",
 ];
 
 /// How often each mark was hit.
@@ -84,8 +86,11 @@ impl Marks {
         if what.contains("after=") && !what.contains("after=none") {
             self.hit("committed after older jobs");
         }
-        if what.starts_with("Move") {
-            self.hit("moved");
+        for (kind, mark) in [("Move", "moved"), ("Ingest", "taken in"), ("Drop", "tables dropped")]
+        {
+            if what.starts_with(kind) {
+                self.hit(mark);
+            }
         }
     }
 

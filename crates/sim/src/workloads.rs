@@ -2,8 +2,8 @@
 //! time. The sweeps (`sweep`) crash and disturb every step of them.
 //!
 //! Keeps: each says which marks it must reach, so that it stays about what its name says.
-//! Not there, because the engine has no such thing yet: files taken in from outside, jobs on other
-//! machines, an upgrade of an older format, a call that destroys a database.
+//! Not there, because the engine has no such thing yet: jobs on other machines, an upgrade of an older
+//! format, a call that destroys a database.
 
 use lithify::Durability::{Buffered, NoWal, Os, Sync};
 use lithify::{Policy, Settings};
@@ -450,6 +450,22 @@ pub const ALL: &[Workload] = &[
             w.read_all()
         },
         must: &["table deleted"],
+    },
+    Workload {
+        name: "ingest",
+        settings: hybrid,
+        play: |w| {
+            rounds(w, 2, 400)?;
+            w.puts(0..10, 100, Buffered)?;
+            // Over what is in the memtable, then beside it.
+            w.take_in_table(5..30, 300)?;
+            w.puts(0..10, 100, Os)?;
+            w.take_in_table(50..60, 300)?;
+            w.puts(5..15, 200, Buffered)?;
+            w.again()?;
+            w.compact_all()
+        },
+        must: &["taken in", "taken in", "table deleted"],
     },
     Workload {
         name: "checkpoint",

@@ -10,6 +10,7 @@
 
 mod crowd;
 mod faults;
+mod outside;
 mod reads;
 pub mod script;
 mod shape;
@@ -34,7 +35,7 @@ use reads::{compare, whole};
 pub const HOME: &str = "db";
 
 /// How often each operation is chosen. New ones come last: kept plans name operations by number.
-const WEIGHTS: [u32; 17] = [40, 9, 10, 4, 7, 3, 3, 6, 5, 2, 3, 1, 1, 4, 4, 1, 1];
+const WEIGHTS: [u32; 19] = [40, 9, 10, 4, 7, 3, 3, 6, 5, 2, 3, 1, 1, 4, 4, 1, 1, 2, 1];
 
 /// Something that must not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,10 +241,12 @@ impl World {
             13 => self.put(8 + self.dice.choose(24, "burst")),
             14 => self.crowd(),
             15 => self.paused(),
-            _ => {
+            16 => {
                 self.jump();
                 Ok(())
             }
+            17 => self.ingest(),
+            _ => self.drop_files(),
         }
     }
 

@@ -9,7 +9,7 @@
 //! Leaves to others: keeping the files alive meanwhile, and writing out the logs before.
 
 use lithify_base::{Error, ErrorKind, Result};
-use lithify_env::{FileRef, OpenOpts, read_full_at, write_all_at};
+use lithify_env::{File, FileRef, OpenOpts, read_full_at, write_all_at};
 use lithify_format::manifest::ManifestState;
 
 use crate::dir::{Dir, FileName, OrTyped};
@@ -70,29 +70,30 @@ fn link_table(from: &Dir, to: &Dir, number: u64) -> Result<()> {
         Ok(()) => Ok(()),
         // Two families, or two slices, may share a file.
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(e) if cannot_link(e.kind()) => copy_bytes(&opened, to, name, None),
+        Err(e) if cannot_link(e.kind()) => {
+            copy_bytes(&opened, &*to.create_file(name, OpenOpts::write())?, None)
+        }
         Err(e) => Err(crate::dir::typed(e)),
     }
 }
 
 /// Another file system, or one without hard links.
-fn cannot_link(kind: std::io::ErrorKind) -> bool {
+pub(crate) fn cannot_link(kind: std::io::ErrorKind) -> bool {
     use std::io::ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
     matches!(kind, CrossesDevices | PermissionDenied | TooManyLinks | Unsupported)
 }
 
 fn copy(from: &Dir, to: &Dir, name: FileName, bytes: Option<u64>) -> Result<()> {
     let opened = from.open_file(name, OpenOpts::read())?;
-    copy_bytes(&opened, to, name, bytes)
+    copy_bytes(&opened, &*to.create_file(name, OpenOpts::write())?, bytes)
 }
 
-/// Copies the first `bytes` of a file, or all of it, and syncs the copy.
-fn copy_bytes(opened: &FileRef, to: &Dir, name: FileName, bytes: Option<u64>) -> Result<()> {
+/// Copies the first `bytes` of a file, or all of it, into `out`, which is empty, and syncs that.
+pub(crate) fn copy_bytes(opened: &FileRef, out: &dyn File, bytes: Option<u64>) -> Result<()> {
     let total = match bytes {
         Some(bytes) => bytes,
         None => opened.len().or_typed()?,
     };
-    let out = to.create_file(name, OpenOpts::write())?;
     let mut chunk = vec![0; CHUNK];
     let mut at = 0;
     while at < total {
@@ -103,7 +104,7 @@ fn copy_bytes(opened: &FileRef, to: &Dir, name: FileName, bytes: Option<u64>) ->
                 .in_file(opened.path().display())
                 .at(at));
         }
-        write_all_at(&*out, &chunk[..want], at).or_typed()?;
+        write_all_at(out, &chunk[..want], at).or_typed()?;
         at += want as u64;
     }
     out.sync_all().or_typed()

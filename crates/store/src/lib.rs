@@ -9,6 +9,7 @@
 pub mod cache;
 pub mod checkpoint;
 pub mod dir;
+pub mod ingest;
 pub mod janitor;
 pub mod manifest;
 pub mod salvage;

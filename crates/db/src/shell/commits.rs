@@ -87,9 +87,13 @@ impl CommitEdits {
             gone.for_each(|(_, id)| drop(self.shell.0.dir.remove(FileName::Table(id.0))));
         }
         let next_file = Some(self.shell.0.workshop.peek_next_file().0);
-        let last_seq = Some(self.shell.0.published.load(Ordering::Acquire));
-        let wire =
-            |new: &NewEdit| WireEdit { next_file, last_seq, ..translate::wire_edit(&new.edit) };
+        let published = self.shell.0.published.load(Ordering::Acquire);
+        let wire = |new: &NewEdit| {
+            // The number of what is taken in from outside is published only once it is in the tree.
+            let inside = new.edit.adds.iter().map(|f| f.seqs.1).max().unwrap_or(0);
+            let last_seq = Some(published.max(inside));
+            WireEdit { next_file, last_seq, ..translate::wire_edit(&new.edit) }
+        };
         let mut edits: Vec<WireEdit> = self.edits.iter().map(wire).collect();
         let _held = zoo::on(Bug::LockOverSync).then(|| self.shell.0.core());
         if zoo::on(Bug::FlushInTwoEdits) {

@@ -41,7 +41,7 @@ impl Shell {
     }
 
     /// Freezes the memtable unless it is empty; what to wait for.
-    pub(super) fn freeze_for_flush(&self, log: &mut Log) -> Result<Option<MemId>> {
+    pub(crate) fn freeze_for_flush(&self, log: &mut Log) -> Result<Option<MemId>> {
         if let Some(error) = self.gate.refused() {
             return Err(error);
         }
@@ -85,6 +85,11 @@ impl Shell {
         let up_to = self.published.load(Ordering::Acquire);
         let request = ManualRequest { up_to: Some(up_to), ..ManualRequest::new(range) };
         self.drive(Event::Manual { id, request });
+        self.wait_manual(id)
+    }
+
+    /// Waits for the answer to request `id`.
+    pub(crate) fn wait_manual(&self, id: u64) -> Result<()> {
         self.wait_until(None, |shell| Ok(shell.manual_results.lock().remove(&id)))?
             .unwrap_or(Ok(()))
     }

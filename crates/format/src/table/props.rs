@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use lithify_base::{Error, Result};
+use lithify_base::{Error, MAX_SEQ, Result, Seq};
 
 use crate::block::{BlockBuilder, BlockIter};
 use crate::varint::{self, Reader};
@@ -25,6 +25,14 @@ pub const WHOLE_KEY_FILTERING: &str = "rocksdb.block.based.table.whole.key.filte
 /// Whether the filter holds key prefixes: `1` or `0`. We say `0`, or a reader with a prefix
 /// extractor could take "prefix not in the filter" for "no such key".
 pub const PREFIX_FILTERING: &str = "rocksdb.block.based.table.prefix.filtering";
+
+/// Version of the external form, as fixed32: a table that was made outside of any database.
+pub const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
+/// The version from which on one number may stand for those of all entries.
+pub const EXTERNAL_NUMBERED: u32 = 2;
+/// The one sequence number of all entries of an external table, as fixed64; 0 leaves it to whoever
+/// took the table in.
+pub const GLOBAL_SEQ: &str = "rocksdb.external_sst_file.global_seqno";
 
 /// The fixed set of 4.8, by the names on disk without `rocksdb.`. Times are seconds since 1970,
 /// 0 where unknown; sizes are bytes.
@@ -226,6 +234,44 @@ impl TableProps {
     /// True if the filter, if any, holds whole keys, so that it may be asked for one.
     pub fn filters_whole_keys(&self) -> bool {
         self.other.get(WHOLE_KEY_FILTERING.as_bytes()).is_none_or(|v| v != b"0")
+    }
+
+    /// True if the table is in the external form: all its entries have the number 0, and a database
+    /// that takes it in gives them one number.
+    pub fn is_external(&self) -> bool {
+        let version = self.other.get(EXTERNAL_VERSION.as_bytes());
+        let version = version.and_then(|v| v.first_chunk::<4>()).map(|v| u32::from_le_bytes(*v));
+        version.is_some_and(|v| v >= EXTERNAL_NUMBERED)
+    }
+
+    /// The one sequence number of all entries, if they do not have their own: the one that the
+    /// database gave the table (`given`, the largest number its manifest names), or the one the
+    /// table says itself.
+    ///
+    /// # Errors
+    /// Corruption if the two differ, or either is no number.
+    pub fn global_seq(&self, given: Option<Seq>) -> Result<Option<Seq>> {
+        let stated = match self.other.get(GLOBAL_SEQ.as_bytes()) {
+            None => 0,
+            Some(_) if !self.is_external() => {
+                return Err(Error::corruption("table has one number for all, and is not external"));
+            }
+            Some(v) => match v.first_chunk::<8>() {
+                Some(v) => u64::from_le_bytes(*v),
+                None => return Err(Error::corruption("the table's one number is no number")),
+            },
+        };
+        if !self.is_external() {
+            return Ok(None);
+        }
+        match given {
+            Some(given) if stated != 0 && stated != given => Err(Error::corruption(format!(
+                "the table was given the number {given} and says that it has {stated}"
+            ))),
+            Some(given) => Ok(Some(given)),
+            None if stated > MAX_SEQ => Err(Error::corruption("the table's number is too large")),
+            None => Ok(Some(stated)),
+        }
     }
 
     /// The kind of index; [`ONE_LEVEL`] where the table does not say.

@@ -16,7 +16,8 @@ use super::handle::BlockHandle;
 use super::index::{BuiltIndex, IndexShape, Indexed, build_index};
 use super::metaindex::{self, MetaIndex};
 use super::props::{
-    INDEX_TYPE, ONE_LEVEL, PREFIX_FILTERING, TWO_LEVEL, TableProps, WHOLE_KEY_FILTERING,
+    EXTERNAL_NUMBERED, EXTERNAL_VERSION, GLOBAL_SEQ, INDEX_TYPE, ONE_LEVEL, PREFIX_FILTERING,
+    TWO_LEVEL, TableProps, WHOLE_KEY_FILTERING,
 };
 use super::range_del::{self, RangeTombstone};
 use crate::block::{BlockCheck, IndexKeys};
@@ -59,6 +60,9 @@ pub struct TableSpec {
     pub compression: &'static str,
     /// Name of the merge operator, or `nullptr`.
     pub merge_operator: String,
+    /// Made outside of any database: all its entries have the number 0, and whoever takes it in
+    /// gives them one.
+    pub external: bool,
     /// Which table this is.
     pub identity: TableIdentity,
 }
@@ -72,6 +76,7 @@ impl Default for TableSpec {
             millibits: DEFAULT_MILLIBITS,
             compression: "NoCompression",
             merge_operator: NO_NAME.to_owned(),
+            external: false,
             identity: TableIdentity::default(),
         }
     }
@@ -262,6 +267,11 @@ impl TailBuilder {
         props.other.insert(INDEX_TYPE.into(), index_type.to_le_bytes().to_vec());
         props.other.insert(WHOLE_KEY_FILTERING.into(), b"1".to_vec());
         props.other.insert(PREFIX_FILTERING.into(), b"0".to_vec());
+        if spec.external {
+            let version = EXTERNAL_NUMBERED.to_le_bytes().to_vec();
+            props.other.insert(EXTERNAL_VERSION.into(), version);
+            props.other.insert(GLOBAL_SEQ.into(), vec![0; 8]);
+        }
         handle
     }
 

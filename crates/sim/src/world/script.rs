@@ -233,6 +233,12 @@ impl World {
         self.checkpoint()
     }
 
+    /// Takes in a table with these keys, of values of `len` bytes.
+    pub fn take_in_table(&mut self, keys: Range<u32>, len: usize) -> Told {
+        self.take_in_keys(keys, len)?;
+        self.no_panics()
+    }
+
     /// Everything, read and compared.
     pub fn read_all(&mut self) -> Told {
         self.whole_content("the database")

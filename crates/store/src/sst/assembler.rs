@@ -151,13 +151,28 @@ impl Assembler {
         order: ComparatorRef,
         options: AssemblerOptions,
     ) -> Result<Assembler> {
+        let name = FileName::Table(spec.identity.file_number);
+        let opts = if options.direct { OpenOpts::write().direct() } else { OpenOpts::write() };
+        let file = dir.create_file(name, opts)?;
+        Assembler::over(file, name.to_string(), spec, order, options)
+    }
+
+    /// Writes the table that `spec` identifies into `file`, which is empty; `name` is what errors
+    /// call it.
+    ///
+    /// # Errors
+    /// Io or NoSpace if the space to reserve is not there.
+    pub fn over(
+        file: FileRef,
+        name: String,
+        spec: TableSpec,
+        order: ComparatorRef,
+        options: AssemblerOptions,
+    ) -> Result<Assembler> {
         assert!(
             options.buffer >= 4096 && options.buffer.is_multiple_of(4096),
             "write buffers are multiples of 4 KiB"
         );
-        let name = FileName::Table(spec.identity.file_number);
-        let opts = if options.direct { OpenOpts::write().direct() } else { OpenOpts::write() };
-        let file = dir.create_file(name, opts)?;
         if options.reserve > 0 {
             file.allocate(0, options.reserve).or_typed()?;
         }
@@ -165,7 +180,7 @@ impl Assembler {
         let buf = new_buffer(&options)?;
         Ok(Assembler {
             file,
-            name: name.to_string(),
+            name,
             spec,
             order,
             check,

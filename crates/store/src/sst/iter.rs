@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use lithify_base::{InternalKey, Result, Tag};
+use lithify_base::{InternalKey, MAX_SEQ, Result, Tag};
 use lithify_format::block::{BlockIter, TRAILER_LEN};
 use lithify_format::table::handle::BlockHandle;
 
@@ -109,7 +109,8 @@ impl TableIter {
     #[inline]
     pub fn tag(&self) -> Tag {
         let key = self.entries.as_ref().map_or(&[][..], BlockIter::key);
-        Tag(key.last_chunk::<8>().map_or(0, |tag| u64::from_le_bytes(*tag)))
+        let tag = Tag(key.last_chunk::<8>().map_or(0, |tag| u64::from_le_bytes(*tag)));
+        self.table.numbered(tag)
     }
     /// Value of the entry; empty if not valid.
     #[inline]
@@ -126,11 +127,31 @@ impl TableIter {
     /// Moves to the first entry at or after `(user, tag)`. Returns whether there is one; so for
     /// all moves.
     pub fn seek(&mut self, user: &[u8], tag: Tag) -> bool {
-        let i = self.table.fences.find(user, tag, &*self.table.order);
-        let target = InternalKey { user, tag };
+        if self.table.global_seq.is_some() {
+            return self.seek_numbered(user, tag);
+        }
+        self.seek_stored(InternalKey { user, tag })
+    }
+
+    /// The same by the keys that stand in the blocks.
+    fn seek_stored(&mut self, target: InternalKey<'_>) -> bool {
+        let i = self.table.fences.find(target.user, target.tag, &*self.table.order);
         if self.open(i) {
             self.within(|entries, table| entries.seek(target, &*table.order));
             self.settle_forward();
+        }
+        self.valid()
+    }
+
+    /// The same where one number stands for those in the blocks: from the first entry of the key on.
+    #[cold]
+    fn seek_numbered(&mut self, user: &[u8], tag: Tag) -> bool {
+        self.seek_stored(InternalKey { user, tag: Tag::seek(MAX_SEQ) });
+        while self.valid()
+            && self.tag() > tag
+            && self.table.order.compare(self.user_key(), user).is_eq()
+        {
+            self.next();
         }
         self.valid()
     }

@@ -32,8 +32,6 @@ use crate::dir::Dir;
 const TAIL_GUESS: u64 = 64 << 10;
 /// Most bytes of the tail that are read at once; larger parts are read by themselves.
 const TAIL_MAX: u64 = 32 << 20;
-/// A property that says a table's entries took one sequence number when it was ingested.
-const GLOBAL_SEQ: &[u8] = b"rocksdb.external_sst_file.global_seqno";
 
 /// Whether blocks read from disk are checked against their sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -262,7 +260,8 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
     let props = parts.props()?;
     let fences = parts.fences(&props)?;
     let filter = parts.filter(&props)?;
-    let tombstones = parts.tombstones()?;
+    let global_seq = props.global_seq(spec.largest_seq)?;
+    let tombstones = parts.tombstones(global_seq)?;
     let (counts, counts_fault) = parts.counts(&props, &fences);
     let data_end = match fences.len().checked_sub(1) {
         Some(last) => {
@@ -280,6 +279,7 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
         fences,
         filter,
         tombstones,
+        global_seq,
         counts,
         counts_fault,
         data_end,
@@ -318,13 +318,6 @@ impl Parts<'_> {
                 "table is ordered by comparator `{}`, the database by `{order}`",
                 props.comparator
             )));
-        }
-        let global = props.other.contains_key(GLOBAL_SEQ);
-        if global && self.spec.largest_seq.is_some_and(|seq| seq > 0) {
-            return Err(Error::unsupported(
-                "table was ingested under one sequence number for all its entries; compact the \
-                 source database before opening it here",
-            ));
         }
         Ok(props)
     }
@@ -396,7 +389,7 @@ impl Parts<'_> {
         Ok(FilterPart::Parts { fences: fences.finish(), filters })
     }
 
-    fn tombstones(&self) -> Result<Fragments> {
+    fn tombstones(&self, global_seq: Option<Seq>) -> Result<Fragments> {
         let Some(handle) = self.names.get(metaindex::RANGE_DEL) else {
             return Ok(Fragments::default());
         };
@@ -405,7 +398,7 @@ impl Parts<'_> {
         let raw = raw.into_iter().map(|t| RangeTombstone {
             lo: t.start.into(),
             hi: t.end.into(),
-            seq: t.seq,
+            seq: global_seq.unwrap_or(t.seq),
             run: 0,
         });
         Ok(Fragments::from_raw(raw, &*self.spec.order))

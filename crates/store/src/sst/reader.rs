@@ -12,7 +12,7 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use lithify_base::{Comparator, ComparatorRef, Error, InternalKey, Result, Seq, Tag};
+use lithify_base::{Comparator, ComparatorRef, Error, InternalKey, MAX_SEQ, Result, Seq, Tag};
 use lithify_env::FileRef;
 use lithify_format::block::{BlockCheck, BlockIter};
 use lithify_format::compress::Decoder;
@@ -57,6 +57,8 @@ pub struct TableReader {
     pub(crate) fences: Fences,
     pub(crate) filter: FilterPart,
     pub(crate) tombstones: Fragments,
+    /// The number of all entries, where they have none of their own.
+    pub(crate) global_seq: Option<Seq>,
     pub(crate) counts: Option<Vec<BlockCounts>>,
     pub(crate) counts_fault: Option<Error>,
     pub(crate) data_end: u64,
@@ -100,7 +102,7 @@ impl TableReader {
             FilterPart::Parts { fences, filters } => {
                 // Versions of one key may lie under two filters: the first that reaches the key,
                 // and the next if the first ends on it.
-                let first = fences.find(key, Tag::seek(lithify_base::MAX_SEQ), &*self.order);
+                let first = fences.find(key, Tag::seek(MAX_SEQ), &*self.order);
                 (first..fences.len())
                     .take_while(|&i| {
                         i == first || self.order.compare(fences.key(i - 1), key).is_eq()
@@ -142,7 +144,14 @@ impl TableReader {
             return Ok(());
         }
         let order = &*self.order;
+        let at = match self.global_seq {
+            Some(seq) if seq > at => return Ok(()),
+            // As stored, where every number is 0.
+            Some(_) => MAX_SEQ,
+            None => at,
+        };
         let target = InternalKey { user: key, tag: Tag::seek(at) };
+        let mut visit = |tag, value: ValueRef<'_>| visit(self.numbered(tag), value);
         let mut i = self.fences.find(key, target.tag, order);
         while i < self.fences.len() {
             let block = self.block(i, fill)?;
@@ -160,6 +169,20 @@ impl TableReader {
             }
         }
         Ok(())
+    }
+
+    /// The tag of an entry whose stored one is `tag`.
+    #[inline]
+    pub(crate) fn numbered(&self, tag: Tag) -> Tag {
+        match self.global_seq {
+            None => tag,
+            Some(seq) => Tag(seq << 8 | u64::from(tag.kind_byte())),
+        }
+    }
+    /// The sequence number of all entries, if the table was taken in under one; those in its blocks
+    /// say nothing then.
+    pub fn global_seq(&self) -> Option<Seq> {
+        self.global_seq
     }
 
     /// Data block `i`, from the cache or the file.
@@ -212,7 +235,7 @@ impl TableReader {
     }
     /// Where in the file `key` would be: bytes of data before it, to about a block.
     pub fn approximate_offset_of(&self, key: &[u8]) -> u64 {
-        let i = self.fences.find(key, Tag::seek(lithify_base::MAX_SEQ), &*self.order);
+        let i = self.fences.find(key, Tag::seek(MAX_SEQ), &*self.order);
         if i < self.fences.len() { self.fences.block(i).offset } else { self.data_end }
     }
     /// Bytes of data blocks, trailers included: they lie at the start of the file.

@@ -129,7 +129,13 @@ impl Walk<'_> {
             return Err(Error::corruption("data block without entries"));
         }
         while more {
-            self.entry(i, entries.internal_key(), entries.value())?;
+            let stored = entries.internal_key();
+            if table.global_seq.is_some() && stored.tag.seq() != 0 {
+                let what = format!("entry {stored:?} has a number of its own in an external table");
+                return Err(Error::corruption(what));
+            }
+            let key = InternalKey { tag: table.numbered(stored.tag), ..stored };
+            self.entry(i, key, entries.value())?;
             more = entries.next()?;
         }
         self.seen.blocks += 1;

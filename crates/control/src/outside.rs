@@ -1,0 +1,173 @@
+//! Changes of the tree that no merge makes: files that are taken in from outside, and files that are
+//! dropped with all they hold. They are jobs like any other, built from the beginning: their
+//! promises and locks stand in the job table until they commit, so nothing is planned that would pass
+//! them.
+//!
+//! ```text
+//!   Outside::Ingest  placed on top of what it overlaps (2.7) -> Built -> Committing -> ManualDone
+//!   Outside::Drop    locks what may go                       -> Built -> Committing -> ManualDone
+//! ```
+//!
+//! Keeps: whoever asked is told exactly once. A change whose edit could not be written is given up and
+//! never handed out again; whether it took effect shows at the next open.
+//! Leaves to others: where a placement may be and what may go (`lithify_plan::relation`), bringing
+//! the files into the directory, their number (the shell).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lithify_base::{CfId, Error, ErrorKind, JobId, KeyRange, Pos};
+use lithify_lsm::{Edit, FileMeta};
+use lithify_plan::{JobSpec, Kind, Placement, View, droppable, place};
+
+use crate::Core;
+use crate::command::Command;
+
+/// What is wanted.
+#[derive(Clone, Debug)]
+pub enum Outside {
+    /// Take these files into the tree, each where nothing newer stands over its keys. They are
+    /// disjoint, their entries are newer than everything in the tree, and no memtable overlaps them.
+    Ingest {
+        /// Their descriptions, with any position.
+        files: Vec<FileMeta>,
+    },
+    /// Drop the files whose keys all lie in one of these ranges, and under which nothing older of
+    /// their keys stays.
+    Drop {
+        /// The ranges.
+        ranges: Vec<KeyRange>,
+    },
+}
+
+/// Who is to be told of which job.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outsiders {
+    asked: BTreeMap<JobId, u64>,
+}
+
+impl Outsiders {
+    pub(crate) fn has(&self, job: JobId) -> bool {
+        self.asked.contains_key(&job)
+    }
+}
+
+impl Core {
+    /// Makes `request` a job that only has to commit.
+    pub(crate) fn take_outside(
+        &mut self,
+        id: u64,
+        request: Outside,
+        now: u64,
+        out: &mut Vec<Command>,
+    ) {
+        if let Some(error) = self.refusal() {
+            out.push(Command::ManualDone { id, result: Err(error) });
+            return;
+        }
+        let job = match request {
+            Outside::Ingest { files } => self.ingest(files, now),
+            Outside::Drop { ranges } => self.drop_files(&ranges, now),
+        };
+        match job {
+            Some(job) => drop(self.outsiders.asked.insert(job, id)),
+            None => out.push(Command::ManualDone { id, result: Ok(()) }),
+        }
+    }
+
+    fn refusal(&self) -> Option<Error> {
+        let closing = || Error::new(ErrorKind::ShuttingDown, "the database is being closed");
+        let stopped = || Error::new(ErrorKind::ReadOnly, "an earlier error stopped writes");
+        match &self.read_only {
+            Some(cause) => Some(stopped().caused_by(cause.clone())),
+            None => self.closing.then(closing).or_else(|| self.sealed.then(stopped)),
+        }
+    }
+
+    fn ingest(&mut self, mut files: Vec<FileMeta>, now: u64) -> Option<JobId> {
+        // Those that go to level 0 come from one moment, as the files of one flush do.
+        let stratum = self.memory.reserve_stratum();
+        let mem = self.memory.state();
+        let limits = self.limits(now);
+        let view =
+            View::new(&self.version, self.jobs.in_flight(), &mem, &self.options.plan, limits);
+        for file in &mut files {
+            file.pos = match place(&view, &file.range) {
+                Placement::At(pos) => pos,
+                Placement::NewestOfL0 => Pos::new(0, stratum),
+            };
+            file.epoch = u64::from(stratum);
+        }
+        drop(view);
+        let job = self.job_id();
+        for file in &files {
+            let spec = spec(Kind::Ingest, Vec::new(), file.pos, file.range.clone());
+            self.jobs.add_promise(job, spec);
+        }
+        let edit = Edit { job: Some(job), adds: files, ..Edit::new(CfId(0)) };
+        self.jobs.add_ready(job, Vec::new(), edit);
+        Some(job)
+    }
+
+    fn drop_files(&mut self, ranges: &[KeyRange], now: u64) -> Option<JobId> {
+        let mem = self.memory.state();
+        let limits = self.limits(now);
+        let view =
+            View::new(&self.version, self.jobs.in_flight(), &mem, &self.options.plan, limits);
+        let inputs = droppable(&view, ranges);
+        drop(view);
+        let hull = lithify_plan::relation::hull(&inputs, self.version.order())?;
+        let job = self.job_id();
+        let out = Pos::base(self.options.plan.last_level());
+        let ids = inputs.iter().map(|f| f.id).collect();
+        self.jobs.add_promise(job, spec(Kind::Drop, ids, out, hull));
+        let mut edit = Edit { job: Some(job), ..Edit::new(CfId(0)) };
+        edit.deletes = inputs.iter().map(|f| (f.pos, f.id)).collect();
+        self.jobs.add_ready(job, inputs, edit);
+        Some(job)
+    }
+
+    /// A change from outside is in the tree that was just handed out.
+    pub(crate) fn outside_done(&mut self, job: JobId, out: &mut Vec<Command>) {
+        if let Some(id) = self.outsiders.asked.remove(&job) {
+            out.push(Command::ManualDone { id, result: Ok(()) });
+        }
+    }
+
+    /// The edit of a change from outside could not be written, and is not tried again.
+    pub(crate) fn outside_unsure(&mut self, job: JobId, error: &Error, out: &mut Vec<Command>) {
+        self.jobs.forget(job);
+        if let Some(id) = self.outsiders.asked.remove(&job) {
+            let what = "the manifest could not be written; whether the change took effect shows at \
+                        the next open, unless something is committed before";
+            let error = Error::new(ErrorKind::OutcomeUnknown, what).caused_by(error.clone());
+            out.push(Command::ManualDone { id, result: Err(error) });
+        }
+    }
+
+    /// Whoever waits for a change whose job is gone is told.
+    pub(crate) fn end_outsiders(&mut self, out: &mut Vec<Command>) {
+        let asked = &self.outsiders.asked;
+        let gone: Vec<JobId> = asked.keys().copied().filter(|job| !self.jobs.has(*job)).collect();
+        for job in gone {
+            let Some(id) = self.outsiders.asked.remove(&job) else { continue };
+            let lost = || Error::new(ErrorKind::OutcomeUnknown, "the change was given up");
+            let error = self.read_only.clone().map_or_else(lost, |cause| lost().caused_by(cause));
+            out.push(Command::ManualDone { id, result: Err(error) });
+        }
+    }
+}
+
+fn spec(kind: Kind, inputs: Vec<lithify_base::FileId>, out: Pos, hull: KeyRange) -> Arc<JobSpec> {
+    Arc::new(JobSpec {
+        kind,
+        inputs,
+        out,
+        hull,
+        cuts: lithify_plan::CutPolicy::default(),
+        after: Vec::new(),
+        prio: lithify_plan::Prio::Normal,
+        est: lithify_plan::Cost::default(),
+        reason: lithify_plan::Reason::Said("asked for".to_owned()),
+    })
+}

@@ -1,0 +1,186 @@
+//! Taking in tables from outside: ingestion.
+//!
+//! The files are brought into the directory and checked before anything else happens. Then the
+//! write turn is taken, so that no write is under way, and under it: the memtable is frozen, and
+//! flushed if it has keys of theirs; the files get the next sequence number, one for all; the mind
+//! places each on top of what it overlaps and commits them in one edit; the number is published.
+//!
+//! ```text
+//!   writes ..., 41   freeze   files at 42: placed, committed, installed   publish 42   writes 43, ...
+//! ```
+//!
+//! - Why the memtable is frozen in any case: a reader that holds the tree of before must not find
+//!   write 43 in a memtable it knows while it does not see 42.
+//! - Why a snapshot of 41 is held meanwhile: between install and publication the files are in the
+//!   tree, and a compaction must not take 42 for visible to all.
+//! - Why the logs are synced first: the files are durable at once, and what is durable is a first
+//!   part of all writes.
+//!
+//! Keeps: after a crash all files of one call are there or none, and every write before them.
+//! Leaves to others: bringing and checking (`lithify_store::ingest`), the place (`lithify_plan::place`).
+
+use std::path::{Path, PathBuf};
+
+use lithify_base::{Error, KeyRange, Result};
+use lithify_control::{Event, Outside};
+use lithify_env::sync::atomic::Ordering;
+use lithify_store::ingest::{Bring, Newcomer};
+
+use crate::db::Db;
+use crate::shell::Shell;
+use crate::write::{Held, Log};
+
+/// How tables from outside come into the database's directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transfer {
+    /// Copied. The originals stay as they are.
+    #[default]
+    Copy,
+    /// By a second name for the same file (a hard link), or copied where the file system has none.
+    /// The originals stay and must not be written to any more.
+    Link,
+    /// Linked or copied, and the originals removed once the database has them for good.
+    Move,
+}
+
+/// Options of an ingestion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IngestOptions {
+    /// How the files come into the directory. Default: [`Transfer::Copy`].
+    pub transfer: Transfer,
+}
+
+impl Db {
+    /// Takes in tables that were written outside, by [`TableBuilder`](crate::TableBuilder) or RocksDB's
+    /// `SstFileWriter`, without rewriting them. They count as one write: all become visible at once,
+    /// over everything written before, and durable with everything before. Each goes as deep as
+    /// nothing that overlaps it lies, so data loaded into an empty range is never compacted on its way
+    /// down. Every block is verified first.
+    ///
+    /// Writers wait while the files are committed, and for a flush if the memtable has keys of theirs.
+    ///
+    /// ```
+    /// use lithify::{Db, IngestOptions, Settings, TableBuilder};
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-ingest-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&dir).unwrap();
+    /// let path = dir.join("fruit.sst");
+    /// let mut table = TableBuilder::create(&path, &Settings::default())?;
+    /// table.put(b"apple", b"red")?;
+    /// table.put(b"banana", b"yellow")?; // in the order of keys
+    /// table.finish()?;
+    ///
+    /// let db = Db::open(dir.join("db"), Settings::default())?;
+    /// db.ingest(&[&path], &IngestOptions::default())?;
+    /// assert_eq!(db.get(b"apple")?.as_deref(), Some(&b"red"[..]));
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Nothing was taken in: `InvalidArgument` if there is no file, or two overlap (ingest them one
+    /// after the other, the newer one last); `Unsupported` for a table that no such writer made, or in
+    /// another order; `Corruption`, `Io`, `NoSpace`; `ReadOnly`. `OutcomeUnknown` if the manifest
+    /// could not be written: the next open shows all of them or none.
+    pub fn ingest<P: AsRef<Path>>(&self, tables: &[P], options: &IngestOptions) -> Result<()> {
+        let paths: Vec<PathBuf> = tables.iter().map(|p| p.as_ref().to_owned()).collect();
+        self.shell.ingest(&paths, options)
+    }
+}
+
+impl Shell {
+    pub(crate) fn ingest(&self, paths: &[PathBuf], options: &IngestOptions) -> Result<()> {
+        self.check_home()?;
+        self.check_open()?;
+        if let Some(error) = self.gate.refused() {
+            return Err(error);
+        }
+        let files = self.bring(paths, options)?;
+        let mut held = Held::new(self, self.take_turn()?);
+        self.take_in(held.log(), files)?;
+        drop(held);
+        if options.transfer == Transfer::Move {
+            for path in paths {
+                if let Err(e) = self.env.fs.unlink(path) {
+                    self.note("original_not_removed", &[("cause", e.to_string().into())]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the files into the directory, checks them, and puts them in order.
+    fn bring(&self, paths: &[PathBuf], options: &IngestOptions) -> Result<Vec<Newcomer>> {
+        let how = match options.transfer {
+            Transfer::Copy => Bring::Copy,
+            Transfer::Link | Transfer::Move => Bring::Link,
+        };
+        let order = self.super_version().tree.version.comparator().clone();
+        let mut files = Vec::with_capacity(paths.len());
+        for path in paths {
+            let new = Newcomer::bring(&self.dir, path, self.next_file(), how, &order)?;
+            files.push((new, path));
+        }
+        files.sort_by(|(a, _), (b, _)| order.compare(&a.range().lo, &b.range().lo));
+        if files.is_empty() {
+            return Err(Error::invalid("no table was named"));
+        }
+        if let Some(w) =
+            files.windows(2).find(|w| !w[0].0.range().is_before(w[1].0.range(), &*order))
+        {
+            return Err(Error::invalid(format!(
+                "{} and {} overlap; ingest them one after the other, the newer one last",
+                w[0].1.display(),
+                w[1].1.display()
+            )));
+        }
+        Ok(files.into_iter().map(|(new, _)| new).collect())
+    }
+
+    /// Under the write turn: gives the files the next number and a place.
+    fn take_in(&self, log: &mut Log, files: Vec<Newcomer>) -> Result<()> {
+        if let Some(error) = self.gate.refused() {
+            return Err(error);
+        }
+        let ranges: Vec<KeyRange> = files.iter().map(|f| f.range().clone()).collect();
+        self.make_way(log, &ranges)?;
+        self.check_owner()?;
+        files.iter().try_for_each(Newcomer::settle)?;
+        self.dir.sync()?;
+        // Whatever comes of it, the number is used up: the manifest may name it.
+        let seq = log.next_seq;
+        let _before = self.snapshots.take(|| seq - 1);
+        log.next_seq += 1;
+        log.gap = true;
+        let files = files.into_iter().map(|f| f.numbered(seq)).collect();
+        let done = self.outside(Outside::Ingest { files });
+        self.published.store(seq, Ordering::Release);
+        done
+    }
+
+    /// Sees to it that everything written so far is durable, and that no memtable has keys of
+    /// `ranges`.
+    fn make_way(&self, log: &mut Log, ranges: &[KeyRange]) -> Result<()> {
+        let order = self.order();
+        let overlap = self.super_version().mems.iter().any(|m| {
+            let keys = m.table.range();
+            keys.is_some_and(|keys| ranges.iter().any(|r| r.overlaps(&keys, order)))
+        });
+        // What no log holds, or only a lost one, is durable once it is in tables.
+        let unlogged = log.unlogged || log.unlogged_before.is_some() || log.given_up.is_some();
+        let last = self.freeze_for_flush(log)?;
+        match overlap || unlogged {
+            true => self.wait_flushed(last),
+            false => self.sync_closing(log),
+        }
+    }
+
+    /// Has a change from outside made, and waits until it is in the tree that readers see.
+    pub(crate) fn outside(&self, request: Outside) -> Result<()> {
+        let id = self.next_manual.fetch_add(1, Ordering::Relaxed);
+        self.drive(Event::Outside { id, request });
+        self.wait_manual(id)
+    }
+}

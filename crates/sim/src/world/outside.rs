@@ -1,0 +1,142 @@
+//! Tables from outside, and tables that are dropped.
+//!
+//! Keeps: an ingestion is one write of the journal, durable once it is acknowledged, and everything
+//! before it with it. What a drop of tables may leave is known only when it has been done: keys of its
+//! range are gone or as they were.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use lithify::{Error, ErrorKind, IngestOptions, Transfer};
+use lithify_env::Fs;
+use lithify_env::sync::Arc;
+
+use super::reads::whole;
+use super::{Held, Violation, World, failed, key};
+use crate::model::{Change, Model};
+
+impl World {
+    /// Takes in one or two tables that the dice write.
+    pub(super) fn ingest(&mut self) -> Result<(), Violation> {
+        let count = self.dice.choose(12, "outside");
+        let mut points: BTreeMap<Vec<u8>, Change> = BTreeMap::new();
+        for _ in 0..=count {
+            let change = match self.dice.weighted(&[4, 1], "change") {
+                0 => Change::Put(self.any_key(), self.any_value()),
+                _ => Change::Delete(self.any_key()),
+            };
+            let (Change::Put(key, _) | Change::Delete(key)) = &change else { continue };
+            points.insert(key.clone(), change);
+        }
+        let mut points: Vec<Change> = points.into_values().collect();
+        let ways = [Transfer::Copy, Transfer::Link, Transfer::Move];
+        let transfer = *self.dice.pick(&ways, "transfer");
+        let range = (self.dice.choose(4, "range") == 0).then(|| self.any_range());
+        let range = range.filter(|r| matches!(r, Change::DeleteRange(from, to) if from < to));
+        let second = match range.is_none() && self.dice.choose(3, "two") == 0 {
+            true => points.split_off(points.len() / 2),
+            false => Vec::new(),
+        };
+        let mut tables = vec![(range, points)];
+        tables.extend((!second.is_empty()).then_some((None, second)));
+        tables.retain(|(range, points)| range.is_some() || !points.is_empty());
+        self.take_in(tables, transfer)
+    }
+
+    /// Takes in a table with `keys`, of values of `len` bytes.
+    pub(super) fn take_in_keys(
+        &mut self,
+        keys: std::ops::Range<u32>,
+        len: usize,
+    ) -> Result<(), Violation> {
+        let mut points = Vec::new();
+        for n in keys {
+            self.next += 1;
+            points.push(Change::Put(key(n), super::value(self.next, len)));
+        }
+        self.take_in(vec![(None, points)], Transfer::Move)
+    }
+
+    fn take_in(
+        &mut self,
+        tables: Vec<(Option<Change>, Vec<Change>)>,
+        transfer: Transfer,
+    ) -> Result<(), Violation> {
+        let paths = match self.write_tables(&tables) {
+            Ok(paths) => paths,
+            Err(e) => return self.excuse("writing a table", &e),
+        };
+        let before = self.model.clone();
+        // Deletions of ranges hide none of the table's own entries.
+        tables.iter().flat_map(|t| &t.0).for_each(|change| self.model.apply(change));
+        tables.iter().flat_map(|t| &t.1).for_each(|change| self.model.apply(change));
+        self.journal.begun(self.model.sum(), self.fs.position());
+        let done = self.db().ingest(&paths, &IngestOptions { transfer });
+        paths.iter().for_each(|path| drop(self.fs.unlink(path)));
+        let Err(e) = done else {
+            self.journal.synced(self.fs.position());
+            return Ok(());
+        };
+        self.excuse("an ingestion", &e)?;
+        self.model = before;
+        if e.kind() != ErrorKind::OutcomeUnknown {
+            self.journal.refused(self.fs.position());
+            return Ok(());
+        }
+        self.recover()
+    }
+
+    fn write_tables(
+        &mut self,
+        tables: &[(Option<Change>, Vec<Change>)],
+    ) -> Result<Vec<PathBuf>, Error> {
+        let mut paths = Vec::new();
+        for (range, points) in tables {
+            self.next += 1;
+            let path = PathBuf::from(format!("outside-{}.sst", self.next));
+            // A crash may have left one of that name.
+            drop(self.fs.unlink(Path::new(&path)));
+            let mut table = self.builder().table(&path)?;
+            if let Some(Change::DeleteRange(from, to)) = range {
+                table.delete_range(from, to)?;
+            }
+            for change in points {
+                match change {
+                    Change::Put(key, value) => table.put(key, value)?,
+                    Change::Delete(key) => table.delete(key)?,
+                    Change::DeleteRange(..) => {}
+                }
+            }
+            table.finish()?;
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+
+    /// Drops the tables of a range.
+    pub(super) fn drop_files(&mut self) -> Result<(), Violation> {
+        // What comes of one that fails, or of writes that no log holds, nobody could tell.
+        if self.shaken || self.fragile || self.shape.unlogged {
+            return Ok(());
+        }
+        let Change::DeleteRange(from, to) = self.any_range() else { return Ok(()) };
+        self.views.retain(|view| matches!(view.what, Held::Iterator(_)));
+        let begun = self.fs.position();
+        self.db()
+            .delete_files_in_range(Some(&from), Some(&to))
+            .map_err(|e| failed("dropping tables", &e))?;
+        let left = whole(self.db())?;
+        let map: &Arc<_> = self.model.map();
+        let kept = |(k, v): (&Vec<u8>, &Arc<[u8]>)| match left.get(k) {
+            Some(now) => now == v,
+            None => (&from..&to).contains(&k),
+        };
+        if !map.iter().all(kept) || !left.keys().all(|k| map.contains_key(k)) {
+            return Violation::new("dropping tables brought something back, or took too much");
+        }
+        self.model = Model::new(left);
+        self.journal.begun(self.model.sum(), begun);
+        self.journal.synced(self.fs.position());
+        Ok(())
+    }
+}
