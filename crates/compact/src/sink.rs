@@ -76,6 +76,7 @@ impl Litter {
             mode: WriteMode::Async { rt: shop.env.rt.clone(), in_flight, urgency },
             direct: shop.output.direct_io,
             reserve: 0,
+            deletions: shop.output.deletions,
         };
         let created = Assembler::create(&shop.dir, spec, shop.order.clone(), options);
         if created.as_ref().is_err_and(|e| e.errno() == Some(EEXIST)) {

@@ -10,6 +10,7 @@ use lithify_format::compress::Codec;
 use lithify_format::table::tail::{TableIdentity, TableSpec};
 use lithify_store::cache::TableCache;
 use lithify_store::dir::Dir;
+use lithify_store::sst::DeletionTrigger;
 
 /// How tables of a level are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub struct OutputOptions {
     pub millibits: u32,
     /// Encoding by level.
     pub levels: [LevelFormat; lithify_base::MAX_LEVELS],
+    /// Which outputs are marked, to be compacted soon.
+    pub deletions: DeletionTrigger,
     /// Read inputs and write outputs with direct IO.
     pub direct_io: bool,
     /// Size of an output write, a multiple of 4 KiB. Half of what is read of all inputs at once.

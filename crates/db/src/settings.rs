@@ -133,9 +133,27 @@ pub struct Settings {
     /// [`Policy::Fifo`]: small tables are merged among themselves, so that reads look at fewer.
     /// Default: false.
     pub fifo_allow_compaction: bool,
-    /// [`Policy::Fifo`]: tables are dropped once they are older than this, seconds; 0 = never.
-    /// Up to 100 years. Default: 0.
+    /// Seconds that data may take until it is in the last level, where deletions and what they hide
+    /// leave the disk: tables with older data go down whatever the sizes. [`Policy::Fifo`] drops
+    /// tables of that age instead. 0 = never, up to 100 years. RocksDB's `ttl`. Default: 0.
     pub ttl_seconds: u64,
+    /// Seconds after which every table is rewritten or taken down, so that newer settings and released
+    /// snapshots take effect on it; 0 = never, up to 100 years. Not for [`Policy::Fifo`]. Default: 0.
+    pub periodic_compaction_seconds: u64,
+    /// Bytes of the newer runs, in percent of the oldest one's, above which compactions towards the
+    /// bottom are pulled forward under any policy but [`Policy::Fifo`]; 0 = never, at most 100,000.
+    /// Overwritten and deleted data takes at most this share. Default: 0.
+    pub max_space_amp_percent: u32,
+    /// Neighbouring entries of a new table that are looked at together for deletions; 0 = none.
+    /// RocksDB's `CompactOnDeletionCollector` has it as its sliding window. At most 1,000,000,000.
+    /// Default: 0.
+    pub deletion_window: u64,
+    /// Deletions in a window at which the table is compacted soon, from 1 up to the window.
+    /// Default: 1,000.
+    pub deletion_trigger: u64,
+    /// Deletions in percent of a new table's entries at which it is compacted soon; 0 = never,
+    /// at most 100. Default: 0.
+    pub deletion_ratio_percent: u32,
     /// Slowest rate to which writes are slowed down before they stop, bytes per second.
     /// Default: 16 MiB/s.
     pub delayed_write_rate: u64,
@@ -207,6 +225,13 @@ impl Settings {
         let amp = self.max_size_amplification_percent;
         within("max_size_amplification_percent", amp.into(), 1, 100_000)?;
         within("ttl_seconds", self.ttl_seconds, 0, CENTURY)?;
+        within("periodic_compaction_seconds", self.periodic_compaction_seconds, 0, CENTURY)?;
+        within("max_space_amp_percent", self.max_space_amp_percent.into(), 0, 100_000)?;
+        within("deletion_window", self.deletion_window, 0, 1_000_000_000)?;
+        if self.deletion_window > 0 {
+            within("deletion_trigger", self.deletion_trigger, 1, self.deletion_window)?;
+        }
+        within("deletion_ratio_percent", self.deletion_ratio_percent.into(), 0, 100)?;
         if let Some(files) = self.max_open_files {
             within("max_open_files", files.into(), 16, 1 << 20)?;
         }

@@ -5,74 +5,20 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
+use common::clock::{LONGEST, NOW, open, tables, until};
 use common::{scan, tiny};
 use lithify::verify::verify;
-use lithify::{Builder, Db, Policy, ReadOptions, Settings};
-use lithify_env::{Class, Env, Fs, Job, MemFs, Mono, OsRt, Rt, RtOptions, Ticket, Wake};
-
-const LONGEST: Duration = Duration::from_secs(120);
-const NOW: u64 = 1_800_000_000;
-
-/// A machine whose wall clock is set by hand.
-struct Clock {
-    real: OsRt,
-    shows: Arc<AtomicU64>,
-}
-
-impl Rt for Clock {
-    fn now(&self) -> Mono {
-        self.real.now()
-    }
-    fn wall_seconds(&self) -> u64 {
-        self.shows.load(Ordering::Relaxed)
-    }
-    fn seed(&self, who: &str) -> u64 {
-        self.real.seed(who)
-    }
-    fn spawn(&self, class: Class, job: Box<dyn Job>) {
-        self.real.spawn(class, job);
-    }
-    fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake {
-        self.real.park(ticket, deadline)
-    }
-    fn thread_cpu(&self) -> Duration {
-        self.real.thread_cpu()
-    }
-    fn threads(&self, class: Class) -> usize {
-        self.real.threads(class)
-    }
-}
+use lithify::{Policy, ReadOptions, Settings};
+use lithify_env::MemFs;
 
 fn forgetting(max_bytes: u64) -> Settings {
     let mut s = tiny();
     s.policy = Some(Policy::Fifo);
     s.fifo_max_bytes = max_bytes;
     s
-}
-
-fn open(fs: &MemFs, settings: Settings, shows: &Arc<AtomicU64>) -> Db {
-    let real = OsRt::new(RtOptions { compact_threads: 2, ..RtOptions::default() });
-    let rt = Arc::new(Clock { real, shows: shows.clone() });
-    Builder::new(settings).env(Env { fs: Arc::new(fs.clone()), rt }).open("/db").unwrap()
-}
-
-fn tables(fs: &MemFs) -> usize {
-    let names = fs.list(Path::new("/db")).unwrap();
-    names.iter().filter(|n| n.name.ends_with(".sst")).count()
-}
-
-/// Waits until something holds, for as long as a slow machine may take.
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < LONGEST, "{what}: not in time");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Every key in the store has its newest value, whatever was dropped, deleted or written again

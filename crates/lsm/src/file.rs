@@ -46,6 +46,8 @@ pub struct FileMeta {
     pub created: u64,
     /// Creation time of the oldest file whose entries ended here, in seconds since 1970.
     pub oldest_ancestor: u64,
+    /// It should be compacted soon: it had many deletions when it was made.
+    pub marked: bool,
     /// The physical file, if this one is a slice of it.
     pub backing: Option<FileId>,
 }
@@ -76,6 +78,7 @@ impl FileMeta {
             tail_bytes: 0,
             created: 0,
             oldest_ancestor: 0,
+            marked: false,
             backing: None,
         }
     }

@@ -17,6 +17,7 @@
 //! 3. `df-leveled`, `bucket`, `bucket-df`: see [`policy::composed`];
 //! 4. `tiered`, `df-tiered`: see [`policy::tiered`]; `universal`: see [`policy::universal`]; `fifo`: see
 //!    [`policy::fifo`].
+//! 5. what time and contents ask for: see [`policy::upkeep`].
 //!
 //! A blocked seed never hides the next one, nor a blocked level the next level. What is blocked,
 //! and by what, is told by [`explain()`].

@@ -209,8 +209,13 @@ pub struct PlanOptions {
     pub fifo_max_bytes: u64,
     /// Small files of L0 are merged among themselves (fifo).
     pub fifo_allow_compaction: bool,
-    /// Seconds after which data is dropped (fifo); 0 for never.
+    /// Seconds after which data is dropped (fifo), or goes down to the bottom (others); 0 for never.
     pub ttl_seconds: u64,
+    /// Seconds after which every file is rewritten; 0 for never.
+    pub periodic_seconds: u64,
+    /// Bytes of the newer runs, in percent of the oldest one's, above which they are taken down
+    /// although no level is over its target; 0 for never.
+    pub max_space_amp_percent: u32,
     /// When data may be stacked over a locked way (G1).
     pub df_when: DfWhen,
     /// Runs that may cover a key of a level because of stacking, base included; one more in the
@@ -261,6 +266,8 @@ impl Default for PlanOptions {
             fifo_max_bytes: 1 << 30,
             fifo_allow_compaction: false,
             ttl_seconds: 0,
+            periodic_seconds: 0,
+            max_space_amp_percent: 0,
             df_when: DfWhen::Pressure,
             df_max_depth: 3,
             df_extra_percent: 100,

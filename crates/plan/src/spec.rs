@@ -178,7 +178,7 @@ pub enum Reason {
         /// Runs over the worst key of the range.
         depth: u32,
     },
-    /// The runs above the oldest take too much space next to it (universal).
+    /// The runs above the oldest take too much space next to it.
     SizeAmp {
         /// Their bytes in percent of its bytes.
         percent: u64,
@@ -196,6 +196,18 @@ pub enum Reason {
         runs: u32,
         /// The trigger.
         trigger: u32,
+    },
+    /// Data above the bottom is older than its time to live.
+    Old {
+        /// That time.
+        seconds: u64,
+    },
+    /// The file was marked when it was made, as it has many deletions.
+    Marked,
+    /// Every file is rewritten after a time.
+    Periodic {
+        /// That time.
+        seconds: u64,
     },
     /// The files are older than data is kept (fifo).
     Expired {
@@ -384,6 +396,9 @@ impl fmt::Display for Reason {
             Reason::ManyRuns { runs, trigger } => {
                 write!(f, "the tree has {runs} runs, trigger {trigger}")
             }
+            Reason::Old { seconds } => write!(f, "data of {seconds} s ago goes to the bottom"),
+            Reason::Marked => f.write_str("the file has many deletions"),
+            Reason::Periodic { seconds } => write!(f, "files are rewritten after {seconds} s"),
             Reason::Expired { seconds } => write!(f, "data is kept for {seconds} s"),
             Reason::TooLarge { bytes, limit } => {
                 write!(f, "the files have {bytes} bytes, limit {limit}")

@@ -52,6 +52,8 @@ struct World {
     now: u64,
     /// When files are made.
     created: u64,
+    /// Files of flushes have many deletions.
+    marked: bool,
     done: Option<Arc<JobSpec>>,
     next_file: u64,
     next_job: u64,
@@ -71,6 +73,7 @@ impl World {
             request: None,
             now: 0,
             created: 0,
+            marked: false,
             done: None,
             next_file: 1,
             next_job: 1,
@@ -122,6 +125,9 @@ impl World {
                 "fifo.max" => o.fifo_max_bytes = n(),
                 "fifo.merge" => o.fifo_allow_compaction = value == "on",
                 "ttl" => o.ttl_seconds = n(),
+                "period" => o.periodic_seconds = n(),
+                "space" => o.max_space_amp_percent = n() as u32,
+                "marked" => self.marked = value == "on",
                 "now" => self.now = n(),
                 "created" => self.created = n(),
                 "stall.compacting" => o.stall_counts_compacting = value == "on",
@@ -200,6 +206,7 @@ impl World {
             "Tier" => Kind::Tier,
             "Move" => Kind::Move,
             "Drop" => Kind::Drop,
+            "Upkeep" => Kind::Upkeep,
             "Manual" => Kind::Manual,
             other => panic!("kind {other}"),
         };
@@ -280,6 +287,9 @@ impl World {
         let mut f = FileMeta::new(FileId(0), spec.out, spec.hull.clone());
         f.bytes = inputs.iter().map(|f| f.bytes).sum();
         f.entries = inputs.iter().map(|f| f.entries).sum();
+        f.created = self.now;
+        let born = inputs.iter().map(|f| f.oldest_ancestor).filter(|&t| t > 0);
+        f.oldest_ancestor = born.min().unwrap_or(self.now);
         let seqs = inputs.iter().map(|f| f.seqs);
         f.seqs = seqs.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))).unwrap();
         vec![f]
@@ -373,6 +383,7 @@ impl World {
                 let mut f = FileMeta::new(FileId(self.next_file), Pos::new(0, self.stratum), range);
                 f.bytes = bytes.unwrap_or(self.file_bytes);
                 (f.created, f.oldest_ancestor) = (self.created, self.created);
+                f.marked = self.marked;
                 f.seqs = (1000 + u64::from(self.stratum), 1000 + u64::from(self.stratum));
                 self.next_file += 1;
                 edit.adds.push(f);

@@ -15,7 +15,7 @@ use lithify_merge::workload::Choices;
 use lithify_store::Dir;
 use lithify_store::cache::BlockCache;
 use lithify_store::sst::{
-    Assembler, AssemblerOptions, OpenTable, TableIter, TableReader, WriteMode,
+    Assembler, AssemblerOptions, DeletionTrigger, OpenTable, TableIter, TableReader, WriteMode,
 };
 
 fn main() -> lithify_base::Result<()> {
@@ -98,6 +98,7 @@ fn write(dir: &Dir, entries: u64) -> lithify_base::Result<()> {
         mode: WriteMode::Sync,
         direct: false,
         reserve: 0,
+        deletions: DeletionTrigger::default(),
     };
     let mut table = Assembler::create(dir, spec, bytewise(), options)?;
     let mut recipe = Recipe::new(1);

@@ -3,6 +3,7 @@
 
 mod assembler;
 pub(crate) mod block;
+mod dense;
 mod fence;
 mod iter;
 mod open;
@@ -15,6 +16,7 @@ pub use assembler::{
     Assembler, AssemblerOptions, BlockParts, FinishStep, FinishedTable, WriteMode,
 };
 pub use block::{Block, PinnedSlice};
+pub use dense::DeletionTrigger;
 pub use fence::{BlockAt, Fences};
 pub use iter::TableIter;
 pub(crate) use open::Blocks;

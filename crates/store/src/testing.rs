@@ -21,7 +21,8 @@ use lithify_merge::workload::Choices;
 use crate::cache::BlockCache;
 use crate::dir::{Dir, FileName};
 use crate::sst::{
-    Assembler, AssemblerOptions, FinishedTable, OpenTable, TableReader, Verify, WriteMode,
+    Assembler, AssemblerOptions, DeletionTrigger, FinishedTable, OpenTable, TableReader, Verify,
+    WriteMode,
 };
 
 /// An entry: user key, tag, value.
@@ -120,6 +121,7 @@ impl Make {
             mode: self.mode.clone(),
             direct: self.direct,
             reserve: self.reserve,
+            deletions: DeletionTrigger::default(),
         };
         Assembler::create(dir, self.spec(number), bytewise(), options)
     }

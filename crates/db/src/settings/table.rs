@@ -104,6 +104,15 @@ rows! {
     fifo_allow_compaction Plain live "compaction_options_fifo.allow_compaction" Fixed
         "nothing is rewritten";
     ttl_seconds Plain live "ttl" Fixed "data does not age";
+    periodic_compaction_seconds Plain live "periodic_compaction_seconds" Fixed
+        "nothing is rewritten for its age";
+    max_space_amp_percent Plain live "" Fixed "the policy bounds space well enough";
+    deletion_window Plain fixed "table_properties_collectors" Fixed
+        "deletions leave with the data they hide";
+    deletion_trigger Plain fixed "table_properties_collectors" Fixed
+        "so many are slow to scan over";
+    deletion_ratio_percent Plain fixed "table_properties_collectors" Fixed
+        "deletions leave with the data they hide";
     delayed_write_rate Bytes live "delayed_write_rate" Fixed
         "slower than compaction on any disk of today";
     block_bytes Bytes fixed "block_size" Fixed "what a disk reads at once";

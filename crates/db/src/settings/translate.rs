@@ -9,6 +9,7 @@ use lithify_format::compress::Codec;
 use lithify_format::options::{self, DbOptions, FamilyOptions};
 use lithify_plan::PlanOptions;
 use lithify_plan::options::BucketOptions;
+use lithify_store::sst::DeletionTrigger;
 
 use super::table::ROWS;
 use super::{Compression, Settings};
@@ -35,6 +36,11 @@ pub(crate) fn output_options(s: &Settings) -> OutputOptions {
         restart_interval: RESTART_INTERVAL,
         millibits: s.bloom_bits * 1000,
         levels,
+        deletions: DeletionTrigger {
+            window: s.deletion_window,
+            deletes: s.deletion_trigger,
+            ratio_percent: s.deletion_ratio_percent,
+        },
         direct_io: s.direct_background_io,
         unchecked: s.unchecked,
         write_bytes: lithify_compact::write_bytes(s.file_bytes),
@@ -77,6 +83,8 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
             fifo_max_bytes: s.fifo_max_bytes,
             fifo_allow_compaction: s.fifo_allow_compaction,
             ttl_seconds: s.ttl_seconds,
+            periodic_seconds: s.periodic_compaction_seconds,
+            max_space_amp_percent: s.max_space_amp_percent,
             soft_debt: s.soft_debt_bytes,
             hard_debt: s.hard_debt_bytes,
             ..base

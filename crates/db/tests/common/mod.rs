@@ -7,6 +7,7 @@
 )]
 
 pub mod child;
+pub mod clock;
 pub mod deeds;
 pub mod image;
 pub mod load;

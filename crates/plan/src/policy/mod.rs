@@ -10,6 +10,7 @@ pub mod leveled;
 pub mod manual;
 pub mod tiered;
 pub mod universal;
+pub mod upkeep;
 
 use crate::options::PolicyKind;
 use crate::spec::Candidate;
@@ -36,5 +37,9 @@ pub fn policies(kind: PolicyKind) -> Vec<Box<dyn Policy>> {
         PolicyKind::Universal => Box::new(universal::Universal),
         PolicyKind::Fifo => Box::new(fifo::Fifo),
     };
-    vec![Box::new(manual::Manual), shape]
+    let mut all: Vec<Box<dyn Policy>> = vec![Box::new(manual::Manual), shape];
+    if kind != PolicyKind::Fifo {
+        all.push(Box::new(upkeep::Upkeep));
+    }
+    all
 }

@@ -47,6 +47,8 @@ pub struct Life {
     pub next_file: u64,
     pub next_job: u64,
     pub stratum: u32,
+    /// The time of day: new files are of it.
+    pub now: u64,
     pub kinds: Vec<Kind>,
     pub edges: usize,
     pub changes: usize,
@@ -72,6 +74,7 @@ impl Life {
             next_file: 1,
             next_job: 1,
             stratum: 0,
+            now: 1,
             kinds: Vec::new(),
             edges: 0,
             changes: 0,
@@ -86,6 +89,7 @@ impl Life {
         f.entries = bytes;
         f.raw_value_bytes = bytes;
         f.deletes = self.random.u64(..=bytes);
+        (f.created, f.oldest_ancestor) = (self.now, self.now);
         f
     }
 
@@ -110,7 +114,8 @@ impl Life {
             ..Limits::default()
         };
         let view = View::new(&self.version, &self.flight, &mem, &self.options, limits)
-            .with_manual(self.request.as_ref());
+            .with_manual(self.request.as_ref())
+            .at(self.now);
         let specs = plan(&view, &self.policies);
         assert!(specs.len() <= limits.slots_free);
         if self.flight.is_empty() && specs.is_empty() {
@@ -172,7 +177,8 @@ impl Life {
             let bound = |i: u64| lo + (room * i / pieces) as u16;
             for i in 0..pieces {
                 let last = if i + 1 == pieces { hi } else { bound(i + 1) - 1 };
-                let f = self.file(job.spec.out, bound(i), last, bytes / pieces);
+                let mut f = self.file(job.spec.out, bound(i), last, bytes / pieces);
+                f.oldest_ancestor = inputs.iter().map(|f| f.oldest_ancestor).min().unwrap();
                 edit.adds.push(f);
             }
         }

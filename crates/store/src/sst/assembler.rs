@@ -35,6 +35,7 @@ use lithify_lsm::FileMeta;
 use lithify_merge::products::{self, Products};
 use lithify_merge::tombstone::RangeTombstone;
 
+use super::dense::DeletionTrigger;
 use crate::dir::{Dir, FileName, OrTyped};
 
 /// How buffers reach the file.
@@ -53,7 +54,7 @@ pub enum WriteMode {
     },
 }
 
-/// How a table is written; has no influence on its bytes.
+/// How a table is written and described; has no influence on its bytes.
 #[derive(Clone)]
 pub struct AssemblerOptions {
     /// Where buffers come from.
@@ -66,6 +67,8 @@ pub struct AssemblerOptions {
     pub direct: bool,
     /// Space to reserve, in bytes: about what the file will take. 0 reserves none.
     pub reserve: u64,
+    /// Marks tables with many deletions.
+    pub deletions: DeletionTrigger,
 }
 
 /// An encoded data block and what its engine says about it.
@@ -336,6 +339,7 @@ impl Assembler {
         // keys and range tombstones with them.
         let keys: u64 = builder.blocks().iter().map(|b| b.raw_key_bytes - 8 * b.entries).sum();
         let values: u64 = builder.blocks().iter().map(|b| b.raw_value_bytes).sum();
+        let marked = self.options.deletions.marks(builder.blocks());
         let tail = builder.finish(&self.spec, &*self.order)?;
         self.append(&tail.bytes)?;
         if !self.buf.is_empty() {
@@ -360,6 +364,7 @@ impl Assembler {
         meta.tail_bytes = tail.file_size - data_end;
         meta.created = p.file_creation_time;
         meta.oldest_ancestor = p.creation_time;
+        meta.marked = marked;
         self.stage = Stage::Draining(Box::new(FinishedTable { meta, props: tail.props }));
         Ok(FinishStep::More)
     }
