@@ -47,6 +47,9 @@ pub enum ErrorKind {
     InvalidArgument,
     /// What was asked for does not exist.
     NotFound,
+    /// The merge operator can't combine the operands of a key, which stay as they are. Put or delete
+    /// the key, or mend the operator.
+    MergeFailed,
     /// A broken invariant inside the store (our bug). The database serves reads only.
     Internal,
 }

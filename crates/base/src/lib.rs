@@ -4,18 +4,22 @@
 //! Every other room speaks in these types.
 #![forbid(unsafe_code)]
 
+pub mod compaction_filter;
 pub mod comparator;
 pub mod error;
 pub mod ids;
 pub mod key;
 pub mod memory;
+pub mod operator;
 pub mod range;
 pub mod zoo;
 
+pub use compaction_filter::{CompactionFilter, CompactionFilterRef, Decision, FilterContext};
 pub use comparator::{Bytewise, Comparator, ComparatorRef, ReverseBytewise, bytewise};
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{CfId, FileId, JobId, Level, MAX_LEVELS, Pos, Stratum};
 pub use key::{InternalKey, Key, Kind, MAX_SEQ, Seq, Tag};
+pub use operator::{MergeOperator, MergeOperatorRef};
 pub use range::{End, KeyRange};
 
 #[cfg(test)]

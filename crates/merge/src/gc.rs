@@ -1,10 +1,10 @@
-//! Garbage collection: drop rules D1-D7 over a stream in total order (formats, section 7).
+//! Garbage collection: drop rules D1-D8 over a stream in total order (formats, section 7).
 //!
-//! Keeps: exactly the stated rules. Every rule but D3 and D7 looks back only; deletes that might
+//! Keeps: exactly the stated rules. Every rule but D3, D6 and D7 looks back only; deletes that might
 //! be elided wait until the next survivor of their key, or its end, decides. At most one delete
-//! per stripe can wait, because an older one of the stripe is hidden.
-//! Leaves to others: D5 and the tombstones' files (`zone`, `encode`), and
-//! combining merge operands.
+//! per stripe can wait, because an older one of the stripe is hidden. Merge operands wait for what is
+//! below them in their stripe. Never do both wait: deletes are let go when an operand comes.
+//! Leaves to others: D5 and the tombstones' files (`zone`, `encode`), what operands and filters do.
 //!
 //! Worked example, snapshot 10, nothing in use: `k: value@12, delete@11, value@9, value@7`.
 //! The delete is hidden by 12 (D1, stripe 1), 9 survives in stripe 0 and becomes seq 0 (D4), 7 is
@@ -12,9 +12,11 @@
 
 use std::sync::Arc;
 
+use lithify_base::compaction_filter::{Decision, decide};
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, Kind, Result, Seq, Tag};
 
+use crate::chain::Chain;
 use crate::encode::{Survivor, Writer};
 use crate::ledger::{Rule, weigh};
 use crate::recipe::Recipe;
@@ -54,11 +56,39 @@ pub(crate) struct Gc {
     waiting_key: Vec<u8>,
     /// The last entry was a single delete that survived D1 and D2.
     pair: bool,
+    /// The hider is a value. It may go with a single delete over it (D7), so it hides no other one
+    /// below, which may be all that keeps an older value elsewhere away.
+    hider_is_value: bool,
+    /// Operands of this key that wait; none without an operator.
+    chain: Chain,
+    /// Operands of this key went out as they are: what follows is not its newest version.
+    operands_above: bool,
+}
+
+/// What lies below a chain of operands in its stripe.
+#[derive(Clone, Copy)]
+enum Below<'a> {
+    /// This value of another entry.
+    Value(&'a [u8]),
+    /// Certainly nothing.
+    Nothing,
+    /// Whatever older stripes and other files hold.
+    Unknown,
 }
 
 impl Gc {
     pub(crate) fn new(recipe: Arc<Recipe>, zones: Zones) -> Gc {
-        Gc { recipe, zones, hider: None, waiting: Vec::new(), waiting_key: Vec::new(), pair: false }
+        Gc {
+            recipe,
+            zones,
+            hider: None,
+            waiting: Vec::new(),
+            waiting_key: Vec::new(),
+            pair: false,
+            hider_is_value: false,
+            chain: Chain::default(),
+            operands_above: false,
+        }
     }
 
     /// Moves to the zone of `key`, which is a new user key. What waits of the key before it goes
@@ -77,8 +107,9 @@ impl Gc {
         if new_key {
             self.end_key(out)?;
         }
-        if new_key && e.tag.kind_byte() == Kind::Value as u8 && self.zones.is_bare() {
-            self.hider = Some(e.tag.seq());
+        let plain = self.zones.is_bare() && self.recipe.user_filter.is_none();
+        if new_key && e.tag.kind_byte() == Kind::Value as u8 && plain {
+            (self.hider, self.hider_is_value) = (Some(e.tag.seq()), true);
             let tag = self.settle(e, Kind::Value, out);
             let Input { key, value, hash, .. } = e;
             return out.put_inline(Survivor { key, tag, kind: Kind::Value, value, hash });
@@ -94,10 +125,16 @@ impl Gc {
         };
         let seq = e.tag.seq();
         let stripe = self.recipe.stripe(seq);
-        let hidden = self.hider.is_some_and(|q| self.recipe.stripe(q) == stripe);
+        if !self.chain.is_empty() && self.chain.stripe != stripe {
+            self.end_chain(Below::Unknown, out)?;
+        }
+        let spared = self.hider_is_value && kind == Kind::SingleDelete;
+        let hidden = !spared && self.hider.is_some_and(|q| self.recipe.stripe(q) == stripe);
+        let under_operands = !self.chain.is_empty();
         let pair = std::mem::take(&mut self.pair);
         if kind != Kind::Merge {
             self.hider = Some(seq);
+            self.hider_is_value = kind == Kind::Value;
         }
         if hidden {
             if pair && kind == Kind::Value {
@@ -105,14 +142,119 @@ impl Gc {
             }
             out.ledger.drop_entry(Rule::Hidden, weigh(e.hash, e.tag, e.value.len()));
         } else if self.is_covered(seq, stripe) {
+            self.end_chain(Below::Nothing, out)?;
             out.ledger.drop_entry(Rule::Covered, weigh(e.hash, e.tag, e.value.len()));
+        } else if kind == Kind::Merge {
+            self.release(out)?;
+            self.operand(e, stripe, out)?;
+        } else if under_operands && self.take_as_base(e, kind, out)? {
+            out.ledger.drop_entry(Rule::Combined, weigh(e.hash, e.tag, e.value.len()));
         } else if kind.is_delete() {
             self.delete(e, kind, out)?;
+            // The operands are applied to what it leaves, which is nothing.
+            self.pair &= !under_operands;
         } else {
             self.release(out)?;
-            self.survive(e, kind, out)?;
+            self.value(e, out)?;
         }
         Ok(())
+    }
+
+    /// D6: an operand waits for what is below it, if there is an operator.
+    fn operand(&mut self, e: Input<'_>, stripe: usize, out: &mut Writer) -> Result<()> {
+        if self.recipe.operator.is_none() {
+            self.operands_above = true;
+            return self.survive(e, Kind::Merge, out);
+        }
+        if self.chain.is_full() {
+            self.end_chain(Below::Unknown, out)?;
+        }
+        if self.chain.is_empty() {
+            self.chain.begin(e.key, e.hash, stripe, e.run);
+        }
+        self.chain.push(e.tag, e.value);
+        Ok(())
+    }
+
+    /// D6: the value or delete that the chain's operands are applied to. False if they could not
+    /// be: they went out as they are then, and it must follow.
+    fn take_as_base(&mut self, e: Input<'_>, kind: Kind, out: &mut Writer) -> Result<bool> {
+        let below = if kind == Kind::Value { Below::Value(e.value) } else { Below::Nothing };
+        self.end_chain(below, out)
+    }
+
+    /// D6: nothing more joins the chain. Its operands become one value if it is known what they
+    /// are applied to, and that is what the answer says; else as few operands as can be.
+    fn end_chain(&mut self, below: Below<'_>, out: &mut Writer) -> Result<bool> {
+        if self.chain.is_empty() {
+            return Ok(false);
+        }
+        let Some(operator) = self.recipe.operator.clone() else { return Ok(false) };
+        let mut chain = std::mem::take(&mut self.chain);
+        let below = match below {
+            Below::Unknown if self.covers_below(chain.seqs().1, chain.stripe) => Below::Nothing,
+            below => below,
+        };
+        let value = match below {
+            Below::Unknown => {
+                chain.fold(&*operator);
+                None
+            }
+            Below::Nothing => chain.apply(&*operator, None).ok(),
+            Below::Value(value) => chain.apply(&*operator, Some(value)).ok(),
+        };
+        match &value {
+            Some(value) => self.put_merged(&chain, value, out)?,
+            None => {
+                self.operands_above = true;
+                put_operands(&chain, out)?;
+            }
+        }
+        chain.operands.clear();
+        self.chain = chain;
+        Ok(value.is_some())
+    }
+
+    /// The value that a chain was made into takes the place of its newest operand.
+    fn put_merged(&mut self, chain: &Chain, value: &[u8], out: &mut Writer) -> Result<()> {
+        chain.operands.iter().for_each(|o| o.drop_inputs(&mut out.ledger));
+        let tag = Tag::new(chain.seqs().0, Kind::Value);
+        let made = Input { key: &chain.key, tag, value, run: chain.run, hash: chain.hash };
+        out.ledger.make_entry(weigh(made.hash, tag, value.len()));
+        self.value(made, out)
+    }
+
+    /// D2 seen from above: a tombstone of this stripe covers all that is older than `seq`.
+    fn covers_below(&self, seq: Seq, stripe: usize) -> bool {
+        let Some(f) = self.zones.fragment(&self.recipe) else { return false };
+        let at = f.tombs.partition_point(|t| t.seq >= seq);
+        f.tombs.get(at).is_some_and(|t| self.recipe.stripe(t.seq) == stripe)
+    }
+
+    /// D8: what the user's filter makes of a value that survives.
+    fn value(&mut self, e: Input<'_>, out: &mut Writer) -> Result<()> {
+        let Some(user) = self.recipe.user_filter.clone() else {
+            return self.survive(e, Kind::Value, out);
+        };
+        let recipe = &*self.recipe;
+        // The newest version of its key, and newer than every snapshot.
+        let newest = !self.operands_above && recipe.stripe(e.tag.seq()) == recipe.snapshots.len();
+        let decision = match newest {
+            true => decide(&*user.filter, &user.context, e.key, e.value),
+            false => Decision::Keep,
+        };
+        let (kind, value) = match &decision {
+            Decision::Keep => return self.survive(e, Kind::Value, out),
+            Decision::Remove => (Kind::Delete, &[][..]),
+            Decision::Change(value) => (Kind::Value, &value[..]),
+        };
+        out.ledger.drop_entry(Rule::Filtered, weigh(e.hash, e.tag, e.value.len()));
+        let made = Input { tag: Tag::new(e.tag.seq(), kind), value, ..e };
+        out.ledger.make_entry(weigh(made.hash, made.tag, value.len()));
+        match kind {
+            Kind::Delete => self.delete(made, kind, out),
+            _ => self.survive(made, kind, out),
+        }
     }
 
     /// D2: a tombstone above `seq` in its stripe. The smallest one above decides, since stripes
@@ -160,7 +302,7 @@ impl Gc {
         let seq = e.tag.seq();
         if kind != Kind::Value
             || seq == 0
-            || !self.recipe.zero_seqs
+            || !(self.recipe.zero_seqs && self.recipe.drop_tombstones)
             || self.recipe.snapshots.first().is_some_and(|&s| s < seq)
             || !(self.zones.is_free(e.run) || zoo::on(Bug::ZeroedOverOlder))
             || (self.zones.keeps_below(seq) && !zoo::on(Bug::ZeroedUnderTombstone))
@@ -191,12 +333,19 @@ impl Gc {
     /// The user key ends: D3 decides about waiting deletes.
     #[inline]
     pub(crate) fn end_key(&mut self, out: &mut Writer) -> Result<()> {
-        self.hider = None;
-        if self.waiting.is_empty() { Ok(()) } else { self.elide(out) }
+        (self.hider, self.hider_is_value) = (None, false);
+        if self.waiting.is_empty() && self.chain.is_empty() && !self.operands_above {
+            return Ok(());
+        }
+        self.end_waiting(out)
     }
 
     #[inline(never)]
-    fn elide(&mut self, out: &mut Writer) -> Result<()> {
+    fn end_waiting(&mut self, out: &mut Writer) -> Result<()> {
+        // Nothing lies below the chain if no other file may have the key.
+        let bottom = self.recipe.drop_tombstones && self.zones.is_free(self.chain.run);
+        self.end_chain(if bottom { Below::Nothing } else { Below::Unknown }, out)?;
+        self.operands_above = false;
         self.pair = false;
         self.waiting.retain(|w| {
             if w.elidable {
@@ -206,6 +355,19 @@ impl Gc {
         });
         self.release(out)
     }
+}
+
+/// Operands that could not be applied to anything, combined with each other or not.
+fn put_operands(chain: &Chain, out: &mut Writer) -> Result<()> {
+    for o in &chain.operands {
+        let (key, hash) = (&chain.key, chain.hash);
+        if o.is_combined() {
+            o.drop_inputs(&mut out.ledger);
+            out.ledger.make_entry(weigh(hash, o.tag, o.value.len()));
+        }
+        out.put(Survivor { key, tag: o.tag, kind: Kind::Merge, value: &o.value, hash })?;
+    }
+    Ok(())
 }
 
 #[cold]

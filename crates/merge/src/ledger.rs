@@ -1,4 +1,5 @@
-//! The conservation ledger: what came in equals what went out plus what was dropped by a rule.
+//! The conservation ledger: what came in, and what was made of it, equals what went
+//! out plus what was dropped by a rule.
 //!
 //! Keeps: counts and a wrapping sum of [`weigh`] over entries. The sum sees a lost, doubled or
 //! re-tagged entry and a value whose length changed; it costs about a nanosecond per entry because
@@ -19,10 +20,14 @@ pub enum Rule {
     Elided = 2,
     /// D7: a single delete together with the put it cancels (the put counts as hidden).
     Paired = 3,
+    /// D6: an operand, or what operands were applied to; another entry was made in its place.
+    Combined = 4,
+    /// D8: a value that the user's filter removed or changed; another entry was made in its place.
+    Filtered = 5,
 }
 
 /// Number of rules.
-pub const RULES: usize = 4;
+pub const RULES: usize = 6;
 
 /// Counts and sums of one compaction, up to some set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +38,9 @@ pub struct Ledger {
     pub entries_out: u64,
     /// Point entries dropped, by [`Rule`].
     pub dropped: [u64; RULES],
+    /// Point entries made of others (D6, D8). Each has the key and the sequence number of one that
+    /// was dropped as combined or filtered, so there are never more of them.
+    pub made: u64,
     /// Point entries whose sequence number was set to 0 (D4).
     pub zeroed: u64,
     /// Sum of [`weigh`] over entries read.
@@ -41,6 +49,8 @@ pub struct Ledger {
     pub sum_out: u64,
     /// Sum of [`weigh`] over entries dropped.
     pub sum_dropped: u64,
+    /// Sum of [`weigh`] over entries made.
+    pub sum_made: u64,
     /// Sum over zeroed entries of the weight after minus the weight before.
     pub sum_zeroed: u64,
     /// Range tombstones over fragments read.
@@ -62,14 +72,24 @@ impl Ledger {
         self.dropped[rule as usize] += 1;
         self.sum_dropped = self.sum_dropped.wrapping_add(weight);
     }
-    /// True if everything that came in is accounted for.
+    /// Sets an entry down that was made of others.
+    pub(crate) fn make_entry(&mut self, weight: u64) {
+        self.made += 1;
+        self.sum_made = self.sum_made.wrapping_add(weight);
+    }
+    /// True if everything that came in is accounted for, and everything else was made of it.
     pub fn balances(&self) -> bool {
         // An engine may claim any figures: sums that overflow balance nothing.
         let add = |all: &[u64]| all.iter().try_fold(0u64, |sum, &n| sum.checked_add(n));
         let out = add(&self.dropped).and_then(|dropped| dropped.checked_add(self.entries_out));
         let tombs = add(&[self.tombs_out, self.tombs_hidden, self.tombs_elided]);
         let sum = self.sum_in.wrapping_sub(self.sum_dropped).wrapping_add(self.sum_zeroed);
-        out == Some(self.entries_in) && tombs == Some(self.tombs_in) && sum == self.sum_out
+        let witnesses =
+            [self.dropped[Rule::Combined as usize], self.dropped[Rule::Filtered as usize]];
+        add(&witnesses).is_some_and(|witnesses| self.made <= witnesses)
+            && out.is_some_and(|out| Some(out) == self.entries_in.checked_add(self.made))
+            && tombs == Some(self.tombs_in)
+            && sum.wrapping_add(self.sum_made) == self.sum_out
     }
     /// Fails unless the ledger balances.
     ///

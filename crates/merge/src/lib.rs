@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod certify;
+mod chain;
 pub mod cleancut;
 mod copy;
 pub mod cut;
@@ -28,6 +29,6 @@ pub use encode::Carry;
 pub use kernel::{Kernel, Work};
 pub use ledger::Ledger;
 pub use products::{BlockMeta, FileCut, Item, Products, SetDone};
-pub use recipe::{InUse, Recipe};
+pub use recipe::{InUse, Recipe, UserFilter};
 pub use set::{BlockSet, BlockSlice, Bytes, CleanRange, JobRange, RunSlice};
 pub use tombstone::{Fragment, FragmentCursor, Fragments, RangeTombstone, Tomb};

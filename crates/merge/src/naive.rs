@@ -3,12 +3,15 @@
 //!
 //! Keeps: one expression per rule of formats sections 6 and 7, no state carried between entries.
 
+use lithify_base::compaction_filter::{Decision, decide};
+use lithify_base::operator::{full_merge, partial_merge};
 use lithify_base::{InternalKey, Key, Kind, Result, Tag};
 use lithify_format::block::BlockBuilder;
 use lithify_format::checksum::raw_sum;
 use lithify_format::compress::Compressor;
 use lithify_format::xxph3::xxph3_64;
 
+use crate::chain::{self, CHAIN_BYTES_MAX};
 use crate::cut::logical;
 use crate::ledger::{Ledger, RULES, Rule, weigh};
 use crate::products::{Item, Products};
@@ -122,7 +125,24 @@ fn tombstones(recipe: &Recipe, ledger: &mut Ledger) -> Fragments {
     Fragments::from_sorted(list)
 }
 
-/// D1-D4, D6, D7.
+/// An entry and what becomes of it.
+struct Version {
+    entry: Entry,
+    fate: Option<Rule>,
+    /// Not among the inputs.
+    made: bool,
+}
+
+impl Version {
+    fn kind(&self) -> Kind {
+        self.entry.tag.kind().unwrap_or(Kind::Value)
+    }
+    fn made(key: &[u8], tag: Tag, value: Vec<u8>, run: u16) -> Version {
+        Version { entry: Entry { key: key.to_vec(), tag, value, run }, fate: None, made: true }
+    }
+}
+
+/// D1-D4, D6-D8.
 fn drop_entries(
     recipe: &Recipe,
     all: &[Entry],
@@ -130,52 +150,35 @@ fn drop_entries(
     ledger: &mut Ledger,
 ) -> Vec<Entry> {
     let order = &*recipe.order;
-    let kind = |e: &Entry| e.tag.kind().unwrap_or(Kind::Value);
-    let same_key = |a: &Entry, b: &Entry| order.compare(&a.key, &b.key).is_eq();
-    let stripe = |e: &Entry| recipe.stripe(e.tag.seq());
-    let free = |e: &Entry| !recipe.in_use[usize::from(e.run)].contains(&e.key, order);
-
-    let mut fate: Vec<Option<Rule>> = vec![None; all.len()];
-    for (i, e) in all.iter().enumerate() {
-        let newer = all[..i].iter().rev().take_while(|n| same_key(n, e));
-        let hidden = newer.clone().any(|n| stripe(n) == stripe(e) && kind(n) != Kind::Merge);
-        let covered = recipe.tombstones.iter().any(|f| {
-            order.compare(&f.lo, &e.key).is_le()
-                && order.compare(&e.key, &f.hi).is_lt()
-                && f.tombs.iter().any(|t| t.seq > e.tag.seq() && recipe.stripe(t.seq) == stripe(e))
-        });
-        let paired = kind(e) == Kind::SingleDelete
-            && all.get(i + 1).is_some_and(|n| {
-                same_key(n, e) && stripe(n) == stripe(e) && kind(n) == Kind::Value
-            });
-        fate[i] = if hidden {
-            Some(Rule::Hidden)
-        } else if covered {
-            Some(Rule::Covered)
-        } else if paired {
-            Some(Rule::Paired)
-        } else {
-            None
-        };
+    let same_key = |a: &Version, b: &Version| order.compare(&a.entry.key, &b.entry.key).is_eq();
+    let mut items = Vec::new();
+    for key in all.chunk_by(|a, b| order.compare(&a.key, &b.key).is_eq()) {
+        let versions = hide(recipe, key);
+        items.extend(sift(recipe, combine(recipe, versions)));
     }
-    for (i, e) in all.iter().enumerate().rev() {
-        let only_deletes_follow = all[i + 1..]
+    for i in (0..items.len()).rev() {
+        let only_deletes_follow = items[i + 1..]
             .iter()
-            .zip(&fate[i + 1..])
-            .take_while(|(o, _)| same_key(o, e))
-            .all(|(o, f)| f.is_some() || kind(o).is_delete());
-        let elided = recipe.drop_tombstones && kind(e).is_delete() && free(e);
-        if fate[i].is_none() && elided && only_deletes_follow {
-            fate[i] = Some(Rule::Elided);
+            .take_while(|o| same_key(o, &items[i]))
+            .all(|o| o.fate.is_some() || o.kind().is_delete());
+        let item = &mut items[i];
+        let elided = recipe.drop_tombstones && item.kind().is_delete() && free(recipe, &item.entry);
+        if item.fate.is_none() && elided && only_deletes_follow {
+            item.fate = Some(Rule::Elided);
         }
     }
     let mut out = Vec::new();
     let mut dropped = [0; RULES];
-    for (e, fate) in all.iter().zip(fate) {
+    for Version { entry: e, fate, made } in items {
         let weight = |t| weigh(xxph3_64(&e.key), t, e.value.len());
-        ledger.entries_in += 1;
-        ledger.bytes_in += (e.key.len() + 8 + e.value.len()) as u64;
-        ledger.sum_in = ledger.sum_in.wrapping_add(weight(e.tag));
+        match made {
+            true => ledger.make_entry(weight(e.tag)),
+            false => {
+                ledger.entries_in += 1;
+                ledger.bytes_in += (e.key.len() + 8 + e.value.len()) as u64;
+                ledger.sum_in = ledger.sum_in.wrapping_add(weight(e.tag));
+            }
+        }
         if let Some(rule) = fate {
             dropped[rule as usize] += 1;
             ledger.sum_dropped = ledger.sum_dropped.wrapping_add(weight(e.tag));
@@ -186,10 +189,11 @@ fn drop_entries(
         let hides_zero =
             kept.find(&e.key, order).is_some_and(|f| f.tombs.iter().any(|t| t.seq <= before.seq()));
         if recipe.zero_seqs
-            && kind(&e) == Kind::Value
+            && recipe.drop_tombstones
+            && e.tag.kind() == Some(Kind::Value)
             && before.seq() != 0
-            && stripe(&e) == 0
-            && free(&e)
+            && recipe.stripe(before.seq()) == 0
+            && free(recipe, &e)
             && !hides_zero
         {
             e.tag = Tag::new(0, Kind::Value);
@@ -203,6 +207,145 @@ fn drop_entries(
     }
     ledger.dropped = dropped;
     out
+}
+
+/// No older data elsewhere.
+fn free(recipe: &Recipe, e: &Entry) -> bool {
+    !recipe.in_use[usize::from(e.run)].contains(&e.key, &*recipe.order)
+}
+
+/// Sequence numbers of the range tombstones over a key.
+fn tombs(recipe: &Recipe, key: &[u8]) -> Vec<u64> {
+    let fragment = recipe.tombstones.find(key, &*recipe.order);
+    fragment.into_iter().flat_map(|f| &f.tombs).map(|t| t.seq).collect()
+}
+
+/// D1, D2 and D7 over the versions of a key.
+fn hide(recipe: &Recipe, versions: &[Entry]) -> Vec<Version> {
+    let stripe = |e: &Entry| recipe.stripe(e.tag.seq());
+    let mut items: Vec<Version> = Vec::new();
+    for (i, e) in versions.iter().enumerate() {
+        let kind = |e: &Entry| e.tag.kind().unwrap_or(Kind::Value);
+        let hides = |n: &&Entry| stripe(n) == stripe(e) && kind(n) != Kind::Merge;
+        let hider = versions[..i].iter().rev().find(hides);
+        let hidden = match kind(e) {
+            Kind::SingleDelete => hider.is_some_and(|n| kind(n).is_delete()),
+            _ => hider.is_some(),
+        };
+        let covers = |&t: &u64| t > e.tag.seq() && recipe.stripe(t) == stripe(e);
+        let covered = tombs(recipe, &e.key).iter().any(covers);
+        // Operands that wait are applied to what a single delete leaves.
+        let operand = |v: &Version| {
+            v.fate.is_none() && v.kind() == Kind::Merge && stripe(&v.entry) == stripe(e)
+        };
+        let taken = recipe.operator.is_some() && items.last().is_some_and(operand);
+        let paired = kind(e) == Kind::SingleDelete
+            && !taken
+            && versions
+                .get(i + 1)
+                .is_some_and(|n| stripe(n) == stripe(e) && kind(n) == Kind::Value);
+        let fate = if hidden {
+            Some(Rule::Hidden)
+        } else if covered {
+            Some(Rule::Covered)
+        } else if paired {
+            Some(Rule::Paired)
+        } else {
+            None
+        };
+        items.push(Version { entry: e.clone(), fate, made: false });
+    }
+    items
+}
+
+/// D6 over the versions of a key: the operands of a stripe that survive, and what is below them.
+fn combine(recipe: &Recipe, mut items: Vec<Version>) -> Vec<Version> {
+    let Some(operator) = recipe.operator.clone() else { return items };
+    let stripe = |item: &Version| recipe.stripe(item.entry.tag.seq());
+    let mut out: Vec<Version> = Vec::new();
+    while let Some(first) = items.first() {
+        let (key, tag, run) = (first.entry.key.clone(), first.entry.tag, first.entry.run);
+        let mut bytes = 0;
+        let joins = |o: &&Version| {
+            let room = bytes <= CHAIN_BYTES_MAX;
+            bytes += chain::weight(&o.entry.value);
+            o.fate.is_none() && o.kind() == Kind::Merge && stripe(o) == stripe(first) && room
+        };
+        let n = items.iter().take_while(joins).count();
+        if n == 0 {
+            out.push(items.remove(0));
+            continue;
+        }
+        let oldest = items[n - 1].entry.tag.seq();
+        let covered = |&t: &u64| t < oldest && recipe.stripe(t) == stripe(first);
+        let bottom = n == items.len() && recipe.drop_tombstones && free(recipe, &first.entry);
+        // What the operands are applied to, if that is known, and whether it is taken.
+        let base = match items.get(n).filter(|o| stripe(o) == stripe(first)) {
+            Some(o) if o.fate == Some(Rule::Covered) => Some((None, false)),
+            Some(o) if o.kind() == Kind::Value => Some((Some(o.entry.value.clone()), true)),
+            Some(o) if o.kind().is_delete() => Some((None, true)),
+            None if bottom || tombs(recipe, &key).iter().any(covered) => Some((None, false)),
+            _ => None,
+        };
+        let mut chain: Vec<Version> = items.drain(..n).collect();
+        let Some((existing, taken)) = base else {
+            out.extend(fold(recipe, chain));
+            continue;
+        };
+        let operands: Vec<&[u8]> = chain.iter().rev().map(|o| &o.entry.value[..]).collect();
+        if let Ok(value) = full_merge(&*operator, &key, existing.as_deref(), &operands) {
+            out.push(Version::made(&key, Tag::new(tag.seq(), Kind::Value), value, run));
+            let gone = chain.iter_mut().chain(items.first_mut().filter(|_| taken));
+            gone.for_each(|o| o.fate = Some(Rule::Combined));
+        }
+        out.append(&mut chain);
+    }
+    out
+}
+
+/// Operands combined with each other, newest first, wherever the operator can.
+fn fold(recipe: &Recipe, chain: Vec<Version>) -> Vec<Version> {
+    let Some(operator) = &recipe.operator else { return chain };
+    let mut groups: Vec<(Vec<u8>, Vec<Version>)> = Vec::new();
+    for item in chain {
+        if let Some((newer, group)) = groups.last_mut()
+            && let Some(both) =
+                partial_merge(&**operator, &item.entry.key, &item.entry.value, newer)
+        {
+            *newer = both;
+            group.push(item);
+            continue;
+        }
+        groups.push((item.entry.value.clone(), vec![item]));
+    }
+    let mut out = Vec::new();
+    for (value, mut group) in groups {
+        if group.len() > 1 {
+            let newest = &group[0].entry;
+            out.push(Version::made(&newest.key, newest.tag, value, newest.run));
+            group.iter_mut().for_each(|o| o.fate = Some(Rule::Combined));
+        }
+        out.append(&mut group);
+    }
+    out
+}
+
+/// D8 over the versions of a key: the newest survivor, if no snapshot needs it.
+fn sift(recipe: &Recipe, mut items: Vec<Version>) -> Vec<Version> {
+    let Some(user) = &recipe.user_filter else { return items };
+    let Some(i) = items.iter().position(|o| o.fate.is_none()) else { return items };
+    let Entry { key, tag, value, run } = items[i].entry.clone();
+    if items[i].kind() != Kind::Value || recipe.stripe(tag.seq()) != recipe.snapshots.len() {
+        return items;
+    }
+    let (kind, value) = match decide(&*user.filter, &user.context, &key, &value) {
+        Decision::Keep => return items,
+        Decision::Remove => (Kind::Delete, Vec::new()),
+        Decision::Change(value) => (Kind::Value, value.into_owned()),
+    };
+    items[i].fate = Some(Rule::Filtered);
+    items.insert(i, Version::made(&key, Tag::new(tag.seq(), kind), value, run));
+    items
 }
 
 /// Grid cut (formats 6): for each entry, whether a block starts there and whether a file does.

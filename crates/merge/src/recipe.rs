@@ -4,7 +4,10 @@
 //! (R9); nothing outside of it (clock, buffer sizes, set bounds, thread counts) has a say.
 //! Leaves to others: table identity and all blocks that are not data blocks (R8).
 
-use lithify_base::{Comparator, ComparatorRef, Error, Key, KeyRange, Result, Seq, bytewise};
+use lithify_base::{
+    CompactionFilterRef, Comparator, ComparatorRef, Error, FilterContext, Key, KeyRange,
+    MergeOperatorRef, Result, Seq, bytewise,
+};
 use lithify_format::checksum::ChecksumKind;
 use lithify_format::compress::Codec;
 
@@ -48,6 +51,15 @@ impl InUse {
     }
 }
 
+/// A user's compaction filter, and what it is told (D8).
+#[derive(Clone)]
+pub struct UserFilter {
+    /// The filter.
+    pub filter: CompactionFilterRef,
+    /// What it is told besides key and value.
+    pub context: FilterContext,
+}
+
 /// Everything that decides output bytes. Build one with [`Recipe::new`] and set what differs.
 #[derive(Clone)]
 pub struct Recipe {
@@ -84,8 +96,13 @@ pub struct Recipe {
     /// Whether deletes and range tombstones that hide nothing are dropped (D3, D5). Off where
     /// the level is unknown: always safe.
     pub drop_tombstones: bool,
-    /// Whether values that nothing can hide get sequence number 0 (D4). Off is always safe.
+    /// Whether values that nothing can hide get sequence number 0 (D4), if deletes are dropped as well:
+    /// none could follow such a value. Off is always safe.
     pub zero_seqs: bool,
+    /// What combines merge operands (D6). Without one they stay as they are: always safe.
+    pub operator: Option<MergeOperatorRef>,
+    /// The user's filter (D8), if there is one.
+    pub user_filter: Option<UserFilter>,
 }
 
 impl Recipe {
@@ -110,6 +127,8 @@ impl Recipe {
             filter: true,
             drop_tombstones: true,
             zero_seqs: true,
+            operator: None,
+            user_filter: None,
         }
     }
     /// The recipe of the part of this one that is about `range`. The outputs of all parts, one after
@@ -193,6 +212,8 @@ impl std::fmt::Debug for Recipe {
             .field("codec", &self.codec)
             .field("drop_tombstones", &self.drop_tombstones)
             .field("zero_seqs", &self.zero_seqs)
+            .field("operator", &self.operator.as_ref().map(|op| op.name().to_owned()))
+            .field("user_filter", &self.user_filter.as_ref().map(|f| f.filter.name().to_owned()))
             .finish_non_exhaustive()
     }
 }

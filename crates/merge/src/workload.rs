@@ -4,19 +4,23 @@
 //! Keeps: a case is a pure function of its seed. Runs obey the recency invariant: of one user
 //! key, every entry of a newer run has a larger sequence number than any of an older run.
 
+use std::borrow::Cow;
+use std::panic;
 use std::sync::Arc;
 
 use lithify_base::{
-    Comparator, ComparatorRef, End, InternalKey, Key, KeyRange, Kind, Result, ReverseBytewise, Seq,
-    Tag, bytewise,
+    CompactionFilter, Comparator, ComparatorRef, Decision, End, Error, FilterContext, InternalKey,
+    Key, KeyRange, Kind, MergeOperator, MergeOperatorRef, Result, ReverseBytewise, Seq, Tag,
+    bytewise,
 };
 use lithify_format::block::BlockBuilder;
 use lithify_format::checksum::{ChecksumKind, raw_sum};
 use lithify_format::compress::{Codec, Compressor, Decoder};
+use lithify_format::xxph3::xxph3_64;
 
 use crate::cleancut::{BlockFence, CleanCut, CutSet};
 use crate::naive::Entry;
-use crate::recipe::{InUse, Recipe};
+use crate::recipe::{InUse, Recipe, UserFilter};
 use crate::set::{BlockSet, BlockSlice, Bytes, JobRange, RunSlice};
 use crate::tombstone::{Fragments, RangeTombstone};
 
@@ -115,6 +119,11 @@ impl Case {
             crate::naive::sort(&recipe, run);
         }
         let blocks = entries.iter().map(|e| encode_run(c, e)).collect::<Result<_>>()?;
+        recipe.operator = (!c.one_in(3)).then(|| Arc::new(Moody) as MergeOperatorRef);
+        recipe.user_filter = c.one_in(3).then(|| UserFilter {
+            filter: Arc::new(Picky),
+            context: FilterContext { level: 3, bottommost: false, now: c.bits() % 5 },
+        });
         Ok(Case { recipe: Arc::new(recipe), runs: entries, blocks })
     }
 
@@ -178,6 +187,55 @@ impl Case {
     }
 }
 
+/// Joins operands with their lengths, so that every grouping of any other would show; but refuses some
+/// keys, panics over others, and combines some neighbours only.
+struct Moody;
+
+impl Moody {
+    fn mood(bytes: &[u8]) -> u64 {
+        xxph3_64(bytes) % 8
+    }
+}
+
+impl MergeOperator for Moody {
+    fn name(&self) -> &str {
+        "moody"
+    }
+    fn full_merge(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Vec<u8>> {
+        match Moody::mood(key) {
+            0 => Err(Error::invalid("a key of the wrong kind")),
+            1 => panic::resume_unwind(Box::new("a panic that nobody prints")),
+            _ => Ok([&[u8::from(existing.is_some())], existing.unwrap_or(b""), &operands.concat()]
+                .concat()),
+        }
+    }
+    fn partial_merge(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        (Moody::mood(older) > 2).then(|| [older, newer].concat())
+    }
+}
+
+/// Removes a third of the values, and changes as many.
+struct Picky;
+
+impl CompactionFilter for Picky {
+    fn name(&self) -> &str {
+        "picky"
+    }
+    fn filter<'a>(&self, context: &FilterContext, key: &[u8], value: &'a [u8]) -> Decision<'a> {
+        match (xxph3_64(key) ^ xxph3_64(value)).wrapping_add(context.now) % 6 {
+            0 | 1 => Decision::Remove,
+            2 => Decision::Change(Cow::Borrowed(&value[..value.len() / 2])),
+            3 => Decision::Change(Cow::Owned(key.to_vec())),
+            _ => Decision::Keep,
+        }
+    }
+}
+
 /// Distinct keys that share prefixes, in order.
 fn key_pool(c: &mut Choices, entries: usize, order: &dyn Comparator) -> Vec<Key> {
     let stem_len = c.clone().pick(&[0, 0, 1, 8, 40]);
@@ -221,12 +279,20 @@ fn ranges(c: &mut Choices, keys: &[Key]) -> Vec<KeyRange> {
 
 fn recipe(c: &mut Choices, order: ComparatorRef, keys: &[Key], runs: u16, span: u64) -> Recipe {
     let mut recipe = Recipe { order: order.clone(), ..Recipe::new(runs) };
+    // Behind an older run lies no more than behind a newer one.
+    let mut newer = InUse::All;
     for used in &mut recipe.in_use {
-        *used = match c.below(4) {
-            0 => InUse::All,
-            1 => InUse::none(),
-            _ => InUse::Ranges(ranges(c, keys)),
+        newer = match (newer, c.below(4)) {
+            (InUse::All, 0) => InUse::All,
+            (InUse::All, 1..3) => InUse::Ranges(ranges(c, keys)),
+            (InUse::Ranges(mut list), 0) => {
+                list.pop();
+                InUse::Ranges(list)
+            }
+            (same @ InUse::Ranges(_), 1..3) => same,
+            _ => InUse::none(),
         };
+        used.clone_from(&newer);
     }
     let top = u64::from(runs) * span;
     let many = c.clone().pick(&[0, 1, 4]);

@@ -1,0 +1,61 @@
+//! Compaction filters: users decide what compactions keep.
+//!
+//! Keeps: a filter that panics keeps the value. [`decide`] is the only way to call one.
+//! Leaves to others: which values a filter is asked about (`lithify_merge`).
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What a filter wants done with a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision<'a> {
+    /// It stays.
+    Keep,
+    /// The key is deleted.
+    Remove,
+    /// The key gets this value.
+    Change(Cow<'a, [u8]>),
+}
+
+/// What a filter is told besides key and value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterContext {
+    /// Level that the compaction writes to.
+    pub level: u8,
+    /// No older data lies below any key of the compaction: what is removed leaves nothing behind.
+    pub bottommost: bool,
+    /// When the compaction began, seconds since 1970.
+    pub now: u64,
+}
+
+/// Decides which values compactions keep, to drop what is out of date or to rewrite old forms.
+///
+/// It is asked about a value that is the newest version of its key among the compaction's inputs and
+/// that no snapshot needs; a newer version may lie elsewhere. It is not asked by flushes, nor about
+/// deletions and merge operands; a value that operands were combined to counts as one. A value is asked
+/// about each time a compaction meets it, and when that is nobody knows: reads may find a value that
+/// the next compaction removes.
+///
+/// Several compactions ask at once. The answer must follow from the arguments alone. Iterators and reads
+/// without a snapshot see a removal as soon as it is installed.
+pub trait CompactionFilter: Send + Sync + 'static {
+    /// Name for logs, for example `expired-sessions`.
+    fn name(&self) -> &str;
+    /// What is to be done with `value` of `key`.
+    fn filter<'a>(&self, context: &FilterContext, key: &[u8], value: &'a [u8]) -> Decision<'a>;
+}
+
+/// A shared compaction filter.
+pub type CompactionFilterRef = Arc<dyn CompactionFilter>;
+
+/// Asks a filter; one that panics keeps the value.
+pub fn decide<'a>(
+    filter: &dyn CompactionFilter,
+    context: &FilterContext,
+    key: &[u8],
+    value: &'a [u8],
+) -> Decision<'a> {
+    let asked = || filter.filter(context, key, value);
+    catch_unwind(AssertUnwindSafe(asked)).unwrap_or(Decision::Keep)
+}

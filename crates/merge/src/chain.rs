@@ -1,0 +1,106 @@
+//! Chains: the merge operands of one key that wait for what is below them (D6).
+//!
+//! Keeps: all operands of a chain are of one stripe, and every entry between them in the order of
+//! sequence numbers is one of them; so what they do together is seen by every snapshot that sees
+//! any of them. A chain takes as many bytes as an operand has and [`CHAIN_BYTES_MAX`] more, at most.
+//! Leaves to others: which entries are operands that survive, and what lies below them (`gc`).
+
+use lithify_base::operator::{full_merge, partial_merge};
+use lithify_base::{MergeOperator, Result, Seq, Tag};
+
+use crate::ledger::{Ledger, Rule, weigh};
+
+/// Operands are combined with each other, not with what is below all of them, beyond that many bytes.
+pub(crate) const CHAIN_BYTES_MAX: usize = if cfg!(test) { 600 } else { 64 << 20 };
+
+/// An operand that waits.
+#[derive(Debug)]
+pub(crate) struct Operand {
+    pub(crate) tag: Tag,
+    pub(crate) value: Vec<u8>,
+    /// The input entries that it stands for, more than one if it is combined: how many, and the sum
+    /// of their weights.
+    inputs: (u64, u64),
+}
+
+impl Operand {
+    /// True if it is not an input entry.
+    pub(crate) fn is_combined(&self) -> bool {
+        self.inputs.0 > 1
+    }
+    /// Sets the input entries down as dropped.
+    pub(crate) fn drop_inputs(&self, ledger: &mut Ledger) {
+        ledger.dropped[Rule::Combined as usize] += self.inputs.0;
+        ledger.sum_dropped = ledger.sum_dropped.wrapping_add(self.inputs.1);
+    }
+}
+
+/// Bytes that an operand takes in a chain.
+pub(crate) fn weight(value: &[u8]) -> usize {
+    value.len() + size_of::<Operand>()
+}
+
+/// The operands of one key in one stripe, newest first. Most keys have none.
+#[derive(Debug, Default)]
+pub(crate) struct Chain {
+    pub(crate) key: Vec<u8>,
+    pub(crate) hash: u64,
+    pub(crate) stripe: usize,
+    /// The run of the newest.
+    pub(crate) run: u16,
+    pub(crate) operands: Vec<Operand>,
+    bytes: usize,
+}
+
+impl Chain {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.operands.is_empty()
+    }
+    /// True if no further operand should join.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes > CHAIN_BYTES_MAX
+    }
+    /// Begins a chain, whose memory is reused.
+    pub(crate) fn begin(&mut self, key: &[u8], hash: u64, stripe: usize, run: u16) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        (self.hash, self.stripe, self.run, self.bytes) = (hash, stripe, run, 0);
+    }
+    /// Adds the next older operand.
+    pub(crate) fn push(&mut self, tag: Tag, value: &[u8]) {
+        self.bytes += weight(value);
+        let inputs = (1, weigh(self.hash, tag, value.len()));
+        self.operands.push(Operand { tag, value: value.to_vec(), inputs });
+    }
+    /// Sequence numbers of the newest and the oldest operand.
+    pub(crate) fn seqs(&self) -> (Seq, Seq) {
+        let seq = |o: Option<&Operand>| o.map_or(0, |o| o.tag.seq());
+        (seq(self.operands.first()), seq(self.operands.last()))
+    }
+    /// What all operands make of `base`.
+    ///
+    /// # Errors
+    /// `MergeFailed`.
+    pub(crate) fn apply(&self, op: &dyn MergeOperator, base: Option<&[u8]>) -> Result<Vec<u8>> {
+        let operands: Vec<&[u8]> = self.operands.iter().rev().map(|o| &o.value[..]).collect();
+        full_merge(op, &self.key, base, &operands)
+    }
+    /// Combines neighbours wherever the operator can. A combined operand has the tag of its newest.
+    pub(crate) fn fold(&mut self, op: &dyn MergeOperator) {
+        let mut folded: Vec<Operand> = Vec::with_capacity(self.operands.len());
+        for older in self.operands.drain(..) {
+            let merged = folded
+                .last()
+                .and_then(|newer| partial_merge(op, &self.key, &older.value, &newer.value));
+            match (merged, folded.last_mut()) {
+                (Some(value), Some(newer)) => {
+                    newer.value = value;
+                    newer.inputs.0 += older.inputs.0;
+                    newer.inputs.1 = newer.inputs.1.wrapping_add(older.inputs.1);
+                }
+                _ => folded.push(older),
+            }
+        }
+        self.operands = folded;
+    }
+}
