@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use lithify::{Db, Error, ErrorKind, Settings};
+use lithify::{Builder, Db, Error, ErrorKind, Settings};
 
 use crate::failure::usage;
 
@@ -15,6 +15,31 @@ pub(crate) struct DbArg {
     pub(crate) db: PathBuf,
     #[command(flatten)]
     set: SetArg,
+    #[command(flatten)]
+    operator: OperatorArg,
+}
+
+/// `--merge-operator NAME`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct OperatorArg {
+    /// Merge operator of the database: `uint64add`, `stringappend` or `max`
+    #[arg(long, value_name = "NAME")]
+    merge_operator: Option<String>,
+}
+
+impl OperatorArg {
+    /// A builder with that operator.
+    pub(crate) fn builder(&self, settings: Settings) -> Result<Builder> {
+        let builder = Builder::new(settings);
+        let Some(name) = &self.merge_operator else { return Ok(builder) };
+        match lithify::merge::built_in(name) {
+            Some(operator) => Ok(builder.merge_operator(operator)),
+            None => usage(format!(
+                "--merge-operator {name}: there are uint64add, stringappend and max; others need a \
+                 program of their own"
+            )),
+        }
+    }
 }
 
 /// `--set NAME=VALUE`.
@@ -51,7 +76,7 @@ impl DbArg {
     pub(crate) fn for_reading(&self) -> Result<Db> {
         let mut settings = Settings::default();
         self.set.apply(&mut settings)?;
-        self.told(Db::open_read_only(&self.db, settings))
+        self.told(self.operator.builder(settings)?.open_read_only(&self.db))
     }
     /// Opens an existing database for writing.
     pub(crate) fn for_writing(&self) -> Result<Db> {
@@ -65,7 +90,7 @@ impl DbArg {
         let mut settings = Settings::default();
         settings.create_if_missing = create;
         self.set.apply(&mut settings)?;
-        self.told(Db::open(&self.db, settings))
+        self.told(self.operator.builder(settings)?.open(&self.db))
     }
     /// The store's own advice about a missing database is for programs.
     fn told(&self, opened: lithify::Result<Db>) -> Result<Db> {

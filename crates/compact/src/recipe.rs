@@ -1,11 +1,11 @@
 //! From a job and the tree at issue to the recipe that decides its output bytes.
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Comparator, Key, KeyRange, Pos, Result, Seq};
+use lithify_base::{Comparator, FilterContext, Key, KeyRange, Pos, Result, Seq};
 use lithify_env::sync::Arc;
 use lithify_lsm::{FileRef, Version};
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
-use lithify_merge::{InUse, Recipe};
+use lithify_merge::{InUse, Recipe, UserFilter};
 use lithify_store::sst::TableReader;
 
 use crate::workshop::Workshop;
@@ -91,13 +91,22 @@ pub(crate) fn compaction(
     recipe.tombstones = tombstones(runs, &*shop.order);
     recipe.hard_splits = plan.cuts.hard.clone();
     recipe.soft_splits = plan.cuts.soft.clone();
+    recipe.user_filter = shop.filter.as_ref().map(|filter| UserFilter {
+        filter: filter.clone(),
+        context: FilterContext {
+            level: plan.out.level,
+            bottommost: recipe.in_use.iter().all(|used| *used == InUse::none()),
+            now: shop.env.rt.wall_seconds(),
+        },
+    });
     recipe.file_bytes = plan.cuts.target_bytes.max(u64::from(shop.output.block_bytes));
     encode(shop, &mut recipe, plan.out.level);
     recipe.check()?;
     Ok(recipe)
 }
 
-/// The recipe of a flush: older data may lie anywhere, so nothing is elided or zeroed.
+/// The recipe of a flush: older data may lie anywhere, so nothing is elided or zeroed, and the
+/// user's filter is not asked.
 pub(crate) fn flush(
     shop: &Workshop,
     raw: Vec<RangeTombstone>,
@@ -118,6 +127,7 @@ pub(crate) fn flush(
     Ok(recipe)
 }
 
+/// What flushes and compactions have in common.
 fn encode(shop: &Workshop, recipe: &mut Recipe, level: u8) {
     let output = &shop.output;
     recipe.block_bytes = output.block_bytes;
@@ -125,4 +135,5 @@ fn encode(shop: &Workshop, recipe: &mut Recipe, level: u8) {
     recipe.codec = output.levels[usize::from(level)].codec;
     recipe.codec_level = output.levels[usize::from(level)].effort;
     recipe.filter = output.millibits > 0;
+    recipe.operator = shop.operator.clone();
 }

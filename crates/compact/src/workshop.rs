@@ -2,7 +2,7 @@
 //! numbers, and how output files look.
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{CfId, ComparatorRef, FileId};
+use lithify_base::{CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::{BufPool, Env};
@@ -74,6 +74,10 @@ pub struct Workshop {
     pub order: ComparatorRef,
     /// How output looks.
     pub output: OutputOptions,
+    /// What combines merge operands; none unless it is set.
+    pub operator: Option<MergeOperatorRef>,
+    /// What decides which values compactions keep; none unless it is set.
+    pub filter: Option<CompactionFilterRef>,
     next_file: AtomicU64,
 }
 
@@ -91,7 +95,8 @@ impl Workshop {
         next_file: FileId,
     ) -> Workshop {
         let next_file = AtomicU64::new(next_file.0);
-        Workshop { env, dir, tables, buffers, db_id, order, output, next_file }
+        let (operator, filter) = (None, None);
+        Workshop { env, dir, tables, buffers, db_id, order, output, operator, filter, next_file }
     }
     /// A file number nobody used before.
     pub fn next_file(&self) -> FileId {
@@ -106,11 +111,14 @@ impl Workshop {
     /// How table `number` of `level` is written.
     pub(crate) fn table_spec(&self, number: FileId, level: u8, times: Times) -> TableSpec {
         let codec = self.output.levels[usize::from(level)].codec;
+        let operator = self.operator.as_ref().map(|op| op.name().to_owned());
+        let plain = TableSpec::default();
         TableSpec {
             version: self.output.format_version,
             restart_interval: u32::from(self.output.restart_interval),
             millibits: self.output.millibits,
             compression: codec.name(),
+            merge_operator: operator.unwrap_or(plain.merge_operator),
             identity: TableIdentity {
                 db_id: self.db_id.clone(),
                 file_number: number.0,
@@ -121,7 +129,7 @@ impl Workshop {
                 newest_key_time: 0,
                 file_creation_time: times.now,
             },
-            ..TableSpec::default()
+            ..plain
         }
     }
 }

@@ -59,6 +59,33 @@ impl WriteBatch {
         self.inner.delete(DEFAULT_FAMILY, key);
         Ok(())
     }
+    /// Deletes `key`, which was put at most once since it was last deleted: see
+    /// [`Db::single_delete`](crate::Db::single_delete).
+    ///
+    /// # Errors
+    /// As [`put`](WriteBatch::put).
+    pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        check_key(key)?;
+        self.check_room(key.len())?;
+        self.inner.try_reserve(1, key.len())?;
+        self.inner.single_delete(DEFAULT_FAMILY, key);
+        Ok(())
+    }
+    /// Merges `operand` into the value of `key`: see [`Db::merge`](crate::Db::merge).
+    ///
+    /// # Errors
+    /// As [`put`](WriteBatch::put). That the database has a merge operator is checked when the batch
+    /// is written.
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        check_key(key)?;
+        check_value(operand)?;
+        self.check_room(key.len() + operand.len())?;
+        self.inner.try_reserve(1, key.len() + operand.len())?;
+        self.inner.merge(DEFAULT_FAMILY, key, operand);
+        Ok(())
+    }
     /// Deletes every key from `from` on that is below `to`.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lithify_base::{ComparatorRef, Result, bytewise};
+use lithify_base::{CompactionFilterRef, ComparatorRef, MergeOperatorRef, Result, bytewise};
 use lithify_env::sync::Arc;
 use lithify_env::{Env, OsRt, PosixFs, RtOptions};
 
@@ -15,18 +15,73 @@ use crate::settings::Settings;
 pub struct Builder {
     pub(crate) settings: Settings,
     pub(crate) order: ComparatorRef,
+    pub(crate) operator: Option<MergeOperatorRef>,
+    pub(crate) filter: Option<CompactionFilterRef>,
     pub(crate) env: Option<Env>,
 }
 
 impl Builder {
     /// With default components: byte order and this machine.
     pub fn new(settings: Settings) -> Builder {
-        Builder { settings, order: bytewise(), env: None }
+        Builder { settings, order: bytewise(), operator: None, filter: None, env: None }
     }
     /// Orders keys by `order`. A database remembers its comparator's name and refuses another.
     #[must_use]
     pub fn comparator(mut self, order: ComparatorRef) -> Builder {
         self.order = order;
+        self
+    }
+    /// Gives [`Db::merge`] its meaning. A database that holds operands opens with the operator that they
+    /// were written for, and no other; where there are none any more, any will do.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-doc-merge-{}", std::process::id()));
+    /// use std::sync::Arc;
+    /// let builder = lithify::Builder::new(lithify::Settings::default());
+    /// let db = builder.merge_operator(Arc::new(lithify::merge::Add)).open(&dir)?;
+    /// db.merge(b"visitors", 3u64.to_le_bytes())?;
+    /// db.merge(b"visitors", 2u64.to_le_bytes())?;
+    /// assert_eq!(db.get(b"visitors")?.as_deref(), Some(&5u64.to_le_bytes()[..]));
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn merge_operator(mut self, operator: MergeOperatorRef) -> Builder {
+        self.operator = Some(operator);
+        self
+    }
+    /// Lets `filter` decide what compactions keep. It is not remembered: a database opened without it
+    /// keeps everything.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use lithify::{CompactionFilter, Decision, FilterContext};
+    ///
+    /// /// Values begin with the second since 1970 at which they expire.
+    /// struct Sessions;
+    ///
+    /// impl CompactionFilter for Sessions {
+    ///     fn name(&self) -> &str {
+    ///         "sessions"
+    ///     }
+    ///     fn filter<'a>(&self, context: &FilterContext, _key: &[u8], value: &'a [u8]) -> Decision<'a> {
+    ///         match value.first_chunk() {
+    ///             Some(until) if u64::from_le_bytes(*until) < context.now => Decision::Remove,
+    ///             _ => Decision::Keep,
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let builder = lithify::Builder::new(lithify::Settings::default());
+    /// let builder = builder.compaction_filter(Arc::new(Sessions));
+    /// # let _ = builder;
+    /// ```
+    #[must_use]
+    pub fn compaction_filter(mut self, filter: CompactionFilterRef) -> Builder {
+        self.filter = Some(filter);
         self
     }
     /// Runs on `env` instead of this machine's files and threads: for tests and simulation.

@@ -88,6 +88,66 @@ impl Db {
         check_key(key.as_ref())?;
         self.shell.write(Own::Delete { key: key.as_ref() }, options)
     }
+    /// Deletes `key`, which was put at most once since it was last deleted. A compaction that meets
+    /// the deletion and the value drops both, wherever they are; a deletion by
+    /// [`delete`](Db::delete) has to go down to the oldest data first.
+    ///
+    /// That is right only for keys that nobody puts twice in a row, deletes with `delete` or merges
+    /// into, or an older value may come back: a queue's entries, say, or the keys of an index. A range
+    /// deletion may take them.
+    ///
+    /// # Errors
+    /// As [`put`](Db::put).
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-doc-single-{}", std::process::id()));
+    /// let db = lithify::Db::open(&dir, lithify::Settings::default())?;
+    /// db.put(b"job 17", b"to do")?;
+    /// db.single_delete(b"job 17")?;
+    /// assert!(db.get(b"job 17")?.is_none());
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.single_delete_opt(key, &WriteOptions::default())
+    }
+    /// [`single_delete`](Db::single_delete) with options.
+    ///
+    /// # Errors
+    /// As [`put_opt`](Db::put_opt).
+    pub fn single_delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.single_delete(key)?;
+        self.write_opt(&batch, options)
+    }
+    /// Merges `operand` into the value of `key` by the database's
+    /// [merge operator](Builder::merge_operator), without reading it: reads, flushes and compactions do
+    /// that. Each read of a key combines the operands that no flush or compaction has combined yet.
+    ///
+    /// # Errors
+    /// As [`put`](Db::put); `InvalidArgument` if the database was opened without an operator. An operand
+    /// that the operator does not take makes reads of the key fail with `MergeFailed` until it is put or
+    /// deleted.
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.merge_opt(key, operand, &WriteOptions::default())
+    }
+    /// [`merge`](Db::merge) with options.
+    ///
+    /// # Errors
+    /// As [`merge`](Db::merge); `Stalled` if asked not to wait.
+    pub fn merge_opt(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let mut batch = WriteBatch::new();
+        batch.merge(key, operand)?;
+        self.write_opt(&batch, options)
+    }
     /// Deletes every key from `from` on that is below `to`, at once and however many there are.
     ///
     /// # Errors
@@ -127,6 +187,7 @@ impl Db {
     ///
     /// # Errors
     /// `Corruption` or `Io` naming the file and place; never a wrong or missing value instead.
+    /// `MergeFailed` if the merge operator can't combine what was [merged](Db::merge) into the key.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.shell.get(key.as_ref(), None)
     }
@@ -323,7 +384,8 @@ impl DbIter {
     /// The error that ended the iteration, if one did. Check it whenever `valid` turns false.
     ///
     /// # Errors
-    /// `Corruption` or `Io` naming file and place.
+    /// `Corruption` or `Io` naming file and place; `MergeFailed` at a key whose operands the merge
+    /// operator can't combine.
     pub fn status(&self) -> Result<()> {
         self.user.status()
     }

@@ -33,8 +33,10 @@ mod explain;
 mod gate;
 mod ingest;
 mod iter;
+pub mod merge;
 mod metrics;
 mod open;
+mod operands;
 mod options;
 mod ranges;
 mod read;
@@ -58,7 +60,8 @@ pub use explain::{
 };
 pub use ingest::{IngestOptions, Transfer};
 pub use lithify_base::{
-    Bytewise, Comparator, ComparatorRef, Error, ErrorKind, Result, ReverseBytewise,
+    Bytewise, CompactionFilter, CompactionFilterRef, Comparator, ComparatorRef, Decision, Error,
+    ErrorKind, FilterContext, MergeOperator, MergeOperatorRef, Result, ReverseBytewise,
 };
 pub use lithify_compact::PartStage;
 pub use metrics::{Counts, Latency};

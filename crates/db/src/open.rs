@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lithify_base::{CfId, Error, ErrorKind, FileId, Pos, Result, Seq, memory};
+use lithify_base::{
+    CfId, CompactionFilterRef, Error, ErrorKind, FileId, MergeOperatorRef, Pos, Result, Seq, memory,
+};
 use lithify_compact::{Cut, FlushJob, FlushSpec, Outcome, Reins, Workshop};
 use lithify_control::{Core, MemId};
 use lithify_engine::CpuEngine;
@@ -27,6 +29,7 @@ use lithify_store::wal::{self, OnRot};
 
 use crate::builder::Builder;
 use crate::db::Db;
+use crate::operands::Foreign;
 use crate::settings::Settings;
 use crate::settings::translate::{core_options, options_text, output_options};
 use crate::shell::{Closer, Parts, Shell, new_memtable};
@@ -59,6 +62,10 @@ struct Opening {
     known_logs: BTreeMap<u64, Option<u64>>,
     blocks: Arc<BlockCache>,
     arenas: Arc<dyn ArenaPool>,
+    operator: Option<MergeOperatorRef>,
+    filter: Option<CompactionFilterRef>,
+    /// The directory may hold operands for another operator.
+    foreign: Option<Foreign>,
 }
 
 pub(crate) fn open(builder: Builder, path: &Path) -> Result<Db> {
@@ -150,6 +157,7 @@ fn missing(path: &Path, what_to_do: &str) -> Error {
 impl Opening {
     fn existing(builder: Builder, env: Env, dir: Dir, found: Recovered) -> Result<Opening> {
         let settings = builder.settings;
+        let foreign = Foreign::look(&dir, builder.operator.as_ref())?;
         let mut state = found.state;
         if let Some(other) = state.families.values().find(|f| f.name != DEFAULT_NAME) {
             return Err(Error::unsupported(format!(
@@ -183,6 +191,9 @@ impl Opening {
             log_number: version.log_number(),
             known_logs: state.wals,
             version,
+            operator: builder.operator,
+            filter: builder.filter,
+            foreign,
         })
     }
 
@@ -215,6 +226,9 @@ impl Opening {
             next_epoch: translate::FIRST_EPOCH,
             log_number: 0,
             known_logs: BTreeMap::new(),
+            operator: builder.operator,
+            filter: builder.filter,
+            foreign: None,
         })
     }
 
@@ -224,6 +238,10 @@ impl Opening {
 
     /// Puts what the logs hold into memtables, oldest first; the last one may be empty.
     fn replay(&mut self) -> Result<Vec<MemWriter>> {
+        let foreign = self.foreign.as_ref();
+        if let Some(foreign) = foreign {
+            foreign.check_tables(&self.version, &self.tables())?;
+        }
         let mut mems = vec![self.new_memtable()?.1];
         let full = self.settings.memtable_bytes;
         let order = self.version.comparator().clone();
@@ -236,6 +254,7 @@ impl Opening {
             OnRot::Refuse,
             |_, batch| {
                 let batch = batch.view()?;
+                foreign.map_or(Ok(()), |foreign| foreign.check_batch(&batch))?;
                 let mem = mems.last_mut().expect("there is always one");
                 mem.try_reserve(batch.count() as usize, batch.byte_len())
                     .map_err(|none| memory::refused("a memtable", none.bytes, &none))?;
@@ -251,7 +270,7 @@ impl Opening {
     }
 
     fn workshop(&self, tables: Arc<TableCache>) -> Workshop {
-        Workshop::new(
+        let mut workshop = Workshop::new(
             self.env.clone(),
             self.dir.clone(),
             tables,
@@ -260,7 +279,10 @@ impl Opening {
             self.version.comparator().clone(),
             output_options(&self.settings),
             self.next_file,
-        )
+        );
+        workshop.operator = self.operator.clone();
+        workshop.filter = self.filter.clone();
+        workshop
     }
 
     fn tables(&self) -> Arc<TableCache> {
@@ -390,7 +412,8 @@ impl Opening {
 
     /// Writes the settings down; the file's number.
     fn write_options(&self, workshop: &Workshop) -> Result<u64> {
-        let text = options_text(&self.settings, self.version.order().name());
+        let operator = self.operator.as_ref().map(|op| op.name());
+        let text = options_text(&self.settings, self.version.order().name(), operator);
         let number = workshop.next_file().0;
         self.dir.replace(
             FileName::Options(number),

@@ -159,7 +159,8 @@ impl Shell {
     ) -> Result<Option<Value>> {
         let Some((tag, value)) = own else { return self.get(key, at) };
         self.check_open()?;
-        decide(tag, None, || memory::copied(value, "a value").map(Repr::Copied))
+        let copy = || memory::copied(value, "a value").map(Repr::Copied);
+        decide(tag, None, copy, || Err(Error::unsupported("a transaction can't merge")))
     }
 
     /// Several keys at one moment.
@@ -194,7 +195,7 @@ impl Shell {
             if let Some((tag, value)) = mem.get_newest(key, at) {
                 self.metrics.add(Counter::MemtableHits, 1);
                 let copy = || memory::copied(value, "a value").map(Repr::Copied);
-                return decide(tag, hidden, copy);
+                return decide(tag, hidden, copy, || self.merged_value(sv, key, at));
             }
         }
         let hash = key_hash(key);
@@ -205,7 +206,8 @@ impl Shell {
                 hidden = hidden.max(reader.range_tombstones().covering_seq(key, at, order));
             }
             if let Some((tag, value)) = reader.get(key, hash, at)? {
-                return decide(tag, hidden, || Ok(Repr::Pinned(value)));
+                let pinned = || Ok(Repr::Pinned(value));
+                return decide(tag, hidden, pinned, || self.merged_value(sv, key, at));
             }
         }
         Ok(None)
@@ -257,7 +259,9 @@ impl Shell {
         self.metrics.add(Counter::Iterators, 1);
         let bounds = (options.lower_bound.clone(), options.upper_bound.clone());
         let merged = Merging::new(order.clone(), children);
-        Ok(DbIter { user: User::new(merged, order, read_at, tombstones, bounds), _pinned: sv })
+        let operator = self.workshop().operator.clone();
+        let user = User::new(merged, order, read_at, tombstones, bounds, operator);
+        Ok(DbIter { user, _pinned: sv })
     }
 
     /// Registers a snapshot of now.
@@ -283,11 +287,13 @@ impl Shell {
     }
 }
 
-/// What the newest visible entry means, given the newest range deletion over its key.
+/// What the newest visible entry means, given the newest range deletion over its key. `merged` combines
+/// operands.
 fn decide(
     tag: Tag,
     hidden: Option<Seq>,
     value: impl FnOnce() -> Result<Repr>,
+    merged: impl FnOnce() -> Result<Vec<u8>>,
 ) -> Result<Option<Value>> {
     if hidden.is_some_and(|h| h > tag.seq()) {
         return Ok(None);
@@ -295,9 +301,7 @@ fn decide(
     match tag.kind() {
         Some(Kind::Value) => Ok(Some(Value(value()?))),
         Some(Kind::Delete | Kind::SingleDelete) => Ok(None),
-        Some(Kind::Merge) => Err(Error::unsupported(
-            "this key holds merge operands, and the database was opened without a merge operator",
-        )),
+        Some(Kind::Merge) => Ok(Some(Value(Repr::Copied(merged()?)))),
         Some(Kind::RangeDelete) | None => {
             Err(Error::corruption(format!("entry of kind {:#x} among point keys", tag.kind_byte())))
         }

@@ -1,7 +1,8 @@
 //! Taking out what is readable of a damaged directory into a new database.
 //!
 //! All versions that can still be read are merged by key; of each key the one with the largest
-//! sequence number counts, unless it is a deletion or a newer range deletion covers it. So the
+//! sequence number counts, unless it is a deletion or a newer range deletion covers it; merge operands
+//! are combined with what is below them, if there is a merge operator. So the
 //! new database shows what the old one showed, but for what is lost: a key whose newest version
 //! is in a lost block shows an older one or is missing, and a lost deletion brings back what it
 //! had deleted. The report says where.
@@ -11,9 +12,12 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
 use std::path::Path;
 
-use lithify_base::{ComparatorRef, Error, InternalKey, Kind, MAX_SEQ, Result, Tag};
+use lithify_base::{
+    ComparatorRef, Error, InternalKey, Kind, MAX_SEQ, MergeOperatorRef, Result, Tag,
+};
 use lithify_merge::tombstone::Fragments;
 use lithify_store::Dir;
 pub use lithify_store::salvage::Lost;
@@ -22,6 +26,7 @@ use lithify_store::salvage::{LoggedEntry, Salvage, TableSalvage};
 use crate::batch::WriteBatch;
 use crate::builder::Builder;
 use crate::db::Db;
+use crate::operands::Operands;
 use crate::options::WriteOptions;
 use crate::settings::Durability;
 
@@ -75,8 +80,10 @@ pub(crate) fn salvage(
         ))
         .in_file(to.display()));
     }
+    let operator = builder.operator.clone();
     let db = builder.open(to)?;
-    let mut writer = Writer { db: &db, batch: WriteBatch::new(), report: SalvageReport::default() };
+    let (batch, report) = (WriteBatch::new(), SalvageReport::default());
+    let mut writer = Writer { db: &db, batch, report, operator, failed: 0 };
     writer.take(found, watch)?;
     let report = writer.report;
     db.flush()?;
@@ -89,6 +96,9 @@ struct Writer<'a> {
     db: &'a Db,
     batch: WriteBatch,
     report: SalvageReport,
+    operator: Option<MergeOperatorRef>,
+    /// Keys whose operands could not be combined.
+    failed: u64,
 }
 
 impl Writer<'_> {
@@ -101,26 +111,38 @@ impl Writer<'_> {
         self.report.lost = lost;
         self.report.notes = notes;
         let mut merge = Merge::new(order.clone(), tables, logged);
-        // Of each key the first is the newest; the others are passed over.
+        // Of each key the first is the newest; the others are passed over, but for those that operands
+        // are applied to.
         let mut last: Option<Vec<u8>> = None;
-        let mut operands = 0u64;
+        let mut operands = Operands::default();
         while let Some(head) = merge.next() {
             self.report.entries += 1;
             if self.report.entries.is_multiple_of(1 << 12) {
                 watch(self.report.entries);
             }
-            if last.as_ref().is_some_and(|key| order.compare(key, &head.key).is_eq()) {
+            let same = last.as_ref().filter(|key| order.compare(key, &head.key).is_eq());
+            if same.is_some() && operands.is_empty() {
                 continue;
             }
+            if let (Some(key), None) = (&last, same) {
+                self.combined(key, &mut operands, None)?;
+            }
+            if matches!(head.tag.kind(), None | Some(Kind::RangeDelete)) {
+                continue; // no entry of a key
+            }
             let covered = deletions.covering_seq(&head.key, MAX_SEQ, &*order);
-            if covered.is_none_or(|seq| seq <= head.tag.seq()) {
-                match head.tag.kind() {
-                    Some(Kind::Value) => self.put(&head.key, &head.value)?,
-                    Some(Kind::Merge) => operands += 1,
-                    _ => {}
+            match operands.take(head.tag, &head.value, covered)? {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(base) if !operands.is_empty() => {
+                    self.combined(&head.key, &mut operands, base)?;
                 }
+                ControlFlow::Break(Some(value)) => self.put(&head.key, &value)?,
+                ControlFlow::Break(None) => {}
             }
             last = Some(head.key);
+        }
+        if let Some(key) = &last {
+            self.combined(key, &mut operands, None)?;
         }
         self.write()?;
         for mut table in merge.tables {
@@ -128,11 +150,16 @@ impl Writer<'_> {
             self.report.lost.extend(table.take_lost());
         }
         self.report.lost.dedup();
-        if operands > 0 {
-            self.report.notes.push(format!(
-                "{operands} keys whose newest version is a merge operand are left out: this \
-                 version can't combine operands"
-            ));
+        if self.failed > 0 {
+            let why = match &self.operator {
+                Some(operator) => {
+                    format!("merge operator `{}` can't combine them", operator.name())
+                }
+                None => "no merge operator was given".to_owned(),
+            };
+            let keys = self.failed;
+            let note = format!("{keys} keys with merge operands are left out: {why}");
+            self.report.notes.push(note);
         }
         if !self.report.lost.is_empty() {
             self.report.notes.push(
@@ -142,6 +169,27 @@ impl Writer<'_> {
             );
         }
         Ok(())
+    }
+
+    /// Writes what `operands`, if there are any, make of `base`.
+    fn combined(
+        &mut self,
+        key: &[u8],
+        operands: &mut Operands,
+        base: Option<Vec<u8>>,
+    ) -> Result<()> {
+        if operands.is_empty() {
+            return Ok(());
+        }
+        let value = operands.combine(self.operator.as_ref(), key, base.as_deref());
+        operands.clear();
+        match value {
+            Ok(value) => self.put(key, &value),
+            Err(_) => {
+                self.failed += 1;
+                Ok(())
+            }
+        }
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {

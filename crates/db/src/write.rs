@@ -193,7 +193,7 @@ impl Shell {
     /// Writes `own`, alone or with others.
     pub(crate) fn write(&self, own: Own<'_>, options: &WriteOptions) -> Result<()> {
         if let Own::Batch(batch) = own {
-            self.check_ranges(batch)?;
+            self.check_batch(batch)?;
             if batch.is_empty() {
                 return Ok(());
             }
@@ -254,9 +254,15 @@ impl Shell {
         }
     }
 
-    /// A range deletion must not end before it starts.
-    fn check_ranges(&self, batch: &BatchBuilder) -> Result<()> {
+    /// A range deletion must not end before it starts, and an operand needs an operator.
+    fn check_batch(&self, batch: &BatchBuilder) -> Result<()> {
         for op in batch.view().iter() {
+            if op.kind == Kind::Merge && self.workshop().operator.is_none() {
+                return Err(Error::invalid(
+                    "the database was opened without a merge operator; give it one with \
+                     Builder::merge_operator; nothing was written",
+                ));
+            }
             if op.kind == Kind::RangeDelete && self.order().compare(op.key, op.value).is_gt() {
                 return Err(Error::invalid(
                     "a range deletion ends before it starts; swap its bounds",

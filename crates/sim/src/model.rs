@@ -19,6 +19,10 @@ pub enum Change {
     Put(Vec<u8>, Arc<[u8]>),
     /// A key goes.
     Delete(Vec<u8>),
+    /// A key goes that was put once since it went before.
+    SingleDelete(Vec<u8>),
+    /// A comma and an operand go to the end of a key's value; without one the operand is the value.
+    Merge(Vec<u8>, Arc<[u8]>),
     /// The keys from the first on that are below the second go.
     DeleteRange(Vec<u8>, Vec<u8>),
 }
@@ -63,10 +67,17 @@ impl Model {
                     self.sum = self.sum.wrapping_sub(entry_sum(key, &old));
                 }
             }
-            Change::Delete(key) => {
+            Change::Delete(key) | Change::SingleDelete(key) => {
                 if let Some(old) = map.remove(key) {
                     self.sum = self.sum.wrapping_sub(entry_sum(key, &old));
                 }
+            }
+            Change::Merge(key, operand) => {
+                let value = match map.get(key) {
+                    Some(old) => [&**old, b",", &**operand].concat().into(),
+                    None => operand.clone(),
+                };
+                self.apply(&Change::Put(key.clone(), value));
             }
             Change::DeleteRange(from, to) => {
                 let gone: Vec<Vec<u8>> =
@@ -206,12 +217,15 @@ mod tests {
             put("a", "3"),
             Change::Delete(b"x".to_vec()),
             put("c", "4"),
+            Change::Merge(b"c".to_vec(), b"5"[..].into()),
+            Change::Merge(b"b".to_vec(), b"6"[..].into()),
             Change::DeleteRange(b"a".to_vec(), b"b".to_vec()),
         ] {
             model.apply(&change);
             assert_eq!(model.sum(), Model::new(Map::clone(model.map())).sum());
         }
         assert_eq!(model.map().len(), 2);
+        assert_eq!(*model.map()[&b"c"[..]], b"4,5"[..]);
         assert_ne!(entry_sum(b"ab", b"c"), entry_sum(b"a", b"bc"));
     }
 

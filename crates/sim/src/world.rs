@@ -20,6 +20,7 @@ pub use shape::Shape;
 
 use std::path::Path;
 
+use lithify::merge::Append;
 use lithify::{Builder, Db, DbIter, Durability, Error, ReadOptions, Snapshot};
 use lithify_env::sync::Arc;
 use lithify_env::{Env, Fs, Random, Rt};
@@ -35,7 +36,7 @@ use reads::{compare, whole};
 pub const HOME: &str = "db";
 
 /// How often each operation is chosen. New ones come last: kept plans name operations by number.
-const WEIGHTS: [u32; 19] = [40, 9, 10, 4, 7, 3, 3, 6, 5, 2, 3, 1, 1, 4, 4, 1, 1, 2, 1];
+const WEIGHTS: [u32; 21] = [40, 9, 10, 4, 7, 3, 3, 6, 5, 2, 3, 1, 1, 4, 4, 1, 1, 2, 1, 4, 6];
 
 /// Something that must not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +134,8 @@ impl World {
     fn builder(&self) -> Builder {
         let fs: Arc<dyn Fs> = Arc::new(self.fs.clone());
         let rt: Arc<dyn Rt> = self.pump.clone();
-        Builder::new(self.shape.settings.clone()).env(Env { fs, rt })
+        let operator = Arc::new(Append::default());
+        Builder::new(self.shape.settings.clone()).merge_operator(operator).env(Env { fs, rt })
     }
 
     /// Opens the database.
@@ -246,7 +248,9 @@ impl World {
                 Ok(())
             }
             17 => self.ingest(),
-            _ => self.drop_files(),
+            18 => self.drop_files(),
+            19 => self.once(),
+            _ => self.merge(),
         }
     }
 

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use lithify::{CompactionPri, Db, ErrorKind, Explanation, Policy, Settings, Writes};
+use lithify::{CompactionPri, ErrorKind, Explanation, Policy, Settings, Writes};
 use lithify_format::files::FileName;
 use serde_json::{Value, json};
 
+use crate::open::OperatorArg;
 use crate::output;
 use log::Session;
 
@@ -44,6 +45,8 @@ pub(crate) struct Explain {
     /// Directory of the database
     #[arg(value_name = "DIR")]
     dir: PathBuf,
+    #[command(flatten)]
+    operator: OperatorArg,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -53,7 +56,7 @@ impl Explain {
     pub(crate) fn run(self) -> Result<()> {
         let session = log::read(&self.dir)?;
         let policy = session.as_ref().and_then(|s| Policy::from_name(&s.policy));
-        let told = explain(&self.dir, &settings(&self.dir, policy))?;
+        let told = explain(&self.dir, &settings(&self.dir, policy), &self.operator)?;
         let owner = owner(&self.dir);
         let session = session.filter(|_| owner.is_some());
         if self.json {
@@ -68,10 +71,10 @@ impl Explain {
 
 /// The tree as it lies. A process that has the database open may delete a file between our look at
 /// the manifest and at the file: the next look finds another manifest.
-fn explain(dir: &Path, settings: &Settings) -> Result<Explanation> {
+fn explain(dir: &Path, settings: &Settings, operator: &OperatorArg) -> Result<Explanation> {
     let mut tries = 1;
     loop {
-        match Db::open_read_only(dir, settings.clone()) {
+        match operator.builder(settings.clone())?.open_read_only(dir) {
             Ok(db) => return Ok(db.explain()),
             Err(e) if tries < TRIES && e.kind() != ErrorKind::NotFound => tries += 1,
             Err(e) => return Err(e.into()),

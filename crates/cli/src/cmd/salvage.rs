@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use lithify::Settings;
 use lithify::salvage::{Lost, SalvageReport};
-use lithify::{Builder, Settings};
 use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
+use crate::open::OperatorArg;
 use crate::output;
 use crate::text::escape;
 
@@ -35,6 +36,8 @@ pub(crate) struct Salvage {
     /// Directory of the new database: absent or empty
     #[arg(long, value_name = "NEW")]
     to: PathBuf,
+    #[command(flatten)]
+    operator: OperatorArg,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -43,7 +46,7 @@ pub(crate) struct Salvage {
 impl Salvage {
     pub(crate) fn run(self) -> Result<()> {
         let bar = counter();
-        let builder = Builder::new(Settings::default());
+        let builder = self.operator.builder(Settings::default())?;
         let report = builder.salvage(&self.dir, &self.to, &mut |n| bar.set_position(n));
         bar.finish_and_clear();
         let report = report?;

@@ -172,7 +172,7 @@ fn a_user_sees_the_newest_visible_value_of_each_key() {
             }
         }
         let tombstones = Tombstones::new(bytewise(), MAX_SEQ);
-        let mut user = User::new(merged(&runs), bytewise(), at, tombstones, (None, None));
+        let mut user = User::new(merged(&runs), bytewise(), at, tombstones, (None, None), None);
         let mut i: Option<usize> = None;
         for _ in 0..100 {
             match rng.u8(0..8) {

@@ -2,12 +2,16 @@
 //!
 //! Forward, the newest visible entry of a key comes first and decides; the older ones are
 //! skipped. Backward they come oldest first, so the last visible one met before the key changes
-//! decides, and its value is kept aside. `cursor` then stands before the key's entries.
+//! decides, and its value is kept aside. `cursor` then stands before the key's entries. Merge operands
+//! are combined when their key is met, and the result is kept aside, too.
 
-use lithify_base::{ComparatorRef, Error, Key, Kind, Result, Seq, Tag};
+use std::ops::ControlFlow;
+
+use lithify_base::{ComparatorRef, Error, Key, Kind, MergeOperatorRef, Result, Seq, Tag};
 
 use super::Cursor;
 use super::tombstones::Tombstones;
+use crate::operands::Operands;
 
 /// Entries of one key stepped over before a forward move seeks past the key instead.
 const STEPS_BEFORE_SEEK: u32 = 8;
@@ -19,6 +23,8 @@ enum Place {
     AtCursor,
     /// At `key` and `value`; `cursor` stands at the last entry before them, if any.
     Aside,
+    /// At `key` and `value`; `cursor` stands among the entries of `key` or behind them.
+    Combined,
 }
 
 /// A user's view over an internal cursor.
@@ -33,6 +39,8 @@ pub(crate) struct User<C> {
     key: Vec<u8>,
     value: Vec<u8>,
     error: Option<Error>,
+    operator: Option<MergeOperatorRef>,
+    operands: Operands,
 }
 
 impl<C: Cursor> User<C> {
@@ -42,6 +50,7 @@ impl<C: Cursor> User<C> {
         at: Seq,
         tombstones: Tombstones,
         bounds: (Option<Key>, Option<Key>),
+        operator: Option<MergeOperatorRef>,
     ) -> User<C> {
         User {
             cursor,
@@ -54,6 +63,8 @@ impl<C: Cursor> User<C> {
             key: Vec::new(),
             value: Vec::new(),
             error: None,
+            operator,
+            operands: Operands::default(),
         }
     }
 
@@ -142,13 +153,14 @@ impl<C: Cursor> User<C> {
                 self.key = key;
                 self.find_forward(true);
             }
+            Place::Combined => self.find_forward(true),
         }
     }
     pub(crate) fn prev(&mut self) {
         match self.place {
             Place::Nowhere => {}
-            Place::AtCursor => {
-                let key = self.cursor.user_key().to_vec();
+            Place::AtCursor | Place::Combined => {
+                let key = self.key().to_vec();
                 self.cursor.seek_for_prev(&key, Tag(u64::MAX));
                 self.find_backward();
             }
@@ -187,12 +199,18 @@ impl<C: Cursor> User<C> {
                 self.cursor.next();
                 continue;
             }
-            match self.visible(user, tag) {
-                Ok(true) => {
-                    self.place = Place::AtCursor;
+            let found = match tag.kind() {
+                Some(Kind::Merge) => {
+                    self.combine_forward().map(|some| some.then_some(Place::Combined))
+                }
+                _ => self.visible(user, tag).map(|some| some.then_some(Place::AtCursor)),
+            };
+            match found {
+                Ok(Some(place)) => {
+                    self.place = place;
                     return;
                 }
-                Ok(false) => {
+                Ok(None) => {
                     self.key.clear();
                     self.key.extend_from_slice(self.cursor.user_key());
                     skip = true;
@@ -204,6 +222,31 @@ impl<C: Cursor> User<C> {
                 }
             }
         }
+    }
+
+    /// Combines the operand at `cursor` with what lies below it. False if a range deletion hides it;
+    /// `cursor` has not moved then.
+    fn combine_forward(&mut self) -> Result<bool> {
+        self.key.clear();
+        self.key.extend_from_slice(self.cursor.user_key());
+        self.operands.clear();
+        let hidden = self.tombstones.covering(&self.key, self.at)?;
+        let mut base = None;
+        while self.cursor.valid() && self.order.compare(self.cursor.user_key(), &self.key).is_eq() {
+            let (tag, value) = (self.cursor.tag(), self.cursor.value());
+            if let ControlFlow::Break(found) = self.operands.take(tag, value, hidden)? {
+                base = found;
+                break;
+            }
+            self.cursor.next();
+        }
+        // An error met on the way may hide what the operands are applied to.
+        self.cursor.status()?;
+        if self.operands.is_empty() {
+            return Ok(false);
+        }
+        self.value = self.operands.combine(self.operator.as_ref(), &self.key, base.as_deref())?;
+        Ok(true)
     }
 
     /// From `cursor` back: the first key with a visible value, kept aside.
@@ -218,10 +261,15 @@ impl<C: Cursor> User<C> {
                 return;
             }
             let mut decided = None;
+            let mut lost = Ok(());
+            self.operands.clear();
             while self.cursor.valid() && self.cursor.user_key() == &self.key[..] {
                 let tag = self.cursor.tag();
-                if tag.seq() <= self.at {
+                if tag.seq() <= self.at && tag.kind() == Some(Kind::Merge) {
+                    lost = lost.and(self.operands.push(tag.seq(), self.cursor.value()));
+                } else if tag.seq() <= self.at {
                     decided = Some(tag);
+                    self.operands.clear();
                     self.value.clear();
                     self.value.extend_from_slice(self.cursor.value());
                 }
@@ -231,7 +279,8 @@ impl<C: Cursor> User<C> {
             if self.cursor.status().is_err() {
                 return;
             }
-            match decided.map_or(Ok(false), |tag| self.visible(&self.key, tag)) {
+            let below = decided.map_or(Ok(false), |tag| self.visible(&self.key, tag));
+            match lost.and(below).and_then(|below| self.combine_backward(below)) {
                 Ok(true) => {
                     self.place = Place::Aside;
                     return;
@@ -245,19 +294,27 @@ impl<C: Cursor> User<C> {
         }
     }
 
+    /// Combines the operands met on the way back with `value`, if that is there. False if there is
+    /// nothing after all.
+    fn combine_backward(&mut self, below: bool) -> Result<bool> {
+        if !self.operands.is_empty() {
+            self.operands.turn(self.tombstones.covering(&self.key, self.at)?);
+        }
+        if self.operands.is_empty() {
+            return Ok(below);
+        }
+        let base = below.then_some(&self.value[..]);
+        self.value = self.operands.combine(self.operator.as_ref(), &self.key, base)?;
+        Ok(true)
+    }
+
     /// Whether the newest entry of `key` at or below the snapshot is a value no range deletion
     /// hides.
     fn visible(&self, key: &[u8], tag: Tag) -> Result<bool> {
         match tag.kind() {
             Some(Kind::Value) => {}
             Some(Kind::Delete | Kind::SingleDelete) => return Ok(false),
-            Some(Kind::Merge) => {
-                return Err(Error::unsupported(
-                    "this key holds merge operands, and the database was opened without a merge \
-                     operator",
-                ));
-            }
-            Some(Kind::RangeDelete) | None => {
+            Some(Kind::Merge | Kind::RangeDelete) | None => {
                 return Err(Error::corruption(format!(
                     "entry of kind {:#x} among point keys",
                     tag.kind_byte()

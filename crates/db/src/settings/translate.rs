@@ -98,7 +98,7 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
 }
 
 /// The settings as RocksDB's options text, for tools and for a later open.
-pub(crate) fn options_text(s: &Settings, comparator: &str) -> String {
+pub(crate) fn options_text(s: &Settings, comparator: &str, merge_operator: Option<&str>) -> String {
     let name = |c: Compression| match c {
         Compression::None => "kNoCompression",
         Compression::Lz4 => "kLZ4Compression",
@@ -117,7 +117,7 @@ pub(crate) fn options_text(s: &Settings, comparator: &str) -> String {
     let family = FamilyOptions {
         name: DEFAULT_NAME.to_owned(),
         comparator: comparator.to_owned(),
-        merge_operator: None,
+        merge_operator: merge_operator.map(str::to_owned),
         prefix_extractor: None,
         num_levels: MAX_LEVELS as u32,
         target_file_size_multiplier: 1,

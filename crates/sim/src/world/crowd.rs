@@ -230,8 +230,8 @@ impl World {
 
 fn logged(change: &Change) -> Logged {
     match change {
-        Change::Put(key, value) => (key.clone(), value.to_vec()),
-        Change::Delete(key) => (key.clone(), Vec::new()),
+        Change::Put(key, value) | Change::Merge(key, value) => (key.clone(), value.to_vec()),
+        Change::Delete(key) | Change::SingleDelete(key) => (key.clone(), Vec::new()),
         Change::DeleteRange(from, to) => (from.clone(), to.clone()),
     }
 }

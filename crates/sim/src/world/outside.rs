@@ -104,7 +104,7 @@ impl World {
                 match change {
                     Change::Put(key, value) => table.put(key, value)?,
                     Change::Delete(key) => table.delete(key)?,
-                    Change::DeleteRange(..) => {}
+                    Change::DeleteRange(..) | Change::SingleDelete(_) | Change::Merge(..) => {}
                 }
             }
             table.finish()?;

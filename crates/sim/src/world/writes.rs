@@ -8,7 +8,7 @@ use std::time::Duration;
 use lithify::{Db, Durability, Error, ErrorKind, TransactionOptions, WriteBatch, WriteOptions};
 use lithify_env::Rt;
 
-use super::{Violation, World, failed};
+use super::{Violation, World, failed, value};
 use crate::model::Change;
 
 impl World {
@@ -95,6 +95,27 @@ impl World {
         self.write_at(vec![change], Durability::Sync)
     }
 
+    /// Puts a key that only this touches, or deletes it as one that was put once.
+    pub(super) fn once(&mut self) -> Result<(), Violation> {
+        let key = format!("once/{}", self.dice.choose(6, "once")).into_bytes();
+        let change = match self.model.map().contains_key(&key) {
+            true => Change::SingleDelete(key),
+            false => Change::Put(key, self.any_value()),
+        };
+        self.write(vec![change])
+    }
+
+    /// Merges into any key, a few times.
+    pub(super) fn merge(&mut self) -> Result<(), Violation> {
+        let key = self.any_key();
+        for _ in 0..1 + self.dice.choose(3, "merges") {
+            self.next += 1;
+            let change = Change::Merge(key.clone(), value(self.next, 16));
+            self.write(vec![change])?;
+        }
+        Ok(())
+    }
+
     pub(super) fn flush(&mut self) -> Result<(), Violation> {
         match self.db().flush() {
             Ok(()) => self.journal.synced(self.fs.position()),
@@ -133,6 +154,8 @@ pub(super) fn batch_of(changes: &[Change]) -> Result<WriteBatch, Error> {
         match change {
             Change::Put(key, value) => batch.put(key, value)?,
             Change::Delete(key) => batch.delete(key)?,
+            Change::SingleDelete(key) => batch.single_delete(key)?,
+            Change::Merge(key, operand) => batch.merge(key, operand)?,
             Change::DeleteRange(from, to) => batch.delete_range(from, to)?,
         }
     }
@@ -154,6 +177,9 @@ pub(super) fn transaction(
             }
             Change::Delete(key) => txn.delete(key)?,
             Change::DeleteRange(..) => unreachable!("a transaction deletes no ranges"),
+            Change::SingleDelete(_) | Change::Merge(..) => {
+                unreachable!("a transaction puts and deletes")
+            }
         }
         txn.set_savepoint();
         txn.put(b"taken back", b"never seen")?;
