@@ -79,6 +79,7 @@ impl ExternalTable {
             mode: WriteMode::Sync,
             direct: false,
             reserve: 0,
+            deletions: output.deletions,
         };
         Ok(ExternalTable {
             kernel: Kernel::new(Arc::new(recipe))?,
