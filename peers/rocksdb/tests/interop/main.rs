@@ -2,7 +2,8 @@
 //!
 //! [`foreign_tables`]: tables of RocksDB, in every format version it writes and with every option
 //! that changes their bytes, read by our reader. [`our_tables`]: tables of ours, ingested by
-//! RocksDB. [`directories`]: whole databases opened by the other engine.
+//! RocksDB. [`outside`]: tables made outside of any database, ingested by the other engine.
+//! [`directories`]: whole databases opened by the other engine.
 //!
 //! `cargo xtask interop` fetches RocksDB's library and runs them.
 
@@ -11,4 +12,5 @@ mod directories;
 mod foreign_tables;
 mod history;
 mod our_tables;
+mod outside;
 mod read;
