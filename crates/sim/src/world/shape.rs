@@ -81,8 +81,18 @@ impl Shape {
         if !shape.settings.effective_policy().takes_runs() {
             shape.settings.compaction_pri = pri;
         }
+        keep_up(&mut shape.settings, dice);
         shape
     }
+}
+
+/// What time and contents ask for, where it comes soon: a second is long here.
+fn keep_up(s: &mut Settings, dice: &Dice) {
+    (s.ttl_seconds, s.periodic_compaction_seconds) =
+        *dice.pick(&[(0, 0), (0, 0), (1, 0), (0, 2), (3, 5)], "ages");
+    s.max_space_amp_percent = *dice.pick(&[0, 0, 20, 60], "space");
+    (s.deletion_window, s.deletion_trigger) =
+        *dice.pick(&[(0, 1), (0, 1), (20, 5), (100, 40)], "deletions");
 }
 
 /// Options of the planner under which all that a policy can do is due soon.
