@@ -1,7 +1,7 @@
 //! RocksDB's universal compaction: the tree is one sequence of sorted runs by age, and only
 //! neighbours in age are merged. Each run of L0 is one, and so is each run of a deeper level.
 //!
-//! Once there are `l0_trigger` runs, the first of these rules that finds something is taken:
+//! Once `l0_trigger` runs are not at work, the first of these rules that finds something is taken:
 //!
 //! 1. **size amplification**: all runs but the oldest are extra space; at `size_amp_percent` of the
 //!    oldest run they are merged into it;
@@ -47,14 +47,21 @@ pub struct Universal;
 
 impl Policy for Universal {
     fn propose(&self, view: &View, out: &mut Vec<Candidate>) {
-        let runs = sorted_runs(view.version);
-        if view.options.disable_auto || runs.len() < view.options.universal_trigger().max(1) {
+        if view.options.disable_auto {
             return;
         }
-        let ages = Ages { view, runs };
-        ages.amplified(out);
-        ages.similar(out);
-        out.extend(ages.too_many());
+        let ages = Ages { view, runs: sorted_runs(view.version) };
+        let trigger = view.options.universal_trigger().max(1);
+        // Runs at work do not count, or the next two flushes would be merged at once, and again.
+        let idle = (0..ages.runs.len()).filter(|&at| !ages.is_busy(at)).count();
+        let sliced = ages.runs.last().is_some_and(|oldest| ages.slices_in_flight(oldest.pos));
+        if idle >= trigger || sliced {
+            ages.amplified(out);
+        }
+        if idle >= trigger {
+            ages.similar(out);
+            out.extend(ages.too_many());
+        }
     }
 }
 
