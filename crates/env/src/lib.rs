@@ -19,6 +19,7 @@ pub mod dilate;
 pub mod fault;
 pub mod fs;
 pub mod io;
+pub mod limiter;
 pub mod mem;
 mod oneshot;
 pub mod os;
@@ -41,6 +42,7 @@ pub use fs::{
     read_exact_at, read_full_at, write_all_at,
 };
 pub use io::{PendingIo, spawn_read, spawn_write};
+pub use limiter::{Lane, RateLimiter, Tuning};
 pub use mem::MemFs;
 pub use oneshot::{Receiver, Sender, oneshot};
 pub use os::posix::PosixFs;
