@@ -6,6 +6,7 @@
 //! Leaves to others: why a file exists, which files a version holds, when anything is written.
 #![forbid(unsafe_code)]
 
+pub mod backup;
 pub mod cache;
 pub mod checkpoint;
 pub mod dir;

@@ -1,0 +1,507 @@
+//! Backups of a database in a directory of their own, many of which share their tables.
+//!
+//! ```text
+//!   backups/shared/000012_9f86d081884c7d65_67108864.sst   number, sum of the content, length
+//!   backups/private/3/MANIFEST-000040  CURRENT  IDENTITY  OPTIONS-000038
+//!   backups/meta/3                                        which files, with length and sum
+//! ```
+//!
+//! A table that is there already, by number, length and the sum of all its bytes, is not copied again.
+//! The meta file appears last, whole or not at all; so a backup exists exactly if its meta file
+//! does, and one that was cut short is litter, which the next one collects. A deletion removes the
+//! meta file first.
+//!
+//! Keeps: what a meta file names is on stable storage before it appears, and nothing that any meta
+//! file names is deleted. If one can't be read, nothing is.
+//! Leaves to others: what belongs to a database at one moment ([`Checkpoint`]), keeping its files
+//! alive meanwhile, and who may be at work here (the directory is locked).
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_env::{FileRef, FsRef, LockGuard, OpenOpts, read_full_at, write_all_at};
+use lithify_format::files::FileName;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::checkpoint::Checkpoint;
+use crate::dir::{Dir, OrTyped};
+use crate::manifest::ManifestLog;
+
+/// First line of a meta file.
+const HEAD: &str = "lithify backup 1";
+/// Largest meta file that is read, bytes: about a million tables.
+const META_MAX: u64 = 128 << 20;
+/// Bytes copied at a time.
+const CHUNK: usize = 1 << 20;
+/// Largest OPTIONS file that is taken along.
+const OPTIONS_MAX: u64 = 64 << 20;
+
+/// A file of a backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackedUp {
+    /// Its name in a database.
+    pub name: FileName,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// XXH3-64 of its content.
+    pub sum: u64,
+}
+
+/// One backup, as its meta file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backup {
+    /// Its number.
+    pub id: u64,
+    /// When it was made, seconds since 1970.
+    pub unix_seconds: u64,
+    /// The last sequence number in it.
+    pub last_seq: u64,
+    /// Number of its manifest.
+    pub manifest: u64,
+    /// Its tables.
+    pub tables: Vec<BackedUp>,
+    /// Its other files.
+    pub small: Vec<BackedUp>,
+}
+
+impl Backup {
+    /// Bytes of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.tables.iter().chain(&self.small).map(|file| file.bytes).sum()
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{HEAD}\n");
+        let figures = [self.id, self.unix_seconds, self.last_seq, self.manifest];
+        for (name, n) in ["id", "unix_seconds", "last_seq", "manifest"].iter().zip(figures) {
+            let _ = writeln!(text, "{name} {n}");
+        }
+        for (what, files) in [("table", &self.tables), ("small", &self.small)] {
+            for BackedUp { name, bytes, sum } in files {
+                let _ = writeln!(text, "{what} {name} {bytes} {sum:016x}");
+            }
+        }
+        let sum = xxh3_64(text.as_bytes());
+        let _ = writeln!(text, "sum {sum:016x}");
+        text
+    }
+
+    /// Reads a meta file.
+    ///
+    /// # Errors
+    /// Corruption if it is not one that was written here, whole.
+    pub fn parse(bytes: &[u8]) -> Result<Backup> {
+        let bad = |what: &str| Error::corruption(format!("the backup's list {what}"));
+        let text = std::str::from_utf8(bytes).map_err(|_| bad("is no text"))?;
+        let body = text.rfind("sum ").map(|at| text.split_at(at));
+        let (body, sum) = body.ok_or_else(|| bad("has no sum"))?;
+        if sum != format!("sum {:016x}\n", xxh3_64(body.as_bytes())) {
+            return Err(bad("does not have the sum in its last line"));
+        }
+        let mut lines = body.lines();
+        if lines.next() != Some(HEAD) {
+            return Err(bad("is of a version that this one does not read"));
+        }
+        let mut figure = |name: &str| -> Result<u64> {
+            let line = lines.next().and_then(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            line.and_then(|n| n.parse().ok()).ok_or_else(|| bad(&format!("lacks its {name}")))
+        };
+        let mut backup = Backup {
+            id: figure("id")?,
+            unix_seconds: figure("unix_seconds")?,
+            last_seq: figure("last_seq")?,
+            manifest: figure("manifest")?,
+            tables: Vec::new(),
+            small: Vec::new(),
+        };
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [what, name, bytes, sum] = words[..] else { return Err(bad("has an odd line")) };
+            let file = FileName::parse(name)
+                .zip(bytes.parse().ok())
+                .zip(u64::from_str_radix(sum, 16).ok())
+                .map(|((name, bytes), sum)| BackedUp { name, bytes, sum });
+            let file = file.ok_or_else(|| bad("has an odd line"))?;
+            let table = matches!(file.name, FileName::Table(_) | FileName::LevelDbTable(_));
+            match what {
+                "table" if table => backup.tables.push(file),
+                "small" if !table => backup.small.push(file),
+                _ => return Err(bad("has an odd line")),
+            }
+        }
+        Ok(backup)
+    }
+}
+
+/// What a backup is about to do or has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of tables looked at: read, and copied where they were not there.
+    pub done: u64,
+    /// Bytes of all tables.
+    pub total: u64,
+    /// Bytes that were copied.
+    pub copied: u64,
+}
+
+/// A directory of backups, locked.
+pub struct BackupDir {
+    fs: FsRef,
+    path: PathBuf,
+    _lock: Box<dyn LockGuard>,
+}
+
+impl BackupDir {
+    /// The backups in `path`; made if need be.
+    ///
+    /// # Errors
+    /// Locked if somebody is at work there; Io.
+    pub fn open(fs: FsRef, path: &Path) -> Result<BackupDir> {
+        for part in ["shared", "private", "meta"] {
+            Dir::new(fs.clone(), path.join(part)).create()?;
+        }
+        let lock = Dir::new(fs.clone(), path).lock().map_err(|e| match e.kind() {
+            ErrorKind::Locked => {
+                Error::new(ErrorKind::Locked, "somebody is at work on these backups; try again")
+                    .in_file(path.display())
+            }
+            _ => e,
+        })?;
+        Ok(BackupDir { fs, path: path.to_owned(), _lock: lock })
+    }
+
+    /// The backups, the oldest first. One that can't be read is an error in its place.
+    ///
+    /// # Errors
+    /// Io if the directory can't be listed.
+    pub fn list(&self) -> Result<Vec<Result<Backup>>> {
+        Ok(self.ids()?.into_iter().map(|id| self.read(id)).collect())
+    }
+
+    /// Numbers of all backups, ascending.
+    ///
+    /// # Errors
+    /// As [`list`](BackupDir::list).
+    pub fn ids(&self) -> Result<BTreeSet<u64>> {
+        let entries = self.fs.list(&self.path.join("meta")).or_typed()?;
+        Ok(entries.iter().filter_map(|entry| id_of(&entry.name)).collect())
+    }
+
+    /// What backup `id` has.
+    ///
+    /// # Errors
+    /// NotFound if there is none; Corruption if its list is damaged.
+    pub fn read(&self, id: u64) -> Result<Backup> {
+        let path = self.path.join("meta").join(id.to_string());
+        let file = match self.fs.open(&path, OpenOpts::read()) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                let what = format!("there is no backup {id} in {}", self.path.display());
+                return Err(Error::new(ErrorKind::NotFound, what));
+            }
+            other => other.or_typed()?,
+        };
+        let len = file.len().or_typed()?;
+        if len > META_MAX {
+            return Err(Error::corruption("the list is too long").in_file(path.display()));
+        }
+        let mut bytes = vec![0; len as usize];
+        let count = read_full_at(&*file, &mut bytes, 0).or_typed()?;
+        let backup = Backup::parse(&bytes[..count]).map_err(|e| e.in_file(path.display()))?;
+        match backup.id == id {
+            true => Ok(backup),
+            false => Err(Error::corruption(format!("it is the list of backup {}", backup.id))
+                .in_file(path.display())),
+        }
+    }
+
+    /// Backs up `what` of the database in `from`. Its tables must stay meanwhile.
+    ///
+    /// # Errors
+    /// Io, NoSpace; Corruption if a table changes under it. The backups from before are as they were.
+    pub fn create(
+        &self,
+        from: &Dir,
+        what: Checkpoint,
+        unix_seconds: u64,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(Backup, Progress)> {
+        self.collect()?;
+        let id = self.ids()?.last().map_or(1, |last| last + 1);
+        let all = what.state.families.values().flat_map(|family| family.files.values());
+        let numbers: BTreeSet<u64> = all.map(|f| f.backing.unwrap_or(f.number)).collect();
+        let mut open = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let (name, file) = from.open_table(number, OpenOpts::read())?;
+            let bytes = file.len().or_typed()?;
+            open.push((name, file, bytes));
+        }
+        let mut progress =
+            Progress { total: open.iter().map(|(_, _, bytes)| bytes).sum(), ..Progress::default() };
+        let shared: BTreeSet<String> = self.names("shared")?;
+        let mut tables = Vec::with_capacity(open.len());
+        for (name, file, bytes) in open {
+            let table = self.share(name, &file, bytes, &shared, &mut progress)?;
+            tables.push(table);
+            watch(progress);
+        }
+        self.fs.sync_dir(&self.path.join("shared")).or_typed()?;
+        let last_seq = what.state.last_seq;
+        let manifest = what.manifest;
+        let small = self.write_small(id, from, what)?;
+        let backup = Backup { id, unix_seconds, last_seq, manifest, tables, small };
+        self.publish(&backup)?;
+        Ok((backup, progress))
+    }
+
+    /// Sees to it that a table is among the shared files.
+    fn share(
+        &self,
+        name: FileName,
+        file: &FileRef,
+        bytes: u64,
+        shared: &BTreeSet<String>,
+        progress: &mut Progress,
+    ) -> Result<BackedUp> {
+        let start = format!("{:06}_", name.number().unwrap_or_default());
+        let end = format!("_{bytes}.sst");
+        if shared.iter().any(|there| there.starts_with(&start) && there.ends_with(&end)) {
+            let sum = copy(file, bytes, None)?;
+            let table = BackedUp { name, bytes, sum };
+            if shared.contains(&shared_name(&table)) {
+                progress.done += bytes;
+                return Ok(table);
+            }
+        }
+        let dir = self.path.join("shared");
+        let temp = dir.join(format!("{start}{TEMP}"));
+        let out = self.fresh(&temp)?;
+        let sum = copy(file, bytes, Some(&out))?;
+        out.sync_all().or_typed()?;
+        drop(out);
+        let table = BackedUp { name, bytes, sum };
+        self.fs.rename(&temp, &dir.join(shared_name(&table))).or_typed()?;
+        progress.done += bytes;
+        progress.copied += bytes;
+        Ok(table)
+    }
+
+    /// An empty file; what a crash left of that name goes.
+    fn fresh(&self, path: &Path) -> Result<FileRef> {
+        match self.fs.unlink(path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(crate::dir::typed(e)),
+            _ => {}
+        }
+        self.fs.create(path, OpenOpts::write()).or_typed()
+    }
+
+    /// Manifest, identity and options of backup `id`.
+    fn write_small(&self, id: u64, from: &Dir, what: Checkpoint) -> Result<Vec<BackedUp>> {
+        let dir = self.private(id);
+        dir.create()?;
+        let mut names = vec![FileName::Manifest(what.manifest), FileName::Identity];
+        dir.write_identity(&what.db_id)?;
+        if let Some(number) = what.options {
+            let name = FileName::Options(number);
+            if let Some(text) = from.read_whole(name, OPTIONS_MAX)? {
+                dir.replace(name, FileName::OptionsTemp(number), &text)?;
+                names.push(name);
+            }
+        }
+        ManifestLog::create(&dir, what.manifest, what.state)?;
+        let file = |name| {
+            let file = dir.open_file(name, OpenOpts::read())?;
+            let bytes = file.len().or_typed()?;
+            Ok(BackedUp { name, bytes, sum: copy(&file, bytes, None)? })
+        };
+        names.into_iter().map(file).collect()
+    }
+
+    /// Makes a backup exist.
+    fn publish(&self, backup: &Backup) -> Result<()> {
+        let meta = self.path.join("meta");
+        let (temp, path) = (meta.join(TEMP), meta.join(backup.id.to_string()));
+        let out = self.fresh(&temp)?;
+        write_all_at(&*out, backup.text().as_bytes(), 0).or_typed()?;
+        out.sync_all().or_typed()?;
+        drop(out);
+        self.fs.rename(&temp, &path).or_typed()?;
+        self.fs.sync_dir(&meta).or_typed()
+    }
+
+    /// Reads every file of backup `id`; what is wrong with it.
+    ///
+    /// # Errors
+    /// As [`read`](BackupDir::read).
+    pub fn verify(&self, id: u64, watch: &mut dyn FnMut(Progress)) -> Result<Vec<Error>> {
+        let backup = self.read(id)?;
+        let mut progress = Progress { total: backup.bytes(), ..Progress::default() };
+        let mut damage = Vec::new();
+        for (file, path) in self.files(&backup) {
+            if let Err(error) = self.transfer(&path, &file, None) {
+                damage.push(error);
+            }
+            progress.done += file.bytes;
+            watch(progress);
+        }
+        Ok(damage)
+    }
+
+    /// Makes a database of backup `id` in `to`, which must be absent or empty. Every byte is checked
+    /// on its way.
+    ///
+    /// # Errors
+    /// InvalidArgument if `to` has something in it; Corruption naming the damaged file; Io, NoSpace.
+    /// What was written stays, and opens as no database.
+    pub fn restore(&self, id: u64, to: &Dir, watch: &mut dyn FnMut(Progress)) -> Result<Backup> {
+        let backup = self.read(id)?;
+        to.create()?;
+        if let Some(entry) = to.list()?.first() {
+            let what = format!(
+                "a backup is restored into a new directory, and this one has `{}` in it",
+                entry.name
+            );
+            return Err(Error::invalid(what).in_file(to.path().display()));
+        }
+        let mut progress = Progress { total: backup.bytes(), ..Progress::default() };
+        for (file, path) in self.files(&backup) {
+            let out = to.create_file(file.name, OpenOpts::write())?;
+            self.transfer(&path, &file, Some(&out))?;
+            out.sync_all().or_typed()?;
+            progress.done += file.bytes;
+            progress.copied += file.bytes;
+            watch(progress);
+        }
+        to.sync()?;
+        to.point_current(backup.manifest)?;
+        Ok(backup)
+    }
+
+    /// Deletes backup `id` and what no other needs.
+    ///
+    /// # Errors
+    /// NotFound if there is none; Io.
+    pub fn delete(&self, id: u64) -> Result<()> {
+        if !self.ids()?.contains(&id) {
+            self.read(id)?;
+        }
+        let meta = self.path.join("meta");
+        self.fs.unlink(&meta.join(id.to_string())).or_typed()?;
+        self.fs.sync_dir(&meta).or_typed()?;
+        self.collect()
+    }
+
+    /// Deletes all but the newest `keep`; their numbers.
+    ///
+    /// # Errors
+    /// As [`delete`](BackupDir::delete).
+    pub fn purge(&self, keep: usize) -> Result<Vec<u64>> {
+        let ids: Vec<u64> = self.ids()?.into_iter().collect();
+        let old = &ids[..ids.len().saturating_sub(keep)];
+        old.iter().try_for_each(|id| self.delete(*id))?;
+        Ok(old.to_vec())
+    }
+
+    /// Removes what no backup names: what deletions and crashes leave.
+    fn collect(&self) -> Result<()> {
+        let mut needed = BTreeSet::new();
+        let ids = self.ids()?;
+        for id in &ids {
+            match self.read(*id) {
+                Ok(backup) => needed.extend(backup.tables.iter().map(shared_name)),
+                // Nobody knows what it needs.
+                Err(e) if e.is_corruption() => return Ok(()),
+                Err(e) => return Err(e),
+            }
+        }
+        for name in self.names("shared")?.difference(&needed) {
+            if name.ends_with(".sst") || name.ends_with(TEMP) {
+                self.fs.unlink(&self.path.join("shared").join(name)).or_typed()?;
+            }
+        }
+        for name in self.names("private")? {
+            let Some(id) = id_of(&name).filter(|id| !ids.contains(id)) else { continue };
+            let dir = self.private(id);
+            for entry in dir.list()?.iter().filter(|entry| entry.file.is_some()) {
+                self.fs.unlink(&dir.path().join(&entry.name)).or_typed()?;
+            }
+            // Somebody else's file in it keeps it.
+            let _ = self.fs.remove_dir(dir.path());
+        }
+        Ok(())
+    }
+
+    /// The files of a backup and where they are.
+    fn files(&self, backup: &Backup) -> Vec<(BackedUp, PathBuf)> {
+        let shared = self.path.join("shared");
+        let private = self.private(backup.id);
+        let tables = backup.tables.iter().map(|f| (f.clone(), shared.join(shared_name(f))));
+        let small = backup.small.iter().map(|f| (f.clone(), private.path_of(f.name)));
+        tables.chain(small).collect()
+    }
+
+    /// Reads a file of a backup, and writes it to `out` if there is one.
+    fn transfer(&self, path: &Path, of: &BackedUp, out: Option<&FileRef>) -> Result<()> {
+        let within = |e: Error| e.in_file(path.display());
+        let file = match self.fs.open(path, OpenOpts::read()) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(within(Error::corruption("a file of the backup is missing")));
+            }
+            other => other.or_typed()?,
+        };
+        let bytes = file.len().or_typed()?;
+        if bytes != of.bytes {
+            let what = format!("the file has {bytes} bytes, the backup had {}", of.bytes);
+            return Err(within(Error::corruption(what)));
+        }
+        match copy(&file, bytes, out).map_err(within)? == of.sum {
+            true => Ok(()),
+            false => Err(within(Error::corruption("the content is not what was backed up"))),
+        }
+    }
+
+    fn names(&self, part: &str) -> Result<BTreeSet<String>> {
+        let entries = self.fs.list(&self.path.join(part)).or_typed()?;
+        Ok(entries.into_iter().map(|entry| entry.name).collect())
+    }
+
+    fn private(&self, id: u64) -> Dir {
+        Dir::new(self.fs.clone(), self.path.join("private").join(id.to_string()))
+    }
+}
+
+/// End of the name of a file that is not complete.
+const TEMP: &str = "tmp";
+
+/// The number that a name spells, if it is one and spells it as we would.
+fn id_of(name: &str) -> Option<u64> {
+    name.parse().ok().filter(|id: &u64| id.to_string() == name)
+}
+
+fn shared_name(table: &BackedUp) -> String {
+    let number = table.name.number().unwrap_or_default();
+    format!("{number:06}_{:016x}_{}.sst", table.sum, table.bytes)
+}
+
+/// Reads `bytes` of a file, writes them to `out` if there is one, and says their sum.
+fn copy(file: &FileRef, bytes: u64, out: Option<&FileRef>) -> Result<u64> {
+    let mut sum = Xxh3::new();
+    let mut chunk = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
+    let mut at = 0;
+    while at < bytes {
+        let want = chunk.len().min(usize::try_from(bytes - at).unwrap_or(usize::MAX));
+        let count = read_full_at(&**file, &mut chunk[..want], at).or_typed()?;
+        if count < want {
+            return Err(Error::corruption("the file is shorter than it was")
+                .in_file(file.path().display())
+                .at(at));
+        }
+        sum.update(&chunk[..want]);
+        if let Some(out) = out {
+            write_all_at(&**out, &chunk[..want], at).or_typed()?;
+        }
+        at += want as u64;
+    }
+    Ok(sum.digest())
+}
