@@ -26,6 +26,8 @@ const COUNTER_STRIPES: usize = 16;
 pub struct CachedFile {
     cache: Arc<BlockCache>,
     number: u64,
+    /// What is resident of the file besides its blocks, bytes.
+    resident: u64,
 }
 
 impl CachedFile {
@@ -38,9 +40,25 @@ impl CachedFile {
     pub fn insert(&self, offset: u64, block: Block) {
         self.cache.blocks.insert(BlockKey { file: self.number, offset }, block);
     }
+    /// The cache's capacity in bytes.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.cache.capacity()
+    }
+    /// Says what is resident of the file besides its blocks, in bytes, until it is closed.
+    pub(crate) fn weigh(&mut self, resident: u64) {
+        self.cache.resident.fetch_add(resident, Ordering::Relaxed);
+        self.cache.resident.fetch_sub(self.resident, Ordering::Relaxed);
+        self.resident = resident;
+    }
     /// Forgets every block of the file; for one that is being deleted. Walks the whole cache.
     pub fn forget(&self) {
         self.cache.blocks.retain(|key, _| key.file != self.number);
+    }
+}
+
+impl Drop for CachedFile {
+    fn drop(&mut self) {
+        self.weigh(0);
     }
 }
 
@@ -84,6 +102,10 @@ pub struct BlockCache {
     blocks: Cache<BlockKey, Block, ByBytes, FxBuildHasher>,
     stripes: [Stripe; COUNTER_STRIPES],
     files: AtomicU64,
+    /// Of all open files together.
+    resident: AtomicU64,
+    /// As the cache has it, without asking each shard.
+    capacity: AtomicU64,
 }
 
 impl BlockCache {
@@ -103,12 +125,19 @@ impl BlockCache {
             FxBuildHasher,
             quick_cache::sync::DefaultLifecycle::default(),
         );
-        Arc::new(BlockCache { blocks, stripes: Default::default(), files: AtomicU64::new(0) })
+        Arc::new(BlockCache {
+            blocks,
+            stripes: Default::default(),
+            files: AtomicU64::new(0),
+            resident: AtomicU64::new(0),
+            capacity: AtomicU64::new(capacity),
+        })
     }
 
     /// A file that has no block here yet.
     pub fn open_file(self: &Arc<BlockCache>) -> CachedFile {
-        CachedFile { cache: self.clone(), number: self.files.fetch_add(1, Ordering::Relaxed) }
+        let number = self.files.fetch_add(1, Ordering::Relaxed);
+        CachedFile { cache: self.clone(), number, resident: 0 }
     }
 
     #[inline]
@@ -120,14 +149,21 @@ impl BlockCache {
         found
     }
 
+    /// Bytes of indexes, filters and properties of the files that are open, whoever holds them. They
+    /// are no part of the capacity.
+    pub fn resident(&self) -> u64 {
+        self.resident.load(Ordering::Relaxed)
+    }
+
     /// Changes the capacity, evicting at once if it shrinks.
     pub fn set_capacity(&self, bytes: u64) {
+        self.capacity.store(bytes, Ordering::Relaxed);
         self.blocks.set_capacity(bytes);
     }
 
     /// Capacity in bytes.
     pub fn capacity(&self) -> u64 {
-        self.blocks.capacity()
+        self.capacity.load(Ordering::Relaxed)
     }
 
     /// Counters and present size.

@@ -22,6 +22,11 @@ use super::reader::{Fill, TableReader};
 const AHEAD_MIN: usize = 16 << 10;
 /// Largest chunk: enough to keep a disk busy, small enough to waste.
 const AHEAD_MAX: usize = 1 << 20;
+/// The part of the block cache's capacity that a chunk may have: an iterator has two, is not counted
+/// anywhere, and many may be open.
+const AHEAD_SHARE: u64 = 512;
+/// However small the cache, a chunk is worth the call.
+const AHEAD_LEAST: usize = 64 << 10;
 /// Blocks in a row that must be read from the file before reading ahead starts.
 const SEQUENTIAL_AFTER: u32 = 2;
 
@@ -67,6 +72,8 @@ impl Ahead {
 impl TableIter {
     /// A cursor that stands nowhere yet.
     pub fn new(table: Arc<TableReader>) -> TableIter {
+        let share = table.cache.as_ref().map_or(u64::MAX, |cache| cache.capacity() / AHEAD_SHARE);
+        let share = usize::try_from(share).unwrap_or(usize::MAX);
         TableIter {
             at: table.fences.len(),
             table,
@@ -74,7 +81,7 @@ impl TableIter {
             entries: None,
             error: None,
             ahead: Ahead::new(),
-            ahead_max: AHEAD_MAX,
+            ahead_max: share.clamp(AHEAD_LEAST, AHEAD_MAX),
         }
     }
     /// Whether blocks read one by one enter the cache; those of a read-ahead never do.

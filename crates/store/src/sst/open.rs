@@ -271,7 +271,7 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
         None => 0,
     };
     blocks.verify = spec.verify;
-    Ok(TableReader {
+    let mut table = TableReader {
         blocks,
         order: spec.order,
         cache: spec.cache.map(|cache| cache.open_file()),
@@ -283,7 +283,12 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
         counts,
         counts_fault,
         data_end,
-    })
+    };
+    let resident = table.memory() as u64;
+    if let Some(cache) = &mut table.cache {
+        cache.weigh(resident);
+    }
+    Ok(table)
 }
 
 fn tail<'a>(blocks: &'a Blocks, start: u64, bytes: &'a Arc<[u8]>) -> Tail<'a> {
