@@ -43,6 +43,8 @@ pub enum ErrorKind {
     /// Another transaction held a lock for too long. Ask again, or roll back and run the transaction
     /// again.
     TimedOut,
+    /// The caller called it off. Nothing of it is left.
+    Cancelled,
     /// The request makes no sense as given; the message names the fix. Nothing was changed.
     InvalidArgument,
     /// What was asked for does not exist.

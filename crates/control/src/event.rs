@@ -4,6 +4,7 @@ use lithify_base::{Error, JobId};
 use lithify_lsm::FileMeta;
 use lithify_plan::ManualRequest;
 
+use crate::Options;
 use crate::buckets::Flow;
 use crate::outside::Outside;
 
@@ -68,6 +69,18 @@ pub enum Event {
         /// The new state.
         on: bool,
     },
+    /// Flushes and compactions are held back: none is started. Those at work end.
+    Paused {
+        /// Whether they are.
+        on: bool,
+    },
+    /// Whoever asked for a manual compaction wants it no more.
+    CancelManual {
+        /// Its number.
+        id: u64,
+    },
+    /// The settings changed; not the policy, and not how many jobs may run.
+    Options(Box<Options>),
     /// The disk's free space was looked up.
     DiskFree {
         /// Bytes.

@@ -105,6 +105,8 @@ pub struct Core {
     troubles: u64,
     read_only: Option<Error>,
     closing: bool,
+    /// No job is started for now.
+    paused: bool,
     /// Whoever carries out the commands failed, or the core itself did: it starts nothing more.
     halted: bool,
     /// The last planning found nothing to do.
@@ -135,6 +137,7 @@ impl Core {
             troubles: 0,
             read_only: None,
             closing: false,
+            paused: false,
             halted: false,
             content: false,
             options,
@@ -168,6 +171,9 @@ impl Core {
             Event::Manual { id, request } => self.manuals.add(id, request),
             Event::Outside { id, request } => self.take_outside(id, request, now, &mut out),
             Event::AutoCompaction { on } => self.options.plan.disable_auto = !on,
+            Event::Paused { on } => self.paused = on,
+            Event::CancelManual { id } => self.cancel_manual(id, now, &mut out),
+            Event::Options(options) => self.set_options(*options),
             Event::DiskFree { bytes } => self.schedule.disk_free = bytes,
             Event::WallTime { seconds } => self.schedule.wall = seconds,
             Event::Awaited { by } => self.schedule.awaited = by,
@@ -239,6 +245,10 @@ impl Core {
     /// Jobs that run or wait to commit.
     pub fn jobs(&self) -> usize {
         self.jobs.len()
+    }
+    /// True if a worker is busy, or about to be.
+    pub fn is_working(&self) -> bool {
+        self.jobs.any_running()
     }
     /// What is running, for pictures and reports.
     pub fn in_flight(&self) -> &[lithify_plan::InFlight] {
@@ -326,20 +336,42 @@ impl Core {
         if manual || self.failures >= PATIENCE {
             self.fail_manual(&error, out);
         }
-        for Gone { job: id, mem, litter } in gone {
-            if id != job {
-                out.push(Command::Abort { job: id });
-            }
-            if let Some(mem) = mem {
-                self.memory.retry(mem, now + self.backoff());
-            }
-            discard(litter, out);
-        }
+        self.let_go(gone, Some(job), now + self.backoff(), out);
         self.failures += 1;
         self.resume_at = now + self.backoff();
         if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Internal | ErrorKind::Fenced) {
             self.stop_writes(error, out);
         }
+    }
+
+    /// Jobs have left the table; all but `over` may still be at work. Memtables are flushed anew.
+    fn let_go(
+        &mut self,
+        gone: Vec<Gone>,
+        over: Option<JobId>,
+        again_at: u64,
+        out: &mut Vec<Command>,
+    ) {
+        for Gone { job, mem, litter } in gone {
+            if Some(job) != over {
+                out.push(Command::Abort { job });
+            }
+            if let Some(mem) = mem {
+                self.memory.retry(mem, again_at);
+            }
+            discard(litter, out);
+        }
+    }
+
+    /// Goes on under other settings.
+    fn set_options(&mut self, options: Options) {
+        self.throttle.set_least_rate(options.delayed_write_rate);
+        self.options = Options {
+            plan: PlanOptions { policy: self.options.plan.policy, ..options.plan },
+            compaction_slots: self.options.compaction_slots,
+            flush_slots: self.options.flush_slots,
+            delayed_write_rate: options.delayed_write_rate,
+        };
     }
 
     fn backoff(&self) -> u64 {

@@ -3,9 +3,10 @@
 //! and none of its jobs is in flight.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use lithify_base::{Error, ErrorKind};
-use lithify_plan::{Kind, ManualRequest, is_settled};
+use lithify_base::{Error, ErrorKind, JobId};
+use lithify_plan::{JobSpec, Kind, ManualRequest, is_settled};
 
 use crate::Core;
 use crate::command::Command;
@@ -29,6 +30,27 @@ impl Core {
     pub(crate) fn fail_manual(&mut self, error: &Error, out: &mut Vec<Command>) {
         if let Some((id, _)) = self.manuals.wanted.pop_front() {
             out.push(Command::ManualDone { id, result: Err(error.clone()) });
+        }
+    }
+
+    /// Whoever asked for it wants it no more: what is at work for it is given up. What is built
+    /// commits, as there is nothing to gain from throwing it away.
+    pub(crate) fn cancel_manual(&mut self, id: u64, now: u64, out: &mut Vec<Command>) {
+        let Some(at) = self.manuals.wanted.iter().position(|(wanted, _)| *wanted == id) else {
+            return; // it is over
+        };
+        self.manuals.wanted.remove(at);
+        let what = "the compaction was called off; what it had finished stays";
+        let error = Error::new(ErrorKind::Cancelled, what);
+        out.push(Command::ManualDone { id, result: Err(error) });
+        if at > 0 {
+            return; // nobody works for any but the first
+        }
+        let manual = |(id, spec): (JobId, &Arc<JobSpec>)| (spec.kind == Kind::Manual).then_some(id);
+        let running: Vec<JobId> = self.jobs.running_compactions().filter_map(manual).collect();
+        for job in running {
+            let gone = self.jobs.remove_with_dependents(job).unwrap_or_default();
+            self.let_go(gone, None, now, out);
         }
     }
 

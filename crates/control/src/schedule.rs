@@ -66,6 +66,7 @@ impl Core {
     pub(crate) fn start_flushes(&mut self, now: u64, out: &mut Vec<Command>) {
         while self.jobs.flushes() < self.options.flush_slots
             && !self.closing
+            && !self.paused
             && !self.sealed
             && let Some((mem, stratum)) = self.memory.next_to_flush(now)
         {
@@ -78,7 +79,7 @@ impl Core {
     }
 
     pub(crate) fn start_compactions(&mut self, now: u64, out: &mut Vec<Command>) {
-        if self.closing || self.read_only.is_some() || now < self.resume_at {
+        if self.closing || self.paused || self.read_only.is_some() || now < self.resume_at {
             self.content = self.closing || self.read_only.is_some();
             return;
         }

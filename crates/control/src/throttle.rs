@@ -57,6 +57,10 @@ impl Throttle {
     pub(crate) fn new(least_rate: u64) -> Throttle {
         Throttle { least_rate: least_rate.max(1), pace: 0, flushes: VecDeque::new() }
     }
+    /// Never goes below this from now on.
+    pub(crate) fn set_least_rate(&mut self, least_rate: u64) {
+        self.least_rate = least_rate.max(1);
+    }
 
     /// A memtable of `bytes` is flushed; `now` in nanoseconds.
     pub(crate) fn flushed(&mut self, bytes: u64, now: u64) {
