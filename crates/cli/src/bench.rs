@@ -7,7 +7,7 @@
 //! | `subcompactions` N | `max_subcompactions` N |
 //! | `flush-threads` N | `flush_threads` N |
 //! | `memtable-bytes`, `memtables` | `memtable_bytes`, `memtable_count` |
-//! | `cache-bytes` | `memory_budget` less the memtables and what indexes and filters will take, because other stores keep those outside their cache |
+//! | `cache-bytes` | `memory_budget` less the memtables, the buffers of jobs and what indexes and filters will take, because other stores keep those outside their cache |
 //! | `compression` | `compression_upper` and `compression_lower` |
 //! | `wal` off, buffered, os, sync | [`Durability`] of each write: `NoWal`, `Buffered`, `Os`, `Sync` |
 //! | `direct-io-compaction`, `direct-reads` | `direct_background_io`, `direct_reads` |
@@ -128,8 +128,12 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
     s.auto_compaction = !b.no_auto_compaction;
     s.memtable_bytes = b.memtable_bytes;
     s.memtable_count = b.memtables as u32;
-    s.memory_budget =
-        b.memtable_bytes * b.memtables as u64 + b.cache_bytes.max(1 << 20) + table_memory(b);
+    // Other stores do not count the buffers of their jobs.
+    let buffers = (b.background_threads + b.flush_threads) as u64 * BUFFERS_OF_JOB;
+    s.buffer_bytes = Some(buffers);
+    let beside = buffers + b.cache_bytes.max(1 << 20) + table_memory(b);
+    // Nor a sixth for what is not counted.
+    s.memory_budget = b.memtable_bytes * b.memtables as u64 + beside / 5 * 6 + 6;
     s.durability = durability(b.wal);
     s.level_base_bytes = b.level_base_bytes;
     s.level_multiplier = whole("--level-multiplier", b.level_multiplier)?;
@@ -146,6 +150,9 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
     s.direct_reads = b.direct_reads;
     Ok(s)
 }
+
+/// What a flush or compaction takes at its largest reads and writes.
+const BUFFERS_OF_JOB: u64 = 64 << 20;
 
 /// Bytes that indexes and filters of all tables take at most, all keys being live twice.
 fn table_memory(b: &BenchSettings) -> u64 {

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod backup;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod explain;

@@ -68,6 +68,9 @@ enum Command {
     Salvage(cmd::salvage::Salvage),
     /// Make a second, independent database of the present state
     Checkpoint(cmd::checkpoint::Checkpoint),
+    /// Back up a database, incrementally; list, check, restore and purge backups
+    #[command(subcommand)]
+    Backup(cmd::backup::Backup),
     /// Say what limits a database: what slows or stops writes, what is due, what is in the way
     Explain(cmd::explain::Explain),
     /// Say which settings are in force and why
@@ -101,6 +104,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Verify(verify) => verify.run()?,
         Command::Salvage(salvage) => salvage.run()?,
         Command::Checkpoint(checkpoint) => checkpoint.run()?,
+        Command::Backup(backup) => backup.run()?,
         Command::Explain(explain) => explain.run()?,
         Command::Settings(settings) => settings.run()?,
         Command::Picture(picture) => picture.run()?,

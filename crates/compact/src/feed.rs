@@ -56,6 +56,12 @@ struct Reading {
     pieces: Vec<Piece>,
 }
 
+impl Reading {
+    fn bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.len).sum()
+    }
+}
+
 /// Neighbouring blocks of one file.
 struct Piece {
     run: u16,
@@ -64,6 +70,8 @@ struct Piece {
     blocks: Range<usize>,
     /// Where the read starts in the file (aligned for direct IO).
     start: u64,
+    /// Bytes read.
+    len: usize,
     io: PendingIo,
 }
 
@@ -122,13 +130,20 @@ impl Feed {
 
     /// Asks for as many sets ahead as there is room for.
     pub(crate) fn read_ahead(&mut self) -> Result<()> {
-        while self.ahead.len() < SETS_AHEAD
+        while self.wants_more()
             && let Some(cut) = self.cuts.pop_front()
         {
             let reading = self.ask(cut)?;
             self.ahead.push_back(reading);
         }
         Ok(())
+    }
+
+    /// Large sets, of many runs, are not read as far ahead: what is ahead has a bound in bytes, too.
+    fn wants_more(&self) -> bool {
+        let most = SETS_AHEAD * 2 * self.shop.output.write_bytes;
+        let ahead: usize = self.ahead.iter().map(Reading::bytes).sum();
+        self.ahead.is_empty() || (self.ahead.len() < SETS_AHEAD && ahead < most)
     }
 
     /// True if every set has been handed out.
@@ -175,7 +190,7 @@ impl Feed {
         let buffer = buffer.map_err(|none| memory::refused("an input", len, &none))?;
         let rt = &*self.shop.env.rt;
         let io = spawn_read(rt, &self.urgency, from.file.clone(), buffer, start, len);
-        Ok(Piece { run, source, blocks, start, io })
+        Ok(Piece { run, source, blocks, start, len, io })
     }
 
     /// Turns read buffers into block slices.

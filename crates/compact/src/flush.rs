@@ -7,7 +7,7 @@
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Key, Pos, Result, Seq, Tag};
 use lithify_env::sync::Arc;
-use lithify_env::{Job, Mono, Step, Urgency};
+use lithify_env::{Job, Lane, Mono, Step, Urgency};
 use lithify_lsm::BucketMap;
 use lithify_memtable::{Audit, MemTable};
 use lithify_merge::tombstone::RangeTombstone;
@@ -63,6 +63,8 @@ struct Walking {
     audit: Option<Audit>,
     /// The entry last pushed: the next step goes on behind it.
     last: Option<(Vec<u8>, Tag)>,
+    /// Bytes written since the last step.
+    moved: usize,
 }
 
 impl FlushJob {
@@ -89,10 +91,16 @@ impl FlushJob {
                 if let Some(ticket) = walking.sink.must_wait()? {
                     return Ok(Step::Wait(ticket));
                 }
+                if let Some(wait) = self.shop.pace(std::mem::take(&mut walking.moved), Lane::First)
+                {
+                    return Ok(wait);
+                }
                 if walking.slice(&self.spec.mem, &self.spec.reins)? {
                     return Ok(Step::More);
                 }
                 let ledger = walking.end(&self.spec.mem)?;
+                // Whoever comes next waits for it.
+                self.shop.pace(walking.moved, Lane::First);
                 self.work.entries_in = ledger.entries_in;
                 self.work.entries_out = ledger.entries_out;
                 let Stage::Walk(walking) = std::mem::replace(&mut self.stage, Stage::Over) else {
@@ -153,6 +161,7 @@ impl FlushJob {
             ),
             audit: (!self.shop.output.unchecked).then(Audit::default),
             last: None,
+            moved: 0,
         })
     }
 
@@ -187,6 +196,7 @@ impl Walking {
         }
         let goes_on = full.is_some();
         self.last = full.map(|(key, tag)| (key.to_vec(), tag));
+        self.moved += self.kernel.ready_bytes();
         reins.advance(self.kernel.ready_bytes() as u64);
         self.kernel.drain(&mut self.products);
         self.sink.take(&mut self.products)?;

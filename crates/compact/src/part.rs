@@ -12,7 +12,7 @@
 use lithify_base::{Error, Result};
 use lithify_engine::{Engine, Offer, Progress, Session};
 use lithify_env::sync::Arc;
-use lithify_env::{Step, Ticket};
+use lithify_env::{Lane, Step, Ticket};
 use lithify_merge::certify::{Certifier, Mode};
 use lithify_merge::{BlockSet, Ledger, Products, Recipe};
 
@@ -49,6 +49,8 @@ struct Merging {
     held: Option<BlockSet>,
     sealed: bool,
     products: Products,
+    /// Bytes read and written since the last step.
+    moved: usize,
     /// None if the output is taken on trust, to measure what this costs.
     certifier: Option<Certifier>,
     sink: Sink,
@@ -76,6 +78,7 @@ impl PartJob {
             held: None,
             sealed: false,
             products: Products::default(),
+            moved: 0,
             certifier: (!trusted).then(|| Certifier::new(mode)),
             sink,
         };
@@ -117,11 +120,15 @@ impl Merging {
         if let Some(ticket) = self.sink.must_wait()? {
             return Ok(Merged::Step(Step::Wait(ticket)));
         }
+        if let Some(wait) = self.sink.shop().pace(std::mem::take(&mut self.moved), Lane::Rest) {
+            return Ok(Merged::Step(wait));
+        }
         let waiting_for = self.offer(reins)?;
         let progress = self.session.poll(&mut self.products);
         if let Some(certifier) = &mut self.certifier {
             certifier.read(&self.recipe, &self.products)?;
         }
+        self.moved += self.products.arena().len();
         self.sink.take(&mut self.products)?;
         match progress {
             Progress::More => Ok(Merged::Step(Step::More)),
@@ -130,7 +137,11 @@ impl Merging {
                 None => Step::More,
             })),
             Progress::Pending => Ok(Merged::Step(Step::More)),
-            Progress::Done(ledger) => Ok(Merged::Done(ledger)),
+            Progress::Done(ledger) => {
+                // Whoever comes next waits for it.
+                self.sink.shop().pace(self.moved, Lane::Rest);
+                Ok(Merged::Done(ledger))
+            }
             Progress::Failed(fault) => Err(fault.error().clone()),
         }
     }
@@ -149,6 +160,7 @@ impl Merging {
                 }
                 None => match self.feed.next_set()? {
                     Ok(set) => {
+                        self.moved += set.bytes() as usize;
                         reins.advance(set.bytes());
                         set
                     }

@@ -20,8 +20,8 @@ const WRITES_BEHIND: usize = 3;
 const FLUSH_WRITES_BEHIND: usize = 12;
 /// Files of a compaction being drained and synced at once.
 const CLOSING_MAX: usize = 4;
-/// The same for a flush, which may be cut into many: they hold a memtable's worth together.
-const FLUSH_CLOSING_MAX: usize = 64;
+/// The same for a flush, which may be cut into many small ones; each has a buffer at least.
+const FLUSH_CLOSING_MAX: usize = 20;
 /// What the system says of a name that is taken.
 const EEXIST: i32 = 17;
 
@@ -180,6 +180,10 @@ impl Sink {
         Ok(None)
     }
 
+    /// Where its files are made.
+    pub(crate) fn shop(&self) -> &Workshop {
+        &self.shop
+    }
     /// Bytes of finished files.
     pub(crate) fn written(&self) -> u64 {
         self.written

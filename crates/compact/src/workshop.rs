@@ -1,11 +1,13 @@
 //! What all jobs of a database share: the world, its directory, its tables, buffers, file
 //! numbers, and how output files look.
 
+use std::time::Duration;
+
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
-use lithify_env::{BufPool, Env};
+use lithify_env::{BufPool, Env, Lane, RateLimiter, Step, Ticket, Tuning};
 use lithify_format::compress::Codec;
 use lithify_format::table::tail::{TableIdentity, TableSpec};
 use lithify_store::cache::TableCache;
@@ -24,12 +26,23 @@ pub struct LevelFormat {
 /// Smallest and largest size of an output write.
 const WRITE_BYTES: std::ops::RangeInclusive<usize> = 64 << 10..=2 << 20;
 
-/// The size of writes to files of `file_bytes`: a 32nd, so that a job of small files, too, is
-/// merged while it is read and written, and takes buffers in proportion.
-pub fn write_bytes(file_bytes: u64) -> usize {
-    let part = usize::try_from(file_bytes / 32).unwrap_or(usize::MAX).min(*WRITE_BYTES.end());
-    part.next_power_of_two().max(*WRITE_BYTES.start())
+/// Writes whose bytes a job has in buffers at once, at most: six sets of two writes each that are
+/// read, wait or are merged (their buffers are up to a third larger), a file with three writes under
+/// way and one being filled, and three times that in files being closed.
+const WRITES_OF_JOB: u64 = 32;
+
+/// The size of writes to files of `file_bytes` by a job that may have `buffers` bytes: a 32nd of the
+/// file, so that a job of small files, too, is merged while it is read and written, and takes
+/// buffers in proportion; less if the buffers of [`WRITES_OF_JOB`] would be too much.
+pub fn write_bytes(file_bytes: u64, buffers: u64) -> usize {
+    let small = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(*WRITE_BYTES.end());
+    let part = small(file_bytes / 32).next_power_of_two();
+    let share = small(buffers / WRITES_OF_JOB);
+    part.min((share + 1).next_power_of_two() / 2).max(*WRITE_BYTES.start())
 }
+
+/// How long a job that is too fast waits before it looks again.
+const PACE_LOOK: Duration = Duration::from_millis(100);
 
 /// How output files look.
 #[derive(Clone, Debug)]
@@ -78,6 +91,8 @@ pub struct Workshop {
     pub operator: Option<MergeOperatorRef>,
     /// What decides which values compactions keep; none unless it is set.
     pub filter: Option<CompactionFilterRef>,
+    /// How fast all jobs together may read and write; without limit until it is set.
+    pub limiter: RateLimiter,
     next_file: AtomicU64,
 }
 
@@ -95,8 +110,28 @@ impl Workshop {
         next_file: FileId,
     ) -> Workshop {
         let next_file = AtomicU64::new(next_file.0);
+        let limiter = RateLimiter::new(0, Tuning::Fixed);
         let (operator, filter) = (None, None);
-        Workshop { env, dir, tables, buffers, db_id, order, output, operator, filter, next_file }
+        Workshop {
+            env,
+            dir,
+            tables,
+            buffers,
+            db_id,
+            order,
+            output,
+            operator,
+            filter,
+            limiter,
+            next_file,
+        }
+    }
+    /// A job has moved `bytes`: what it waits for before it moves more, if it has to. It looks again
+    /// after a moment, as the rate may have changed, or nobody may want the job any more.
+    pub(crate) fn pace(&self, bytes: usize, lane: Lane) -> Option<Step> {
+        let now = self.env.rt.now();
+        let until = self.limiter.moved(now, bytes as u64, lane)?;
+        Some(Step::WaitUntil(Ticket::new(), until.min(now + PACE_LOOK)))
     }
     /// A file number nobody used before.
     pub fn next_file(&self) -> FileId {

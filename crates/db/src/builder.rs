@@ -7,6 +7,8 @@ use lithify_env::sync::Arc;
 use lithify_env::{Env, OsRt, PosixFs, RtOptions};
 
 use crate::db::Db;
+use crate::follower::Follower;
+use crate::listener::EventListener;
 use crate::open;
 use crate::salvage::{self, SalvageReport};
 use crate::settings::Settings;
@@ -18,12 +20,20 @@ pub struct Builder {
     pub(crate) operator: Option<MergeOperatorRef>,
     pub(crate) filter: Option<CompactionFilterRef>,
     pub(crate) env: Option<Env>,
+    pub(crate) listeners: Vec<Arc<dyn EventListener>>,
 }
 
 impl Builder {
     /// With default components: byte order and this machine.
     pub fn new(settings: Settings) -> Builder {
-        Builder { settings, order: bytewise(), operator: None, filter: None, env: None }
+        Builder {
+            settings,
+            order: bytewise(),
+            operator: None,
+            filter: None,
+            env: None,
+            listeners: Vec::new(),
+        }
     }
     /// Orders keys by `order`. A database remembers its comparator's name and refuses another.
     #[must_use]
@@ -90,6 +100,13 @@ impl Builder {
         self.env = Some(env);
         self
     }
+    /// Tells `listener` what happens; may be given several times. A handle that only reads tells
+    /// nothing.
+    #[must_use]
+    pub fn listener(mut self, listener: Arc<dyn EventListener>) -> Builder {
+        self.listeners.push(listener);
+        self
+    }
     /// Opens, and creates if need be, the database in `path`.
     ///
     /// # Errors
@@ -103,6 +120,15 @@ impl Builder {
     /// As [`Db::open_read_only`].
     pub fn open_read_only(self, path: impl AsRef<Path>) -> Result<Db> {
         open::open_read_only(self, path.as_ref())
+    }
+
+    /// Opens a reader of the database in `path` that keeps up with whoever writes it, in another
+    /// process or in this one. Nothing in the directory is changed, and no lock is taken.
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`]; `Stalled` if files change faster than they can be looked at.
+    pub fn open_follower(self, path: impl AsRef<Path>) -> Result<Follower> {
+        Follower::open(self, path.as_ref())
     }
 
     /// Takes out what is readable of the damaged database in `from` into a new one in `to`, which

@@ -9,8 +9,10 @@ use lithify_env::sync::Arc;
 use crate::batch::{WriteBatch, check_key, check_value};
 use crate::builder::Builder;
 use crate::explain::Explanation;
+use crate::follower::Follower;
 use crate::iter::user::User;
-use crate::options::{ReadOptions, WriteOptions};
+use crate::options::{CompactOptions, ReadOptions, WriteOptions};
+use crate::pause::BackgroundPause;
 use crate::read::{Merged, Value};
 use crate::settings::Settings;
 use crate::shell::Shell;
@@ -45,6 +47,14 @@ impl Db {
     /// As [`open`](Db::open); `NotFound` if there is none.
     pub fn open_read_only(path: impl AsRef<Path>, settings: Settings) -> Result<Db> {
         Builder::new(settings).open_read_only(path)
+    }
+
+    /// Opens a reader of the database in `path` that keeps up with whoever writes it.
+    ///
+    /// # Errors
+    /// As [`Builder::open_follower`].
+    pub fn open_follower(path: impl AsRef<Path>, settings: Settings) -> Result<Follower> {
+        Builder::new(settings).open_follower(path)
     }
 
     /// Sets `key` to `value` at the database's durability.
@@ -248,11 +258,48 @@ impl Db {
     /// # Errors
     /// What made a compaction fail.
     pub fn compact_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
+        self.compact_range_opt(from, to, &CompactOptions::default())
+    }
+    /// [`compact_range`](Db::compact_range) with options.
+    ///
+    /// # Errors
+    /// As [`compact_range`](Db::compact_range); `Cancelled` if it was called off: no file of what
+    /// was at work is left, and what had been finished stays.
+    pub fn compact_range_opt(
+        &self,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+        options: &CompactOptions,
+    ) -> Result<()> {
         self.shell.flush()?;
         let Some(range) = self.clip(from, to)? else {
             return Ok(());
         };
-        self.shell.compact(range)
+        self.shell.compact(range, options.cancel.as_ref())
+    }
+    /// Lets no flush and no compaction start, and no table or log be deleted, until what this returns is
+    /// dropped; waits for those at work. Writes go on until the memtables are full, and then wait; so does whoever waits for
+    /// background work. Pauses nest. A close ends them.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-pause-{}", std::process::id()));
+    /// # let db = lithify::Db::open(&dir, lithify::Settings::default())?;
+    /// let pause = db.pause_background()?;
+    /// db.put(b"a", b"1")?;
+    /// // No table is made or deleted here.
+    /// drop(pause);
+    /// db.flush()?;
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `ShuttingDown` if the database is closed; `Fenced` in a forked child.
+    pub fn pause_background(&self) -> Result<BackgroundPause> {
+        self.shell.pause()
     }
     /// Waits until every flush and compaction that is due has finished, at most `limit`; true
     /// if that is so.
@@ -265,6 +312,45 @@ impl Db {
     /// Switches automatic compaction on or off. Running compactions finish.
     pub fn set_auto_compaction(&self, on: bool) {
         self.shell.set_auto_compaction(on);
+    }
+    /// Changes settings while the database is open, all of them or none, by name and value as
+    /// [`Settings::set`] takes them. They are in force for what begins from now on, and the OPTIONS
+    /// file has them ([`Settings::stored_in`]). Those that can change say so in
+    /// [`Settings::explain`].
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-alter-{}", std::process::id()));
+    /// # let db = lithify::Db::open(&dir, lithify::Settings::default())?;
+    /// db.set_settings(&[("background_rate", "20MiB"), ("l0_trigger", "8")])?;
+    /// assert_eq!(db.settings().l0_trigger, 8);
+    /// assert!(db.set_settings(&[("block_bytes", "8KiB")]).is_err()); // only at an open
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a name that there is none of, a value that it does not take or that
+    /// contradicts others, and a setting that can't change; `ReadOnly` for a handle that only reads;
+    /// what writing the OPTIONS file gives. Nothing is changed then.
+    pub fn set_settings(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.shell.alter(changes)
+    }
+    /// The settings in force.
+    pub fn settings(&self) -> Settings {
+        Settings::clone(&self.shell.settings.load())
+    }
+    /// A figure or report by the name that RocksDB gives it, such as `rocksdb.estimate-num-keys`,
+    /// `rocksdb.num-files-at-level0` or `rocksdb.stats`; `None` where there is no such thing here.
+    /// [`stats`](Db::stats) has the same and more, typed.
+    pub fn property(&self, name: &str) -> Option<String> {
+        self.shell.property(name)
+    }
+    /// [`property`](Db::property) for those that are numbers.
+    pub fn int_property(&self, name: &str) -> Option<u64> {
+        self.shell.int_property(name)
     }
     /// Makes a second, independent database of the present state in `path`, which must not
     /// exist. Tables are hard-linked where the file system can, so this is quick and costs no

@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 use lithify_env::Mono;
 use lithify_env::sync::Mutex;
 
+use crate::listener::Listeners;
+
 /// Notes kept until the upkeep job writes them; those beyond are dropped and counted.
 const QUEUE_MAX: usize = 4096;
 
@@ -44,6 +46,7 @@ impl From<&str> for Field {
 #[derive(Default)]
 pub(crate) struct Events {
     enabled: bool,
+    listeners: Listeners,
     lines: Mutex<Queue>,
 }
 
@@ -58,11 +61,20 @@ struct Queue {
 
 impl Events {
     pub(crate) fn new(enabled: bool) -> Events {
-        Events { enabled, lines: Mutex::new(Queue::default()) }
+        Events { enabled, ..Events::default() }
+    }
+
+    /// Listeners hear what is noted, whether it is written or not.
+    pub(crate) fn with_listeners(self, listeners: Listeners) -> Events {
+        Events { listeners, ..self }
+    }
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.listeners
     }
 
     /// Adds a line. `at` is the database's monotonic clock.
     pub(crate) fn note(&self, at: Mono, event: &str, fields: &[(&str, Field)]) {
+        self.listeners.push(at, event, fields);
         if !self.enabled {
             return;
         }

@@ -24,20 +24,27 @@
 //! ([`ErrorKind`]), and every message says what the user can do.
 #![forbid(unsafe_code)]
 
+mod alter;
+mod backup;
 mod batch;
 mod builder;
+mod cancel;
 mod checkpoint;
 mod db;
 mod events;
 mod explain;
+mod follower;
 mod gate;
 mod ingest;
 mod iter;
+mod listener;
 pub mod merge;
 mod metrics;
 mod open;
 mod operands;
 mod options;
+mod pause;
+mod property;
 mod ranges;
 mod read;
 pub mod salvage;
@@ -52,20 +59,25 @@ mod txn;
 pub mod verify;
 mod write;
 
+pub use backup::{BackupProgress, BackupSummary, Backups};
 pub use batch::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteBatch};
 pub use builder::Builder;
+pub use cancel::CancelToken;
 pub use db::{Db, DbIter};
 pub use explain::{
     Bound, Explanation, HangingCall, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes,
 };
+pub use follower::Follower;
 pub use ingest::{IngestOptions, Transfer};
+pub use listener::{DbEvent, EventKind, EventListener};
 pub use lithify_base::{
     Bytewise, CompactionFilter, CompactionFilterRef, Comparator, ComparatorRef, Decision, Error,
     ErrorKind, FilterContext, MergeOperator, MergeOperatorRef, Result, ReverseBytewise,
 };
 pub use lithify_compact::PartStage;
 pub use metrics::{Counts, Latency};
-pub use options::{ReadOptions, WriteOptions};
+pub use options::{CompactOptions, ReadOptions, WriteOptions};
+pub use pause::BackgroundPause;
 pub use ranges::SizeOptions;
 pub use read::Value;
 pub use settings::{

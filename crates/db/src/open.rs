@@ -29,6 +29,7 @@ use lithify_store::wal::{self, OnRot};
 
 use crate::builder::Builder;
 use crate::db::Db;
+use crate::listener::Listeners;
 use crate::operands::Foreign;
 use crate::settings::Settings;
 use crate::settings::translate::{core_options, options_text, output_options};
@@ -43,8 +44,6 @@ const OPEN_TABLES: usize = 256;
 const REGION_MIN: u64 = 2 << 20;
 pub(crate) const DEFAULT_CF: CfId = CfId(0);
 pub(crate) const DEFAULT_NAME: &str = "default";
-/// Recycled IO buffers kept for jobs.
-const IO_POOL_BYTES: usize = 128 << 20;
 
 /// A database that is being put together.
 struct Opening {
@@ -52,6 +51,7 @@ struct Opening {
     env: Env,
     /// Of `env`.
     files: Files,
+    listeners: Listeners,
     dir: Dir,
     version: Version,
     db_id: String,
@@ -68,7 +68,7 @@ struct Opening {
     foreign: Option<Foreign>,
 }
 
-pub(crate) fn open(builder: Builder, path: &Path) -> Result<Db> {
+pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
     builder.settings.check()?;
     let (env, files) = layered(builder.world(), &builder.settings, Handle::Writes);
     let dir = Dir::new(env.fs.clone(), path);
@@ -84,11 +84,13 @@ pub(crate) fn open(builder: Builder, path: &Path) -> Result<Db> {
             path.display()
         )));
     }
+    let listeners = std::mem::take(&mut builder.listeners);
     let mut opening = match recovered {
         Some(r) => Opening::existing(builder, env, dir, r)?,
         None => Opening::fresh(builder, env, dir)?,
     };
     opening.files = files;
+    opening.listeners = Listeners::new(listeners);
     let replayed = opening.replay()?;
     opening.start(replayed, lock)
 }
@@ -181,6 +183,7 @@ impl Opening {
             blocks: BlockCache::new(settings.cache_budget(), shards()),
             arenas: arenas(&settings),
             files: Files::default(),
+            listeners: Listeners::default(),
             settings,
             env,
             dir,
@@ -216,6 +219,7 @@ impl Opening {
             blocks: BlockCache::new(settings.cache_budget(), shards()),
             arenas: arenas(&settings),
             files: Files::default(),
+            listeners: Listeners::default(),
             settings,
             env,
             dir,
@@ -274,7 +278,7 @@ impl Opening {
             self.env.clone(),
             self.dir.clone(),
             tables,
-            BufPool::new(IO_POOL_BYTES),
+            BufPool::new(self.settings.effective_buffer_bytes() as usize),
             self.db_id.clone(),
             self.version.comparator().clone(),
             output_options(&self.settings),
@@ -282,6 +286,7 @@ impl Opening {
         );
         workshop.operator = self.operator.clone();
         workshop.filter = self.filter.clone();
+        workshop.limiter.set(self.settings.background_rate, self.settings.tuning());
         workshop
     }
 
@@ -310,6 +315,7 @@ impl Opening {
         let log = self.first_log(newest, FileId(0), older.len() as u64 + 1);
         let shell = Shell::new(Parts {
             files: self.files,
+            listeners: self.listeners,
             core,
             log,
             older,
@@ -360,6 +366,7 @@ impl Opening {
         let log = self.first_log(writer, FileId(wal_number), 1);
         let shell = Shell::new(Parts {
             files: self.files,
+            listeners: self.listeners,
             core,
             log,
             older: Vec::new(),

@@ -2,6 +2,7 @@
 
 use lithify_base::Key;
 
+use crate::cancel::CancelToken;
 use crate::settings::Durability;
 use crate::snapshot::Snapshot;
 
@@ -25,6 +26,13 @@ impl WriteOptions {
     pub fn at(durability: Durability) -> WriteOptions {
         WriteOptions { durability: Some(durability), no_wait: false }
     }
+}
+
+/// Options of one manual compaction.
+#[derive(Clone, Debug, Default)]
+pub struct CompactOptions {
+    /// Calls it off, from any thread; `None` if nobody will.
+    pub cancel: Option<CancelToken>,
 }
 
 /// Options of one read or iterator.

@@ -14,6 +14,7 @@ pub use budget::Budget;
 pub use table::EffectiveSetting;
 
 use lithify_base::{Error, Result};
+use lithify_env::Tuning;
 use lithify_plan::PlanOptions;
 #[doc(inline)]
 pub use lithify_plan::{CompactionPri, PolicyKind as Policy};
@@ -37,6 +38,12 @@ pub enum Durability {
 /// rewrites more than `Hybrid` in the same time, with four it fills 1.7 times as fast.
 const BUCKET_THREADS: u32 = 4;
 
+/// The part of what memtables leave of the memory that buffers of jobs get.
+const BUFFER_SHARE: u64 = 4;
+/// The part that is left for what nobody counts: tables being built keep the keys of their blocks and
+/// the hashes of their filters, and allocators keep more than they hand out.
+const UNCOUNTED_SHARE: u64 = 6;
+
 /// Block compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
@@ -59,10 +66,14 @@ pub struct Settings {
     pub create_if_missing: bool,
     /// Refuse to open a database that exists. Default: false.
     pub error_if_exists: bool,
-    /// Bytes for memtables, block cache and table metadata together. Memtables take
-    /// `memtable_bytes * memtable_count` of it, the rest is cache. At least 1 MiB above the
-    /// memtables. Default: 512 MiB.
+    /// Bytes for everything that grows: memtables (`memtable_bytes * memtable_count`), buffers of
+    /// flushes and compactions (`buffer_bytes`), indexes and filters of open tables, and cached
+    /// blocks, which get the rest but for a sixth of what is beside the memtables. At least 1 MiB above the memtables. Default: 512 MiB.
     pub memory_budget: u64,
+    /// Bytes for the buffers of flushes and compactions, shared by as many as may run at once: the
+    /// more, the larger their reads and writes, from 64 KiB to 2 MiB each. Default: a quarter of what
+    /// the memtables leave of `memory_budget`.
+    pub buffer_bytes: Option<u64>,
     /// Bytes that tables may take on disk: compactions that would need more wait for space, as on a
     /// full disk. At least 16 memtables. Default: `None`, what the disk has.
     pub disk_budget: Option<u64>,
@@ -157,6 +168,12 @@ pub struct Settings {
     /// Slowest rate to which writes are slowed down before they stop, bytes per second.
     /// Default: 16 MiB/s.
     pub delayed_write_rate: u64,
+    /// Bytes per second that flushes and compactions together read and write, flushes first; 0 = as
+    /// fast as they can. At least 16 KiB/s. Default: 0.
+    pub background_rate: u64,
+    /// Let the rate follow what is used of it, up to `background_rate`: work that could spread does
+    /// not come in bursts. Default: false.
+    pub auto_tuned_rate: bool,
     /// Logical size of a data block; a power of two, 512 B to 1 MiB. Default: 4 KiB.
     pub block_bytes: u32,
     /// Table format to write: 5 (RocksDB 6.6 and later read it) or 6 (8.6 and later).
@@ -232,6 +249,14 @@ impl Settings {
             within("deletion_trigger", self.deletion_trigger, 1, self.deletion_window)?;
         }
         within("deletion_ratio_percent", self.deletion_ratio_percent.into(), 0, 100)?;
+        if self.background_rate > 0 {
+            within("background_rate", self.background_rate, 16 << 10, 1 << 50)?;
+        }
+        if self.auto_tuned_rate && self.background_rate == 0 {
+            return Err(Error::invalid(
+                "auto_tuned_rate needs a limit: set background_rate, or leave both out",
+            ));
+        }
         if let Some(files) = self.max_open_files {
             within("max_open_files", files.into(), 16, 1 << 20)?;
         }
@@ -289,6 +314,16 @@ impl Settings {
                 memtables + (8 << 20)
             )));
         }
+        if let Some(buffers) = self.buffer_bytes
+            && self.cache_budget() < 1 << 20
+        {
+            return Err(Error::invalid(format!(
+                "buffer_bytes = {buffers} leaves less than 1 MiB of cache, as memory_budget has {} \
+                 beside the memtables, a sixth of which nobody counts; leave it out, or raise \
+                 memory_budget",
+                self.beside_memtables()
+            )));
+        }
         if let Some(disk) = self.disk_budget
             && disk < 16 * self.memtable_bytes
         {
@@ -326,9 +361,31 @@ impl Settings {
         })
     }
 
+    /// What memtables leave of the memory.
+    fn beside_memtables(&self) -> u64 {
+        self.memory_budget.saturating_sub(self.memtable_bytes * u64::from(self.memtable_count))
+    }
+
+    /// Bytes of buffers of flushes and compactions: as set, else the share they get.
+    pub(crate) fn effective_buffer_bytes(&self) -> u64 {
+        self.buffer_bytes.unwrap_or(self.beside_memtables() / BUFFER_SHARE)
+    }
+
     /// Bytes left for cached blocks and table metadata.
     pub(crate) fn cache_budget(&self) -> u64 {
-        self.memory_budget - self.memtable_bytes * u64::from(self.memtable_count)
+        let left = self.beside_memtables();
+        left.saturating_sub(self.effective_buffer_bytes() + left / UNCOUNTED_SHARE)
+    }
+
+    /// How the rate of background work is found.
+    pub(crate) fn tuning(&self) -> Tuning {
+        if self.auto_tuned_rate { Tuning::Auto } else { Tuning::Fixed }
+    }
+
+    /// The size of transfers of flushes and compactions.
+    pub(crate) fn write_bytes(&self) -> usize {
+        let jobs = u64::from(self.compaction_threads + self.flush_threads);
+        lithify_compact::write_bytes(self.file_bytes, self.effective_buffer_bytes() / jobs)
     }
 }
 

@@ -50,6 +50,7 @@ use lithify_store::manifest::ManifestLog;
 
 use crate::events::{Events, Field};
 use crate::gate::Gate;
+use crate::listener::Listeners;
 use crate::metrics::Metrics;
 use crate::open::Files;
 use crate::settings::Settings;
@@ -65,7 +66,8 @@ use upkeep::Upkeep;
 
 /// One open database.
 pub(crate) struct Shell {
-    pub(crate) settings: Settings,
+    /// Those in force; some can change.
+    pub(crate) settings: ArcSwap<Settings>,
     pub(crate) env: Env,
     /// Of `env`.
     pub(crate) files: Files,
@@ -97,6 +99,12 @@ pub(crate) struct Shell {
     at_work: Mutex<BTreeMap<JobId, Arc<AtWork>>>,
     /// Callers that wait for background work to end.
     awaited: AtomicUsize,
+    /// Callers that hold background work back.
+    pub(crate) pauses: AtomicUsize,
+    /// Somebody changes settings.
+    pub(crate) altering: AtomicBool,
+    /// Size at which a memtable is full; it never changes.
+    pub(crate) memtable_bytes: u64,
     /// Trees that readers may still look at, the newest last.
     trees: Mutex<Vec<Weak<Tree>>>,
     /// Files out of the tree that a reader may still pin.
@@ -162,6 +170,7 @@ pub(crate) struct Parts {
     pub(crate) env: Env,
     /// Of `env`.
     pub(crate) files: Files,
+    pub(crate) listeners: Listeners,
     pub(crate) dir: Dir,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blocks: Arc<BlockCache>,
@@ -190,9 +199,11 @@ impl Shell {
         let read_only_handle = p.manifest.is_none();
         let shell = Arc::new_cyclic(|me| Shell {
             me: me.clone(),
-            events: Events::new(p.settings.event_log && !read_only_handle),
+            events: Events::new(p.settings.event_log && !read_only_handle)
+                .with_listeners(p.listeners),
             published: AtomicU64::new(p.log.next_seq - 1),
-            settings: p.settings,
+            memtable_bytes: p.settings.memtable_bytes,
+            settings: ArcSwap::from_pointee(p.settings),
             env: p.env,
             files: p.files,
             dir: p.dir,
@@ -214,6 +225,8 @@ impl Shell {
             arenas: p.arenas,
             at_work: Mutex::default(),
             awaited: AtomicUsize::new(0),
+            pauses: AtomicUsize::new(0),
+            altering: AtomicBool::new(false),
             trees,
             obsolete: Mutex::default(),
             litter: Mutex::default(),
@@ -238,7 +251,7 @@ impl Shell {
         } else {
             // The clock of the log starts anew with each open.
             let wall = shell.env.rt.wall_seconds();
-            let policy = shell.settings.effective_policy().name();
+            let policy = shell.settings.load().effective_policy().name();
             shell.note("opened", &[("policy", policy.into()), ("unix_seconds", wall.into())]);
             let upkeep = Upkeep::new(shell.clone());
             shell.env.rt.spawn(Class::Upkeep, Box::new(upkeep));
@@ -263,6 +276,12 @@ impl Shell {
     pub(crate) fn at_work(&self) -> BTreeMap<JobId, Arc<AtWork>> {
         self.at_work.lock().clone()
     }
+    /// Opens every table of the tree: from now on nobody can take them away.
+    pub(crate) fn open_tables(&self) -> Result<()> {
+        let sv = self.super_version();
+        let mut slots = sv.tree.runs.iter().flat_map(|run| run.slots.iter());
+        slots.try_for_each(|slot| slot.reader(&self.tables).map(drop))
+    }
     pub(crate) fn is_read_only_handle(&self) -> bool {
         self.read_only_handle
     }
@@ -275,7 +294,7 @@ impl Shell {
     }
     /// An empty memtable and its write handle.
     pub(crate) fn new_memtable(&self) -> Result<(Arc<MemTable>, MemWriter)> {
-        new_memtable(&self.settings, &self.order, &self.arenas)
+        new_memtable(&self.settings.load(), &self.order, &self.arenas)
     }
 
     /// Tells the mind what happened and carries out what it wants.
@@ -285,7 +304,7 @@ impl Shell {
 
     /// The same with an event that is looked up under the core's lock: of two such events the one
     /// that comes later is the newer one.
-    fn drive_by(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn drive_by(&self, event: impl FnOnce() -> Event) {
         let told = catch_unwind(AssertUnwindSafe(|| self.tell(|core, now| core.on(event(), now))));
         if let Err(payload) = told {
             let what = format!("the database lost its mind: {}", panic_message(&*payload));
@@ -432,7 +451,11 @@ impl Shell {
         error
     }
 
-    fn me(&self) -> Arc<Shell> {
+    /// A reference that keeps nothing open.
+    pub(crate) fn weak(&self) -> Weak<Shell> {
+        self.me.clone()
+    }
+    pub(crate) fn me(&self) -> Arc<Shell> {
         self.me.upgrade().expect("a shell at work is alive")
     }
 

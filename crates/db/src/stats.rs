@@ -59,8 +59,10 @@ pub struct Stats {
     pub cache_hits: u64,
     /// Block cache look-ups that did not.
     pub cache_misses: u64,
-    /// Bytes of table indexes, filters and properties in memory.
+    /// Bytes of indexes, filters and properties of open tables.
     pub table_memory: u64,
+    /// Bytes of buffers of flushes and compactions: those in use, and those kept for the next.
+    pub buffer_bytes: u64,
     /// Bytes of all tables on disk.
     pub disk_bytes: u64,
     /// Estimated bytes compaction still has to rewrite.
@@ -131,7 +133,9 @@ impl Shell {
             cache_bytes: cache.bytes,
             cache_hits: cache.hits,
             cache_misses: cache.misses,
-            table_memory: sv.tree.memory(),
+            table_memory: self.blocks.resident(),
+            buffer_bytes: (self.workshop().buffers.in_use() + self.workshop().buffers.idle())
+                as u64,
             disk_bytes: sv.tree.version.files().map(|f| f.bytes).sum(),
             debt_bytes,
             running_compactions,

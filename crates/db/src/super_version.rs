@@ -110,12 +110,6 @@ impl Tree {
         Tree { version, runs, with_range_deletes }
     }
 
-    /// Bytes that open tables take: indexes, filters, properties.
-    pub(crate) fn memory(&self) -> u64 {
-        let slots = self.runs.iter().flat_map(|r| r.slots.iter());
-        slots.filter_map(|s| s.reader.get()).map(|reader| reader.memory() as u64).sum()
-    }
-
     fn run(&self, pos: Pos) -> Option<&RunTables> {
         self.runs.iter().find(|r| r.run.pos == pos)
     }

@@ -193,6 +193,6 @@ impl Db {
     /// As [`TableBuilder::create`].
     pub fn table_builder(&self, path: impl AsRef<Path>) -> Result<TableBuilder> {
         let order = self.shell.super_version().tree.version.comparator().clone();
-        TableBuilder::new(path.as_ref(), &self.shell.settings, order, self.shell.env.clone())
+        TableBuilder::new(path.as_ref(), &self.shell.settings.load(), order, self.shell.env.clone())
     }
 }

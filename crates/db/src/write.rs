@@ -203,7 +203,7 @@ impl Shell {
             self.gate.check_free()?;
         }
         let _timed = self.metrics.write.sample(&*self.env.rt);
-        let durability = options.durability.unwrap_or(self.settings.durability);
+        let durability = options.durability.unwrap_or(self.settings.load().durability);
         if let Some(log) = self.turn.try_take() {
             return self.lead(log, own, durability, options.no_wait, || Ok(()));
         }
@@ -231,7 +231,7 @@ impl Shell {
             self.gate.check_free()?;
         }
         let _timed = self.metrics.write.sample(&*self.env.rt);
-        let durability = options.durability.unwrap_or(self.settings.durability);
+        let durability = options.durability.unwrap_or(self.settings.load().durability);
         let log = self.take_turn()?;
         self.lead(log, Own::Batch(batch), durability, options.no_wait, check)
     }
@@ -397,7 +397,7 @@ impl Shell {
 
     /// Freezes the active memtable if it is full.
     fn make_room(&self, log: &mut Log, no_wait: bool) -> Result<()> {
-        if (log.mem.table().bytes() as u64) < self.settings.memtable_bytes {
+        if (log.mem.table().bytes() as u64) < self.memtable_bytes {
             return Ok(());
         }
         self.freeze(log)?;

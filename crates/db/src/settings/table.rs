@@ -67,6 +67,8 @@ rows! {
     memtable_count Plain fixed "max_write_buffer_number" Fixed
         "one takes writes while others are flushed; half of the memory together";
     durability Plain live "sync" Fixed "a write survives a crash of the process";
+    buffer_bytes Bytes fixed "compaction_readahead_size" Memory
+        "a quarter of what the memtables leave";
     max_subcompactions Plain live "max_subcompactions" Fixed
         "compactions that do not meet share the threads better than parts of one";
     flush_threads Plain fixed "max_background_flushes" Threads "one for eight compactions, 1 to 4";
@@ -115,6 +117,8 @@ rows! {
         "deletions leave with the data they hide";
     delayed_write_rate Bytes live "delayed_write_rate" Fixed
         "slower than compaction on any disk of today";
+    background_rate Bytes live "rate_limiter_bytes_per_sec" Fixed "as fast as the disk";
+    auto_tuned_rate Plain live "rate_limiter_auto_tune" Fixed "the rate is the limit";
     block_bytes Bytes fixed "block_size" Fixed "what a disk reads at once";
     format_version Plain fixed "format_version" Fixed "RocksDB reads it from 8.6 on";
     compression_upper Plain fixed "compression" Fixed "what is rewritten soon is not worth it";
@@ -155,6 +159,7 @@ impl Row {
     fn in_force(&self, s: &Settings) -> String {
         match self.name {
             "policy" => s.effective_policy().name().to_owned(),
+            "buffer_bytes" => <Bytes as Kind<u64>>::show(&s.effective_buffer_bytes()),
             _ => (self.show)(s),
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn output_options(s: &Settings) -> OutputOptions {
         },
         direct_io: s.direct_background_io,
         unchecked: s.unchecked,
-        write_bytes: lithify_compact::write_bytes(s.file_bytes),
+        write_bytes: s.write_bytes(),
         cf_name: DEFAULT_NAME.to_owned(),
         cf: DEFAULT_CF,
     }

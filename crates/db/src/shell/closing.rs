@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_control::Event;
-use lithify_env::Ticket;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Mutex, Weak};
+use lithify_env::{Ticket, Tuning};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{WalAddition, WireEdit};
 use lithify_store::wal::WalEnd;
@@ -32,6 +32,9 @@ impl Shell {
 
     fn end(&self) -> Result<()> {
         self.gate.hurry(self.closed_error());
+        // What is left is not held back any more, and as fast as it goes.
+        self.tell_paused();
+        self.workshop.limiter.set(0, Tuning::Fixed);
         let mut log = self.take_turn()?;
         let flushed = match self.gate.refused() {
             None => self.flush_unlogged(&mut log),
@@ -59,6 +62,7 @@ impl Shell {
         drop(log);
         self.stop.complete();
         self.env.rt.park(&self.stopped, None);
+        self.deliver_rest();
         self.open_what_is_pinned();
         *self.lock.lock() = None;
         flushed.and(synced).and(ended.map(drop))

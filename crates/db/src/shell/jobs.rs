@@ -12,7 +12,7 @@ use lithify_compact::{
 use lithify_control::{Cutting, Event, Flow, MemId};
 use lithify_env::Class;
 use lithify_env::sync::Arc;
-use lithify_lsm::{FileRef, Version};
+use lithify_lsm::{FileMeta, FileRef, Version};
 use lithify_memtable::MemTable;
 use lithify_plan::JobSpec;
 
@@ -58,7 +58,7 @@ impl Shell {
             Cutting::By(map) => Cut::By(map),
             Cutting::First => Cut::First {
                 version: Box::new(version.clone()),
-                options: Box::new(core_options(&self.settings).plan),
+                options: Box::new(core_options(&self.settings.load()).plan),
             },
         }
     }
@@ -77,6 +77,7 @@ impl Shell {
                 levels.written[0] += work.written;
                 levels.jobs[0] += 1;
                 drop(levels);
+                self.note_created(job, &adds);
                 self.note(
                     "flush_end",
                     &[
@@ -170,6 +171,7 @@ impl Shell {
                 levels.read[to] += work.read;
                 levels.jobs[to] += 1;
                 drop(levels);
+                self.note_created(job, &adds);
                 self.note(
                     "compaction_end",
                     &[
@@ -186,6 +188,20 @@ impl Shell {
                 self.ended(Event::Built { job, adds, flow: None });
             }
             Err(error) => self.job_failed(job, error),
+        }
+    }
+
+    /// For listeners alone: the log has the sums.
+    fn note_created(&self, job: JobId, adds: &[FileMeta]) {
+        for file in adds {
+            let level = u64::from(file.pos.level);
+            let fields = [
+                ("file", file.id.0.into()),
+                ("level", level.into()),
+                ("bytes", file.bytes.into()),
+                ("job", job.0.into()),
+            ];
+            self.events.listeners().push(self.env.rt.now(), "table_created", &fields);
         }
     }
 

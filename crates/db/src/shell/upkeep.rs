@@ -7,6 +7,7 @@ use std::time::Duration;
 use lithify_base::{Error, ErrorKind, FileId};
 use lithify_control::Event;
 use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::Ordering;
 use lithify_env::{Hanging, Job, Mono, Step};
 use lithify_format::files::FileName;
 use lithify_lsm::FileRef;
@@ -27,17 +28,29 @@ pub(crate) const HANGS: Duration = Duration::from_secs(4);
 
 impl Shell {
     /// Tells the mind how much fits on the disk, so that it begins nothing that does not.
-    pub(super) fn look_at_disk(&self) {
+    pub(crate) fn look_at_disk(&self) {
         // A handle that only reads begins nothing; and where nobody can tell, it is tried.
         if !self.read_only_handle
             && let Ok(free) = self.env.fs.free_space(self.dir.path())
         {
-            let bytes = match self.settings.disk_budget {
+            let bytes = match self.settings.load().disk_budget {
                 Some(budget) => free.min(budget.saturating_sub(self.tree_bytes())),
                 None => free,
             };
             self.drive(Event::DiskFree { bytes });
         }
+    }
+
+    /// Bytes of tables out of the tree that somebody still reads.
+    pub(crate) fn obsolete_bytes(&self) -> u64 {
+        self.obsolete.lock().iter().map(|f| f.bytes).sum()
+    }
+    /// Trees that somebody still reads.
+    pub(crate) fn live_trees(&self) -> usize {
+        self.trees.lock().iter().filter(|tree| tree.strong_count() > 0).count()
+    }
+    pub(crate) fn running_flushes(&self) -> usize {
+        self.at_work.lock().values().filter(|work| work.flushes.is_some()).count()
     }
 
     fn tree_bytes(&self) -> u64 {
@@ -104,17 +117,18 @@ impl Shell {
 
     fn delete_table(&self, id: FileId) {
         self.tables.forget(id);
+        self.events.listeners().push(self.env.rt.now(), "table_deleted", &[("file", id.0.into())]);
         if let Err(e) = self.dir.remove_table(id.0) {
             // An orphan now; the next open collects it.
             self.note("delete_failed", &[("cause", e.to_string().into())]);
         }
     }
 
-    /// Gives the block cache what memtables and open tables leave of the budget, and a sixteenth
-    /// of it in any case.
+    /// Gives the block cache what memtables, buffers and open tables leave of the budget, and a
+    /// sixteenth of it in any case.
     pub(super) fn fit_cache(&self) {
-        let room = self.settings.cache_budget();
-        let tables = self.current.load().tree.memory();
+        let room = self.settings.load().cache_budget();
+        let tables = self.blocks.resident();
         let bytes = room.saturating_sub(tables).max(room / 16);
         // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
         if self.blocks.capacity().abs_diff(bytes) > room / 64 {
@@ -201,11 +215,14 @@ impl Job for Upkeep {
         self.look_at_calls();
         self.shell.drive(Event::Tick);
         self.look_at_disk_and_clock();
-        self.shell.sweep_logs();
-        self.shell.sweep_tables();
-        self.shell.sweep_litter();
+        if self.shell.pauses.load(Ordering::SeqCst) == 0 {
+            self.shell.sweep_logs();
+            self.shell.sweep_tables();
+            self.shell.sweep_litter();
+        }
         self.shell.fit_cache();
         self.write_events();
+        self.shell.deliver_events();
         if self.shell.stop.is_done() {
             self.shell.stopped.complete();
             return Step::Done;

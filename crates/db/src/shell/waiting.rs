@@ -11,11 +11,12 @@ use lithify_env::sync::atomic::Ordering;
 use lithify_plan::ManualRequest;
 
 use super::Shell;
+use crate::cancel::CancelToken;
 use crate::write::{Held, Log};
 
 impl Shell {
     /// Waits until `done` says so, asking again at every progress.
-    pub(super) fn wait_until<T>(
+    pub(crate) fn wait_until<T>(
         &self,
         limit: Option<Duration>,
         mut done: impl FnMut(&Shell) -> Result<Option<T>>,
@@ -76,8 +77,12 @@ impl Shell {
         Ok(())
     }
 
-    /// Compacts `range` (all keys if `None`) and waits for it.
-    pub(crate) fn compact(&self, range: Option<KeyRange>) -> Result<()> {
+    /// Compacts `range` (all keys if `None`) and waits for it, unless it is called off.
+    pub(crate) fn compact(
+        &self,
+        range: Option<KeyRange>,
+        cancel: Option<&CancelToken>,
+    ) -> Result<()> {
         if let Some(error) = self.gate.refused() {
             return Err(error);
         }
@@ -85,7 +90,14 @@ impl Shell {
         let up_to = self.published.load(Ordering::Acquire);
         let request = ManualRequest { up_to: Some(up_to), ..ManualRequest::new(range) };
         self.drive(Event::Manual { id, request });
-        self.wait_manual(id)
+        if let Some(cancel) = cancel {
+            cancel.covers(self, id);
+        }
+        let result = self.wait_manual(id);
+        if let Some(cancel) = cancel {
+            cancel.forget(id);
+        }
+        result
     }
 
     /// Waits for the answer to request `id`.
@@ -126,7 +138,7 @@ impl Shell {
         if self.read_only_handle || self.check_home().is_err() {
             return; // its tree is as it was left, whatever is due
         }
-        self.drive(Event::AutoCompaction { on });
+        self.alter_auto_compaction(on);
     }
 }
 

@@ -1,0 +1,206 @@
+//! `backup`: copies of a database that share their tables; to make, list, check, restore and thin out.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::Subcommand;
+use comfy_table::{CellAlignment, Table, TableStyle};
+use indicatif::{ProgressBar, ProgressStyle};
+use lithify::{BackupProgress, BackupSummary, Backups};
+use lithify_lsm::picture::readable;
+use serde_json::json;
+
+use crate::open::DbArg;
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  lithify backup create --db fruit backups     tables that are there already are not copied
+  lithify backup list backups
+  lithify backup verify backups                every byte of the newest
+  lithify backup restore backups fruit-again   the newest, or --id N
+  lithify backup purge backups --keep 7";
+
+/// `lithify backup`.
+#[derive(Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Backup {
+    /// Back up a database as it is now
+    Create {
+        #[command(flatten)]
+        db: DbArg,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// List the backups
+    List {
+        #[command(flatten)]
+        place: Place,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read a backup and check every byte
+    Verify {
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Make a database of a backup
+    Restore {
+        #[command(flatten)]
+        place: Place,
+        /// Directory of the new database; it must not exist yet
+        #[arg(value_name = "NEW-DIR")]
+        target: PathBuf,
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Delete all but the newest backups
+    Purge {
+        #[command(flatten)]
+        place: Place,
+        /// How many to keep
+        #[arg(long, value_name = "N")]
+        keep: usize,
+    },
+}
+
+/// Where the backups are.
+#[derive(clap::Args)]
+pub(crate) struct Place {
+    /// Directory of the backups
+    #[arg(value_name = "BACKUPS")]
+    dir: PathBuf,
+}
+
+impl Place {
+    fn open(&self) -> Result<Backups> {
+        if !self.dir.join("meta").is_dir() {
+            bail!("{} holds no backups", self.dir.display());
+        }
+        self.make()
+    }
+    fn make(&self) -> Result<Backups> {
+        Ok(Backups::open(&self.dir)?)
+    }
+}
+
+/// `--id N`.
+#[derive(clap::Args)]
+pub(crate) struct Which {
+    /// Number of the backup; without, the newest
+    #[arg(long, value_name = "N")]
+    id: Option<u64>,
+}
+
+impl Which {
+    fn of(&self, backups: &Backups) -> Result<u64> {
+        match self.id.or(backups.list()?.last().map(|backup| backup.id)) {
+            Some(id) => Ok(id),
+            None => bail!("there is no backup yet"),
+        }
+    }
+}
+
+impl Backup {
+    pub(crate) fn run(self) -> Result<()> {
+        match self {
+            Backup::Create { db, place } => create(&db, &place.make()?),
+            Backup::List { place, json } => list(&place.open()?.list()?, json),
+            Backup::Verify { place, which } => verify(&place.open()?, &which),
+            Backup::Restore { place, target, which } => {
+                let backups = place.open()?;
+                let bar = Bar::new("restored");
+                let done = backups.restore(which.of(&backups)?, &target, &mut |p| bar.show(p))?;
+                drop(bar);
+                let from = done.id;
+                output::line(&format!("{} is a database of backup {from} now", target.display()))
+            }
+            Backup::Purge { place, keep } => {
+                let gone = place.open()?.purge(keep)?;
+                output::line(&format!("{} deleted", output::count(gone.len() as u64, "backup")))
+            }
+        }
+    }
+}
+
+fn create(db: &DbArg, backups: &Backups) -> Result<()> {
+    let db = db.for_writing()?;
+    let bar = Bar::new("backed up");
+    let made = backups.create(&db, &mut |p| bar.show(p))?;
+    drop(bar);
+    db.close()?;
+    output::line(&format!(
+        "backup {}: {}, {} of them copied",
+        made.id,
+        readable(made.bytes),
+        readable(made.copied)
+    ))
+}
+
+fn list(all: &[BackupSummary], as_json: bool) -> Result<()> {
+    if as_json {
+        let all: Vec<_> = all
+            .iter()
+            .map(|b| {
+                json!({
+                    "id": b.id, "unix_seconds": b.unix_seconds, "tables": b.tables,
+                    "bytes": b.bytes, "last_sequence": b.last_sequence,
+                })
+            })
+            .collect();
+        return output::json(&json!(all));
+    }
+    let mut table = Table::new();
+    table.load_style(TableStyle::new());
+    table.set_header(["backup", "made (unix seconds)", "tables", "bytes"]);
+    for b in all {
+        let (id, made) = (b.id.to_string(), b.unix_seconds.to_string());
+        table.add_row([id, made, b.tables.to_string(), readable(b.bytes)]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    output::line(&table.to_string())
+}
+
+fn verify(backups: &Backups, which: &Which) -> Result<()> {
+    let id = which.of(backups)?;
+    let bar = Bar::new("read");
+    let damage = backups.verify(id, &mut |p| bar.show(p))?;
+    drop(bar);
+    for error in &damage {
+        output::line(&error.to_string())?;
+    }
+    match damage.len() {
+        0 => output::line(&format!("backup {id} is good")),
+        n => bail!("backup {id} is damaged: {}", output::count(n as u64, "file")),
+    }
+}
+
+/// How far it is, on standard error where somebody looks.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new(what: &'static str) -> Bar {
+        let bar = ProgressBar::new(0);
+        let style = "{bar:30} {bytes} of {total_bytes} {msg}, {bytes_per_sec}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        Bar(bar)
+    }
+    fn show(&self, p: BackupProgress) {
+        self.0.set_length(p.total);
+        self.0.set_position(p.done);
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

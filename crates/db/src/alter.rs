@@ -1,0 +1,109 @@
+//! Changing settings of an open database.
+//!
+//! Keeps: what is written down is sound, and written before it is in force: after a crash the
+//! OPTIONS file has the old settings or the new ones. Nothing is in force that could not be
+//! written.
+//! Leaves to others: which settings can change (`settings::table`).
+
+use std::time::Duration;
+
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_control::Event;
+use lithify_env::Ticket;
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::{AtomicBool, Ordering};
+use lithify_format::files::FileName;
+
+use crate::settings::Settings;
+use crate::settings::table::row;
+use crate::settings::translate::{core_options, options_text};
+use crate::shell::Shell;
+
+impl Shell {
+    /// Changes settings by name; all of them or none.
+    pub(crate) fn alter(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.check_home()?;
+        self.check_open()?;
+        if self.is_read_only_handle() {
+            let what = "a handle that only reads has no settings to change; open it with `open`";
+            return Err(Error::new(ErrorKind::ReadOnly, what));
+        }
+        let _one_at_a_time = self.alone();
+        let new = changed(&self.settings.load(), changes)?;
+        new.check()?;
+        self.check_owner()?;
+        self.write_options_again(&new)?;
+        self.settings.store(Arc::new(new));
+        self.in_force();
+        for (name, value) in changes {
+            let (name, value) = ((*name).into(), (*value).into());
+            self.note("setting_changed", &[("name", name), ("value", value)]);
+        }
+        Ok(())
+    }
+
+    /// Switches automatic compaction, until the database is closed.
+    pub(crate) fn alter_auto_compaction(&self, on: bool) {
+        let _one_at_a_time = self.alone();
+        let old = self.settings.load_full();
+        self.settings.store(Arc::new(Settings { auto_compaction: on, ..Settings::clone(&old) }));
+        self.drive_by(|| Event::AutoCompaction { on: self.settings.load().auto_compaction });
+    }
+
+    /// Waits until nobody else changes settings: two would write one file.
+    fn alone(&self) -> Alone<'_> {
+        while self.altering.swap(true, Ordering::SeqCst) {
+            let soon = self.env.rt.now() + Duration::from_millis(1);
+            self.env.rt.park(&Ticket::new(), Some(soon));
+        }
+        Alone(&self.altering)
+    }
+
+    /// Tells everybody the settings of now.
+    fn in_force(&self) {
+        let now = self.settings.load_full();
+        self.workshop().limiter.set(now.background_rate, now.tuning());
+        self.drive_by(|| Event::Options(Box::new(core_options(&self.settings.load()))));
+        self.look_at_disk();
+    }
+
+    /// Replaces the text of the newest OPTIONS file, which the open wrote.
+    fn write_options_again(&self, settings: &Settings) -> Result<()> {
+        let listed = self.dir.list()?;
+        let numbers = listed.iter().filter_map(|entry| match entry.file {
+            Some(FileName::Options(number)) => Some(number),
+            _ => None,
+        });
+        let number = numbers.max().unwrap_or_else(|| self.next_file().0);
+        // The next open asks the file which operator the operands are for.
+        let operator = self.workshop().operator.as_ref().map(|op| op.name());
+        let text = options_text(settings, self.order().name(), operator);
+        let (name, temp) = (FileName::Options(number), FileName::OptionsTemp(number));
+        self.dir.replace(name, temp, text.as_bytes())
+    }
+}
+
+/// Nobody else changes settings while it lives.
+struct Alone<'a>(&'a AtomicBool);
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+fn changed(old: &Settings, changes: &[(&str, &str)]) -> Result<Settings> {
+    let mut new = old.clone();
+    for (name, value) in changes {
+        let row = row(name)?;
+        if !row.live {
+            return Err(Error::invalid(format!(
+                "{} can't be changed while the database is open; close it and open it with the \
+                 new value",
+                row.name
+            )));
+        }
+        new.set(row.name, value)?;
+    }
+    Ok(new)
+}

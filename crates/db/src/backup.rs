@@ -1,0 +1,187 @@
+//! Backups of an open database, in a directory that many of them share.
+
+use std::path::Path;
+
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_env::Env;
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::Ordering;
+use lithify_format::files::FileName;
+pub use lithify_store::backup::Progress as BackupProgress;
+use lithify_store::backup::{Backup, BackupDir};
+use lithify_store::checkpoint::Checkpoint;
+use lithify_store::dir::Dir;
+
+use crate::db::Db;
+use crate::open::manifest_state;
+use crate::shell::Shell;
+
+/// A directory of backups. Tables that several backups have are kept once; each backup is whole by
+/// itself, and any may be deleted.
+///
+/// ```
+/// # fn main() -> lithify::Result<()> {
+/// # let place = std::env::temp_dir().join(format!("lithify-backup-{}", std::process::id()));
+/// use lithify::{Backups, Db, Settings};
+///
+/// let db = Db::open(place.join("db"), Settings::default())?;
+/// db.put(b"a", b"1")?;
+/// let backups = Backups::open(place.join("backups"))?;
+/// let first = backups.create(&db, &mut |_| {})?;
+/// db.delete(b"a")?;
+///
+/// backups.restore(first.id, place.join("restored"), &mut |_| {})?;
+/// let restored = Db::open(place.join("restored"), Settings::default())?;
+/// assert_eq!(restored.get(b"a")?.as_deref(), Some(&b"1"[..]));
+/// # restored.close()?;
+/// # db.close()?;
+/// # std::fs::remove_dir_all(&place).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub struct Backups {
+    env: Env,
+    dir: BackupDir,
+}
+
+/// One backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupSummary {
+    /// Its number, larger than those of the ones before.
+    pub id: u64,
+    /// When it was made, seconds since 1970.
+    pub unix_seconds: u64,
+    /// The last sequence number in it.
+    pub last_sequence: u64,
+    /// Its tables.
+    pub tables: usize,
+    /// Bytes of all its files, shared ones included.
+    pub bytes: u64,
+    /// Bytes that were copied for it; 0 in a list.
+    pub copied: u64,
+}
+
+fn summary(backup: &Backup, copied: u64) -> BackupSummary {
+    BackupSummary {
+        id: backup.id,
+        unix_seconds: backup.unix_seconds,
+        last_sequence: backup.last_seq,
+        tables: backup.tables.len(),
+        bytes: backup.bytes(),
+        copied,
+    }
+}
+
+impl Backups {
+    /// The backups in directory `path` of this machine; it is made if need be. Nobody else can work on
+    /// them until this is dropped.
+    ///
+    /// # Errors
+    /// `Locked` if somebody else does; `Io`.
+    pub fn open(path: impl AsRef<Path>) -> Result<Backups> {
+        Backups::open_in(path, crate::Builder::machine(&crate::Settings::default()))
+    }
+    /// The same in another world; databases in it can be backed up here.
+    ///
+    /// # Errors
+    /// As [`open`](Backups::open).
+    pub fn open_in(path: impl AsRef<Path>, env: Env) -> Result<Backups> {
+        let dir = BackupDir::open(env.fs.clone(), path.as_ref())?;
+        Ok(Backups { env, dir })
+    }
+
+    /// Backs up `db` as it is now; it goes on meanwhile. Its memtable is flushed. Tables are read
+    /// whole, and those that an earlier backup has are not written again. `watch` is told how far it
+    /// is.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`; what the flush gives. Earlier backups are as they were.
+    pub fn create(&self, db: &Db, watch: &mut dyn FnMut(BackupProgress)) -> Result<BackupSummary> {
+        let shell: &Arc<Shell> = &db.shell;
+        if !shell.is_read_only_handle() {
+            shell.flush()?;
+        } else if shell.super_version().mems.iter().any(|mem| !mem.table.is_empty()) {
+            let what = "the log holds writes that are in no table, and a handle that only reads \
+                        can't flush them; open the database for writing to back it up";
+            return Err(Error::new(ErrorKind::ReadOnly, what));
+        }
+        // Its tables are pinned for as long as it is held.
+        let sv = shell.super_version();
+        let last_seq = shell.published.load(Ordering::Acquire);
+        let workshop = shell.workshop();
+        let manifest = shell.next_file().0;
+        let next_file = workshop.peek_next_file();
+        let listed = shell.dir.list()?;
+        let options = listed.iter().filter_map(|entry| match entry.file {
+            Some(FileName::Options(number)) => Some(number),
+            _ => None,
+        });
+        let what = Checkpoint {
+            state: manifest_state(&sv.tree.version, &workshop.db_id, next_file, last_seq),
+            manifest,
+            logs: Vec::new(),
+            options: options.max(),
+            db_id: workshop.db_id.clone(),
+        };
+        let now = shell.env.rt.wall_seconds();
+        let (backup, progress) = self.dir.create(&shell.dir, what, now, watch)?;
+        Ok(summary(&backup, progress.copied))
+    }
+
+    /// The backups, the oldest first.
+    ///
+    /// # Errors
+    /// `Corruption` naming a list that is damaged; `Io`.
+    pub fn list(&self) -> Result<Vec<BackupSummary>> {
+        let all = self.dir.list()?;
+        all.into_iter().map(|backup| backup.map(|backup| summary(&backup, 0))).collect()
+    }
+
+    /// Reads every byte of a backup and compares it with what was backed up: all that is wrong, each
+    /// naming its file.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none; `Corruption` if its list is damaged; `Io`.
+    pub fn verify(&self, id: u64, watch: &mut dyn FnMut(BackupProgress)) -> Result<Vec<Error>> {
+        self.dir.verify(id, watch)
+    }
+
+    /// Makes a database of a backup in `to`, which must be absent or empty. Every byte is checked.
+    ///
+    /// # Errors
+    /// As [`verify`](Backups::verify); `InvalidArgument` if `to` has something in it; `NoSpace`. What
+    /// was written until then opens as no database.
+    pub fn restore(
+        &self,
+        id: u64,
+        to: impl AsRef<Path>,
+        watch: &mut dyn FnMut(BackupProgress),
+    ) -> Result<BackupSummary> {
+        let to = Dir::new(self.env.fs.clone(), to.as_ref());
+        let backup = self.dir.restore(id, &to, watch)?;
+        Ok(summary(&backup, backup.bytes()))
+    }
+
+    /// Deletes a backup, and the tables that no other has.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none; `Io`.
+    pub fn delete(&self, id: u64) -> Result<()> {
+        self.dir.delete(id)
+    }
+
+    /// Deletes all backups but the newest `keep`; the numbers of those that are gone.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn purge(&self, keep: usize) -> Result<Vec<u64>> {
+        self.dir.purge(keep)
+    }
+}
+
+impl std::fmt::Debug for Backups {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Backups")
+    }
+}

@@ -1,0 +1,168 @@
+//! A follower: a reader in another process that keeps up with the one that writes.
+//!
+//! It never writes and takes no lock. Each time it catches up it reads the manifest and the logs that
+//! count anew, opens every table, and shows the result at once; readers of the view before go on
+//! undisturbed, as a table that is open (`max_open_files`) outlives its deletion.
+//!
+//! The primary goes on meanwhile. It deletes a table or a log only after an edit of the manifest that
+//! makes it obsolete, so a look during which the manifest has not grown has met all files of one
+//! moment. Otherwise it is taken again.
+//!
+//! Keeps: a view is what the primary's log and manifest held at one moment: each write is in it
+//! whole, with all before it.
+//! Leaves to others: reading manifest and logs (`open`).
+
+use std::path::{Path, PathBuf};
+
+use arc_swap::ArcSwap;
+use lithify_base::{ComparatorRef, Error, ErrorKind, MergeOperatorRef, Result};
+use lithify_env::Env;
+use lithify_env::sync::Arc;
+use lithify_format::files::FileName;
+use lithify_store::dir::Dir;
+
+use crate::builder::Builder;
+use crate::db::Db;
+use crate::open;
+use crate::settings::Settings;
+
+/// How often a primary that commits meanwhile is looked at anew. It commits a few times a second, and
+/// a look takes milliseconds.
+const TRIES: usize = 20;
+
+/// Follows a database that another process, or another handle of this one, writes.
+///
+/// ```
+/// # fn main() -> lithify::Result<()> {
+/// # let dir = std::env::temp_dir().join(format!("lithify-follower-{}", std::process::id()));
+/// use lithify::{Builder, Db, Settings};
+///
+/// let primary = Db::open(&dir, Settings::default())?;
+/// let follower = Builder::new(Settings::default()).open_follower(&dir)?;
+/// primary.put(b"a", b"1")?;
+/// assert!(follower.view().get(b"a")?.is_none());
+/// assert!(follower.catch_up()?);
+/// assert_eq!(follower.view().get(b"a")?.as_deref(), Some(&b"1"[..]));
+/// # primary.close()?;
+/// # std::fs::remove_dir_all(&dir).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub struct Follower {
+    source: Source,
+    now: ArcSwap<View>,
+}
+
+/// What is looked at, and how.
+struct Source {
+    path: PathBuf,
+    settings: Settings,
+    order: ComparatorRef,
+    operator: Option<MergeOperatorRef>,
+    env: Env,
+}
+
+/// What was there at one look.
+struct View {
+    db: Db,
+    seen: Seen,
+}
+
+/// What changes when the primary writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    manifest: u64,
+    manifest_bytes: u64,
+    /// Numbers and lengths.
+    logs: Vec<(u64, u64)>,
+}
+
+impl Follower {
+    pub(crate) fn open(builder: Builder, path: &Path) -> Result<Follower> {
+        let env = builder.world();
+        let Builder { settings, order, operator, .. } = builder;
+        let source = Source { path: path.to_owned(), settings, order, operator, env };
+        let now = ArcSwap::from_pointee(source.look()?);
+        Ok(Follower { source, now })
+    }
+
+    /// The database as it was at the last look; a handle that only reads. It stays as it is for as long
+    /// as somebody holds it.
+    pub fn view(&self) -> Db {
+        self.now.load().db.clone()
+    }
+
+    /// Looks at what the primary has written since; true if there was something. Writes that it keeps
+    /// in its own memory ([`Durability::Buffered`](crate::Durability::Buffered), `NoWal`) show once
+    /// they are written out or flushed. It costs a read of the logs that are not flushed yet, and of the
+    /// end of every table.
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`]; the view stays as it was. `Stalled` if the primary changes files
+    /// faster than they can be looked at: try again.
+    pub fn catch_up(&self) -> Result<bool> {
+        if seen(&self.source.dir())? == Some(self.now.load().seen.clone()) {
+            return Ok(false);
+        }
+        self.now.store(Arc::new(self.source.look()?));
+        Ok(true)
+    }
+}
+
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Follower({})", self.source.path.display())
+    }
+}
+
+/// What the directory has now; `None` if it holds no database.
+fn seen(dir: &Dir) -> Result<Option<Seen>> {
+    let Some(manifest) = dir.read_current()? else { return Ok(None) };
+    let manifest_bytes = dir.len_of(FileName::Manifest(manifest))?.unwrap_or(0);
+    let logs = dir.list()?.into_iter().filter_map(|entry| match entry.file {
+        Some(FileName::Wal(number)) => Some((number, entry.len)),
+        _ => None,
+    });
+    Ok(Some(Seen { manifest, manifest_bytes, logs: logs.collect() }))
+}
+
+impl Source {
+    fn dir(&self) -> Dir {
+        Dir::new(self.env.fs.clone(), &self.path)
+    }
+
+    fn open(&self) -> Result<Db> {
+        let mut builder = Builder::new(self.settings.clone());
+        builder.operator.clone_from(&self.operator);
+        let builder = builder.comparator(self.order.clone()).env(self.env.clone());
+        let db = open::open_read_only(builder, &self.path)?;
+        db.shell.open_tables()?;
+        Ok(db)
+    }
+
+    /// Looks until the manifest stays as it is meanwhile.
+    fn look(&self) -> Result<View> {
+        let dir = self.dir();
+        let mut last = None;
+        for _ in 0..TRIES {
+            let before = seen(&dir)?;
+            let opened = self.open();
+            let after = seen(&dir)?;
+            let manifest =
+                |seen: &Option<Seen>| seen.as_ref().map(|s| (s.manifest, s.manifest_bytes));
+            let same = manifest(&before) == manifest(&after);
+            match (opened, before) {
+                (Ok(db), Some(seen)) if same => return Ok(View { db, seen }),
+                // Nothing changed under it: that is how it is.
+                (Err(e), _) if same => return Err(e),
+                (result, _) => last = result.err(),
+            }
+        }
+        let what = "the primary changed its files during every look; try again";
+        let error = Error::new(ErrorKind::Stalled, what).in_file(self.path.display());
+        Err(match last {
+            Some(cause) => error.caused_by(cause),
+            None => error,
+        })
+    }
+}

@@ -1,0 +1,242 @@
+//! Telling others what happens: the notes of the event log, as values, to listeners of the user's.
+//!
+//! Notes are queued where they are made, often under a lock, and delivered by a job of their own, in
+//! order, one at a time; so a listener may take its time and may ask the database anything.
+//!
+//! Keeps: a listener is never called under a lock of the store, nor on a thread that flushes, compacts
+//! or commits. One that panics is not called again.
+//! Leaves to others: what is noted.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{Class, Job, Mono, Step, Ticket};
+
+use crate::events::Field;
+use crate::shell::Shell;
+
+/// Events that wait to be delivered; those beyond are dropped and counted.
+const QUEUE_MAX: usize = 4096;
+/// How long a close waits for a listener that does not return.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A flush begins: `job`, `to` (level), `bytes` of memtable.
+    FlushBegun,
+    /// A flush has written and synced its tables: `job`, `files`, `bytes`, `micros`.
+    FlushDone,
+    /// A compaction begins: `job`, `kind`, `from` and `to` (levels), `what`, `why`, `bytes`.
+    CompactionBegun,
+    /// A compaction has written its tables: `job`, `files`, `read`, `written`, `entries`, `dropped`,
+    /// `micros`, `cpu_micros`.
+    CompactionDone,
+    /// Writes are held back: `cause`, `kind` (delay or stop), `bytes_per_second`.
+    StallBegun,
+    /// They are no longer: `cause`, `micros`.
+    StallEnded,
+    /// A table was made: `file` (number), `level`, `bytes`, `job`.
+    TableCreated,
+    /// A table was deleted: `file`.
+    TableDeleted,
+    /// Something failed in the background: `cause`. Writes may go on or not; the next one tells.
+    BackgroundError,
+    /// Tables were taken in from outside.
+    Ingested,
+    /// Settings were changed: `name`, `value`.
+    SettingsChanged,
+    /// Anything else; see [`DbEvent::name`].
+    Other,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub struct DbEvent {
+    at: Duration,
+    name: String,
+    fields: Vec<(String, Field)>,
+}
+
+impl DbEvent {
+    /// When, on the clock of the event log.
+    pub fn at(&self) -> Duration {
+        self.at
+    }
+    /// Its name in the event log.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// What it is about.
+    pub fn kind(&self) -> EventKind {
+        match self.name.as_str() {
+            "flush_start" => EventKind::FlushBegun,
+            "flush_end" => EventKind::FlushDone,
+            "compaction_start" => EventKind::CompactionBegun,
+            "compaction_end" => EventKind::CompactionDone,
+            "stall_begin" => EventKind::StallBegun,
+            "stall_end" => EventKind::StallEnded,
+            "table_created" => EventKind::TableCreated,
+            "table_deleted" => EventKind::TableDeleted,
+            "ingested" => EventKind::Ingested,
+            "setting_changed" => EventKind::SettingsChanged,
+            "job_failed" | "commit_failed" | "read_only" | "compactions_stuck" | "log_lost"
+            | "delete_failed" => EventKind::BackgroundError,
+            _ => EventKind::Other,
+        }
+    }
+    /// A field that is a number.
+    pub fn number(&self, field: &str) -> Option<u64> {
+        match self.field(field)? {
+            Field::Number(n) => Some(*n),
+            Field::Real(_) | Field::Text(_) => None,
+        }
+    }
+    /// A field that is text.
+    pub fn text(&self, field: &str) -> Option<&str> {
+        match self.field(field)? {
+            Field::Text(text) => Some(text),
+            Field::Real(_) | Field::Number(_) => None,
+        }
+    }
+    fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value)
+    }
+}
+
+/// Hears what happens in a database; given to its [`Builder`](crate::Builder::listener).
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use lithify::{Builder, DbEvent, EventKind, EventListener, Settings};
+///
+/// #[derive(Default)]
+/// struct Flushes(AtomicU64);
+/// impl EventListener for Flushes {
+///     fn on_event(&self, event: &DbEvent) {
+///         if event.kind() == EventKind::FlushDone {
+///             self.0.fetch_add(event.number("bytes").unwrap_or(0), Ordering::Relaxed);
+///         }
+///     }
+/// }
+/// # fn main() -> lithify::Result<()> {
+/// # let dir = std::env::temp_dir().join(format!("lithify-listener-{}", std::process::id()));
+/// let flushes = Arc::new(Flushes::default());
+/// let db = Builder::new(Settings::default()).listener(flushes.clone()).open(&dir)?;
+/// db.put(b"a", b"1")?;
+/// db.flush()?;
+/// db.close()?; // delivers what is left
+/// assert!(flushes.0.load(Ordering::Relaxed) > 0);
+/// # std::fs::remove_dir_all(&dir).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub trait EventListener: Send + Sync {
+    /// Something happened, in the order in which it did, a moment ago. Called by one thread at a
+    /// time, and without any lock: it may read, write and wait, but must not close the database.
+    fn on_event(&self, event: &DbEvent);
+}
+
+/// The listeners of one database and what they have not heard yet.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    all: Vec<Listener>,
+    queue: Mutex<VecDeque<DbEvent>>,
+    dropped: AtomicU64,
+    /// Somebody delivers.
+    busy: AtomicBool,
+}
+
+struct Listener {
+    who: Arc<dyn EventListener>,
+    panicked: AtomicBool,
+}
+
+impl Listeners {
+    pub(crate) fn new(all: Vec<Arc<dyn EventListener>>) -> Listeners {
+        let listener = |who| Listener { who, panicked: AtomicBool::new(false) };
+        Listeners { all: all.into_iter().map(listener).collect(), ..Listeners::default() }
+    }
+
+    /// Queues an event, if anybody listens.
+    pub(crate) fn push(&self, at: Mono, name: &str, fields: &[(&str, Field)]) {
+        if self.all.is_empty() {
+            return;
+        }
+        let mut queue = self.queue.lock();
+        if queue.len() >= QUEUE_MAX {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let fields = fields.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect();
+        queue.push_back(DbEvent { at: Duration::from_nanos(at.0), name: name.to_owned(), fields });
+    }
+
+    /// Delivers the next event; false if there is none.
+    fn deliver_one(&self) -> bool {
+        let Some(event) = self.queue.lock().pop_front() else { return false };
+        for listener in &self.all {
+            if listener.panicked.load(Ordering::Relaxed) {
+                continue;
+            }
+            let heard = catch_unwind(AssertUnwindSafe(|| listener.who.on_event(&event)));
+            if heard.is_err() {
+                listener.panicked.store(true, Ordering::Relaxed);
+            }
+        }
+        true
+    }
+}
+
+impl Shell {
+    /// Has what is queued delivered, unless somebody does already.
+    pub(crate) fn deliver_events(&self) {
+        let listeners = self.events.listeners();
+        if listeners.queue.lock().is_empty() || listeners.busy.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        self.env.rt.spawn(Class::Io, Box::new(Deliver { shell: self.me() }));
+    }
+
+    /// Delivers the rest on this thread; unless a listener does not return.
+    pub(crate) fn deliver_rest(&self) {
+        let listeners = self.events.listeners();
+        if listeners.all.is_empty() {
+            return;
+        }
+        let late = self.env.rt.now() + PATIENCE;
+        while listeners.busy.swap(true, Ordering::SeqCst) {
+            let now = self.env.rt.now();
+            if now >= late {
+                return;
+            }
+            self.env.rt.park(&Ticket::new(), Some(now + Duration::from_millis(1)));
+        }
+        while listeners.deliver_one() {}
+        listeners.busy.store(false, Ordering::SeqCst);
+    }
+}
+
+/// Delivers what is queued.
+struct Deliver {
+    shell: Arc<Shell>,
+}
+
+impl Job for Deliver {
+    fn step(&mut self) -> Step {
+        let listeners = self.shell.events.listeners();
+        if listeners.deliver_one() {
+            return Step::More;
+        }
+        listeners.busy.store(false, Ordering::SeqCst);
+        Step::Done
+    }
+    fn panicked(&mut self, _: String) {
+        self.shell.events.listeners().busy.store(false, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,55 @@
+//! Holding background work back for a while: no flush and no compaction runs, so that files do not
+//! change under a backup of the file system, or the disk is somebody else's.
+
+use lithify_base::Result;
+use lithify_control::Event;
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::Ordering;
+
+use crate::shell::Shell;
+
+/// While it lives, no flush and no compaction starts. Pauses nest: work goes on when the last one is
+/// dropped.
+#[must_use = "the background work goes on when this is dropped"]
+pub struct BackgroundPause {
+    shell: Arc<Shell>,
+}
+
+impl Drop for BackgroundPause {
+    fn drop(&mut self) {
+        self.shell.pauses.fetch_sub(1, Ordering::SeqCst);
+        self.shell.tell_paused();
+    }
+}
+
+impl std::fmt::Debug for BackgroundPause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "BackgroundPause({})", self.shell.path().display())
+    }
+}
+
+impl Shell {
+    /// Starts no more jobs, and waits for those at work.
+    pub(crate) fn pause(self: &Arc<Shell>) -> Result<BackgroundPause> {
+        self.check_home()?;
+        self.check_open()?;
+        self.pauses.fetch_add(1, Ordering::SeqCst);
+        let pause = BackgroundPause { shell: self.clone() };
+        self.tell_paused();
+        self.wait_until(None, |shell| {
+            // The mind knows first of a job that begins, and is the first to forget one.
+            let working = shell.core().is_working() || !shell.at_work().is_empty();
+            Ok((!working).then_some(()))
+        })?;
+        Ok(pause)
+    }
+
+    /// A close is not held up: what no log holds has to be flushed.
+    pub(crate) fn tell_paused(&self) {
+        if !self.is_read_only_handle() {
+            self.drive_by(|| Event::Paused {
+                on: self.pauses.load(Ordering::SeqCst) > 0 && self.check_open().is_ok(),
+            });
+        }
+    }
+}
