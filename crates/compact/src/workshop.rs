@@ -33,7 +33,7 @@ const WRITES_OF_JOB: u64 = 32;
 
 /// The size of writes to files of `file_bytes` by a job that may have `buffers` bytes: a 32nd of the
 /// file, so that a job of small files, too, is merged while it is read and written, and takes
-/// buffers in proportion; less if the buffers of [`WRITES_OF_JOB`] would be too much.
+/// buffers in proportion; less if the buffers of all its writes would be too much.
 pub fn write_bytes(file_bytes: u64, buffers: u64) -> usize {
     let small = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(*WRITE_BYTES.end());
     let part = small(file_bytes / 32).next_power_of_two();
