@@ -305,7 +305,7 @@ impl Gc {
             || !(self.recipe.zero_seqs && self.recipe.drop_tombstones)
             || self.recipe.snapshots.first().is_some_and(|&s| s < seq)
             || !(self.zones.is_free(e.run) || zoo::on(Bug::ZeroedOverOlder))
-            || (self.zones.keeps_below(seq) && !zoo::on(Bug::ZeroedUnderTombstone))
+            || (self.zones.keeps_at_most(seq) && !zoo::on(Bug::ZeroedUnderTombstone))
         {
             return e.tag;
         }

@@ -185,7 +185,7 @@ impl Zones {
     /// True if a tombstone that stays would hide an entry with sequence number 0 but not with
     /// `seq` (D4).
     #[inline]
-    pub(crate) fn keeps_below(&self, seq: Seq) -> bool {
+    pub(crate) fn keeps_at_most(&self, seq: Seq) -> bool {
         self.fragment
             .and_then(|i| self.kept_min.get(i as usize))
             .is_some_and(|&kept| kept <= seq && kept != MAX_SEQ)

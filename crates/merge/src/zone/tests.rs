@@ -22,8 +22,8 @@ fn zones_answer_as_the_lists_do() {
         assert_eq!(zones.is_free(0), !("c"..="f").contains(&k), "{k}");
         assert!(zones.is_free(1));
         assert_eq!(zones.is_bare(), !("e".."k").contains(&k), "{k}");
-        assert_eq!(zones.keeps_below(8), ("e".."k").contains(&k), "{k}");
-        assert!(!zones.keeps_below(7), "{k}");
+        assert_eq!(zones.keeps_at_most(7), ("e".."k").contains(&k), "{k}");
+        assert!(!zones.keeps_at_most(6), "{k}");
     }
     assert_eq!(splits, ["k"]);
 }
