@@ -27,6 +27,7 @@ use lithify_env::sync::atomic::Ordering;
 use lithify_store::ingest::{Bring, Newcomer};
 
 use crate::db::Db;
+use crate::operands;
 use crate::shell::Shell;
 use crate::write::{Held, Log};
 
@@ -81,9 +82,10 @@ impl Db {
     ///
     /// # Errors
     /// Nothing was taken in: `InvalidArgument` if there is no file, or two overlap (ingest them one
-    /// after the other, the newer one last); `Unsupported` for a table that no such writer made, or in
-    /// another order; `Corruption`, `Io`, `NoSpace`; `ReadOnly`. `OutcomeUnknown` if the manifest
-    /// could not be written: the next open shows all of them or none.
+    /// after the other, the newer one last); `Unsupported` for a table that no such writer made, in
+    /// another order, or with operands for another merge operator; `Corruption`, `Io`, `NoSpace`;
+    /// `ReadOnly`. `OutcomeUnknown` if the manifest could not be written: the next open shows all of
+    /// them or none.
     pub fn ingest<P: AsRef<Path>>(&self, tables: &[P], options: &IngestOptions) -> Result<()> {
         let paths: Vec<PathBuf> = tables.iter().map(|p| p.as_ref().to_owned()).collect();
         self.shell.ingest(&paths, options)
@@ -121,6 +123,8 @@ impl Shell {
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
             let new = Newcomer::bring(&self.dir, path, self.next_file(), how, &order)?;
+            operands::check_newcomer(new.operands_for(), self.workshop().operator.as_ref())
+                .map_err(|e| e.in_file(path.display()))?;
             files.push((new, path));
         }
         files.sort_by(|(a, _), (b, _)| order.compare(&a.range().lo, &b.range().lo));

@@ -108,6 +108,26 @@ impl Foreign {
     }
 }
 
+/// Refuses a table from outside whose operands are for another operator than `given`.
+///
+/// # Errors
+/// `Unsupported` with the name of that operator.
+pub(crate) fn check_newcomer(
+    operands_for: Option<&str>,
+    given: Option<&MergeOperatorRef>,
+) -> Result<()> {
+    match operands_for {
+        Some(name) if !given.is_some_and(|given| is_same(given.name(), name)) => {
+            Err(Error::unsupported(format!(
+                "the table holds operands of merge operator `{name}`, which is not this \
+                 database's; open the database with it (Builder::merge_operator); nothing was \
+                 taken in"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The operator that the newest OPTIONS file names, if it names one; `None` without such a file, or if
 /// it can't be read.
 fn stored(dir: &Dir) -> Result<Option<Option<String>>> {
@@ -253,5 +273,25 @@ impl Shell {
             }
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lithify_base::operator::{Add, Max};
+
+    #[test]
+    fn a_table_from_outside_brings_operands_for_our_operator_only() {
+        let add: MergeOperatorRef = std::sync::Arc::new(Add);
+        let max: MergeOperatorRef = std::sync::Arc::new(Max);
+        for name in ["UInt64AddOperator", "uint64add"] {
+            check_newcomer(Some(name), Some(&add)).unwrap();
+            for other in [Some(&max), None] {
+                let error = check_newcomer(Some(name), other).unwrap_err();
+                assert!(error.to_string().contains(name), "{error}");
+            }
+        }
+        check_newcomer(None, None).unwrap();
     }
 }

@@ -40,6 +40,7 @@ pub enum Bring {
 pub struct Newcomer {
     dir: Dir,
     meta: FileMeta,
+    operands_for: Option<String>,
     /// It is on its way into the manifest: only the next open may say that it is not wanted.
     keep: bool,
 }
@@ -59,7 +60,7 @@ impl Newcomer {
     ) -> Result<Newcomer> {
         let range = KeyRange::incl(&b""[..], &b""[..]);
         let meta = FileMeta::new(number, Pos::new(0, 0), range);
-        let mut new = Newcomer { dir: dir.clone(), meta, keep: false };
+        let mut new = Newcomer { dir: dir.clone(), meta, operands_for: None, keep: false };
         let temp = FileName::Temp(number.0);
         let opened = dir.fs().open(path, OpenOpts::read()).or_typed()?;
         let linked = match how {
@@ -79,8 +80,16 @@ impl Newcomer {
         let file = dir.open_file(temp, OpenOpts::read())?;
         let name = path.display().to_string();
         let table = TableReader::open(OpenTable::new(file, name.clone(), order.clone()))?;
+        let properties = table.properties();
+        new.operands_for =
+            (properties.merge_operands > 0).then(|| properties.merge_operator.clone());
         new.meta = examine(&table, number, &**order).map_err(|e| e.in_file(name))?;
         Ok(new)
+    }
+
+    /// The name of the merge operator for its operands, if it has any.
+    pub fn operands_for(&self) -> Option<&str> {
+        self.operands_for.as_deref()
     }
 
     /// The keys it is about, range deletions included.
