@@ -40,6 +40,7 @@ mod iter;
 mod listener;
 pub mod merge;
 mod metrics;
+mod multi_get;
 mod open;
 mod operands;
 mod options;

@@ -28,9 +28,9 @@ use crate::snapshot::Snapshot;
 use crate::super_version::SuperVersion;
 
 /// A value that was read: bytes of a cached block, or a copy. Dereferences to the bytes.
-pub struct Value(Repr);
+pub struct Value(pub(crate) Repr);
 
-enum Repr {
+pub(crate) enum Repr {
     Copied(Vec<u8>),
     Pinned(PinnedSlice),
 }
@@ -163,23 +163,8 @@ impl Shell {
         decide(tag, None, copy, || Err(Error::unsupported("a transaction can't merge")))
     }
 
-    /// Several keys at one moment.
-    pub(crate) fn multi_get(
-        &self,
-        keys: &mut dyn Iterator<Item = &[u8]>,
-        at: Option<&Snapshot>,
-    ) -> Result<Vec<Option<Value>>> {
-        self.check_open()?;
-        let sv = self.current.load();
-        let at = self.read_at(at)?;
-        let values: Vec<_> = keys.map(|k| self.look_up(&sv, k, at)).collect::<Result<_>>()?;
-        self.metrics.add(Counter::Gets, values.len() as u64);
-        self.metrics.add(Counter::GetHits, values.iter().flatten().count() as u64);
-        Ok(values)
-    }
-
     /// The number to read at. To be asked only once the tree is pinned.
-    fn read_at(&self, snapshot: Option<&Snapshot>) -> Result<Seq> {
+    pub(crate) fn read_at(&self, snapshot: Option<&Snapshot>) -> Result<Seq> {
         self.snapshots.read_at(snapshot, || self.published.load(Ordering::Acquire))
     }
 
@@ -289,7 +274,7 @@ impl Shell {
 
 /// What the newest visible entry means, given the newest range deletion over its key. `merged` combines
 /// operands.
-fn decide(
+pub(crate) fn decide(
     tag: Tag,
     hidden: Option<Seq>,
     value: impl FnOnce() -> Result<Repr>,

@@ -106,7 +106,23 @@ impl Blocks {
         let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, SKETCH + stored).collect();
         let buf = Arc::get_mut(&mut bytes).expect("not shared yet");
         self.source.read_into(handle.offset, &mut buf[SKETCH..])?;
-        let (payload, type_byte) = self.check(&buf[SKETCH..], handle)?;
+        self.with_sketch(bytes, handle, bytewise)
+    }
+
+    /// The same from stored bytes that were read already.
+    pub(crate) fn data_of(
+        &self,
+        stored: &[u8],
+        handle: BlockHandle,
+        bytewise: bool,
+    ) -> Result<Block> {
+        let front = std::iter::repeat_n(0, SKETCH);
+        self.with_sketch(front.chain(stored.iter().copied()).collect(), handle, bytewise)
+    }
+
+    /// The block whose stored bytes lie behind room for a sketch.
+    fn with_sketch(&self, bytes: Arc<[u8]>, handle: BlockHandle, bytewise: bool) -> Result<Block> {
+        let (payload, type_byte) = self.check(&bytes[SKETCH..], handle)?;
         if type_byte == 0 {
             let len = payload.len();
             return Ok(Block::with_sketch(bytes, len, bytewise));

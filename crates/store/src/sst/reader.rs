@@ -144,12 +144,7 @@ impl TableReader {
             return Ok(());
         }
         let order = &*self.order;
-        let at = match self.global_seq {
-            Some(seq) if seq > at => return Ok(()),
-            // As stored, where every number is 0.
-            Some(_) => MAX_SEQ,
-            None => at,
-        };
+        let Some(at) = self.stored_at(at) else { return Ok(()) };
         let target = InternalKey { user: key, tag: Tag::seek(at) };
         let mut visit = |tag, value: ValueRef<'_>| visit(self.numbered(tag), value);
         let mut i = self.fences.find(key, target.tag, order);
@@ -157,18 +152,29 @@ impl TableReader {
             let block = self.block(i, fill)?;
             let ended = visit_block(&block, target, order, &mut visit);
             match ended.map_err(|e| self.blame(i, e))? {
-                // The block ended on this key: the next one may begin with older versions of it,
-                // but only where separators are internal keys and this one is of the same key.
-                Ended::Block
-                    if self.fences.tag(i).is_some()
-                        && order.compare(self.fences.key(i), key).is_eq() =>
-                {
-                    i += 1;
-                }
+                // The block ended on this key: the next one may begin with older versions of it.
+                Ended::Block if self.goes_on(i, key) => i += 1,
                 _ => return Ok(()),
             }
         }
         Ok(())
+    }
+
+    /// Whether block `i + 1` may begin with versions of `key`, which block `i` ends on: only where
+    /// separators are internal keys and this one is of the same key.
+    pub(crate) fn goes_on(&self, i: usize, key: &[u8]) -> bool {
+        self.fences.tag(i).is_some() && self.order.compare(self.fences.key(i), key).is_eq()
+    }
+
+    /// The largest stored number that a read at `at` sees; `None` if it sees no entry.
+    #[inline]
+    pub(crate) fn stored_at(&self, at: Seq) -> Option<Seq> {
+        match self.global_seq {
+            Some(seq) if seq > at => None,
+            // Every stored number is 0.
+            Some(_) => Some(MAX_SEQ),
+            None => Some(at),
+        }
     }
 
     /// The tag of an entry whose stored one is `tag`.
@@ -297,7 +303,7 @@ impl TableReader {
 }
 
 /// Why a search of one block ended.
-enum Ended {
+pub(crate) enum Ended {
     /// At another key, or because the visitor has what it wants.
     Key,
     /// At the end of the block.
@@ -305,7 +311,7 @@ enum Ended {
 }
 
 /// Visits the entries of `target`'s user key in one block, from `target` on.
-fn visit_block(
+pub(crate) fn visit_block(
     block: &Block,
     target: InternalKey<'_>,
     order: &dyn Comparator,
