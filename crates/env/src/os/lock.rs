@@ -1,7 +1,9 @@
 //! The lock file that keeps a database to one owner.
 //!
-//! Three fences, because each alone has a hole:
+//! Four fences, because each alone has a hole:
 //! - `flock` keeps out other processes, and dies with its holder;
+//! - a record lock keeps out, and is kept out by, the engines that take no other (RocksDB, LevelDB);
+//!   closing any descriptor of the file in this process drops it, so it comes only on top;
 //! - a registry of (device, inode) keeps out a second handle of this process where the file
 //!   system emulates `flock` with per-process record locks (NFS);
 //! - the inode is compared with the path's after locking, because the file may have been unlinked
@@ -102,11 +104,22 @@ impl FileLock {
 
     /// `None` if the file was replaced between open and lock.
     fn try_take(path: &Path) -> rustix::io::Result<Option<Self>> {
+        // Not even opened where this process holds it: closing again would drop its record lock.
+        let held = |stat| Held::here().locks.lock().contains(&identity_of(&stat));
+        if fs::stat(path).is_ok_and(held) {
+            return Err(Errno::WOULDBLOCK);
+        }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let fd = retry_on_intr(|| fs::open(path, flags, FILE_MODE))?;
         let identity = identity_of(&fs::fstat(&fd)?);
         let claim = Claim::stake(identity).ok_or(Errno::WOULDBLOCK)?;
         fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+        let record = fs::fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive);
+        // The system has two words for it. Any other failure is that of a file system without record
+        // locks: engines that take no other don't run on it.
+        if let Err(Errno::ACCESS | Errno::AGAIN) = record {
+            return Err(Errno::WOULDBLOCK);
+        }
         match fs::stat(path) {
             Ok(stat) if identity_of(&stat) == identity => {}
             Ok(_) | Err(Errno::NOENT) => return Ok(None),
@@ -148,6 +161,36 @@ fn identity_of(stat: &fs::Stat) -> Identity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What RocksDB and LevelDB ask before they open a directory. A record lock is its process's, so
+    /// the other one has to be another process.
+    #[test]
+    fn engines_with_record_locks_are_kept_out_and_keep_out() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("LOCK");
+        let python = |rest: &str| {
+            let open = "import fcntl, sys; f = open(sys.argv[1], 'a')";
+            let lock = "fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)";
+            let mut command = std::process::Command::new("python3");
+            command.args(["-c", &format!("{open}\n{lock}\n{rest}")]).arg(&path);
+            command
+        };
+        let Ok(free) = python("").output() else { return }; // no python here
+        assert!(free.status.success());
+        let lock = FileLock::take(&path).unwrap();
+        assert!(FileLock::take(&path).is_err());
+        assert!(!python("").output().unwrap().status.success(), "a second try dropped the lock");
+        drop(lock);
+        let mut rival = python("print('held', flush=True); sys.stdin.read()");
+        let pipe = std::process::Stdio::piped;
+        let mut rival = rival.stdin(pipe()).stdout(pipe()).spawn().unwrap();
+        let mut said = [0; 4];
+        std::io::Read::read_exact(&mut rival.stdout.take().unwrap(), &mut said).unwrap();
+        assert_eq!(FileLock::take(&path).err().unwrap().kind(), std::io::ErrorKind::WouldBlock);
+        drop(rival.stdin.take());
+        rival.wait().unwrap();
+        assert!(FileLock::take(&path).is_ok());
+    }
 
     /// What a child sees: the same guard under another process id. The claim stays its parent's.
     fn inherited(mut lock: FileLock) -> (FileLock, Claim) {
