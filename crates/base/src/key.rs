@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use crate::comparator::Comparator;
+use crate::error::Error;
 
 /// An owned user key: cheap to clone, compared bytewise only through a [`Comparator`].
 pub type Key = std::sync::Arc<[u8]>;
@@ -80,6 +81,28 @@ impl Tag {
     /// Kind, if known.
     pub fn kind(self) -> Option<Kind> {
         Kind::from_u8(self.0 as u8)
+    }
+}
+
+/// The error for an entry whose kind does not belong among point entries: `Unsupported`, naming the
+/// feature of RocksDB that writes such entries, or `Corruption`.
+pub fn unknown_kind(kind: u8) -> Error {
+    match feature_of(kind) {
+        Some(feature) => Error::unsupported(format!(
+            "an entry (of kind {kind:#x}) uses {feature}, which this version does not read"
+        )),
+        None => Error::corruption(format!("an entry of kind {kind:#x} among point keys")),
+    }
+}
+
+/// The feature of RocksDB to which an entry kind belongs that this version lacks.
+pub fn feature_of(kind: u8) -> Option<&'static str> {
+    match kind {
+        0x9..=0xC | 0x12 | 0x13 | 0x15 => Some("two-phase commit"),
+        0x10 | 0x11 => Some("blob files"),
+        0x14 | 0x18 | 0x19 => Some("user-defined timestamps or preferred sequence numbers"),
+        0x16 | 0x17 => Some("wide columns"),
+        _ => None,
     }
 }
 

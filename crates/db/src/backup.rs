@@ -123,6 +123,7 @@ impl Backups {
             logs: Vec::new(),
             options: options.max(),
             db_id: workshop.db_id.clone(),
+            unsynced: false,
         };
         let now = shell.env.rt.wall_seconds();
         let (backup, progress) = self.dir.create(&shell.dir, what, now, watch)?;

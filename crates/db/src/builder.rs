@@ -8,6 +8,7 @@ use lithify_env::{Env, OsRt, PosixFs, RtOptions};
 
 use crate::db::Db;
 use crate::follower::Follower;
+use crate::import::{self, ImportOptions, ImportProgress, ImportReport};
 use crate::listener::EventListener;
 use crate::open;
 use crate::salvage::{self, SalvageReport};
@@ -21,6 +22,8 @@ pub struct Builder {
     pub(crate) filter: Option<CompactionFilterRef>,
     pub(crate) env: Option<Env>,
     pub(crate) listeners: Vec<Arc<dyn EventListener>>,
+    /// A LevelDB directory may become ours.
+    pub(crate) upgrade: bool,
 }
 
 impl Builder {
@@ -33,6 +36,7 @@ impl Builder {
             filter: None,
             env: None,
             listeners: Vec::new(),
+            upgrade: false,
         }
     }
     /// Orders keys by `order`. A database remembers its comparator's name and refuses another.
@@ -147,6 +151,72 @@ impl Builder {
         watch: &mut dyn FnMut(u64),
     ) -> Result<SalvageReport> {
         salvage::salvage(self, from.as_ref(), to.as_ref(), watch)
+    }
+
+    /// Makes a database in `to`, which must be absent or empty, of the directory that RocksDB or
+    /// LevelDB left in `from`. Tables are hard-linked where the file system can, and not rewritten; what
+    /// is in the logs is taken over. `from` is only read, and stays what it is. The new database
+    /// has these settings; an order of keys other than byte order must be given if it is not one of
+    /// ours. `watch` is told of the progress.
+    ///
+    /// A crash before the end leaves either a directory that opens as no database, which may be
+    /// removed, or the whole database.
+    ///
+    /// ```no_run
+    /// # fn main() -> lithify::Result<()> {
+    /// use lithify::import::ImportOptions;
+    /// use lithify::{Builder, Settings};
+    ///
+    /// let options = ImportOptions { verify: true, ..ImportOptions::default() };
+    /// let report = Builder::new(Settings::default()).import("rocks", "fruit", options, &mut |_| {})?;
+    /// println!("{} tables of {}, {:?} keys", report.tables, report.maker, report.keys);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Nothing was written: NotFound if `from` holds no database; Locked if a program has it open;
+    /// InvalidArgument if it is one of ours or `to` has something in it; Unsupported, naming
+    /// the feature, for what cannot be taken over (blobs, user-defined timestamps, wide columns,
+    /// two-phase commit, unknown comparators, operands of unknown merge operators); Corruption.
+    /// Later: Io, `NoSpace`, and Corruption if a comparison finds a difference.
+    pub fn import(
+        self,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
+        options: ImportOptions,
+        watch: &mut dyn FnMut(ImportProgress),
+    ) -> Result<ImportReport> {
+        import::import(self, from.as_ref(), to.as_ref(), options, watch)
+    }
+    /// Makes the directory that RocksDB or LevelDB left in `path` a database of ours. LevelDB cannot
+    /// open it afterwards, RocksDB only once it is [settled](Db::settle); so there is a way back if
+    /// `kept` is given, a directory (absent or empty, on the same file system) that becomes
+    /// what `path` was, sharing its tables.
+    ///
+    /// # Errors
+    /// As [`import`](Builder::import).
+    pub fn import_in_place(
+        self,
+        path: impl AsRef<Path>,
+        kept: Option<&Path>,
+        options: ImportOptions,
+        watch: &mut dyn FnMut(ImportProgress),
+    ) -> Result<ImportReport> {
+        import::in_place(self, path.as_ref(), kept, options, watch)
+    }
+
+    /// The same components once more.
+    pub(crate) fn again(&self) -> Builder {
+        Builder {
+            settings: self.settings.clone(),
+            order: self.order.clone(),
+            operator: self.operator.clone(),
+            filter: self.filter.clone(),
+            env: self.env.clone(),
+            listeners: self.listeners.clone(),
+            upgrade: self.upgrade,
+        }
     }
 
     /// This machine, with as many threads as `settings` ask for: the world of a database that is

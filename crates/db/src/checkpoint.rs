@@ -27,7 +27,8 @@ impl Shell {
             logs: Vec::new(),
             options: None,
             db_id: workshop.db_id.clone(),
+            unsynced: false,
         };
-        copy.write(&self.dir, &Dir::new(self.env.fs.clone(), path))
+        copy.write(&self.dir, &Dir::new(self.env.fs.clone(), path), &mut |_| {}).map(drop)
     }
 }

@@ -29,6 +29,7 @@ use lithify_store::wal::{self, OnRot};
 
 use crate::builder::Builder;
 use crate::db::Db;
+use crate::import;
 use crate::listener::Listeners;
 use crate::operands::Foreign;
 use crate::settings::Settings;
@@ -84,6 +85,10 @@ pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
             path.display()
         )));
     }
+    let recovered = match recovered {
+        Some(r) if !r.ours => Some(import::admit(&builder, &env, &dir, r)?),
+        other => other,
+    };
     let listeners = std::mem::take(&mut builder.listeners);
     let mut opening = match recovered {
         Some(r) => Opening::existing(builder, env, dir, r)?,

@@ -26,7 +26,7 @@ use crate::super_version::SuperVersion;
 const OPTIONS_BYTES_MAX: u64 = 16 << 20;
 
 /// True if two names are of the same operator: ours go by RocksDB's short names, too.
-fn is_same(a: &str, b: &str) -> bool {
+pub(crate) fn is_same(a: &str, b: &str) -> bool {
     a == b || built_in(a).zip(built_in(b)).is_some_and(|(a, b)| a.name() == b.name())
 }
 

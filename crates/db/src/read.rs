@@ -5,6 +5,7 @@
 use std::ops::Deref;
 use std::time::Duration;
 
+use lithify_base::key::unknown_kind;
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, Kind, Result, Seq, Tag, memory};
 use lithify_env::Ticket;
@@ -287,8 +288,6 @@ pub(crate) fn decide(
         Some(Kind::Value) => Ok(Some(Value(value()?))),
         Some(Kind::Delete | Kind::SingleDelete) => Ok(None),
         Some(Kind::Merge) => Ok(Some(Value(Repr::Copied(merged()?)))),
-        Some(Kind::RangeDelete) | None => {
-            Err(Error::corruption(format!("entry of kind {:#x} among point keys", tag.kind_byte())))
-        }
+        Some(Kind::RangeDelete) | None => Err(unknown_kind(tag.kind_byte())),
     }
 }

@@ -122,6 +122,8 @@ pub(crate) struct Shell {
     stop: Ticket,
     stopped: Ticket,
     closed: AtomicBool,
+    /// Whoever closes leaves a manifest that RocksDB reads.
+    pub(crate) settled: AtomicBool,
     ending: Ending,
     read_only_handle: bool,
     me: Weak<Shell>,
@@ -238,6 +240,7 @@ impl Shell {
             stopped: Ticket::new(),
             under_way: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            settled: AtomicBool::new(false),
             ending: Ending::default(),
             read_only_handle,
             lock: Mutex::new(p.lock.map(Arc::from)),

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 
 use lithify_base::compaction_filter::{Decision, decide};
+use lithify_base::key::unknown_kind;
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, Kind, Result, Seq, Tag};
 
@@ -374,7 +375,7 @@ fn put_operands(chain: &Chain, out: &mut Writer) -> Result<()> {
 fn bad_kind(tag: Tag) -> Error {
     match tag.kind() {
         Some(_) => Error::corruption("a range deletion among point entries"),
-        None => Error::unsupported(format!("entry kind {:#x} is not supported", tag.kind_byte())),
+        None => unknown_kind(tag.kind_byte()),
     }
 }
 

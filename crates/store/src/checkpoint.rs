@@ -31,14 +31,17 @@ pub struct Checkpoint {
     pub options: Option<u64>,
     /// The database id.
     pub db_id: String,
+    /// The tables may never have been synced: someone copied them here. Ours always were.
+    pub unsynced: bool,
 }
 
 impl Checkpoint {
-    /// Writes the checkpoint to `to`, which must be absent or empty.
+    /// Writes the checkpoint to `to`, which must be absent or empty. `watch` is told of the bytes of
+    /// each table that is there.
     ///
     /// # Errors
     /// InvalidArgument if `to` has something in it; Io and NoSpace. What was written stays.
-    pub fn write(self, from: &Dir, to: &Dir) -> Result<()> {
+    pub fn write(self, from: &Dir, to: &Dir, watch: &mut dyn FnMut(u64)) -> Result<Placed> {
         to.create()?;
         if let Some(entry) = to.list()?.first() {
             return Err(Error::invalid(format!(
@@ -47,9 +50,13 @@ impl Checkpoint {
             ))
             .in_file(to.path().display()));
         }
-        let files = self.state.families.values().flat_map(|f| f.files.values());
-        for number in files.map(|f| f.backing.unwrap_or(f.number)) {
-            link_table(from, to, number)?;
+        let mut placed = Placed::default();
+        for file in self.state.families.values().flat_map(|f| f.files.values()) {
+            let table = link_table(from, to, file.backing.unwrap_or(file.number), &mut placed)?;
+            if self.unsynced {
+                table.sync_all().or_typed()?;
+            }
+            watch(file.size);
         }
         for &(number, bytes) in &self.logs {
             copy(from, to, FileName::Wal(number), Some(bytes))?;
@@ -59,22 +66,38 @@ impl Checkpoint {
         }
         to.write_identity(&self.db_id)?;
         // Syncs the directory, and so the names of everything above, before CURRENT appears.
-        ManifestLog::create(to, self.manifest, self.state).map(drop)
+        ManifestLog::create(to, self.manifest, self.state).map(|_| placed)
     }
 }
 
-/// Gives a table a second name, or copies it where that is not possible.
-fn link_table(from: &Dir, to: &Dir, number: u64) -> Result<()> {
+/// How the tables came to their new names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// Tables that share their bytes with the source.
+    pub linked: u64,
+    /// Tables that were copied, since they could not be linked.
+    pub copied: u64,
+}
+
+/// Gives a table a second name, or copies it where that is not possible; the table.
+pub(crate) fn link_table(
+    from: &Dir,
+    to: &Dir,
+    number: u64,
+    placed: &mut Placed,
+) -> Result<FileRef> {
     let (name, opened) = from.open_table(number, OpenOpts::read())?;
     match from.fs().link(&from.path_of(name), &to.path_of(name)) {
-        Ok(()) => Ok(()),
+        Ok(()) => placed.linked += 1,
         // Two families, or two slices, may share a file.
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(e) if cannot_link(e.kind()) => {
-            copy_bytes(&opened, &*to.create_file(name, OpenOpts::write())?, None)
+            copy_bytes(&opened, &*to.create_file(name, OpenOpts::write())?, None)?;
+            placed.copied += 1;
         }
-        Err(e) => Err(crate::dir::typed(e)),
+        Err(e) => return Err(crate::dir::typed(e)),
     }
+    Ok(opened)
 }
 
 /// Another file system, or one without hard links.
@@ -83,7 +106,7 @@ pub(crate) fn cannot_link(kind: std::io::ErrorKind) -> bool {
     matches!(kind, CrossesDevices | PermissionDenied | TooManyLinks | Unsupported)
 }
 
-fn copy(from: &Dir, to: &Dir, name: FileName, bytes: Option<u64>) -> Result<()> {
+pub(crate) fn copy(from: &Dir, to: &Dir, name: FileName, bytes: Option<u64>) -> Result<()> {
     let opened = from.open_file(name, OpenOpts::read())?;
     copy_bytes(&opened, &*to.create_file(name, OpenOpts::write())?, bytes)
 }

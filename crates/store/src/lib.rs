@@ -10,6 +10,7 @@ pub mod backup;
 pub mod cache;
 pub mod checkpoint;
 pub mod dir;
+pub mod foreign;
 pub mod ingest;
 pub mod janitor;
 pub mod manifest;

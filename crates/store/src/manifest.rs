@@ -8,6 +8,7 @@ mod recover;
 pub mod translate;
 
 pub use count::count_tables;
+pub(crate) use count::counts_of;
 pub use log::ManifestLog;
 pub use recover::{Recovered, family_version, known_order, newest_readable, recover};
 

@@ -7,6 +7,7 @@
 
 use std::ops::ControlFlow;
 
+use lithify_base::key::unknown_kind;
 use lithify_base::{ComparatorRef, Error, Key, Kind, MergeOperatorRef, Result, Seq, Tag};
 
 use super::Cursor;
@@ -315,10 +316,7 @@ impl<C: Cursor> User<C> {
             Some(Kind::Value) => {}
             Some(Kind::Delete | Kind::SingleDelete) => return Ok(false),
             Some(Kind::Merge | Kind::RangeDelete) | None => {
-                return Err(Error::corruption(format!(
-                    "entry of kind {:#x} among point keys",
-                    tag.kind_byte()
-                )));
+                return Err(unknown_kind(tag.kind_byte()));
             }
         }
         if self.tombstones.is_empty() {

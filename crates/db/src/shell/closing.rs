@@ -53,6 +53,10 @@ impl Shell {
             let alone = shell.under_way.load(Ordering::SeqCst) == 0;
             Ok((idle && alone && shell.at_work.lock().is_empty()).then_some(()))
         })?;
+        let told = match self.settled.load(Ordering::SeqCst) {
+            true => self.forget_history(),
+            false => Ok(()),
+        };
         // To record the last log is to promise all before it, and one of those may be lost.
         if let Ok(Some(end)) = &ended
             && end.is_durable()
@@ -65,7 +69,17 @@ impl Shell {
         self.deliver_rest();
         self.open_what_is_pinned();
         *self.lock.lock() = None;
-        flushed.and(synced).and(ended.map(drop))
+        flushed.and(synced).and(ended.map(drop)).and(told)
+    }
+
+    /// Starts a new manifest: RocksDB refuses one whose earlier edits tell of stacked runs, too.
+    fn forget_history(&self) -> Result<()> {
+        self.check_owner()?;
+        let Some(mut manifest) = self.manifest.lock().take() else { return Ok(()) };
+        self.check_epoch(&manifest)?;
+        self.roll(&mut manifest)?;
+        *self.manifest.lock() = Some(manifest);
+        Ok(())
     }
 
     /// Opens the tables of every tree that an iterator still shows: from now on another handle may

@@ -24,6 +24,16 @@ impl Shell {
         self.env.rt.spawn(Class::Upkeep, Box::new(job));
     }
 
+    /// Starts a new manifest with what is certain.
+    pub(super) fn roll(&self, manifest: &mut ManifestLog) -> Result<()> {
+        let old = manifest.number();
+        let number = self.next_file().0;
+        manifest.roll(number, self.workshop.peek_next_file().0)?;
+        // Deleted only now that CURRENT durably names the new one; a leftover is an orphan.
+        let _ = self.dir.remove(FileName::Manifest(old));
+        Ok(())
+    }
+
     fn edits_written(&self, manifest: Box<ManifestLog>, edits: &[NewEdit], result: Result<()>) {
         *self.manifest.lock() = Some(manifest);
         match result {
@@ -64,18 +74,18 @@ impl CommitEdits {
         self.shell.0.check_owner()?;
         self.shell.0.check_epoch(manifest)?;
         if manifest.uncertain().is_some() {
-            self.roll(manifest)?;
+            self.shell.0.roll(manifest)?;
         }
         if let Err(e) = self.append(manifest) {
             if manifest.uncertain().is_none() || e.kind() == ErrorKind::NoSpace {
                 return Err(e);
             }
-            self.roll(manifest)?;
+            self.shell.0.roll(manifest)?;
             self.append(manifest)?;
         }
         if manifest.wants_roll() {
             // The edits are durable whatever comes of this; a failure shows at the next commit.
-            let _ = self.roll(manifest);
+            let _ = self.shell.0.roll(manifest);
         }
         Ok(())
     }
@@ -106,15 +116,6 @@ impl CommitEdits {
             }
         }
         manifest.commit(&edits)
-    }
-
-    fn roll(&self, manifest: &mut ManifestLog) -> Result<()> {
-        let old = manifest.number();
-        let number = self.shell.0.next_file().0;
-        manifest.roll(number, self.shell.0.workshop.peek_next_file().0)?;
-        // Deleted only now that CURRENT durably names the new one; a leftover is an orphan.
-        let _ = self.shell.0.dir.remove(FileName::Manifest(old));
-        Ok(())
     }
 }
 

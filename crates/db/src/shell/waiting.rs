@@ -83,12 +83,17 @@ impl Shell {
         range: Option<KeyRange>,
         cancel: Option<&CancelToken>,
     ) -> Result<()> {
+        let up_to = self.published.load(Ordering::Acquire);
+        let request = ManualRequest { up_to: Some(up_to), ..ManualRequest::new(range) };
+        self.serve(request, cancel)
+    }
+
+    /// Has a request served, and waits for it, unless it is called off.
+    pub(crate) fn serve(&self, request: ManualRequest, cancel: Option<&CancelToken>) -> Result<()> {
         if let Some(error) = self.gate.refused() {
             return Err(error);
         }
         let id = self.next_manual.fetch_add(1, Ordering::Relaxed);
-        let up_to = self.published.load(Ordering::Acquire);
-        let request = ManualRequest { up_to: Some(up_to), ..ManualRequest::new(range) };
         self.drive(Event::Manual { id, request });
         if let Some(cancel) = cancel {
             cancel.covers(self, id);

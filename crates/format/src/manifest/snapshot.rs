@@ -235,6 +235,8 @@ pub struct ManifestRead {
     pub good_end: u64,
     /// How the file ends; never `Corruption`.
     pub verdict: Verdict,
+    /// Its first edit says where it stands: only ours do.
+    pub ours: bool,
 }
 
 /// Reads the bytes of a whole manifest. `promised` is an offset below which the file is known to
@@ -290,7 +292,7 @@ pub fn read_manifest(bytes: &[u8], promised: u64) -> Result<ManifestRead> {
     if !group.is_empty() {
         verdict = Verdict::TornTail { cut_at: good_end };
     }
-    Ok(ManifestRead { state, good_end, verdict })
+    Ok(ManifestRead { state, good_end, verdict, ours: places.manifest.is_some() })
 }
 
 /// Whether each edit stands where it was written. Known from the first edit on, which was synced

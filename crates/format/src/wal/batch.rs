@@ -8,6 +8,7 @@
 //! so iterating over it cannot fail. Kinds of features this version lacks are refused by name.
 //! Leaves to others: limits on sizes, assigning sequence numbers, what merging means.
 
+use lithify_base::key::feature_of;
 use lithify_base::{CfId, Error, Kind, MAX_SEQ, Result, Seq, memory};
 
 use crate::varint::{self, Reader};
@@ -389,17 +390,15 @@ fn split_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cold]
 fn refuse(bytes: &[u8]) -> Error {
     let tag = bytes.first().copied().unwrap_or_default();
-    let feature = match tag {
-        0x9..=0xC | 0x12 | 0x13 | 0x15 => "two-phase commit",
-        0x10 | 0x11 => "blob files",
-        0x14 | 0x18 | 0x19 => "user-defined timestamps or preferred sequence numbers",
-        0x16 | 0x17 => "wide columns",
-        0x0..=0x8 | 0xD..=0xF => {
-            return Error::corruption(format!("batch entry of kind {tag:#x} is cut short"));
+    match (feature_of(tag), tag) {
+        (Some(feature), _) => {
+            Error::unsupported(format!("batch uses {feature} (entry kind {tag:#x})"))
         }
-        _ => return Error::corruption(format!("batch entry of unknown kind {tag:#x}")),
-    };
-    Error::unsupported(format!("batch uses {feature} (entry kind {tag:#x})"))
+        (None, 0x0..=0x8 | 0xD..=0xF) => {
+            Error::corruption(format!("batch entry of kind {tag:#x} is cut short"))
+        }
+        (None, _) => Error::corruption(format!("batch entry of unknown kind {tag:#x}")),
+    }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ fn copy_of(dir: &Dir) -> Checkpoint {
         family.files.insert(number, translate::wire_file(&file));
     }
     let db_id = "the id".to_owned();
-    Checkpoint { state, manifest: 9, logs: vec![(8, 6)], options: Some(7), db_id }
+    Checkpoint { state, manifest: 9, logs: vec![(8, 6)], options: Some(7), db_id, unsynced: false }
 }
 
 fn target(fs: FsRef) -> Dir {
@@ -59,10 +59,12 @@ fn a_checkpoint_is_a_database() {
     let from = source(Arc::new(mem.clone()));
     let to = target(Arc::new(mem.clone()));
     let used = mem.used();
-    copy_of(&from).write(&from, &to).unwrap();
+    let mut told = Vec::new();
+    let placed = copy_of(&from).write(&from, &to, &mut |bytes| told.push(bytes)).unwrap();
+    assert_eq!((placed, told.len()), (Placed { linked: 2, copied: 0 }, 2));
     check_whole(&from, &to);
     assert!(mem.used() - used < 1000, "tables are linked, not copied");
-    let e = copy_of(&from).write(&from, &to).unwrap_err();
+    let e = copy_of(&from).write(&from, &to, &mut |_| {}).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::InvalidArgument);
     check_whole(&from, &to);
 }
@@ -75,7 +77,8 @@ fn another_file_system_gets_copies() {
     }));
     let from = source(fs.clone());
     let to = target(fs);
-    copy_of(&from).write(&from, &to).unwrap();
+    let placed = copy_of(&from).write(&from, &to, &mut |_| {}).unwrap();
+    assert_eq!(placed, Placed { linked: 0, copied: 2 });
     check_whole(&from, &to);
 }
 
@@ -85,7 +88,7 @@ fn a_short_source_is_corruption() {
     let fs: FsRef = Arc::new(MemFs::new());
     let from = source(fs.clone());
     let copy = Checkpoint { logs: vec![(8, 11)], ..copy_of(&from) };
-    assert!(copy.write(&from, &target(fs)).unwrap_err().is_corruption());
+    assert!(copy.write(&from, &target(fs), &mut |_| {}).unwrap_err().is_corruption());
 }
 
 /// Each call fails once: an unfinished checkpoint opens as no database, a finished one is whole,
@@ -96,7 +99,7 @@ fn every_call_fails_once() {
     let from = source(counted.clone());
     let copy = copy_of(&from);
     let begin = counted.count();
-    copy.clone().write(&from, &target(counted.clone())).unwrap();
+    copy.clone().write(&from, &target(counted.clone()), &mut |_| {}).unwrap();
     let end = counted.count();
     assert!(end - begin > 25);
     let mut failed = 0;
@@ -107,10 +110,10 @@ fn every_call_fails_once() {
         }));
         let from = source(fs.clone());
         let _ = copy_of(&from);
-        let result = copy.clone().write(&from, &target(fs));
+        let result = copy.clone().write(&from, &target(fs), &mut |_| {});
         let (from, to) = (source_view(&mem), target(Arc::new(mem.clone())));
         match (result, to.read_current()) {
-            (Ok(()), _) | (Err(_), Ok(Some(9))) => check_whole(&from, &to),
+            (Ok(_), _) | (Err(_), Ok(Some(9))) => check_whole(&from, &to),
             (Err(_), Ok(None)) => {
                 failed += 1;
                 assert!(!matches!(recover(&to), Ok(Some(_))), "call {at}");
@@ -143,7 +146,7 @@ fn current_comes_last() {
     let (from, to) = (source(fs.clone()), target(fs));
     let copy = copy_of(&from);
     calls.lock().clear();
-    copy.write(&from, &to).unwrap();
+    copy.write(&from, &to, &mut |_| {}).unwrap();
     let calls = calls.lock().clone();
     let last =
         |name, path: &std::path::Path| calls.iter().rposition(|c| c.0 == name && c.1 == path);

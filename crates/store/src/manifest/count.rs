@@ -28,7 +28,7 @@ pub fn count_tables(
         let number = file.backing.unwrap_or(file.number);
         let name = FileName::Table(number);
         if dir.len_of(name)?.or(dir.len_of(FileName::LevelDbTable(number))?).is_some() {
-            file.counts = Some(counts(&*open(dir, file, number, order)?));
+            file.counts = Some(counts_of(&*open(dir, file, number, order)?));
         }
     }
     Ok(())
@@ -49,7 +49,7 @@ fn open(
 
 /// Properties count internal keys, and range deletions with the points; descriptions count user
 /// keys of points. The bytes of a table with range deletions are close, the counts exact.
-fn counts(table: &TableReader) -> FileCounts {
+pub(crate) fn counts_of(table: &TableReader) -> FileCounts {
     let p: &TableProps = table.properties();
     let ranges = table.range_tombstones().tombs().max(p.num_range_deletions);
     FileCounts {

@@ -32,6 +32,8 @@ pub struct Recovered {
     pub good_end: u64,
     /// Whether something torn was left out.
     pub torn: bool,
+    /// Written by this store, not by another engine.
+    pub ours: bool,
 }
 
 /// Reads the manifest that CURRENT names; `None` if there is no database here yet: no CURRENT, and
@@ -85,7 +87,10 @@ fn read(dir: &Dir, manifest: u64) -> Result<Recovered> {
     };
     let read = read_manifest(&bytes, 0).map_err(blame)?;
     let mut state = read.state;
-    state.families.values_mut().for_each(translate::renumber_level0);
+    state.families.values_mut().for_each(match read.ours {
+        true => translate::renumber_level0,
+        false => translate::order_foreign,
+    });
     // A crash leaves files whose numbers no edit knows; a number is never used twice.
     if !zoo::on(Bug::NumbersAgain) {
         state.next_file = state.next_file.max(number_floor(dir)?);
@@ -94,7 +99,7 @@ fn read(dir: &Dir, manifest: u64) -> Result<Recovered> {
         return Err(blame(Error::corruption("its next file number is no counter's")));
     }
     let torn = read.verdict != Verdict::Clean;
-    Ok(Recovered { manifest, state, good_end: read.good_end, torn })
+    Ok(Recovered { manifest, state, good_end: read.good_end, torn, ours: read.ours })
 }
 
 /// No CURRENT: fine if the directory is new or a creation was interrupted, which leaves at most a

@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 
 use lithify_base::{
-    CfId, ComparatorRef, End, ErrorKind, FileId, JobId, Key, KeyRange, Kind, Pos, Tag, bytewise,
+    CfId, ComparatorRef, End, ErrorKind, FileId, InternalKey, JobId, Key, KeyRange, Kind, Pos, Tag,
+    bytewise,
 };
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Fault, FaultFs, FsRef, MemFs, OpenOpts, write_all_at};
@@ -15,7 +16,7 @@ use lithify_merge::tombstone::RangeTombstone;
 use lithify_merge::workload::Choices;
 
 use super::translate::{
-    decode_hint, encode_hint, file_meta, renumber_level0, wire_edit, wire_file,
+    decode_hint, encode_hint, file_meta, order_foreign, renumber_level0, wire_edit, wire_file,
 };
 use super::*;
 use crate::dir::{Dir, FileName};
@@ -384,6 +385,69 @@ fn old_level0_files_get_strata_in_age_order() {
     assert_eq!(renumbered(vec![old(4, 0, 90), old(5, 0, 30), old(6, 0, 60)]), [4, 2, 3]);
     assert_eq!(renumbered(vec![old(4, 1 << 40, 9), old(5, 7, 9), old(6, 7, 9)]), [3, 2, 2]);
     assert_eq!(renumbered(vec![old(4, 9, 9), old(5, 7, 9)]), [9, 7]);
+}
+
+/// Files of another engine that cut a level between two versions of one key.
+#[test]
+fn neighbours_that_share_a_key_are_stacked() {
+    let key = |text: &str, seq| {
+        InternalKey { user: text.as_bytes(), tag: Tag::new(seq, Kind::Value) }.to_vec()
+    };
+    let file = |number, level, (lo, a): (&str, u64), (hi, b): (&str, u64)| WireFile {
+        number,
+        level,
+        smallest: key(lo, a),
+        largest: key(hi, b),
+        largest_seq: 99,
+        epoch: 7,
+        ..WireFile::default()
+    };
+    let strata = |files: &[WireFile]| {
+        let files = files.iter().map(|f| (f.number, f.clone())).collect();
+        let mut family = FamilyState { files, ..FamilyState::default() };
+        order_foreign(&mut family);
+        let mut state = empty();
+        let strata: Vec<u32> = family.files.values().map(|f| f.stratum).collect();
+        state.families.insert(CfId(0), FamilyState { name: "default".into(), ..family });
+        (strata, family_version(&state, CfId(0), order()).map(|v| v.file_count()))
+    };
+    let chain = [
+        file(1, 1, ("a", 5), ("k", 40)),
+        file(2, 1, ("k", 30), ("k", 20)),
+        file(3, 1, ("k", 10), ("m", 5)),
+        file(4, 1, ("m", 3), ("p", 5)),
+        // Apart from them: a key of its own, and the same keys in another level.
+        file(5, 1, ("q", 3), ("z", 5)),
+        file(6, 2, ("k", 4), ("m", 2)),
+        file(7, 2, ("n", 4), ("o", 2)),
+    ];
+    let (found, count) = strata(&chain);
+    assert_eq!((found, count.unwrap()), (vec![3, 2, 1, 0, 0, 0, 0], 7));
+    // An end that does not hold its key shares nothing.
+    let mut open = [file(1, 1, ("a", 5), ("k", 40)), file(2, 1, ("k", 30), ("m", 1))];
+    open[0].largest = InternalKey { user: b"k", tag: FileMeta::EXCLUSIVE_END }.to_vec();
+    assert_eq!(strata(&open).0, [0, 0]);
+    // Older before newer is damage, and so are ends that lead in circles.
+    let wrong = [file(1, 1, ("a", 5), ("k", 10)), file(2, 1, ("k", 30), ("m", 1))];
+    assert!(strata(&wrong).1.unwrap_err().is_corruption());
+    let circle = [file(1, 1, ("b", 5), ("a", 9)), file(2, 1, ("a", 7), ("b", 8))];
+    assert!(strata(&circle).1.unwrap_err().is_corruption());
+}
+
+/// Below level 0 an epoch beyond our numbers says only that what comes is newer.
+#[test]
+fn epochs_beyond_our_numbers_are_given_anew() {
+    let old = |number, level, epoch| {
+        let lo = format!("{number}");
+        let file = meta(number, Pos::new(level, 1), &lo, &lo);
+        WireFile { epoch, level, stratum: 0, ..wire_file(&file) }
+    };
+    let files = [old(4, 0, 1 << 40), old(5, 0, (1 << 40) + 9), old(6, 3, 1 << 39), old(7, 3, 12)];
+    let files = files.map(|f| (f.number, f)).into();
+    let mut family = FamilyState { files, ..FamilyState::default() };
+    order_foreign(&mut family);
+    let epochs: Vec<u64> = family.files.values().map(|f| f.epoch).collect();
+    assert_eq!(epochs, [2, 3, 1, 12]);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! Keeps: `file_meta(&wire_file(m)) == m` for every description we write.
 //! Leaves to others: bytes (`lithify_format::manifest`), invariants of the tree (`lithify_lsm`).
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use lithify_base::{Comparator, End, Error, FileId, InternalKey, KeyRange, MAX_SEQ, Result, Tag};
@@ -102,6 +103,71 @@ pub fn file_meta(w: &WireFile, order: &dyn Comparator) -> Result<FileMeta> {
     m.raw_key_bytes = counts.raw_key_bytes;
     m.raw_value_bytes = counts.raw_value_bytes;
     Ok(m)
+}
+
+/// Gives the files of a foreign family places that fit our tree: strata to those of level 0, and
+/// to those deeper down that share a user key with a neighbour.
+pub fn order_foreign(family: &mut FamilyState) {
+    renumber_level0(family);
+    part_neighbours(family);
+    let sound = 0..=u64::from(u32::MAX);
+    for file in family.files.values_mut().filter(|f| f.level > 0 && !sound.contains(&f.epoch)) {
+        // Below level 0 it only says that what comes is newer.
+        file.epoch = 1;
+    }
+}
+
+/// Another engine may cut its files between two versions of one user key: the newer ones end one
+/// file, the older ones begin the next of the level. In our tree no user key is in two files of a run
+/// (V4), so a file goes as many strata up as files follow it in such a chain:
+///
+/// ```text
+///   L2  a---k@9 k@7---m n--z      L2.1  a---k@9
+///                                 L2.0          k@7---m n--z
+/// ```
+///
+/// Keys are compared as bytes; where an order of keys takes different bytes for equal, V4 will tell.
+fn part_neighbours(family: &mut FamilyState) {
+    fn key(bytes: &[u8]) -> Option<InternalKey<'_>> {
+        InternalKey::decode(bytes)
+    }
+    let deep = || family.files.values().filter(|f| f.level > 0);
+    // By level and first key, the newest version of it first.
+    let mut heads: Vec<_> = deep()
+        .filter_map(|f| key(&f.smallest).map(|k| ((f.level, k.user), Reverse(k.tag), f.number)))
+        .collect();
+    heads.sort_unstable();
+    // The file whose first key is the next older version of the key that `f` ends on.
+    let next = |f: &WireFile| {
+        let end = key(&f.largest).filter(|k| k.tag != FileMeta::EXCLUSIVE_END)?;
+        let place = (f.level, end.user);
+        let from = heads.partition_point(|&(at, tag, _)| (at, tag) <= (place, Reverse(end.tag)));
+        heads.get(from).filter(|head| head.0 == place).map(|head| head.2)
+    };
+    let next: BTreeMap<u64, u64> = deep().filter_map(|f| Some((f.number, next(f)?))).collect();
+    if next.is_empty() {
+        return;
+    }
+    let mut strata: BTreeMap<u64, u32> = BTreeMap::new();
+    for &start in next.keys() {
+        let mut chain = vec![start];
+        // Tags fall along a chain of one key, and keys rise: bounds that go in circles are damage.
+        while let Some(&after) = next.get(chain.last().expect("never empty"))
+            && chain.len() <= next.len()
+            && !strata.contains_key(chain.last().expect("never empty"))
+        {
+            chain.push(after);
+        }
+        let mut stratum = 0;
+        for number in chain.into_iter().rev() {
+            stratum = *strata.entry(number).or_insert(stratum) + 1;
+        }
+    }
+    for (number, stratum) in strata {
+        if let Some(file) = family.files.get_mut(&number) {
+            file.stratum = stratum;
+        }
+    }
 }
 
 /// Gives the level 0 files of a foreign family epochs that fit a stratum: in the order of their

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use lithify_base::key::unknown_kind;
 use lithify_base::{Error, InternalKey, Kind, Result, Seq};
 use lithify_format::block::{BlockIter, TRAILER_LEN};
 use lithify_format::filter::key_hash;
@@ -36,6 +37,8 @@ pub struct Checked {
     pub raw_key_bytes: u64,
     /// Sum of the lengths of values.
     pub raw_value_bytes: u64,
+    /// Smallest and largest sequence number, if there is an entry.
+    pub seqs: Option<(Seq, Seq)>,
 }
 
 /// What the manifest says of a table.
@@ -155,7 +158,7 @@ impl Walk<'_> {
         let table = self.table;
         let order = &*table.order;
         let Some(kind) = key.tag.kind() else {
-            return Err(Error::corruption(format!("entry {key:?} is of unknown kind")));
+            return Err(unknown_kind(key.tag.kind_byte()));
         };
         if kind == Kind::RangeDelete {
             return Err(Error::corruption(format!("range deletion {key:?} among point entries")));
@@ -183,6 +186,9 @@ impl Walk<'_> {
         self.last.clear();
         key.encode_into(&mut self.last);
         self.seen.entries += 1;
+        let seq = key.tag.seq();
+        self.seen.seqs =
+            self.seen.seqs.map_or(Some((seq, seq)), |(a, b)| Some((a.min(seq), b.max(seq))));
         self.seen.deletes += u64::from(kind.is_delete());
         self.seen.merges += u64::from(kind == Kind::Merge);
         self.seen.raw_key_bytes += key.user.len() as u64 + 8;

@@ -1,0 +1,338 @@
+//! Taking over directories that RocksDB or LevelDB wrote.
+//!
+//! A new database is made of one by giving its tables second names; none is rewritten. Its logs are
+//! copied and replayed by the first open. Or the directory itself becomes ours.
+//!
+//! ```text
+//!   survey    manifest, options, every table and log: refusals come here, before anything exists
+//!   link      tables by second names (copies across file systems), logs as copies
+//!   CURRENT   from here on the new directory is a database; a crash before leaves none
+//!   open      logs become tables, as after any crash
+//! ```
+//!
+//! Keeps: the source is only read. What cannot be taken over is refused by name first.
+//! Leaves to others: looking ([`lithify_store::foreign`]), recovery (`open`).
+
+use std::cell::Cell;
+use std::path::Path;
+
+use lithify_base::operator::built_in;
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_env::{Env, LockGuard, Random};
+use lithify_store::checkpoint::{Checkpoint, Placed};
+use lithify_store::dir::{self, Dir};
+pub use lithify_store::foreign::Maker;
+use lithify_store::foreign::{self, Depth, Survey, survey};
+use lithify_store::manifest::{self, Recovered};
+
+use crate::builder::Builder;
+use crate::db::Db;
+use crate::open::DEFAULT_NAME;
+use crate::operands::is_same;
+
+/// How a foreign directory is taken over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// Believe the properties of RocksDB's tables instead of reading every entry first. Quicker for
+    /// large directories; an entry that cannot be taken over (wide columns, a block that a compressor of
+    /// the program's own made) is then an error when it is read, and damage is found no earlier.
+    pub quick: bool,
+    /// Compare the new database with the source afterwards, key by key.
+    pub verify: bool,
+}
+
+/// What an import is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportStage {
+    /// Reading the source. Nothing has been written.
+    Survey,
+    /// Giving tables their second names.
+    Link,
+    /// Replaying the logs into the new database.
+    Logs,
+    /// Comparing, key by key.
+    Verify,
+}
+
+/// How far an import is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportProgress {
+    /// What is being done.
+    pub stage: ImportStage,
+    /// How much of it is done: bytes of tables; keys while comparing.
+    pub done: u64,
+    /// How much there is to do; 0 if nobody knows.
+    pub total: u64,
+}
+
+/// What was taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportReport {
+    /// The engine that made the directory.
+    pub maker: Maker,
+    /// Tables.
+    pub tables: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Tables that share their bytes with the source, or with the copy that was kept.
+    pub linked: u64,
+    /// Tables that had to be copied, because they could not be linked.
+    pub copied: u64,
+    /// Batches of writes that were in the logs.
+    pub batches: u64,
+    /// Keys that were compared, if that was asked for.
+    pub keys: Option<u64>,
+    /// What one should know.
+    pub notes: Vec<String>,
+}
+
+type Watch<'a> = &'a mut dyn FnMut(ImportProgress);
+
+/// See [`Builder::import`].
+pub(crate) fn import(
+    mut builder: Builder,
+    from: &Path,
+    to: &Path,
+    options: ImportOptions,
+    watch: Watch<'_>,
+) -> Result<ImportReport> {
+    builder.settings.check()?;
+    let env = builder.world();
+    builder.env = Some(env.clone());
+    if to.starts_with(from) {
+        return Err(Error::invalid("the new directory lies in the old one; choose another place"));
+    }
+    let source = Dir::new(env.fs.clone(), from);
+    let found = recovered(&source)?;
+    let held = hold(&source)?;
+    let found = look(&mut builder, &source, found, options, watch)?;
+    let mut report = described(&builder, &found);
+    let target = Dir::new(env.fs.clone(), to);
+    let mut done = 0;
+    let placed = copy(found, &env, &source)?.write(&source, &target, &mut |bytes| {
+        done += bytes;
+        watch(ImportProgress { stage: ImportStage::Link, done, total: report.bytes });
+    })?;
+    drop(held);
+    (report.linked, report.copied) = (placed.linked, placed.copied);
+    watch(ImportProgress { stage: ImportStage::Logs, done: 0, total: 0 });
+    builder.settings.create_if_missing = false;
+    builder.settings.error_if_exists = false;
+    builder.again().open(to)?.close()?;
+    if options.verify {
+        report.keys = Some(compare(&builder, from, to, watch)?);
+    }
+    Ok(report)
+}
+
+/// See [`Builder::import_in_place`].
+pub(crate) fn in_place(
+    mut builder: Builder,
+    path: &Path,
+    kept: Option<&Path>,
+    options: ImportOptions,
+    watch: Watch<'_>,
+) -> Result<ImportReport> {
+    builder.settings.check()?;
+    let env = builder.world();
+    builder.env = Some(env.clone());
+    if options.verify && kept.is_none() {
+        return Err(Error::invalid(
+            "there is nothing to compare with unless the old directory is kept",
+        ));
+    }
+    let source = Dir::new(env.fs.clone(), path);
+    let found = recovered(&source)?;
+    let held = hold(&source)?;
+    let found = look(&mut builder, &source, found, options, watch)?;
+    let mut report = described(&builder, &found);
+    if let Some(kept) = kept {
+        let kept = Dir::new(env.fs.clone(), kept);
+        let Placed { linked, copied } = foreign::keep(&source, &kept)?;
+        (report.linked, report.copied) = (linked, copied);
+    }
+    drop(held);
+    watch(ImportProgress { stage: ImportStage::Logs, done: 0, total: 0 });
+    builder.settings.create_if_missing = false;
+    builder.settings.error_if_exists = false;
+    builder.upgrade = true;
+    builder.again().open(path)?.close()?;
+    if let Some(kept) = kept.filter(|_| options.verify) {
+        report.keys = Some(compare(&builder, kept, path, watch)?);
+    }
+    Ok(report)
+}
+
+/// Looks at a foreign directory that is about to be opened for writing; its manifest, completed.
+pub(crate) fn admit(
+    builder: &Builder,
+    env: &Env,
+    dir: &Dir,
+    found: Recovered,
+) -> Result<Recovered> {
+    if foreign::maker(dir, &found)? == Maker::LevelDb && !builder.upgrade {
+        return Err(foreign::upgrade_first(dir));
+    }
+    only_default(&found)?;
+    let order = Some(&builder.order);
+    // Operands are looked at by every open.
+    let mut survey = survey(dir, found, order, &|_, _| true, Depth::Properties, &mut |_, _| {})?;
+    let id = identity(&survey, env, dir)?;
+    if dir.read_identity()?.is_none() {
+        dir.write_identity(&id)?;
+    }
+    survey.found.state.db_id = Some(id);
+    Ok(survey.found)
+}
+
+/// The manifest of a foreign directory.
+fn recovered(dir: &Dir) -> Result<Recovered> {
+    let none = || {
+        let what = format!("{} holds no database; check the path", dir.path().display());
+        Error::new(ErrorKind::NotFound, what)
+    };
+    let there = dir.list_if_there()?.is_some();
+    let found = if there { manifest::recover(dir)? } else { None };
+    let found = found.ok_or_else(none)?;
+    match found.ours {
+        false => Ok(found),
+        true => Err(Error::invalid(format!(
+            "{} is a database of Lithify already; open it, or copy it with a checkpoint",
+            dir.path().display()
+        ))),
+    }
+}
+
+/// Keeps the program that wrote the directory from opening it meanwhile. Where nothing can be locked,
+/// because there is no lock file or it can't be written, nobody can have it open for writing.
+fn hold(dir: &Dir) -> Result<Option<Box<dyn LockGuard>>> {
+    if dir.len_of(dir::FileName::Lock)?.is_none() {
+        return Ok(None);
+    }
+    match dir.lock() {
+        Ok(guard) => Ok(Some(guard)),
+        Err(e) if e.kind() == ErrorKind::Locked => Err(e),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Surveys the source. An operator of ours that its operands are for is taken on.
+fn look(
+    builder: &mut Builder,
+    source: &Dir,
+    found: Recovered,
+    options: ImportOptions,
+    watch: Watch<'_>,
+) -> Result<Survey> {
+    only_default(&found)?;
+    let depth = if options.quick { Depth::Properties } else { Depth::Entries };
+    // Byte order is what a builder has by default: the directory may say another one of ours.
+    let order = Some(&builder.order).filter(|order| !order.is_bytewise());
+    let met = Cell::new(None);
+    let knows = |_: &str, name: Option<&str>| match (&builder.operator, name) {
+        (Some(given), Some(name)) => is_same(given.name(), name),
+        // Where nothing else says, the one that is given is believed.
+        (Some(_), None) => true,
+        (None, name) => {
+            let ours = name.and_then(built_in);
+            let known = ours.is_some();
+            met.set(ours);
+            known
+        }
+    };
+    let found = survey(source, found, order, &knows, depth, &mut |done, total| {
+        watch(ImportProgress { stage: ImportStage::Survey, done, total });
+    })?;
+    builder.operator = builder.operator.take().or(met.into_inner());
+    Ok(found)
+}
+
+fn only_default(found: &Recovered) -> Result<()> {
+    match found.state.families.values().find(|f| f.name != DEFAULT_NAME) {
+        None => Ok(()),
+        Some(other) => Err(Error::unsupported(format!(
+            "the database has a column family `{}`; this version takes over databases with the \
+             default family only",
+            other.name
+        ))),
+    }
+}
+
+fn described(builder: &Builder, found: &Survey) -> ImportReport {
+    let mut notes = Vec::new();
+    let given = builder.operator.as_ref();
+    let is_known =
+        |name: &str| built_in(name).is_some() || given.is_some_and(|op| is_same(op.name(), name));
+    for (family, name) in found.options.merge_operators.iter().filter(|o| !is_known(o.1)) {
+        notes.push(format!(
+            "family `{family}` had merge operator `{name}`; it holds no operands, so the operator \
+             is not needed"
+        ));
+    }
+    ImportReport {
+        maker: found.maker,
+        tables: found.tables,
+        bytes: found.bytes,
+        linked: 0,
+        copied: 0,
+        batches: found.batches,
+        keys: None,
+        notes,
+    }
+}
+
+/// What goes into the new directory.
+fn copy(found: Survey, env: &Env, source: &Dir) -> Result<Checkpoint> {
+    let db_id = identity(&found, env, source)?;
+    let mut state = found.found.state;
+    state.db_id = Some(db_id.clone());
+    let manifest = state.next_file;
+    state.next_file += 1;
+    Ok(Checkpoint { state, manifest, logs: found.logs, options: None, db_id, unsynced: true })
+}
+
+/// The directory's own id, else a new one: LevelDB has none.
+fn identity(found: &Survey, env: &Env, dir: &Dir) -> Result<String> {
+    if let Some(id) = found.found.state.db_id.clone().or(dir.read_identity()?) {
+        return Ok(id);
+    }
+    let who = format!("identity of {}", dir.path().display());
+    Ok(dir::fresh_identity(&mut Random::from_seed(env.rt.seed(&who))))
+}
+
+/// Compares two directories key by key; how many keys there are.
+fn compare(builder: &Builder, old: &Path, new: &Path, watch: Watch<'_>) -> Result<u64> {
+    let (old, new) = (builder.again().open_read_only(old)?, builder.again().open_read_only(new)?);
+    let keys = compare_all(&old, &new, watch)?;
+    old.close()?;
+    new.close()?;
+    Ok(keys)
+}
+
+/// Keys between two reports of progress.
+const REPORTED: u64 = 1 << 14;
+
+fn compare_all(old: &Db, new: &Db, watch: Watch<'_>) -> Result<u64> {
+    let (mut a, mut b) = (old.iter()?, new.iter()?);
+    a.seek_to_first();
+    b.seek_to_first();
+    let mut keys = 0;
+    while a.valid() && b.valid() && a.key() == b.key() && a.value() == b.value() {
+        a.next();
+        b.next();
+        keys += 1;
+        if keys % REPORTED == 0 {
+            watch(ImportProgress { stage: ImportStage::Verify, done: keys, total: 0 });
+        }
+    }
+    a.status()?;
+    b.status()?;
+    if !a.valid() && !b.valid() {
+        return Ok(keys);
+    }
+    let at = if a.valid() { a.key() } else { b.key() };
+    Err(Error::corruption(format!(
+        "the new database differs from the old one at key {}; use the old one, and report this",
+        at.escape_ascii()
+    )))
+}
