@@ -58,6 +58,8 @@ enum Command {
     Scan(cmd::scan::Scan),
     /// Load rows from a file: TSV, CSV, JSON lines, paragraphs, length-prefixed binary
     Load(load::Load),
+    /// Take over a directory of RocksDB or LevelDB
+    Import(cmd::import::Import),
     /// Print what the database says about itself
     Stats(cmd::stats::Stats),
     /// Compact all keys or a range of them down to one run
@@ -99,6 +101,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Delete(delete) => delete.run()?,
         Command::Scan(scan) => scan.run()?,
         Command::Load(load) => load.run()?,
+        Command::Import(import) => import.run()?,
         Command::Stats(stats) => stats.run()?,
         Command::Compact(compact) => compact.run()?,
         Command::Verify(verify) => verify.run()?,

@@ -14,9 +14,9 @@ pub(crate) struct DbArg {
     #[arg(long, value_name = "DIR")]
     pub(crate) db: PathBuf,
     #[command(flatten)]
-    set: SetArg,
+    pub(crate) set: SetArg,
     #[command(flatten)]
-    operator: OperatorArg,
+    pub(crate) operator: OperatorArg,
 }
 
 /// `--merge-operator NAME`.

@@ -1,27 +1,38 @@
-//! `compact`: a range of keys down to one run.
+//! `compact`: a range of keys down to one run, or a directory into a form that RocksDB opens.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
-use crate::open::DbArg;
+use crate::open::{DbArg, OperatorArg, SetArg};
 use crate::output;
 use crate::text::FormArgs;
 
 const EXAMPLES: &str = "\
 Examples:
   lithify compact --db fruit
-  lithify compact --db fruit --from a --to c      only keys from a on and below c";
+  lithify compact --db fruit --from a --to c      only keys from a on and below c
+  lithify compact --settle fruit                  leave `fruit` as a directory that RocksDB opens";
 
 /// `lithify compact`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Compact {
+    /// Directory of the database
+    #[arg(long, value_name = "DIR", required_unless_present = "settle")]
+    db: Option<PathBuf>,
+    /// Compact only what keeps RocksDB from opening this directory: stacked runs below the topmost
+    /// level, and tables of LevelDB
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["db", "from", "to"])]
+    settle: Option<PathBuf>,
     #[command(flatten)]
-    db: DbArg,
+    set: SetArg,
+    #[command(flatten)]
+    operator: OperatorArg,
     /// Only keys from this one on
     #[arg(long, value_name = "KEY")]
     from: Option<OsString>,
@@ -40,9 +51,13 @@ impl Compact {
         let form = self.form.form();
         let bound = |key: &Option<OsString>| key.as_ref().map(|k| form.parse(k)).transpose();
         let (from, to) = (bound(&self.from)?, bound(&self.to)?);
-        let db = self.db.for_writing()?;
+        let dir = self.settle.clone().or(self.db).expect("clap asks for one");
+        let db = DbArg { db: dir, set: self.set, operator: self.operator }.for_writing()?;
         let (before, start) = (db.stats(), Instant::now());
-        db.compact_range(from.as_deref(), to.as_deref())?;
+        match self.settle {
+            Some(_) => db.settle()?,
+            None => db.compact_range(from.as_deref(), to.as_deref())?,
+        }
         let (after, time) = (db.stats(), start.elapsed());
         let picture = db.picture();
         db.close()?;
