@@ -41,7 +41,7 @@ pub(super) fn image(bytes: &[u8]) {
             _ => crate::change(file, program),
         }
     }
-    let fs = put(&files);
+    let fs = put_in(&files, DIRECTORY);
     let env = Env { fs: Arc::new(fs.clone()), rt: image.rt.clone() };
     let report = verify(Arc::new(fs.clone()), DIRECTORY, None, &mut |_| {});
     if let Ok(db) = Builder::new(settings()).env(env.clone()).open_read_only(DIRECTORY) {
@@ -59,7 +59,7 @@ pub(super) fn image(bytes: &[u8]) {
     }
 }
 
-fn scan(db: &Db) -> lithify::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+pub(super) fn scan(db: &Db) -> lithify::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let mut iter = db.iter()?;
     let mut content = BTreeMap::new();
     iter.seek_to_first();
@@ -77,7 +77,7 @@ fn scan(db: &Db) -> lithify::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
 }
 
 /// The records of a log or manifest with their payloads changed and their sums right.
-fn reframed(file: &[u8], program: &[u8]) -> Vec<u8> {
+pub(super) fn reframed(file: &[u8], program: &[u8]) -> Vec<u8> {
     let mut payloads = Vec::new();
     let mut reader = RecordReader::new(file, None);
     let mut kinds = Vec::new();
@@ -100,7 +100,7 @@ fn reframed(file: &[u8], program: &[u8]) -> Vec<u8> {
     out
 }
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     let mut s = Settings::default();
     s.memtable_bytes = 64 << 10;
     s.memory_budget = 8 << 20;
@@ -134,7 +134,7 @@ fn sound() -> &'static Image {
             }
         }
         db.close().expect("memory");
-        let files = take(&fs);
+        let files = take(&fs, Path::new(DIRECTORY));
         let is_table = |(name, _): &(&String, &Vec<u8>)| name.ends_with(".sst");
         let tables = files.iter().filter(is_table);
         let tables = tables.map(|(n, bytes)| (n.clone(), Sound::new(bytes.clone()))).collect();
@@ -142,23 +142,25 @@ fn sound() -> &'static Image {
     })
 }
 
-fn take(fs: &MemFs) -> BTreeMap<String, Vec<u8>> {
-    let listed = fs.list(Path::new(DIRECTORY)).expect("memory");
+/// The files of `directory`.
+pub(super) fn take(fs: &dyn Fs, directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let listed = fs.list(directory).expect("a directory");
     let read = |entry: &lithify_env::DirEnt| {
-        let path = Path::new(DIRECTORY).join(&entry.name);
-        let file = fs.open(&path, OpenOpts::read()).expect("memory");
+        let path = directory.join(&entry.name);
+        let file = fs.open(&path, OpenOpts::read()).expect("a file");
         let mut bytes = vec![0; entry.len as usize];
-        read_full_at(&*file, &mut bytes, 0).expect("memory");
+        read_full_at(&*file, &mut bytes, 0).expect("a file that reads");
         bytes
     };
     listed.iter().map(|entry| (entry.name.clone(), read(entry))).collect()
 }
 
-fn put(files: &BTreeMap<String, Vec<u8>>) -> MemFs {
+/// A file system with these files in `directory`.
+pub(super) fn put_in(files: &BTreeMap<String, Vec<u8>>, directory: &str) -> MemFs {
     let fs = MemFs::new();
-    fs.create_dir_all(Path::new(DIRECTORY)).expect("memory");
+    fs.create_dir_all(Path::new(directory)).expect("memory");
     for (name, bytes) in files {
-        let path = Path::new(DIRECTORY).join(name);
+        let path = Path::new(directory).join(name);
         let file = fs.create(&path, OpenOpts::write()).expect("memory");
         write_all_at(&*file, bytes, 0).expect("memory");
     }

@@ -12,6 +12,7 @@
 
 mod blocks;
 mod engine;
+mod foreign;
 mod image;
 mod logs;
 mod tables;
@@ -31,7 +32,7 @@ pub struct Target {
 const MIB: usize = 1 << 20;
 
 /// Every target.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "log_records", run: logs::records, allowance: MIB },
     Target { name: "log_walk", run: logs::walk, allowance: MIB },
     Target { name: "batch", run: logs::batch, allowance: MIB },
@@ -48,6 +49,8 @@ pub const TARGETS: [Target; 15] = [
     Target { name: "table", run: tables::table, allowance: 2 * MIB },
     // As above, for a database: memtables, worker threads and a block cache come with it.
     Target { name: "db_image", run: image::image, allowance: 48 * MIB },
+    // The same for a directory of another engine, and a second database made of it.
+    Target { name: "foreign_image", run: foreign::image, allowance: 64 * MIB },
     Target { name: "engine_reply", run: engine::reply, allowance: 2 * MIB },
 ];
 

@@ -112,7 +112,7 @@ pub(super) fn manifest(bytes: &[u8]) {
         let again = read_manifest(&snapshot, 0).expect("a snapshot reads");
         assert_eq!(again.state, read.state, "a snapshot is what it was taken of");
         let mut state = read.state;
-        state.families.values_mut().for_each(translate::renumber_level0);
+        state.families.values_mut().for_each(translate::order_foreign);
         for &cf in state.families.keys() {
             let _ = family_version(&state, cf, bytewise());
         }

@@ -44,7 +44,7 @@ impl Sound {
         let footer = Footer::read(&bytes, bytes.len() as u64).expect("a sound table");
         let mut sound = Sound { blocks: Vec::new(), check: footer.check, bytes };
         let mut at = 0;
-        let end = sound.bytes.len() - FOOTER_LEN;
+        let end = sound.bytes.len() - footer.len();
         // Blocks follow each other, and each ends where its sum fits.
         while at < end {
             let fits = |len: &usize| {
@@ -60,11 +60,20 @@ impl Sound {
 
     /// Makes the sums right of all blocks that are where they were, and of the footer.
     pub(super) fn mend(&self, bytes: &mut [u8]) {
+        self.mend_blocks(bytes);
+        self.mend_footer(bytes);
+    }
+
+    /// The sums of blocks alone: LevelDB's footer has none.
+    pub(super) fn mend_blocks(&self, bytes: &mut [u8]) {
         for &(at, len) in &self.blocks {
             let Some(stored) = bytes.get_mut(at..at + len + TRAILER_LEN) else { break };
             let sum = self.check.stored_sum(&stored[..len], stored[len], at as u64);
             stored[len + 1..].copy_from_slice(&sum.to_le_bytes());
         }
+    }
+
+    fn mend_footer(&self, bytes: &mut [u8]) {
         let offset = bytes.len().saturating_sub(FOOTER_LEN) as u64;
         if let Some(footer) = bytes.last_chunk_mut::<FOOTER_LEN>()
             && footer[41] >= 6
