@@ -1,7 +1,8 @@
 //! `cargo xtask interop`: RocksDB and Lithify read each other's files.
 //!
 //! Two suites. Debian's tools of RocksDB 7 read what this workspace's tests write; RocksDB 11,
-//! the peer of the bench, writes tables and directories that ours reads, and reads ours.
+//! the peer of the bench, writes tables and directories that ours reads, and reads ours; LevelDB,
+//! through Python, writes directories that ours takes over.
 
 use std::process::Command;
 
@@ -24,6 +25,7 @@ const ORACLES: [(&str, &str, &[&str]); 3] = [
 /// If something can't be installed or built, or a suite fails.
 pub(crate) fn run() -> Result<()> {
     test::place_tools();
+    need_leveldb()?;
     peers::run(&[])?;
     for (package, suite, more) in ORACLES {
         let mut command = at_root("cargo", &["test", "--locked", "-p", package, "--test", suite]);
@@ -38,4 +40,13 @@ pub(crate) fn run() -> Result<()> {
             .current_dir(&peer)
             .env_remove("RUSTFLAGS"),
     )
+}
+
+/// LevelDB comes with its Python binding.
+fn need_leveldb() -> Result<()> {
+    let there = Command::new("python3").args(["-c", "import plyvel"]).status();
+    if there.is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    call(Command::new("python3").args(["-m", "pip", "install", "--quiet", "plyvel==1.5.1"]))
 }

@@ -4,7 +4,7 @@
 
 use std::ffi::{CStr, CString, c_char};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr;
 
 use librocksdb_sys as ffi;
@@ -60,6 +60,43 @@ pub fn ingest(db: &DB, tables: &[PathBuf]) -> Result<(), String> {
         ffi::rocksdb_ingestexternalfileoptions_destroy(how);
     }
     taken(error)
+}
+
+/// Runs `meanwhile` while a transaction of the database in `dir` is prepared and not committed.
+pub fn prepare(dir: &Path, meanwhile: impl FnOnce()) {
+    let name = CString::new(dir.as_os_str().as_bytes()).unwrap();
+    let options = options("create_if_missing=true");
+    let mut error = ptr::null_mut();
+    // SAFETY: everything made here lives to the end of the block and is freed once; texts are
+    // given with their lengths, or end with a zero byte; `error` is a place for one message.
+    unsafe {
+        let how = ffi::rocksdb_transactiondb_options_create();
+        let db = ffi::rocksdb_transactiondb_open(
+            options.as_raw_ptr(),
+            how,
+            name.as_ptr(),
+            &raw mut error,
+        );
+        taken(error).unwrap();
+        let write = ffi::rocksdb_writeoptions_create();
+        let of_one = ffi::rocksdb_transaction_options_create();
+        let one = ffi::rocksdb_transaction_begin(db, write, of_one, ptr::null_mut());
+        ffi::rocksdb_transaction_set_name(one, c"one".as_ptr(), 3, &raw mut error);
+        taken(error).unwrap();
+        let (key, value) = (c"key".as_ptr(), c"value".as_ptr());
+        ffi::rocksdb_transaction_put(one, key, 3, value, 5, &raw mut error);
+        taken(error).unwrap();
+        ffi::rocksdb_transaction_prepare(one, &raw mut error);
+        taken(error).unwrap();
+        meanwhile();
+        ffi::rocksdb_transaction_rollback(one, &raw mut error);
+        taken(error).unwrap();
+        ffi::rocksdb_transaction_destroy(one);
+        ffi::rocksdb_transaction_options_destroy(of_one);
+        ffi::rocksdb_writeoptions_destroy(write);
+        ffi::rocksdb_transactiondb_close(db);
+        ffi::rocksdb_transactiondb_options_destroy(how);
+    }
 }
 
 /// An error message, if there is one, freed.
