@@ -2,7 +2,8 @@
 //!
 //! Keeps: a bound is a *user* key, so the versions of a key never fall into two sets; sets cover
 //! all keys once, in order. A block that straddles a bound is sent in both sets, which costs at
-//! most one block per run and set.
+//! most one block per run and set; where these alone are a budget, the sets are larger, so that no
+//! more than half of what is sent was sent before.
 //! Leaves to others: reading. A *run* here is one sorted sequence of blocks, however many files
 //! it spans.
 //!
@@ -91,13 +92,16 @@ impl<'a> CleanCut<'a> {
 
     /// The next set, of at most `budget` bytes where keys allow it; `None` after the last. With
     /// less than one and a half budgets left, what is left is split evenly. A set may exceed the
-    /// budget when the blocks around a single user key do.
+    /// budget when the first block of each run does, or the blocks around a single user key.
     pub fn next_set(&mut self, budget: u64) -> Option<CutSet> {
         let ends: Vec<usize> = self.runs.iter().map(|r| r.len()).collect();
         let left = self.bytes_to(&ends);
         if left == 0 {
             return None;
         }
+        let firsts = self.from.iter().zip(&self.runs).map(|(&i, run)| (i + 1).min(run.len()));
+        let first_blocks = self.bytes_to(&firsts.collect::<Vec<_>>());
+        let budget = if first_blocks >= budget { 2 * first_blocks } else { budget };
         let target = if left <= budget {
             return Some(self.last_set(ends, left));
         } else if left < budget + budget / 2 {

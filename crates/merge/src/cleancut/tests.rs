@@ -36,6 +36,15 @@ fn one_giant_key_does_not_stop_the_cut() {
     assert_eq!(sets.last().map(|s| s.keys.hi.clone()), Some(None));
 }
 
+#[test]
+fn a_giant_block_is_not_sent_again_with_each_small_one() {
+    let giant = vec![BlockFence { last_key: b"\xff"[..].into(), bytes: 5000 }];
+    let small = fences(&(0..200).collect::<Vec<u8>>());
+    let sets = all_sets(&[giant, small], 40);
+    let sent: u64 = sets.iter().map(|s| s.bytes).sum();
+    assert!(sent <= 2 * (5000 + 2000), "{sent} bytes in {} sets", sets.len());
+}
+
 proptest! {
     /// Every block is sent to every set whose keys it may hold, and sets cover all keys once.
     #[test]
