@@ -14,6 +14,7 @@
 //! database: it is text for people, has no sums, and is not looked into.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Result};
 use lithify_env::OpenOpts;
@@ -346,18 +347,17 @@ impl Look<'_> {
             Ok(Some(found)) => live(found.manifest, &found.state, &now),
             _ => return Ok(()),
         };
-        let needed: BTreeSet<String> = now
-            .iter()
-            .filter(|entry| {
-                entry.file.is_some_and(|f| janitor::fate(f, &live) == janitor::Fate::Keep)
-            })
-            .map(|entry| self.dir.path().join(&entry.name).display().to_string())
-            .collect();
-        self.report.findings.retain(|finding| match finding.error.file() {
-            Some(file) if changed.contains(file) => {
-                needed.contains(file) && finding.grade == Grade::Damage
+        let there: BTreeSet<&str> = now.iter().map(|entry| entry.name.as_str()).collect();
+        self.report.findings.retain(|finding| {
+            let Some(path) = finding.error.file() else { return true };
+            let name = Path::new(path).file_name().and_then(|n| n.to_str()).unwrap_or_default();
+            // A log may have been made after the look began, and be gone by now.
+            if !changed.contains(path) && there.contains(name) {
+                return true;
             }
-            _ => true,
+            let file = FileName::parse(name);
+            let needed = file.is_none_or(|f| janitor::fate(f, &live) == janitor::Fate::Keep);
+            needed && finding.grade == Grade::Damage
         });
         Ok(())
     }
