@@ -227,7 +227,24 @@ impl Operands {
 impl Shell {
     /// The value of `key` at `at`, whose newest visible entry is an operand.
     pub(crate) fn merged_value(&self, sv: &SuperVersion, key: &[u8], at: Seq) -> Result<Vec<u8>> {
+        self.merged_under(std::iter::empty(), sv, key, at)
+    }
+
+    /// The same under a transaction's own entries of the key, newest first.
+    pub(crate) fn merged_under<'a>(
+        &self,
+        own: impl Iterator<Item = (Tag, &'a [u8])>,
+        sv: &SuperVersion,
+        key: &[u8],
+        at: Seq,
+    ) -> Result<Vec<u8>> {
         let mut operands = Operands::default();
+        for (tag, value) in own {
+            if let ControlFlow::Break(base) = operands.take(tag, value, None)? {
+                let operator = self.workshop().operator.as_ref();
+                return operands.combine(operator, key, base.as_deref());
+            }
+        }
         let base = self.gather(sv, key, at, &mut operands)?;
         operands.combine(self.workshop().operator.as_ref(), key, base.as_deref())
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lithify_base::key::unknown_kind;
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, Kind, Result, Seq, Tag, memory};
+use lithify_base::{Kind, Result, Seq, Tag, memory};
 use lithify_env::Ticket;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
@@ -27,6 +27,7 @@ use crate::options::ReadOptions;
 use crate::shell::Shell;
 use crate::snapshot::Snapshot;
 use crate::super_version::SuperVersion;
+use crate::txn::pending::Pending;
 
 /// A value that was read: bytes of a cached block, or a copy. Dereferences to the bytes.
 pub struct Value(pub(crate) Repr);
@@ -151,17 +152,21 @@ impl Shell {
         Ok(found)
     }
 
-    /// The same under `own`, a transaction's newest write of the key, if it has one.
+    /// The same under a transaction's own writes.
     pub(crate) fn get_under(
         &self,
-        own: Option<(Tag, &[u8])>,
+        own: &Pending,
         key: &[u8],
         at: Option<&Snapshot>,
     ) -> Result<Option<Value>> {
-        let Some((tag, value)) = own else { return self.get(key, at) };
+        let Some((tag, value)) = own.entries(key).next() else { return self.get(key, at) };
         self.check_open()?;
         let copy = || memory::copied(value, "a value").map(Repr::Copied);
-        decide(tag, None, copy, || Err(Error::unsupported("a transaction can't merge")))
+        decide(tag, None, copy, || {
+            let sv = self.current.load();
+            let at = self.read_at(at)?;
+            self.merged_under(own.entries(key), &sv, key, at)
+        })
     }
 
     /// The number to read at. To be asked only once the tree is pinned.

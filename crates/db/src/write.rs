@@ -227,6 +227,7 @@ impl Shell {
         options: &WriteOptions,
         check: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
+        self.check_batch(batch)?;
         if options.no_wait {
             self.gate.check_free()?;
         }

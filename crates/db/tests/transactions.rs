@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{Content, scan, tiny, within};
+use lithify::merge::Add;
 use lithify::{
     Builder, Concurrency, Db, DbIter, Durability, ErrorKind, ReadOptions, Settings, Transaction,
     TransactionOptions, WriteOptions,
@@ -708,6 +709,77 @@ fn a_transaction_shows_what_its_model_does() {
         let expected: Content =
             life.shown().into_iter().map(|(k, v)| ((life.form)(&k), v)).collect();
         assert_eq!(scan(&db).unwrap(), expected, "seed {seed}");
+    }
+}
+
+/// Merges and single deletes of a transaction over what is committed, on which others merge, too.
+#[test]
+fn a_transaction_merges_into_what_it_reads() {
+    for options in both() {
+        for seed in 0..6 {
+            let builder = Builder::new(tiny()).merge_operator(std::sync::Arc::new(Add));
+            let db = builder.env(Env::in_memory(RtOptions::default())).open("/db").unwrap();
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let mut model = BTreeMap::new();
+            for round in 0..12 {
+                let mut txn = db.begin_transaction(options.clone());
+                let mut own: BTreeMap<u8, u64> = model.clone();
+                for _ in 0..25 {
+                    let key = rng.u8(0..5);
+                    let n = rng.u64(1..100);
+                    match rng.u8(0..8) {
+                        0 => {
+                            txn.put([key], n.to_le_bytes()).unwrap();
+                            own.insert(key, n);
+                        }
+                        1 => {
+                            txn.delete([key]).unwrap();
+                            own.remove(&key);
+                        }
+                        2 => {
+                            // Of a key of its own, which was put once.
+                            let single = [100 + round];
+                            txn.put(single, n.to_le_bytes()).unwrap();
+                            txn.single_delete(single).unwrap();
+                            assert!(txn.get(single).unwrap().is_none());
+                            break;
+                        }
+                        _ => {
+                            txn.merge([key], n.to_le_bytes()).unwrap();
+                            *own.entry(key).or_insert(0) += n;
+                        }
+                    }
+                    let read = txn.get([key]).unwrap();
+                    assert_eq!(read.map(|v| number(Some(v))), own.get(&key).copied());
+                    let mut iter = txn.iter().unwrap();
+                    iter.seek_to_last();
+                    for (key, n) in own.iter().rev() {
+                        assert_eq!((iter.key(), number(Some(iter.value()))), (&[*key][..], *n));
+                        iter.prev();
+                    }
+                    assert!(!iter.valid());
+                    iter.status().unwrap();
+                }
+                if rng.bool() {
+                    txn.commit().unwrap();
+                    model = own;
+                }
+                match rng.u8(0..4) {
+                    0 => db.flush().unwrap(),
+                    1 => db.compact_range(None, None).unwrap(),
+                    _ => {}
+                }
+            }
+            let left: BTreeMap<u8, u64> =
+                scan(&db).unwrap().into_iter().map(|(k, v)| (k[0], number(Some(v)))).collect();
+            assert_eq!(left, model, "seed {seed}");
+        }
+        // Somebody else's operand is a write like any other, and no operator is told.
+        let db = open(tiny());
+        let mut txn = db.begin_transaction(options);
+        txn.merge(b"key", b"operand").unwrap();
+        assert_eq!(kind(txn.commit()), ErrorKind::InvalidArgument);
+        assert!(scan(&db).unwrap().is_empty());
     }
 }
 

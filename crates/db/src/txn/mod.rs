@@ -15,7 +15,7 @@
 
 mod conflict;
 pub(crate) mod locks;
-mod pending;
+pub(crate) mod pending;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -274,6 +274,32 @@ impl Transaction {
         self.pending.add(Kind::Delete, key, &[], |batch| batch.delete(key))
     }
 
+    /// Deletes `key`, which was put at most once since it was last deleted: see
+    /// [`Db::single_delete`]. The key is claimed.
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put).
+    pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        check_key(key)?;
+        self.claim(key)?;
+        self.pending.add(Kind::SingleDelete, key, &[], |batch| batch.single_delete(key))
+    }
+
+    /// Merges `operand` into the value of `key`, once committed: see [`Db::merge`]. The key is
+    /// claimed.
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put). That the database has a merge operator is checked by reads of
+    /// the key and by the commit.
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        check_key(key)?;
+        check_value(operand)?;
+        self.claim(key)?;
+        self.pending.add(Kind::Merge, key, operand, |batch| batch.merge(key, operand))
+    }
+
     /// Marks a point to which [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) returns.
     pub fn set_savepoint(&mut self) {
         let mark = self.pending.mark();
@@ -340,7 +366,7 @@ impl Transaction {
     }
 
     fn read(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>> {
-        self.db.shell.get_under(self.pending.newest(key), key, at)
+        self.db.shell.get_under(&self.pending, key, at)
     }
 
     /// Claims `key`, if it is not claimed yet; the moment it is relied on since, if there is one.

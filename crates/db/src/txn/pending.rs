@@ -63,9 +63,9 @@ impl Pending {
         Ok(())
     }
 
-    /// The newest own write of `key`.
-    pub(crate) fn newest(&self, key: &[u8]) -> Option<(Tag, &[u8])> {
-        self.index.as_ref()?.table().get_newest(key, self.last())
+    /// The own writes of `key`, newest first.
+    pub(crate) fn entries<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = (Tag, &'a [u8])> {
+        self.index.iter().flat_map(move |index| index.table().entries(key, self.last()))
     }
     /// A cursor over own writes, and the number to read them at.
     pub(crate) fn cursor(&self) -> Option<(MemIter, Seq)> {
