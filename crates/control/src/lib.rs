@@ -6,8 +6,9 @@
 //!
 //! Keeps: flushes commit in freeze order; edits are handed out in batches, a batch only after the
 //! one before it is settled; an edit follows those of its job's after-edges, and was validated
-//! against the tree it will find (2.4); a job's inputs are locked from its acceptance to its end and never longer
-//! (V12), because locks are derived from the job table and stored nowhere else.
+//! against the tree it will find (`lithify_plan::validate_commit`); a job's inputs are locked from
+//! its acceptance to its end and never longer (V12), because locks are derived from the job table
+//! and stored nowhere else.
 //!
 //! A job's life: accepted by `plan` -> Running -> Built (its files are synced) -> [waits for
 //! older jobs, holding no thread] -> Committing -> gone. It can be aborted until it commits.

@@ -4,7 +4,7 @@
 //! them.
 //!
 //! ```text
-//!   Outside::Ingest  placed on top of what it overlaps (2.7) -> Built -> Committing -> ManualDone
+//!   Outside::Ingest  placed on top of what it overlaps -> Built -> Committing -> ManualDone
 //!   Outside::Drop    locks what may go                       -> Built -> Committing -> ManualDone
 //! ```
 //!

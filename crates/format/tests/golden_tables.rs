@@ -93,7 +93,7 @@ fn tables_are_byte_for_byte_as_before() {
         if let Some(counts) = table.counts().unwrap() {
             assert_eq!(counts.len() as u64, table.props().num_data_blocks);
         }
-        // Parts decode and encode to the same bytes (section 13).
+        // Parts decode and encode to the same bytes.
         let props = table.props().encode();
         assert!(before.windows(props.len()).any(|w| w == props), "{} properties", shape.name);
         let names = table.names().encode();

@@ -1,4 +1,4 @@
-//! Grid cut: where blocks and files start, as a function of logical bytes alone (formats 6).
+//! Grid cut: where blocks and files start, as a function of logical bytes alone (R1).
 //!
 //! Keeps: the answer for entry i depends on the surviving entries before it and on the recipe,
 //! never on encoded sizes, codecs, buffers or set bounds (R1). Versions of one key never straddle

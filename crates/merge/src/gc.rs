@@ -1,9 +1,28 @@
-//! Garbage collection: drop rules D1-D8 over a stream in total order (formats, section 7).
+//! Garbage collection: which entries a merge drops or changes, over a stream in total order (R7).
 //!
-//! Keeps: exactly the stated rules. Every rule but D3, D6 and D7 looks back only; deletes that might
-//! be elided wait until the next survivor of their key, or its end, decides. At most one delete
-//! per stripe can wait, because an older one of the stripe is hidden. Merge operands wait for what is
-//! below them in their stripe. Never do both wait: deletes are let go when an operand comes.
+//! Snapshots cut time into *stripes*: entries between two neighbouring snapshots, numbered from the
+//! oldest, so a reader sees all of a stripe or nothing of it. A key is *in use* below a run if a file
+//! that is no input may hold older entries of it ([`InUse`](crate::recipe::InUse)).
+//!
+//! - D1: an entry goes that has a newer one of its key and stripe, unless that is an operand; a
+//!   value hides no single delete.
+//! - D2: an entry goes that a range deletion of its stripe covers.
+//! - D3: a delete goes if its key is not in use below its run and only deletes of the key follow.
+//! - D4: a value of the oldest stripe that is not in use below gets the number 0, unless a range
+//!   deletion that stays would hide it then.
+//! - D5: of range deletions over one place the newest of each stripe stays; that of the oldest
+//!   stripe goes, too, where nothing below is in use.
+//! - D6: the operands of a key and stripe become one value with what is below them, if that is
+//!   known; else neighbours become one operand where the operator can do that.
+//! - D7: a single delete goes with the value right below it in its stripe, whatever is in use.
+//! - D8: the user's filter decides about a value that is the newest of its key here and newer than
+//!   every snapshot.
+//!
+//! Keeps: exactly these rules; [`naive`](crate::naive) has them once more, one expression each. All
+//! but D3, D6 and D7 look back only; deletes that might go wait until the next survivor of their
+//! key, or its end, decides. At most one delete per stripe can wait, because an older one of the
+//! stripe is hidden. Merge operands wait for what is below them in their stripe. Never do both wait:
+//! deletes are let go when an operand comes.
 //! Leaves to others: D5 and the tombstones' files (`zone`, `encode`), what operands and filters do.
 //!
 //! Worked example, snapshot 10, nothing in use: `k: value@12, delete@11, value@9, value@7`.

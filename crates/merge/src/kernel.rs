@@ -8,7 +8,7 @@
 //! does a bounded amount).
 //!
 //! ```text
-//! blocks -> View (verify, expand) -> Tree (pick) -> Gc (D1-D7) -> Writer (cut, encode) -> Products
+//! blocks -> View (verify, expand) -> Tree (pick) -> Gc (D1-D8) -> Writer (cut, encode) -> Products
 //! ```
 
 use std::cmp::Ordering;

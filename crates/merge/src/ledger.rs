@@ -8,7 +8,7 @@
 
 use lithify_base::{Error, ErrorKind, Result, Tag};
 
-/// Why an entry is not in the output (formats, section 7).
+/// Why an entry is not in the output (the rules are in `gc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Rule {

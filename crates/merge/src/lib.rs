@@ -1,7 +1,8 @@
 //! Data kernels of compaction and flush, shared by every engine: clean cut, merge, drop rules,
 //! grid cut, encoding, conservation ledger, certification.
 //!
-//! Keeps: output bytes are a pure function of the recipe and the input entries (formats, R1-R11).
+//! Keeps: output bytes are a pure function of the recipe and the input entries (rules R1 to R9,
+//! `docs/formats/sst.md`).
 //! The fast kernel has a [`naive`] twin that follows the rules as they are written.
 //! Leaves to others: files, job ids, policies, threads and clocks.
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! The naive twin: the drop rules, the grid cut and the encoding as the contract words them, over
 //! plain vectors. The oracle of every engine; never fast, never clever.
 //!
-//! Keeps: one expression per rule of formats sections 6 and 7, no state carried between entries.
+//! Keeps: one expression per rule of the cuts and of `gc`, no state carried between entries.
 
 use lithify_base::compaction_filter::{Decision, decide};
 use lithify_base::operator::{full_merge, partial_merge};
@@ -348,7 +348,7 @@ fn sift(recipe: &Recipe, mut items: Vec<Version>) -> Vec<Version> {
     items
 }
 
-/// Grid cut (formats 6): for each entry, whether a block starts there and whether a file does.
+/// Grid cut: for each entry, whether a block starts there and whether a file does.
 pub fn cuts(recipe: &Recipe, entries: &[Entry]) -> Vec<(bool, bool)> {
     let order = &*recipe.order;
     let mut s = vec![0u64];

@@ -2,7 +2,7 @@
 //! order, in a few large reusable buffers.
 //!
 //! Keeps: blocks of one `Products` lie in the arena back to back in item order, each as
-//! `payload ++ type byte ++ raw sum` (formats 5). Nothing here is trusted by the host.
+//! `payload ++ type byte ++ raw sum`. Nothing here is trusted by the host.
 //! Leaves to others: the checksum's context modifier, which the assembler adds in place through
 //! [`Products::block_mut`].
 
@@ -55,7 +55,8 @@ impl BlockMeta {
     pub fn stored_len(&self) -> usize {
         self.at.len()
     }
-    /// L summed over its entries (formats 6). Saturates, as an engine may claim any figures.
+    /// Logical bytes ([`crate::cut::logical`]) of its entries together. Saturates, as an engine may
+    /// claim any figures.
     pub fn logical_bytes(&self) -> u64 {
         let bytes = self.raw_key_bytes.saturating_add(self.raw_value_bytes);
         bytes.saturating_add(4 * u64::from(self.entries))

@@ -75,7 +75,8 @@ pub struct BlockSlice {
     pub offset: u64,
     /// How the file's blocks are checked.
     pub checksum: ChecksumKind,
-    /// What the file adds to the raw sum of this block (formats 4.3); 0 if it adds nothing.
+    /// What the file adds to the raw sum of this block to bind it to its place
+    /// (`docs/formats/sst.md`); 0 if it adds nothing.
     pub modifier: u32,
     /// How the file's compressed payloads read; shared by all its blocks.
     pub decoder: Arc<Decoder>,

@@ -18,8 +18,18 @@
 //!   L2.0  a====f g=======p q---z       admitted as L1.1[a..m] -> L2.1 after job 1
 //! ```
 //!
-//! Theorem (proved in the design, checked by the random world in `tests/`): every commit that
-//! passes [`validate_commit`] preserves the recency invariant R, and admission implies validation.
+//! **Every commit that passes [`validate_commit`] preserves the recency invariant R.** Take a moved
+//! entry of input g and a file f that stays and has its key. If f is newer than g, it is newer than
+//! the output, which is not newer than g (A0). If f is older than g, then by R its entries of the
+//! key are older, and as it is not on g's path (A1), it lies below the output. Entries of one key
+//! from two inputs end up in one file, by number.
+//!
+//! **What was admitted passes.** A file on a path at the commit was there at the issue: then A1 let
+//! it pass because a job held it, and that job has committed since and took it strictly below. Or
+//! it came since: as another job's output, which A2 rules out from either side; from a flush, which
+//! is the newest of L0; or from outside, which [`place`] puts on top of every promise.
+//!
+//! A random world in `tests/admission.rs` looks for a counterexample to both.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -250,7 +260,7 @@ pub enum Placement {
 
 /// Where files from outside may be placed: on top of what they overlap at the shallowest level that
 /// has, or is promised, any of their range; at the bottom if no level has. The memtables must not
-/// overlap them any more (2.7).
+/// overlap them any more.
 ///
 /// ```text
 ///   L0.7   a--c        p--r         files over j..n: nothing in L0 overlaps, but job 1 takes

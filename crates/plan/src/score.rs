@@ -104,7 +104,7 @@ fn drained(view: &View, level: Level, idle: u64, score: Score) -> Score {
     }
 }
 
-/// What a level needs under the policies that stack: the trigger (3.2). Bytes on their way out do
+/// What a level needs under the policies that stack: the trigger. Bytes on their way out do
 /// not count, those under a merge inside the level do: they stay. L0 counts runs; over one key,
 /// where there are buckets.
 ///

@@ -1,5 +1,5 @@
 //! When writers must slow down or stop: a pure function of the tree, the memtables and the
-//! settings (B4). RocksDB's conditions in RocksDB's order, except that L0 counts by depth: the
+//! settings. RocksDB's conditions in RocksDB's order, except that L0 counts by depth: the
 //! runs that cover one key, which is what a read pays, locked ones included.
 
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Which files of a directory nobody needs any more: a pure decision, and the deletion.
 //!
-//! Keeps (reliability 3.9): a file is deleted only if its name is one of ours, its number was
+//! Keeps: a file is deleted only if its name is one of ours, its number was
 //! handed out by this database, and nothing live needs it; a table, besides, only if it does not
 //! carry another database's id. Foreign files are never touched. Whatever is in doubt is kept
 //! and reported.

@@ -47,7 +47,7 @@ impl Compressor {
     }
 
     /// Appends the compressed form of `payload` to `out` and returns the type byte to store, if
-    /// that saves at least 12.5 % (4.10); else appends `payload` itself and returns type 0.
+    /// that saves at least an eighth; else appends `payload` itself and returns type 0.
     pub fn append(&mut self, payload: &[u8], out: &mut Vec<u8>) -> u8 {
         let start = out.len();
         if self.compress(payload, out) {

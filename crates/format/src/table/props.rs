@@ -34,10 +34,10 @@ pub const EXTERNAL_NUMBERED: u32 = 2;
 /// took the table in.
 pub const GLOBAL_SEQ: &str = "rocksdb.external_sst_file.global_seqno";
 
-/// The fixed set of 4.8, by the names on disk without `rocksdb.`. Times are seconds since 1970,
-/// 0 where unknown; sizes are bytes.
+/// The properties that every table of ours has, by the names on disk without `rocksdb.`. Times are
+/// seconds since 1970, 0 where unknown; sizes are bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each field is named as on disk; 4.8 of the format says more")]
+#[expect(missing_docs, reason = "each field is named as on disk, and means what RocksDB's means")]
 pub struct TableProps {
     pub original_file_number: u64,
     pub raw_key_size: u64,

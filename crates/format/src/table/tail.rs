@@ -1,7 +1,7 @@
 //! Everything of a table behind its data blocks, from block metadata alone.
 //!
 //! Keeps: the bytes are a pure function of what is pushed and of the [`TableSpec`]; every engine's
-//! tables get their tail here (R8). Parts come in the order of section 4: filter, index
+//! tables get their tail here (R8). Parts come in this order: filter, index
 //! (partitions first), `lithify.blocks`, range-del, properties, meta-index, footer; parts that
 //! would be empty are left out, and so is `lithify.blocks` at version 5, whose readers may not
 //! pass over a name they do not know.

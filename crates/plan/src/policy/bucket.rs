@@ -1,4 +1,4 @@
-//! BucketLSM: each bucket of L0 goes to the base level by itself, many at a time (4.3).
+//! BucketLSM: each bucket of L0 goes to the base level by itself, many at a time.
 //!
 //! Where flushes are cut follows the bucket map; what is picked follows the files: the key
 //! intervals over which the same L0 files lie. So a lost, new or outdated map costs speed only.

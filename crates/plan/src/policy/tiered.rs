@@ -1,6 +1,6 @@
 //! Tiering: runs pile up at a level until `tiered_runs` of them cover a key; then these become one
 //! run on top of the next level. Only the last level has a base, into which its runs are merged
-//! once there are as many, or their bytes are too many next to it (3.6).
+//! once there are as many, or their bytes are too many next to it.
 //!
 //! A job takes the keys that its files cover, not the whole level, so with files cut at the same
 //! places a level goes down part by part.

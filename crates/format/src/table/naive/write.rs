@@ -12,7 +12,7 @@ use crate::table::tail::{BlockMeta, TableSpec, Tail, TailBuilder};
 /// Logical bytes of an entry over its key and value (R1): the tag and a share of overhead.
 const ENTRY_OVERHEAD: u64 = 8 + 4;
 
-/// Writes one table into memory: grid cut of section 6 with a single counter.
+/// Writes one table into memory: the same block cuts with a single counter.
 #[derive(Debug)]
 pub struct NaiveTableWriter {
     spec: TableSpec,
