@@ -209,7 +209,7 @@ impl Gc {
         if self.chain.is_empty() {
             return Ok(false);
         }
-        let Some(operator) = self.recipe.operator.clone() else { return Ok(false) };
+        let Some(operator) = self.recipe.operator.as_deref() else { return Ok(false) };
         let mut chain = std::mem::take(&mut self.chain);
         let below = match below {
             Below::Unknown if self.covers_below(chain.seqs().1, chain.stripe) => Below::Nothing,
@@ -217,11 +217,11 @@ impl Gc {
         };
         let value = match below {
             Below::Unknown => {
-                chain.fold(&*operator);
+                chain.fold(operator);
                 None
             }
-            Below::Nothing => chain.apply(&*operator, None).ok(),
-            Below::Value(value) => chain.apply(&*operator, Some(value)).ok(),
+            Below::Nothing => chain.apply(operator, None).ok(),
+            Below::Value(value) => chain.apply(operator, Some(value)).ok(),
         };
         match &value {
             Some(value) => self.put_merged(&chain, value, out)?,
@@ -253,15 +253,13 @@ impl Gc {
 
     /// D8: what the user's filter makes of a value that survives.
     fn value(&mut self, e: Input<'_>, out: &mut Writer) -> Result<()> {
-        let Some(user) = self.recipe.user_filter.clone() else {
-            return self.survive(e, Kind::Value, out);
-        };
         let recipe = &*self.recipe;
         // The newest version of its key, and newer than every snapshot.
-        let newest = !self.operands_above && recipe.stripe(e.tag.seq()) == recipe.snapshots.len();
-        let decision = match newest {
-            true => decide(&*user.filter, &user.context, e.key, e.value),
-            false => Decision::Keep,
+        let newest =
+            || !self.operands_above && recipe.stripe(e.tag.seq()) == recipe.snapshots.len();
+        let decision = match &recipe.user_filter {
+            Some(user) if newest() => decide(&*user.filter, &user.context, e.key, e.value),
+            _ => Decision::Keep,
         };
         let (kind, value) = match &decision {
             Decision::Keep => return self.survive(e, Kind::Value, out),
