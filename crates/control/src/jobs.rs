@@ -123,8 +123,8 @@ impl Jobs {
         inputs: Vec<FileRef>,
         edit: Edit,
     ) {
-        self.in_flight.push(InFlight { id, spec, state: JobState::WaitDeps });
-        self.table.insert(id, Job::new(Work::Compaction { inputs }, State::Built(edit)));
+        self.add_promise(id, spec);
+        self.add_ready(id, inputs, edit);
     }
     /// What a change from outside promises or locks; one that places several files promises several
     /// positions.

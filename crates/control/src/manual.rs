@@ -55,7 +55,6 @@ impl Core {
     }
 
     pub(crate) fn end_manuals(&mut self, out: &mut Vec<Command>) {
-        let closing = || Error::new(ErrorKind::ShuttingDown, "the database is being closed");
         if let Some(error) = self.read_only.clone().or_else(|| self.closing.then(closing)) {
             for (id, _) in self.manuals.wanted.drain(..) {
                 out.push(Command::ManualDone { id, result: Err(error.clone()) });
@@ -71,4 +70,9 @@ impl Core {
             self.manuals.wanted.pop_front();
         }
     }
+}
+
+/// What whoever asks for something while the database is being closed is told.
+pub(crate) fn closing() -> Error {
+    Error::new(ErrorKind::ShuttingDown, "the database is being closed")
 }

@@ -16,12 +16,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lithify_base::{CfId, Error, ErrorKind, JobId, KeyRange, Pos};
+use lithify_base::{CfId, Error, ErrorKind, FileId, JobId, KeyRange, Pos};
 use lithify_lsm::{Edit, FileMeta};
-use lithify_plan::{JobSpec, Kind, Placement, View, droppable, place};
+use lithify_plan::{
+    Cost, CutPolicy, JobSpec, Kind, Placement, Prio, Reason, droppable, place, relation,
+};
 
 use crate::Core;
 use crate::command::Command;
+use crate::jobs::instant_edit;
+use crate::manual::closing;
 
 /// What is wanted.
 #[derive(Clone, Debug)]
@@ -76,7 +80,6 @@ impl Core {
     }
 
     fn refusal(&self) -> Option<Error> {
-        let closing = || Error::new(ErrorKind::ShuttingDown, "the database is being closed");
         let stopped = || Error::new(ErrorKind::ReadOnly, "an earlier error stopped writes");
         match &self.read_only {
             Some(cause) => Some(stopped().caused_by(cause.clone())),
@@ -88,9 +91,7 @@ impl Core {
         // Those that go to level 0 come from one moment, as the files of one flush do.
         let stratum = self.memory.reserve_stratum();
         let mem = self.memory.state();
-        let limits = self.limits(now);
-        let view =
-            View::new(&self.version, self.jobs.in_flight(), &mem, &self.options.plan, limits);
+        let view = self.view(&mem, now);
         for file in &mut files {
             file.pos = match place(&view, &file.range) {
                 Placement::At(pos) => pos,
@@ -111,19 +112,14 @@ impl Core {
 
     fn drop_files(&mut self, ranges: &[KeyRange], now: u64) -> Option<JobId> {
         let mem = self.memory.state();
-        let limits = self.limits(now);
-        let view =
-            View::new(&self.version, self.jobs.in_flight(), &mem, &self.options.plan, limits);
-        let inputs = droppable(&view, ranges);
-        drop(view);
-        let hull = lithify_plan::relation::hull(&inputs, self.version.order())?;
+        let inputs = droppable(&self.view(&mem, now), ranges);
+        let hull = relation::hull(&inputs, self.version.order())?;
         let job = self.job_id();
         let out = Pos::base(self.options.plan.last_level());
         let ids = inputs.iter().map(|f| f.id).collect();
-        self.jobs.add_promise(job, spec(Kind::Drop, ids, out, hull));
-        let mut edit = Edit { job: Some(job), ..Edit::new(CfId(0)) };
-        edit.deletes = inputs.iter().map(|f| (f.pos, f.id)).collect();
-        self.jobs.add_ready(job, inputs, edit);
+        let spec = spec(Kind::Drop, ids, out, hull);
+        let edit = instant_edit(job, &spec, &inputs);
+        self.jobs.add_built(job, spec, inputs, edit);
         Some(job)
     }
 
@@ -158,16 +154,16 @@ impl Core {
     }
 }
 
-fn spec(kind: Kind, inputs: Vec<lithify_base::FileId>, out: Pos, hull: KeyRange) -> Arc<JobSpec> {
+fn spec(kind: Kind, inputs: Vec<FileId>, out: Pos, hull: KeyRange) -> Arc<JobSpec> {
     Arc::new(JobSpec {
         kind,
         inputs,
         out,
         hull,
-        cuts: lithify_plan::CutPolicy::default(),
+        cuts: CutPolicy::default(),
         after: Vec::new(),
-        prio: lithify_plan::Prio::Normal,
-        est: lithify_plan::Cost::default(),
-        reason: lithify_plan::Reason::Said("asked for".to_owned()),
+        prio: Prio::Normal,
+        est: Cost::default(),
+        reason: Reason::Said("asked for".to_owned()),
     })
 }

@@ -8,7 +8,7 @@ use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, JobId, MAX_LEVELS, Pos};
 use lithify_lsm::check;
 use lithify_plan::{
-    Blocked, Kind, Limits, Prio, Refusal, View, inherited, passed_over, slots_wanted,
+    Blocked, Kind, Limits, MemState, Prio, Refusal, View, inherited, passed_over, slots_wanted,
 };
 
 use crate::buckets::Buckets;
@@ -84,12 +84,8 @@ impl Core {
             return;
         }
         let mem = self.memory.state();
-        let limits = self.limits(now);
-        let free = limits.slots_free > 0;
-        let flights = self.jobs.in_flight();
-        let view = View::new(&self.version, flights, &mem, &self.options.plan, limits)
-            .with_manual(self.manuals.wanted())
-            .at(self.schedule.wall);
+        let view = self.view(&mem, now);
+        let free = view.limits.slots_free > 0;
         let specs = lithify_plan::plan(&view, &self.policies);
         drop(view);
         self.content = free && specs.is_empty();
@@ -141,11 +137,15 @@ impl Core {
     /// The wishes that are in somebody's way, those ahead of the best that could start.
     fn passed_over(&self, now: u64) -> Vec<Blocked> {
         let mem = self.memory.state();
+        passed_over(&self.view(&mem, now), &self.policies)
+    }
+
+    /// What a planner may see now; `mem` is the state of the memtables.
+    pub(crate) fn view<'a>(&'a self, mem: &'a MemState, now: u64) -> View<'a> {
         let flights = self.jobs.in_flight();
-        let view = View::new(&self.version, flights, &mem, &self.options.plan, self.limits(now))
+        View::new(&self.version, flights, mem, &self.options.plan, self.limits(now))
             .with_manual(self.manuals.wanted())
-            .at(self.schedule.wall);
-        passed_over(&view, &self.policies)
+            .at(self.schedule.wall)
     }
 
     /// Makes jobs as urgent as what they hold up. Looked at when the jobs or the tree have changed.

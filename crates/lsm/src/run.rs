@@ -22,6 +22,7 @@ pub struct Run {
     /// Bytes of the files before each one, and of all of them at the end.
     sums: Arc<[u64]>,
     compensated: u64,
+    marked: bool,
     /// File numbers, sorted, with the index of each.
     ids: Arc<[(FileId, u32)]>,
 }
@@ -48,7 +49,15 @@ impl Run {
         let mut ids: Vec<_> = files.iter().enumerate().map(|(i, f)| (f.id, i as u32)).collect();
         ids.sort_unstable();
         let compensated = files.iter().fold(0u64, |s, f| s.saturating_add(f.compensated_bytes()));
-        Run { compensated, pos, files: files.into(), heads, sums: sums.into(), ids: ids.into() }
+        Run {
+            compensated,
+            marked: files.iter().any(|f| f.marked),
+            pos,
+            files: files.into(),
+            heads,
+            sums: sums.into(),
+            ids: ids.into(),
+        }
     }
 
     /// The files, in key order. Never empty inside a version.
@@ -64,6 +73,11 @@ impl Run {
     /// Bytes of all files, deletions weighted up.
     pub fn compensated_bytes(&self) -> u64 {
         self.compensated
+    }
+
+    /// True if a file is marked to be compacted soon.
+    pub fn has_marked(&self) -> bool {
+        self.marked
     }
 
     /// Index of the first file that does not end before `key`; the number of files if all do.

@@ -76,7 +76,7 @@ pub enum Rejection {
     },
     /// Files that overlap cannot become one run by moving.
     MoveOverlaps,
-    /// A move has to wait for other jobs, so it would not be the quick thing it should be.
+    /// A move or a drop has to wait for other jobs, so it would not be the quick thing it should be.
     MoveMustWait {
         /// The job it would follow.
         after: JobId,
@@ -112,13 +112,17 @@ pub fn admit(view: &View, wish: &Candidate) -> Result<Admitted, Rejection> {
     after.sort_unstable();
     after.dedup();
     if wish.kind.is_instant() {
-        admit_move(wish, &after, order)?;
+        admit_instant(wish, &after, order)?;
     }
     Ok(Admitted { out, hull: inputs.hull, after })
 }
 
 /// A move installs its inputs as they are, and at once; a drop just takes them out.
-fn admit_move(wish: &Candidate, after: &[JobId], order: &dyn Comparator) -> Result<(), Rejection> {
+fn admit_instant(
+    wish: &Candidate,
+    after: &[JobId],
+    order: &dyn Comparator,
+) -> Result<(), Rejection> {
     if let Some(&after) = after.first() {
         return Err(Rejection::MoveMustWait { after });
     }

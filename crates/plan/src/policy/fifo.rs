@@ -26,7 +26,6 @@ use lithify_lsm::{FileRef, Run};
 
 use crate::policy::Policy;
 use crate::policy::hybrid::{cheapest, intra_l0};
-use crate::policy::universal::sorted_runs;
 use crate::spec::{Candidate, Kind, Prio, Reason};
 use crate::view::View;
 
@@ -62,7 +61,7 @@ fn expired(view: &View) -> Option<(Vec<FileRef>, Reason)> {
 /// The oldest files that make all of them larger than they may be together.
 fn surplus(view: &View) -> Option<(Vec<FileRef>, Reason)> {
     let limit = view.options.fifo_max_bytes;
-    let all: u64 = sorted_runs(view.version).iter().map(|r| r.bytes()).sum();
+    let all: u64 = view.version.runs_newest_first().map(Run::bytes).sum();
     let going = view.flights().iter().filter(|k| k.kind == Kind::Drop).map(|k| k.bytes());
     let bytes = all.saturating_sub(going.sum());
     let mut left = bytes;
@@ -76,8 +75,8 @@ fn surplus(view: &View) -> Option<(Vec<FileRef>, Reason)> {
 
 /// The oldest files, a run of L0 after the other as long as `more` says so; below L0 one file.
 fn oldest_while(view: &View, mut more: impl FnMut(&[FileRef]) -> bool) -> Vec<FileRef> {
-    let runs = sorted_runs(view.version);
-    let Some(oldest) = runs.last() else { return Vec::new() };
+    let mut runs = view.version.runs_newest_first().rev().peekable();
+    let Some(oldest) = runs.peek() else { return Vec::new() };
     if oldest.pos.level > 0 {
         let idle = oldest.files().iter().filter(|f| view.is_idle(f));
         let first = idle.min_by_key(|f| (f.seqs.1, f.id));
@@ -89,7 +88,7 @@ fn oldest_while(view: &View, mut more: impl FnMut(&[FileRef]) -> bool) -> Vec<Fi
         let holder = r.files().iter().find_map(|f| view.holder(f.id));
         holder.and_then(|id| view.flight(id)).is_some_and(|k| k.kind == Kind::Drop)
     };
-    let rest = runs.into_iter().rev().skip_while(dropping);
+    let rest = runs.skip_while(dropping);
     let free = rest.take_while(|r| view.all_idle(r.files()) && more(r.files()));
     free.flat_map(|r| r.files().iter().cloned()).collect()
 }

@@ -50,7 +50,7 @@ impl Policy for Universal {
         if view.options.disable_auto {
             return;
         }
-        let ages = Ages { view, runs: sorted_runs(view.version) };
+        let ages = Ages { view, runs: view.version.runs_newest_first().collect() };
         let trigger = view.options.universal_trigger().max(1);
         // Runs at work do not count, or the next two flushes would be merged at once, and again.
         let idle = (0..ages.runs.len()).filter(|&at| !ages.is_busy(at)).count();
@@ -65,15 +65,10 @@ impl Policy for Universal {
     }
 }
 
-/// All runs of a tree, newest first.
-pub(crate) fn sorted_runs(version: &Version) -> Vec<&Run> {
-    (0..lithify_base::MAX_LEVELS as Level).flat_map(|l| version.level(l).runs()).collect()
-}
-
 /// Bytes of L0 that the third rule would rewrite now: what writers can be asked to wait for. What lies
 /// deeper grows with the tree.
 pub(crate) fn debt(version: &Version, options: &PlanOptions) -> u64 {
-    let runs = sorted_runs(version);
+    let runs: Vec<&Run> = version.runs_newest_first().collect();
     let trigger = options.universal_trigger();
     let newest = (runs.len() + 1).saturating_sub(trigger.max(1)).min(runs.len());
     let l0 = runs[..newest].iter().filter(|r| r.pos.level == 0 && newest > 1);

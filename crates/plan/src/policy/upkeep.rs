@@ -25,12 +25,11 @@
 //! down, so the work ends.
 
 use lithify_base::{Level, Pos};
-use lithify_lsm::FileRef;
+use lithify_lsm::{FileRef, Run};
 
 use crate::closure::close;
 use crate::policy::Policy;
 use crate::policy::fifo::is_older;
-use crate::policy::universal::sorted_runs;
 use crate::relation::hull;
 use crate::spec::{Candidate, Kind, Prio, Reason};
 use crate::view::View;
@@ -52,29 +51,32 @@ impl Policy for Upkeep {
         let goes = |f: &FileRef| below(view, f).is_some();
         let aged = |f: &FileRef| is_older(f.oldest_ancestor, ttl, view.now) && goes(f);
         if ttl > 0 {
-            out.extend(first(view, aged, |f| down(f, Reason::Old { seconds: ttl })));
+            out.extend(first(view, |_| true, aged, |f| down(f, Reason::Old { seconds: ttl })));
         }
-        out.extend(first(view, |f| f.marked && goes(f), |f| down(f, Reason::Marked)));
+        let marked = |f: &FileRef| f.marked && goes(f);
+        out.extend(first(view, Run::has_marked, marked, |f| down(f, Reason::Marked)));
         let due = |f: &FileRef| is_older(f.created, period, view.now);
         let anew = |f: &FileRef| {
             wish(view, f, below(view, f).unwrap_or(f.pos), Reason::Periodic { seconds: period })
         };
         if period > 0 {
-            out.extend(first(view, due, anew));
+            out.extend(first(view, |_| true, due, anew));
         }
         out.extend(too_much_space(view));
     }
 }
 
 /// The first wish for an idle file of the kind, the deepest files first: what is above would come
-/// upon them.
+/// upon them. Only runs that `may_have` one are looked through: a tree has many files, and is planned
+/// for after every event.
 fn first(
     view: &View,
+    may_have: impl Fn(&Run) -> bool,
     is: impl Fn(&FileRef) -> bool,
     wish: impl Fn(&FileRef) -> Option<Candidate>,
 ) -> Option<Candidate> {
-    let runs = sorted_runs(view.version);
-    let files = runs.iter().rev().flat_map(|r| r.files());
+    let runs = view.version.runs_newest_first().rev().filter(|r| may_have(r));
+    let files = runs.flat_map(|r| r.files());
     files.filter(|f| is(f) && view.is_idle(f)).take(TRIED).find_map(wish)
 }
 
@@ -100,9 +102,12 @@ fn wish(view: &View, f: &FileRef, to: Pos, reason: Reason) -> Option<Candidate> 
 /// The level with most bytes above the oldest run gives its best file away, if they are too many.
 fn too_much_space(view: &View) -> Option<Candidate> {
     let limit = view.options.max_space_amp_percent;
-    let runs = sorted_runs(view.version);
-    let (oldest, newer) = runs.split_last().filter(|_| limit > 0)?;
-    let all: u64 = newer.iter().map(|r| r.bytes()).fold(0, u64::saturating_add);
+    if limit == 0 {
+        return None;
+    }
+    let mut runs = view.version.runs_newest_first();
+    let oldest = runs.next_back()?;
+    let all = runs.map(Run::bytes).fold(0, u64::saturating_add);
     let coming = view.flights().iter().filter(|k| k.out == oldest.pos);
     let coming = coming.flat_map(|k| &k.inputs).filter(|f| f.pos != oldest.pos);
     let newer = all.saturating_sub(coming.map(|f| f.bytes).fold(0, u64::saturating_add));
