@@ -63,9 +63,11 @@ impl CancelToken {
             self.cancel();
         }
     }
-    /// It is over.
-    pub(crate) fn forget(&self, id: u64) {
-        self.0.waiting.lock().retain(|(_, other)| *other != id);
+    /// It is over. Another database may know another compaction by the same number.
+    pub(crate) fn forget(&self, shell: &Shell, id: u64) {
+        let this = (shell.weak(), id);
+        let is_this = |(shell, id): &(Weak<Shell>, u64)| *id == this.1 && shell.ptr_eq(&this.0);
+        self.0.waiting.lock().retain(|waiting| !is_this(waiting));
     }
 }
 

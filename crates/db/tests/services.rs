@@ -102,6 +102,30 @@ fn a_manual_compaction_that_is_called_off_leaves_nothing_behind() {
 }
 
 #[test]
+fn one_token_calls_off_compactions_of_several_databases() {
+    let mut settings = tiny();
+    settings.auto_compaction = false;
+    let ((quick, _), (slow, _)) = (open(settings.clone()), open(settings));
+    fill(&quick, 100);
+    fill(&slow, 20_000);
+    slow.flush().unwrap();
+    slow.set_settings(&[("background_rate", "64KiB")]).unwrap();
+    let token = CancelToken::new();
+    let options = CompactOptions { cancel: Some(token.clone()) };
+    let error = std::thread::scope(|scope| {
+        let compaction = scope.spawn(|| slow.compact_range_opt(None, None, &options));
+        soon("a compaction begins", || slow.stats().running_compactions > 0);
+        // It is over, and the other one, which goes by the same number there, is not.
+        quick.compact_range_opt(None, None, &options).unwrap();
+        token.cancel();
+        compaction.join().unwrap().unwrap_err()
+    });
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    quick.close().unwrap();
+    slow.close().unwrap();
+}
+
+#[test]
 fn background_work_keeps_to_its_rate() {
     let mut settings = tiny();
     settings.auto_compaction = false;

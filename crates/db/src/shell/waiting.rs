@@ -100,7 +100,7 @@ impl Shell {
         }
         let result = self.wait_manual(id);
         if let Some(cancel) = cancel {
-            cancel.forget(id);
+            cancel.forget(self, id);
         }
         result
     }
