@@ -17,18 +17,12 @@ const QUEUE_MAX: usize = 4096;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Field {
     Number(u64),
-    Real(f64),
     Text(String),
 }
 
 impl From<u64> for Field {
     fn from(n: u64) -> Field {
         Field::Number(n)
-    }
-}
-impl From<f64> for Field {
-    fn from(x: f64) -> Field {
-        Field::Real(x)
     }
 }
 impl From<String> for Field {
@@ -93,8 +87,6 @@ impl Events {
             let _ = write!(text, ",\"{name}\":");
             let _ = match value {
                 Field::Number(n) => write!(text, "{n}"),
-                Field::Real(x) if x.is_finite() => write!(text, "{x:.3}"),
-                Field::Real(_) => write!(text, "null"),
                 Field::Text(s) => {
                     quote(text, s);
                     Ok(())
@@ -144,12 +136,12 @@ mod tests {
         events.note(
             Mono(5_000_000),
             "stall_begin",
-            &[("cause", "l0 \"runs\"\n".into()), ("runs", 36.into()), ("share", f64::NAN.into())],
+            &[("cause", "l0 \"runs\"\n".into()), ("runs", 36.into())],
         );
         assert_eq!(
             events.drain(),
             "{\"at_us\":5000,\"event\":\"stall_begin\",\"cause\":\"l0 \\\"runs\\\"\\n\",\
-             \"runs\":36,\"share\":null}\n"
+             \"runs\":36}\n"
         );
         assert_eq!(events.drain(), "");
     }

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use lithify_base::{Error, KeyRange, Result};
 use lithify_control::{Event, Outside};
 use lithify_env::sync::atomic::Ordering;
+use lithify_lsm::FileMeta;
 use lithify_store::ingest::{Bring, Newcomer};
 
 use crate::db::Db;
@@ -129,7 +130,7 @@ impl Shell {
         }
         files.sort_by(|(a, _), (b, _)| order.compare(&a.range().lo, &b.range().lo));
         if files.is_empty() {
-            return Err(Error::invalid("no table was named"));
+            return Err(Error::invalid("no table was named; name at least one"));
         }
         if let Some(w) =
             files.windows(2).find(|w| !w[0].0.range().is_before(w[1].0.range(), &*order))
@@ -158,10 +159,14 @@ impl Shell {
         let _before = self.snapshots.take(|| seq - 1);
         log.next_seq += 1;
         log.gap = true;
-        let files = files.into_iter().map(|f| f.numbered(seq)).collect();
+        let files: Vec<FileMeta> = files.into_iter().map(|f| f.numbered(seq)).collect();
+        let (count, bytes) = (files.len() as u64, files.iter().map(|f| f.bytes).sum::<u64>());
         let done = self.outside(Outside::Ingest { files });
         self.published.store(seq, Ordering::Release);
-        done
+        done?;
+        let fields = [("files", count.into()), ("bytes", bytes.into()), ("sequence", seq.into())];
+        self.note("ingested", &fields);
+        Ok(())
     }
 
     /// Sees to it that everything written so far is durable, and that no memtable has keys of

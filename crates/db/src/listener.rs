@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use lithify_env::sync::atomic::{AtomicBool, Ordering};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Job, Mono, Step, Ticket};
 
 use crate::events::Field;
 use crate::shell::Shell;
 
-/// Events that wait to be delivered; those beyond are dropped and counted.
+/// Events that wait to be delivered; those beyond are dropped, and their number is told instead.
 const QUEUE_MAX: usize = 4096;
 /// How long a close waits for a listener that does not return.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -46,10 +46,12 @@ pub enum EventKind {
     TableDeleted,
     /// Something failed in the background: `cause`. Writes may go on or not; the next one tells.
     BackgroundError,
-    /// Tables were taken in from outside.
+    /// Tables were taken in from outside: `files` (how many), `bytes`, `sequence`.
     Ingested,
-    /// Settings were changed: `name`, `value`.
+    /// A setting was changed: `name`, `value`.
     SettingsChanged,
+    /// Listeners were too slow, and this many events are missing before this one: `count`.
+    EventsDropped,
     /// Anything else; see [`DbEvent::name`].
     Other,
 }
@@ -63,6 +65,10 @@ pub struct DbEvent {
 }
 
 impl DbEvent {
+    fn new(at: Mono, name: &str, fields: &[(&str, Field)]) -> DbEvent {
+        let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        DbEvent { at: Duration::from_nanos(at.0), name: name.to_owned(), fields: fields.collect() }
+    }
     /// When, on the clock of the event log.
     pub fn at(&self) -> Duration {
         self.at
@@ -84,6 +90,7 @@ impl DbEvent {
             "table_deleted" => EventKind::TableDeleted,
             "ingested" => EventKind::Ingested,
             "setting_changed" => EventKind::SettingsChanged,
+            "events_dropped" => EventKind::EventsDropped,
             "job_failed" | "commit_failed" | "read_only" | "compactions_stuck" | "log_lost"
             | "delete_failed" => EventKind::BackgroundError,
             _ => EventKind::Other,
@@ -93,14 +100,14 @@ impl DbEvent {
     pub fn number(&self, field: &str) -> Option<u64> {
         match self.field(field)? {
             Field::Number(n) => Some(*n),
-            Field::Real(_) | Field::Text(_) => None,
+            Field::Text(_) => None,
         }
     }
     /// A field that is text.
     pub fn text(&self, field: &str) -> Option<&str> {
         match self.field(field)? {
             Field::Text(text) => Some(text),
-            Field::Real(_) | Field::Number(_) => None,
+            Field::Number(_) => None,
         }
     }
     fn field(&self, name: &str) -> Option<&Field> {
@@ -146,10 +153,29 @@ pub trait EventListener: Send + Sync {
 #[derive(Default)]
 pub(crate) struct Listeners {
     all: Vec<Listener>,
-    queue: Mutex<VecDeque<DbEvent>>,
-    dropped: AtomicU64,
+    queue: Mutex<Queue>,
     /// Somebody delivers.
     busy: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    events: VecDeque<DbEvent>,
+    dropped: u64,
+    /// When the last one was dropped.
+    dropped_at: Mono,
+}
+
+impl Queue {
+    /// The next event; behind them all, how many were dropped.
+    fn next(&mut self) -> Option<DbEvent> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        let count = std::mem::take(&mut self.dropped);
+        let told = || DbEvent::new(self.dropped_at, "events_dropped", &[("count", count.into())]);
+        (count > 0).then(told)
+    }
 }
 
 struct Listener {
@@ -169,17 +195,17 @@ impl Listeners {
             return;
         }
         let mut queue = self.queue.lock();
-        if queue.len() >= QUEUE_MAX {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+        if queue.events.len() >= QUEUE_MAX {
+            queue.dropped += 1;
+            queue.dropped_at = at;
             return;
         }
-        let fields = fields.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect();
-        queue.push_back(DbEvent { at: Duration::from_nanos(at.0), name: name.to_owned(), fields });
+        queue.events.push_back(DbEvent::new(at, name, fields));
     }
 
     /// Delivers the next event; false if there is none.
     fn deliver_one(&self) -> bool {
-        let Some(event) = self.queue.lock().pop_front() else { return false };
+        let Some(event) = self.queue.lock().next() else { return false };
         for listener in &self.all {
             if listener.panicked.load(Ordering::Relaxed) {
                 continue;
@@ -197,7 +223,7 @@ impl Shell {
     /// Has what is queued delivered, unless somebody does already.
     pub(crate) fn deliver_events(&self) {
         let listeners = self.events.listeners();
-        if listeners.queue.lock().is_empty() || listeners.busy.swap(true, Ordering::SeqCst) {
+        if listeners.queue.lock().events.is_empty() || listeners.busy.swap(true, Ordering::SeqCst) {
             return;
         }
         self.env.rt.spawn(Class::Io, Box::new(Deliver { shell: self.me() }));
@@ -238,5 +264,37 @@ impl Job for Deliver {
     }
     fn panicked(&mut self, _: String) {
         self.shell.events.listeners().busy.store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Last(Mutex<Vec<DbEvent>>);
+
+    impl EventListener for Last {
+        fn on_event(&self, event: &DbEvent) {
+            self.0.lock().push(event.clone());
+        }
+    }
+
+    #[test]
+    fn who_is_too_slow_is_told_how_much_is_missing() {
+        let heard = Arc::new(Last(Mutex::default()));
+        let listeners = Listeners::new(vec![heard.clone()]);
+        for n in 0..QUEUE_MAX as u64 + 3 {
+            listeners.push(Mono(n), "flush_end", &[("bytes", n.into())]);
+        }
+        while listeners.deliver_one() {}
+        listeners.push(Mono(9000), "ingested", &[]);
+        while listeners.deliver_one() {}
+        let heard = heard.0.lock();
+        let kinds = |kind| heard.iter().filter(move |event| event.kind() == kind).count();
+        assert_eq!((kinds(EventKind::FlushDone), kinds(EventKind::EventsDropped)), (QUEUE_MAX, 1));
+        let told = &heard[QUEUE_MAX];
+        assert_eq!((told.kind(), told.number("count")), (EventKind::EventsDropped, Some(3)));
+        assert_eq!(told.at(), Duration::from_nanos(QUEUE_MAX as u64 + 2));
+        assert_eq!(heard.last().map(DbEvent::kind), Some(EventKind::Ingested));
     }
 }

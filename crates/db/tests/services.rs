@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use lithify::{
     Builder, CancelToken, CompactOptions, Db, DbEvent, ErrorKind, EventKind, EventListener,
-    Settings,
+    IngestOptions, Settings,
 };
 use lithify_env::sync::Mutex;
 use lithify_env::{Env, RtOptions};
@@ -153,7 +153,7 @@ struct Ears {
 
 impl EventListener for Ears {
     fn on_event(&self, event: &DbEvent) {
-        let number = event.number("file").or(event.number("job"));
+        let number = ["file", "job", "files"].into_iter().find_map(|name| event.number(name));
         self.heard.lock().push((event.kind(), number));
         assert!(!self.panics, "on purpose");
     }
@@ -182,6 +182,24 @@ fn listeners_hear_what_happens_and_a_panic_of_one_hurts_nobody() {
     assert!(all(EventKind::TableDeleted).all(|gone| created.contains(&gone)));
     assert_eq!(all(EventKind::SettingsChanged).count(), 1);
     assert_eq!(bad.heard.lock().len(), 1, "it is not called again");
+}
+
+#[test]
+fn listeners_hear_of_tables_from_outside() {
+    let env = Env::in_memory(RtOptions { upkeep_threads: 2, ..RtOptions::default() });
+    let ears = Arc::new(Ears::default());
+    let db = Builder::new(tiny()).env(env).listener(ears.clone()).open("db").unwrap();
+    for name in ["a.sst", "b.sst"] {
+        let mut table = db.table_builder(name).unwrap();
+        table.put(name, b"1").unwrap();
+        table.finish().unwrap();
+    }
+    db.ingest(&["a.sst", "b.sst"], &IngestOptions::default()).unwrap();
+    db.ingest(&["a.sst"; 2], &IngestOptions::default()).unwrap_err();
+    db.close().unwrap();
+    let heard = ears.heard.lock();
+    let ingested: Vec<_> = heard.iter().filter(|(k, _)| *k == EventKind::Ingested).collect();
+    assert_eq!(ingested, [&(EventKind::Ingested, Some(2))], "two tables, once");
 }
 
 #[test]
