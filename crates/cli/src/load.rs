@@ -163,13 +163,13 @@ impl Load {
             header: !self.no_header,
         };
         let source = Source::open(&self.file)?;
-        let bar = source.bar();
         let mut rows = choice.rows(format, source)?;
         let db = self.db.for_filling()?;
         let start = Instant::now();
         let mut tally = Tally::default();
         let loaded = self.fill(&db, &mut *rows, &mut tally);
-        bar.finish_and_clear();
+        // And the bar with them.
+        drop(rows);
         let time = start.elapsed();
         db.close()?;
         if let Err(error) = loaded {

@@ -14,6 +14,7 @@ mod failure;
 mod load;
 mod open;
 mod output;
+mod progress;
 mod text;
 
 use std::process::ExitCode;
@@ -62,7 +63,7 @@ enum Command {
     Import(cmd::import::Import),
     /// Print what the database says about itself
     Stats(cmd::stats::Stats),
-    /// Compact all keys or a range of them down to one run
+    /// Compact all keys or a range of them down to one run, or all into a form that RocksDB opens
     Compact(cmd::compact::Compact),
     /// Read everything and check it
     Verify(cmd::verify::Verify),

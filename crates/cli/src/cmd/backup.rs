@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, TableStyle};
-use indicatif::{ProgressBar, ProgressStyle};
-use lithify::{BackupProgress, BackupSummary, Backups};
+use lithify::{BackupSummary, Backups};
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
 use crate::open::DbArg;
 use crate::output;
+use crate::progress::Progress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,7 +51,7 @@ pub(crate) enum Backup {
     Restore {
         #[command(flatten)]
         place: Place,
-        /// Directory of the new database; it must not exist yet
+        /// Directory of the new database: absent or empty
         #[arg(value_name = "NEW-DIR")]
         target: PathBuf,
         #[command(flatten)]
@@ -78,7 +78,10 @@ pub(crate) struct Place {
 impl Place {
     fn open(&self) -> Result<Backups> {
         if !self.dir.join("meta").is_dir() {
-            bail!("{} holds no backups", self.dir.display());
+            bail!(
+                "{} holds no backups; `lithify backup create --db DIR {0}` makes one there",
+                self.dir.display()
+            );
         }
         self.make()
     }
@@ -99,7 +102,7 @@ impl Which {
     fn of(&self, backups: &Backups) -> Result<u64> {
         match self.id.or(backups.list()?.last().map(|backup| backup.id)) {
             Some(id) => Ok(id),
-            None => bail!("there is no backup yet"),
+            None => bail!("there is no backup yet; `lithify backup create` makes one"),
         }
     }
 }
@@ -112,8 +115,8 @@ impl Backup {
             Backup::Verify { place, which } => verify(&place.open()?, &which),
             Backup::Restore { place, target, which } => {
                 let backups = place.open()?;
-                let bar = Bar::new("restored");
-                let done = backups.restore(which.of(&backups)?, &target, &mut |p| bar.show(p))?;
+                let (id, bar) = (which.of(&backups)?, Progress::bytes());
+                let done = backups.restore(id, &target, &mut |p| bar.show(p.done, p.total))?;
                 drop(bar);
                 let from = done.id;
                 output::line(&format!("{} is a database of backup {from} now", target.display()))
@@ -128,8 +131,8 @@ impl Backup {
 
 fn create(db: &DbArg, backups: &Backups) -> Result<()> {
     let db = db.for_writing()?;
-    let bar = Bar::new("backed up");
-    let made = backups.create(&db, &mut |p| bar.show(p))?;
+    let bar = Progress::bytes();
+    let made = backups.create(&db, &mut |p| bar.show(p.done, p.total))?;
     drop(bar);
     db.close()?;
     output::line(&format!(
@@ -168,8 +171,8 @@ fn list(all: &[BackupSummary], as_json: bool) -> Result<()> {
 
 fn verify(backups: &Backups, which: &Which) -> Result<()> {
     let id = which.of(backups)?;
-    let bar = Bar::new("read");
-    let damage = backups.verify(id, &mut |p| bar.show(p))?;
+    let bar = Progress::bytes();
+    let damage = backups.verify(id, &mut |p| bar.show(p.done, p.total))?;
     drop(bar);
     for error in &damage {
         output::line(&error.to_string())?;
@@ -177,30 +180,5 @@ fn verify(backups: &Backups, which: &Which) -> Result<()> {
     match damage.len() {
         0 => output::line(&format!("backup {id} is good")),
         n => bail!("backup {id} is damaged: {}", output::count(n as u64, "file")),
-    }
-}
-
-/// How far it is, on standard error where somebody looks.
-struct Bar(ProgressBar);
-
-impl Bar {
-    fn new(what: &'static str) -> Bar {
-        let bar = ProgressBar::new(0);
-        let style = "{bar:30} {bytes} of {total_bytes} {msg}, {bytes_per_sec}, {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
-        }
-        bar.set_message(what);
-        Bar(bar)
-    }
-    fn show(&self, p: BackupProgress) {
-        self.0.set_length(p.total);
-        self.0.set_position(p.done);
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
     }
 }

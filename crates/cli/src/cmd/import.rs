@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
 use lithify::Settings;
 use lithify::import::{ImportOptions, ImportProgress, ImportReport, ImportStage, Maker};
 use lithify_lsm::picture::readable;
@@ -11,6 +10,7 @@ use serde_json::json;
 
 use crate::open::{OperatorArg, SetArg};
 use crate::output;
+use crate::progress::Progress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -67,14 +67,17 @@ impl Import {
         let mut settings = Settings::default();
         self.set.apply(&mut settings)?;
         let builder = self.operator.builder(settings)?;
-        let bar = Bar::new();
-        let watch = &mut |progress| bar.show(progress);
+        let bar = Progress::stages();
+        let watch = &mut |ImportProgress { stage, done, total }| {
+            bar.stage(named(stage));
+            bar.show(done, total);
+        };
         let report = match (&self.in_place, &self.from, &self.to) {
             (Some(dir), ..) => builder.import_in_place(dir, self.keep.as_deref(), options, watch),
             (None, Some(from), Some(to)) => builder.import(from, to, options, watch),
             _ => unreachable!("clap asks for both"),
         };
-        bar.bar.finish_and_clear();
+        drop(bar);
         let report = report?;
         if self.json { as_json(&report) } else { self.as_text(&report) }
     }
@@ -120,28 +123,12 @@ fn as_json(report: &ImportReport) -> Result<()> {
     }))
 }
 
-/// A bar on a terminal; nothing elsewhere.
-struct Bar {
-    bar: ProgressBar,
-}
-
-impl Bar {
-    fn new() -> Bar {
-        let style =
-            ProgressStyle::with_template("{msg:9} {wide_bar} {human_pos}/{human_len} {eta}");
-        let bar = ProgressBar::new(0);
-        Bar { bar: style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style)) }
-    }
-
-    fn show(&self, progress: ImportProgress) {
-        let ImportProgress { stage, done, total } = progress;
-        self.bar.set_message(match stage {
-            ImportStage::Survey => "reading",
-            ImportStage::Link => "linking",
-            ImportStage::Logs => "logs",
-            ImportStage::Verify => "comparing",
-        });
-        self.bar.set_length(total.max(done));
-        self.bar.set_position(done);
+/// What a stage is called beside the bar.
+fn named(stage: ImportStage) -> &'static str {
+    match stage {
+        ImportStage::Survey => "reading",
+        ImportStage::Link => "linking",
+        ImportStage::Logs => "logs",
+        ImportStage::Verify => "comparing",
     }
 }

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use lithify::Settings;
 use lithify::salvage::{Lost, SalvageReport};
 use lithify_lsm::picture::readable;
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::open::OperatorArg;
 use crate::output;
+use crate::progress::Progress;
 use crate::text::escape;
 
 const EXAMPLES: &str = "\
@@ -45,10 +45,10 @@ pub(crate) struct Salvage {
 
 impl Salvage {
     pub(crate) fn run(self) -> Result<()> {
-        let bar = counter();
+        let bar = Progress::entries();
         let builder = self.operator.builder(Settings::default())?;
-        let report = builder.salvage(&self.dir, &self.to, &mut |n| bar.set_position(n));
-        bar.finish_and_clear();
+        let report = builder.salvage(&self.dir, &self.to, &mut |n| bar.count(n));
+        drop(bar);
         let report = report?;
         if self.json {
             as_json(&report)?
@@ -107,14 +107,4 @@ fn stretch(lost: &Lost) -> Value {
         "entries": lost.entries,
         "cause": lost.cause,
     })
-}
-
-/// A counter on a terminal; nothing elsewhere.
-fn counter() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {human_pos} entries, {per_sec}");
-    let bar = ProgressBar::new_spinner();
-    match style {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
-use lithify::verify::{Finding, Grade, Progress, Report, verify};
+use lithify::verify::{Finding, Grade, Report, verify};
 use lithify_env::PosixFs;
 use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
 use crate::failure::usage;
 use crate::output;
+use crate::progress::Progress;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -49,14 +49,10 @@ impl Verify {
         let Some(dir) = self.dir.or(self.db) else {
             return usage("which database? `lithify verify DIR`");
         };
-        let bar = progress();
-        let mut watch = |p: Progress| {
-            bar.set_length(p.total.max(p.done));
-            bar.set_position(p.done);
-        };
-        let report = verify(Arc::new(PosixFs::new()), &dir, None, &mut watch);
-        bar.finish_and_clear();
-        let report = report?;
+        let bar = Progress::bytes();
+        let mut watch = |p: lithify::verify::Progress| bar.show(p.done, p.total);
+        let report = verify(Arc::new(PosixFs::new()), &dir, None, &mut watch)?;
+        drop(bar);
         if self.json {
             as_json(&report)?
         } else {
@@ -125,15 +121,5 @@ fn word(grade: Grade) -> &'static str {
     match grade {
         Grade::Damage => "damaged",
         Grade::Torn => "unfinished",
-    }
-}
-
-/// A bar of bytes on a terminal; nothing elsewhere.
-fn progress() -> ProgressBar {
-    let style = "{wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
-    let bar = ProgressBar::new(0);
-    match ProgressStyle::with_template(style) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
     }
 }

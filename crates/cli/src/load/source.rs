@@ -8,9 +8,10 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressStyle};
 use lithify::MAX_VALUE_BYTES;
 use lithify_base::Error;
+
+use crate::progress::Progress;
 
 /// Longest line of a text: the largest value, and room for what JSON or quotes add to it. Small
 /// in tests, which reach it.
@@ -19,7 +20,7 @@ pub(super) const LINE_MAX: u64 = if cfg!(test) { 1 << 20 } else { 2 * MAX_VALUE_
 /// A file being read.
 pub(super) struct Source {
     bytes: Box<dyn Read>,
-    bar: ProgressBar,
+    bar: Progress,
     /// Bytes since the last newline; not counted for a source without lines.
     line: Option<u64>,
 }
@@ -28,7 +29,7 @@ impl Source {
     /// Opens `path`; `-` is standard input.
     pub(super) fn open(path: &Path) -> Result<Source> {
         if path.as_os_str() == "-" {
-            let bar = styled(ProgressBar::new_spinner(), "{spinner} {bytes} ({bytes_per_sec})");
+            let bar = Progress::bytes_without_end();
             return Ok(Source { bytes: Box::new(io::stdin()), bar, line: Some(0) });
         }
         let failed = |op: &str, e: io::Error| Error::io(op, path.display(), e);
@@ -39,8 +40,8 @@ impl Source {
                 .in_file(path.display())
                 .into());
         }
-        let template = "{wide_bar} {bytes} of {total_bytes} ({bytes_per_sec}), {eta} left";
-        let bar = styled(ProgressBar::new(facts.len()), template);
+        let bar = Progress::bytes();
+        bar.show(0, facts.len());
         Ok(Source { bytes: Box::new(file), bar, line: Some(0) })
     }
 
@@ -53,12 +54,7 @@ impl Source {
     /// What `reader` gives as a source, for tests.
     #[cfg(test)]
     pub(super) fn from_reader(reader: impl Read + 'static) -> Source {
-        Source { bytes: Box::new(reader), bar: ProgressBar::hidden(), line: Some(0) }
-    }
-
-    /// The bar that follows this source.
-    pub(super) fn bar(&self) -> ProgressBar {
-        self.bar.clone()
+        Source { bytes: Box::new(reader), bar: Progress::hidden(), line: Some(0) }
     }
 
     /// The same bytes, which have no lines.
@@ -72,18 +68,10 @@ impl Source {
     }
 }
 
-/// On a terminal a bar shows itself; elsewhere it stays silent.
-fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
-    match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
 impl Read for Source {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let count = self.bytes.read(buf)?;
-        self.bar.inc(count as u64);
+        self.bar.add(count as u64);
         if let Some(line) = &mut self.line {
             let read = &buf[..count];
             *line = match read.iter().rposition(|&b| b == b'\n') {
