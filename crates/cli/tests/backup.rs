@@ -1,18 +1,9 @@
 //! `lithify backup`: made twice, listed, checked, restored, thinned out, damaged.
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 
-use std::process::{Command, Output};
+mod common;
 
-fn lithify(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lithify")).args(args).output().unwrap()
-}
-
-#[track_caller]
-fn ok(args: &[&str]) -> String {
-    let out = lithify(args);
-    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).unwrap()
-}
+use common::{lithify, ok};
 
 #[test]
 fn backups_are_made_listed_checked_and_restored() {

@@ -2,21 +2,20 @@
 //! never a panic, and never harm to what is stored.
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 
+mod common;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use lithify::{Db, Settings};
 
-/// Runs the binary.
-fn run(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lithify")).args(args).stdin(Stdio::null()).output().unwrap()
-}
+use common::lithify;
 
 /// Runs the binary, which must fail with `code` and say each of `words`.
 #[track_caller]
 fn fails(code: i32, args: &[&str], words: &[&str]) {
-    let out = run(args);
+    let out = lithify(args);
     let mut err = String::from_utf8_lossy(&out.stderr).into_owned();
     if args[0] == "bench" {
         // Why a run is not valid is part of its report.
@@ -154,7 +153,7 @@ fn keys_that_cannot_be() {
     fails(2, &["scan", "--db", &db, "--from", "b", "--to", "a"], &["swap"]);
     fails(1, &["get", "--db", &db, "nothing"], &["no key `nothing`"]);
     fails(1, &["get", "--db", &db, "no", "none"], &["2 keys"]);
-    assert_eq!(run(&["get", "--db", &db, "late"]).stdout, b"in the log\n");
+    assert_eq!(lithify(&["get", "--db", &db, "late"]).stdout, b"in the log\n");
 }
 
 #[test]
@@ -165,11 +164,11 @@ fn a_database_in_use() {
     fails(1, &["put", "--db", &db, "k", "v"], &["open in another handle or process", "hint: "]);
     fails(1, &["compact", "--db", &db], &["open in another"]);
     // Looking is allowed.
-    assert!(run(&["picture", &db]).status.success());
-    assert_eq!(run(&["get", "--db", &db, "late"]).stdout, b"in the log\n");
+    assert!(lithify(&["picture", &db]).status.success());
+    assert_eq!(lithify(&["get", "--db", &db, "late"]).stdout, b"in the log\n");
     held.put("k", "mine").unwrap();
     held.close().unwrap();
-    assert_eq!(run(&["get", "--db", &db, "k"]).stdout, b"mine\n");
+    assert_eq!(lithify(&["get", "--db", &db, "k"]).stdout, b"mine\n");
 }
 
 #[test]
@@ -208,9 +207,9 @@ fn foreign_and_broken_tables() {
     fails(1, &["table", "verify", &place.text("absent.sst")], &["absent.sst"]);
     fails(1, &["table", "dump", &place.db()], &[&place.db(), "lithify verify"]);
     let good = place.table().to_str().unwrap().to_owned();
-    assert!(run(&["table", "verify", &good]).status.success());
+    assert!(lithify(&["table", "verify", &good]).status.success());
     // Each is looked at, whatever the others are like.
-    let several = run(&["table", "verify", &cut, &good, &flipped]);
+    let several = lithify(&["table", "verify", &cut, &good, &flipped]);
     let text = String::from_utf8_lossy(&several.stdout);
     let said: Vec<&str> = text.lines().filter_map(|l| l.split("; ").next()).collect();
     assert_eq!(said, [format!("{cut}: bad"), format!("{good}: good"), format!("{flipped}: bad")]);
@@ -232,7 +231,7 @@ fn many_flips_and_cuts_of_a_table() {
             broken.truncate(at);
         }
         let file = place.file("broken.sst", &broken);
-        let out = run(&["table", "verify", &file]);
+        let out = lithify(&["table", "verify", &file]);
         let err = String::from_utf8_lossy(&out.stderr);
         assert!(!err.contains("panicked"), "round {round}: {err}");
         assert_eq!(out.status.code(), Some(1), "round {round}: byte {at} went unnoticed");
@@ -258,7 +257,7 @@ fn broken_databases_name_the_file() {
     fails(1, &["scan", "--db", &place.db()], &[&file]);
     let (place, file) = broken(".sst", &|c| c[1000] ^= 1);
     fails(1, &["scan", "--db", &place.db()], &[&file, "hint: "]);
-    let out = run(&["verify", "--db", &place.db()]);
+    let out = lithify(&["verify", "--db", &place.db()]);
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stdout).contains(&file), "verify names the table");
     let (place, file) = broken(".sst", &|c| c.truncate(100));
@@ -283,7 +282,7 @@ fn input_that_cannot_be_loaded() {
     fails(1, &["load", "--db", &db, &text], &["length-prefixed", "0 rows loaded"]);
     let half = place.file("half.bin", &[1, 0, 0, 0, 1, 0, 0, 0, b'k', b'v', 9, 0]);
     fails(1, &["load", "--db", &db, &half], &["ends inside", "1 row loaded"]);
-    assert_eq!(run(&["get", "--db", &db, "k"]).stdout, b"v\n", "rows before the end are kept");
+    assert_eq!(lithify(&["get", "--db", &db, "k"]).stdout, b"v\n", "rows before the end are kept");
 }
 
 #[test]

@@ -2,9 +2,11 @@
 //! hold, and what is printed for programs parses.
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 
-use std::process::{Command, Output};
+mod common;
 
 use serde_json::Value;
+
+use common::{lithify, ok};
 
 struct Place {
     scratch: tempfile::TempDir,
@@ -26,17 +28,6 @@ impl Place {
         let db = self.db();
         ok(&[&[command, "--db", &db], args].concat())
     }
-}
-
-fn lithify(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lithify")).args(args).output().unwrap()
-}
-
-#[track_caller]
-fn ok(args: &[&str]) -> String {
-    let out = lithify(args);
-    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).unwrap()
 }
 
 fn fruit() -> Place {

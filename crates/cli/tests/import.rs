@@ -1,21 +1,13 @@
 //! Taking over directories of other engines from the command line, and the way back.
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 
+mod common;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn lithify(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lithify")).args(args).output().unwrap()
-}
-
-#[track_caller]
-fn ok(args: &[&str]) -> String {
-    let out = lithify(args);
-    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).unwrap()
-}
+use common::{lithify, ok};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../db/tests/foreign").join(name)

@@ -2,17 +2,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "a test of the program from outside")]
 
-use std::process::{Command, Output};
+mod common;
 
-fn lithify(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lithify")).args(args).output().unwrap()
-}
-
-fn ok(args: &[&str]) -> String {
-    let out = lithify(args);
-    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).unwrap()
-}
+use common::{lithify, ok};
 
 fn refused(args: &[&str], code: i32) -> String {
     let out = lithify(args);
