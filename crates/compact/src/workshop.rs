@@ -1,4 +1,4 @@
-//! What all jobs of a database share: the world, its directory, its tables, buffers, file
+//! What all jobs of a column family share: the world, its directory, its tables, buffers, file
 //! numbers, and how output files look.
 
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub struct OutputOptions {
     pub cf: CfId,
 }
 
-/// The shared part of all jobs.
+/// The shared part of all jobs of a column family.
 pub struct Workshop {
     /// Files and threads.
     pub env: Env,
@@ -92,12 +92,33 @@ pub struct Workshop {
     /// What decides which values compactions keep; none unless it is set.
     pub filter: Option<CompactionFilterRef>,
     /// How fast all jobs together may read and write; without limit until it is set.
-    pub limiter: RateLimiter,
-    next_file: AtomicU64,
+    pub limiter: Arc<RateLimiter>,
+    numbers: FileNumbers,
+}
+
+/// The counter of file numbers of a database. Clones are the same counter.
+#[derive(Clone, Debug)]
+pub struct FileNumbers(Arc<AtomicU64>);
+
+impl FileNumbers {
+    /// A counter whose next number is `next`.
+    pub fn new(next: FileId) -> FileNumbers {
+        FileNumbers(Arc::new(AtomicU64::new(next.0)))
+    }
+    /// A file number nobody used before.
+    pub fn next(&self) -> FileId {
+        // An address is another one in each run.
+        let skip = zoo::on(Bug::AddressInOutput) && (&raw const *Box::new(0u64)).addr() & 32 > 0;
+        FileId(self.0.fetch_add(1 + u64::from(skip), Ordering::Relaxed))
+    }
+    /// Every number in use is below this one.
+    pub fn peek(&self) -> FileId {
+        FileId(self.0.load(Ordering::Relaxed))
+    }
 }
 
 impl Workshop {
-    /// A workshop whose next file gets number `next_file`.
+    /// A workshop that numbers its files by `numbers`.
     #[expect(clippy::too_many_arguments, reason = "one place, and each is a component of its own")]
     pub fn new(
         env: Env,
@@ -107,10 +128,9 @@ impl Workshop {
         db_id: String,
         order: ComparatorRef,
         output: OutputOptions,
-        next_file: FileId,
+        numbers: FileNumbers,
     ) -> Workshop {
-        let next_file = AtomicU64::new(next_file.0);
-        let limiter = RateLimiter::new(0, Tuning::Fixed);
+        let limiter = Arc::new(RateLimiter::new(0, Tuning::Fixed));
         let (operator, filter) = (None, None);
         Workshop {
             env,
@@ -123,7 +143,7 @@ impl Workshop {
             operator,
             filter,
             limiter,
-            next_file,
+            numbers,
         }
     }
     /// A job has moved `bytes`: what it waits for before it moves more, if it has to. It looks again
@@ -135,13 +155,11 @@ impl Workshop {
     }
     /// A file number nobody used before.
     pub fn next_file(&self) -> FileId {
-        // An address is another one in each run.
-        let skip = zoo::on(Bug::AddressInOutput) && (&raw const *Box::new(0u64)).addr() & 32 > 0;
-        FileId(self.next_file.fetch_add(1 + u64::from(skip), Ordering::Relaxed))
+        self.numbers.next()
     }
     /// Every number in use is below this one.
     pub fn peek_next_file(&self) -> FileId {
-        FileId(self.next_file.load(Ordering::Relaxed))
+        self.numbers.peek()
     }
     /// How table `number` of `level` is written.
     pub(crate) fn table_spec(&self, number: FileId, level: u8, times: Times) -> TableSpec {

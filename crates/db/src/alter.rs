@@ -14,6 +14,7 @@ use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicBool, Ordering};
 use lithify_format::files::FileName;
 
+use crate::open::DEFAULT_CF;
 use crate::settings::Settings;
 use crate::settings::table::row;
 use crate::settings::translate::{core_options, options_text};
@@ -32,9 +33,16 @@ impl Shell {
         let new = changed(&self.settings.load(), changes)?;
         new.check()?;
         self.check_owner()?;
-        self.write_options_again(&new)?;
-        self.settings.store(Arc::new(new));
-        self.in_force();
+        let of_all = self.altered(new)?;
+        self.write_options_again(&of_all)?;
+        for (family, settings) in of_all {
+            if family.cf == DEFAULT_CF {
+                self.db_settings.store(settings.clone());
+            }
+            family.settings.store(settings);
+            family.in_force();
+        }
+        self.look_at_disk();
         for (name, value) in changes {
             let (name, value) = ((*name).into(), (*value).into());
             self.note("setting_changed", &[("name", name), ("value", value)]);
@@ -62,22 +70,47 @@ impl Shell {
     /// Tells everybody the settings of now.
     fn in_force(&self) {
         let now = self.settings.load_full();
-        self.workshop().limiter.set(now.background_rate, now.tuning());
+        if self.cf == DEFAULT_CF {
+            self.outfit.limiter.set(now.background_rate, now.tuning());
+        }
         self.drive_by(|| Event::Options(Box::new(core_options(&self.settings.load()))));
-        self.look_at_disk();
+    }
+
+    /// The settings of all families once this one has `new`: what concerns the database as a whole
+    /// is changed through the default family, and then everywhere.
+    fn altered(&self, new: Settings) -> Result<Vec<(Arc<Shell>, Arc<Settings>)>> {
+        let db = self.db_settings.load();
+        if self.cf != DEFAULT_CF && new != new.clone().in_database(&db) {
+            return Err(Error::invalid(
+                "this setting is of the database as a whole; change it through the database's own \
+                 handle, not a column family's",
+            ));
+        }
+        let altered = |family: Arc<Shell>| {
+            let old = Settings::clone(&family.settings.load());
+            let settings = match family.cf {
+                cf if cf == self.cf => new.clone(),
+                _ if self.cf == DEFAULT_CF => old.in_database(&new),
+                _ => old,
+            };
+            (family, Arc::new(settings))
+        };
+        Ok(self.families().into_iter().map(altered).collect())
     }
 
     /// Replaces the text of the newest OPTIONS file, which the open wrote.
-    fn write_options_again(&self, settings: &Settings) -> Result<()> {
+    fn write_options_again(&self, of_all: &[(Arc<Shell>, Arc<Settings>)]) -> Result<()> {
         let listed = self.dir.list()?;
         let numbers = listed.iter().filter_map(|entry| match entry.file {
             Some(FileName::Options(number)) => Some(number),
             _ => None,
         });
         let number = numbers.max().unwrap_or_else(|| self.next_file().0);
-        // The next open asks the file which operator the operands are for.
-        let operator = self.workshop().operator.as_ref().map(|op| op.name());
-        let text = options_text(settings, self.order().name(), operator);
+        let mut described = self.described();
+        for (described, (_, settings)) in described.iter_mut().zip(of_all) {
+            described.settings = Settings::clone(settings);
+        }
+        let text = options_text(&described);
         let (name, temp) = (FileName::Options(number), FileName::OptionsTemp(number));
         self.dir.replace(name, temp, text.as_bytes())
     }

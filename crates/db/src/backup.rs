@@ -5,16 +5,14 @@ use std::path::Path;
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::Env;
 use lithify_env::sync::Arc;
-use lithify_env::sync::atomic::Ordering;
 use lithify_format::files::FileName;
 pub use lithify_store::backup::Progress as BackupProgress;
 use lithify_store::backup::{Backup, BackupDir};
-use lithify_store::checkpoint::Checkpoint;
 use lithify_store::dir::Dir;
 
 use crate::db::Db;
-use crate::open::manifest_state;
 use crate::shell::Shell;
+use crate::super_version::SuperVersion;
 
 /// A directory of backups. Tables that several backups have are kept once; each backup is whole by
 /// itself, and any may be deleted.
@@ -99,32 +97,20 @@ impl Backups {
     /// `Io`, `NoSpace`; what the flush gives. Earlier backups are as they were.
     pub fn create(&self, db: &Db, watch: &mut dyn FnMut(BackupProgress)) -> Result<BackupSummary> {
         let shell: &Arc<Shell> = &db.shell;
-        if !shell.is_read_only_handle() {
-            shell.flush()?;
-        } else if shell.super_version().mems.iter().any(|mem| !mem.table.is_empty()) {
+        // Their tables are pinned for as long as they are held.
+        let (trees, last_seq) = shell.one_moment()?;
+        let unflushed = |sv: &SuperVersion| sv.mems.iter().any(|mem| !mem.table.is_empty());
+        if shell.is_read_only_handle() && trees.iter().any(|(_, sv)| unflushed(sv)) {
             let what = "the log holds writes that are in no table, and a handle that only reads \
                         can't flush them; open the database for writing to back it up";
             return Err(Error::new(ErrorKind::ReadOnly, what));
         }
-        // Its tables are pinned for as long as it is held.
-        let sv = shell.super_version();
-        let last_seq = shell.published.load(Ordering::Acquire);
-        let workshop = shell.workshop();
-        let manifest = shell.next_file().0;
-        let next_file = workshop.peek_next_file();
         let listed = shell.dir.list()?;
         let options = listed.iter().filter_map(|entry| match entry.file {
             Some(FileName::Options(number)) => Some(number),
             _ => None,
         });
-        let what = Checkpoint {
-            state: manifest_state(&sv.tree.version, &workshop.db_id, next_file, last_seq),
-            manifest,
-            logs: Vec::new(),
-            options: options.max(),
-            db_id: workshop.db_id.clone(),
-            unsynced: false,
-        };
+        let what = shell.copy_of(&trees, last_seq, options.max());
         let now = shell.env.rt.wall_seconds();
         let (backup, progress) = self.dir.create(&shell.dir, what, now, watch)?;
         Ok(summary(&backup, progress.copied))

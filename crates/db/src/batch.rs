@@ -3,14 +3,14 @@
 use lithify_base::{CfId, Error, Result};
 use lithify_format::wal::BatchBuilder;
 
+use crate::open::DEFAULT_CF;
+
 /// Longest key, bytes.
 pub const MAX_KEY_BYTES: usize = 16 << 20;
 /// Longest value, bytes.
 pub const MAX_VALUE_BYTES: usize = 1 << 30;
 /// Largest batch, bytes of its encoded form.
 pub const MAX_BATCH_BYTES: usize = 3 << 30;
-
-const DEFAULT_FAMILY: CfId = CfId(0);
 
 /// Writes to apply atomically, in the order they were added; of two writes to one key the later
 /// one wins. Reusable: [`clear`](WriteBatch::clear) keeps the memory.
@@ -39,12 +39,13 @@ impl WriteBatch {
     /// [`LimitExceeded`](crate::ErrorKind::LimitExceeded) if the key, the value or the batch is
     /// too large, or there is no memory; the batch is unchanged.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
+        self.put_to(DEFAULT_CF, key.as_ref(), value.as_ref())
+    }
+    pub(crate) fn put_to(&mut self, cf: CfId, key: &[u8], value: &[u8]) -> Result<()> {
         check_key(key)?;
         check_value(value)?;
-        self.check_room(key.len() + value.len())?;
-        self.inner.try_reserve(1, key.len() + value.len())?;
-        self.inner.put(DEFAULT_FAMILY, key, value);
+        self.make_room(key.len() + value.len())?;
+        self.inner.put(cf, key, value);
         Ok(())
     }
     /// Deletes `key`; it need not exist.
@@ -52,11 +53,12 @@ impl WriteBatch {
     /// # Errors
     /// As [`put`](WriteBatch::put).
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        let key = key.as_ref();
+        self.delete_to(DEFAULT_CF, key.as_ref())
+    }
+    pub(crate) fn delete_to(&mut self, cf: CfId, key: &[u8]) -> Result<()> {
         check_key(key)?;
-        self.check_room(key.len())?;
-        self.inner.try_reserve(1, key.len())?;
-        self.inner.delete(DEFAULT_FAMILY, key);
+        self.make_room(key.len())?;
+        self.inner.delete(cf, key);
         Ok(())
     }
     /// Deletes `key`, which was put at most once since it was last deleted: see
@@ -65,11 +67,12 @@ impl WriteBatch {
     /// # Errors
     /// As [`put`](WriteBatch::put).
     pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        let key = key.as_ref();
+        self.single_delete_to(DEFAULT_CF, key.as_ref())
+    }
+    pub(crate) fn single_delete_to(&mut self, cf: CfId, key: &[u8]) -> Result<()> {
         check_key(key)?;
-        self.check_room(key.len())?;
-        self.inner.try_reserve(1, key.len())?;
-        self.inner.single_delete(DEFAULT_FAMILY, key);
+        self.make_room(key.len())?;
+        self.inner.single_delete(cf, key);
         Ok(())
     }
     /// Merges `operand` into the value of `key`: see [`Db::merge`](crate::Db::merge).
@@ -78,12 +81,13 @@ impl WriteBatch {
     /// As [`put`](WriteBatch::put). That the database has a merge operator is checked when the batch
     /// is written.
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        let (key, operand) = (key.as_ref(), operand.as_ref());
+        self.merge_to(DEFAULT_CF, key.as_ref(), operand.as_ref())
+    }
+    pub(crate) fn merge_to(&mut self, cf: CfId, key: &[u8], operand: &[u8]) -> Result<()> {
         check_key(key)?;
         check_value(operand)?;
-        self.check_room(key.len() + operand.len())?;
-        self.inner.try_reserve(1, key.len() + operand.len())?;
-        self.inner.merge(DEFAULT_FAMILY, key, operand);
+        self.make_room(key.len() + operand.len())?;
+        self.inner.merge(cf, key, operand);
         Ok(())
     }
     /// Deletes every key from `from` on that is below `to`.
@@ -92,12 +96,13 @@ impl WriteBatch {
     /// As [`put`](WriteBatch::put). That `from` is below `to` is checked when the batch is
     /// written, by the database's order.
     pub fn delete_range(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
-        let (from, to) = (from.as_ref(), to.as_ref());
+        self.delete_range_of(DEFAULT_CF, from.as_ref(), to.as_ref())
+    }
+    pub(crate) fn delete_range_of(&mut self, cf: CfId, from: &[u8], to: &[u8]) -> Result<()> {
         check_key(to)?;
         check_limit("key", from.len(), MAX_KEY_BYTES)?;
-        self.check_room(from.len() + to.len())?;
-        self.inner.try_reserve(1, from.len() + to.len())?;
-        self.inner.delete_range(DEFAULT_FAMILY, from, to);
+        self.make_room(from.len() + to.len())?;
+        self.inner.delete_range(cf, from, to);
         Ok(())
     }
     /// Number of writes.
@@ -117,8 +122,10 @@ impl WriteBatch {
         self.inner.byte_len()
     }
 
-    fn check_room(&self, more: usize) -> Result<()> {
-        check_limit("batch", self.inner.byte_len() + more + 32, MAX_BATCH_BYTES)
+    /// Room for one more entry with `bytes` bytes of key and value.
+    pub(crate) fn make_room(&mut self, bytes: usize) -> Result<()> {
+        check_limit("batch", self.inner.byte_len() + bytes + 32, MAX_BATCH_BYTES)?;
+        self.inner.try_reserve(1, bytes)
     }
 }
 

@@ -7,6 +7,7 @@ use lithify_env::sync::Arc;
 use lithify_env::{Env, OsRt, PosixFs, RtOptions};
 
 use crate::db::Db;
+use crate::families::Named;
 use crate::follower::Follower;
 use crate::import::{self, ImportOptions, ImportProgress, ImportReport};
 use crate::listener::EventListener;
@@ -24,6 +25,7 @@ pub struct Builder {
     pub(crate) listeners: Vec<Arc<dyn EventListener>>,
     /// A LevelDB directory may become ours.
     pub(crate) upgrade: bool,
+    pub(crate) families: Named,
 }
 
 impl Builder {
@@ -37,6 +39,7 @@ impl Builder {
             env: None,
             listeners: Vec::new(),
             upgrade: false,
+            families: Named::new(),
         }
     }
     /// Orders keys by `order`. A database remembers its comparator's name and refuses another.
@@ -216,6 +219,7 @@ impl Builder {
             env: self.env.clone(),
             listeners: self.listeners.clone(),
             upgrade: self.upgrade,
+            families: self.families.clone(),
         }
     }
 

@@ -2,33 +2,74 @@
 
 use std::path::Path;
 
-use lithify_base::Result;
+use lithify_base::{Result, Seq};
+use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_store::checkpoint::Checkpoint;
 use lithify_store::dir::Dir;
 
 use crate::open::manifest_state;
 use crate::shell::Shell;
+use crate::super_version::SuperVersion;
+use crate::write::Held;
+
+/// Families with what they hold.
+pub(crate) type Trees = Vec<(Arc<Shell>, Arc<SuperVersion>)>;
 
 impl Shell {
-    /// Makes a copy of the present state in `path`. The memtable is flushed first, so that the
+    /// Makes a copy of the present state in `path`. The memtables are flushed first, so that the
     /// tables hold everything; they are pinned while they are linked.
     pub(crate) fn checkpoint(&self, path: &Path) -> Result<()> {
-        self.flush()?;
-        let sv = self.super_version();
-        let last_seq = self.published.load(Ordering::Acquire);
+        let (pinned, last_seq) = self.one_moment()?;
+        let copy = self.copy_of(&pinned, last_seq, None);
+        copy.write(&self.dir, &Dir::new(self.env.fs.clone(), path), &mut |_| {}).map(drop)
+    }
+
+    /// What a copy of these trees is to have.
+    pub(crate) fn copy_of(&self, trees: &Trees, last_seq: Seq, options: Option<u64>) -> Checkpoint {
         let manifest = self.next_file();
-        let workshop = self.workshop();
-        let state =
-            manifest_state(&sv.tree.version, &workshop.db_id, workshop.peek_next_file(), last_seq);
-        let copy = Checkpoint {
+        let db_id = &self.outfit.db_id;
+        let named = trees.iter().map(|(family, sv)| (family.cf, &*family.name, &sv.tree.version));
+        let named: Vec<_> = named.collect();
+        let mut state = manifest_state(&named, db_id, self.numbers.peek(), last_seq);
+        state.max_cf = self.max_cf.load(Ordering::SeqCst);
+        Checkpoint {
             state,
             manifest: manifest.0,
             logs: Vec::new(),
-            options: None,
-            db_id: workshop.db_id.clone(),
+            options,
+            db_id: db_id.clone(),
             unsynced: false,
-        };
-        copy.write(&self.dir, &Dir::new(self.env.fs.clone(), path), &mut |_| {}).map(drop)
+        }
+    }
+
+    /// The trees of all families, with everything up to one write. With several families nobody writes
+    /// meanwhile: a later flush of one would bring in its part of a batch alone.
+    pub(crate) fn one_moment(&self) -> Result<(Trees, Seq)> {
+        let families = self.families();
+        if self.is_read_only_handle() {
+            let trees = families.into_iter().map(|family| {
+                let sv = family.super_version();
+                (family, sv)
+            });
+            return Ok((trees.collect(), self.published.load(Ordering::Acquire)));
+        }
+        let mut held = Held::new(self, self.take_turn()?);
+        let mut frozen = Vec::new();
+        for family in &families {
+            frozen.push(family.freeze_for_flush(held.log())?);
+        }
+        let held = (families.len() > 1).then_some(held);
+        for (family, frozen) in families.iter().zip(frozen) {
+            family.wait_flushed(frozen)?;
+        }
+        let trees = families.into_iter().map(|family| {
+            let sv = family.super_version();
+            (family, sv)
+        });
+        let trees = trees.collect();
+        let last_seq = self.published.load(Ordering::Acquire);
+        drop(held);
+        Ok((trees, last_seq))
     }
 }

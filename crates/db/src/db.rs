@@ -81,7 +81,7 @@ impl Db {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_key(key)?;
         check_value(value)?;
-        self.shell.write(Own::Put { key, value }, options)
+        self.shell.write(Own::Put { cf: self.shell.cf, key, value }, options)
     }
     /// Deletes `key`; it need not exist.
     ///
@@ -96,7 +96,7 @@ impl Db {
     /// As [`put_opt`](Db::put_opt).
     pub fn delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
         check_key(key.as_ref())?;
-        self.shell.write(Own::Delete { key: key.as_ref() }, options)
+        self.shell.write(Own::Delete { cf: self.shell.cf, key: key.as_ref() }, options)
     }
     /// Deletes `key`, which was put at most once since it was last deleted. A compaction that meets
     /// the deletion and the value drops both, wherever they are; a deletion by
@@ -130,7 +130,7 @@ impl Db {
     /// As [`put_opt`](Db::put_opt).
     pub fn single_delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
         let mut batch = WriteBatch::new();
-        batch.single_delete(key)?;
+        batch.single_delete_to(self.shell.cf, key.as_ref())?;
         self.write_opt(&batch, options)
     }
     /// Merges `operand` into the value of `key` by the database's
@@ -155,7 +155,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         let mut batch = WriteBatch::new();
-        batch.merge(key, operand)?;
+        batch.merge_to(self.shell.cf, key.as_ref(), operand.as_ref())?;
         self.write_opt(&batch, options)
     }
     /// Deletes every key from `from` on that is below `to`, at once and however many there are.
@@ -165,7 +165,7 @@ impl Db {
     /// error and deletes nothing.
     pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = WriteBatch::new();
-        batch.delete_range(from, to)?;
+        batch.delete_range_of(self.shell.cf, from.as_ref(), to.as_ref())?;
         self.write(&batch)
     }
     /// Applies a batch atomically.
@@ -301,13 +301,13 @@ impl Db {
     pub fn pause_background(&self) -> Result<BackgroundPause> {
         self.shell.pause()
     }
-    /// Waits until every flush and compaction that is due has finished, at most `limit`; true
-    /// if that is so.
+    /// Waits until every flush and compaction that is due has finished, in all column families, at
+    /// most `limit`; true if that is so.
     ///
     /// # Errors
     /// What stopped the background work.
     pub fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
-        self.shell.wait_idle(limit)
+        self.shell.wait_all_idle(limit)
     }
     /// Switches automatic compaction on or off. Running compactions finish.
     pub fn set_auto_compaction(&self, on: bool) {

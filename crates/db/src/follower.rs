@@ -23,6 +23,7 @@ use lithify_store::dir::Dir;
 
 use crate::builder::Builder;
 use crate::db::Db;
+use crate::families::Named;
 use crate::open;
 use crate::settings::Settings;
 
@@ -59,6 +60,7 @@ struct Source {
     settings: Settings,
     order: ComparatorRef,
     operator: Option<MergeOperatorRef>,
+    families: Named,
     env: Env,
 }
 
@@ -80,8 +82,8 @@ struct Seen {
 impl Follower {
     pub(crate) fn open(builder: Builder, path: &Path) -> Result<Follower> {
         let env = builder.world();
-        let Builder { settings, order, operator, .. } = builder;
-        let source = Source { path: path.to_owned(), settings, order, operator, env };
+        let Builder { settings, order, operator, families, .. } = builder;
+        let source = Source { path: path.to_owned(), settings, order, operator, families, env };
         let now = ArcSwap::from_pointee(source.look()?);
         Ok(Follower { source, now })
     }
@@ -134,9 +136,10 @@ impl Source {
     fn open(&self) -> Result<Db> {
         let mut builder = Builder::new(self.settings.clone());
         builder.operator.clone_from(&self.operator);
+        builder.families.clone_from(&self.families);
         let builder = builder.comparator(self.order.clone()).env(self.env.clone());
         let db = open::open_read_only(builder, &self.path)?;
-        db.shell.open_tables()?;
+        db.shell.families().iter().try_for_each(|family| family.open_tables())?;
         Ok(db)
     }
 

@@ -11,7 +11,7 @@ use lithify_env::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lithify_env::{Mono, Rt, Ticket};
 use lithify_plan::Cause;
 
-use crate::events::Events;
+use crate::events::{Events, Field};
 use crate::metrics::Metrics;
 
 /// Delays shorter than this are saved up: a sleep costs more than it spaces.
@@ -24,6 +24,15 @@ pub(crate) struct Gate {
     state: Mutex<State>,
     /// Nanoseconds writers waited, by cause.
     waited: [AtomicU64; Cause::ALL.len()],
+    /// The column family, where notes are to name one.
+    family: Option<String>,
+}
+
+/// Why a write may not pass yet, and what to wait for.
+pub(crate) struct Wait {
+    pub(crate) cause: Cause,
+    changed: Ticket,
+    until: Option<Mono>,
 }
 
 #[derive(Default)]
@@ -57,12 +66,20 @@ pub(crate) struct GateReport {
 }
 
 impl Gate {
-    pub(crate) fn new() -> Gate {
+    /// The gate of a column family; notes name it if it is given.
+    pub(crate) fn new(family: Option<String>) -> Gate {
         Gate {
+            family,
             free: AtomicBool::new(true),
             state: Mutex::new(State::default()),
             waited: std::array::from_fn(|_| AtomicU64::new(0)),
         }
+    }
+
+    fn note(&self, now: Mono, events: &Events, event: &str, fields: &[(&str, Field)]) {
+        let family = self.family.iter().map(|name| ("family", name.as_str().into()));
+        let fields: Vec<_> = family.chain(fields.iter().cloned()).collect();
+        events.note(now, event, &fields);
     }
 
     /// The mind's new verdict.
@@ -72,8 +89,9 @@ impl Gate {
         if old != new || state.pressure.stop.is_some() != pressure.stop.is_some() {
             if let Some(cause) = old {
                 let length = now.since(state.since).as_nanos() as u64;
-                events.note(
+                self.note(
                     now,
+                    events,
                     "stall_end",
                     &[("cause", cause.name().into()), ("micros", (length / 1000).into())],
                 );
@@ -81,8 +99,9 @@ impl Gate {
             if let Some(cause) = new {
                 let kind = if pressure.stop.is_some() { "stop" } else { "delay" };
                 let rate = pressure.delay.map_or(0, |d| d.0);
-                events.note(
+                self.note(
                     now,
+                    events,
                     "stall_begin",
                     &[
                         ("cause", cause.name().into()),
@@ -121,8 +140,11 @@ impl Gate {
     /// Compactions get nowhere because of `error`, or work again.
     pub(crate) fn stuck(&self, error: Option<Error>, now: Mono, events: &Events) {
         match &error {
-            Some(e) => events.note(now, "compactions_stuck", &[("cause", e.to_string().into())]),
-            None => events.note(now, "compactions_work_again", &[]),
+            Some(e) => {
+                let cause = [("cause", e.to_string().into())];
+                self.note(now, events, "compactions_stuck", &cause);
+            }
+            None => self.note(now, events, "compactions_work_again", &[]),
         }
         let mut state = self.state.lock();
         state.stuck = error;
@@ -172,58 +194,56 @@ impl Gate {
         state.pressure.cause().map_or(Ok(()), |cause| Err(stalled(cause)))
     }
 
-    /// Lets `bytes` pass, when the verdict allows.
+    /// True while nothing holds writes back.
+    pub(crate) fn is_free(&self) -> bool {
+        self.free.load(Ordering::Acquire)
+    }
+
+    /// True while writes have to wait however few they are.
+    pub(crate) fn is_stopped(&self) -> bool {
+        !self.is_free() && self.state.lock().pressure.stop.is_some()
+    }
+
+    /// Lets `bytes` pass, or says what to wait for.
     ///
     /// # Errors
-    /// What writes are refused with; `Stalled` for `no_wait` if the verdict is to wait.
-    pub(crate) fn pass(
-        &self,
-        bytes: u64,
-        no_wait: bool,
-        rt: &dyn Rt,
-        metrics: &Metrics,
-    ) -> Result<()> {
-        if self.free.load(Ordering::Acquire) {
-            return Ok(());
+    /// What writes are refused with, or why it is no use to wait.
+    pub(crate) fn ask(&self, bytes: u64, now: Mono) -> Result<Option<Wait>> {
+        if self.is_free() {
+            return Ok(None);
         }
-        loop {
-            let (ticket, until, cause) = {
-                let mut state = self.state.lock();
-                if let Some(error) = state.refused.as_ref().or(state.closing.as_ref()) {
-                    return Err(error.clone());
-                }
-                if let Some(cause) = state.pressure.stop {
-                    let flush = state.trouble.as_ref().map(|error| held_up("be flushed", error));
-                    let compaction = state.stuck.as_ref().map(|e| held_up("be compacted", e));
-                    let error = match cause {
-                        Cause::MemtableLimit => flush,
-                        _ => compaction.or(flush),
-                    };
-                    if let Some(error) = error {
-                        return Err(error);
-                    }
-                    (state.changed.clone(), None, cause)
-                } else if let Some((rate, cause)) = state.pressure.delay {
-                    let now = rt.now();
-                    let pass = state.next_pass.max(now);
-                    if pass.since(now) < SHORTEST_DELAY {
-                        state.next_pass = pass + cost(bytes, rate);
-                        return Ok(());
-                    }
-                    (state.changed.clone(), Some(pass), cause)
-                } else {
-                    return Ok(());
-                }
+        let mut state = self.state.lock();
+        if let Some(error) = state.refused.as_ref().or(state.closing.as_ref()) {
+            return Err(error.clone());
+        }
+        if let Some(cause) = state.pressure.stop {
+            let flush = state.trouble.as_ref().map(|error| held_up("be flushed", error));
+            let compaction = state.stuck.as_ref().map(|e| held_up("be compacted", e));
+            let error = match cause {
+                Cause::MemtableLimit => flush,
+                _ => compaction.or(flush),
             };
-            if no_wait {
-                return Err(stalled(cause));
-            }
-            let began = rt.now();
-            rt.park(&ticket, until);
-            let waited = rt.now().since(began).as_nanos() as u64;
-            self.waited[cause as usize].fetch_add(waited, Ordering::Relaxed);
-            metrics.stall.record(waited);
+            return match error {
+                Some(error) => Err(error),
+                None => Ok(Some(Wait { cause, changed: state.changed.clone(), until: None })),
+            };
         }
+        let Some((rate, cause)) = state.pressure.delay else { return Ok(None) };
+        let pass = state.next_pass.max(now);
+        if pass.since(now) < SHORTEST_DELAY {
+            state.next_pass = pass + cost(bytes, rate);
+            return Ok(None);
+        }
+        Ok(Some(Wait { cause, changed: state.changed.clone(), until: Some(pass) }))
+    }
+
+    /// Sleeps until the verdict changes or the rate allows.
+    pub(crate) fn sit_out(&self, wait: &Wait, rt: &dyn Rt, metrics: &Metrics) {
+        let began = rt.now();
+        rt.park(&wait.changed, wait.until);
+        let waited = rt.now().since(began).as_nanos() as u64;
+        self.waited[wait.cause as usize].fetch_add(waited, Ordering::Relaxed);
+        metrics.stall.record(waited);
     }
 
     /// Counts `bytes` that passed along with a write that was admitted.
@@ -267,7 +287,7 @@ fn cost(bytes: u64, rate: u64) -> Duration {
 }
 
 /// The error of a write that would have to wait and was asked not to.
-fn stalled(cause: Cause) -> Error {
+pub(crate) fn stalled(cause: Cause) -> Error {
     let what = format!("writes are held back ({}); nothing was written", cause.name());
     Error::new(ErrorKind::Stalled, what)
 }

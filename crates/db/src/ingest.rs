@@ -178,7 +178,9 @@ impl Shell {
             keys.is_some_and(|keys| ranges.iter().any(|r| r.overlaps(&keys, order)))
         });
         // What no log holds, or only a lost one, is durable once it is in tables.
-        let unlogged = log.unlogged || log.unlogged_before.is_some() || log.given_up.is_some();
+        let own = log.at(self.cf).map(|at| &log.families[at]);
+        let unlogged = own.is_some_and(|own| own.unlogged || own.unlogged_before.is_some())
+            || log.given_up.is_some();
         let last = self.freeze_for_flush(log)?;
         match overlap || unlogged {
             true => self.wait_flushed(last),

@@ -33,6 +33,7 @@ mod checkpoint;
 mod db;
 mod events;
 mod explain;
+mod families;
 mod follower;
 mod gate;
 pub mod import;
@@ -52,6 +53,7 @@ mod read;
 pub mod salvage;
 mod settings;
 mod settle;
+mod shared;
 mod shell;
 mod snapshot;
 mod stats;
@@ -70,6 +72,7 @@ pub use db::{Db, DbIter};
 pub use explain::{
     Bound, Explanation, HangingCall, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes,
 };
+pub use families::{ColumnFamily, ColumnFamilyOptions, list_column_families};
 pub use follower::Follower;
 pub use ingest::{IngestOptions, Transfer};
 pub use listener::{DbEvent, EventKind, EventListener};

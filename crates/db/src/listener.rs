@@ -16,7 +16,7 @@ use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Job, Mono, Step, Ticket};
 
 use crate::events::Field;
-use crate::shell::Shell;
+use crate::shared::Shared;
 
 /// Events that wait to be delivered; those beyond are dropped, and their number is told instead.
 const QUEUE_MAX: usize = 4096;
@@ -219,14 +219,14 @@ impl Listeners {
     }
 }
 
-impl Shell {
+impl Shared {
     /// Has what is queued delivered, unless somebody does already.
-    pub(crate) fn deliver_events(&self) {
+    pub(crate) fn deliver_events(self: &Arc<Shared>) {
         let listeners = self.events.listeners();
         if listeners.queue.lock().events.is_empty() || listeners.busy.swap(true, Ordering::SeqCst) {
             return;
         }
-        self.env.rt.spawn(Class::Io, Box::new(Deliver { shell: self.me() }));
+        self.env.rt.spawn(Class::Io, Box::new(Deliver { shared: self.clone() }));
     }
 
     /// Delivers the rest on this thread; unless a listener does not return.
@@ -250,12 +250,12 @@ impl Shell {
 
 /// Delivers what is queued.
 struct Deliver {
-    shell: Arc<Shell>,
+    shared: Arc<Shared>,
 }
 
 impl Job for Deliver {
     fn step(&mut self) -> Step {
-        let listeners = self.shell.events.listeners();
+        let listeners = self.shared.events.listeners();
         if listeners.deliver_one() {
             return Step::More;
         }
@@ -263,7 +263,7 @@ impl Job for Deliver {
         Step::Done
     }
     fn panicked(&mut self, _: String) {
-        self.shell.events.listeners().busy.store(false, Ordering::SeqCst);
+        self.shared.events.listeners().busy.store(false, Ordering::SeqCst);
     }
 }
 

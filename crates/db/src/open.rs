@@ -4,22 +4,28 @@
 //! and a new manifest is started; so the directory an open leaves behind never depends on the
 //! logs it found, and opening again after a crash at any point finds the same data (F4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 use lithify_base::{
-    CfId, CompactionFilterRef, Error, ErrorKind, FileId, MergeOperatorRef, Pos, Result, Seq, memory,
+    CfId, CompactionFilterRef, ComparatorRef, Error, ErrorKind, FileId, MergeOperatorRef, Pos,
+    Result, Seq, memory,
 };
-use lithify_compact::{Cut, FlushJob, FlushSpec, Outcome, Reins, Workshop};
+use lithify_compact::{
+    Cut, FileNumbers, FlushJob, FlushSpec, Outcome, OutputOptions, Reins, Workshop,
+};
 use lithify_control::{Core, MemId};
 use lithify_engine::CpuEngine;
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{BufPool, CappedFs, Env, Job, LockGuard, Random, RegionPool, Step, WatchedFs};
+use lithify_env::{
+    BufPool, CappedFs, Env, Job, LockGuard, Random, RateLimiter, RegionPool, Step, WatchedFs,
+};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{FamilyState, ManifestState};
-use lithify_format::wal::BatchBuilder;
+use lithify_format::wal::tail::LoggedBatch;
+use lithify_format::wal::{BatchBuilder, BatchView};
 use lithify_lsm::{Edit, FileMeta, Version};
-use lithify_memtable::{ArenaPool, HeapPool, MemTable, MemWriter};
+use lithify_memtable::{ArenaPool, MemTable, MemWriter};
 use lithify_store::cache::{BlockCache, TableCache, TableOptions};
 use lithify_store::dir::{self, Dir};
 use lithify_store::janitor::{self, Live};
@@ -33,40 +39,130 @@ use crate::import;
 use crate::listener::Listeners;
 use crate::operands::Foreign;
 use crate::settings::Settings;
-use crate::settings::translate::{core_options, options_text, output_options};
-use crate::shell::{Closer, Parts, Shell, new_memtable};
-use crate::write::{Log, insert_batch};
+use crate::settings::translate::{Described, core_options, options_text, output_options};
+use crate::shared::{Parts, Shared};
+use crate::shell::{Closer, TreeParts, new_memtable};
+use crate::super_version::Mem;
+use crate::write::{Log, Mems, insert_batch};
 
 /// Fewest table files that are kept open, however few the process may have.
 const OPEN_FILES_MIN: u64 = 16;
 /// Most tables the cache keeps open by itself; those of the tree stay open anyway.
 const OPEN_TABLES: usize = 256;
-/// Smallest memtables that are kept in regions.
-const REGION_MIN: u64 = 2 << 20;
 pub(crate) const DEFAULT_CF: CfId = CfId(0);
 pub(crate) const DEFAULT_NAME: &str = "default";
 
 /// A database that is being put together.
 struct Opening {
     settings: Settings,
-    env: Env,
-    /// Of `env`.
+    /// Of the outfit's world.
     files: Files,
     listeners: Listeners,
-    dir: Dir,
-    version: Version,
-    db_id: String,
-    next_file: FileId,
+    outfit: Outfit,
+    /// By number, the default one first.
+    families: Vec<Family>,
     last_seq: Seq,
-    next_epoch: u32,
-    log_number: u64,
+    max_cf: u32,
+    /// Logs below this number hold nothing that any family needs.
+    first_log: u64,
     known_logs: BTreeMap<u64, Option<u64>>,
-    blocks: Arc<BlockCache>,
-    arenas: Arc<dyn ArenaPool>,
-    operator: Option<MergeOperatorRef>,
-    filter: Option<CompactionFilterRef>,
+}
+
+/// What the families of a database are made with.
+#[derive(Clone)]
+pub(crate) struct Outfit {
+    pub(crate) env: Env,
+    pub(crate) dir: Dir,
+    pub(crate) db_id: String,
+    pub(crate) numbers: FileNumbers,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) arenas: Arc<dyn ArenaPool>,
+    pub(crate) limiter: Arc<RateLimiter>,
+    buffers: BufPool,
+}
+
+impl Outfit {
+    fn new(env: Env, dir: Dir, db_id: String, next_file: FileId, s: &Settings) -> Outfit {
+        Outfit {
+            env,
+            dir,
+            db_id,
+            numbers: FileNumbers::new(next_file),
+            blocks: BlockCache::new(s.cache_budget(), shards()),
+            arenas: arenas(s),
+            limiter: Arc::new(RateLimiter::new(s.background_rate, s.tuning())),
+            buffers: BufPool::new(s.effective_buffer_bytes() as usize),
+        }
+    }
+
+    /// The tables and the workshop of a family.
+    pub(crate) fn tools(
+        &self,
+        cf: CfId,
+        name: &str,
+        s: &Settings,
+        order: &ComparatorRef,
+        own: &Components,
+    ) -> (Arc<TableCache>, Arc<Workshop>) {
+        let options = TableOptions {
+            order: order.clone(),
+            blocks: Some(self.blocks.clone()),
+            verify: match s.verify_checksums && !s.unchecked {
+                true => Verify::Always,
+                false => Verify::Never,
+            },
+            direct: s.direct_reads,
+        };
+        let tables = TableCache::new(self.dir.clone(), options, OPEN_TABLES);
+        let output = OutputOptions { cf, cf_name: name.to_owned(), ..output_options(s) };
+        let mut workshop = Workshop::new(
+            self.env.clone(),
+            self.dir.clone(),
+            tables.clone(),
+            self.buffers.clone(),
+            self.db_id.clone(),
+            order.clone(),
+            output,
+            self.numbers.clone(),
+        );
+        workshop.operator = own.operator.clone();
+        workshop.filter = own.filter.clone();
+        workshop.limiter = self.limiter.clone();
+        (tables, Arc::new(workshop))
+    }
+}
+
+/// Components of one family that are no part of its tree.
+#[derive(Clone, Default)]
+pub(crate) struct Components {
+    pub(crate) operator: Option<MergeOperatorRef>,
+    pub(crate) filter: Option<CompactionFilterRef>,
+}
+
+/// A column family that is being put together.
+struct Family {
+    cf: CfId,
+    name: String,
+    settings: Settings,
+    version: Version,
+    next_epoch: u32,
+    components: Components,
     /// The directory may hold operands for another operator.
     foreign: Option<Foreign>,
+    /// What logs held, oldest first; the last one may be empty.
+    mems: Vec<MemWriter>,
+}
+
+impl Family {
+    fn of(cf: CfId, name: &str, settings: Settings, version: Version) -> Family {
+        // Above every epoch and stratum in use, at any level: compaction outputs carry theirs down.
+        let epochs = version.files().map(|f| f.epoch.max(u64::from(f.pos.stratum.0)));
+        let newest = epochs.filter(|&n| n < u64::from(u32::MAX)).max().unwrap_or(0);
+        let next_epoch = translate::FIRST_EPOCH.max(newest as u32 + 1);
+        let name = name.to_owned();
+        let (components, foreign, mems) = (Components::default(), None, Vec::new());
+        Family { cf, name, settings, version, next_epoch, components, foreign, mems }
+    }
 }
 
 pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
@@ -96,8 +192,8 @@ pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
     };
     opening.files = files;
     opening.listeners = Listeners::new(listeners);
-    let replayed = opening.replay()?;
-    opening.start(replayed, lock)
+    opening.replay()?;
+    opening.start(lock)
 }
 
 pub(crate) fn open_read_only(builder: Builder, path: &Path) -> Result<Db> {
@@ -113,8 +209,8 @@ pub(crate) fn open_read_only(builder: Builder, path: &Path) -> Result<Db> {
     };
     let mut opening = Opening::existing(builder, env, dir, recovered)?;
     opening.files = files;
-    let replayed = opening.replay()?;
-    opening.serve(replayed)
+    opening.replay()?;
+    opening.serve()
 }
 
 /// What stands between a database and its file system.
@@ -163,45 +259,37 @@ fn missing(path: &Path, what_to_do: &str) -> Error {
 
 impl Opening {
     fn existing(builder: Builder, env: Env, dir: Dir, found: Recovered) -> Result<Opening> {
-        let settings = builder.settings;
-        let foreign = Foreign::look(&dir, builder.operator.as_ref())?;
         let mut state = found.state;
-        if let Some(other) = state.families.values().find(|f| f.name != DEFAULT_NAME) {
-            return Err(Error::unsupported(format!(
-                "the database has a column family `{}`; this version opens databases with the \
-                 default family only",
-                other.name
-            )));
+        let named = |(cf, f): (&CfId, &FamilyState)| (*cf, f.name.clone(), f.comparator.clone());
+        let names: Vec<_> = state.families.iter().map(named).collect();
+        let mut families = Vec::new();
+        for (cf, name, comparator) in names {
+            let options = builder.family(cf, &name);
+            let order = options.order_of(&name, comparator.as_deref())?;
+            manifest::count_tables(&dir, &mut state, cf, &order)?;
+            let version = manifest::family_version(&state, cf, order)?;
+            check_files(&dir, &version)?;
+            let settings = options.settings_in(&builder.settings, &name)?;
+            let components = options.components();
+            let foreign = Foreign::look(&dir, &name, components.operator.as_ref())?;
+            let family = Family::of(cf, &name, settings, version);
+            families.push(Family { components, foreign, ..family });
         }
-        manifest::count_tables(&dir, &mut state, DEFAULT_CF, &builder.order)?;
-        let version = manifest::family_version(&state, DEFAULT_CF, builder.order)?;
-        check_files(&dir, &version)?;
         let db_id = match state.db_id.clone() {
             Some(id) => id,
             None => dir.read_identity()?.unwrap_or_default(),
         };
-        // Above every epoch and stratum in use, at any level: compaction outputs carry theirs down.
-        let epochs = version.files().map(|f| f.epoch.max(u64::from(f.pos.stratum.0)));
-        let newest = epochs.filter(|&n| n < u64::from(u32::MAX)).max().unwrap_or(0);
-        let next_epoch = translate::FIRST_EPOCH.max(newest as u32 + 1);
+        let least = families.iter().map(|f| f.version.log_number()).min().unwrap_or(0);
         Ok(Opening {
-            blocks: BlockCache::new(settings.cache_budget(), shards()),
-            arenas: arenas(&settings),
+            outfit: Outfit::new(env, dir, db_id, FileId(state.next_file), &builder.settings),
+            settings: builder.settings,
             files: Files::default(),
             listeners: Listeners::default(),
-            settings,
-            env,
-            dir,
-            db_id,
-            next_file: FileId(state.next_file),
+            families,
             last_seq: state.last_seq,
-            next_epoch,
-            log_number: version.log_number(),
+            max_cf: state.max_cf,
+            first_log: least.max(state.min_log_to_keep),
             known_logs: state.wals,
-            version,
-            operator: builder.operator,
-            filter: builder.filter,
-            foreign,
         })
     }
 
@@ -220,242 +308,268 @@ impl Opening {
         let settings = builder.settings;
         // A crash while creating leaves files behind; their numbers are used up.
         let next_file = FileId(janitor::number_floor(&dir)?);
+        let version = Version::empty(builder.order);
+        let family = Family::of(DEFAULT_CF, DEFAULT_NAME, settings.clone(), version);
+        let components = Components { operator: builder.operator, filter: builder.filter };
         Ok(Opening {
-            blocks: BlockCache::new(settings.cache_budget(), shards()),
-            arenas: arenas(&settings),
+            outfit: Outfit::new(env, dir, db_id, next_file, &settings),
             files: Files::default(),
             listeners: Listeners::default(),
+            families: vec![Family { components, ..family }],
             settings,
-            env,
-            dir,
-            version: Version::empty(builder.order),
-            db_id,
-            next_file,
             last_seq: 0,
-            next_epoch: translate::FIRST_EPOCH,
-            log_number: 0,
+            max_cf: 0,
+            first_log: 0,
             known_logs: BTreeMap::new(),
-            operator: builder.operator,
-            filter: builder.filter,
-            foreign: None,
         })
     }
 
-    fn new_memtable(&self) -> Result<(Arc<MemTable>, MemWriter)> {
-        new_memtable(&self.settings, self.version.comparator(), &self.arenas)
-    }
-
     /// Puts what the logs hold into memtables, oldest first; the last one may be empty.
-    fn replay(&mut self) -> Result<Vec<MemWriter>> {
-        let foreign = self.foreign.as_ref();
-        if let Some(foreign) = foreign {
-            foreign.check_tables(&self.version, &self.tables())?;
+    fn replay(&mut self) -> Result<()> {
+        let arenas = &self.outfit.arenas;
+        for family in &mut self.families {
+            if let Some(foreign) = &family.foreign {
+                foreign.check_tables(&family.version, &family.tools(&self.outfit).0)?;
+            }
+            family.mems.push(family.new_memtable(arenas)?);
         }
-        let mut mems = vec![self.new_memtable()?.1];
-        let full = self.settings.memtable_bytes;
-        let order = self.version.comparator().clone();
-        let (settings, arenas) = (&self.settings, &self.arenas);
-        let manifest_seq = self.last_seq;
-        let replayed = wal::replay(
-            &self.dir,
-            self.log_number,
-            &self.known_logs,
-            OnRot::Refuse,
-            |_, batch| {
-                let batch = batch.view()?;
-                foreign.map_or(Ok(()), |foreign| foreign.check_batch(&batch))?;
-                let mem = mems.last_mut().expect("there is always one");
-                mem.try_reserve(batch.count() as usize, batch.byte_len())
-                    .map_err(|none| memory::refused("a memtable", none.bytes, &none))?;
-                insert_batch(mem, &batch, batch.sequence());
-                if mem.table().bytes() as u64 >= full {
-                    mems.push(new_memtable(settings, &order, arenas)?.1);
-                }
-                Ok(())
-            },
-        )?;
-        self.last_seq = manifest_seq.max(replayed.last_seq);
-        Ok(mems)
-    }
-
-    fn workshop(&self, tables: Arc<TableCache>) -> Workshop {
-        let mut workshop = Workshop::new(
-            self.env.clone(),
-            self.dir.clone(),
-            tables,
-            BufPool::new(self.settings.effective_buffer_bytes() as usize),
-            self.db_id.clone(),
-            self.version.comparator().clone(),
-            output_options(&self.settings),
-            self.next_file,
-        );
-        workshop.operator = self.operator.clone();
-        workshop.filter = self.filter.clone();
-        workshop.limiter.set(self.settings.background_rate, self.settings.tuning());
-        workshop
-    }
-
-    fn tables(&self) -> Arc<TableCache> {
-        let options = TableOptions {
-            order: self.version.comparator().clone(),
-            blocks: Some(self.blocks.clone()),
-            verify: match self.settings.verify_checksums && !self.settings.unchecked {
-                true => Verify::Always,
-                false => Verify::Never,
-            },
-            direct: self.settings.direct_reads,
+        let mut replay = Replay { families: &mut self.families, log: 0 };
+        let visit = |log: u64, batch: &LoggedBatch<'_>| {
+            let batch = batch.view()?;
+            replay.log = log;
+            replay.check(&batch)?;
+            replay.reserve(&batch)?;
+            insert_batch(&mut replay, &batch, batch.sequence());
+            replay.families.iter_mut().try_for_each(|family| family.make_room(arenas))
         };
-        TableCache::new(self.dir.clone(), options, OPEN_TABLES)
+        let (dir, from) = (&self.outfit.dir, self.first_log);
+        let replayed = wal::replay(dir, from, &self.known_logs, OnRot::Refuse, visit)?;
+        self.last_seq = self.last_seq.max(replayed.last_seq);
+        Ok(())
+    }
+
+    /// What the families share, with a log that begins at `wal_number`.
+    fn shared(
+        self,
+        wal_number: FileId,
+        manifest: Option<ManifestLog>,
+        lock: Option<Box<dyn LockGuard>>,
+    ) -> Arc<Shared> {
+        let log = Log {
+            families: Vec::new(),
+            wal: None,
+            wal_number,
+            before: None,
+            closing: Vec::new(),
+            kept: VecDeque::new(),
+            given_up: None,
+            next_seq: self.last_seq + 1,
+            gap: false,
+            group: BatchBuilder::new(),
+        };
+        Shared::new(Parts {
+            settings: self.settings,
+            files: self.files,
+            listeners: self.listeners,
+            outfit: self.outfit,
+            max_cf: self.max_cf,
+            engine: Arc::new(CpuEngine),
+            log: Box::new(log),
+            manifest: manifest.map(Box::new),
+            lock,
+        })
     }
 
     /// A handle that only reads: the replayed memtables stay in memory.
-    fn serve(self, mems: Vec<MemWriter>) -> Result<Db> {
-        // Everything goes into one memtable stack; only the newest keeps its writer.
-        let tables = self.tables();
-        let workshop = Arc::new(self.workshop(tables.clone()));
-        let core = Core::new(core_options(&self.settings), self.version.clone(), self.next_epoch);
-        let mut mems = mems;
-        let newest = mems.pop().expect("there is always one");
-        let older: Vec<Arc<MemTable>> = mems.into_iter().map(MemWriter::freeze).collect();
-        let log = self.first_log(newest, FileId(0), older.len() as u64 + 1);
-        let shell = Shell::new(Parts {
-            files: self.files,
-            listeners: self.listeners,
-            core,
-            log,
-            older,
-            manifest: None,
-            workshop,
-            engine: Arc::new(CpuEngine),
-            arenas: self.arenas,
-            lock: None,
-            tables,
-            blocks: self.blocks,
-            settings: self.settings,
-            env: self.env,
-            dir: self.dir,
-        });
-        Ok(handle(shell))
+    fn serve(mut self) -> Result<Db> {
+        let families = std::mem::take(&mut self.families);
+        let shared = self.shared(FileId(0), None, None);
+        for mut family in families {
+            // Everything goes into one memtable stack; only the newest keeps its writer.
+            let newest = family.mems.pop().expect("there is always one");
+            let older = family.mems.drain(..).map(MemWriter::freeze);
+            let tables = older.chain([newest.table().clone()]).zip(1..);
+            let mems = tables.map(|(table, id)| Mem::new(MemId(id), table, FileId(0)));
+            let mut mems: Vec<Mem> = mems.collect();
+            mems.reverse();
+            let tools = family.tools(&shared.outfit);
+            shared.join(family.parts(tools, mems), newest)?;
+        }
+        Ok(begin(&shared))
     }
 
     /// Flushes what was replayed, starts a new manifest and log, collects orphans, and goes.
-    fn start(mut self, mems: Vec<MemWriter>, lock: Box<dyn LockGuard>) -> Result<Db> {
-        let tables = self.tables();
-        let workshop = Arc::new(self.workshop(tables.clone()));
-        let mut edit = Edit::new(CfId(0));
-        for mem in mems {
+    fn start(mut self, lock: Box<dyn LockGuard>) -> Result<Db> {
+        let mut families = std::mem::take(&mut self.families);
+        let numbers = self.outfit.numbers.clone();
+        let mut tools = Vec::new();
+        for family in &mut families {
+            let made = family.tools(&self.outfit);
+            family.flush(&made.1)?;
+            tools.push(made);
+        }
+        let wal_number = numbers.next();
+        for family in &mut families {
+            let last = Edit { log_number: Some(wal_number.0), ..Edit::new(family.cf) };
+            family.version = family.version.apply(&last).map_err(internal)?;
+        }
+        let manifest_number = numbers.next().0;
+        let named: Vec<_> = families.iter().map(Family::described).collect();
+        let (dir, db_id) = (&self.outfit.dir, &self.outfit.db_id);
+        let options_number = write_options(dir, &numbers, &named)?;
+        let trees: Vec<_> = families.iter().map(|f| (f.cf, &*f.name, &f.version)).collect();
+        let mut state = manifest_state(&trees, db_id, numbers.peek(), self.last_seq);
+        state.max_cf = state.max_cf.max(self.max_cf);
+        let manifest = ManifestLog::create(dir, manifest_number, state)?;
+        let files = families.iter().flat_map(|f| f.version.files());
+        let live = Live {
+            tables: files.map(|f| f.backing.unwrap_or(f.id).0).collect(),
+            manifests: [manifest_number].into(),
+            first_log: wal_number.0,
+            options: Some(options_number),
+            next_file: numbers.peek().0,
+        };
+        janitor::sweep(dir, &live, db_id)?;
+        let shared = self.shared(wal_number, Some(manifest), Some(lock));
+        for (family, tools) in families.into_iter().zip(tools) {
+            let writer = family.new_memtable(&shared.outfit.arenas)?;
+            let mems = vec![Mem::new(MemId(1), writer.table().clone(), wal_number)];
+            shared.join(family.parts(tools, mems), writer)?;
+        }
+        Ok(begin(&shared))
+    }
+}
+
+/// What logs hold, on its way into memtables.
+struct Replay<'a> {
+    families: &'a mut Vec<Family>,
+    /// The log that is being read.
+    log: u64,
+}
+
+impl Mems for Replay<'_> {
+    /// A family has flushed past its older logs, and one that was dropped takes nothing.
+    fn of(&mut self, cf: CfId) -> Option<&mut MemWriter> {
+        let at = self.families.binary_search_by_key(&cf, |f| f.cf).ok()?;
+        let family = &mut self.families[at];
+        match family.version.log_number() <= self.log {
+            true => family.mems.last_mut(),
+            false => None,
+        }
+    }
+}
+
+impl Replay<'_> {
+    /// Refuses operands that are for another operator than the family has.
+    fn check(&self, batch: &BatchView<'_>) -> Result<()> {
+        let takes = |f: &&Family| f.version.log_number() <= self.log;
+        self.families.iter().filter(takes).try_for_each(|family| match &family.foreign {
+            Some(foreign) => foreign.check_batch(family.cf, batch),
+            None => Ok(()),
+        })
+    }
+
+    /// Room for a batch, in each family as if all of it went there: it is freed with the memtable.
+    fn reserve(&mut self, batch: &BatchView<'_>) -> Result<()> {
+        for mem in self.families.iter_mut().filter_map(|f| f.mems.last_mut()) {
+            mem.try_reserve(batch.count() as usize, batch.byte_len())
+                .map_err(|none| memory::refused("a memtable", none.bytes, &none))?;
+        }
+        Ok(())
+    }
+}
+
+impl Family {
+    fn described(&self) -> Described {
+        Described {
+            name: self.name.clone(),
+            settings: self.settings.clone(),
+            comparator: self.version.order().name().to_owned(),
+            merge_operator: self.components.operator.as_ref().map(|op| op.name().to_owned()),
+        }
+    }
+
+    fn new_memtable(&self, arenas: &Arc<dyn ArenaPool>) -> Result<MemWriter> {
+        Ok(new_memtable(&self.settings, self.version.comparator(), arenas)?.1)
+    }
+
+    /// Goes on in a new memtable if the last one is full.
+    fn make_room(&mut self, arenas: &Arc<dyn ArenaPool>) -> Result<()> {
+        let last = self.mems.last().map_or(0, |mem| mem.table().bytes() as u64);
+        if last >= self.settings.memtable_bytes {
+            self.mems.push(self.new_memtable(arenas)?);
+        }
+        Ok(())
+    }
+
+    fn tools(&self, outfit: &Outfit) -> (Arc<TableCache>, Arc<Workshop>) {
+        let order = self.version.comparator();
+        outfit.tools(self.cf, &self.name, &self.settings, order, &self.components)
+    }
+
+    /// Writes what was replayed to level 0, as if each memtable had been flushed by itself (V13).
+    fn flush(&mut self, workshop: &Arc<Workshop>) -> Result<()> {
+        for mem in std::mem::take(&mut self.mems) {
             let table = mem.freeze();
             if table.is_empty() {
                 continue;
             }
             let out = Pos::new(0, self.next_epoch);
             self.next_epoch += 1;
-            edit.adds.extend(flush_now(&workshop, table, out)?);
+            let adds = flush_now(workshop, table, out)?;
+            let edit = Edit { adds, ..Edit::new(self.cf) };
+            self.version = self.version.apply(&edit).map_err(internal)?;
         }
-        let wal_number = workshop.next_file().0;
-        let version = self.with_flushed(edit, wal_number)?;
-        let manifest_number = workshop.next_file().0;
-        let options_number = self.write_options(&workshop)?;
-        let state = manifest_state(&version, &self.db_id, workshop.peek_next_file(), self.last_seq);
-        let manifest = ManifestLog::create(&self.dir, manifest_number, state)?;
-        let live = Live {
-            tables: version.files().map(|f| f.backing.unwrap_or(f.id).0).collect(),
-            manifests: [manifest_number].into(),
-            first_log: wal_number,
-            options: Some(options_number),
-            next_file: workshop.peek_next_file().0,
-        };
-        janitor::sweep(&self.dir, &live, &self.db_id)?;
-        let core = Core::new(core_options(&self.settings), version, self.next_epoch);
-        let (_, writer) = self.new_memtable()?;
-        let log = self.first_log(writer, FileId(wal_number), 1);
-        let shell = Shell::new(Parts {
-            files: self.files,
-            listeners: self.listeners,
-            core,
-            log,
-            older: Vec::new(),
-            manifest: Some(Box::new(manifest)),
-            workshop,
-            engine: Arc::new(CpuEngine),
-            arenas: self.arenas,
-            lock: Some(lock),
-            tables,
-            blocks: self.blocks,
-            settings: self.settings,
-            env: self.env,
-            dir: self.dir,
-        });
-        Ok(handle(shell))
+        Ok(())
     }
 
-    /// The tree with the files flushed now; logs below `wal_number` hold nothing more.
-    fn with_flushed(&self, edit: Edit, wal_number: u64) -> Result<Version> {
-        let mut version = self.version.clone();
-        // One edit per stratum, as if each had been flushed by itself (V13).
-        let mut strata: Vec<u32> = edit.adds.iter().map(|f| f.pos.stratum.0).collect();
-        strata.dedup();
-        for stratum in strata {
-            let of = |f: &&FileMeta| f.pos.stratum.0 == stratum;
-            let adds = edit.adds.iter().filter(of).cloned().collect();
-            let one = Edit { adds, ..Edit::new(CfId(0)) };
-            version = version.apply(&one).map_err(internal)?;
-        }
-        let last = Edit { log_number: Some(wal_number), ..Edit::new(CfId(0)) };
-        version.apply(&last).map_err(internal)
-    }
-
-    fn first_log(&self, mem: MemWriter, wal_number: FileId, id: u64) -> Box<Log> {
-        Box::new(Log {
-            mem,
-            mem_id: MemId(id),
-            wal: None,
-            wal_number,
-            before: None,
-            closing: Vec::new(),
-            given_up: None,
-            next_seq: self.last_seq + 1,
-            unlogged: false,
-            unlogged_before: None,
-            gap: false,
-            group: BatchBuilder::new(),
-        })
-    }
-
-    /// Writes the settings down; the file's number.
-    fn write_options(&self, workshop: &Workshop) -> Result<u64> {
-        let operator = self.operator.as_ref().map(|op| op.name());
-        let text = options_text(&self.settings, self.version.order().name(), operator);
-        let number = workshop.next_file().0;
-        self.dir.replace(
-            FileName::Options(number),
-            FileName::OptionsTemp(number),
-            text.as_bytes(),
-        )?;
-        Ok(number)
+    fn parts(
+        self,
+        (tables, workshop): (Arc<TableCache>, Arc<Workshop>),
+        mems: Vec<Mem>,
+    ) -> TreeParts {
+        let Family { cf, name, settings, version, next_epoch, .. } = self;
+        let core = Core::new(core_options(&settings), version, next_epoch);
+        TreeParts { cf, name, settings, tables, core, workshop, mems }
     }
 }
 
-/// What a manifest of `version` says.
+/// Writes the settings of the families down; the file's number.
+pub(crate) fn write_options(
+    dir: &Dir,
+    numbers: &FileNumbers,
+    families: &[Described],
+) -> Result<u64> {
+    let text = options_text(families);
+    let number = numbers.next().0;
+    dir.replace(FileName::Options(number), FileName::OptionsTemp(number), text.as_bytes())?;
+    Ok(number)
+}
+
+/// What a manifest of these families and their trees says.
 pub(crate) fn manifest_state(
-    version: &Version,
+    trees: &[(CfId, &str, &Version)],
     db_id: &str,
     next_file: FileId,
     last_seq: Seq,
 ) -> ManifestState {
-    let family = FamilyState {
-        name: DEFAULT_NAME.to_owned(),
-        comparator: Some(version.order().name().to_owned()),
-        log_number: version.log_number(),
-        files: version.files().map(|f| (f.id.0, translate::wire_file(f))).collect(),
-        ..FamilyState::default()
+    let family = |&(cf, name, version): &(CfId, &str, &Version)| {
+        let family = FamilyState {
+            name: name.to_owned(),
+            comparator: Some(version.order().name().to_owned()),
+            log_number: version.log_number(),
+            files: version.files().map(|f| (f.id.0, translate::wire_file(f))).collect(),
+            ..FamilyState::default()
+        };
+        (cf, family)
     };
     ManifestState {
         db_id: Some(db_id.to_owned()),
         next_file: next_file.0,
         // What is taken in from outside is in the tree a moment before its number is published.
-        last_seq: version.files().map(|f| f.seqs.1).fold(last_seq, Ord::max),
-        families: [(DEFAULT_CF, family)].into(),
+        last_seq: trees.iter().flat_map(|t| t.2.files()).map(|f| f.seqs.1).fold(last_seq, Ord::max),
+        max_cf: trees.iter().map(|(cf, ..)| cf.0).max().unwrap_or(0),
+        families: trees.iter().map(family).collect(),
         ..ManifestState::default()
     }
 }
@@ -486,15 +600,15 @@ fn check_files(dir: &Dir, version: &Version) -> Result<()> {
     Ok(())
 }
 
-/// Recycled memory for memtables. It comes in pieces of 2 MiB, which small ones would not fill.
+/// Recycled memory for the memtables of all families.
 fn arenas(s: &Settings) -> Arc<dyn ArenaPool> {
-    if s.memtable_bytes < REGION_MIN {
-        return Arc::new(HeapPool);
-    }
     Arc::new(RegionPool::new(s.memtable_bytes as usize * s.memtable_count as usize))
 }
 
-fn handle(shell: Arc<Shell>) -> Db {
+/// Sets an open database going.
+fn begin(shared: &Arc<Shared>) -> Db {
+    shared.begin();
+    let shell = shared.families()[0].clone();
     Db { _closer: Arc::new(Closer(shell.clone())), shell }
 }
 

@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 
 use lithify_base::operator::{built_in, full_merge};
-use lithify_base::{Error, Kind, MergeOperatorRef, Result, Seq, Tag, memory};
+use lithify_base::{CfId, Error, Kind, MergeOperatorRef, Result, Seq, Tag, memory};
 use lithify_env::sync::Arc;
 use lithify_format::filter::key_hash;
 use lithify_format::options::OptionsFile;
@@ -18,7 +18,6 @@ use lithify_store::cache::TableCache;
 use lithify_store::dir::{Dir, FileName};
 use lithify_store::sst::Fill;
 
-use crate::open::DEFAULT_NAME;
 use crate::shell::Shell;
 use crate::super_version::SuperVersion;
 
@@ -39,19 +38,23 @@ pub(crate) struct Foreign {
 }
 
 impl Foreign {
-    /// Compares the operator that is given with the one that `dir` was last opened with. `None` if it
+    /// Compares the operator that `family` is given with the one that `dir` was last opened with. `None` if it
     /// is the same, as it is with nearly every open.
     ///
     /// # Errors
     /// `Io`.
-    pub(crate) fn look(dir: &Dir, given: Option<&MergeOperatorRef>) -> Result<Option<Foreign>> {
+    pub(crate) fn look(
+        dir: &Dir,
+        family: &str,
+        given: Option<&MergeOperatorRef>,
+    ) -> Result<Option<Foreign>> {
         let given = given.map(|op| op.name().to_owned());
         let same = |stored: &Option<String>| match (stored, &given) {
             (None, None) => true,
             (Some(stored), Some(given)) => is_same(stored, given),
             _ => false,
         };
-        let stored = stored(dir)?;
+        let stored = stored(dir, family)?;
         match stored {
             Some(stored) if same(&stored) => Ok(None),
             stored => Ok(Some(Foreign { given, stored: stored.flatten() })),
@@ -75,14 +78,14 @@ impl Foreign {
         Ok(())
     }
 
-    /// Refuses a batch from a log that has operands for another operator.
+    /// Refuses a batch from a log that has operands for another operator of the family.
     ///
     /// # Errors
     /// `Unsupported` with the name of that operator.
-    pub(crate) fn check_batch(&self, batch: &BatchView<'_>) -> Result<()> {
+    pub(crate) fn check_batch(&self, cf: CfId, batch: &BatchView<'_>) -> Result<()> {
         // A log names no operator. Where nothing else does, the one that is given is believed.
         let believed = self.stored.is_none() && self.given.is_some();
-        if !believed && batch.iter().any(|op| op.kind == Kind::Merge) {
+        if !believed && batch.iter().any(|op| op.cf == cf && op.kind == Kind::Merge) {
             return Err(self.refuse(None));
         }
         Ok(())
@@ -128,9 +131,10 @@ pub(crate) fn check_newcomer(
     }
 }
 
-/// The operator that the newest OPTIONS file names, if it names one; `None` without such a file, or if
+/// The operator that the newest OPTIONS file names for a family, if it names one; `None` without such
+/// a file, or if
 /// it can't be read.
-fn stored(dir: &Dir) -> Result<Option<Option<String>>> {
+fn stored(dir: &Dir, name: &str) -> Result<Option<Option<String>>> {
     let numbers = dir.list()?.into_iter().filter_map(|entry| match entry.file {
         Some(FileName::Options(number)) => Some(number),
         _ => None,
@@ -140,7 +144,7 @@ fn stored(dir: &Dir) -> Result<Option<Option<String>>> {
         return Ok(None);
     };
     let Ok(options) = OptionsFile::parse(&text) else { return Ok(None) };
-    let family = options.families.iter().find(|family| family.name == DEFAULT_NAME);
+    let family = options.families.iter().find(|family| family.name == name);
     Ok(family.map(|family| family.merge_operator().map(str::to_owned)))
 }
 

@@ -38,8 +38,8 @@ impl Shell {
         self.tell_paused();
         self.wait_until(None, |shell| {
             // The mind knows first of a job that begins, and is the first to forget one.
-            let working = shell.core().is_working() || !shell.at_work().is_empty();
-            Ok((!working).then_some(()))
+            let works = |f: &Arc<Shell>| f.core().is_working() || !f.at_work().is_empty();
+            Ok((!shell.families().iter().any(works)).then_some(()))
         })?;
         Ok(pause)
     }
@@ -47,9 +47,11 @@ impl Shell {
     /// A close is not held up: what no log holds has to be flushed.
     pub(crate) fn tell_paused(&self) {
         if !self.is_read_only_handle() {
-            self.drive_by(|| Event::Paused {
-                on: self.pauses.load(Ordering::SeqCst) > 0 && self.check_open().is_ok(),
-            });
+            for family in self.families() {
+                family.drive_by(|| Event::Paused {
+                    on: self.pauses.load(Ordering::SeqCst) > 0 && family.check_open().is_ok(),
+                });
+            }
         }
     }
 }

@@ -64,7 +64,7 @@ impl Shell {
             "oldest-snapshot-sequence" => self.snapshots.list().first().copied().unwrap_or(0),
             "num-live-versions" => self.live_trees() as u64,
             "current-super-version-number" => sv.no,
-            "min-log-number-to-keep" => sv.tree.version.log_number(),
+            "min-log-number-to-keep" => self.first_log(),
             "is-file-deletions-enabled" => 1,
             "actual-delayed-write-rate" => pressure.delay.map_or(0, |(rate, _)| rate),
             "is-write-stopped" => u64::from(pressure.stop.is_some()),

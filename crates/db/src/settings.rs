@@ -82,6 +82,10 @@ pub struct Settings {
     /// Most memtables in memory, the active one included; a write waits beyond. 2 to 64.
     /// Default: 4.
     pub memtable_count: u32,
+    /// Bytes of logs that are kept before memtables are flushed to let them go: with several column
+    /// families one that is rarely written holds back the log of all. 0 = four times what the
+    /// memtables of all families may take. Default: 0.
+    pub max_wal_bytes: u64,
     /// Durability of a write that does not say. Default: [`Durability::Os`].
     pub durability: Durability,
     /// Compactions that may run at once. 1 to 256. Default: the processor's parallelism.
@@ -350,6 +354,31 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// These settings for a column family of a database with settings `db`: what concerns the
+    /// database as a whole is the database's.
+    pub(crate) fn in_database(self, db: &Settings) -> Settings {
+        Settings {
+            create_if_missing: db.create_if_missing,
+            error_if_exists: db.error_if_exists,
+            memory_budget: db.memory_budget,
+            buffer_bytes: db.buffer_bytes,
+            disk_budget: db.disk_budget,
+            background_rate: db.background_rate,
+            auto_tuned_rate: db.auto_tuned_rate,
+            max_wal_bytes: db.max_wal_bytes,
+            durability: db.durability,
+            compaction_threads: db.compaction_threads,
+            flush_threads: db.flush_threads,
+            direct_background_io: db.direct_background_io,
+            direct_reads: db.direct_reads,
+            max_open_files: db.max_open_files,
+            verify_checksums: db.verify_checksums,
+            event_log: db.event_log,
+            unchecked: db.unchecked,
+            ..self
+        }
     }
 
     /// The compaction rules in force: those that were set, else what suits the number of

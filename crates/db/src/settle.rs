@@ -47,7 +47,9 @@ impl Db {
     /// # Errors
     /// As [`compact_range`](Db::compact_range). The database is whole, and may be settled again.
     pub fn settle(&self) -> Result<()> {
-        self.shell.settle()
+        self.shell.families().iter().try_for_each(|family| family.settle())?;
+        self.shell.settled.store(true, Ordering::SeqCst);
+        Ok(())
     }
 }
 
@@ -72,7 +74,6 @@ impl Shell {
             let files: BTreeSet<FileId> =
                 stretches.iter().flat_map(|s| s.files.iter().copied()).collect();
             if files.is_empty() {
-                self.settled.store(true, Ordering::SeqCst);
                 return Ok(());
             }
             // Each round replaces every one of them.

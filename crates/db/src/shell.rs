@@ -1,5 +1,6 @@
-//! The shell: runs the mind. It tells the [`Core`] what happened, carries out its commands, and
-//! owns everything that touches the world: files, threads, the published views.
+//! The shell: runs the mind of one column family. It tells the [`Core`] what happened, carries out
+//! its commands, and owns what the mind decides about: tables, jobs, the published views. What the
+//! families of a database have in common is in [`Shared`].
 //!
 //! Locks: `core` is the one lock over tree state, held for memory work only. Taken inside it:
 //! the gate's, the event queue's and that of `progress`. `views` guards the read-modify-write of
@@ -10,15 +11,16 @@
 //! each other. Edits can't, because only one is handed out at a time; trees can, and are numbered.
 //!
 //! Chapters: [`jobs`] flushes and compactions, [`commits`] the manifest, [`upkeep`] what may wait,
-//! [`waiting`] what callers wait for, [`closing`] the end. Here is what they share.
+//! [`waiting`] what callers wait for, [`dropping`] the end of a family, [`closing`] that of all. Here is what they share.
 //!
 //! A panic on the way (a broken invariant, or a comparator's) halts the core: nothing more is
 //! started or committed, writes are refused, reads go on, and the database can be closed.
 
-mod closing;
-mod commits;
+pub(crate) mod closing;
+pub(crate) mod commits;
+mod dropping;
 mod jobs;
-mod upkeep;
+pub(crate) mod upkeep;
 mod waiting;
 
 #[cfg(test)]
@@ -28,106 +30,76 @@ pub(crate) use closing::Closer;
 pub(crate) use upkeep::HANGS;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 use arc_swap::ArcSwap;
 use lithify_base::{
-    Comparator, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Result, memory,
+    CfId, Comparator, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Result, memory,
 };
 use lithify_compact::{Reins, Workshop};
 use lithify_control::{Command, Core, Event, MemId};
-use lithify_engine::Engine;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex, Weak};
-use lithify_env::{Class, Env, LockGuard, Mono, Ticket, panic_message};
-use lithify_format::files::FileName;
+use lithify_env::{Mono, panic_message};
 use lithify_lsm::{FileRef, Version};
-use lithify_memtable::{ArenaPool, MemTable, MemTableOptions, MemWriter};
-use lithify_store::cache::{BlockCache, TableCache};
-use lithify_store::dir::Dir;
-use lithify_store::manifest::ManifestLog;
+use lithify_memtable::{ArenaPool, HeapPool, MemTable, MemTableOptions, MemWriter};
+use lithify_store::cache::TableCache;
 
-use crate::events::{Events, Field};
+use crate::events::Field;
 use crate::gate::Gate;
-use crate::listener::Listeners;
-use crate::metrics::Metrics;
-use crate::open::Files;
+use crate::open::DEFAULT_CF;
 use crate::settings::Settings;
-use crate::snapshot::Snapshots;
+use crate::shared::Shared;
 use crate::super_version::{Mem, SuperVersion, Tree};
-use crate::turn::Turn;
-use crate::txn::locks::Locks;
-use crate::write::Log;
-use crate::write::logs::LogFile;
 
-use closing::Ending;
-use upkeep::Upkeep;
+/// Smallest memtables that are kept in regions: these are pieces of 2 MiB, which smaller ones would
+/// not fill.
+const REGION_MIN: u64 = 2 << 20;
 
-/// One open database.
+/// One column family of an open database: its mind, and what its mind decides about.
 pub(crate) struct Shell {
-    /// Those in force; some can change.
+    shared: Arc<Shared>,
+    pub(crate) cf: CfId,
+    pub(crate) name: String,
+    /// Those in force, of the database where they concern it as a whole, else of the family. Some
+    /// can change.
     pub(crate) settings: ArcSwap<Settings>,
-    pub(crate) env: Env,
-    /// Of `env`.
-    pub(crate) files: Files,
-    pub(crate) dir: Dir,
+    /// Size at which a memtable is full; it never changes.
+    pub(crate) memtable_bytes: u64,
     pub(crate) tables: Arc<TableCache>,
-    pub(crate) blocks: Arc<BlockCache>,
-    pub(crate) metrics: Metrics,
     pub(crate) gate: Gate,
-    pub(crate) snapshots: Arc<Snapshots>,
-    /// Of pessimistic transactions.
-    pub(crate) locks: Locks,
-    pub(crate) turn: Turn<Log>,
     /// What readers see.
     pub(crate) current: ArcSwap<SuperVersion>,
-    /// Every write up to this number is visible.
-    pub(crate) published: AtomicU64,
-    pub(crate) events: Events,
     order: ComparatorRef,
     core: Mutex<Core>,
     views: Mutex<()>,
-    /// Completed and replaced whenever something was installed, failed or ended.
-    progress: Mutex<Ticket>,
-    /// The manifest, while no edit is being written.
-    manifest: Mutex<Option<Box<ManifestLog>>>,
     workshop: Arc<Workshop>,
-    engine: Arc<dyn Engine>,
-    arenas: Arc<dyn ArenaPool>,
     /// Jobs that a worker is busy with.
     at_work: Mutex<BTreeMap<JobId, Arc<AtWork>>>,
     /// Callers that wait for background work to end.
     awaited: AtomicUsize,
-    /// Callers that hold background work back.
-    pub(crate) pauses: AtomicUsize,
-    /// Somebody changes settings.
-    pub(crate) altering: AtomicBool,
-    /// Size at which a memtable is full; it never changes.
-    pub(crate) memtable_bytes: u64,
     /// Trees that readers may still look at, the newest last.
     trees: Mutex<Vec<Weak<Tree>>>,
     /// Files out of the tree that a reader may still pin.
     obsolete: Mutex<Vec<FileRef>>,
     /// Files of jobs that were given up.
     litter: Mutex<Vec<FileId>>,
-    /// Logs made since the open and not deleted.
-    logs: Mutex<Vec<LogFile>>,
     manual_results: Mutex<BTreeMap<u64, Result<()>>>,
     pub(crate) next_manual: AtomicU64,
     levels: Mutex<LevelTally>,
-    /// Answers of the core that are being carried out: some of it nobody else can see yet.
-    under_way: AtomicUsize,
-    /// Completed when the upkeep job shall end, and by it when it has.
-    stop: Ticket,
-    stopped: Ticket,
-    closed: AtomicBool,
-    /// Whoever closes leaves a manifest that RocksDB reads.
-    pub(crate) settled: AtomicBool,
-    ending: Ending,
-    read_only_handle: bool,
+    /// The family was dropped or the database closed: nothing is read or written any more.
+    over: AtomicBool,
+    /// It was dropped.
+    gone: AtomicBool,
     me: Weak<Shell>,
-    lock: Mutex<Option<Arc<dyn LockGuard>>>,
+}
+
+impl Deref for Shell {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 /// While it lives, a close waits: for commands handed out and not carried out, and for edits being
@@ -166,106 +138,52 @@ pub(crate) struct LevelTally {
     pub(crate) jobs: [u64; lithify_base::MAX_LEVELS],
 }
 
-/// What `open` hands over.
-pub(crate) struct Parts {
+/// What a family begins with.
+pub(crate) struct TreeParts {
+    pub(crate) cf: CfId,
+    pub(crate) name: String,
     pub(crate) settings: Settings,
-    pub(crate) env: Env,
-    /// Of `env`.
-    pub(crate) files: Files,
-    pub(crate) listeners: Listeners,
-    pub(crate) dir: Dir,
     pub(crate) tables: Arc<TableCache>,
-    pub(crate) blocks: Arc<BlockCache>,
     pub(crate) core: Core,
-    pub(crate) log: Box<Log>,
-    /// Memtables of a handle that only reads, oldest first.
-    pub(crate) older: Vec<Arc<MemTable>>,
-    pub(crate) manifest: Option<Box<ManifestLog>>,
     pub(crate) workshop: Arc<Workshop>,
-    pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) arenas: Arc<dyn ArenaPool>,
-    pub(crate) lock: Option<Box<dyn LockGuard>>,
+    /// Memtables, the newest first.
+    pub(crate) mems: Vec<Mem>,
 }
 
 impl Shell {
-    pub(crate) fn new(p: Parts) -> Arc<Shell> {
+    pub(crate) fn new(shared: Arc<Shared>, p: TreeParts) -> Arc<Shell> {
         let version = p.core.version().clone();
         let order = version.comparator().clone();
-        let mut mems = vec![Mem { id: p.log.mem_id, table: p.log.mem.table().clone() }];
-        for (i, table) in p.older.into_iter().enumerate() {
-            mems.insert(1, Mem { id: MemId(i as u64), table });
-        }
         let tree = Arc::new(Tree::new(version, None));
         let trees = Mutex::new(vec![Arc::downgrade(&tree)]);
-        let sv = SuperVersion { no: 0, mems, tree };
-        let read_only_handle = p.manifest.is_none();
-        let shell = Arc::new_cyclic(|me| Shell {
+        let sv = SuperVersion { no: 0, mems: p.mems, tree };
+        Arc::new_cyclic(|me| Shell {
             me: me.clone(),
-            events: Events::new(p.settings.event_log && !read_only_handle)
-                .with_listeners(p.listeners),
-            published: AtomicU64::new(p.log.next_seq - 1),
+            gate: Gate::new((p.cf.0 != 0).then(|| p.name.clone())),
+            shared,
+            cf: p.cf,
+            name: p.name,
             memtable_bytes: p.settings.memtable_bytes,
             settings: ArcSwap::from_pointee(p.settings),
-            env: p.env,
-            files: p.files,
-            dir: p.dir,
             tables: p.tables,
-            blocks: p.blocks,
-            metrics: Metrics::new(),
-            gate: Gate::new(),
-            snapshots: Arc::default(),
-            locks: Locks::default(),
-            turn: Turn::new(p.log),
             current: ArcSwap::from_pointee(sv),
             order,
             core: Mutex::new(p.core),
             views: Mutex::new(()),
-            progress: Mutex::default(),
-            manifest: Mutex::new(p.manifest),
             workshop: p.workshop,
-            engine: p.engine,
-            arenas: p.arenas,
             at_work: Mutex::default(),
             awaited: AtomicUsize::new(0),
-            pauses: AtomicUsize::new(0),
-            altering: AtomicBool::new(false),
             trees,
             obsolete: Mutex::default(),
             litter: Mutex::default(),
-            logs: Mutex::default(),
             manual_results: Mutex::default(),
             next_manual: AtomicU64::new(1),
             levels: Mutex::default(),
-            stop: Ticket::new(),
-            stopped: Ticket::new(),
-            under_way: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
-            settled: AtomicBool::new(false),
-            ending: Ending::default(),
-            read_only_handle,
-            lock: Mutex::new(p.lock.map(Arc::from)),
-        });
-        if read_only_handle {
-            shell.gate.refuse(Error::new(
-                ErrorKind::ReadOnly,
-                "the database was opened for reading only; open it with `open` to write",
-            ));
-            shell.stopped.complete();
-        } else {
-            // The clock of the log starts anew with each open.
-            let wall = shell.env.rt.wall_seconds();
-            let policy = shell.settings.load().effective_policy().name();
-            shell.note("opened", &[("policy", policy.into()), ("unix_seconds", wall.into())]);
-            let upkeep = Upkeep::new(shell.clone());
-            shell.env.rt.spawn(Class::Upkeep, Box::new(upkeep));
-            shell.drive(Event::Awaited { by: 0 });
-        }
-        shell
+            over: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
+        })
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        self.dir.path()
-    }
     pub(crate) fn order(&self) -> &dyn Comparator {
         &*self.order
     }
@@ -285,19 +203,12 @@ impl Shell {
         let mut slots = sv.tree.runs.iter().flat_map(|run| run.slots.iter());
         slots.try_for_each(|slot| slot.reader(&self.tables).map(drop))
     }
-    pub(crate) fn is_read_only_handle(&self) -> bool {
-        self.read_only_handle
-    }
     pub(crate) fn workshop(&self) -> &Workshop {
         &self.workshop
     }
-    /// A file number nobody used before.
-    pub(crate) fn next_file(&self) -> FileId {
-        self.workshop.next_file()
-    }
     /// An empty memtable and its write handle.
     pub(crate) fn new_memtable(&self) -> Result<(Arc<MemTable>, MemWriter)> {
-        new_memtable(&self.settings.load(), &self.order, &self.arenas)
+        new_memtable(&self.settings.load(), &self.order, &self.outfit.arenas)
     }
 
     /// Tells the mind what happened and carries out what it wants.
@@ -329,7 +240,7 @@ impl Shell {
                     Command::Press(pressure) => self.gate.press(pressure, now, &self.events),
                     Command::Trouble(error) => self.gate.trouble(error),
                     Command::Stuck(error) => self.gate.stuck(error, now, &self.events),
-                    Command::ReadOnly { error } => self.refuse_writes(error, now),
+                    Command::ReadOnly { error } => self.refuse_writes(error),
                     other => rest.push(other),
                 }
             }
@@ -383,77 +294,36 @@ impl Shell {
         }
     }
 
-    /// Wakes whoever waits for the tree to change.
-    fn progressed(&self) {
-        std::mem::take(&mut *self.progress.lock()).complete();
-    }
-
-    fn refuse_writes(&self, error: Error, now: Mono) {
-        self.events.note(now, "read_only", &[("cause", error.to_string().into())]);
-        self.gate.refuse(Error::new(
-            ErrorKind::ReadOnly,
-            "an earlier error stopped writes; reads go on; reopen the database once the cause is \
-             mended",
-        )
-        .caused_by(error));
-        self.progressed();
-    }
-
-    /// Stops writes for good.
-    pub(crate) fn go_read_only(&self, error: Error) {
-        self.refuse_writes(error, self.env.rt.now());
-    }
-
-    pub(crate) fn closed_error(&self) -> Error {
-        Error::new(ErrorKind::ShuttingDown, "the database is closed; open it again to go on")
+    /// Writes are over: for this family alone if it was dropped, else for the database.
+    fn refuse_writes(&self, error: Error) {
+        match self.is_dropped() {
+            true => self.gate.refuse(error),
+            false => self.go_read_only(error),
+        }
     }
 
     /// A handle that outlives the close must not read on: its files may be somebody else's by now.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Relaxed) { Err(self.closed_error()) } else { Ok(()) }
+        if self.over.load(Ordering::Relaxed) { Err(self.over_error()) } else { Ok(()) }
+    }
+    fn over_error(&self) -> Error {
+        if self.is_dropped() { self.dropped_error() } else { self.closed_error() }
+    }
+    /// Nothing is read any more, and whoever waits for progress looks again.
+    pub(crate) fn set_over(&self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
+    }
+    pub(crate) fn dropped_error(&self) -> Error {
+        let what = format!("column family `{}` was dropped", self.name);
+        Error::new(ErrorKind::NotFound, what)
     }
 
-    /// A child of a fork has a copy of everything but the threads. What it wrote would land in the
-    /// parent's files.
-    pub(crate) fn check_home(&self) -> Result<()> {
-        match self.env.rt.is_at_home() {
-            true => Ok(()),
-            false => Err(Error::new(
-                ErrorKind::Fenced,
-                "the database was opened before this process was forked off, and belongs to the \
-                 parent; open it here once the parent has closed it",
-            )),
-        }
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
-
-    /// Whether the directory is still ours: asked before every commit and before whatever reaches
-    /// stable storage. A database that has lost it never writes again.
-    pub(crate) fn check_owner(&self) -> Result<()> {
-        let lock = self.lock.lock().clone();
-        let Some(lock) = lock.filter(|lock| !lock.is_owner()) else { return Ok(()) };
-        let what = "the lock file is not the one this handle took: it was removed, and another may \
-                    have the database open by now; nothing more is written here";
-        Err(self.fence(what, lock.path()))
-    }
-
-    /// The same where the lock can't tell, because its file was put back or the file system has no
-    /// identities to compare: every open leaves a manifest of its own in CURRENT.
-    pub(crate) fn check_epoch(&self, manifest: &ManifestLog) -> Result<()> {
-        // If nobody can tell, the lock's word stands.
-        if manifest.is_current().unwrap_or(true) {
-            return Ok(());
-        }
-        let what = "CURRENT names a manifest that this handle did not make: another has opened the \
-                    database since; nothing more is written here";
-        Err(self.fence(what, &self.dir.path_of(FileName::Current)))
-    }
-
-    fn fence(&self, what: &str, path: &Path) -> Error {
-        let error = Error::new(ErrorKind::Fenced, what).in_file(path.display());
-        self.go_read_only(error.clone());
-        error
-    }
-
     /// A reference that keeps nothing open.
     pub(crate) fn weak(&self) -> Weak<Shell> {
         self.me.clone()
@@ -462,17 +332,23 @@ impl Shell {
         self.me.upgrade().expect("a shell at work is alive")
     }
 
+    /// Adds to the event log; what is not about the default family names its own.
     pub(crate) fn note(&self, event: &str, fields: &[(&str, Field)]) {
-        self.events.note(self.env.rt.now(), event, fields);
+        let now = self.env.rt.now();
+        if self.cf == DEFAULT_CF {
+            return self.events.note(now, event, fields);
+        }
+        let family = [("family", Field::from(self.name.as_str()))];
+        self.events.note(now, event, &[&family[..], fields].concat());
     }
 
     // ---- what readers see
 
     /// Puts a fresh active memtable in front of the frozen one.
-    pub(crate) fn push_memtable(&self, new: MemId, table: Arc<MemTable>) {
+    pub(crate) fn push_memtable(&self, new: Mem) {
         let _one_at_a_time = self.views.lock();
         let mut next = SuperVersion::clone(&self.current.load());
-        next.mems.insert(0, Mem { id: new, table });
+        next.mems.insert(0, new);
         self.current.store(Arc::new(next));
     }
 
@@ -507,6 +383,10 @@ pub(crate) fn new_memtable(
         arena_bytes: settings.memtable_bytes as usize,
         bloom: true,
     };
-    MemTable::try_new(options, arenas.clone())
+    let pool = match settings.memtable_bytes < REGION_MIN {
+        true => Arc::new(HeapPool),
+        false => arenas.clone(),
+    };
+    MemTable::try_new(options, pool)
         .map_err(|none| memory::refused("a memtable", none.bytes, &none))
 }

@@ -2,9 +2,10 @@
 //! published through a single pointer, so a read takes no lock, and whatever it refers to stays
 //! alive and on disk until the reader lets go.
 
-use lithify_base::{KeyRange, Pos, Result};
+use lithify_base::{FileId, KeyRange, Pos, Result};
 use lithify_control::MemId;
 use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_lsm::{FileRef, Run, Version};
 use lithify_memtable::MemTable;
 use lithify_store::cache::TableCache;
@@ -15,6 +16,14 @@ use lithify_store::sst::TableReader;
 pub(crate) struct Mem {
     pub(crate) id: MemId,
     pub(crate) table: Arc<MemTable>,
+    /// Number of the log in which its first write is, or will be; none before has one of them.
+    pub(crate) log: Arc<AtomicU64>,
+}
+
+impl Mem {
+    pub(crate) fn new(id: MemId, table: Arc<MemTable>, log: FileId) -> Mem {
+        Mem { id, table, log: Arc::new(AtomicU64::new(log.0)) }
+    }
 }
 
 /// Memtables and tree at one moment.
@@ -122,6 +131,12 @@ impl Tree {
 }
 
 impl SuperVersion {
+    /// The first log that memtables from log `from` on need; `now` if none of them has a write.
+    pub(crate) fn first_log(&self, from: u64, now: u64) -> u64 {
+        let unflushed = self.mems.iter().filter(|m| !m.table.is_empty());
+        let logs = unflushed.map(|m| m.log.load(Ordering::Acquire)).filter(|log| *log >= from);
+        logs.min().unwrap_or(now)
+    }
     /// The smallest range that holds every key, deleted ones included; `None` if there is none.
     pub(crate) fn bounds(&self) -> Option<KeyRange> {
         let order = self.tree.version.order();

@@ -101,9 +101,9 @@ impl<T> Turn<T> {
         (waiter, outcome)
     }
 
-    /// Others whose batches the holder may write along, oldest first. The holder must
-    /// [`serve`](Waiter::serve) each.
-    pub(crate) fn gather(&self) -> Vec<Arc<Waiter<T>>> {
+    /// Others whose batches the holder may write along, oldest first, up to the first that `may` not.
+    /// The holder must [`serve`](Waiter::serve) each.
+    pub(crate) fn gather(&self, may: impl Fn(&BatchBuilder) -> bool) -> Vec<Arc<Waiter<T>>> {
         if self.waiting.load(Ordering::Relaxed) == 0 {
             return Vec::new();
         }
@@ -112,7 +112,8 @@ impl<T> Turn<T> {
         let mut bytes = 0;
         while let Some(w) = queue.waiting.front() {
             // One that only wants the turn ends the group: its turn comes next.
-            if w.batch.is_empty() || (bytes > 0 && bytes + w.batch.byte_len() > GROUP_BYTES) {
+            let too_much = bytes > 0 && bytes + w.batch.byte_len() > GROUP_BYTES;
+            if w.batch.is_empty() || too_much || !may(&w.batch) {
                 break;
             }
             bytes += w.batch.byte_len();
@@ -184,7 +185,7 @@ mod tests {
                             (_, Outcome::Yours(token)) => token,
                         };
                         *token += 1;
-                        for w in turn.gather() {
+                        for w in turn.gather(|_| true) {
                             *token += u64::from(w.batch.count());
                             w.serve(Ok(()));
                         }

@@ -4,68 +4,156 @@
 //! Whoever holds the turn owns the [`Log`]. It first passes the gate (stalls) and makes room (a
 //! full memtable is frozen), so a writer that must wait does so before anything of it exists.
 //! A group is visible to readers all at once, because they read at published numbers only.
-//! Leaves to others: how logs begin and end, and what happens when one fails ([`logs`]).
+//! Leaves to others: how logs begin and end, and what happens when one fails ([`logs`]); which
+//! memtables make room when there are several families ([`room`]).
 
 pub(crate) mod logs;
+
+mod room;
+
+use std::collections::{BTreeSet, VecDeque};
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{CfId, Error, ErrorKind, FileId, Kind, Result, Seq, memory};
 use lithify_control::{Event, MemId};
+use lithify_env::OutOfMemory;
 use lithify_env::sync::Arc;
-use lithify_env::sync::atomic::Ordering;
+use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_format::wal::{BatchBuilder, BatchView};
 use lithify_memtable::{MemTable, MemWriter};
 use lithify_store::wal::{WalEnd, WalWriter};
 
 use logs::{Closing, GivenUp};
 
+use crate::gate::{Wait, stalled};
 use crate::metrics::Counter;
+use crate::open::DEFAULT_CF;
 use crate::options::WriteOptions;
 use crate::settings::Durability;
 use crate::shell::Shell;
+use crate::super_version::Mem;
 use crate::turn::{Outcome, Waiter};
-
-const DEFAULT_FAMILY: CfId = CfId(0);
 
 /// Memory a group keeps for the next; what one huge batch took is given back.
 const GROUP_BYTES_KEPT: usize = 4 << 20;
 
 /// What the holder of the write turn owns.
 pub(crate) struct Log {
-    /// Write handle of the active memtable.
-    pub(crate) mem: MemWriter,
-    /// Its number.
-    pub(crate) mem_id: MemId,
+    /// What is being filled: the families by number, the default one first.
+    pub(crate) families: Vec<Filling>,
     /// The open log; made when the first write wants one.
     pub(crate) wal: Option<WalWriter>,
-    /// Number of the log that belongs to the active memtable, open or not yet made.
+    /// Number of the log that belongs to the active memtables, open or not yet made.
     pub(crate) wal_number: FileId,
     /// How the log before ended.
     pub(crate) before: Option<WalEnd>,
     /// Logs of earlier memtables that are still being synced.
     pub(crate) closing: Vec<Closing>,
+    /// Earlier logs that a family may still need, with their bytes, oldest first.
+    pub(crate) kept: VecDeque<(u64, u64)>,
     /// The log was lost and is not replaced yet: nothing can be written.
     pub(crate) given_up: Option<GivenUp>,
     /// Number of the next write.
     pub(crate) next_seq: Seq,
-    /// The active memtable holds writes that no log holds.
-    pub(crate) unlogged: bool,
-    /// The last frozen memtable that did.
-    pub(crate) unlogged_before: Option<MemId>,
     /// Writes that skipped the log came after the log's last record.
     pub(crate) gap: bool,
     /// The group being written; its memory is reused.
     pub(crate) group: BatchBuilder,
 }
 
+/// The active memtable of one family.
+pub(crate) struct Filling {
+    pub(crate) shell: Arc<Shell>,
+    /// Write handle.
+    pub(crate) mem: MemWriter,
+    /// The memtable's number.
+    pub(crate) id: MemId,
+    /// The memtable's first log, as readers know it.
+    pub(crate) log: Arc<AtomicU64>,
+    /// It holds writes that no log holds.
+    pub(crate) unlogged: bool,
+    /// The last frozen memtable that did.
+    pub(crate) unlogged_before: Option<MemId>,
+}
+
+impl Filling {
+    /// The active memtable of `shell`, whose writer is `mem`.
+    pub(crate) fn new(shell: Arc<Shell>, mem: MemWriter) -> Filling {
+        let active = shell.super_version().mems[0].clone();
+        let (id, log) = (active.id, active.log);
+        Filling { shell, mem, id, log, unlogged: false, unlogged_before: None }
+    }
+    fn is_full(&self) -> bool {
+        self.mem.table().bytes() as u64 >= self.shell.memtable_bytes
+    }
+}
+
+/// Who has a write handle for a family.
+pub(crate) trait Mems {
+    /// The memtable that takes the writes to `cf`; `None` to pass over them.
+    fn of(&mut self, cf: CfId) -> Option<&mut MemWriter>;
+}
+
+/// One memtable for everything.
+impl Mems for MemWriter {
+    fn of(&mut self, _: CfId) -> Option<&mut MemWriter> {
+        Some(self)
+    }
+}
+
+impl Mems for Log {
+    #[inline]
+    fn of(&mut self, cf: CfId) -> Option<&mut MemWriter> {
+        let at = self.at(cf)?;
+        self.families.get_mut(at).map(|f| &mut f.mem)
+    }
+}
+
+impl Log {
+    /// Where the family is in `families`.
+    #[inline]
+    pub(crate) fn at(&self, cf: CfId) -> Option<usize> {
+        match cf.0 {
+            0 => Some(0),
+            _ => self.families.binary_search_by_key(&cf, |f| f.shell.cf).ok(),
+        }
+    }
+    /// True if there is no family but the default one.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.families.len() == 1
+    }
+    /// Whether writes to all families that `batch` names flow freely.
+    fn flows(&self, batch: &BatchBuilder) -> bool {
+        let free = |cf| self.at(cf).is_some_and(|at| self.families[at].shell.gate.is_free());
+        match batch.names_families() {
+            true => batch.view().iter().all(|op| free(op.cf)),
+            false => free(DEFAULT_CF),
+        }
+    }
+    /// The first family that `own` names and that is not there.
+    fn stranger(&self, own: Own<'_>) -> Option<CfId> {
+        let absent = |cf: &CfId| self.at(*cf).is_none();
+        match own.batch() {
+            Some(batch) if batch.names_families() => {
+                batch.view().iter().map(|op| op.cf).find(absent)
+            }
+            Some(_) => None,
+            None => own.cf().filter(absent),
+        }
+    }
+}
+
 /// The caller's own write, borrowed.
 #[derive(Clone, Copy)]
 pub(crate) enum Own<'a> {
     Put {
+        cf: CfId,
         key: &'a [u8],
         value: &'a [u8],
     },
     Delete {
+        cf: CfId,
         key: &'a [u8],
     },
     Batch(&'a BatchBuilder),
@@ -75,11 +163,11 @@ pub(crate) enum Own<'a> {
     Queued(&'a Waiter<Log>),
 }
 
-impl Own<'_> {
+impl<'a> Own<'a> {
     fn byte_len(&self) -> usize {
         match self {
-            Own::Put { key, value } => key.len() + value.len(),
-            Own::Delete { key } => key.len(),
+            Own::Put { key, value, .. } => key.len() + value.len(),
+            Own::Delete { key, .. } => key.len(),
             Own::Batch(b) => b.byte_len(),
             Own::Queued(w) => w.batch.byte_len(),
             Own::Sync => 0,
@@ -94,6 +182,20 @@ impl Own<'_> {
             Own::Sync => 0,
         }
     }
+    fn batch(self) -> Option<&'a BatchBuilder> {
+        match self {
+            Own::Batch(b) => Some(b),
+            Own::Queued(w) => Some(&w.batch),
+            Own::Put { .. } | Own::Delete { .. } | Own::Sync => None,
+        }
+    }
+    /// The family of a single write.
+    fn cf(self) -> Option<CfId> {
+        match self {
+            Own::Put { cf, .. } | Own::Delete { cf, .. } => Some(cf),
+            Own::Batch(_) | Own::Queued(_) | Own::Sync => None,
+        }
+    }
     /// # Errors
     /// `LimitExceeded` if there is no memory for it.
     fn to_batch(self) -> Result<BatchBuilder> {
@@ -104,22 +206,24 @@ impl Own<'_> {
     }
     fn add_to(self, batch: &mut BatchBuilder) {
         match self {
-            Own::Put { key, value } => batch.put(DEFAULT_FAMILY, key, value),
-            Own::Delete { key } => batch.delete(DEFAULT_FAMILY, key),
+            Own::Put { cf, key, value } => batch.put(cf, key, value),
+            Own::Delete { cf, key } => batch.delete(cf, key),
             Own::Batch(b) => batch.append(b),
             Own::Queued(w) => batch.append(&w.batch),
             Own::Sync => {}
         }
     }
-    /// Inserts into the memtable from sequence number `seq` on; the number after.
-    fn insert(self, mem: &mut MemWriter, seq: Seq) -> Seq {
-        match self {
-            Own::Put { key, value } => mem.add(seq, Kind::Value, key, value),
-            Own::Delete { key } => mem.add(seq, Kind::Delete, key, &[]),
-            Own::Batch(b) => return insert_batch(mem, &b.view(), seq),
-            Own::Queued(w) => return insert_batch(mem, &w.batch.view(), seq),
+    /// Inserts into the memtables from sequence number `seq` on; the number after.
+    fn insert(self, log: &mut Log, seq: Seq) -> Seq {
+        let (cf, kind, key, value) = match self {
+            Own::Put { cf, key, value } => (cf, Kind::Value, key, value),
+            Own::Delete { cf, key } => (cf, Kind::Delete, key, &[][..]),
+            Own::Batch(b) => return insert_batch(log, &b.view(), seq),
+            Own::Queued(w) => return insert_batch(log, &w.batch.view(), seq),
             Own::Sync => return seq,
-        }
+        };
+        let mem = log.of(cf).expect("the family was there when the group began");
+        mem.add(seq, kind, key, value);
         seq + 1
     }
 }
@@ -136,16 +240,37 @@ fn reserve(log: &mut Log, own: Own<'_>, peers: &[Arc<Waiter<Log>>]) -> Result<()
     }
     log.group.clear();
     log.group.try_reserve(entries, bytes)?;
-    let room = log.mem.try_reserve(entries, bytes);
-    room.map_err(|none| memory::refused("a memtable", none.bytes, &none))
+    let refused = |none: OutOfMemory| memory::refused("a memtable", none.bytes, &none);
+    if log.is_alone() {
+        return log.families[0].mem.try_reserve(entries, bytes).map_err(refused);
+    }
+    let mut wanted = vec![(0, 0); log.families.len()];
+    let mut want = |at: Option<usize>, entries: usize, bytes: usize| {
+        if let Some(wanted) = at.and_then(|at| wanted.get_mut(at)) {
+            *wanted = (wanted.0 + entries, wanted.1 + bytes);
+        }
+    };
+    let batches = peers.iter().map(|peer| &peer.batch).chain(own.batch());
+    for op in batches.flat_map(|batch| batch.view().iter()) {
+        want(log.at(op.cf), 1, op.key.len() + op.value.len());
+    }
+    want(own.cf().and_then(|cf| log.at(cf)), own.entries(), own.byte_len());
+    for (family, (entries, bytes)) in log.families.iter_mut().zip(wanted) {
+        if entries > 0 {
+            family.mem.try_reserve(entries, bytes).map_err(refused)?;
+        }
+    }
+    Ok(())
 }
 
 /// Inserts a batch; also what replays a log.
-pub(crate) fn insert_batch(mem: &mut MemWriter, batch: &BatchView<'_>, mut seq: Seq) -> Seq {
+pub(crate) fn insert_batch(mems: &mut impl Mems, batch: &BatchView<'_>, mut seq: Seq) -> Seq {
     for op in batch.iter() {
-        match op.kind {
-            Kind::RangeDelete => mem.add_range_delete(seq, op.key, op.value),
-            kind => mem.add(seq, kind, op.key, op.value),
+        if let Some(mem) = mems.of(op.cf) {
+            match op.kind {
+                Kind::RangeDelete => mem.add_range_delete(seq, op.key, op.value),
+                kind => mem.add(seq, kind, op.key, op.value),
+            }
         }
         seq += 1;
     }
@@ -167,6 +292,15 @@ impl<'a> Held<'a> {
     }
     pub(crate) fn log(&mut self) -> &mut Log {
         self.log.as_mut().expect("held until it is dropped")
+    }
+    /// Lets others write while this one waits.
+    fn step_aside(&mut self, wait: impl FnOnce()) -> Result<()> {
+        if let Some(log) = self.log.take() {
+            self.shell.turn.pass_on(log);
+        }
+        wait();
+        self.log = Some(self.shell.take_turn()?);
+        Ok(())
     }
 }
 
@@ -258,13 +392,17 @@ impl Shell {
     /// A range deletion must not end before it starts, and an operand needs an operator.
     fn check_batch(&self, batch: &BatchBuilder) -> Result<()> {
         for op in batch.view().iter() {
-            if op.kind == Kind::Merge && self.workshop().operator.is_none() {
+            if !matches!(op.kind, Kind::Merge | Kind::RangeDelete) {
+                continue;
+            }
+            let family = self.family_of(op.cf)?;
+            if op.kind == Kind::Merge && family.workshop().operator.is_none() {
                 return Err(Error::invalid(
                     "the database was opened without a merge operator; give it one with \
                      Builder::merge_operator; nothing was written",
                 ));
             }
-            if op.kind == Kind::RangeDelete && self.order().compare(op.key, op.value).is_gt() {
+            if op.kind == Kind::RangeDelete && family.order().compare(op.key, op.value).is_gt() {
                 return Err(Error::invalid(
                     "a range deletion ends before it starts; swap its bounds",
                 ));
@@ -284,14 +422,19 @@ impl Shell {
         check: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let mut held = Held::new(self, log);
-        check()?;
-        self.gate.pass(own.byte_len() as u64, no_wait, &*self.env.rt, &self.metrics)?;
-        self.check_replaced(held.log(), no_wait)?;
-        self.make_room(held.log(), no_wait)?;
-        held.peers = self.turn.gather();
-        if !held.peers.is_empty() {
-            self.gate.charge(held.peers.iter().map(|p| p.batch.byte_len() as u64).sum());
+        let mut bytes = own.byte_len() as u64;
+        loop {
+            self.pass_gates(&mut held, own, bytes, no_wait)?;
+            self.check_replaced(held.log(), no_wait)?;
+            if !self.make_room(held.log())? {
+                break;
+            }
+            // The verdict on this very freeze may be to stop.
+            bytes = 0;
         }
+        // The turn was not given away since, and is not before the batch is written.
+        check()?;
+        self.take_along(&mut held);
         let Held { log, peers, .. } = &mut held;
         let log = log.as_mut().expect("held");
         let result = self.commit(log, own, durability, peers);
@@ -299,6 +442,75 @@ impl Shell {
             peer.serve(result.clone());
         }
         result
+    }
+
+    /// Passes the gates of the families that `own` is about. With other families about, the turn is
+    /// free meanwhile: a stall holds up those who write to the stalled family, and nobody else.
+    fn pass_gates(
+        &self,
+        held: &mut Held<'_>,
+        own: Own<'_>,
+        bytes: u64,
+        no_wait: bool,
+    ) -> Result<()> {
+        loop {
+            if let Some(cf) = held.log().stranger(own) {
+                return Err(self.stranger(cf));
+            }
+            let Some((family, wait)) = self.stalled_family(held.log(), own, bytes)? else {
+                return Ok(());
+            };
+            if no_wait {
+                return Err(stalled(wait.cause));
+            }
+            let wait = || family.gate.sit_out(&wait, &*self.env.rt, &self.metrics);
+            match held.log().is_alone() {
+                true => wait(),
+                false => held.step_aside(wait)?,
+            }
+        }
+    }
+
+    /// The first family that `own` is about whose gate does not let it pass, and what to wait for.
+    fn stalled_family(
+        &self,
+        log: &Log,
+        own: Own<'_>,
+        bytes: u64,
+    ) -> Result<Option<(Arc<Shell>, Wait)>> {
+        let named = own.batch().filter(|batch| batch.names_families());
+        let Some(batch) = named else {
+            // A batch without names is the default family's, whoever writes it.
+            let at = own.cf().and_then(|cf| log.at(cf)).unwrap_or(0);
+            let gate = &log.families[at].shell.gate;
+            if gate.is_free() {
+                return Ok(None);
+            }
+            let wait = gate.ask(bytes, self.env.rt.now())?;
+            return Ok(wait.map(|wait| (log.families[at].shell.clone(), wait)));
+        };
+        let cfs: BTreeSet<CfId> = batch.view().iter().map(|op| op.cf).collect();
+        for at in cfs.into_iter().filter_map(|cf| log.at(cf)) {
+            let shell = &log.families[at].shell;
+            if let Some(wait) = shell.gate.ask(bytes, self.env.rt.now())? {
+                return Ok(Some((shell.clone(), wait)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes over what others want written. With one family they are charged for what its gate let
+    /// pass; with several, those whose families do not flow freely wait for their own turn.
+    fn take_along(&self, held: &mut Held<'_>) {
+        if held.log().is_alone() {
+            held.peers = self.turn.gather(|batch| !batch.names_families());
+            if !held.peers.is_empty() {
+                self.gate.charge(held.peers.iter().map(|p| p.batch.byte_len() as u64).sum());
+            }
+            return;
+        }
+        let log = held.log.as_ref().expect("held");
+        held.peers = self.turn.gather(|batch| log.flows(batch));
     }
 
     /// One commit group: log, memtable, publish.
@@ -313,18 +525,20 @@ impl Shell {
         let first = log.next_seq;
         reserve(log, own, peers)?;
         if durability == Durability::NoWal {
-            log.unlogged = true;
             log.gap = true;
         } else {
             self.append(log, own, durability, peers)?;
         }
-        let mut next = own.insert(&mut log.mem, first);
+        let mut next = own.insert(log, first);
         let mut bytes = own.byte_len();
         for peer in peers {
-            next = insert_batch(&mut log.mem, &peer.batch.view(), next);
+            next = insert_batch(log, &peer.batch.view(), next);
             bytes += peer.batch.byte_len();
         }
         log.next_seq = next;
+        if durability == Durability::NoWal {
+            log.note_unlogged(first);
+        }
         self.published.store(next - 1, Ordering::Release);
         self.metrics.add(Counter::Writes, next - first);
         self.metrics.add(Counter::WriteBytes, bytes as u64);
@@ -396,20 +610,25 @@ impl Shell {
         Ok(())
     }
 
-    /// Freezes the active memtable if it is full.
-    fn make_room(&self, log: &mut Log, no_wait: bool) -> Result<()> {
-        if (log.mem.table().bytes() as u64) < self.memtable_bytes {
-            return Ok(());
+    /// Freezes memtables that are full, or hold too much of the log or of memory; false if there
+    /// are none.
+    fn make_room(&self, log: &mut Log) -> Result<bool> {
+        let full = match log.is_alone() {
+            true if !log.families[0].is_full() => return Ok(false),
+            true => vec![0],
+            false => log.too_full(self.max_wal_bytes(log), self.memtable_budget()),
+        };
+        if full.is_empty() {
+            return Ok(false);
         }
-        self.freeze(log)?;
-        // The verdict on this very freeze may be to stop.
-        self.gate.pass(0, no_wait, &*self.env.rt, &self.metrics)
+        self.freeze(log, &full)?;
+        Ok(true)
     }
 
-    /// Replaces the active memtable by an empty one and hands the old one to be flushed. Its
-    /// log is closed in the background.
-    pub(crate) fn freeze(&self, log: &mut Log) -> Result<()> {
-        let fresh = self.new_memtable()?;
+    /// Replaces the active memtables of the families at `which` by empty ones and hands the old ones
+    /// to be flushed. The log is closed in the background.
+    pub(crate) fn freeze(&self, log: &mut Log, which: &[usize]) -> Result<()> {
+        let fresh = fresh_memtables(log, which)?;
         if let Some(wal) = &mut log.wal {
             match wal.end() {
                 Ok(end) => log.before = Some(end),
@@ -421,24 +640,48 @@ impl Shell {
         if let Some(wal) = log.wal.take() {
             self.close_wal(log, wal);
         }
-        self.swap_memtable(log, fresh);
+        self.swap_memtables(log, fresh);
         Ok(())
     }
 
-    /// Puts an empty memtable in the place of the active one, whose log is closed or lost, and has
-    /// that flushed.
-    fn swap_memtable(&self, log: &mut Log, fresh: (Arc<MemTable>, MemWriter)) {
+    /// Puts empty memtables in the place of active ones, whose log is closed or lost, and has those
+    /// flushed.
+    fn swap_memtables(&self, log: &mut Log, fresh: Vec<Fresh>) {
         let next_wal = self.next_file();
-        let (table, writer) = fresh;
-        let next_id = MemId(log.mem_id.0 + 1);
-        let old = std::mem::replace(&mut log.mem, writer).freeze();
-        let old_id = std::mem::replace(&mut log.mem_id, next_id);
         log.wal_number = next_wal;
-        if std::mem::take(&mut log.unlogged) {
-            log.unlogged_before = Some(old_id);
+        self.log_now.store(next_wal.0, Ordering::Release);
+        let mut frozen = Vec::new();
+        for Fresh { at, table, writer } in fresh {
+            let family = &mut log.families[at];
+            let new = Mem::new(MemId(family.id.0 + 1), table, next_wal);
+            let old = std::mem::replace(&mut family.mem, writer).freeze();
+            let old_id = std::mem::replace(&mut family.id, new.id);
+            family.log = new.log.clone();
+            if std::mem::take(&mut family.unlogged) {
+                family.unlogged_before = Some(old_id);
+            }
+            let bytes = old.bytes() as u64;
+            family.shell.push_memtable(new);
+            let event = Event::Frozen { mem: old_id, bytes, log_number: next_wal.0 };
+            frozen.push((family.shell.clone(), event));
         }
-        let bytes = old.bytes() as u64;
-        self.push_memtable(next_id, table);
-        self.drive(Event::Frozen { mem: old_id, bytes, log_number: next_wal.0 });
+        log.pass_over_empty(next_wal);
+        frozen.into_iter().for_each(|(shell, event)| shell.drive(event));
     }
+}
+
+/// A memtable that is to become active.
+struct Fresh {
+    at: usize,
+    table: Arc<MemTable>,
+    writer: MemWriter,
+}
+
+/// Empty memtables for the families at `which`.
+fn fresh_memtables(log: &Log, which: &[usize]) -> Result<Vec<Fresh>> {
+    let fresh = |&at: &usize| {
+        let (table, writer) = log.families[at].shell.new_memtable()?;
+        Ok(Fresh { at, table, writer })
+    };
+    which.iter().map(fresh).collect()
 }

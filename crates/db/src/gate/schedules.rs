@@ -17,14 +17,17 @@ impl Scene {
     fn new() -> Arc<Scene> {
         let rt = OsRt::new(RtOptions::default());
         let (metrics, events) = (Metrics::new(), Events::new(false));
-        Arc::new(Scene { gate: Gate::new(), rt, metrics, events })
+        Arc::new(Scene { gate: Gate::new(None), rt, metrics, events })
     }
     fn press(&self, stop: Option<Cause>) {
         let pressure = Pressure { stop, ..Pressure::default() };
         self.gate.press(pressure, self.rt.now(), &self.events);
     }
     fn pass(&self) -> Result<()> {
-        self.gate.pass(100, false, &self.rt, &self.metrics)
+        while let Some(wait) = self.gate.ask(100, self.rt.now())? {
+            self.gate.sit_out(&wait, &self.rt, &self.metrics);
+        }
+        Ok(())
     }
 }
 

@@ -71,6 +71,7 @@ impl Settings {
             disk_budget: budget.disk,
             memtable_bytes: memtable,
             memtable_count: MEMTABLES,
+            max_wal_bytes: 0,
             durability: Durability::Os,
             compaction_threads: budget.threads,
             max_subcompactions: 1,

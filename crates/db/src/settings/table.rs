@@ -66,6 +66,8 @@ rows! {
         "an eighth of the memory, 64 KiB to 256 MiB";
     memtable_count Plain fixed "max_write_buffer_number" Fixed
         "one takes writes while others are flushed; half of the memory together";
+    max_wal_bytes Bytes fixed "max_total_wal_size" Fixed
+        "0: four times what the memtables of all families may take";
     durability Plain live "sync" Fixed "a write survives a crash of the process";
     buffer_bytes Bytes fixed "compaction_readahead_size" Memory
         "a quarter of what the memtables leave";

@@ -98,26 +98,41 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
 }
 
 /// The settings as RocksDB's options text, for tools and for a later open.
-pub(crate) fn options_text(s: &Settings, comparator: &str, merge_operator: Option<&str>) -> String {
+pub(crate) fn options_text(families: &[Described]) -> String {
+    let s = &families[0].settings;
+    let db = DbOptions {
+        max_background_jobs: s.compaction_threads + s.flush_threads,
+        max_subcompactions: s.max_subcompactions,
+        max_open_files: s.max_open_files.map_or(-1, i64::from),
+        max_total_wal_size: s.max_wal_bytes,
+        db_write_buffer_size: 0,
+        use_direct_reads: s.direct_reads,
+        use_direct_io_for_flush_and_compaction: s.direct_background_io,
+    };
+    let own: Vec<(&str, String)> = ROWS.iter().map(|row| (row.name, (row.show)(s))).collect();
+    options::write_with(&db, &families.iter().map(family_options).collect::<Vec<_>>(), &own)
+}
+
+/// What is written down of a family.
+pub(crate) struct Described {
+    pub(crate) name: String,
+    pub(crate) settings: Settings,
+    pub(crate) comparator: String,
+    pub(crate) merge_operator: Option<String>,
+}
+
+fn family_options(family: &Described) -> FamilyOptions {
+    let s = &family.settings;
     let name = |c: Compression| match c {
         Compression::None => "kNoCompression",
         Compression::Lz4 => "kLZ4Compression",
         Compression::Snappy => "kSnappyCompression",
         Compression::Zstd(_) => "kZSTD",
     };
-    let db = DbOptions {
-        max_background_jobs: s.compaction_threads + s.flush_threads,
-        max_subcompactions: s.max_subcompactions,
-        max_open_files: s.max_open_files.map_or(-1, i64::from),
-        max_total_wal_size: 0,
-        db_write_buffer_size: 0,
-        use_direct_reads: s.direct_reads,
-        use_direct_io_for_flush_and_compaction: s.direct_background_io,
-    };
-    let family = FamilyOptions {
-        name: DEFAULT_NAME.to_owned(),
-        comparator: comparator.to_owned(),
-        merge_operator: merge_operator.map(str::to_owned),
+    FamilyOptions {
+        name: family.name.clone(),
+        comparator: family.comparator.clone(),
+        merge_operator: family.merge_operator.clone(),
         prefix_extractor: None,
         num_levels: MAX_LEVELS as u32,
         target_file_size_multiplier: 1,
@@ -138,7 +153,5 @@ pub(crate) fn options_text(s: &Settings, comparator: &str, merge_operator: Optio
         block_size: u64::from(s.block_bytes),
         bloom_bits_per_key: f64::from(s.bloom_bits),
         format_version: s.format_version,
-    };
-    let own: Vec<(&str, String)> = ROWS.iter().map(|row| (row.name, (row.show)(s))).collect();
-    options::write_with(&db, &[family], &own)
+    }
 }

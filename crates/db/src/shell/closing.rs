@@ -25,17 +25,30 @@ impl Shell {
             return self.ending.result.lock().clone();
         }
         let _over = Over(&self.ending.over);
-        let result = if self.read_only_handle { Ok(()) } else { self.end() };
+        self.families().iter().for_each(|family| family.set_over());
+        let result = if self.read_only_handle { self.let_go() } else { self.end() };
         self.ending.result.lock().clone_from(&result);
         result
     }
 
+    /// The end of a handle that only reads.
+    fn let_go(&self) -> Result<()> {
+        let log = self.take_turn()?;
+        self.turn.close(self.closed_error());
+        drop(log);
+        self.families.lock().clear();
+        Ok(())
+    }
+
     fn end(&self) -> Result<()> {
-        self.gate.hurry(self.closed_error());
+        self.families().iter().for_each(|family| family.gate.hurry(self.closed_error()));
         // What is left is not held back any more, and as fast as it goes.
         self.tell_paused();
-        self.workshop.limiter.set(0, Tuning::Fixed);
+        self.outfit.limiter.set(0, Tuning::Fixed);
         let mut log = self.take_turn()?;
+        // No family comes or goes from now on.
+        let families = self.families();
+        families.iter().for_each(|family| family.set_over());
         let flushed = match self.gate.refused() {
             None => self.flush_unlogged(&mut log),
             Some(_) => Ok(()),
@@ -44,14 +57,14 @@ impl Shell {
         let synced = self.sync_closing(&mut log);
         let ended = self.end_log(&mut log);
         self.turn.close(self.closed_error());
-        self.gate.refuse(self.closed_error());
-        self.drive(Event::Closing);
+        self.refuse(&self.closed_error());
+        families.iter().for_each(|family| family.drive(Event::Closing));
         self.progressed();
+        let dropped = self.dropped.lock().clone();
         self.wait_until(None, |shell| {
-            let core = shell.core.lock();
-            let idle = core.jobs() == 0 || core.is_halted();
+            let idle = families.iter().chain(&dropped).all(|family| family.is_at_rest());
             let alone = shell.under_way.load(Ordering::SeqCst) == 0;
-            Ok((idle && alone && shell.at_work.lock().is_empty()).then_some(()))
+            Ok((idle && alone).then_some(()))
         })?;
         let told = match self.settled.load(Ordering::SeqCst) {
             true => self.forget_history(),
@@ -67,7 +80,9 @@ impl Shell {
         self.stop.complete();
         self.env.rt.park(&self.stopped, None);
         self.deliver_rest();
-        self.open_what_is_pinned();
+        self.hold_what_is_pinned(families.iter().chain(&dropped));
+        self.families.lock().clear();
+        self.dropped.lock().clear();
         *self.lock.lock() = None;
         flushed.and(synced).and(ended.map(drop)).and(told)
     }
@@ -75,17 +90,32 @@ impl Shell {
     /// Starts a new manifest: RocksDB refuses one whose earlier edits tell of stacked runs, too.
     fn forget_history(&self) -> Result<()> {
         self.check_owner()?;
-        let Some(mut manifest) = self.manifest.lock().take() else { return Ok(()) };
+        let Some(mut manifest) = self.desk.lock().manifest.take() else { return Ok(()) };
         self.check_epoch(&manifest)?;
         self.roll(&mut manifest)?;
-        *self.manifest.lock() = Some(manifest);
+        self.desk.lock().manifest = Some(manifest);
         Ok(())
+    }
+
+    /// Nobody works for this family, and nothing waits to be committed.
+    fn is_at_rest(&self) -> bool {
+        let core = self.core.lock();
+        (core.jobs() == 0 || core.is_halted()) && self.at_work.lock().is_empty()
     }
 
     /// Opens the tables of every tree that an iterator still shows: from now on another handle may
     /// delete the files, and only what is open outlives that. One that can't be opened, or is beyond half
     /// the cap of open files, shows as the iterator's error.
-    fn open_what_is_pinned(&self) {
+    fn hold_what_is_pinned<'a>(&self, families: impl Iterator<Item = &'a Arc<Shell>>) {
+        let pinned: Vec<FileName> = families.flat_map(|f| f.open_what_is_pinned()).collect();
+        if let Some(files) = &self.files.capped {
+            let pinned: BTreeSet<PathBuf> = pinned.iter().map(|n| self.dir.path_of(*n)).collect();
+            files.hold(|path| pinned.contains(path));
+        }
+    }
+
+    /// Opens the tables of this family that an iterator still shows; their names.
+    fn open_what_is_pinned(&self) -> Vec<FileName> {
         let now = self.current.load_full();
         let trees = std::mem::take(&mut *self.trees.lock());
         let mut pinned = Vec::new();
@@ -101,18 +131,20 @@ impl Shell {
                 pinned.extend([FileName::Table(number), FileName::LevelDbTable(number)]);
             }
         }
-        if let Some(files) = &self.files.capped {
-            let pinned: BTreeSet<PathBuf> = pinned.iter().map(|n| self.dir.path_of(*n)).collect();
-            files.hold(|path| pinned.contains(path));
-        }
+        pinned
     }
 
     /// Waits until no memtable holds writes that no log holds.
     fn flush_unlogged(&self, log: &mut Log) -> Result<()> {
-        match log.unlogged {
-            true => self.freeze_for_flush(log).and_then(|last| self.wait_flushed(last)),
-            false => self.wait_flushed(log.unlogged_before),
+        let which: Vec<usize> =
+            (0..log.families.len()).filter(|at| log.families[*at].unlogged).collect();
+        if !which.is_empty() {
+            self.freeze(log, &which)?;
         }
+        for family in &log.families {
+            family.shell.wait_flushed(family.unlogged_before)?;
+        }
+        Ok(())
     }
 
     /// Seals and syncs the last log; how it ended, if there is one and it still counts.
@@ -134,7 +166,7 @@ impl Shell {
         if self.check_owner().is_err() {
             return;
         }
-        let Some(mut manifest) = self.manifest.lock().take() else { return };
+        let Some(mut manifest) = self.desk.lock().manifest.take() else { return };
         if self.check_epoch(&manifest).is_err() {
             return;
         }
@@ -150,7 +182,7 @@ impl Shell {
 }
 
 /// How the close went, for all who ask for one.
-pub(super) struct Ending {
+pub(crate) struct Ending {
     over: Ticket,
     result: Mutex<Result<()>>,
 }

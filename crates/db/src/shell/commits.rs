@@ -1,11 +1,16 @@
-//! Edits on their way into the manifest: one batch at a time, written and synced at once by an
-//! upkeep job that takes the manifest along, so no lock is held across the write.
+//! Edits on their way into the manifest: those of all families that wait are written and synced at
+//! once by an upkeep job that takes the manifest along, so no lock is held across the write. A core
+//! hands out its next edits only when it was told of those before, so the edits of one family keep
+//! their order; those of different families have none. An edit that makes or drops a family goes alone.
+
+use std::collections::VecDeque;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, ErrorKind, Result};
+use lithify_base::{CfId, Error, ErrorKind, Result};
 use lithify_control::{Event, NewEdit};
 use lithify_env::sync::atomic::Ordering;
-use lithify_env::{Class, Job, Step, Urgency};
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{Class, Job, Step, Ticket, Urgency};
 use lithify_format::files::FileName;
 use lithify_format::manifest::WireEdit;
 use lithify_lsm::Edit;
@@ -13,29 +18,97 @@ use lithify_store::manifest::{ManifestLog, translate};
 
 use super::{Shell, UnderWay};
 use crate::metrics::Counter;
+use crate::shared::Shared;
+
+/// The manifest, while nobody writes to it, and what waits to be written.
+pub(crate) struct Desk {
+    pub(crate) manifest: Option<Box<ManifestLog>>,
+    waiting: VecDeque<Batch>,
+}
+
+impl Desk {
+    pub(crate) fn new(manifest: Option<Box<ManifestLog>>) -> Desk {
+        Desk { manifest, waiting: VecDeque::new() }
+    }
+    /// What is written next, with one sync: edits of trees, or one about a family.
+    fn next(&mut self) -> Vec<Batch> {
+        let is_tree = |batch: &Batch| matches!(batch, Batch::Tree(..));
+        let trees = self.waiting.iter().take_while(|batch| is_tree(batch)).count();
+        let count = match trees {
+            0 => self.waiting.len().min(1),
+            trees => trees,
+        };
+        self.waiting.drain(..count).collect()
+    }
+}
+
+/// Edits that belong together.
+enum Batch {
+    /// What jobs of one family did.
+    Tree(UnderWay, Vec<NewEdit>),
+    /// A family comes or goes.
+    Family(FamilyEdit),
+}
+
+/// An edit that makes or drops a family, and who waits for it.
+pub(crate) struct FamilyEdit {
+    shell: UnderWay,
+    edit: Box<WireEdit>,
+    told: Arc<Told>,
+}
+
+/// How an edit ended.
+#[derive(Default)]
+struct Told {
+    done: Ticket,
+    result: Mutex<Option<Result<()>>>,
+}
+
+impl Told {
+    fn tell(&self, result: Result<()>) {
+        *self.result.lock() = Some(result);
+        self.done.complete();
+    }
+}
 
 impl Shell {
     /// Hands edits to an upkeep job, together with the manifest.
     pub(super) fn commit_edits(&self, edits: Vec<NewEdit>) {
-        let manifest = self.manifest.lock().take();
-        let manifest = manifest.expect("one batch at a time: the manifest is here");
+        let batch = Batch::Tree(UnderWay::new(self.me()), edits);
+        self.desk.lock().waiting.push_back(batch);
+        self.write_manifest();
+    }
+
+    /// Writes an edit that makes or drops this family, and waits for it.
+    ///
+    /// # Errors
+    /// As of a commit: with `NoSpace` it did not take effect; else nobody knows.
+    pub(crate) fn commit_family(&self, edit: WireEdit) -> Result<()> {
+        let told = Arc::new(Told::default());
         let shell = UnderWay::new(self.me());
-        let job = CommitEdits { shell, manifest: Some(manifest), edits };
+        let batch = Batch::Family(FamilyEdit { shell, edit: Box::new(edit), told: told.clone() });
+        self.desk.lock().waiting.push_back(batch);
+        self.write_manifest();
+        self.env.rt.park(&told.done, None);
+        let result = told.result.lock().take();
+        result.unwrap_or_else(|| Err(Error::new(ErrorKind::Internal, "an edit was not written")))
+    }
+
+    /// Has what waits written, unless somebody is at it, who then looks again.
+    fn write_manifest(&self) {
+        let (manifest, batches) = {
+            let mut desk = self.desk.lock();
+            if desk.manifest.is_none() || desk.waiting.is_empty() {
+                return;
+            }
+            (desk.manifest.take(), desk.next())
+        };
+        let shared = self.shared().clone();
+        let job = CommitEdits { shared, manifest, batches, lost: None };
         self.env.rt.spawn(Class::Upkeep, Box::new(job));
     }
 
-    /// Starts a new manifest with what is certain.
-    pub(super) fn roll(&self, manifest: &mut ManifestLog) -> Result<()> {
-        let old = manifest.number();
-        let number = self.next_file().0;
-        manifest.roll(number, self.workshop.peek_next_file().0)?;
-        // Deleted only now that CURRENT durably names the new one; a leftover is an orphan.
-        let _ = self.dir.remove(FileName::Manifest(old));
-        Ok(())
-    }
-
-    fn edits_written(&self, manifest: Box<ManifestLog>, edits: &[NewEdit], result: Result<()>) {
-        *self.manifest.lock() = Some(manifest);
+    fn edits_written(&self, edits: &[NewEdit], result: Result<()>) {
         match result {
             Ok(()) => {
                 for NewEdit { edit, what } in edits {
@@ -60,52 +133,92 @@ fn is_move(edit: &Edit) -> bool {
     edit.adds.first().is_some_and(|f| edit.deletes.iter().any(|(_, id)| *id == f.id))
 }
 
-/// Writes a batch of edits.
+/// Writes batches of edits.
 struct CommitEdits {
-    shell: UnderWay,
+    shared: Arc<Shared>,
     manifest: Option<Box<ManifestLog>>,
-    edits: Vec<NewEdit>,
+    batches: Vec<Batch>,
+    /// A log below one of the edits that is not durable and never will be.
+    lost: Option<Error>,
 }
 
 impl CommitEdits {
     /// Appends the edits. If nobody can tell whether they took effect, a new manifest without them
     /// settles that they did not, and they are written there.
     fn write(&self, manifest: &mut ManifestLog) -> Result<()> {
-        self.shell.0.check_owner()?;
-        self.shell.0.check_epoch(manifest)?;
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
+        }
+        self.shared.check_owner()?;
+        self.shared.check_epoch(manifest)?;
         if manifest.uncertain().is_some() {
-            self.shell.0.roll(manifest)?;
+            self.shared.roll(manifest)?;
         }
         if let Err(e) = self.append(manifest) {
-            if manifest.uncertain().is_none() || e.kind() == ErrorKind::NoSpace {
+            let full = e.kind() == ErrorKind::NoSpace;
+            if full && self.is_of_family() && manifest.uncertain().is_some() {
+                // Nobody tries again: it must be settled now that it did not take effect.
+                let unknown =
+                    |e| Error::new(ErrorKind::Io, "no manifest could be made").caused_by(e);
+                self.shared.roll(manifest).map_err(unknown)?;
+            }
+            if manifest.uncertain().is_none() || full {
                 return Err(e);
             }
-            self.shell.0.roll(manifest)?;
+            self.shared.roll(manifest)?;
             self.append(manifest)?;
         }
         if manifest.wants_roll() {
             // The edits are durable whatever comes of this; a failure shows at the next commit.
-            let _ = self.shell.0.roll(manifest);
+            let _ = self.shared.roll(manifest);
         }
         Ok(())
     }
 
+    /// Whether it is a family that comes or goes.
+    fn is_of_family(&self) -> bool {
+        matches!(self.batches.first(), Some(Batch::Family(_)))
+    }
+
+    /// The edits of trees, each with its family.
+    fn edits(&self) -> impl Iterator<Item = (&Arc<Shell>, &Edit)> {
+        self.batches.iter().flat_map(|batch| match batch {
+            Batch::Tree(shell, edits) => edits.iter().map(|new| (&shell.0, &new.edit)).collect(),
+            Batch::Family(_) => Vec::new(),
+        })
+    }
+
     fn append(&self, manifest: &mut ManifestLog) -> Result<()> {
         if zoo::on(Bug::InputsGoFirst) {
-            let edits = self.edits.iter().filter(|new| !is_move(&new.edit));
-            let gone = edits.flat_map(|new| &new.edit.deletes);
-            gone.for_each(|(_, id)| drop(self.shell.0.dir.remove(FileName::Table(id.0))));
+            let edits = self.edits().filter(|(_, edit)| !is_move(edit));
+            let gone = edits.flat_map(|(_, edit)| &edit.deletes);
+            gone.for_each(|(_, id)| drop(self.shared.dir.remove(FileName::Table(id.0))));
         }
-        let next_file = Some(self.shell.0.workshop.peek_next_file().0);
-        let published = self.shell.0.published.load(Ordering::Acquire);
-        let wire = |new: &NewEdit| {
+        let next_file = Some(self.shared.numbers.peek().0);
+        let published = self.shared.published.load(Ordering::Acquire);
+        let wire = |cf: CfId, new: &NewEdit| {
             // The number of what is taken in from outside is published only once it is in the tree.
             let inside = new.edit.adds.iter().map(|f| f.seqs.1).max().unwrap_or(0);
             let last_seq = Some(published.max(inside));
-            WireEdit { next_file, last_seq, ..translate::wire_edit(&new.edit) }
+            WireEdit { cf, next_file, last_seq, ..translate::wire_edit(&new.edit) }
         };
-        let mut edits: Vec<WireEdit> = self.edits.iter().map(wire).collect();
-        let _held = zoo::on(Bug::LockOverSync).then(|| self.shell.0.core());
+        let mut edits: Vec<WireEdit> = Vec::new();
+        for batch in &self.batches {
+            match batch {
+                Batch::Tree(shell, new) => edits.extend(new.iter().map(|e| wire(shell.0.cf, e))),
+                Batch::Family(of) => edits.push(WireEdit {
+                    next_file,
+                    last_seq: Some(published),
+                    ..WireEdit::clone(&of.edit)
+                }),
+            }
+        }
+        let first_log = self.first_log();
+        if let Some(last) = edits.last_mut() {
+            last.min_log_to_keep = first_log;
+        }
+        let default = zoo::on(Bug::LockOverSync).then(|| self.shared.families()[0].clone());
+        let _held = default.as_ref().map(|shell| shell.core());
         if zoo::on(Bug::FlushInTwoEdits) {
             // Some of the files first, with all that the whole edit says besides.
             let first = edits.iter_mut().find(|edit| edit.added.len() > 1);
@@ -115,15 +228,86 @@ impl CommitEdits {
                 *edit = WireEdit { added: later, ..WireEdit::default() };
             }
         }
-        manifest.commit(&edits)
+        manifest.commit(&edits)?;
+        if let Some(first_log) = first_log {
+            self.shared.logs_from.fetch_max(first_log, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    /// With these edits, logs below this number hold nothing that any family needs; `None` where
+    /// the log number of the only family says so.
+    fn first_log(&self) -> Option<u64> {
+        // Looked up first: a write that comes later is in this log or a later one.
+        let now = self.shared.log_now.load(Ordering::Acquire);
+        let families = self.shared.families();
+        if families.len() < 2 {
+            return None;
+        }
+        let needs = |family: &Arc<Shell>| {
+            let of_family = self.edits().filter(|(shell, _)| shell.cf == family.cf);
+            let flushed = of_family.filter_map(|(_, edit)| edit.log_number).max();
+            let sv = family.super_version();
+            sv.first_log(flushed.unwrap_or(0), now)
+        };
+        families.iter().map(needs).min()
+    }
+
+    /// What has to be waited for before the edits may be written: a batch over several families must
+    /// be durable as a whole in the log before any flush may take its part of it away.
+    fn unsynced_log(&mut self) -> Option<Ticket> {
+        if self.shared.families.lock().len() < 2 {
+            return None;
+        }
+        let below = self.edits().filter_map(|(_, edit)| edit.log_number).max()?;
+        let closing = self.shared.closing.lock();
+        let below = closing.iter().filter(|log| log.end.number().0 < below);
+        for log in below {
+            if !log.done.is_done() {
+                return Some(log.done.clone());
+            }
+            let result = log.result.lock().clone();
+            self.lost = self.lost.take().or(result.err());
+        }
+        None
+    }
+
+    /// Tells everyone how it ended. What a family did that was dropped meanwhile is of no interest.
+    fn tell(&mut self, result: &Result<()>) {
+        for batch in self.batches.drain(..) {
+            match batch {
+                Batch::Tree(shell, edits) => shell.0.edits_written(&edits, result.clone()),
+                Batch::Family(FamilyEdit { shell, edit, told }) => {
+                    if edit.cf_drop && result.is_ok() {
+                        shell.0.set_dropped();
+                    }
+                    told.tell(result.clone());
+                }
+            }
+        }
     }
 }
 
 impl Job for CommitEdits {
     fn step(&mut self) -> Step {
+        if let Some(log) = self.unsynced_log() {
+            return Step::Wait(log);
+        }
         if let Some(mut manifest) = self.manifest.take() {
-            let result = self.write(&mut manifest);
-            self.shell.0.edits_written(manifest, &self.edits, result);
+            self.batches.retain(|batch| !matches!(batch, Batch::Tree(s, _) if s.0.is_dropped()));
+            let result = match self.batches.is_empty() {
+                true => Ok(()),
+                false => self.write(&mut manifest),
+            };
+            if self.is_of_family() {
+                // Before others write: they must know which families there are.
+                self.tell(&result);
+            }
+            self.shared.desk.lock().manifest = Some(manifest);
+            self.tell(&result);
+            if let Some(shell) = self.shared.families().first() {
+                shell.write_manifest();
+            }
         }
         Step::Done
     }
@@ -132,7 +316,6 @@ impl Job for CommitEdits {
         Urgency::FIRST
     }
     fn panicked(&mut self, message: String) {
-        let error = Error::new(ErrorKind::Internal, message);
-        self.shell.0.drive(Event::EditFailed { error });
+        self.tell(&Err(Error::new(ErrorKind::Internal, message)));
     }
 }

@@ -23,6 +23,9 @@ use crate::settings::translate::core_options;
 impl Shell {
     pub(super) fn start_flush(&self, job: JobId, mem: MemId, out: Pos, cutting: Cutting) {
         let sv = self.super_version();
+        if self.is_dropped() {
+            return;
+        }
         let found = sv.mems.iter().find(|m| m.id == mem);
         let table = found.expect("a frozen memtable is published until it is flushed");
         let bytes = table.table.bytes() as u64;
@@ -224,6 +227,11 @@ impl Shell {
     /// A job is over. Whoever waits for progress must hear of it, even if the mind has given the job
     /// up long ago and takes no notice: a close waits for all that is at work.
     fn ended(&self, event: Event) {
+        if let Event::Built { adds, .. } = &event
+            && self.is_dropped()
+        {
+            self.litter.lock().extend(adds.iter().map(|file| file.id));
+        }
         self.drive(event);
         self.progressed();
     }

@@ -168,7 +168,7 @@ fn a_close_waits_for_edits_being_written() {
         let _no_manifest_is_synced = gate.lock();
         db.put(b"a", b"1").unwrap();
         freeze(&db);
-        while db.shell.manifest.lock().is_some() {
+        while db.shell.desk.lock().manifest.is_some() {
             std::thread::yield_now();
         }
         // A memtable nobody has seen.

@@ -14,6 +14,8 @@ use lithify_lsm::FileRef;
 use lithify_store::wal::WalWriter;
 
 use super::Shell;
+use crate::events::Field;
+use crate::shared::Shared;
 use crate::write::logs::{Ended, LogFile};
 
 /// Size at which the event log is put aside as `EVENTS.old` and started anew, bytes.
@@ -26,35 +28,25 @@ const UPKEEP_EVERY: Duration = Duration::from_millis(50);
 /// note is written it is less than 5 s.
 pub(crate) const HANGS: Duration = Duration::from_secs(4);
 
-impl Shell {
-    /// Tells the mind how much fits on the disk, so that it begins nothing that does not.
+impl Shared {
+    /// Tells the minds how much fits on the disk, so that they begin nothing that does not.
     pub(crate) fn look_at_disk(&self) {
         // A handle that only reads begins nothing; and where nobody can tell, it is tried.
         if !self.read_only_handle
             && let Ok(free) = self.env.fs.free_space(self.dir.path())
         {
-            let bytes = match self.settings.load().disk_budget {
+            let bytes = match self.db_settings.load().disk_budget {
                 Some(budget) => free.min(budget.saturating_sub(self.tree_bytes())),
                 None => free,
             };
-            self.drive(Event::DiskFree { bytes });
+            self.families().iter().for_each(|family| family.drive(Event::DiskFree { bytes }));
         }
     }
 
-    /// Bytes of tables out of the tree that somebody still reads.
-    pub(crate) fn obsolete_bytes(&self) -> u64 {
-        self.obsolete.lock().iter().map(|f| f.bytes).sum()
-    }
-    /// Trees that somebody still reads.
-    pub(crate) fn live_trees(&self) -> usize {
-        self.trees.lock().iter().filter(|tree| tree.strong_count() > 0).count()
-    }
-    pub(crate) fn running_flushes(&self) -> usize {
-        self.at_work.lock().values().filter(|work| work.flushes.is_some()).count()
-    }
-
     fn tree_bytes(&self) -> u64 {
-        self.current.load().tree.version.files().map(|f| f.bytes).sum()
+        let of_family =
+            |f: &Arc<Shell>| f.super_version().tree.version.files().map(|f| f.bytes).sum::<u64>();
+        self.families().iter().map(of_family).sum()
     }
 
     /// Remembers a log that will be obsolete one day.
@@ -72,7 +64,7 @@ impl Shell {
     /// Deletes logs whose writes are all in tables, also those that wait to be made durable, but not the newest: if the manifest's last edit
     /// is damaged later on, that log or its follower's first record tells.
     pub(super) fn sweep_logs(&self) {
-        let first = self.core.lock().version().log_number();
+        let first = self.first_log();
         let gone: Vec<LogFile> = {
             let mut logs = self.logs.lock();
             let newest = logs.last().map(|l| l.number);
@@ -85,6 +77,53 @@ impl Shell {
                 self.note("delete_failed", &[("cause", e.to_string().into())]);
             }
         }
+    }
+
+    /// Adds to the event log what concerns the whole database.
+    pub(crate) fn note(&self, event: &str, fields: &[(&str, Field)]) {
+        self.events.note(self.env.rt.now(), event, fields);
+    }
+
+    /// Gives the block cache what memtables, buffers and open tables leave of the budget, and a
+    /// sixteenth of it in any case.
+    pub(super) fn fit_cache(&self) {
+        let room = self.db_settings.load().cache_budget();
+        let tables = self.blocks.resident();
+        let bytes = room.saturating_sub(tables).max(room / 16);
+        // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
+        if self.blocks.capacity().abs_diff(bytes) > room / 64 {
+            self.blocks.set_capacity(bytes);
+        }
+    }
+
+    /// Deletes files of dropped families, and lets go of those that have nothing left.
+    fn sweep_dropped(&self) {
+        let dropped = self.dropped.lock().clone();
+        let over: Vec<Arc<Shell>> = dropped.into_iter().filter(|f| f.sweep_all()).collect();
+        self.dropped.lock().retain(|family| !over.iter().any(|gone| Arc::ptr_eq(gone, family)));
+    }
+}
+
+impl Shell {
+    /// Bytes of tables out of the tree that somebody still reads.
+    pub(crate) fn obsolete_bytes(&self) -> u64 {
+        self.obsolete.lock().iter().map(|f| f.bytes).sum()
+    }
+    /// Trees that somebody still reads.
+    pub(crate) fn live_trees(&self) -> usize {
+        self.trees.lock().iter().filter(|tree| tree.strong_count() > 0).count()
+    }
+    pub(crate) fn running_flushes(&self) -> usize {
+        self.at_work.lock().values().filter(|work| work.flushes.is_some()).count()
+    }
+
+    /// Deletes what a dropped family has left; true if that was all, and nobody is at work on more.
+    fn sweep_all(&self) -> bool {
+        // Looked at first: whoever ends leaves its files behind before.
+        let idle = self.at_work.lock().is_empty();
+        self.sweep_tables();
+        self.sweep_litter();
+        idle && self.obsolete.lock().is_empty() && self.litter.lock().is_empty()
     }
 
     /// Deletes obsolete tables that nobody pins any more: the list holds the last references. A
@@ -123,23 +162,11 @@ impl Shell {
             self.note("delete_failed", &[("cause", e.to_string().into())]);
         }
     }
-
-    /// Gives the block cache what memtables, buffers and open tables leave of the budget, and a
-    /// sixteenth of it in any case.
-    pub(super) fn fit_cache(&self) {
-        let room = self.settings.load().cache_budget();
-        let tables = self.blocks.resident();
-        let bytes = room.saturating_sub(tables).max(room / 16);
-        // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
-        if self.blocks.capacity().abs_diff(bytes) > room / 64 {
-            self.blocks.set_capacity(bytes);
-        }
-    }
 }
 
 /// Looks around now and then: time for the mind, the event log, files nobody pins any more.
-pub(super) struct Upkeep {
-    shell: Arc<Shell>,
+pub(crate) struct Upkeep {
+    shared: Arc<Shared>,
     log: Option<lithify_env::FileRef>,
     at: u64,
     /// When they are looked up next.
@@ -149,26 +176,29 @@ pub(super) struct Upkeep {
 }
 
 impl Upkeep {
-    pub(super) fn new(shell: Arc<Shell>) -> Upkeep {
-        Upkeep { shell, log: None, at: 0, disk_at: Mono::ZERO, hanging: Vec::new() }
+    pub(crate) fn new(shared: Arc<Shared>) -> Upkeep {
+        Upkeep { shared, log: None, at: 0, disk_at: Mono::ZERO, hanging: Vec::new() }
     }
 
     fn look_at_disk_and_clock(&mut self) {
-        let now = self.shell.env.rt.now();
+        let now = self.shared.env.rt.now();
         if now < self.disk_at {
             return;
         }
         self.disk_at = now + DISK_EVERY;
-        self.shell.look_at_disk();
-        self.shell.drive(Event::WallTime { seconds: self.shell.env.rt.wall_seconds() });
+        self.shared.look_at_disk();
+        let seconds = self.shared.env.rt.wall_seconds();
+        for family in self.shared.families() {
+            family.drive(Event::WallTime { seconds });
+        }
     }
 
     /// Notes which calls hang, and which no longer do. What hangs in this job itself is only known
     /// to [`Db::explain`](crate::Db::explain), as nobody could write it down.
     fn look_at_calls(&mut self) {
-        let Some(watched) = &self.shell.files.watched else { return };
+        let Some(watched) = &self.shared.files.watched else { return };
         let hanging = watched.look(HANGS);
-        let now = self.shell.env.rt.now();
+        let now = self.shared.env.rt.now();
         let told = |call: &Hanging, event: &str| {
             let micros = now.since(call.since).as_micros() as u64;
             let fields = [
@@ -176,7 +206,7 @@ impl Upkeep {
                 ("file", call.path.display().to_string().into()),
                 ("micros", micros.into()),
             ];
-            self.shell.note(event, &fields);
+            self.shared.note(event, &fields);
         };
         let is_in = |list: &[Hanging], call: &Hanging| list.iter().any(|c| c.id == call.id);
         self.hanging.iter().filter(|c| !is_in(&hanging, c)).for_each(|c| told(c, "disk_answers"));
@@ -185,20 +215,20 @@ impl Upkeep {
     }
 
     fn write_events(&mut self) {
-        let text = self.shell.events.drain();
+        let text = self.shared.events.drain();
         if text.is_empty() {
             return;
         }
-        let path = self.shell.dir.path_of(FileName::Events);
+        let path = self.shared.dir.path_of(FileName::Events);
         if self.log.is_some() && self.at > EVENTS_MAX {
             // The log before this one is given up: two of them are as much as anyone reads.
             self.log = None;
-            let old = self.shell.dir.path_of(FileName::OldEvents);
-            let _ = self.shell.env.fs.rename(&path, &old);
+            let old = self.shared.dir.path_of(FileName::OldEvents);
+            let _ = self.shared.env.fs.rename(&path, &old);
         }
         if self.log.is_none() {
             let opts = lithify_env::OpenOpts::write().or_create();
-            let Ok(file) = self.shell.env.fs.open(&path, opts) else { return };
+            let Ok(file) = self.shared.env.fs.open(&path, opts) else { return };
             self.at = file.len().unwrap_or(0);
             self.log = Some(file);
         }
@@ -213,24 +243,28 @@ impl Upkeep {
 impl Job for Upkeep {
     fn step(&mut self) -> Step {
         self.look_at_calls();
-        self.shell.drive(Event::Tick);
+        let families = self.shared.families();
+        families.iter().for_each(|family| family.drive(Event::Tick));
         self.look_at_disk_and_clock();
-        if self.shell.pauses.load(Ordering::SeqCst) == 0 {
-            self.shell.sweep_logs();
-            self.shell.sweep_tables();
-            self.shell.sweep_litter();
+        if self.shared.pauses.load(Ordering::SeqCst) == 0 {
+            self.shared.sweep_logs();
+            for family in families {
+                family.sweep_tables();
+                family.sweep_litter();
+            }
+            self.shared.sweep_dropped();
         }
-        self.shell.fit_cache();
+        self.shared.fit_cache();
         self.write_events();
-        self.shell.deliver_events();
-        if self.shell.stop.is_done() {
-            self.shell.stopped.complete();
+        self.shared.deliver_events();
+        if self.shared.stop.is_done() {
+            self.shared.stopped.complete();
             return Step::Done;
         }
-        Step::WaitUntil(self.shell.stop.clone(), self.shell.env.rt.now() + UPKEEP_EVERY)
+        Step::WaitUntil(self.shared.stop.clone(), self.shared.env.rt.now() + UPKEEP_EVERY)
     }
     fn panicked(&mut self, message: String) {
-        self.shell.go_read_only(Error::new(ErrorKind::Internal, message));
-        self.shell.stopped.complete();
+        self.shared.go_read_only(Error::new(ErrorKind::Internal, message));
+        self.shared.stopped.complete();
     }
 }

@@ -46,11 +46,12 @@ impl Shell {
         if let Some(error) = self.gate.refused() {
             return Err(error);
         }
-        if !log.mem.table().is_empty() {
-            self.freeze(log)?;
+        let at = log.at(self.cf).ok_or_else(|| self.stranger(self.cf))?;
+        if !log.families[at].mem.table().is_empty() {
+            self.freeze(log, &[at])?;
         }
         // Older frozen memtables are part of what the caller wants on disk.
-        Ok(log.mem_id.0.checked_sub(1).filter(|n| *n > 0).map(MemId))
+        Ok(log.families[at].id.0.checked_sub(1).filter(|n| *n > 0).map(MemId))
     }
 
     pub(crate) fn wait_flushed(&self, last: Option<MemId>) -> Result<()> {
@@ -60,6 +61,9 @@ impl Shell {
             // What counts is what readers see: the core knows a little earlier.
             if shell.current.load().mems.iter().all(|m| m.id > last) {
                 return Ok(Some(()));
+            }
+            if shell.is_dropped() {
+                return Err(shell.dropped_error());
             }
             let core = shell.core.lock();
             // It will be tried again, but whoever waits shall know.
@@ -111,6 +115,18 @@ impl Shell {
             .unwrap_or(Ok(()))
     }
 
+    /// Waits until all families have nothing left to do, at most `limit`; true if that is so.
+    pub(crate) fn wait_all_idle(&self, limit: Option<Duration>) -> Result<bool> {
+        let deadline = limit.map(|limit| self.env.rt.now() + limit);
+        for family in self.families() {
+            let left = deadline.map(|at| at.since(self.env.rt.now()));
+            if !family.wait_idle(left)? && !family.is_dropped() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     pub(crate) fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
         self.check_home()?;
         // What kept compactions from starting a moment ago may be over.
@@ -139,6 +155,7 @@ impl Shell {
         Ok(idle.is_some())
     }
 
+    /// Switches automatic compaction of this family on or off.
     pub(crate) fn set_auto_compaction(&self, on: bool) {
         if self.read_only_handle || self.check_home().is_err() {
             return; // its tree is as it was left, whatever is due

@@ -36,7 +36,7 @@ fn write(turn: &Turn<Token>, rt: &OsRt, key: u8) -> Result<bool> {
     match turn.wait(rt, batch(key), Durability::Os) {
         (_, Outcome::Served(result)) => result.map(|()| false),
         (own, Outcome::Yours(mut token)) => {
-            let group = turn.gather();
+            let group = turn.gather(|_| true);
             assert!(group.iter().all(|w| !Arc::ptr_eq(w, &own)), "a leader serves itself");
             token.write(1 + group.iter().map(|w| w.batch.count()).sum::<u32>());
             group.iter().for_each(|w| w.serve(Ok(())));

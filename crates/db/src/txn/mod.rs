@@ -20,7 +20,7 @@ pub(crate) mod pending;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lithify_base::{CfId, Error, ErrorKind, Kind, Result, Seq};
+use lithify_base::{Error, ErrorKind, Kind, Result, Seq};
 use lithify_format::wal::BatchMark;
 
 use crate::batch::{check_key, check_value};
@@ -32,8 +32,6 @@ use crate::write::Own;
 
 use locks::{FamilyKey, TxnId};
 use pending::Pending;
-
-const DEFAULT_FAMILY: CfId = CfId(0);
 
 /// How transactions keep out of each other's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,7 +259,8 @@ impl Transaction {
         check_key(key)?;
         check_value(value)?;
         self.claim(key)?;
-        self.pending.add(Kind::Value, key, value, |batch| batch.put(key, value))
+        let cf = self.db.shell.cf;
+        self.pending.add(Kind::Value, key, value, |batch| batch.put_to(cf, key, value))
     }
     /// Deletes `key`, once committed; it need not exist. The key is claimed.
     ///
@@ -271,7 +270,8 @@ impl Transaction {
         let key = key.as_ref();
         check_key(key)?;
         self.claim(key)?;
-        self.pending.add(Kind::Delete, key, &[], |batch| batch.delete(key))
+        let cf = self.db.shell.cf;
+        self.pending.add(Kind::Delete, key, &[], |batch| batch.delete_to(cf, key))
     }
 
     /// Deletes `key`, which was put at most once since it was last deleted: see
@@ -283,7 +283,8 @@ impl Transaction {
         let key = key.as_ref();
         check_key(key)?;
         self.claim(key)?;
-        self.pending.add(Kind::SingleDelete, key, &[], |batch| batch.single_delete(key))
+        let cf = self.db.shell.cf;
+        self.pending.add(Kind::SingleDelete, key, &[], |batch| batch.single_delete_to(cf, key))
     }
 
     /// Merges `operand` into the value of `key`, once committed: see [`Db::merge`]. The key is
@@ -297,7 +298,8 @@ impl Transaction {
         check_key(key)?;
         check_value(operand)?;
         self.claim(key)?;
-        self.pending.add(Kind::Merge, key, operand, |batch| batch.merge(key, operand))
+        let cf = self.db.shell.cf;
+        self.pending.add(Kind::Merge, key, operand, |batch| batch.merge_to(cf, key, operand))
     }
 
     /// Marks a point to which [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) returns.
@@ -371,7 +373,7 @@ impl Transaction {
 
     /// Claims `key`, if it is not claimed yet; the moment it is relied on since, if there is one.
     fn claim(&mut self, key: &[u8]) -> Result<Option<Snapshot>> {
-        let key = (DEFAULT_FAMILY, key.into());
+        let key = (self.db.shell.cf, key.into());
         if let Some(since) = self.claims.get(&key) {
             return Ok(since.clone());
         }

@@ -19,6 +19,10 @@
 //! its turn has come: then it is closed as it is, and deleted. However slow syncs are, no more logs are
 //! open than those that count, and one.
 //!
+//! With several families the edit of one flush would take away its part of a batch that others wait
+//! to replay, so there a lost log ends writing: what it holds shows at the next open. For the same
+//! reason the edit of a flush waits there until every log below its own is durable (`commits`).
+//!
 //! Keeps: no sync is repeated on a lost log. A synced write is acknowledged only when every log
 //! before its own is durable, or all that log held is in tables. No write follows a lost log that
 //! still counts.
@@ -27,11 +31,12 @@
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_control::MemId;
+use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Job, Step, Ticket, Urgency};
 use lithify_store::wal::{WalEnd, WalWriter};
 
-use super::Log;
+use super::{Log, fresh_memtables};
 use crate::shell::Shell;
 
 /// A log that has ended, until somebody closes it.
@@ -45,12 +50,20 @@ pub(crate) struct LogFile {
 }
 
 /// A log of an earlier memtable on its way to stable storage.
+#[derive(Clone)]
 pub(crate) struct Closing {
-    /// Its memtable.
+    /// Its memtable, in the default family.
     mem: MemId,
-    end: WalEnd,
-    done: Ticket,
-    result: Arc<Mutex<Result<()>>>,
+    pub(crate) end: WalEnd,
+    pub(crate) done: Ticket,
+    pub(crate) result: Arc<Mutex<Result<()>>>,
+}
+
+impl Closing {
+    /// Nobody needs to look at it any more.
+    fn is_over(&self) -> bool {
+        self.done.is_done() && self.result.lock().is_ok()
+    }
 }
 
 /// A log that was lost, while what it held is not in tables yet.
@@ -84,6 +97,7 @@ impl Shell {
             }
             Err(e) => {
                 log.wal_number = self.next_file();
+                self.log_now.store(log.wal_number.0, Ordering::Release);
                 Err(match e.kind() {
                     ErrorKind::NoSpace => e,
                     _ => Error::new(
@@ -99,7 +113,7 @@ impl Shell {
     /// Syncs, seals and closes the log of the active memtable in the background, after those
     /// before it: a seal is proof that earlier logs are synced, too.
     pub(super) fn close_wal(&self, log: &mut Log, mut wal: WalWriter) {
-        log.closing.retain(|c| !c.done.is_done() || c.result.lock().is_err());
+        log.closing.retain(|c| !c.is_over());
         let before = log.closing.last().map(|c| c.done.clone());
         let done = Ticket::new();
         let result = Arc::new(Mutex::new(Ok(())));
@@ -108,7 +122,14 @@ impl Shell {
         self.log_ended(end.number(), &ended);
         let job = CloseWal { ended, before, done: done.clone(), result: result.clone() };
         self.env.rt.spawn(Class::Io, Box::new(job));
-        log.closing.push(Closing { mem: log.mem_id, end, done, result });
+        let from = self.logs_from.load(Ordering::Acquire);
+        log.kept.retain(|(number, _)| *number >= from);
+        log.kept.push_back((end.number().0, end.record.size));
+        let closing = Closing { mem: log.families[0].id, end, done, result };
+        log.closing.push(closing.clone());
+        let mut all = self.closing.lock();
+        all.retain(|c| !c.is_over());
+        all.push(closing);
     }
 
     /// Waits until the writes in the logs of earlier memtables are on stable storage: a synced
@@ -128,12 +149,16 @@ impl Shell {
             let result = closing.result.lock().clone();
             if let Err(lost) = result {
                 self.note("log_lost", &[("cause", lost.to_string().into())]);
-                if let Err(e) = self.wait_flushed(Some(closing.mem)) {
+                if !log.is_alone() {
+                    return Err(self.not_replaced(lost, &several()));
+                }
+                if let Err(e) = log.families[0].shell.wait_flushed(Some(closing.mem)) {
                     // The log of now follows the lost one, and goes with it.
                     let cause = self.give_up_log(log).err().unwrap_or(e);
                     return Err(self.not_replaced(lost, &cause));
                 }
                 closing.end.set_superseded();
+                self.closing.lock().retain(|c| c.end.number() != closing.end.number());
             }
         }
         Ok(())
@@ -147,7 +172,12 @@ impl Shell {
     /// is missing: then writes go on once the flush has found some.
     pub(crate) fn replace_log(&self, log: &mut Log, lost: Error) -> Result<()> {
         self.note("log_lost", &[("cause", lost.to_string().into())]);
-        match self.give_up_log(log).and_then(|mem| self.wait_flushed(Some(mem))) {
+        if !log.is_alone() {
+            log.wal = None;
+            return Err(self.not_replaced(lost, &several()));
+        }
+        let default = log.families[0].shell.clone();
+        match self.give_up_log(log).and_then(|mem| default.wait_flushed(Some(mem))) {
             Ok(()) => self.log_replaced(log),
             Err(e) => return Err(self.not_replaced(lost, &e)),
         }
@@ -158,10 +188,10 @@ impl Shell {
     /// waits for that; other writers do, as for a stop.
     fn give_up_log(&self, log: &mut Log) -> Result<MemId> {
         log.wal = None;
-        let fresh = self.new_memtable()?;
-        let mem = log.mem_id;
+        let fresh = fresh_memtables(log, &[0])?;
+        let mem = log.families[0].id;
         log.given_up = Some(GivenUp { mem });
-        self.swap_memtable(log, fresh);
+        self.swap_memtables(log, fresh);
         Ok(mem)
     }
 
@@ -171,6 +201,7 @@ impl Shell {
             self.env.rt.park(&closing.done, None);
         }
         log.given_up = None;
+        self.closing.lock().clear();
         // The next log continues none.
         log.before = None;
         self.note("log_replaced", &[]);
@@ -181,7 +212,7 @@ impl Shell {
     /// # Errors
     /// Why it is not, as yet; nothing of the write exists. `Stalled` if it only takes a moment and
     /// the caller does not want to wait.
-    pub(super) fn check_replaced(&self, log: &mut Log, no_wait: bool) -> Result<()> {
+    pub(crate) fn check_replaced(&self, log: &mut Log, no_wait: bool) -> Result<()> {
         if zoo::on(Bug::ResumedTooSoon) {
             log.given_up = None;
         }
@@ -196,14 +227,14 @@ impl Shell {
     }
 
     fn is_replaceable(&self, log: &Log) -> bool {
-        let mems = &self.super_version().mems;
+        let mems = &log.families[0].shell.super_version().mems;
         log.given_up.is_none_or(|gone| mems.iter().all(|m| m.id > gone.mem))
     }
 
     /// Waits until all that a log held that was given up is in tables, or a flush fails.
     fn wait_replaced(&self, log: &mut Log) -> Result<()> {
         let Some(GivenUp { mem }) = log.given_up else { return Ok(()) };
-        self.wait_flushed(Some(mem))?;
+        log.families[0].shell.wait_flushed(Some(mem))?;
         self.log_replaced(log);
         Ok(())
     }
@@ -229,6 +260,11 @@ impl Shell {
         }
         error
     }
+}
+
+/// Why a lost log is not replaced where there are several families.
+fn several() -> Error {
+    Error::new(ErrorKind::Unsupported, "with several column families a lost log is not replaced")
 }
 
 struct CloseWal {

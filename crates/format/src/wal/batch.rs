@@ -29,6 +29,8 @@ const CF_RANGE_DELETE: u8 = 0xE;
 pub struct BatchBuilder {
     bytes: Vec<u8>,
     count: u32,
+    /// An entry names a family other than the default one.
+    named: bool,
 }
 
 impl Default for BatchBuilder {
@@ -47,7 +49,7 @@ impl BatchBuilder {
     pub fn with_capacity(payload: usize) -> BatchBuilder {
         let mut bytes = Vec::with_capacity(BATCH_HEADER + payload);
         bytes.resize(BATCH_HEADER, 0);
-        BatchBuilder { bytes, count: 0 }
+        BatchBuilder { bytes, count: 0, named: false }
     }
 
     /// Makes room for `entries` entries with `bytes` bytes of keys and values together, which can
@@ -100,6 +102,7 @@ impl BatchBuilder {
     /// If the sum of the counts passes 2^32 - 1: a group is limited far below.
     pub fn append(&mut self, other: &BatchBuilder) {
         self.bytes.extend_from_slice(&other.bytes[BATCH_HEADER..]);
+        self.named |= other.named;
         self.set_count(self.count.checked_add(other.count).expect("a group has < 2^32 entries"));
     }
 
@@ -125,6 +128,12 @@ impl BatchBuilder {
         self.bytes.len() == BATCH_HEADER
     }
 
+    /// True if an entry is for a family other than the default one.
+    #[inline]
+    pub fn names_families(&self) -> bool {
+        self.named
+    }
+
     /// Size of the stored form in bytes, header included.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
@@ -135,11 +144,12 @@ impl BatchBuilder {
         self.bytes.truncate(BATCH_HEADER);
         self.bytes.fill(0);
         self.count = 0;
+        self.named = false;
     }
 
     /// Where the entries end now.
     pub fn mark(&self) -> BatchMark {
-        BatchMark { bytes: self.bytes.len(), count: self.count }
+        BatchMark { bytes: self.bytes.len(), count: self.count, named: self.named }
     }
 
     /// Removes every entry since `mark`, which is of this batch.
@@ -147,6 +157,7 @@ impl BatchBuilder {
         assert!(mark.bytes <= self.bytes.len(), "a mark behind the end of its batch");
         self.bytes.truncate(mark.bytes);
         self.set_count(mark.count);
+        self.named = mark.named;
     }
 
     /// The entries before `mark`, which is of this batch.
@@ -174,8 +185,9 @@ impl BatchBuilder {
 
     /// An owned batch of stored bytes, checked.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<BatchBuilder> {
-        let count = BatchView::parse(&bytes)?.count;
-        Ok(BatchBuilder { bytes, count })
+        let view = BatchView::parse(&bytes)?;
+        let (count, named) = (view.count, view.iter().any(|op| op.cf.0 != 0));
+        Ok(BatchBuilder { bytes, count, named })
     }
 
     #[inline]
@@ -185,6 +197,7 @@ impl BatchBuilder {
         if cf.0 == 0 {
             self.bytes.push(plain);
         } else {
+            self.named = true;
             self.bytes.push(with_cf);
             varint::put_u32(&mut self.bytes, cf.0);
         }
@@ -207,6 +220,7 @@ impl BatchBuilder {
 pub struct BatchMark {
     bytes: usize,
     count: u32,
+    named: bool,
 }
 
 /// One entry of a batch that takes a sequence number.

@@ -47,9 +47,9 @@ impl Look<'_> {
     pub(super) fn logs(&mut self, state: &ManifestState) -> BTreeMap<CfId, Vec<Logged>> {
         let from = first_log(state);
         let mut logged = BTreeMap::new();
-        let replayed = replay(self.dir, from, &state.wals, OnRot::Refuse, |_, batch| {
+        let replayed = replay(self.dir, from, &state.wals, OnRot::Refuse, |number, batch| {
             self.report.batches += 1;
-            collect(batch, &mut logged)
+            collect(state, number, batch, &mut logged)
         });
         let mut told = None;
         match replayed {
@@ -164,12 +164,24 @@ impl Logged {
     }
 }
 
-fn first_log(state: &ManifestState) -> u64 {
-    state.families.values().map(|f| f.log_number).min().unwrap_or(0)
+/// Logs below this number hold nothing that any family needs.
+pub(super) fn first_log(state: &ManifestState) -> u64 {
+    let least = state.families.values().map(|f| f.log_number).min().unwrap_or(0);
+    least.max(state.min_log_to_keep)
 }
 
-fn collect(batch: &LoggedBatch<'_>, logged: &mut BTreeMap<CfId, Vec<Logged>>) -> Result<()> {
+/// Adds what families need of a batch in log `number`: some may have flushed past it.
+fn collect(
+    state: &ManifestState,
+    number: u64,
+    batch: &LoggedBatch<'_>,
+    logged: &mut BTreeMap<CfId, Vec<Logged>>,
+) -> Result<()> {
+    let needs = |cf: &CfId| state.families.get(cf).is_some_and(|f| f.log_number <= number);
     for (seq, op) in (batch.first_seq..).zip(batch.view()?.iter()) {
+        if !needs(&op.cf) {
+            continue;
+        }
         let entry = match op.kind {
             Kind::RangeDelete => {
                 let (lo, hi) = (op.key.into(), op.value.into());

@@ -1,0 +1,459 @@
+//! Column families: several trees in one database, each with an order of keys, settings and stalls of
+//! its own; one log, so a batch over several families is atomic.
+//!
+//! A family is known by its number, which is never used again, in batches, the log and the manifest,
+//! and by its name to users. Making and dropping one is an edit of the manifest, written while the
+//! write turn is held. A dropped family takes no writes and shows nothing any more; its files go when
+//! no iterator pins them, or with the next open.
+//! Leaves to others: what families share (`shared`), the tree of one (`shell`).
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::Path;
+
+use lithify_base::{
+    CfId, CompactionFilterRef, ComparatorRef, Error, ErrorKind, MergeOperatorRef, Result,
+};
+use lithify_control::{Core, Event, MemId};
+use lithify_env::FsRef;
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::Ordering;
+use lithify_format::manifest::WireEdit;
+use lithify_lsm::Version;
+use lithify_store::dir::Dir;
+use lithify_store::manifest::{self, translate};
+
+use crate::batch::WriteBatch;
+use crate::builder::Builder;
+use crate::db::Db;
+use crate::open::{Components, DEFAULT_CF, DEFAULT_NAME, write_options};
+use crate::settings::Settings;
+use crate::settings::translate::{Described, core_options};
+use crate::shared::Shared;
+use crate::shell::{Shell, TreeParts};
+use crate::super_version::Mem;
+use crate::write::Held;
+
+/// Longest name of a family, bytes.
+const NAME_MAX: usize = 1024;
+
+/// What a column family is like.
+#[derive(Clone, Default)]
+pub struct ColumnFamilyOptions {
+    settings: Option<Settings>,
+    order: Option<ComparatorRef>,
+    components: Components,
+}
+
+impl ColumnFamilyOptions {
+    /// The settings of the database, keys in byte order.
+    pub fn new() -> ColumnFamilyOptions {
+        ColumnFamilyOptions::default()
+    }
+    /// Settings of the family's own. Those that concern the database as a whole are the database's
+    /// whatever they say here: `create_if_missing`, `error_if_exists`, `memory_budget`, `disk_budget`, `durability`,
+    /// `max_wal_bytes`, the numbers of threads and of open files, direct IO, `verify_checksums` and
+    /// `event_log`. They may be other ones at each open.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> ColumnFamilyOptions {
+        self.settings = Some(settings);
+        self
+    }
+    /// Orders keys by `order`. A family remembers its comparator's name and refuses another.
+    #[must_use]
+    pub fn comparator(mut self, order: ComparatorRef) -> ColumnFamilyOptions {
+        self.order = Some(order);
+        self
+    }
+
+    /// As [`Builder::merge_operator`], for this family.
+    #[must_use]
+    pub fn merge_operator(mut self, operator: MergeOperatorRef) -> ColumnFamilyOptions {
+        self.components.operator = Some(operator);
+        self
+    }
+    /// As [`Builder::compaction_filter`], for this family.
+    #[must_use]
+    pub fn compaction_filter(mut self, filter: CompactionFilterRef) -> ColumnFamilyOptions {
+        self.components.filter = Some(filter);
+        self
+    }
+
+    pub(crate) fn components(&self) -> Components {
+        self.components.clone()
+    }
+
+    /// The settings in a database with settings `db`.
+    pub(crate) fn settings_in(&self, db: &Settings, name: &str) -> Result<Settings> {
+        let Some(own) = self.settings.clone() else { return Ok(db.clone()) };
+        let settings = own.in_database(db);
+        settings.check().map_err(|e| {
+            let what = format!("of the settings of column family `{name}`");
+            Error::new(e.kind(), what).caused_by(e)
+        })?;
+        Ok(settings)
+    }
+
+    /// The order of keys, where the manifest records the comparator `recorded`.
+    pub(crate) fn order_of(&self, name: &str, recorded: Option<&str>) -> Result<ComparatorRef> {
+        if let Some(order) = &self.order {
+            return Ok(order.clone());
+        }
+        manifest::known_order(recorded).map_err(|e| {
+            let what = format!(
+                "column family `{name}` can't be opened; give its comparator with \
+                 Builder::column_family"
+            );
+            Error::new(e.kind(), what).caused_by(e)
+        })
+    }
+}
+
+impl std::fmt::Debug for ColumnFamilyOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let order = self.order.as_ref().map(|order| order.name());
+        f.debug_struct("ColumnFamilyOptions").field("comparator", &order).finish_non_exhaustive()
+    }
+}
+
+/// A column family of an open database. It dereferences to a handle whose keys are this family's:
+/// [`put`](Db::put), [`get`](Db::get), [`iter`](Db::iter), [`flush`](Db::flush) and whatever else is
+/// about keys or their tree works on the family, the rest on the database. Clones are the same family.
+///
+/// ```
+/// # fn main() -> lithify::Result<()> {
+/// # let dir = std::env::temp_dir().join(format!("lithify-families-{}", std::process::id()));
+/// use lithify::{ColumnFamilyOptions, Db, Settings, WriteBatch};
+///
+/// let db = Db::open(&dir, Settings::default())?;
+/// let by_name = db.create_column_family("by-name", ColumnFamilyOptions::new())?;
+/// by_name.put(b"apple", b"7")?;
+/// assert_eq!(db.get(b"apple")?, None);
+///
+/// let mut both = WriteBatch::new();
+/// both.put(b"8", b"pear")?;
+/// both.put_cf(&by_name, b"pear", b"8")?;
+/// db.write(&both)?; // both or neither, whatever happens
+/// assert_eq!(by_name.get(b"pear")?.as_deref(), Some(&b"8"[..]));
+/// assert_eq!(db.column_families(), ["default", "by-name"]);
+/// db.close()?;
+/// # std::fs::remove_dir_all(&dir).ok();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ColumnFamily {
+    db: Db,
+}
+
+impl ColumnFamily {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.db.shell.name
+    }
+    /// Its number in the log, the manifest and the tables. The default family's is 0; no number is
+    /// used twice.
+    pub fn id(&self) -> u32 {
+        self.db.shell.cf.0
+    }
+}
+
+impl Deref for ColumnFamily {
+    type Target = Db;
+    fn deref(&self) -> &Db {
+        &self.db
+    }
+}
+
+impl std::fmt::Debug for ColumnFamily {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ColumnFamily({} of {:?})", self.name(), self.db)
+    }
+}
+
+impl Db {
+    /// Makes a column family. It is there once this returns, whatever happens then.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there is one of that name, the name is empty or longer than 1024 bytes, or
+    /// the settings contradict each other; `NoSpace` if it was not made; `OutcomeUnknown` if only the
+    /// next open shows whether it was, and the database is read-only until then; `ReadOnly`.
+    pub fn create_column_family(
+        &self,
+        name: &str,
+        options: ColumnFamilyOptions,
+    ) -> Result<ColumnFamily> {
+        let shell = self.shell.create_family(name, &options)?;
+        Ok(self.of(shell))
+    }
+    /// Drops a column family with all it holds. Its handles refuse everything from now on; iterators
+    /// show what they showed, and its files go with the last of them.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of that name; `InvalidArgument` for the default family; else as
+    /// [`create_column_family`](Db::create_column_family).
+    pub fn drop_column_family(&self, name: &str) -> Result<()> {
+        self.shell.drop_family(name)
+    }
+    /// The column family of that name; `default` is the one that the database itself shows.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
+        self.shell.family_named(name).map(|shell| self.of(shell))
+    }
+    /// The names of all column families, `default` first, the others by age. Empty once the database
+    /// is closed.
+    pub fn column_families(&self) -> Vec<String> {
+        self.shell.families().iter().map(|family| family.name.clone()).collect()
+    }
+
+    fn of(&self, shell: Arc<Shell>) -> ColumnFamily {
+        ColumnFamily { db: Db { shell, _closer: self._closer.clone() } }
+    }
+}
+
+/// The names of the column families of the database in `path` of `fs`, `default` first, the others by
+/// age. Nothing is opened, changed or locked.
+///
+/// # Errors
+/// `NotFound` if there is no database; as an open if its manifest can't be read.
+pub fn list_column_families(fs: FsRef, path: impl AsRef<Path>) -> Result<Vec<String>> {
+    let dir = Dir::new(fs, path.as_ref());
+    let found = manifest::recover(&dir)?.ok_or_else(|| {
+        let what = format!("{} holds no database; check the path", dir.path().display());
+        Error::new(ErrorKind::NotFound, what)
+    })?;
+    Ok(found.state.families.into_values().map(|family| family.name).collect())
+}
+
+impl Builder {
+    /// Opens the column family `name` with `options`, if there is one. Every family of a directory is
+    /// opened; those that are not named here have the database's settings, no merge operator and no
+    /// compaction filter, and need a comparator of ours.
+    #[must_use]
+    pub fn column_family(mut self, name: &str, options: ColumnFamilyOptions) -> Builder {
+        self.families.insert(name.to_owned(), options);
+        self
+    }
+
+    /// What is known of a family of the directory.
+    pub(crate) fn family(&self, cf: CfId, name: &str) -> ColumnFamilyOptions {
+        match cf {
+            DEFAULT_CF => ColumnFamilyOptions {
+                settings: Some(self.settings.clone()),
+                order: Some(self.order.clone()),
+                components: Components {
+                    operator: self.operator.clone(),
+                    filter: self.filter.clone(),
+                },
+            },
+            _ => self.families.get(name).cloned().unwrap_or_default(),
+        }
+    }
+}
+
+/// Families that a [`Builder`] knows of.
+pub(crate) type Named = BTreeMap<String, ColumnFamilyOptions>;
+
+impl WriteBatch {
+    /// Sets `key` of `family` to `value`.
+    ///
+    /// # Errors
+    /// As [`put`](WriteBatch::put). Whether the family is one of the database's is checked when the
+    /// batch is written, by its number: a batch must not mix families of several databases.
+    pub fn put_cf(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.put_to(family.shell.cf, key.as_ref(), value.as_ref())
+    }
+    /// Deletes `key` of `family`; it need not exist.
+    ///
+    /// # Errors
+    /// As [`put_cf`](WriteBatch::put_cf).
+    pub fn delete_cf(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_to(family.shell.cf, key.as_ref())
+    }
+    /// Deletes `key` of `family`, which was put at most once since it was last deleted: see
+    /// [`Db::single_delete`].
+    ///
+    /// # Errors
+    /// As [`put_cf`](WriteBatch::put_cf).
+    pub fn single_delete_cf(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.single_delete_to(family.shell.cf, key.as_ref())
+    }
+    /// Merges `operand` into the value of `key` of `family`: see [`Db::merge`].
+    ///
+    /// # Errors
+    /// As [`merge`](WriteBatch::merge) and [`put_cf`](WriteBatch::put_cf).
+    pub fn merge_cf(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.merge_to(family.shell.cf, key.as_ref(), operand.as_ref())
+    }
+    /// Deletes every key of `family` from `from` on that is below `to`.
+    ///
+    /// # Errors
+    /// As [`delete_range`](WriteBatch::delete_range) and [`put_cf`](WriteBatch::put_cf).
+    pub fn delete_range_cf(
+        &mut self,
+        family: &ColumnFamily,
+        from: impl AsRef<[u8]>,
+        to: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.delete_range_of(family.shell.cf, from.as_ref(), to.as_ref())
+    }
+}
+
+impl Shared {
+    /// The open family with this number.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub(crate) fn family_of(&self, cf: CfId) -> Result<Arc<Shell>> {
+        let found = self.families.lock().iter().find(|family| family.cf == cf).cloned();
+        found.ok_or_else(|| self.stranger(cf))
+    }
+
+    /// The open family with this name.
+    fn family_named(&self, name: &str) -> Result<Arc<Shell>> {
+        let found = self.families.lock().iter().find(|family| family.name == name).cloned();
+        found.ok_or_else(|| match self.closed.load(Ordering::SeqCst) {
+            true => self.closed_error(),
+            false => {
+                let what = format!("there is no column family `{name}`; create it first");
+                Error::new(ErrorKind::NotFound, what)
+            }
+        })
+    }
+
+    /// What a write to a family is told that is not there.
+    pub(crate) fn stranger(&self, cf: CfId) -> Error {
+        if self.closed.load(Ordering::SeqCst) {
+            return self.closed_error();
+        }
+        let dropped = self.dropped.lock().iter().find(|family| family.cf == cf).cloned();
+        dropped.map_or_else(
+            || {
+                let what = format!(
+                    "there is no column family number {}: it was dropped, or is another \
+                     database's; nothing was written",
+                    cf.0
+                );
+                Error::new(ErrorKind::NotFound, what)
+            },
+            |family| family.dropped_error(),
+        )
+    }
+
+    /// All families, to be written down.
+    pub(crate) fn described(&self) -> Vec<Described> {
+        let described = |f: &Arc<Shell>| Described {
+            name: f.name.clone(),
+            settings: Settings::clone(&f.settings.load()),
+            comparator: f.order().name().to_owned(),
+            merge_operator: f.workshop().operator.as_ref().map(|op| op.name().to_owned()),
+        };
+        self.families().iter().map(described).collect()
+    }
+
+    /// Writes the settings of all families down, for tools. The database does without.
+    fn note_options(&self) {
+        if let Err(e) = write_options(&self.dir, &self.numbers, &self.described()) {
+            self.note("options_not_written", &[("cause", e.to_string().into())]);
+        }
+    }
+}
+
+impl Shell {
+    /// Takes the turn, for a change of the families. Nothing is in doubt then.
+    fn hold_families(&self) -> Result<Held<'_>> {
+        self.check_home()?;
+        let mut held = Held::new(self, self.take_turn()?);
+        if let Some(error) = self.family_of(DEFAULT_CF)?.gate.refused() {
+            return Err(error);
+        }
+        // A lost log is replaced while there is one family, and then nobody can know of it any more.
+        self.check_replaced(held.log(), false)?;
+        self.sync_closing(held.log())?;
+        Ok(held)
+    }
+
+    fn create_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<Arc<Shell>> {
+        if name.is_empty() || name.len() > NAME_MAX {
+            return Err(Error::invalid(format!(
+                "the name of a column family has 1 to {NAME_MAX} bytes, and this one has {}",
+                name.len()
+            )));
+        }
+        let settings = options.settings_in(&self.db_settings.load(), name)?;
+        let order = options.order_of(name, None)?;
+        let mut held = self.hold_families()?;
+        if self.families().iter().any(|family| family.name == name) {
+            return Err(Error::invalid(format!(
+                "there is a column family `{name}` already; open it with column_family"
+            )));
+        }
+        let cf = CfId(self.max_cf.load(Ordering::SeqCst) + 1);
+        let log_number = held.log().wal_number;
+        let edit = WireEdit {
+            cf,
+            cf_add: Some(name.to_owned()),
+            comparator: Some(order.name().to_owned()),
+            log_number: Some(log_number.0),
+            max_cf: Some(cf.0),
+            ..WireEdit::default()
+        };
+        // The number is burnt whatever comes of it.
+        self.max_cf.store(cf.0, Ordering::SeqCst);
+        let (tables, workshop) =
+            self.outfit.tools(cf, name, &settings, &order, &options.components);
+        let writer = crate::shell::new_memtable(&settings, &order, &self.outfit.arenas)?.1;
+        self.change_families(edit)?;
+        let mems = vec![Mem::new(MemId(1), writer.table().clone(), log_number)];
+        let core =
+            Core::new(core_options(&settings), Version::empty(order), translate::FIRST_EPOCH);
+        let name = name.to_owned();
+        let parts = TreeParts { cf, name, settings, tables, core, workshop, mems };
+        let shell = self.shared().add(held.log(), parts, writer);
+        shell.drive(Event::Awaited { by: 0 });
+        self.tell_paused();
+        shell.note("family_created", &[("id", u64::from(cf.0).into())]);
+        self.note_options();
+        Ok(shell)
+    }
+
+    fn drop_family(&self, name: &str) -> Result<()> {
+        if name == DEFAULT_NAME {
+            return Err(Error::invalid("the default column family can't be dropped"));
+        }
+        let mut held = self.hold_families()?;
+        let family = self.family_named(name)?;
+        let edit = WireEdit { cf: family.cf, cf_drop: true, ..WireEdit::default() };
+        family.change_families(edit)?;
+        family.note("family_dropped", &[("id", u64::from(family.cf.0).into())]);
+        held.log().families.retain(|filling| filling.shell.cf != family.cf);
+        family.empty();
+        self.note_options();
+        Ok(())
+    }
+
+    /// Writes an edit that makes or drops a family.
+    fn change_families(&self, edit: WireEdit) -> Result<()> {
+        let Err(error) = self.commit_family(edit) else { return Ok(()) };
+        if error.kind() == ErrorKind::NoSpace {
+            return Err(error);
+        }
+        let what = "whether the column family was made or dropped shows at the next open, until \
+                    which the database is read-only";
+        let unknown = Error::new(ErrorKind::OutcomeUnknown, what).caused_by(error);
+        self.go_read_only(unknown.clone());
+        Err(unknown)
+    }
+}

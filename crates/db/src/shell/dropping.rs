@@ -1,0 +1,45 @@
+//! The end of one family while the database goes on.
+
+use lithify_control::{Core, Event};
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::Ordering;
+use lithify_lsm::{FileRef, Version};
+use lithify_store::manifest::translate;
+
+use super::Shell;
+use crate::settings::translate::core_options;
+use crate::super_version::{SuperVersion, Tree};
+
+impl Shell {
+    /// The edit that drops this family is durable: nothing of it is committed any more.
+    pub(super) fn set_dropped(&self) {
+        self.gone.store(true, Ordering::SeqCst);
+        self.set_over();
+        self.gate.refuse(self.dropped_error());
+        let is_me = |family: &Arc<Shell>| family.cf == self.cf;
+        let gone = self.families().into_iter().find(is_me);
+        self.families.lock().retain(|family| !is_me(family));
+        self.dropped.lock().extend(gone);
+    }
+
+    /// Lets go of all that a dropped family held. Its jobs end, readers that come find nothing, and its
+    /// files go once nobody pins them.
+    pub(crate) fn empty(&self) {
+        self.drive(Event::Closing);
+        let sv = self.super_version();
+        let files: Vec<FileRef> = sv.tree.version.files().cloned().collect();
+        let nothing = Version::empty(self.order.clone());
+        let options = core_options(&self.settings.load());
+        let mut core = Core::new(options, nothing.clone(), translate::FIRST_EPOCH);
+        core.halt(self.dropped_error());
+        *self.core.lock() = core;
+        let tree = Arc::new(Tree::new(nothing, None));
+        {
+            let _one_at_a_time = self.views.lock();
+            self.current.store(Arc::new(SuperVersion { no: u64::MAX, mems: Vec::new(), tree }));
+        }
+        drop(sv);
+        self.obsolete.lock().extend(files);
+        self.progressed();
+    }
+}
