@@ -221,6 +221,9 @@ fn chase(
             command.args(more);
             command
         }
+        Finder::Sweep(workload) => {
+            at_root(&programs.sim.to_string_lossy(), &["sweep", "--workload", workload])
+        }
         Finder::Test { package, target, test } => {
             let mut command = Command::new(&programs.tests[&(*package, *target)]);
             command.arg(test).current_dir(root().join("crates").join(finders::folder(package)));
@@ -278,6 +281,7 @@ fn processor_time(stat: &Path) -> Option<f64> {
 fn verdict(finder: &Finder, text: &str) -> String {
     let line = match finder {
         Finder::Sim(_) => text.lines().find(|line| line.starts_with("seed ")),
+        Finder::Sweep(_) => text.lines().find(|line| line.starts_with("error: ")),
         Finder::Test { .. } => text.lines().find(|line| line.contains("... FAILED")),
     };
     let line = line.or(text.lines().last()).unwrap_or("it said nothing");

@@ -1,6 +1,7 @@
 //! Which of the tests has to find which bug.
 //!
-//! The crash simulation unless a bug is no matter of a crash, an order of jobs or failing storage.
+//! The crash simulation unless a bug is no matter of a crash, an order of jobs or failing storage;
+//! a sweep where one call has to fail at one moment, which chance meets too rarely.
 
 use std::fmt;
 
@@ -11,6 +12,8 @@ use lithify_base::zoo::Bug;
 pub(super) enum Finder {
     /// The simulation, from seed 1 on, with these flags.
     Sim(&'static [&'static str]),
+    /// The canonical workload of this name, with a failure at each of its calls.
+    Sweep(&'static str),
     /// The tests of one program whose names contain `test`.
     Test {
         /// The package.
@@ -27,6 +30,7 @@ impl fmt::Display for Finder {
         match self {
             Finder::Sim([]) => f.write_str("sim"),
             Finder::Sim(flags) => write!(f, "sim {}", flags.join(" ")),
+            Finder::Sweep(workload) => write!(f, "sweep {workload}"),
             Finder::Test { package, target, test } => {
                 let room = package.trim_start_matches("lithify-");
                 write!(f, "{} {target} {test}", if room == "lithify" { "db" } else { room })
@@ -39,7 +43,7 @@ impl Finder {
     /// The package and the test program that it needs besides the simulation.
     pub(super) fn program(&self) -> Option<(&'static str, &'static str)> {
         match self {
-            Finder::Sim(_) => None,
+            Finder::Sim(_) | Finder::Sweep(_) => None,
             Finder::Test { package, target, .. } => Some((package, target)),
         }
     }
@@ -73,6 +77,7 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::RegisteredLate | Bug::PinnedLate => {
             test("lithify", "stress", "every_read_of_every_policy_shows_what_was_written")
         }
+        Bug::AppendAfterFailure => Finder::Sweep("flush"),
         Bug::DeeperLevelsOnly => Finder::Sim(&["--variants", "0", "--policy", "tiered"]),
         Bug::SyncAgain
         | Bug::RetryIsNewer
