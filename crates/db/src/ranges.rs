@@ -68,7 +68,7 @@ impl Db {
     /// range, and in tables that a compaction is working on stay; for the rest,
     /// [`delete_range`](Db::delete_range) first and this after it leaves nothing behind. A key that
     /// was in a dropped table has either a newer value or none: a table stays if older data of its
-    /// keys would.
+    /// keys would. Newer merge operands stay as they are, and combine with nothing from then on.
     ///
     /// It is no write: it has no sequence number, and snapshots see that the tables are gone.
     /// Iterators that exist go on as they are. What was written before is durable before the tables

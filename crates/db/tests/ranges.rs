@@ -6,6 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{Content, eager, scan, tiny};
+use lithify::merge::Append;
 use lithify::{Builder, Db, ErrorKind, Policy, SizeOptions};
 use lithify_env::{Env, MemFs, OsRt, RtOptions};
 
@@ -138,4 +139,26 @@ fn dropping_tables_brings_nothing_back() {
         assert!(scan(&db).unwrap().is_empty());
         db.close().unwrap();
     }
+}
+
+/// What is newer than a dropped table stays: an operand, with nothing to be combined with.
+#[test]
+fn operands_above_a_dropped_table_stay_alone() {
+    let env = Env { fs: Arc::new(MemFs::new()), rt: Arc::new(OsRt::new(RtOptions::default())) };
+    let open = || {
+        let list = Arc::new(Append::default());
+        Builder::new(tiny()).merge_operator(list).env(env.clone()).open("db").unwrap()
+    };
+    let db = open();
+    db.put(b"k", b"base").unwrap();
+    db.compact_range(None, None).unwrap();
+    db.merge(b"k", b"one").unwrap();
+    db.merge(b"k", b"two").unwrap();
+    assert_eq!(db.get(b"k").unwrap().unwrap(), b"base,one,two");
+    db.delete_files_in_range(None, None).unwrap();
+    assert_eq!(db.get(b"k").unwrap().unwrap(), b"one,two");
+    db.close().unwrap();
+    let db = open();
+    assert_eq!(db.get(b"k").unwrap().unwrap(), b"one,two");
+    db.close().unwrap();
 }

@@ -291,6 +291,7 @@ pub fn place(view: &View, range: &KeyRange) -> Placement {
 /// The files that may be dropped with all they hold, newest position first: those inside one of
 /// `ranges` that no job holds, if all that is older over their keys may be dropped with them. So a
 /// key that was in one of them has either a newer value, or none: nothing older comes up again.
+/// Newer merge operands lose what they were to be combined with.
 ///
 /// ```text
 ///   L0.7   a--c            range a..m: the file of L1 may go, and with it the one of L2 that it
