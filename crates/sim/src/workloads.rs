@@ -256,6 +256,24 @@ pub const ALL: &[Workload] = &[
         must: &["flush_end"],
     },
     Workload {
+        name: "flush-again",
+        settings: hybrid,
+        play: |w| {
+            w.pause(true);
+            // Without a log only flushes have something to sync. The first fails while the memtable
+            // behind it, with newer values of the same keys, is frozen already.
+            w.puts(0..70, 1000, NoWal)?;
+            w.puts(0..70, 1000, NoWal)?;
+            w.one_sync_fails(0);
+            w.run(100);
+            w.flush_now()?;
+            w.read_all()?;
+            w.pause(false);
+            w.settle()
+        },
+        must: &["job_failed", "flush_end"],
+    },
+    Workload {
         name: "flush-range-delete",
         settings: hybrid,
         play: |w| {
