@@ -103,11 +103,24 @@ impl Follower {
     /// As [`Db::open_read_only`]; the view stays as it was. `Stalled` if the primary changes files
     /// faster than they can be looked at: try again.
     pub fn catch_up(&self) -> Result<bool> {
-        if seen(&self.source.dir())? == Some(self.now.load().seen.clone()) {
+        let before = self.now.load_full();
+        if seen(&self.source.dir())?.as_ref() == Some(&before.seen) {
             return Ok(false);
         }
-        self.now.store(Arc::new(self.source.look()?));
+        let new = Arc::new(self.source.look()?);
+        // Of two that look at the same time, the one that saw less may come second.
+        self.now.rcu(|now| match Arc::ptr_eq(now, &before) || now.moment() < new.moment() {
+            true => new.clone(),
+            false => now.clone(),
+        });
         Ok(true)
+    }
+}
+
+impl View {
+    /// Rises as the primary writes.
+    fn moment(&self) -> (u64, u64, u64) {
+        (self.seen.manifest, self.seen.manifest_bytes, self.db.shell.published())
     }
 }
 

@@ -64,6 +64,16 @@ fn a_follower_shows_one_moment_after_the_other() {
                 }
             }
         });
+        // Another one looks at the same time: neither sees time run backwards for it.
+        scope.spawn(|| {
+            let mut shown = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let _ = follower.catch_up();
+                let round = round_of(&follower.view()).expect("there is a first round");
+                assert!(round >= shown, "time runs forward: {round} after {shown}");
+                shown = round;
+            }
+        });
         let mut looks = 0;
         while looks < 60 || (shown < 100 && looks < 10_000) {
             looks += 1;
