@@ -96,29 +96,19 @@ pub(crate) fn import(
     options: ImportOptions,
     watch: Watch<'_>,
 ) -> Result<ImportReport> {
-    builder.settings.check()?;
-    let env = builder.world();
-    builder.env = Some(env.clone());
     if to.starts_with(from) {
         return Err(Error::invalid("the new directory lies in the old one; choose another place"));
     }
-    let source = Dir::new(env.fs.clone(), from);
-    let found = recovered(&source)?;
-    let held = hold(&source)?;
-    let found = look(&mut builder, &source, found, options, watch)?;
-    let mut report = described(&builder, &found);
+    let Source { env, dir, held, found, mut report } = begin(&mut builder, from, options, watch)?;
     let target = Dir::new(env.fs.clone(), to);
     let mut done = 0;
-    let placed = copy(found, &env, &source)?.write(&source, &target, &mut |bytes| {
+    let placed = copy(found, &env, &dir)?.write(&dir, &target, &mut |bytes| {
         done += bytes;
         watch(ImportProgress { stage: ImportStage::Link, done, total: report.bytes });
     })?;
     drop(held);
     (report.linked, report.copied) = (placed.linked, placed.copied);
-    watch(ImportProgress { stage: ImportStage::Logs, done: 0, total: 0 });
-    builder.settings.create_if_missing = false;
-    builder.settings.error_if_exists = false;
-    builder.again().open(to)?.close()?;
+    replay(&mut builder, to, watch)?;
     if options.verify {
         report.keys = Some(compare(&builder, from, to, watch)?);
     }
@@ -133,34 +123,60 @@ pub(crate) fn in_place(
     options: ImportOptions,
     watch: Watch<'_>,
 ) -> Result<ImportReport> {
-    builder.settings.check()?;
-    let env = builder.world();
-    builder.env = Some(env.clone());
     if options.verify && kept.is_none() {
         return Err(Error::invalid(
             "there is nothing to compare with unless the old directory is kept",
         ));
     }
-    let source = Dir::new(env.fs.clone(), path);
-    let found = recovered(&source)?;
-    let held = hold(&source)?;
-    let found = look(&mut builder, &source, found, options, watch)?;
-    let mut report = described(&builder, &found);
+    let Source { env, dir, held, mut report, .. } = begin(&mut builder, path, options, watch)?;
     if let Some(kept) = kept {
         let kept = Dir::new(env.fs.clone(), kept);
-        let Placed { linked, copied } = foreign::keep(&source, &kept)?;
+        let Placed { linked, copied } = foreign::keep(&dir, &kept)?;
         (report.linked, report.copied) = (linked, copied);
     }
     drop(held);
-    watch(ImportProgress { stage: ImportStage::Logs, done: 0, total: 0 });
-    builder.settings.create_if_missing = false;
-    builder.settings.error_if_exists = false;
     builder.upgrade = true;
-    builder.again().open(path)?.close()?;
+    replay(&mut builder, path, watch)?;
     if let Some(kept) = kept.filter(|_| options.verify) {
         report.keys = Some(compare(&builder, kept, path, watch)?);
     }
     Ok(report)
+}
+
+/// A directory that may be taken over.
+struct Source {
+    env: Env,
+    dir: Dir,
+    /// Keeps its program from opening it.
+    held: Option<Box<dyn LockGuard>>,
+    found: Survey,
+    report: ImportReport,
+}
+
+/// Holds the directory in `path` and looks at all of it; nothing is written.
+fn begin(
+    builder: &mut Builder,
+    path: &Path,
+    options: ImportOptions,
+    watch: Watch<'_>,
+) -> Result<Source> {
+    builder.settings.check()?;
+    let env = builder.world();
+    builder.env = Some(env.clone());
+    let dir = Dir::new(env.fs.clone(), path);
+    let found = recovered(&dir)?;
+    let held = hold(&dir)?;
+    let found = look(builder, &dir, found, options, watch)?;
+    let report = described(builder, &found);
+    Ok(Source { env, dir, held, found, report })
+}
+
+/// Opens what is to be a database of ours, so that its logs become tables.
+fn replay(builder: &mut Builder, path: &Path, watch: Watch<'_>) -> Result<()> {
+    watch(ImportProgress { stage: ImportStage::Logs, done: 0, total: 0 });
+    builder.settings.create_if_missing = false;
+    builder.settings.error_if_exists = false;
+    builder.again().open(path)?.close()
 }
 
 /// Looks at a foreign directory that is about to be opened for writing; its manifest, completed.
