@@ -218,7 +218,7 @@ impl Db {
     /// [`multi_get`](Db::multi_get) with options.
     ///
     /// # Errors
-    /// As [`get`](Db::get).
+    /// As [`get_opt`](Db::get_opt).
     pub fn multi_get_opt<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -236,7 +236,7 @@ impl Db {
     /// [`iter`](Db::iter) with options: snapshot, bounds, prefix.
     ///
     /// # Errors
-    /// As [`get`](Db::get).
+    /// As [`get_opt`](Db::get_opt).
     pub fn iter_opt(&self, options: &ReadOptions) -> Result<DbIter> {
         self.shell.iter(options)
     }

@@ -5,7 +5,7 @@
 //! Keeps: answers as [`Shell::get`] does for each key.
 //! Leaves to others: one key ([`crate::read`]), reading blocks together (`lithify_store::sst`).
 
-use lithify_base::{Result, Seq, Tag, memory};
+use lithify_base::{Result, Seq};
 use lithify_format::filter::key_hash;
 use lithify_store::sst::Wanted;
 
@@ -23,6 +23,8 @@ struct Open<'k> {
     place: usize,
     /// Newest range deletion over it met so far.
     hidden: Option<Seq>,
+    /// It has its answer after all.
+    decided: bool,
 }
 
 impl Shell {
@@ -35,14 +37,15 @@ impl Shell {
         self.check_open()?;
         let sv = self.current.load();
         let at = self.read_at(at)?;
-        let mut values: Vec<Option<Value>> = Vec::new();
+        let mut values: Vec<Option<Value>> = Vec::with_capacity(keys.size_hint().0);
         let mut open = Vec::new();
         for (place, key) in keys.enumerate() {
-            values.push(None);
-            let mut asked = Open { key, hash: key_hash(key), place, hidden: None };
-            if !self.in_memory(&sv, &mut asked, at, &mut values)? {
-                open.push(asked);
+            let mut hidden = None;
+            let found = self.in_memory(&sv, key, at, &mut hidden)?;
+            if found.is_continue() {
+                open.push(Open { key, hash: key_hash(key), place, hidden, decided: false });
             }
+            values.push(found.break_value().flatten());
         }
         let order = self.order();
         open.sort_by(|a, b| order.compare(a.key, b.key));
@@ -57,30 +60,6 @@ impl Shell {
         Ok(values)
     }
 
-    /// Looks into the memtables; whether that decides.
-    fn in_memory(
-        &self,
-        sv: &SuperVersion,
-        asked: &mut Open<'_>,
-        at: Seq,
-        values: &mut [Option<Value>],
-    ) -> Result<bool> {
-        for mem in &sv.mems {
-            let mem = &*mem.table;
-            if mem.has_range_tombstones() {
-                asked.hidden = asked.hidden.max(mem.covering(asked.key, at));
-            }
-            if let Some((tag, value)) = mem.get_newest(asked.key, at) {
-                self.metrics.add(Counter::MemtableHits, 1);
-                let copy = || memory::copied(value, "a value").map(Repr::Copied);
-                let merged = || self.merged_value(sv, asked.key, at);
-                values[asked.place] = decide(tag, asked.hidden, copy, merged)?;
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// Looks into one run for all open keys, which are sorted; those it decides are open no more.
     fn in_run(
         &self,
@@ -91,7 +70,7 @@ impl Shell {
         values: &mut [Option<Value>],
     ) -> Result<()> {
         let order = self.order();
-        let mut decided = vec![false; open.len()];
+        let (mut wanted, mut found) = (Vec::new(), Vec::new());
         let mut next = 0;
         while let Some(first) = open.get(next) {
             let Some(slot) = run.find(first.key, order) else {
@@ -108,22 +87,20 @@ impl Shell {
                     asked.hidden = asked.hidden.max(deletions.covering_seq(asked.key, at, order));
                 }
             }
-            let wanted: Vec<Wanted<'_>> =
-                batch.iter().map(|o| Wanted { key: o.key, hash: o.hash }).collect();
-            let mut found: Vec<(usize, Tag, Repr)> = Vec::new();
+            wanted.clear();
+            wanted.extend(batch.iter().map(|o| Wanted { key: o.key, hash: o.hash }));
             reader.get_many(&wanted, at, |i, tag, value| {
                 found.push((i, tag, Repr::Pinned(value)));
             })?;
-            for (i, tag, value) in found {
-                let asked = &batch[i];
+            for (i, tag, value) in found.drain(..) {
+                let asked = &mut batch[i];
                 let merged = || self.merged_value(sv, asked.key, at);
                 values[asked.place] = decide(tag, asked.hidden, || Ok(value), merged)?;
-                decided[next + i] = true;
+                asked.decided = true;
             }
             next += here;
         }
-        let mut decided = decided.into_iter();
-        open.retain(|_| !decided.next().unwrap_or(false));
+        open.retain(|asked| !asked.decided);
         Ok(())
     }
 }

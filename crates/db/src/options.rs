@@ -44,7 +44,8 @@ pub struct ReadOptions {
     pub lower_bound: Option<Key>,
     /// An iterator shows no key from this one on.
     pub upper_bound: Option<Key>,
-    /// Leave blocks that this read fetches out of the cache: right for one-off scans.
+    /// An iterator leaves the blocks it fetches out of the cache: right for one-off scans. Reads of
+    /// single keys always cache what they fetch.
     pub skip_cache_fill: bool,
 }
 

@@ -1,8 +1,8 @@
 //! The read path: memtables newest first, then runs newest first, at most one table of each; the
 //! first entry at or below the sequence number decides, unless a newer range deletion hides it
-//! (parallel-compaction 2.2). No lock, no allocation but the copy of a memtable's value.
+//! (`docs/internals/read-path.md`). No lock, no allocation but the copy of a memtable's value.
 
-use std::ops::Deref;
+use std::ops::{ControlFlow, Deref};
 use std::time::Duration;
 
 use lithify_base::key::unknown_kind;
@@ -178,16 +178,8 @@ impl Shell {
         let order = sv.tree.version.order();
         // Newest range deletion over the key met so far.
         let mut hidden: Option<Seq> = None;
-        for mem in &sv.mems {
-            let mem = &*mem.table;
-            if mem.has_range_tombstones() {
-                hidden = hidden.max(mem.covering(key, at));
-            }
-            if let Some((tag, value)) = mem.get_newest(key, at) {
-                self.metrics.add(Counter::MemtableHits, 1);
-                let copy = || memory::copied(value, "a value").map(Repr::Copied);
-                return decide(tag, hidden, copy, || self.merged_value(sv, key, at));
-            }
+        if let ControlFlow::Break(found) = self.in_memory(sv, key, at, &mut hidden)? {
+            return Ok(found);
         }
         let hash = key_hash(key);
         for run in &sv.tree.runs {
@@ -202,6 +194,30 @@ impl Shell {
             }
         }
         Ok(None)
+    }
+
+    /// Looks into the memtables, and breaks with what an entry there decides.
+    #[inline]
+    pub(crate) fn in_memory(
+        &self,
+        sv: &SuperVersion,
+        key: &[u8],
+        at: Seq,
+        hidden: &mut Option<Seq>,
+    ) -> Result<ControlFlow<Option<Value>>> {
+        for mem in &sv.mems {
+            let mem = &*mem.table;
+            if mem.has_range_tombstones() {
+                *hidden = (*hidden).max(mem.covering(key, at));
+            }
+            if let Some((tag, value)) = mem.get_newest(key, at) {
+                self.metrics.add(Counter::MemtableHits, 1);
+                let copy = || memory::copied(value, "a value").map(Repr::Copied);
+                let found = decide(tag, *hidden, copy, || self.merged_value(sv, key, at))?;
+                return Ok(ControlFlow::Break(found));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// An iterator over everything `options` let it see.
