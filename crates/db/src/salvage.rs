@@ -201,8 +201,8 @@ impl Writer<'_> {
 
     fn write(&mut self) -> Result<()> {
         if !self.batch.is_empty() {
-            let batch = std::mem::take(&mut self.batch);
-            self.db.write_opt(&batch, &WriteOptions::at(Durability::Buffered))?;
+            self.db.write_opt(&self.batch, &WriteOptions::at(Durability::Buffered))?;
+            self.batch.clear();
         }
         Ok(())
     }

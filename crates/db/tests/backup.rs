@@ -4,7 +4,6 @@
 
 mod common;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use lithify::{Backups, Builder, Db, ErrorKind, Settings};
 use lithify_env::{Env, Fault, FaultFs, OpenOpts, RtOptions, write_all_at};
 use lithify_store::backup::Backup;
 
-use common::{Content, tiny};
+use common::{scan, tiny};
 
 fn world() -> Env {
     Env::in_memory(RtOptions { upkeep_threads: 2, ..RtOptions::default() })
@@ -20,18 +19,6 @@ fn world() -> Env {
 
 fn open(env: &Env, path: &str) -> Db {
     Builder::new(tiny()).env(env.clone()).open(path).unwrap()
-}
-
-fn content(db: &Db) -> Content {
-    let mut all = db.iter().unwrap();
-    let mut content = BTreeMap::new();
-    all.seek_to_first();
-    while all.valid() {
-        content.insert(all.key().to_vec(), all.value().to_vec());
-        all.next();
-    }
-    all.status().unwrap();
-    content
 }
 
 fn write(db: &Db, round: u64) {
@@ -61,11 +48,11 @@ fn what_is_there_is_not_copied_again_and_each_backup_is_whole() {
         assert!(one.id == round + 1 && last > 0 && one.bytes > last, "{one:?}");
         // Only the tables of this round.
         assert!(one.copied > 0 && (round == 0 || one.copied < one.bytes / 2 + 20_000), "{one:?}");
-        made.push(content(&db));
+        made.push(scan(&db).unwrap());
     }
     let again = backups.create(&db, &mut |_| {}).unwrap();
     assert_eq!(again.copied, 0, "nothing is new");
-    made.push(content(&db));
+    made.push(scan(&db).unwrap());
     db.compact_range(None, None).unwrap();
     db.close().unwrap();
     for (n, was) in made.iter().enumerate() {
@@ -73,7 +60,7 @@ fn what_is_there_is_not_copied_again_and_each_backup_is_whole() {
         assert!(backups.verify(id, &mut |_| {}).unwrap().is_empty());
         backups.restore(id, &to, &mut |_| {}).unwrap();
         let restored = open(&env, &to);
-        assert!(content(&restored) == *was, "backup {id}");
+        assert!(scan(&restored).unwrap() == *was, "backup {id}");
         // It is a database of its own, and can be backed up here as well.
         write(&restored, 50 + id);
         restored.close().unwrap();
@@ -108,13 +95,13 @@ fn tables_of_another_life_are_not_taken_for_those_of_this_one() {
         let db = Builder::new(quiet()).env(env.clone()).open(&to).unwrap();
         db.put(b"who", life).unwrap();
         backups.create(&db, &mut |_| {}).unwrap();
-        lives.push(content(&db));
+        lives.push(scan(&db).unwrap());
         db.close().unwrap();
     }
     for (id, life) in [(2, &lives[0]), (3, &lives[1])] {
         backups.restore(id, format!("again-{id}"), &mut |_| {}).unwrap();
         let db = open(&env, &format!("again-{id}"));
-        assert!(content(&db) == *life, "backup {id}");
+        assert!(scan(&db).unwrap() == *life, "backup {id}");
         db.close().unwrap();
     }
 }
@@ -124,11 +111,11 @@ fn every_failing_call_leaves_the_backups_from_before() {
     let env = world();
     let db = Builder::new(quiet()).env(env.clone()).open("db").unwrap();
     write(&db, 1);
-    let first = content(&db);
+    let first = scan(&db).unwrap();
     Backups::open_in("backups", env.clone()).unwrap().create(&db, &mut |_| {}).unwrap();
     write(&db, 2);
     db.flush().unwrap();
-    let second = content(&db);
+    let second = scan(&db).unwrap();
     let (mut fails, mut passed) = (0, 0);
     for at in 0u64.. {
         let faulty = FaultFs::new(env.fs.clone(), move |op| {
@@ -150,7 +137,7 @@ fn every_failing_call_leaves_the_backups_from_before() {
                 let to = format!("at-{at}-{id}");
                 backups.restore(*id, &to, &mut |_| {}).unwrap();
                 let restored = open(&env, &to);
-                assert!(content(&restored) == *was, "call {at}, {ids:?}");
+                assert!(scan(&restored).unwrap() == *was, "call {at}, {ids:?}");
                 restored.close().unwrap();
             }
         }

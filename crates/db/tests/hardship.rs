@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::child::{self, Order, recover};
+use common::clock::Clock;
 use common::verdict::judge;
 use common::{Content, eager, image, load, scan, tiny, within};
 use lithify::{Builder, Db, Durability, ErrorKind, Policy, Settings, WriteOptions};
@@ -28,37 +29,6 @@ const ENOENT: i32 = 2;
 const LONGEST: Duration = Duration::from_secs(120);
 
 // ---- clocks
-
-/// A machine whose wall clock shows anything.
-struct Jumping {
-    real: OsRt,
-    shows: fn(u64) -> u64,
-    looks: AtomicU64,
-}
-
-impl Rt for Jumping {
-    fn now(&self) -> Mono {
-        self.real.now()
-    }
-    fn wall_seconds(&self) -> u64 {
-        (self.shows)(self.looks.fetch_add(1, Ordering::Relaxed))
-    }
-    fn seed(&self, who: &str) -> u64 {
-        self.real.seed(who)
-    }
-    fn spawn(&self, class: Class, job: Box<dyn Job>) {
-        self.real.spawn(class, job);
-    }
-    fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake {
-        self.real.park(ticket, deadline)
-    }
-    fn thread_cpu(&self) -> Duration {
-        self.real.thread_cpu()
-    }
-    fn threads(&self, class: Class) -> usize {
-        self.real.threads(class)
-    }
-}
 
 /// No time that a wall clock may show changes what is kept or read.
 #[test]
@@ -78,8 +48,11 @@ fn clocks_that_jump_change_nothing() {
         for (name, shows) in clocks {
             for policy in [Policy::Hybrid, Policy::DfTiered, Policy::BucketDf] {
                 let real = OsRt::new(RtOptions::default());
-                let rt = Arc::new(Jumping { real, shows, looks: AtomicU64::new(0) });
-                let env = Env { fs: Arc::new(MemFs::new()), rt: rt.clone() };
+                let looks = Arc::new(AtomicU64::new(0));
+                let looked = looks.clone();
+                let shows = move || shows(looked.fetch_add(1, Ordering::Relaxed));
+                let rt = Arc::new(Clock { real, shows });
+                let env = Env { fs: Arc::new(MemFs::new()), rt };
                 let settings = eager(policy, &mut fastrand::Rng::with_seed(4));
                 let open = || {
                     Builder::new(settings.clone()).env(env.clone()).open("/db").unwrap_or_else(
@@ -99,7 +72,7 @@ fn clocks_that_jump_change_nothing() {
                 db.compact_range(None, None).unwrap();
                 contents.push(scan(&db).unwrap());
                 db.close().unwrap();
-                assert!(rt.looks.load(Ordering::Relaxed) > 20, "nobody looked at the clock");
+                assert!(looks.load(Ordering::Relaxed) > 20, "nobody looked at the clock");
             }
         }
         assert!(contents.iter().all(|c| *c == contents[0]), "contents differ by clock");

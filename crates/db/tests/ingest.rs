@@ -7,7 +7,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::{Content, eager, scan, tiny};
+use common::{Content, eager, scan, shown, tiny};
 use lithify::{
     Builder, Compression, Db, DbIter, ErrorKind, IngestOptions, Policy, ReadOptions,
     ReverseBytewise, Settings, Snapshot, TableBuilder, Transfer,
@@ -163,10 +163,10 @@ fn life(policy: Policy, seed: u64) {
     same(&scan(&db).unwrap(), &content, "the database");
     for (snapshot, then) in &snapshots {
         let mut iter = db.iter_opt(&ReadOptions::at(snapshot)).unwrap();
-        same(&all(&mut iter), then, "a snapshot shows what it showed");
+        same(&shown(&mut iter).unwrap(), then, "a snapshot shows what it showed");
     }
     for (mut iter, then) in iterators {
-        same(&all(&mut iter), &then, "an iterator shows what it showed");
+        same(&shown(&mut iter).unwrap(), &then, "an iterator shows what it showed");
     }
     drop(snapshots);
     db.compact_range(None, None).unwrap();
@@ -187,17 +187,6 @@ fn same(shown: &Content, wanted: &Content, what: &str) {
         let (a, b) = (shown.get(key), wanted.get(key));
         assert_eq!(a, b, "{what}: {}", key.escape_ascii());
     }
-}
-
-fn all(iter: &mut DbIter) -> Content {
-    let mut content = Content::new();
-    iter.seek_to_first();
-    while iter.valid() {
-        content.insert(iter.key().to_vec(), iter.value().to_vec());
-        iter.next();
-    }
-    iter.status().unwrap();
-    content
 }
 
 #[test]

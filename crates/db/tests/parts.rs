@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use common::{Content, eager, scan, tiny, within};
+use common::{Content, eager, scan, shown, tiny, within};
 use lithify::verify::verify;
 use lithify::{Builder, Db, ErrorKind, PartStage, Policy, ReadOptions, Settings, Snapshot};
 use lithify_base::Comparator;
@@ -89,13 +89,7 @@ impl World {
         assert_eq!(scan(&self.db).unwrap(), self.model, "{what}");
         for (i, (snapshot, model)) in self.snapshots.iter().enumerate() {
             let mut iter = self.db.iter_opt(&ReadOptions::at(snapshot)).unwrap();
-            let mut seen = Content::new();
-            iter.seek_to_first();
-            while iter.valid() {
-                seen.insert(iter.key().to_vec(), iter.value().to_vec());
-                iter.next();
-            }
-            assert_eq!(&seen, model, "{what}: snapshot {i}");
+            assert_eq!(&shown(&mut iter).unwrap(), model, "{what}: snapshot {i}");
             for n in (0..800).step_by(7) {
                 let found = self.db.get_opt(key(n), &ReadOptions::at(snapshot)).unwrap();
                 assert_eq!(found.as_deref(), model.get(&key(n)).map(Vec::as_slice), "{what}: {n}");

@@ -5,7 +5,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Content, eager, scan, tiny};
+use common::{Content, eager, scan, shown, tiny};
 use lithify::merge::Append;
 use lithify::{Builder, Db, ErrorKind, Policy, SizeOptions};
 use lithify_env::{Env, MemFs, OsRt, RtOptions};
@@ -116,14 +116,7 @@ fn dropping_tables_brings_nothing_back() {
             assert!(left.keys().all(|k| content.contains_key(k)), "a deleted key came back");
             gone += content.len() - left.len();
             let (mut iter, then) = held;
-            let mut seen = Content::new();
-            iter.seek_to_first();
-            while iter.valid() {
-                seen.insert(iter.key().to_vec(), iter.value().to_vec());
-                iter.next();
-            }
-            iter.status().unwrap();
-            assert_eq!(seen, then, "an iterator shows what it showed");
+            assert_eq!(shown(&mut iter).unwrap(), then, "an iterator shows what it showed");
             content = left;
             if rng.u8(0..4) == 0 {
                 drop(iter);

@@ -1,4 +1,4 @@
-//! A database in memory on a machine whose wall clock is set by hand.
+//! Machines whose wall clock shows what a test wants.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use lithify_env::{Class, Env, Fs, Job, MemFs, Mono, OsRt, Rt, RtOptions, Ticket,
 pub const LONGEST: Duration = Duration::from_secs(120);
 pub const NOW: u64 = 1_800_000_000;
 
-/// A machine whose wall clock is set by hand.
-struct Clock {
-    real: OsRt,
-    shows: Arc<AtomicU64>,
+/// A machine whose wall clock shows what `shows` says.
+pub struct Clock<F> {
+    pub real: OsRt,
+    pub shows: F,
 }
 
-impl Rt for Clock {
+impl<F: Fn() -> u64 + Send + Sync + 'static> Rt for Clock<F> {
     fn now(&self) -> Mono {
         self.real.now()
     }
     fn wall_seconds(&self) -> u64 {
-        self.shows.load(Ordering::Relaxed)
+        (self.shows)()
     }
     fn seed(&self, who: &str) -> u64 {
         self.real.seed(who)
@@ -41,10 +41,11 @@ impl Rt for Clock {
     }
 }
 
-/// Opens the database with a clock that shows what is set.
+/// Opens a database in memory with a clock that shows what is set.
 pub fn open(fs: &MemFs, settings: Settings, shows: &Arc<AtomicU64>) -> Db {
     let real = OsRt::new(RtOptions { compact_threads: 2, ..RtOptions::default() });
-    let rt = Arc::new(Clock { real, shows: shows.clone() });
+    let shows = shows.clone();
+    let rt = Arc::new(Clock { real, shows: move || shows.load(Ordering::Relaxed) });
     Builder::new(settings).env(Env { fs: Arc::new(fs.clone()), rt }).open("/db").unwrap()
 }
 

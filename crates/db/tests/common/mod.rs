@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use lithify::{Db, Policy, Settings};
+use lithify::{Db, DbIter, Policy, Settings};
 use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
 
 /// How often watchdogs look.
@@ -69,9 +69,8 @@ pub fn eager(policy: Policy, rng: &mut fastrand::Rng) -> Settings {
     s
 }
 
-/// Everything in the database, read forward and compared with a backward scan.
-pub fn scan(db: &Db) -> lithify::Result<Content> {
-    let mut iter = db.iter()?;
+/// Everything that an iterator shows, from its first entry on.
+pub fn shown(iter: &mut DbIter) -> lithify::Result<Content> {
     let mut content = Content::new();
     iter.seek_to_first();
     while iter.valid() {
@@ -80,6 +79,13 @@ pub fn scan(db: &Db) -> lithify::Result<Content> {
         iter.next();
     }
     iter.status()?;
+    Ok(content)
+}
+
+/// Everything in the database, read forward and compared with a backward scan.
+pub fn scan(db: &Db) -> lithify::Result<Content> {
+    let mut iter = db.iter()?;
+    let content = shown(&mut iter)?;
     let mut count = 0;
     iter.seek_to_last();
     while iter.valid() {
