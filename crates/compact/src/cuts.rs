@@ -41,10 +41,10 @@ pub(crate) fn cut(runs: &[InputRun], most: u32, order: &dyn Comparator) -> Vec<P
 
 fn anchors(runs: &[InputRun]) -> Vec<Anchor> {
     let mut all = Vec::new();
-    for (meta, reader) in runs.iter().flat_map(|run| &run.files) {
+    for (meta, input) in runs.iter().flat_map(|run| &run.files) {
         // Where an old file begins a new one may, too.
         all.push(Anchor { key: meta.range.lo.clone(), bytes: 0 });
-        let blocks = reader.block_fences();
+        let blocks = input.block_fences();
         let step = blocks.len().div_ceil(ANCHORS).max(1);
         let (mut bytes, last) = (0, blocks.len());
         for (i, block) in (1..).zip(blocks) {

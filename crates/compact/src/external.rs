@@ -56,10 +56,6 @@ impl ExternalTable {
         recipe.filter = output.millibits > 0;
         recipe.check()?;
         let spec = TableSpec {
-            version: output.format_version,
-            restart_interval: u32::from(output.restart_interval),
-            millibits: output.millibits,
-            compression: format.codec.name(),
             external: true,
             identity: TableIdentity {
                 db_id: maker,
@@ -71,7 +67,7 @@ impl ExternalTable {
                 newest_key_time: 0,
                 file_creation_time: now,
             },
-            ..TableSpec::default()
+            ..output.spec(format.codec)
         };
         let options = AssemblerOptions {
             pool: BufPool::new(output.write_bytes),

@@ -17,7 +17,7 @@ use lithify_format::checksum::context_modifier;
 use lithify_merge::cleancut::{self, BlockFence, CleanCut, CutSet};
 use lithify_merge::{BlockSet, BlockSlice, Bytes, JobRange, RunSlice};
 use lithify_store::dir::typed;
-use lithify_store::sst::TableReader;
+use lithify_store::sst::FullIndex;
 
 use crate::recipe::InputRun;
 use crate::workshop::Workshop;
@@ -46,7 +46,7 @@ struct Blocks {
 }
 
 struct Source {
-    reader: Arc<TableReader>,
+    input: Arc<FullIndex>,
     file: FileRef,
 }
 
@@ -100,9 +100,9 @@ impl Feed {
         for run in runs {
             let mut list = Vec::new();
             let mut blocks = Blocks { files: Vec::new(), before: Vec::new() };
-            for (meta, reader) in run.files.iter().filter(|(f, _)| meets(&f.range, range, order)) {
+            for (meta, input) in run.files.iter().filter(|(f, _)| meets(&f.range, range, order)) {
                 blocks.before.push(list.len());
-                list.extend(reader.block_fences().map(|fence| BlockFence {
+                list.extend(input.block_fences().map(|fence| BlockFence {
                     last_key: fence.separator.into(),
                     bytes: u64::from(fence.at.size) + TRAILER,
                 }));
@@ -111,9 +111,9 @@ impl Feed {
                         let number = meta.backing.unwrap_or(meta.id).0;
                         shop.dir.open_table(number, OpenOpts::read().direct())?.1
                     }
-                    false => reader.file().clone(),
+                    false => input.table().file().clone(),
                 };
-                blocks.files.push(Source { reader: reader.clone(), file });
+                blocks.files.push(Source { input: input.clone(), file });
             }
             fences.push(list);
             all.push(blocks);
@@ -180,8 +180,8 @@ impl Feed {
 
     fn read(&self, run: u16, source: usize, blocks: Range<usize>) -> Result<Piece> {
         let from = &self.runs[usize::from(run)].files[source];
-        let first = from.reader.fences().block(blocks.start);
-        let last = from.reader.fences().block(blocks.end - 1);
+        let first = from.input.block(blocks.start);
+        let last = from.input.block(blocks.end - 1);
         let align = from.file.alignment() as u64;
         let start = first.offset / align * align;
         let end = (last.offset + u64::from(last.size) + TRAILER).next_multiple_of(align);
@@ -203,23 +203,23 @@ impl Feed {
                 continue;
             }
             result.map_err(typed)?;
-            let check = from.reader.check();
+            let table = from.input.table();
+            let check = table.check();
             let bytes = Bytes::new(Arc::new(Buffer(buffer)));
             let slices = piece.blocks.map(|no| {
-                let block = from.reader.fences().block(no);
+                let block = from.input.block(no);
                 let at = (block.offset - piece.start) as usize;
                 let end = at + block.size as usize + TRAILER as usize;
-                let bytes = bytes
-                    .slice(at..end)
-                    .map_err(|e| e.in_file(from.reader.name()).at(block.offset))?;
+                let bytes =
+                    bytes.slice(at..end).map_err(|e| e.in_file(table.name()).at(block.offset))?;
                 Ok(BlockSlice {
                     bytes,
                     offset: block.offset,
                     checksum: check.kind,
                     modifier: context_modifier(check.base, block.offset),
-                    decoder: from.reader.decoder().clone(),
+                    decoder: table.decoder().clone(),
                     entries: 0,
-                    seq: from.reader.global_seq(),
+                    seq: table.global_seq(),
                 })
             });
             let slices: Vec<BlockSlice> = slices.collect::<Result<_>>()?;

@@ -12,7 +12,7 @@ use lithify_env::sync::Arc;
 use lithify_env::{Class, Job, Mono, Step, Urgency};
 use lithify_lsm::{FileRef, Version};
 use lithify_plan::JobSpec;
-use lithify_store::sst::TableReader;
+use lithify_store::sst::FullIndex;
 
 use crate::opening::Opening;
 use crate::parts::{Began, CoWorker, Parts, Whole, Worker};
@@ -103,7 +103,7 @@ impl CompactionJob {
     }
 
     /// Cuts the job into parts, and asks for help where there are several.
-    fn cut(&mut self, inputs: Vec<(FileRef, Arc<TableReader>)>) -> Result<()> {
+    fn cut(&mut self, inputs: Vec<(FileRef, Arc<FullIndex>)>) -> Result<()> {
         let (shop, spec) = (&self.shop, &self.spec);
         let runs: Vec<InputRun> = recipe::input_runs(inputs);
         let snapshots = spec.snapshots.clone();

@@ -1,5 +1,5 @@
 //! Opening the inputs of a compaction, several at once: each table that is not open yet costs a read of
-//! its tail, and on a slow disk a job of many small inputs would spend more time on one after the
+//! its tail, each with an index in parts a read of those, and on a slow disk a job of many small inputs would spend more time on one after the
 //! other than on the merge.
 
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::sync::Arc;
 use lithify_env::{Class, Job, Receiver, Sender, SharedUrgency, Step, Ticket, Urgency, oneshot};
 use lithify_lsm::FileRef;
-use lithify_store::sst::TableReader;
+use lithify_store::sst::FullIndex;
 
 use crate::workshop::Workshop;
 
@@ -21,9 +21,9 @@ pub(crate) struct Opening {
     urgency: SharedUrgency,
     /// Not asked for yet.
     rest: VecDeque<FileRef>,
-    asked: VecDeque<(FileRef, Receiver<Result<Arc<TableReader>>>)>,
+    asked: VecDeque<(FileRef, Receiver<Result<Arc<FullIndex>>>)>,
     /// Open, in the order in which they were given.
-    open: Vec<(FileRef, Arc<TableReader>)>,
+    open: Vec<(FileRef, Arc<FullIndex>)>,
 }
 
 impl Opening {
@@ -52,15 +52,18 @@ impl Opening {
     }
 
     /// The open tables.
-    pub(crate) fn into_tables(self) -> Vec<(FileRef, Arc<TableReader>)> {
+    pub(crate) fn into_tables(self) -> Vec<(FileRef, Arc<FullIndex>)> {
         self.open
     }
 
     fn ask(&mut self, file: FileRef) {
         let (sender, receiver) = oneshot();
         match self.shop.tables.get(&file) {
-            Some(reader) => sender.send(Ok(reader)),
-            None => {
+            // One that is open may have to be read from, if its index is in parts.
+            Some(table) if table.is_index_resident() => {
+                sender.send(FullIndex::of(table).map(Arc::new))
+            }
+            _ => {
                 let (shop, urgency) = (self.shop.clone(), self.urgency.clone());
                 let job = OpenOne { shop, urgency, file: file.clone(), sender };
                 self.shop.env.rt.spawn(Class::Io, Box::new(job));
@@ -75,12 +78,13 @@ struct OpenOne {
     shop: Arc<Workshop>,
     urgency: SharedUrgency,
     file: FileRef,
-    sender: Sender<Result<Arc<TableReader>>>,
+    sender: Sender<Result<Arc<FullIndex>>>,
 }
 
 impl Job for OpenOne {
     fn step(&mut self) -> Step {
-        self.sender.send(self.shop.tables.open(&self.file));
+        let opened = self.shop.tables.open(&self.file);
+        self.sender.send(opened.and_then(FullIndex::of).map(Arc::new));
         Step::Done
     }
     fn urgency(&self) -> Urgency {

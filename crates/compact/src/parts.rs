@@ -235,10 +235,10 @@ impl Parts {
     /// Each part's ledger balances by itself; that no entry lies between two parts, or in both, shows
     /// in what they have read together.
     fn check(&self, entries_in: u64) -> Result<()> {
-        let readers = self.whole.runs.iter().flat_map(|run| &run.files).map(|(_, reader)| reader);
+        let inputs = self.whole.runs.iter().flat_map(|run| &run.files).map(|(_, input)| input);
         // Tables of other makers may not say how many entries they have.
-        let entries = readers.map(|r| match r.properties().points() {
-            0 if r.block_fences().len() > 0 => None,
+        let entries = inputs.map(|i| match i.table().properties().points() {
+            0 if i.block_fences().len() > 0 => None,
             points => Some(points),
         });
         match entries.sum::<Option<u64>>() {

@@ -6,18 +6,18 @@ use lithify_env::sync::Arc;
 use lithify_lsm::{FileRef, Version};
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
 use lithify_merge::{InUse, Recipe, UserFilter};
-use lithify_store::sst::TableReader;
+use lithify_store::sst::FullIndex;
 
 use crate::workshop::Workshop;
 
 /// The input files of one position, in key order: one sorted sequence of entries.
 pub(crate) struct InputRun {
     pub(crate) pos: Pos,
-    pub(crate) files: Vec<(FileRef, Arc<TableReader>)>,
+    pub(crate) files: Vec<(FileRef, Arc<FullIndex>)>,
 }
 
 /// Groups inputs (newest position first, each in key order) by position.
-pub(crate) fn input_runs(inputs: Vec<(FileRef, Arc<TableReader>)>) -> Vec<InputRun> {
+pub(crate) fn input_runs(inputs: Vec<(FileRef, Arc<FullIndex>)>) -> Vec<InputRun> {
     let mut runs: Vec<InputRun> = Vec::new();
     for (file, reader) in inputs {
         match runs.last_mut() {
@@ -65,9 +65,9 @@ fn union(ranges: Vec<KeyRange>, order: &dyn Comparator) -> Vec<KeyRange> {
 pub(crate) fn tombstones(runs: &[InputRun], order: &dyn Comparator) -> Fragments {
     let mut raw: Vec<RangeTombstone> = Vec::new();
     for (no, run) in runs.iter().enumerate() {
-        for (file, reader) in &run.files {
+        for (file, input) in &run.files {
             if file.range_deletes > 0 {
-                let list = reader.range_tombstones().to_tombstones();
+                let list = input.table().range_tombstones().to_tombstones();
                 raw.extend(list.into_iter().map(|t| RangeTombstone { run: no as u16, ..t }));
             }
         }

@@ -9,6 +9,7 @@ use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::{BufPool, Env, Lane, RateLimiter, Step, Ticket, Tuning};
 use lithify_format::compress::Codec;
+use lithify_format::table::index::IndexShape;
 use lithify_format::table::tail::{TableIdentity, TableSpec};
 use lithify_store::cache::TableCache;
 use lithify_store::dir::Dir;
@@ -55,6 +56,9 @@ pub struct OutputOptions {
     pub restart_interval: u16,
     /// Filter bits per key, in thousandths; 0 = none.
     pub millibits: u32,
+    /// Size of the parts into which indexes and filters are cut, in bytes; 0 = filters are whole, and
+    /// so are indexes of everyday size.
+    pub partition_bytes: u32,
     /// Encoding by level.
     pub levels: [LevelFormat; lithify_base::MAX_LEVELS],
     /// Which outputs are marked, to be compacted soon.
@@ -69,6 +73,27 @@ pub struct OutputOptions {
     pub cf_name: String,
     /// Number of the column family.
     pub cf: CfId,
+}
+
+impl OutputOptions {
+    /// How a table with blocks of `codec` is written, but for what it is called.
+    pub(crate) fn spec(&self, codec: Codec) -> TableSpec {
+        let plain = TableSpec::default();
+        let part = self.partition_bytes as usize;
+        let index = match part {
+            0 => plain.index,
+            _ => IndexShape { cap: part, partition: part, ..plain.index },
+        };
+        TableSpec {
+            version: self.format_version,
+            restart_interval: u32::from(self.restart_interval),
+            index,
+            millibits: self.millibits,
+            filter_partition: part,
+            compression: codec.name(),
+            ..plain
+        }
+    }
 }
 
 /// The shared part of all jobs of a column family.
@@ -165,12 +190,8 @@ impl Workshop {
     pub(crate) fn table_spec(&self, number: FileId, level: u8, times: Times) -> TableSpec {
         let codec = self.output.levels[usize::from(level)].codec;
         let operator = self.operator.as_ref().map(|op| op.name().to_owned());
-        let plain = TableSpec::default();
+        let plain = self.output.spec(codec);
         TableSpec {
-            version: self.output.format_version,
-            restart_interval: u32::from(self.output.restart_interval),
-            millibits: self.output.millibits,
-            compression: codec.name(),
             merge_operator: operator.unwrap_or(plain.merge_operator),
             identity: TableIdentity {
                 db_id: self.db_id.clone(),

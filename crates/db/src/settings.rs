@@ -189,6 +189,13 @@ pub struct Settings {
     pub compression_lower: Compression,
     /// Bits per key of the Bloom filters; 0 = no filters, at most 50. Default: 10.
     pub bloom_bits: u32,
+    /// Size of the parts into which the index and the filter of a table are cut, in bytes: parts are
+    /// read when they are needed and kept in the block cache as data blocks are, so that tables may be
+    /// many more than there is memory for their indexes. Reads whose parts are not in the cache take
+    /// up to two reads of the file more. 1 KiB to 1 MiB; 0 = all of both stays in memory while a table
+    /// is open, but for an index over 1 MiB. RocksDB's `metadata_block_size`, with its two-level index
+    /// and partitioned filters. Default: 0.
+    pub partition_bytes: u32,
     /// Read and write with direct IO in flushes and compactions, so that they neither copy
     /// through nor sweep the page cache. Falls back by itself where the file system refuses.
     /// Default: true.
@@ -238,6 +245,9 @@ impl Settings {
         within("block_bytes", self.block_bytes.into(), 512, 1 << 20)?;
         within("format_version", self.format_version.into(), 5, 6)?;
         within("bloom_bits", self.bloom_bits.into(), 0, 50)?;
+        if self.partition_bytes > 0 {
+            within("partition_bytes", self.partition_bytes.into(), 1 << 10, 1 << 20)?;
+        }
         within("delayed_write_rate", self.delayed_write_rate, 16 << 10, 1 << 50)?;
         within("universal_size_ratio", self.universal_size_ratio.into(), 0, 10_000)?;
         let (least, most) = (self.universal_min_merge_width, self.universal_max_merge_width);

@@ -22,7 +22,7 @@ use lithify::{
 };
 use lithify_base::bytewise;
 use lithify_env::{Env, Fs, FsRef, MemFs, OpenOpts, OsRt, RtOptions, RtRef};
-use lithify_store::sst::{OpenTable, TableReader};
+use lithify_store::sst::{FullIndex, OpenTable, TableReader};
 
 const DIRECTORY: &str = "/db";
 const KEYS: u32 = 60;
@@ -415,7 +415,8 @@ fn swapped_blocks_are_told() {
     let [name] = &tables[..] else { panic!("one table, not {tables:?}") };
     let file = fs.open(&Path::new(DIRECTORY).join(name), OpenOpts::read()).unwrap();
     let table = TableReader::open(OpenTable::new(file, name.clone(), bytewise())).unwrap();
-    let places: Vec<_> = table.block_fences().map(|f| (f.at.offset as usize, f.at.size)).collect();
+    let full = FullIndex::of(table).unwrap();
+    let places: Vec<_> = full.block_fences().map(|f| (f.at.offset as usize, f.at.size)).collect();
     let mut swapped = 0;
     for (i, &(a, size)) in places.iter().enumerate() {
         for &(b, _) in places[..i].iter().filter(|p| p.1 == size) {

@@ -94,6 +94,8 @@ pub struct FamilyOptions {
     pub index_block_restart_interval: u32,
     /// Bloom filter bits per key; 0 writes no filter.
     pub bloom_bits_per_key: f64,
+    /// Size of the parts of index and filter, in bytes; 0 = they are not cut.
+    pub partition_bytes: u64,
     /// Table format version.
     pub format_version: u32,
 }
@@ -193,6 +195,11 @@ fn write_family(out: &mut String, f: &FamilyOptions) {
     line(out, "format_version", f.format_version);
     line(out, "checksum", "kXXH3");
     line(out, "whole_key_filtering", true);
+    if f.partition_bytes > 0 {
+        line(out, "index_type", "kTwoLevelIndexSearch");
+        line(out, "partition_filters", f.bloom_bits_per_key > 0.0);
+        line(out, "metadata_block_size", f.partition_bytes);
+    }
     if f.bloom_bits_per_key > 0.0 {
         let policy = format_args!("bloomfilter:{}:false", f.bloom_bits_per_key);
         line(out, "filter_policy", policy);

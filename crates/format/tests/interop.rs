@@ -60,11 +60,18 @@ fn sst_dump_verifies_and_scans_our_tables() {
     let small = IndexShape { restart_interval: 1, ..IndexShape::default() };
     let two = IndexShape { restart_interval: 16, cap: 512, partition: 256 };
     // Format version 5: the tools of Debian (7.8) read no later one.
-    for index in [IndexShape::default(), small, two] {
+    for (index, filter_partition) in
+        [(IndexShape::default(), 0), (small, 0), (two, 0), (two, 256), (small, 256)]
+    {
         for codec in [Codec::None, Codec::Snappy, Codec::Lz4] {
             for versions in [1, 50] {
                 for ranges in [false, true] {
-                    let file = table(TableSpec { index, ..spec(5) }, codec, versions, ranges);
+                    let file = table(
+                        TableSpec { index, filter_partition, ..spec(5) },
+                        codec,
+                        versions,
+                        ranges,
+                    );
                     let path = dir.path().join("000007.sst");
                     std::fs::write(&path, file).unwrap();
                     let scan = sst_dump(&path, "scan");

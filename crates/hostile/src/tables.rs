@@ -4,12 +4,16 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use lithify::{Builder, Compression, Settings};
-use lithify_base::{MAX_SEQ, bytewise};
+use lithify_base::{Bytewise, InternalKey, Kind, MAX_SEQ, Tag, bytewise};
 use lithify_env::{Env, FileRef, Fs, MemFs, OpenOpts, OsRt, RtOptions, read_full_at, write_all_at};
 use lithify_format::block::{BlockCheck, TRAILER_LEN};
 use lithify_format::checksum::{context_modifier, whole_sum};
 use lithify_format::filter::key_hash;
 use lithify_format::table::footer::{FOOTER_LEN, Footer};
+use lithify_format::table::index::IndexShape;
+use lithify_format::table::naive::NaiveTableWriter;
+use lithify_format::table::tail::TableSpec;
+use lithify_store::cache::BlockCache;
 use lithify_store::sst::verify::inspect;
 use lithify_store::sst::{OpenTable, TableIter, TableReader};
 
@@ -87,12 +91,19 @@ impl Sound {
     }
 }
 
-/// Reads a table in every way there is.
+/// Reads a table in every way there is; with a cache, parts of its index and filter are read when they
+/// are needed.
 fn read(bytes: Vec<u8>) {
-    let Ok(table) = TableReader::open(OpenTable::new(file(&bytes), "table", bytewise())) else {
-        return;
-    };
-    let (_, errors) = inspect(&table, None, &mut |_| {});
+    for cache in [None, Some(BlockCache::new(1 << 20, 1))] {
+        let spec = OpenTable { cache, ..OpenTable::new(file(&bytes), "table", bytewise()) };
+        if let Ok(table) = TableReader::open(spec) {
+            read_opened(&table);
+        }
+    }
+}
+
+fn read_opened(table: &Arc<TableReader>) {
+    let (_, errors) = inspect(table, None, &mut |_| {});
     let mut iter = TableIter::new(table.clone());
     let (mut forward, mut keys) = (0u64, Vec::new());
     let mut more = iter.seek_to_first();
@@ -129,13 +140,27 @@ fn file(bytes: &[u8]) -> FileRef {
     file
 }
 
-/// Sound tables: version 6 and 5, plain and compressed, with range deletions.
+/// Sound tables: version 6 and 5, plain and compressed, with range deletions; and one of each version
+/// whose index and filter are in parts.
 fn tables() -> &'static [Sound] {
     static TABLES: OnceLock<Vec<Sound>> = OnceLock::new();
     TABLES.get_or_init(|| {
         let kinds = [(6, Compression::None), (5, Compression::None), (6, Compression::Lz4)];
-        kinds.into_iter().map(|(version, codec)| Sound::new(made(version, codec))).collect()
+        let whole = kinds.into_iter().map(|(version, codec)| made(version, codec));
+        whole.chain([6, 5].map(in_parts)).map(Sound::new).collect()
     })
+}
+
+fn in_parts(version: u32) -> Vec<u8> {
+    let index = IndexShape { restart_interval: 4, cap: 64, partition: 64 };
+    let spec = TableSpec { version, index, filter_partition: 64, ..TableSpec::default() };
+    let mut table = NaiveTableWriter::new(spec, 128);
+    for n in 0..60u64 {
+        let key = format!("key{:03}", n / 3);
+        let key = InternalKey { user: key.as_bytes(), tag: Tag::new(100 - n, Kind::Value) };
+        table.add(key, &[n as u8; 24]);
+    }
+    table.finish(&Bytewise).expect("entries").0
 }
 
 fn made(version: u32, codec: Compression) -> Vec<u8> {

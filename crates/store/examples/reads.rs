@@ -15,7 +15,8 @@ use lithify_merge::workload::Choices;
 use lithify_store::Dir;
 use lithify_store::cache::BlockCache;
 use lithify_store::sst::{
-    Assembler, AssemblerOptions, DeletionTrigger, OpenTable, TableIter, TableReader, WriteMode,
+    Assembler, AssemblerOptions, DeletionTrigger, FullIndex, OpenTable, TableIter, TableReader,
+    WriteMode,
 };
 
 fn main() -> lithify_base::Result<()> {
@@ -32,7 +33,8 @@ fn main() -> lithify_base::Result<()> {
     let mut spec = OpenTable::new(file, name.to_string(), bytewise());
     spec.cache = Some(cache.clone());
     let table = TableReader::open(spec)?;
-    println!("{} blocks, {} KiB resident", table.fences().len(), table.memory() >> 10);
+    let full = FullIndex::of(table.clone())?;
+    println!("{} blocks, {} KiB resident", full.block_fences().len(), table.memory() >> 10);
 
     for round in ["get cold", "get hit", "get hit"] {
         let mut choices = Choices::new(1);

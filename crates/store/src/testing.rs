@@ -21,8 +21,8 @@ use lithify_merge::workload::Choices;
 use crate::cache::BlockCache;
 use crate::dir::{Dir, FileName};
 use crate::sst::{
-    Assembler, AssemblerOptions, DeletionTrigger, FinishedTable, OpenTable, TableReader, Verify,
-    WriteMode,
+    Assembler, AssemblerOptions, DeletionTrigger, FinishedTable, FullIndex, OpenTable, TableReader,
+    Verify, WriteMode,
 };
 
 /// An entry: user key, tag, value.
@@ -74,6 +74,7 @@ pub(crate) struct Make {
     pub(crate) direct: bool,
     pub(crate) reserve: u64,
     pub(crate) block_bytes: u32,
+    /// Largest index, and filter, of one block.
     pub(crate) index_cap: usize,
     pub(crate) buffer: usize,
 }
@@ -107,6 +108,7 @@ impl Make {
         let mut spec = TableSpec { version: self.version, ..TableSpec::default() };
         spec.index.cap = self.index_cap;
         spec.index.partition = 256;
+        spec.filter_partition = if self.index_cap < 256 { 256 } else { 0 };
         spec.compression = self.codec.name();
         spec.identity =
             TableIdentity { db_id: DB.into(), file_number: number, ..TableIdentity::default() };
@@ -199,6 +201,11 @@ pub(crate) fn open_as(
     spec.cache = cache;
     spec.verify = Verify::Always;
     TableReader::open(spec)
+}
+
+/// Data blocks of a table.
+pub(crate) fn blocks_in(table: &Arc<TableReader>) -> usize {
+    FullIndex::of(table.clone()).unwrap().block_fences().len()
 }
 
 /// The bytes of a file.

@@ -127,6 +127,8 @@ rows! {
     compression_lower Plain fixed "bottommost_compression" Fixed
         "costs little and halves most data";
     bloom_bits Plain fixed "filter_policy" Fixed "one lookup in a hundred reads in vain";
+    partition_bytes Plain fixed "metadata_block_size" Fixed
+        "indexes and filters are in memory while tables are open";
     direct_background_io Plain fixed "use_direct_io_for_flush_and_compaction" Fixed
         "compaction does not sweep the page cache";
     direct_reads Plain fixed "use_direct_reads" Fixed "the page cache is a second cache";

@@ -35,6 +35,7 @@ pub(crate) fn output_options(s: &Settings) -> OutputOptions {
         block_bytes: s.block_bytes,
         restart_interval: RESTART_INTERVAL,
         millibits: s.bloom_bits * 1000,
+        partition_bytes: s.partition_bytes,
         levels,
         deletions: DeletionTrigger {
             window: s.deletion_window,
@@ -152,6 +153,7 @@ fn family_options(family: &Described) -> FamilyOptions {
         bottommost_compression: name(s.compression_lower).to_owned(),
         block_size: u64::from(s.block_bytes),
         bloom_bits_per_key: f64::from(s.bloom_bits),
+        partition_bytes: u64::from(s.partition_bytes),
         format_version: s.format_version,
     }
 }

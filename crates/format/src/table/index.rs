@@ -58,32 +58,50 @@ pub struct BuiltIndex {
     pub keys: IndexKeys,
 }
 
-/// Builds the index of `blocks`, whose blocks will be written from offset `start` of the file.
+/// The separators behind the data blocks of a table, which index and partitioned filter share.
+#[derive(Clone, Debug)]
+pub struct Separators {
+    list: Vec<Vec<u8>>,
+    keys: IndexKeys,
+}
+
+impl Separators {
+    /// One for each of `blocks`.
+    pub fn of(blocks: &[Indexed<'_>], order: &dyn Comparator) -> Separators {
+        let spans = |w: &[Indexed<'_>]| match w {
+            [a, b] => order.compare(a.last.user, b.first.user).is_eq(),
+            _ => false,
+        };
+        let keys = if blocks.windows(2).any(spans) { IndexKeys::Internal } else { IndexKeys::User };
+        let list = (0..blocks.len())
+            .filter_map(|i| Some(separator(blocks.get(i)?, blocks.get(i + 1), order, keys)))
+            .collect();
+        Separators { list, keys }
+    }
+    /// The one behind block `i`; empty if there is no such block.
+    pub fn behind(&self, i: usize) -> &[u8] {
+        self.list.get(i).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Builds the index of the data blocks at `handles`, whose blocks will be written from offset `start`
+/// of the file.
 pub fn build_index(
-    blocks: &[Indexed<'_>],
-    order: &dyn Comparator,
+    separators: &Separators,
+    handles: impl Iterator<Item = BlockHandle> + Clone,
     shape: IndexShape,
     start: u64,
 ) -> BuiltIndex {
-    let spans = |w: &[Indexed<'_>]| match w {
-        [a, b] => order.compare(a.last.user, b.first.user).is_eq(),
-        _ => false,
-    };
-    let keys = if blocks.windows(2).any(spans) { IndexKeys::Internal } else { IndexKeys::User };
-    let separators: Vec<Vec<u8>> = (0..blocks.len())
-        .filter_map(|i| Some(separator(blocks.get(i)?, blocks.get(i + 1), order, keys)))
-        .collect();
-    let handles = blocks.iter().map(|b| b.handle);
-
+    let Separators { list, keys } = separators;
     let mut one = BlockBuilder::new(shape.restart_interval);
-    for (separator, handle) in separators.iter().zip(handles.clone()) {
+    for (separator, handle) in list.iter().zip(handles.clone()) {
         one.add_handle(separator, handle);
     }
     let top = one.finish().to_vec();
     if top.len() <= shape.cap {
-        return BuiltIndex { partitions: Vec::new(), top, keys };
+        return BuiltIndex { partitions: Vec::new(), top, keys: *keys };
     }
-    two_levels(separators.iter().zip(handles), shape, start, keys)
+    two_levels(list.iter().zip(handles), shape, start, *keys)
 }
 
 fn two_levels<'a>(

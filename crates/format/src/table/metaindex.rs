@@ -20,6 +20,8 @@ pub const COMPRESSION_DICT: &[u8] = b"rocksdb.compression_dict";
 pub const BLOCKS: &[u8] = b"lithify.blocks";
 /// A filter for the whole table.
 pub const FULL_FILTER: &[u8] = b"fullfilter.rocksdb.BuiltinBloomFilter";
+/// The top level of a filter in parts.
+pub const PARTITIONED_FILTER: &[u8] = b"partitionedfilter.rocksdb.BuiltinBloomFilter";
 
 /// Names and handles of a table's meta blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Everything of a table behind its data blocks, from block metadata alone.
 //!
 //! Keeps: the bytes are a pure function of what is pushed and of the [`TableSpec`]; every engine's
-//! tables get their tail here (R8). Parts come in this order: filter, index
-//! (partitions first), `lithify.blocks`, range-del, properties, meta-index, footer; parts that
+//! tables get their tail here (R8). Parts come in this order: filter, index (partitions first in
+//! both), `lithify.blocks`, range-del, properties, meta-index, footer; parts that
 //! would be empty are left out, and so is `lithify.blocks` at version 5, whose readers may not
 //! pass over a name they do not know.
 //! Leaves to others: data blocks and their checksums ([`BlockCheck`] from
@@ -13,16 +13,16 @@ use lithify_base::{Comparator, InternalKey, Result, Seq};
 use super::blocks_meta::{self, BlockCounts};
 use super::footer::{DEFAULT_VERSION, Footer};
 use super::handle::BlockHandle;
-use super::index::{BuiltIndex, IndexShape, Indexed, build_index};
+use super::index::{BuiltIndex, IndexShape, Indexed, Separators, build_index};
 use super::metaindex::{self, MetaIndex};
 use super::props::{
     EXTERNAL_NUMBERED, EXTERNAL_VERSION, GLOBAL_SEQ, INDEX_TYPE, ONE_LEVEL, PREFIX_FILTERING,
     TWO_LEVEL, TableProps, WHOLE_KEY_FILTERING,
 };
 use super::range_del::{self, RangeTombstone};
-use crate::block::{BlockCheck, IndexKeys};
+use crate::block::{BlockBuilder, BlockCheck, IndexKeys};
 use crate::checksum::{ChecksumKind, base_context};
-use crate::filter::{DEFAULT_MILLIBITS, FILTER_POLICY, build_filter};
+use crate::filter::{DEFAULT_MILLIBITS, FILTER_POLICY, build_filter, filter_bytes};
 
 /// Which table this is (part of the recipe; R9). Times are seconds since 1970, 0 if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +56,9 @@ pub struct TableSpec {
     pub index: IndexShape,
     /// Filter size in thousandths of a bit per key; 0 = no filter.
     pub millibits: u32,
+    /// Size at which a part of the filter is cut, in bytes; a filter that is not larger, and every
+    /// filter if this is 0, is one block.
+    pub filter_partition: usize,
     /// Name of the codec in the properties.
     pub compression: &'static str,
     /// Name of the merge operator, or `nullptr`.
@@ -74,6 +77,7 @@ impl Default for TableSpec {
             restart_interval: 16,
             index: IndexShape::default(),
             millibits: DEFAULT_MILLIBITS,
+            filter_partition: 0,
             compression: "NoCompression",
             merge_operator: NO_NAME.to_owned(),
             external: false,
@@ -139,6 +143,8 @@ pub struct Tail {
 pub struct TailBuilder {
     blocks: Vec<BlockMeta>,
     hashes: Vec<u64>,
+    /// How many hashes there are up to the end of each block.
+    hash_ends: Vec<usize>,
     tombstones: Vec<RangeTombstone>,
 }
 
@@ -148,7 +154,7 @@ impl TailBuilder {
         TailBuilder::default()
     }
 
-    /// Adds the next data block.
+    /// Adds the next data block; the hashes of its keys were added before.
     ///
     /// # Panics
     /// If it does not lie right behind the one before (the first at 0), holds no entries, or its
@@ -158,6 +164,7 @@ impl TailBuilder {
         assert!(block.entries > 0, "a data block has entries");
         assert!(block.first_key.len() >= 8 && block.last_key.len() >= 8, "internal keys");
         self.blocks.push(block);
+        self.hash_ends.push(self.hashes.len());
     }
 
     /// Adds the filter hash of the next key; the hash of the key before it is not repeated.
@@ -203,14 +210,12 @@ impl TailBuilder {
         }
         let mut parts = Parts::new(self.data_end(), spec.check());
         let mut props = self.count(spec, order);
+        let indexed: Vec<Indexed<'_>> = self.blocks.iter().filter_map(indexed).collect();
+        let separators = Separators::of(&indexed, order);
         if spec.millibits > 0 && !self.hashes.is_empty() {
-            let filter = build_filter(&self.hashes, spec.millibits);
-            props.filter_size = filter.len() as u64;
-            props.num_filter_entries = self.hashes.len() as u64;
-            props.filter_policy = FILTER_POLICY.to_owned();
-            parts.push_meta(metaindex::FULL_FILTER, &filter);
+            self.write_filter(&mut parts, &mut props, spec, &separators);
         }
-        let index = self.write_index(&mut parts, &mut props, spec, order);
+        let index = self.write_index(&mut parts, &mut props, spec, &separators);
         // Version 5 is for old readers, and some of theirs stop at a name they do not know.
         if spec.version >= 6 {
             let counts = self
@@ -240,16 +245,49 @@ impl TailBuilder {
         Ok(Tail { bytes: parts.bytes, props, check: parts.check, file_size })
     }
 
+    fn write_filter(
+        &self,
+        parts: &mut Parts,
+        props: &mut TableProps,
+        spec: &TableSpec,
+        separators: &Separators,
+    ) {
+        props.num_filter_entries = self.hashes.len() as u64;
+        props.filter_policy = FILTER_POLICY.to_owned();
+        let bytes = |hashes: usize| filter_bytes(hashes as u64, spec.millibits);
+        if spec.filter_partition == 0 || bytes(self.hashes.len()) <= spec.filter_partition {
+            let filter = build_filter(&self.hashes, spec.millibits);
+            props.filter_size = filter.len() as u64;
+            parts.push_meta(metaindex::FULL_FILTER, &filter);
+            return;
+        }
+        let start = parts.at();
+        let mut top = BlockBuilder::new(spec.index.restart_interval);
+        let mut from = 0;
+        for (i, &end) in self.hash_ends.iter().enumerate() {
+            if bytes(end - from) < spec.filter_partition && i + 1 < self.hash_ends.len() {
+                continue;
+            }
+            // The last key before may have its older versions here; its hash is not repeated.
+            let hashes = self.hashes.get(from.saturating_sub(1)..end).unwrap_or_default();
+            let handle = parts.push(&build_filter(hashes, spec.millibits));
+            top.add_handle(separators.behind(i), handle);
+            from = end;
+        }
+        parts.push_meta(metaindex::PARTITIONED_FILTER, top.finish());
+        props.filter_size = parts.at() - start;
+    }
+
     fn write_index(
         &self,
         parts: &mut Parts,
         props: &mut TableProps,
         spec: &TableSpec,
-        order: &dyn Comparator,
+        separators: &Separators,
     ) -> BlockHandle {
-        let indexed: Vec<Indexed<'_>> = self.blocks.iter().filter_map(indexed).collect();
+        let handles = self.blocks.iter().map(|b| b.handle);
         let BuiltIndex { partitions, top, keys } =
-            build_index(&indexed, order, spec.index, parts.at());
+            build_index(separators, handles, spec.index, parts.at());
         let start = parts.at();
         for block in &partitions {
             parts.push(block);

@@ -82,6 +82,7 @@ impl Shape {
             shape.settings.compaction_pri = pri;
         }
         keep_up(&mut shape.settings, dice);
+        shape.settings.partition_bytes = *dice.pick(&[0, 0, 1 << 10], "partitions");
         shape
     }
 }

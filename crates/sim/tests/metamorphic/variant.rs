@@ -63,7 +63,7 @@ impl fmt::Display for Variant {
         write!(
             f,
             "{}, {:?}, restart {:?} 1/{}, flush every {}, compact 1/{}, pace {}, {:?}{}{}; memtables \
-             {}, budget {}, files {}, blocks {}, l0 {}/{}/{}, threads {}+{}, parts {}, {}, {:?}/{:?}, bloom {}, \
+             {}, budget {}, files {}, blocks {}, l0 {}/{}/{}, threads {}+{}, parts {}, {}, {:?}/{:?}, bloom {} in {}, \
              version {}, buckets {:?}",
             s.effective_policy().name(),
             s.durability,
@@ -89,6 +89,7 @@ impl fmt::Display for Variant {
             s.compression_upper,
             s.compression_lower,
             s.bloom_bits,
+            s.partition_bytes,
             s.format_version,
             s.plan.as_ref().map(|p| (p.buckets.initial, p.commit_order)),
         )
@@ -185,6 +186,7 @@ fn settings(policy: Policy, r: &mut Random) -> Settings {
             ..PlanOptions::default()
         }));
     }
+    s.partition_bytes = *pick(r, &[0, 0, 1 << 10, 4 << 10]);
     s
 }
 

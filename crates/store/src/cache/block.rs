@@ -1,4 +1,5 @@
-//! The block cache: uncompressed blocks of open tables, bounded by bytes.
+//! The block cache: uncompressed blocks of open tables, and searchable parts of their indexes, bounded
+//! by bytes.
 //!
 //! Keeps: total weight stays at or below the capacity; a block that was checked once when it was
 //! read is served without another check. A block that is handed out stays alive as long as
@@ -11,6 +12,7 @@ use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
 use rustc_hash::FxBuildHasher;
 
+use crate::sst::Fences;
 use crate::sst::block::Block;
 
 /// Blocks are about this large: sizes the bookkeeping of the cache, and bounds nothing.
@@ -34,11 +36,27 @@ impl CachedFile {
     /// The block at `offset`, if held. Counts a hit or a miss.
     #[inline]
     pub fn get(&self, offset: u64) -> Option<Block> {
-        self.cache.get(BlockKey { file: self.number, offset })
+        match self.cache.get(BlockKey { file: self.number, offset }) {
+            Some(Held::Block(block)) => Some(block),
+            _ => None,
+        }
+    }
+    /// The part of an index whose block is at `offset`, if held. Counts as [`get`](CachedFile::get).
+    #[inline]
+    pub(crate) fn get_fences(&self, offset: u64) -> Option<Arc<Fences>> {
+        match self.cache.get(BlockKey { file: self.number, offset }) {
+            Some(Held::Fences(fences)) => Some(fences),
+            _ => None,
+        }
+    }
+    /// Adds a part of an index, checked.
+    pub(crate) fn insert_fences(&self, offset: u64, fences: Arc<Fences>) {
+        let key = BlockKey { file: self.number, offset };
+        self.cache.blocks.insert(key, Held::Fences(fences));
     }
     /// Adds a checked block. It may be dropped at once if it is larger than a shard.
     pub fn insert(&self, offset: u64, block: Block) {
-        self.cache.blocks.insert(BlockKey { file: self.number, offset }, block);
+        self.cache.blocks.insert(BlockKey { file: self.number, offset }, Held::Block(block));
     }
     /// The cache's capacity in bytes.
     pub(crate) fn capacity(&self) -> u64 {
@@ -68,12 +86,23 @@ struct BlockKey {
     offset: u64,
 }
 
+/// What is cached under the offset of a block.
+#[derive(Clone)]
+enum Held {
+    Block(Block),
+    Fences(Arc<Fences>),
+}
+
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<BlockKey, Block> for ByBytes {
-    fn weight(&self, _: &BlockKey, block: &Block) -> u64 {
-        block.memory() as u64 + ENTRY_BYTES
+impl Weighter<BlockKey, Held> for ByBytes {
+    fn weight(&self, _: &BlockKey, held: &Held) -> u64 {
+        let bytes = match held {
+            Held::Block(block) => block.memory(),
+            Held::Fences(fences) => size_of::<Fences>() + fences.memory(),
+        };
+        bytes as u64 + ENTRY_BYTES
     }
 }
 
@@ -99,7 +128,7 @@ pub struct CacheCounts {
 
 /// A shared, thread-safe cache of blocks.
 pub struct BlockCache {
-    blocks: Cache<BlockKey, Block, ByBytes, FxBuildHasher>,
+    blocks: Cache<BlockKey, Held, ByBytes, FxBuildHasher>,
     stripes: [Stripe; COUNTER_STRIPES],
     files: AtomicU64,
     /// Of all open files together.
@@ -141,7 +170,7 @@ impl BlockCache {
     }
 
     #[inline]
-    fn get(&self, key: BlockKey) -> Option<Block> {
+    fn get(&self, key: BlockKey) -> Option<Held> {
         let found = self.blocks.get(&key);
         let stripe = &self.stripes[(key.offset >> 12) as usize % COUNTER_STRIPES];
         let counter = if found.is_some() { &stripe.hits } else { &stripe.misses };

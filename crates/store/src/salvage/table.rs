@@ -16,7 +16,7 @@ use lithify_merge::tombstone::RangeTombstone;
 
 use super::{Lost, blocks};
 use crate::dir::{Dir, FileName, OrTyped};
-use crate::sst::{Block, BlockAt, Blocks, OpenTable, Source, TableReader, Verify};
+use crate::sst::{Block, BlockAt, Blocks, FullIndex, OpenTable, Source, TableReader, Verify};
 
 /// Largest table that is searched for blocks, because all of it is held in memory meanwhile.
 const SEARCHED_MAX: u64 = 4 << 30;
@@ -101,7 +101,10 @@ impl TableSalvage {
         if stated.is_none() && (other || !of_default) {
             return Ok(None);
         }
-        let pieces: Vec<Piece> = table
+        let deletions = table.range_tombstones().to_tombstones();
+        // Opened without a cache, so nothing is left to be read.
+        let full = FullIndex::of(table)?;
+        let pieces: Vec<Piece> = full
             .block_fences()
             .map(|f| Piece {
                 at: f.at,
@@ -109,8 +112,8 @@ impl TableSalvage {
                 entries: f.counts.map(|c| c.entries),
             })
             .collect();
-        let deletions = table.range_tombstones().to_tombstones();
-        Ok(Some(TableSalvage::new(name, order, Reading::Opened(table), pieces, deletions)))
+        let opened = Reading::Opened(full.table().clone());
+        Ok(Some(TableSalvage::new(name, order, opened, pieces, deletions)))
     }
 
     fn new(

@@ -252,6 +252,7 @@ impl Assembler {
         self.append(head)?;
         self.append(&sum.to_le_bytes())?;
         let size = (block.stored.len() - TRAILER_LEN) as u64;
+        block.hashes.iter().for_each(|&hash| self.tail.push_hash(hash));
         self.tail.push_block(BlockMeta {
             handle: BlockHandle::new(offset, size),
             first_key: block.first.to_vec(),
@@ -264,7 +265,6 @@ impl Assembler {
             min_seq: block.seqs.0,
             max_seq: block.seqs.1,
         });
-        block.hashes.iter().for_each(|&hash| self.tail.push_hash(hash));
         Ok(())
     }
 

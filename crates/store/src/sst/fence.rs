@@ -23,6 +23,7 @@
 use std::cmp::Ordering;
 
 use lithify_base::{Comparator, Error, Result, Tag};
+use lithify_format::block::TRAILER_LEN;
 
 /// Where one data block lies in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,11 @@ impl Fences {
     /// Tag of separator `i` if the separators are internal keys.
     pub fn tag(&self, i: usize) -> Option<Tag> {
         self.tags.get(i).map(|&t| Tag(t))
+    }
+    /// Where the last block ends in the file, its trailer included; 0 without blocks.
+    pub(crate) fn end(&self) -> u64 {
+        let last = self.offsets.last().zip(self.sizes.last());
+        last.map_or(0, |(offset, size)| offset + u64::from(*size) + TRAILER_LEN as u64)
     }
     /// Resident bytes.
     pub fn memory(&self) -> usize {

@@ -15,7 +15,8 @@ use lithify_format::block::{BlockIter, TRAILER_LEN};
 use lithify_format::table::handle::BlockHandle;
 
 use super::block::{Block, PinnedSlice};
-use super::fence::BlockAt;
+use super::fence::{BlockAt, Fences};
+use super::index::Leaf;
 use super::reader::{Fill, TableReader};
 
 /// First chunk of a read-ahead.
@@ -27,6 +28,10 @@ const AHEAD_MAX: usize = 1 << 20;
 const AHEAD_SHARE: u64 = 512;
 /// However small the cache, a chunk is worth the call.
 const AHEAD_LEAST: usize = 64 << 10;
+/// Bytes that a foreign table may leave between two blocks, to align them.
+const PADDING_MAX: u64 = 4 << 10;
+/// Far from every block.
+const NOWHERE: u64 = 1 << 63;
 /// Blocks in a row that must be read from the file before reading ahead starts.
 const SEQUENTIAL_AFTER: u32 = 2;
 
@@ -34,8 +39,10 @@ const SEQUENTIAL_AFTER: u32 = 2;
 pub struct TableIter {
     table: Arc<TableReader>,
     fill: Fill,
-    /// The open block's number; the number of blocks if none is open.
-    at: usize,
+    /// The open block, by its part of the index and its number there; none if none is open.
+    at: Option<(usize, usize)>,
+    /// The part of the index that [`at`](TableIter::at) is in, if it is not resident.
+    leaf: Option<Arc<Fences>>,
     entries: Option<BlockIter<Block>>,
     error: Option<lithify_base::Error>,
     ahead: Ahead,
@@ -52,15 +59,16 @@ struct Ahead {
     len: usize,
     /// Size of the next chunk.
     next: usize,
-    /// The block a sequential walk would read next, and how many came in a row.
-    expected: usize,
+    /// Where the block that a sequential walk would read next begins, or a little before, and how
+    /// many came in a row.
+    expected: u64,
     in_a_row: u32,
 }
 
 impl Ahead {
     fn new() -> Ahead {
         let (bytes, spare) = (Arc::from(Vec::new()), Arc::from(Vec::new()));
-        Ahead { bytes, spare, start: 0, len: 0, next: AHEAD_MIN, expected: usize::MAX, in_a_row: 0 }
+        Ahead { bytes, spare, start: 0, len: 0, next: AHEAD_MIN, expected: NOWHERE, in_a_row: 0 }
     }
     /// Where in `bytes` the stored block at `offset` lies, if all of it does.
     fn find(&self, offset: u64, stored: usize) -> Option<usize> {
@@ -75,7 +83,8 @@ impl TableIter {
         let share = table.cache.as_ref().map_or(u64::MAX, |cache| cache.capacity() / AHEAD_SHARE);
         let share = usize::try_from(share).unwrap_or(usize::MAX);
         TableIter {
-            at: table.fences.len(),
+            at: None,
+            leaf: None,
             table,
             fill: Fill::Cache,
             entries: None,
@@ -142,10 +151,17 @@ impl TableIter {
 
     /// The same by the keys that stand in the blocks.
     fn seek_stored(&mut self, target: InternalKey<'_>) -> bool {
-        let i = self.table.fences.find(target.user, target.tag, &*self.table.order);
-        if self.open(i) {
-            self.within(|entries, table| entries.seek(target, &*table.order));
-            self.settle_forward();
+        let part = self.table.part_for(target.user, target.tag);
+        if self.enter(part) {
+            let no = self.fences().find(target.user, target.tag, &*self.table.order);
+            if no < self.fences().len() {
+                if self.open(part, no) {
+                    self.within(|entries, table| entries.seek(target, &*table.order));
+                    self.settle_forward();
+                }
+            } else {
+                self.open_from(part + 1);
+            }
         }
         self.valid()
     }
@@ -175,19 +191,12 @@ impl TableIter {
     }
     /// Moves to the first entry.
     pub fn seek_to_first(&mut self) -> bool {
-        if self.open(0) {
-            self.within(|entries, _| entries.seek_to_first());
-            self.settle_forward();
-        }
+        self.open_from(0);
         self.valid()
     }
     /// Moves to the last entry.
     pub fn seek_to_last(&mut self) -> bool {
-        let last = self.table.fences.len().wrapping_sub(1);
-        if self.open(last) {
-            self.within(|entries, _| entries.seek_to_last());
-            self.settle_backward();
-        }
+        self.open_before(self.table.index.parts());
         self.valid()
     }
     /// Moves to the next entry; stays invalid if it was.
@@ -217,14 +226,56 @@ impl TableIter {
 
     /// Goes on to the first entry of the next block that has one.
     fn settle_forward(&mut self) {
-        while self.error.is_none() && !self.valid() && self.open(self.at + 1) {
-            self.within(|entries, _| entries.seek_to_first());
+        while self.error.is_none()
+            && !self.valid()
+            && let Some((part, no)) = self.at
+        {
+            if no + 1 >= self.fences().len() {
+                return self.open_from(part + 1);
+            }
+            if self.open(part, no + 1) {
+                self.within(|entries, _| entries.seek_to_first());
+            }
         }
     }
     /// Goes back to the last entry of the previous block that has one.
     fn settle_backward(&mut self) {
-        while self.error.is_none() && !self.valid() && self.open(self.at.wrapping_sub(1)) {
-            self.within(|entries, _| entries.seek_to_last());
+        while self.error.is_none()
+            && !self.valid()
+            && let Some((part, no)) = self.at
+        {
+            if no == 0 {
+                return self.open_before(part);
+            }
+            if self.open(part, no - 1) {
+                self.within(|entries, _| entries.seek_to_last());
+            }
+        }
+    }
+    /// Moves to the first entry in `part` of the index or behind it.
+    fn open_from(&mut self, mut part: usize) {
+        while self.enter(part) {
+            if !self.fences().is_empty() {
+                if self.open(part, 0) {
+                    self.within(|entries, _| entries.seek_to_first());
+                    self.settle_forward();
+                }
+                return;
+            }
+            part += 1;
+        }
+    }
+    /// Moves to the last entry before `part` of the index.
+    fn open_before(&mut self, mut part: usize) {
+        while self.enter(part.wrapping_sub(1)) {
+            part -= 1;
+            if let Some(last) = self.fences().len().checked_sub(1) {
+                if self.open(part, last) {
+                    self.within(|entries, _| entries.seek_to_last());
+                    self.settle_backward();
+                }
+                return;
+            }
         }
     }
 
@@ -239,26 +290,55 @@ impl TableIter {
 
     #[cold]
     fn fail(&mut self, e: lithify_base::Error) -> bool {
-        let e = if self.at < self.table.fences.len() { self.table.blame(self.at, e) } else { e };
+        let e = match self.at {
+            Some((_, no)) => self.table.blame(self.fences().block(no), e),
+            None => e,
+        };
         self.error = Some(e);
-        self.entries = None;
+        (self.at, self.entries) = (None, None);
         false
     }
 
-    /// Makes block `i` the open one, standing on none of its entries. False, with the cursor
-    /// invalid, if there is no such block or it cannot be read.
-    fn open(&mut self, i: usize) -> bool {
-        self.error = None;
-        if i >= self.table.fences.len() {
-            self.entries = None;
-            self.at = self.table.fences.len();
-            return false;
+    /// The fences of the part of the index that was entered last.
+    fn fences(&self) -> &Fences {
+        match &self.leaf {
+            Some(fences) => fences,
+            None => self.table.index.resident(),
         }
-        if self.at == i && self.entries.is_some() {
+    }
+
+    /// Has the fences of `part` at hand. False, with the cursor invalid, if there is no such part or it
+    /// cannot be read.
+    fn enter(&mut self, part: usize) -> bool {
+        self.error = None;
+        if self.at.is_some_and(|(at, _)| at == part) {
             return true;
         }
-        self.at = i;
-        let opened = self.fetch(i).and_then(|block| match self.entries.take() {
+        // The open block's number means nothing among the fences of another part.
+        self.at = None;
+        if part >= self.table.index.parts() {
+            self.entries = None;
+            return false;
+        }
+        match self.table.leaf(part) {
+            Ok(Leaf::Resident(_)) => true,
+            Ok(Leaf::Cached(fences)) => {
+                self.leaf = Some(fences);
+                true
+            }
+            Err(e) => self.fail(e),
+        }
+    }
+
+    /// Makes block `no` of `part`, which was entered, the open one, standing on none of its entries.
+    /// False, with the cursor invalid, if it cannot be read.
+    fn open(&mut self, part: usize, no: usize) -> bool {
+        self.error = None;
+        if self.at == Some((part, no)) && self.entries.is_some() {
+            return true;
+        }
+        self.at = Some((part, no));
+        let opened = self.fetch(no).and_then(|block| match self.entries.take() {
             Some(mut entries) => entries.replace(block).map(|_| entries),
             None => BlockIter::new(block),
         });
@@ -271,17 +351,17 @@ impl TableIter {
         }
     }
 
-    /// Block `i`: from the cache, from what was read ahead, or from the file.
-    fn fetch(&mut self, i: usize) -> Result<Block> {
-        let BlockAt { offset, size } = self.table.fences.block(i);
-        let sequential = self.ahead.expected == i;
-        self.ahead.expected = i + 1;
+    /// Block `no` of the part: from the cache, from what was read ahead, or from the file.
+    fn fetch(&mut self, no: usize) -> Result<Block> {
+        let BlockAt { offset, size } = self.fences().block(no);
+        let handle = BlockHandle::new(offset, u64::from(size));
+        let stored = size as usize + TRAILER_LEN;
+        let sequential = offset.wrapping_sub(self.ahead.expected) < PADDING_MAX;
+        self.ahead.expected = offset + stored as u64;
         if !sequential {
             self.ahead.in_a_row = 0;
             self.ahead.next = AHEAD_MIN;
         }
-        let handle = BlockHandle::new(offset, u64::from(size));
-        let stored = size as usize + TRAILER_LEN;
         if let Some(at) = self.ahead.find(offset, stored) {
             return self.table.blocks.decode(self.ahead.bytes.clone(), at, handle);
         }

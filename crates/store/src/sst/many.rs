@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use lithify_base::{Error, InternalKey, Result, Seq, Tag, memory};
+use lithify_base::{Error, ErrorKind, InternalKey, Result, Seq, Tag, memory};
 use lithify_format::block::TRAILER_LEN;
 use lithify_format::table::handle::BlockHandle;
 
@@ -42,22 +42,21 @@ impl TableReader {
     ) -> Result<()> {
         let Some(at) = self.stored_at(at) else { return Ok(()) };
         let order = &*self.order;
-        let mut asked: Vec<(usize, usize)> = Vec::new();
+        let mut asked: Vec<(BlockAt, bool, usize)> = Vec::new();
         for (i, wanted) in keys.iter().enumerate() {
-            if !self.may_contain(wanted.key, wanted.hash) {
+            if !self.may_contain(wanted.key, wanted.hash)? {
                 continue;
             }
-            let block = self.fences.find(wanted.key, Tag::seek(at), order);
-            if block < self.fences.len() {
-                asked.push((block, i));
+            if let Some(place) = self.find(wanted.key, Tag::seek(at))? {
+                asked.push((place.at(), place.goes_on(wanted.key, order), i));
             }
         }
-        let mut numbers: Vec<usize> = asked.iter().map(|(block, _)| *block).collect();
-        numbers.dedup();
-        let blocks = self.blocks_at(&numbers)?;
+        let mut places: Vec<BlockAt> = asked.iter().map(|(at, ..)| *at).collect();
+        places.dedup();
+        let blocks = self.blocks_at(&places)?;
         let mut now = 0;
-        for (number, i) in asked {
-            while numbers[now] != number {
+        for (place, goes_on, i) in asked {
+            while places[now] != place {
                 now += 1;
             }
             let Wanted { key, hash } = keys[i];
@@ -67,9 +66,9 @@ impl TableReader {
                 newest = Some((self.numbered(tag), value.pin()));
                 ControlFlow::Break(())
             });
-            let ended = ended.map_err(|e| self.blame(number, e))?;
+            let ended = ended.map_err(|e| self.blame(place, e))?;
             // Where versions of one key span blocks, the next one may begin with those looked for.
-            if newest.is_none() && matches!(ended, Ended::Block) && self.goes_on(number, key) {
+            if newest.is_none() && matches!(ended, Ended::Block) && goes_on {
                 newest = self.get(key, hash, at)?;
             }
             if let Some((tag, value)) = newest {
@@ -79,18 +78,18 @@ impl TableReader {
         Ok(())
     }
 
-    /// Data blocks by ascending numbers, from the cache or the file.
-    fn blocks_at(&self, numbers: &[usize]) -> Result<Vec<Block>> {
-        let cached = |&i: &usize| self.cached(self.fences.block(i).offset);
-        let mut blocks: Vec<Option<Block>> = numbers.iter().map(cached).collect();
+    /// Data blocks by their places, which ascend, from the cache or the file.
+    fn blocks_at(&self, places: &[BlockAt]) -> Result<Vec<Block>> {
+        let cached = |at: &BlockAt| self.cached(at.offset);
+        let mut blocks: Vec<Option<Block>> = places.iter().map(cached).collect();
         let mut from = 0;
-        while let Some(first) = (from..numbers.len()).find(|&n| blocks[n].is_none()) {
-            let BlockAt { offset: start, .. } = self.fences.block(numbers[first]);
-            let (mut last, mut end) = (first, self.end_of(numbers[first]));
-            for n in first + 1..numbers.len() {
-                let (at, next_end) =
-                    (self.fences.block(numbers[n]).offset, self.end_of(numbers[n]));
-                if at > end + GAP_MAX || next_end > start + READ_MAX {
+        while let Some(first) = (from..places.len()).find(|&n| blocks[n].is_none()) {
+            let start = places[first].offset;
+            let (mut last, mut end) = (first, end_of(places[first]));
+            for n in first + 1..places.len() {
+                let (at, next_end) = (places[n].offset, end_of(places[n]));
+                // Parts of a damaged index may contradict each other.
+                if at < end || at > end + GAP_MAX || next_end > start + READ_MAX {
                     break;
                 }
                 if blocks[n].is_none() {
@@ -98,26 +97,26 @@ impl TableReader {
                 }
             }
             match first == last {
-                true => blocks[first] = Some(self.block(numbers[first], Fill::Cache)?),
-                false => self.read_together(&numbers[first..=last], &mut blocks[first..=last])?,
+                true => blocks[first] = Some(self.block(places[first], Fill::Cache)?),
+                false => self.read_together(&places[first..=last], &mut blocks[first..=last])?,
             }
             from = last + 1;
         }
-        let lost = || Error::new(lithify_base::ErrorKind::Internal, "a block was not read");
+        let lost = || Error::new(ErrorKind::Internal, "a block was not read");
         blocks.into_iter().map(|block| block.ok_or_else(lost)).collect()
     }
 
-    /// Reads the blocks that are missing with one call, from the first to the last of `numbers`.
-    fn read_together(&self, numbers: &[usize], blocks: &mut [Option<Block>]) -> Result<()> {
-        let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else {
+    /// Reads the blocks that are missing with one call, from the first to the last of `places`.
+    fn read_together(&self, places: &[BlockAt], blocks: &mut [Option<Block>]) -> Result<()> {
+        let (Some(&first), Some(&last)) = (places.first(), places.last()) else {
             return Ok(());
         };
-        let start = self.fences.block(first).offset;
-        let len = (self.end_of(last) - start) as usize;
+        let start = first.offset;
+        let len = (end_of(last) - start) as usize;
         let mut bytes = memory::zeroed(len, "blocks").map_err(|e| self.blame(first, e))?;
         self.blocks.source.read_into(start, &mut bytes)?;
-        for (&i, block) in numbers.iter().zip(blocks).filter(|(_, block)| block.is_none()) {
-            let BlockAt { offset, size } = self.fences.block(i);
+        for (&at, block) in places.iter().zip(blocks).filter(|(_, block)| block.is_none()) {
+            let BlockAt { offset, size } = at;
             let at = (offset - start) as usize;
             let stored = bytes.get(at..at + size as usize + TRAILER_LEN).unwrap_or_default();
             let handle = BlockHandle::new(offset, u64::from(size));
@@ -127,12 +126,11 @@ impl TableReader {
         }
         Ok(())
     }
+}
 
-    /// Where block `i` ends in the file, its trailer included.
-    fn end_of(&self, i: usize) -> u64 {
-        let BlockAt { offset, size } = self.fences.block(i);
-        offset + u64::from(size) + TRAILER_LEN as u64
-    }
+/// Where a block ends in the file, its trailer included.
+fn end_of(at: BlockAt) -> u64 {
+    at.offset + u64::from(at.size) + TRAILER_LEN as u64
 }
 
 #[cfg(test)]

@@ -7,23 +7,24 @@ use std::sync::Arc;
 
 use lithify_base::{Bytewise, ComparatorRef, Error, ErrorKind, Result, ReverseBytewise, Seq};
 use lithify_env::{FileRef, OpenOpts};
-use lithify_format::block::{IndexForm, IndexKeys, TRAILER_LEN};
+use lithify_format::block::{IndexForm, TRAILER_LEN};
 use lithify_format::compress::Decoder;
 use lithify_format::filter::{Filter, FilterLayout};
 use lithify_format::limits::MAX_BLOCK;
-use lithify_format::table::blocks_meta;
 use lithify_format::table::footer::{FOOTER_LEN, Footer, LEVELDB_VERSION};
 use lithify_format::table::handle::BlockHandle;
-use lithify_format::table::index::{BlockSource, TableIndexIter, index_form};
+use lithify_format::table::index::{BlockSource, Levels, index_form};
 use lithify_format::table::metaindex::{self, MetaIndex};
 use lithify_format::table::props::TableProps;
 use lithify_format::table::range_del;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
 
 use super::block::Block;
-use super::fence::{Fences, FencesBuilder};
+use super::fence::BlockAt;
+use super::filter::TableFilter;
+use super::index::{Index, counts_of, end_of_data, enough, fences_in, flat};
 use super::point::SKETCH;
-use super::reader::{FilterPart, TableReader};
+use super::reader::TableReader;
 use super::source::Source;
 use crate::cache::BlockCache;
 use crate::dir::Dir;
@@ -97,6 +98,21 @@ impl Blocks {
         let stored = self.stored_len(handle)?;
         let bytes = self.source.read(handle.offset, stored)?;
         self.decode(bytes, 0, handle)
+    }
+
+    /// The same for a block of the index or the filter, which is checked whatever `verify` says:
+    /// those decide where data is looked for.
+    pub(crate) fn read_meta(&self, handle: BlockHandle) -> Result<Block> {
+        let stored = self.stored_len(handle)?;
+        let bytes = self.source.read(handle.offset, stored)?;
+        let sound = self.footer.check.verify(&bytes, handle.offset);
+        sound.map_err(|e| self.source.blame(e.at(handle.offset)))?;
+        self.decode(bytes, 0, handle)
+    }
+
+    /// Data and index blocks lie before here.
+    pub(crate) fn limit(&self) -> u64 {
+        self.source.size() - self.footer.len() as u64
     }
 
     /// Reads, checks and uncompresses the data block at `handle`, with a sketch in front of it if
@@ -274,30 +290,20 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
     }
     let parts = Parts { tail: tail(&blocks, start, &bytes), names: &names, spec: &spec };
     let props = parts.props()?;
-    let fences = parts.fences(&props)?;
+    let (index, data_end) = parts.index(&props)?;
     let filter = parts.filter(&props)?;
     let global_seq = props.global_seq(spec.largest_seq)?;
     let tombstones = parts.tombstones(global_seq)?;
-    let (counts, counts_fault) = parts.counts(&props, &fences);
-    let data_end = match fences.len().checked_sub(1) {
-        Some(last) => {
-            let at = fences.block(last);
-            at.offset + u64::from(at.size) + TRAILER_LEN as u64
-        }
-        None => 0,
-    };
     blocks.verify = spec.verify;
     let mut table = TableReader {
         blocks,
         order: spec.order,
         cache: spec.cache.map(|cache| cache.open_file()),
         props,
-        fences,
+        index,
         filter,
         tombstones,
         global_seq,
-        counts,
-        counts_fault,
         data_end,
     };
     let resident = table.memory() as u64;
@@ -343,50 +349,45 @@ impl Parts<'_> {
         Ok(props)
     }
 
-    /// The whole index, flat, whatever its levels.
-    fn fences(&self, props: &TableProps) -> Result<Fences> {
-        let blocks = self.tail.blocks;
+    /// The index, and where data blocks end: flat, whatever its levels, unless there is a cache to keep
+    /// the parts of one with two levels in.
+    fn index(&self, props: &TableProps) -> Result<(Index, u64)> {
+        let (blocks, order) = (self.tail.blocks, &*self.spec.order);
         let handle = match blocks.footer.index.or_else(|| self.names.get(metaindex::INDEX)) {
             Some(handle) => handle,
             None => return Err(Error::corruption("table has no index")),
         };
         let (form, levels) = index_form(self.version(), props)?;
         let top = self.tail.block(handle)?;
-        let walk = || -> Result<Fences> {
-            let mut index = TableIndexIter::new(&self.tail, top, form, levels)?;
-            let limit = blocks.source.size() - blocks.footer.len() as u64;
-            let mut fences = FencesBuilder::new(&*self.spec.order, limit);
-            let mut more = index.seek_to_first()?;
-            while more {
-                push_fence(&mut fences, form, index.separator(), index.handle())?;
-                more = index.next()?;
-            }
-            Ok(fences.finish())
+        let counts = self.names.get(metaindex::BLOCKS);
+        let read = || -> Result<(Index, u64)> {
+            let top = fences_in(top, form, blocks, order)?;
+            let fences = match levels {
+                Levels::One => top,
+                Levels::Two if self.spec.cache.is_some() => {
+                    let end = end_of_data(&self.tail, blocks, &top, form, order)?;
+                    return Ok((Index::Parts { top, form, counts }, end));
+                }
+                Levels::Two => flat(&self.tail, blocks, &top, form, order)?,
+            };
+            enough(&fences, props)?;
+            let counts = counts_of(&self.tail, blocks, counts, props, &fences);
+            let end = fences.end();
+            Ok((Index::Whole { fences, counts }, end))
         };
-        let fences = walk().map_err(|e| e.at(handle.offset))?;
-        // RocksDB does not count the blocks that it held back to train a dictionary.
-        let stated = props.num_data_blocks;
-        if stated > fences.len() as u64 {
-            return Err(Error::corruption(format!(
-                "the index names {} data blocks, the properties {}",
-                fences.len(),
-                stated
-            ))
-            .at(handle.offset));
-        }
-        Ok(fences)
+        read().map_err(|e| e.at(handle.offset))
     }
 
-    fn filter(&self, props: &TableProps) -> Result<FilterPart> {
-        let Some((layout, handle)) = self.names.filter() else { return Ok(FilterPart::None) };
+    fn filter(&self, props: &TableProps) -> Result<TableFilter> {
+        let Some((layout, handle)) = self.names.filter() else { return Ok(TableFilter::None) };
         // A filter of key prefixes alone denies every whole key.
         if !props.filters_whole_keys() {
-            return Ok(FilterPart::None);
+            return Ok(TableFilter::None);
         }
         let top = self.tail.block(handle)?;
         match layout {
             // A copy of its own, so that the rest of the tail's memory can go.
-            FilterLayout::Full => Ok(FilterPart::Full(Filter::new(top.as_ref().into()))),
+            FilterLayout::Full => Ok(TableFilter::Full(Filter::new(top.as_ref().into()))),
             FilterLayout::Partitioned => {
                 let (form, _) = index_form(self.version(), props)?;
                 let form = IndexForm { first_keys: false, ..form };
@@ -395,19 +396,18 @@ impl Parts<'_> {
         }
     }
 
-    fn filter_parts(&self, top: Block, form: IndexForm) -> Result<FilterPart> {
-        use lithify_format::table::index::Levels;
-        let limit = self.tail.blocks.source.size();
-        let mut fences = FencesBuilder::new(&*self.spec.order, limit);
-        let mut filters: Vec<Filter<Box<[u8]>>> = Vec::new();
-        let mut index = TableIndexIter::new(&self.tail, top, form, Levels::One)?;
-        let mut more = index.seek_to_first()?;
-        while more {
-            push_fence(&mut fences, form, index.separator(), index.handle())?;
-            filters.push(Filter::new(self.tail.block(index.handle())?.as_ref().into()));
-            more = index.next()?;
-        }
-        Ok(FilterPart::Parts { fences: fences.finish(), filters })
+    fn filter_parts(&self, top: Block, form: IndexForm) -> Result<TableFilter> {
+        let fences = fences_in(top, form, self.tail.blocks, &*self.spec.order)?;
+        let read = |i: usize| {
+            let BlockAt { offset, size } = fences.block(i);
+            let block = self.tail.block(BlockHandle::new(offset, u64::from(size)))?;
+            Ok(Filter::new(block.as_ref().into()))
+        };
+        let held = match self.spec.cache {
+            Some(_) => None,
+            None => Some((0..fences.len()).map(read).collect::<Result<_>>()?),
+        };
+        Ok(TableFilter::Parts { fences, held })
     }
 
     fn tombstones(&self, global_seq: Option<Seq>) -> Result<Fragments> {
@@ -424,39 +424,4 @@ impl Parts<'_> {
         });
         Ok(Fragments::from_raw(raw, &*self.spec.order))
     }
-
-    /// Entry counts per block; if they are damaged, none and why.
-    fn counts(
-        &self,
-        props: &TableProps,
-        fences: &Fences,
-    ) -> (Option<Vec<blocks_meta::BlockCounts>>, Option<Error>) {
-        let Some(handle) = self.names.get(metaindex::BLOCKS) else { return (None, None) };
-        let counts = self.tail.block(handle).and_then(|block| {
-            blocks_meta::decode(block.as_ref(), fences.len() as u64, props.points())
-                .map_err(|e| self.tail.blocks.source.blame(e.at(handle.offset)))
-        });
-        match counts {
-            Ok(counts) => (Some(counts), None),
-            Err(e) => (None, Some(e)),
-        }
-    }
-}
-
-fn push_fence(
-    fences: &mut FencesBuilder<'_>,
-    form: IndexForm,
-    separator: &[u8],
-    handle: BlockHandle,
-) -> Result<()> {
-    use lithify_base::InternalKey;
-    let (user, tag) = match form.keys {
-        IndexKeys::User => (separator, None),
-        IndexKeys::Internal => {
-            let key = InternalKey::decode(separator)
-                .ok_or_else(|| Error::corruption("index key is shorter than a tag"))?;
-            (key.user, Some(key.tag))
-        }
-    };
-    fences.push(user, tag, (handle.offset, handle.size), TRAILER_LEN as u64)
 }

@@ -1,5 +1,6 @@
 //! An open table: its index, filter, properties and range tombstones are resident; data blocks
-//! come from the cache or the file.
+//! come from the cache or the file. Of an index or filter in parts the top is resident, and the parts
+//! come as data blocks do.
 //!
 //! The path of a point read: filter (one cache line) -> fences (one array of integers) -> block
 //! cache -> restart points and a scan of at most one restart interval. The fences name the only
@@ -16,14 +17,14 @@ use lithify_base::{Comparator, ComparatorRef, Error, InternalKey, MAX_SEQ, Resul
 use lithify_env::FileRef;
 use lithify_format::block::{BlockCheck, BlockIter};
 use lithify_format::compress::Decoder;
-use lithify_format::filter::Filter;
-use lithify_format::table::blocks_meta::BlockCounts;
 use lithify_format::table::handle::BlockHandle;
 use lithify_format::table::props::TableProps;
 use lithify_merge::tombstone::Fragments;
 
 use super::block::{Block, PinnedSlice};
-use super::fence::{BlockAt, Fences};
+use super::fence::BlockAt;
+use super::filter::TableFilter;
+use super::index::Index;
 use super::open::Blocks;
 use super::point::{PointScan, Stands};
 use crate::cache::CachedFile;
@@ -38,29 +39,17 @@ pub enum Fill {
     Nothing,
 }
 
-pub(crate) enum FilterPart {
-    None,
-    Full(Filter<Box<[u8]>>),
-    /// One filter per range of keys; `fences` say which.
-    Parts {
-        fences: Fences,
-        filters: Vec<Filter<Box<[u8]>>>,
-    },
-}
-
 /// An open table.
 pub struct TableReader {
     pub(crate) blocks: Blocks,
     pub(crate) order: ComparatorRef,
     pub(crate) cache: Option<CachedFile>,
     pub(crate) props: TableProps,
-    pub(crate) fences: Fences,
-    pub(crate) filter: FilterPart,
+    pub(crate) index: Index,
+    pub(crate) filter: TableFilter,
     pub(crate) tombstones: Fragments,
     /// The number of all entries, where they have none of their own.
     pub(crate) global_seq: Option<Seq>,
-    pub(crate) counts: Option<Vec<BlockCounts>>,
-    pub(crate) counts_fault: Option<Error>,
     pub(crate) data_end: u64,
 }
 
@@ -81,37 +70,7 @@ impl ValueRef<'_> {
     }
 }
 
-/// What the index says of one data block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockFence<'a> {
-    /// A user key at or above every key of the block, and at or below every key of the next.
-    pub separator: &'a [u8],
-    /// Where the block lies.
-    pub at: BlockAt,
-    /// Its entry counts, if the table records them.
-    pub counts: Option<BlockCounts>,
-}
-
 impl TableReader {
-    /// False only if no key with this hash and bytes is in the table.
-    #[inline]
-    pub fn may_contain(&self, key: &[u8], hash: u64) -> bool {
-        match &self.filter {
-            FilterPart::Full(filter) => filter.may_contain(hash),
-            FilterPart::None => true,
-            FilterPart::Parts { fences, filters } => {
-                // Versions of one key may lie under two filters: the first that reaches the key,
-                // and the next if the first ends on it.
-                let first = fences.find(key, Tag::seek(MAX_SEQ), &*self.order);
-                (first..fences.len())
-                    .take_while(|&i| {
-                        i == first || self.order.compare(fences.key(i - 1), key).is_eq()
-                    })
-                    .any(|i| filters[i].may_contain(hash))
-            }
-        }
-    }
-
     /// The newest entry of `key` with a sequence number of at most `at`. `hash` is the key's
     /// filter hash (`lithify_format::filter::key_hash`).
     ///
@@ -140,30 +99,25 @@ impl TableReader {
         fill: Fill,
         mut visit: impl FnMut(Tag, ValueRef<'_>) -> ControlFlow<()>,
     ) -> Result<()> {
-        if !self.may_contain(key, hash) {
+        if !self.may_contain(key, hash)? {
             return Ok(());
         }
         let order = &*self.order;
         let Some(at) = self.stored_at(at) else { return Ok(()) };
         let target = InternalKey { user: key, tag: Tag::seek(at) };
         let mut visit = |tag, value: ValueRef<'_>| visit(self.numbered(tag), value);
-        let mut i = self.fences.find(key, target.tag, order);
-        while i < self.fences.len() {
-            let block = self.block(i, fill)?;
+        let mut place = self.find(key, target.tag)?;
+        while let Some(here) = place {
+            let at = here.at();
+            let block = self.block(at, fill)?;
             let ended = visit_block(&block, target, order, &mut visit);
-            match ended.map_err(|e| self.blame(i, e))? {
+            match ended.map_err(|e| self.blame(at, e))? {
                 // The block ended on this key: the next one may begin with older versions of it.
-                Ended::Block if self.goes_on(i, key) => i += 1,
+                Ended::Block if here.goes_on(key, order) => place = self.after(here)?,
                 _ => return Ok(()),
             }
         }
         Ok(())
-    }
-
-    /// Whether block `i + 1` may begin with versions of `key`, which block `i` ends on: only where
-    /// separators are internal keys and this one is of the same key.
-    pub(crate) fn goes_on(&self, i: usize, key: &[u8]) -> bool {
-        self.fences.tag(i).is_some() && self.order.compare(self.fences.key(i), key).is_eq()
     }
 
     /// The largest stored number that a read at `at` sees; `None` if it sees no entry.
@@ -191,9 +145,9 @@ impl TableReader {
         self.global_seq
     }
 
-    /// Data block `i`, from the cache or the file.
-    pub(crate) fn block(&self, i: usize, fill: Fill) -> Result<Block> {
-        let BlockAt { offset, size } = self.fences.block(i);
+    /// The data block at a place, from the cache or the file.
+    pub(crate) fn block(&self, at: BlockAt, fill: Fill) -> Result<Block> {
+        let BlockAt { offset, size } = at;
         if let Some(block) = self.cached(offset) {
             return Ok(block);
         }
@@ -213,24 +167,12 @@ impl TableReader {
             cache.insert(offset, block.clone());
         }
     }
-    /// Adds file and block offset to an error about data block `i`.
+    /// Adds file and block offset to an error about a data block.
     #[cold]
-    pub(crate) fn blame(&self, i: usize, e: Error) -> Error {
-        self.blocks.source.blame(e.at(self.fences.block(i).offset))
+    pub(crate) fn blame(&self, at: BlockAt, e: Error) -> Error {
+        self.blocks.source.blame(e.at(at.offset))
     }
 
-    /// The data blocks in key order, for cutting compaction inputs.
-    pub fn block_fences(&self) -> impl ExactSizeIterator<Item = BlockFence<'_>> {
-        (0..self.fences.len()).map(|i| BlockFence {
-            separator: self.fences.key(i),
-            at: self.fences.block(i),
-            counts: self.counts.as_ref().map(|c| c[i]),
-        })
-    }
-    /// The resident index.
-    pub fn fences(&self) -> &Fences {
-        &self.fences
-    }
     /// Properties; empty for a LevelDB table.
     pub fn properties(&self) -> &TableProps {
         &self.props
@@ -238,11 +180,6 @@ impl TableReader {
     /// Range tombstones, fragmented. Not clamped to the file's bounds.
     pub fn range_tombstones(&self) -> &Fragments {
         &self.tombstones
-    }
-    /// Where in the file `key` would be: bytes of data before it, to about a block.
-    pub fn approximate_offset_of(&self, key: &[u8]) -> u64 {
-        let i = self.fences.find(key, Tag::seek(MAX_SEQ), &*self.order);
-        if i < self.fences.len() { self.fences.block(i).offset } else { self.data_end }
     }
     /// Bytes of data blocks, trailers included: they lie at the start of the file.
     pub fn data_bytes(&self) -> u64 {
@@ -276,29 +213,17 @@ impl TableReader {
     pub fn order(&self) -> &dyn Comparator {
         &*self.order
     }
-    /// What is wrong with the recorded entry counts, if they were ignored.
-    pub fn counts_fault(&self) -> Option<&Error> {
-        self.counts_fault.as_ref()
-    }
     /// Lets the block cache forget the table; for one that is being deleted.
     pub fn forget_blocks(&self) {
         if let Some(cache) = &self.cache {
             cache.forget();
         }
     }
-    /// Resident bytes: index, filter, counts, tombstones.
+    /// Resident bytes: index, filter, counts, tombstones; without what of them is in the cache.
     pub fn memory(&self) -> usize {
-        let filter = match &self.filter {
-            FilterPart::None => 0,
-            FilterPart::Full(f) => f.bytes().len(),
-            FilterPart::Parts { fences, filters } => {
-                fences.memory() + filters.iter().map(|f| f.bytes().len()).sum::<usize>()
-            }
-        };
-        let counts = self.counts.as_ref().map_or(0, |c| c.len() * size_of::<BlockCounts>());
         let tombstones: usize =
             self.tombstones.iter().map(|f| 64 + f.lo.len() + f.hi.len() + 16 * f.tombs.len()).sum();
-        size_of::<TableReader>() + self.fences.memory() + filter + counts + tombstones
+        size_of::<TableReader>() + self.index.memory() + self.filter.memory() + tombstones
     }
 }
 
@@ -361,7 +286,7 @@ fn visit_plain(
 
 impl std::fmt::Debug for TableReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "TableReader({}, {} blocks)", self.name(), self.fences.len())
+        write!(f, "TableReader({}, {} bytes of data)", self.name(), self.data_end)
     }
 }
 

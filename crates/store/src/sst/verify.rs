@@ -15,6 +15,7 @@ use lithify_format::filter::key_hash;
 use lithify_format::table::handle::BlockHandle;
 use lithify_lsm::FileMeta;
 
+use super::index::FullIndex;
 use super::reader::TableReader;
 
 mod layout;
@@ -66,8 +67,13 @@ pub fn inspect(
     stated: Option<&Stated<'_>>,
     watch: &mut dyn FnMut(u64),
 ) -> (Checked, Vec<Error>) {
+    let full = match FullIndex::of(table.clone()) {
+        Ok(full) => full,
+        Err(e) => return (Checked::default(), vec![e.in_file(table.name())]),
+    };
     let mut walk = Walk {
         table,
+        full: &full,
         stated: stated.map(|s| s.meta),
         counted: stated.is_some_and(|s| s.counted),
         seen: Checked::default(),
@@ -75,15 +81,15 @@ pub fn inspect(
         errors: Vec::new(),
         unlisted: 0,
     };
-    for i in 0..table.fences.len() {
-        let at = table.fences.block(i);
+    for i in 0..full.fences().len() {
+        let at = full.block(i);
         let handle = BlockHandle::new(at.offset, u64::from(at.size));
         if let Err(e) = walk.block(i, handle) {
-            walk.note(table.blame(i, e));
+            walk.note(table.blame(at, e));
         }
         watch(handle.size + TRAILER_LEN as u64);
     }
-    if let Err(e) = layout::check(table) {
+    if let Err(e) = layout::check(&full) {
         walk.note(e);
     }
     // Counts of a table with unreadable blocks say nothing new.
@@ -101,6 +107,7 @@ pub fn inspect(
 
 struct Walk<'a> {
     table: &'a TableReader,
+    full: &'a FullIndex,
     stated: Option<&'a FileMeta>,
     counted: bool,
     seen: Checked,
@@ -143,7 +150,7 @@ impl Walk<'_> {
         }
         self.seen.blocks += 1;
         let counted = (self.seen.entries - before.0, self.seen.raw_key_bytes - before.1);
-        if let Some(counts) = table.counts.as_ref().map(|c| c[i])
+        if let Some(counts) = self.full.counts().list.as_ref().map(|c| c[i])
             && counted != (counts.entries, counts.raw_key_bytes)
         {
             return Err(Error::corruption(format!(
@@ -168,11 +175,11 @@ impl Walk<'_> {
             return Err(Error::corruption(format!("entry {key:?} is out of order")));
         }
         if last.is_none_or(|last| order.compare(last.user, key.user).is_ne())
-            && !table.may_contain(key.user, key_hash(key.user))
+            && !table.may_contain(key.user, key_hash(key.user))?
         {
             return Err(Error::corruption(format!("the filter denies the key of entry {key:?}")));
         }
-        if table.fences.find(key.user, key.tag, order) != i {
+        if self.full.fences().find(key.user, key.tag, order) != i {
             return Err(Error::corruption(format!("the index leads past the block of {key:?}")));
         }
         if self.stated.is_some_and(|m| !inside(m, key, order)) {
@@ -198,7 +205,7 @@ impl Walk<'_> {
 
     /// Compares what was seen with what the properties and the manifest say.
     fn counts(&mut self) {
-        if let Some(e) = self.table.counts_fault() {
+        if let Some(e) = &self.full.counts().fault {
             self.note(e.clone());
         }
         let p = self.table.properties();
@@ -206,7 +213,7 @@ impl Walk<'_> {
         if self.table.format_version() > 0 {
             // RocksDB does not count the blocks that it held back to train a dictionary; opening
             // found that it counts no more than there are.
-            let blocks = match self.table.counts {
+            let blocks = match self.full.counts().list {
                 Some(_) => p.num_data_blocks,
                 None => seen.blocks,
             };
@@ -233,7 +240,7 @@ impl Walk<'_> {
                 ],
             );
             // The properties of foreign tables count the bytes of range deletions, too.
-            if self.table.counts.is_some() {
+            if self.full.counts().list.is_some() {
                 self.equal(
                     "the manifest says",
                     &[
@@ -255,7 +262,7 @@ impl Walk<'_> {
     /// Range deletions lie inside the bounds and numbers that the manifest gives.
     fn tombstones(&mut self) {
         // Foreign tables may hold more than their bounds show.
-        let Some(m) = self.stated.filter(|_| self.table.counts.is_some()) else { return };
+        let Some(m) = self.stated.filter(|_| self.full.counts().list.is_some()) else { return };
         let order = &*self.table.order;
         for f in self.table.range_tombstones().iter() {
             let starts = order.compare(&m.range.lo, &f.lo).is_le();

@@ -105,6 +105,20 @@ fn every_version_codec_and_filter() {
     eprintln!("{tables} tables of ours ingested, {keys} keys read alike");
 }
 
+/// Every table's index and filter in parts, many versions of some keys among them.
+#[test]
+fn index_and_filter_in_parts() {
+    for (version, codec) in [(5, Compression::Lz4), (6, Compression::None)] {
+        let mut settings = small();
+        settings.format_version = version;
+        settings.compression_lower = codec;
+        settings.partition_bytes = 1 << 10;
+        settings.block_bytes = 512;
+        let (tables, keys) = ingested(settings);
+        eprintln!("{tables} tables of ours ingested, {keys} keys read alike");
+    }
+}
+
 /// A table whose index has two levels.
 #[test]
 fn a_two_level_index() {
@@ -141,18 +155,21 @@ fn a_two_level_index() {
 fn ingested(settings: Settings) -> (usize, usize) {
     let dir = tempfile::tempdir().unwrap();
     let what = format!("{settings:?}");
-    let version = settings.format_version;
+    let (version, partitioned) = (settings.format_version, settings.partition_bytes > 0);
     let db = Db::open(dir.path().join("db"), settings).unwrap();
     let snapshots = fill(&db, 6000, 3);
     db.flush().unwrap();
     db.wait_idle(None).unwrap();
     let tables = tables_deepest_first(&db, &dir.path().join("checkpoint"));
     assert!(tables.len() > 3, "{what}");
+    let mut in_parts = 0;
     for path in &tables {
         let table = open(path).unwrap();
         assert_eq!(table.format_version(), version);
+        in_parts += usize::from(table.properties().index_partitions > 1);
         read_every_way(&table);
     }
+    assert_eq!(in_parts > 3, partitioned, "{what}");
     let theirs = ingest_all(&tables, &dir.path().join("rocksdb"));
     let keys = same_content(&db, &theirs);
     drop(snapshots);

@@ -3,6 +3,7 @@ use lithify_base::{Bytewise, InternalKey, Kind, Tag};
 use super::*;
 use crate::compress::{Codec, Compressor};
 use crate::table::index::IndexShape;
+use crate::table::metaindex;
 use crate::table::range_del::RangeTombstone;
 use crate::table::tail::{TableIdentity, TableSpec};
 
@@ -91,11 +92,19 @@ fn tables_round_trip_in_every_shape() {
             }
             for restart_interval in [1, 4] {
                 let index = IndexShape { restart_interval, cap: 200, partition: 128 };
-                let file = write(TableSpec { index, ..spec(version) }, &all, Codec::None);
-                check(&file, &all);
-                let table = NaiveTableReader::open(&file).unwrap();
-                assert!(table.props().index_partitions > 2 && table.props().index_type() == 2);
-                walk_back(&table);
+                let whole = TableSpec { index, ..spec(version) };
+                for spec in [TableSpec { filter_partition: 60, ..whole.clone() }, whole] {
+                    let (cut, absent) = (spec.filter_partition > 0, b"key0000000!");
+                    let file = write(spec, &all, Codec::None);
+                    check(&file, &all);
+                    let table = NaiveTableReader::open(&file).unwrap();
+                    let props = table.props();
+                    assert!(props.index_partitions > 2 && props.index_type() == 2);
+                    assert_eq!(table.names().get(metaindex::PARTITIONED_FILTER).is_some(), cut);
+                    assert_eq!(table.names().get(metaindex::FULL_FILTER).is_none(), cut);
+                    assert!(!table.may_contain(absent, &Bytewise).unwrap());
+                    walk_back(&table);
+                }
             }
         }
     }

@@ -14,6 +14,7 @@ use lithify_format::table::handle::BlockHandle;
 use lithify_format::table::index::{Levels, index_form};
 use lithify_format::table::metaindex::{self, MetaIndex};
 
+use crate::sst::index::FullIndex;
 use crate::sst::reader::TableReader;
 
 /// Bytes between blocks that are read at once.
@@ -25,7 +26,8 @@ const NEW_FILTER: u8 = 0xff;
 ///
 /// # Errors
 /// Corruption with the place, `Io`.
-pub(super) fn check(table: &TableReader) -> Result<()> {
+pub(super) fn check(full: &FullIndex) -> Result<()> {
+    let table = &**full.table();
     let blocks = &table.blocks;
     let footer = blocks.footer;
     let names = MetaIndex::decode(blocks.read(footer.metaindex)?.as_ref())
@@ -49,12 +51,12 @@ pub(super) fn check(table: &TableReader) -> Result<()> {
     if let Some((FilterLayout::Full, handle)) = names.filter() {
         filter_fits(table, footer, handle)?;
     }
-    handles.extend((0..table.fences.len()).map(|i| {
-        let at = table.fences.block(i);
+    handles.extend((0..full.fences().len()).map(|i| {
+        let at = full.block(i);
         BlockHandle::new(at.offset, u64::from(at.size))
     }));
     let end = blocks.source.size() - footer.len() as u64;
-    tiled(table, handles, end)?;
+    tiled(full, handles, end)?;
     footer_is_plain(table, footer, end)
 }
 
@@ -90,7 +92,7 @@ fn parts(table: &TableReader, top: BlockHandle, form: IndexForm) -> Result<Vec<B
     walk().map_err(|e| e.at(top.offset))
 }
 
-fn tiled(table: &TableReader, mut handles: Vec<BlockHandle>, end: u64) -> Result<()> {
+fn tiled(full: &FullIndex, mut handles: Vec<BlockHandle>, end: u64) -> Result<()> {
     handles.sort_unstable_by_key(|h| (h.offset, h.size));
     // Several names may share a block.
     handles.dedup();
@@ -99,21 +101,21 @@ fn tiled(table: &TableReader, mut handles: Vec<BlockHandle>, end: u64) -> Result
         if handle.offset < at {
             return Err(Error::corruption("two blocks overlap").at(handle.offset));
         }
-        gap(table, at, handle.offset)?;
+        gap(full, at, handle.offset)?;
         at = handle.end();
     }
-    gap(table, at, end)
+    gap(full, at, end)
 }
 
 /// Checks the bytes from `at` to `end`, which belong to no block.
-fn gap(table: &TableReader, mut at: u64, end: u64) -> Result<()> {
-    if at < end && table.counts.is_some() {
+fn gap(full: &FullIndex, mut at: u64, end: u64) -> Result<()> {
+    if at < end && full.counts().list.is_some() {
         let what = format!("{} bytes belong to no block", end - at);
         return Err(Error::corruption(what).at(at));
     }
     while at < end {
         let len = (end - at).min(CHUNK);
-        let bytes = table.blocks.source.read(at, len as usize)?;
+        let bytes = full.table().blocks.source.read(at, len as usize)?;
         if let Some(i) = bytes.iter().position(|&b| b != 0) {
             let what = "bytes between blocks are not zero, and nothing refers to them";
             return Err(Error::corruption(what).at(at + i as u64));
