@@ -15,9 +15,7 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use lithify_base::{
-    ComparatorRef, Error, InternalKey, Kind, MAX_SEQ, MergeOperatorRef, Result, Tag,
-};
+use lithify_base::{ComparatorRef, InternalKey, Kind, MAX_SEQ, MergeOperatorRef, Result, Tag};
 use lithify_merge::tombstone::Fragments;
 use lithify_store::Dir;
 pub use lithify_store::salvage::Lost;
@@ -72,14 +70,7 @@ pub(crate) fn salvage(
     builder.settings.create_if_missing = true;
     builder.settings.error_if_exists = true;
     let target = Dir::new(env.fs.clone(), to);
-    target.create()?;
-    if let Some(entry) = target.list()?.first() {
-        return Err(Error::invalid(format!(
-            "the new database needs a new directory, and this one has `{}` in it",
-            entry.name
-        ))
-        .in_file(to.display()));
-    }
+    target.create_empty("the new database")?;
     let operator = builder.operator.clone();
     let db = builder.open(to)?;
     let (batch, report) = (WriteBatch::new(), SalvageReport::default());

@@ -16,124 +16,24 @@
 //! Leaves to others: what belongs to a database at one moment ([`Checkpoint`]), keeping its files
 //! alive meanwhile, and who may be at work here (the directory is locked).
 
+mod list;
+
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::{FileRef, FsRef, LockGuard, OpenOpts, read_full_at, write_all_at};
 use lithify_format::files::FileName;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::Xxh3;
 
+pub use self::list::{BackedUp, Backup};
 use crate::checkpoint::Checkpoint;
-use crate::dir::{Dir, OrTyped};
+use crate::copy::in_chunks;
+use crate::dir::{Dir, OPTIONS_MAX, OrTyped, typed};
 use crate::manifest::ManifestLog;
 
-/// First line of a meta file.
-const HEAD: &str = "lithify backup 1";
 /// Largest meta file that is read, bytes: about a million tables.
 const META_MAX: u64 = 128 << 20;
-/// Bytes copied at a time.
-const CHUNK: usize = 1 << 20;
-/// Largest OPTIONS file that is taken along.
-const OPTIONS_MAX: u64 = 64 << 20;
-
-/// A file of a backup.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackedUp {
-    /// Its name in a database.
-    pub name: FileName,
-    /// Length in bytes.
-    pub bytes: u64,
-    /// XXH3-64 of its content.
-    pub sum: u64,
-}
-
-/// One backup, as its meta file says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Backup {
-    /// Its number.
-    pub id: u64,
-    /// When it was made, seconds since 1970.
-    pub unix_seconds: u64,
-    /// The last sequence number in it.
-    pub last_seq: u64,
-    /// Number of its manifest.
-    pub manifest: u64,
-    /// Its tables.
-    pub tables: Vec<BackedUp>,
-    /// Its other files.
-    pub small: Vec<BackedUp>,
-}
-
-impl Backup {
-    /// Bytes of all its files.
-    pub fn bytes(&self) -> u64 {
-        self.tables.iter().chain(&self.small).map(|file| file.bytes).sum()
-    }
-
-    fn text(&self) -> String {
-        let mut text = format!("{HEAD}\n");
-        let figures = [self.id, self.unix_seconds, self.last_seq, self.manifest];
-        for (name, n) in ["id", "unix_seconds", "last_seq", "manifest"].iter().zip(figures) {
-            let _ = writeln!(text, "{name} {n}");
-        }
-        for (what, files) in [("table", &self.tables), ("small", &self.small)] {
-            for BackedUp { name, bytes, sum } in files {
-                let _ = writeln!(text, "{what} {name} {bytes} {sum:016x}");
-            }
-        }
-        let sum = xxh3_64(text.as_bytes());
-        let _ = writeln!(text, "sum {sum:016x}");
-        text
-    }
-
-    /// Reads a meta file.
-    ///
-    /// # Errors
-    /// Corruption if it is not one that was written here, whole.
-    pub fn parse(bytes: &[u8]) -> Result<Backup> {
-        let bad = |what: &str| Error::corruption(format!("the backup's list {what}"));
-        let text = std::str::from_utf8(bytes).map_err(|_| bad("is no text"))?;
-        let body = text.rfind("sum ").map(|at| text.split_at(at));
-        let (body, sum) = body.ok_or_else(|| bad("has no sum"))?;
-        if sum != format!("sum {:016x}\n", xxh3_64(body.as_bytes())) {
-            return Err(bad("does not have the sum in its last line"));
-        }
-        let mut lines = body.lines();
-        if lines.next() != Some(HEAD) {
-            return Err(bad("is of a version that this one does not read"));
-        }
-        let mut figure = |name: &str| -> Result<u64> {
-            let line = lines.next().and_then(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            line.and_then(|n| n.parse().ok()).ok_or_else(|| bad(&format!("lacks its {name}")))
-        };
-        let mut backup = Backup {
-            id: figure("id")?,
-            unix_seconds: figure("unix_seconds")?,
-            last_seq: figure("last_seq")?,
-            manifest: figure("manifest")?,
-            tables: Vec::new(),
-            small: Vec::new(),
-        };
-        for line in lines {
-            let words: Vec<&str> = line.split(' ').collect();
-            let [what, name, bytes, sum] = words[..] else { return Err(bad("has an odd line")) };
-            let file = FileName::parse(name)
-                .zip(bytes.parse().ok())
-                .zip(u64::from_str_radix(sum, 16).ok())
-                .map(|((name, bytes), sum)| BackedUp { name, bytes, sum });
-            let file = file.ok_or_else(|| bad("has an odd line"))?;
-            let table = matches!(file.name, FileName::Table(_) | FileName::LevelDbTable(_));
-            match what {
-                "table" if table => backup.tables.push(file),
-                "small" if !table => backup.small.push(file),
-                _ => return Err(bad("has an odd line")),
-            }
-        }
-        Ok(backup)
-    }
-}
 
 /// What a backup is about to do or has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -266,10 +166,11 @@ impl BackupDir {
     ) -> Result<BackedUp> {
         let start = format!("{:06}_", name.number().unwrap_or_default());
         let end = format!("_{bytes}.sst");
-        if shared.iter().any(|there| there.starts_with(&start) && there.ends_with(&end)) {
+        let of_number = shared.range(start.clone()..).take_while(|there| there.starts_with(&start));
+        if of_number.into_iter().any(|there| there.ends_with(&end)) {
             let sum = copy(file, bytes, None)?;
             let table = BackedUp { name, bytes, sum };
-            if shared.contains(&shared_name(&table)) {
+            if shared.contains(&table.shared_name()) {
                 progress.done += bytes;
                 return Ok(table);
             }
@@ -281,7 +182,7 @@ impl BackupDir {
         out.sync_all().or_typed()?;
         drop(out);
         let table = BackedUp { name, bytes, sum };
-        self.fs.rename(&temp, &dir.join(shared_name(&table))).or_typed()?;
+        self.fs.rename(&temp, &dir.join(table.shared_name())).or_typed()?;
         progress.done += bytes;
         progress.copied += bytes;
         Ok(table)
@@ -290,7 +191,7 @@ impl BackupDir {
     /// An empty file; what a crash left of that name goes.
     fn fresh(&self, path: &Path) -> Result<FileRef> {
         match self.fs.unlink(path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(crate::dir::typed(e)),
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(typed(e)),
             _ => {}
         }
         self.fs.create(path, OpenOpts::write()).or_typed()
@@ -356,14 +257,7 @@ impl BackupDir {
     /// What was written stays, and opens as no database.
     pub fn restore(&self, id: u64, to: &Dir, watch: &mut dyn FnMut(Progress)) -> Result<Backup> {
         let backup = self.read(id)?;
-        to.create()?;
-        if let Some(entry) = to.list()?.first() {
-            let what = format!(
-                "a backup is restored into a new directory, and this one has `{}` in it",
-                entry.name
-            );
-            return Err(Error::invalid(what).in_file(to.path().display()));
-        }
+        to.create_empty("a restored backup")?;
         let mut progress = Progress { total: backup.bytes(), ..Progress::default() };
         for (file, path) in self.files(&backup) {
             let out = to.create_file(file.name, OpenOpts::write())?;
@@ -386,10 +280,7 @@ impl BackupDir {
         if !self.ids()?.contains(&id) {
             self.read(id)?;
         }
-        let meta = self.path.join("meta");
-        self.fs.unlink(&meta.join(id.to_string())).or_typed()?;
-        self.fs.sync_dir(&meta).or_typed()?;
-        self.collect()
+        self.forget(&[id])
     }
 
     /// Deletes all but the newest `keep`; their numbers.
@@ -399,8 +290,18 @@ impl BackupDir {
     pub fn purge(&self, keep: usize) -> Result<Vec<u64>> {
         let ids: Vec<u64> = self.ids()?.into_iter().collect();
         let old = &ids[..ids.len().saturating_sub(keep)];
-        old.iter().try_for_each(|id| self.delete(*id))?;
+        self.forget(old)?;
         Ok(old.to_vec())
+    }
+
+    /// Backups end, one after the other from the oldest on; then what only they named goes.
+    fn forget(&self, ids: &[u64]) -> Result<()> {
+        let meta = self.path.join("meta");
+        for id in ids {
+            self.fs.unlink(&meta.join(id.to_string())).or_typed()?;
+        }
+        self.fs.sync_dir(&meta).or_typed()?;
+        self.collect()
     }
 
     /// Removes what no backup names: what deletions and crashes leave.
@@ -409,7 +310,7 @@ impl BackupDir {
         let ids = self.ids()?;
         for id in &ids {
             match self.read(*id) {
-                Ok(backup) => needed.extend(backup.tables.iter().map(shared_name)),
+                Ok(backup) => needed.extend(backup.tables.iter().map(BackedUp::shared_name)),
                 // Nobody knows what it needs.
                 Err(e) if e.is_corruption() => return Ok(()),
                 Err(e) => return Err(e),
@@ -436,7 +337,7 @@ impl BackupDir {
     fn files(&self, backup: &Backup) -> Vec<(BackedUp, PathBuf)> {
         let shared = self.path.join("shared");
         let private = self.private(backup.id);
-        let tables = backup.tables.iter().map(|f| (f.clone(), shared.join(shared_name(f))));
+        let tables = backup.tables.iter().map(|f| (f.clone(), shared.join(f.shared_name())));
         let small = backup.small.iter().map(|f| (f.clone(), private.path_of(f.name)));
         tables.chain(small).collect()
     }
@@ -479,29 +380,12 @@ fn id_of(name: &str) -> Option<u64> {
     name.parse().ok().filter(|id: &u64| id.to_string() == name)
 }
 
-fn shared_name(table: &BackedUp) -> String {
-    let number = table.name.number().unwrap_or_default();
-    format!("{number:06}_{:016x}_{}.sst", table.sum, table.bytes)
-}
-
 /// Reads `bytes` of a file, writes them to `out` if there is one, and says their sum.
 fn copy(file: &FileRef, bytes: u64, out: Option<&FileRef>) -> Result<u64> {
     let mut sum = Xxh3::new();
-    let mut chunk = vec![0; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
-    let mut at = 0;
-    while at < bytes {
-        let want = chunk.len().min(usize::try_from(bytes - at).unwrap_or(usize::MAX));
-        let count = read_full_at(&**file, &mut chunk[..want], at).or_typed()?;
-        if count < want {
-            return Err(Error::corruption("the file is shorter than it was")
-                .in_file(file.path().display())
-                .at(at));
-        }
-        sum.update(&chunk[..want]);
-        if let Some(out) = out {
-            write_all_at(&**out, &chunk[..want], at).or_typed()?;
-        }
-        at += want as u64;
-    }
+    in_chunks(file, bytes, |chunk, at| {
+        sum.update(chunk);
+        out.map_or(Ok(()), |out| write_all_at(&**out, chunk, at).or_typed())
+    })?;
     Ok(sum.digest())
 }

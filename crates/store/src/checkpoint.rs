@@ -8,15 +8,14 @@
 //! and is refused as a target until someone removes it.
 //! Leaves to others: keeping the files alive meanwhile, and writing out the logs before.
 
-use lithify_base::{Error, ErrorKind, Result};
-use lithify_env::{File, FileRef, OpenOpts, read_full_at, write_all_at};
+use lithify_base::Result;
 use lithify_format::manifest::ManifestState;
 
+use crate::copy::{copy, link_table};
 use crate::dir::{Dir, FileName, OrTyped};
 use crate::manifest::ManifestLog;
 
-/// Bytes copied at a time.
-const CHUNK: usize = 1 << 20;
+pub use crate::copy::Placed;
 
 /// What goes into a checkpoint.
 #[derive(Clone, Debug)]
@@ -42,14 +41,7 @@ impl Checkpoint {
     /// # Errors
     /// InvalidArgument if `to` has something in it; Io and NoSpace. What was written stays.
     pub fn write(self, from: &Dir, to: &Dir, watch: &mut dyn FnMut(u64)) -> Result<Placed> {
-        to.create()?;
-        if let Some(entry) = to.list()?.first() {
-            return Err(Error::invalid(format!(
-                "a checkpoint needs a new directory, and this one has `{}` in it",
-                entry.name
-            ))
-            .in_file(to.path().display()));
-        }
+        to.create_empty("a checkpoint")?;
         let mut placed = Placed::default();
         for file in self.state.families.values().flat_map(|f| f.files.values()) {
             let table = link_table(from, to, file.backing.unwrap_or(file.number), &mut placed)?;
@@ -68,69 +60,6 @@ impl Checkpoint {
         // Syncs the directory, and so the names of everything above, before CURRENT appears.
         ManifestLog::create(to, self.manifest, self.state).map(|_| placed)
     }
-}
-
-/// How the tables came to their new names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Placed {
-    /// Tables that share their bytes with the source.
-    pub linked: u64,
-    /// Tables that were copied, since they could not be linked.
-    pub copied: u64,
-}
-
-/// Gives a table a second name, or copies it where that is not possible; the table.
-pub(crate) fn link_table(
-    from: &Dir,
-    to: &Dir,
-    number: u64,
-    placed: &mut Placed,
-) -> Result<FileRef> {
-    let (name, opened) = from.open_table(number, OpenOpts::read())?;
-    match from.fs().link(&from.path_of(name), &to.path_of(name)) {
-        Ok(()) => placed.linked += 1,
-        // Two families, or two slices, may share a file.
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(e) if cannot_link(e.kind()) => {
-            copy_bytes(&opened, &*to.create_file(name, OpenOpts::write())?, None)?;
-            placed.copied += 1;
-        }
-        Err(e) => return Err(crate::dir::typed(e)),
-    }
-    Ok(opened)
-}
-
-/// Another file system, or one without hard links.
-pub(crate) fn cannot_link(kind: std::io::ErrorKind) -> bool {
-    use std::io::ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
-    matches!(kind, CrossesDevices | PermissionDenied | TooManyLinks | Unsupported)
-}
-
-pub(crate) fn copy(from: &Dir, to: &Dir, name: FileName, bytes: Option<u64>) -> Result<()> {
-    let opened = from.open_file(name, OpenOpts::read())?;
-    copy_bytes(&opened, &*to.create_file(name, OpenOpts::write())?, bytes)
-}
-
-/// Copies the first `bytes` of a file, or all of it, into `out`, which is empty, and syncs that.
-pub(crate) fn copy_bytes(opened: &FileRef, out: &dyn File, bytes: Option<u64>) -> Result<()> {
-    let total = match bytes {
-        Some(bytes) => bytes,
-        None => opened.len().or_typed()?,
-    };
-    let mut chunk = vec![0; CHUNK];
-    let mut at = 0;
-    while at < total {
-        let want = chunk.len().min(usize::try_from(total - at).unwrap_or(usize::MAX));
-        let count = read_full_at(&**opened, &mut chunk[..want], at).or_typed()?;
-        if count < want {
-            return Err(Error::new(ErrorKind::Corruption, "the file is shorter than it was")
-                .in_file(opened.path().display())
-                .at(at));
-        }
-        write_all_at(out, &chunk[..want], at).or_typed()?;
-        at += want as u64;
-    }
-    out.sync_all().or_typed()
 }
 
 #[cfg(test)]

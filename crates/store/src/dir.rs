@@ -40,6 +40,9 @@ pub struct Listed {
     pub len: u64,
 }
 
+/// Largest options file that is read, bytes.
+pub(crate) const OPTIONS_MAX: u64 = 64 << 20;
+
 /// Turns storage errors into the store's error: the one place where that is done.
 pub trait OrTyped<T> {
     /// The same result with the store's error. A file that ends too early becomes
@@ -100,6 +103,16 @@ impl Dir {
     /// Makes the directory, parents included, and makes the names of all that are new durable.
     pub fn create(&self) -> Result<()> {
         self.make(&self.path)
+    }
+    /// The same for one that must be absent or empty, as `what` comes into it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it has something in it.
+    pub fn create_empty(&self, what: &str) -> Result<()> {
+        self.create()?;
+        let Some(entry) = self.list()?.into_iter().next() else { return Ok(()) };
+        let why = format!("{what} needs a new directory, and this one has `{}` in it", entry.name);
+        Err(Error::invalid(why).in_file(self.path.display()))
     }
     fn make(&self, path: &Path) -> Result<()> {
         let above = match path.parent() {

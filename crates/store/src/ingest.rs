@@ -23,7 +23,7 @@ use lithify_base::{
 use lithify_env::OpenOpts;
 use lithify_lsm::FileMeta;
 
-use crate::checkpoint::{cannot_link, copy_bytes};
+use crate::copy::{cannot_link, copy_bytes};
 use crate::dir::{Dir, FileName, OrTyped, typed};
 use crate::sst::{OpenTable, TableIter, TableReader, verify};
 

@@ -1,14 +1,15 @@
 //! Files as objects: tables, logs, the manifest, the directory and the caches over them.
 //!
 //! Keeps: every byte read from disk is checked before it is believed, and a failed read is an
-//! error with file and offset, never a shorter answer. Names become durable in the order that
-//! `reliability.md` 3.9 asks for: content, directory entry, and only then whoever refers to it.
+//! error with file and offset, never a shorter answer. Names become durable in one
+//! order: content, directory entry, and only then whoever refers to it.
 //! Leaves to others: why a file exists, which files a version holds, when anything is written.
 #![forbid(unsafe_code)]
 
 pub mod backup;
 pub mod cache;
 pub mod checkpoint;
+mod copy;
 pub mod dir;
 pub mod foreign;
 pub mod ingest;

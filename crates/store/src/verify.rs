@@ -22,7 +22,7 @@ use lithify_format::manifest::ManifestState;
 use lithify_format::options::{self, OptionsFile};
 use lithify_lsm::{FileMeta, FileRef, Version, check};
 
-use crate::dir::{Dir, FileName, Listed};
+use crate::dir::{Dir, FileName, Listed, OPTIONS_MAX};
 use crate::janitor::{self, Live};
 use crate::manifest::{family_version, known_order, translate};
 use crate::sst::verify::{Stated, inspect};
@@ -33,9 +33,6 @@ mod manifest;
 mod recency;
 
 pub(crate) use manifest::{MANIFEST_MAX, is_followed};
-
-/// Largest options file that is read.
-const OPTIONS_MAX: u64 = 64 << 20;
 
 /// How sure it is that something is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 use std::io;
 
-use lithify_base::{CfId, FileId, KeyRange, Pos, bytewise};
+use lithify_base::{CfId, ErrorKind, FileId, KeyRange, Pos, bytewise};
 use lithify_env::sync::Arc;
 use lithify_env::{FaultFs, FsRef, MemFs};
 use lithify_lsm::FileMeta;

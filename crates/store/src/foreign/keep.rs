@@ -4,9 +4,9 @@
 //! engine changes one; all else is copied.
 //! Leaves to others: keeping the directory still meanwhile.
 
-use lithify_base::{Error, Result};
+use lithify_base::Result;
 
-use crate::checkpoint::{Placed, copy, link_table};
+use crate::copy::{Placed, copy, link_table};
 use crate::dir::{Dir, FileName, OrTyped};
 
 /// Makes `to`, which must be absent or empty, what `from` is.
@@ -14,12 +14,7 @@ use crate::dir::{Dir, FileName, OrTyped};
 /// # Errors
 /// `InvalidArgument` if `to` has something in it; Io and `NoSpace`.
 pub fn keep(from: &Dir, to: &Dir) -> Result<Placed> {
-    to.create()?;
-    if let Some(entry) = to.list()?.first() {
-        let what = "what is to be kept needs a new directory, and this one has";
-        let error = Error::invalid(format!("{what} `{}` in it", entry.name));
-        return Err(error.in_file(to.path().display()));
-    }
+    to.create_empty("what is to be kept")?;
     let mut placed = Placed::default();
     for name in from.list()?.into_iter().filter_map(|entry| entry.file) {
         match name {

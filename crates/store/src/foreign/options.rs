@@ -10,10 +10,7 @@ use std::path::Path;
 use lithify_base::{Error, Result};
 use lithify_format::options::{FamilySection, OptionsFile};
 
-use crate::dir::{Dir, FileName};
-
-/// Largest options file that is read.
-const OPTIONS_MAX: u64 = 64 << 20;
+use crate::dir::{Dir, FileName, OPTIONS_MAX};
 
 /// What the newest options file says of the families, by name.
 #[derive(Clone, Debug, Default)]

@@ -148,6 +148,7 @@ fn part_neighbours(family: &mut FamilyState) {
     if next.is_empty() {
         return;
     }
+    // Walked along the chains, as only the comparator knows which of two files comes first.
     let mut strata: BTreeMap<u64, u32> = BTreeMap::new();
     for &start in next.keys() {
         let mut chain = vec![start];
