@@ -8,8 +8,10 @@
 //! Worked example, two rounds of one workload: A makes 300 and 340 kops/s, B makes 100 and
 //! 120 kops/s. Medians 320 and 110; the ratio printed is of medians, 2.91.
 
+mod show;
+
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -19,10 +21,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::write_json;
 use crate::place::remove_own;
-use crate::report::{EngineIdentity, RunReport, WorkloadReport, align_right, table};
+use crate::report::{EngineIdentity, RunReport, WorkloadReport};
 use crate::settings::{BenchArgs, BenchSettings};
 use crate::timeline::Activity;
-use crate::units::three_digits;
 
 /// Exit status of an engine that could not run, because it does not know an argument for one.
 const USAGE: i32 = 2;
@@ -175,9 +176,9 @@ pub fn compare(policies: &[&str], own: EngineCommand, args: CompareArgs) -> Resu
     };
     let comparison = side_by_side(&engines, &args)?;
     if args.bench.output.json_on_stdout() {
-        print_comparison(&comparison, &mut std::io::stderr().lock())?;
+        show::print(&comparison, &mut std::io::stderr().lock())?;
     } else {
-        print_comparison(&comparison, &mut std::io::stdout().lock())?;
+        show::print(&comparison, &mut std::io::stdout().lock())?;
     }
     write_json(&comparison, &args.bench.output)?;
     Ok(comparison.valid)
@@ -391,11 +392,7 @@ pub fn conclude(runs: Vec<RunReport>, rounds: usize, ratio: Ratio) -> Comparison
     }
     let errors: Vec<_> = runs
         .iter()
-        .filter(|run| !run.valid)
-        .map(|run| {
-            let why = run.error.as_deref().unwrap_or("no reason given");
-            format!("{}: {why}", run.engine.name)
-        })
+        .filter_map(|run| Some(format!("{}: {}", run.engine.name, run.fault()?)))
         .collect();
     let mut figures = Vec::new();
     for (place, name) in workload_places(&runs) {
@@ -456,57 +453,13 @@ fn workload_places(runs: &[RunReport]) -> Vec<(usize, String)> {
 }
 
 /// Median and extremes, or `None` of nothing. Sorts `values`.
-fn spread(values: &mut [f64]) -> Option<Spread> {
+pub(crate) fn spread(values: &mut [f64]) -> Option<Spread> {
     values.sort_by(f64::total_cmp);
     let (min, max) = (*values.first()?, *values.last()?);
     let mid = values.len() / 2;
     let median =
         if values.len() % 2 == 1 { values[mid] } else { (values[mid - 1] + values[mid]) / 2.0 };
     Some(Spread { median, min, max })
-}
-
-/// Prints medians, extremes and ratios as a table to `out`.
-pub fn print_comparison(comparison: &Comparison, out: &mut dyn Write) -> std::io::Result<()> {
-    let mut heading = vec!["workload".to_owned(), "figure".to_owned()];
-    for engine in &comparison.engines {
-        heading.push(format!("{} {}", engine.name, engine.version));
-        if comparison.rounds > 1 {
-            heading.push("min..max".to_owned());
-        }
-    }
-    for engine in comparison.engines.iter().skip(1) {
-        heading.push(match comparison.ratio {
-            Ratio::FirstOverOther => format!("ratio to {}", engine.name),
-            Ratio::OtherOverFirst => format!("{} / {}", engine.name, comparison.engines[0].name),
-        });
-    }
-    let mut table = table(heading);
-    let mut last = "";
-    for figure in &comparison.figures {
-        let name = if figure.workload == last { "" } else { &figure.workload };
-        last = &figure.workload;
-        let mut row = vec![name.to_owned(), figure.figure.clone()];
-        for s in &figure.spreads {
-            row.push(three_digits(s.median));
-            if comparison.rounds > 1 {
-                row.push(format!("{}..{}", three_digits(s.min), three_digits(s.max)));
-            }
-        }
-        for ratio in figure.ratios.iter().skip(1) {
-            row.push(ratio.map_or_else(|| "-".to_owned(), |r| format!("{r:.2}")));
-        }
-        table.add_row(row);
-    }
-    align_right(&mut table);
-    match comparison.rounds {
-        1 => writeln!(out, "one round, equal settings; more --rounds show how far to trust it")?,
-        n => writeln!(out, "medians of {n} alternating rounds, equal settings")?,
-    }
-    writeln!(out, "{table}")?;
-    for error in &comparison.errors {
-        writeln!(out, "INVALID RUN, left out: {error}")?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::command::write_json;
-use crate::compare::{EngineCommand, announce, find_peer, run_engine};
+use crate::compare::{EngineCommand, announce, find_peer, run_engine, spread};
 use crate::place::remove_own;
 use crate::report::RunReport;
 use crate::settings::{BenchArgs, BenchSettings, CompactionPri, OWN_POLICY};
@@ -344,10 +344,8 @@ fn measure(engines: &[EngineCommand], cases: &[Case], args: &MatrixArgs) -> Resu
 
 /// The figures of a run: of its last load, its reads, and its check.
 fn figures(report: &RunReport) -> Result<Figures> {
-    if let (Some(error), _) | (None, Some(error)) =
-        (&report.error, &(!report.valid).then(|| "no reason given".to_owned()))
-    {
-        bail!("{error}");
+    if let Some(why) = report.fault() {
+        bail!("{why}");
     }
     let [.., load, reads, check] = &report.workloads[..] else {
         bail!("the report has {} workloads", report.workloads.len());
@@ -370,21 +368,16 @@ impl Figures {
     fn median(all: &[Figures]) -> Option<Figures> {
         let of = |probe: fn(&Figures) -> f64| {
             let mut values: Vec<f64> = all.iter().map(probe).collect();
-            values.sort_by(f64::total_cmp);
-            let mid = values.len() / 2;
-            match values.len() % 2 {
-                1 => values[mid],
-                _ => (values[mid - 1] + values[mid]) / 2.0,
-            }
+            spread(&mut values).map(|s| s.median)
         };
-        (!all.is_empty()).then(|| Figures {
-            write_amplification: of(|f| f.write_amplification),
-            kops_per_second: of(|f| f.kops_per_second),
-            write_mb_per_second: of(|f| f.write_mb_per_second),
-            quiesced_mb_per_second: of(|f| f.quiesced_mb_per_second),
-            p99_us: of(|f| f.p99_us),
-            read_mb_per_second: of(|f| f.read_mb_per_second),
-            space_amplification: of(|f| f.space_amplification),
+        Some(Figures {
+            write_amplification: of(|f| f.write_amplification)?,
+            kops_per_second: of(|f| f.kops_per_second)?,
+            write_mb_per_second: of(|f| f.write_mb_per_second)?,
+            quiesced_mb_per_second: of(|f| f.quiesced_mb_per_second)?,
+            p99_us: of(|f| f.p99_us)?,
+            read_mb_per_second: of(|f| f.read_mb_per_second)?,
+            space_amplification: of(|f| f.space_amplification)?,
         })
     }
 }

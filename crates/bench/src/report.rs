@@ -48,6 +48,13 @@ pub struct RunReport {
     pub workloads: Vec<WorkloadReport>,
 }
 
+impl RunReport {
+    /// Why nothing in it counts, if so.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        (!self.valid).then(|| self.error.as_deref().unwrap_or("no reason given"))
+    }
+}
+
 /// Latency of operations (of whole batches with `--batch-size`), in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {

@@ -107,7 +107,7 @@ fn presets_are_measured_against_the_first() {
     assert_eq!(figure(&c, "debt after load, MB").spreads[1].median, 5.0);
     assert!(!c.figures.iter().any(|f| f.figure == "write amp into L2"), "nothing went there");
     let mut text = Vec::new();
-    print_comparison(&c, &mut text).expect("memory takes everything");
+    show::print(&c, &mut text).expect("memory takes everything");
     assert!(String::from_utf8_lossy(&text).contains("df-leveled / hybrid"));
 }
 
@@ -160,7 +160,7 @@ fn invalid_runs_take_no_part_and_are_named() {
     assert_eq!(c.errors, ["a: readrandom: key 5 is missing"]);
     assert_eq!(figure(&c, "kops/s").spreads[0], Spread { median: 1.0, min: 1.0, max: 1.0 });
     let mut text = Vec::new();
-    print_comparison(&c, &mut text).expect("memory takes everything");
+    show::print(&c, &mut text).expect("memory takes everything");
     let text = String::from_utf8(text).expect("tables are text");
     assert!(text.contains("INVALID RUN") && text.contains("2.00"), "{text}");
 }
