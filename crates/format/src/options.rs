@@ -102,17 +102,11 @@ pub struct FamilyOptions {
 
 /// The text of an OPTIONS file.
 ///
-/// # Panics
-/// If the first family is not `default`: RocksDB's parser demands that order.
-pub fn write(db: &DbOptions, families: &[FamilyOptions]) -> String {
-    write_with(db, families, &[])
-}
-
-/// The same with settings of ours, name and value, none of which has a line break in it.
+/// `own` are settings of ours, name and value, none of which has a line break in it.
 ///
 /// # Panics
-/// As [`write()`].
-pub fn write_with(db: &DbOptions, families: &[FamilyOptions], own: &[(&str, String)]) -> String {
+/// If the first family is not `default`: RocksDB's parser demands that order.
+pub fn write(db: &DbOptions, families: &[FamilyOptions], own: &[(&str, String)]) -> String {
     assert!(families.first().is_some_and(|f| f.name == "default"), "`default` comes first");
     let mut out = format!("{HEAD}\n\n[Version]\n");
     line(&mut out, "rocksdb_version", ROCKSDB_VERSION);

@@ -135,7 +135,7 @@ fn options_text() -> String {
         partition_bytes: 0,
         format_version: 5,
     };
-    options::write(&db, &[family("default"), family("metrics")])
+    options::write(&db, &[family("default"), family("metrics")], &[])
 }
 
 fn golden(name: &str, bytes: &[u8]) {

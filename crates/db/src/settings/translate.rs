@@ -111,7 +111,7 @@ pub(crate) fn options_text(families: &[Described]) -> String {
         use_direct_io_for_flush_and_compaction: s.direct_background_io,
     };
     let own: Vec<(&str, String)> = ROWS.iter().map(|row| (row.name, (row.show)(s))).collect();
-    options::write_with(&db, &families.iter().map(family_options).collect::<Vec<_>>(), &own)
+    options::write(&db, &families.iter().map(family_options).collect::<Vec<_>>(), &own)
 }
 
 /// What is written down of a family.

@@ -44,7 +44,7 @@ fn family(name: &str) -> FamilyOptions {
 #[test]
 fn what_we_write_we_read() {
     let odd = "a\\b:c\nd # \"e\"";
-    let text = write(&db(), &[family("default"), family(odd)]);
+    let text = write(&db(), &[family("default"), family(odd)], &[]);
     let file = OptionsFile::parse(text.as_bytes()).unwrap();
     assert_eq!(file.rocksdb_version, ROCKSDB_VERSION);
     assert_eq!(file.db["max_background_jobs"], "2");
@@ -95,7 +95,7 @@ fn malformed_files_name_the_line() {
 
 #[test]
 fn truncations_never_panic() {
-    let text = write(&db(), &[family("default")]);
+    let text = write(&db(), &[family("default")], &[]);
     for cut in 0..text.len() {
         let _ = OptionsFile::parse(&text.as_bytes()[..cut]);
     }
@@ -103,7 +103,7 @@ fn truncations_never_panic() {
 
 #[test]
 fn every_flipped_bit_breaks_the_sum_or_the_text() {
-    let text = write(&db(), &[family("default")]).into_bytes();
+    let text = write(&db(), &[family("default")], &[]).into_bytes();
     assert!(check_sum(&text).unwrap());
     OptionsFile::parse(&text).unwrap();
     for bit in 0..text.len() * 8 {
@@ -127,11 +127,11 @@ fn every_flipped_bit_breaks_the_sum_or_the_text() {
 #[test]
 fn settings_of_ours_are_comments_to_others() {
     let own = [("policy", "auto".to_owned()), ("memory_budget", "512MiB".to_owned())];
-    let text = write_with(&db(), &[family("default")], &own);
+    let text = write(&db(), &[family("default")], &own);
     assert!(check_sum(text.as_bytes()).unwrap());
     let file = OptionsFile::parse(text.as_bytes()).unwrap();
     assert_eq!(file.own["memory_budget"], "512MiB");
     assert_eq!(file.own.len(), 2);
-    let plain = OptionsFile::parse(write(&db(), &[family("default")]).as_bytes()).unwrap();
+    let plain = OptionsFile::parse(write(&db(), &[family("default")], &[]).as_bytes()).unwrap();
     assert_eq!((plain.own.len(), plain.families), (0, file.families));
 }
