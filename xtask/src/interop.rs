@@ -1,7 +1,7 @@
 //! `cargo xtask interop`: RocksDB and Lithify read each other's files.
 //!
-//! Two suites. Debian's tools of RocksDB 7 read what this workspace's tests write; RocksDB 11,
-//! the peer of the bench, writes tables and directories that ours reads, and reads ours; LevelDB,
+//! Two suites. In the workspace's, Debian's tools of RocksDB 7 read what our tests write. In the
+//! peer's, RocksDB 11 writes tables and directories that ours reads, and reads ours; and LevelDB,
 //! through Python, writes directories that ours takes over.
 
 use std::process::Command;
@@ -26,7 +26,7 @@ const ORACLES: [(&str, &str, &[&str]); 3] = [
 pub(crate) fn run() -> Result<()> {
     test::place_tools();
     need_leveldb()?;
-    peers::run(&[])?;
+    peers::run()?;
     for (package, suite, more) in ORACLES {
         let mut command = at_root("cargo", &["test", "--locked", "-p", package, "--test", suite]);
         // Required now: a missing tool fails the suite.

@@ -70,7 +70,7 @@ fn chore(args: &[String]) -> Result<()> {
         "tidy" => no_arguments(name, rest).and_then(|()| tidy::run()),
         "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
         "fuzz" => fuzz::run(rest),
-        "peers" => peers::run(rest),
+        "peers" => no_arguments(name, rest).and_then(|()| peers::run()),
         "interop" => no_arguments(name, rest).and_then(|()| interop::run()),
         "help" | "--help" | "-h" => {
             println!("{CHORES}");

@@ -19,11 +19,8 @@ use crate::run::{call, install};
 /// RocksDB's version: the one that the crate pinned in `peers/rocksdb/Cargo.toml` binds.
 const VERSION: &str = "11.8.1";
 
-/// Runs the command; it takes no arguments.
-pub(crate) fn run(args: &[String]) -> Result<()> {
-    if let Some(arg) = args.first() {
-        bail!("`cargo xtask peers` takes no arguments, but got `{arg}`");
-    }
+/// Fetches and builds what is missing.
+pub(crate) fn run() -> Result<()> {
     let peer = repo::root().join("peers/rocksdb");
     need_tool("mvn", "maven")?;
     need_tool("unzip", "unzip")?;
