@@ -160,35 +160,60 @@ fn identity_of(stat: &fs::Stat) -> Identity {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::{Child, Command, Stdio};
+
     use super::*;
 
-    /// What RocksDB and LevelDB ask before they open a directory. A record lock is its process's, so
-    /// the other one has to be another process.
+    /// The path whose record lock a child of these tests asks for.
+    const RIVAL: &str = "LITHIFY_LOCK_RIVAL";
+
+    /// What RocksDB and LevelDB do before they open a directory, in a process of its own, since a
+    /// record lock is its process's: says whether it was kept out, and holds the lock to its end.
+    fn rival(path: &Path) -> (Child, String) {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "os::lock::tests::the_rival", "--nocapture", "--quiet"])
+            .env(RIVAL, path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // Nobody reads its test report.
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let said = lines.find_map(|line| line.strip_prefix("rival: ").map(str::to_owned));
+        (child, said.expect("it says what it got"))
+    }
+
+    fn end(mut rival: Child) {
+        drop(rival.stdin.take());
+        rival.wait().unwrap();
+    }
+
+    #[test]
+    fn the_rival() {
+        let Some(path) = std::env::var_os(RIVAL) else { return };
+        let fd = fs::open(path, OFlags::RDWR | OFlags::CREATE, FILE_MODE).unwrap();
+        let lock = fs::fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive);
+        println!("\nrival: {}", if lock.is_ok() { "held" } else { "kept out" });
+        std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    }
+
     #[test]
     fn engines_with_record_locks_are_kept_out_and_keep_out() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("LOCK");
-        let python = |rest: &str| {
-            let open = "import fcntl, sys; f = open(sys.argv[1], 'a')";
-            let lock = "fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)";
-            let mut command = std::process::Command::new("python3");
-            command.args(["-c", &format!("{open}\n{lock}\n{rest}")]).arg(&path);
-            command
-        };
-        let Ok(free) = python("").output() else { return }; // no python here
-        assert!(free.status.success());
         let lock = FileLock::take(&path).unwrap();
+        // A second try must not drop the lock.
         assert!(FileLock::take(&path).is_err());
-        assert!(!python("").output().unwrap().status.success(), "a second try dropped the lock");
+        let (late, said) = rival(&path);
+        assert_eq!(said, "kept out");
+        end(late);
         drop(lock);
-        let mut rival = python("print('held', flush=True); sys.stdin.read()");
-        let pipe = std::process::Stdio::piped;
-        let mut rival = rival.stdin(pipe()).stdout(pipe()).spawn().unwrap();
-        let mut said = [0; 4];
-        std::io::Read::read_exact(&mut rival.stdout.take().unwrap(), &mut said).unwrap();
+        let (first, said) = rival(&path);
+        assert_eq!(said, "held");
         assert_eq!(FileLock::take(&path).err().unwrap().kind(), std::io::ErrorKind::WouldBlock);
-        drop(rival.stdin.take());
-        rival.wait().unwrap();
+        end(first);
         assert!(FileLock::take(&path).is_ok());
     }
 
