@@ -30,7 +30,8 @@ use crate::disk::Disk;
 use crate::model::{Change, Journal, Map, Model};
 use crate::pump::{Order, Pump};
 use crate::simfs::SimFs;
-use reads::{compare, whole};
+use reads::compare;
+pub use reads::whole;
 
 /// Where the database is.
 pub const HOME: &str = "db";

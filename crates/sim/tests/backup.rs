@@ -2,17 +2,16 @@
 //! that is listed is whole.
 #![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lithify::{Backups, Builder, Db, Settings};
+use lithify::{Backups, Builder, Settings};
 use lithify_env::{Env, OsRt, Rt, RtOptions};
 use lithify_sim::choices::{Dice, Stream};
 use lithify_sim::crash::{Kind, image};
 use lithify_sim::disk::Disk;
+use lithify_sim::model::Map;
 use lithify_sim::simfs::SimFs;
-
-type Content = BTreeMap<Vec<u8>, Vec<u8>>;
+use lithify_sim::world::whole;
 
 fn settings() -> Settings {
     let mut s = Settings::default();
@@ -28,27 +27,15 @@ fn world(disk: Disk, rt: &Arc<dyn Rt>) -> (SimFs, Env) {
     (fs.clone(), Env { fs: Arc::new(fs), rt: rt.clone() })
 }
 
-fn content(db: &Db) -> Content {
-    let mut all = db.iter().unwrap();
-    let mut content = Content::new();
-    all.seek_to_first();
-    while all.valid() {
-        content.insert(all.key().to_vec(), all.value().to_vec());
-        all.next();
-    }
-    all.status().unwrap();
-    content
-}
-
 /// Writes, closes, and says what is there.
-fn live(env: &Env, round: u8) -> Content {
+fn live(env: &Env, round: u8) -> Map {
     let db = Builder::new(settings()).env(env.clone()).open("db").unwrap();
     for n in 0..60u8 {
         db.put([n], [round; 200]).unwrap();
     }
     db.delete([round]).unwrap();
     db.flush().unwrap();
-    let content = content(&db);
+    let content = whole(&db).unwrap();
     db.close().unwrap();
     content
 }
@@ -60,7 +47,7 @@ fn back_up(env: &Env) {
 }
 
 /// Every backup of the image restores to what it was made of; the oldest is number `first`.
-fn check(disk: Disk, rt: &Arc<dyn Rt>, first: u64, made: &[Content], what: &str) {
+fn check(disk: Disk, rt: &Arc<dyn Rt>, first: u64, made: &[Map], what: &str) {
     let (_, env) = world(disk, rt);
     let backups = Backups::open_in("backups", env.clone()).unwrap();
     let list = backups.list().unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -70,7 +57,11 @@ fn check(disk: Disk, rt: &Arc<dyn Rt>, first: u64, made: &[Content], what: &str)
         let to = format!("restored-{}", backup.id);
         backups.restore(backup.id, &to, &mut |_| {}).unwrap_or_else(|e| panic!("{what}: {e}"));
         let db = Builder::new(settings()).env(env.clone()).open_read_only(&to).unwrap();
-        assert!(content(&db) == made[backup.id as usize - 1], "{what}: backup {}", backup.id);
+        assert!(
+            whole(&db).unwrap() == made[backup.id as usize - 1],
+            "{what}: backup {}",
+            backup.id
+        );
     }
 }
 

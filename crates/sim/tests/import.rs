@@ -6,7 +6,6 @@
     reason = "the directories to be imported are files"
 )]
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,12 +15,12 @@ use lithify_env::{Env, Fs, OpenOpts, OsRt, RtOptions, RtRef, write_all_at};
 use lithify_sim::choices::{Dice, Stream};
 use lithify_sim::crash::{Kind, image};
 use lithify_sim::disk::Disk;
+use lithify_sim::model::Map;
 use lithify_sim::simfs::SimFs;
+use lithify_sim::world::whole;
 
 const FROM: &str = "/theirs";
 const TO: &str = "/new";
-
-type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn builder(fs: &SimFs, rt: &RtRef) -> Builder {
     let mut settings = Settings::default();
@@ -32,17 +31,9 @@ fn builder(fs: &SimFs, rt: &RtRef) -> Builder {
     Builder::new(settings).env(Env { fs: Arc::new(fs.clone()), rt: rt.clone() })
 }
 
-fn content(fs: &SimFs, rt: &RtRef, path: &str) -> lithify::Result<Content> {
+fn content(fs: &SimFs, rt: &RtRef, path: &str) -> lithify::Result<Map> {
     let db = builder(fs, rt).open_read_only(path)?;
-    let mut iter = db.iter()?;
-    let mut content = Content::new();
-    iter.seek_to_first();
-    while iter.valid() {
-        content.insert(iter.key().to_vec(), iter.value().to_vec());
-        iter.next();
-    }
-    iter.status()?;
-    Ok(content)
+    Ok(whole(&db).expect("what opens reads"))
 }
 
 /// The directory `name` of the tests of the facade, on a disk: names durable, bytes not, as whoever

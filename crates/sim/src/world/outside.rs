@@ -11,8 +11,7 @@ use lithify::{Error, ErrorKind, IngestOptions, Transfer};
 use lithify_env::Fs;
 use lithify_env::sync::Arc;
 
-use super::reads::whole;
-use super::{Held, Violation, World, failed, key};
+use super::{Held, Violation, World, failed, key, whole};
 use crate::model::{Change, Model};
 
 impl World {

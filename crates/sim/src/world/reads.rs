@@ -130,7 +130,10 @@ pub(super) enum Wrong {
 }
 
 /// Everything in `db`, read from the front and from the back.
-pub(super) fn whole(db: &Db) -> Result<Map, Violation> {
+///
+/// # Errors
+/// A read that fails, keys out of order, or two ways that differ.
+pub fn whole(db: &Db) -> Result<Map, Violation> {
     let strict = |wrong| match wrong {
         Wrong::Shows(what) => Violation(what),
         Wrong::Fails(what, e) => failed(&what, &e),
