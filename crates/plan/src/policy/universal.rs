@@ -60,7 +60,7 @@ impl Policy for Universal {
         }
         if idle >= trigger {
             ages.similar(out);
-            out.extend(ages.too_many());
+            out.extend(ages.too_many(idle));
         }
     }
 }
@@ -194,10 +194,9 @@ impl<'a> Ages<'_, 'a> {
         }
     }
 
-    /// Rule 3: the newest runs, as many as are too many.
-    fn too_many(&self) -> Option<Candidate> {
+    /// Rule 3: the newest runs, as many as are too many of those that are not at work.
+    fn too_many(&self, idle: usize) -> Option<Candidate> {
         let trigger = self.view.options.universal_trigger();
-        let idle = (0..self.runs.len()).filter(|&at| !self.is_busy(at)).count();
         let surplus = idle.checked_sub(trigger).filter(|n| *n > 0)?;
         let most = self.view.options.universal_max_merge_width as usize;
         let runs = idle as u32;
