@@ -279,7 +279,6 @@ impl Opening {
             Some(id) => id,
             None => dir.read_identity()?.unwrap_or_default(),
         };
-        let least = families.iter().map(|f| f.version.log_number()).min().unwrap_or(0);
         Ok(Opening {
             outfit: Outfit::new(env, dir, db_id, FileId(state.next_file), &builder.settings),
             settings: builder.settings,
@@ -288,7 +287,7 @@ impl Opening {
             families,
             last_seq: state.last_seq,
             max_cf: state.max_cf,
-            first_log: least.max(state.min_log_to_keep),
+            first_log: state.first_log(),
             known_logs: state.wals,
         })
     }

@@ -373,7 +373,7 @@ fn live(manifest: u64, state: &ManifestState, listed: &[Listed]) -> Live {
             .map(|f| f.backing.unwrap_or(f.number))
             .collect(),
         manifests: [manifest].into(),
-        first_log: logs::first_log(state),
+        first_log: state.first_log(),
         // The one before the newest is kept, too, and so are all others for what is said here.
         options: newest_options.min(),
         next_file: u64::MAX,

@@ -69,6 +69,11 @@ impl Default for ManifestState {
 }
 
 impl ManifestState {
+    /// Logs below this number hold nothing that any family needs.
+    pub fn first_log(&self) -> u64 {
+        let least = self.families.values().map(|family| family.log_number).min().unwrap_or(0);
+        least.max(self.min_log_to_keep)
+    }
     /// Applies one edit. `Corruption` if it contradicts the state; the state is then unusable.
     pub fn apply(&mut self, edit: &WireEdit) -> Result<()> {
         if let Some(id) = &edit.db_id {

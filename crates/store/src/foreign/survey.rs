@@ -65,7 +65,7 @@ pub fn survey(
     watch: &mut dyn FnMut(u64, u64),
 ) -> Result<Survey> {
     let maker = maker(dir, &found)?;
-    let first_log = found.state.families.values().map(|f| f.log_number).min().unwrap_or(0);
+    let first_log = found.state.first_log();
     let options = declared(dir, first_log)?;
     let mut survey = Survey {
         maker,

@@ -35,7 +35,7 @@ struct Log {
 impl Look<'_> {
     /// Bytes of the logs that are needed.
     pub(super) fn log_bytes(&self, state: &ManifestState) -> u64 {
-        let from = first_log(state);
+        let from = state.first_log();
         let needed = self.listed.iter().filter(|entry| match entry.file {
             Some(FileName::Wal(n)) => n >= from,
             _ => false,
@@ -45,7 +45,7 @@ impl Look<'_> {
 
     /// Checks the logs; what they hold, by family.
     pub(super) fn logs(&mut self, state: &ManifestState) -> BTreeMap<CfId, Vec<Logged>> {
-        let from = first_log(state);
+        let from = state.first_log();
         let mut logged = BTreeMap::new();
         let replayed = replay(self.dir, from, &state.wals, OnRot::Refuse, |number, batch| {
             self.report.batches += 1;
@@ -162,12 +162,6 @@ impl Logged {
             Logged::Range(_) => None,
         }
     }
-}
-
-/// Logs below this number hold nothing that any family needs.
-pub(super) fn first_log(state: &ManifestState) -> u64 {
-    let least = state.families.values().map(|f| f.log_number).min().unwrap_or(0);
-    least.max(state.min_log_to_keep)
 }
 
 /// Adds what families need of a batch in log `number`: some may have flushed past it.
