@@ -7,16 +7,18 @@
 //! Leaves to others: the order of entries ([`Kernel::push`] fails on a wrong one, but the caller can
 //! say it better), taking tables in.
 
-use lithify_base::{ComparatorRef, Kind, Result, Tag};
+use lithify_base::{ComparatorRef, FileId, Kind, MAX_LEVELS, Result, Tag};
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, FileRef};
-use lithify_format::table::tail::{TableIdentity, TableSpec};
+use lithify_format::table::tail::TableSpec;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
 use lithify_merge::{Item, Kernel, Products, Recipe};
 use lithify_store::sst::{Assembler, AssemblerOptions, FinishedTable, WriteMode};
 
-use crate::workshop::OutputOptions;
+use crate::workshop::{OutputOptions, Times};
 
+/// The level whose tables it looks like: where it goes is not known, and most data is there.
+const LEVEL: u8 = MAX_LEVELS as u8 - 1;
 /// Bytes of finished blocks that are handed on at once.
 const SLICE_BYTES: usize = 1 << 20;
 
@@ -43,32 +45,16 @@ impl ExternalTable {
         maker: String,
         now: u64,
     ) -> Result<ExternalTable> {
-        let format = output.levels[lithify_base::MAX_LEVELS - 1];
         let mut recipe = Recipe::new(1);
         recipe.order = order.clone();
         recipe.file_bytes = u64::MAX;
         recipe.drop_tombstones = false;
         recipe.zero_seqs = false;
-        recipe.block_bytes = output.block_bytes;
-        recipe.restart_interval = output.restart_interval;
-        recipe.codec = format.codec;
-        recipe.codec_level = format.effort;
-        recipe.filter = output.millibits > 0;
+        output.encode(&mut recipe, LEVEL);
         recipe.check()?;
-        let spec = TableSpec {
-            external: true,
-            identity: TableIdentity {
-                db_id: maker,
-                file_number: 1,
-                cf_id: output.cf.0,
-                cf_name: output.cf_name.clone(),
-                creation_time: now,
-                oldest_key_time: now,
-                newest_key_time: 0,
-                file_creation_time: now,
-            },
-            ..output.spec(format.codec)
-        };
+        let times = Times { now, oldest_ancestor: now };
+        let spec = output.table_spec(maker, FileId(1), LEVEL, times);
+        let spec = TableSpec { external: true, ..spec };
         let options = AssemblerOptions {
             pool: BufPool::new(output.write_bytes),
             buffer: output.write_bytes,

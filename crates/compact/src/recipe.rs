@@ -129,11 +129,6 @@ pub(crate) fn flush(
 
 /// What flushes and compactions have in common.
 fn encode(shop: &Workshop, recipe: &mut Recipe, level: u8) {
-    let output = &shop.output;
-    recipe.block_bytes = output.block_bytes;
-    recipe.restart_interval = output.restart_interval;
-    recipe.codec = output.levels[usize::from(level)].codec;
-    recipe.codec_level = output.levels[usize::from(level)].effort;
-    recipe.filter = output.millibits > 0;
+    shop.output.encode(recipe, level);
     recipe.operator = shop.operator.clone();
 }

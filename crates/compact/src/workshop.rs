@@ -11,6 +11,7 @@ use lithify_env::{BufPool, Env, Lane, RateLimiter, Step, Ticket, Tuning};
 use lithify_format::compress::Codec;
 use lithify_format::table::index::IndexShape;
 use lithify_format::table::tail::{TableIdentity, TableSpec};
+use lithify_merge::Recipe;
 use lithify_store::cache::TableCache;
 use lithify_store::dir::Dir;
 use lithify_store::sst::DeletionTrigger;
@@ -76,8 +77,23 @@ pub struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// How a table with blocks of `codec` is written, but for what it is called.
-    pub(crate) fn spec(&self, codec: Codec) -> TableSpec {
+    /// Has the blocks of `recipe` look as those of `level` do.
+    pub(crate) fn encode(&self, recipe: &mut Recipe, level: u8) {
+        recipe.block_bytes = self.block_bytes;
+        recipe.restart_interval = self.restart_interval;
+        recipe.codec = self.levels[usize::from(level)].codec;
+        recipe.codec_level = self.levels[usize::from(level)].effort;
+        recipe.filter = self.millibits > 0;
+    }
+
+    /// How `maker` writes its table `number` of `level`, without operands in it.
+    pub(crate) fn table_spec(
+        &self,
+        maker: String,
+        number: FileId,
+        level: u8,
+        times: Times,
+    ) -> TableSpec {
         let plain = TableSpec::default();
         let part = self.partition_bytes as usize;
         let index = match part {
@@ -90,7 +106,17 @@ impl OutputOptions {
             index,
             millibits: self.millibits,
             filter_partition: part,
-            compression: codec.name(),
+            compression: self.levels[usize::from(level)].codec.name(),
+            identity: TableIdentity {
+                db_id: maker,
+                file_number: number.0,
+                cf_id: self.cf.0,
+                cf_name: self.cf_name.clone(),
+                creation_time: times.oldest_ancestor,
+                oldest_key_time: times.oldest_ancestor,
+                newest_key_time: 0,
+                file_creation_time: times.now,
+            },
             ..plain
         }
     }
@@ -188,23 +214,11 @@ impl Workshop {
     }
     /// How table `number` of `level` is written.
     pub(crate) fn table_spec(&self, number: FileId, level: u8, times: Times) -> TableSpec {
-        let codec = self.output.levels[usize::from(level)].codec;
-        let operator = self.operator.as_ref().map(|op| op.name().to_owned());
-        let plain = self.output.spec(codec);
-        TableSpec {
-            merge_operator: operator.unwrap_or(plain.merge_operator),
-            identity: TableIdentity {
-                db_id: self.db_id.clone(),
-                file_number: number.0,
-                cf_id: self.output.cf.0,
-                cf_name: self.output.cf_name.clone(),
-                creation_time: times.oldest_ancestor,
-                oldest_key_time: times.oldest_ancestor,
-                newest_key_time: 0,
-                file_creation_time: times.now,
-            },
-            ..plain
+        let mut spec = self.output.table_spec(self.db_id.clone(), number, level, times);
+        if let Some(operator) = &self.operator {
+            spec.merge_operator = operator.name().to_owned();
         }
+        spec
     }
 }
 
