@@ -1,6 +1,6 @@
 //! Batches: several writes that become visible together or not at all.
 
-use lithify_base::{CfId, Error, Result};
+use lithify_base::{CfId, Comparator, Error, Result};
 use lithify_format::wal::BatchBuilder;
 
 use crate::open::DEFAULT_CF;
@@ -99,8 +99,7 @@ impl WriteBatch {
         self.delete_range_of(DEFAULT_CF, from.as_ref(), to.as_ref())
     }
     pub(crate) fn delete_range_of(&mut self, cf: CfId, from: &[u8], to: &[u8]) -> Result<()> {
-        check_key(to)?;
-        check_limit("key", from.len(), MAX_KEY_BYTES)?;
+        check_bounds(from, to)?;
         self.make_room(from.len() + to.len())?;
         self.inner.delete_range(cf, from, to);
         Ok(())
@@ -138,6 +137,20 @@ pub(crate) fn check_key(key: &[u8]) -> Result<()> {
 
 pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     check_limit("value", value.len(), MAX_VALUE_BYTES)
+}
+
+/// The bounds of a range deletion; the first may be empty.
+pub(crate) fn check_bounds(from: &[u8], to: &[u8]) -> Result<()> {
+    check_key(to)?;
+    check_limit("key", from.len(), MAX_KEY_BYTES)
+}
+
+/// A range does not end before it starts; an empty one is no error.
+pub(crate) fn check_order(order: &dyn Comparator, from: &[u8], to: &[u8]) -> Result<()> {
+    match order.compare(from, to).is_gt() {
+        true => Err(Error::invalid("the range ends before it starts; swap its bounds")),
+        false => Ok(()),
+    }
 }
 
 fn check_limit(what: &str, len: usize, limit: usize) -> Result<()> {

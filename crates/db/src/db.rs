@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lithify_base::{Error, Key, KeyRange, Result};
+use lithify_base::{Key, KeyRange, Result};
 use lithify_env::sync::Arc;
 
-use crate::batch::{WriteBatch, check_key, check_value};
+use crate::batch::{WriteBatch, check_key, check_order, check_value};
 use crate::builder::Builder;
 use crate::explain::Explanation;
 use crate::follower::Follower;
@@ -399,10 +399,8 @@ impl Db {
             return Ok(None);
         };
         let order = self.shell.order();
-        if let (Some(from), Some(to)) = (from, to)
-            && order.compare(from, to).is_gt()
-        {
-            return Err(Error::invalid("the range ends before it starts; swap its bounds"));
+        if let (Some(from), Some(to)) = (from, to) {
+            check_order(order, from, to)?;
         }
         let lo: Key = from.map_or_else(|| all.lo.clone(), Into::into);
         let range = match to {

@@ -1,10 +1,11 @@
 //! Ranges of keys as a whole: how much they hold, and dropping the tables that lie in them.
 
-use lithify_base::{Error, KeyRange, Result};
+use lithify_base::{KeyRange, Result};
 use lithify_control::Outside;
 use lithify_lsm::FileRef;
 use lithify_store::sst::TableReader;
 
+use crate::batch::check_order;
 use crate::db::Db;
 use crate::shell::Shell;
 use crate::super_version::{RunTables, SuperVersion};
@@ -113,12 +114,9 @@ impl Shell {
         options: &SizeOptions,
     ) -> Result<u64> {
         let order = self.order();
-        match order.compare(from, to) {
-            std::cmp::Ordering::Less => {}
-            std::cmp::Ordering::Equal => return Ok(0),
-            std::cmp::Ordering::Greater => {
-                return Err(Error::invalid("the range ends before it starts; swap its bounds"));
-            }
+        check_order(order, from, to)?;
+        if order.compare(from, to).is_eq() {
+            return Ok(0);
         }
         let mut bytes = 0;
         if options.memtables {

@@ -7,7 +7,7 @@ use lithify_compact::ExternalTable;
 use lithify_env::{Env, OpenOpts, Random};
 use lithify_store::dir::{self, OrTyped};
 
-use crate::batch::{check_key, check_value};
+use crate::batch::{check_bounds, check_key, check_order, check_value};
 use crate::builder::Builder;
 use crate::db::Db;
 use crate::settings::Settings;
@@ -114,10 +114,8 @@ impl TableBuilder {
     /// error and deletes nothing.
     pub fn delete_range(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
         let (from, to) = (from.as_ref(), to.as_ref());
-        check_key(to)?;
-        if self.order.compare(from, to).is_gt() {
-            return Err(Error::invalid("a range deletion ends before it starts; swap its bounds"));
-        }
+        check_bounds(from, to)?;
+        check_order(&*self.order, from, to)?;
         self.table.push_range_delete(from, to);
         Ok(())
     }
