@@ -100,12 +100,7 @@ impl Shell {
 
     /// Replaces the text of the newest OPTIONS file, which the open wrote.
     fn write_options_again(&self, of_all: &[(Arc<Shell>, Arc<Settings>)]) -> Result<()> {
-        let listed = self.dir.list()?;
-        let numbers = listed.iter().filter_map(|entry| match entry.file {
-            Some(FileName::Options(number)) => Some(number),
-            _ => None,
-        });
-        let number = numbers.max().unwrap_or_else(|| self.next_file().0);
+        let number = self.dir.newest_options()?.unwrap_or_else(|| self.next_file().0);
         let mut described = self.described();
         for (described, (_, settings)) in described.iter_mut().zip(of_all) {
             described.settings = Settings::clone(settings);

@@ -5,7 +5,6 @@ use std::path::Path;
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::Env;
 use lithify_env::sync::Arc;
-use lithify_format::files::FileName;
 pub use lithify_store::backup::Progress as BackupProgress;
 use lithify_store::backup::{Backup, BackupDir};
 use lithify_store::dir::Dir;
@@ -105,12 +104,7 @@ impl Backups {
                         can't flush them; open the database for writing to back it up";
             return Err(Error::new(ErrorKind::ReadOnly, what));
         }
-        let listed = shell.dir.list()?;
-        let options = listed.iter().filter_map(|entry| match entry.file {
-            Some(FileName::Options(number)) => Some(number),
-            _ => None,
-        });
-        let what = shell.copy_of(&trees, last_seq, options.max());
+        let what = shell.copy_of(&trees, last_seq, shell.dir.newest_options()?);
         let now = shell.env.rt.wall_seconds();
         let (backup, progress) = self.dir.create(&shell.dir, what, now, watch)?;
         Ok(summary(&backup, progress.copied))

@@ -15,14 +15,11 @@ use lithify_format::options::OptionsFile;
 use lithify_format::wal::BatchView;
 use lithify_lsm::Version;
 use lithify_store::cache::TableCache;
-use lithify_store::dir::{Dir, FileName};
+use lithify_store::dir::Dir;
 use lithify_store::sst::Fill;
 
 use crate::shell::Shell;
 use crate::super_version::SuperVersion;
-
-/// Longest OPTIONS file that is looked at.
-const OPTIONS_BYTES_MAX: u64 = 16 << 20;
 
 /// True if two names are of the same operator: ours go by RocksDB's short names, too.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
@@ -132,17 +129,9 @@ pub(crate) fn check_newcomer(
 }
 
 /// The operator that the newest OPTIONS file names for a family, if it names one; `None` without such
-/// a file, or if
-/// it can't be read.
+/// a file, or if it can't be read.
 fn stored(dir: &Dir, name: &str) -> Result<Option<Option<String>>> {
-    let numbers = dir.list()?.into_iter().filter_map(|entry| match entry.file {
-        Some(FileName::Options(number)) => Some(number),
-        _ => None,
-    });
-    let Some(newest) = numbers.max() else { return Ok(None) };
-    let Some(text) = dir.read_whole(FileName::Options(newest), OPTIONS_BYTES_MAX)? else {
-        return Ok(None);
-    };
+    let Some((_, text)) = dir.read_options()? else { return Ok(None) };
     let Ok(options) = OptionsFile::parse(&text) else { return Ok(None) };
     let family = options.families.iter().find(|family| family.name == name);
     Ok(family.map(|family| family.merge_operator().map(str::to_owned)))

@@ -186,6 +186,25 @@ impl Dir {
         }
     }
 
+    /// The number of the newest OPTIONS file; `None` if there is none.
+    pub fn newest_options(&self) -> Result<Option<u64>> {
+        let listed = self.list_if_there()?.unwrap_or_default();
+        let numbers = listed.iter().filter_map(|entry| match entry.file {
+            Some(FileName::Options(number)) => Some(number),
+            _ => None,
+        });
+        Ok(numbers.max())
+    }
+    /// The number and the text of the newest OPTIONS file; `None` if there is none.
+    ///
+    /// # Errors
+    /// Corruption if it is larger than one can be; Io.
+    pub fn read_options(&self) -> Result<Option<(u64, Vec<u8>)>> {
+        let Some(number) = self.newest_options()? else { return Ok(None) };
+        let text = self.read_whole(FileName::Options(number), OPTIONS_MAX)?;
+        Ok(text.map(|text| (number, text)))
+    }
+
     /// Takes the directory's lock.
     ///
     /// # Errors

@@ -13,9 +13,6 @@ use lithify_store::dir::Dir;
 use super::table::ROWS;
 use super::{CompactionPri, Settings};
 
-/// Most bytes of an OPTIONS file that are read.
-const OPTIONS_MAX: u64 = 1 << 20;
-
 impl Settings {
     /// The settings that the database in `path` was last opened with or changed to, and the name of
     /// the file that says so; `None` if there is none. They need not be sound on this machine: ask
@@ -26,13 +23,8 @@ impl Settings {
     /// version does not take.
     pub fn stored_in(path: impl AsRef<Path>) -> Result<Option<(Settings, String)>> {
         let dir = Dir::new(Arc::new(PosixFs::new()), path.as_ref());
-        let Some(all) = dir.list_if_there()? else { return Ok(None) };
-        let newest = all.iter().filter_map(|f| match f.file {
-            Some(FileName::Options(number)) => Some(number),
-            _ => None,
-        });
-        let Some(name) = newest.max().map(FileName::Options) else { return Ok(None) };
-        let Some(text) = dir.read_whole(name, OPTIONS_MAX)? else { return Ok(None) };
+        let Some((number, text)) = dir.read_options()? else { return Ok(None) };
+        let name = FileName::Options(number);
         let within = |e: Error| e.in_file(dir.path_of(name).display());
         let file = OptionsFile::parse(&text).map_err(within)?;
         let settings = match file.own.is_empty() {

@@ -10,7 +10,7 @@ use std::path::Path;
 use lithify_base::{Error, Result};
 use lithify_format::options::{FamilySection, OptionsFile};
 
-use crate::dir::{Dir, FileName, OPTIONS_MAX};
+use crate::dir::{Dir, FileName};
 
 /// What the newest options file says of the families, by name.
 #[derive(Clone, Debug, Default)]
@@ -31,14 +31,9 @@ pub struct DeclaredOptions {
 /// Corruption if it is damaged; `Unsupported`, naming the option, if the database can't be read
 /// without something that is not here: logs in another directory, tables of another form.
 pub fn declared(dir: &Dir, first_log: u64) -> Result<DeclaredOptions> {
-    let numbers = dir.list()?.into_iter().filter_map(|entry| match entry.file {
-        Some(FileName::Options(n)) => Some(n),
-        _ => None,
-    });
-    let Some(number) = numbers.max() else { return Ok(DeclaredOptions::default()) };
+    let Some((number, bytes)) = dir.read_options()? else { return Ok(DeclaredOptions::default()) };
     let name = FileName::Options(number);
     let blame = |e: Error| e.in_file(dir.path_of(name).display());
-    let bytes = dir.read_whole(name, OPTIONS_MAX)?.unwrap_or_default();
     let file = OptionsFile::parse(&bytes).map_err(blame)?;
     logs_are_here(dir, &file, first_log).map_err(blame)?;
     let mut said = DeclaredOptions { number: Some(number), ..DeclaredOptions::default() };
