@@ -65,7 +65,7 @@ impl Shell {
             "num-live-versions" => self.live_trees() as u64,
             "current-super-version-number" => sv.no,
             "min-log-number-to-keep" => self.first_log(),
-            "is-file-deletions-enabled" => 1,
+            "is-file-deletions-enabled" => u64::from(self.pauses.load(Ordering::SeqCst) == 0),
             "actual-delayed-write-rate" => pressure.delay.map_or(0, |(rate, _)| rate),
             "is-write-stopped" => u64::from(pressure.stop.is_some()),
             "block-cache-capacity" => self.blocks.capacity(),
