@@ -16,6 +16,7 @@ use crate::salvage::{self, SalvageReport};
 use crate::settings::Settings;
 
 /// Opens a database: [`Settings`] plus components.
+#[derive(Clone)]
 pub struct Builder {
     pub(crate) settings: Settings,
     pub(crate) order: ComparatorRef,
@@ -207,20 +208,6 @@ impl Builder {
         watch: &mut dyn FnMut(ImportProgress),
     ) -> Result<ImportReport> {
         import::in_place(self, path.as_ref(), kept, options, watch)
-    }
-
-    /// The same components once more.
-    pub(crate) fn again(&self) -> Builder {
-        Builder {
-            settings: self.settings.clone(),
-            order: self.order.clone(),
-            operator: self.operator.clone(),
-            filter: self.filter.clone(),
-            env: self.env.clone(),
-            listeners: self.listeners.clone(),
-            upgrade: self.upgrade,
-            families: self.families.clone(),
-        }
     }
 
     /// This machine, with as many threads as `settings` ask for: the world of a database that is

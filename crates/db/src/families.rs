@@ -15,7 +15,7 @@ use lithify_base::{
     CfId, CompactionFilterRef, ComparatorRef, Error, ErrorKind, MergeOperatorRef, Result,
 };
 use lithify_control::{Core, Event, MemId};
-use lithify_env::FsRef;
+use lithify_env::PosixFs;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_format::manifest::WireEdit;
@@ -26,7 +26,7 @@ use lithify_store::manifest::{self, translate};
 use crate::batch::WriteBatch;
 use crate::builder::Builder;
 use crate::db::Db;
-use crate::open::{Components, DEFAULT_CF, DEFAULT_NAME, write_options};
+use crate::open::{Components, DEFAULT_CF, DEFAULT_NAME, recovered, write_options};
 use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
 use crate::shared::Shared;
@@ -135,8 +135,8 @@ impl std::fmt::Debug for ColumnFamilyOptions {
 /// both.put_cf(&by_name, b"pear", b"8")?;
 /// db.write(&both)?; // both or neither, whatever happens
 /// assert_eq!(by_name.get(b"pear")?.as_deref(), Some(&b"8"[..]));
-/// assert_eq!(db.column_families(), ["default", "by-name"]);
 /// db.close()?;
+/// assert_eq!(Db::list_column_families(&dir)?, ["default", "by-name"]);
 /// # std::fs::remove_dir_all(&dir).ok();
 /// # Ok(())
 /// # }
@@ -202,6 +202,13 @@ impl Db {
     pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         self.shell.family_named(name).map(|shell| self.of(shell))
     }
+    /// The names of the column families of the database in `path`, which need not be open.
+    ///
+    /// # Errors
+    /// As [`Builder::list_column_families`].
+    pub fn list_column_families(path: impl AsRef<Path>) -> Result<Vec<String>> {
+        Builder::new(Settings::default()).list_column_families(path)
+    }
     /// The names of all column families, `default` first, the others by age. Empty once the database
     /// is closed.
     pub fn column_families(&self) -> Vec<String> {
@@ -213,21 +220,20 @@ impl Db {
     }
 }
 
-/// The names of the column families of the database in `path` of `fs`, `default` first, the others by
-/// age. Nothing is opened, changed or locked.
-///
-/// # Errors
-/// `NotFound` if there is no database; as an open if its manifest can't be read.
-pub fn list_column_families(fs: FsRef, path: impl AsRef<Path>) -> Result<Vec<String>> {
-    let dir = Dir::new(fs, path.as_ref());
-    let found = manifest::recover(&dir)?.ok_or_else(|| {
-        let what = format!("{} holds no database; check the path", dir.path().display());
-        Error::new(ErrorKind::NotFound, what)
-    })?;
-    Ok(found.state.families.into_values().map(|family| family.name).collect())
-}
-
 impl Builder {
+    /// The names of the column families of the database in `path`, `default` first, the others by age.
+    /// Nothing is opened, changed or locked.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no database; as an open if its manifest can't be read.
+    pub fn list_column_families(&self, path: impl AsRef<Path>) -> Result<Vec<String>> {
+        let fs = match &self.env {
+            Some(env) => env.fs.clone(),
+            None => Arc::new(PosixFs::new()),
+        };
+        let found = recovered(&Dir::new(fs, path.as_ref()))?;
+        Ok(found.state.families.into_values().map(|family| family.name).collect())
+    }
     /// Opens the column family `name` with `options`, if there is one. Every family of a directory is
     /// opened; those that are not named here have the database's settings, no merge operator and no
     /// compaction filter, and need a comparator of ours.

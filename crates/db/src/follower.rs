@@ -15,7 +15,7 @@
 use std::path::{Path, PathBuf};
 
 use arc_swap::ArcSwap;
-use lithify_base::{ComparatorRef, Error, ErrorKind, MergeOperatorRef, Result};
+use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::Env;
 use lithify_env::sync::Arc;
 use lithify_format::files::FileName;
@@ -23,9 +23,7 @@ use lithify_store::dir::Dir;
 
 use crate::builder::Builder;
 use crate::db::Db;
-use crate::families::Named;
 use crate::open;
-use crate::settings::Settings;
 
 /// How often a primary that commits meanwhile is looked at anew. It commits a few times a second, and
 /// a look takes milliseconds.
@@ -57,10 +55,8 @@ pub struct Follower {
 /// What is looked at, and how.
 struct Source {
     path: PathBuf,
-    settings: Settings,
-    order: ComparatorRef,
-    operator: Option<MergeOperatorRef>,
-    families: Named,
+    builder: Builder,
+    /// Of the builder.
     env: Env,
 }
 
@@ -82,8 +78,7 @@ struct Seen {
 impl Follower {
     pub(crate) fn open(builder: Builder, path: &Path) -> Result<Follower> {
         let env = builder.world();
-        let Builder { settings, order, operator, families, .. } = builder;
-        let source = Source { path: path.to_owned(), settings, order, operator, families, env };
+        let source = Source { path: path.to_owned(), builder: builder.env(env.clone()), env };
         let now = ArcSwap::from_pointee(source.look()?);
         Ok(Follower { source, now })
     }
@@ -147,11 +142,7 @@ impl Source {
     }
 
     fn open(&self) -> Result<Db> {
-        let mut builder = Builder::new(self.settings.clone());
-        builder.operator.clone_from(&self.operator);
-        builder.families.clone_from(&self.families);
-        let builder = builder.comparator(self.order.clone()).env(self.env.clone());
-        let db = open::open_read_only(builder, &self.path)?;
+        let db = open::open_read_only(self.builder.clone(), &self.path)?;
         db.shell.families().iter().try_for_each(|family| family.open_tables())?;
         Ok(db)
     }

@@ -23,11 +23,11 @@ use lithify_store::checkpoint::{Checkpoint, Placed};
 use lithify_store::dir::{self, Dir};
 pub use lithify_store::foreign::Maker;
 use lithify_store::foreign::{self, Depth, Survey, survey};
-use lithify_store::manifest::{self, Recovered};
+use lithify_store::manifest::Recovered;
 
 use crate::builder::Builder;
 use crate::db::Db;
-use crate::open::DEFAULT_NAME;
+use crate::open::{DEFAULT_NAME, recovered};
 use crate::operands::is_same;
 
 /// How a foreign directory is taken over.
@@ -164,7 +164,7 @@ fn begin(
     let env = builder.world();
     builder.env = Some(env.clone());
     let dir = Dir::new(env.fs.clone(), path);
-    let found = recovered(&dir)?;
+    let found = foreign_manifest(&dir)?;
     let held = hold(&dir)?;
     let found = look(builder, &dir, found, options, watch)?;
     let report = described(builder, &found);
@@ -176,7 +176,7 @@ fn replay(builder: &mut Builder, path: &Path, watch: Watch<'_>) -> Result<()> {
     watch(ImportProgress { stage: ImportStage::Logs, done: 0, total: 0 });
     builder.settings.create_if_missing = false;
     builder.settings.error_if_exists = false;
-    builder.again().open(path)?.close()
+    builder.clone().open(path)?.close()
 }
 
 /// Looks at a foreign directory that is about to be opened for writing; its manifest, completed.
@@ -202,14 +202,8 @@ pub(crate) fn admit(
 }
 
 /// The manifest of a foreign directory.
-fn recovered(dir: &Dir) -> Result<Recovered> {
-    let none = || {
-        let what = format!("{} holds no database; check the path", dir.path().display());
-        Error::new(ErrorKind::NotFound, what)
-    };
-    let there = dir.list_if_there()?.is_some();
-    let found = if there { manifest::recover(dir)? } else { None };
-    let found = found.ok_or_else(none)?;
+fn foreign_manifest(dir: &Dir) -> Result<Recovered> {
+    let found = recovered(dir)?;
     match found.ours {
         false => Ok(found),
         true => Err(Error::invalid(format!(
@@ -318,7 +312,7 @@ fn identity(found: &Survey, env: &Env, dir: &Dir) -> Result<String> {
 
 /// Compares two directories key by key; how many keys there are.
 fn compare(builder: &Builder, old: &Path, new: &Path, watch: Watch<'_>) -> Result<u64> {
-    let (old, new) = (builder.again().open_read_only(old)?, builder.again().open_read_only(new)?);
+    let (old, new) = (builder.clone().open_read_only(old)?, builder.clone().open_read_only(new)?);
     let keys = compare_all(&old, &new, watch)?;
     old.close()?;
     new.close()?;

@@ -72,7 +72,7 @@ pub use db::{Db, DbIter};
 pub use explain::{
     Bound, Explanation, HangingCall, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes,
 };
-pub use families::{ColumnFamily, ColumnFamilyOptions, list_column_families};
+pub use families::{ColumnFamily, ColumnFamilyOptions};
 pub use follower::Follower;
 pub use ingest::{IngestOptions, Transfer};
 pub use listener::{DbEvent, EventKind, EventListener};

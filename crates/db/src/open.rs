@@ -3,34 +3,31 @@
 //! What the logs hold is written to level 0 before the open returns, in one edit per memtable,
 //! and a new manifest is started; so the directory an open leaves behind never depends on the
 //! logs it found, and opening again after a crash at any point finds the same data (F4).
+//! Leaves to others: what the families are made with ([`outfit`]), and each one of them ([`family`]).
+
+mod family;
+mod outfit;
+
+pub(crate) use outfit::{Components, Outfit};
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
-use lithify_base::{
-    CfId, CompactionFilterRef, ComparatorRef, Error, ErrorKind, FileId, MergeOperatorRef, Pos,
-    Result, Seq, memory,
-};
-use lithify_compact::{
-    Cut, FileNumbers, FlushJob, FlushSpec, Outcome, OutputOptions, Reins, Workshop,
-};
-use lithify_control::{Core, MemId};
+use lithify_base::{CfId, Error, ErrorKind, FileId, Result, Seq};
+use lithify_compact::FileNumbers;
+use lithify_control::MemId;
 use lithify_engine::CpuEngine;
-use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{
-    BufPool, CappedFs, Env, Job, LockGuard, Random, RateLimiter, RegionPool, Step, WatchedFs,
-};
+use lithify_env::sync::Arc;
+use lithify_env::{CappedFs, Env, LockGuard, Random, WatchedFs};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{FamilyState, ManifestState};
+use lithify_format::wal::BatchBuilder;
 use lithify_format::wal::tail::LoggedBatch;
-use lithify_format::wal::{BatchBuilder, BatchView};
-use lithify_lsm::{Edit, FileMeta, Version};
-use lithify_memtable::{ArenaPool, MemTable, MemWriter};
-use lithify_store::cache::{BlockCache, TableCache, TableOptions};
+use lithify_lsm::{Edit, Version};
+use lithify_memtable::MemWriter;
 use lithify_store::dir::{self, Dir};
 use lithify_store::janitor::{self, Live};
 use lithify_store::manifest::{self, ManifestLog, Recovered, translate};
-use lithify_store::sst::Verify;
 use lithify_store::wal::{self, OnRot};
 
 use crate::builder::Builder;
@@ -39,16 +36,16 @@ use crate::import;
 use crate::listener::Listeners;
 use crate::operands::Foreign;
 use crate::settings::Settings;
-use crate::settings::translate::{Described, core_options, options_text, output_options};
+use crate::settings::translate::{Described, options_text};
 use crate::shared::{Parts, Shared};
-use crate::shell::{Closer, TreeParts, new_memtable};
+use crate::shell::Closer;
 use crate::super_version::Mem;
-use crate::write::{Log, Mems, insert_batch};
+use crate::write::{Log, insert_batch};
+
+use family::{Family, Replay, internal};
 
 /// Fewest table files that are kept open, however few the process may have.
 const OPEN_FILES_MIN: u64 = 16;
-/// Most tables the cache keeps open by itself; those of the tree stay open anyway.
-const OPEN_TABLES: usize = 256;
 pub(crate) const DEFAULT_CF: CfId = CfId(0);
 pub(crate) const DEFAULT_NAME: &str = "default";
 
@@ -66,103 +63,6 @@ struct Opening {
     /// Logs below this number hold nothing that any family needs.
     first_log: u64,
     known_logs: BTreeMap<u64, Option<u64>>,
-}
-
-/// What the families of a database are made with.
-#[derive(Clone)]
-pub(crate) struct Outfit {
-    pub(crate) env: Env,
-    pub(crate) dir: Dir,
-    pub(crate) db_id: String,
-    pub(crate) numbers: FileNumbers,
-    pub(crate) blocks: Arc<BlockCache>,
-    pub(crate) arenas: Arc<dyn ArenaPool>,
-    pub(crate) limiter: Arc<RateLimiter>,
-    buffers: BufPool,
-}
-
-impl Outfit {
-    fn new(env: Env, dir: Dir, db_id: String, next_file: FileId, s: &Settings) -> Outfit {
-        Outfit {
-            env,
-            dir,
-            db_id,
-            numbers: FileNumbers::new(next_file),
-            blocks: BlockCache::new(s.cache_budget(), shards()),
-            arenas: arenas(s),
-            limiter: Arc::new(RateLimiter::new(s.background_rate, s.tuning())),
-            buffers: BufPool::new(s.effective_buffer_bytes() as usize),
-        }
-    }
-
-    /// The tables and the workshop of a family.
-    pub(crate) fn tools(
-        &self,
-        cf: CfId,
-        name: &str,
-        s: &Settings,
-        order: &ComparatorRef,
-        own: &Components,
-    ) -> (Arc<TableCache>, Arc<Workshop>) {
-        let options = TableOptions {
-            order: order.clone(),
-            blocks: Some(self.blocks.clone()),
-            verify: match s.verify_checksums && !s.unchecked {
-                true => Verify::Always,
-                false => Verify::Never,
-            },
-            direct: s.direct_reads,
-        };
-        let tables = TableCache::new(self.dir.clone(), options, OPEN_TABLES);
-        let output = OutputOptions { cf, cf_name: name.to_owned(), ..output_options(s) };
-        let mut workshop = Workshop::new(
-            self.env.clone(),
-            self.dir.clone(),
-            tables.clone(),
-            self.buffers.clone(),
-            self.db_id.clone(),
-            order.clone(),
-            output,
-            self.numbers.clone(),
-        );
-        workshop.operator = own.operator.clone();
-        workshop.filter = own.filter.clone();
-        workshop.limiter = self.limiter.clone();
-        (tables, Arc::new(workshop))
-    }
-}
-
-/// Components of one family that are no part of its tree.
-#[derive(Clone, Default)]
-pub(crate) struct Components {
-    pub(crate) operator: Option<MergeOperatorRef>,
-    pub(crate) filter: Option<CompactionFilterRef>,
-}
-
-/// A column family that is being put together.
-struct Family {
-    cf: CfId,
-    name: String,
-    settings: Settings,
-    version: Version,
-    next_epoch: u32,
-    components: Components,
-    /// The directory may hold operands for another operator.
-    foreign: Option<Foreign>,
-    /// What logs held, oldest first; the last one may be empty.
-    mems: Vec<MemWriter>,
-}
-
-impl Family {
-    fn of(cf: CfId, name: &str, settings: Settings, version: Version) -> Family {
-        // Above every epoch and stratum in use, at any level: compaction outputs carry theirs down.
-        let epochs = version.files().map(|f| f.epoch.max(u64::from(f.pos.stratum.0)));
-        let newest = epochs.filter(|&n| n < u64::from(u32::MAX)).max().unwrap_or(0);
-        let next_epoch = translate::FIRST_EPOCH.max(newest as u32 + 1);
-        let name = name.to_owned();
-        let (components, foreign, mems) = (Components::default(), None, Vec::new());
-        Family { cf, name, settings, version, next_epoch, components, foreign, mems }
-    }
 }
 
 pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
@@ -255,6 +155,16 @@ fn is_table(path: &Path) -> bool {
 fn missing(path: &Path, what_to_do: &str) -> Error {
     let what = format!("{} holds no database; {what_to_do}", path.display());
     Error::new(ErrorKind::NotFound, what)
+}
+
+/// The manifest of a directory that must hold a database.
+///
+/// # Errors
+/// `NotFound` if it holds none; as [`manifest::recover`].
+pub(crate) fn recovered(dir: &Dir) -> Result<Recovered> {
+    let there = dir.list_if_there()?.is_some();
+    let found = if there { manifest::recover(dir)? } else { None };
+    found.ok_or_else(|| missing(dir.path(), "check the path"))
 }
 
 impl Opening {
@@ -392,7 +302,7 @@ impl Opening {
             let mut mems: Vec<Mem> = mems.collect();
             mems.reverse();
             let tools = family.tools(&shared.outfit);
-            shared.join(family.parts(tools, mems), newest)?;
+            shared.join(family.parts(tools, mems), newest);
         }
         Ok(begin(&shared))
     }
@@ -433,103 +343,9 @@ impl Opening {
         for (family, tools) in families.into_iter().zip(tools) {
             let writer = family.new_memtable(&shared.outfit.arenas)?;
             let mems = vec![Mem::new(MemId(1), writer.table().clone(), wal_number)];
-            shared.join(family.parts(tools, mems), writer)?;
+            shared.join(family.parts(tools, mems), writer);
         }
         Ok(begin(&shared))
-    }
-}
-
-/// What logs hold, on its way into memtables.
-struct Replay<'a> {
-    families: &'a mut Vec<Family>,
-    /// The log that is being read.
-    log: u64,
-}
-
-impl Mems for Replay<'_> {
-    /// A family has flushed past its older logs, and one that was dropped takes nothing.
-    fn of(&mut self, cf: CfId) -> Option<&mut MemWriter> {
-        let at = self.families.binary_search_by_key(&cf, |f| f.cf).ok()?;
-        let family = &mut self.families[at];
-        match family.version.log_number() <= self.log {
-            true => family.mems.last_mut(),
-            false => None,
-        }
-    }
-}
-
-impl Replay<'_> {
-    /// Refuses operands that are for another operator than the family has.
-    fn check(&self, batch: &BatchView<'_>) -> Result<()> {
-        let takes = |f: &&Family| f.version.log_number() <= self.log;
-        self.families.iter().filter(takes).try_for_each(|family| match &family.foreign {
-            Some(foreign) => foreign.check_batch(family.cf, batch),
-            None => Ok(()),
-        })
-    }
-
-    /// Room for a batch, in each family as if all of it went there: it is freed with the memtable.
-    fn reserve(&mut self, batch: &BatchView<'_>) -> Result<()> {
-        for mem in self.families.iter_mut().filter_map(|f| f.mems.last_mut()) {
-            mem.try_reserve(batch.count() as usize, batch.byte_len())
-                .map_err(|none| memory::refused("a memtable", none.bytes, &none))?;
-        }
-        Ok(())
-    }
-}
-
-impl Family {
-    fn described(&self) -> Described {
-        Described {
-            name: self.name.clone(),
-            settings: self.settings.clone(),
-            comparator: self.version.order().name().to_owned(),
-            merge_operator: self.components.operator.as_ref().map(|op| op.name().to_owned()),
-        }
-    }
-
-    fn new_memtable(&self, arenas: &Arc<dyn ArenaPool>) -> Result<MemWriter> {
-        Ok(new_memtable(&self.settings, self.version.comparator(), arenas)?.1)
-    }
-
-    /// Goes on in a new memtable if the last one is full.
-    fn make_room(&mut self, arenas: &Arc<dyn ArenaPool>) -> Result<()> {
-        let last = self.mems.last().map_or(0, |mem| mem.table().bytes() as u64);
-        if last >= self.settings.memtable_bytes {
-            self.mems.push(self.new_memtable(arenas)?);
-        }
-        Ok(())
-    }
-
-    fn tools(&self, outfit: &Outfit) -> (Arc<TableCache>, Arc<Workshop>) {
-        let order = self.version.comparator();
-        outfit.tools(self.cf, &self.name, &self.settings, order, &self.components)
-    }
-
-    /// Writes what was replayed to level 0, as if each memtable had been flushed by itself (V13).
-    fn flush(&mut self, workshop: &Arc<Workshop>) -> Result<()> {
-        for mem in std::mem::take(&mut self.mems) {
-            let table = mem.freeze();
-            if table.is_empty() {
-                continue;
-            }
-            let out = Pos::new(0, self.next_epoch);
-            self.next_epoch += 1;
-            let adds = flush_now(workshop, table, out)?;
-            let edit = Edit { adds, ..Edit::new(self.cf) };
-            self.version = self.version.apply(&edit).map_err(internal)?;
-        }
-        Ok(())
-    }
-
-    fn parts(
-        self,
-        (tables, workshop): (Arc<TableCache>, Arc<Workshop>),
-        mems: Vec<Mem>,
-    ) -> TreeParts {
-        let Family { cf, name, settings, version, next_epoch, .. } = self;
-        let core = Core::new(core_options(&settings), version, next_epoch);
-        TreeParts { cf, name, settings, tables, core, workshop, mems }
     }
 }
 
@@ -599,49 +415,9 @@ fn check_files(dir: &Dir, version: &Version) -> Result<()> {
     Ok(())
 }
 
-/// Recycled memory for the memtables of all families.
-fn arenas(s: &Settings) -> Arc<dyn ArenaPool> {
-    Arc::new(RegionPool::new(s.memtable_bytes as usize * s.memtable_count as usize))
-}
-
 /// Sets an open database going.
 fn begin(shared: &Arc<Shared>) -> Db {
     shared.begin();
     let shell = shared.families()[0].clone();
     Db { _closer: Arc::new(Closer(shell.clone())), shell }
-}
-
-fn internal(v: lithify_lsm::Violation) -> Error {
-    Error::new(ErrorKind::Internal, v.to_string())
-}
-
-/// Runs a flush to its end on this thread.
-fn flush_now(workshop: &Arc<Workshop>, mem: Arc<MemTable>, out: Pos) -> Result<Vec<FileMeta>> {
-    let ended: Arc<Mutex<Option<Outcome>>> = Arc::default();
-    let report = {
-        let ended = ended.clone();
-        Box::new(move |outcome| *ended.lock() = Some(outcome))
-    };
-    let reins = Arc::new(Reins::flush(mem.bytes() as u64));
-    let spec = FlushSpec { mem, out, snapshots: Vec::new(), cut: Cut::Whole, reins };
-    let mut job = FlushJob::new(workshop.clone(), spec, report);
-    loop {
-        match job.step() {
-            Step::More => {}
-            Step::Wait(ticket) => {
-                workshop.env.rt.park(&ticket, None);
-            }
-            Step::WaitUntil(ticket, at) => {
-                workshop.env.rt.park(&ticket, Some(at));
-            }
-            Step::Done => break,
-        }
-    }
-    let outcome = ended.lock().take();
-    outcome.expect("a finished job has reported").result
-}
-
-/// Shards of the block cache: enough that threads rarely meet.
-fn shards() -> usize {
-    std::thread::available_parallelism().map_or(4, |n| (4 * n.get()).min(64))
 }

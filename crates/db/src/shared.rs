@@ -151,11 +151,10 @@ impl Shared {
     }
 
     /// Adds a family, while the database is opened.
-    pub(crate) fn join(self: &Arc<Shared>, parts: TreeParts, writer: MemWriter) -> Result<()> {
+    pub(crate) fn join(self: &Arc<Shared>, parts: TreeParts, writer: MemWriter) {
         let mut log = self.turn.try_take().expect("nobody writes yet");
         self.add(&mut log, parts, writer);
         self.turn.pass_on(log);
-        Ok(())
     }
 
     /// Adds a family, whose number is above those of all others.

@@ -4,34 +4,36 @@
 //! Whoever holds the turn owns the [`Log`]. It first passes the gate (stalls) and makes room (a
 //! full memtable is frozen), so a writer that must wait does so before anything of it exists.
 //! A group is visible to readers all at once, because they read at published numbers only.
-//! Leaves to others: how logs begin and end, and what happens when one fails ([`logs`]); which
-//! memtables make room when there are several families ([`room`]).
+//! Leaves to others: what a group is made of ([`entries`]); how logs begin and end, and what happens
+//! when one fails ([`logs`]); which memtables make room, and how ([`room`]).
 
+mod entries;
 pub(crate) mod logs;
-
 mod room;
+
+pub(crate) use entries::{Mems, Own, insert_batch};
 
 use std::collections::{BTreeSet, VecDeque};
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{CfId, Error, ErrorKind, FileId, Kind, Result, Seq, memory};
-use lithify_control::{Event, MemId};
-use lithify_env::OutOfMemory;
+use lithify_base::{CfId, Error, ErrorKind, FileId, Kind, Result, Seq};
+use lithify_control::MemId;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
-use lithify_format::wal::{BatchBuilder, BatchView};
-use lithify_memtable::{MemTable, MemWriter};
+use lithify_format::wal::BatchBuilder;
+use lithify_memtable::MemWriter;
 use lithify_store::wal::{WalEnd, WalWriter};
 
+use entries::reserve;
 use logs::{Closing, GivenUp};
 
+use crate::batch::check_order;
 use crate::gate::{Wait, stalled};
 use crate::metrics::Counter;
 use crate::open::DEFAULT_CF;
 use crate::options::WriteOptions;
 use crate::settings::Durability;
 use crate::shell::Shell;
-use crate::super_version::Mem;
 use crate::turn::{Outcome, Waiter};
 
 /// Memory a group keeps for the next; what one huge batch took is given back.
@@ -88,27 +90,6 @@ impl Filling {
     }
 }
 
-/// Who has a write handle for a family.
-pub(crate) trait Mems {
-    /// The memtable that takes the writes to `cf`; `None` to pass over them.
-    fn of(&mut self, cf: CfId) -> Option<&mut MemWriter>;
-}
-
-/// One memtable for everything.
-impl Mems for MemWriter {
-    fn of(&mut self, _: CfId) -> Option<&mut MemWriter> {
-        Some(self)
-    }
-}
-
-impl Mems for Log {
-    #[inline]
-    fn of(&mut self, cf: CfId) -> Option<&mut MemWriter> {
-        let at = self.at(cf)?;
-        self.families.get_mut(at).map(|f| &mut f.mem)
-    }
-}
-
 impl Log {
     /// Where the family is in `families`.
     #[inline]
@@ -142,139 +123,6 @@ impl Log {
             None => own.cf().filter(absent),
         }
     }
-}
-
-/// The caller's own write, borrowed.
-#[derive(Clone, Copy)]
-pub(crate) enum Own<'a> {
-    Put {
-        cf: CfId,
-        key: &'a [u8],
-        value: &'a [u8],
-    },
-    Delete {
-        cf: CfId,
-        key: &'a [u8],
-    },
-    Batch(&'a BatchBuilder),
-    /// Nothing to write: the log is to be synced.
-    Sync,
-    /// The write was queued and is in the waiter.
-    Queued(&'a Waiter<Log>),
-}
-
-impl<'a> Own<'a> {
-    fn byte_len(&self) -> usize {
-        match self {
-            Own::Put { key, value, .. } => key.len() + value.len(),
-            Own::Delete { key, .. } => key.len(),
-            Own::Batch(b) => b.byte_len(),
-            Own::Queued(w) => w.batch.byte_len(),
-            Own::Sync => 0,
-        }
-    }
-    /// At most so many entries.
-    fn entries(&self) -> usize {
-        match self {
-            Own::Put { .. } | Own::Delete { .. } => 1,
-            Own::Batch(b) => b.count() as usize,
-            Own::Queued(w) => w.batch.count() as usize,
-            Own::Sync => 0,
-        }
-    }
-    fn batch(self) -> Option<&'a BatchBuilder> {
-        match self {
-            Own::Batch(b) => Some(b),
-            Own::Queued(w) => Some(&w.batch),
-            Own::Put { .. } | Own::Delete { .. } | Own::Sync => None,
-        }
-    }
-    /// The family of a single write.
-    fn cf(self) -> Option<CfId> {
-        match self {
-            Own::Put { cf, .. } | Own::Delete { cf, .. } => Some(cf),
-            Own::Batch(_) | Own::Queued(_) | Own::Sync => None,
-        }
-    }
-    /// # Errors
-    /// `LimitExceeded` if there is no memory for it.
-    fn to_batch(self) -> Result<BatchBuilder> {
-        let mut batch = BatchBuilder::new();
-        batch.try_reserve(self.entries(), self.byte_len())?;
-        self.add_to(&mut batch);
-        Ok(batch)
-    }
-    fn add_to(self, batch: &mut BatchBuilder) {
-        match self {
-            Own::Put { cf, key, value } => batch.put(cf, key, value),
-            Own::Delete { cf, key } => batch.delete(cf, key),
-            Own::Batch(b) => batch.append(b),
-            Own::Queued(w) => batch.append(&w.batch),
-            Own::Sync => {}
-        }
-    }
-    /// Inserts into the memtables from sequence number `seq` on; the number after.
-    fn insert(self, log: &mut Log, seq: Seq) -> Seq {
-        let (cf, kind, key, value) = match self {
-            Own::Put { cf, key, value } => (cf, Kind::Value, key, value),
-            Own::Delete { cf, key } => (cf, Kind::Delete, key, &[][..]),
-            Own::Batch(b) => return insert_batch(log, &b.view(), seq),
-            Own::Queued(w) => return insert_batch(log, &w.batch.view(), seq),
-            Own::Sync => return seq,
-        };
-        let mem = log.of(cf).expect("the family was there when the group began");
-        mem.add(seq, kind, key, value);
-        seq + 1
-    }
-}
-
-/// Sees to it that a group finds memory, before anything of it exists.
-///
-/// # Errors
-/// `LimitExceeded` if there is none.
-fn reserve(log: &mut Log, own: Own<'_>, peers: &[Arc<Waiter<Log>>]) -> Result<()> {
-    let (mut entries, mut bytes) = (own.entries(), own.byte_len());
-    for peer in peers {
-        entries += peer.batch.count() as usize;
-        bytes += peer.batch.byte_len();
-    }
-    log.group.clear();
-    log.group.try_reserve(entries, bytes)?;
-    let refused = |none: OutOfMemory| memory::refused("a memtable", none.bytes, &none);
-    if log.is_alone() {
-        return log.families[0].mem.try_reserve(entries, bytes).map_err(refused);
-    }
-    let mut wanted = vec![(0, 0); log.families.len()];
-    let mut want = |at: Option<usize>, entries: usize, bytes: usize| {
-        if let Some(wanted) = at.and_then(|at| wanted.get_mut(at)) {
-            *wanted = (wanted.0 + entries, wanted.1 + bytes);
-        }
-    };
-    let batches = peers.iter().map(|peer| &peer.batch).chain(own.batch());
-    for op in batches.flat_map(|batch| batch.view().iter()) {
-        want(log.at(op.cf), 1, op.key.len() + op.value.len());
-    }
-    want(own.cf().and_then(|cf| log.at(cf)), own.entries(), own.byte_len());
-    for (family, (entries, bytes)) in log.families.iter_mut().zip(wanted) {
-        if entries > 0 {
-            family.mem.try_reserve(entries, bytes).map_err(refused)?;
-        }
-    }
-    Ok(())
-}
-
-/// Inserts a batch; also what replays a log.
-pub(crate) fn insert_batch(mems: &mut impl Mems, batch: &BatchView<'_>, mut seq: Seq) -> Seq {
-    for op in batch.iter() {
-        if let Some(mem) = mems.of(op.cf) {
-            match op.kind {
-                Kind::RangeDelete => mem.add_range_delete(seq, op.key, op.value),
-                kind => mem.add(seq, kind, op.key, op.value),
-            }
-        }
-        seq += 1;
-    }
-    seq
 }
 
 /// The turn while it is held. However the holder ends, it is passed on and nobody who waits is
@@ -337,7 +185,7 @@ impl Shell {
             self.gate.check_free()?;
         }
         let _timed = self.metrics.write.sample(&*self.env.rt);
-        let durability = options.durability.unwrap_or(self.settings.load().durability);
+        let durability = self.durability(options);
         if let Some(log) = self.turn.try_take() {
             return self.lead(log, own, durability, options.no_wait, || Ok(()));
         }
@@ -366,9 +214,13 @@ impl Shell {
             self.gate.check_free()?;
         }
         let _timed = self.metrics.write.sample(&*self.env.rt);
-        let durability = options.durability.unwrap_or(self.settings.load().durability);
+        let durability = self.durability(options);
         let log = self.take_turn()?;
         self.lead(log, Own::Batch(batch), durability, options.no_wait, check)
+    }
+
+    fn durability(&self, options: &WriteOptions) -> Durability {
+        options.durability.unwrap_or_else(|| self.settings.load().durability)
     }
 
     /// Makes everything acknowledged so far durable.
@@ -402,10 +254,8 @@ impl Shell {
                      Builder::merge_operator; nothing was written",
                 ));
             }
-            if op.kind == Kind::RangeDelete && family.order().compare(op.key, op.value).is_gt() {
-                return Err(Error::invalid(
-                    "a range deletion ends before it starts; swap its bounds",
-                ));
+            if op.kind == Kind::RangeDelete {
+                check_order(family.order(), op.key, op.value)?;
             }
         }
         Ok(())
@@ -489,6 +339,9 @@ impl Shell {
             let wait = gate.ask(bytes, self.env.rt.now())?;
             return Ok(wait.map(|wait| (log.families[at].shell.clone(), wait)));
         };
+        if log.flows(batch) {
+            return Ok(None);
+        }
         let cfs: BTreeSet<CfId> = batch.view().iter().map(|op| op.cf).collect();
         for at in cfs.into_iter().filter_map(|cf| log.at(cf)) {
             let shell = &log.families[at].shell;
@@ -609,79 +462,4 @@ impl Shell {
         }
         Ok(())
     }
-
-    /// Freezes memtables that are full, or hold too much of the log or of memory; false if there
-    /// are none.
-    fn make_room(&self, log: &mut Log) -> Result<bool> {
-        let full = match log.is_alone() {
-            true if !log.families[0].is_full() => return Ok(false),
-            true => vec![0],
-            false => log.too_full(self.max_wal_bytes(log), self.memtable_budget()),
-        };
-        if full.is_empty() {
-            return Ok(false);
-        }
-        self.freeze(log, &full)?;
-        Ok(true)
-    }
-
-    /// Replaces the active memtables of the families at `which` by empty ones and hands the old ones
-    /// to be flushed. The log is closed in the background.
-    pub(crate) fn freeze(&self, log: &mut Log, which: &[usize]) -> Result<()> {
-        let fresh = fresh_memtables(log, which)?;
-        if let Some(wal) = &mut log.wal {
-            match wal.end() {
-                Ok(end) => log.before = Some(end),
-                // That freezes, too.
-                Err(e) if logs::is_lost(&e) => return self.replace_log(log, e),
-                Err(e) => return Err(e),
-            }
-        }
-        if let Some(wal) = log.wal.take() {
-            self.close_wal(log, wal);
-        }
-        self.swap_memtables(log, fresh);
-        Ok(())
-    }
-
-    /// Puts empty memtables in the place of active ones, whose log is closed or lost, and has those
-    /// flushed.
-    fn swap_memtables(&self, log: &mut Log, fresh: Vec<Fresh>) {
-        let next_wal = self.next_file();
-        log.wal_number = next_wal;
-        self.log_now.store(next_wal.0, Ordering::Release);
-        let mut frozen = Vec::new();
-        for Fresh { at, table, writer } in fresh {
-            let family = &mut log.families[at];
-            let new = Mem::new(MemId(family.id.0 + 1), table, next_wal);
-            let old = std::mem::replace(&mut family.mem, writer).freeze();
-            let old_id = std::mem::replace(&mut family.id, new.id);
-            family.log = new.log.clone();
-            if std::mem::take(&mut family.unlogged) {
-                family.unlogged_before = Some(old_id);
-            }
-            let bytes = old.bytes() as u64;
-            family.shell.push_memtable(new);
-            let event = Event::Frozen { mem: old_id, bytes, log_number: next_wal.0 };
-            frozen.push((family.shell.clone(), event));
-        }
-        log.pass_over_empty(next_wal);
-        frozen.into_iter().for_each(|(shell, event)| shell.drive(event));
-    }
-}
-
-/// A memtable that is to become active.
-struct Fresh {
-    at: usize,
-    table: Arc<MemTable>,
-    writer: MemWriter,
-}
-
-/// Empty memtables for the families at `which`.
-fn fresh_memtables(log: &Log, which: &[usize]) -> Result<Vec<Fresh>> {
-    let fresh = |&at: &usize| {
-        let (table, writer) = log.families[at].shell.new_memtable()?;
-        Ok(Fresh { at, table, writer })
-    };
-    which.iter().map(fresh).collect()
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use common::{Content, scan, tiny, within};
 use lithify::{
-    Builder, ColumnFamily, ColumnFamilyOptions, Db, Durability, ErrorKind, ReadOptions, WriteBatch,
-    WriteOptions, list_column_families,
+    Builder, ColumnFamily, ColumnFamilyOptions, Db, Durability, ErrorKind, ReadOptions, Settings,
+    WriteBatch, WriteOptions,
 };
 use lithify_base::{Comparator, ReverseBytewise};
 use lithify_env::{Env, FaultFs, Fs, RtOptions};
@@ -191,7 +191,10 @@ fn names_are_kept_and_checked() {
     let db = open(&env);
     assert_eq!(db.create_column_family("c", own()).unwrap().id(), 3);
     db.close().unwrap();
-    assert_eq!(list_column_families(env.fs.clone(), "db").unwrap(), ["default", "c"]);
+    let builder = Builder::new(Settings::default()).env(env);
+    assert_eq!(builder.list_column_families("db").unwrap(), ["default", "c"]);
+    let none = builder.list_column_families("elsewhere").unwrap_err();
+    assert_eq!(none.kind(), ErrorKind::NotFound);
 }
 
 /// Each family has its own order, which has to be given unless it is one of ours.

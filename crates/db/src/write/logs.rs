@@ -36,7 +36,8 @@ use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Job, Step, Ticket, Urgency};
 use lithify_store::wal::{WalEnd, WalWriter};
 
-use super::{Log, fresh_memtables};
+use super::Log;
+use super::room::fresh_memtables;
 use crate::shell::Shell;
 
 /// A log that has ended, until somebody closes it.

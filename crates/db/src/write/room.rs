@@ -1,16 +1,20 @@
-//! Room, where several families share one log and one memory: which memtables are frozen to keep
-//! both within their bounds.
+//! Room for writes: which memtables are frozen, and how empty ones take their places.
 //!
-//! A log can go when every family has flushed past it, so one that is rarely written holds back the
-//! logs of all. Once the logs that are kept pass a bound, the memtables that need the oldest of them
-//! are frozen. And once the active memtables take most of what memtables may take together, the
-//! largest is.
+//! With one family that is the active memtable, once it is full. Several share one log and one
+//! memory, and both are kept within their bounds. A log can go when every family has flushed past it,
+//! so one that is rarely written holds back the logs of all: once the logs that are kept pass a
+//! bound, the memtables that need the oldest of them are frozen. And once the active memtables take
+//! most of what memtables may take together, the largest is.
 
-use lithify_base::{FileId, Seq};
+use lithify_base::{FileId, Result, Seq};
+use lithify_control::{Event, MemId};
+use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
+use lithify_memtable::{MemTable, MemWriter};
 
-use super::{Filling, Log};
+use super::{Filling, Log, logs};
 use crate::shell::Shell;
+use crate::super_version::Mem;
 
 impl Log {
     /// The families, by their places, whose memtables make room. One that is stopped keeps its own.
@@ -75,6 +79,65 @@ impl Log {
 }
 
 impl Shell {
+    /// Freezes memtables that are full, or hold too much of the log or of memory; false if there
+    /// are none.
+    pub(super) fn make_room(&self, log: &mut Log) -> Result<bool> {
+        let full = match log.is_alone() {
+            true if !log.families[0].is_full() => return Ok(false),
+            true => vec![0],
+            false => log.too_full(self.max_wal_bytes(log), self.memtable_budget()),
+        };
+        if full.is_empty() {
+            return Ok(false);
+        }
+        self.freeze(log, &full)?;
+        Ok(true)
+    }
+
+    /// Replaces the active memtables of the families at `which` by empty ones and hands the old ones
+    /// to be flushed. The log is closed in the background.
+    pub(crate) fn freeze(&self, log: &mut Log, which: &[usize]) -> Result<()> {
+        let fresh = fresh_memtables(log, which)?;
+        if let Some(wal) = &mut log.wal {
+            match wal.end() {
+                Ok(end) => log.before = Some(end),
+                // That freezes, too.
+                Err(e) if logs::is_lost(&e) => return self.replace_log(log, e),
+                Err(e) => return Err(e),
+            }
+        }
+        if let Some(wal) = log.wal.take() {
+            self.close_wal(log, wal);
+        }
+        self.swap_memtables(log, fresh);
+        Ok(())
+    }
+
+    /// Puts empty memtables in the place of active ones, whose log is closed or lost, and has those
+    /// flushed.
+    pub(super) fn swap_memtables(&self, log: &mut Log, fresh: Vec<Fresh>) {
+        let next_wal = self.next_file();
+        log.wal_number = next_wal;
+        self.log_now.store(next_wal.0, Ordering::Release);
+        let mut frozen = Vec::new();
+        for Fresh { at, table, writer } in fresh {
+            let family = &mut log.families[at];
+            let new = Mem::new(MemId(family.id.0 + 1), table, next_wal);
+            let old = std::mem::replace(&mut family.mem, writer).freeze();
+            let old_id = std::mem::replace(&mut family.id, new.id);
+            family.log = new.log.clone();
+            if std::mem::take(&mut family.unlogged) {
+                family.unlogged_before = Some(old_id);
+            }
+            let bytes = old.bytes() as u64;
+            family.shell.push_memtable(new);
+            let event = Event::Frozen { mem: old_id, bytes, log_number: next_wal.0 };
+            frozen.push((family.shell.clone(), event));
+        }
+        log.pass_over_empty(next_wal);
+        frozen.into_iter().for_each(|(shell, event)| shell.drive(event));
+    }
+
     /// Most bytes of logs that are kept before memtables are flushed to let them go.
     pub(super) fn max_wal_bytes(&self, log: &Log) -> u64 {
         let of = |f: &Filling| {
@@ -91,4 +154,20 @@ impl Shell {
         let s = self.db_settings.load();
         s.memtable_bytes * u64::from(s.memtable_count)
     }
+}
+
+/// A memtable that is to become active.
+pub(super) struct Fresh {
+    at: usize,
+    table: Arc<MemTable>,
+    writer: MemWriter,
+}
+
+/// Empty memtables for the families at `which`.
+pub(super) fn fresh_memtables(log: &Log, which: &[usize]) -> Result<Vec<Fresh>> {
+    let fresh = |&at: &usize| {
+        let (table, writer) = log.families[at].shell.new_memtable()?;
+        Ok(Fresh { at, table, writer })
+    };
+    which.iter().map(fresh).collect()
 }

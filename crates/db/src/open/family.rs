@@ -1,0 +1,171 @@
+//! One column family while its database is opened: its tree out of the manifest, and what the logs
+//! hold for it, which goes into memtables and from there into tables.
+
+use lithify_base::{CfId, Error, ErrorKind, Pos, Result, memory};
+use lithify_compact::{Cut, FlushJob, FlushSpec, Outcome, Reins, Workshop};
+use lithify_control::Core;
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{Job, Step};
+use lithify_format::wal::BatchView;
+use lithify_lsm::{Edit, FileMeta, Version};
+use lithify_memtable::{ArenaPool, MemTable, MemWriter};
+use lithify_store::cache::TableCache;
+use lithify_store::manifest::translate;
+
+use super::{Components, Outfit};
+use crate::operands::Foreign;
+use crate::settings::Settings;
+use crate::settings::translate::{Described, core_options};
+use crate::shell::{TreeParts, new_memtable};
+use crate::super_version::Mem;
+use crate::write::Mems;
+
+/// A column family that is being put together.
+pub(super) struct Family {
+    pub(super) cf: CfId,
+    pub(super) name: String,
+    pub(super) settings: Settings,
+    pub(super) version: Version,
+    pub(super) next_epoch: u32,
+    pub(super) components: Components,
+    /// The directory may hold operands for another operator.
+    pub(super) foreign: Option<Foreign>,
+    /// What logs held, oldest first; the last one may be empty.
+    pub(super) mems: Vec<MemWriter>,
+}
+
+impl Family {
+    pub(super) fn of(cf: CfId, name: &str, settings: Settings, version: Version) -> Family {
+        // Above every epoch and stratum in use, at any level: compaction outputs carry theirs down.
+        let epochs = version.files().map(|f| f.epoch.max(u64::from(f.pos.stratum.0)));
+        let newest = epochs.filter(|&n| n < u64::from(u32::MAX)).max().unwrap_or(0);
+        let next_epoch = translate::FIRST_EPOCH.max(newest as u32 + 1);
+        let name = name.to_owned();
+        let (components, foreign, mems) = (Components::default(), None, Vec::new());
+        Family { cf, name, settings, version, next_epoch, components, foreign, mems }
+    }
+}
+
+/// What logs hold, on its way into memtables.
+pub(super) struct Replay<'a> {
+    pub(super) families: &'a mut Vec<Family>,
+    /// The log that is being read.
+    pub(super) log: u64,
+}
+
+impl Mems for Replay<'_> {
+    /// A family has flushed past its older logs, and one that was dropped takes nothing.
+    fn of(&mut self, cf: CfId) -> Option<&mut MemWriter> {
+        let at = self.families.binary_search_by_key(&cf, |f| f.cf).ok()?;
+        let family = &mut self.families[at];
+        match family.version.log_number() <= self.log {
+            true => family.mems.last_mut(),
+            false => None,
+        }
+    }
+}
+
+impl Replay<'_> {
+    /// Refuses operands that are for another operator than the family has.
+    pub(super) fn check(&self, batch: &BatchView<'_>) -> Result<()> {
+        let takes = |f: &&Family| f.version.log_number() <= self.log;
+        self.families.iter().filter(takes).try_for_each(|family| match &family.foreign {
+            Some(foreign) => foreign.check_batch(family.cf, batch),
+            None => Ok(()),
+        })
+    }
+
+    /// Room for a batch, in each family as if all of it went there: it is freed with the memtable.
+    pub(super) fn reserve(&mut self, batch: &BatchView<'_>) -> Result<()> {
+        for mem in self.families.iter_mut().filter_map(|f| f.mems.last_mut()) {
+            mem.try_reserve(batch.count() as usize, batch.byte_len())
+                .map_err(|none| memory::refused("a memtable", none.bytes, &none))?;
+        }
+        Ok(())
+    }
+}
+
+impl Family {
+    pub(super) fn described(&self) -> Described {
+        Described {
+            name: self.name.clone(),
+            settings: self.settings.clone(),
+            comparator: self.version.order().name().to_owned(),
+            merge_operator: self.components.operator.as_ref().map(|op| op.name().to_owned()),
+        }
+    }
+
+    pub(super) fn new_memtable(&self, arenas: &Arc<dyn ArenaPool>) -> Result<MemWriter> {
+        Ok(new_memtable(&self.settings, self.version.comparator(), arenas)?.1)
+    }
+
+    /// Goes on in a new memtable if the last one is full.
+    pub(super) fn make_room(&mut self, arenas: &Arc<dyn ArenaPool>) -> Result<()> {
+        let last = self.mems.last().map_or(0, |mem| mem.table().bytes() as u64);
+        if last >= self.settings.memtable_bytes {
+            self.mems.push(self.new_memtable(arenas)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn tools(&self, outfit: &Outfit) -> (Arc<TableCache>, Arc<Workshop>) {
+        let order = self.version.comparator();
+        outfit.tools(self.cf, &self.name, &self.settings, order, &self.components)
+    }
+
+    /// Writes what was replayed to level 0, as if each memtable had been flushed by itself (V13).
+    pub(super) fn flush(&mut self, workshop: &Arc<Workshop>) -> Result<()> {
+        for mem in std::mem::take(&mut self.mems) {
+            let table = mem.freeze();
+            if table.is_empty() {
+                continue;
+            }
+            let out = Pos::new(0, self.next_epoch);
+            self.next_epoch += 1;
+            let adds = flush_now(workshop, table, out)?;
+            let edit = Edit { adds, ..Edit::new(self.cf) };
+            self.version = self.version.apply(&edit).map_err(internal)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn parts(
+        self,
+        (tables, workshop): (Arc<TableCache>, Arc<Workshop>),
+        mems: Vec<Mem>,
+    ) -> TreeParts {
+        let Family { cf, name, settings, version, next_epoch, .. } = self;
+        let core = Core::new(core_options(&settings), version, next_epoch);
+        TreeParts { cf, name, settings, tables, core, workshop, mems }
+    }
+}
+
+pub(super) fn internal(v: lithify_lsm::Violation) -> Error {
+    Error::new(ErrorKind::Internal, v.to_string())
+}
+
+/// Runs a flush to its end on this thread.
+fn flush_now(workshop: &Arc<Workshop>, mem: Arc<MemTable>, out: Pos) -> Result<Vec<FileMeta>> {
+    let ended: Arc<Mutex<Option<Outcome>>> = Arc::default();
+    let report = {
+        let ended = ended.clone();
+        Box::new(move |outcome| *ended.lock() = Some(outcome))
+    };
+    let reins = Arc::new(Reins::flush(mem.bytes() as u64));
+    let spec = FlushSpec { mem, out, snapshots: Vec::new(), cut: Cut::Whole, reins };
+    let mut job = FlushJob::new(workshop.clone(), spec, report);
+    loop {
+        match job.step() {
+            Step::More => {}
+            Step::Wait(ticket) => {
+                workshop.env.rt.park(&ticket, None);
+            }
+            Step::WaitUntil(ticket, at) => {
+                workshop.env.rt.park(&ticket, Some(at));
+            }
+            Step::Done => break,
+        }
+    }
+    let outcome = ended.lock().take();
+    outcome.expect("a finished job has reported").result
+}

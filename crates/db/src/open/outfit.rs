@@ -1,0 +1,104 @@
+//! What the column families of a database are made with: its world, and what they share of memory,
+//! numbers and rates.
+
+use lithify_base::{CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef};
+use lithify_compact::{FileNumbers, OutputOptions, Workshop};
+use lithify_env::sync::Arc;
+use lithify_env::{BufPool, Env, RateLimiter, RegionPool};
+use lithify_memtable::ArenaPool;
+use lithify_store::cache::{BlockCache, TableCache, TableOptions};
+use lithify_store::dir::Dir;
+use lithify_store::sst::Verify;
+
+use crate::settings::Settings;
+use crate::settings::translate::output_options;
+
+/// Most tables the cache keeps open by itself; those of the tree stay open anyway.
+const OPEN_TABLES: usize = 256;
+
+/// What the families of a database are made with.
+#[derive(Clone)]
+pub(crate) struct Outfit {
+    pub(crate) env: Env,
+    pub(crate) dir: Dir,
+    pub(crate) db_id: String,
+    pub(crate) numbers: FileNumbers,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) arenas: Arc<dyn ArenaPool>,
+    pub(crate) limiter: Arc<RateLimiter>,
+    buffers: BufPool,
+}
+
+impl Outfit {
+    pub(super) fn new(
+        env: Env,
+        dir: Dir,
+        db_id: String,
+        next_file: FileId,
+        s: &Settings,
+    ) -> Outfit {
+        Outfit {
+            env,
+            dir,
+            db_id,
+            numbers: FileNumbers::new(next_file),
+            blocks: BlockCache::new(s.cache_budget(), shards()),
+            arenas: arenas(s),
+            limiter: Arc::new(RateLimiter::new(s.background_rate, s.tuning())),
+            buffers: BufPool::new(s.effective_buffer_bytes() as usize),
+        }
+    }
+
+    /// The tables and the workshop of a family.
+    pub(crate) fn tools(
+        &self,
+        cf: CfId,
+        name: &str,
+        s: &Settings,
+        order: &ComparatorRef,
+        own: &Components,
+    ) -> (Arc<TableCache>, Arc<Workshop>) {
+        let options = TableOptions {
+            order: order.clone(),
+            blocks: Some(self.blocks.clone()),
+            verify: match s.verify_checksums && !s.unchecked {
+                true => Verify::Always,
+                false => Verify::Never,
+            },
+            direct: s.direct_reads,
+        };
+        let tables = TableCache::new(self.dir.clone(), options, OPEN_TABLES);
+        let output = OutputOptions { cf, cf_name: name.to_owned(), ..output_options(s) };
+        let mut workshop = Workshop::new(
+            self.env.clone(),
+            self.dir.clone(),
+            tables.clone(),
+            self.buffers.clone(),
+            self.db_id.clone(),
+            order.clone(),
+            output,
+            self.numbers.clone(),
+        );
+        workshop.operator = own.operator.clone();
+        workshop.filter = own.filter.clone();
+        workshop.limiter = self.limiter.clone();
+        (tables, Arc::new(workshop))
+    }
+}
+
+/// Components of one family that are no part of its tree.
+#[derive(Clone, Default)]
+pub(crate) struct Components {
+    pub(crate) operator: Option<MergeOperatorRef>,
+    pub(crate) filter: Option<CompactionFilterRef>,
+}
+
+/// Recycled memory for the memtables of all families.
+fn arenas(s: &Settings) -> Arc<dyn ArenaPool> {
+    Arc::new(RegionPool::new(s.memtable_bytes as usize * s.memtable_count as usize))
+}
+
+/// Shards of the block cache: enough that threads rarely meet.
+fn shards() -> usize {
+    std::thread::available_parallelism().map_or(4, |n| (4 * n.get()).min(64))
+}
