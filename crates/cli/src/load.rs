@@ -21,7 +21,7 @@ use lithify_lsm::picture::readable;
 use serde_json::json;
 
 use crate::failure::usage;
-use crate::open::DbArg;
+use crate::open::TreeArg;
 use crate::output;
 use source::Source;
 
@@ -47,7 +47,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Load {
     #[command(flatten)]
-    db: DbArg,
+    db: TreeArg,
     /// The file, or - for standard input
     file: PathBuf,
     /// What the file is [default: by its extension]

@@ -32,6 +32,7 @@ Examples:
   lithify load --db fruit fruit.tsv         many rows at once
   lithify bench                             how fast is it here? a tour in under 90 s
 
+A database is opened with the settings it was last opened with, but for those that --set names.
 Keys and values are bytes. What is not printable is written and read as \\n, \\t, \\\\ or \\x00 to
 \\xff; --hex and --raw change that. `lithify COMMAND --help` shows examples of each command.
 

@@ -1,6 +1,6 @@
 //! Opening the database that a command names.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use lithify::{Builder, Db, Error, ErrorKind, Settings};
@@ -42,10 +42,52 @@ impl OperatorArg {
     }
 }
 
+/// The settings that a database was last opened with, if they are sound on this machine; else those
+/// of the machine. Its owner chose a policy and formats for it, and a command does not change them.
+pub(crate) fn stored(dir: &Path) -> Settings {
+    let stored = Settings::stored_in(dir).ok().flatten().map(|(settings, _)| settings);
+    stored.filter(|settings| settings.check().is_ok()).unwrap_or_default()
+}
+
+/// A database and one of its column families.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct TreeArg {
+    #[command(flatten)]
+    pub(crate) db: DbArg,
+    /// Column family, if not the default one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) family: Option<String>,
+}
+
+impl TreeArg {
+    /// As [`DbArg::for_reading`].
+    pub(crate) fn for_reading(&self) -> Result<Db> {
+        self.of(self.db.for_reading()?)
+    }
+    /// As [`DbArg::for_writing`].
+    pub(crate) fn for_writing(&self) -> Result<Db> {
+        self.of(self.db.for_writing()?)
+    }
+    /// As [`DbArg::for_filling`].
+    pub(crate) fn for_filling(&self) -> Result<Db> {
+        self.of(self.db.for_filling()?)
+    }
+    /// The handle whose keys are the family's.
+    fn of(&self, db: Db) -> Result<Db> {
+        let Some(name) = &self.family else { return Ok(db) };
+        let Ok(family) = db.column_family(name) else {
+            let names = db.column_families().join(", ");
+            return usage(format!("--family {name}: the database has {names}"));
+        };
+        Ok(Db::clone(&family))
+    }
+}
+
 /// `--set NAME=VALUE`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SetArg {
-    /// Open it with this setting; `lithify settings` lists all
+    /// Open it with this setting instead of the one it was last opened with; `lithify settings` lists
+    /// all
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
@@ -74,7 +116,7 @@ impl SetArg {
 impl DbArg {
     /// Opens for reading only: no lock is taken and nothing changes.
     pub(crate) fn for_reading(&self) -> Result<Db> {
-        let mut settings = Settings::default();
+        let mut settings = stored(&self.db);
         self.set.apply(&mut settings)?;
         self.told(self.operator.builder(settings)?.open_read_only(&self.db))
     }
@@ -87,8 +129,9 @@ impl DbArg {
         self.open(true)
     }
     fn open(&self, create: bool) -> Result<Db> {
-        let mut settings = Settings::default();
+        let mut settings = stored(&self.db);
         settings.create_if_missing = create;
+        settings.error_if_exists = false;
         self.set.apply(&mut settings)?;
         self.told(self.operator.builder(settings)?.open(&self.db))
     }

@@ -4,6 +4,7 @@
 
 mod common;
 
+use lithify::{ColumnFamilyOptions, Db, Settings};
 use serde_json::Value;
 
 use common::{lithify, ok};
@@ -348,4 +349,20 @@ fn a_database_in_use_is_explained() {
     assert!(text.starts_with(&first), "{text}");
     db.close().unwrap();
     assert!(ok(&["explain", &place.db()]).starts_with("Nothing would hold"), "nobody has it open");
+}
+
+#[test]
+fn a_column_family_is_looked_into_by_its_name() {
+    let place = Place::new();
+    let db = Db::open(place.db(), Settings::default()).unwrap();
+    db.put("apple", "red").unwrap();
+    db.create_column_family("trees", ColumnFamilyOptions::new()).unwrap();
+    db.close().unwrap();
+    place.run("put", &["--family", "trees", "apple", "malus"]);
+    place.run("compact", &["--family", "trees"]);
+    assert_eq!(place.run("scan", &["--family", "trees"]), "apple\tmalus\n");
+    assert_eq!(place.run("scan", &[]), "apple\tred\n");
+    let none = lithify(&["get", "--db", &place.db(), "--family", "shrubs", "apple"]);
+    let said = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(none.status.code() == Some(2) && said.contains("default, trees"), "{said}");
 }

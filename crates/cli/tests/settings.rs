@@ -29,6 +29,9 @@ fn what_was_set_is_told_from_what_follows() {
     assert!(trigger.contains("OPTIONS-") && trigger.contains("set; the default is 4"), "{trigger}");
     assert!(line(&told, "bloom_bits").contains("--set: set; the default is 10"));
     assert!(line(&told, "l0_stop").contains("default: "));
+    // Who opens it next and says nothing changes nothing.
+    ok(&["put", "--db", &db, "b", "2"]);
+    assert_eq!(line(&ok(&["settings", &db]), "l0_trigger").split_whitespace().last(), Some("8"));
     let json: serde_json::Value = serde_json::from_str(&ok(&["settings", "--json", &db])).unwrap();
     let budget = json.as_array().unwrap().iter().find(|s| s["name"] == "memory_budget").unwrap();
     assert_eq!((&budget["value"], &budget["derived"]), (&"64MiB".into(), &false.into()));

@@ -1,10 +1,12 @@
 //! `backup`: copies of a database that share their tables; to make, list, check, restore and thin out.
 
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, TableStyle};
+use indicatif::HumanDuration;
 use lithify::{BackupSummary, Backups};
 use lithify_lsm::picture::readable;
 use serde_json::json;
@@ -158,9 +160,11 @@ fn list(all: &[BackupSummary], as_json: bool) -> Result<()> {
     }
     let mut table = Table::new();
     table.load_style(TableStyle::new());
-    table.set_header(["backup", "made (unix seconds)", "tables", "bytes"]);
+    table.set_header(["backup", "made", "tables", "bytes"]);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     for b in all {
-        let (id, made) = (b.id.to_string(), b.unix_seconds.to_string());
+        let age = HumanDuration(now.saturating_sub(Duration::from_secs(b.unix_seconds)));
+        let (id, made) = (b.id.to_string(), format!("{age} ago"));
         table.add_row([id, made, b.tables.to_string(), readable(b.bytes)]);
     }
     for column in table.column_iter_mut() {

@@ -8,7 +8,7 @@ use anyhow::Result;
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
-use crate::open::{DbArg, OperatorArg, SetArg};
+use crate::open::{DbArg, OperatorArg, SetArg, TreeArg};
 use crate::output;
 use crate::text::FormArgs;
 
@@ -29,6 +29,9 @@ pub(crate) struct Compact {
     /// level, and tables of LevelDB
     #[arg(long, value_name = "DIR", conflicts_with_all = ["db", "from", "to"])]
     settle: Option<PathBuf>,
+    /// Column family, if not the default one
+    #[arg(long, value_name = "NAME", conflicts_with = "settle")]
+    family: Option<String>,
     #[command(flatten)]
     set: SetArg,
     #[command(flatten)]
@@ -52,7 +55,8 @@ impl Compact {
         let bound = |key: &Option<OsString>| key.as_ref().map(|k| form.parse(k)).transpose();
         let (from, to) = (bound(&self.from)?, bound(&self.to)?);
         let dir = self.settle.clone().or(self.db).expect("clap asks for one");
-        let db = DbArg { db: dir, set: self.set, operator: self.operator }.for_writing()?;
+        let db = DbArg { db: dir, set: self.set, operator: self.operator };
+        let db = TreeArg { db, family: self.family }.for_writing()?;
         let (before, start) = (db.stats(), Instant::now());
         match self.settle {
             Some(_) => db.settle()?,

@@ -14,7 +14,7 @@ use lithify::{CompactionPri, ErrorKind, Explanation, Policy, Settings, Writes};
 use lithify_format::files::FileName;
 use serde_json::{Value, json};
 
-use crate::open::OperatorArg;
+use crate::open::{OperatorArg, stored};
 use crate::output;
 use log::Session;
 
@@ -82,12 +82,9 @@ fn explain(dir: &Path, settings: &Settings, operator: &OperatorArg) -> Result<Ex
     }
 }
 
-/// The settings that the database was last opened with, as far as it wrote them down; the default
-/// for the rest.
+/// The settings that the database was last opened with, under the policy of who has it open.
 fn settings(dir: &Path, policy: Option<Policy>) -> Settings {
-    let written = Settings::stored_in(dir).ok().flatten().map(|(settings, _)| settings);
-    let written = written.unwrap_or_default();
-    let mut settings = if written.check().is_ok() { written } else { Settings::default() };
+    let mut settings = stored(dir);
     settings.policy = policy.or(settings.policy);
     if settings.check().is_err() {
         // The order in which files go down means nothing to another policy.

@@ -8,7 +8,7 @@ use lithify::{WriteBatch, WriteOptions};
 use serde_json::json;
 
 use crate::failure::usage;
-use crate::open::DbArg;
+use crate::open::TreeArg;
 use crate::output;
 use crate::text::FormArgs;
 
@@ -23,7 +23,7 @@ Examples:
 #[command(after_help = PUT_EXAMPLES)]
 pub(crate) struct Put {
     #[command(flatten)]
-    db: DbArg,
+    db: TreeArg,
     /// The key
     key: OsString,
     /// Its value
@@ -58,7 +58,7 @@ Exit code 1 says that a key is not there.";
 #[command(after_help = GET_EXAMPLES)]
 pub(crate) struct Get {
     #[command(flatten)]
-    db: DbArg,
+    db: TreeArg,
     /// The keys
     #[arg(required = true, value_name = "KEY")]
     keys: Vec<OsString>,
@@ -117,7 +117,7 @@ Deleting a key that is not there is no error.";
 #[command(after_help = DELETE_EXAMPLES)]
 pub(crate) struct Delete {
     #[command(flatten)]
-    db: DbArg,
+    db: TreeArg,
     /// The keys
     #[arg(value_name = "KEY")]
     keys: Vec<OsString>,

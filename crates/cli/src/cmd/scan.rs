@@ -8,7 +8,7 @@ use lithify::{DbIter, ReadOptions};
 use serde_json::json;
 
 use crate::failure::usage;
-use crate::open::DbArg;
+use crate::open::TreeArg;
 use crate::output;
 use crate::text::FormArgs;
 
@@ -27,7 +27,7 @@ A line is the key, a tab and the value, both escaped, so a line is always one en
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Scan {
     #[command(flatten)]
-    db: DbArg,
+    db: TreeArg,
     /// Only keys that start with this
     #[arg(long, value_name = "BYTES", conflicts_with_all = ["from", "to"])]
     prefix: Option<OsString>,

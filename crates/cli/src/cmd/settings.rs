@@ -44,7 +44,12 @@ impl Settings {
             None => (All::default(), None),
             Some(dir) => match All::stored_in(dir)? {
                 Some((settings, file)) => (settings, Some(file)),
-                None => return usage(format!("{} has no OPTIONS file", dir.display())),
+                None => {
+                    return usage(format!(
+                        "{} has no OPTIONS file; name the directory of a database, or none",
+                        dir.display()
+                    ));
+                }
             },
         };
         self.set.apply(&mut settings)?;

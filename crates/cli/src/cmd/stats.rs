@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table, TableStyle};
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
-use crate::open::DbArg;
+use crate::open::TreeArg;
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -21,7 +21,7 @@ event log (the file EVENTS) for those.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Stats {
     #[command(flatten)]
-    db: DbArg,
+    db: TreeArg,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
