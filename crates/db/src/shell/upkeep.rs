@@ -242,6 +242,8 @@ impl Upkeep {
 
 impl Job for Upkeep {
     fn step(&mut self) -> Step {
+        // Asked before all else: what is left when the stop comes takes one more whole round.
+        let last = self.shared.stop.is_done();
         self.look_at_calls();
         let families = self.shared.families();
         families.iter().for_each(|family| family.drive(Event::Tick));
@@ -257,7 +259,7 @@ impl Job for Upkeep {
         self.shared.fit_cache();
         self.write_events();
         self.shared.deliver_events();
-        if self.shared.stop.is_done() {
+        if last {
             self.shared.stopped.complete();
             return Step::Done;
         }
