@@ -50,10 +50,10 @@ impl Policy for Universal {
         if view.options.disable_auto {
             return;
         }
-        let ages = Ages { view, runs: view.version.runs_newest_first().collect() };
+        let ages = Ages::of(view);
         let trigger = view.options.universal_trigger().max(1);
         // Runs at work do not count, or the next two flushes would be merged at once, and again.
-        let idle = (0..ages.runs.len()).filter(|&at| !ages.is_busy(at)).count();
+        let idle = ages.busy.iter().filter(|busy| !**busy).count();
         let sliced = ages.runs.last().is_some_and(|oldest| ages.slices_in_flight(oldest.pos));
         if idle >= trigger || sliced {
             ages.amplified(out);
@@ -79,20 +79,26 @@ pub(crate) fn debt(version: &Version, options: &PlanOptions) -> u64 {
 struct Ages<'v, 'a> {
     view: &'v View<'a>,
     runs: Vec<&'a Run>,
+    /// Of each run, whether some of it is an input of a job in flight.
+    busy: Vec<bool>,
 }
 
-impl<'a> Ages<'_, 'a> {
-    /// Some of the run is an input of a job in flight.
-    fn is_busy(&self, at: usize) -> bool {
-        let pos = self.runs[at].pos;
-        self.view.flights().iter().any(|k| k.inputs.iter().any(|f| f.pos == pos))
+impl<'v, 'a> Ages<'v, 'a> {
+    fn of(view: &'v View<'a>) -> Ages<'v, 'a> {
+        let runs: Vec<&Run> = view.version.runs_newest_first().collect();
+        // A job that takes whole runs has many inputs, and they stand in the order of their runs.
+        let inputs = view.flights().iter().flat_map(|k| &k.inputs);
+        let mut at_work: Vec<Pos> = inputs.map(|f| f.pos).collect();
+        at_work.dedup();
+        let busy = runs.iter().map(|run| at_work.contains(&run.pos)).collect();
+        Ages { view, runs, busy }
     }
 
     /// Rule 1: the oldest runs, up to one at work, take too much space next to the very oldest.
     fn amplified(&self, out: &mut Vec<Candidate>) {
         let base = self.runs.len() - 1;
         let slices = self.slices_in_flight(self.runs[base].pos);
-        let stays = |at: &usize| slices || !self.is_busy(*at);
+        let stays = |at: &usize| slices || !self.busy[*at];
         if base == 0 || !stays(&base) {
             return;
         }
@@ -123,7 +129,7 @@ impl<'a> Ages<'_, 'a> {
         let all: u64 = self.runs[newest..].iter().map(|r| r.bytes()).sum();
         let sliced = self.runs[base].pos == to && self.runs[base - 1].pos.level > 0;
         let large = view.options.universal_incremental && all > view.options.max_job_bytes();
-        match sliced && large || self.is_busy(base) {
+        match sliced && large || self.busy[base] {
             true => self.slices(self.runs[base - 1], to, &reason, out),
             false => out.push(self.merge(newest..self.runs.len(), reason)),
         }
@@ -205,7 +211,7 @@ impl<'a> Ages<'_, 'a> {
             return Some(self.merge(span, reason));
         }
         // Where a single run of L0 stops writers it goes down alone.
-        let alone = (trigger == 0 && !self.is_busy(0)).then(|| self.merge(0..1, reason));
+        let alone = (trigger == 0 && !self.busy[0]).then(|| self.merge(0..1, reason));
         alone.filter(|wish| wish.kind == Kind::Move)
     }
 
@@ -219,11 +225,11 @@ impl<'a> Ages<'_, 'a> {
     ) -> Option<Range<usize>> {
         let least = least.max(2);
         (0..self.runs.len()).find_map(|from| {
-            if self.is_busy(from) {
+            if self.busy[from] {
                 return None;
             }
             let (mut end, mut size) = (from + 1, self.runs[from].compensated_bytes());
-            while end < self.runs.len() && end - from < most && !self.is_busy(end) {
+            while end < self.runs.len() && end - from < most && !self.busy[end] {
                 let next = self.runs[end];
                 if !joins(size, next.bytes()) {
                     break;
