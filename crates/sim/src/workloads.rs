@@ -5,10 +5,12 @@
 //! Not there, because the engine has no such thing yet: jobs on other machines, an upgrade of an older
 //! format, a call that destroys a database.
 
-use lithify::Durability::{Buffered, NoWal, Os, Sync};
-use lithify::{Policy, Settings};
-use lithify_plan::{BucketOptions, DfWhen, PlanOptions};
+mod settings;
 
+use lithify::Durability::{Buffered, NoWal, Os, Sync};
+use lithify::Settings;
+
+use self::settings::{bucket, bucket_df, df_leveled, df_tiered, hybrid, in_parts, leveled, tiered};
 use crate::disk::Forgets;
 use crate::pump::Order;
 use crate::world::script::Told;
@@ -38,76 +40,6 @@ impl Workload {
     pub fn named(name: &str) -> Option<&'static Workload> {
         ALL.iter().find(|w| w.name == name)
     }
-}
-
-fn small(policy: Policy) -> Settings {
-    let mut s = Settings::default();
-    s.policy = Some(policy);
-    s.memtable_bytes = 64 << 10;
-    s.memtable_count = 4;
-    s.memory_budget = 4 << 20;
-    s.level_base_bytes = 64 << 10;
-    s.level_multiplier = 2;
-    s.file_bytes = 16 << 10;
-    s.block_bytes = 1024;
-    s.l0_trigger = 2;
-    s.l0_slowdown = 8;
-    s.l0_stop = 12;
-    s.compaction_threads = 4;
-    s.flush_threads = 2;
-    s
-}
-
-/// As small, with a planner that does all it can soon.
-fn eager(policy: Policy) -> Settings {
-    let mut s = small(policy);
-    let buckets = BucketOptions {
-        initial: 4,
-        window: 3,
-        split_percent: 150,
-        merge_percent: 60,
-        min_file_bytes: 1 << 10,
-        ..BucketOptions::default()
-    };
-    s.plan = Some(Box::new(PlanOptions {
-        df_when: DfWhen::Always,
-        df_max_depth: 4,
-        df_extra_percent: u32::MAX,
-        tiered_runs: 2,
-        buckets,
-        ..PlanOptions::default()
-    }));
-    s
-}
-
-fn hybrid() -> Settings {
-    small(Policy::Hybrid)
-}
-/// Wide compactions are merged in parts.
-fn in_parts() -> Settings {
-    let mut s = hybrid();
-    s.max_subcompactions = 4;
-    s
-}
-fn leveled() -> Settings {
-    small(Policy::Leveled)
-}
-fn tiered() -> Settings {
-    eager(Policy::Tiered)
-}
-fn df_leveled() -> Settings {
-    let mut s = eager(Policy::DfLeveled);
-    s.l0_trigger = 1;
-    s
-}
-fn df_tiered() -> Settings {
-    eager(Policy::DfTiered)
-}
-fn bucket() -> Settings {
-    eager(Policy::Bucket)
-}
-fn bucket_df() -> Settings {
-    eager(Policy::BucketDf)
 }
 
 /// `count` rounds over the same keys, each flushed.
