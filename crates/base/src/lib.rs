@@ -11,6 +11,7 @@ pub mod ids;
 pub mod key;
 pub mod memory;
 pub mod operator;
+pub mod prefix;
 pub mod range;
 pub mod zoo;
 
@@ -20,6 +21,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use ids::{CfId, FileId, JobId, Level, MAX_LEVELS, Pos, Stratum};
 pub use key::{InternalKey, Key, Kind, MAX_SEQ, Seq, Tag};
 pub use operator::{MergeOperator, MergeOperatorRef};
+pub use prefix::{PrefixExtractor, PrefixExtractorRef, Prefixes};
 pub use range::{End, KeyRange};
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef};
+use lithify_base::{CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::{BufPool, Env, Lane, RateLimiter, Step, Ticket, Tuning};
@@ -60,6 +60,10 @@ pub struct OutputOptions {
     /// Size of the parts into which indexes and filters are cut, in bytes; 0 = filters are whole, and
     /// so are indexes of everyday size.
     pub partition_bytes: u32,
+    /// Whether filters hold whole keys.
+    pub whole_keys: bool,
+    /// The prefixes of keys that filters hold.
+    pub prefixes: Prefixes,
     /// Encoding by level.
     pub levels: [LevelFormat; lithify_base::MAX_LEVELS],
     /// Which outputs are marked, to be compacted soon.
@@ -83,7 +87,9 @@ impl OutputOptions {
         recipe.restart_interval = self.restart_interval;
         recipe.codec = self.levels[usize::from(level)].codec;
         recipe.codec_level = self.levels[usize::from(level)].effort;
-        recipe.filter = self.millibits > 0;
+        let filters = self.millibits > 0;
+        recipe.filter = filters && self.whole_keys;
+        recipe.prefixes = if filters { self.prefixes.clone() } else { Prefixes::default() };
     }
 
     /// How `maker` writes its table `number` of `level`, without operands in it.
@@ -106,6 +112,8 @@ impl OutputOptions {
             index,
             millibits: self.millibits,
             filter_partition: part,
+            whole_keys: self.whole_keys,
+            prefixes: self.prefixes.clone(),
             compression: self.levels[usize::from(level)].codec.name(),
             identity: TableIdentity {
                 db_id: maker,

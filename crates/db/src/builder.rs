@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use lithify_base::{CompactionFilterRef, ComparatorRef, MergeOperatorRef, Result, bytewise};
+use lithify_base::{
+    CompactionFilterRef, ComparatorRef, MergeOperatorRef, PrefixExtractorRef, Prefixes, Result,
+    bytewise,
+};
 use lithify_env::sync::Arc;
 use lithify_env::{Env, OsRt, PosixFs, RtOptions};
 
@@ -22,6 +25,7 @@ pub struct Builder {
     pub(crate) order: ComparatorRef,
     pub(crate) operator: Option<MergeOperatorRef>,
     pub(crate) filter: Option<CompactionFilterRef>,
+    pub(crate) prefixes: Prefixes,
     pub(crate) env: Option<Env>,
     pub(crate) listeners: Vec<Arc<dyn EventListener>>,
     /// A LevelDB directory may become ours.
@@ -37,6 +41,7 @@ impl Builder {
             order: bytewise(),
             operator: None,
             filter: None,
+            prefixes: Prefixes::default(),
             env: None,
             listeners: Vec::new(),
             upgrade: false,
@@ -100,6 +105,37 @@ impl Builder {
     #[must_use]
     pub fn compaction_filter(mut self, filter: CompactionFilterRef) -> Builder {
         self.filter = Some(filter);
+        self
+    }
+    /// Puts prefixes of keys into the filters of new tables, so that a scan of the keys of one prefix
+    /// need not open tables that have none: [`Db::prefix_iter`], iterators with bounds that only keys
+    /// of one prefix fit, and those with [`prefix_same_as_start`](crate::ReadOptions::prefix_same_as_start).
+    /// Each table tells by name with what it was written, so the extractor may change from open to
+    /// open; filters made with one that is not known any more are not asked for prefixes.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-doc-prefix-{}", std::process::id()));
+    /// use std::sync::Arc;
+    /// use lithify::prefix::FixedPrefix;
+    ///
+    /// let builder = lithify::Builder::new(lithify::Settings::default());
+    /// let db = builder.prefix_extractor(Arc::new(FixedPrefix::new(5))).open(&dir)?;
+    /// for key in ["user1/name", "user1/town", "user2/name"] {
+    ///     db.put(key, "...")?;
+    /// }
+    /// let mut of_one = db.prefix_iter("user1")?;
+    /// of_one.seek_to_last();
+    /// assert_eq!(of_one.key(), b"user1/town");
+    /// # drop(of_one);
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn prefix_extractor(mut self, extractor: PrefixExtractorRef) -> Builder {
+        self.prefixes = Prefixes::by(extractor);
         self
     }
     /// Runs on `env` instead of this machine's files and threads: for tests and simulation.

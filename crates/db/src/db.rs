@@ -240,6 +240,15 @@ impl Db {
     pub fn iter_opt(&self, options: &ReadOptions) -> Result<DbIter> {
         self.shell.iter(options)
     }
+    /// An iterator over the keys that begin with `prefix`, in byte order. With a
+    /// [prefix extractor](crate::Builder::prefix_extractor) that takes one prefix of all of them, tables
+    /// whose filters have none such are not read.
+    ///
+    /// # Errors
+    /// As [`iter`](Db::iter).
+    pub fn prefix_iter(&self, prefix: impl AsRef<[u8]>) -> Result<DbIter> {
+        self.iter_opt(&ReadOptions::default().with_prefix(prefix))
+    }
     /// A view of the database as it is now, for any number of later reads.
     pub fn snapshot(&self) -> Snapshot {
         self.shell.snapshot()

@@ -12,7 +12,8 @@ use std::ops::Deref;
 use std::path::Path;
 
 use lithify_base::{
-    CfId, CompactionFilterRef, ComparatorRef, Error, ErrorKind, MergeOperatorRef, Result,
+    CfId, CompactionFilterRef, ComparatorRef, Error, ErrorKind, MergeOperatorRef,
+    PrefixExtractorRef, Prefixes, Result,
 };
 use lithify_control::{Core, Event, MemId};
 use lithify_env::PosixFs;
@@ -76,6 +77,13 @@ impl ColumnFamilyOptions {
     #[must_use]
     pub fn compaction_filter(mut self, filter: CompactionFilterRef) -> ColumnFamilyOptions {
         self.components.filter = Some(filter);
+        self
+    }
+
+    /// As [`Builder::prefix_extractor`], for this family.
+    #[must_use]
+    pub fn prefix_extractor(mut self, extractor: PrefixExtractorRef) -> ColumnFamilyOptions {
+        self.components.prefixes = Prefixes::by(extractor);
         self
     }
 
@@ -252,6 +260,7 @@ impl Builder {
                 components: Components {
                     operator: self.operator.clone(),
                     filter: self.filter.clone(),
+                    prefixes: self.prefixes.clone(),
                 },
             },
             _ => self.families.get(name).cloned().unwrap_or_default(),
@@ -365,6 +374,7 @@ impl Shared {
             settings: Settings::clone(&f.settings.load()),
             comparator: f.order().name().to_owned(),
             merge_operator: f.workshop().operator.as_ref().map(|op| op.name().to_owned()),
+            prefix_extractor: f.workshop().output.prefixes.name().map(str::to_owned),
         };
         self.families().iter().map(described).collect()
     }

@@ -47,6 +47,7 @@ mod open;
 mod operands;
 mod options;
 mod pause;
+pub mod prefix;
 mod property;
 mod ranges;
 mod read;
@@ -78,7 +79,8 @@ pub use ingest::{IngestOptions, Transfer};
 pub use listener::{DbEvent, EventKind, EventListener};
 pub use lithify_base::{
     Bytewise, CompactionFilter, CompactionFilterRef, Comparator, ComparatorRef, Decision, Error,
-    ErrorKind, FilterContext, MergeOperator, MergeOperatorRef, Result, ReverseBytewise,
+    ErrorKind, FilterContext, MergeOperator, MergeOperatorRef, PrefixExtractor, PrefixExtractorRef,
+    Result, ReverseBytewise,
 };
 pub use lithify_compact::PartStage;
 pub use metrics::{Counts, Latency};

@@ -219,7 +219,11 @@ impl Opening {
         let next_file = FileId(janitor::number_floor(&dir)?);
         let version = Version::empty(builder.order);
         let family = Family::of(DEFAULT_CF, DEFAULT_NAME, settings.clone(), version);
-        let components = Components { operator: builder.operator, filter: builder.filter };
+        let components = Components {
+            operator: builder.operator,
+            filter: builder.filter,
+            prefixes: builder.prefixes,
+        };
         Ok(Opening {
             outfit: Outfit::new(env, dir, db_id, next_file, &settings),
             files: Files::default(),

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use lithify_base::key::unknown_kind;
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Kind, Result, Seq, Tag, memory};
+use lithify_base::{Comparator, Kind, Prefixes, Result, Seq, Tag, memory};
 use lithify_env::Ticket;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_format::filter::key_hash;
 use lithify_memtable::MemIter;
 use lithify_store::cache::PinnedSlice;
+use lithify_store::sst::Scope;
 
 use crate::db::DbIter;
 use crate::iter::Cursor;
@@ -23,7 +24,7 @@ use crate::iter::stratum::Stratum;
 use crate::iter::tombstones::Tombstones;
 use crate::iter::user::User;
 use crate::metrics::Counter;
-use crate::options::ReadOptions;
+use crate::options::{ReadOptions, common_start};
 use crate::shell::Shell;
 use crate::snapshot::Snapshot;
 use crate::super_version::SuperVersion;
@@ -96,6 +97,13 @@ macro_rules! each {
 }
 
 impl Cursor for Child {
+    fn narrow(&mut self, prefix: Option<&[u8]>) {
+        match self {
+            Child::Mem(_) => {}
+            Child::Run(c) => c.narrow(prefix),
+            Child::Old(c) => c.narrow(prefix),
+        }
+    }
     fn seek(&mut self, user: &[u8], tag: Tag) {
         each!(self, c => c.seek(user, tag));
     }
@@ -251,9 +259,12 @@ impl Shell {
         for slot in &sv.tree.with_range_deletes {
             tombstones.add_table(slot.file.range.clone(), slot.reader(&self.tables)?.clone());
         }
+        let prefixes = &self.workshop().output.prefixes;
+        let scope = scope(prefixes, options, &*order);
         for run in &sv.tree.runs {
             let fill = !options.skip_cache_fill;
-            let run = Stratum::new(run.clone(), self.tables.clone(), order.clone(), fill);
+            let (run, tables) = (run.clone(), self.tables.clone());
+            let run = Stratum::new(run, tables, order.clone(), scope.clone(), fill);
             children.push(Child::Run(run));
         }
         let mut read_at = at;
@@ -267,7 +278,8 @@ impl Shell {
         let bounds = (options.lower_bound.clone(), options.upper_bound.clone());
         let merged = Merging::new(order.clone(), children);
         let operator = self.workshop().operator.clone();
-        let user = User::new(merged, order, read_at, tombstones, bounds, operator);
+        let limited = options.prefix_same_as_start.then(|| prefixes.clone());
+        let user = User::new(merged, order, read_at, tombstones, bounds, operator, limited);
         Ok(DbIter { user, _pinned: sv })
     }
 
@@ -292,6 +304,15 @@ impl Shell {
     pub(crate) fn super_version(&self) -> Arc<SuperVersion> {
         self.current.load_full()
     }
+}
+
+/// What filters can be asked about all that an iterator shows.
+fn scope(by: &Prefixes, options: &ReadOptions, order: &dyn Comparator) -> Scope {
+    let start = match (&options.lower_bound, &options.upper_bound) {
+        (Some(lower), Some(upper)) if order.is_bytewise() => common_start(lower, upper),
+        _ => &[],
+    };
+    Scope { start: start.into(), by: by.clone(), exact: false }
 }
 
 /// What the newest visible entry means, given the newest range deletion over its key. `merged` combines

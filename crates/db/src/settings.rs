@@ -189,6 +189,12 @@ pub struct Settings {
     pub compression_lower: Compression,
     /// Bits per key of the Bloom filters; 0 = no filters, at most 50. Default: 10.
     pub bloom_bits: u32,
+    /// Whether filters hold whole keys besides the prefixes that the
+    /// [prefix extractor](crate::Builder::prefix_extractor) takes. Without them they are smaller, and a
+    /// look-up of a key that is not there reads a table with others of its prefix in vain. Keys
+    /// without a prefix are then in no filter. Without an extractor filters hold whole keys whatever this
+    /// says. Default: true.
+    pub whole_key_filtering: bool,
     /// Size of the parts into which the index and the filter of a table are cut, in bytes: parts are
     /// read when they are needed and kept in the block cache as data blocks are, so that tables may be
     /// many more than there is memory for their indexes. Reads whose parts are not in the cache take

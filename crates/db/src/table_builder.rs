@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lithify_base::{ComparatorRef, Error, Key, Kind, Result};
+use lithify_base::{ComparatorRef, Error, Key, Kind, Prefixes, Result};
 use lithify_compact::ExternalTable;
 use lithify_env::{Env, OpenOpts, Random};
 use lithify_store::dir::{self, OrTyped};
@@ -66,6 +66,7 @@ impl TableBuilder {
     fn new(
         path: &Path,
         settings: &Settings,
+        prefixes: Prefixes,
         order: ComparatorRef,
         env: Env,
     ) -> Result<TableBuilder> {
@@ -76,7 +77,7 @@ impl TableBuilder {
         // Each table is bound to an identity of its own, so that one put in another's place shows.
         let mut random = Random::from_seed(env.rt.seed(&format!("table {name} of {now}")));
         let maker = dir::fresh_identity(&mut random);
-        let output = output_options(settings);
+        let output = output_options(settings, prefixes);
         let table = ExternalTable::new(file, name, order.clone(), &output, maker, now);
         let table = table.inspect_err(|_| drop(env.fs.unlink(path)))?;
         let (path, last) = (path.to_owned(), Vec::new());
@@ -179,7 +180,7 @@ impl Builder {
     /// As [`TableBuilder::create`].
     pub fn table(self, path: impl AsRef<Path>) -> Result<TableBuilder> {
         let env = self.world();
-        TableBuilder::new(path.as_ref(), &self.settings, self.order, env)
+        TableBuilder::new(path.as_ref(), &self.settings, self.prefixes, self.order, env)
     }
 }
 
@@ -191,6 +192,8 @@ impl Db {
     /// As [`TableBuilder::create`].
     pub fn table_builder(&self, path: impl AsRef<Path>) -> Result<TableBuilder> {
         let order = self.shell.super_version().tree.version.comparator().clone();
-        TableBuilder::new(path.as_ref(), &self.shell.settings.load(), order, self.shell.env.clone())
+        let prefixes = self.shell.workshop().output.prefixes.clone();
+        let settings = self.shell.settings.load();
+        TableBuilder::new(path.as_ref(), &settings, prefixes, order, self.shell.env.clone())
     }
 }

@@ -94,6 +94,8 @@ pub struct FamilyOptions {
     pub index_block_restart_interval: u32,
     /// Bloom filter bits per key; 0 writes no filter.
     pub bloom_bits_per_key: f64,
+    /// Whether filters hold whole keys.
+    pub whole_key_filtering: bool,
     /// Size of the parts of index and filter, in bytes; 0 = they are not cut.
     pub partition_bytes: u64,
     /// Table format version.
@@ -188,7 +190,7 @@ fn write_family(out: &mut String, f: &FamilyOptions) {
     line(out, "index_block_restart_interval", f.index_block_restart_interval);
     line(out, "format_version", f.format_version);
     line(out, "checksum", "kXXH3");
-    line(out, "whole_key_filtering", true);
+    line(out, "whole_key_filtering", f.whole_key_filtering);
     if f.partition_bytes > 0 {
         line(out, "index_type", "kTwoLevelIndexSearch");
         line(out, "partition_filters", f.bloom_bits_per_key > 0.0);

@@ -132,6 +132,7 @@ fn options_text() -> String {
         block_restart_interval: 16,
         index_block_restart_interval: 16,
         bloom_bits_per_key: 10.0,
+        whole_key_filtering: true,
         partition_bytes: 0,
         format_version: 5,
     };

@@ -11,6 +11,7 @@ use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, InternalKey, Result};
 use lithify_format::checksum::raw_sum;
 use lithify_format::compress::Decoder;
+use lithify_format::filter::key_hash;
 use lithify_format::limits::MAX_BLOCK;
 
 use crate::cut::CutCheck;
@@ -36,6 +37,7 @@ pub struct Certifier {
     view: View,
     last: Vec<u8>,
     last_hash: Option<u64>,
+    last_prefix: Option<u64>,
     entries: u64,
     weight: u64,
 }
@@ -49,6 +51,7 @@ impl Certifier {
             view: View::default(),
             last: Vec::new(),
             last_hash: None,
+            last_prefix: None,
             entries: 0,
             weight: 0,
         }
@@ -63,7 +66,7 @@ impl Certifier {
         for item in products.items() {
             match item {
                 Item::Block(b) => self.block(recipe, products, b)?,
-                Item::FileCut(_) => self.last_hash = None,
+                Item::FileCut(_) => (self.last_hash, self.last_prefix) = (None, None),
                 Item::SetDone(_) => {}
             }
         }
@@ -147,6 +150,12 @@ impl Certifier {
             let Some(kind) = e.tag.kind() else { return Err(broken("an unknown entry kind")) };
             seen.count(kind, e.tag.seq(), e.key.len(), e.value.len());
             self.weight = self.weight.wrapping_add(weigh(e.hash, e.tag, e.value.len()));
+            if let Some(hash) = recipe.prefixes.of(e.key).map(key_hash)
+                && self.last_prefix.replace(hash) != Some(hash)
+                && hashes.next() != Some(&hash)
+            {
+                return Err(broken("a prefix's filter hash is missing"));
+            }
             if recipe.filter && self.last_hash != Some(e.hash) && hashes.next() != Some(&e.hash) {
                 return Err(broken("a key's filter hash is missing"));
             }

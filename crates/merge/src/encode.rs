@@ -12,6 +12,7 @@ use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Key, Kind, Result, Tag};
 use lithify_format::checksum::raw_sum;
 use lithify_format::compress::{Codec, Compressor};
+use lithify_format::filter::key_hash;
 use lithify_format::varint;
 
 use crate::copy::copy;
@@ -64,6 +65,8 @@ struct OpenFile {
     /// Last internal key written, and the hash of its user key. Empty at the start of the output.
     last_key: Vec<u8>,
     last_hash: Option<u64>,
+    /// The hash of the last prefix.
+    last_prefix: Option<u64>,
 }
 
 /// The output stage.
@@ -245,6 +248,11 @@ impl Writer {
         copy(&mut last[user..], &tag);
 
         open.meta.count(e.kind, e.tag.seq(), e.key.len(), e.value.len());
+        if let Some(hash) = self.recipe.prefixes.of(e.key).map(key_hash)
+            && self.file.last_prefix.replace(hash) != Some(hash)
+        {
+            self.out.hashes.push(hash);
+        }
         if self.recipe.filter && self.file.last_hash != Some(e.hash) {
             self.out.hashes.push(e.hash);
         }
@@ -322,7 +330,7 @@ impl Writer {
         self.out.items.push(Item::FileCut(FileCut { tombstones }));
         self.file.lo = next;
         self.file.entries = false;
-        self.file.last_hash = None;
+        (self.file.last_hash, self.file.last_prefix) = (None, None);
     }
 
     /// Ends the output.

@@ -165,8 +165,9 @@ impl Products {
     pub fn last_key(&self, block: &BlockMeta) -> InternalKey<'_> {
         self.key(&block.last)
     }
-    /// Filter hashes of a block's distinct user keys, in key order. Equal neighbours are hashed
-    /// once, across blocks of a file too. Empty unless the recipe asks for them.
+    /// Filter hashes of a block's distinct user keys, in key order, each prefix before its first key.
+    /// Equal neighbours are hashed once, across blocks of a file too. Empty unless the recipe asks
+    /// for them.
     pub fn hashes(&self, block: &BlockMeta) -> &[u64] {
         self.hashes.get(block.hashes.clone()).unwrap_or_default()
     }

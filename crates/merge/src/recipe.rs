@@ -6,7 +6,7 @@
 
 use lithify_base::{
     CompactionFilterRef, Comparator, ComparatorRef, Error, FilterContext, Key, KeyRange,
-    MergeOperatorRef, Result, Seq, bytewise,
+    MergeOperatorRef, Prefixes, Result, Seq, bytewise,
 };
 use lithify_format::checksum::ChecksumKind;
 use lithify_format::compress::Codec;
@@ -91,8 +91,10 @@ pub struct Recipe {
     pub codec_level: i32,
     /// Checksum of data blocks.
     pub checksum: ChecksumKind,
-    /// Whether key hashes for a filter are wanted.
+    /// Whether hashes of keys are wanted for a filter.
     pub filter: bool,
+    /// Whose hashes are wanted for a filter besides, or instead: prefixes of keys.
+    pub prefixes: Prefixes,
     /// Whether deletes and range tombstones that hide nothing are dropped (D3, D5). Off where
     /// the level is unknown: always safe.
     pub drop_tombstones: bool,
@@ -125,6 +127,7 @@ impl Recipe {
             codec_level: 0,
             checksum: ChecksumKind::Xxh3,
             filter: true,
+            prefixes: Prefixes::default(),
             drop_tombstones: true,
             zero_seqs: true,
             operator: None,
@@ -209,6 +212,7 @@ impl std::fmt::Debug for Recipe {
             .field("block_bytes", &self.block_bytes)
             .field("file_bytes", &self.file_bytes)
             .field("restart_interval", &self.restart_interval)
+            .field("prefixes", &self.prefixes)
             .field("codec", &self.codec)
             .field("drop_tombstones", &self.drop_tombstones)
             .field("zero_seqs", &self.zero_seqs)

@@ -21,6 +21,7 @@ pub use assembler::{
 pub use block::{Block, PinnedSlice};
 pub use dense::DeletionTrigger;
 pub use fence::{BlockAt, Fences};
+pub use filter::Scope;
 pub use index::{BlockFence, FullIndex};
 pub use iter::TableIter;
 pub use many::Wanted;

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lithify_base::{ComparatorRef, InternalKey, Kind, Seq, Tag, bytewise};
+use lithify_base::{ComparatorRef, InternalKey, Kind, Prefixes, Seq, Tag, bytewise};
 use lithify_env::{BufPool, FsRef, MemFs, OpenOpts, OsRt, RtOptions, SharedUrgency};
 use lithify_format::compress::Codec;
 use lithify_format::table::footer::Footer;
@@ -77,6 +77,8 @@ pub(crate) struct Make {
     /// Largest index, and filter, of one block.
     pub(crate) index_cap: usize,
     pub(crate) buffer: usize,
+    pub(crate) whole_keys: bool,
+    pub(crate) prefixes: Prefixes,
 }
 
 impl Default for Make {
@@ -90,6 +92,8 @@ impl Default for Make {
             block_bytes: 512,
             index_cap: 1 << 20,
             buffer: 4096,
+            whole_keys: true,
+            prefixes: Prefixes::default(),
         }
     }
 }
@@ -109,6 +113,8 @@ impl Make {
         spec.index.cap = self.index_cap;
         spec.index.partition = 256;
         spec.filter_partition = if self.index_cap < 256 { 256 } else { 0 };
+        spec.whole_keys = self.whole_keys;
+        spec.prefixes = self.prefixes.clone();
         spec.compression = self.codec.name();
         spec.identity =
             TableIdentity { db_id: DB.into(), file_number: number, ..TableIdentity::default() };
@@ -139,6 +145,8 @@ impl Make {
         let mut recipe = Recipe::new(1);
         recipe.block_bytes = self.block_bytes;
         recipe.codec = self.codec;
+        recipe.filter = self.whole_keys;
+        recipe.prefixes = self.prefixes.clone();
         // A snapshot below every entry: nothing is hidden.
         let last = entries.iter().map(|e| e.1.seq()).max().unwrap_or(0);
         recipe.snapshots = (1..=last).collect();

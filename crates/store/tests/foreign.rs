@@ -135,8 +135,13 @@ fn rocksdb_directory(db: &Path, shape: &[&str]) {
     let recovered = manifest::recover(&dir).unwrap().unwrap();
     let version = manifest::family_version(&recovered.state, CfId(0), bytewise()).unwrap();
     assert!(version.file_count() > 0);
-    let options =
-        TableOptions { order: bytewise(), blocks: None, verify: Verify::Always, direct: false };
+    let options = TableOptions {
+        order: bytewise(),
+        prefixes: lithify_base::Prefixes::default(),
+        blocks: None,
+        verify: Verify::Always,
+        direct: false,
+    };
     let tables = TableCache::new(dir, options, 100);
     let mut found = BTreeMap::new();
     for file in version.files() {

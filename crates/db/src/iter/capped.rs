@@ -33,6 +33,9 @@ impl<C: Cursor> Capped<C> {
 }
 
 impl<C: Cursor> Cursor for Capped<C> {
+    fn narrow(&mut self, prefix: Option<&[u8]>) {
+        self.cursor.narrow(prefix);
+    }
     fn seek(&mut self, user: &[u8], tag: Tag) {
         // Larger tags come first, so this passes over hidden entries of `user` itself.
         self.cursor.seek(user, tag.min(Tag::seek(self.cap)));

@@ -153,6 +153,9 @@ impl<C: Cursor> Merging<C> {
 }
 
 impl<C: Cursor> Cursor for Merging<C> {
+    fn narrow(&mut self, prefix: Option<&[u8]>) {
+        self.cursors.iter_mut().for_each(|c| c.narrow(prefix));
+    }
     fn seek(&mut self, user: &[u8], tag: Tag) {
         self.cursors.iter_mut().for_each(|c| c.seek(user, tag));
         self.rebuild(true);

@@ -18,6 +18,9 @@ use lithify_base::{Result, Tag};
 /// bytes could not be read says so in [`status`](Cursor::status), never by ending early in
 /// silence (P4).
 pub(crate) trait Cursor {
+    /// From the next move on only keys whose prefix, as the database takes it, is `prefix` are of
+    /// interest: others may be left out. `None`: whichever the iterator shows at all.
+    fn narrow(&mut self, prefix: Option<&[u8]>);
     /// Moves to the first entry at or after (`user`, `tag`).
     fn seek(&mut self, user: &[u8], tag: Tag);
     /// Moves to the last entry at or before (`user`, `tag`).

@@ -4,7 +4,7 @@
 use lithify_base::{ComparatorRef, Error, Result, Tag};
 use lithify_env::sync::Arc;
 use lithify_store::cache::TableCache;
-use lithify_store::sst::TableIter;
+use lithify_store::sst::{Scope, TableIter};
 
 use super::Cursor;
 use crate::super_version::RunTables;
@@ -14,9 +14,15 @@ pub(crate) struct Stratum {
     run: RunTables,
     tables: Arc<TableCache>,
     order: ComparatorRef,
+    /// The keys that are of interest, as long as it is not narrowed.
+    scope: Scope,
+    /// The same now.
+    now: Scope,
     fill_cache: bool,
-    /// Index of the open file.
+    /// Index of the file that was entered.
     at: usize,
+    /// Its filter says that it has nothing of interest: it counts as empty.
+    skipped: bool,
     open: Option<TableIter>,
     error: Option<Error>,
 }
@@ -26,23 +32,41 @@ impl Stratum {
         run: RunTables,
         tables: Arc<TableCache>,
         order: ComparatorRef,
+        scope: Scope,
         fill_cache: bool,
     ) -> Stratum {
-        Stratum { run, tables, order, fill_cache, at: 0, open: None, error: None }
+        Stratum {
+            run,
+            tables,
+            order,
+            now: scope.clone(),
+            scope,
+            fill_cache,
+            at: 0,
+            skipped: false,
+            open: None,
+            error: None,
+        }
     }
 
-    /// Opens file `at`; false if there is none or it can't be read.
+    /// Opens file `at`, unless it has nothing of interest; false if there is none or it can't be read.
     fn enter(&mut self, at: usize) -> bool {
         if self.open.is_some() && self.at == at {
             return true;
         }
         self.open = None;
         self.at = at;
+        self.skipped = false;
         let Some(slot) = self.run.slots.get(at) else {
             return false;
         };
-        match slot.reader(&self.tables) {
-            Ok(reader) => {
+        let asked = slot.reader(&self.tables).and_then(|r| Ok((r.may_have(&self.now)?, r)));
+        match asked {
+            Ok((false, _)) => {
+                self.skipped = true;
+                true
+            }
+            Ok((true, reader)) => {
                 let mut iter = TableIter::new(reader.clone());
                 iter.set_fill_cache(self.fill_cache);
                 self.open = Some(iter);
@@ -58,7 +82,7 @@ impl Stratum {
     /// True if the open file has nothing (more): it may hold range deletions only. An error in it
     /// ends the iteration.
     fn is_spent(&mut self) -> bool {
-        let Some(iter) = &self.open else { return false };
+        let Some(iter) = &self.open else { return self.skipped };
         if iter.valid() {
             return false;
         }
@@ -83,6 +107,7 @@ impl Stratum {
         while self.is_spent() {
             let Some(before) = self.at.checked_sub(1) else {
                 self.open = None;
+                self.skipped = false;
                 return;
             };
             if !self.enter(before) {
@@ -96,13 +121,20 @@ impl Stratum {
 }
 
 impl Cursor for Stratum {
+    fn narrow(&mut self, prefix: Option<&[u8]>) {
+        self.now = match prefix {
+            Some(prefix) => Scope { start: prefix.into(), exact: true, ..self.scope.clone() },
+            None => self.scope.clone(),
+        };
+        self.open = None;
+    }
     fn seek(&mut self, user: &[u8], tag: Tag) {
         self.error = None;
         let at = self.run.run.lower_bound(user, &*self.order);
-        if self.enter(at)
-            && let Some(iter) = &mut self.open
-        {
-            iter.seek(user, tag);
+        if self.enter(at) {
+            if let Some(iter) = &mut self.open {
+                iter.seek(user, tag);
+            }
             self.settle_forward();
         }
     }
@@ -112,28 +144,28 @@ impl Cursor for Stratum {
         // answer is the last entry of the file before.
         let at = self.run.run.lower_bound(user, &*self.order);
         let last = self.run.slots.len().saturating_sub(1);
-        if self.enter(at.min(last))
-            && let Some(iter) = &mut self.open
-        {
-            iter.seek_for_prev(user, tag);
+        if self.enter(at.min(last)) {
+            if let Some(iter) = &mut self.open {
+                iter.seek_for_prev(user, tag);
+            }
             self.settle_backward();
         }
     }
     fn seek_to_first(&mut self) {
         self.error = None;
-        if self.enter(0)
-            && let Some(iter) = &mut self.open
-        {
-            iter.seek_to_first();
+        if self.enter(0) {
+            if let Some(iter) = &mut self.open {
+                iter.seek_to_first();
+            }
             self.settle_forward();
         }
     }
     fn seek_to_last(&mut self) {
         self.error = None;
-        if self.enter(self.run.slots.len().saturating_sub(1))
-            && let Some(iter) = &mut self.open
-        {
-            iter.seek_to_last();
+        if self.enter(self.run.slots.len().saturating_sub(1)) {
+            if let Some(iter) = &mut self.open {
+                iter.seek_to_last();
+            }
             self.settle_backward();
         }
     }

@@ -30,6 +30,7 @@ impl Plain {
 }
 
 impl Cursor for Plain {
+    fn narrow(&mut self, _prefix: Option<&[u8]>) {}
     fn seek(&mut self, user: &[u8], tag: Tag) {
         let i = self.entries.partition_point(|e| Plain::before(e, user, tag));
         self.at = (i < self.entries.len()).then_some(i);
@@ -172,7 +173,8 @@ fn a_user_sees_the_newest_visible_value_of_each_key() {
             }
         }
         let tombstones = Tombstones::new(bytewise(), MAX_SEQ);
-        let mut user = User::new(merged(&runs), bytewise(), at, tombstones, (None, None), None);
+        let mut user =
+            User::new(merged(&runs), bytewise(), at, tombstones, (None, None), None, None);
         let mut i: Option<usize> = None;
         for _ in 0..100 {
             match rng.u8(0..8) {

@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 
 use lithify_base::key::unknown_kind;
-use lithify_base::{ComparatorRef, Error, Key, Kind, MergeOperatorRef, Result, Seq, Tag};
+use lithify_base::{ComparatorRef, Error, Key, Kind, MergeOperatorRef, Prefixes, Result, Seq, Tag};
 
 use super::Cursor;
 use super::tombstones::Tombstones;
@@ -42,6 +42,10 @@ pub(crate) struct User<C> {
     error: Option<Error>,
     operator: Option<MergeOperatorRef>,
     operands: Operands,
+    /// How prefixes are taken, if a move to a key shows only those of its prefix.
+    limited: Option<Prefixes>,
+    /// That prefix.
+    prefix: Option<Key>,
 }
 
 impl<C: Cursor> User<C> {
@@ -52,6 +56,7 @@ impl<C: Cursor> User<C> {
         tombstones: Tombstones,
         bounds: (Option<Key>, Option<Key>),
         operator: Option<MergeOperatorRef>,
+        limited: Option<Prefixes>,
     ) -> User<C> {
         User {
             cursor,
@@ -66,6 +71,31 @@ impl<C: Cursor> User<C> {
             error: None,
             operator,
             operands: Operands::default(),
+            limited,
+            prefix: None,
+        }
+    }
+
+    /// Before a move to `key`: what it shows from then on.
+    fn limit_to(&mut self, key: Option<&[u8]>) {
+        let Some(by) = &self.limited else { return };
+        self.prefix = key.and_then(|key| by.of(key)).map(Key::from);
+        self.cursor.narrow(self.prefix.as_deref());
+    }
+    /// After a move to the first or last key.
+    fn limit_here(&mut self) {
+        if let Some(by) = &self.limited
+            && self.valid()
+        {
+            self.prefix = by.of(self.key()).map(Key::from);
+        }
+    }
+    /// True if `key` is one of those to be shown.
+    #[inline]
+    fn is_within(&self, key: &[u8]) -> bool {
+        match (&self.limited, &self.prefix) {
+            (Some(by), Some(prefix)) => by.of(key) == Some(prefix),
+            _ => true,
         }
     }
 
@@ -92,6 +122,10 @@ impl<C: Cursor> User<C> {
     }
 
     pub(crate) fn seek(&mut self, key: &[u8]) {
+        self.limit_to(Some(key));
+        self.seek_from(key);
+    }
+    fn seek_from(&mut self, key: &[u8]) {
         let start = match &self.lower {
             Some(lower) if self.order.compare(key, lower).is_lt() => lower.clone(),
             _ => key.into(),
@@ -101,16 +135,19 @@ impl<C: Cursor> User<C> {
         self.find_forward(false);
     }
     pub(crate) fn seek_to_first(&mut self) {
+        self.limit_to(None);
         match self.lower.clone() {
-            Some(lower) => self.seek(&lower),
+            Some(lower) => self.seek_from(&lower),
             None => {
                 self.error = None;
                 self.cursor.seek_to_first();
                 self.find_forward(false);
             }
         }
+        self.limit_here();
     }
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) {
+        self.limit_to(Some(key));
         if let Some(upper) = self.upper.clone()
             && self.order.compare(key, &upper).is_ge()
         {
@@ -122,6 +159,7 @@ impl<C: Cursor> User<C> {
         self.find_backward();
     }
     pub(crate) fn seek_to_last(&mut self) {
+        self.limit_to(None);
         match self.upper.clone() {
             Some(upper) => self.seek_before(&upper),
             None => {
@@ -130,6 +168,7 @@ impl<C: Cursor> User<C> {
                 self.find_backward();
             }
         }
+        self.limit_here();
     }
     /// The last key below `end`.
     fn seek_before(&mut self, end: &[u8]) {
@@ -179,6 +218,9 @@ impl<C: Cursor> User<C> {
             if let Some(upper) = &self.upper
                 && self.order.compare(user, upper).is_ge()
             {
+                return;
+            }
+            if !self.is_within(user) {
                 return;
             }
             if skip && user == &self.key[..] {
@@ -259,6 +301,9 @@ impl<C: Cursor> User<C> {
             if let Some(lower) = &self.lower
                 && self.order.compare(&self.key, lower).is_lt()
             {
+                return;
+            }
+            if !self.is_within(&self.key) {
                 return;
             }
             let mut decided = None;

@@ -92,6 +92,7 @@ impl Family {
             settings: self.settings.clone(),
             comparator: self.version.order().name().to_owned(),
             merge_operator: self.components.operator.as_ref().map(|op| op.name().to_owned()),
+            prefix_extractor: self.components.prefixes.name().map(str::to_owned),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What the column families of a database are made with: its world, and what they share of memory,
 //! numbers and rates.
 
-use lithify_base::{CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef};
+use lithify_base::{CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes};
 use lithify_compact::{FileNumbers, OutputOptions, Workshop};
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, Env, RateLimiter, RegionPool};
@@ -60,6 +60,7 @@ impl Outfit {
     ) -> (Arc<TableCache>, Arc<Workshop>) {
         let options = TableOptions {
             order: order.clone(),
+            prefixes: own.prefixes.clone(),
             blocks: Some(self.blocks.clone()),
             verify: match s.verify_checksums && !s.unchecked {
                 true => Verify::Always,
@@ -68,7 +69,8 @@ impl Outfit {
             direct: s.direct_reads,
         };
         let tables = TableCache::new(self.dir.clone(), options, OPEN_TABLES);
-        let output = OutputOptions { cf, cf_name: name.to_owned(), ..output_options(s) };
+        let output = output_options(s, own.prefixes.clone());
+        let output = OutputOptions { cf, cf_name: name.to_owned(), ..output };
         let mut workshop = Workshop::new(
             self.env.clone(),
             self.dir.clone(),
@@ -91,6 +93,7 @@ impl Outfit {
 pub(crate) struct Components {
     pub(crate) operator: Option<MergeOperatorRef>,
     pub(crate) filter: Option<CompactionFilterRef>,
+    pub(crate) prefixes: Prefixes,
 }
 
 /// Recycled memory for the memtables of all families.

@@ -109,6 +109,7 @@ impl Settings {
             compression_upper: Compression::None,
             compression_lower: Compression::Lz4,
             bloom_bits: 10,
+            whole_key_filtering: true,
             partition_bytes: 0,
             direct_background_io: true,
             direct_reads: false,

@@ -127,6 +127,7 @@ rows! {
     compression_lower Plain fixed "bottommost_compression" Fixed
         "costs little and halves most data";
     bloom_bits Plain fixed "filter_policy" Fixed "one lookup in a hundred reads in vain";
+    whole_key_filtering Plain fixed "" Fixed "look-ups of absent keys read little in vain";
     partition_bytes Plain fixed "metadata_block_size" Fixed
         "indexes and filters are in memory while tables are open";
     direct_background_io Plain fixed "use_direct_io_for_flush_and_compaction" Fixed

@@ -3,7 +3,7 @@
 //!
 //! Leaves to others: which settings are sound ([`Settings::check`]).
 
-use lithify_base::MAX_LEVELS;
+use lithify_base::{MAX_LEVELS, Prefixes};
 use lithify_compact::{LevelFormat, OutputOptions};
 use lithify_format::compress::Codec;
 use lithify_format::options::{self, DbOptions, FamilyOptions};
@@ -21,7 +21,7 @@ const BUCKETS_MIN: u32 = 8;
 const RESTART_INTERVAL: u16 = 16;
 
 /// How tables are written.
-pub(crate) fn output_options(s: &Settings) -> OutputOptions {
+pub(crate) fn output_options(s: &Settings, prefixes: Prefixes) -> OutputOptions {
     let format = |c: Compression| match c {
         Compression::None => LevelFormat { codec: Codec::None, effort: 0 },
         Compression::Lz4 => LevelFormat { codec: Codec::Lz4, effort: 0 },
@@ -36,6 +36,8 @@ pub(crate) fn output_options(s: &Settings) -> OutputOptions {
         restart_interval: RESTART_INTERVAL,
         millibits: s.bloom_bits * 1000,
         partition_bytes: s.partition_bytes,
+        whole_keys: s.whole_key_filtering || prefixes.get().is_none(),
+        prefixes,
         levels,
         deletions: DeletionTrigger {
             window: s.deletion_window,
@@ -120,6 +122,7 @@ pub(crate) struct Described {
     pub(crate) settings: Settings,
     pub(crate) comparator: String,
     pub(crate) merge_operator: Option<String>,
+    pub(crate) prefix_extractor: Option<String>,
 }
 
 fn family_options(family: &Described) -> FamilyOptions {
@@ -134,7 +137,7 @@ fn family_options(family: &Described) -> FamilyOptions {
         name: family.name.clone(),
         comparator: family.comparator.clone(),
         merge_operator: family.merge_operator.clone(),
-        prefix_extractor: None,
+        prefix_extractor: family.prefix_extractor.clone(),
         num_levels: MAX_LEVELS as u32,
         target_file_size_multiplier: 1,
         block_restart_interval: u32::from(RESTART_INTERVAL),
@@ -153,6 +156,7 @@ fn family_options(family: &Described) -> FamilyOptions {
         bottommost_compression: name(s.compression_lower).to_owned(),
         block_size: u64::from(s.block_bytes),
         bloom_bits_per_key: f64::from(s.bloom_bits),
+        whole_key_filtering: s.whole_key_filtering,
         partition_bytes: u64::from(s.partition_bytes),
         format_version: s.format_version,
     }

@@ -36,6 +36,7 @@ fn family(name: &str) -> FamilyOptions {
         block_restart_interval: 16,
         index_block_restart_interval: 16,
         bloom_bits_per_key: 10.0,
+        whole_key_filtering: true,
         partition_bytes: 0,
         format_version: 6,
     }

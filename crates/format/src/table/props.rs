@@ -22,8 +22,8 @@ pub const TWO_LEVEL: u32 = 2;
 pub const FIRST_KEYS: u32 = 3;
 /// Whether the filter holds whole keys: `1` or `0`.
 pub const WHOLE_KEY_FILTERING: &str = "rocksdb.block.based.table.whole.key.filtering";
-/// Whether the filter holds key prefixes: `1` or `0`. We say `0`, or a reader with a prefix
-/// extractor could take "prefix not in the filter" for "no such key".
+/// Whether the filter holds key prefixes: `1` or `0`. Without it a reader with a prefix extractor
+/// could take "prefix not in the filter" for "no such key".
 pub const PREFIX_FILTERING: &str = "rocksdb.block.based.table.prefix.filtering";
 
 /// Version of the external form, as fixed32: a table that was made outside of any database.
@@ -234,6 +234,12 @@ impl TableProps {
     /// True if the filter, if any, holds whole keys, so that it may be asked for one.
     pub fn filters_whole_keys(&self) -> bool {
         self.other.get(WHOLE_KEY_FILTERING.as_bytes()).is_none_or(|v| v != b"0")
+    }
+
+    /// True if the filter, if any, holds the prefixes of keys, as the extractor takes them that the
+    /// table names.
+    pub fn filters_prefixes(&self) -> bool {
+        self.other.get(PREFIX_FILTERING.as_bytes()).is_some_and(|v| v == b"1")
     }
 
     /// True if the table is in the external form: all its entries have the number 0, and a database

@@ -8,7 +8,7 @@
 //! Leaves to others: data blocks and their checksums ([`BlockCheck`] from
 //! [`TableSpec::check`] says how the assembler stores them).
 
-use lithify_base::{Comparator, InternalKey, Result, Seq};
+use lithify_base::{Comparator, InternalKey, Prefixes, Result, Seq};
 
 use super::blocks_meta::{self, BlockCounts};
 use super::footer::{DEFAULT_VERSION, Footer};
@@ -22,7 +22,7 @@ use super::props::{
 use super::range_del::{self, RangeTombstone};
 use crate::block::{BlockBuilder, BlockCheck, IndexKeys};
 use crate::checksum::{ChecksumKind, base_context};
-use crate::filter::{DEFAULT_MILLIBITS, FILTER_POLICY, build_filter, filter_bytes};
+use crate::filter::{DEFAULT_MILLIBITS, FILTER_POLICY, build_filter, filter_bytes, key_hash};
 
 /// Which table this is (part of the recipe; R9). Times are seconds since 1970, 0 if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,6 +59,10 @@ pub struct TableSpec {
     /// Size at which a part of the filter is cut, in bytes; a filter that is not larger, and every
     /// filter if this is 0, is one block.
     pub filter_partition: usize,
+    /// Whether the filter holds whole keys.
+    pub whole_keys: bool,
+    /// The prefixes that it holds.
+    pub prefixes: Prefixes,
     /// Name of the codec in the properties.
     pub compression: &'static str,
     /// Name of the merge operator, or `nullptr`.
@@ -78,6 +82,8 @@ impl Default for TableSpec {
             index: IndexShape::default(),
             millibits: DEFAULT_MILLIBITS,
             filter_partition: 0,
+            whole_keys: true,
+            prefixes: Prefixes::default(),
             compression: "NoCompression",
             merge_operator: NO_NAME.to_owned(),
             external: false,
@@ -167,7 +173,8 @@ impl TailBuilder {
         self.hash_ends.push(self.hashes.len());
     }
 
-    /// Adds the filter hash of the next key; the hash of the key before it is not repeated.
+    /// Adds the filter hash of the next key or of its prefix, which comes before its own; a hash is not
+    /// repeated.
     pub fn push_hash(&mut self, hash: u64) {
         if self.hashes.last() != Some(&hash) {
             self.hashes.push(hash);
@@ -263,16 +270,25 @@ impl TailBuilder {
         }
         let start = parts.at();
         let mut top = BlockBuilder::new(spec.index.restart_interval);
-        let mut from = 0;
+        let (mut from, mut first) = (0, 0);
         for (i, &end) in self.hash_ends.iter().enumerate() {
             if bytes(end - from) < spec.filter_partition && i + 1 < self.hash_ends.len() {
                 continue;
             }
             // The last key before may have its older versions here; its hash is not repeated.
             let hashes = self.hashes.get(from.saturating_sub(1)..end).unwrap_or_default();
-            let handle = parts.push(&build_filter(hashes, spec.millibits));
+            let mut hashes = hashes.to_vec();
+            // Nor is that of the prefix that it and the first key here may share. A search from between
+            // the last key here and the separator leads here, and finds the next key behind it.
+            let prefix = |block: Option<&BlockMeta>| {
+                let key = InternalKey::decode(&block?.first_key)?;
+                spec.prefixes.of(key.user).map(key_hash)
+            };
+            hashes.extend(prefix(self.blocks.get(first)));
+            hashes.extend(prefix(self.blocks.get(i + 1)));
+            let handle = parts.push(&build_filter(&hashes, spec.millibits));
             top.add_handle(separators.behind(i), handle);
-            from = end;
+            (from, first) = (end, i + 1);
         }
         parts.push_meta(metaindex::PARTITIONED_FILTER, top.finish());
         props.filter_size = parts.at() - start;
@@ -303,8 +319,10 @@ impl TailBuilder {
             index_type = TWO_LEVEL;
         }
         props.other.insert(INDEX_TYPE.into(), index_type.to_le_bytes().to_vec());
-        props.other.insert(WHOLE_KEY_FILTERING.into(), b"1".to_vec());
-        props.other.insert(PREFIX_FILTERING.into(), b"0".to_vec());
+        let flag = |on: bool| if on { b"1".to_vec() } else { b"0".to_vec() };
+        props.other.insert(WHOLE_KEY_FILTERING.into(), flag(spec.whole_keys));
+        let prefixes = spec.prefixes.get().is_some();
+        props.other.insert(PREFIX_FILTERING.into(), flag(prefixes));
         if spec.external {
             let version = EXTERNAL_NUMBERED.to_le_bytes().to_vec();
             props.other.insert(EXTERNAL_VERSION.into(), version);
@@ -344,7 +362,7 @@ impl TailBuilder {
             creating_db_identity: id.db_id.clone(),
             comparator: order.name().to_owned(),
             merge_operator: spec.merge_operator.clone(),
-            prefix_extractor_name: NO_NAME.to_owned(),
+            prefix_extractor_name: spec.prefixes.name().unwrap_or(NO_NAME).to_owned(),
             property_collectors: "[]".to_owned(),
             column_family_name: id.cf_name.clone(),
             compression: spec.compression.to_owned(),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use lithify_base::{ComparatorRef, FileId, Result};
+use lithify_base::{ComparatorRef, FileId, Prefixes, Result};
 use lithify_env::OpenOpts;
 use lithify_lsm::FileMeta;
 use quick_cache::sync::Cache;
@@ -22,6 +22,8 @@ use crate::sst::{OpenTable, TableReader, Verify};
 pub struct TableOptions {
     /// Order of user keys.
     pub order: ComparatorRef,
+    /// How prefixes of keys are taken.
+    pub prefixes: Prefixes,
     /// Where blocks are kept.
     pub blocks: Option<Arc<BlockCache>>,
     /// Whether blocks read from disk are checked.
@@ -80,6 +82,7 @@ impl TableCache {
         spec.base_context = file.base_context;
         spec.largest_seq = Some(file.seqs.1);
         spec.tail_bytes = file.tail_bytes;
+        spec.prefixes.clone_from(&self.options.prefixes);
         spec.cache.clone_from(&self.options.blocks);
         spec.verify = self.options.verify;
         TableReader::open(spec)

@@ -3,12 +3,23 @@
 //!
 //! Keeps: never denies a key of the table. A part that cannot be read is an error, never an answer.
 
-use lithify_base::{Comparator, MAX_SEQ, Result, Tag};
-use lithify_format::filter::{Filter, FilterShape};
+use lithify_base::{Comparator, Key, MAX_SEQ, Prefixes, Result, Tag};
+use lithify_format::filter::{Filter, FilterShape, key_hash};
 use lithify_format::table::handle::BlockHandle;
 
 use super::fence::{BlockAt, Fences};
 use super::reader::TableReader;
+
+/// The keys that a scan is about: those that begin with `start`.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// What all of them begin with.
+    pub start: Key,
+    /// How the database takes prefixes.
+    pub by: Prefixes,
+    /// Only those whose prefix `by` that takes is `start`, no more.
+    pub exact: bool,
+}
 
 /// A table's filter.
 pub(crate) enum TableFilter {
@@ -38,12 +49,20 @@ impl TableFilter {
 }
 
 impl TableReader {
-    /// False only if no key with this hash and bytes is in the table.
+    /// False only if no key with this hash and bytes is in the table. A filter of prefixes alone is
+    /// asked for the key's.
     ///
     /// # Errors
     /// Corruption or Io if a part of the filter cannot be read.
     #[inline]
     pub fn may_contain(&self, key: &[u8], hash: u64) -> Result<bool> {
+        let hash = match self.whole_keys {
+            true => hash,
+            false => match self.prefixes.of(key) {
+                Some(prefix) => key_hash(prefix),
+                None => return Ok(true),
+            },
+        };
         match &self.filter {
             TableFilter::Full(filter) => Ok(filter.may_contain(hash)),
             TableFilter::None => Ok(true),
@@ -68,19 +87,56 @@ impl TableReader {
             if i > first && order.compare(fences.key(i - 1), key).is_ne() {
                 break;
             }
-            let may = match held {
-                Some(filters) => filters[i].may_contain(hash),
-                None => self.part_may_contain(fences.block(i), hash)?,
-            };
-            if may {
+            if self.part_may_contain(fences, held, i, hash)? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn part_may_contain(&self, at: BlockAt, hash: u64) -> Result<bool> {
-        let BlockAt { offset, size } = at;
+    /// False only if the table has no key of `scope`.
+    ///
+    /// # Errors
+    /// As [`may_contain`](TableReader::may_contain).
+    pub fn may_have(&self, scope: &Scope) -> Result<bool> {
+        let prefix = match self.prefixes.get() {
+            None => return Ok(true),
+            Some(by) if scope.exact && scope.by == self.prefixes => by.prefix(&scope.start),
+            Some(by) => by.prefix_of_all(&scope.start),
+        };
+        let Some(hash) = prefix.map(key_hash) else { return Ok(true) };
+        match &self.filter {
+            TableFilter::None => Ok(true),
+            TableFilter::Full(filter) => Ok(filter.may_contain(hash)),
+            // In another order keys that begin alike may lie before what they begin with.
+            TableFilter::Parts { .. } if !self.order.is_bytewise() => Ok(true),
+            TableFilter::Parts { fences, held } => {
+                let first = fences.find(&scope.start, Tag::seek(MAX_SEQ), &*self.order);
+                for i in first..fences.len() {
+                    // What begins alike ends in the part before, unless that ends on such a key.
+                    if i > first && !fences.key(i - 1).starts_with(&scope.start) {
+                        break;
+                    }
+                    if self.part_may_contain(fences, held.as_deref(), i, hash)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    fn part_may_contain(
+        &self,
+        fences: &Fences,
+        held: Option<&[Filter<Box<[u8]>>]>,
+        part: usize,
+        hash: u64,
+    ) -> Result<bool> {
+        if let Some(filters) = held {
+            return Ok(filters[part].may_contain(hash));
+        }
+        let BlockAt { offset, size } = fences.block(part);
         let block = match self.cached(offset) {
             Some(block) => block,
             None => {
@@ -93,3 +149,6 @@ impl TableReader {
         Ok(FilterShape::parse(bytes).may_contain(bytes, hash))
     }
 }
+
+#[cfg(test)]
+mod tests;

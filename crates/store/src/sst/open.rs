@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use lithify_base::{Bytewise, ComparatorRef, Error, ErrorKind, Result, ReverseBytewise, Seq};
+use lithify_base::{
+    Bytewise, ComparatorRef, Error, ErrorKind, Prefixes, Result, ReverseBytewise, Seq,
+};
 use lithify_env::{FileRef, OpenOpts};
 use lithify_format::block::{IndexForm, TRAILER_LEN};
 use lithify_format::compress::Decoder;
@@ -61,6 +63,8 @@ pub struct OpenTable {
     /// Bytes from the end of the data blocks to the end of the file, or 0: how much to read at
     /// once.
     pub tail_bytes: u64,
+    /// How the database takes prefixes of keys.
+    pub prefixes: Prefixes,
     /// Where blocks are kept.
     pub cache: Option<Arc<BlockCache>>,
     /// Whether blocks are checked.
@@ -78,6 +82,7 @@ impl OpenTable {
             base_context: 0,
             largest_seq: None,
             tail_bytes: 0,
+            prefixes: Prefixes::default(),
             cache: None,
             verify: Verify::Always,
         }
@@ -291,7 +296,16 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
     let parts = Parts { tail: tail(&blocks, start, &bytes), names: &names, spec: &spec };
     let props = parts.props()?;
     let (index, data_end) = parts.index(&props)?;
-    let filter = parts.filter(&props)?;
+    let whole_keys = props.filters_whole_keys();
+    let prefixes = match props.filters_prefixes() {
+        true => spec.prefixes.named(&props.prefix_extractor_name),
+        false => Prefixes::default(),
+    };
+    let filter = match whole_keys || prefixes.get().is_some() {
+        true => parts.filter(&props)?,
+        // It says nothing that anybody here could ask for.
+        false => TableFilter::None,
+    };
     let global_seq = props.global_seq(spec.largest_seq)?;
     let tombstones = parts.tombstones(global_seq)?;
     blocks.verify = spec.verify;
@@ -302,6 +316,8 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
         props,
         index,
         filter,
+        whole_keys,
+        prefixes,
         tombstones,
         global_seq,
         data_end,
@@ -380,10 +396,6 @@ impl Parts<'_> {
 
     fn filter(&self, props: &TableProps) -> Result<TableFilter> {
         let Some((layout, handle)) = self.names.filter() else { return Ok(TableFilter::None) };
-        // A filter of key prefixes alone denies every whole key.
-        if !props.filters_whole_keys() {
-            return Ok(TableFilter::None);
-        }
         let top = self.tail.block(handle)?;
         match layout {
             // A copy of its own, so that the rest of the tail's memory can go.

@@ -13,7 +13,9 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use lithify_base::{Comparator, ComparatorRef, Error, InternalKey, MAX_SEQ, Result, Seq, Tag};
+use lithify_base::{
+    Comparator, ComparatorRef, Error, InternalKey, MAX_SEQ, Prefixes, Result, Seq, Tag,
+};
 use lithify_env::FileRef;
 use lithify_format::block::{BlockCheck, BlockIter};
 use lithify_format::compress::Decoder;
@@ -47,6 +49,10 @@ pub struct TableReader {
     pub(crate) props: TableProps,
     pub(crate) index: Index,
     pub(crate) filter: TableFilter,
+    /// Whether the filter holds whole keys.
+    pub(crate) whole_keys: bool,
+    /// The prefixes that it holds.
+    pub(crate) prefixes: Prefixes,
     pub(crate) tombstones: Fragments,
     /// The number of all entries, where they have none of their own.
     pub(crate) global_seq: Option<Seq>,

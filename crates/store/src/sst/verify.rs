@@ -15,6 +15,7 @@ use lithify_format::filter::key_hash;
 use lithify_format::table::handle::BlockHandle;
 use lithify_lsm::FileMeta;
 
+use super::filter::Scope;
 use super::index::FullIndex;
 use super::reader::TableReader;
 
@@ -178,6 +179,16 @@ impl Walk<'_> {
             && !table.may_contain(key.user, key_hash(key.user))?
         {
             return Err(Error::corruption(format!("the filter denies the key of entry {key:?}")));
+        }
+        let prefix = table.prefixes.of(key.user);
+        if let Some(prefix) = prefix
+            && last.is_none_or(|last| table.prefixes.of(last.user) != Some(prefix))
+        {
+            let (start, by) = (prefix.into(), table.prefixes.clone());
+            if !table.may_have(&Scope { start, by, exact: true })? {
+                let what = format!("the filter denies the prefix of entry {key:?}");
+                return Err(Error::corruption(what));
+            }
         }
         if self.full.fences().find(key.user, key.tag, order) != i {
             return Err(Error::corruption(format!("the index leads past the block of {key:?}")));

@@ -2,13 +2,15 @@
 //! its sequence numbers; RocksDB verifies each block and then sees what we see.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use lithify::{Compression, Db, Settings, Snapshot};
+use lithify::prefix::FixedPrefix;
+use lithify::{Builder, Compression, Db, Settings, Snapshot};
 use lithify_base::{CfId, bytewise};
 use lithify_env::PosixFs;
 use lithify_format::files::FileName;
 use lithify_store::{Dir, manifest};
-use rocksdb::DB;
+use rocksdb::{DB, ReadOptions};
 
 use crate::c_api;
 use crate::read::{open, read_every_way};
@@ -119,6 +121,74 @@ fn index_and_filter_in_parts() {
     }
 }
 
+/// RocksDB asks our filters for prefixes, by the extractor that our tables name.
+#[test]
+fn prefixes_in_filters() {
+    for (version, part, whole) in [(5, 0, true), (6, 1 << 10, true), (6, 1 << 10, false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = small();
+        settings.format_version = version;
+        settings.partition_bytes = part;
+        settings.whole_key_filtering = whole;
+        settings.block_bytes = 512;
+        let four = Arc::new(FixedPrefix::new(4));
+        let builder = Builder::new(settings).prefix_extractor(four);
+        let db = builder.open(dir.path().join("db")).unwrap();
+        let snapshots = fill(&db, 6000, 5);
+        db.flush().unwrap();
+        db.wait_idle(None).unwrap();
+        let tables = tables_deepest_first(&db, &dir.path().join("checkpoint"));
+        let table = open(&tables[0]).unwrap();
+        assert_eq!(table.properties().prefix_extractor_name, "rocksdb.FixedPrefix.4");
+        let theirs = ingest_as(
+            &tables,
+            &dir.path().join("rocksdb"),
+            "prefix_extractor=rocksdb.FixedPrefix.4;\
+             block_based_table_factory={filter_policy=bloomfilter:10:false}",
+        );
+        same_content(&db, &theirs);
+        let mut prefixes = 0;
+        for n in 0..3000u32 {
+            // Those of many keys, of one, and of none.
+            let random = (n.wrapping_mul(2_654_435_761)).to_le_bytes();
+            let start = match n % 3 {
+                0 => format!("key{}", n / 3 % 10).into_bytes(),
+                1 => random.to_vec(),
+                _ => db_key(&db, n),
+            };
+            let mut how = ReadOptions::default();
+            how.set_prefix_same_as_start(true);
+            let mut b = theirs.raw_iterator_opt(how);
+            let limited = lithify::ReadOptions { prefix_same_as_start: true, ..Default::default() };
+            let mut a = db.iter_opt(&limited).unwrap();
+            a.seek(&start);
+            b.seek(&start);
+            prefixes += usize::from(a.valid());
+            for _ in 0..20 {
+                let shown = a.valid().then(|| (a.key(), a.value()));
+                assert_eq!(shown, b.key().zip(b.value()), "{} {whole}", start.escape_ascii());
+                if !a.valid() {
+                    break;
+                }
+                a.next();
+                b.next();
+            }
+            a.status().unwrap();
+            b.status().unwrap();
+        }
+        assert!(prefixes > 1000, "{prefixes} prefixes with keys");
+        drop(snapshots);
+    }
+}
+
+/// The first key from a place on that `n` chooses; that place if there is none.
+fn db_key(db: &Db, n: u32) -> Vec<u8> {
+    let from = vec![n as u8, (n >> 8) as u8];
+    let mut iter = db.iter().unwrap();
+    iter.seek(&from);
+    if iter.valid() { iter.key().to_vec() } else { from }
+}
+
 /// A table whose index has two levels.
 #[test]
 fn a_two_level_index() {
@@ -181,7 +251,13 @@ fn ingested(settings: Settings) -> (usize, usize) {
 
 /// A RocksDB database that took over `tables` and verified every block of them.
 fn ingest_all(tables: &[PathBuf], dir: &Path) -> DB {
-    let options = c_api::options("create_if_missing=true;disable_auto_compactions=true");
+    ingest_as(tables, dir, "")
+}
+
+/// The same with `more` options.
+fn ingest_as(tables: &[PathBuf], dir: &Path, more: &str) -> DB {
+    let plain = "create_if_missing=true;disable_auto_compactions=true";
+    let options = c_api::options(&format!("{plain};{more}"));
     let theirs = DB::open(&options, dir).unwrap();
     c_api::ingest(&theirs, tables).unwrap();
     c_api::verify_checksum(&theirs).unwrap();

@@ -21,6 +21,8 @@ pub struct NaiveTableWriter {
     block: BlockBuilder,
     meta: BlockMeta,
     tail: TailBuilder,
+    /// Hash of the last prefix.
+    prefix: Option<u64>,
     file: Vec<u8>,
     /// S: logical bytes of all entries before the next one.
     logical: u64,
@@ -39,6 +41,7 @@ impl NaiveTableWriter {
             compressor,
             meta: BlockMeta::default(),
             tail: TailBuilder::new(),
+            prefix: None,
             file: Vec::new(),
             logical: 0,
             slot: 0,
@@ -75,7 +78,14 @@ impl NaiveTableWriter {
         meta.merges += u64::from(key.tag.kind() == Some(Kind::Merge));
         meta.min_seq = meta.min_seq.min(seq);
         meta.max_seq = meta.max_seq.max(seq);
-        self.tail.push_hash(key_hash(key.user));
+        if let Some(prefix) = self.spec.prefixes.of(key.user).map(key_hash)
+            && self.prefix.replace(prefix) != Some(prefix)
+        {
+            self.tail.push_hash(prefix);
+        }
+        if self.spec.whole_keys {
+            self.tail.push_hash(key_hash(key.user));
+        }
         self.block.add_entry(key, value);
     }
 

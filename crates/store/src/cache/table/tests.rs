@@ -9,6 +9,7 @@ use crate::testing::{Make, dir_on, entries, overwrite};
 fn options() -> TableOptions {
     TableOptions {
         order: bytewise(),
+        prefixes: lithify_base::Prefixes::default(),
         blocks: Some(BlockCache::new(1 << 20, 1)),
         verify: Verify::Always,
         direct: false,
