@@ -53,6 +53,11 @@ pub enum Compression {
     Lz4,
     /// Snappy.
     Snappy,
+    /// Zlib at this level (1 to 9). Zstandard is both faster and smaller; Zlib is for a RocksDB that was
+    /// built without it.
+    Zlib(i32),
+    /// Bzip2, slower by far than all others; for a RocksDB that has nothing else.
+    Bzip2,
     /// Zstandard at this level (1 to 19); needs the cargo feature `zstd`.
     Zstd(i32),
 }
@@ -355,6 +360,13 @@ impl Settings {
             )));
         }
         for (name, c) in [("upper", self.compression_upper), ("lower", self.compression_lower)] {
+            if let Compression::Zlib(level) = c
+                && !(1..=9).contains(&level)
+            {
+                return Err(Error::invalid(format!(
+                    "compression_{name}: Zlib level {level} is not in 1 to 9"
+                )));
+            }
             if let Compression::Zstd(level) = c {
                 if !(1..=19).contains(&level) {
                     return Err(Error::invalid(format!(

@@ -10,6 +10,7 @@
 
 mod decode;
 mod encode;
+mod zip;
 
 pub use decode::{Decoder, decompress};
 pub use encode::Compressor;
@@ -23,9 +24,9 @@ pub enum Codec {
     None = 0,
     /// Snappy.
     Snappy = 1,
-    /// Zlib: known by name, not read or written.
+    /// Zlib: raw deflate with a window of 16 KiB.
     Zlib = 2,
-    /// Bzip2: known by name, not read or written.
+    /// Bzip2, in pieces of 100 KB.
     Bzip2 = 3,
     /// LZ4 block format.
     Lz4 = 4,

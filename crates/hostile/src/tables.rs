@@ -146,13 +146,14 @@ fn file(bytes: &[u8]) -> FileRef {
 }
 
 /// Sound tables: version 6 and 5, plain and compressed, with range deletions; and one of each version
-/// whose index and filter are in parts.
+/// whose index and filter are in parts, and those of other codecs.
 fn tables() -> &'static [Sound] {
     static TABLES: OnceLock<Vec<Sound>> = OnceLock::new();
     TABLES.get_or_init(|| {
         let kinds = [(6, Compression::None), (5, Compression::None), (6, Compression::Lz4)];
         let whole = kinds.into_iter().map(|(version, codec)| made(version, codec));
-        whole.chain([6, 5].map(in_parts)).map(Sound::new).collect()
+        let others = [Compression::Zlib(6), Compression::Bzip2].map(|codec| made(6, codec));
+        whole.chain([6, 5].map(in_parts)).chain(others).map(Sound::new).collect()
     })
 }
 

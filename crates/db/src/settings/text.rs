@@ -167,17 +167,26 @@ impl Kind<Compression> for Plain {
             Compression::None => "none".to_owned(),
             Compression::Lz4 => "lz4".to_owned(),
             Compression::Snappy => "snappy".to_owned(),
+            Compression::Zlib(level) => format!("zlib:{level}"),
+            Compression::Bzip2 => "bzip2".to_owned(),
             Compression::Zstd(level) => format!("zstd:{level}"),
         }
     }
     fn read(text: &str) -> Result<Compression, String> {
-        let level = text.strip_prefix("zstd:").and_then(|level| level.parse().ok());
-        match (text, level) {
+        let level = |codec: &str| text.strip_prefix(codec).and_then(|level| level.parse().ok());
+        if let Some(level) = level("zlib:") {
+            return Ok(Compression::Zlib(level));
+        }
+        match (text, level("zstd:")) {
             ("none", _) => Ok(Compression::None),
             ("lz4", _) => Ok(Compression::Lz4),
             ("snappy", _) => Ok(Compression::Snappy),
+            ("bzip2", _) => Ok(Compression::Bzip2),
             (_, Some(level)) => Ok(Compression::Zstd(level)),
-            _ => Err(format!("`{text}` is none of none, lz4, snappy, zstd:1 to zstd:19")),
+            _ => Err(format!(
+                "`{text}` is none of none, lz4, snappy, zlib:1 to zlib:9, bzip2, \
+                 zstd:1 to zstd:19"
+            )),
         }
     }
 }

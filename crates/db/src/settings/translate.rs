@@ -26,6 +26,8 @@ pub(crate) fn output_options(s: &Settings, prefixes: Prefixes) -> OutputOptions 
         Compression::None => LevelFormat { codec: Codec::None, effort: 0 },
         Compression::Lz4 => LevelFormat { codec: Codec::Lz4, effort: 0 },
         Compression::Snappy => LevelFormat { codec: Codec::Snappy, effort: 0 },
+        Compression::Zlib(level) => LevelFormat { codec: Codec::Zlib, effort: level },
+        Compression::Bzip2 => LevelFormat { codec: Codec::Bzip2, effort: 0 },
         Compression::Zstd(level) => LevelFormat { codec: Codec::Zstd, effort: level },
     };
     let mut levels = [format(s.compression_lower); MAX_LEVELS];
@@ -131,6 +133,8 @@ fn family_options(family: &Described) -> FamilyOptions {
         Compression::None => "kNoCompression",
         Compression::Lz4 => "kLZ4Compression",
         Compression::Snappy => "kSnappyCompression",
+        Compression::Zlib(_) => "kZlibCompression",
+        Compression::Bzip2 => "kBZip2Compression",
         Compression::Zstd(_) => "kZSTD",
     };
     FamilyOptions {

@@ -2,7 +2,7 @@
 
 use lithify_base::{Error, ErrorKind, Result, memory};
 
-use super::Codec;
+use super::{Codec, zip};
 use crate::varint;
 
 /// How the type bytes of one table read, and the dictionary its blocks were compressed with.
@@ -48,11 +48,19 @@ impl Decoder {
                 sized(payload.len() as u64, max).and_then(|_| memory::copied(payload, "a block"))
             }
             Codec::Snappy => snappy_decode(payload, max),
-            Codec::Zlib | Codec::Bzip2 => Err(Error::unsupported(format!(
-                "block is compressed with {}, which is not read here; rewrite the table with \
-                 LZ4, Snappy, ZSTD or no compression",
-                codec.name()
-            ))),
+            Codec::Zlib => {
+                let (size, body) = size_prefix(payload, max)?;
+                let mut out = memory::zeroed(size, "a block")?;
+                let n = zip::inflate(body, &mut out, &self.dictionary)?;
+                filled(out, n, "Zlib")
+            }
+            // It has no dictionaries: RocksDB writes one into the table and does without.
+            Codec::Bzip2 => {
+                let (size, body) = size_prefix(payload, max)?;
+                let mut out = memory::zeroed(size, "a block")?;
+                let n = zip::bunzip(body, &mut out)?;
+                filled(out, n, "BZip2")
+            }
             Codec::Lz4 | Codec::Lz4hc => {
                 let (size, body) = size_prefix(payload, max)?;
                 lz4_decode(body, size, &self.dictionary)

@@ -4,6 +4,7 @@ use lithify_base::{Error, Result};
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
 use super::Codec;
+use super::zip::{Deflate, bzip};
 use crate::varint;
 
 /// Compresses blocks with one codec; owns the codec's tables and reuses them.
@@ -16,12 +17,15 @@ enum Engine {
     None,
     Snappy(Box<snap::raw::Encoder>),
     Lz4(Box<CompressTable>),
+    Zlib(Box<Deflate>),
+    Bzip2,
     #[cfg(feature = "zstd")]
     Zstd(Box<zstd::bulk::Compressor<'static>>),
 }
 
 impl Compressor {
-    /// A compressor for `codec` at `level`, which only ZSTD heeds (RocksDB's default is 3).
+    /// A compressor for `codec` at `level`, which only ZSTD (RocksDB's default is 3) and Zlib (1 to 9;
+    /// others are 6, RocksDB's default) heed.
     ///
     /// # Errors
     /// `Unsupported` for a codec that this build does not write.
@@ -31,9 +35,11 @@ impl Compressor {
             Codec::Snappy => Engine::Snappy(Box::new(snap::raw::Encoder::new())),
             Codec::Lz4 => Engine::Lz4(Box::new(CompressTable::small())),
             Codec::Zstd => zstd_engine(level)?,
-            Codec::Zlib | Codec::Bzip2 | Codec::Lz4hc => {
+            Codec::Zlib => Engine::Zlib(Box::new(Deflate::new(level))),
+            Codec::Bzip2 => Engine::Bzip2,
+            Codec::Lz4hc => {
                 return Err(Error::unsupported(format!(
-                    "blocks are not written with {}; choose LZ4, Snappy, ZSTD or none",
+                    "blocks are not written with {}; choose another codec, or none",
                     codec.name()
                 )));
             }
@@ -81,6 +87,15 @@ impl Compressor {
                     **table = CompressTable::small();
                 }
                 into_tail(out, max, |tail| compress_into_with_table(payload, tail, table).ok())
+            }
+            // What does not get smaller is not wanted, so there is no more room than that.
+            Engine::Zlib(deflate) => {
+                varint::put_u32(out, size);
+                into_tail(out, payload.len(), |tail| deflate.compress(payload, tail))
+            }
+            Engine::Bzip2 => {
+                varint::put_u32(out, size);
+                into_tail(out, payload.len(), |tail| bzip(payload, tail))
             }
             #[cfg(feature = "zstd")]
             Engine::Zstd(encoder) => {

@@ -19,7 +19,7 @@ fn noise(n: usize) -> Vec<u8> {
 }
 
 fn codecs() -> Vec<Codec> {
-    let mut all = vec![Codec::None, Codec::Snappy, Codec::Lz4];
+    let mut all = vec![Codec::None, Codec::Snappy, Codec::Lz4, Codec::Zlib, Codec::Bzip2];
     all.extend(cfg!(feature = "zstd").then_some(Codec::Zstd));
     all
 }
@@ -60,7 +60,7 @@ fn bytes_do_not_depend_on_what_was_compressed_before() {
 #[test]
 fn announced_sizes_meet_the_cap_before_allocation() {
     let huge = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x00];
-    for type_byte in [1, 4, 5] {
+    for type_byte in [1, 2, 3, 4, 5] {
         let e = decompress(type_byte, &huge, 1 << 20).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::LimitExceeded, "{e}");
     }
@@ -69,14 +69,12 @@ fn announced_sizes_meet_the_cap_before_allocation() {
 
 #[test]
 fn codecs_without_a_decoder_are_refused_by_name() {
-    for (type_byte, name) in [(2, "Zlib"), (3, "BZip2"), (0x80, "0x80"), (6, "0x06")] {
+    for (type_byte, name) in [(0x80, "0x80"), (6, "0x06")] {
         let e = decompress(type_byte, b"", 10).unwrap_err();
         assert_eq!(e.kind(), ErrorKind::Unsupported);
         assert!(e.to_string().contains(name), "{e}");
     }
-    for codec in [Codec::Zlib, Codec::Bzip2, Codec::Lz4hc] {
-        assert_eq!(Compressor::new(codec, 0).unwrap_err().kind(), ErrorKind::Unsupported);
-    }
+    assert_eq!(Compressor::new(Codec::Lz4hc, 0).unwrap_err().kind(), ErrorKind::Unsupported);
     if cfg!(not(feature = "zstd")) {
         let e = decompress(7, b"\x01a", 10).unwrap_err();
         assert!(e.to_string().contains("feature `zstd`"), "{e}");
@@ -99,6 +97,41 @@ fn damaged_blocks_are_errors_or_bytes_of_the_announced_size() {
             let _ = decompress(codec as u8, &bad, 1 << 16);
         }
     }
+}
+
+/// RocksDB inflates with a window of 16 KiB: nothing may refer farther back.
+#[test]
+fn deflate_stays_inside_rocksdbs_window() {
+    let far: Vec<u8> = [noise(20_000), noise(20_000), text(20_000)].concat();
+    let mut stored = Vec::new();
+    assert!(Compressor::new(Codec::Zlib, 9).unwrap().compress(&far, &mut stored));
+    let (size, body) = crate::varint::get_u32(&stored).unwrap();
+    assert_eq!(size as usize, far.len());
+    let mut out = vec![0; far.len()];
+    let mut small = flate2::Decompress::new_with_window_bits(false, 14);
+    let end = small.decompress(body, &mut out, flate2::FlushDecompress::Finish).unwrap();
+    assert_eq!((end, out), (flate2::Status::StreamEnd, far));
+    for level in [-1, 0, 1, 6, 10] {
+        assert!(
+            Compressor::new(Codec::Zlib, level).unwrap().compress(&text(4096), &mut Vec::new())
+        );
+    }
+}
+
+#[test]
+fn zlib_dictionaries_are_read() {
+    let dictionary = noise(500);
+    let mut stored = Vec::new();
+    crate::varint::put_u32(&mut stored, 400);
+    let mut c = flate2::Compress::new_with_window_bits(flate2::Compression::new(6), false, 14);
+    c.set_dictionary(&dictionary).unwrap();
+    let mut body = vec![0; 1000];
+    c.compress(&dictionary[..400], &mut body, flate2::FlushCompress::Finish).unwrap();
+    stored.extend_from_slice(&body[..c.total_out() as usize]);
+    assert!(stored.len() < 100, "the dictionary was used: {}", stored.len());
+    let decoder = Decoder::rocksdb().with_dictionary(&dictionary);
+    assert_eq!(decoder.decode(2, &stored, 1000).unwrap(), dictionary[..400]);
+    assert!(decompress(2, &stored, 1000).is_err());
 }
 
 #[test]

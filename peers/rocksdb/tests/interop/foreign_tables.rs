@@ -6,14 +6,22 @@
 
 use std::path::Path;
 
-use lithify_base::{ErrorKind, Kind};
+use lithify_base::Kind;
 use rocksdb::{DB, Options, ReadOptions, SstFileWriter, WriteBatch};
 
 use crate::c_api;
 use crate::history::{Entry, History, Range, join_operands};
 use crate::read::{false_positives, open, read_every_way, tables_in};
 
-const CODECS: [&str; 4] = ["kNoCompression", "kSnappyCompression", "kLZ4Compression", "kZSTD"];
+const CODECS: [&str; 7] = [
+    "kNoCompression",
+    "kSnappyCompression",
+    "kZlibCompression",
+    "kBZip2Compression",
+    "kLZ4Compression",
+    "kLZ4HCCompression",
+    "kZSTD",
+];
 const BLOOM: &str = "filter_policy=bloomfilter:10:false";
 const PARTITIONED: &str = "index_type=kTwoLevelIndexSearch;partition_filters=true";
 
@@ -75,7 +83,7 @@ fn every_version_codec_index_and_filter() {
         }
     }
     eprintln!("{seen:?}");
-    assert!(seen.tables >= 48 * 3);
+    assert!(seen.tables >= 84 * 3);
 }
 
 #[test]
@@ -134,7 +142,7 @@ fn every_other_option_that_changes_bytes() {
 fn dictionaries() {
     let mut seen = Seen::default();
     for version in [5, 6, 7] {
-        for codec in ["kZSTD", "kLZ4Compression"] {
+        for codec in ["kZSTD", "kLZ4Compression", "kZlibCompression"] {
             for trained in [0, 100_000] {
                 let family = format!(
                     "compression_opts={{max_dict_bytes=4096;zstd_max_train_bytes={trained};\
@@ -147,26 +155,6 @@ fn dictionaries() {
         }
     }
     eprintln!("{seen:?}");
-}
-
-/// Codecs that RocksDB has and we do not are named when a block needs them.
-#[test]
-fn other_codecs_are_refused_by_name() {
-    for version in [5, 6, 7] {
-        for (codec, name) in [("kZlibCompression", "Zlib"), ("kBZip2Compression", "BZip2")] {
-            let dir = tempfile::tempdir().unwrap();
-            let path = dir.path().join("table.sst");
-            write_table(&Shape::new(version, codec, &[BLOOM]), &path);
-            let table = open(&path).and_then(|table| {
-                let mut iter = lithify_store::sst::TableIter::new(table);
-                iter.seek_to_first();
-                iter.status()
-            });
-            let error = table.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-            assert!(error.to_string().contains(name), "{error}");
-        }
-    }
 }
 
 /// A table of `SstFileWriter` and tables of a database.

@@ -15,8 +15,14 @@ use rocksdb::{DB, ReadOptions};
 use crate::c_api;
 use crate::read::{open, read_every_way};
 
-const CODECS: [Compression; 4] =
-    [Compression::None, Compression::Snappy, Compression::Lz4, Compression::Zstd(3)];
+const CODECS: [Compression; 6] = [
+    Compression::None,
+    Compression::Snappy,
+    Compression::Lz4,
+    Compression::Zlib(6),
+    Compression::Bzip2,
+    Compression::Zstd(3),
+];
 
 /// Settings that make many small tables.
 pub fn small() -> Settings {
