@@ -287,8 +287,8 @@ impl Db {
         self.shell.compact(range, options.cancel.as_ref())
     }
     /// Lets no flush and no compaction start, and no table or log be deleted, until what this returns is
-    /// dropped; waits for those at work. Writes go on until the memtables are full, and then wait; so does whoever waits for
-    /// background work. Pauses nest. A close ends them.
+    /// dropped; waits for those at work. Writes go on until the memtables are full, and then wait;
+    /// so does whoever waits for background work. Pauses nest. A close ends them.
     ///
     /// ```
     /// # fn main() -> lithify::Result<()> {

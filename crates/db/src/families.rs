@@ -52,7 +52,8 @@ impl ColumnFamilyOptions {
         ColumnFamilyOptions::default()
     }
     /// Settings of the family's own. Those that concern the database as a whole are the database's
-    /// whatever they say here: `create_if_missing`, `error_if_exists`, `memory_budget`, `disk_budget`, `durability`,
+    /// whatever they say here: `create_if_missing`, `error_if_exists`, `memory_budget`,
+    /// `disk_budget`, `durability`,
     /// `max_wal_bytes`, the numbers of threads and of open files, direct IO, `verify_checksums` and
     /// `event_log`. They may be other ones at each open.
     #[must_use]

@@ -35,8 +35,8 @@ pub(crate) struct Foreign {
 }
 
 impl Foreign {
-    /// Compares the operator that `family` is given with the one that `dir` was last opened with. `None` if it
-    /// is the same, as it is with nearly every open.
+    /// Compares the operator that `family` is given with the one that `dir` was last opened with.
+    /// `None` if it is the same, as it is with nearly every open.
     ///
     /// # Errors
     /// `Io`.

@@ -73,7 +73,8 @@ pub struct Settings {
     pub error_if_exists: bool,
     /// Bytes for everything that grows: memtables (`memtable_bytes * memtable_count`), buffers of
     /// flushes and compactions (`buffer_bytes`), indexes and filters of open tables, and cached
-    /// blocks, which get the rest but for a sixth of what is beside the memtables. At least 1 MiB above the memtables. Default: 512 MiB.
+    /// blocks, which get the rest but for a sixth of what is beside the memtables. At least 1 MiB
+    /// above the memtables. Default: 512 MiB.
     pub memory_budget: u64,
     /// Bytes for the buffers of flushes and compactions, shared by as many as may run at once: the
     /// more, the larger their reads and writes, from 64 KiB to 2 MiB each. Default: a quarter of what

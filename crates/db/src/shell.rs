@@ -11,7 +11,8 @@
 //! each other. Edits can't, because only one is handed out at a time; trees can, and are numbered.
 //!
 //! Chapters: [`jobs`] flushes and compactions, [`commits`] the manifest, [`upkeep`] what may wait,
-//! [`waiting`] what callers wait for, [`dropping`] the end of a family, [`closing`] that of all. Here is what they share.
+//! [`waiting`] what callers wait for, [`dropping`] the end of a family, [`closing`] that of all.
+//! Here is what they share.
 //!
 //! A panic on the way (a broken invariant, or a comparator's) halts the core: nothing more is
 //! started or committed, writes are refused, reads go on, and the database can be closed.

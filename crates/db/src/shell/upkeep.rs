@@ -61,8 +61,9 @@ impl Shared {
             Some(ended.clone());
     }
 
-    /// Deletes logs whose writes are all in tables, also those that wait to be made durable, but not the newest: if the manifest's last edit
-    /// is damaged later on, that log or its follower's first record tells.
+    /// Deletes logs whose writes are all in tables, also those that wait to be made durable, but
+    /// not the newest: if the manifest's last edit is damaged later on, that log or its follower's
+    /// first record tells.
     pub(super) fn sweep_logs(&self) {
         let first = self.first_log();
         let gone: Vec<LogFile> = {
