@@ -117,6 +117,14 @@ bugs! {
     42 DeeperLevelsOnly,
     /// Files from outside are placed where a job at work will write.
     43 PlacedBlindly,
+    /// A flush gives up logs that other column families, which did not flush, still need.
+    44 LogOfOthersGone,
+    /// A flush takes its part of a batch over several column families before the log that has the
+    /// whole batch is durable.
+    45 BatchTorn,
+    /// The number of a column family that was dropped is given out again: what logs hold of it comes to
+    /// life in the new one.
+    46 FamilyNumberAgain,
 }
 
 impl Bug {

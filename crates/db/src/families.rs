@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{
     CfId, CompactionFilterRef, ComparatorRef, Error, ErrorKind, MergeOperatorRef,
     PrefixExtractorRef, Prefixes, Result,
@@ -417,7 +418,11 @@ impl Shell {
                 "there is a column family `{name}` already; open it with column_family"
             )));
         }
-        let cf = CfId(self.max_cf.load(Ordering::SeqCst) + 1);
+        let last = match zoo::on(Bug::FamilyNumberAgain) {
+            true => self.families().last().map_or(0, |family| family.cf.0),
+            false => self.max_cf.load(Ordering::SeqCst),
+        };
+        let cf = CfId(last + 1);
         let log_number = held.log().wal_number;
         let edit = WireEdit {
             cf,

@@ -182,6 +182,10 @@ impl Shell {
         let unlogged = own.is_some_and(|own| own.unlogged || own.unlogged_before.is_some())
             || log.given_up.is_some();
         let last = self.freeze_for_flush(log)?;
+        if !log.is_alone() {
+            // The log of now may hold what other families wrote before.
+            self.sync_held(log)?;
+        }
         match overlap || unlogged {
             true => self.wait_flushed(last),
             false => self.sync_closing(log),

@@ -229,6 +229,11 @@ impl Shell {
         self.lead(log, Own::Sync, Durability::Sync, false, || Ok(()))
     }
 
+    /// The same for whoever holds the turn.
+    pub(crate) fn sync_held(&self, log: &mut Log) -> Result<()> {
+        self.append(log, Own::Sync, Durability::Sync, &[])
+    }
+
     /// The turn, waiting for it if need be.
     pub(crate) fn take_turn(&self) -> Result<Box<Log>> {
         self.check_home()?;

@@ -16,7 +16,7 @@ use lithify::{
     WriteBatch, WriteOptions,
 };
 use lithify_base::{Comparator, ReverseBytewise};
-use lithify_env::{Env, FaultFs, Fs, RtOptions};
+use lithify_env::{Env, Fault, FaultFs, Fs, RtOptions};
 
 fn world() -> Env {
     Env::in_memory(RtOptions { upkeep_threads: 2, ..RtOptions::default() })
@@ -439,5 +439,54 @@ fn a_flush_is_not_committed_before_its_log_is_durable() {
         drop(closed);
         flush.join().unwrap().unwrap();
     });
+    db.close().unwrap();
+}
+
+/// A log whose sync fails is replaced by flushes of all families at once, and writing goes on.
+#[test]
+fn a_lost_log_is_replaced_in_all_families_at_once() {
+    let fails = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let Env { fs, rt } = world();
+    let once = fails.clone();
+    let fs: Arc<dyn Fs> = Arc::new(FaultFs::new(fs, move |op| {
+        let sync = op.path.to_string_lossy().ends_with(".log") && op.name.starts_with("sync");
+        (sync && once.swap(false, std::sync::atomic::Ordering::SeqCst))
+            .then(|| Fault::Fail(std::io::Error::from_raw_os_error(5)))
+    }));
+    let env = Env { fs, rt };
+    let db = open(&env);
+    let a = db.create_column_family("a", own()).unwrap();
+    let quiet = db.create_column_family("quiet", own()).unwrap();
+    let mut model = Model::new();
+    let batch_of = |n: u32, value: &[u8]| {
+        let mut batch = WriteBatch::new();
+        batch.put(n.to_be_bytes(), value).unwrap();
+        batch.put_cf(&a, n.to_be_bytes(), value).unwrap();
+        batch
+    };
+    for round in 0..3u32 {
+        for n in 0..40 {
+            let value = [round as u8; 200];
+            db.write(&batch_of(n, &value)).unwrap();
+            for name in ["default", "a"] {
+                let map = model.entry(name.to_owned()).or_default();
+                map.insert(n.to_be_bytes().to_vec(), value.to_vec());
+            }
+        }
+        fails.store(true, std::sync::atomic::Ordering::SeqCst);
+        let sync = WriteOptions::at(Durability::Sync);
+        let error = db.write_opt(&batch_of(99, b"never"), &sync).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotCommitted, "{error}");
+        let tables = |family: &Db| family.stats().levels.iter().map(|l| l.files).sum::<usize>();
+        assert!(tables(&db) > 0 && tables(&a) > 0 && tables(&quiet) == 0);
+    }
+    model.insert("quiet".to_owned(), Content::new());
+    compare(&db, &model);
+    quiet.put_opt(b"k", b"v", &WriteOptions::at(Durability::Sync)).unwrap();
+    model.get_mut("quiet").unwrap().insert(b"k".to_vec(), b"v".to_vec());
+    db.close().unwrap();
+    verified(&env);
+    let db = open(&env);
+    compare(&db, &model);
     db.close().unwrap();
 }

@@ -59,6 +59,7 @@ impl Shell {
         self.turn.close(self.closed_error());
         self.refuse(&self.closed_error());
         families.iter().for_each(|family| family.drive(Event::Closing));
+        self.end_group();
         self.progressed();
         let dropped = self.dropped.lock().clone();
         self.wait_until(None, |shell| {

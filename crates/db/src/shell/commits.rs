@@ -1,12 +1,13 @@
 //! Edits on their way into the manifest: those of all families that wait are written and synced at
 //! once by an upkeep job that takes the manifest along, so no lock is held across the write. A core
 //! hands out its next edits only when it was told of those before, so the edits of one family keep
-//! their order; those of different families have none. An edit that makes or drops a family goes alone.
+//! their order; those of different families have none. An edit that makes or drops a family goes alone,
+//! and those that replace a lost log ([`Group`]) take effect together or not at all.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{CfId, Error, ErrorKind, Result};
+use lithify_base::{CfId, Error, ErrorKind, FileId, Result};
 use lithify_control::{Event, NewEdit};
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Mutex};
@@ -24,15 +25,38 @@ use crate::shared::Shared;
 pub(crate) struct Desk {
     pub(crate) manifest: Option<Box<ManifestLog>>,
     waiting: VecDeque<Batch>,
+    group: Option<Group>,
 }
+
+/// The edits of all families that give up a lost log. One of them alone would take away its family's
+/// part of a batch that the others wait to replay.
+struct Group {
+    /// The log.
+    lost: u64,
+    families: BTreeSet<CfId>,
+    /// Those that are here already.
+    come: Vec<Change>,
+    /// The database is closed: there will be no more.
+    over: bool,
+}
+
+impl Group {
+    fn takes(&self, (shell, edits): &Change) -> bool {
+        let gives_up = |new: &NewEdit| new.edit.log_number.is_some_and(|from| from > self.lost);
+        self.families.contains(&shell.0.cf) && edits.iter().any(gives_up)
+    }
+}
+
+/// What jobs of one family did.
+type Change = (UnderWay, Vec<NewEdit>);
 
 impl Desk {
     pub(crate) fn new(manifest: Option<Box<ManifestLog>>) -> Desk {
-        Desk { manifest, waiting: VecDeque::new() }
+        Desk { manifest, waiting: VecDeque::new(), group: None }
     }
-    /// What is written next, with one sync: edits of trees, or one about a family.
+    /// What is written next, with one sync: edits of trees, a group, or one about a family.
     fn next(&mut self) -> Vec<Batch> {
-        let is_tree = |batch: &Batch| matches!(batch, Batch::Tree(..));
+        let is_tree = |batch: &Batch| matches!(batch, Batch::Tree(_));
         let trees = self.waiting.iter().take_while(|batch| is_tree(batch)).count();
         let count = match trees {
             0 => self.waiting.len().min(1),
@@ -44,8 +68,9 @@ impl Desk {
 
 /// Edits that belong together.
 enum Batch {
-    /// What jobs of one family did.
-    Tree(UnderWay, Vec<NewEdit>),
+    Tree(Change),
+    /// All or none of it takes effect.
+    Group(Vec<Change>),
     /// A family comes or goes.
     Family(FamilyEdit),
 }
@@ -74,9 +99,45 @@ impl Told {
 impl Shell {
     /// Hands edits to an upkeep job, together with the manifest.
     pub(super) fn commit_edits(&self, edits: Vec<NewEdit>) {
-        let batch = Batch::Tree(UnderWay::new(self.me()), edits);
-        self.desk.lock().waiting.push_back(batch);
+        let change = (UnderWay::new(self.me()), edits);
+        let mut desk = self.desk.lock();
+        let desk_now = &mut *desk;
+        match desk_now.group.as_mut().filter(|group| group.takes(&change)) {
+            None => desk_now.waiting.push_back(Batch::Tree(change)),
+            Some(group) if group.over => {
+                drop(desk);
+                return self.edits_written(&change.1, Err(self.closed_error()));
+            }
+            Some(group) => {
+                group.come.push(change);
+                if group.come.len() == group.families.len() {
+                    desk_now.waiting.push_back(Batch::Group(std::mem::take(&mut group.come)));
+                }
+            }
+        }
+        drop(desk);
         self.write_manifest();
+    }
+
+    /// From now on the edits of `families` that give up log `lost` wait for each other.
+    pub(crate) fn expect_group(&self, lost: FileId, families: BTreeSet<CfId>) {
+        let group = Group { lost: lost.0, families, come: Vec::new(), over: false };
+        self.desk.lock().group = Some(group);
+    }
+
+    /// Edits that still wait for each other are not written any more: the lost log shows at the next
+    /// open.
+    pub(super) fn end_group(&self) {
+        let come = match &mut self.desk.lock().group {
+            Some(group) => {
+                group.over = true;
+                std::mem::take(&mut group.come)
+            }
+            None => Vec::new(),
+        };
+        for (shell, edits) in come {
+            shell.0.edits_written(&edits, Err(self.closed_error()));
+        }
     }
 
     /// Writes an edit that makes or drops this family, and waits for it.
@@ -155,18 +216,18 @@ impl CommitEdits {
             self.shared.roll(manifest)?;
         }
         if let Err(e) = self.append(manifest) {
-            let full = e.kind() == ErrorKind::NoSpace;
-            if full && self.is_of_family() && manifest.uncertain().is_some() {
-                // Nobody tries again: it must be settled now that it did not take effect.
-                let unknown =
-                    |e| Error::new(ErrorKind::Io, "no manifest could be made").caused_by(e);
-                self.shared.roll(manifest).map_err(unknown)?;
-            }
-            if manifest.uncertain().is_none() || full {
+            if manifest.uncertain().is_none() {
                 return Err(e);
             }
-            self.shared.roll(manifest)?;
-            self.append(manifest)?;
+            match self.is_of_family() {
+                // Nobody tries again: whether it took effect must be known now.
+                true => self.settle(manifest, e)?,
+                false if e.kind() == ErrorKind::NoSpace => return Err(e),
+                false => {
+                    self.shared.roll(manifest)?;
+                    self.append(manifest)?;
+                }
+            }
         }
         if manifest.wants_roll() {
             // The edits are durable whatever comes of this; a failure shows at the next commit.
@@ -175,17 +236,35 @@ impl CommitEdits {
         Ok(())
     }
 
+    /// Sees to it that edits which failed with `error`, and may be found all the same, did not take
+    /// effect; they are written once more unless there is no space.
+    fn settle(&self, manifest: &mut ManifestLog, error: Error) -> Result<()> {
+        let unsettled = |e| Error::new(ErrorKind::Io, "no manifest could be made").caused_by(e);
+        self.shared.roll(manifest).map_err(unsettled)?;
+        if error.kind() == ErrorKind::NoSpace {
+            return Err(error);
+        }
+        self.append(manifest).map_err(unsettled)
+    }
+
     /// Whether it is a family that comes or goes.
     fn is_of_family(&self) -> bool {
         matches!(self.batches.first(), Some(Batch::Family(_)))
     }
 
+    /// Whether it is a group.
+    fn is_group(&self) -> bool {
+        matches!(self.batches.first(), Some(Batch::Group(_)))
+    }
+
     /// The edits of trees, each with its family.
     fn edits(&self) -> impl Iterator<Item = (&Arc<Shell>, &Edit)> {
-        self.batches.iter().flat_map(|batch| match batch {
-            Batch::Tree(shell, edits) => edits.iter().map(|new| (&shell.0, &new.edit)).collect(),
-            Batch::Family(_) => Vec::new(),
-        })
+        let changes = self.batches.iter().flat_map(|batch| match batch {
+            Batch::Tree(change) => std::slice::from_ref(change),
+            Batch::Group(changes) => changes,
+            Batch::Family(_) => &[],
+        });
+        changes.flat_map(|(shell, edits)| edits.iter().map(move |new| (&shell.0, &new.edit)))
     }
 
     fn append(&self, manifest: &mut ManifestLog) -> Result<()> {
@@ -205,7 +284,16 @@ impl CommitEdits {
         let mut edits: Vec<WireEdit> = Vec::new();
         for batch in &self.batches {
             match batch {
-                Batch::Tree(shell, new) => edits.extend(new.iter().map(|e| wire(shell.0.cf, e))),
+                Batch::Tree((shell, new)) => edits.extend(new.iter().map(|e| wire(shell.0.cf, e))),
+                Batch::Group(changes) => {
+                    let all = changes
+                        .iter()
+                        .flat_map(|(shell, new)| new.iter().map(move |new| (shell.0.cf, new)));
+                    edits.extend(all.map(|(cf, new)| wire(cf, new)));
+                    for (after, edit) in edits.iter_mut().rev().enumerate() {
+                        edit.group_remaining = Some(after as u32);
+                    }
+                }
                 Batch::Family(of) => edits.push(WireEdit {
                     next_file,
                     last_seq: Some(published),
@@ -240,9 +328,12 @@ impl CommitEdits {
     fn first_log(&self) -> Option<u64> {
         // Looked up first: a write that comes later is in this log or a later one.
         let now = self.shared.log_now.load(Ordering::Acquire);
-        let families = self.shared.families();
+        let mut families = self.shared.families();
         if families.len() < 2 {
             return None;
+        }
+        if zoo::on(Bug::LogOfOthersGone) {
+            families.retain(|family| self.edits().any(|(shell, _)| shell.cf == family.cf));
         }
         let needs = |family: &Arc<Shell>| {
             let of_family = self.edits().filter(|(shell, _)| shell.cf == family.cf);
@@ -256,7 +347,7 @@ impl CommitEdits {
     /// What has to be waited for before the edits may be written: a batch over several families must
     /// be durable as a whole in the log before any flush may take its part of it away.
     fn unsynced_log(&mut self) -> Option<Ticket> {
-        if self.shared.families.lock().len() < 2 {
+        if self.shared.families.lock().len() < 2 || zoo::on(Bug::BatchTorn) {
             return None;
         }
         let below = self.edits().filter_map(|(_, edit)| edit.log_number).max()?;
@@ -276,7 +367,10 @@ impl CommitEdits {
     fn tell(&mut self, result: &Result<()>) {
         for batch in self.batches.drain(..) {
             match batch {
-                Batch::Tree(shell, edits) => shell.0.edits_written(&edits, result.clone()),
+                Batch::Tree((shell, edits)) => shell.0.edits_written(&edits, result.clone()),
+                Batch::Group(changes) => changes
+                    .iter()
+                    .for_each(|(shell, edits)| shell.0.edits_written(edits, result.clone())),
                 Batch::Family(FamilyEdit { shell, edit, told }) => {
                     if edit.cf_drop && result.is_ok() {
                         shell.0.set_dropped();
@@ -294,7 +388,7 @@ impl Job for CommitEdits {
             return Step::Wait(log);
         }
         if let Some(mut manifest) = self.manifest.take() {
-            self.batches.retain(|batch| !matches!(batch, Batch::Tree(s, _) if s.0.is_dropped()));
+            self.batches.retain(|batch| !matches!(batch, Batch::Tree((s, _)) if s.0.is_dropped()));
             let result = match self.batches.is_empty() {
                 true => Ok(()),
                 false => self.write(&mut manifest),
@@ -303,7 +397,12 @@ impl Job for CommitEdits {
                 // Before others write: they must know which families there are.
                 self.tell(&result);
             }
-            self.shared.desk.lock().manifest = Some(manifest);
+            let replaced = self.is_group() && result.is_ok();
+            {
+                let mut desk = self.shared.desk.lock();
+                desk.group.take_if(|_| replaced);
+                desk.manifest = Some(manifest);
+            }
             self.tell(&result);
             if let Some(shell) = self.shared.families().first() {
                 shell.write_manifest();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lithify_base::{KeyRange, Result};
 use lithify_control::{Event, MemId};
 use lithify_env::Wake;
+use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_plan::ManualRequest;
 
@@ -55,30 +56,43 @@ impl Shell {
     }
 
     pub(crate) fn wait_flushed(&self, last: Option<MemId>) -> Result<()> {
-        let Some(last) = last else { return Ok(()) };
-        let (troubles, _) = self.core.lock().flush_trouble();
-        self.wait_until(None, |shell| {
-            // What counts is what readers see: the core knows a little earlier.
-            if shell.current.load().mems.iter().all(|m| m.id > last) {
-                return Ok(Some(()));
+        last.map_or(Ok(()), |last| self.wait_all_flushed(&[(self.me(), last)]))
+    }
+
+    /// The same for several families.
+    pub(crate) fn wait_all_flushed(&self, all: &[(Arc<Shell>, MemId)]) -> Result<()> {
+        let troubles = |(family, _): &(Arc<Shell>, _)| family.core.lock().flush_trouble().0;
+        let troubles: Vec<u64> = all.iter().map(troubles).collect();
+        self.wait_until(None, |_| {
+            let mut done = true;
+            for ((family, last), troubles) in all.iter().zip(&troubles) {
+                done &= family.is_flushed(*last, *troubles)?;
             }
-            if shell.is_dropped() {
-                return Err(shell.dropped_error());
-            }
-            let core = shell.core.lock();
-            // It will be tried again, but whoever waits shall know.
-            if let (now, Some(error)) = core.flush_trouble()
-                && now > troubles
-            {
-                return Err(error.clone());
-            }
-            drop(core);
-            match shell.gate.refused() {
-                Some(error) => Err(error),
-                None => Ok(None),
-            }
+            Ok(done.then_some(()))
         })?;
         Ok(())
+    }
+
+    /// Whether the memtables up to `last` are in the tree.
+    ///
+    /// # Errors
+    /// Why they are not, if flushes failed more often than `troubles` times, or nothing is flushed any
+    /// more.
+    fn is_flushed(&self, last: MemId, troubles: u64) -> Result<bool> {
+        // What counts is what readers see: the core knows a little earlier.
+        if self.current.load().mems.iter().all(|m| m.id > last) {
+            return Ok(true);
+        }
+        if self.is_dropped() {
+            return Err(self.dropped_error());
+        }
+        // It will be tried again, but whoever waits shall know.
+        if let (now, Some(error)) = self.core.lock().flush_trouble()
+            && now > troubles
+        {
+            return Err(error.clone());
+        }
+        self.gate.refused().map_or(Ok(false), Err)
     }
 
     /// Compacts `range` (all keys if `None`) and waits for it, unless it is called off.

@@ -20,8 +20,10 @@
 //! open than those that count, and one.
 //!
 //! With several families the edit of one flush would take away its part of a batch that others wait
-//! to replay, so there a lost log ends writing: what it holds shows at the next open. For the same
-//! reason the edit of a flush waits there until every log below its own is durable (`commits`).
+//! to replay. So the edit of a flush waits there until every log below its own is durable, and the
+//! flushes that replace a lost log are of all families, with edits that take effect together
+//! (`commits`). That is for the log that is written: where one fails that was being closed, a flush
+//! may wait for it already. That ends writing, and what the log holds shows at the next open.
 //!
 //! Keeps: no sync is repeated on a lost log. A synced write is acknowledged only when every log
 //! before its own is durable, or all that log held is in tables. No write follows a lost log that
@@ -68,10 +70,10 @@ impl Closing {
 }
 
 /// A log that was lost, while what it held is not in tables yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub(crate) struct GivenUp {
-    /// The last memtable whose writes have no other log.
-    mem: MemId,
+    /// Of each family the last memtable whose writes have no other log.
+    mems: Vec<(Arc<Shell>, MemId)>,
 }
 
 /// True if `error` says that nobody knows what a log holds.
@@ -173,27 +175,24 @@ impl Shell {
     /// is missing: then writes go on once the flush has found some.
     pub(crate) fn replace_log(&self, log: &mut Log, lost: Error) -> Result<()> {
         self.note("log_lost", &[("cause", lost.to_string().into())]);
-        if !log.is_alone() {
-            log.wal = None;
-            return Err(self.not_replaced(lost, &several()));
-        }
-        let default = log.families[0].shell.clone();
-        match self.give_up_log(log).and_then(|mem| default.wait_flushed(Some(mem))) {
-            Ok(()) => self.log_replaced(log),
-            Err(e) => return Err(self.not_replaced(lost, &e)),
-        }
-        Ok(())
+        let replaced = self.give_up_log(log).and_then(|()| self.wait_replaced(log));
+        replaced.map_err(|e| self.not_replaced(lost, &e))
     }
 
-    /// Freezes the memtable whose log is lost, so that it is flushed. An iterator or a reader never
-    /// waits for that; other writers do, as for a stop.
-    fn give_up_log(&self, log: &mut Log) -> Result<MemId> {
+    /// Freezes the memtables whose log is lost, so that they are flushed: those of all families, even
+    /// empty ones, as the edit of a flush says where a family's logs begin. An iterator or a reader
+    /// never waits for that; other writers do, as for a stop.
+    fn give_up_log(&self, log: &mut Log) -> Result<()> {
         log.wal = None;
-        let fresh = fresh_memtables(log, &[0])?;
-        let mem = log.families[0].id;
-        log.given_up = Some(GivenUp { mem });
+        let all: Vec<usize> = (0..log.families.len()).collect();
+        let fresh = fresh_memtables(log, &all)?;
+        let mems: Vec<_> = log.families.iter().map(|f| (f.shell.clone(), f.id)).collect();
+        if !log.is_alone() {
+            self.expect_group(log.wal_number, mems.iter().map(|(family, _)| family.cf).collect());
+        }
+        log.given_up = Some(GivenUp { mems });
         self.swap_memtables(log, fresh);
-        Ok(mem)
+        Ok(())
     }
 
     /// All that lost logs held is in tables, and the edit that says so is durable.
@@ -217,25 +216,22 @@ impl Shell {
         if zoo::on(Bug::ResumedTooSoon) {
             log.given_up = None;
         }
-        while log.given_up.is_some() {
-            if !self.is_replaceable(log) {
-                self.gate.check_flushes(no_wait)?;
+        while let Some(GivenUp { mems }) = &log.given_up {
+            for (family, last) in mems {
+                if family.super_version().mems.iter().any(|m| m.id <= *last) {
+                    family.gate.check_flushes(no_wait)?;
+                }
             }
-            // A flush that fails is trouble, which the gate knows.
+            // A flush that fails is trouble, which its gate knows.
             let _ = self.wait_replaced(log);
         }
         Ok(())
     }
 
-    fn is_replaceable(&self, log: &Log) -> bool {
-        let mems = &log.families[0].shell.super_version().mems;
-        log.given_up.is_none_or(|gone| mems.iter().all(|m| m.id > gone.mem))
-    }
-
     /// Waits until all that a log held that was given up is in tables, or a flush fails.
     fn wait_replaced(&self, log: &mut Log) -> Result<()> {
-        let Some(GivenUp { mem }) = log.given_up else { return Ok(()) };
-        log.families[0].shell.wait_flushed(Some(mem))?;
+        let Some(GivenUp { mems }) = &log.given_up else { return Ok(()) };
+        self.wait_all_flushed(mems)?;
         self.log_replaced(log);
         Ok(())
     }
@@ -265,7 +261,8 @@ impl Shell {
 
 /// Why a lost log is not replaced where there are several families.
 fn several() -> Error {
-    Error::new(ErrorKind::Unsupported, "with several column families a lost log is not replaced")
+    let what = "with several column families a log that is lost while it is closed is not replaced";
+    Error::new(ErrorKind::Unsupported, what)
 }
 
 struct CloseWal {
