@@ -360,7 +360,7 @@ pub(crate) fn judge(
     }
     let found = match journal.find_anywhere(sum) {
         Some(state) => format!("it holds the state after write {state}"),
-        None => format!("its {} entries are no state it ever had", world.model.map().len()),
+        None => format!("its {} entries are no state it ever had", world.model.entries()),
     };
     let (least, most) = journal.bounds(at, kill);
     Err(Violation(format!(

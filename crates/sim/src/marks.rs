@@ -7,11 +7,13 @@ use std::fmt;
 use crate::disk::{Entry, Ino};
 
 /// What the runs of the tests must reach: else the policies are not what is being tested.
-pub const REQUIRED: [&str; 21] = [
+pub const REQUIRED: [&str; 23] = [
     "bucket split",
     "buckets merged",
     "commit_failed",
     "committed after older jobs",
+    "family_created",
+    "family_dropped",
     "flush_end",
     "job_failed",
     "log begun",

@@ -1,8 +1,9 @@
-//! What the database should hold: a map, and its sum at every write.
+//! What the database should hold: a map for each column family, and the sum of all at every write.
 //!
-//! A state of the database is known by its *sum*: the sum of a 64-bit hash of each entry. It is
-//! kept up with each write, so the content after any write is known without keeping it, and what
-//! a scan of a recovered database adds up to says after which write it stands.
+//! A state of the database is known by its *sum*: the sum of a 64-bit hash of each entry and of
+//! each family's name. It is kept up with each write, so the content after any write is known without
+//! keeping it, and what a scan of a recovered database adds up to says after which write it stands. As
+//! the sum is over all families, a batch that is there in one family and not in another is no state.
 
 use std::collections::BTreeMap;
 
@@ -25,31 +26,97 @@ pub enum Change {
     Merge(Vec<u8>, Arc<[u8]>),
     /// The keys from the first on that are below the second go.
     DeleteRange(Vec<u8>, Vec<u8>),
+    /// The same in a column family other than the default one.
+    In(String, Box<Change>),
+    /// A column family is made.
+    Create(String),
+    /// A column family goes, with all it holds.
+    Drop(String),
 }
+
+/// Name of the family that is always there.
+pub const DEFAULT: &str = "default";
 
 /// The hash of an entry.
 pub fn entry_sum(key: &[u8], value: &[u8]) -> u64 {
-    xxh3_64_with_seed(value, xxh3_64(key))
+    sum_in(0, key, value)
 }
 
-/// The map as it is now.
+/// The hash of an entry of the family with this seed; that of the default one is 0.
+fn sum_in(family: u64, key: &[u8], value: &[u8]) -> u64 {
+    xxh3_64_with_seed(value, xxh3_64_with_seed(key, family))
+}
+
+/// The seed of a family's entries, and the hash of its being there.
+fn seed_of(family: &str) -> u64 {
+    xxh3_64(family.as_bytes())
+}
+
+/// The maps as they are now.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     map: Arc<Map>,
+    /// Those of the other families.
+    families: BTreeMap<String, Arc<Map>>,
     sum: u64,
 }
 
 impl Model {
-    /// A model that holds `map`.
+    /// A model that holds `map` in its default family, and no other.
     pub fn new(map: Map) -> Model {
-        let sums = map.iter().map(|(k, v)| entry_sum(k, v));
-        let sum = sums.fold(0, u64::wrapping_add);
-        Model { map: Arc::new(map), sum }
+        Model::of(map, BTreeMap::new())
     }
 
-    /// The map; cheap to hold on to.
+    /// A model that holds `map` in its default family, and others.
+    pub fn of(map: Map, families: BTreeMap<String, Map>) -> Model {
+        let sum_of = |seed, map: &Map| {
+            map.iter().map(|(k, v)| sum_in(seed, k, v)).fold(seed, u64::wrapping_add)
+        };
+        let others = families.iter().map(|(name, map)| sum_of(seed_of(name), map));
+        let sum = others.fold(sum_of(0, &map), u64::wrapping_add);
+        let families = families.into_iter().map(|(name, map)| (name, Arc::new(map))).collect();
+        Model { map: Arc::new(map), families, sum }
+    }
+
+    /// The default family's map; cheap to hold on to.
     pub fn map(&self) -> &Arc<Map> {
         &self.map
+    }
+
+    /// The map of the family with this name; that of one that is not there is empty.
+    pub fn map_of(&self, family: &str) -> Arc<Map> {
+        match family {
+            DEFAULT => self.map.clone(),
+            name => self.families.get(name).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The same model with another map for one of its families.
+    pub fn with_map(&self, family: &str, map: Map) -> Model {
+        let mut all: BTreeMap<String, Map> =
+            self.families.iter().map(|(name, map)| (name.clone(), Map::clone(map))).collect();
+        match family {
+            DEFAULT => Model::of(map, all),
+            name => {
+                all.insert(name.to_owned(), map);
+                Model::of(Map::clone(&self.map), all)
+            }
+        }
+    }
+
+    /// The names of the families other than the default one.
+    pub fn others(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.families.keys().map(String::as_str)
+    }
+
+    /// Whether there is a family of this name.
+    pub fn has(&self, family: &str) -> bool {
+        family == DEFAULT || self.families.contains_key(family)
+    }
+
+    /// The entries of all families.
+    pub fn entries(&self) -> usize {
+        self.map.len() + self.families.values().map(|map| map.len()).sum::<usize>()
     }
 
     /// The sum over all entries.
@@ -57,33 +124,60 @@ impl Model {
         self.sum
     }
 
-    /// Does `change`.
+    /// Does `change`; one in a family that is not there does nothing.
     pub fn apply(&mut self, change: &Change) {
-        let map = Arc::make_mut(&mut self.map);
-        match change {
-            Change::Put(key, value) => {
-                self.sum = self.sum.wrapping_add(entry_sum(key, value));
-                if let Some(old) = map.insert(key.clone(), value.clone()) {
-                    self.sum = self.sum.wrapping_sub(entry_sum(key, &old));
+        let grown = match change {
+            Change::In(name, change) => {
+                let map = self.families.get_mut(name);
+                map.map_or(0, |map| change_map(Arc::make_mut(map), seed_of(name), change))
+            }
+            Change::Create(name) => match self.families.contains_key(name) {
+                true => 0,
+                false => {
+                    self.families.insert(name.clone(), Arc::default());
+                    seed_of(name)
                 }
+            },
+            Change::Drop(name) => {
+                let seed = seed_of(name);
+                let gone = self.families.remove(name).map(|map| {
+                    map.iter().map(|(k, v)| sum_in(seed, k, v)).fold(seed, u64::wrapping_add)
+                });
+                gone.unwrap_or(0).wrapping_neg()
             }
-            Change::Delete(key) | Change::SingleDelete(key) => {
-                if let Some(old) = map.remove(key) {
-                    self.sum = self.sum.wrapping_sub(entry_sum(key, &old));
-                }
-            }
-            Change::Merge(key, operand) => {
-                let value = match map.get(key) {
-                    Some(old) => [&**old, b",", &**operand].concat().into(),
-                    None => operand.clone(),
-                };
-                self.apply(&Change::Put(key.clone(), value));
-            }
-            Change::DeleteRange(from, to) => {
-                let gone: Vec<Vec<u8>> =
-                    map.range(from.clone()..to.clone()).map(|(k, _)| k.clone()).collect();
-                gone.into_iter().for_each(|key| self.apply(&Change::Delete(key)));
-            }
+            change => change_map(Arc::make_mut(&mut self.map), 0, change),
+        };
+        self.sum = self.sum.wrapping_add(grown);
+    }
+}
+
+/// Does `change` in the map of one family; what its sum grows by.
+fn change_map(map: &mut Map, seed: u64, change: &Change) -> u64 {
+    match change {
+        Change::Put(key, value) => {
+            let old = map.insert(key.clone(), value.clone());
+            let gone = old.map_or(0, |old| sum_in(seed, key, &old));
+            sum_in(seed, key, value).wrapping_sub(gone)
+        }
+        Change::Delete(key) | Change::SingleDelete(key) => {
+            let old = map.remove(key);
+            old.map_or(0, |old| sum_in(seed, key, &old).wrapping_neg())
+        }
+        Change::Merge(key, operand) => {
+            let value = match map.get(key) {
+                Some(old) => [&**old, b",", &**operand].concat().into(),
+                None => operand.clone(),
+            };
+            change_map(map, seed, &Change::Put(key.clone(), value))
+        }
+        Change::DeleteRange(from, to) => {
+            let gone: Vec<Vec<u8>> =
+                map.range(from.clone()..to.clone()).map(|(k, _)| k.clone()).collect();
+            let gone = gone.into_iter().map(|key| change_map(map, seed, &Change::Delete(key)));
+            gone.fold(0, u64::wrapping_add)
+        }
+        Change::In(..) | Change::Create(_) | Change::Drop(_) => {
+            unreachable!("a family holds no families")
         }
     }
 }
@@ -220,11 +314,25 @@ mod tests {
             Change::Merge(b"c".to_vec(), b"5"[..].into()),
             Change::Merge(b"b".to_vec(), b"6"[..].into()),
             Change::DeleteRange(b"a".to_vec(), b"b".to_vec()),
+            Change::In("f".to_owned(), Box::new(put("a", "lost"))),
+            Change::Create("f".to_owned()),
+            Change::Create("g".to_owned()),
+            Change::In("f".to_owned(), Box::new(put("a", "1"))),
+            Change::In("g".to_owned(), Box::new(put("b", "2"))),
+            Change::In("g".to_owned(), Box::new(Change::Merge(b"b".to_vec(), b"7"[..].into()))),
+            Change::In("f".to_owned(), Box::new(Change::DeleteRange(b"a".to_vec(), b"b".to_vec()))),
+            Change::Create("f".to_owned()),
+            Change::Drop("f".to_owned()),
+            Change::Drop("f".to_owned()),
         ] {
             model.apply(&change);
-            assert_eq!(model.sum(), Model::new(Map::clone(model.map())).sum());
+            let others = model.others().map(|name| (name.to_owned(), model.map_of(name)));
+            let others = others.map(|(name, map)| (name, Map::clone(&map))).collect();
+            assert_eq!(model.sum(), Model::of(Map::clone(model.map()), others).sum());
         }
-        assert_eq!(model.map().len(), 2);
+        assert_eq!(model.others().collect::<Vec<_>>(), ["g"]);
+        assert_eq!(*model.map_of("g")[&b"b"[..]], b"2,7"[..]);
+        assert_eq!((model.map().len(), model.entries()), (2, 3));
         assert_eq!(*model.map()[&b"c"[..]], b"4,5"[..]);
         assert_ne!(entry_sum(b"ab", b"c"), entry_sum(b"a", b"bc"));
     }

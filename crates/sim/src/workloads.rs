@@ -12,6 +12,7 @@ use lithify::Settings;
 
 use self::settings::{bucket, bucket_df, df_leveled, df_tiered, hybrid, in_parts, leveled, tiered};
 use crate::disk::Forgets;
+use crate::model::DEFAULT;
 use crate::pump::Order;
 use crate::world::script::Told;
 use crate::world::{Shape, World};
@@ -75,6 +76,10 @@ fn lopsided(w: &mut World) -> Told {
     }
     w.settle()
 }
+
+/// Families of the workloads about them.
+const BOTH: [&str; 2] = [DEFAULT, "small"];
+const ALL_THREE: [&str; 3] = [DEFAULT, "small", "other"];
 
 /// All of them.
 pub const ALL: &[Workload] = &[
@@ -479,6 +484,92 @@ pub const ALL: &[Workload] = &[
             w.puts(8..9, 300, Buffered)
         },
         must: &["log_lost", "log_replaced"],
+    },
+    Workload {
+        name: "family-create",
+        settings: hybrid,
+        play: |w| {
+            w.puts(0..4, 300, Buffered)?;
+            w.create("small")?;
+            w.puts_over(&BOTH, 0..4, 300, Os)?;
+            w.create("other")?;
+            w.puts_over(&ALL_THREE, 2..6, 300, Sync)?;
+            w.again()?;
+            w.create("plain")?;
+            w.puts_over(&["plain"], 0..2, 300, Os)
+        },
+        must: &["family_created"; 3],
+    },
+    Workload {
+        name: "family-drop",
+        settings: hybrid,
+        play: |w| {
+            w.create("small")?;
+            w.create("other")?;
+            w.puts_over(&ALL_THREE, 0..8, 300, Os)?;
+            w.flush_family("other")?;
+            w.puts_over(&ALL_THREE, 4..12, 300, Os)?;
+            // One with a table, one whose entries are in the log only; and again by the same name.
+            w.drop("other")?;
+            w.drop("small")?;
+            w.create("small")?;
+            w.puts_over(&BOTH, 0..2, 300, Os)?;
+            w.again()?;
+            w.drop("small")?;
+            w.flush_now()
+        },
+        must: &["family_dropped"; 3],
+    },
+    Workload {
+        name: "batch-over-families",
+        settings: hybrid,
+        play: |w| {
+            w.create("small")?;
+            w.create("other")?;
+            for durability in [Buffered, Os, Sync, Buffered] {
+                w.puts_over(&ALL_THREE, 0..6, 300, durability)?;
+                w.puts_over(&BOTH, 3..8, 300, durability)?;
+                w.flush_family("small")?;
+            }
+            w.in_order(Order::Latest);
+            w.puts_over(&ALL_THREE, 0..30, 1500, Buffered)?;
+            w.settle()
+        },
+        must: &["flush_end", "flush_end", "log begun"],
+    },
+    Workload {
+        name: "family-keeps-log",
+        settings: hybrid,
+        play: |w| {
+            w.create("small")?;
+            w.puts_over(&BOTH, 0..3, 300, Os)?;
+            // The log of these is needed until the family is flushed, too.
+            rounds(w, 3, 400)?;
+            w.settle()?;
+            w.run(50);
+            w.puts_over(&["small"], 5..6, 300, Sync)?;
+            rounds(w, 1, 400)?;
+            w.flush_family("small")?;
+            w.run(50);
+            w.puts(0..2, 300, Os)
+        },
+        must: &["log begun", "log begun", "log begun", "log begun"],
+    },
+    Workload {
+        name: "lost-log-of-families",
+        settings: hybrid,
+        play: |w| {
+            w.create("small")?;
+            w.create("other")?;
+            w.puts_over(&BOTH, 0..8, 300, Os)?;
+            w.one_sync_fails(0);
+            w.puts_over(&ALL_THREE, 6..8, 300, Sync)?;
+            w.puts_over(&ALL_THREE, 0..4, 300, Sync)?;
+            w.one_sync_fails(0);
+            w.sync_now()?;
+            w.puts_over(&["other"], 3..6, 300, Os)
+        },
+        must: &["log_lost", "log_replaced", "log_replaced"],
     },
     Workload {
         name: "clean-close",

@@ -4,11 +4,12 @@
 //! with the model at once. Everything happens on one thread: a call of the client that waits
 //! steps the jobs of the database (`pump`).
 //!
-//! Chapters: `shape` is what a run is like, `writes`, `reads`, `crowd` has several clients, `faults`
-//! is what breaks, `script` has operations by name. Here is the life of a database from its opening to its end.
+//! Chapters: `shape` is what a run is like, `writes`, `reads`, `families`, `crowd` has several clients,
+//! `faults` is what breaks, `script` has operations by name. Here is the life of a database from its opening to its end.
 //! Leaves to others: crashes (`explore`).
 
 mod crowd;
+mod families;
 mod faults;
 mod outside;
 mod reads;
@@ -21,7 +22,7 @@ pub use shape::Shape;
 use std::path::Path;
 
 use lithify::merge::Append;
-use lithify::{Builder, Db, DbIter, Durability, Error, ReadOptions, Snapshot};
+use lithify::{Builder, Db, DbIter, Durability, Error, Snapshot};
 use lithify_env::sync::Arc;
 use lithify_env::{Env, Fs, Random, Rt};
 
@@ -30,7 +31,6 @@ use crate::disk::Disk;
 use crate::model::{Change, Journal, Map, Model};
 use crate::pump::{Order, Pump};
 use crate::simfs::SimFs;
-use reads::compare;
 pub use reads::whole;
 
 /// Where the database is.
@@ -85,6 +85,7 @@ pub struct World {
 
 /// A snapshot or an iterator, and what it must show.
 struct View {
+    family: String,
     map: Arc<Map>,
     what: Held,
 }
@@ -136,7 +137,11 @@ impl World {
         let fs: Arc<dyn Fs> = Arc::new(self.fs.clone());
         let rt: Arc<dyn Rt> = self.pump.clone();
         let operator = Arc::new(Append::default());
-        Builder::new(self.shape.settings.clone()).merge_operator(operator).env(Env { fs, rt })
+        let builder = Builder::new(self.shape.settings.clone()).merge_operator(operator);
+        let builder = families::NAMES.iter().fold(builder, |builder, name| {
+            builder.column_family(name, self.shape.family_options(name))
+        });
+        builder.env(Env { fs, rt })
     }
 
     /// Opens the database.
@@ -167,9 +172,8 @@ impl World {
     /// # Errors
     /// If they disagree, or one fails.
     pub fn adopt(&mut self) -> Result<(), Violation> {
-        let map = whole(self.db())?;
-        self.sample(&map)?;
-        self.model = Model::new(map);
+        self.model = self.everything()?;
+        self.sample()?;
         self.journal = Journal::new(self.model.sum());
         self.no_panics()
     }
@@ -214,10 +218,13 @@ impl World {
         if self.fragile && self.dice.one_in(10, "fault") {
             self.break_something();
         }
+        if self.shape.families.is_some() && self.dice.one_in(8, "family") {
+            return self.family();
+        }
         match self.dice.weighted(&WEIGHTS, "operation") {
             0 => self.put(1),
             1 => {
-                let change = Change::Delete(self.any_key());
+                let change = self.somewhere(Change::Delete(self.any_key()));
                 self.write(vec![change])
             }
             2 => {
@@ -226,12 +233,13 @@ impl World {
                 self.write(changes)
             }
             3 => {
-                let change = self.any_range();
+                let change = self.somewhere(self.any_range());
                 self.write(vec![change])
             }
             4 => {
                 let key = self.any_key();
-                self.get(&key, self.model.map(), None)
+                let family = self.any_family();
+                self.get(&family, &key, &self.model.map_of(&family), None)
             }
             5 => self.scan(),
             6 => self.hold(),
@@ -296,11 +304,12 @@ impl World {
     }
 
     fn any_change(&mut self) -> Change {
-        match self.dice.weighted(&[6, 2, 1], "change") {
+        let change = match self.dice.weighted(&[6, 2, 1], "change") {
             0 => Change::Put(self.any_key(), self.any_value()),
             1 => Change::Delete(self.any_key()),
             _ => self.any_range(),
-        }
+        };
+        self.somewhere(change)
     }
 
     fn any_durability(&self) -> Durability {
@@ -330,7 +339,7 @@ impl World {
     /// # Errors
     /// If they disagree.
     pub fn whole_content(&self, what: &str) -> Result<(), Violation> {
-        self.view(&ReadOptions::default(), self.model.map(), what)
+        self.all_families(self.db(), what)
     }
 
     /// Makes a copy, looks into it, and leaves it where it is.
@@ -358,10 +367,7 @@ impl World {
             Ok(copy) => copy,
             Err(e) => return self.excuse("opening a checkpoint", &e),
         };
-        match copy.iter() {
-            Ok(mut iter) => self.excused(compare(&mut iter, self.model.map(), "a checkpoint")),
-            Err(e) => self.excuse("an iterator", &e),
-        }
+        self.all_families(&copy, "a checkpoint")
     }
 
     /// Ends the world without a good bye: what runs on finds no disk any more.

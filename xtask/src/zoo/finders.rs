@@ -84,6 +84,11 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::ReplayPastHole | Bug::LowMarkTooHigh => Finder::Sweep("log-roll"),
         Bug::FlushInTwoEdits => Finder::Sweep("checkpoint"),
         Bug::ReadErrorIsEnd => Finder::Sweep("l0-to-l1"),
+        Bug::LogOfOthersGone => Finder::Sweep("family-keeps-log"),
+        Bug::BatchTorn => {
+            test("lithify", "families", "a_flush_is_not_committed_before_its_log_is_durable")
+        }
+        Bug::FamilyNumberAgain => Finder::Sweep("family-drop"),
         // Jobs that overtake each other are what this policy is about.
         Bug::FlightsForgotten => Finder::Sim(&["--variants", "0", "--policy", "df-leveled"]),
         Bug::DeeperLevelsOnly => Finder::Sim(&["--variants", "0", "--policy", "tiered"]),

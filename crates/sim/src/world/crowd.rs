@@ -30,8 +30,8 @@ struct Task {
     durability: Durability,
 }
 
-/// Changes as a log has them: key and value; an empty value also for a deletion.
-type Logged = (Vec<u8>, Vec<u8>);
+/// Changes as a log has them: family, key and value; an empty value also for a deletion.
+type Logged = (u32, Vec<u8>, Vec<u8>);
 
 /// How the batches of one client ended.
 type Ended = Arc<Mutex<Vec<(Fate, Option<Error>)>>>;
@@ -66,7 +66,8 @@ impl World {
 
     fn any_task(&mut self) -> Task {
         let len = 8 + self.dice.choose(self.shape.value_max, "bytes") as usize;
-        let mut changes = vec![Change::Put(self.any_key(), self.own_value(len))];
+        let own = Change::Put(self.any_key(), self.own_value(len));
+        let mut changes = vec![self.somewhere(own)];
         let more = self.dice.choose(3, "more");
         changes.extend((0..more).map(|_| self.any_change()));
         Task { changes, durability: self.any_durability() }
@@ -112,7 +113,8 @@ impl World {
             fates.push(told.clone());
             let mut batches = Vec::new();
             for task in own {
-                let batch = batch_of(&task.changes).map_err(|e| failed("a batch", &e))?;
+                let batch =
+                    batch_of(self.db(), &task.changes).map_err(|e| failed("a batch", &e))?;
                 batches.push((batch, WriteOptions::at(task.durability)));
             }
             let (db, fs, clock) = (self.db().clone(), self.fs.clone(), clock.clone());
@@ -149,8 +151,10 @@ impl World {
 
     /// The order in which the log has `tasks`.
     fn logged_order(&self, from: usize, tasks: &[Task]) -> Result<Vec<usize>, Violation> {
-        let firsts: BTreeMap<Logged, usize> =
-            tasks.iter().enumerate().map(|(i, task)| (logged(&task.changes[0]), i)).collect();
+        let mut firsts: BTreeMap<Logged, usize> = BTreeMap::new();
+        for (i, task) in tasks.iter().enumerate() {
+            firsts.insert(self.logged(&task.changes[0])?, i);
+        }
         let all = self.logged_since(from)?;
         let mut order = Vec::new();
         let mut at = 0;
@@ -159,7 +163,8 @@ impl World {
                 at += 1;
                 continue;
             };
-            let changes: Vec<Logged> = tasks[task].changes.iter().map(logged).collect();
+            let changes = tasks[task].changes.iter().map(|change| self.logged(change));
+            let changes = changes.collect::<Result<Vec<Logged>, _>>()?;
             if all.get(at..at + changes.len()) != Some(&changes[..]) || order.contains(&task) {
                 return Violation::new("a batch is in the log twice, or not whole");
             }
@@ -195,7 +200,7 @@ impl World {
             let wrong = |e| failed("a look into the log", &e);
             while let Some(batch) = walk.next_batch().map_err(wrong)? {
                 let view = batch.view().map_err(wrong)?;
-                all.extend(view.iter().map(|op| (op.key.to_vec(), op.value.to_vec())));
+                all.extend(view.iter().map(|op| (op.cf.0, op.key.to_vec(), op.value.to_vec())));
             }
         }
         Ok(all)
@@ -226,12 +231,18 @@ impl World {
         }
         Ok(())
     }
-}
 
-fn logged(change: &Change) -> Logged {
-    match change {
-        Change::Put(key, value) | Change::Merge(key, value) => (key.clone(), value.to_vec()),
-        Change::Delete(key) | Change::SingleDelete(key) => (key.clone(), Vec::new()),
-        Change::DeleteRange(from, to) => (from.clone(), to.clone()),
+    /// How a log has a change.
+    fn logged(&self, change: &Change) -> Result<Logged, Violation> {
+        Ok(match change {
+            Change::Put(key, value) | Change::Merge(key, value) => (0, key.clone(), value.to_vec()),
+            Change::Delete(key) | Change::SingleDelete(key) => (0, key.clone(), Vec::new()),
+            Change::DeleteRange(from, to) => (0, from.clone(), to.clone()),
+            Change::In(name, change) => {
+                let (_, key, value) = self.logged(change)?;
+                (self.tree(name)?.id(), key, value)
+            }
+            Change::Create(_) | Change::Drop(_) => unreachable!("no batch makes a family"),
+        })
     }
 }

@@ -6,10 +6,8 @@
 use lithify::{Error, ErrorKind};
 use rustix::io::Errno;
 
-use super::reads::whole;
 use super::{HOME, Violation, World, failed};
 use crate::disk::Forgets;
-use crate::model::Model;
 use crate::simfs::Fault;
 
 impl World {
@@ -73,8 +71,7 @@ impl World {
         }
         self.fs.heal();
         (self.shaken, self.only_full) = (false, false);
-        let map = whole(self.db())?;
-        self.model = Model::new(map);
+        self.model = self.everything()?;
         let sum = self.model.sum();
         if self.journal.find(begun, false, sum).is_none() {
             let (least, most) = self.journal.bounds(begun, false);

@@ -11,8 +11,9 @@ use lithify::{Error, ErrorKind, IngestOptions, Transfer};
 use lithify_env::Fs;
 use lithify_env::sync::Arc;
 
+use super::families::within;
 use super::{Held, Violation, World, failed, key, whole};
-use crate::model::{Change, Model};
+use crate::model::Change;
 
 impl World {
     /// Takes in one or two tables that the dice write.
@@ -66,11 +67,14 @@ impl World {
             Err(e) => return self.excuse("writing a table", &e),
         };
         let before = self.model.clone();
+        let family = self.any_family();
         // Deletions of ranges hide none of the table's own entries.
-        tables.iter().flat_map(|t| &t.0).for_each(|change| self.model.apply(change));
-        tables.iter().flat_map(|t| &t.1).for_each(|change| self.model.apply(change));
+        let ranges = tables.iter().flat_map(|t| &t.0);
+        for change in ranges.chain(tables.iter().flat_map(|t| &t.1)) {
+            self.model.apply(&within(&family, change.clone()));
+        }
         self.journal.begun(self.model.sum(), self.fs.position());
-        let done = self.db().ingest(&paths, &IngestOptions { transfer });
+        let done = self.tree(&family)?.ingest(&paths, &IngestOptions { transfer });
         paths.iter().for_each(|path| drop(self.fs.unlink(path)));
         let Err(e) = done else {
             self.journal.synced(self.fs.position());
@@ -103,7 +107,7 @@ impl World {
                 match change {
                     Change::Put(key, value) => table.put(key, value)?,
                     Change::Delete(key) => table.delete(key)?,
-                    Change::DeleteRange(..) | Change::SingleDelete(_) | Change::Merge(..) => {}
+                    _ => {}
                 }
             }
             table.finish()?;
@@ -121,11 +125,12 @@ impl World {
         let Change::DeleteRange(from, to) = self.any_range() else { return Ok(()) };
         self.views.retain(|view| matches!(view.what, Held::Iterator(_)));
         let begun = self.fs.position();
-        self.db()
-            .delete_files_in_range(Some(&from), Some(&to))
+        let family = self.any_family();
+        let tree = self.tree(&family)?;
+        tree.delete_files_in_range(Some(&from), Some(&to))
             .map_err(|e| failed("dropping tables", &e))?;
-        let left = whole(self.db())?;
-        let map: &Arc<_> = self.model.map();
+        let left = whole(&tree)?;
+        let map: Arc<_> = self.model.map_of(&family);
         // Where only operands are left, the value is their end of what it was.
         let end = |old: &[u8], now: &[u8]| {
             old.strip_suffix(now).is_some_and(|dropped| dropped.ends_with(b","))
@@ -137,7 +142,7 @@ impl World {
         if !map.iter().all(kept) || !left.keys().all(|k| map.contains_key(k)) {
             return Violation::new("dropping tables brought something back, or took too much");
         }
-        self.model = Model::new(left);
+        self.model = self.model.with_map(&family, left);
         self.journal.begun(self.model.sum(), begun);
         self.journal.synced(self.fs.position());
         Ok(())

@@ -8,27 +8,31 @@ use lithify_env::Random;
 use lithify_env::sync::Arc;
 
 use super::{Held, View, Violation, World, failed, key};
-use crate::model::{Change, Map, entry_sum};
+use crate::model::{Change, DEFAULT, Map, entry_sum};
 
 impl World {
-    /// Single reads of a few keys, found or not.
-    pub(super) fn sample(&self, map: &Map) -> Result<(), Violation> {
-        let mut random = Random::from_seed(map.len() as u64);
-        for _ in 0..6 {
-            let key = key(random.below(u64::from(self.shape.keys)) as u32);
-            self.get(&key, map, None)?;
+    /// Single reads of a few keys of each family, found or not.
+    pub(super) fn sample(&self) -> Result<(), Violation> {
+        for family in [DEFAULT].into_iter().chain(self.model.others()) {
+            let map = self.model.map_of(family);
+            let mut random = Random::from_seed(map.len() as u64);
+            for _ in 0..6 {
+                let key = key(random.below(u64::from(self.shape.keys)) as u32);
+                self.get(family, &key, &map, None)?;
+            }
         }
         Ok(())
     }
 
     pub(super) fn get(
         &self,
+        family: &str,
         key: &[u8],
         map: &Map,
         at: Option<&Snapshot>,
     ) -> Result<(), Violation> {
         let options = at.map_or_else(ReadOptions::default, ReadOptions::at);
-        let found = match self.db().get_opt(key, &options) {
+        let found = match self.tree(family)?.get_opt(key, &options) {
             Ok(found) => found,
             Err(e) => return self.excuse("a read", &e),
         };
@@ -48,19 +52,21 @@ impl World {
         let change = self.any_range();
         let Change::DeleteRange(from, to) = change else { unreachable!("a range") };
         let options = ReadOptions::default().with_bounds(Some(&from), Some(&to));
-        let expected: Map =
-            self.model.map().range(from..to).map(|(k, v)| (k.clone(), v.clone())).collect();
-        self.view(&options, &expected, "a scan")
+        let family = self.any_family();
+        let map = self.model.map_of(&family);
+        let expected: Map = map.range(from..to).map(|(k, v)| (k.clone(), v.clone())).collect();
+        self.view(&family, &options, &expected, "a scan")
     }
 
-    /// Scans what `options` show.
+    /// Scans what `options` show of a family.
     pub(super) fn view(
         &self,
+        family: &str,
         options: &ReadOptions,
         map: &Map,
         what: &str,
     ) -> Result<(), Violation> {
-        match self.db().iter_opt(options) {
+        match self.tree(family)?.iter_opt(options) {
             Ok(mut iter) => self.excused(compare(&mut iter, map, what)),
             Err(e) => self.excuse(what, &e),
         }
@@ -82,14 +88,15 @@ impl World {
             drop(self.views.remove(at));
             return Ok(());
         }
+        let family = self.any_family();
         let what = match self.dice.choose(3, "what") {
-            2 => match self.db().iter() {
+            2 => match self.tree(&family)?.iter() {
                 Ok(iter) => Held::Iterator(Box::new(iter)),
                 Err(e) => return self.excuse("an iterator", &e),
             },
             _ => Held::Snapshot(self.db().snapshot()),
         };
-        self.views.push(View { map: self.model.map().clone(), what });
+        self.views.push(View { map: self.model.map_of(&family), family, what });
         Ok(())
     }
 
@@ -103,10 +110,11 @@ impl World {
         let seen = match &mut view.what {
             Held::Iterator(iter) => self.excused(compare(iter, &view.map, "a held iterator")),
             Held::Snapshot(snapshot) if self.dice.choose(2, "how") == 0 => {
-                self.get(&self.any_key(), &view.map, Some(snapshot))
+                self.get(&view.family, &self.any_key(), &view.map, Some(snapshot))
             }
             Held::Snapshot(snapshot) => {
-                self.view(&ReadOptions::at(snapshot), &view.map, "a scan at a snapshot")
+                let options = ReadOptions::at(snapshot);
+                self.view(&view.family, &options, &view.map, "a scan at a snapshot")
             }
         };
         self.views.push(view);

@@ -10,11 +10,12 @@ use std::time::Duration;
 use lithify::{Durability, TransactionOptions};
 use lithify_env::Rt;
 
+use super::families::within;
 use super::writes::transaction;
 use super::{Held, View, Violation, World, failed, key, value};
 use crate::choices::Stream;
 use crate::disk::Forgets;
-use crate::model::Change;
+use crate::model::{Change, DEFAULT};
 use crate::pump::Order;
 use crate::simfs::Fault;
 
@@ -126,6 +127,52 @@ impl World {
         self.no_panics()
     }
 
+    /// Makes the column family `name`, if it is not there.
+    pub fn create(&mut self, name: &str) -> Told {
+        if !self.model.has(name) {
+            self.create_family(name)?;
+        }
+        self.no_panics()
+    }
+
+    /// Drops the column family `name`, if it is there.
+    pub fn drop(&mut self, name: &str) -> Told {
+        // Where something failed, it may never have been made.
+        if self.model.has(name) {
+            self.drop_family(name)?;
+        }
+        self.no_panics()
+    }
+
+    /// Puts each of `keys` into all of `families` that are there, in a batch, with values of `len`
+    /// bytes.
+    pub fn puts_over(
+        &mut self,
+        families: &[&str],
+        keys: Range<u32>,
+        len: usize,
+        durability: Durability,
+    ) -> Told {
+        for n in keys {
+            let mut changes = Vec::new();
+            let model = self.model.clone();
+            for name in families.iter().filter(|name| model.has(name)) {
+                self.next += 1;
+                changes.push(within(name, Change::Put(key(n), value(self.next, len))));
+            }
+            self.write_at(changes, durability)?;
+        }
+        self.no_panics()
+    }
+
+    /// Flushes the column family `name`, if it is there, and waits for it.
+    pub fn flush_family(&mut self, name: &str) -> Told {
+        match self.model.has(name) {
+            true => self.flush_of(name),
+            false => Ok(()),
+        }
+    }
+
     /// Deletes each of `keys`.
     pub fn deletes(&mut self, keys: Range<u32>) -> Told {
         for n in keys {
@@ -142,7 +189,7 @@ impl World {
 
     /// Flushes and waits for it.
     pub fn flush_now(&mut self) -> Told {
-        self.flush()
+        self.flush_of(DEFAULT)
     }
 
     /// Compacts everything and waits for it.
@@ -199,11 +246,13 @@ impl World {
     /// Holds on to a snapshot, and to an iterator.
     pub fn hold_both(&mut self) -> Told {
         let snapshot = self.db().snapshot();
-        self.views.push(View { map: self.model.map().clone(), what: Held::Snapshot(snapshot) });
+        let (map, family) = (self.model.map().clone(), DEFAULT.to_owned());
+        self.views.push(View { map, family, what: Held::Snapshot(snapshot) });
         match self.db().iter() {
             Ok(iter) => {
                 let what = Held::Iterator(Box::new(iter));
-                self.views.push(View { map: self.model.map().clone(), what });
+                let (map, family) = (self.model.map().clone(), DEFAULT.to_owned());
+                self.views.push(View { map, family, what });
                 Ok(())
             }
             Err(e) => self.excuse("an iterator", &e),

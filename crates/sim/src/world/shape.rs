@@ -2,7 +2,9 @@
 //!
 //! Leaves to others: what is done with it (`world`).
 
-use lithify::{CompactionPri, Compression, Policy, Settings};
+use lithify::merge::Append;
+use lithify::{ColumnFamilyOptions, CompactionPri, Compression, Policy, Settings};
+use lithify_env::sync::Arc;
 use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
 
 use crate::choices::Dice;
@@ -24,6 +26,8 @@ pub struct Shape {
     pub faults: bool,
     /// Seed of transfers that are cut short, if they are.
     pub short: Option<u64>,
+    /// Column families come and go; those that have settings of their own have these.
+    pub families: Option<Box<Settings>>,
 }
 
 impl Shape {
@@ -37,6 +41,18 @@ impl Shape {
             pump: [1, 0, 0, 0],
             faults: false,
             short: None,
+            families: None,
+        }
+    }
+
+    /// What the family of this name is like: one has the settings of the database.
+    pub fn family_options(&self, name: &str) -> ColumnFamilyOptions {
+        let options = ColumnFamilyOptions::new().merge_operator(Arc::new(Append::default()));
+        match &self.families {
+            Some(own) if name != super::families::NAMES[0] => {
+                options.settings(Settings::clone(own))
+            }
+            _ => options,
         }
     }
 
@@ -74,6 +90,7 @@ impl Shape {
             pump: *dice.pick(&[[6, 3, 2, 1], [12, 6, 1, 0], [2, 8, 1, 0]], "pump"),
             faults: dice.one_in(4, "faults"),
             short: dice.one_in(6, "short").then(|| u64::from(dice.choose(1 << 16, "short"))),
+            families: None,
         };
         // What was added later comes last, so that older plans mean what they did.
         shape.settings.max_subcompactions = *dice.pick(&[1, 2, 4], "subcompactions");
@@ -83,6 +100,10 @@ impl Shape {
         }
         keep_up(&mut shape.settings, dice);
         shape.settings.partition_bytes = *dice.pick(&[0, 0, 1 << 10], "partitions");
+        // Writes that no log holds have no order over families.
+        if !shape.unlogged && dice.one_in(3, "families") {
+            shape.families = Some(Box::new(of_families(&shape.settings, dice)));
+        }
         shape
     }
 }
@@ -94,6 +115,19 @@ fn keep_up(s: &mut Settings, dice: &Dice) {
     s.max_space_amp_percent = *dice.pick(&[0, 0, 20, 60], "space");
     (s.deletion_window, s.deletion_trigger) =
         *dice.pick(&[(0, 1), (0, 1), (20, 5), (100, 40)], "deletions");
+}
+
+/// Settings of families, in a database with settings `db`.
+fn of_families(db: &Settings, dice: &Dice) -> Settings {
+    let mut s = db.clone();
+    s.policy = Some(*dice.pick(&Policy::ALL, "policy"));
+    s.plan = None;
+    s.compaction_pri = Settings::default().compaction_pri;
+    s.memtable_bytes = *dice.pick(&[64 << 10, 128 << 10], "memtable");
+    s.block_bytes = *dice.pick(&[512, 2048], "block");
+    s.bloom_bits = *dice.pick(&[10, 0], "bloom");
+    s.l0_trigger = 1 + dice.choose(2, "l0 trigger");
+    s
 }
 
 /// Options of the planner under which all that a policy can do is due soon.

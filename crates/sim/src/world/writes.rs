@@ -8,6 +8,7 @@ use std::time::Duration;
 use lithify::{Db, Durability, Error, ErrorKind, TransactionOptions, WriteBatch, WriteOptions};
 use lithify_env::Rt;
 
+use super::families::{is_about_families, within};
 use super::{Violation, World, failed, value};
 use crate::model::Change;
 
@@ -15,6 +16,7 @@ impl World {
     pub(super) fn put(&mut self, count: u32) -> Result<(), Violation> {
         for _ in 0..count {
             let change = Change::Put(self.any_key(), self.any_value());
+            let change = self.somewhere(change);
             self.write(vec![change])?;
         }
         Ok(())
@@ -31,7 +33,7 @@ impl World {
         changes: Vec<Change>,
         durability: Durability,
     ) -> Result<(), Violation> {
-        let batch = batch_of(&changes).map_err(|e| failed("a batch", &e))?;
+        let batch = batch_of(self.db(), &changes).map_err(|e| failed("a batch", &e))?;
         self.write_by(changes, durability, |db, _, options| db.write_opt(&batch, options))
     }
 
@@ -53,7 +55,9 @@ impl World {
                 return Ok(());
             }
             // Where only space is missing it is decided once there is some, else by the next open.
-            if self.only_full && self.fs.is_full() && self.dice.choose(2, "room again") == 0 {
+            let alone = self.model.others().len() == 0 && !is_about_families(&changes);
+            let goes_on = self.only_full && self.fs.is_full() && alone;
+            if goes_on && self.dice.choose(2, "room again") == 0 {
                 return self.make_room(self.journal.writes());
             }
             return self.recover();
@@ -98,30 +102,56 @@ impl World {
     /// Puts a key that only this touches, or deletes it as one that was put once.
     pub(super) fn once(&mut self) -> Result<(), Violation> {
         let key = format!("once/{}", self.dice.choose(6, "once")).into_bytes();
-        let change = match self.model.map().contains_key(&key) {
+        let family = self.any_family();
+        let change = match self.model.map_of(&family).contains_key(&key) {
             true => Change::SingleDelete(key),
             false => Change::Put(key, self.any_value()),
         };
-        self.write(vec![change])
+        self.write(vec![within(&family, change)])
     }
 
     /// Merges into any key, a few times.
     pub(super) fn merge(&mut self) -> Result<(), Violation> {
-        let key = self.any_key();
+        let (key, family) = (self.any_key(), self.any_family());
         for _ in 0..1 + self.dice.choose(3, "merges") {
             self.next += 1;
             let change = Change::Merge(key.clone(), value(self.next, 16));
-            self.write(vec![change])?;
+            self.write(vec![within(&family, change)])?;
         }
         Ok(())
     }
 
     pub(super) fn flush(&mut self) -> Result<(), Violation> {
-        match self.db().flush() {
-            Ok(()) => self.journal.synced(self.fs.position()),
+        let family = self.any_family();
+        self.flush_of(&family)
+    }
+
+    /// Flushes a family. What was written before to any family is durable then: all of it is in logs
+    /// below the one that the flush ends.
+    pub(super) fn flush_of(&mut self, family: &str) -> Result<(), Violation> {
+        self.touch(family)?;
+        match self.tree(family)?.flush() {
+            Ok(()) => self.all_flushed(),
             Err(e) => self.excuse("a flush", &e)?,
         }
         Ok(())
+    }
+
+    /// Where there are several families, sees to it that a flush of this one has something to flush.
+    fn touch(&mut self, family: &str) -> Result<(), Violation> {
+        if self.model.others().len() == 0 {
+            return Ok(());
+        }
+        let change = Change::Put(self.any_key(), self.any_value());
+        self.write(vec![within(family, change)])
+    }
+
+    /// A family was flushed that had something to flush.
+    fn all_flushed(&mut self) {
+        // Where storage fails, what was to be flushed may have been refused.
+        if self.model.others().len() == 0 || !self.shaken {
+            self.journal.synced(self.fs.position());
+        }
     }
 
     pub(super) fn compact(&mut self) -> Result<(), Violation> {
@@ -131,8 +161,10 @@ impl World {
         }
         let from = (self.dice.choose(2, "from") == 1).then_some(from.as_slice());
         let to = (self.dice.choose(2, "to") == 1).then_some(to.as_slice());
-        match self.db().compact_range(from, to) {
-            Ok(()) => self.journal.synced(self.fs.position()),
+        let family = self.any_family();
+        self.touch(&family)?;
+        match self.tree(&family)?.compact_range(from, to) {
+            Ok(()) => self.all_flushed(),
             Err(e) => self.excuse("a compaction", &e)?,
         }
         Ok(())
@@ -148,7 +180,7 @@ impl World {
     }
 }
 
-pub(super) fn batch_of(changes: &[Change]) -> Result<WriteBatch, Error> {
+pub(super) fn batch_of(db: &Db, changes: &[Change]) -> Result<WriteBatch, Error> {
     let mut batch = WriteBatch::new();
     for change in changes {
         match change {
@@ -157,6 +189,20 @@ pub(super) fn batch_of(changes: &[Change]) -> Result<WriteBatch, Error> {
             Change::SingleDelete(key) => batch.single_delete(key)?,
             Change::Merge(key, operand) => batch.merge(key, operand)?,
             Change::DeleteRange(from, to) => batch.delete_range(from, to)?,
+            Change::In(name, change) => {
+                let family = db.column_family(name)?;
+                match &**change {
+                    Change::Put(key, value) => batch.put_cf(&family, key, value)?,
+                    Change::Delete(key) => batch.delete_cf(&family, key)?,
+                    Change::SingleDelete(key) => batch.single_delete_cf(&family, key)?,
+                    Change::Merge(key, operand) => batch.merge_cf(&family, key, operand)?,
+                    Change::DeleteRange(from, to) => batch.delete_range_cf(&family, from, to)?,
+                    Change::In(..) | Change::Create(_) | Change::Drop(_) => {
+                        unreachable!("a family holds no families")
+                    }
+                }
+            }
+            Change::Create(_) | Change::Drop(_) => unreachable!("no batch makes a family"),
         }
     }
     Ok(batch)
@@ -177,9 +223,11 @@ pub(super) fn transaction(
             }
             Change::Delete(key) => txn.delete(key)?,
             Change::DeleteRange(..) => unreachable!("a transaction deletes no ranges"),
-            Change::SingleDelete(_) | Change::Merge(..) => {
-                unreachable!("a transaction puts and deletes")
-            }
+            Change::SingleDelete(_)
+            | Change::Merge(..)
+            | Change::In(..)
+            | Change::Create(_)
+            | Change::Drop(_) => unreachable!("a transaction puts and deletes"),
         }
         txn.set_savepoint();
         txn.put(b"taken back", b"never seen")?;
