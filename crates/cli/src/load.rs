@@ -189,6 +189,7 @@ impl Load {
             true => WriteOptions::sync(),
             false => WriteOptions::at(Durability::Os),
         };
+        let family = self.db.family(db)?;
         let (mut batch, mut entry, mut bytes) = (WriteBatch::new(), Entry::default(), 0);
         for number in 1.. {
             let reason = match rows.next(&mut entry) {
@@ -205,7 +206,9 @@ impl Load {
                 tally.skip(reason, number);
                 continue;
             }
-            batch.put(&entry.key, &entry.value).with_context(|| format!("row {number}"))?;
+            batch
+                .put_cf(&family, &entry.key, &entry.value)
+                .with_context(|| format!("row {number}"))?;
             bytes += (entry.key.len() + entry.value.len()) as u64;
             if batch.byte_len() >= BATCH_BYTES {
                 tally.write(db, &mut batch, &mut bytes, &options)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use lithify::{Builder, Db, Error, ErrorKind, Settings};
+use lithify::{Builder, ColumnFamily, Db, Error, ErrorKind, Settings};
 
 use crate::failure::usage;
 
@@ -71,6 +71,10 @@ impl TreeArg {
     /// As [`DbArg::for_filling`].
     pub(crate) fn for_filling(&self) -> Result<Db> {
         self.of(self.db.for_filling()?)
+    }
+    /// The family in an open database, for batches.
+    pub(crate) fn family(&self, db: &Db) -> Result<ColumnFamily> {
+        Ok(db.column_family(self.family.as_deref().unwrap_or("default"))?)
     }
     /// The handle whose keys are the family's.
     fn of(&self, db: Db) -> Result<Db> {

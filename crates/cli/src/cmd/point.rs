@@ -137,18 +137,21 @@ pub(crate) struct Delete {
 impl Delete {
     pub(crate) fn run(self) -> Result<()> {
         let form = self.form.form();
-        let mut batch = WriteBatch::new();
-        match (&self.from, &self.to) {
-            (Some(from), Some(to)) => batch.delete_range(form.parse(from)?, form.parse(to)?)?,
+        let range = match (&self.from, &self.to) {
+            (Some(from), Some(to)) => Some((form.parse(from)?, form.parse(to)?)),
             _ if self.keys.is_empty() => {
                 return usage("name keys, or a range with --from and --to");
             }
-            _ => {}
-        }
-        for key in &self.keys {
-            batch.delete(form.parse(key)?)?;
-        }
+            _ => None,
+        };
+        let keys: Vec<Vec<u8>> =
+            self.keys.iter().map(|key| form.parse(key)).collect::<Result<_>>()?;
         let db = self.db.for_writing()?;
+        let (mut batch, family) = (WriteBatch::new(), self.db.family(&db)?);
+        if let Some((from, to)) = range {
+            batch.delete_range_cf(&family, from, to)?;
+        }
+        keys.iter().try_for_each(|key| batch.delete_cf(&family, key))?;
         db.write_opt(&batch, &durability(self.sync))?;
         Ok(db.close()?)
     }
