@@ -60,6 +60,7 @@ mod snapshot;
 mod stats;
 mod super_version;
 mod table_builder;
+mod ttl;
 mod turn;
 mod txn;
 pub mod verify;
@@ -94,4 +95,5 @@ pub use settings::{
 pub use snapshot::Snapshot;
 pub use stats::{LevelStats, Stats};
 pub use table_builder::{BuiltTable, TableBuilder};
+pub use ttl::{TtlDb, TtlIter};
 pub use txn::{Concurrency, Transaction, TransactionOptions};

@@ -38,6 +38,16 @@ pub(crate) enum Repr {
     Pinned(PinnedSlice),
 }
 
+impl Value {
+    /// Cuts it to its first `len` bytes.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        match &mut self.0 {
+            Repr::Copied(v) => v.truncate(len),
+            Repr::Pinned(p) => p.truncate(len),
+        }
+    }
+}
+
 impl Deref for Value {
     type Target = [u8];
     fn deref(&self) -> &[u8] {

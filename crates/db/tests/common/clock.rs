@@ -41,12 +41,17 @@ impl<F: Fn() -> u64 + Send + Sync + 'static> Rt for Clock<F> {
     }
 }
 
-/// Opens a database in memory with a clock that shows what is set.
-pub fn open(fs: &MemFs, settings: Settings, shows: &Arc<AtomicU64>) -> Db {
+/// A world in memory with a clock that shows what is set.
+pub fn world(fs: &MemFs, shows: &Arc<AtomicU64>) -> Env {
     let real = OsRt::new(RtOptions { compact_threads: 2, ..RtOptions::default() });
     let shows = shows.clone();
     let rt = Arc::new(Clock { real, shows: move || shows.load(Ordering::Relaxed) });
-    Builder::new(settings).env(Env { fs: Arc::new(fs.clone()), rt }).open("/db").unwrap()
+    Env { fs: Arc::new(fs.clone()), rt }
+}
+
+/// Opens the database in such a world.
+pub fn open(fs: &MemFs, settings: Settings, shows: &Arc<AtomicU64>) -> Db {
+    Builder::new(settings).env(world(fs, shows)).open("/db").unwrap()
 }
 
 /// Table files that are there.

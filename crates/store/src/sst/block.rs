@@ -84,6 +84,11 @@ impl PinnedSlice {
     pub fn memory(&self) -> usize {
         self.bytes.len()
     }
+    /// Cuts it to its first `len` bytes, if it is longer.
+    pub fn truncate(&mut self, len: usize) {
+        let most = self.end - self.start;
+        self.end = self.start + u32::try_from(len).unwrap_or(u32::MAX).min(most);
+    }
 }
 
 impl Deref for PinnedSlice {
