@@ -171,7 +171,8 @@ impl Db {
     /// Applies a batch atomically.
     ///
     /// # Errors
-    /// As [`put`](Db::put).
+    /// As [`put`](Db::put). The handle of a column family refuses what was added without a family's
+    /// name as `InvalidArgument`: that is for the default family.
     pub fn write(&self, batch: &WriteBatch) -> Result<()> {
         self.write_opt(batch, &WriteOptions::default())
     }

@@ -246,9 +246,18 @@ impl Shell {
         }
     }
 
-    /// A range deletion must not end before it starts, and an operand needs an operator.
+    /// A range deletion must not end before it starts, an operand needs an operator, and what was
+    /// added without a family must not go by the handle of another one than the default.
     fn check_batch(&self, batch: &BatchBuilder) -> Result<()> {
         for op in batch.view().iter() {
+            if op.cf == DEFAULT_CF && self.cf != DEFAULT_CF {
+                return Err(Error::invalid(format!(
+                    "the batch has entries of the default column family and is written by the \
+                     handle of `{}`; add them with put_cf and its like, or write the batch by the \
+                     database; nothing was written",
+                    self.name
+                )));
+            }
             if !matches!(op.kind, Kind::Merge | Kind::RangeDelete) {
                 continue;
             }

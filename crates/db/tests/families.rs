@@ -490,3 +490,22 @@ fn a_lost_log_is_replaced_in_all_families_at_once() {
     compare(&db, &model);
     db.close().unwrap();
 }
+
+/// An entry that names no family is the default one's, which a handle of another must not hide.
+#[test]
+fn a_batch_without_names_is_refused_by_a_family() {
+    let env = world();
+    let db = open(&env);
+    let other = db.create_column_family("other", own()).unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put_cf(&other, b"k", b"1").unwrap();
+    other.write(&batch).unwrap();
+    assert_eq!(other.get(b"k").unwrap().unwrap(), b"1");
+    batch.put(b"k", b"2").unwrap();
+    let refused = other.write(&batch).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(db.get(b"k").unwrap(), None);
+    db.write(&batch).unwrap();
+    assert_eq!(db.get(b"k").unwrap().unwrap(), b"2");
+    db.close().unwrap();
+}
