@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use lithify::merge::Append;
 use lithify::verify::verify;
-use lithify::{Builder, Db, Settings};
+use lithify::{Builder, Db, ErrorKind, Settings};
 use lithify_env::{Env, Fs, MemFs, OpenOpts, OsRt, RtOptions, RtRef, read_full_at, write_all_at};
 use lithify_format::wal::{Found, RecordKind, RecordReader, RecordWriter};
 
@@ -21,8 +22,8 @@ struct Image {
     rt: RtRef,
 }
 
-/// The first byte chooses the file, the second whether sums are made right and whether the
-/// database is salvaged; the rest says what to change.
+/// The first byte chooses the file, the second whether sums are made right, whether the database is
+/// opened without its merge operator, too, and whether it is salvaged; the rest says what to change.
 pub(super) fn image(bytes: &[u8]) {
     let Some((&[which, how], program)) = bytes.split_first_chunk() else { return };
     let image = sound();
@@ -44,7 +45,7 @@ pub(super) fn image(bytes: &[u8]) {
     let fs = put_in(&files, DIRECTORY);
     let env = Env { fs: Arc::new(fs.clone()), rt: image.rt.clone() };
     let report = verify(Arc::new(fs.clone()), DIRECTORY, None, &mut |_| {});
-    if let Ok(db) = Builder::new(settings()).env(env.clone()).open_read_only(DIRECTORY) {
+    if let Ok(db) = builder(&env).open_read_only(DIRECTORY) {
         let content = scan(&db);
         // Sums that are right lie convincingly; without them nothing else may be shown, except
         // that a manifest or a log which is cut is what a crash leaves.
@@ -53,9 +54,14 @@ pub(super) fn image(bytes: &[u8]) {
         }
         let _ = db.close();
     }
+    if how & 4 == 4 {
+        // Without the operator there is no reading what has operands, which is nobody's bug.
+        let db = Builder::new(settings()).env(env.clone()).open_read_only(DIRECTORY);
+        let refused = db.and_then(|db| scan(&db)).err();
+        assert!(mended || refused.is_none_or(|e| e.kind() != ErrorKind::Internal), "{name}");
+    }
     if how & 2 == 2 {
-        let builder = Builder::new(settings()).env(env);
-        let _ = builder.salvage(DIRECTORY, "/new", &mut |_| {});
+        let _ = builder(&env).salvage(DIRECTORY, "/new", &mut |_| {});
     }
 }
 
@@ -111,18 +117,33 @@ pub(super) fn settings() -> Settings {
     s
 }
 
+/// Who opens the database as its owner does.
+fn builder(env: &Env) -> Builder {
+    Builder::new(settings()).merge_operator(Arc::new(Append::default())).env(env.clone())
+}
+
 fn sound() -> &'static Image {
     static IMAGE: OnceLock<Image> = OnceLock::new();
     IMAGE.get_or_init(|| {
         let rt: RtRef = Arc::new(OsRt::new(RtOptions { seed: Some(1), ..RtOptions::default() }));
         let fs = MemFs::new();
         let env = Env { fs: Arc::new(fs.clone()), rt: rt.clone() };
-        let db = Builder::new(settings()).env(env).open(DIRECTORY).expect("a new database");
+        let db = builder(&env).open(DIRECTORY).expect("a new database");
         let mut content = BTreeMap::new();
         for n in 0..40u32 {
             let key = format!("key{:02}", n * 7 % 30).into_bytes();
             db.put(&key, [n as u8; 12]).expect("memory");
             content.insert(key, vec![n as u8; 12]);
+            // Operands over values, over nothing and over each other; in tables and in the log.
+            if n % 6 == 1 {
+                let key = format!("key{:02}", n % 40).into_bytes();
+                db.merge(&key, [n as u8]).expect("memory");
+                let value: &mut Vec<u8> = content.entry(key).or_default();
+                if !value.is_empty() {
+                    value.push(b',');
+                }
+                value.push(n as u8);
+            }
             match n {
                 11 => db.compact_range(None, None).expect("memory"),
                 21 | 30 => db.flush().expect("memory"),
