@@ -139,10 +139,10 @@ fn survive(
 
 #[test]
 fn acknowledged_writes_survive_kill_9() {
-    let kills = number_from("LITHIFY_KILLS", 42).div_ceil(Policy::ALL.len() as u64 + 1);
+    let kills = number_from("LITHIFY_KILLS", 42).div_ceil(Policy::EVERY.len() as u64 + 1);
     let seed = number_from("LITHIFY_SEED", 1);
     let mut moves = 0;
-    for policy in Policy::ALL {
+    for policy in Policy::EVERY {
         print!("{:10} ", policy.name());
         let deeds = survive(seed, kills, |_| policy, |deeds| deeds.of(policy));
         moves += deeds.kinds.get("Move").unwrap_or(&0);
@@ -150,7 +150,7 @@ fn acknowledged_writes_survive_kill_9() {
     assert!(moves > 0, "no file ever moved as it was");
     print!("by turns   ");
     // Each finds what another policy left behind.
-    survive(seed, kills, |rng| Policy::ALL[rng.usize(0..Policy::ALL.len())], |_| Vec::new());
+    survive(seed, kills, |rng| Policy::EVERY[rng.usize(0..Policy::EVERY.len())], |_| Vec::new());
 }
 
 /// The judge must be able to find fault: the same round with one surviving write taken away, put

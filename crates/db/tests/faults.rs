@@ -227,7 +227,7 @@ fn sweep_of(names: &[&'static str], sticky: bool, fault: fn() -> Fault) {
             let calls = AtomicU64::new(0);
             let how = if sticky { "and later" } else { "once" };
             // The policies by turns.
-            let policy = Policy::ALL[lives % Policy::ALL.len()];
+            let policy = Policy::EVERY[lives % Policy::EVERY.len()];
             let what = format!("{name} number {at} fails {how}, {}", policy.name());
             let errors = disturbed(1, policy, &what, move |op| {
                 let hit = op.name == name && {
@@ -272,7 +272,7 @@ fn no_descriptors() {
 /// A signal interrupts every third transfer: nobody hears of it.
 #[test]
 fn interrupted_transfers_change_nothing() {
-    for policy in Policy::ALL {
+    for policy in Policy::EVERY {
         let counter = AtomicU64::new(0);
         let errors = disturbed(3, policy, "interrupted transfers", move |op| {
             let transfer = matches!(op.name, "read_at" | "write_at");
@@ -285,7 +285,7 @@ fn interrupted_transfers_change_nothing() {
 
 #[test]
 fn short_transfers_change_nothing() {
-    for policy in Policy::ALL {
+    for policy in Policy::EVERY {
         let counter = AtomicU64::new(0);
         let errors = disturbed(2, policy, "short transfers", move |op| {
             let n = counter.fetch_add(1, Ordering::Relaxed);

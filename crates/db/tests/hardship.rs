@@ -95,7 +95,7 @@ fn limited(limits: &[&str], mut ended: impl FnMut(&str, bool)) {
     let mut content = Content::new();
     let mut rng = fastrand::Rng::with_seed(12);
     for limit in limits {
-        let policy = Policy::ALL[rng.usize(0..Policy::ALL.len())];
+        let policy = Policy::EVERY[rng.usize(0..Policy::EVERY.len())];
         let round = rng.u64(..);
         let most = Some(400);
         let (directory, journal) = (&directory, &journal);
@@ -464,7 +464,7 @@ fn a_directory_that_turns_away_ends_writes_and_nothing_else() {
     let mut kinds: BTreeMap<String, u32> = BTreeMap::new();
     for (i, (what, errno, refuses)) in ways.into_iter().enumerate() {
         for (j, after) in [40, 150, 400].into_iter().enumerate() {
-            let policy = Policy::ALL[(i * 3 + j) % Policy::ALL.len()];
+            let policy = Policy::EVERY[(i * 3 + j) % Policy::EVERY.len()];
             let met =
                 within(LONGEST, what, move || turned_away(policy, what, errno, after, refuses));
             met.into_iter().for_each(|(kind, n)| *kinds.entry(kind).or_default() += n);

@@ -48,13 +48,16 @@ impl PolicyKind {
         PolicyKind::BucketDf,
         PolicyKind::Universal,
     ];
+    /// Every rule set, that which forgets included, which is the last.
+    pub const EVERY: [PolicyKind; 9] = {
+        let mut every = [PolicyKind::Fifo; 9];
+        let (keeping, _) = every.split_at_mut(PolicyKind::ALL.len());
+        keeping.copy_from_slice(&PolicyKind::ALL);
+        every
+    };
     /// The names of all rule sets, that which forgets included.
     pub fn names() -> Vec<&'static str> {
-        PolicyKind::every().map(PolicyKind::name).collect()
-    }
-    /// Every rule set, that which forgets included.
-    pub fn every() -> impl Iterator<Item = PolicyKind> + Clone {
-        PolicyKind::ALL.into_iter().chain([PolicyKind::Fifo])
+        PolicyKind::EVERY.map(PolicyKind::name).to_vec()
     }
     /// Its name on command lines and in reports.
     pub const fn name(self) -> &'static str {
@@ -72,7 +75,7 @@ impl PolicyKind {
     }
     /// The rule set of that name.
     pub fn from_name(name: &str) -> Option<PolicyKind> {
-        PolicyKind::every().find(|p| p.name() == name)
+        PolicyKind::EVERY.into_iter().find(|p| p.name() == name)
     }
     /// Levels pile up runs and have no target size.
     pub const fn is_tiered(self) -> bool {

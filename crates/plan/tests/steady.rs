@@ -60,7 +60,7 @@ fn is_at_rest(life: &Life) {
 fn trees_stay_sound_and_come_to_rest() {
     let (mut kinds, mut edges, mut changes) = (Vec::new(), 0, 0);
     for seed in 0..lives(40) {
-        for policy in PolicyKind::every() {
+        for policy in PolicyKind::EVERY {
             let pri = CompactionPri::ALL[seed as usize % CompactionPri::ALL.len()];
             let mut options = options(policy, seed % 2 == 0, pri);
             if seed % 4 == 1 {

@@ -13,7 +13,7 @@ use life::{Life, options};
 /// stopped something is in flight or planned: [`Life::start_jobs`] asserts it at every step.
 #[test]
 fn stall_deadlock() {
-    for policy in PolicyKind::every() {
+    for policy in PolicyKind::EVERY {
         let mut stops = 0;
         for seed in 0..12 {
             let mut options = options(policy, seed % 2 == 0, CompactionPri::default());

@@ -148,7 +148,7 @@ impl Kind<Option<Policy>> for Plain {
             return Ok(None);
         }
         let also = |what| format!("{what}, {AUTO}");
-        named(text, Policy::every(), Policy::name).map(Some).map_err(also)
+        named(text, Policy::EVERY.into_iter(), Policy::name).map(Some).map_err(also)
     }
 }
 
