@@ -19,8 +19,8 @@ use crate::sst::reader::TableReader;
 
 /// Bytes between blocks that are read at once.
 const CHUNK: u64 = 1 << 20;
-/// First of the five bytes at the end of a filter that format_version 5 brought.
-const NEW_FILTER: u8 = 0xff;
+/// First of the five bytes at the end of the filters that format_version 5 brought: Bloom, and Ribbon.
+const NEW_FILTERS: [u8; 2] = [0xff, 0xfe];
 
 /// Checks the layout of all of `table`.
 ///
@@ -63,7 +63,8 @@ pub(super) fn check(full: &FullIndex) -> Result<()> {
 /// Where a table says that its blocks have no sums they are zero. A footer before version 6 could
 /// say so because of one damaged bit.
 fn has_sum(table: &TableReader, handle: BlockHandle) -> Result<()> {
-    if table.check().kind != ChecksumKind::None {
+    // From version 6 on the footer has a sum, and blocks without one what stands for their place.
+    if table.check().kind != ChecksumKind::None || table.format_version() >= 6 {
         return Ok(());
     }
     let sum = table.blocks.source.read(handle.offset + handle.size + 1, 4)?;
@@ -128,7 +129,7 @@ fn gap(full: &FullIndex, mut at: u64, end: u64) -> Result<()> {
 /// A version damaged from 5 to 4 reads the same, but for the filters that either has.
 fn filter_fits(table: &TableReader, footer: Footer, handle: BlockHandle) -> Result<()> {
     let block = table.blocks.read(handle)?;
-    let new = block.as_ref().iter().nth_back(4) == Some(&NEW_FILTER);
+    let new = block.as_ref().iter().nth_back(4).is_some_and(|first| NEW_FILTERS.contains(first));
     if new == (footer.version >= 5) || block.as_ref().is_empty() {
         return Ok(());
     }
