@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lithify::{Compression, Db, ErrorKind, Settings};
+use lithify::{ColumnFamilyOptions, Compression, Db, ErrorKind, Settings};
 
 use rocksdb::{
     ColumnFamilyDescriptor, DB, IteratorMode, Options, SstFileWriter, WaitForCompactOptions,
@@ -256,18 +256,74 @@ fn features_we_lack_are_refused_by_name() {
     refused(dir.path(), "merge");
     db.flush().unwrap();
     refused(dir.path(), "merge");
-    // Several families.
-    let dir = tempfile::tempdir().unwrap();
-    let mut options = rocks("");
-    options.create_missing_column_families(true);
-    let families = ["default", "other"].map(|n| ColumnFamilyDescriptor::new(n, rocks("")));
-    drop(DB::open_cf_descriptors(&options, dir.path(), families).unwrap());
-    refused(dir.path(), "other");
     // A log in compressed records.
     let dir = tempfile::tempdir().unwrap();
     let db = DB::open(&rocks("wal_compression=kZSTD;"), dir.path()).unwrap();
     db.put("key", [b'v'; 1000]).unwrap();
     refused(dir.path(), "compress");
+}
+
+/// Two column families, in the directory of each engine, of which the other one shows every key: in
+/// tables and in the log of RocksDB, in tables alone of ours, which is settled.
+#[test]
+fn several_families_both_ways() {
+    const NAMES: [&str; 2] = ["default", "other"];
+    let open_theirs = |dir: &Path| {
+        let mut options = rocks("");
+        options.create_missing_column_families(true);
+        let families = NAMES.map(|name| ColumnFamilyDescriptor::new(name, rocks("")));
+        DB::open_cf_descriptors(&options, dir, families).unwrap()
+    };
+    let read_theirs = |db: &DB, name: &str| -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let family = db.cf_handle(name).unwrap();
+        let all = db.iterator_cf(&family, IteratorMode::Start);
+        all.map(|entry| entry.map(|(k, v)| (k.into_vec(), v.into_vec())).unwrap()).collect()
+    };
+    let key = |n: u32| format!("key{n:05}").into_bytes();
+
+    let dir = tempfile::tempdir().unwrap();
+    let theirs = open_theirs(dir.path());
+    for round in 0..2 {
+        for n in 0..3000 {
+            let mut batch = WriteBatch::default();
+            for (i, name) in (0u32..).zip(NAMES) {
+                let family = theirs.cf_handle(name).unwrap();
+                batch.put_cf(&family, key(n * (i + 1)), format!("{round} {name} {n}"));
+                if n % 7 == 0 {
+                    batch.delete_cf(&family, key(n + i));
+                }
+            }
+            theirs.write(batch).unwrap();
+        }
+        if round == 0 {
+            theirs.flush_cf(&theirs.cf_handle("other").unwrap()).unwrap();
+        }
+    }
+    let told = NAMES.map(|name| read_theirs(&theirs, name));
+    assert_ne!(told[0], told[1]);
+    drop(theirs);
+    let ours = Db::open_read_only(dir.path(), Settings::default()).unwrap();
+    assert_eq!(ours.column_families(), NAMES);
+    for (name, told) in NAMES.iter().zip(&told) {
+        assert!(content(&ours.column_family(name).unwrap()) == *told, "{name} differs");
+    }
+    drop(ours);
+
+    let dir = tempfile::tempdir().unwrap();
+    let ours = Db::open(dir.path(), small()).unwrap();
+    let other = ours.create_column_family("other", ColumnFamilyOptions::new()).unwrap();
+    drop(fill(&ours, 6000, 3));
+    drop(fill(&other, 4000, 4));
+    ours.settle().unwrap();
+    let told = [content(&ours), content(&other)];
+    assert_ne!(told[0], told[1]);
+    drop(other);
+    ours.close().unwrap();
+    let theirs = open_theirs(dir.path());
+    c_api::verify_checksum(&theirs).unwrap();
+    for (name, told) in NAMES.iter().zip(&told) {
+        assert!(read_theirs(&theirs, name) == *told, "{name} differs");
+    }
 }
 
 /// The entries of a table that RocksDB ingested have one sequence number, which its manifest knows.
