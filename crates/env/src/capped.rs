@@ -15,15 +15,22 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(not(any(shuttle, loom)))]
+use std::thread;
 
 use arc_swap::ArcSwapOption;
+#[cfg(loom)]
+use loom::thread;
+#[cfg(shuttle)]
+use shuttle::thread;
 
 use crate::fs::{Advice, DirEnt, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, Weak};
 
-/// Tries to open a file while others are made to give way.
-const TRIES: usize = 8;
+/// Tries to open a file while others are made to give way. Many, because other threads take what was
+/// given up, and a file that was closed in the middle of a read has its descriptor until the read ends.
+const TRIES: usize = 64;
 
 /// Entries of files that are gone which are not worth a look.
 const ENTRIES_IDLE: usize = 64;
@@ -147,11 +154,15 @@ impl CappedFs {
 }
 
 impl Shared {
-    /// Runs `open`, again if it finds no descriptor and another file could give one up.
+    /// Runs `open`, again if it finds no descriptor: other files give theirs up.
     fn with_room<T>(&self, open: impl Fn() -> IoResult<T>) -> IoResult<T> {
         for _ in 1..TRIES {
             match open() {
-                Err(e) if e.is_out_of_descriptors() && self.shed() => {}
+                Err(e) if e.is_out_of_descriptors() => {
+                    if !self.shed() {
+                        thread::yield_now();
+                    }
+                }
                 other => return other,
             }
         }
