@@ -261,12 +261,10 @@ impl Shared {
     /// identities to compare: every open leaves a manifest of its own in CURRENT.
     pub(crate) fn check_epoch(&self, manifest: &ManifestLog) -> Result<()> {
         // If nobody can tell, the lock's word stands.
-        if manifest.is_current().unwrap_or(true) {
-            return Ok(());
+        match manifest.lost().unwrap_or(None) {
+            Some(what) => Err(self.fence(what, &self.dir.path_of(FileName::Current))),
+            None => Ok(()),
         }
-        let what = "CURRENT names a manifest that this handle did not make: another has opened the \
-                    database since; nothing more is written here";
-        Err(self.fence(what, &self.dir.path_of(FileName::Current)))
     }
 
     fn fence(&self, what: &str, path: &Path) -> Error {

@@ -366,6 +366,21 @@ fn an_owner_whose_lock_tells_nothing_is_fenced_off_at_its_next_commit() {
     });
 }
 
+/// Nobody else has a directory whose CURRENT is gone: what is told is what happened.
+#[test]
+fn a_missing_current_is_told_as_that() {
+    let fs = Arc::new(MemFs::new());
+    let rt = Arc::new(OsRt::new(RtOptions::default()));
+    let db = Builder::new(calm()).env(Env { fs: fs.clone(), rt }).open("/db").unwrap();
+    db.put(b"k", b"v").unwrap();
+    fs.unlink(Path::new("/db/CURRENT")).unwrap();
+    let error = db.flush().unwrap_err().to_string();
+    assert!(error.contains("CURRENT is missing"), "{error}");
+    assert_eq!(db.put(b"k", b"w").unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(db.get(b"k").unwrap().unwrap(), b"v");
+    let _ = db.close();
+}
+
 /// A job finds a file where it wants to make its own: another owner's, whose table it would be to
 /// remove. It takes the next number and leaves that alone.
 #[test]

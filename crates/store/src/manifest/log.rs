@@ -110,14 +110,23 @@ impl ManifestLog {
         }
     }
 
-    /// Whether CURRENT names a manifest of this log. Every open makes a manifest of its own, so a
-    /// number that is not ours is a later owner's: the epoch that fences off the one before.
+    /// Why the directory is not this log's any more, if so. Every open makes a manifest of its own, so a
+    /// number in CURRENT that is not ours is a later owner's: the epoch that fences off the one before.
     ///
     /// # Errors
-    /// If CURRENT can't be read.
-    pub fn is_current(&self) -> Result<bool> {
-        let named = self.dir.read_current()?;
-        Ok(named.is_some_and(|n| n == self.open.number || Some(n) == self.in_doubt))
+    /// If CURRENT is there and can't be read.
+    pub fn lost(&self) -> Result<Option<&'static str>> {
+        Ok(match self.dir.read_current()? {
+            Some(n) if n == self.open.number || Some(n) == self.in_doubt => None,
+            Some(_) => Some(
+                "CURRENT names a manifest that this handle did not make: another has opened the \
+                 database since; nothing more is written here",
+            ),
+            None => Some(
+                "CURRENT is missing: somebody removed it, or the directory; nothing more is \
+                 written here",
+            ),
+        })
     }
 
     /// True once the edits behind the snapshot outweigh it.
