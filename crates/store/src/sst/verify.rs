@@ -175,16 +175,13 @@ impl Walk<'_> {
         if last.is_some_and(|last| last.cmp(key, order).is_ge()) {
             return Err(Error::corruption(format!("entry {key:?} is out of order")));
         }
-        if last.is_none_or(|last| order.compare(last.user, key.user).is_ne())
-            && !table.may_contain(key.user, key_hash(key.user))?
-        {
-            return Err(Error::corruption(format!("the filter denies the key of entry {key:?}")));
-        }
-        let prefix = table.prefixes.of(key.user);
-        if let Some(prefix) = prefix
-            && last.is_none_or(|last| table.prefixes.of(last.user) != Some(prefix))
-        {
-            let (start, by) = (prefix.into(), table.prefixes.clone());
+        if last.is_none_or(|last| order.compare(last.user, key.user).is_ne()) {
+            if !table.may_contain(key.user, key_hash(key.user))? {
+                let what = format!("the filter denies the key of entry {key:?}");
+                return Err(Error::corruption(what));
+            }
+            // For every key: those with one prefix may lie in several parts, each with a filter.
+            let (start, by) = (key.user.into(), table.prefixes.clone());
             if !table.may_have(&Scope { start, by, exact: true })? {
                 let what = format!("the filter denies the prefix of entry {key:?}");
                 return Err(Error::corruption(what));
