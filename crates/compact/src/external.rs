@@ -15,7 +15,7 @@ use lithify_merge::tombstone::{Fragments, RangeTombstone};
 use lithify_merge::{Item, Kernel, Products, Recipe};
 use lithify_store::sst::{Assembler, AssemblerOptions, FinishedTable, WriteMode};
 
-use crate::workshop::{OutputOptions, Times};
+use crate::workshop::{Maker, OutputOptions, Times};
 
 /// The level whose tables it looks like: where it goes is not known, and most data is there.
 const LEVEL: u8 = MAX_LEVELS as u8 - 1;
@@ -42,7 +42,7 @@ impl ExternalTable {
         name: String,
         order: ComparatorRef,
         output: &OutputOptions,
-        maker: String,
+        maker: Maker,
         now: u64,
     ) -> Result<ExternalTable> {
         let mut recipe = Recipe::new(1);

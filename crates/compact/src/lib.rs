@@ -35,7 +35,7 @@ pub use job::{CompactionJob, CompactionSpec};
 pub use parts::PartEvent;
 pub use reins::{PartProgress, PartStage, Reins};
 pub use survey::Cut;
-pub use workshop::{FileNumbers, LevelFormat, OutputOptions, Workshop, write_bytes};
+pub use workshop::{FileNumbers, LevelFormat, Maker, OutputOptions, Workshop, write_bytes};
 
 use lithify_base::Result;
 use lithify_env::sync::Arc;

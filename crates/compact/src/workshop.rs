@@ -46,6 +46,15 @@ pub fn write_bytes(file_bytes: u64, buffers: u64) -> usize {
 /// How long a job that is too fast waits before it looks again.
 const PACE_LOOK: Duration = Duration::from_millis(100);
 
+/// Who makes tables. With a table's number it tells the table apart from all others.
+#[derive(Clone, Debug)]
+pub struct Maker {
+    /// Identity of the database.
+    pub db_id: String,
+    /// Which opening of it: copies of a database have its identity, and use the same numbers.
+    pub session: String,
+}
+
 /// How output files look.
 #[derive(Clone, Debug)]
 pub struct OutputOptions {
@@ -95,7 +104,7 @@ impl OutputOptions {
     /// How `maker` writes its table `number` of `level`, without operands in it.
     pub(crate) fn table_spec(
         &self,
-        maker: String,
+        maker: Maker,
         number: FileId,
         level: u8,
         times: Times,
@@ -116,7 +125,8 @@ impl OutputOptions {
             prefixes: self.prefixes.clone(),
             compression: self.levels[usize::from(level)].codec.name(),
             identity: TableIdentity {
-                db_id: maker,
+                db_id: maker.db_id,
+                session: maker.session,
                 file_number: number.0,
                 cf_id: self.cf.0,
                 cf_name: self.cf_name.clone(),
@@ -140,8 +150,8 @@ pub struct Workshop {
     pub tables: Arc<TableCache>,
     /// Buffers for reading and writing.
     pub buffers: BufPool,
-    /// Identity of the database.
-    pub db_id: String,
+    /// Who makes its tables.
+    pub maker: Maker,
     /// Order of keys.
     pub order: ComparatorRef,
     /// How output looks.
@@ -184,7 +194,7 @@ impl Workshop {
         dir: Dir,
         tables: Arc<TableCache>,
         buffers: BufPool,
-        db_id: String,
+        maker: Maker,
         order: ComparatorRef,
         output: OutputOptions,
         numbers: FileNumbers,
@@ -196,7 +206,7 @@ impl Workshop {
             dir,
             tables,
             buffers,
-            db_id,
+            maker,
             order,
             output,
             operator,
@@ -222,7 +232,7 @@ impl Workshop {
     }
     /// How table `number` of `level` is written.
     pub(crate) fn table_spec(&self, number: FileId, level: u8, times: Times) -> TableSpec {
-        let mut spec = self.output.table_spec(self.db_id.clone(), number, level, times);
+        let mut spec = self.output.table_spec(self.maker.clone(), number, level, times);
         if let Some(operator) = &self.operator {
             spec.merge_operator = operator.name().to_owned();
         }

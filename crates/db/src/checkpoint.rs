@@ -28,7 +28,7 @@ impl Shell {
     /// What a copy of these trees is to have.
     pub(crate) fn copy_of(&self, trees: &Trees, last_seq: Seq, options: Option<u64>) -> Checkpoint {
         let manifest = self.next_file();
-        let db_id = &self.outfit.db_id;
+        let db_id = &self.outfit.maker.db_id;
         let named = trees.iter().map(|(family, sv)| (family.cf, &*family.name, &sv.tree.version));
         let named: Vec<_> = named.collect();
         let mut state = manifest_state(&named, db_id, self.numbers.peek(), last_seq);

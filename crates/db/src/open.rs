@@ -328,7 +328,7 @@ impl Opening {
         }
         let manifest_number = numbers.next().0;
         let named: Vec<_> = families.iter().map(Family::described).collect();
-        let (dir, db_id) = (&self.outfit.dir, &self.outfit.db_id);
+        let (dir, db_id) = (&self.outfit.dir, &self.outfit.maker.db_id);
         let options_number = write_options(dir, &numbers, &named)?;
         let trees: Vec<_> = families.iter().map(|f| (f.cf, &*f.name, &f.version)).collect();
         let mut state = manifest_state(&trees, db_id, numbers.peek(), self.last_seq);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lithify_base::{ComparatorRef, Error, Key, Kind, Prefixes, Result};
-use lithify_compact::ExternalTable;
+use lithify_compact::{ExternalTable, Maker};
 use lithify_env::{Env, OpenOpts, Random};
 use lithify_store::dir::{self, OrTyped};
 
@@ -76,7 +76,8 @@ impl TableBuilder {
         let now = env.rt.wall_seconds();
         // Each table is bound to an identity of its own, so that one put in another's place shows.
         let mut random = Random::from_seed(env.rt.seed(&format!("table {name} of {now}")));
-        let maker = dir::fresh_identity(&mut random);
+        let db_id = dir::fresh_identity(&mut random);
+        let maker = Maker { db_id, session: dir::fresh_session(&mut random) };
         let output = output_options(settings, prefixes);
         let table = ExternalTable::new(file, name, order.clone(), &output, maker, now);
         let table = table.inspect_err(|_| drop(env.fs.unlink(path)))?;

@@ -44,6 +44,7 @@ fn write(shape: &Shape) -> Vec<u8> {
         index: shape.index,
         identity: TableIdentity {
             db_id: "e1d0c2b4-0000-4000-8000-00000000601d".to_owned(),
+            session: "G0LDENSESS10N0000001".to_owned(),
             file_number: 42,
             cf_id: 0,
             cf_name: "default".to_owned(),

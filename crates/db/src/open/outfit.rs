@@ -2,12 +2,12 @@
 //! numbers and rates.
 
 use lithify_base::{CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes};
-use lithify_compact::{FileNumbers, OutputOptions, Workshop};
+use lithify_compact::{FileNumbers, Maker, OutputOptions, Workshop};
 use lithify_env::sync::Arc;
-use lithify_env::{BufPool, Env, RateLimiter, RegionPool};
+use lithify_env::{BufPool, Env, Random, RateLimiter, RegionPool};
 use lithify_memtable::ArenaPool;
 use lithify_store::cache::{BlockCache, TableCache, TableOptions};
-use lithify_store::dir::Dir;
+use lithify_store::dir::{self, Dir};
 use lithify_store::sst::Verify;
 
 use crate::settings::Settings;
@@ -21,7 +21,7 @@ const OPEN_TABLES: usize = 256;
 pub(crate) struct Outfit {
     pub(crate) env: Env,
     pub(crate) dir: Dir,
-    pub(crate) db_id: String,
+    pub(crate) maker: Maker,
     pub(crate) numbers: FileNumbers,
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) arenas: Arc<dyn ArenaPool>,
@@ -37,10 +37,11 @@ impl Outfit {
         next_file: FileId,
         s: &Settings,
     ) -> Outfit {
+        let session = session(&env, &dir, next_file);
         Outfit {
             env,
             dir,
-            db_id,
+            maker: Maker { db_id, session },
             numbers: FileNumbers::new(next_file),
             blocks: BlockCache::new(s.cache_budget(), shards()),
             arenas: arenas(s),
@@ -76,7 +77,7 @@ impl Outfit {
             self.dir.clone(),
             tables.clone(),
             self.buffers.clone(),
-            self.db_id.clone(),
+            self.maker.clone(),
             order.clone(),
             output,
             self.numbers.clone(),
@@ -94,6 +95,14 @@ pub(crate) struct Components {
     pub(crate) operator: Option<MergeOperatorRef>,
     pub(crate) filter: Option<CompactionFilterRef>,
     pub(crate) prefixes: Prefixes,
+}
+
+/// An identity of this opening. One runtime may open several databases, and one of them several times,
+/// another copy in its place between: equal names have equal seeds, so the name has what differs.
+fn session(env: &Env, dir: &Dir, next_file: FileId) -> String {
+    let (path, now) = (dir.path().display(), env.rt.now().nanos());
+    let who = format!("session of {path} from {} at {now}", next_file.0);
+    dir::fresh_session(&mut Random::from_seed(env.rt.seed(&who)))
 }
 
 /// Recycled memory for the memtables of all families.

@@ -78,6 +78,8 @@ pub struct TableProps {
     pub data_block_restart_interval: u64,
     pub index_block_restart_interval: u64,
     pub creating_db_identity: String,
+    /// RocksDB tells the cached blocks of tables apart by it, the database's identity and the number.
+    pub creating_session_identity: String,
     pub filter_policy: String,
     pub comparator: String,
     pub merge_operator: String,
@@ -145,9 +147,10 @@ impl TableProps {
         ]
     }
 
-    fn strings(&mut self) -> [(&'static str, &mut String); 9] {
+    fn strings(&mut self) -> [(&'static str, &mut String); 10] {
         [
             ("rocksdb.creating.db.identity", &mut self.creating_db_identity),
+            ("rocksdb.creating.session.identity", &mut self.creating_session_identity),
             ("rocksdb.filter.policy", &mut self.filter_policy),
             ("rocksdb.comparator", &mut self.comparator),
             ("rocksdb.merge.operator", &mut self.merge_operator),

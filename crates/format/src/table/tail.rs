@@ -29,6 +29,8 @@ use crate::filter::{DEFAULT_MILLIBITS, FILTER_POLICY, build_filter, filter_bytes
 pub struct TableIdentity {
     /// Identity of the database that makes the table.
     pub db_id: String,
+    /// Which opening of that database, or which other writer, makes it; empty if not recorded.
+    pub session: String,
     /// Number of the file.
     pub file_number: u64,
     /// Column family number.
@@ -360,6 +362,7 @@ impl TailBuilder {
             data_block_restart_interval: u64::from(spec.restart_interval),
             index_block_restart_interval: u64::from(spec.index.restart_interval),
             creating_db_identity: id.db_id.clone(),
+            creating_session_identity: id.session.clone(),
             comparator: order.name().to_owned(),
             merge_operator: spec.merge_operator.clone(),
             prefix_extractor_name: spec.prefixes.name().unwrap_or(NO_NAME).to_owned(),

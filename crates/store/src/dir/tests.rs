@@ -175,3 +175,18 @@ fn identities_are_version_4_uuids() {
     assert_eq!(a.as_bytes()[14], b'4');
     assert!(a.split('-').map(str::len).eq([8, 4, 4, 4, 12]));
 }
+
+#[test]
+fn sessions_are_20_digits_in_base_36() {
+    let mut random = Random::from_seed(1);
+    let (a, b) = (fresh_session(&mut random), fresh_session(&mut random));
+    assert_ne!(a, b);
+    for id in [a, b] {
+        assert_eq!(id.len(), 20);
+        assert!(id.bytes().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase()), "{id}");
+        // RocksDB takes 62 bits from the last twelve.
+        assert!(u64::from_str_radix(&id[8..], 36).unwrap() < 1 << 62, "{id}");
+    }
+    assert_eq!(base_36(36 * 36 + 35, 4), "010Z");
+    assert_eq!(base_36(u64::MAX, 12), "W5E11264SGSF");
+}
