@@ -176,9 +176,13 @@ impl Lane {
         let result = builder.spawn(move || lane.work());
         let mut state = self.state.lock();
         match result {
-            Ok(handle) => state.handles.push(handle),
+            Ok(handle) => {
+                state.handles.push(handle);
+                self.tell_closer();
+            }
             Err(error) => {
                 state.started -= 1;
+                self.tell_closer();
                 if state.started > 0 {
                     return;
                 }
@@ -305,17 +309,34 @@ impl Lane {
         self.work.notify_all();
     }
 
+    /// Whoever waits in `join` for the handles of all threads looks again.
+    fn tell_closer(&self) {
+        if self.closing.load(Ordering::Acquire) {
+            self.work.notify_all();
+        }
+    }
+
     /// After `close`: waits for the threads and drops what is left.
     pub(super) fn join(&self) {
-        let handles = std::mem::take(&mut self.state.lock().handles);
-        for handle in handles {
-            // The last owner of the runtime may be a job: its thread cannot wait for itself.
-            if handle.thread().id() != thread::current().id() {
-                // Workers catch every panic, so there is nothing to learn from the result.
-                let _ = handle.join();
+        let (mut joined, mut state) = (0, self.state.lock());
+        // Who starts a thread hands in its handle later, when it may be stepping a job already.
+        while joined < state.started {
+            let handles = std::mem::take(&mut state.handles);
+            if handles.is_empty() {
+                self.work.wait(&mut state);
+                continue;
             }
+            drop(state);
+            joined += handles.len();
+            for handle in handles {
+                // The last owner of the runtime may be a job: its thread cannot wait for itself.
+                if handle.thread().id() != thread::current().id() {
+                    // Workers catch every panic, so there is nothing to learn from the result.
+                    let _ = handle.join();
+                }
+            }
+            state = self.state.lock();
         }
-        let mut state = self.state.lock();
         let ready = std::mem::take(&mut state.ready);
         let parked = std::mem::take(&mut state.parked);
         drop(state);
