@@ -16,7 +16,7 @@ use crate::run::{at_root, call};
 /// Schedules of each scenario in a run by hand.
 const SCHEDULES: &str = "10000";
 /// Schedules of each scenario before a merge, and the most seconds for them.
-const CHECK_SCHEDULES: &str = "400";
+const CHECK_SCHEDULES: &str = "4000";
 const CHECK_SECONDS: &str = "2";
 /// Preemptions in one execution, at most.
 const PREEMPTIONS: &str = "3";
