@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use lithify::{Builder, ColumnFamily, Db, Error, ErrorKind, Settings};
+use lithify::{Builder, ColumnFamily, ColumnFamilyOptions, Db, Error, ErrorKind, Settings};
 
 use crate::failure::usage;
 
@@ -19,26 +19,37 @@ pub(crate) struct DbArg {
     pub(crate) operator: OperatorArg,
 }
 
-/// `--merge-operator NAME`.
+/// `--merge-operator [FAMILY=]NAME`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct OperatorArg {
-    /// Merge operator of the database: `uint64add`, `stringappend` or `max`
-    #[arg(long, value_name = "NAME")]
-    merge_operator: Option<String>,
+    /// Merge operator of the database: `uint64add`, `stringappend` or `max`; of another column family
+    /// with its name before it
+    #[arg(long, value_name = "[FAMILY=]NAME")]
+    merge_operator: Vec<String>,
 }
 
 impl OperatorArg {
-    /// A builder with that operator.
+    /// A builder with these operators.
     pub(crate) fn builder(&self, settings: Settings) -> Result<Builder> {
-        let builder = Builder::new(settings);
-        let Some(name) = &self.merge_operator else { return Ok(builder) };
-        match lithify::merge::built_in(name) {
-            Some(operator) => Ok(builder.merge_operator(operator)),
-            None => usage(format!(
-                "--merge-operator {name}: there are uint64add, stringappend and max; others need a \
-                 program of their own"
-            )),
-        }
+        let given = |builder: Builder, text: &String| {
+            // The name of a family may have any sign in it, that of an operator has no `=`.
+            let (family, name) =
+                text.rsplit_once('=').map_or((None, &**text), |(f, n)| (Some(f), n));
+            let Some(operator) = lithify::merge::built_in(name) else {
+                return usage(format!(
+                    "--merge-operator {text}: there are uint64add, stringappend and max; others need \
+                     a program of their own"
+                ));
+            };
+            Ok(match family {
+                None | Some("default") => builder.merge_operator(operator),
+                Some(family) => {
+                    let options = ColumnFamilyOptions::new().merge_operator(operator);
+                    builder.column_family(family, options)
+                }
+            })
+        };
+        self.merge_operator.iter().try_fold(Builder::new(settings), given)
     }
 }
 

@@ -62,13 +62,27 @@ fn a_directory_of_leveldb_is_upgraded_where_it_is() {
 }
 
 #[test]
+fn column_families_are_taken_over() {
+    let scratch = tempfile::tempdir().unwrap();
+    let from = copied("rocksdb-families", &scratch.path().join("rocks"));
+    let to = scratch.path().join("fruit").to_str().unwrap().to_owned();
+    ok(&["import", &from, &to, "--verify"]);
+    assert_eq!(ok(&["scan", "--hex", "--db", &to]), shown("rocksdb-families"));
+    let other = ok(&["scan", "--hex", "--db", &to, "--family", "other"]);
+    assert_eq!(other, shown("rocksdb-families.other"));
+}
+
+#[test]
 fn what_is_not_taken_over_is_named() {
     let scratch = tempfile::tempdir().unwrap();
     let from = copied("rocksdb-families", &scratch.path().join("rocks"));
+    let options = Path::new(&from).join("OPTIONS-000007");
+    let text = std::fs::read_to_string(&options).unwrap();
+    std::fs::write(&options, text.replace("=BlockBasedTable", "=PlainTable")).unwrap();
     let to = scratch.path().join("new");
     let out = lithify(&["import", &from, to.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(out.status.code() == Some(1) && said.contains("`other`"), "{said}");
+    assert!(out.status.code() == Some(1) && said.contains("`PlainTable`"), "{said}");
     assert!(!to.exists());
     for wrong in [&["import", &from][..], &["import", "--keep", "x", &from, "y"], &["compact"]] {
         assert_eq!(lithify(wrong).status.code(), Some(2), "{wrong:?}");

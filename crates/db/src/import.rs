@@ -13,21 +13,23 @@
 //! Keeps: the source is only read. What cannot be taken over is refused by name first.
 //! Leaves to others: looking ([`lithify_store::foreign`]), recovery (`open`).
 
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify_base::operator::built_in;
-use lithify_base::{Error, ErrorKind, Result};
+use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, MergeOperatorRef, Result};
 use lithify_env::{Env, LockGuard, Random};
+use lithify_format::manifest::FamilyState;
 use lithify_store::checkpoint::{Checkpoint, Placed};
 use lithify_store::dir::{self, Dir};
 pub use lithify_store::foreign::Maker;
 use lithify_store::foreign::{self, Depth, Survey, survey};
-use lithify_store::manifest::Recovered;
+use lithify_store::manifest::{self, Recovered};
 
 use crate::builder::Builder;
 use crate::db::Db;
-use crate::open::{DEFAULT_NAME, recovered};
+use crate::open::{DEFAULT_CF, DEFAULT_NAME, recovered};
 use crate::operands::is_same;
 
 /// How a foreign directory is taken over.
@@ -189,10 +191,11 @@ pub(crate) fn admit(
     if foreign::maker(dir, &found)? == Maker::LevelDb && !builder.upgrade {
         return Err(foreign::upgrade_first(dir));
     }
-    only_default(&found)?;
-    let order = Some(&builder.order);
+    let orders = |cf: CfId, family: &FamilyState| {
+        builder.family(cf, &family.name).order_of(&family.name, family.comparator.as_deref())
+    };
     // Operands are looked at by every open.
-    let mut survey = survey(dir, found, order, &|_, _| true, Depth::Properties, &mut |_, _| {})?;
+    let mut survey = survey(dir, found, &orders, &|_, _| true, Depth::Properties, &mut |_, _| {})?;
     let id = identity(&survey, env, dir)?;
     if dir.read_identity()?.is_none() {
         dir.write_identity(&id)?;
@@ -226,7 +229,26 @@ fn hold(dir: &Dir) -> Result<Option<Box<dyn LockGuard>>> {
     }
 }
 
-/// Surveys the source. An operator of ours that its operands are for is taken on.
+/// The order of keys of a family in an import. Byte order is what a builder has by default: the
+/// directory may say another one of ours.
+fn order_of(builder: &Builder, cf: CfId, family: &FamilyState) -> Result<ComparatorRef> {
+    let recorded = family.comparator.as_deref();
+    match cf {
+        DEFAULT_CF if builder.order.is_bytewise() => manifest::known_order(recorded),
+        cf => builder.family(cf, &family.name).order_of(&family.name, recorded),
+    }
+}
+
+/// The operator that was given for a family.
+fn operator_of(builder: &Builder, family: &str) -> Option<MergeOperatorRef> {
+    match family {
+        DEFAULT_NAME => builder.operator.clone(),
+        name => builder.families.get(name).and_then(|options| options.components().operator),
+    }
+}
+
+/// Surveys the source. The order of ours that it says, and operators of ours that its operands are
+/// for, are taken on.
 fn look(
     builder: &mut Builder,
     source: &Dir,
@@ -234,46 +256,45 @@ fn look(
     options: ImportOptions,
     watch: Watch<'_>,
 ) -> Result<Survey> {
-    only_default(&found)?;
     let depth = if options.quick { Depth::Properties } else { Depth::Entries };
-    // Byte order is what a builder has by default: the directory may say another one of ours.
-    let order = Some(&builder.order).filter(|order| !order.is_bytewise());
-    let met = Cell::new(None);
-    let knows = |_: &str, name: Option<&str>| match (&builder.operator, name) {
+    let met = RefCell::new(BTreeMap::new());
+    let orders = |cf: CfId, family: &FamilyState| order_of(builder, cf, family);
+    let knows = |family: &str, name: Option<&str>| match (operator_of(builder, family), name) {
         (Some(given), Some(name)) => is_same(given.name(), name),
         // Where nothing else says, the one that is given is believed.
         (Some(_), None) => true,
         (None, name) => {
             let ours = name.and_then(built_in);
             let known = ours.is_some();
-            met.set(ours);
+            met.borrow_mut().extend(ours.map(|ours| (family.to_owned(), ours)));
             known
         }
     };
-    let found = survey(source, found, order, &knows, depth, &mut |done, total| {
+    let found = survey(source, found, &orders, &knows, depth, &mut |done, total| {
         watch(ImportProgress { stage: ImportStage::Survey, done, total });
     })?;
-    builder.operator = builder.operator.take().or(met.into_inner());
-    Ok(found)
-}
-
-fn only_default(found: &Recovered) -> Result<()> {
-    match found.state.families.values().find(|f| f.name != DEFAULT_NAME) {
-        None => Ok(()),
-        Some(other) => Err(Error::unsupported(format!(
-            "the database has a column family `{}`; this version takes over databases with the \
-             default family only",
-            other.name
-        ))),
+    if let Some(order) = found.orders.get(&DEFAULT_CF) {
+        builder.order = order.clone();
     }
+    for (family, operator) in met.into_inner() {
+        match family.as_str() {
+            DEFAULT_NAME => builder.operator = Some(operator),
+            _ => {
+                let options = builder.families.remove(&family).unwrap_or_default();
+                builder.families.insert(family, options.merge_operator(operator));
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn described(builder: &Builder, found: &Survey) -> ImportReport {
     let mut notes = Vec::new();
-    let given = builder.operator.as_ref();
-    let is_known =
-        |name: &str| built_in(name).is_some() || given.is_some_and(|op| is_same(op.name(), name));
-    for (family, name) in found.options.merge_operators.iter().filter(|o| !is_known(o.1)) {
+    let is_known = |(family, name): &(&String, &String)| {
+        let given = operator_of(builder, family);
+        built_in(name).is_some() || given.is_some_and(|op| is_same(op.name(), name))
+    };
+    for (family, name) in found.options.merge_operators.iter().filter(|o| !is_known(o)) {
         notes.push(format!(
             "family `{family}` had merge operator `{name}`; it holds no operands, so the operator \
              is not needed"
@@ -313,7 +334,11 @@ fn identity(found: &Survey, env: &Env, dir: &Dir) -> Result<String> {
 /// Compares two directories key by key; how many keys there are.
 fn compare(builder: &Builder, old: &Path, new: &Path, watch: Watch<'_>) -> Result<u64> {
     let (old, new) = (builder.clone().open_read_only(old)?, builder.clone().open_read_only(new)?);
-    let keys = compare_all(&old, &new, watch)?;
+    let mut keys = 0;
+    for family in old.column_families() {
+        let (old, new) = (old.column_family(&family)?, new.column_family(&family)?);
+        keys += compare_all(&old, &new, keys, watch)?;
+    }
     old.close()?;
     new.close()?;
     Ok(keys)
@@ -322,7 +347,8 @@ fn compare(builder: &Builder, old: &Path, new: &Path, watch: Watch<'_>) -> Resul
 /// Keys between two reports of progress.
 const REPORTED: u64 = 1 << 14;
 
-fn compare_all(old: &Db, new: &Db, watch: Watch<'_>) -> Result<u64> {
+/// Compares all keys of a family, after `before` keys of others.
+fn compare_all(old: &Db, new: &Db, before: u64, watch: Watch<'_>) -> Result<u64> {
     let (mut a, mut b) = (old.iter()?, new.iter()?);
     a.seek_to_first();
     b.seek_to_first();
@@ -332,7 +358,7 @@ fn compare_all(old: &Db, new: &Db, watch: Watch<'_>) -> Result<u64> {
         b.next();
         keys += 1;
         if keys % REPORTED == 0 {
-            watch(ImportProgress { stage: ImportStage::Verify, done: keys, total: 0 });
+            watch(ImportProgress { stage: ImportStage::Verify, done: before + keys, total: 0 });
         }
     }
     a.status()?;

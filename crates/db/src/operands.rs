@@ -18,6 +18,7 @@ use lithify_store::cache::TableCache;
 use lithify_store::dir::Dir;
 use lithify_store::sst::Fill;
 
+use crate::open::DEFAULT_NAME;
 use crate::shell::Shell;
 use crate::super_version::SuperVersion;
 
@@ -28,6 +29,7 @@ pub(crate) fn is_same(a: &str, b: &str) -> bool {
 
 /// Operands that an open may meet although it has not the operator they were written for.
 pub(crate) struct Foreign {
+    family: String,
     /// The operator given, if one was.
     given: Option<String>,
     /// The one that the directory was last opened with; `None` if nothing tells.
@@ -54,7 +56,10 @@ impl Foreign {
         let stored = stored(dir, family)?;
         match stored {
             Some(stored) if same(&stored) => Ok(None),
-            stored => Ok(Some(Foreign { given, stored: stored.flatten() })),
+            stored => {
+                let (family, stored) = (family.to_owned(), stored.flatten());
+                Ok(Some(Foreign { family, given, stored }))
+            }
         }
     }
 
@@ -101,9 +106,14 @@ impl Foreign {
             Some(given) => format!("and was opened with `{given}`"),
             None => "and was opened without one".to_owned(),
         };
+        let (family, holder, giver) = match self.family.as_str() {
+            DEFAULT_NAME => (String::new(), "the database".to_owned(), "merge_operator"),
+            name => (format!("{name}="), format!("column family `{name}`"), "column_family"),
+        };
+        let option = format!("--merge-operator {family}NAME");
         Error::unsupported(format!(
-            "the database holds operands of {whose}, {given}; nothing was changed; give it that \
-             operator with Builder::merge_operator, or `--merge-operator` on the command line"
+            "{holder} holds operands of {whose}, {given}; nothing was changed; give it that operator \
+             with Builder::{giver}, or `{option}` on the command line"
         ))
     }
 }

@@ -19,9 +19,10 @@ use std::sync::Arc;
 use common::image::{self, Image};
 use common::{Content, scan, tiny};
 use lithify::import::{ImportOptions, ImportProgress, ImportReport, ImportStage, Maker};
-use lithify::{Builder, Db, ErrorKind, Settings};
+use lithify::merge::built_in;
+use lithify::{Builder, ColumnFamilyOptions, Db, ErrorKind, ReverseBytewise, Settings};
 use lithify_env::{Env, FaultFs, Fs, FsRef, MemFs, OpenOpts, OsRt, RtOptions, RtRef};
-use lithify_format::wal::{BatchBuilder, RecordWriter};
+use lithify_format::wal::{BatchBuilder, Found, RecordReader, RecordWriter};
 
 const FROM: &str = "/theirs";
 const TO: &str = "/new";
@@ -250,9 +251,9 @@ fn refused(image: &Image, word: &str) {
     }
 }
 
-/// `rocksdb-versions` with a batch more in its log.
-fn logging(record: &[u8]) -> Image {
-    let mut image = load("rocksdb-versions");
+/// A directory with a batch more in its log.
+fn logging(name: &str, record: &[u8]) -> Image {
+    let mut image = load(name);
     let log = image.keys().rfind(|name| name.ends_with(".log")).unwrap().clone();
     let log = image.get_mut(&log).unwrap();
     let mut batch = BatchBuilder::new();
@@ -266,11 +267,11 @@ fn logging(record: &[u8]) -> Image {
 
 #[test]
 fn features_of_a_log_are_refused_by_name() {
-    refused(&logging(b"\x02\x03key\x01v"), "merge operands");
-    refused(&logging(b"\x16\x03key\x01v"), "wide columns");
-    refused(&logging(b"\x11\x03key\x01v"), "blob");
-    refused(&logging(b"\x0a\x03xid"), "two-phase commit");
-    refused(&logging(b"\x18\x03key"), "timestamps");
+    refused(&logging("rocksdb-versions", b"\x02\x03key\x01v"), "merge operands");
+    refused(&logging("rocksdb-versions", b"\x16\x03key\x01v"), "wide columns");
+    refused(&logging("rocksdb-versions", b"\x11\x03key\x01v"), "blob");
+    refused(&logging("rocksdb-versions", b"\x0a\x03xid"), "two-phase commit");
+    refused(&logging("rocksdb-versions", b"\x18\x03key"), "timestamps");
 }
 
 /// `rocksdb-versions` with other options.
@@ -323,8 +324,90 @@ fn logs_in_another_directory_are_asked_for() {
 }
 
 #[test]
-fn families_are_refused_by_name() {
-    refused(&load("rocksdb-families"), "other");
+fn families_are_taken_over() {
+    let rt = runtime();
+    let families = [("default", "rocksdb-families"), ("other", "rocksdb-families.other")];
+    let holds_all = |db: Db| {
+        assert_eq!(db.column_families(), families.map(|(name, _)| name));
+        for (name, file) in families {
+            let family = db.column_family(name).unwrap();
+            assert_eq!(scan(&family).unwrap(), content(file), "{name}");
+        }
+        db.close().unwrap();
+    };
+    let fs = image::put(&load("rocksdb-families"), FROM);
+    let keys = families.map(|(_, file)| content(file).len() as u64).iter().sum();
+    let options = ImportOptions { verify: true, ..ImportOptions::default() };
+    let report = take_over(on(&fs, &rt), options).unwrap();
+    assert_eq!((report.maker, report.keys), (Maker::RocksDb, Some(keys)));
+    holds_all(on(&fs, &rt).open(TO).unwrap());
+    holds_all(on(&fs, &rt).open_read_only(FROM).unwrap());
+    holds_all(on(&fs, &rt).open(FROM).unwrap());
+}
+
+/// A directory whose manifest says `to` where it says `from` for the `nth` time.
+fn restated(name: &str, from: &[u8], to: &[u8], nth: usize) -> Image {
+    let mut image = load(name);
+    let manifest = image.iter_mut().find(|f| f.0.starts_with("MANIFEST-")).unwrap().1;
+    let (mut records, mut out, mut met) = (RecordReader::new(manifest, None), Vec::new(), 0);
+    let mut writer = RecordWriter::new();
+    while let Found::Record(record) = records.next_record() {
+        let mut payload = record.payload.to_vec();
+        if let Some(at) = payload.windows(from.len()).position(|bytes| bytes == from) {
+            met += 1;
+            if met == nth {
+                payload.splice(at..at + from.len(), to.iter().copied());
+            }
+        }
+        writer.append(&payload, &mut out);
+    }
+    assert!(met >= nth, "{met}");
+    *manifest = out;
+    image
+}
+
+/// What stands in the way in one family is told with its name.
+#[test]
+fn families_that_cannot_be_taken_over_are_refused_by_name() {
+    let operand = logging("rocksdb-families", b"\x06\x01\x03key\x01v");
+    refused(&operand, "`other` holds merge operands");
+    let order = b"leveldb.BytewiseComparator";
+    refused(&restated("rocksdb-families", order, b"somebody.else's.comparator", 2), "`other`");
+    // Given to the family, the operator is one that is known.
+    let rt = runtime();
+    let fs = image::put(&operand, FROM);
+    let given = |builder: Builder| {
+        let options = ColumnFamilyOptions::new().merge_operator(built_in("uint64add").unwrap());
+        builder.column_family("other", options)
+    };
+    take_over(given(on(&fs, &rt)), ImportOptions::default()).unwrap();
+    let error = on(&fs, &rt).open(TO).unwrap_err();
+    assert!(error.to_string().contains("`other`"), "{error}");
+    let db = given(on(&fs, &rt)).open(TO).unwrap();
+    assert!(db.get("key").unwrap().is_none());
+    // One byte is no number.
+    assert!(db.column_family("other").unwrap().get("key").is_err());
+    db.close().unwrap();
+}
+
+/// An order of ours that only the directory tells of.
+#[test]
+fn a_reverse_order_is_taken_over() {
+    let rt = runtime();
+    let (plain, reverse) =
+        (b"\x1aleveldb.BytewiseComparator", b"\x21rocksdb.ReverseBytewiseComparator");
+    let fs = image::put(&restated("leveldb-log", plain, reverse, 1), FROM);
+    let options = ImportOptions { verify: true, ..ImportOptions::default() };
+    take_over(on(&fs, &rt), options).unwrap();
+    let db = on(&fs, &rt).comparator(Arc::new(ReverseBytewise)).open_read_only(TO).unwrap();
+    let mut iter = db.iter().unwrap();
+    iter.seek_to_first();
+    let first = iter.key().to_vec();
+    drop(iter);
+    let all = scan(&db).unwrap();
+    assert_eq!(all, content("leveldb-log"));
+    assert_eq!(Some(&first), all.keys().next_back());
+    db.close().unwrap();
 }
 
 #[test]

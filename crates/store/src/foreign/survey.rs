@@ -10,7 +10,7 @@ use lithify_format::manifest::{FamilyState, WireFile};
 
 use super::{DeclaredOptions, Maker, declared, maker};
 use crate::dir::{Dir, FileName};
-use crate::manifest::{Recovered, counts_of, family_version, known_order};
+use crate::manifest::{Recovered, counts_of, family_version};
 use crate::sst::verify::{Checked, inspect};
 use crate::sst::{OpenTable, TableReader};
 use crate::wal::{self, OnRot};
@@ -28,6 +28,9 @@ pub enum Depth {
 /// The merge operators that are known: family and name of the operator, if the directory says it,
 /// to whether operands of it can be combined.
 pub type Operators<'a> = &'a dyn Fn(&str, Option<&str>) -> bool;
+
+/// The order of keys of a family.
+pub type Orders<'a> = &'a dyn Fn(CfId, &FamilyState) -> Result<ComparatorRef>;
 
 /// A foreign directory that can be taken over.
 #[derive(Clone)]
@@ -50,16 +53,16 @@ pub struct Survey {
     pub bytes: u64,
 }
 
-/// Looks at all of a directory. `order` is the order of keys if it is not one of ours. `watch` is told
-/// of the bytes of tables as they have been read, and of all there are.
+/// Looks at all of a directory. `watch` is told of the bytes of tables as they have been read, and of
+/// all there are.
 ///
 /// # Errors
 /// Corruption and Io as reading gives them; `Unsupported`, naming the feature, for what can't be
-/// taken over; `InvalidArgument` if `order` is not the directory's.
+/// taken over; `InvalidArgument` if an order is not that of the directory; those of `orders`.
 pub fn survey(
     dir: &Dir,
     found: Recovered,
-    order: Option<&ComparatorRef>,
+    orders: Orders<'_>,
     operators: Operators<'_>,
     depth: Depth,
     watch: &mut dyn FnMut(u64, u64),
@@ -77,20 +80,16 @@ pub fn survey(
         tables: 0,
         bytes: 0,
     };
-    survey.take_orders(order)?;
+    survey.take_orders(orders)?;
     survey.take_tables(dir, operators, depth, watch)?;
     survey.take_logs(dir, first_log, operators)?;
     Ok(survey)
 }
 
 impl Survey {
-    fn take_orders(&mut self, given: Option<&ComparatorRef>) -> Result<()> {
+    fn take_orders(&mut self, orders: Orders<'_>) -> Result<()> {
         for (&cf, family) in &self.found.state.families {
-            let order = match given {
-                Some(order) => order.clone(),
-                None => known_order(family.comparator.as_deref())
-                    .map_err(|e| timestamps(family).unwrap_or(e))?,
-            };
+            let order = orders(cf, family).map_err(|e| timestamps(family).unwrap_or(e))?;
             // Names its comparator, and finds files that form no tree.
             family_version(&self.found.state, cf, order.clone())
                 .map_err(|e| timestamps(family).unwrap_or(e))?;

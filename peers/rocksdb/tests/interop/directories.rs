@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lithify::{ColumnFamilyOptions, Compression, Db, ErrorKind, Settings};
+use lithify::import::ImportOptions;
+use lithify::{Builder, ColumnFamilyOptions, Compression, Db, ErrorKind, Settings};
 
 use rocksdb::{
     ColumnFamilyDescriptor, DB, IteratorMode, Options, SstFileWriter, WaitForCompactOptions,
@@ -303,11 +304,23 @@ fn several_families_both_ways() {
     assert_ne!(told[0], told[1]);
     drop(theirs);
     let ours = Db::open_read_only(dir.path(), Settings::default()).unwrap();
-    assert_eq!(ours.column_families(), NAMES);
-    for (name, told) in NAMES.iter().zip(&told) {
-        assert!(content(&ours.column_family(name).unwrap()) == *told, "{name} differs");
-    }
+    let shows_all = |ours: &Db| {
+        assert_eq!(ours.column_families(), NAMES);
+        for (name, told) in NAMES.iter().zip(&told) {
+            assert!(content(&ours.column_family(name).unwrap()) == *told, "{name} differs");
+        }
+    };
+    shows_all(&ours);
     drop(ours);
+    // Taken over, with what is in the log.
+    let place = tempfile::tempdir().unwrap();
+    let to = place.path().join("ours");
+    let options = ImportOptions { verify: true, ..ImportOptions::default() };
+    let report = Builder::new(small()).import(dir.path(), &to, options, &mut |_| {}).unwrap();
+    assert!(report.linked > 0 && report.batches > 0, "{report:?}");
+    let ours = Db::open(&to, small()).unwrap();
+    shows_all(&ours);
+    ours.close().unwrap();
 
     let dir = tempfile::tempdir().unwrap();
     let ours = Db::open(dir.path(), small()).unwrap();
