@@ -176,8 +176,9 @@ impl Builder {
     }
 
     /// Takes out what is readable of the damaged database in `from` into a new one in `to`, which
-    /// must be absent or empty. The new one has these settings; an order of keys other than byte
-    /// order must be given if it is not one of ours. `from` is only read, and must not be open. `watch`
+    /// must be absent or empty, all column families included. The new one has these settings; an order
+    /// of keys other than byte order must be given if it is not one of ours, here or, for another
+    /// column family, with [`column_family`](Builder::column_family). `from` is only read, and must not be open. `watch`
     /// is told how many entries were read.
     ///
     /// # Errors
@@ -197,7 +198,8 @@ impl Builder {
     /// LevelDB left in `from`. Tables are hard-linked where the file system can, and not rewritten; what
     /// is in the logs is taken over. `from` is only read, and stays what it is. The new database
     /// has these settings; an order of keys other than byte order must be given if it is not one of
-    /// ours. `watch` is told of the progress.
+    /// ours, as must be a merge operator that is not: here, or for another column family with
+    /// [`column_family`](Builder::column_family). `watch` is told of the progress.
     ///
     /// A crash before the end leaves either a directory that opens as no database, which may be
     /// removed, or the whole database.

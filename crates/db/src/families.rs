@@ -268,6 +268,24 @@ impl Builder {
             _ => self.families.get(name).cloned().unwrap_or_default(),
         }
     }
+
+    /// The order of keys of a family in a directory that is made a new one of, where `recorded` is its
+    /// comparator. Byte order is what a builder has by default: the directory may say another one of
+    /// ours.
+    ///
+    /// # Errors
+    /// `Unsupported` if only the program knows it.
+    pub(crate) fn order_found(
+        &self,
+        cf: CfId,
+        name: &str,
+        recorded: Option<&str>,
+    ) -> Result<ComparatorRef> {
+        match cf {
+            DEFAULT_CF if self.order.is_bytewise() => manifest::known_order(recorded),
+            cf => self.family(cf, name).order_of(name, recorded),
+        }
+    }
 }
 
 /// Families that a [`Builder`] knows of.

@@ -18,14 +18,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify_base::operator::built_in;
-use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, MergeOperatorRef, Result};
+use lithify_base::{CfId, Error, ErrorKind, MergeOperatorRef, Result};
 use lithify_env::{Env, LockGuard, Random};
-use lithify_format::manifest::FamilyState;
 use lithify_store::checkpoint::{Checkpoint, Placed};
 use lithify_store::dir::{self, Dir};
 pub use lithify_store::foreign::Maker;
 use lithify_store::foreign::{self, Depth, Survey, survey};
-use lithify_store::manifest::{self, Recovered};
+use lithify_store::manifest::Recovered;
 
 use crate::builder::Builder;
 use crate::db::Db;
@@ -191,8 +190,8 @@ pub(crate) fn admit(
     if foreign::maker(dir, &found)? == Maker::LevelDb && !builder.upgrade {
         return Err(foreign::upgrade_first(dir));
     }
-    let orders = |cf: CfId, family: &FamilyState| {
-        builder.family(cf, &family.name).order_of(&family.name, family.comparator.as_deref())
+    let orders = |cf: CfId, name: &str, recorded: Option<&str>| {
+        builder.family(cf, name).order_of(name, recorded)
     };
     // Operands are looked at by every open.
     let mut survey = survey(dir, found, &orders, &|_, _| true, Depth::Properties, &mut |_, _| {})?;
@@ -229,16 +228,6 @@ fn hold(dir: &Dir) -> Result<Option<Box<dyn LockGuard>>> {
     }
 }
 
-/// The order of keys of a family in an import. Byte order is what a builder has by default: the
-/// directory may say another one of ours.
-fn order_of(builder: &Builder, cf: CfId, family: &FamilyState) -> Result<ComparatorRef> {
-    let recorded = family.comparator.as_deref();
-    match cf {
-        DEFAULT_CF if builder.order.is_bytewise() => manifest::known_order(recorded),
-        cf => builder.family(cf, &family.name).order_of(&family.name, recorded),
-    }
-}
-
 /// The operator that was given for a family.
 fn operator_of(builder: &Builder, family: &str) -> Option<MergeOperatorRef> {
     match family {
@@ -258,7 +247,8 @@ fn look(
 ) -> Result<Survey> {
     let depth = if options.quick { Depth::Properties } else { Depth::Entries };
     let met = RefCell::new(BTreeMap::new());
-    let orders = |cf: CfId, family: &FamilyState| order_of(builder, cf, family);
+    let orders =
+        |cf: CfId, name: &str, recorded: Option<&str>| builder.order_found(cf, name, recorded);
     let knows = |family: &str, name: Option<&str>| match (operator_of(builder, family), name) {
         (Some(given), Some(name)) => is_same(given.name(), name),
         // Where nothing else says, the one that is given is believed.

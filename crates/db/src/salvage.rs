@@ -5,7 +5,7 @@
 //! are combined with what is below them, if there is a merge operator. So the
 //! new database shows what the old one showed, but for what is lost: a key whose newest version
 //! is in a lost block shows an older one or is missing, and a lost deletion brings back what it
-//! had deleted. The report says where.
+//! had deleted. The report says where. One column family is taken out after the other.
 //!
 //! Keeps: the old directory is only read. What is in blocks that pass their sums comes back exactly.
 //! Leaves to others: finding what is readable ([`lithify_store::salvage`]).
@@ -15,15 +15,18 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use lithify_base::{ComparatorRef, InternalKey, Kind, MAX_SEQ, MergeOperatorRef, Result, Tag};
+use lithify_base::{
+    CfId, ComparatorRef, InternalKey, Kind, MAX_SEQ, MergeOperatorRef, Result, Tag,
+};
 use lithify_merge::tombstone::Fragments;
 use lithify_store::Dir;
 pub use lithify_store::salvage::Lost;
-use lithify_store::salvage::{LoggedEntry, Salvage, TableSalvage};
+use lithify_store::salvage::{FamilySalvage, LoggedEntry, TableSalvage};
 
 use crate::batch::WriteBatch;
 use crate::builder::Builder;
-use crate::db::Db;
+use crate::families::ColumnFamily;
+use crate::open::{DEFAULT_CF, DEFAULT_NAME};
 use crate::operands::Operands;
 use crate::options::WriteOptions;
 use crate::settings::Durability;
@@ -36,6 +39,8 @@ const BATCH_BYTES: usize = 1 << 20;
 pub struct SalvageReport {
     /// Number of the manifest that was followed; `None` if none could be believed.
     pub manifest: Option<u64>,
+    /// The column families of the new database, `default` first. The figures below are of all.
+    pub families: Vec<SalvagedFamily>,
     /// Keys in the new database.
     pub keys: u64,
     /// Bytes of these keys and their values.
@@ -54,6 +59,21 @@ pub struct SalvageReport {
     pub notes: Vec<String>,
 }
 
+/// What was taken out of one column family.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SalvagedFamily {
+    /// Its name; `unnamed-N` if nothing says that of family number N.
+    pub name: String,
+    /// Its keys in the new database.
+    pub keys: u64,
+    /// Bytes of these keys and their values.
+    pub bytes: u64,
+    /// Its tables that were read, in full or in part.
+    pub tables: u64,
+    /// Entries of its tables and of the logs, all versions.
+    pub entries: u64,
+}
+
 /// See [`Builder::salvage`].
 pub(crate) fn salvage(
     mut builder: Builder,
@@ -63,53 +83,77 @@ pub(crate) fn salvage(
 ) -> Result<SalvageReport> {
     let env = builder.world();
     builder.env = Some(env.clone());
-    // Byte order is what a builder has by default: the old database may say another one of ours.
-    let order = Some(builder.order.clone()).filter(|order| !order.is_bytewise());
-    let found = lithify_store::salvage::salvage(&Dir::new(env.fs.clone(), from), order)?;
-    builder.order = found.order.clone();
+    let orders =
+        |cf: CfId, name: &str, recorded: Option<&str>| builder.order_found(cf, name, recorded);
+    let found = lithify_store::salvage::salvage(&Dir::new(env.fs.clone(), from), &orders)?;
+    if let Some(default) = found.families.get(&DEFAULT_CF) {
+        builder.order = default.order.clone();
+    }
     builder.settings.create_if_missing = true;
     builder.settings.error_if_exists = true;
     let target = Dir::new(env.fs.clone(), to);
     target.create_empty("the new database")?;
-    let operator = builder.operator.clone();
-    let db = builder.open(to)?;
-    let (batch, report) = (WriteBatch::new(), SalvageReport::default());
-    let mut writer = Writer { db: &db, batch, report, operator, failed: 0 };
-    writer.take(found, watch)?;
-    let report = writer.report;
-    db.flush()?;
+    let db = builder.clone().open(to)?;
+    let mut report = SalvageReport {
+        manifest: found.manifest,
+        batches: found.batches,
+        lost: found.lost,
+        notes: found.notes,
+        ..SalvageReport::default()
+    };
+    for (cf, taken) in found.families {
+        let options = builder.family(cf, &taken.name);
+        let operator = options.components().operator;
+        let family = match cf {
+            DEFAULT_CF => db.column_family(DEFAULT_NAME)?,
+            _ => {
+                let options = options.comparator(taken.order.clone());
+                db.create_column_family(&taken.name, options)?
+            }
+        };
+        let (batch, done) = (WriteBatch::new(), SalvagedFamily::default());
+        let (family, report) = (&family, &mut report);
+        let mut writer = Writer { family, batch, report, done, operator, failed: 0 };
+        writer.take(taken, watch)?;
+        family.flush()?;
+    }
+    if !report.lost.is_empty() {
+        report.notes.push(
+            "a lost stretch may have held newer values and deletions: keys in it may be missing, \
+             show an older value, or be back although they were deleted"
+                .to_owned(),
+        );
+    }
     db.close()?;
     Ok(report)
 }
 
-/// Fills the new database.
+/// Fills a column family of the new database.
 struct Writer<'a> {
-    db: &'a Db,
+    family: &'a ColumnFamily,
     batch: WriteBatch,
-    report: SalvageReport,
+    report: &'a mut SalvageReport,
+    done: SalvagedFamily,
     operator: Option<MergeOperatorRef>,
     /// Keys whose operands could not be combined.
     failed: u64,
 }
 
 impl Writer<'_> {
-    fn take(&mut self, found: Salvage, watch: &mut dyn FnMut(u64)) -> Result<()> {
-        let Salvage { order, manifest, tables, logged, batches, deletions, lost, notes } = found;
+    fn take(&mut self, taken: FamilySalvage, watch: &mut dyn FnMut(u64)) -> Result<()> {
+        let FamilySalvage { name, order, tables, logged, deletions } = taken;
         let deletions = Fragments::from_raw(deletions, &*order);
-        self.report.manifest = manifest;
-        self.report.tables = tables.len() as u64;
-        self.report.batches = batches;
-        self.report.lost = lost;
-        self.report.notes = notes;
+        self.done.tables = tables.len() as u64;
         let mut merge = Merge::new(order.clone(), tables, logged);
         // Of each key the first is the newest; the others are passed over, but for those that operands
         // are applied to.
         let mut last: Option<Vec<u8>> = None;
         let mut operands = Operands::default();
         while let Some(head) = merge.next() {
-            self.report.entries += 1;
-            if self.report.entries.is_multiple_of(1 << 12) {
-                watch(self.report.entries);
+            self.done.entries += 1;
+            let all = self.report.entries + self.done.entries;
+            if all.is_multiple_of(1 << 12) {
+                watch(all);
             }
             let same = last.as_ref().filter(|key| order.compare(key, &head.key).is_eq());
             if same.is_some() && operands.is_empty() {
@@ -138,9 +182,15 @@ impl Writer<'_> {
         self.write()?;
         for mut table in merge.tables {
             self.report.blocks += table.blocks_read();
-            self.report.lost.extend(table.take_lost());
+            let of_family = |lost: Lost| Lost { family: Some(name.clone()), ..lost };
+            self.report.lost.extend(table.take_lost().into_iter().map(of_family));
         }
-        self.report.lost.dedup();
+        self.tell(name);
+        Ok(())
+    }
+
+    /// Adds what was done to the report.
+    fn tell(&mut self, name: String) {
         if self.failed > 0 {
             let why = match &self.operator {
                 Some(operator) => {
@@ -148,18 +198,20 @@ impl Writer<'_> {
                 }
                 None => "no merge operator was given".to_owned(),
             };
+            let whose = match name.as_str() {
+                DEFAULT_NAME => String::new(),
+                name => format!(" of column family `{name}`"),
+            };
             let keys = self.failed;
-            let note = format!("{keys} keys with merge operands are left out: {why}");
+            let note = format!("{keys} keys{whose} with merge operands are left out: {why}");
             self.report.notes.push(note);
         }
-        if !self.report.lost.is_empty() {
-            self.report.notes.push(
-                "a lost stretch may have held newer values and deletions: keys in it may be \
-                 missing, show an older value, or be back although they were deleted"
-                    .to_owned(),
-            );
-        }
-        Ok(())
+        let done = SalvagedFamily { name, ..std::mem::take(&mut self.done) };
+        self.report.keys += done.keys;
+        self.report.bytes += done.bytes;
+        self.report.tables += done.tables;
+        self.report.entries += done.entries;
+        self.report.families.push(done);
     }
 
     /// Writes what `operands`, if there are any, make of `base`.
@@ -184,15 +236,15 @@ impl Writer<'_> {
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.batch.put(key, value)?;
-        self.report.keys += 1;
-        self.report.bytes += (key.len() + value.len()) as u64;
+        self.batch.put_cf(self.family, key, value)?;
+        self.done.keys += 1;
+        self.done.bytes += (key.len() + value.len()) as u64;
         if self.batch.byte_len() >= BATCH_BYTES { self.write() } else { Ok(()) }
     }
 
     fn write(&mut self) -> Result<()> {
         if !self.batch.is_empty() {
-            self.db.write_opt(&self.batch, &WriteOptions::at(Durability::Buffered))?;
+            self.family.write_opt(&self.batch, &WriteOptions::at(Durability::Buffered))?;
             self.batch.clear();
         }
         Ok(())

@@ -15,7 +15,7 @@ mod survey;
 
 pub use keep::keep;
 pub use options::{DeclaredOptions, declared};
-pub use survey::{Depth, Operators, Orders, Survey, survey};
+pub use survey::{Depth, Operators, Survey, survey};
 
 use lithify_base::{Error, MAX_SEQ, Result};
 

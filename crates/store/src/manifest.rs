@@ -10,7 +10,7 @@ pub mod translate;
 pub use count::count_tables;
 pub(crate) use count::counts_of;
 pub use log::ManifestLog;
-pub use recover::{Recovered, family_version, known_order, newest_readable, recover};
+pub use recover::{Orders, Recovered, family_version, known_order, newest_readable, recover};
 
 #[cfg(test)]
 mod tests;

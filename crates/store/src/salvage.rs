@@ -6,40 +6,48 @@
 //! are missing: good ones behind damage, tables that are gone while others are there, or a log
 //! whose predecessor is gone. Without one, all tables and logs of the directory are; what belongs
 //! to which level is then unknown and not needed, as every entry has its sequence number. Only
-//! what had been deleted for good can come back from tables that were obsolete.
+//! what had been deleted for good can come back from tables that were obsolete. Which table is of which
+//! column family, the next best source says (`census`).
 //!
 //! Keeps: nothing is written. What is delivered passed its sum at its place; every stretch that
 //! did not is a [`Lost`], and so is every file that is missing. Memory holds the logs and one
 //! block per table.
 //! Leaves to others: merging, deciding which version of a key is seen, writing it anew.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use lithify_base::{Bytewise, CfId, ComparatorRef, Error, Key, Result, ReverseBytewise, Seq};
-use lithify_format::manifest::{ManifestState, WireFile};
+use lithify_base::{CfId, ComparatorRef, Error, Key, Result};
+use lithify_format::manifest::WireFile;
 use lithify_merge::tombstone::RangeTombstone;
 
 use crate::dir::{Dir, FileName};
-use crate::manifest::{Recovered, known_order, newest_readable, recover};
-use crate::sst::open_alone;
+use crate::manifest::{Orders, Recovered, newest_readable, recover};
 use crate::verify::{MANIFEST_MAX, is_followed};
 
 mod blocks;
+mod census;
 mod logs;
 mod table;
 
 pub use logs::LoggedEntry;
 pub use table::TableSalvage;
 
-/// The one family that is taken out.
+use census::{Census, Known};
+use logs::Logs;
+
+/// The family that every database has, and its name.
 const DEFAULT_CF: CfId = CfId(0);
+const DEFAULT_NAME: &str = "default";
 
 /// Something that could not be read, or not be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
     /// Name of the file.
     pub file: String,
+    /// The column family that it was of; `None` for what is of all, as logs and manifests are, and
+    /// where nothing says it.
+    pub family: Option<String>,
     /// Where the lost stretch begins, if it is not the whole file.
     pub offset: Option<u64>,
     /// Length of the stretch in bytes; 0 if it is not known.
@@ -58,6 +66,7 @@ impl Lost {
     fn file(file: FileName, cause: impl Into<String>) -> Lost {
         Lost {
             file: file.to_string(),
+            family: None,
             offset: None,
             bytes: 0,
             from: None,
@@ -71,6 +80,9 @@ impl Lost {
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
+        if let Some(family) = self.family.as_ref().filter(|name| *name != DEFAULT_NAME) {
+            write!(f, " of column family `{family}`")?;
+        }
         if let Some(offset) = self.offset {
             write!(f, " at byte {offset}")?;
         }
@@ -98,30 +110,38 @@ impl fmt::Display for Lost {
 
 /// What a directory still holds.
 pub struct Salvage {
-    /// Order of the keys.
-    pub order: ComparatorRef,
     /// The manifest that was followed; `None` if none can be believed.
     pub manifest: Option<u64>,
-    /// Tables whose blocks can be found.
-    pub tables: Vec<TableSalvage>,
-    /// What the logs hold, in the order it was written.
-    pub logged: Vec<LoggedEntry>,
+    /// The column families, by number; the default one is always there.
+    pub families: BTreeMap<CfId, FamilySalvage>,
     /// Batches in the logs.
     pub batches: u64,
-    /// Range deletions of tables and logs.
-    pub deletions: Vec<RangeTombstone>,
     /// What is known to be lost so far; reading the tables may add to it.
     pub lost: Vec<Lost>,
     /// What the reader of a report should know besides.
     pub notes: Vec<String>,
 }
 
-/// Looks for what is readable in `dir`. `order` is the order of its keys if it is not one of ours.
+/// What a directory still holds of one column family.
+pub struct FamilySalvage {
+    /// Its name.
+    pub name: String,
+    /// Order of its keys.
+    pub order: ComparatorRef,
+    /// Tables whose blocks can be found.
+    pub tables: Vec<TableSalvage>,
+    /// What the logs hold, in the order it was written.
+    pub logged: Vec<LoggedEntry>,
+    /// Range deletions of tables and logs.
+    pub deletions: Vec<RangeTombstone>,
+}
+
+/// Looks for what is readable in `dir`. `orders` knows how keys are ordered.
 ///
 /// # Errors
-/// NotFound if no file of a database is there; Unsupported if its keys are in an order that only
-/// its program knows; Io if the directory can't be listed.
-pub fn salvage(dir: &Dir, order: Option<ComparatorRef>) -> Result<Salvage> {
+/// NotFound if no file of a database is there; Io if the directory can't be listed; those of `orders`,
+/// which refuses orders that only the program knows.
+pub fn salvage(dir: &Dir, orders: Orders<'_>) -> Result<Salvage> {
     let listed = dir.list_if_there()?.ok_or_else(|| super::verify::no_database(dir))?;
     let tables: Vec<u64> = listed
         .iter()
@@ -136,35 +156,63 @@ pub fn salvage(dir: &Dir, order: Option<ComparatorRef>) -> Result<Salvage> {
     }
     let mut notes = Vec::new();
     let mut lost = Vec::new();
-    let found = manifest(dir, &tables, &mut notes, &mut lost)?;
-    let order = match order {
-        Some(order) => order,
-        None => order_of(dir, found.as_ref(), &tables)?,
+    let (found, believed) = manifest(dir, &tables, &mut notes, &mut lost)?;
+    let read = found.as_ref().map(|found| &found.state);
+    let followed = read.filter(|_| believed);
+    let mut logs = Logs::take(dir, followed);
+    lost.append(&mut logs.lost);
+    notes.append(&mut logs.notes);
+    let named = read.and_then(|state| state.db_id.clone());
+    let db_id = match believed {
+        true => named,
+        false => dir.read_identity().ok().flatten().or(named),
     };
+    let mut census = match followed {
+        Some(state) => {
+            Census::stated(dir, state, &tables, state.last_seq.max(logs.last), &mut notes)
+        }
+        None => Census::listed(dir, read, &tables, db_id.as_deref(), &mut notes),
+    };
+    census.settle(&logs, &mut notes, &mut lost);
     let mut out = Salvage {
-        order,
-        manifest: found.as_ref().map(|f| f.manifest),
-        tables: Vec::new(),
-        logged: Vec::new(),
-        batches: 0,
-        deletions: Vec::new(),
+        manifest: found.as_ref().filter(|_| believed).map(|found| found.manifest),
+        families: BTreeMap::new(),
+        batches: logs.batches,
         lost,
         notes,
     };
-    match found {
-        Some(found) => out.by_manifest(dir, &found, &tables),
-        None => out.by_listing(dir, &tables),
+    for (cf, Known { name, comparator }) in census.families {
+        let order = orders(cf, &name, comparator.as_deref())?;
+        let logged = logs.families.remove(&cf).unwrap_or_default();
+        let (logged, deletions) = (logged.entries, logged.deletions);
+        let tables = Vec::new();
+        out.families.insert(cf, FamilySalvage { name, order, tables, logged, deletions });
+    }
+    for table in census.tables {
+        let family = table.cf.and_then(|cf| out.families.get_mut(&cf));
+        let Some(family) = family else { continue };
+        let (number, stated) = (table.number, table.stated);
+        match TableSalvage::open(dir, number, stated, db_id.as_deref(), &family.order) {
+            Ok(table) => {
+                family.deletions.extend(table.deletions().iter().cloned());
+                family.tables.push(table);
+            }
+            Err(e) => {
+                let family = Some(family.name.clone());
+                out.lost.push(Lost { family, ..whole_table(number, stated, &e) });
+            }
+        }
     }
     Ok(out)
 }
 
-/// The manifest to follow.
+/// The newest manifest that reads, and whether it is to be followed.
 fn manifest(
     dir: &Dir,
     tables: &[u64],
     notes: &mut Vec<String>,
     lost: &mut Vec<Lost>,
-) -> Result<Option<Recovered>> {
+) -> Result<(Option<Recovered>, bool)> {
     let found = match recover(dir) {
         Ok(found) => found,
         Err(e) => {
@@ -172,11 +220,11 @@ fn manifest(
             newest_readable(dir)?
         }
     };
-    let all = "all tables and logs were taken, and what had been deleted for good may be back from \
-               tables that were obsolete";
+    let all = "all tables and logs were taken, and what had been deleted or dropped for good may be back from \
+               those that were obsolete";
     let Some(found) = found else {
         notes.push(format!("no manifest can be read: {all}"));
-        return Ok(None);
+        return Ok((None, false));
     };
     let name = FileName::Manifest(found.manifest);
     if found.torn {
@@ -184,10 +232,10 @@ fn manifest(
         lost.push(Lost { offset: Some(found.good_end), ..Lost::file(name, what) });
     }
     match doubt(dir, &found, tables)? {
-        None => Ok(Some(found)),
+        None => Ok((Some(found), true)),
         Some(doubt) => {
             notes.push(format!("{name} can't be believed, as {doubt}: {all}"));
-            Ok(None)
+            Ok((Some(found), false))
         }
     }
 }
@@ -205,91 +253,8 @@ fn doubt(dir: &Dir, found: &Recovered, tables: &[u64]) -> Result<Option<&'static
     if missing && tables.iter().any(|n| !named.contains(n)) {
         return Ok(Some("it names tables that are gone and does not name others that are there"));
     }
-    let from = found.state.families.get(&DEFAULT_CF).map_or(0, |f| f.log_number);
+    let from = found.state.first_log();
     Ok(logs::is_broken_chain(dir, from).then_some("logs are gone that would be needed"))
-}
-
-fn order_of(dir: &Dir, found: Option<&Recovered>, tables: &[u64]) -> Result<ComparatorRef> {
-    let family = found.and_then(|f| f.state.families.get(&DEFAULT_CF));
-    if let Some(name) = family.and_then(|f| f.comparator.as_deref()) {
-        return known_order(Some(name));
-    }
-    let reverse: ComparatorRef = std::sync::Arc::new(ReverseBytewise);
-    let reversed = |&n: &u64| {
-        let table = open_alone(dir, n, None).ok()?;
-        Some(table.properties().comparator == reverse.name())
-    };
-    match tables.iter().find_map(reversed) {
-        Some(true) => Ok(reverse),
-        _ => Ok(std::sync::Arc::new(Bytewise)),
-    }
-}
-
-impl Salvage {
-    fn by_manifest(&mut self, dir: &Dir, found: &Recovered, listed: &[u64]) {
-        let state = &found.state;
-        for (cf, family) in state.families.iter().filter(|(cf, _)| **cf != DEFAULT_CF) {
-            let (name, files) = (&family.name, family.files.len());
-            self.notes.push(format!(
-                "column family {} `{name}` with {files} tables is left out: this version has only \
-                 the default family",
-                cf.0
-            ));
-        }
-        let Some(family) = state.families.get(&DEFAULT_CF) else { return };
-        let db_id = state.db_id.as_deref();
-        for file in family.files.values() {
-            self.table(dir, file.backing.unwrap_or(file.number), Some(file), db_id);
-        }
-        self.logs(dir, family.log_number, &state.wals);
-        self.newer_tables(dir, state, listed);
-    }
-
-    /// A manifest that lost its end knows nothing of what was flushed last, and the log of it may
-    /// be gone. A table with numbers above all others can only be that.
-    fn newer_tables(&mut self, dir: &Dir, state: &ManifestState, listed: &[u64]) {
-        let of_logs = self.logged.last().map_or(0, LoggedEntry::seq);
-        let known = state.last_seq.max(of_logs);
-        let files = || state.families.values().flat_map(|f| f.files.values());
-        for &number in listed.iter().filter(|n| !files().any(|f| f.number == **n)) {
-            let newest = |n: u64| -> Option<Seq> {
-                let table = open_alone(dir, n, Some(&self.order)).ok()?;
-                let props = table.properties();
-                let ours = state.db_id.as_deref() == Some(props.creating_db_identity.as_str());
-                props.key_largest_seqno.filter(|_| ours)
-            };
-            if newest(number).is_some_and(|seq| seq > known) {
-                self.notes.push(format!(
-                    "{} has newer writes than the manifest knows of, and was taken",
-                    FileName::Table(number)
-                ));
-                self.table(dir, number, None, state.db_id.as_deref());
-            }
-        }
-    }
-
-    fn by_listing(&mut self, dir: &Dir, tables: &[u64]) {
-        let db_id = dir.read_identity().ok().flatten();
-        for &number in tables {
-            self.table(dir, number, None, db_id.as_deref());
-        }
-        self.logs(dir, 0, &Default::default());
-    }
-
-    fn table(&mut self, dir: &Dir, number: u64, stated: Option<&WireFile>, db_id: Option<&str>) {
-        match TableSalvage::open(dir, number, stated, db_id, &self.order) {
-            Ok(Some(table)) => {
-                self.deletions.extend(table.deletions().iter().cloned());
-                self.lost.extend(table.lost().cloned());
-                self.tables.push(table);
-            }
-            Ok(None) => {
-                let name = FileName::Table(number);
-                self.notes.push(format!("{name} is of another database or family: left out"));
-            }
-            Err(e) => self.lost.push(whole_table(number, stated, &e)),
-        }
-    }
 }
 
 /// A table of which nothing can be read.

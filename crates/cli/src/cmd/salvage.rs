@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use lithify::Settings;
-use lithify::salvage::{Lost, SalvageReport};
+use lithify::salvage::{Lost, SalvageReport, SalvagedFamily};
 use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
@@ -21,8 +21,9 @@ Examples:
 The damaged directory is only read. Blocks, tables and logs that pass their checks are taken, the
 newest version of each key by its number; all else is listed with its place and its keys. A lost
 stretch may have held newer values and deletions: keys in it may be missing, show an older value,
-or be back although they were deleted. If a copy of the damaged files exists, restoring those is
-better.
+or be back although they were deleted. All column families are taken out; one of which only a log
+knows, so that nothing says its name, becomes `unnamed-N`. If a copy of the damaged files exists,
+restoring those is better.
 
 Exit code 0 if nothing was lost, 1 if something was: the new database is complete as far as listed.";
 
@@ -70,6 +71,13 @@ fn as_text(report: &SalvageReport) -> Result<()> {
     for note in &report.notes {
         output::line(&format!("note: {note}"))?;
     }
+    if report.families.len() > 1 {
+        for family in &report.families {
+            let keys = output::count(family.keys, "key");
+            let size = readable(family.bytes);
+            output::line(&format!("family `{}`: {keys}, {size}", family.name))?;
+        }
+    }
     output::line(&format!(
         "read: {} of {} in {}, {} of logs",
         output::count(report.entries, "entry"),
@@ -83,9 +91,11 @@ fn as_text(report: &SalvageReport) -> Result<()> {
 
 fn as_json(report: &SalvageReport) -> Result<()> {
     let lost: Vec<Value> = report.lost.iter().map(stretch).collect();
+    let families: Vec<Value> = report.families.iter().map(family).collect();
     output::json(&json!({
         "complete": report.lost.is_empty(),
         "manifest": report.manifest,
+        "families": families,
         "keys": report.keys,
         "bytes": report.bytes,
         "tables": report.tables,
@@ -97,9 +107,20 @@ fn as_json(report: &SalvageReport) -> Result<()> {
     }))
 }
 
+fn family(taken: &SalvagedFamily) -> Value {
+    json!({
+        "name": taken.name,
+        "keys": taken.keys,
+        "bytes": taken.bytes,
+        "tables": taken.tables,
+        "entries": taken.entries,
+    })
+}
+
 fn stretch(lost: &Lost) -> Value {
     json!({
         "file": lost.file,
+        "family": lost.family,
         "offset": lost.offset,
         "bytes": lost.bytes,
         "from": lost.from.as_deref().map(escape),

@@ -10,7 +10,7 @@ use lithify_format::manifest::{FamilyState, WireFile};
 
 use super::{DeclaredOptions, Maker, declared, maker};
 use crate::dir::{Dir, FileName};
-use crate::manifest::{Recovered, counts_of, family_version};
+use crate::manifest::{Orders, Recovered, counts_of, family_version};
 use crate::sst::verify::{Checked, inspect};
 use crate::sst::{OpenTable, TableReader};
 use crate::wal::{self, OnRot};
@@ -28,9 +28,6 @@ pub enum Depth {
 /// The merge operators that are known: family and name of the operator, if the directory says it,
 /// to whether operands of it can be combined.
 pub type Operators<'a> = &'a dyn Fn(&str, Option<&str>) -> bool;
-
-/// The order of keys of a family.
-pub type Orders<'a> = &'a dyn Fn(CfId, &FamilyState) -> Result<ComparatorRef>;
 
 /// A foreign directory that can be taken over.
 #[derive(Clone)]
@@ -89,7 +86,8 @@ pub fn survey(
 impl Survey {
     fn take_orders(&mut self, orders: Orders<'_>) -> Result<()> {
         for (&cf, family) in &self.found.state.families {
-            let order = orders(cf, family).map_err(|e| timestamps(family).unwrap_or(e))?;
+            let order = orders(cf, &family.name, family.comparator.as_deref());
+            let order = order.map_err(|e| timestamps(family).unwrap_or(e))?;
             // Names its comparator, and finds files that form no tree.
             family_version(&self.found.state, cf, order.clone())
                 .map_err(|e| timestamps(family).unwrap_or(e))?;

@@ -63,6 +63,10 @@ pub fn newest_readable(dir: &Dir) -> Result<Option<Recovered>> {
     Ok(numbers.into_iter().rev().find_map(|n| read(dir, n).ok()))
 }
 
+/// How the keys of column families are ordered: by a family's number, its name, and the name of the
+/// comparator that is recorded for it, if one is.
+pub type Orders<'a> = &'a dyn Fn(CfId, &str, Option<&str>) -> Result<ComparatorRef>;
+
 /// The order of keys with the name that a manifest records, if it is one of ours; byte order if
 /// none is recorded.
 ///

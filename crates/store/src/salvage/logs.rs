@@ -14,13 +14,14 @@
 
 use std::collections::BTreeMap;
 
-use lithify_base::{Error, Kind, Result, Seq, Tag};
+use lithify_base::{CfId, Error, Kind, Result, Seq, Tag};
+use lithify_format::manifest::ManifestState;
 use lithify_format::wal::{
     BatchView, Found, Predecessor, RecordKind, RecordReader, SeqRule, WalWalk,
 };
 use lithify_merge::tombstone::RangeTombstone;
 
-use super::{DEFAULT_CF, Lost, Salvage};
+use super::Lost;
 use crate::dir::{Dir, FileName};
 use crate::wal::{LOG_MAX, log_numbers};
 
@@ -35,11 +36,25 @@ pub struct LoggedEntry {
     pub tag: Tag,
 }
 
-impl LoggedEntry {
-    /// Its sequence number.
-    pub fn seq(&self) -> Seq {
-        self.tag.seq()
-    }
+/// What the logs hold of one column family.
+#[derive(Default)]
+pub(super) struct Logged {
+    /// The first log that has something of it.
+    pub(super) log: u64,
+    /// In the order they were written.
+    pub(super) entries: Vec<LoggedEntry>,
+    pub(super) deletions: Vec<RangeTombstone>,
+}
+
+/// What the logs of a directory hold.
+#[derive(Default)]
+pub(super) struct Logs {
+    pub(super) families: BTreeMap<CfId, Logged>,
+    pub(super) batches: u64,
+    /// Number of the last write that was taken.
+    pub(super) last: Seq,
+    pub(super) lost: Vec<Lost>,
+    pub(super) notes: Vec<String>,
 }
 
 /// A log that was read into memory.
@@ -52,9 +67,18 @@ struct Log {
     damage: Option<(u64, String)>,
 }
 
-impl Salvage {
-    /// Takes the logs from number `from` on. `known` is what the manifest says of their sizes.
-    pub(super) fn logs(&mut self, dir: &Dir, from: u64, known: &BTreeMap<u64, Option<u64>>) {
+impl Logs {
+    /// Takes the logs that `state` needs, and of them what it needs; without one, all.
+    pub(super) fn take(dir: &Dir, state: Option<&ManifestState>) -> Logs {
+        let mut logs = Logs::default();
+        let from = state.map_or(0, ManifestState::first_log);
+        logs.take_from(dir, from, state);
+        logs
+    }
+
+    fn take_from(&mut self, dir: &Dir, from: u64, state: Option<&ManifestState>) {
+        let none = BTreeMap::new();
+        let known = state.map_or(&none, |state| &state.wals);
         let numbers = log_numbers(dir, from).unwrap_or_default();
         for (&number, _) in known.range(from..).filter(|(n, _)| !numbers.contains(n)) {
             self.lost.push(Lost::file(FileName::Wal(number), "the manifest names it"));
@@ -67,12 +91,11 @@ impl Salvage {
             }
         }
         let vouched = logs.iter().rposition(|log| log.promised > 0);
-        let mut last = 0;
         for (i, mut log) in logs.into_iter().enumerate() {
             if vouched.is_some_and(|v| i < v) {
                 log.promised = u64::MAX;
             }
-            let whole = self.log(&log, &mut last);
+            let whole = self.log(&log, state);
             if !whole && vouched.is_none_or(|v| i >= v) {
                 let later = log_numbers(dir, log.number + 1).unwrap_or_default();
                 for number in later {
@@ -85,7 +108,7 @@ impl Salvage {
     }
 
     /// Takes one log; false if unpromised bytes of it were left out.
-    fn log(&mut self, log: &Log, last: &mut Seq) -> bool {
+    fn log(&mut self, log: &Log, state: Option<&ManifestState>) -> bool {
         let name = FileName::Wal(log.number);
         let mut reader = RecordReader::new(&log.bytes, Some(log.number));
         let first_damage = log.damage.as_ref().map_or(u64::MAX, |(at, _)| *at);
@@ -114,7 +137,7 @@ impl Salvage {
             if record.kind != RecordKind::Data {
                 continue;
             }
-            match self.batch(&record.payload, last) {
+            match self.batch(&record.payload, log.number, state) {
                 Ok(()) => {
                     if let Some((from, what)) = hole.take() {
                         self.hole(name, from, record.offset, what);
@@ -140,25 +163,24 @@ impl Salvage {
         self.lost.push(Lost { offset: Some(from), bytes, ..Lost::file(name, what) });
     }
 
-    fn batch(&mut self, payload: &[u8], last: &mut Seq) -> Result<()> {
+    fn batch(&mut self, payload: &[u8], log: u64, state: Option<&ManifestState>) -> Result<()> {
         let batch = BatchView::parse(payload)?;
         let first = batch.sequence();
-        if first <= *last {
-            let what = format!("write {first} does not follow write {last}");
+        if first <= self.last {
+            let what = format!("write {first} does not follow write {}", self.last);
             return Err(Error::corruption(what));
         }
-        for (seq, op) in (first..).zip(batch.iter()) {
-            if op.cf != DEFAULT_CF {
-                continue;
-            }
+        for (seq, op) in (first..).zip(batch.iter()).filter(|(_, op)| needs(state, op.cf, log)) {
+            let new = || Logged { log, ..Logged::default() };
+            let logged = self.families.entry(op.cf).or_insert_with(new);
             match op.kind {
-                Kind::RangeDelete => self.deletions.push(RangeTombstone {
+                Kind::RangeDelete => logged.deletions.push(RangeTombstone {
                     lo: op.key.into(),
                     hi: op.value.into(),
                     seq,
                     run: 0,
                 }),
-                kind => self.logged.push(LoggedEntry {
+                kind => logged.entries.push(LoggedEntry {
                     key: op.key.to_vec(),
                     value: op.value.to_vec(),
                     tag: Tag::new(seq, kind),
@@ -166,9 +188,18 @@ impl Salvage {
             }
         }
         self.batches += 1;
-        *last = (first + u64::from(batch.count())).saturating_sub(1).max(*last);
+        self.last = (first + u64::from(batch.count())).saturating_sub(1).max(self.last);
         Ok(())
     }
+}
+
+/// Whether what `log` holds of a family counts: it has not flushed past that log, and was not dropped. One
+/// whose number is above all that `state` knows was made later.
+fn needs(state: Option<&ManifestState>, cf: CfId, log: u64) -> bool {
+    state.is_none_or(|state| match state.families.get(&cf) {
+        Some(family) => log >= family.log_number,
+        None => cf.0 > state.max_cf,
+    })
 }
 
 fn read(dir: &Dir, number: u64, synced: Option<u64>) -> Result<Log> {

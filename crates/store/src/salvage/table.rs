@@ -20,8 +20,6 @@ use crate::sst::{Block, BlockAt, Blocks, FullIndex, OpenTable, Source, TableRead
 
 /// Largest table that is searched for blocks, because all of it is held in memory meanwhile.
 const SEARCHED_MAX: u64 = 4 << 30;
-/// What RocksDB writes where a table's family is not known.
-const UNKNOWN_CF: u64 = i32::MAX as u64;
 
 /// A data block to be read.
 struct Piece {
@@ -66,15 +64,14 @@ impl Reading {
 }
 
 impl TableSalvage {
-    /// Opens table `number`, or searches it for blocks. `stated` is what the manifest says of it;
-    /// without, `None` if it is of another database or family.
+    /// Opens table `number`, or searches it for blocks. `stated` is what the manifest says of it.
     pub(super) fn open(
         dir: &Dir,
         number: u64,
         stated: Option<&WireFile>,
         db_id: Option<&str>,
         order: &ComparatorRef,
-    ) -> Result<Option<TableSalvage>> {
+    ) -> Result<TableSalvage> {
         let (name, file) = dir.open_table(number, OpenOpts::read())?;
         let path = dir.path_of(name).display().to_string();
         let spec = OpenTable {
@@ -89,18 +86,10 @@ impl TableSalvage {
             Err(e) if e.is_corruption() || footer(&*file).is_err() => {
                 let base = stated.map(|f| f.base_context).filter(|&base| base != 0);
                 let base = base.or_else(|| Some(base_context(db_id?, number)));
-                return searched(name, file, path, base, order, &e).map(Some);
+                return searched(name, file, path, base, order, &e);
             }
             Err(e) => return Err(e),
         };
-        let props = table.properties();
-        let other = db_id.is_some_and(|id| {
-            !props.creating_db_identity.is_empty() && props.creating_db_identity != id
-        });
-        let of_default = [0, UNKNOWN_CF].contains(&props.column_family_id);
-        if stated.is_none() && (other || !of_default) {
-            return Ok(None);
-        }
         let deletions = table.range_tombstones().to_tombstones();
         // Opened without a cache, so nothing is left to be read.
         let full = FullIndex::of(table)?;
@@ -113,7 +102,7 @@ impl TableSalvage {
             })
             .collect();
         let opened = Reading::Opened(full.table().clone());
-        Ok(Some(TableSalvage::new(name, order, opened, pieces, deletions)))
+        Ok(TableSalvage::new(name, order, opened, pieces, deletions))
     }
 
     fn new(
@@ -218,10 +207,6 @@ impl TableSalvage {
     pub fn deletions(&self) -> &[RangeTombstone] {
         &self.deletions
     }
-    /// What was lost so far.
-    pub fn lost(&self) -> impl Iterator<Item = &Lost> {
-        self.lost.iter()
-    }
     /// Takes what was lost since the last call.
     pub fn take_lost(&mut self) -> Vec<Lost> {
         std::mem::take(&mut self.lost)
@@ -233,7 +218,7 @@ impl TableSalvage {
 }
 
 /// The footer of a table.
-fn footer(file: &dyn File) -> Result<Footer> {
+pub(super) fn footer(file: &dyn File) -> Result<Footer> {
     let len = file.len().or_typed()?;
     let mut tail = [0; FOOTER_LEN];
     let count = read_full_at(file, &mut tail, len.saturating_sub(FOOTER_LEN as u64)).or_typed()?;
