@@ -4,6 +4,7 @@ pub(crate) mod backup;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod explain;
+pub(crate) mod family;
 pub(crate) mod import;
 pub(crate) mod picture;
 pub(crate) mod point;

@@ -72,6 +72,9 @@ enum Command {
     Salvage(cmd::salvage::Salvage),
     /// Make a second, independent database of the present state
     Checkpoint(cmd::checkpoint::Checkpoint),
+    /// Column families: list, make and drop them
+    #[command(subcommand)]
+    Family(cmd::family::Family),
     /// Back up a database, incrementally; list, check, restore and purge backups
     #[command(subcommand)]
     Backup(cmd::backup::Backup),
@@ -109,6 +112,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Verify(verify) => verify.run()?,
         Command::Salvage(salvage) => salvage.run()?,
         Command::Checkpoint(checkpoint) => checkpoint.run()?,
+        Command::Family(family) => family.run()?,
         Command::Backup(backup) => backup.run()?,
         Command::Explain(explain) => explain.run()?,
         Command::Settings(settings) => settings.run()?,

@@ -1,0 +1,92 @@
+//! `family`: the column families of a database; to list, make and drop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use clap::Subcommand;
+use lithify::{Builder, ColumnFamilyOptions, ReverseBytewise, Settings};
+use serde_json::json;
+
+use crate::failure::usage;
+use crate::open::DbArg;
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  lithify family create --db fruit trees             a second set of keys, with a tree of its own
+  lithify put --db fruit --family trees apple malus
+  lithify scan --db fruit --family trees
+  lithify family list fruit
+  lithify family drop --db fruit trees               with all its keys
+
+Families share the log, so that a program's batch over several is written whole or not at all; each
+has settings, compactions and stalls of its own. `default` is always there.";
+
+/// `lithify family`.
+#[derive(Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Family {
+    /// Print the names, `default` first, the others by age; also while the database is in use
+    List {
+        /// Directory of the database; it is only read
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// Print a JSON array
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a column family, and the database if there is none
+    Create {
+        #[command(flatten)]
+        db: DbArg,
+        /// Name of the new family
+        name: String,
+        /// Keys in descending order; the family remembers it
+        #[arg(long)]
+        reverse: bool,
+    },
+    /// Drop a column family with all its keys; only a checkpoint or a backup brings them back
+    Drop {
+        #[command(flatten)]
+        db: DbArg,
+        /// Name of the family
+        name: String,
+    },
+}
+
+impl Family {
+    pub(crate) fn run(self) -> Result<()> {
+        match self {
+            Family::List { dir, json: as_json } => {
+                let names = Builder::new(Settings::default()).list_column_families(&dir)?;
+                match as_json {
+                    true => output::json(&json!(names)),
+                    false => names.iter().try_for_each(|name| output::line(name)),
+                }
+            }
+            Family::Create { db, name, reverse } => {
+                let db = db.for_filling()?;
+                if db.column_families().contains(&name) {
+                    return usage(format!("{name}: it is there; `--family {name}` works on it"));
+                }
+                let options = ColumnFamilyOptions::new();
+                let options = match reverse {
+                    true => options.comparator(Arc::new(ReverseBytewise)),
+                    false => options,
+                };
+                db.create_column_family(&name, options)?;
+                Ok(db.close()?)
+            }
+            Family::Drop { db, name } => {
+                let db = db.for_writing()?;
+                let names = db.column_families();
+                if !names.contains(&name) {
+                    return usage(format!("{name}: the database has {}", names.join(", ")));
+                }
+                db.drop_column_family(&name)?;
+                Ok(db.close()?)
+            }
+        }
+    }
+}
