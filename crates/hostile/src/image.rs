@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use lithify::merge::Append;
 use lithify::verify::verify;
-use lithify::{Builder, Db, ErrorKind, Settings};
+use lithify::{Builder, ColumnFamilyOptions, Db, ErrorKind, ReverseBytewise, Settings, WriteBatch};
 use lithify_env::{Env, Fs, MemFs, OpenOpts, OsRt, RtOptions, RtRef, read_full_at, write_all_at};
 use lithify_format::wal::{Found, RecordKind, RecordReader, RecordWriter};
 
@@ -14,11 +14,14 @@ use crate::tables::Sound;
 
 const DIRECTORY: &str = "/db";
 
+/// Keys and values of the column families by name.
+type Contents = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
+
 /// The sound database: files by name, and tables with the places of their blocks.
 struct Image {
     files: BTreeMap<String, Vec<u8>>,
     tables: BTreeMap<String, Sound>,
-    content: BTreeMap<Vec<u8>, Vec<u8>>,
+    content: Contents,
     rt: RtRef,
 }
 
@@ -46,7 +49,7 @@ pub(super) fn image(bytes: &[u8]) {
     let env = Env { fs: Arc::new(fs.clone()), rt: image.rt.clone() };
     let report = verify(Arc::new(fs.clone()), DIRECTORY, None, &mut |_| {});
     if let Ok(db) = builder(&env).open_read_only(DIRECTORY) {
-        let content = scan(&db);
+        let content = scan_all(&db);
         // Sums that are right lie convincingly; without them nothing else may be shown, except
         // that a manifest or a log which is cut is what a crash leaves.
         if let (Ok(content), false) = (content, mended) {
@@ -63,6 +66,14 @@ pub(super) fn image(bytes: &[u8]) {
     if how & 2 == 2 {
         let _ = builder(&env).salvage(DIRECTORY, "/new", &mut |_| {});
     }
+}
+
+fn scan_all(db: &Db) -> lithify::Result<Contents> {
+    let of = |name: String| {
+        let family = db.column_family(&name)?;
+        Ok((name, scan(&family)?))
+    };
+    db.column_families().into_iter().map(of).collect()
 }
 
 pub(super) fn scan(db: &Db) -> lithify::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
@@ -129,11 +140,22 @@ fn sound() -> &'static Image {
         let fs = MemFs::new();
         let env = Env { fs: Arc::new(fs.clone()), rt: rt.clone() };
         let db = builder(&env).open(DIRECTORY).expect("a new database");
-        let mut content = BTreeMap::new();
+        let options = ColumnFamilyOptions::new().comparator(Arc::new(ReverseBytewise));
+        let other = db.create_column_family("other", options).expect("memory");
+        let (mut content, mut of_other) = (BTreeMap::new(), BTreeMap::new());
         for n in 0..40u32 {
             let key = format!("key{:02}", n * 7 % 30).into_bytes();
             db.put(&key, [n as u8; 12]).expect("memory");
-            content.insert(key, vec![n as u8; 12]);
+            content.insert(key.clone(), vec![n as u8; 12]);
+            // In the batches of both; in a table and in the log.
+            if n % 5 == 2 {
+                let mut batch = WriteBatch::new();
+                batch.put(&key, b"both").expect("a short key");
+                batch.put_cf(&other, &key, [n as u8; 7]).expect("a short key");
+                db.write(&batch).expect("memory");
+                content.insert(key.clone(), b"both".to_vec());
+                of_other.insert(key, vec![n as u8; 7]);
+            }
             // Operands over values, over nothing and over each other; in tables and in the log.
             if n % 6 == 1 {
                 let key = format!("key{:02}", n % 40).into_bytes();
@@ -147,6 +169,7 @@ fn sound() -> &'static Image {
             match n {
                 11 => db.compact_range(None, None).expect("memory"),
                 21 | 30 => db.flush().expect("memory"),
+                23 => other.flush().expect("memory"),
                 25 => {
                     db.delete_range("key03", "key09").expect("memory");
                     content.retain(|k, _| !(&b"key03"[..]..&b"key09"[..]).contains(&&k[..]));
@@ -154,7 +177,10 @@ fn sound() -> &'static Image {
                 _ => {}
             }
         }
+        drop(other);
         db.close().expect("memory");
+        let content = [("default", content), ("other", of_other)];
+        let content = content.map(|(name, content)| (name.to_owned(), content)).into();
         let files = take(&fs, Path::new(DIRECTORY));
         let is_table = |(name, _): &(&String, &Vec<u8>)| name.ends_with(".sst");
         let tables = files.iter().filter(is_table);
