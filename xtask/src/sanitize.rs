@@ -92,7 +92,11 @@ fn stress(toolchain: &str, sanitizer: &str, seconds: &str) -> Result<()> {
 /// The rooms that have unsafe code, and what they stand on. Not the system calls: Miri knows few, and
 /// takes a mapping for an allocation, which cannot be given back in parts.
 fn miri(toolchain: &str) -> Result<()> {
-    let whole = ["--lib", "--test", "table", "--test", "twin", "--test", "readers"];
+    let whole = [
+        &["--lib", "--test", "table", "--test", "twin", "--test", "readers"][..],
+        &["--test", "together"],
+    ]
+    .concat();
     let rooms = [
         ("lithify-base", &["--lib"][..], ""),
         ("lithify-env", &["--lib"], "buf::"),

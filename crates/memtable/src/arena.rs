@@ -45,7 +45,8 @@ const LINE: usize = 64;
 /// Tag and lengths.
 const RECORD_FACTS: usize = 16;
 const RECORD_HEADER: usize = RECORD_FACTS + size_of::<Traced>();
-const _: () = assert!(align_of::<Traced>() <= 8);
+const RECORD_ALIGN: usize = 8;
+const _: () = assert!(align_of::<Traced>() <= RECORD_ALIGN);
 const CHUNK_MIN: usize = 64 << 10;
 const CHUNK_MAX: usize = 8 << 20;
 /// Chunks that an arena of the expected size consists of: what is unused of the last is idle.
@@ -270,7 +271,8 @@ impl Arena {
     /// `bytes` bytes of any content, aligned to `align`, a power of two up to 64.
     ///
     /// # Safety
-    /// Only the table's one writer may call this, never two threads at a time.
+    /// Never two threads at a time: the table's one writer may call this, or several that hold one and
+    /// the same lock.
     pub(crate) unsafe fn allocate(&self, bytes: usize, align: usize) -> NonNull<u8> {
         debug_assert!(align.is_power_of_two() && align <= LINE);
         // SAFETY: exclusive by the contract.
@@ -375,22 +377,91 @@ impl Arena {
     /// If key or value is 4 GiB or longer.
     #[inline]
     pub(crate) unsafe fn append(&self, tag: Tag, user: &[u8], value: &[u8]) -> Rec<'_> {
-        let lengths = [user.len(), value.len()]
-            .map(|n| u32::try_from(n).expect("keys and values are shorter than 4 GiB"));
+        let lengths = lengths(user, value);
         // SAFETY: the caller is the one writer.
-        let at = unsafe { self.allocate(RECORD_HEADER + user.len() + value.len(), 8) };
-        // SAFETY: the allocation holds the header, the key and the value, is aligned to 8 bytes
-        // and not shared yet.
-        unsafe {
-            at.cast::<u64>().write(tag.0);
-            at.add(8).cast::<[u32; 2]>().write(lengths);
-            at.add(RECORD_FACTS).cast::<Traced>().write(Traced::default());
-            let body = at.add(RECORD_HEADER).as_ptr();
-            body.copy_from_nonoverlapping(user.as_ptr(), user.len());
-            body.add(user.len()).copy_from_nonoverlapping(value.as_ptr(), value.len());
-            let rec = Rec::from_ptr(at);
-            rec.traced().write();
-            rec
-        }
+        let at = unsafe { self.allocate(RECORD_HEADER + user.len() + value.len(), RECORD_ALIGN) };
+        // SAFETY: freshly allocated with this size and alignment.
+        unsafe { write_record(at, tag, lengths, user, value) }
+    }
+
+    /// Cuts off a piece for `entries` records with `bytes` bytes of keys and values together.
+    ///
+    /// # Safety
+    /// As [`allocate`](Arena::allocate).
+    pub(crate) unsafe fn slab(&self, entries: usize, bytes: usize) -> Slab {
+        let left = bytes + entries * (RECORD_HEADER + RECORD_ALIGN - 1);
+        // SAFETY: by the contract.
+        Slab { free: unsafe { self.allocate(left, RECORD_ALIGN) }, left }
+    }
+}
+
+/// A piece of an arena that one thread writes records into, while others have pieces of their own.
+pub(crate) struct Slab {
+    free: NonNull<u8>,
+    left: usize,
+}
+
+// SAFETY: the piece belongs to the slab alone.
+unsafe impl Send for Slab {}
+
+impl Slab {
+    /// Writes a record into the piece.
+    ///
+    /// # Safety
+    /// The slab is of `arena`.
+    ///
+    /// # Panics
+    /// If there is no room left, or key or value is 4 GiB or longer.
+    #[inline]
+    pub(crate) unsafe fn append<'t>(
+        &mut self,
+        _arena: &'t Arena,
+        tag: Tag,
+        user: &[u8],
+        value: &[u8],
+    ) -> Rec<'t> {
+        let lengths = lengths(user, value);
+        let bytes = RECORD_HEADER + user.len() + value.len();
+        let padded = bytes.next_multiple_of(RECORD_ALIGN).min(self.left);
+        assert!(bytes <= padded, "a writer adds no more than it said");
+        let at = self.free;
+        // SAFETY: `padded` bytes are left behind `free`; one past the end is allowed.
+        self.free = unsafe { at.add(padded) };
+        self.left -= padded;
+        // SAFETY: `bytes` bytes of the piece that nobody else has, aligned because the piece began
+        // aligned and only whole multiples were taken off it, the last one excepted.
+        unsafe { write_record(at, tag, lengths, user, value) }
+    }
+}
+
+fn lengths(user: &[u8], value: &[u8]) -> [u32; 2] {
+    [user.len(), value.len()]
+        .map(|n| u32::try_from(n).expect("keys and values are shorter than 4 GiB"))
+}
+
+/// Writes a record at `at`.
+///
+/// # Safety
+/// `at` is aligned to 8 bytes, with room for header, key and value in an arena that lives for `'t`,
+/// and nobody else touches it yet. `lengths` are those of `user` and `value`.
+#[inline(always)]
+unsafe fn write_record<'t>(
+    at: NonNull<u8>,
+    tag: Tag,
+    lengths: [u32; 2],
+    user: &[u8],
+    value: &[u8],
+) -> Rec<'t> {
+    // SAFETY: by the contract.
+    unsafe {
+        at.cast::<u64>().write(tag.0);
+        at.add(8).cast::<[u32; 2]>().write(lengths);
+        at.add(RECORD_FACTS).cast::<Traced>().write(Traced::default());
+        let body = at.add(RECORD_HEADER).as_ptr();
+        body.copy_from_nonoverlapping(user.as_ptr(), user.len());
+        body.add(user.len()).copy_from_nonoverlapping(value.as_ptr(), value.len());
+        let rec = Rec::from_ptr(at);
+        rec.traced().write();
+        rec
     }
 }

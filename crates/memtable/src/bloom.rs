@@ -57,7 +57,7 @@ impl Bloom {
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(self.line(hash).as_ptr().cast());
     }
-    /// Adds a key. Only the table's one writer may call this: bits are set without an atomic
+    /// Adds a key. Nobody else may add at the same time: bits are set without an atomic
     /// read-modify-write.
     #[inline]
     pub(crate) fn add(&self, hash: u64) {
@@ -65,6 +65,17 @@ impl Bloom {
         for (word, bit) in probes(hash) {
             let old = line[word].load(Ordering::Relaxed);
             line[word].store(old | bit, Ordering::Relaxed);
+        }
+    }
+    /// Adds a key while others may add, too.
+    #[inline]
+    pub(crate) fn add_shared(&self, hash: u64) {
+        let line = self.line(hash);
+        for (word, bit) in probes(hash) {
+            // Most bits of a well-filled line are set, and asking costs less than setting.
+            if line[word].load(Ordering::Relaxed) & bit == 0 {
+                line[word].fetch_or(bit, Ordering::Relaxed);
+            }
         }
     }
     /// False if the key was certainly not added.

@@ -11,6 +11,8 @@
 //! same leaf or is exactly the upper fence. Seeking, seeking backwards and inserting are one
 //! descent. Example: leaves `[a c] [e g]` with separator `e`; seeking `d` ends in the first leaf
 //! at position 2; its predecessor is `c` there, its successor is the fence `e`.
+//!
+//! There is one writer ([`Growth::insert`]), or for a while several ([`shared`]).
 
 use std::cmp::Ordering;
 
@@ -19,6 +21,8 @@ use lithify_base::{Comparator, Tag};
 use crate::arena::{Arena, Rec};
 use crate::node::{NodeRef, NodeSlot, WIDTH};
 use crate::sync::pause;
+
+mod shared;
 
 /// Levels a tree can have. A level grows by one node for 16 or more in the level below (half a
 /// node must fill up before it splits, and an ascending split is followed by at most one half
@@ -139,10 +143,18 @@ impl Probe for At<'_> {
     }
 }
 
+/// Where a descent ended: a leaf of `n` records at `version`, and the position in it.
+struct Landing<'t> {
+    leaf: NodeRef<'t>,
+    version: u64,
+    n: usize,
+    at: usize,
+}
+
 /// The tree.
 pub(crate) struct Index {
     root: NodeSlot,
-    /// The rightmost leaf; read by the writer only.
+    /// The rightmost leaf, or one that was until a moment ago; read by writers only.
     tail: NodeSlot,
 }
 
@@ -186,6 +198,15 @@ impl Index {
         probe: &P,
         read: &mut impl FnMut(NodeRef<'t>, usize, usize) -> R,
     ) -> Option<R> {
+        let Landing { leaf, version, n, at } = self.approach(probe)?;
+        let found = read(leaf, n, at);
+        leaf.validate(version).then_some(found)
+    }
+
+    /// Descends to the leaf of `probe`. What it answers is to be validated; `None` if something
+    /// interfered on the way.
+    #[inline(always)]
+    fn approach<'t, P: Probe>(&'t self, probe: &P) -> Option<Landing<'t>> {
         let mut node = self.root();
         let mut version = node.enter();
         if !node.is(self.root()) {
@@ -195,8 +216,7 @@ impl Index {
             let n = node.len();
             let at = probe.position(node, n);
             if node.is_leaf() {
-                let found = read(node, n, at);
-                return node.validate(version).then_some(found);
+                return Some(Landing { leaf: node, version, n, at });
             }
             let child = node.child(at)?;
             child.prefetch();
@@ -230,7 +250,7 @@ impl Index {
     }
 }
 
-/// The writer's side of the tree.
+/// The writers' side of the tree.
 pub(crate) struct Growth<'t> {
     index: &'t Index,
     arena: &'t Arena,
@@ -260,7 +280,8 @@ impl<'t> Growth<'t> {
     /// The right to grow `index`.
     ///
     /// # Safety
-    /// The caller is the one writer of `arena`, in which all nodes and records of `index` lie.
+    /// The caller is the one writer of `arena`, in which all nodes and records of `index` lie; or
+    /// all writers insert with one and the same lock for splits.
     pub(crate) unsafe fn new(index: &'t Index, arena: &'t Arena, order: Order<'t>) -> Growth<'t> {
         Growth { index, arena, order }
     }
@@ -357,6 +378,10 @@ impl<'t> Growth<'t> {
             node.insert(at, self.order.head(rec.user(), node.skip()), rec, right);
         }
         changing.for_each(|i| path.step(i).0.close());
+        // Last: others may append to it from here on.
+        if let Some(leaf) = fresh[path.len - 1].filter(|leaf| leaf.hi().is_none()) {
+            self.index.tail.store(leaf);
+        }
     }
 
     fn node(&self, level: u32) -> NodeRef<'t> {
@@ -392,9 +417,6 @@ impl<'t> Growth<'t> {
             fence
         };
         node.link(fresh, fence);
-        if fresh.is_leaf() && fresh.hi().is_none() {
-            self.index.tail.store(fresh);
-        }
         self.sharpen(node);
         self.sharpen(fresh);
         fence

@@ -1,4 +1,4 @@
-//! One writer and its readers in every order, weak memory included (`cargo xtask loom`).
+//! Writers and readers in every order, weak memory included (`cargo xtask loom`).
 //!
 //! Nodes are four records wide here, so that a few entries split leaves and roots. Loom knows of the
 //! bytes of a record through [`Traced`](crate::sync::Traced): a reader that meets a record which is
@@ -10,7 +10,9 @@ use lithify_base::{Kind, bytewise};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use crate::{HeapPool, MemTable, MemTableOptions, MemWriter};
+use crate::arena::Arena;
+use crate::bloom::Bloom;
+use crate::{HeapPool, MemTable, MemTableOptions, MemWriter, SharedWriter};
 
 /// A table with `keys`, numbered from 1, and its writer.
 fn table(keys: &[&str]) -> (Arc<MemTable>, MemWriter) {
@@ -145,5 +147,99 @@ fn a_range_tombstone_is_seen_once_published() {
         writer.add_range_delete(5, b"a", b"c");
         published.store(1, Ordering::Release);
         readers.into_iter().for_each(|r| r.join().unwrap());
+    });
+}
+
+/// A model that is longer than most: nodes split in it.
+fn long_model(model: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 8_000;
+    builder.check(model);
+}
+
+/// Two writers add `new` to a table of `old` at once; meanwhile `read` looks. In the end all entries
+/// are there, in order, in leaves and tree.
+fn together(
+    old: &'static [&'static str],
+    new: [&'static [&'static str]; 2],
+    read: impl Fn(&MemTable) + Copy + Send + Sync + 'static,
+) {
+    long_model(move || {
+        let (table, mut writer) = table(old);
+        let fill = |mut share: SharedWriter, keys: &[&str], from: usize| {
+            for (seq, key) in (from as u64..).zip(keys) {
+                share.add(seq, Kind::Value, key.as_bytes(), key.as_bytes());
+            }
+            share
+        };
+        let [here, there] = new.map(|keys| writer.share(keys.len(), 4 * keys.len()));
+        let other = thread::spawn(move || fill(there, new[1], 1 + old.len() + new[0].len()));
+        let here = fill(here, new[0], 1 + old.len());
+        read(&table);
+        writer.take_back(here);
+        writer.take_back(other.join().unwrap());
+
+        let mut all = [old, new[0], new[1]].concat();
+        all.sort_unstable();
+        let met: Vec<&[u8]> = table.walk().map(|(key, _, _)| key).collect();
+        assert!(met.iter().copied().eq(all.iter().map(|key| key.as_bytes())), "{met:?}");
+        assert!(all.iter().all(|key| find(&table, key)), "the way to an entry is lost");
+        assert_eq!(table.entry_count(), all.len() as u64);
+        // And the one writer goes on.
+        add(&mut writer, &["zz"], 99);
+        assert!(find(&table, "zz"));
+    });
+}
+
+#[test]
+fn two_writers_share_a_filter() {
+    loom::model(|| {
+        let arena = Arc::new(Arena::new(Arc::new(HeapPool), 0));
+        // SAFETY: nobody else knows the arena yet, and it outlives the filter.
+        let bloom = Arc::new(unsafe { Bloom::new(&arena, 1) });
+        let [one, two] = [3, 7];
+        let other = {
+            let bloom = bloom.clone();
+            thread::spawn(move || bloom.add_shared(two))
+        };
+        bloom.add_shared(one);
+        other.join().unwrap();
+        assert!(bloom.may_contain(one) && bloom.may_contain(two));
+    });
+}
+
+#[test]
+fn two_writers_meet_in_a_leaf() {
+    together(&["b"], [&["a"], &["c"]], |table| {
+        assert!(find(table, "b"), "an old entry is lost");
+        assert!(find(table, "a"), "an own entry is lost");
+    });
+}
+
+#[test]
+fn two_writers_meet_at_the_end() {
+    together(&["a", "b"], [&["c"], &["d"]], |table| {
+        assert!(find(table, "c"), "an own entry is lost");
+    });
+}
+
+#[test]
+fn two_writers_split_one_leaf() {
+    together(&["a", "c", "e", "g"], [&["b"], &["f"]], |table| {
+        assert!(find(table, "g"), "an entry that moves is lost");
+    });
+}
+
+#[test]
+fn two_writers_ascend_through_a_split() {
+    together(&["a", "b", "c"], [&["d"], &["e", "f"]], |table| {
+        assert!(find(table, "d"), "an own entry is lost");
+    });
+}
+
+#[test]
+fn a_writer_meets_a_split_below_the_root() {
+    together(&["a", "b", "d", "e", "c", "ca", "f"], [&["cc"], &["ba"]], |table| {
+        assert!(find(table, "d"), "an entry that moves is lost");
     });
 }

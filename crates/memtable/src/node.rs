@@ -1,4 +1,4 @@
-//! One node of the tree, and the protocol by which one writer and many readers share it.
+//! One node of the tree, and the protocol by which writers and many readers share it.
 //!
 //! A node holds up to [`WIDTH`] records in order, each with its *head*: the 8 bytes of its user
 //! key that follow the first `skip` bytes, as a big-endian integer. In a leaf the records are the
@@ -24,6 +24,10 @@
 //!   been opened before, and validation of the parent sees it. So a version taken this way
 //!   belongs to a child whose fences enclose the sought key. The root pointer plays the parent
 //!   of the root: it is stored before the old root's window closes.
+//! - Beside other writers, a window on a leaf is opened by an exchange of the version that the writer
+//!   took on its way down: it has validated what it read, and is the leaf's one writer until it
+//!   closes. What the writer before it wrote happened before, because that version was taken with
+//!   acquire from its close.
 //!
 //! **Why this is sound in Rust.** All fields that change after publication are atomics, so racing
 //! reads are no data races. Torn combinations (a head of one entry with the record of another)
@@ -52,7 +56,7 @@ pub(crate) struct Node {
     version: AtomicU64,
     len: AtomicU32,
     skip: AtomicU32,
-    /// Where the last insertion went; read by the writer only.
+    /// Where the last insertion went; read by writers only.
     last: AtomicU32,
     /// 0 for leaves; never changes.
     level: u32,
@@ -120,7 +124,7 @@ impl<'t> NodeRef<'t> {
     /// A fresh node without records, private until a pointer to it is stored in another node.
     ///
     /// # Safety
-    /// Only the table's one writer may call this (see [`Arena::allocate`]).
+    /// As [`Arena::allocate`].
     pub(crate) unsafe fn new(arena: &'t Arena, level: u32) -> NodeRef<'t> {
         let bytes = if level == 0 { size_of::<Node>() } else { size_of::<Inner>() };
         // SAFETY: by the contract of this function.
@@ -315,6 +319,22 @@ impl<'t> NodeRef<'t> {
         let version = self.version.load(Ordering::Relaxed);
         debug_assert!(version & 1 == 1);
         self.version.store(version + 1, Ordering::Release);
+    }
+
+    /// Opens a window beside other writers, if the version is still `version`.
+    #[inline(always)]
+    pub(crate) fn try_open(&self, version: u64) -> bool {
+        debug_assert!(version & 1 == 0);
+        // As in `validate`: what was read so far is of this version if nobody has another yet.
+        fence(Ordering::Acquire);
+        let opened = self.version.compare_exchange(
+            version,
+            version + 1,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        fence(Ordering::Release);
+        opened.is_ok()
     }
 
     /// Puts a record at slot `at`. With `right`, the new child behind it, in an inner node.

@@ -1,8 +1,8 @@
 //! The table that readers share and the one writer that fills it.
 //!
-//! Keeps: exactly one [`MemWriter`] per table, so the index sees one writer; when `add` returns,
-//! filter and index know the entry; counters are exact for whoever learnt of the last addition from
-//! the writer, and for everybody once the table is frozen.
+//! Keeps: exactly one [`MemWriter`] per table, so the index sees one writer, or those that it shares
+//! the table with ([`shared`]); when `add` returns, filter and index know the entry; counters are exact
+//! for whoever learnt of the last addition from the writer, and for everybody once the table is frozen.
 //! Leaves to others: sequence numbers and their publication, the decision to freeze.
 
 use std::sync::Arc;
@@ -16,7 +16,11 @@ use crate::bloom::Bloom;
 use crate::index::{At, First, Growth, Index, Last, Order};
 use crate::iter::{MemIter, Versions, Walk};
 use crate::rangedel::{RangeTombstone, RangeTombstones};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Mutex, Ordering};
+
+mod shared;
+
+pub use shared::SharedWriter;
 
 /// Bytes that one entry is expected to take, to size the filter.
 const ENTRY_BYTES_EXPECTED: usize = 128;
@@ -45,6 +49,24 @@ struct Totals {
     last_seq: AtomicU64,
 }
 
+impl Totals {
+    #[inline(always)]
+    fn note_seq(&self, seq: Seq) {
+        if seq < self.first_seq.load(Ordering::Relaxed) {
+            self.first_seq.store(seq, Ordering::Relaxed);
+        }
+        if seq > self.last_seq.load(Ordering::Relaxed) {
+            self.last_seq.store(seq, Ordering::Relaxed);
+        }
+    }
+    #[inline(always)]
+    fn note_entries(&self, count: u64, sum: u64) {
+        let Totals { entries, sum: total, .. } = self;
+        total.store(total.load(Ordering::Relaxed).wrapping_add(sum), Ordering::Relaxed);
+        entries.store(entries.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+    }
+}
+
 /// A write buffer: sorted entries and range tombstones, read by many while one writes.
 pub struct MemTable {
     index: Index,
@@ -53,12 +75,16 @@ pub struct MemTable {
     order: ComparatorRef,
     rangedels: RangeTombstones,
     totals: Totals,
+    /// Held to split nodes while there are shared writers.
+    splits: Mutex<()>,
     arena: Arena,
 }
 
 /// The right to add to a [`MemTable`]; there is one per table.
 pub struct MemWriter {
     table: Arc<MemTable>,
+    /// Shared writers that are about. While there are any, this one adds nothing itself.
+    shared: usize,
 }
 
 /// The share of one entry in a conservation ledger: a mix of the key's XXH3-64, the tag and the
@@ -120,9 +146,10 @@ impl MemTable {
                 first_seq: AtomicU64::new(Seq::MAX),
                 last_seq: AtomicU64::new(0),
             },
+            splits: Mutex::new(()),
             arena,
         });
-        Ok((table.clone(), MemWriter { table }))
+        Ok((table.clone(), MemWriter { table, shared: 0 }))
     }
 
     pub(crate) fn index(&self) -> &Index {
@@ -282,9 +309,13 @@ impl MemWriter {
     ///
     /// # Errors
     /// If there is none; the table is as it was.
-    #[inline]
+    ///
+    /// # Panics
+    /// While there are shared writers, as the next.
+    #[inline(always)]
     pub fn try_reserve(&mut self, entries: usize, bytes: usize) -> Result<(), OutOfMemory> {
         let room = bytes.saturating_add(entries.saturating_mul(ENTRY)).saturating_add(NODES);
+        assert!(self.shared == 0, "shared writers are about");
         // SAFETY: `self` is the only writer of the table and borrowed exclusively.
         unsafe { self.table.arena.try_reserve(room) }
     }
@@ -296,6 +327,7 @@ impl MemWriter {
     /// If `kind` is [`Kind::RangeDelete`], or key or value is 4 GiB or longer.
     pub fn add(&mut self, seq: Seq, kind: Kind, key: &[u8], value: &[u8]) {
         assert!(kind != Kind::RangeDelete, "range deletions have a call of their own");
+        assert!(self.shared == 0, "shared writers are about");
         let table = &*self.table;
         let tag = Tag::new(seq, kind);
         let hash = xxh3_64(key);
@@ -312,11 +344,8 @@ impl MemWriter {
         if let Some(bloom) = &table.bloom {
             bloom.add(hash);
         }
-        let Totals { entries, sum, .. } = &table.totals;
-        let share = hashed_entry_sum(hash, tag, value.len());
-        sum.store(sum.load(Ordering::Relaxed).wrapping_add(share), Ordering::Relaxed);
-        self.note_seq(seq);
-        entries.store(entries.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        table.totals.note_seq(seq);
+        table.totals.note_entries(1, hashed_entry_sum(hash, tag, value.len()));
     }
 
     /// Deletes everything in `[lo, hi)` that is older than `seq`. An empty range is nothing.
@@ -324,22 +353,16 @@ impl MemWriter {
         if self.table.order.compare(lo, hi).is_ge() {
             return;
         }
-        self.note_seq(seq);
+        self.table.totals.note_seq(seq);
         self.table.rangedels.add(RangeTombstone { lo: lo.into(), hi: hi.into(), seq });
     }
 
-    fn note_seq(&self, seq: Seq) {
-        let Totals { first_seq, last_seq, .. } = &self.table.totals;
-        if seq < first_seq.load(Ordering::Relaxed) {
-            first_seq.store(seq, Ordering::Relaxed);
-        }
-        if seq > last_seq.load(Ordering::Relaxed) {
-            last_seq.store(seq, Ordering::Relaxed);
-        }
-    }
-
     /// Gives up the right to write: the table is frozen from here on.
+    ///
+    /// # Panics
+    /// While there are shared writers.
     pub fn freeze(self) -> Arc<MemTable> {
+        assert!(self.shared == 0, "shared writers are about");
         self.table
     }
 }
