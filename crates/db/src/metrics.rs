@@ -43,6 +43,8 @@ counters! {
     WriteBytes => write_bytes,
     /// Commit groups: one log write each.
     Groups => commit_groups,
+    /// Batches of such groups that their own writers inserted into the memtable, beside others.
+    OwnInserts => own_inserts,
     /// Bytes appended to write-ahead logs.
     WalBytes => wal_bytes,
     /// Log syncs.

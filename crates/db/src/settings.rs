@@ -92,6 +92,11 @@ pub struct Settings {
     /// families one that is rarely written holds back the log of all. 0 = four times what the
     /// memtables of all families may take. Default: 0.
     pub max_wal_bytes: u64,
+    /// Let writers whose batches share a commit group insert them into the memtable side by side, if
+    /// the batches are large: of 48 entries or more, none for another column family. RocksDB's
+    /// `allow_concurrent_memtable_write`. For machines with idle cores; with two, no gain was
+    /// measured. Default: false.
+    pub concurrent_memtable_writes: bool,
     /// Durability of a write that does not say. Default: [`Durability::Os`].
     pub durability: Durability,
     /// Compactions that may run at once. 1 to 256. Default: the processor's parallelism.
@@ -397,6 +402,7 @@ impl Settings {
             background_rate: db.background_rate,
             auto_tuned_rate: db.auto_tuned_rate,
             max_wal_bytes: db.max_wal_bytes,
+            concurrent_memtable_writes: db.concurrent_memtable_writes,
             durability: db.durability,
             compaction_threads: db.compaction_threads,
             flush_threads: db.flush_threads,

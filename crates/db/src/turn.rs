@@ -9,11 +9,12 @@ use std::collections::VecDeque;
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::sync::atomic::{AtomicUsize, Ordering};
-use lithify_env::sync::{Arc, Mutex};
+use lithify_env::sync::{Arc, Mutex, OnceLock};
 use lithify_env::{Rt, Ticket};
 use lithify_format::wal::BatchBuilder;
 
 use crate::settings::Durability;
+use crate::write::together::Part;
 
 /// Most bytes a holder takes over from others into one group.
 const GROUP_BYTES: usize = 1 << 20;
@@ -38,8 +39,10 @@ pub(crate) struct Waiter<T> {
     /// What it wants written; empty for one that only wants the turn.
     pub(crate) batch: BatchBuilder,
     pub(crate) durability: Durability,
-    outcome: Mutex<Option<Outcome<T>>>,
+    told: Mutex<Option<Told<T>>>,
     ticket: Ticket,
+    /// Complete once it is served; made for one that is woken to insert its batch before.
+    served: OnceLock<Ticket>,
 }
 
 /// How a wait ended.
@@ -50,10 +53,38 @@ pub(crate) enum Outcome<T> {
     Yours(Box<T>),
 }
 
+/// What a waiter is woken with.
+enum Told<T> {
+    /// The wait is over.
+    Ended(Outcome<T>),
+    /// Its batch is in the log and its own to insert; after that it waits on.
+    Insert(Box<Part>),
+}
+
 impl<T> Waiter<T> {
     pub(crate) fn serve(&self, result: Result<()>) {
-        *self.outcome.lock() = Some(Outcome::Served(result));
+        *self.told.lock() = Some(Told::Ended(Outcome::Served(result)));
         self.ticket.complete();
+        if let Some(served) = self.served.get() {
+            served.complete();
+        }
+    }
+    /// Asks the waiter to insert its own batch. The holder serves it after that.
+    pub(crate) fn ask(&self, part: Part) {
+        self.served.get_or_init(Ticket::new);
+        *self.told.lock() = Some(Told::Insert(Box::new(part)));
+        self.ticket.complete();
+    }
+    /// Takes back what the waiter was asked for, unless it has begun.
+    pub(crate) fn take_part(&self) -> Option<Box<Part>> {
+        let mut told = self.told.lock();
+        match told.take() {
+            Some(Told::Insert(part)) => Some(part),
+            other => {
+                *told = other;
+                None
+            }
+        }
     }
 }
 
@@ -80,8 +111,9 @@ impl<T> Turn<T> {
         let waiter = Arc::new(Waiter {
             batch,
             durability,
-            outcome: Mutex::new(None),
+            told: Mutex::new(None),
             ticket: Ticket::new(),
+            served: OnceLock::new(),
         });
         {
             let mut queue = self.queue.lock();
@@ -95,9 +127,23 @@ impl<T> Turn<T> {
             self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
         }
         rt.park(&waiter.ticket, None);
-        let outcome = waiter.outcome.lock().take().unwrap_or_else(|| {
-            Outcome::Served(Err(Error::new(ErrorKind::Internal, "a write was woken unserved")))
-        });
+        let mut told = waiter.told.lock().take();
+        if let Some(Told::Insert(part)) = told {
+            part.insert(&waiter.batch.view());
+            told = None;
+        }
+        if let (None, Some(served)) = (&told, waiter.served.get()) {
+            // Its part is done, by itself or by the holder, who waits for those of others.
+            rt.park(served, None);
+            told = waiter.told.lock().take();
+        }
+        let outcome = match told {
+            Some(Told::Ended(outcome)) => outcome,
+            _ => {
+                let error = Error::new(ErrorKind::Internal, "a write was woken unserved");
+                Outcome::Served(Err(error))
+            }
+        };
         (waiter, outcome)
     }
 
@@ -131,7 +177,7 @@ impl<T> Turn<T> {
             Some(next) => {
                 self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
                 drop(queue);
-                *next.outcome.lock() = Some(Outcome::Yours(token));
+                *next.told.lock() = Some(Told::Ended(Outcome::Yours(token)));
                 next.ticket.complete();
             }
         }

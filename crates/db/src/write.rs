@@ -5,18 +5,20 @@
 //! full memtable is frozen), so a writer that must wait does so before anything of it exists.
 //! A group is visible to readers all at once, because they read at published numbers only.
 //! Leaves to others: what a group is made of ([`entries`]); how logs begin and end, and what happens
-//! when one fails ([`logs`]); which memtables make room, and how ([`room`]).
+//! when one fails ([`logs`]); which memtables make room, and how ([`room`]);
+//! who inserts what ([`together`]).
 
 mod entries;
 pub(crate) mod logs;
 mod room;
+pub(crate) mod together;
 
 pub(crate) use entries::{Mems, Own, insert_batch};
 
 use std::collections::{BTreeSet, VecDeque};
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{CfId, Error, ErrorKind, FileId, Kind, Result, Seq};
+use lithify_base::{CfId, Error, FileId, Kind, Result, Seq};
 use lithify_control::MemId;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
@@ -156,13 +158,7 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         let Some(mut log) = self.log.take() else { return };
         if std::thread::panicking() {
-            // Of a comparator, most likely. Nobody knows how far the group got, so nothing is
-            // written behind it; what the log holds shows at the next open.
-            let what = "a write panicked; whether it and those with it survive shows at the next \
-                        open, until which the database is read-only";
-            let error = Error::new(ErrorKind::OutcomeUnknown, what);
-            self.shell.go_read_only(error.clone());
-            log.wal = None;
+            let error = self.shell.torn(&mut log);
             for peer in self.peers.drain(..) {
                 peer.serve(Err(error.clone()));
             }
@@ -396,12 +392,10 @@ impl Shell {
         } else {
             self.append(log, own, durability, peers)?;
         }
-        let mut next = own.insert(log, first);
-        let mut bytes = own.byte_len();
-        for peer in peers {
-            next = insert_batch(log, &peer.batch.view(), next);
-            bytes += peer.batch.byte_len();
-        }
+        let (next, bytes) = match peers {
+            [] => (own.insert(log, first), own.byte_len()),
+            _ => self.insert_group(log, own, peers, first)?,
+        };
         log.next_seq = next;
         if durability == Durability::NoWal {
             log.note_unlogged(first);

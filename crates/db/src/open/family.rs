@@ -54,6 +54,7 @@ pub(super) struct Replay<'a> {
 }
 
 impl Mems for Replay<'_> {
+    type Writer = MemWriter;
     /// A family has flushed past its older logs, and one that was dropped takes nothing.
     fn of(&mut self, cf: CfId) -> Option<&mut MemWriter> {
         let at = self.families.binary_search_by_key(&cf, |f| f.cf).ok()?;

@@ -72,6 +72,7 @@ impl Settings {
             memtable_bytes: memtable,
             memtable_count: MEMTABLES,
             max_wal_bytes: 0,
+            concurrent_memtable_writes: false,
             durability: Durability::Os,
             compaction_threads: budget.threads,
             max_subcompactions: 1,

@@ -68,6 +68,8 @@ rows! {
         "one takes writes while others are flushed; half of the memory together";
     max_wal_bytes Bytes fixed "max_total_wal_size" Fixed
         "0: four times what the memtables of all families may take";
+    concurrent_memtable_writes Plain live "allow_concurrent_memtable_write" Fixed
+        "waking a writer costs more than two cores gain by it";
     durability Plain live "sync" Fixed "a write survives a crash of the process";
     buffer_bytes Bytes fixed "compaction_readahead_size" Memory
         "a quarter of what the memtables leave";

@@ -5,25 +5,55 @@ use lithify_base::{CfId, Kind, Result, Seq, memory};
 use lithify_env::OutOfMemory;
 use lithify_env::sync::Arc;
 use lithify_format::wal::{BatchBuilder, BatchView};
-use lithify_memtable::MemWriter;
+use lithify_memtable::{MemWriter, SharedWriter};
 
 use super::Log;
 use crate::turn::Waiter;
 
 /// Who has a write handle for a family.
 pub(crate) trait Mems {
+    /// The kind of handle.
+    type Writer: Adds;
     /// The memtable that takes the writes to `cf`; `None` to pass over them.
-    fn of(&mut self, cf: CfId) -> Option<&mut MemWriter>;
+    fn of(&mut self, cf: CfId) -> Option<&mut Self::Writer>;
+}
+
+/// A write handle of a memtable, or a share of one.
+pub(crate) trait Adds {
+    fn add(&mut self, seq: Seq, kind: Kind, key: &[u8], value: &[u8]);
+    fn add_range_delete(&mut self, seq: Seq, lo: &[u8], hi: &[u8]);
+}
+
+impl Adds for MemWriter {
+    #[inline]
+    fn add(&mut self, seq: Seq, kind: Kind, key: &[u8], value: &[u8]) {
+        MemWriter::add(self, seq, kind, key, value);
+    }
+    fn add_range_delete(&mut self, seq: Seq, lo: &[u8], hi: &[u8]) {
+        MemWriter::add_range_delete(self, seq, lo, hi);
+    }
+}
+
+impl Adds for SharedWriter {
+    #[inline]
+    fn add(&mut self, seq: Seq, kind: Kind, key: &[u8], value: &[u8]) {
+        SharedWriter::add(self, seq, kind, key, value);
+    }
+    fn add_range_delete(&mut self, seq: Seq, lo: &[u8], hi: &[u8]) {
+        SharedWriter::add_range_delete(self, seq, lo, hi);
+    }
 }
 
 /// One memtable for everything.
-impl Mems for MemWriter {
-    fn of(&mut self, _: CfId) -> Option<&mut MemWriter> {
+impl<W: Adds> Mems for W {
+    type Writer = W;
+    fn of(&mut self, _: CfId) -> Option<&mut W> {
         Some(self)
     }
 }
 
 impl Mems for Log {
+    type Writer = MemWriter;
     #[inline]
     fn of(&mut self, cf: CfId) -> Option<&mut MemWriter> {
         let at = self.at(cf)?;
@@ -101,15 +131,16 @@ impl<'a> Own<'a> {
         }
     }
     /// Inserts into the memtables from sequence number `seq` on; the number after.
-    pub(super) fn insert(self, log: &mut Log, seq: Seq) -> Seq {
+    #[inline(always)]
+    pub(super) fn insert(self, mems: &mut impl Mems, seq: Seq) -> Seq {
         let (cf, kind, key, value) = match self {
             Own::Put { cf, key, value } => (cf, Kind::Value, key, value),
             Own::Delete { cf, key } => (cf, Kind::Delete, key, &[][..]),
-            Own::Batch(b) => return insert_batch(log, &b.view(), seq),
-            Own::Queued(w) => return insert_batch(log, &w.batch.view(), seq),
+            Own::Batch(b) => return insert_batch(mems, &b.view(), seq),
+            Own::Queued(w) => return insert_batch(mems, &w.batch.view(), seq),
             Own::Sync => return seq,
         };
-        let mem = log.of(cf).expect("the family was there when the group began");
+        let mem = mems.of(cf).expect("the family was there when the group began");
         mem.add(seq, kind, key, value);
         seq + 1
     }

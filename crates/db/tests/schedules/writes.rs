@@ -37,45 +37,54 @@ fn writers_meet_full_memtables_cut_by_buckets() {
     explore("writers meet full memtables, by buckets", || full_memtables(Policy::BucketDf));
 }
 
-/// Groups of writers are one after the other, and a batch is seen whole or not at all.
+/// Groups of writers are one after the other, and a batch is seen whole or not at all. The number of
+/// groups, or of batches that their writers inserted beside others if they may.
+fn batches(concurrent: bool) -> u64 {
+    let mut world = World::new(Policy::Hybrid);
+    world.settings.concurrent_memtable_writes = concurrent;
+    let db = world.open();
+    let writers: Vec<_> = (0..3u64)
+        .map(|w| {
+            let db = db.clone();
+            thread::spawn(move || {
+                for n in 0..2 {
+                    let mut batch = WriteBatch::new();
+                    batch.put("left", (10 * w + n).to_le_bytes()).unwrap();
+                    batch.put("right", (10 * w + n).to_le_bytes()).unwrap();
+                    let sync = if w == 0 { Durability::Sync } else { Durability::Os };
+                    db.write_opt(&batch, &WriteOptions::at(sync)).unwrap();
+                }
+            })
+        })
+        .collect();
+    for _ in 0..3 {
+        let mut iter = db.iter().unwrap();
+        iter.seek_to_first();
+        let mut seen = Vec::new();
+        while iter.valid() {
+            seen.push(iter.value().to_vec());
+            iter.next();
+        }
+        iter.status().unwrap();
+        assert!(seen.is_empty() || (seen.len() == 2 && seen[0] == seen[1]), "half a batch");
+    }
+    writers.into_iter().for_each(|w| w.join().unwrap());
+    let counts = db.stats().counts;
+    db.close().unwrap();
+    let db = world.open();
+    assert_eq!(&*db.get("left").unwrap().unwrap(), &*db.get("right").unwrap().unwrap());
+    db.close().unwrap();
+    if concurrent { counts.own_inserts } else { counts.commit_groups }
+}
+
 #[test]
 fn a_batch_is_seen_whole() {
-    explore("a batch is seen whole", || {
-        let world = World::new(Policy::Hybrid);
-        let db = world.open();
-        let writers: Vec<_> = (0..3u64)
-            .map(|w| {
-                let db = db.clone();
-                thread::spawn(move || {
-                    for n in 0..2 {
-                        let mut batch = WriteBatch::new();
-                        batch.put("left", (10 * w + n).to_le_bytes()).unwrap();
-                        batch.put("right", (10 * w + n).to_le_bytes()).unwrap();
-                        let sync = if w == 0 { Durability::Sync } else { Durability::Os };
-                        db.write_opt(&batch, &WriteOptions::at(sync)).unwrap();
-                    }
-                })
-            })
-            .collect();
-        for _ in 0..3 {
-            let mut iter = db.iter().unwrap();
-            iter.seek_to_first();
-            let mut seen = Vec::new();
-            while iter.valid() {
-                seen.push(iter.value().to_vec());
-                iter.next();
-            }
-            iter.status().unwrap();
-            assert!(seen.is_empty() || (seen.len() == 2 && seen[0] == seen[1]), "half a batch");
-        }
-        writers.into_iter().for_each(|w| w.join().unwrap());
-        let groups = db.stats().counts.commit_groups;
-        db.close().unwrap();
-        let db = world.open();
-        assert_eq!(&*db.get("left").unwrap().unwrap(), &*db.get("right").unwrap().unwrap());
-        db.close().unwrap();
-        groups
-    });
+    explore("a batch is seen whole", || batches(false));
+}
+
+#[test]
+fn a_batch_inserted_beside_others_is_seen_whole() {
+    explore("a batch inserted beside others is seen whole", || batches(true));
 }
 
 /// Writers that would rather fail than wait do so, the others wait, and all come to their end.

@@ -44,6 +44,8 @@ struct Stage {
     /// The first thing that was wrong.
     fault: Mutex<Option<String>>,
     snapshots: AtomicU64,
+    /// Batches that their writers inserted beside others.
+    side_by_side: AtomicU64,
     /// Threads that have not come to their end.
     working: AtomicU64,
 }
@@ -116,6 +118,7 @@ fn stress(policy: Policy, seed: u64, length: Duration, lie: Option<Lie>) -> Resu
         lull: AtomicBool::new(false),
         fault: Mutex::new(None),
         snapshots: AtomicU64::new(0),
+        side_by_side: AtomicU64::new(0),
         working: AtomicU64::new(0),
     };
     let (started, mut deeds, mut lives) = (Instant::now(), Deeds::default(), 0);
@@ -124,6 +127,7 @@ fn stress(policy: Policy, seed: u64, length: Duration, lie: Option<Lie>) -> Resu
         stage.look_at_all(&db)?;
         stage.live(&db, seed.wrapping_add(lives * 1000), LIFE.min(length))?;
         stage.look_at_all(&db)?;
+        stage.side_by_side.fetch_add(db.stats().counts.own_inserts, Ordering::Relaxed);
         world.close(db)?;
         world.harvest(&mut deeds);
         lives += 1;
@@ -142,11 +146,12 @@ fn stress(policy: Policy, seed: u64, length: Duration, lie: Option<Lie>) -> Resu
     let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
     let (reads, unjudged) = (count(&stage.board.reads), count(&stage.board.unjudged));
     println!(
-        "{:10} seed {seed}, {:.1} s, {lives} lives: {} writes, {reads} reads checked, {unjudged} \
-         not, {} snapshots; {} split, {} merged, {} failed, {} stopped, {} after others; {:?}",
+        "{:10} seed {seed}, {:.1} s, {lives} lives: {} writes, {} side by side, {reads} reads \
+         checked, {unjudged} not, {} snapshots; {} split, {} merged, {} failed, {} stopped, {} after others; {:?}",
         policy.name(),
         started.elapsed().as_secs_f64(),
         stage.board.begun().iter().sum::<u64>(),
+        count(&stage.side_by_side),
         count(&stage.snapshots),
         deeds.splits,
         deeds.merges,

@@ -138,12 +138,14 @@ impl Stage {
             batch.put(name(slot), value(slot, op)).expect("a key and a value");
             changes.insert(slot, false);
         };
-        let style = rng.u8(0..100);
+        // Now all write large batches at the same time, so that some are inserted side by side.
+        let bulky = self.board.begun().iter().sum::<u64>() / 500 % 8 == 3;
+        let style = if bulky { 99 } else { rng.u8(0..100) };
         let points = match style {
             0..60 => 1,
             60..90 => rng.usize(2..12),
             90..98 => rng.usize(0..4),
-            _ => 40,
+            _ => 60,
         };
         let first = pick(rng);
         for i in 0..points {

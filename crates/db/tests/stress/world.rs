@@ -25,6 +25,7 @@ pub fn settings(policy: Policy, seed: u64) -> Settings {
     s.format_version = 5 + u32::from(rng.bool());
     s.l0_trigger = rng.u32(2..5);
     s.max_subcompactions = [1, 2, 4][rng.usize(0..3)];
+    s.concurrent_memtable_writes = rng.bool() ^ policy.takes_runs();
     if !policy.takes_runs() {
         s.compaction_pri = CompactionPri::ALL[rng.usize(0..5)];
     }

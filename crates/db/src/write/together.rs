@@ -1,0 +1,222 @@
+//! Large batches of one group go into the memtable side by side: the holder of the turn asks each
+//! waiter that brought one to insert it itself, with a share of the memtable's writer.
+//!
+//! A waiter must wake up to do so, which takes longer than inserting a few entries. So small batches
+//! are the holder's, who does its own work first and then whatever no waiter has begun: it never
+//! waits for a thread that is not running yet.
+//!
+//! Keeps: the numbers of a group are those of its record in the log, whoever inserts; nothing of it is
+//! published before all of it is in. When [`Shell::insert_group`] ends, however it ends, nobody
+//! inserts any more.
+//! Leaves to others: batches of other families, which the holder inserts by itself.
+
+use lithify_base::{Error, ErrorKind, Result, Seq};
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{Rt, Ticket};
+use lithify_format::wal::BatchView;
+use lithify_memtable::SharedWriter;
+
+use super::{Log, Own, insert_batch};
+use crate::metrics::Counter;
+use crate::open::DEFAULT_CF;
+use crate::shell::Shell;
+use crate::turn::Waiter;
+
+/// Entries of a batch from which its writer is asked to insert it.
+const LARGE: usize = if cfg!(shuttle) { 2 } else { 48 };
+
+/// A batch that a waiter may insert, or the holder takes back.
+pub(crate) struct Part {
+    writer: Option<SharedWriter>,
+    first: Seq,
+    crew: Arc<Crew>,
+}
+
+/// Those who insert batches of one group.
+struct Crew {
+    state: Mutex<State>,
+    /// Complete once nobody is at work.
+    home: Ticket,
+}
+
+struct State {
+    /// Parts that are out, and one for the holder.
+    at_work: usize,
+    back: Vec<SharedWriter>,
+    /// A part was not inserted as a whole.
+    torn: bool,
+}
+
+impl Crew {
+    fn leave(&self, report: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock();
+        report(&mut state);
+        state.at_work -= 1;
+        if state.at_work == 0 {
+            drop(state);
+            self.home.complete();
+        }
+    }
+}
+
+impl Part {
+    /// Inserts `batch`, which the part was made for.
+    pub(crate) fn insert(mut self, batch: &BatchView<'_>) {
+        // Until it is back, the part counts as torn: a comparator may panic.
+        let mut writer = self.writer.take().expect("a part is inserted once");
+        insert_batch(&mut writer, batch, self.first);
+        self.writer = Some(writer);
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let writer = self.writer.take();
+        self.crew.leave(|state| match writer {
+            Some(writer) => state.back.push(writer),
+            None => state.torn = true,
+        });
+    }
+}
+
+/// The parts of a group that were handed out, and to whom.
+struct Handed<'a> {
+    crew: Arc<Crew>,
+    waiters: Vec<&'a Waiter<Log>>,
+    rt: &'a dyn Rt,
+    /// The holder counts as at work.
+    open: bool,
+}
+
+impl<'a> Handed<'a> {
+    fn new(rt: &'a dyn Rt) -> Handed<'a> {
+        let state = State { at_work: 1, back: Vec::new(), torn: false };
+        let crew = Arc::new(Crew { state: Mutex::new(state), home: Ticket::new() });
+        Handed { crew, waiters: Vec::new(), rt, open: true }
+    }
+    /// Asks `waiter` to insert its batch from number `first` on.
+    fn ask(&mut self, waiter: &'a Waiter<Log>, writer: SharedWriter, first: Seq) {
+        self.crew.state.lock().at_work += 1;
+        self.waiters.push(waiter);
+        waiter.ask(Part { writer: Some(writer), first, crew: self.crew.clone() });
+    }
+    /// Inserts what no waiter has begun, the last first, because they were woken in order; how many
+    /// had begun.
+    fn insert_the_rest(&self) -> usize {
+        let mut begun = 0;
+        for waiter in self.waiters.iter().rev() {
+            match waiter.take_part() {
+                Some(part) => part.insert(&waiter.batch.view()),
+                None => begun += 1,
+            }
+        }
+        begun
+    }
+    /// Waits for all who are at work; what they used, or `None` if something is missing.
+    fn gather(&mut self) -> Option<Vec<SharedWriter>> {
+        if std::mem::take(&mut self.open) {
+            self.crew.leave(|_| ());
+            self.rt.park(&self.crew.home, None);
+        }
+        let mut state = self.crew.state.lock();
+        (!state.torn).then(|| std::mem::take(&mut state.back))
+    }
+}
+
+impl Drop for Handed<'_> {
+    fn drop(&mut self) {
+        // If the holder panicked: nobody begins a part or is at one after this.
+        self.waiters.iter().for_each(|waiter| drop(waiter.take_part()));
+        self.gather();
+    }
+}
+
+impl Own<'_> {
+    fn is_large(&self) -> bool {
+        self.is_of_default() && self.entries() >= LARGE
+    }
+    /// All of it goes to the default family.
+    fn is_of_default(&self) -> bool {
+        match self.batch() {
+            Some(batch) => !batch.names_families(),
+            None => self.cf().is_none_or(|cf| cf == DEFAULT_CF),
+        }
+    }
+}
+
+impl Shell {
+    /// Inserts a group that is in the log, its first entry as number `first`; the number after, and
+    /// the bytes of it all.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` if a comparator panicked in another thread.
+    #[inline(never)]
+    pub(super) fn insert_group(
+        &self,
+        log: &mut Log,
+        own: Own<'_>,
+        peers: &[Arc<Waiter<Log>>],
+        first: Seq,
+    ) -> Result<(Seq, usize)> {
+        let all = || std::iter::once(own).chain(peers.iter().map(|peer| Own::Queued(peer)));
+        let bytes = all().map(|write| write.byte_len()).sum();
+        let together = self.settings.load().concurrent_memtable_writes
+            && all().filter(Own::is_large).nth(1).is_some();
+        let next = match together {
+            true => self.insert_together(log, own, peers, first)?,
+            false => all().fold(first, |next, write| write.insert(log, next)),
+        };
+        Ok((next, bytes))
+    }
+
+    /// The same, the large batches side by side.
+    fn insert_together(
+        &self,
+        log: &mut Log,
+        own: Own<'_>,
+        peers: &[Arc<Waiter<Log>>],
+        first: Seq,
+    ) -> Result<Seq> {
+        let all = std::iter::once(own).chain(peers.iter().map(|peer| Own::Queued(peer)));
+        let mem = &mut log.families[0].mem;
+        let mut handed = Handed::new(&*self.env.rt);
+        // What the holder inserts while others are at theirs, and what it inserts after that.
+        let (mut now, mut later) = (Vec::new(), Vec::new());
+        let (mut entries, mut bytes) = (0, 0);
+        let mut next = first;
+        for (at, write) in all.enumerate() {
+            let (count, len) = (write.entries(), write.byte_len());
+            if at > 0 && write.is_large() {
+                handed.ask(&peers[at - 1], mem.share(count, len), next);
+            } else if write.is_of_default() {
+                (entries, bytes) = (entries + count, bytes + len);
+                now.push((write, next));
+            } else {
+                later.push((write, next));
+            }
+            next += count as Seq;
+        }
+        let mut writer = mem.share(entries, bytes);
+        for (write, first) in now {
+            write.insert(&mut writer, first);
+        }
+        self.metrics.add(Counter::OwnInserts, handed.insert_the_rest() as u64);
+        let Some(writers) = handed.gather() else { return Err(self.torn(log)) };
+        writers.into_iter().chain([writer]).for_each(|writer| mem.take_back(writer));
+        for (write, first) in later {
+            write.insert(log, first);
+        }
+        Ok(next)
+    }
+
+    /// A group is in the memtable in part, because a comparator panicked. Nobody knows how far it got,
+    /// so nothing is written behind it; what the log holds shows at the next open.
+    pub(super) fn torn(&self, log: &mut Log) -> Error {
+        let what = "a write panicked; whether it and those with it survive shows at the next \
+                    open, until which the database is read-only";
+        let error = Error::new(ErrorKind::OutcomeUnknown, what);
+        self.go_read_only(error.clone());
+        log.wal = None;
+        error
+    }
+}
