@@ -72,7 +72,7 @@ pub fn engine_main(opener: &dyn StoreOpener) -> ExitCode {
 /// Refuses what only Lithify can do.
 pub(crate) fn refuse_foreign(opener: &dyn StoreOpener, args: &BenchArgs) -> Result<()> {
     let timeline = args.output.timeline.as_ref().map(|_| "--timeline");
-    match args.settings.throttle_flag().or(timeline) {
+    match args.settings.own_flag().or(timeline) {
         None => Ok(()),
         Some(flag) => bail!("{flag}: {} cannot do that; leave it out", opener.identity().name),
     }

@@ -186,8 +186,8 @@ pub fn compare(policies: &[&str], own: EngineCommand, args: CompareArgs) -> Resu
 
 /// The engine itself and its peers.
 fn peers_of(own: EngineCommand, args: &CompareArgs) -> Result<Vec<EngineCommand>> {
-    if let Some(flag) = args.bench.settings.throttle_flag() {
-        bail!("{flag}: peers read and write the disk as it is; use it with --presets");
+    if let Some(flag) = args.bench.settings.own_flag() {
+        bail!("{flag}: peers cannot do that; use it with --presets");
     }
     if args.bench.output.timeline.is_some() {
         bail!("--timeline: peers keep no log of their jobs; use it with --presets");

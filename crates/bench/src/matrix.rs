@@ -230,8 +230,8 @@ fn cases(policies: &[&str], args: &MatrixArgs) -> Result<Vec<Case>> {
     if !base.workloads.is_empty() || base.policy != OWN_POLICY {
         bail!("--workloads and --policy: the matrix has its own; see --loads and --shapes");
     }
-    if let Some(flag) = base.throttle_flag() {
-        bail!("{flag}: peers read and write the disk as it is");
+    if let Some(flag) = base.own_flag() {
+        bail!("{flag}: peers cannot do that");
     }
     if args.bench.output.timeline.is_some() {
         bail!("--timeline: the matrix has many runs; use it with `bench compare --presets`");

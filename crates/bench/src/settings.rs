@@ -228,6 +228,9 @@ pub struct BenchSettings {
     /// Read for users past the page cache
     #[arg(long, help_heading = "Store")]
     pub direct_reads: bool,
+    /// Settings of Lithify by their own names, above those that follow from other flags
+    #[arg(long, value_delimiter = ',', value_name = "NAME=VALUE", help_heading = "Store")]
+    pub set: Vec<String>,
 
     /// Put a slower disk under Lithify: bytes per second that its reads and writes share
     #[arg(long, value_parser = parse_bytes, value_name = "BYTES/S", help_heading = "Slower disk")]
@@ -340,6 +343,11 @@ impl BenchSettings {
         ]
         .into_iter()
         .find_map(|(flag, given)| given.then_some(flag))
+    }
+
+    /// The first flag that only Lithify knows.
+    pub(crate) fn own_flag(&self) -> Option<&'static str> {
+        self.throttle_flag().or((!self.set.is_empty()).then_some("--set"))
     }
 
     fn check(&self) -> Result<()> {

@@ -337,8 +337,8 @@ fn a_peer_refuses_by_name_what_it_cannot_do() {
         crate::command::refuse_foreign(&MapOpener(Flaw::None), &args)
     };
     assert!(given(&["--num=5"]).is_ok());
-    for flag in ["--throttle-bandwidth", "--throttle-latency", "--throttle-channels", "--timeline"]
-    {
+    let throttles = ["--throttle-bandwidth", "--throttle-latency", "--throttle-channels"];
+    for flag in throttles.into_iter().chain(["--set", "--timeline"]) {
         let error = given(&[flag, "9"]).expect_err("refused").to_string();
         assert!(error.contains(flag) && error.contains("map"), "{error}");
     }
@@ -499,6 +499,7 @@ fn settings_survive_flags_and_json() {
         throttle_latency: Some(150),
         throttle_channels: Some(4),
         dilate: Some(10.0),
+        set: vec!["durability=sync".into(), "l0_trigger=3".into()],
         ..settings(&[])
     };
     for original in [settings(&[]), some.clone(), some.resolve().expect("sound")] {

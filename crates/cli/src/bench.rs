@@ -12,6 +12,7 @@
 //! | `wal` off, buffered, os, sync | [`Durability`] of each write: `NoWal`, `Buffered`, `Os`, `Sync` |
 //! | `direct-io-compaction`, `direct-reads` | `direct_background_io`, `direct_reads` |
 //! | `throttle-bandwidth`, `-latency`, `-channels` | a [`ThrottledFs`] in front of this machine's files; a sync takes the same latency |
+//! | `set` | the setting of that name |
 //! | `dilate` | a [`DilatedRt`] in front of this machine's threads |
 //!
 //! All others have the same name on both sides. Equal everywhere and not a setting: format version
@@ -30,6 +31,8 @@ use lithify_bench::{
     Moment, OWN_POLICY, StallStat, Store, StoreIter, StoreOpener, WalMode, bench_main,
 };
 use lithify_env::{Bandwidth, DilatedRt, Throttle, ThrottledFs};
+
+use crate::open::SetArg;
 
 mod history;
 
@@ -148,6 +151,7 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
     s.block_bytes = u32::try_from(b.block_size).context("--block-size is too large")?;
     s.direct_background_io = b.direct_io_compaction;
     s.direct_reads = b.direct_reads;
+    SetArg::new(b.set.clone()).apply(&mut s)?;
     Ok(s)
 }
 

@@ -108,6 +108,10 @@ pub(crate) struct SetArg {
 }
 
 impl SetArg {
+    /// As if these had been given.
+    pub(crate) fn new(set: Vec<String>) -> SetArg {
+        SetArg { set }
+    }
     /// Changes what was given.
     pub(crate) fn apply(&self, settings: &mut Settings) -> Result<()> {
         for pair in &self.set {
