@@ -5,13 +5,9 @@
 //! written.
 //! Leaves to others: which settings can change (`settings::table`).
 
-use std::time::Duration;
-
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_control::Event;
-use lithify_env::Ticket;
 use lithify_env::sync::Arc;
-use lithify_env::sync::atomic::{AtomicBool, Ordering};
 use lithify_format::files::FileName;
 
 use crate::open::DEFAULT_CF;
@@ -19,6 +15,7 @@ use crate::settings::Settings;
 use crate::settings::table::row;
 use crate::settings::translate::{core_options, options_text};
 use crate::shell::Shell;
+use crate::solo::Solo;
 
 impl Shell {
     /// Changes settings by name; all of them or none.
@@ -60,10 +57,7 @@ impl Shell {
 
     /// Waits until nobody else changes settings: two would write one file.
     fn alone(&self) -> Alone<'_> {
-        while self.altering.swap(true, Ordering::SeqCst) {
-            let soon = self.env.rt.now() + Duration::from_millis(1);
-            self.env.rt.park(&Ticket::new(), Some(soon));
-        }
+        self.altering.take(&*self.env.rt, None);
         Alone(&self.altering)
     }
 
@@ -112,11 +106,11 @@ impl Shell {
 }
 
 /// Nobody else changes settings while it lives.
-struct Alone<'a>(&'a AtomicBool);
+struct Alone<'a>(&'a Solo);
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::SeqCst);
+        self.0.give_back();
     }
 }
 

@@ -57,6 +57,7 @@ mod settle;
 mod shared;
 mod shell;
 mod snapshot;
+mod solo;
 mod stats;
 mod super_version;
 mod table_builder;

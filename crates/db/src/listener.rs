@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use lithify_env::sync::atomic::{AtomicBool, Ordering};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Class, Job, Mono, Step, Ticket};
+use lithify_env::{Class, Job, Mono, Step};
 
 use crate::events::Field;
 use crate::shared::Shared;
+use crate::solo::Solo;
 
 /// Events that wait to be delivered; those beyond are dropped, and their number is told instead.
 const QUEUE_MAX: usize = 4096;
@@ -155,7 +156,7 @@ pub(crate) struct Listeners {
     all: Vec<Listener>,
     queue: Mutex<Queue>,
     /// Somebody delivers.
-    busy: AtomicBool,
+    busy: Solo,
 }
 
 #[derive(Default)]
@@ -223,7 +224,7 @@ impl Shared {
     /// Has what is queued delivered, unless somebody does already.
     pub(crate) fn deliver_events(self: &Arc<Shared>) {
         let listeners = self.events.listeners();
-        if listeners.queue.lock().events.is_empty() || listeners.busy.swap(true, Ordering::SeqCst) {
+        if listeners.queue.lock().events.is_empty() || !listeners.busy.try_take() {
             return;
         }
         self.env.rt.spawn(Class::Io, Box::new(Deliver { shared: self.clone() }));
@@ -236,15 +237,11 @@ impl Shared {
             return;
         }
         let late = self.env.rt.now() + PATIENCE;
-        while listeners.busy.swap(true, Ordering::SeqCst) {
-            let now = self.env.rt.now();
-            if now >= late {
-                return;
-            }
-            self.env.rt.park(&Ticket::new(), Some(now + Duration::from_millis(1)));
+        if !listeners.busy.take(&*self.env.rt, Some(late)) {
+            return;
         }
         while listeners.deliver_one() {}
-        listeners.busy.store(false, Ordering::SeqCst);
+        listeners.busy.give_back();
     }
 }
 
@@ -259,11 +256,11 @@ impl Job for Deliver {
         if listeners.deliver_one() {
             return Step::More;
         }
-        listeners.busy.store(false, Ordering::SeqCst);
+        listeners.busy.give_back();
         Step::Done
     }
     fn panicked(&mut self, _: String) {
-        self.shared.events.listeners().busy.store(false, Ordering::SeqCst);
+        self.shared.events.listeners().busy.give_back();
     }
 }
 

@@ -32,6 +32,7 @@ use crate::shell::commits::Desk;
 use crate::shell::upkeep::Upkeep;
 use crate::shell::{Shell, TreeParts};
 use crate::snapshot::Snapshots;
+use crate::solo::Solo;
 use crate::turn::Turn;
 use crate::txn::locks::Locks;
 use crate::write::logs::{Closing, LogFile};
@@ -44,7 +45,7 @@ pub(crate) struct Shared {
     /// Callers that hold background work back.
     pub(crate) pauses: AtomicUsize,
     /// Somebody changes settings.
-    pub(crate) altering: AtomicBool,
+    pub(crate) altering: Solo,
     pub(crate) env: Env,
     /// Of `env`.
     pub(crate) files: Files,
@@ -116,7 +117,7 @@ impl Shared {
             events: Events::new(p.settings.event_log && !read_only_handle)
                 .with_listeners(p.listeners),
             pauses: AtomicUsize::new(0),
-            altering: AtomicBool::new(false),
+            altering: Solo::default(),
             published: AtomicU64::new(p.log.next_seq - 1),
             log_now: AtomicU64::new(p.log.wal_number.0),
             logs_from: AtomicU64::new(0),
