@@ -282,10 +282,13 @@ impl Db {
         options: &CompactOptions,
     ) -> Result<()> {
         self.shell.flush()?;
-        let Some(range) = self.clip(from, to)? else {
+        let range = self.clip(from, to)?;
+        // Without bounds it is about all keys, whatever comes meanwhile.
+        let bounded = from.is_some() || to.is_some();
+        if bounded && range.is_none() {
             return Ok(());
-        };
-        self.shell.compact(range, options.cancel.as_ref())
+        }
+        self.shell.compact(range.filter(|_| bounded), options.cancel.as_ref())
     }
     /// Lets no flush and no compaction start, and no table or log be deleted, until what this returns is
     /// dropped; waits for those at work. Writes go on until the memtables are full, and then wait;
@@ -395,16 +398,8 @@ impl Db {
         self.shell.close()
     }
 
-    /// The range between two optional bounds as a closed range, `None` if it is empty or the
-    /// database is.
-    pub(crate) fn clip(
-        &self,
-        from: Option<&[u8]>,
-        to: Option<&[u8]>,
-    ) -> Result<Option<Option<KeyRange>>> {
-        if from.is_none() && to.is_none() {
-            return Ok(Some(None));
-        }
+    /// The range between two optional bounds, within that of all keys; `None` if nothing lies there.
+    pub(crate) fn clip(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<Option<KeyRange>> {
         let Some(all) = self.shell.super_version().bounds() else {
             return Ok(None);
         };
@@ -419,7 +414,7 @@ impl Db {
             Some(to) => KeyRange::excl(lo, to),
             None => KeyRange { lo, hi: all.hi.clone() },
         };
-        Ok(range.clamp(&all, order).map(Some))
+        Ok(range.clamp(&all, order))
     }
 }
 

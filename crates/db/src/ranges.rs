@@ -79,9 +79,7 @@ impl Db {
     /// `InvalidArgument` if `from` is above `to`; `ReadOnly`. `OutcomeUnknown` if the manifest could
     /// not be written: the next open shows all of the tables or none.
     pub fn delete_files_in_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
-        let range = self.clip(from, to)?;
-        let all = || self.shell.super_version().bounds();
-        self.drop_files(range.and_then(|range| range.or_else(all)).into_iter().collect())
+        self.drop_files(self.clip(from, to)?.into_iter().collect())
     }
 
     /// [`delete_files_in_range`](Db::delete_files_in_range) for several ranges at once, atomically.
@@ -94,7 +92,7 @@ impl Db {
     ) -> Result<()> {
         let mut clipped = Vec::new();
         for (from, to) in ranges {
-            clipped.extend(self.clip(Some(from.as_ref()), Some(to.as_ref()))?.flatten());
+            clipped.extend(self.clip(Some(from.as_ref()), Some(to.as_ref()))?);
         }
         self.drop_files(clipped)
     }
