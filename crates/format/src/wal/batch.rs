@@ -31,6 +31,8 @@ pub struct BatchBuilder {
     count: u32,
     /// An entry names a family other than the default one.
     named: bool,
+    /// An entry merges, or deletes a range.
+    special: bool,
 }
 
 impl Default for BatchBuilder {
@@ -49,7 +51,7 @@ impl BatchBuilder {
     pub fn with_capacity(payload: usize) -> BatchBuilder {
         let mut bytes = Vec::with_capacity(BATCH_HEADER + payload);
         bytes.resize(BATCH_HEADER, 0);
-        BatchBuilder { bytes, count: 0, named: false }
+        BatchBuilder { bytes, count: 0, named: false, special: false }
     }
 
     /// Makes room for `entries` entries with `bytes` bytes of keys and values together, which can
@@ -82,11 +84,13 @@ impl BatchBuilder {
 
     /// Adds a merge operand to `key`.
     pub fn merge(&mut self, cf: CfId, key: &[u8], operand: &[u8]) {
+        self.special = true;
         self.entry(Kind::Merge as u8, CF_MERGE, cf, key, Some(operand));
     }
 
     /// Deletes every key from `begin`, included, to `end`, excluded.
     pub fn delete_range(&mut self, cf: CfId, begin: &[u8], end: &[u8]) {
+        self.special = true;
         self.entry(Kind::RangeDelete as u8, CF_RANGE_DELETE, cf, begin, Some(end));
     }
 
@@ -103,6 +107,7 @@ impl BatchBuilder {
     pub fn append(&mut self, other: &BatchBuilder) {
         self.bytes.extend_from_slice(&other.bytes[BATCH_HEADER..]);
         self.named |= other.named;
+        self.special |= other.special;
         self.set_count(self.count.checked_add(other.count).expect("a group has < 2^32 entries"));
     }
 
@@ -134,6 +139,12 @@ impl BatchBuilder {
         self.named
     }
 
+    /// True if every entry puts or deletes one key.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        !self.special
+    }
+
     /// Size of the stored form in bytes, header included.
     pub fn byte_len(&self) -> usize {
         self.bytes.len()
@@ -145,11 +156,13 @@ impl BatchBuilder {
         self.bytes.fill(0);
         self.count = 0;
         self.named = false;
+        self.special = false;
     }
 
     /// Where the entries end now.
     pub fn mark(&self) -> BatchMark {
-        BatchMark { bytes: self.bytes.len(), count: self.count, named: self.named }
+        let BatchBuilder { bytes, count, named, special } = self;
+        BatchMark { bytes: bytes.len(), count: *count, named: *named, special: *special }
     }
 
     /// Removes every entry since `mark`, which is of this batch.
@@ -158,6 +171,7 @@ impl BatchBuilder {
         self.bytes.truncate(mark.bytes);
         self.set_count(mark.count);
         self.named = mark.named;
+        self.special = mark.special;
     }
 
     /// The entries before `mark`, which is of this batch.
@@ -187,7 +201,8 @@ impl BatchBuilder {
     pub fn from_bytes(bytes: Vec<u8>) -> Result<BatchBuilder> {
         let view = BatchView::parse(&bytes)?;
         let (count, named) = (view.count, view.iter().any(|op| op.cf.0 != 0));
-        Ok(BatchBuilder { bytes, count, named })
+        let special = view.iter().any(|op| matches!(op.kind, Kind::Merge | Kind::RangeDelete));
+        Ok(BatchBuilder { bytes, count, named, special })
     }
 
     #[inline]
@@ -221,6 +236,7 @@ pub struct BatchMark {
     bytes: usize,
     count: u32,
     named: bool,
+    special: bool,
 }
 
 /// One entry of a batch that takes a sequence number.

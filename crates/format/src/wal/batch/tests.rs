@@ -165,3 +165,31 @@ proptest! {
         }
     }
 }
+
+/// A batch knows whether it does more than put and delete keys, however it came about.
+#[test]
+fn a_batch_knows_whether_it_is_plain() {
+    let special: [fn(&mut BatchBuilder); 2] =
+        [|batch| batch.merge(CfId(0), b"k", b"v"), |batch| batch.delete_range(CfId(3), b"a", b"b")];
+    for add in special {
+        let mut batch = BatchBuilder::new();
+        batch.put(CfId(0), b"k", b"v");
+        batch.delete(CfId(2), b"k");
+        batch.single_delete(CfId(0), b"k");
+        batch.log_data(b"note");
+        assert!(batch.is_plain());
+        let before = batch.mark();
+        add(&mut batch);
+        assert!(!batch.is_plain());
+        assert_eq!(BatchBuilder::from_bytes(batch.as_bytes().to_vec()).unwrap(), batch);
+        let mut group = BatchBuilder::new();
+        group.append(&batch);
+        assert!(!group.is_plain());
+        batch.truncate(before);
+        assert!(batch.is_plain());
+        group.clear();
+        group.append(&batch);
+        assert!(group.is_plain());
+        assert!(BatchBuilder::from_bytes(group.as_bytes().to_vec()).unwrap().is_plain());
+    }
+}
