@@ -12,13 +12,12 @@ use lithify_env::sync::Arc;
 use lithify_env::{Class, Job, Mono, Step, Urgency};
 use lithify_lsm::{FileRef, Version};
 use lithify_plan::JobSpec;
-use lithify_store::sst::FullIndex;
 
-use crate::opening::Opening;
+use crate::opening::{Inputs, Opening};
 use crate::parts::{Began, CoWorker, Parts, Whole, Worker};
 use crate::recipe::{self, InputRun};
 use crate::workshop::Workshop;
-use crate::{JobWork, OnPart, Outcome, Reins, Report, cuts};
+use crate::{JobWork, OnPart, Outcome, Reins, Report, cuts, dictionary};
 
 /// What to compact.
 pub struct CompactionSpec {
@@ -84,7 +83,8 @@ impl CompactionJob {
         match &mut self.stage {
             Stage::Prepare => {
                 let urgency = self.spec.reins.urgency().clone();
-                let opening = Opening::new(self.shop.clone(), urgency, &self.spec.inputs);
+                let sampled = dictionary::sampled(&self.shop.output, self.spec.plan.out.level);
+                let opening = Opening::new(self.shop.clone(), urgency, &self.spec.inputs, sampled);
                 self.stage = Stage::Open(opening);
                 Ok(Step::More)
             }
@@ -95,7 +95,7 @@ impl CompactionJob {
                 let Stage::Open(opening) = std::mem::replace(&mut self.stage, Stage::Over) else {
                     unreachable!("matched above")
                 };
-                self.cut(opening.into_tables())?;
+                self.cut(opening.into_inputs())?;
                 Ok(Step::More)
             }
             Stage::Parts(_) | Stage::Over => unreachable!("not before there are parts"),
@@ -103,11 +103,12 @@ impl CompactionJob {
     }
 
     /// Cuts the job into parts, and asks for help where there are several.
-    fn cut(&mut self, inputs: Vec<(FileRef, Arc<FullIndex>)>) -> Result<()> {
+    fn cut(&mut self, inputs: Inputs) -> Result<()> {
         let (shop, spec) = (&self.shop, &self.spec);
-        let runs: Vec<InputRun> = recipe::input_runs(inputs);
+        let runs: Vec<InputRun> = recipe::input_runs(inputs.tables);
         let snapshots = spec.snapshots.clone();
-        let recipe = recipe::compaction(shop, &spec.version, &runs, &spec.plan, snapshots)?;
+        let mut recipe = recipe::compaction(shop, &spec.version, &runs, &spec.plan, snapshots)?;
+        recipe.dictionary = dictionary::of(&inputs.samples, &shop.output)?;
         let list = cuts::cut(&runs, spec.plan.cuts.parts, &*shop.order);
         let began = Began {
             at: self.started.unwrap_or_default(),

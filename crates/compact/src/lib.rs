@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod cuts;
+mod dictionary;
 mod external;
 mod feed;
 mod flush;

@@ -1,6 +1,7 @@
 //! Opening the inputs of a compaction, several at once: each table that is not open yet costs a read of
-//! its tail, each with an index in parts a read of those, and on a slow disk a job of many small inputs would spend more time on one after the
-//! other than on the merge.
+//! its tail, each with an index in parts a read of those, samples for a dictionary a read each, and on
+//! a slow disk a job of many small inputs would spend more time on one after the other than on the
+//! merge.
 
 use std::collections::VecDeque;
 
@@ -21,16 +22,40 @@ pub(crate) struct Opening {
     urgency: SharedUrgency,
     /// Not asked for yet.
     rest: VecDeque<FileRef>,
-    asked: VecDeque<(FileRef, Receiver<Result<Arc<FullIndex>>>)>,
-    /// Open, in the order in which they were given.
-    open: Vec<(FileRef, Arc<FullIndex>)>,
+    asked: VecDeque<(FileRef, Receiver<Result<Opened>>)>,
+    open: Inputs,
+    /// Bytes of blocks to be taken from each table as samples.
+    sampled: u64,
 }
 
+/// What the inputs of a compaction are known by.
+#[derive(Default)]
+pub(crate) struct Inputs {
+    /// The tables, open, in the order in which they were given.
+    pub(crate) tables: Vec<(FileRef, Arc<FullIndex>)>,
+    /// Blocks of theirs.
+    pub(crate) samples: Vec<Vec<u8>>,
+}
+
+/// What is read of one table.
+type Opened = (Arc<FullIndex>, Vec<Vec<u8>>);
+
 impl Opening {
-    /// Of all `files`.
-    pub(crate) fn new(shop: Arc<Workshop>, urgency: SharedUrgency, files: &[FileRef]) -> Opening {
-        let rest = files.iter().cloned().collect();
-        Opening { shop, urgency, rest, asked: VecDeque::new(), open: Vec::new() }
+    /// Of all `files`, with about `sampled` bytes of blocks as samples of what they hold.
+    pub(crate) fn new(
+        shop: Arc<Workshop>,
+        urgency: SharedUrgency,
+        files: &[FileRef],
+        sampled: u64,
+    ) -> Opening {
+        Opening {
+            shop,
+            urgency,
+            rest: files.iter().cloned().collect(),
+            asked: VecDeque::new(),
+            open: Inputs::default(),
+            sampled: sampled / (files.len() as u64).max(1),
+        }
     }
 
     /// What to wait for before the next call; `None` when all tables are open.
@@ -47,25 +72,28 @@ impl Opening {
             }
             let (file, opened) = self.asked.pop_front().expect("it is there");
             let lost = || Error::new(ErrorKind::Internal, "a table was opened without a result");
-            self.open.push((file, opened.take().ok_or_else(lost)??));
+            let (table, samples) = opened.take().ok_or_else(lost)??;
+            self.open.tables.push((file, table));
+            self.open.samples.extend(samples);
         }
     }
 
-    /// The open tables.
-    pub(crate) fn into_tables(self) -> Vec<(FileRef, Arc<FullIndex>)> {
+    /// What was opened.
+    pub(crate) fn into_inputs(self) -> Inputs {
         self.open
     }
 
     fn ask(&mut self, file: FileRef) {
         let (sender, receiver) = oneshot();
         match self.shop.tables.get(&file) {
-            // One that is open may have to be read from, if its index is in parts.
-            Some(table) if table.is_index_resident() => {
-                sender.send(FullIndex::of(table).map(Arc::new))
+            // One that is open may have to be read from: if its index is in parts, or for samples.
+            Some(table) if table.is_index_resident() && self.sampled == 0 => {
+                sender.send(FullIndex::of(table).map(|full| (Arc::new(full), Vec::new())));
             }
             _ => {
                 let (shop, urgency) = (self.shop.clone(), self.urgency.clone());
-                let job = OpenOne { shop, urgency, file: file.clone(), sender };
+                let job =
+                    OpenOne { shop, urgency, file: file.clone(), sampled: self.sampled, sender };
                 self.shop.env.rt.spawn(Class::Io, Box::new(job));
             }
         }
@@ -78,13 +106,21 @@ struct OpenOne {
     shop: Arc<Workshop>,
     urgency: SharedUrgency,
     file: FileRef,
-    sender: Sender<Result<Arc<FullIndex>>>,
+    sampled: u64,
+    sender: Sender<Result<Opened>>,
+}
+
+impl OpenOne {
+    fn open(&self) -> Result<Opened> {
+        let full = FullIndex::of(self.shop.tables.open(&self.file)?)?;
+        let samples = full.samples(self.sampled)?;
+        Ok((Arc::new(full), samples))
+    }
 }
 
 impl Job for OpenOne {
     fn step(&mut self) -> Step {
-        let opened = self.shop.tables.open(&self.file);
-        self.sender.send(opened.and_then(FullIndex::of).map(Arc::new));
+        self.sender.send(self.open());
         Step::Done
     }
     fn urgency(&self) -> Urgency {

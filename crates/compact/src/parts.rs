@@ -174,7 +174,8 @@ impl Parts {
         let set_bytes = self.engine.caps().set_bytes.min((2 * write).max(of_runs * write / 4));
         let feed = Feed::new(shop.clone(), urgency.clone(), &whole.runs, range, set_bytes)?;
         let (out, times) = (self.spec.plan.out, self.times);
-        let sink = Sink::new(shop.clone(), urgency.clone(), out, self.epoch, times);
+        let sink = Sink::new(shop.clone(), urgency.clone(), out, self.epoch, times)
+            .with_dictionary(recipe.dictionary.clone());
         let reins = self.spec.reins.part(no);
         PartJob::new(&*self.engine, recipe, feed, sink, shop.output.unchecked, reins)
     }

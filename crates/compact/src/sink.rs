@@ -32,6 +32,8 @@ pub(crate) struct Sink {
     out: Pos,
     epoch: u64,
     times: Times,
+    /// What blocks were compressed with, if a dictionary.
+    dictionary: Option<Arc<[u8]>>,
     open: Option<Assembler>,
     closing: Vec<Closing>,
     done: Vec<FileMeta>,
@@ -65,10 +67,11 @@ impl Litter {
         urgency: SharedUrgency,
         out: Pos,
         times: Times,
+        dictionary: Option<Arc<[u8]>>,
     ) -> Result<Assembler> {
         let id = shop.next_file();
         self.files.push(id);
-        let spec = shop.table_spec(id, out.level, times);
+        let spec = shop.table_spec(id, out.level, times, dictionary);
         let in_flight = if out.level == 0 { FLUSH_WRITES_BEHIND } else { WRITES_BEHIND };
         let options = AssemblerOptions {
             pool: shop.buffers.clone(),
@@ -107,6 +110,7 @@ impl Sink {
             out,
             epoch,
             times,
+            dictionary: None,
             open: None,
             closing: Vec::new(),
             done: Vec::new(),
@@ -114,6 +118,12 @@ impl Sink {
             directory_synced: false,
             litter,
         }
+    }
+
+    /// Puts the dictionary that blocks are compressed with into its files.
+    pub(crate) fn with_dictionary(mut self, dictionary: Option<Arc<[u8]>>) -> Sink {
+        self.dictionary = dictionary;
+        self
     }
 
     /// Takes what an engine produced.
@@ -124,9 +134,13 @@ impl Sink {
                     let table = match &mut self.open {
                         Some(table) => table,
                         closed => {
-                            let urgency = self.urgency.clone();
-                            let table =
-                                self.litter.create(&self.shop, urgency, self.out, self.times)?;
+                            let table = self.litter.create(
+                                &self.shop,
+                                self.urgency.clone(),
+                                self.out,
+                                self.times,
+                                self.dictionary.clone(),
+                            )?;
                             closed.insert(table)
                         }
                     };
@@ -138,9 +152,10 @@ impl Sink {
                     }
                     let mut table = match self.open.take() {
                         Some(table) => table,
+                        // Without blocks, so none was compressed.
                         None => {
                             let urgency = self.urgency.clone();
-                            self.litter.create(&self.shop, urgency, self.out, self.times)?
+                            self.litter.create(&self.shop, urgency, self.out, self.times, None)?
                         }
                     };
                     table.push_tombstones(&cut.tombstones);

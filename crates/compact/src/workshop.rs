@@ -69,6 +69,8 @@ pub struct OutputOptions {
     /// Size of the parts into which indexes and filters are cut, in bytes; 0 = filters are whole, and
     /// so are indexes of everyday size.
     pub partition_bytes: u32,
+    /// Largest dictionary of a table whose codec has them, in bytes; 0 = none.
+    pub dict_bytes: u32,
     /// Whether filters hold whole keys.
     pub whole_keys: bool,
     /// The prefixes of keys that filters hold.
@@ -230,9 +232,16 @@ impl Workshop {
     pub fn peek_next_file(&self) -> FileId {
         self.numbers.peek()
     }
-    /// How table `number` of `level` is written.
-    pub(crate) fn table_spec(&self, number: FileId, level: u8, times: Times) -> TableSpec {
+    /// How table `number` of `level` is written, with blocks that were compressed with `dictionary`.
+    pub(crate) fn table_spec(
+        &self,
+        number: FileId,
+        level: u8,
+        times: Times,
+        dictionary: Option<Arc<[u8]>>,
+    ) -> TableSpec {
         let mut spec = self.output.table_spec(self.maker.clone(), number, level, times);
+        spec.dictionary = dictionary;
         if let Some(operator) = &self.operator {
             spec.merge_operator = operator.name().to_owned();
         }

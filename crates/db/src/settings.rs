@@ -198,6 +198,13 @@ pub struct Settings {
     pub compression_upper: Compression,
     /// Compression of deeper levels. Default: LZ4.
     pub compression_lower: Compression,
+    /// Largest dictionary of a table in levels with Zstandard, in bytes: what its blocks have in common is
+    /// kept once, which makes small blocks of similar entries much smaller. It is trained by each
+    /// compaction from a sample of its inputs, a hundred times as large and at most 8 MiB. 0 = none, else
+    /// 256 B to 1 MiB; 16 KiB suits most. Tables of flushes and of
+    /// [`TableBuilder`](crate::TableBuilder) have none.
+    /// RocksDB's `max_dict_bytes`. Default: 0.
+    pub max_dict_bytes: u32,
     /// Bits per key of the Bloom filters; 0 = no filters, at most 50. Default: 10.
     pub bloom_bits: u32,
     /// Whether filters hold whole keys besides the prefixes that the
@@ -262,6 +269,16 @@ impl Settings {
         within("block_bytes", self.block_bytes.into(), 512, 1 << 20)?;
         within("format_version", self.format_version.into(), 5, 6)?;
         within("bloom_bits", self.bloom_bits.into(), 0, 50)?;
+        if self.max_dict_bytes > 0 {
+            within("max_dict_bytes", self.max_dict_bytes.into(), 256, 1 << 20)?;
+            let zstd = |c| matches!(c, Compression::Zstd(_));
+            if !zstd(self.compression_upper) && !zstd(self.compression_lower) {
+                return Err(Error::invalid(
+                    "max_dict_bytes is for Zstandard alone; set compression_lower to it, or \
+                     max_dict_bytes to 0",
+                ));
+            }
+        }
         if self.partition_bytes > 0 {
             within("partition_bytes", self.partition_bytes.into(), 1 << 10, 1 << 20)?;
         }

@@ -3,16 +3,20 @@
 //!
 //! Keeps: a size is compared with the caller's cap before anything is allocated for it; a
 //! decoder either fills exactly the size that was announced or fails.
+//! Blocks of one table may share a dictionary, which lies in the table: Zstandard is given one when
+//! writing, all codecs that have them when reading.
 //! Leaves to others: the trailer's type byte on disk and its checksum ([`crate::block`]).
 //!
 //! Since format_version 2 RocksDB writes the decompressed size as a varint32 before the codec's
 //! own bytes, except for Snappy, whose stream starts with it anyway. LevelDB writes no size.
 
 mod decode;
+mod dictionary;
 mod encode;
 mod zip;
 
 pub use decode::{Decoder, decompress};
+pub use dictionary::train;
 pub use encode::Compressor;
 
 /// A compression codec. The numbers are RocksDB's type bytes, on disk and frozen.

@@ -35,6 +35,8 @@ pub struct Certifier {
     mode: Mode,
     cuts: CutCheck,
     view: View,
+    /// Of the recipe's dictionary.
+    decoder: Option<Decoder>,
     last: Vec<u8>,
     last_hash: Option<u64>,
     last_prefix: Option<u64>,
@@ -49,6 +51,7 @@ impl Certifier {
             mode,
             cuts: CutCheck::default(),
             view: View::default(),
+            decoder: None,
             last: Vec::new(),
             last_hash: None,
             last_prefix: None,
@@ -133,7 +136,11 @@ impl Certifier {
         let payload = if trailer[0] == 0 {
             payload
         } else {
-            plain = Decoder::rocksdb().decode(trailer[0], payload, MAX_BLOCK)?;
+            let decoder = self.decoder.get_or_insert_with(|| {
+                let dictionary = recipe.dictionary.as_deref().unwrap_or_default();
+                Decoder::rocksdb().with_dictionary(dictionary)
+            });
+            plain = decoder.decode(trailer[0], payload, MAX_BLOCK)?;
             &plain
         };
         self.view.decode(payload, &[])?;

@@ -104,7 +104,11 @@ impl Writer {
     pub(crate) fn new(recipe: Arc<Recipe>, kept: Fragments) -> Result<Writer> {
         let compressor = match recipe.codec {
             Codec::None => None,
-            codec => Some(Compressor::new(codec, recipe.codec_level)?),
+            codec => {
+                let dictionary = recipe.dictionary.as_deref().unwrap_or_default();
+                let level = recipe.codec_level;
+                Some(Compressor::with_dictionary(codec, level, dictionary)?)
+            }
         };
         let at_splits = !(recipe.hard_splits.is_empty() && recipe.soft_splits.is_empty());
         Ok(Writer {

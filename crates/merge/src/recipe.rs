@@ -4,6 +4,8 @@
 //! (R9); nothing outside of it (clock, buffer sizes, set bounds, thread counts) has a say.
 //! Leaves to others: table identity and all blocks that are not data blocks (R8).
 
+use std::sync::Arc;
+
 use lithify_base::{
     CompactionFilterRef, Comparator, ComparatorRef, Error, FilterContext, Key, KeyRange,
     MergeOperatorRef, Prefixes, Result, Seq, bytewise,
@@ -89,6 +91,8 @@ pub struct Recipe {
     pub codec: Codec,
     /// The codec's level; 0 is its default.
     pub codec_level: i32,
+    /// What blocks are compressed with besides, if the codec has dictionaries.
+    pub dictionary: Option<Arc<[u8]>>,
     /// Checksum of data blocks.
     pub checksum: ChecksumKind,
     /// Whether hashes of keys are wanted for a filter.
@@ -125,6 +129,7 @@ impl Recipe {
             restart_interval: 16,
             codec: Codec::None,
             codec_level: 0,
+            dictionary: None,
             checksum: ChecksumKind::Xxh3,
             filter: true,
             prefixes: Prefixes::default(),

@@ -109,6 +109,7 @@ impl Settings {
             format_version: 6,
             compression_upper: Compression::None,
             compression_lower: Compression::Lz4,
+            max_dict_bytes: 0,
             bloom_bits: 10,
             whole_key_filtering: true,
             partition_bytes: 0,

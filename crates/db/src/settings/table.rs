@@ -128,6 +128,8 @@ rows! {
     compression_upper Plain fixed "compression" Fixed "what is rewritten soon is not worth it";
     compression_lower Plain fixed "bottommost_compression" Fixed
         "costs little and halves most data";
+    max_dict_bytes Plain fixed "compression_opts.max_dict_bytes" Fixed
+        "blocks are compressed each by itself";
     bloom_bits Plain fixed "filter_policy" Fixed "one lookup in a hundred reads in vain";
     whole_key_filtering Plain fixed "" Fixed "look-ups of absent keys read little in vain";
     partition_bytes Plain fixed "metadata_block_size" Fixed

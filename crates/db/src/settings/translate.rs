@@ -38,6 +38,7 @@ pub(crate) fn output_options(s: &Settings, prefixes: Prefixes) -> OutputOptions 
         restart_interval: RESTART_INTERVAL,
         millibits: s.bloom_bits * 1000,
         partition_bytes: s.partition_bytes,
+        dict_bytes: s.max_dict_bytes,
         whole_keys: s.whole_key_filtering || prefixes.get().is_none(),
         prefixes,
         levels,

@@ -2,6 +2,7 @@
 
 use lithify_base::{Error, ErrorKind, Result, memory};
 
+use super::dictionary::Dictionary;
 use super::{Codec, zip};
 use crate::varint;
 
@@ -9,7 +10,7 @@ use crate::varint;
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     leveldb: bool,
-    dictionary: Vec<u8>,
+    dictionary: Dictionary,
 }
 
 impl Decoder {
@@ -19,12 +20,20 @@ impl Decoder {
     }
     /// For LevelDB tables: no size prefixes, and type byte 2 is Zstandard.
     pub fn leveldb() -> Decoder {
-        Decoder { leveldb: true, dictionary: Vec::new() }
+        Decoder { leveldb: true, dictionary: Dictionary::default() }
     }
     /// Sets the table's dictionary (the meta block `rocksdb.compression_dict`).
     pub fn with_dictionary(mut self, dictionary: &[u8]) -> Decoder {
-        self.dictionary = dictionary.to_vec();
+        self.dictionary = Dictionary::new(dictionary);
         self
+    }
+    /// Resident bytes: those of the dictionary in all its forms.
+    pub fn memory(&self) -> usize {
+        self.dictionary.memory()
+    }
+    /// Bytes of the dictionary as it is stored; 0 if there is none.
+    pub fn dictionary_bytes(&self) -> usize {
+        self.dictionary.bytes().len()
     }
 
     /// Decompresses `payload`, whose trailer has `type_byte`, to at most `max` bytes. For type
@@ -36,7 +45,7 @@ impl Decoder {
     pub fn decode(&self, type_byte: u8, payload: &[u8], max: usize) -> Result<Vec<u8>> {
         if self.leveldb && type_byte == 2 {
             let size = zstd_frame_size(payload)?;
-            return zstd_decode(payload, sized(size, max)?, &[]);
+            return zstd_decode(payload, sized(size, max)?, &Dictionary::default());
         }
         let Some(codec) = Codec::from_u8(type_byte) else {
             return Err(Error::unsupported(format!(
@@ -51,7 +60,7 @@ impl Decoder {
             Codec::Zlib => {
                 let (size, body) = size_prefix(payload, max)?;
                 let mut out = memory::zeroed(size, "a block")?;
-                let n = zip::inflate(body, &mut out, &self.dictionary)?;
+                let n = zip::inflate(body, &mut out, self.dictionary.bytes())?;
                 filled(out, n, "Zlib")
             }
             // It has no dictionaries: RocksDB writes one into the table and does without.
@@ -63,7 +72,7 @@ impl Decoder {
             }
             Codec::Lz4 | Codec::Lz4hc => {
                 let (size, body) = size_prefix(payload, max)?;
-                lz4_decode(body, size, &self.dictionary)
+                lz4_decode(body, size, self.dictionary.bytes())
             }
             Codec::Zstd => {
                 let (size, body) = size_prefix(payload, max)?;
@@ -126,21 +135,21 @@ fn filled(out: Vec<u8>, n: usize, codec: &str) -> Result<Vec<u8>> {
 }
 
 #[cfg(feature = "zstd")]
-fn zstd_decode(body: &[u8], size: usize, dictionary: &[u8]) -> Result<Vec<u8>> {
+fn zstd_decode(body: &[u8], size: usize, dictionary: &Dictionary) -> Result<Vec<u8>> {
     use std::cell::RefCell;
-    use zstd::bulk::Decompressor;
+    use zstd::zstd_safe::{DCtx, get_error_name};
 
     // A context is some 100 KiB of tables: one per thread serves all its blocks.
     thread_local! {
-        static CONTEXT: RefCell<Decompressor<'static>> = RefCell::default();
+        static CONTEXT: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
     }
-    let bad = |e: std::io::Error| Error::corruption(format!("bad ZSTD block: {e}"));
+    let bad = |code| Error::corruption(format!("bad ZSTD block: {}", get_error_name(code)));
     let mut out = memory::zeroed(size, "a block")?;
-    let n = match dictionary {
-        [] => CONTEXT.with_borrow_mut(|c| c.decompress_to_buffer(body, &mut out[..])),
-        dictionary => Decompressor::with_dictionary(dictionary)
-            .and_then(|mut c| c.decompress_to_buffer(body, &mut out[..])),
-    };
+    let dictionary = dictionary.prepared()?;
+    let n = CONTEXT.with_borrow_mut(|c| match dictionary {
+        Some(dictionary) => c.decompress_using_ddict(&mut out[..], body, dictionary),
+        None => c.decompress(&mut out[..], body),
+    });
     filled(out, n.map_err(bad)?, "ZSTD")
 }
 
@@ -153,7 +162,7 @@ fn zstd_frame_size(payload: &[u8]) -> Result<u64> {
 }
 
 #[cfg(not(feature = "zstd"))]
-fn zstd_decode(_body: &[u8], _size: usize, _dictionary: &[u8]) -> Result<Vec<u8>> {
+fn zstd_decode(_body: &[u8], _size: usize, _dictionary: &Dictionary) -> Result<Vec<u8>> {
     Err(super::encode::zstd_is_off())
 }
 

@@ -30,11 +30,19 @@ impl Compressor {
     /// # Errors
     /// `Unsupported` for a codec that this build does not write.
     pub fn new(codec: Codec, level: i32) -> Result<Compressor> {
+        Compressor::with_dictionary(codec, level, &[])
+    }
+
+    /// The same with a dictionary, which only ZSTD heeds; readers must be given it, too.
+    ///
+    /// # Errors
+    /// As [`new`](Compressor::new).
+    pub fn with_dictionary(codec: Codec, level: i32, dictionary: &[u8]) -> Result<Compressor> {
         let engine = match codec {
             Codec::None => Engine::None,
             Codec::Snappy => Engine::Snappy(Box::new(snap::raw::Encoder::new())),
             Codec::Lz4 => Engine::Lz4(Box::new(CompressTable::small())),
-            Codec::Zstd => zstd_engine(level)?,
+            Codec::Zstd => zstd_engine(level, dictionary)?,
             Codec::Zlib => Engine::Zlib(Box::new(Deflate::new(level))),
             Codec::Bzip2 => Engine::Bzip2,
             Codec::Lz4hc => {
@@ -133,15 +141,19 @@ fn into_tail(
 }
 
 #[cfg(feature = "zstd")]
-fn zstd_engine(level: i32) -> Result<Engine> {
-    match zstd::bulk::Compressor::new(level) {
+fn zstd_engine(level: i32, dictionary: &[u8]) -> Result<Engine> {
+    let encoder = match dictionary {
+        [] => zstd::bulk::Compressor::new(level),
+        dictionary => zstd::bulk::Compressor::with_dictionary(level, dictionary),
+    };
+    match encoder {
         Ok(encoder) => Ok(Engine::Zstd(Box::new(encoder))),
         Err(e) => Err(Error::invalid(format!("ZSTD level {level}: {e}"))),
     }
 }
 
 #[cfg(not(feature = "zstd"))]
-fn zstd_engine(_level: i32) -> Result<Engine> {
+fn zstd_engine(_level: i32, _dictionary: &[u8]) -> Result<Engine> {
     Err(zstd_is_off())
 }
 

@@ -147,6 +147,39 @@ fn dictionaries_are_used() {
 
 #[cfg(feature = "zstd")]
 #[test]
+fn trained_dictionaries_make_small_blocks_smaller() {
+    let block = |n: u32| {
+        let line = |i: u32| format!("customer {:05} of {} street\n", n * i % 99_991, n % 17 + i);
+        (0..12).map(line).collect::<String>().into_bytes()
+    };
+    let samples: Vec<Vec<u8>> = (0..400).map(block).collect();
+    let dictionary = train(&samples, 4096).unwrap().expect("enough samples");
+    assert!(dictionary.len() <= 4096);
+    assert_eq!(train(&samples, 4096).unwrap().as_ref(), Some(&dictionary), "deterministic");
+    assert_eq!(train(&samples[..1], 4096).unwrap(), None);
+    assert_eq!(train(&[], 4096).unwrap(), None);
+    let mut with = Compressor::with_dictionary(Codec::Zstd, 3, &dictionary).unwrap();
+    let mut without = Compressor::new(Codec::Zstd, 3).unwrap();
+    let decoder = Decoder::rocksdb().with_dictionary(&dictionary);
+    assert_eq!(decoder.dictionary_bytes(), dictionary.len());
+    for n in 1000..1020 {
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        assert!(with.compress(&block(n), &mut a));
+        let _ = without.compress(&block(n), &mut b);
+        assert!(a.len() * 4 < b.len() * 3, "{} and {}", a.len(), b.len());
+        assert_eq!(decoder.decode(7, &a, 4096).unwrap(), block(n));
+        assert!(decompress(7, &a, 4096).is_err(), "not without the dictionary");
+        // Nor with another one that is damaged: an error, or bytes of the announced size.
+        for bit in 0..64 {
+            let mut bad = dictionary.to_vec();
+            bad[bit * 7 % dictionary.len()] ^= 1 << (bit % 8);
+            let _ = Decoder::rocksdb().with_dictionary(&bad).decode(7, &a, 4096);
+        }
+    }
+}
+
+#[cfg(feature = "zstd")]
+#[test]
 fn zstd_dictionaries_and_leveldb_blocks() {
     let dictionary = noise(500);
     let mut stored = Vec::new();

@@ -2,11 +2,13 @@
 //!
 //! Keeps: the bytes are a pure function of what is pushed and of the [`TableSpec`]; every engine's
 //! tables get their tail here (R8). Parts come in this order: filter, index (partitions first in
-//! both), `lithify.blocks`, range-del, properties, meta-index, footer; parts that
+//! both), dictionary, `lithify.blocks`, range-del, properties, meta-index, footer; parts that
 //! would be empty are left out, and so is `lithify.blocks` at version 5, whose readers may not
 //! pass over a name they do not know.
 //! Leaves to others: data blocks and their checksums ([`BlockCheck`] from
 //! [`TableSpec::check`] says how the assembler stores them).
+
+use std::sync::Arc;
 
 use lithify_base::{Comparator, InternalKey, Prefixes, Result, Seq};
 
@@ -67,6 +69,8 @@ pub struct TableSpec {
     pub prefixes: Prefixes,
     /// Name of the codec in the properties.
     pub compression: &'static str,
+    /// What data blocks were compressed with, if a dictionary.
+    pub dictionary: Option<Arc<[u8]>>,
     /// Name of the merge operator, or `nullptr`.
     pub merge_operator: String,
     /// Made outside of any database: all its entries have the number 0, and whoever takes it in
@@ -87,6 +91,7 @@ impl Default for TableSpec {
             whole_keys: true,
             prefixes: Prefixes::default(),
             compression: "NoCompression",
+            dictionary: None,
             merge_operator: NO_NAME.to_owned(),
             external: false,
             identity: TableIdentity::default(),
@@ -225,6 +230,9 @@ impl TailBuilder {
             self.write_filter(&mut parts, &mut props, spec, &separators);
         }
         let index = self.write_index(&mut parts, &mut props, spec, &separators);
+        if let Some(dictionary) = &spec.dictionary {
+            parts.push_meta(metaindex::COMPRESSION_DICT, dictionary);
+        }
         // Version 5 is for old readers, and some of theirs stop at a name they do not know.
         if spec.version >= 6 {
             let counts = self

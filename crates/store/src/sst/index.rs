@@ -26,7 +26,7 @@ use lithify_format::table::props::TableProps;
 use super::block::Block;
 use super::fence::{BlockAt, Fences, FencesBuilder};
 use super::open::Blocks;
-use super::reader::TableReader;
+use super::reader::{Fill, TableReader};
 
 /// What of an index is in memory as long as the table is open.
 pub(crate) enum Index {
@@ -224,6 +224,32 @@ impl FullIndex {
             .map_err(|e| blocks.source.blame(e))?;
         let counts = counts_of(&Direct(blocks), blocks, *counts, &table.props, &fences);
         Ok(FullIndex { read: Some((fences, counts)), table })
+    }
+
+    /// Data blocks as they are before compression, evenly chosen, of about `bytes` together and at most
+    /// one block more.
+    ///
+    /// # Errors
+    /// Corruption or Io if one cannot be read.
+    pub fn samples(&self, bytes: u64) -> Result<Vec<Vec<u8>>> {
+        let fences = self.fences();
+        let props = self.table.properties();
+        // What properties claim of a foreign table may be anything, or missing.
+        let raw = props.raw_key_size.saturating_add(props.raw_value_size);
+        let all = raw.max(self.table.data_bytes()).max(1);
+        let count = (fences.len() as u64).saturating_mul(bytes).div_ceil(all);
+        let count = count.min(fences.len() as u64);
+        let (mut samples, mut taken) = (Vec::new(), 0);
+        for i in 0..count {
+            if taken >= bytes {
+                break;
+            }
+            let nth = (i * fences.len() as u64 / count) as usize;
+            let block = self.table.block(self.block(nth), Fill::Nothing)?;
+            taken += block.as_ref().len() as u64;
+            samples.push(block.as_ref().to_vec());
+        }
+        Ok(samples)
     }
 
     /// The table.

@@ -229,7 +229,11 @@ impl TableReader {
     pub fn memory(&self) -> usize {
         let tombstones: usize =
             self.tombstones.iter().map(|f| 64 + f.lo.len() + f.hi.len() + 16 * f.tombs.len()).sum();
-        size_of::<TableReader>() + self.index.memory() + self.filter.memory() + tombstones
+        size_of::<TableReader>()
+            + self.index.memory()
+            + self.filter.memory()
+            + self.blocks.decoder.memory()
+            + tombstones
     }
 }
 

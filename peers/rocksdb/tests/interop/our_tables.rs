@@ -201,6 +201,20 @@ fn db_key(db: &Db, n: u32) -> Vec<u8> {
     if iter.valid() { iter.key().to_vec() } else { from }
 }
 
+/// Every compacted table with a dictionary.
+#[test]
+fn dictionaries() {
+    for version in [5, 6] {
+        let mut settings = small();
+        settings.format_version = version;
+        settings.compression_upper = Compression::Zstd(3);
+        settings.compression_lower = Compression::Zstd(3);
+        settings.max_dict_bytes = 2048;
+        let (tables, keys) = ingested(settings);
+        eprintln!("{tables} tables of ours ingested, {keys} keys read alike");
+    }
+}
+
 /// A table whose index has two levels.
 #[test]
 fn a_two_level_index() {
@@ -238,20 +252,23 @@ fn ingested(settings: Settings) -> (usize, usize) {
     let dir = tempfile::tempdir().unwrap();
     let what = format!("{settings:?}");
     let (version, partitioned) = (settings.format_version, settings.partition_bytes > 0);
+    let dictionaries = settings.max_dict_bytes > 0;
     let db = Db::open(dir.path().join("db"), settings).unwrap();
     let snapshots = fill(&db, 6000, 3);
     db.flush().unwrap();
     db.wait_idle(None).unwrap();
     let tables = tables_deepest_first(&db, &dir.path().join("checkpoint"));
     assert!(tables.len() > 3, "{what}");
-    let mut in_parts = 0;
+    let (mut in_parts, mut with_dictionary) = (0, 0);
     for path in &tables {
         let table = open(path).unwrap();
         assert_eq!(table.format_version(), version);
+        with_dictionary += usize::from(table.decoder().dictionary_bytes() > 0);
         in_parts += usize::from(table.properties().index_partitions > 1);
         read_every_way(&table);
     }
     assert_eq!(in_parts > 3, partitioned, "{what}");
+    assert_eq!(with_dictionary > 0, dictionaries, "{what}");
     let theirs = ingest_all(&tables, &dir.path().join("rocksdb"));
     let keys = same_content(&db, &theirs);
     drop(snapshots);
