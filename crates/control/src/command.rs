@@ -81,7 +81,7 @@ pub enum Command {
     /// again). They are tried again, but a write that would have to wait for one should rather fail.
     Stuck(Option<Error>),
     /// A manual compaction, or a change from outside, is over.
-    ManualDone {
+    RequestDone {
         /// Its number.
         id: u64,
         /// Its result.

@@ -29,7 +29,7 @@ impl Core {
     /// The manual compaction being worked on failed: whoever asked for it decides what is next.
     pub(crate) fn fail_manual(&mut self, error: &Error, out: &mut Vec<Command>) {
         if let Some((id, _)) = self.manuals.wanted.pop_front() {
-            out.push(Command::ManualDone { id, result: Err(error.clone()) });
+            out.push(Command::RequestDone { id, result: Err(error.clone()) });
         }
     }
 
@@ -42,7 +42,7 @@ impl Core {
         self.manuals.wanted.remove(at);
         let what = "the compaction was called off; what it had finished stays";
         let error = Error::new(ErrorKind::Cancelled, what);
-        out.push(Command::ManualDone { id, result: Err(error) });
+        out.push(Command::RequestDone { id, result: Err(error) });
         if at > 0 {
             return; // nobody works for any but the first
         }
@@ -57,7 +57,7 @@ impl Core {
     pub(crate) fn end_manuals(&mut self, out: &mut Vec<Command>) {
         if let Some(error) = self.read_only.clone().or_else(|| self.closing.then(closing)) {
             for (id, _) in self.manuals.wanted.drain(..) {
-                out.push(Command::ManualDone { id, result: Err(error.clone()) });
+                out.push(Command::RequestDone { id, result: Err(error.clone()) });
             }
             return;
         }
@@ -66,7 +66,7 @@ impl Core {
             if busy || !is_settled(&self.version, &self.options.plan, request) {
                 return;
             }
-            out.push(Command::ManualDone { id: *id, result: Ok(()) });
+            out.push(Command::RequestDone { id: *id, result: Ok(()) });
             self.manuals.wanted.pop_front();
         }
     }

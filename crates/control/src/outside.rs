@@ -4,8 +4,8 @@
 //! them.
 //!
 //! ```text
-//!   Outside::Ingest  placed on top of what it overlaps -> Built -> Committing -> ManualDone
-//!   Outside::Drop    locks what may go                       -> Built -> Committing -> ManualDone
+//!   Outside::Ingest  placed on top of what it overlaps -> Built -> Committing -> RequestDone
+//!   Outside::Drop    locks what may go                       -> Built -> Committing -> RequestDone
 //! ```
 //!
 //! Keeps: whoever asked is told exactly once. A change whose edit could not be written is given up and
@@ -66,7 +66,7 @@ impl Core {
         out: &mut Vec<Command>,
     ) {
         if let Some(error) = self.refusal() {
-            out.push(Command::ManualDone { id, result: Err(error) });
+            out.push(Command::RequestDone { id, result: Err(error) });
             return;
         }
         let job = match request {
@@ -75,7 +75,7 @@ impl Core {
         };
         match job {
             Some(job) => drop(self.outsiders.asked.insert(job, id)),
-            None => out.push(Command::ManualDone { id, result: Ok(()) }),
+            None => out.push(Command::RequestDone { id, result: Ok(()) }),
         }
     }
 
@@ -126,7 +126,7 @@ impl Core {
     /// A change from outside is in the tree that was just handed out.
     pub(crate) fn outside_done(&mut self, job: JobId, out: &mut Vec<Command>) {
         if let Some(id) = self.outsiders.asked.remove(&job) {
-            out.push(Command::ManualDone { id, result: Ok(()) });
+            out.push(Command::RequestDone { id, result: Ok(()) });
         }
     }
 
@@ -137,7 +137,7 @@ impl Core {
             let what = "the manifest could not be written; whether the change took effect shows at \
                         the next open, unless something is committed before";
             let error = Error::new(ErrorKind::OutcomeUnknown, what).caused_by(error.clone());
-            out.push(Command::ManualDone { id, result: Err(error) });
+            out.push(Command::RequestDone { id, result: Err(error) });
         }
     }
 
@@ -149,7 +149,7 @@ impl Core {
             let Some(id) = self.outsiders.asked.remove(&job) else { continue };
             let lost = || Error::new(ErrorKind::OutcomeUnknown, "the change was given up");
             let error = self.read_only.clone().map_or_else(lost, |cause| lost().caused_by(cause));
-            out.push(Command::ManualDone { id, result: Err(error) });
+            out.push(Command::RequestDone { id, result: Err(error) });
         }
     }
 }

@@ -199,7 +199,7 @@ fn corruption_stops_writes_and_manual_compactions() {
     assert!(w.core.read_only().is_some());
     assert!(w.log.iter().any(|c| matches!(c, Command::ReadOnly { .. })));
     let done = w.take(|c| match c {
-        Command::ManualDone { id: 7, result } => Some(result.is_err()),
+        Command::RequestDone { id: 7, result } => Some(result.is_err()),
         _ => None,
     });
     assert_eq!(done, Some(true));
@@ -271,7 +271,7 @@ fn a_failed_manual_compaction_is_told() {
     let (job, _) = w.compaction().unwrap();
     w.on(Event::Failed { job, error: Error::new(ErrorKind::Io, "read failed") });
     let told = w.take(|c| match c {
-        Command::ManualDone { id: 7, result } => Some(result.is_err()),
+        Command::RequestDone { id: 7, result } => Some(result.is_err()),
         _ => None,
     });
     assert_eq!(told, Some(true));
@@ -288,7 +288,7 @@ fn who_waits_for_a_commit_that_finds_no_space_is_told() {
     let (job, spec) = w.compaction().unwrap();
     w.built(job, spec.out, "a", "z");
     let told = |c: &Command| match c {
-        Command::ManualDone { id: 7, result } => Some(result.clone().unwrap_err().kind()),
+        Command::RequestDone { id: 7, result } => Some(result.clone().unwrap_err().kind()),
         _ => None,
     };
     for tries in 1..=3 {
@@ -377,7 +377,7 @@ fn closing_gives_up_flushes_behind_one_that_fails() {
 #[test]
 fn closing_ends_manual_compactions_that_have_not_begun() {
     let done = |c: &Command| match c {
-        Command::ManualDone { id, result } => Some((*id, result.clone())),
+        Command::RequestDone { id, result } => Some((*id, result.clone())),
         _ => None,
     };
     let mut w = World::new(1);
@@ -414,7 +414,7 @@ fn a_halted_core_only_lets_jobs_end() {
     assert_eq!(w.core.jobs(), 0);
     assert!(w.commit().is_none() && w.flush_job().is_none());
     w.on(Event::Manual { id: 1, request: ManualRequest::new(None) });
-    assert!(matches!(w.log.pop(), Some(Command::ManualDone { id: 1, result: Err(_) })));
+    assert!(matches!(w.log.pop(), Some(Command::RequestDone { id: 1, result: Err(_) })));
 }
 
 /// One slot while nothing presses, all of them for L0 that grows, for memtables that wait and for
@@ -609,7 +609,7 @@ fn nothing_is_begun_that_the_disk_has_no_room_for() {
     assert!(w.take(stuck).is_none(), "once is enough");
     w.on(Event::Manual { id: 7, request: ManualRequest::new(None) });
     let told = w.take(|c| match c {
-        Command::ManualDone { id: 7, result } => Some(result.as_ref().unwrap_err().kind()),
+        Command::RequestDone { id: 7, result } => Some(result.as_ref().unwrap_err().kind()),
         _ => None,
     });
     assert_eq!(told, Some(ErrorKind::NoSpace));

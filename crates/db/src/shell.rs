@@ -284,7 +284,7 @@ impl Shell {
                 self.obsolete.lock().extend(obsolete);
                 self.progressed();
             }
-            Command::ManualDone { id, result } => {
+            Command::RequestDone { id, result } => {
                 self.manual_results.lock().insert(id, result);
                 self.progressed();
             }

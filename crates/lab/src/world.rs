@@ -360,7 +360,7 @@ impl World<'_> {
             Command::Discard { files } => self.unlink_all(files),
             Command::Trouble(_)
             | Command::Stuck(_)
-            | Command::ManualDone { .. }
+            | Command::RequestDone { .. }
             | Command::Abort { .. } => {}
         }
     }

@@ -10,7 +10,7 @@ use crate::{Command, Event, Outside};
 
 fn done(w: &mut World, wanted: u64) -> Option<Option<ErrorKind>> {
     w.take(|c| match c {
-        Command::ManualDone { id, result } if *id == wanted => {
+        Command::RequestDone { id, result } if *id == wanted => {
             Some(result.as_ref().err().map(Error::kind))
         }
         _ => None,
