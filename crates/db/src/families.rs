@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
+use std::time::Duration;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{
@@ -45,6 +46,7 @@ pub struct ColumnFamilyOptions {
     settings: Option<Settings>,
     order: Option<ComparatorRef>,
     components: Components,
+    ttl: Option<Duration>,
 }
 
 impl ColumnFamilyOptions {
@@ -89,12 +91,34 @@ impl ColumnFamilyOptions {
         self
     }
 
+    /// Values expire `ttl` after they were written; zero means never. That is for databases that are
+    /// opened with [`Builder::open_ttl`] and families made with
+    /// [`TtlDb::create_column_family`](crate::TtlDb::create_column_family): the family needs it
+    /// each time or never, as its values carry times then. Elsewhere it is refused.
+    #[must_use]
+    pub fn ttl(mut self, ttl: Duration) -> ColumnFamilyOptions {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    pub(crate) fn take_ttl(&mut self) -> Option<Duration> {
+        self.ttl.take()
+    }
     pub(crate) fn components(&self) -> Components {
         self.components.clone()
+    }
+    pub(crate) fn change_components(&mut self, change: impl FnOnce(Components) -> Components) {
+        self.components = change(std::mem::take(&mut self.components));
     }
 
     /// The settings in a database with settings `db`.
     pub(crate) fn settings_in(&self, db: &Settings, name: &str) -> Result<Settings> {
+        if self.ttl.is_some() {
+            return Err(Error::invalid(format!(
+                "column family `{name}` is given a time to live, which only Builder::open_ttl and \
+                 TtlDb::create_column_family heed; use them, or leave it out"
+            )));
+        }
         let Some(own) = self.settings.clone() else { return Ok(db.clone()) };
         let settings = own.in_database(db);
         settings.check().map_err(|e| {
@@ -264,6 +288,7 @@ impl Builder {
                     filter: self.filter.clone(),
                     prefixes: self.prefixes.clone(),
                 },
+                ttl: None,
             },
             _ => self.families.get(name).cloned().unwrap_or_default(),
         }

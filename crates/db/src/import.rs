@@ -162,6 +162,7 @@ fn begin(
     watch: Watch<'_>,
 ) -> Result<Source> {
     builder.settings.check()?;
+    builder.forget_times();
     let env = builder.world();
     builder.env = Some(env.clone());
     let dir = Dir::new(env.fs.clone(), path);

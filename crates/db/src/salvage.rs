@@ -81,6 +81,7 @@ pub(crate) fn salvage(
     to: &Path,
     watch: &mut dyn FnMut(u64),
 ) -> Result<SalvageReport> {
+    builder.forget_times();
     let env = builder.world();
     builder.env = Some(env.clone());
     let orders =

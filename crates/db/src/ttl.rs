@@ -11,6 +11,7 @@
 //! Leaves to others: everything else. This is a layer over [`Db`], which knows nothing of times.
 
 mod components;
+mod families;
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,11 +23,10 @@ use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use crate::batch::{WriteBatch, check_value};
 use crate::builder::Builder;
 use crate::db::{Db, DbIter};
-use crate::open::DEFAULT_CF;
 use crate::options::{ReadOptions, WriteOptions};
 use crate::read::Value;
 
-use components::{Expiring, Stamped};
+use families::Lifetimes;
 
 /// Bytes of a time.
 const TIME: usize = 4;
@@ -94,6 +94,7 @@ impl Lifetime {
 pub struct TtlDb {
     db: Db,
     lifetime: Lifetime,
+    lifetimes: Lifetimes,
 }
 
 impl Builder {
@@ -105,8 +106,8 @@ impl Builder {
     /// [`periodic_compaction_seconds`](crate::Settings::periodic_compaction_seconds). The time to
     /// live is not stored: it may be another one at each open, and be changed by
     /// [`TtlDb::set_ttl`]. A database must be opened this way each time or never: opened by
-    /// [`open`](Builder::open), it shows values with the times at their ends. Column families other
-    /// than the default one have no times.
+    /// [`open`](Builder::open), it shows values with the times at their ends. Values of another column
+    /// family have times if it is given a [time to live](crate::ColumnFamilyOptions::ttl) of its own.
     ///
     /// A merge is a write: the value that it results in is as old as its newest operand, and what
     /// had expired when an operand was written takes no part. Do not rely on what a value adds to an
@@ -130,25 +131,14 @@ impl Builder {
     /// # Errors
     /// As [`Db::open`].
     pub fn open_ttl(self, path: impl AsRef<Path>, ttl: Duration) -> Result<TtlDb> {
-        let lifetime = Lifetime::new(ttl);
-        let db = self.with_times(&lifetime).open(path)?;
-        Ok(TtlDb { db, lifetime })
+        self.with_times(ttl, |builder| builder.open(path))
     }
     /// The same for reading only.
     ///
     /// # Errors
     /// As [`Db::open_read_only`].
     pub fn open_ttl_read_only(self, path: impl AsRef<Path>, ttl: Duration) -> Result<TtlDb> {
-        let lifetime = Lifetime::new(ttl);
-        let db = self.with_times(&lifetime).open_read_only(path)?;
-        Ok(TtlDb { db, lifetime })
-    }
-
-    /// Its operator and its filter see no times, and the filter drops what has expired.
-    fn with_times(mut self, lifetime: &Lifetime) -> Builder {
-        self.operator = self.operator.map(|inner| Arc::new(Stamped::new(inner, lifetime)) as _);
-        self.filter = Some(Arc::new(Expiring::new(self.filter, lifetime)));
-        self
+        self.with_times(ttl, |builder| builder.open_read_only(path))
     }
 }
 
@@ -158,7 +148,8 @@ impl TtlDb {
     pub fn db(&self) -> &Db {
         &self.db
     }
-    /// Changes the time to live, also of what is there already; zero means for ever.
+    /// Changes the time to live of this column family, also of what is there already; zero means for
+    /// ever.
     pub fn set_ttl(&self, ttl: Duration) {
         self.lifetime.set(ttl);
     }
@@ -231,7 +222,7 @@ impl TtlDb {
         self.db.delete_range(from, to)
     }
     /// Applies a batch atomically; all of it is written at the same time. Values of column families
-    /// other than the default one get no time.
+    /// without a time to live get no time. To name a family in a batch, ask [`db`](TtlDb::db) for its handle.
     ///
     /// # Errors
     /// As [`Db::write`].
@@ -243,13 +234,13 @@ impl TtlDb {
     /// # Errors
     /// As [`Db::write_opt`]; `LimitExceeded` if the batch has no room for the times.
     pub fn write_opt(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
-        let time = self.time();
+        let (time, lifetimes) = (self.time(), self.lifetimes.all());
         let mut stamped = WriteBatch::new();
         for op in batch.inner.view().iter() {
-            let time = |value| match op.cf {
-                DEFAULT_CF => stamp(value, time),
-                // Of families that this is no layer over.
-                _ => memory::copied(value, "a value"),
+            let time = |value| match lifetimes.contains_key(&op.cf) {
+                true => stamp(value, time),
+                // Of a family that this is no layer over.
+                false => memory::copied(value, "a value"),
             };
             match op.kind {
                 Kind::Value => stamped.put_to(op.cf, op.key, &time(op.value)?)?,
