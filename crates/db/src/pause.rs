@@ -39,7 +39,9 @@ impl Shell {
         self.wait_until(None, |shell| {
             // The mind knows first of a job that begins, and is the first to forget one.
             let works = |f: &Arc<Shell>| f.core().is_working() || !f.at_work().is_empty();
-            Ok((!shell.families().iter().any(works)).then_some(()))
+            // Jobs of a family that was dropped end by themselves, and take their files with them.
+            let dropped = shell.dropped.lock().clone();
+            Ok((!shell.families().iter().chain(&dropped).any(works)).then_some(()))
         })?;
         Ok(pause)
     }
