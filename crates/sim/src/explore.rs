@@ -115,7 +115,7 @@ pub fn explore(seed: u64, reach: &Reach, tally: &mut Tally) -> Result<(), Box<Fa
 
 fn first_choices(seed: u64, reach: &Reach) -> Stream {
     let stream = Stream::seeded(seed, "settings");
-    match reach.policy.and_then(|p| Policy::ALL.iter().position(|q| *q == p)) {
+    match reach.policy.and_then(|p| Policy::EVERY.iter().position(|q| *q == p)) {
         Some(at) => stream.beginning_with(at as u32),
         None => stream,
     }

@@ -51,7 +51,7 @@ struct Flags {
     #[arg(long, value_name = "FILE")]
     results: Option<PathBuf>,
     /// Compaction policy of all runs (leveled, hybrid, tiered, df-leveled, df-tiered, bucket,
-    /// bucket-df); without it each seed chooses.
+    /// bucket-df, universal, fifo); without it each seed chooses.
     #[arg(long, value_parser = policy)]
     policy: Option<Policy>,
     /// Crash images of each position; with 0 databases live and are not crashed, which is quick.
@@ -98,7 +98,7 @@ Examples:
   lithify-sim --plan failure.plan --shrink 300 make it smaller still";
 
 fn policy(name: &str) -> Result<Policy> {
-    let known = Policy::ALL.map(Policy::name).join(", ");
+    let known = Policy::EVERY.map(Policy::name).join(", ");
     Policy::from_name(name).ok_or_else(|| anyhow!("`{name}` is none of {known}"))
 }
 

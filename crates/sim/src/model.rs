@@ -282,6 +282,12 @@ impl Journal {
         (least..=most).rev().find(|&i| may(&self.states[i]))
     }
 
+    /// The first state from number `from` on that has this sum and was never refused.
+    pub fn find_since(&self, from: usize, sum: u64) -> Option<usize> {
+        let is = |s: &State| s.sum == sum && s.gone == usize::MAX;
+        (from..self.states.len()).find(|&i| is(&self.states[i]))
+    }
+
     /// Which state at all has this sum.
     pub fn find_anywhere(&self, sum: u64) -> Option<usize> {
         self.states.iter().rposition(|s| s.sum == sum)
@@ -357,5 +363,7 @@ mod tests {
         assert_eq!(journal.find(13, false, 30), Some(3));
         assert_eq!(journal.find(16, false, 30), None);
         assert_eq!(journal.find(16, false, 40), Some(4));
+        assert_eq!(journal.find_since(2, 20), Some(2));
+        assert_eq!((journal.find_since(3, 20), journal.find_since(0, 30)), (None, None));
     }
 }

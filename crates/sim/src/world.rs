@@ -5,7 +5,8 @@
 //! steps the jobs of the database (`pump`).
 //!
 //! Chapters: `shape` is what a run is like, `writes`, `reads`, `families`, `crowd` has several clients,
-//! `faults` is what breaks, `script` has operations by name. Here is the life of a database from its opening to its end.
+//! `services` what is asked beside reads and writes, `faults` is what breaks, `script` has operations by
+//! name. Here is the life of a database from its opening to its end.
 //! Leaves to others: crashes (`explore`).
 
 mod crowd;
@@ -14,6 +15,7 @@ mod faults;
 mod outside;
 mod reads;
 pub mod script;
+mod services;
 mod shape;
 mod writes;
 
@@ -32,12 +34,14 @@ use crate::model::{Change, Journal, Map, Model};
 use crate::pump::{Order, Pump};
 use crate::simfs::SimFs;
 pub use reads::whole;
+use services::Following;
 
 /// Where the database is.
 pub const HOME: &str = "db";
 
 /// How often each operation is chosen. New ones come last: kept plans name operations by number.
-const WEIGHTS: [u32; 21] = [40, 9, 10, 4, 7, 3, 3, 6, 5, 2, 3, 1, 1, 4, 4, 1, 1, 2, 1, 4, 6];
+const WEIGHTS: [u32; 24] =
+    [40, 9, 10, 4, 7, 3, 3, 6, 5, 2, 3, 1, 1, 4, 4, 1, 1, 2, 1, 4, 6, 1, 2, 4];
 
 /// Something that must not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +74,8 @@ pub struct World {
     dice: Dice,
     db: Option<Db>,
     views: Vec<View>,
+    /// Who follows the database, if somebody does.
+    following: Option<Following>,
     /// Something went wrong since the database was opened: errors are no surprise.
     shaken: bool,
     /// What went wrong is one failed sync, and a disk that is full since.
@@ -114,6 +120,7 @@ impl World {
             dice,
             db: None,
             views: Vec::new(),
+            following: None,
             shaken: false,
             only_full: false,
             disturbed: false,
@@ -259,7 +266,10 @@ impl World {
             17 => self.ingest(),
             18 => self.drop_files(),
             19 => self.once(),
-            _ => self.merge(),
+            20 => self.merge(),
+            21 => self.still(),
+            22 => self.change_settings(),
+            _ => self.follow(),
         }
     }
 
@@ -375,7 +385,7 @@ impl World {
         self.fs.kill();
         self.pump.set_order(Order::Calm);
         self.views.clear();
-        self.db = None;
+        (self.following, self.db) = (None, None);
     }
 }
 

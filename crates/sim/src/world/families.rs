@@ -101,13 +101,7 @@ impl World {
 
     /// All that the database holds, by scans from the front and from the back.
     pub(super) fn everything(&self) -> Result<Model, Violation> {
-        let mut families = BTreeMap::new();
-        for name in self.db().column_families() {
-            let family = self.tree(&name)?;
-            families.insert(name, whole(&family)?);
-        }
-        let map = families.remove(DEFAULT).unwrap_or_default();
-        Ok(Model::of(map, families))
+        everything_in(self.db())
     }
 
     /// Holds all families of `db` against the model.
@@ -133,6 +127,17 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// All that `db` holds, in all its families.
+pub(super) fn everything_in(db: &Db) -> Result<Model, Violation> {
+    let mut families = BTreeMap::new();
+    for name in db.column_families() {
+        let family = db.column_family(&name).map_err(|e| failed("a look for a family", &e))?;
+        families.insert(name, whole(&family)?);
+    }
+    let map = families.remove(DEFAULT).unwrap_or_default();
+    Ok(Model::of(map, families))
 }
 
 /// `change` in the family of this name.

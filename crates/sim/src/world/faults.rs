@@ -58,6 +58,7 @@ impl World {
     /// hold: everything durable, whatever was refused not.
     pub(super) fn recover(&mut self) -> Result<(), Violation> {
         self.views.clear();
+        self.following = None;
         if let Some(db) = self.db.take()
             && let Err(e) = db.close()
         {

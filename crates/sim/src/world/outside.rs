@@ -122,7 +122,14 @@ impl World {
         if self.shaken || self.fragile || self.shape.unlogged {
             return Ok(());
         }
-        let Change::DeleteRange(from, to) = self.any_range() else { return Ok(()) };
+        let Change::DeleteRange(mut from, mut to) = self.any_range() else { return Ok(()) };
+        // Only what lies wholly in the range goes, and few tables are narrow.
+        match self.dice.choose(4, "how wide") {
+            0 => {}
+            1 => to = key(self.shape.keys),
+            2 => from = key(0),
+            _ => (from, to) = (key(0), key(self.shape.keys)),
+        }
         self.views.retain(|view| matches!(view.what, Held::Iterator(_)));
         let begun = self.fs.position();
         let family = self.any_family();

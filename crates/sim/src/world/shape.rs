@@ -59,7 +59,7 @@ impl Shape {
     /// A shape that the dice choose; the policy is their first choice.
     pub fn choose(dice: &Dice) -> Shape {
         let mut s = Settings::default();
-        s.policy = Some(*dice.pick(&Policy::ALL, "policy"));
+        s.policy = Some(*dice.pick(&Policy::EVERY, "policy"));
         s.memtable_bytes = 64 << 10;
         s.memtable_count = 2 + dice.choose(3, "memtables");
         s.memory_budget = 4 << 20;
@@ -100,6 +100,9 @@ impl Shape {
         }
         keep_up(&mut shape.settings, dice);
         shape.settings.partition_bytes = *dice.pick(&[0, 0, 1 << 10], "partitions");
+        if shape.settings.policy == Some(Policy::Fifo) {
+            keep_all(&mut shape.settings, dice);
+        }
         // Writes that no log holds have no order over families.
         if !shape.unlogged && dice.one_in(3, "families") {
             shape.families = Some(Box::new(of_families(&shape.settings, dice)));
@@ -117,16 +120,26 @@ fn keep_up(s: &mut Settings, dice: &Dice) {
         *dice.pick(&[(0, 1), (0, 1), (20, 5), (100, 40)], "deletions");
 }
 
+/// A store that forgets has its bound far away and nothing ages, so that nothing is forgotten: that has a
+/// test of its own.
+fn keep_all(s: &mut Settings, dice: &Dice) {
+    (s.ttl_seconds, s.periodic_compaction_seconds) = (0, 0);
+    s.fifo_allow_compaction = dice.choose(2, "small tables") == 0;
+}
+
 /// Settings of families, in a database with settings `db`.
 fn of_families(db: &Settings, dice: &Dice) -> Settings {
     let mut s = db.clone();
-    s.policy = Some(*dice.pick(&Policy::ALL, "policy"));
+    s.policy = Some(*dice.pick(&Policy::EVERY, "policy"));
     s.plan = None;
     s.compaction_pri = Settings::default().compaction_pri;
     s.memtable_bytes = *dice.pick(&[64 << 10, 128 << 10], "memtable");
     s.block_bytes = *dice.pick(&[512, 2048], "block");
     s.bloom_bits = *dice.pick(&[10, 0], "bloom");
     s.l0_trigger = 1 + dice.choose(2, "l0 trigger");
+    if s.policy == Some(Policy::Fifo) {
+        keep_all(&mut s, dice);
+    }
     s
 }
 

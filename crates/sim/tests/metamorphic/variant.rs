@@ -97,11 +97,12 @@ impl fmt::Display for Variant {
 }
 
 impl Variant {
-    /// Variant `index` of a seed. The policies go round, so that seven neighbours have them all.
+    /// Variant `index` of a seed. The policies go round, so that neighbours have them all.
     pub fn new(seed: u64, index: u64) -> Variant {
         let mut random = Random::from_seed(derive_seed(seed, &format!("variant {index}")));
         let r = &mut random;
-        let policy = Policy::ALL[(seed.wrapping_add(index) % Policy::ALL.len() as u64) as usize];
+        let policy =
+            Policy::EVERY[(seed.wrapping_add(index) % Policy::EVERY.len() as u64) as usize];
         let restarts = [Restart::Never, Restart::Close, Restart::Kill, Restart::Copy];
         let restart = *pick(r, &restarts);
         let mut settings = settings(policy, r);
