@@ -4,15 +4,16 @@
 //! with the model at once. Everything happens on one thread: a call of the client that waits
 //! steps the jobs of the database (`pump`).
 //!
-//! Chapters: `shape` is what a run is like, `writes`, `reads`, `families`, `crowd` has several clients,
-//! `services` what is asked beside reads and writes, `faults` is what breaks, `script` has operations by
-//! name. Here is the life of a database from its opening to its end.
+//! Chapters: `shape` is what a run is like, `writes`, `reads`, `prefixes`, `families`, `crowd` has several
+//! clients, `services` what is asked beside reads and writes, `faults` is what breaks, `script` has
+//! operations by name. Here is the life of a database from its opening to its end.
 //! Leaves to others: crashes (`explore`).
 
 mod crowd;
 mod families;
 mod faults;
 mod outside;
+mod prefixes;
 mod reads;
 pub mod script;
 mod services;
@@ -30,7 +31,7 @@ use lithify_env::{Env, Fs, Random, Rt};
 
 use crate::choices::Dice;
 use crate::disk::Disk;
-use crate::model::{Change, Journal, Map, Model};
+use crate::model::{Change, DEFAULT, Journal, Map, Model};
 use crate::pump::{Order, Pump};
 use crate::simfs::SimFs;
 pub use reads::whole;
@@ -40,8 +41,8 @@ use services::Following;
 pub const HOME: &str = "db";
 
 /// How often each operation is chosen. New ones come last: kept plans name operations by number.
-const WEIGHTS: [u32; 24] =
-    [40, 9, 10, 4, 7, 3, 3, 6, 5, 2, 3, 1, 1, 4, 4, 1, 1, 2, 1, 4, 6, 1, 2, 4];
+const WEIGHTS: [u32; 25] =
+    [40, 9, 10, 4, 7, 3, 3, 6, 5, 2, 3, 1, 1, 4, 4, 1, 1, 2, 1, 4, 6, 1, 2, 4, 4];
 
 /// Something that must not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub struct World {
     dice: Dice,
     db: Option<Db>,
     views: Vec<View>,
+    /// The way in which prefixes of keys are taken; 0 is none.
+    prefixes: u32,
     /// Who follows the database, if somebody does.
     following: Option<Following>,
     /// Something went wrong since the database was opened: errors are no surprise.
@@ -116,6 +119,7 @@ impl World {
             pump: Arc::new(Pump::new(dice.clone(), seed, Order::Calm)),
             journal: Journal::new(model.sum()),
             model,
+            prefixes: shape.prefixes,
             shape,
             dice,
             db: None,
@@ -145,9 +149,13 @@ impl World {
         let rt: Arc<dyn Rt> = self.pump.clone();
         let operator = Arc::new(Append::default());
         let builder = Builder::new(self.shape.settings.clone()).merge_operator(operator);
-        let builder = families::NAMES.iter().fold(builder, |builder, name| {
-            builder.column_family(name, self.shape.family_options(name))
-        });
+        let builder = families::NAMES
+            .iter()
+            .fold(builder, |builder, name| builder.column_family(name, self.options_of(name)));
+        let builder = match self.extractor_of(DEFAULT) {
+            Some(by) => builder.prefix_extractor(by),
+            None => builder,
+        };
         builder.env(Env { fs, rt })
     }
 
@@ -269,7 +277,8 @@ impl World {
             20 => self.merge(),
             21 => self.still(),
             22 => self.change_settings(),
-            _ => self.follow(),
+            23 => self.follow(),
+            _ => self.scan_prefix(),
         }
     }
 
@@ -340,6 +349,7 @@ impl World {
         let db = self.db.take().expect("the database is open between operations");
         db.close().map_err(|e| failed("a close", &e))?;
         self.journal.synced(self.fs.position());
+        self.turn_prefixes();
         self.open()?;
         self.whole_content("a reopened database")
     }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use lithify::{ColumnFamily, Db, Durability, ReadOptions};
+use lithify::{ColumnFamily, ColumnFamilyOptions, Db, Durability, ReadOptions};
 use lithify_env::sync::Arc;
 
 use super::reads::{compare, whole};
@@ -22,6 +22,15 @@ impl World {
     /// The family of this name, as a handle.
     pub(super) fn tree(&self, family: &str) -> Result<ColumnFamily, Violation> {
         self.db().column_family(family).map_err(|e| failed("a look for a family", &e))
+    }
+
+    /// What the family of this name is opened with.
+    pub(super) fn options_of(&self, name: &str) -> ColumnFamilyOptions {
+        let options = self.shape.family_options(name);
+        match self.extractor_of(name) {
+            Some(by) => options.prefix_extractor(by),
+            None => options,
+        }
     }
 
     /// One of the families that are there.
@@ -69,7 +78,7 @@ impl World {
         if !self.nothing_on_its_way()? {
             return Ok(());
         }
-        let options = self.shape.family_options(name);
+        let options = self.options_of(name);
         let change = Change::Create(name.to_owned());
         self.write_by(vec![change], Durability::Sync, |db, _, _| {
             db.create_column_family(name, options).map(drop)

@@ -181,7 +181,11 @@ fn backward(iter: &mut DbIter, map: &Map, what: &str) -> Result<(), Wrong> {
 }
 
 /// Holds where `iter` is against where it should be.
-fn meet(iter: &DbIter, expected: Option<(&Vec<u8>, &Arc<[u8]>)>, what: &str) -> Result<(), Wrong> {
+pub(super) fn meet(
+    iter: &DbIter,
+    expected: Option<(&Vec<u8>, &Arc<[u8]>)>,
+    what: &str,
+) -> Result<(), Wrong> {
     let found = iter.valid().then(|| (iter.key(), iter.value()));
     let expected = expected.map(|(k, v)| (k.as_slice(), &**v));
     // An end may be an error, and says so.

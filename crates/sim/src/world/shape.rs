@@ -28,6 +28,8 @@ pub struct Shape {
     pub short: Option<u64>,
     /// Column families come and go; those that have settings of their own have these.
     pub families: Option<Box<Settings>>,
+    /// The way in which prefixes of keys are taken at first; with 0 they never are.
+    pub prefixes: u32,
 }
 
 impl Shape {
@@ -42,6 +44,7 @@ impl Shape {
             faults: false,
             short: None,
             families: None,
+            prefixes: 0,
         }
     }
 
@@ -91,6 +94,7 @@ impl Shape {
             faults: dice.one_in(4, "faults"),
             short: dice.one_in(6, "short").then(|| u64::from(dice.choose(1 << 16, "short"))),
             families: None,
+            prefixes: 0,
         };
         // What was added later comes last, so that older plans mean what they did.
         shape.settings.max_subcompactions = *dice.pick(&[1, 2, 4], "subcompactions");
@@ -107,8 +111,29 @@ impl Shape {
         if !shape.unlogged && dice.one_in(3, "families") {
             shape.families = Some(Box::new(of_families(&shape.settings, dice)));
         }
+        shape.prefixes = *dice.pick(&[0, 0, 1, 2, 3], "prefixes");
+        let whole_keys = shape.prefixes == 0 || dice.choose(2, "whole keys") == 0;
+        let zlib = dice.one_in(12, "zlib");
+        for s in [Some(&mut shape.settings), shape.families.as_deref_mut()].into_iter().flatten() {
+            s.whole_key_filtering = whole_keys;
+            if zlib {
+                s.compression_lower = Compression::Zlib(1);
+            }
+            if s.policy == Some(Policy::Universal) {
+                merge_widths(s, dice);
+            }
+        }
         shape
     }
+}
+
+/// Which runs [`Policy::Universal`] merges.
+fn merge_widths(s: &mut Settings, dice: &Dice) {
+    s.universal_size_ratio = *dice.pick(&[1, 0, 60], "size ratio");
+    (s.universal_min_merge_width, s.universal_max_merge_width) =
+        *dice.pick(&[(2, u32::MAX), (2, 2), (3, 4)], "widths");
+    s.max_size_amplification_percent = *dice.pick(&[200, 25, 5000], "amplification");
+    s.universal_incremental = dice.choose(2, "slices") == 0;
 }
 
 /// What time and contents ask for, where it comes soon: a second is long here.
