@@ -2,9 +2,9 @@
 //! way there is; each answer must be the same (contract P4, P6; faults F1, F5 by the way).
 //!
 //! What varies: the policy and the order of commits, sizes of memtables, files and blocks down to
-//! one entry, buckets, codecs, filters, cache, durability, jobs at once and their order, flushes and
-//! compactions nobody asked for, and restarts, kills and moves into a checkpoint anywhere. Every
-//! database is looked through by `verify` in the end.
+//! one entry, buckets, codecs, filters and the prefixes in them, settings of column families, cache,
+//! durability, jobs at once and their order, flushes and compactions nobody asked for, and restarts,
+//! kills and moves into a checkpoint anywhere. Every database is looked through by `verify` in the end.
 //!
 //! Everything runs on one thread per plan, on the simulation's pump, so a seed does the same
 //! again. `METAMORPHIC_SEED` (1) is the first seed, `METAMORPHIC_PLANS` (32) how many there are,
@@ -17,6 +17,7 @@
 #![allow(unreachable_pub, reason = "the modules of a test are its own")]
 
 mod plan;
+mod settings;
 mod subject;
 mod variant;
 

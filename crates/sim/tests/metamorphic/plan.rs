@@ -7,6 +7,9 @@ use lithify_env::random::derive_seed;
 /// A key's number.
 pub type KeyNo = u32;
 
+/// A column family's number; 0 is the default one, which is always there.
+pub type FamilyNo = u8;
+
 /// What a value is made of: a number of its own, and its length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueOf {
@@ -21,6 +24,8 @@ pub enum Change {
     Delete(KeyNo),
     /// From the first key on, below the second.
     DeleteRange(KeyNo, KeyNo),
+    /// The same in another family; nothing, if that is not there.
+    In(FamilyNo, Box<Change>),
 }
 
 /// A movement of an iterator.
@@ -48,6 +53,12 @@ pub enum Op {
         backward: bool,
         most: u32,
     },
+    /// The entries whose keys begin with so many bytes of a key.
+    Prefix {
+        of: KeyNo,
+        bytes: u32,
+        backward: bool,
+    },
     /// A new iterator, and where it is after each movement.
     Walk(Vec<Move>),
     Snapshot,
@@ -67,6 +78,32 @@ pub enum Op {
     /// Another handle reads all that is there.
     ReadOnly,
     Reopen,
+    /// A family is made, unless it is there.
+    Create(FamilyNo),
+    /// A family goes, with all it holds; a snapshot does not keep it.
+    Drop(FamilyNo),
+    /// An operation that is about one family in another than the default one; nothing, if that is not
+    /// there.
+    In(FamilyNo, Box<Op>),
+}
+
+impl Op {
+    /// Whether it is about one family.
+    fn is_of_one(&self) -> bool {
+        matches!(
+            self,
+            Op::Get(_)
+                | Op::MultiGet(_)
+                | Op::Scan { .. }
+                | Op::Prefix { .. }
+                | Op::Walk(_)
+                | Op::GetAt(..)
+                | Op::ScanAt(_)
+                | Op::Hold(_)
+                | Op::Flush
+                | Op::Compact(..)
+        )
+    }
 }
 
 /// The operations of one client.
@@ -93,6 +130,8 @@ struct Theme {
     keys: u64,
     lengths: [u64; 3],
     views: u64,
+    /// Families besides the default one.
+    families: u64,
 }
 
 impl Plan {
@@ -104,11 +143,15 @@ impl Plan {
             lengths: [[60, 0, 400], [300, 0, 3000], [20, 0, 90], [200, 600, 20_000]]
                 [random.below(4) as usize],
             views: [0, 2, 4][random.below(3) as usize],
+            families: 2 * Random::from_seed(derive_seed(seed, "families")).below(2),
         };
+        let families = 1..=theme.families as FamilyNo;
         let mut author = Author { random, theme, views: 0, number: 0 };
         let mut ops: Vec<Op> = (0..count).map(|_| author.op()).collect();
         let all = |backward| Op::Scan { from: None, to: None, backward, most: u32::MAX };
         ops.extend([all(false), all(true), Op::Reopen, all(false), all(true)]);
+        let last = families.map(|family| Op::In(family, Box::new(all(false))));
+        ops.extend(last);
         Plan { ops }
     }
 }
@@ -167,6 +210,28 @@ impl Author {
     }
 
     fn op(&mut self) -> Op {
+        if self.theme.families == 0 || self.below(3) > 0 {
+            return self.op_of_one();
+        }
+        let family = 1 + self.below(self.theme.families) as FamilyNo;
+        match self.below(60) {
+            0 => Op::Drop(family),
+            1..5 => Op::Create(family),
+            _ => match self.op_of_one() {
+                Op::Write(changes) => {
+                    let mut inside = |change| match self.below(3) {
+                        0 => change,
+                        _ => Change::In(family, Box::new(change)),
+                    };
+                    Op::Write(changes.into_iter().map(&mut inside).collect())
+                }
+                op if op.is_of_one() => Op::In(family, Box::new(op)),
+                op => op,
+            },
+        }
+    }
+
+    fn op_of_one(&mut self) -> Op {
         match self.below(1000) {
             0..420 => Op::Write(vec![Change::Put(self.key(), self.value())]),
             420..500 => Op::Write(vec![Change::Delete(self.key())]),
@@ -180,7 +245,12 @@ impl Author {
                 let count = self.below(12);
                 Op::MultiGet((0..count).map(|_| self.key()).collect())
             }
-            740..790 => Op::Scan {
+            740..752 => Op::Prefix {
+                of: self.key(),
+                bytes: 1 + self.below(5),
+                backward: self.below(2) == 0,
+            },
+            752..790 => Op::Scan {
                 from: self.maybe_key(),
                 to: self.maybe_key(),
                 backward: self.below(2) == 0,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::plan::{Change, KeyNo, Move, Op, key, value};
+use crate::plan::{Change, FamilyNo, KeyNo, Move, Op, key, value};
 
 /// A key and its value.
 pub type Entry = (Vec<u8>, Vec<u8>);
@@ -50,12 +50,21 @@ pub trait Subject {
 
 type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The database that is nothing but a map.
-#[derive(Default)]
+/// What each family holds.
+type Families = BTreeMap<FamilyNo, Content>;
+
+/// The database that is nothing but a few maps.
 pub struct Map {
-    now: Content,
-    snapshots: Vec<Content>,
+    now: Families,
+    snapshots: Vec<Families>,
     iterators: Vec<(Content, Option<Vec<u8>>)>,
+}
+
+impl Default for Map {
+    fn default() -> Map {
+        let now = Families::from([(0, Content::new())]);
+        Map { now, snapshots: Vec::new(), iterators: Vec::new() }
+    }
 }
 
 /// The view that a number names among so many.
@@ -65,40 +74,23 @@ pub fn named(which: u32, count: usize) -> Option<usize> {
 
 impl Subject for Map {
     fn apply(&mut self, op: &Op) -> Result<Answer, String> {
+        let all = |content: &Content| scan(content, None, None, false, u32::MAX);
         Ok(match op {
+            Op::In(family, op) => match self.now.contains_key(family) {
+                true => self.apply_in(*family, op),
+                false => Answer::Nothing,
+            },
             Op::Write(changes) => {
-                changes.iter().for_each(|change| apply(&mut self.now, change));
+                changes.iter().for_each(|change| apply(&mut self.now, 0, change));
                 Answer::Nothing
             }
-            Op::Get(k) => Answer::Values(vec![self.now.get(&key(*k)).cloned()]),
-            Op::MultiGet(keys) => {
-                Answer::Values(keys.iter().map(|k| self.now.get(&key(*k)).cloned()).collect())
-            }
-            Op::Scan { from, to, backward, most } => {
-                Answer::Entries(scan(&self.now, *from, *to, *backward, *most))
-            }
-            Op::Walk(moves) => Answer::Places(walk(&self.now, &mut None, moves)),
             Op::Snapshot => {
                 self.snapshots.push(self.now.clone());
                 Answer::Nothing
             }
-            Op::GetAt(which, k) => match named(*which, self.snapshots.len()) {
-                Some(at) => Answer::Values(vec![self.snapshots[at].get(&key(*k)).cloned()]),
-                None => Answer::Nothing,
-            },
-            Op::ScanAt(which) => match named(*which, self.snapshots.len()) {
-                Some(at) => Answer::Entries(scan(&self.snapshots[at], None, None, false, u32::MAX)),
-                None => Answer::Nothing,
-            },
             Op::ForgetSnapshot(which) => {
                 named(*which, self.snapshots.len()).map(|at| self.snapshots.remove(at));
                 Answer::Nothing
-            }
-            Op::Hold(k) => {
-                let mut at = None;
-                let place = walk(&self.now, &mut at, &[Move::Seek(*k)]);
-                self.iterators.push((self.now.clone(), at));
-                Answer::Places(place)
             }
             Op::WalkHeld(which, moves) => match named(*which, self.iterators.len()) {
                 Some(at) => {
@@ -112,19 +104,77 @@ impl Subject for Map {
                 Answer::Nothing
             }
             Op::Checkpoint | Op::ReadOnly => {
-                Answer::Entries(scan(&self.now, None, None, false, u32::MAX))
+                Answer::Entries(self.now.values().flat_map(all).collect())
             }
             Op::Reopen => {
                 self.snapshots.clear();
                 self.iterators.clear();
                 Answer::Nothing
             }
-            Op::Flush | Op::Compact(..) | Op::Settle | Op::Sync => Answer::Nothing,
+            Op::Create(family) => {
+                self.now.entry(*family).or_default();
+                Answer::Nothing
+            }
+            Op::Drop(family) => {
+                for families in self.snapshots.iter_mut().chain([&mut self.now]) {
+                    families.remove(family);
+                }
+                Answer::Nothing
+            }
+            Op::Settle | Op::Sync => Answer::Nothing,
+            op => self.apply_in(0, op),
         })
     }
 }
 
-fn apply(content: &mut Content, change: &Change) {
+impl Map {
+    /// Carries out an operation about one family, which is there.
+    fn apply_in(&mut self, family: FamilyNo, op: &Op) -> Answer {
+        let now = &self.now[&family];
+        let nothing = Content::new();
+        // A snapshot from before the family was made shows it empty.
+        let at_snapshot = |which: u32| {
+            let at = named(which, self.snapshots.len())?;
+            Some(self.snapshots[at].get(&family).unwrap_or(&nothing))
+        };
+        match op {
+            Op::Get(k) => Answer::Values(vec![now.get(&key(*k)).cloned()]),
+            Op::MultiGet(keys) => {
+                Answer::Values(keys.iter().map(|k| now.get(&key(*k)).cloned()).collect())
+            }
+            Op::Scan { from, to, backward, most } => {
+                Answer::Entries(scan(now, *from, *to, *backward, *most))
+            }
+            Op::Prefix { of, bytes, backward } => {
+                let of = key(*of);
+                let start = &of[..*bytes as usize];
+                let mut entries = scan(now, None, None, *backward, u32::MAX);
+                entries.retain(|(k, _)| k.starts_with(start));
+                Answer::Entries(entries)
+            }
+            Op::Walk(moves) => Answer::Places(walk(now, &mut None, moves)),
+            Op::GetAt(which, k) => match at_snapshot(*which) {
+                Some(content) => Answer::Values(vec![content.get(&key(*k)).cloned()]),
+                None => Answer::Nothing,
+            },
+            Op::ScanAt(which) => match at_snapshot(*which) {
+                Some(content) => Answer::Entries(scan(content, None, None, false, u32::MAX)),
+                None => Answer::Nothing,
+            },
+            Op::Hold(k) => {
+                let mut at = None;
+                let place = walk(now, &mut at, &[Move::Seek(*k)]);
+                self.iterators.push((now.clone(), at));
+                Answer::Places(place)
+            }
+            Op::Flush | Op::Compact(..) => Answer::Nothing,
+            op => unreachable!("{op:?} is not about one family"),
+        }
+    }
+}
+
+fn apply(families: &mut Families, family: FamilyNo, change: &Change) {
+    let Some(content) = families.get_mut(&family) else { return };
     match change {
         Change::Put(k, v) => drop(content.insert(key(*k), value(*v))),
         Change::Delete(k) => drop(content.remove(&key(*k))),
@@ -132,6 +182,7 @@ fn apply(content: &mut Content, change: &Change) {
             let (from, to) = (key(*from), key(*to));
             content.retain(|k, _| *k < from || *k >= to);
         }
+        Change::In(family, change) => apply(families, *family, change),
     }
 }
 

@@ -9,19 +9,19 @@ use std::path::Path;
 
 use lithify::verify::verify;
 use lithify::{
-    Builder, CompactionPri, Compression, Db, DbIter, Durability, Policy, ReadOptions, Settings,
-    Snapshot, WriteBatch, WriteOptions,
+    Builder, ColumnFamily, ColumnFamilyOptions, CompactionPri, Db, DbIter, Durability, Policy,
+    ReadOptions, Settings, Snapshot, WriteBatch, WriteOptions,
 };
 use lithify_env::random::derive_seed;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::{Env, Fault, FaultFs, Fs, MemFs, Random};
-use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
 use lithify_sim::choices::{Dice, Stream};
 use lithify_sim::pump::{Order, Pump};
 
 use crate::image;
-use crate::plan::{Change, KeyNo, Move, Op, key, value};
+use crate::plan::{Change, FamilyNo, KeyNo, Move, Op, key, value};
+use crate::settings::{Prefixes, RARE_CODECS, merge_widths, of_families, pick, settings};
 use crate::subject::{Answer, Entry, Subject, named};
 
 /// What ends a life now and then, unnoticed.
@@ -40,6 +40,9 @@ pub enum Restart {
 #[derive(Clone, Debug)]
 pub struct Variant {
     pub settings: Settings,
+    /// Those of the other families.
+    families: Settings,
+    prefixes: Prefixes,
     pub restart: Restart,
     /// A restart comes once in so many operations.
     odds: u64,
@@ -64,7 +67,7 @@ impl fmt::Display for Variant {
             f,
             "{}, {:?}, restart {:?} 1/{}, flush every {}, compact 1/{}, pace {}, {:?}{}{}; memtables \
              {}, budget {}, files {}, blocks {}, l0 {}/{}/{}, threads {}+{}, parts {}, {}, {:?}/{:?}, bloom {} in {}, \
-             version {}, buckets {:?}",
+             prefixes {:?}, version {}, buckets {:?}; families {}",
             s.effective_policy().name(),
             s.durability,
             self.restart,
@@ -90,8 +93,10 @@ impl fmt::Display for Variant {
             s.compression_lower,
             s.bloom_bits,
             s.partition_bytes,
+            self.prefixes,
             s.format_version,
             s.plan.as_ref().map(|p| (p.buckets.initial, p.commit_order)),
+            self.families.effective_policy().name(),
         )
     }
 }
@@ -111,6 +116,8 @@ impl Variant {
         }
         let flush_every = *pick(r, &[0, 0, 50, 7, 1]);
         let mut variant = Variant {
+            families: settings.clone(),
+            prefixes: Prefixes::None,
             settings,
             restart,
             odds: *pick(r, &[20, 60, 200]),
@@ -127,68 +134,17 @@ impl Variant {
         if !policy.takes_runs() {
             variant.settings.compaction_pri = pri;
         }
+        let ways = [Prefixes::None, Prefixes::Fixed(2), Prefixes::Fixed(4), Prefixes::Capped(3)];
+        variant.prefixes = *pick(r, &ways);
+        variant.settings.whole_key_filtering = r.one_in(2) || variant.prefixes == Prefixes::None;
+        let codec = *pick(r, &RARE_CODECS);
+        variant.settings.compression_lower = codec.unwrap_or(variant.settings.compression_lower);
+        if policy == Policy::Universal {
+            merge_widths(&mut variant.settings, r);
+        }
+        variant.families = of_families(&variant.settings, r);
         variant
     }
-}
-
-fn pick<'a, T>(random: &mut Random, of: &'a [T]) -> &'a T {
-    &of[random.below(of.len() as u64) as usize]
-}
-
-fn settings(policy: Policy, r: &mut Random) -> Settings {
-    let codecs = &[Compression::None, Compression::Lz4, Compression::Snappy];
-    let mut s = Settings::default();
-    s.policy = Some(policy);
-    s.memtable_bytes = *pick(r, &[64 << 10, 64 << 10, 256 << 10, 4 << 20]);
-    s.memtable_count = 2 + r.below(4) as u32;
-    let memtables = s.memtable_bytes * u64::from(s.memtable_count);
-    s.memory_budget = memtables + *pick(r, &[1 << 20, 1 << 20, 4 << 20, 256 << 20]);
-    s.level_base_bytes = *pick(r, &[64 << 10, 256 << 10, 8 << 20]);
-    s.level_multiplier = *pick(r, &[2, 4, 10]);
-    s.file_bytes = *pick(r, &[16 << 10, 16 << 10, 64 << 10, 4 << 20]);
-    s.block_bytes = *pick(r, &[512, 512, 4096, 64 << 10]);
-    s.l0_trigger = 1 + r.below(5) as u32;
-    s.l0_slowdown = s.l0_trigger + 1 + r.below(8) as u32;
-    s.l0_stop = s.l0_slowdown + 1 + r.below(8) as u32;
-    s.compaction_threads = *pick(r, &[1, 2, 4, 8]);
-    s.flush_threads = 1 + r.below(3) as u32;
-    s.dynamic_levels = r.one_in(2);
-    s.format_version = 5 + r.below(2) as u32;
-    s.compression_upper = *pick(r, codecs);
-    s.compression_lower = *pick(r, codecs);
-    s.bloom_bits = *pick(r, &[0, 1, 10, 20]);
-    s.event_log = r.one_in(2);
-    s.auto_compaction = !r.one_in(8);
-    if !s.auto_compaction {
-        // Nobody else would ever make room.
-        (s.l0_slowdown, s.l0_stop) = (100_000, 100_000);
-    }
-    let levels = &[Durability::NoWal, Durability::Buffered, Durability::Os, Durability::Sync];
-    s.durability = *pick(r, levels);
-    if !r.one_in(4) {
-        let buckets = BucketOptions {
-            initial: *pick(r, &[1, 3, 8, 64]),
-            window: 3,
-            split_percent: 150,
-            merge_percent: 60,
-            min_file_bytes: 1 << 10,
-            only_when_empty: r.one_in(6),
-            by_bytes: r.one_in(2),
-            ..BucketOptions::default()
-        };
-        let issue = r.one_in(4);
-        s.plan = Some(Box::new(PlanOptions {
-            df_when: DfWhen::Always,
-            df_max_depth: 2 + r.below(5) as u32,
-            df_extra_percent: u32::MAX,
-            tiered_runs: 2 + r.below(3) as u32,
-            commit_order: if issue { CommitOrder::Issue } else { CommitOrder::Dependency },
-            buckets,
-            ..PlanOptions::default()
-        }));
-    }
-    s.partition_bytes = *pick(r, &[0, 0, 1 << 10, 4 << 10]);
-    s
 }
 
 /// A database that is run in one way.
@@ -205,6 +161,16 @@ pub struct Database {
     writes: u64,
     /// Restarts that the client did not ask for.
     pub restarts: u64,
+}
+
+/// Families that may be there, besides the default one.
+const FAMILIES: FamilyNo = 2;
+
+fn name(family: FamilyNo) -> String {
+    match family {
+        0 => "default".to_owned(),
+        n => format!("family {n}"),
+    }
 }
 
 fn told(e: lithify::Error) -> String {
@@ -251,7 +217,45 @@ impl Database {
     }
 
     fn builder(&self) -> Builder {
-        Builder::new(self.variant.settings.clone()).env(self.env())
+        let builder = Builder::new(self.variant.settings.clone()).env(self.env());
+        let builder = match self.variant.prefixes.extractor() {
+            Some(by) => builder.prefix_extractor(by),
+            None => builder,
+        };
+        (1..=FAMILIES)
+            .fold(builder, |b, family| b.column_family(&name(family), self.of_family(family)))
+    }
+
+    /// What a family is opened with: the first as the database is.
+    fn of_family(&self, family: FamilyNo) -> ColumnFamilyOptions {
+        let options = ColumnFamilyOptions::new();
+        let options = match family {
+            1 => options,
+            _ => options.settings(self.variant.families.clone()),
+        };
+        match self.variant.prefixes.extractor() {
+            Some(by) => options.prefix_extractor(by),
+            None => options,
+        }
+    }
+
+    /// A family, if it is there.
+    fn family(&self, family: FamilyNo) -> Result<Option<ColumnFamily>, String> {
+        let name = name(family);
+        match self.db().column_families().contains(&name) {
+            true => self.db().column_family(&name).map(Some).map_err(told),
+            false => Ok(None),
+        }
+    }
+
+    /// All that are there, the default one first.
+    fn families(&self) -> Result<Vec<ColumnFamily>, String> {
+        let all = (0..=FAMILIES).filter_map(|family| self.family(family).transpose());
+        all.collect()
+    }
+
+    fn flush_all(&self) -> Result<(), String> {
+        self.families()?.iter().try_for_each(|family| family.flush().map_err(told))
     }
 
     fn open(&mut self) -> Result<(), String> {
@@ -279,7 +283,9 @@ impl Database {
         if due(&mut self.random, self.variant.compact_odds) {
             let from = self.random.below(1000) as KeyNo;
             let to = from + self.random.below(200) as KeyNo;
-            self.db().compact_range(Some(&key(from)), Some(&key(to))).map_err(told)?;
+            let families = self.families()?;
+            let family = &families[self.random.below(families.len() as u64) as usize];
+            family.compact_range(Some(&key(from)), Some(&key(to))).map_err(told)?;
         }
         let unseen = self.snapshots.is_empty() && self.iterators.is_empty();
         if unseen && due(&mut self.random, self.variant.odds) {
@@ -334,11 +340,17 @@ impl Database {
                 let mut batch = WriteBatch::new();
                 for change in several {
                     match change {
-                        Change::Put(k, v) => batch.put(key(*k), value(*v)),
-                        Change::Delete(k) => batch.delete(key(*k)),
-                        Change::DeleteRange(from, to) => batch.delete_range(key(*from), key(*to)),
+                        Change::Put(k, v) => batch.put(key(*k), value(*v)).map_err(told)?,
+                        Change::Delete(k) => batch.delete(key(*k)).map_err(told)?,
+                        Change::DeleteRange(from, to) => {
+                            batch.delete_range(key(*from), key(*to)).map_err(told)?;
+                        }
+                        Change::In(family, change) => {
+                            if let Some(family) = self.family(*family)? {
+                                add_to(&mut batch, &family, change).map_err(told)?;
+                            }
+                        }
                     }
-                    .map_err(told)?;
                 }
                 self.db().write_opt(&batch, &options)
             }
@@ -346,64 +358,28 @@ impl Database {
         .map_err(told)?;
         self.writes += 1;
         if self.variant.flush_every > 0 && self.writes.is_multiple_of(self.variant.flush_every) {
-            self.db().flush().map_err(told)?;
+            self.flush_all()?;
         }
         Ok(())
     }
 
     fn do_it(&mut self, op: &Op) -> Result<Answer, String> {
-        let options = self.options();
         Ok(match op {
+            Op::In(family, op) => match self.family(*family)? {
+                Some(family) => self.do_in(&family, op)?,
+                None => Answer::Nothing,
+            },
             Op::Write(changes) => {
                 self.write(changes)?;
                 Answer::Nothing
-            }
-            Op::Get(k) => {
-                let found = self.db().get_opt(key(*k), &options).map_err(told)?;
-                Answer::Values(vec![found.map(|v| v.to_vec())])
-            }
-            Op::MultiGet(keys) => {
-                let keys: Vec<Vec<u8>> = keys.iter().map(|k| key(*k)).collect();
-                let found = self.db().multi_get_opt(&keys, &options).map_err(told)?;
-                Answer::Values(found.into_iter().map(|v| v.map(|v| v.to_vec())).collect())
-            }
-            Op::Scan { from, to, backward, most } => {
-                let options = options.with_bounds(from.map(key), to.map(key));
-                Answer::Entries(scan(self.db(), &options, *backward, *most)?)
-            }
-            Op::Walk(moves) => {
-                Answer::Places(walk(&mut self.db().iter_opt(&options).map_err(told)?, moves)?)
             }
             Op::Snapshot => {
                 self.snapshots.push(self.db().snapshot());
                 Answer::Nothing
             }
-            Op::GetAt(which, k) => match named(*which, self.snapshots.len()) {
-                Some(at) => {
-                    let options =
-                        ReadOptions { snapshot: Some(self.snapshots[at].clone()), ..options };
-                    let found = self.db().get_opt(key(*k), &options).map_err(told)?;
-                    Answer::Values(vec![found.map(|v| v.to_vec())])
-                }
-                None => Answer::Nothing,
-            },
-            Op::ScanAt(which) => match named(*which, self.snapshots.len()) {
-                Some(at) => {
-                    let options =
-                        ReadOptions { snapshot: Some(self.snapshots[at].clone()), ..options };
-                    Answer::Entries(scan(self.db(), &options, false, u32::MAX)?)
-                }
-                None => Answer::Nothing,
-            },
             Op::ForgetSnapshot(which) => {
                 named(*which, self.snapshots.len()).map(|at| self.snapshots.remove(at));
                 Answer::Nothing
-            }
-            Op::Hold(k) => {
-                let mut iter = self.db().iter_opt(&options).map_err(told)?;
-                let place = walk(&mut iter, &[Move::Seek(*k)])?;
-                self.iterators.push(iter);
-                Answer::Places(place)
             }
             Op::WalkHeld(which, moves) => match named(*which, self.iterators.len()) {
                 Some(at) => Answer::Places(walk(&mut self.iterators[at], moves)?),
@@ -417,24 +393,18 @@ impl Database {
                 let home = self.free_home();
                 self.db().checkpoint(&home).map_err(told)?;
                 let copy = self.builder().open(&home).map_err(told)?;
-                let entries = scan(&copy, &options, false, u32::MAX)?;
+                let entries = self.everything(&copy)?;
                 copy.close().map_err(told)?;
                 Answer::Entries(entries)
             }
             Op::ReadOnly => {
                 // It sees what the file system was handed.
-                self.db().flush().map_err(told)?;
+                self.flush_all()?;
                 let copy = self.builder().open_read_only(&self.home).map_err(told)?;
-                Answer::Entries(scan(&copy, &options, false, u32::MAX)?)
+                Answer::Entries(self.everything(&copy)?)
             }
             Op::Reopen => {
                 self.reopen()?;
-                Answer::Nothing
-            }
-            Op::Flush => self.db().flush().map(|()| Answer::Nothing).map_err(told)?,
-            Op::Compact(from, to) => {
-                let (from, to) = (from.map(key), to.map(key));
-                self.db().compact_range(from.as_deref(), to.as_deref()).map_err(told)?;
                 Answer::Nothing
             }
             Op::Settle => {
@@ -442,7 +412,93 @@ impl Database {
                 Answer::Nothing
             }
             Op::Sync => self.db().sync().map(|()| Answer::Nothing).map_err(told)?,
+            Op::Create(family) => {
+                if self.family(*family)?.is_none() {
+                    let options = self.of_family(*family);
+                    self.db().create_column_family(&name(*family), options).map_err(told)?;
+                }
+                Answer::Nothing
+            }
+            Op::Drop(family) => {
+                if self.family(*family)?.is_some() {
+                    self.db().drop_column_family(&name(*family)).map_err(told)?;
+                }
+                Answer::Nothing
+            }
+            op => {
+                let family = self.db().column_family("default").map_err(told)?;
+                self.do_in(&family, op)?
+            }
         })
+    }
+
+    /// An operation about one family.
+    fn do_in(&mut self, db: &Db, op: &Op) -> Result<Answer, String> {
+        let options = self.options();
+        Ok(match op {
+            Op::Get(k) => {
+                let found = db.get_opt(key(*k), &options).map_err(told)?;
+                Answer::Values(vec![found.map(|v| v.to_vec())])
+            }
+            Op::MultiGet(keys) => {
+                let keys: Vec<Vec<u8>> = keys.iter().map(|k| key(*k)).collect();
+                let found = db.multi_get_opt(&keys, &options).map_err(told)?;
+                Answer::Values(found.into_iter().map(|v| v.map(|v| v.to_vec())).collect())
+            }
+            Op::Scan { from, to, backward, most } => {
+                let options = options.with_bounds(from.map(key), to.map(key));
+                Answer::Entries(scan(db, &options, *backward, *most)?)
+            }
+            Op::Walk(moves) => {
+                Answer::Places(walk(&mut db.iter_opt(&options).map_err(told)?, moves)?)
+            }
+            Op::Prefix { of, bytes, backward } => {
+                let options = options.with_prefix(&key(*of)[..*bytes as usize]);
+                Answer::Entries(scan(db, &options, *backward, u32::MAX)?)
+            }
+            Op::GetAt(which, k) => match named(*which, self.snapshots.len()) {
+                Some(at) => {
+                    let options =
+                        ReadOptions { snapshot: Some(self.snapshots[at].clone()), ..options };
+                    let found = db.get_opt(key(*k), &options).map_err(told)?;
+                    Answer::Values(vec![found.map(|v| v.to_vec())])
+                }
+                None => Answer::Nothing,
+            },
+            Op::ScanAt(which) => match named(*which, self.snapshots.len()) {
+                Some(at) => {
+                    let options =
+                        ReadOptions { snapshot: Some(self.snapshots[at].clone()), ..options };
+                    Answer::Entries(scan(db, &options, false, u32::MAX)?)
+                }
+                None => Answer::Nothing,
+            },
+            Op::Hold(k) => {
+                let mut iter = db.iter_opt(&options).map_err(told)?;
+                let place = walk(&mut iter, &[Move::Seek(*k)])?;
+                self.iterators.push(iter);
+                Answer::Places(place)
+            }
+            Op::Flush => db.flush().map(|()| Answer::Nothing).map_err(told)?,
+            Op::Compact(from, to) => {
+                let (from, to) = (from.map(key), to.map(key));
+                db.compact_range(from.as_deref(), to.as_deref()).map_err(told)?;
+                Answer::Nothing
+            }
+            op => unreachable!("{op:?} is not about one family"),
+        })
+    }
+
+    /// All that `copy` has, family by family.
+    fn everything(&self, copy: &Db) -> Result<Vec<Entry>, String> {
+        let mut entries = Vec::new();
+        for family in (0..=FAMILIES).map(name) {
+            if copy.column_families().contains(&family) {
+                let family = copy.column_family(&family).map_err(told)?;
+                entries.extend(scan(&family, &self.options(), false, u32::MAX)?);
+            }
+        }
+        Ok(entries)
     }
 
     /// What it did so far, step by step: its tree and how many steps its jobs took.
@@ -472,6 +528,16 @@ impl Subject for Database {
             None => Ok(answer),
             Some(message) => Err(format!("a job panicked: {message}")),
         }
+    }
+}
+
+/// Adds a change of a family.
+fn add_to(batch: &mut WriteBatch, family: &ColumnFamily, change: &Change) -> lithify::Result<()> {
+    match change {
+        Change::Put(k, v) => batch.put_cf(family, key(*k), value(*v)),
+        Change::Delete(k) => batch.delete_cf(family, key(*k)),
+        Change::DeleteRange(from, to) => batch.delete_range_cf(family, key(*from), key(*to)),
+        Change::In(..) => unreachable!("a family holds no families"),
     }
 }
 
