@@ -164,6 +164,7 @@ impl World {
     /// # Errors
     /// If it does not open.
     pub fn open(&mut self) -> Result<(), Violation> {
+        self.pump.begin_call();
         match self.builder().open(HOME) {
             Ok(db) => self.db = Some(db),
             Err(e) => return Violation::new(format!("the database does not open: {e:?}")),
@@ -209,6 +210,7 @@ impl World {
     /// # Errors
     /// What must not happen.
     pub fn step(&mut self) -> Result<(), Violation> {
+        self.pump.begin_call();
         self.background();
         self.operation()?;
         self.no_panics()
