@@ -125,6 +125,13 @@ impl Shell {
         self.desk.lock().group = Some(group);
     }
 
+    /// Whether what this family flushed waits for the flushes of others, as a log is lost.
+    pub(super) fn waits_in_group(&self) -> bool {
+        let desk = self.desk.lock();
+        let come = desk.group.iter().flat_map(|group| &group.come);
+        come.into_iter().any(|(shell, _)| shell.0.cf == self.cf)
+    }
+
     /// Edits that still wait for each other are not written any more: the lost log shows at the next
     /// open.
     pub(super) fn end_group(&self) {

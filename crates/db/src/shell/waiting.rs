@@ -61,12 +61,26 @@ impl Shell {
 
     /// The same for several families.
     pub(crate) fn wait_all_flushed(&self, all: &[(Arc<Shell>, MemId)]) -> Result<()> {
-        let troubles = |(family, _): &(Arc<Shell>, _)| family.core.lock().flush_trouble().0;
-        let troubles: Vec<u64> = all.iter().map(troubles).collect();
+        let everyone: Vec<(Arc<Shell>, u64)> = self
+            .families()
+            .into_iter()
+            .map(|family| {
+                let troubles = family.core.lock().flush_trouble().0;
+                (family, troubles)
+            })
+            .collect();
         self.wait_until(None, |_| {
             let mut done = true;
-            for ((family, last), troubles) in all.iter().zip(&troubles) {
-                done &= family.is_flushed(*last, *troubles)?;
+            for (family, last) in all {
+                if family.is_flushed(*last)? {
+                    continue;
+                }
+                done = false;
+                let others = family.waits_in_group();
+                let waited_for = |f: &Shell| others || f.cf == family.cf;
+                let mut waited_for = everyone.iter().filter(|(f, _)| waited_for(f));
+                waited_for.try_for_each(|(f, troubles)| f.check_flushes_since(*troubles))?;
+                family.gate.refused().map_or(Ok(()), Err)?;
             }
             Ok(done.then_some(()))
         })?;
@@ -76,9 +90,8 @@ impl Shell {
     /// Whether the memtables up to `last` are in the tree.
     ///
     /// # Errors
-    /// Why they are not, if flushes failed more often than `troubles` times, or nothing is flushed any
-    /// more.
-    fn is_flushed(&self, last: MemId, troubles: u64) -> Result<bool> {
+    /// If the family was dropped.
+    fn is_flushed(&self, last: MemId) -> Result<bool> {
         // What counts is what readers see: the core knows a little earlier.
         if self.current.load().mems.iter().all(|m| m.id > last) {
             return Ok(true);
@@ -86,13 +99,16 @@ impl Shell {
         if self.is_dropped() {
             return Err(self.dropped_error());
         }
-        // It will be tried again, but whoever waits shall know.
-        if let (now, Some(error)) = self.core.lock().flush_trouble()
-            && now > troubles
-        {
-            return Err(error.clone());
+        Ok(false)
+    }
+
+    /// Why a flush failed, if flushes did more often than `troubles` times. It will be tried again, but
+    /// whoever waits shall know.
+    fn check_flushes_since(&self, troubles: u64) -> Result<()> {
+        match self.core.lock().flush_trouble() {
+            (now, Some(error)) if now > troubles => Err(error.clone()),
+            _ => Ok(()),
         }
-        self.gate.refused().map_or(Ok(false), Err)
     }
 
     /// Compacts `range` (all keys if `None`) and waits for it, unless it is called off.
