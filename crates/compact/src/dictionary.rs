@@ -16,7 +16,8 @@ const SAMPLES: u64 = 100;
 /// More than this is neither read nor held for it, bytes.
 const SAMPLES_MAX: u64 = 8 << 20;
 
-/// Bytes of blocks, as they are before compression, to take as samples for tables of `level`; 0 if they have no dictionary.
+/// Bytes of blocks, as they are before compression, to take as samples for tables of `level`; 0 if
+/// they have no dictionary.
 pub(crate) fn sampled(output: &OutputOptions, level: u8) -> u64 {
     match output.levels[usize::from(level)].codec {
         Codec::Zstd => (u64::from(output.dict_bytes) * SAMPLES).min(SAMPLES_MAX),

@@ -178,8 +178,8 @@ impl Builder {
     /// Takes out what is readable of the damaged database in `from` into a new one in `to`, which
     /// must be absent or empty, all column families included. The new one has these settings; an order
     /// of keys other than byte order must be given if it is not one of ours, here or, for another
-    /// column family, with [`column_family`](Builder::column_family). `from` is only read, and must not be open. `watch`
-    /// is told how many entries were read.
+    /// column family, with [`column_family`](Builder::column_family). `from` is only read, and must
+    /// not be open. `watch` is told how many entries were read.
     ///
     /// # Errors
     /// NotFound if `from` holds no file of a database; InvalidArgument if `to` has something in it;

@@ -15,18 +15,12 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
-#[cfg(not(any(shuttle, loom)))]
-use std::thread;
 
 use arc_swap::ArcSwapOption;
-#[cfg(loom)]
-use loom::thread;
-#[cfg(shuttle)]
-use shuttle::thread;
 
 use crate::fs::{Advice, DirEnt, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex, Weak};
+use crate::sync::{Arc, Mutex, Weak, thread};
 
 /// Tries to open a file while others are made to give way. Many, because other threads take what was
 /// given up, and a file that was closed in the middle of a read has its descriptor until the read ends.

@@ -24,8 +24,12 @@ pub mod atomic {
 
 /// Threads, for the real runtime.
 pub(crate) mod thread {
+    #[cfg(loom)]
+    pub(crate) use loom::thread::yield_now;
     #[cfg(shuttle)]
-    pub(crate) use shuttle::thread::{Builder, JoinHandle, current};
+    pub(crate) use shuttle::thread::{Builder, JoinHandle, current, yield_now};
+    #[cfg(not(any(shuttle, loom)))]
+    pub(crate) use std::thread::yield_now;
     #[cfg(not(shuttle))]
     pub(crate) use std::thread::{Builder, JoinHandle, current};
 }
