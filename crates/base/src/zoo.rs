@@ -125,6 +125,12 @@ bugs! {
     /// The number of a column family that was dropped is given out again: what logs hold of it comes to
     /// life in the new one.
     46 FamilyNumberAgain,
+    /// A transaction that commits looks for newer writes of its keys in memtables only.
+    47 TablesUnasked,
+    /// The look for conflicts is not repeated where nobody can write in between any more.
+    48 CheckedOnce,
+    /// The locks of a transaction end before its writes can be seen.
+    49 UnlockedEarly,
 }
 
 impl Bug {

@@ -305,7 +305,7 @@ impl Shell {
     }
 
     /// Lets others go on for a moment, where a bug of the zoo leaves a gap.
-    fn dawdle(&self) {
+    pub(crate) fn dawdle(&self) {
         let rt = &self.env.rt;
         rt.park(&Ticket::new(), Some(rt.now() + Duration::from_millis(2)));
     }

@@ -78,6 +78,12 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::RegisteredLate | Bug::PinnedLate => {
             test("lithify", "stress", "every_read_of_every_policy_shows_what_was_written")
         }
+        Bug::TablesUnasked => {
+            test("lithify", "transactions", "a_conflict_is_found_wherever_the_write_went")
+        }
+        Bug::CheckedOnce | Bug::UnlockedEarly => {
+            test("lithify", "transactions", "reads_for_update_make_histories_serializable")
+        }
         Bug::AppendAfterFailure => Finder::Sweep("flush"),
         Bug::RetryIsNewer => Finder::Sweep("flush-again"),
         Bug::SyncAgain | Bug::RefusedStays => Finder::Sweep("put-sync"),

@@ -20,6 +20,7 @@ pub(crate) mod pending;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Kind, Result, Seq};
 use lithify_format::wal::BatchMark;
 
@@ -350,7 +351,11 @@ impl Transaction {
     /// # Errors
     /// `Busy` if an optimistic transaction relies on a key that was written meanwhile: nothing was
     /// written, run it again. Else as [`Db::write_opt`].
-    pub fn commit(self) -> Result<()> {
+    pub fn commit(mut self) -> Result<()> {
+        if zoo::on(Bug::UnlockedEarly) {
+            std::mem::take(&mut self.claims).keys().for_each(|key| self.release(key));
+            self.db.shell.dawdle();
+        }
         let shell = &self.db.shell;
         let (batch, options) = (&self.pending.batch().inner, &self.options.write);
         if self.options.concurrency == Concurrency::Pessimistic {
@@ -360,6 +365,10 @@ impl Transaction {
         self.check(0)?;
         if batch.is_empty() {
             return Ok(());
+        }
+        if zoo::on(Bug::CheckedOnce) {
+            shell.dawdle();
+            return shell.write(Own::Batch(batch), options);
         }
         shell.write_if(batch, options, || match shell.published() == published {
             true => Ok(()),
