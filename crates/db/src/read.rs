@@ -177,13 +177,15 @@ impl Shell {
         key: &[u8],
         at: Option<&Snapshot>,
     ) -> Result<Option<Value>> {
-        let Some((tag, value)) = own.entries(key).next() else { return self.get(key, at) };
+        let Some((tag, value)) = own.entries(self.cf, key).next() else {
+            return self.get(key, at);
+        };
         self.check_open()?;
         let copy = || memory::copied(value, "a value").map(Repr::Copied);
         decide(tag, None, copy, || {
             let sv = self.current.load();
             let at = self.read_at(at)?;
-            self.merged_under(own.entries(key), &sv, key, at)
+            self.merged_under(own.entries(self.cf, key), &sv, key, at)
         })
     }
 

@@ -11,9 +11,10 @@
 //! Keeps: nothing of a transaction is in the database before its commit, which is one batch; its
 //! reads see its own writes ([`pending`]); a claim (a lock, or a moment relied on) ends with the
 //! transaction or with the rollback to a savepoint before it.
-//! Leaves to others: writing the batch.
+//! Leaves to others: writing the batch; naming other column families than its own ([`families`]).
 
 mod conflict;
+mod families;
 pub(crate) mod locks;
 pub(crate) mod pending;
 
@@ -22,12 +23,15 @@ use std::time::Duration;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Kind, Result, Seq};
+use lithify_env::sync::Arc;
 use lithify_format::wal::BatchMark;
 
 use crate::batch::{check_key, check_value};
 use crate::db::{Db, DbIter};
+use crate::open::DEFAULT_CF;
 use crate::options::{ReadOptions, WriteOptions};
 use crate::read::Value;
+use crate::shell::Shell;
 use crate::snapshot::Snapshot;
 use crate::write::Own;
 
@@ -104,7 +108,9 @@ impl TransactionOptions {
 }
 
 impl Db {
-    /// Begins a transaction. Dropping it rolls it back.
+    /// Begins a transaction. Dropping it rolls it back. Its reads and writes are of this handle's
+    /// column family, and of others with [`get_cf`](Transaction::get_cf),
+    /// [`put_cf`](Transaction::put_cf) and their like.
     ///
     /// Writes outside of transactions take no locks: a pessimistic transaction does not keep them
     /// out. Where keys are shared, let each write be a transaction. An optimistic transaction is
@@ -112,7 +118,7 @@ impl Db {
     pub fn begin_transaction(&self, options: TransactionOptions) -> Transaction {
         let mut transaction = Transaction {
             id: self.shell.locks.enrol(),
-            pending: Pending::new(self.shell.super_version().tree.version.comparator().clone()),
+            pending: Pending::default(),
             db: self.clone(),
             options,
             snapshot: None,
@@ -137,6 +143,9 @@ impl Db {
 /// | [`get_for_update`](Transaction::get_for_update) | nobody else writes the key between the read and the commit: if all reads are made so, transactions are serializable | the same, from the snapshot on |
 ///
 /// Ranges cannot be claimed: of keys that were not there when an iterator passed, nothing is known.
+///
+/// It may read and write several column families, and commits to all of them or none:
+/// [`put_cf`](Transaction::put_cf) has an example.
 ///
 /// ```
 /// # fn main() -> lithify::Result<()> {
@@ -215,7 +224,7 @@ impl Transaction {
     /// # Errors
     /// As [`Db::get`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.read(key.as_ref(), self.snapshot.as_ref())
+        self.read(&self.db.shell, key.as_ref(), self.snapshot.as_ref())
     }
     /// The same, and the key is claimed: locked until the transaction ends, or to be unchanged
     /// until the commit.
@@ -226,10 +235,7 @@ impl Transaction {
     /// `LimitExceeded` if it has claimed too many keys. The key is not claimed then, and the
     /// transaction is as it was.
     pub fn get_for_update(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        let key = key.as_ref();
-        check_key(key)?;
-        let since = self.claim(key)?;
-        self.read(key, since.as_ref().or(self.snapshot.as_ref()))
+        self.read_for_update(&self.db.shell.clone(), key.as_ref())
     }
     /// An iterator over the database with this transaction's writes, as both are now. Keys it passes
     /// are not claimed. It shows nothing that is written later, and may outlive the transaction.
@@ -244,9 +250,7 @@ impl Transaction {
     /// # Errors
     /// As [`Db::iter_opt`].
     pub fn iter_opt(&self, options: &ReadOptions) -> Result<DbIter> {
-        let mut options = options.clone();
-        options.snapshot = options.snapshot.or_else(|| self.snapshot.clone());
-        self.db.shell.iter_under(self.pending.cursor(), &options)
+        self.iter_of(&self.db.shell, options)
     }
 
     /// Sets `key` to `value`, once committed. The key is claimed.
@@ -256,23 +260,14 @@ impl Transaction {
     /// as [`WriteBatch::put`](crate::WriteBatch::put). Nothing was written, but the key may be
     /// claimed.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        check_key(key)?;
-        check_value(value)?;
-        self.claim(key)?;
-        let cf = self.db.shell.cf;
-        self.pending.add(Kind::Value, key, value, |batch| batch.put_to(cf, key, value))
+        self.add(&self.db.shell.clone(), Kind::Value, key.as_ref(), value.as_ref())
     }
     /// Deletes `key`, once committed; it need not exist. The key is claimed.
     ///
     /// # Errors
     /// As [`put`](Transaction::put).
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        let key = key.as_ref();
-        check_key(key)?;
-        self.claim(key)?;
-        let cf = self.db.shell.cf;
-        self.pending.add(Kind::Delete, key, &[], |batch| batch.delete_to(cf, key))
+        self.add(&self.db.shell.clone(), Kind::Delete, key.as_ref(), &[])
     }
 
     /// Deletes `key`, which was put at most once since it was last deleted: see
@@ -281,11 +276,7 @@ impl Transaction {
     /// # Errors
     /// As [`put`](Transaction::put).
     pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        let key = key.as_ref();
-        check_key(key)?;
-        self.claim(key)?;
-        let cf = self.db.shell.cf;
-        self.pending.add(Kind::SingleDelete, key, &[], |batch| batch.single_delete_to(cf, key))
+        self.add(&self.db.shell.clone(), Kind::SingleDelete, key.as_ref(), &[])
     }
 
     /// Merges `operand` into the value of `key`, once committed: see [`Db::merge`]. The key is
@@ -295,12 +286,7 @@ impl Transaction {
     /// As [`put`](Transaction::put). That the database has a merge operator is checked by reads of
     /// the key and by the commit.
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        let (key, operand) = (key.as_ref(), operand.as_ref());
-        check_key(key)?;
-        check_value(operand)?;
-        self.claim(key)?;
-        let cf = self.db.shell.cf;
-        self.pending.add(Kind::Merge, key, operand, |batch| batch.merge_to(cf, key, operand))
+        self.add(&self.db.shell.clone(), Kind::Merge, key.as_ref(), operand.as_ref())
     }
 
     /// Marks a point to which [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) returns.
@@ -345,18 +331,18 @@ impl Transaction {
             self.release(&key);
         }
     }
-    /// Writes all of it at once. Whatever comes of it, the transaction is over and its locks are
-    /// free.
+    /// Writes all of it at once, to all families. Whatever comes of it, the transaction is over and
+    /// its locks are free.
     ///
     /// # Errors
     /// `Busy` if an optimistic transaction relies on a key that was written meanwhile: nothing was
-    /// written, run it again. Else as [`Db::write_opt`].
+    /// written, run it again. Else as [`Db::write_opt`]; `NotFound` if a family was dropped.
     pub fn commit(mut self) -> Result<()> {
         if zoo::on(Bug::UnlockedEarly) {
             std::mem::take(&mut self.claims).keys().for_each(|key| self.release(key));
             self.db.shell.dawdle();
         }
-        let shell = &self.db.shell;
+        let shell = self.writer()?;
         let (batch, options) = (&self.pending.batch().inner, &self.options.write);
         if self.options.concurrency == Concurrency::Pessimistic {
             return shell.write(Own::Batch(batch), options);
@@ -376,13 +362,44 @@ impl Transaction {
         })
     }
 
-    fn read(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>> {
-        self.db.shell.get_under(&self.pending, key, at)
+    /// Who writes the batch. The handle of another family takes no entries of the default one.
+    fn writer(&self) -> Result<Arc<Shell>> {
+        let own = &self.db.shell;
+        match own.cf != DEFAULT_CF && self.pending.names(DEFAULT_CF) {
+            true => own.family_of(DEFAULT_CF),
+            false => Ok(own.clone()),
+        }
     }
 
-    /// Claims `key`, if it is not claimed yet; the moment it is relied on since, if there is one.
-    fn claim(&mut self, key: &[u8]) -> Result<Option<Snapshot>> {
-        let key = (self.db.shell.cf, key.into());
+    fn read(&self, of: &Shell, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>> {
+        of.get_under(&self.pending, key, at)
+    }
+
+    fn read_for_update(&mut self, of: &Shell, key: &[u8]) -> Result<Option<Value>> {
+        check_key(key)?;
+        let since = self.claim(of, key)?;
+        self.read(of, key, since.as_ref().or(self.snapshot.as_ref()))
+    }
+
+    fn iter_of(&self, of: &Shell, options: &ReadOptions) -> Result<DbIter> {
+        let mut options = options.clone();
+        options.snapshot = options.snapshot.or_else(|| self.snapshot.clone());
+        of.iter_under(self.pending.cursor(of.cf), &options)
+    }
+
+    /// Claims the key of a family and adds a write to it.
+    fn add(&mut self, of: &Shell, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        check_value(value)?;
+        self.claim(of, key)?;
+        let order = || of.super_version().tree.version.comparator().clone();
+        self.pending.add(of.cf, order, kind, key, value)
+    }
+
+    /// Claims the key of a family, if it is not claimed yet; the moment it is relied on since, if there
+    /// is one.
+    fn claim(&mut self, of: &Shell, key: &[u8]) -> Result<Option<Snapshot>> {
+        let key = (of.cf, key.into());
         if let Some(since) = self.claims.get(&key) {
             return Ok(since.clone());
         }
@@ -398,7 +415,7 @@ impl Transaction {
         let since = match self.options.concurrency {
             Concurrency::Optimistic => Some(self.now()),
             Concurrency::Pessimistic => {
-                self.lock(&key)?;
+                self.lock(of, &key)?;
                 None
             }
         };
@@ -419,17 +436,16 @@ impl Transaction {
         self.moment.insert(last.unwrap_or_else(|| self.db.snapshot())).clone()
     }
 
-    fn lock(&self, key: &FamilyKey) -> Result<()> {
-        let shell = &self.db.shell;
-        shell.locks.lock(self.id, key, self.options.lock_timeout, &*shell.env.rt)?;
+    fn lock(&self, of: &Shell, key: &FamilyKey) -> Result<()> {
+        of.locks.lock(self.id, key, self.options.lock_timeout, &*of.env.rt)?;
         let Some(snapshot) = &self.snapshot else { return Ok(()) };
-        let newer = shell.is_newer(&shell.super_version(), &key.1, snapshot.sequence());
+        let newer = of.is_newer(&of.super_version(), &key.1, snapshot.sequence());
         let refused = match newer {
             Ok(false) => return Ok(()),
             Ok(true) => busy(&key.1, "this transaction's snapshot"),
             Err(e) => e,
         };
-        shell.locks.unlock(self.id, key);
+        of.locks.unlock(self.id, key);
         Err(refused)
     }
     /// Unlocks what is no longer claimed.
@@ -441,10 +457,16 @@ impl Transaction {
 
     /// Whether nothing was written, after number `after`, of what this transaction relies on.
     fn check(&self, after: Seq) -> Result<()> {
-        let sv = self.db.shell.super_version();
-        for ((_, key), since) in &self.claims {
+        let mut at = self.db.shell.clone();
+        let mut sv = at.super_version();
+        // By families: the keys of one follow each other.
+        for ((cf, key), since) in &self.claims {
+            if *cf != at.cf {
+                at = at.family_of(*cf)?;
+                sv = at.super_version();
+            }
             let since = since.as_ref().map_or(after, |s| s.sequence().max(after));
-            if self.db.shell.is_newer(&sv, key, since)? {
+            if at.is_newer(&sv, key, since)? {
                 return Err(busy(key, "this transaction relied on it"));
             }
         }

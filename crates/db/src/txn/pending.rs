@@ -1,75 +1,107 @@
 //! What a transaction has written and not committed: the batch that a commit writes, and the same
-//! entries in a memtable, so that reads find them.
+//! entries in memtables, one for each column family, so that reads find them.
 //!
-//! Entry number n of the batch has sequence number [`OWN`] + n in the memtable: above all of the
+//! Entry number n of the batch has sequence number [`OWN`] + n in its memtable: above all of the
 //! database, so own writes are the newest, and an iterator that reads up to the number it was
 //! made at sees the transaction as it was then.
 //!
-//! Keeps: batch and memtable hold the same entries. A rollback cuts the batch and builds the
-//! memtable anew, because a memtable forgets nothing.
+//! Keeps: batch and memtables hold the same entries. A rollback cuts the batch and builds the
+//! memtables anew, because a memtable forgets nothing.
 //! Leaves to others: locks and conflicts.
 
-use lithify_base::{ComparatorRef, Kind, MAX_SEQ, Result, Seq, Tag, memory};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use lithify_base::{CfId, ComparatorRef, Error, Kind, MAX_SEQ, Result, Seq, Tag, memory};
+use lithify_env::OutOfMemory;
 use lithify_env::sync::Arc;
 use lithify_format::wal::BatchMark;
 use lithify_memtable::{HeapPool, MemIter, MemTable, MemTableOptions, MemWriter};
 
 use crate::batch::WriteBatch;
-use crate::write::insert_batch;
+use crate::write::{Mems, insert_batch};
 
 /// Sequence numbers above this one are of uncommitted writes.
 const OWN: Seq = MAX_SEQ / 2;
 
 /// Uncommitted writes.
+#[derive(Default)]
 pub(crate) struct Pending {
     batch: WriteBatch,
-    /// Made when the first write comes.
-    index: Option<MemWriter>,
+    /// Those of each family, from the first write to it on.
+    indexes: Indexes,
+}
+
+#[derive(Default)]
+struct Indexes(BTreeMap<CfId, Index>);
+
+struct Index {
     order: ComparatorRef,
+    entries: MemWriter,
+}
+
+impl Mems for Indexes {
+    type Writer = MemWriter;
+    fn of(&mut self, cf: CfId) -> Option<&mut MemWriter> {
+        self.0.get_mut(&cf).map(|index| &mut index.entries)
+    }
 }
 
 impl Pending {
-    pub(crate) fn new(order: ComparatorRef) -> Pending {
-        Pending { batch: WriteBatch::new(), index: None, order }
-    }
     /// What a commit writes.
     pub(crate) fn batch(&self) -> &WriteBatch {
         &self.batch
+    }
+    /// Whether it may have entries of this family.
+    pub(crate) fn names(&self, cf: CfId) -> bool {
+        self.indexes.0.contains_key(&cf)
     }
     /// The newest number, which reads of own writes are made at.
     fn last(&self) -> Seq {
         OWN + self.batch.len() as u64
     }
 
-    /// Adds one write: `add` puts it into the batch.
+    /// Adds one write to family `cf`, whose keys are in this order.
     ///
     /// # Errors
-    /// Those of `add`, and `LimitExceeded` if there is no memory; nothing was added.
+    /// As [`WriteBatch`] has it, and `LimitExceeded` if there is no memory; nothing was added.
     pub(crate) fn add(
         &mut self,
+        cf: CfId,
+        order: impl FnOnce() -> ComparatorRef,
         kind: Kind,
         key: &[u8],
         value: &[u8],
-        add: impl FnOnce(&mut WriteBatch) -> Result<()>,
     ) -> Result<()> {
-        if self.index.is_none() {
-            self.index = Some(empty(&self.order)?);
+        let index = match self.indexes.0.entry(cf) {
+            Entry::Occupied(index) => index.into_mut(),
+            Entry::Vacant(none) => none.insert(Index::empty(order())?),
+        };
+        index.entries.try_reserve(1, key.len() + value.len()).map_err(refused)?;
+        match kind {
+            Kind::Value => self.batch.put_to(cf, key, value)?,
+            Kind::Delete => self.batch.delete_to(cf, key)?,
+            Kind::SingleDelete => self.batch.single_delete_to(cf, key)?,
+            Kind::Merge => self.batch.merge_to(cf, key, value)?,
+            Kind::RangeDelete => unreachable!("a transaction deletes no ranges"),
         }
-        let index = self.index.as_mut().expect("made above");
-        let room = index.try_reserve(1, key.len() + value.len());
-        room.map_err(|none| memory::refused("a transaction", none.bytes, &none))?;
-        add(&mut self.batch)?;
-        index.add(OWN + self.batch.len() as u64, kind, key, value);
+        index.entries.add(OWN + self.batch.len() as u64, kind, key, value);
         Ok(())
     }
 
-    /// The own writes of `key`, newest first.
-    pub(crate) fn entries<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = (Tag, &'a [u8])> {
-        self.index.iter().flat_map(move |index| index.table().entries(key, self.last()))
+    /// The own writes of `key` of a family, newest first.
+    pub(crate) fn entries<'a>(
+        &'a self,
+        cf: CfId,
+        key: &'a [u8],
+    ) -> impl Iterator<Item = (Tag, &'a [u8])> {
+        let index = self.indexes.0.get(&cf);
+        let entries = move |index: &'a Index| index.entries.table().entries(key, self.last());
+        index.into_iter().flat_map(entries)
     }
-    /// A cursor over own writes, and the number to read them at.
-    pub(crate) fn cursor(&self) -> Option<(MemIter, Seq)> {
-        self.index.as_ref().map(|index| (index.table().iter(), self.last()))
+    /// A cursor over own writes to a family, and the number to read them at.
+    pub(crate) fn cursor(&self, cf: CfId) -> Option<(MemIter, Seq)> {
+        self.indexes.0.get(&cf).map(|index| (index.entries.table().iter(), self.last()))
     }
 
     /// Where the writes end now.
@@ -84,26 +116,40 @@ impl Pending {
         if mark == self.mark() {
             return Ok(());
         }
-        let mut index = empty(&self.order)?;
         let kept = self.batch.inner.view_to(mark);
-        let room = index.try_reserve(kept.count() as usize, kept.byte_len());
-        room.map_err(|none| memory::refused("a transaction", none.bytes, &none))?;
-        insert_batch(&mut index, &kept, OWN + 1);
+        let mut room: BTreeMap<CfId, (usize, usize)> = BTreeMap::new();
+        for op in kept.iter() {
+            let (entries, bytes) = room.entry(op.cf).or_default();
+            *entries += 1;
+            *bytes += op.key.len() + op.value.len();
+        }
+        let mut indexes = Indexes::default();
+        for (cf, (entries, bytes)) in room {
+            let mut index = Index::empty(self.indexes.0[&cf].order.clone())?;
+            index.entries.try_reserve(entries, bytes).map_err(refused)?;
+            indexes.0.insert(cf, index);
+        }
+        insert_batch(&mut indexes, &kept, OWN + 1);
         self.batch.inner.truncate(mark);
-        self.index = Some(index);
+        self.indexes = indexes;
         Ok(())
     }
     /// Forgets all writes.
     pub(crate) fn clear(&mut self) {
         self.batch.clear();
-        self.index = None;
+        self.indexes = Indexes::default();
     }
 }
 
-fn empty(order: &ComparatorRef) -> Result<MemWriter> {
-    // A filter pays for many lookups of a large table; most transactions are small.
-    let options = MemTableOptions { order: order.clone(), arena_bytes: 0, bloom: false };
-    let made = MemTable::try_new(options, Arc::new(HeapPool));
-    made.map(|(_, writer)| writer)
-        .map_err(|none| memory::refused("a transaction", none.bytes, &none))
+impl Index {
+    fn empty(order: ComparatorRef) -> Result<Index> {
+        // A filter pays for many lookups of a large table; most transactions are small.
+        let options = MemTableOptions { order: order.clone(), arena_bytes: 0, bloom: false };
+        let made = MemTable::try_new(options, Arc::new(HeapPool)).map_err(refused)?;
+        Ok(Index { order, entries: made.1 })
+    }
+}
+
+fn refused(none: OutOfMemory) -> Error {
+    memory::refused("a transaction", none.bytes, &none)
 }
