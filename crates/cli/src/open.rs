@@ -1,5 +1,6 @@
 //! Opening the database that a command names.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -31,7 +32,23 @@ pub(crate) struct OperatorArg {
 impl OperatorArg {
     /// A builder with these operators.
     pub(crate) fn builder(&self, settings: Settings) -> Result<Builder> {
-        let given = |builder: Builder, text: &String| {
+        self.builder_with(settings, BTreeMap::new())
+    }
+
+    /// The same for the database in `dir`: its families have the settings that they were last opened
+    /// with, as far as these are their own.
+    pub(crate) fn builder_of(&self, dir: &Path, settings: Settings) -> Result<Builder> {
+        let families = stored_families(dir, &settings);
+        self.builder_with(settings, families)
+    }
+
+    fn builder_with(
+        &self,
+        settings: Settings,
+        mut families: BTreeMap<String, ColumnFamilyOptions>,
+    ) -> Result<Builder> {
+        let mut builder = Builder::new(settings);
+        for text in &self.merge_operator {
             // The name of a family may have any sign in it, that of an operator has no `=`.
             let (family, name) =
                 text.rsplit_once('=').map_or((None, &**text), |(f, n)| (Some(f), n));
@@ -41,15 +58,18 @@ impl OperatorArg {
                      a program of their own"
                 ));
             };
-            Ok(match family {
-                None | Some("default") => builder.merge_operator(operator),
+            match family {
+                None | Some("default") => builder = builder.merge_operator(operator),
                 Some(family) => {
-                    let options = ColumnFamilyOptions::new().merge_operator(operator);
-                    builder.column_family(family, options)
+                    let options = families.remove(family).unwrap_or_default();
+                    families.insert(family.to_owned(), options.merge_operator(operator));
                 }
-            })
+            }
+        }
+        let named = |builder: Builder, (name, options): (String, ColumnFamilyOptions)| {
+            builder.column_family(&name, options)
         };
-        self.merge_operator.iter().try_fold(Builder::new(settings), given)
+        Ok(families.into_iter().fold(builder, named))
     }
 }
 
@@ -58,6 +78,13 @@ impl OperatorArg {
 pub(crate) fn stored(dir: &Path) -> Settings {
     let stored = Settings::stored_in(dir).ok().flatten().map(|(settings, _)| settings);
     stored.filter(|settings| settings.check().is_ok()).unwrap_or_default()
+}
+
+/// The same for its column families: those whose settings are not sound here have the database's.
+fn stored_families(dir: &Path, db: &Settings) -> BTreeMap<String, ColumnFamilyOptions> {
+    let stored = Settings::stored_families_in(dir, db).unwrap_or_default();
+    let sound = stored.into_iter().filter(|(_, settings)| settings.check().is_ok());
+    sound.map(|(name, own)| (name, ColumnFamilyOptions::new().settings(own))).collect()
 }
 
 /// A database and one of its column families.
@@ -137,7 +164,7 @@ impl DbArg {
     pub(crate) fn for_reading(&self) -> Result<Db> {
         let mut settings = stored(&self.db);
         self.set.apply(&mut settings)?;
-        self.told(self.operator.builder(settings)?.open_read_only(&self.db))
+        self.told(self.operator.builder_of(&self.db, settings)?.open_read_only(&self.db))
     }
     /// Opens an existing database for writing.
     pub(crate) fn for_writing(&self) -> Result<Db> {
@@ -152,7 +179,7 @@ impl DbArg {
         settings.create_if_missing = create;
         settings.error_if_exists = false;
         self.set.apply(&mut settings)?;
-        self.told(self.operator.builder(settings)?.open(&self.db))
+        self.told(self.operator.builder_of(&self.db, settings)?.open(&self.db))
     }
     /// The store's own advice about a missing database is for programs.
     fn told(&self, opened: lithify::Result<Db>) -> Result<Db> {

@@ -47,3 +47,38 @@ fn what_is_not_understood_names_the_fix() {
     assert!(wrong.contains("memory_budget = ") && wrong.contains("raise it to"), "{wrong}");
     assert!(!std::path::Path::new("nowhere").exists());
 }
+
+/// What a family was given stays with it, whoever opens the database: a log that forgets does not make
+/// its neighbours forget, nor the other way round.
+#[test]
+fn families_keep_their_settings() {
+    use lithify::{ColumnFamilyOptions, Db, Policy, Settings};
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("db").display().to_string();
+    let mut forgets = Settings::default();
+    forgets.policy = Some(Policy::Fifo);
+    forgets.bloom_bits = 3;
+    let db = Db::open(&dir, forgets.clone()).unwrap();
+    let mut keeps = forgets.clone();
+    keeps.policy = Some(Policy::Leveled);
+    let users = ColumnFamilyOptions::new().settings(keeps);
+    drop(db.create_column_family("users", users).unwrap());
+    drop(db.create_column_family("more", ColumnFamilyOptions::new()).unwrap());
+    db.close().unwrap();
+    let policy = |family: &str| {
+        let told = ok(&["settings", "--explain", &dir, "--family", family]);
+        assert!(line(&told, "bloom_bits").contains("OPTIONS-"), "{told}");
+        line(&told, "policy").split_whitespace().nth(1).unwrap().to_owned()
+    };
+    for _ in 0..2 {
+        assert_eq!(["default", "users", "more"].map(policy), ["fifo", "leveled", "fifo"]);
+        // Whoever opens it for writing leaves all of that as it is.
+        ok(&["put", "--db", &dir, "--family", "users", "--set", "l0_trigger=6", "ann", "1"]);
+    }
+    let l0 = line(&ok(&["settings", &dir, "--family", "users"]), "l0_trigger").to_owned();
+    assert!(l0.ends_with(" 6") || l0.trim_end().ends_with(" 6"), "{l0}");
+    let wrong = refused(&["settings", "--explain", &dir, "--family", "user"], 2);
+    assert!(wrong.contains("the database has default, more, users"), "{wrong}");
+    let wrong = refused(&["settings", "--family", "users"], 2);
+    assert!(wrong.contains("<DIR>"), "{wrong}");
+}

@@ -270,7 +270,9 @@ impl Builder {
     }
     /// Opens the column family `name` with `options`, if there is one. Every family of a directory is
     /// opened; those that are not named here have the database's settings, no merge operator and no
-    /// compaction filter, and need a comparator of ours.
+    /// compaction filter, and need a comparator of ours. With [`Policy::Fifo`](crate::Policy::Fifo) for
+    /// the database, name those that must not forget. [`Settings::stored_families_in`] has what each was
+    /// opened with last.
     #[must_use]
     pub fn column_family(mut self, name: &str, options: ColumnFamilyOptions) -> Builder {
         self.families.insert(name.to_owned(), options);

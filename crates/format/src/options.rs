@@ -21,6 +21,8 @@ use crate::checksum::crc32c;
 const HEAD: &str = "# This is a RocksDB option file; its last line is Lithify's sum of it.";
 /// What a line begins with that says a setting of ours, which RocksDB takes for a comment.
 const OWN: &str = "# lithify.setting ";
+/// The same in the sections of a family, for one that only it has.
+const OWN_OF_FAMILY: &str = "  # lithify.family-setting ";
 /// What the last line begins with; eight hexadecimal digits follow.
 const SUM: &str = "# lithify.crc32c ";
 /// RocksDB version that the written options are understood as.
@@ -100,11 +102,13 @@ pub struct FamilyOptions {
     pub partition_bytes: u64,
     /// Table format version.
     pub format_version: u32,
+    /// Settings of ours that only this family has, name and value; no line break is in any of them.
+    pub own: Vec<(&'static str, String)>,
 }
 
 /// The text of an OPTIONS file.
 ///
-/// `own` are settings of ours, name and value, none of which has a line break in it.
+/// `own` are settings of ours, of the database, as those of the families.
 ///
 /// # Panics
 /// If the first family is not `default`: RocksDB's parser demands that order.
@@ -202,6 +206,9 @@ fn write_family(out: &mut String, f: &FamilyOptions) {
     } else {
         line(out, "filter_policy", "nullptr");
     }
+    for (name, value) in &f.own {
+        let _ = writeln!(out, "{OWN_OF_FAMILY}{name}={value}");
+    }
 }
 
 fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
@@ -230,6 +237,8 @@ pub struct FamilySection {
     pub options: BTreeMap<String, String>,
     /// Options of `[TableOptions/... "name"]`.
     pub table: BTreeMap<String, String>,
+    /// Settings of ours that only this family has, by name.
+    pub own: BTreeMap<String, String>,
 }
 
 impl FamilySection {
@@ -282,6 +291,16 @@ impl OptionsFile {
             let bad = |what: &str| Error::corruption(format!("line {}: {what}", i + 1));
             if let Some((name, value)) = raw.strip_prefix(OWN).and_then(|own| own.split_once('=')) {
                 file.own.insert(name.to_owned(), value.to_owned());
+                continue;
+            }
+            let of_family = raw.strip_prefix(OWN_OF_FAMILY).and_then(|own| own.split_once('='));
+            if let Some((name, value)) = of_family {
+                let (Section::Family(n) | Section::Table(n)) = section else {
+                    return Err(bad("a family's setting outside of its sections"));
+                };
+                if let Some(family) = file.families.get_mut(n) {
+                    family.own.insert(name.to_owned(), value.to_owned());
+                }
                 continue;
             }
             let line = strip_comment(raw).trim();

@@ -135,6 +135,7 @@ fn options_text() -> String {
         whole_key_filtering: true,
         partition_bytes: 0,
         format_version: 5,
+        own: Vec::new(),
     };
     options::write(&db, &[family("default"), family("metrics")], &[])
 }

@@ -74,7 +74,7 @@ impl Explain {
 fn explain(dir: &Path, settings: &Settings, operator: &OperatorArg) -> Result<Explanation> {
     let mut tries = 1;
     loop {
-        match operator.builder(settings.clone())?.open_read_only(dir) {
+        match operator.builder_of(dir, settings.clone())?.open_read_only(dir) {
             Ok(db) => return Ok(db.explain()),
             Err(e) if tries < TRIES && e.kind() != ErrorKind::NotFound => tries += 1,
             Err(e) => return Err(e.into()),

@@ -15,6 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   lithify settings --explain                                  what this machine gets
   lithify settings --explain fruit                            what fruit was last opened with
+  lithify settings --explain fruit --family trees             the same of one of its column families
   lithify settings --explain --set memory_budget=4GiB         what would follow
   lithify put --db fruit --set durability=sync apple red      with a setting of one's own
 
@@ -28,6 +29,9 @@ pub(crate) struct Settings {
     /// Directory of a database: its settings instead of this machine's defaults
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Column family of the database, if not the default one
+    #[arg(long, value_name = "NAME", requires = "dir")]
+    family: Option<String>,
     /// Say why each setting has its value: what it follows from, or who set it
     #[arg(long)]
     explain: bool,
@@ -53,6 +57,16 @@ impl Settings {
             },
         };
         self.set.apply(&mut settings)?;
+        let family = self.family.as_deref().filter(|name| *name != "default");
+        if let (Some(dir), Some(name)) = (&self.dir, family) {
+            let mut families = All::stored_families_in(dir, &settings)?;
+            let Some(own) = families.remove(name) else {
+                let names = ["default"].into_iter().chain(families.keys().map(String::as_str));
+                let names: Vec<&str> = names.collect();
+                return usage(format!("--family {name}: the database has {}", names.join(", ")));
+            };
+            settings = own;
+        }
         let told = settings.explain();
         if self.json {
             return as_json(&told);

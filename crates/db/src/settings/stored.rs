@@ -1,6 +1,9 @@
 //! The settings that a directory was last opened with, out of its newest OPTIONS file: exactly, if
-//! it was written here, and as far as the names mean the same, if RocksDB wrote it.
+//! it was written here, and as far as the names mean the same, if RocksDB wrote it ([`rocksdb`]).
 
+mod rocksdb;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify_base::{Error, Result};
@@ -10,8 +13,8 @@ use lithify_format::files::FileName;
 use lithify_format::options::OptionsFile;
 use lithify_store::dir::Dir;
 
+use super::Settings;
 use super::table::ROWS;
-use super::{CompactionPri, Settings};
 
 impl Settings {
     /// The settings that the database in `path` was last opened with or changed to, and the name of
@@ -22,58 +25,84 @@ impl Settings {
     /// Io; Corruption if the file is no OPTIONS file; InvalidArgument if it has a value that this
     /// version does not take.
     pub fn stored_in(path: impl AsRef<Path>) -> Result<Option<(Settings, String)>> {
-        let dir = Dir::new(Arc::new(PosixFs::new()), path.as_ref());
-        let Some((number, text)) = dir.read_options()? else { return Ok(None) };
-        let name = FileName::Options(number);
-        let within = |e: Error| e.in_file(dir.path_of(name).display());
-        let file = OptionsFile::parse(&text).map_err(within)?;
-        let settings = match file.own.is_empty() {
-            true => of_rocksdb(&file),
-            false => of_ours(&file).map_err(within)?,
-        };
-        Ok(Some((settings, name.to_string())))
+        read(path.as_ref(), |file| match file.own.is_empty() {
+            true => Ok(file
+                .families
+                .first()
+                .map_or_else(Settings::default, |family| rocksdb::settings_of(&file.db, family))),
+            false => with(Settings::default(), &file.own),
+        })
+    }
+
+    /// The settings that each column family but `default` of the database in `path` was last opened
+    /// with or changed to, by name. What a family has in common with the database is taken from
+    /// `db`. For [`ColumnFamilyOptions::settings`](crate::ColumnFamilyOptions::settings); an open does
+    /// not look at them.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-stored-{}", std::process::id()));
+    /// use lithify::{Builder, ColumnFamilyOptions, Db, Settings};
+    ///
+    /// let db = Db::open(&dir, Settings::default())?;
+    /// let logs = db.create_column_family("logs", ColumnFamilyOptions::new())?;
+    /// logs.set_settings(&[("l0_trigger", "8")])?;
+    /// db.close()?;
+    ///
+    /// // A tool that opens the database as its owner does.
+    /// let settings = Settings::stored_in(&dir)?.map(|(s, _)| s).unwrap_or_default();
+    /// let mut builder = Builder::new(settings.clone());
+    /// for (name, own) in Settings::stored_families_in(&dir, &settings)? {
+    ///     builder = builder.column_family(&name, ColumnFamilyOptions::new().settings(own));
+    /// }
+    /// let db = builder.open(&dir)?;
+    /// assert_eq!(db.column_family("logs")?.settings().l0_trigger, 8);
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`stored_in`](Settings::stored_in).
+    pub fn stored_families_in(
+        path: impl AsRef<Path>,
+        db: &Settings,
+    ) -> Result<BTreeMap<String, Settings>> {
+        let all = read(path.as_ref(), |file| {
+            let of = |family: &lithify_format::options::FamilySection| {
+                let settings = match file.own.is_empty() {
+                    true => rocksdb::settings_of(&file.db, family).in_database(db),
+                    false => with(db.clone(), &family.own)?,
+                };
+                Ok((family.name.clone(), settings))
+            };
+            file.families.iter().skip(1).map(of).collect()
+        })?;
+        Ok(all.map(|(families, _)| families).unwrap_or_default())
     }
 }
 
-/// Names that a later version wrote down are passed over.
-fn of_ours(file: &OptionsFile) -> Result<Settings> {
-    let mut settings = Settings::default();
+/// What `take` takes out of the newest OPTIONS file in `path`, and the name of that.
+fn read<T>(
+    path: &Path,
+    take: impl FnOnce(&OptionsFile) -> Result<T>,
+) -> Result<Option<(T, String)>> {
+    let dir = Dir::new(Arc::new(PosixFs::new()), path);
+    let Some((number, text)) = dir.read_options()? else { return Ok(None) };
+    let name = FileName::Options(number);
+    let within = |e: Error| e.in_file(dir.path_of(name).display());
+    let file = OptionsFile::parse(&text).map_err(within)?;
+    Ok(Some((take(&file).map_err(within)?, name.to_string())))
+}
+
+/// `settings` with what is written down. Names that a later version wrote are passed over.
+fn with(mut settings: Settings, own: &BTreeMap<String, String>) -> Result<Settings> {
     // The budgets come first: they move what follows from them.
     for row in ROWS {
-        if let Some(value) = file.own.get(row.name) {
+        if let Some(value) = own.get(row.name) {
             settings.set(row.name, value)?;
         }
     }
     Ok(settings)
-}
-
-fn of_rocksdb(file: &OptionsFile) -> Settings {
-    let mut s = Settings::default();
-    let Some(family) = file.families.first().map(|f| &f.options) else { return s };
-    let number = |name: &str| family.get(name).and_then(|v| v.parse::<f64>().ok());
-    let long = |name: &str, old: u64| number(name).map_or(old, |n| n as u64);
-    let short = |name: &str, old: u32| number(name).map_or(old, |n| n as u32);
-    let flag = |name: &str, old: bool| family.get(name).map_or(old, |v| v == "true");
-    s.l0_trigger = short("level0_file_num_compaction_trigger", s.l0_trigger);
-    s.l0_slowdown = short("level0_slowdown_writes_trigger", s.l0_slowdown);
-    s.l0_stop = short("level0_stop_writes_trigger", s.l0_stop);
-    s.memtable_bytes = long("write_buffer_size", s.memtable_bytes);
-    s.memtable_count = short("max_write_buffer_number", s.memtable_count);
-    s.level_base_bytes = long("max_bytes_for_level_base", s.level_base_bytes);
-    s.level_multiplier = short("max_bytes_for_level_multiplier", s.level_multiplier);
-    s.dynamic_levels = flag("level_compaction_dynamic_level_bytes", s.dynamic_levels);
-    s.file_bytes = long("target_file_size_base", s.file_bytes);
-    s.soft_debt_bytes = long("soft_pending_compaction_bytes_limit", s.soft_debt_bytes);
-    s.hard_debt_bytes = long("hard_pending_compaction_bytes_limit", s.hard_debt_bytes);
-    s.auto_compaction = !flag("disable_auto_compactions", !s.auto_compaction);
-    let jobs = file.db.get("max_background_jobs").and_then(|v| v.parse::<u32>().ok());
-    s.compaction_threads = jobs.map_or(s.compaction_threads, |n| n.saturating_sub(1).max(1));
-    let named =
-        |p: &CompactionPri| family.get("compaction_pri").is_some_and(|v| v == p.rocksdb_name());
-    s.compaction_pri = CompactionPri::ALL.into_iter().find(named).unwrap_or_default();
-    let parts = file.db.get("max_subcompactions").and_then(|v| v.parse().ok());
-    s.max_subcompactions = parts.unwrap_or(s.max_subcompactions);
-    let memtables = s.memtable_bytes.saturating_mul(s.memtable_count.into());
-    s.memory_budget = s.memory_budget.max(memtables.saturating_add(64 << 20));
-    s
 }

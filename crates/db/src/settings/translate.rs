@@ -116,7 +116,8 @@ pub(crate) fn options_text(families: &[Described]) -> String {
         use_direct_io_for_flush_and_compaction: s.direct_background_io,
     };
     let own: Vec<(&str, String)> = ROWS.iter().map(|row| (row.name, (row.show)(s))).collect();
-    options::write(&db, &families.iter().map(family_options).collect::<Vec<_>>(), &own)
+    let of_family = |family| family_options(family, s);
+    options::write(&db, &families.iter().map(of_family).collect::<Vec<_>>(), &own)
 }
 
 /// What is written down of a family.
@@ -128,8 +129,10 @@ pub(crate) struct Described {
     pub(crate) prefix_extractor: Option<String>,
 }
 
-fn family_options(family: &Described) -> FamilyOptions {
+/// The options of a family of a database with settings `db`.
+fn family_options(family: &Described, db: &Settings) -> FamilyOptions {
     let s = &family.settings;
+    let own = ROWS.iter().map(|row| (row.name, (row.show)(s), (row.show)(db)));
     let name = |c: Compression| match c {
         Compression::None => "kNoCompression",
         Compression::Lz4 => "kLZ4Compression",
@@ -164,5 +167,6 @@ fn family_options(family: &Described) -> FamilyOptions {
         whole_key_filtering: s.whole_key_filtering,
         partition_bytes: u64::from(s.partition_bytes),
         format_version: s.format_version,
+        own: own.filter(|(_, own, of_db)| own != of_db).map(|(name, own, _)| (name, own)).collect(),
     }
 }

@@ -39,6 +39,7 @@ fn family(name: &str) -> FamilyOptions {
         whole_key_filtering: true,
         partition_bytes: 0,
         format_version: 6,
+        own: Vec::new(),
     }
 }
 
@@ -87,6 +88,7 @@ fn malformed_files_name_the_line() {
         ("[CFOptions \"default\"]\n[CFOptions \"default\"]\n", "twice"),
         ("[TableOptions/BlockBasedTable \"default\"]\n", "unknown section"),
         ("[What]\n", "unknown section"),
+        ("  # lithify.family-setting a=1\n", "line 1: a family's setting"),
     ] {
         let e = OptionsFile::parse(text.as_bytes()).unwrap_err();
         assert!(e.is_corruption() && e.to_string().contains(says), "{text:?}: {e}");
@@ -135,4 +137,20 @@ fn settings_of_ours_are_comments_to_others() {
     assert_eq!(file.own.len(), 2);
     let plain = OptionsFile::parse(write(&db(), &[family("default")], &[]).as_bytes()).unwrap();
     assert_eq!((plain.own.len(), plain.families), (0, file.families));
+}
+
+#[test]
+fn each_family_keeps_settings_of_its_own() {
+    let with = |name: &str, value: &str| {
+        let own = vec![("bloom_bits", value.to_owned()), ("policy", "fifo".to_owned())];
+        FamilyOptions { own, ..family(name) }
+    };
+    let own = [("bloom_bits", "10".to_owned())];
+    let text = write(&db(), &[family("default"), with("a", "12"), with("b", "0")], &own);
+    assert!(check_sum(text.as_bytes()).unwrap());
+    let file = OptionsFile::parse(text.as_bytes()).unwrap();
+    assert_eq!((file.own.len(), &*file.own["bloom_bits"]), (1, "10"));
+    let of = |n: usize| file.families[n].own.get("bloom_bits").map(String::as_str);
+    assert_eq!([of(0), of(1), of(2)], [None, Some("12"), Some("0")]);
+    assert_eq!(file.families[1].own["policy"], "fifo");
 }
