@@ -15,7 +15,7 @@ use crate::shell::Shell;
 /// use lithify::{CancelToken, CompactOptions, ErrorKind};
 ///
 /// let token = CancelToken::new();
-/// let options = CompactOptions { cancel: Some(token.clone()) };
+/// let options = CompactOptions { cancel: Some(token.clone()), ..CompactOptions::default() };
 /// token.cancel(); // from another thread, while the compaction is at work
 /// db.put(b"a", b"1")?;
 /// let error = db.compact_range_opt(None, None, &options).unwrap_err();

@@ -164,9 +164,21 @@ impl Db {
     /// As [`put`](Db::put); `InvalidArgument` if `from` is above `to`. An empty range is no
     /// error and deletes nothing.
     pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_range_opt(from, to, &WriteOptions::default())
+    }
+    /// [`delete_range`](Db::delete_range) with options.
+    ///
+    /// # Errors
+    /// As [`delete_range`](Db::delete_range); `Stalled` if asked not to wait.
+    pub fn delete_range_opt(
+        &self,
+        from: impl AsRef<[u8]>,
+        to: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
         let mut batch = WriteBatch::new();
         batch.delete_range_of(self.shell.cf, from.as_ref(), to.as_ref())?;
-        self.write(&batch)
+        self.write_opt(&batch, options)
     }
     /// Applies a batch atomically.
     ///
@@ -263,7 +275,8 @@ impl Db {
         self.shell.flush()
     }
     /// Compacts the keys from `from` on below `to` (all keys without bounds) until one run
-    /// holds them, and waits for it. The memtable is flushed first.
+    /// holds them, and waits for it. The memtable is flushed first. Tables that are one run already
+    /// stay as they are, unless [`CompactOptions::rewrite`] says otherwise.
     ///
     /// # Errors
     /// What made a compaction fail.
@@ -288,7 +301,7 @@ impl Db {
         if bounded && range.is_none() {
             return Ok(());
         }
-        self.shell.compact(range.filter(|_| bounded), options.cancel.as_ref())
+        self.shell.compact(range.filter(|_| bounded), options)
     }
     /// Lets no flush and no compaction start, and no table or log be deleted, until what this returns is
     /// dropped; waits for those at work. Writes go on until the memtables are full, and then wait;

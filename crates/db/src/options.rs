@@ -33,6 +33,11 @@ impl WriteOptions {
 pub struct CompactOptions {
     /// Calls it off, from any thread; `None` if nobody will.
     pub cancel: Option<CancelToken>,
+    /// Rewrite tables that are where they should be already, too: a new codec, filters of another size
+    /// and a compaction filter take effect on all keys, and expired values go. Else only what
+    /// lies in several runs is merged. RocksDB's `bottommost_level_compaction` at `kForce`, which
+    /// it does by itself if there is a compaction filter. Default: false.
+    pub rewrite: bool,
 }
 
 /// Options of one read or iterator.

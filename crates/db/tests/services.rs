@@ -77,7 +77,7 @@ fn a_manual_compaction_that_is_called_off_leaves_nothing_behind() {
     // Slow enough to be at work for long.
     db.set_settings(&[("background_rate", "64KiB")]).unwrap();
     let token = CancelToken::new();
-    let options = CompactOptions { cancel: Some(token.clone()) };
+    let options = CompactOptions { cancel: Some(token.clone()), ..CompactOptions::default() };
     let began = Instant::now();
     let error = std::thread::scope(|scope| {
         let compaction = scope.spawn(|| db.compact_range_opt(None, None, &options).unwrap_err());
@@ -111,7 +111,7 @@ fn one_token_calls_off_compactions_of_several_databases() {
     slow.flush().unwrap();
     slow.set_settings(&[("background_rate", "64KiB")]).unwrap();
     let token = CancelToken::new();
-    let options = CompactOptions { cancel: Some(token.clone()) };
+    let options = CompactOptions { cancel: Some(token.clone()), ..CompactOptions::default() };
     let error = std::thread::scope(|scope| {
         let compaction = scope.spawn(|| slow.compact_range_opt(None, None, &options));
         soon("a compaction begins", || slow.stats().running_compactions > 0);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
+use lithify::CompactOptions;
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
@@ -16,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   lithify compact --db fruit
   lithify compact --db fruit --from a --to c      only keys from a on and below c
+  lithify compact --db fruit --rewrite --set compression_lower=zstd:3    all of it anew
   lithify compact --settle fruit                  leave `fruit` as a directory that RocksDB opens";
 
 /// `lithify compact`.
@@ -42,6 +44,9 @@ pub(crate) struct Compact {
     /// Only keys below this one
     #[arg(long, value_name = "KEY")]
     to: Option<OsString>,
+    /// Rewrite what is one run already, too, so that other settings take effect on all of it
+    #[arg(long, conflicts_with = "settle")]
+    rewrite: bool,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -60,7 +65,10 @@ impl Compact {
         let (before, start) = (db.stats(), Instant::now());
         match self.settle {
             Some(_) => db.settle()?,
-            None => db.compact_range(from.as_deref(), to.as_deref())?,
+            None => {
+                let options = CompactOptions { rewrite: self.rewrite, ..CompactOptions::default() };
+                db.compact_range_opt(from.as_deref(), to.as_deref(), &options)?;
+            }
         }
         let (after, time) = (db.stats(), start.elapsed());
         let picture = db.picture();

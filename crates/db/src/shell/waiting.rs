@@ -13,6 +13,7 @@ use lithify_plan::ManualRequest;
 
 use super::Shell;
 use crate::cancel::CancelToken;
+use crate::options::CompactOptions;
 use crate::write::{Held, Log};
 
 impl Shell {
@@ -112,14 +113,13 @@ impl Shell {
     }
 
     /// Compacts `range` (all keys if `None`) and waits for it, unless it is called off.
-    pub(crate) fn compact(
-        &self,
-        range: Option<KeyRange>,
-        cancel: Option<&CancelToken>,
-    ) -> Result<()> {
-        let up_to = self.published.load(Ordering::Acquire);
-        let request = ManualRequest { up_to: Some(up_to), ..ManualRequest::new(range) };
-        self.serve(request, cancel)
+    pub(crate) fn compact(&self, range: Option<KeyRange>, options: &CompactOptions) -> Result<()> {
+        let request = ManualRequest {
+            up_to: Some(self.published.load(Ordering::Acquire)),
+            rewrite_before: options.rewrite.then(|| self.next_file()),
+            ..ManualRequest::new(range)
+        };
+        self.serve(request, options.cancel.as_ref())
     }
 
     /// Has a request served, and waits for it, unless it is called off.
