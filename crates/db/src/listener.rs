@@ -145,7 +145,8 @@ impl DbEvent {
 /// # }
 /// ```
 pub trait EventListener: Send + Sync {
-    /// Something happened, in the order in which it did, a moment ago. Called by one thread at a
+    /// Something happened, in the order in which it did, a moment ago. What happened in another column
+    /// family than the default one has its name in the field `family`. Called by one thread at a
     /// time, and without any lock: it may read, write and wait, but must not close the database.
     fn on_event(&self, event: &DbEvent);
 }

@@ -154,7 +154,8 @@ pub struct Settings {
     /// for the last level of [`Policy::Tiered`] and [`Policy::DfTiered`]. 1 to 100,000. Default: 200.
     pub max_size_amplification_percent: u32,
     /// [`Policy::Fifo`]: bytes of all tables above which the oldest are dropped, at least two
-    /// memtables. RocksDB's `max_table_files_size`. Default: 1 GiB.
+    /// memtables and at most `disk_budget`. RocksDB's `max_table_files_size`. Default: half of
+    /// `disk_budget`, else 1 GiB.
     pub fifo_max_bytes: u64,
     /// [`Policy::Fifo`]: small tables are merged among themselves, so that reads look at fewer.
     /// Default: false.
@@ -308,6 +309,12 @@ impl Settings {
         if let Some(files) = self.max_open_files {
             within("max_open_files", files.into(), 16, 1 << 20)?;
         }
+        if self.error_if_exists && !self.create_if_missing {
+            return Err(Error::invalid(
+                "error_if_exists refuses a database that is there, and create_if_missing = off one that \
+                 is not; clear one of the two",
+            ));
+        }
         if !self.block_bytes.is_power_of_two() {
             return Err(Error::invalid(format!(
                 "block_bytes = {} is not a power of two; try {}",
@@ -342,6 +349,16 @@ impl Settings {
                 self.fifo_max_bytes,
                 self.memtable_bytes,
                 self.memtable_bytes * 2
+            )));
+        }
+        if policy == Policy::Fifo
+            && let Some(disk) = self.disk_budget.filter(|disk| *disk < self.fifo_max_bytes)
+        {
+            return Err(Error::invalid(format!(
+                "fifo_max_bytes = {} is more than disk_budget = {disk}, so that nothing would be \
+                 forgotten before the disk is full; set it to {} or less, or raise disk_budget",
+                self.fifo_max_bytes,
+                disk / 2
             )));
         }
         if self.soft_debt_bytes > self.hard_debt_bytes && self.hard_debt_bytes != 0 {
@@ -501,6 +518,24 @@ mod tests {
         for pri in CompactionPri::ALL {
             assert_eq!(CompactionPri::from_name(pri.name()), Some(pri));
         }
+    }
+
+    #[test]
+    fn what_cannot_hold_together_is_refused_with_its_fix() {
+        let told = |s: Settings| s.check().unwrap_err().to_string();
+        let nothing =
+            Settings { create_if_missing: false, error_if_exists: true, ..Settings::default() };
+        assert!(told(nothing).contains("clear one of the two"));
+        let (mut full, gib) = (Settings::default(), 1 << 30);
+        full.policy = Some(Policy::Fifo);
+        (full.fifo_max_bytes, full.disk_budget) = (8 * gib, Some(4 * gib));
+        let what = told(full.clone());
+        assert!(what.contains("fifo_max_bytes = 8589934592") && what.contains("2147483648"), "{what}");
+        full.fifo_max_bytes = 2 * gib;
+        full.check().unwrap();
+        // To another policy the bound means nothing.
+        (full.fifo_max_bytes, full.policy) = (8 * gib, Some(Policy::Leveled));
+        full.check().unwrap();
     }
 
     #[test]

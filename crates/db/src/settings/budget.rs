@@ -94,7 +94,7 @@ impl Settings {
             universal_max_merge_width: u32::MAX,
             universal_incremental: true,
             max_size_amplification_percent: 200,
-            fifo_max_bytes: 1 << 30,
+            fifo_max_bytes: budget.disk.map_or(1 << 30, |disk| disk / 2),
             fifo_allow_compaction: false,
             ttl_seconds: 0,
             periodic_compaction_seconds: 0,

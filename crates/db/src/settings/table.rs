@@ -105,8 +105,8 @@ rows! {
     max_size_amplification_percent Plain live
         "compaction_options_universal.max_size_amplification_percent" Fixed
         "three times the data's space at most";
-    fifo_max_bytes Bytes live "compaction_options_fifo.max_table_files_size" Fixed
-        "what a store that forgets keeps";
+    fifo_max_bytes Bytes live "compaction_options_fifo.max_table_files_size" Disk
+        "half of the disk budget, else 1 GiB";
     fifo_allow_compaction Plain live "compaction_options_fifo.allow_compaction" Fixed
         "nothing is rewritten";
     ttl_seconds Plain live "ttl" Fixed "data does not age";
