@@ -10,6 +10,7 @@ pub mod translate;
 pub use count::count_tables;
 pub(crate) use count::counts_of;
 pub use log::ManifestLog;
+pub(crate) use recover::timestamps;
 pub use recover::{Orders, Recovered, family_version, known_order, newest_readable, recover};
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Kind, MAX_SEQ, Result};
 use lithify_env::OpenOpts;
+use lithify_format::manifest::WireFile;
 use lithify_format::manifest::file::FileCounts;
-use lithify_format::manifest::{FamilyState, WireFile};
 
 use super::{DeclaredOptions, Maker, declared, maker};
 use crate::dir::{Dir, FileName};
-use crate::manifest::{Orders, Recovered, counts_of, family_version};
+use crate::manifest::{Orders, Recovered, counts_of, family_version, timestamps};
 use crate::sst::verify::{Checked, inspect};
 use crate::sst::{OpenTable, TableReader};
 use crate::wal::{self, OnRot};
@@ -89,8 +89,7 @@ impl Survey {
             let order = orders(cf, &family.name, family.comparator.as_deref());
             let order = order.map_err(|e| timestamps(family).unwrap_or(e))?;
             // Names its comparator, and finds files that form no tree.
-            family_version(&self.found.state, cf, order.clone())
-                .map_err(|e| timestamps(family).unwrap_or(e))?;
+            family_version(&self.found.state, cf, order.clone())?;
             self.orders.insert(cf, order);
         }
         Ok(())
@@ -159,15 +158,6 @@ impl Survey {
         }
         Ok(())
     }
-}
-
-fn timestamps(family: &FamilyState) -> Option<Error> {
-    let name = family.comparator.as_deref().filter(|name| name.ends_with(".u64ts"))?;
-    Some(Error::unsupported(format!(
-        "column family `{}` has keys with user-defined timestamps (comparator `{name}`), which this \
-         version does not read",
-        family.name
-    )))
 }
 
 fn no_operator(family: &str, name: Option<&str>) -> Error {

@@ -10,21 +10,26 @@ use lithify_format::manifest::file::FileCounts;
 use lithify_format::manifest::{ManifestState, WireFile};
 use lithify_format::table::props::TableProps;
 
+use super::recover::check_order;
 use crate::dir::{Dir, FileName};
 use crate::sst::{OpenTable, TableReader};
 
 /// Fills in the counts of a family's files where the manifest gives none, from the tables.
 ///
 /// # Errors
-/// What opening such a table gives: corruption, `Unsupported` features, `Io`.
+/// What opening such a table gives: corruption, `Unsupported` features, `Io`; as [`family_version`] if
+/// the order is another one.
+///
+/// [`family_version`]: super::family_version
 pub fn count_tables(
     dir: &Dir,
     state: &mut ManifestState,
     cf: CfId,
     order: &ComparatorRef,
 ) -> Result<()> {
-    let files = state.families.get_mut(&cf).into_iter().flat_map(|f| f.files.values_mut());
-    for file in files.filter(|f| f.counts.is_none()) {
+    let Some(family) = state.families.get_mut(&cf) else { return Ok(()) };
+    check_order(family, order)?;
+    for file in family.files.values_mut().filter(|f| f.counts.is_none()) {
         let number = file.backing.unwrap_or(file.number);
         let name = FileName::Table(number);
         if dir.len_of(name)?.or(dir.len_of(FileName::LevelDbTable(number))?).is_some() {

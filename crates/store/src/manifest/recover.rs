@@ -10,7 +10,7 @@ use lithify_base::zoo::{self, Bug};
 use lithify_base::{
     Bytewise, CfId, Comparator, ComparatorRef, Error, Key, Result, ReverseBytewise,
 };
-use lithify_format::manifest::{ManifestState, read_manifest};
+use lithify_format::manifest::{FamilyState, ManifestState, read_manifest};
 use lithify_format::wal::Verdict;
 use lithify_lsm::{Edit, Version};
 
@@ -77,6 +77,10 @@ pub fn known_order(name: Option<&str>) -> Result<ComparatorRef> {
         None => Ok(Arc::new(Bytewise)),
         Some(name) if name == Bytewise.name() => Ok(Arc::new(Bytewise)),
         Some(name) if name == ReverseBytewise.name() => Ok(Arc::new(ReverseBytewise)),
+        Some(name) if has_timestamps(name) => Err(Error::unsupported(format!(
+            "its keys have user-defined timestamps (comparator `{name}`), which this version does not \
+             read"
+        ))),
         Some(name) => Err(Error::unsupported(format!(
             "its keys are ordered by comparator `{name}`, which only the program that made it knows"
         ))),
@@ -123,6 +127,38 @@ fn check_empty(dir: &Dir) -> Result<()> {
     }
 }
 
+/// The keys of a family are in this order.
+///
+/// # Errors
+/// InvalidArgument if they are in another one; Unsupported if that is one of keys with timestamps.
+pub(super) fn check_order(family: &FamilyState, order: &ComparatorRef) -> Result<()> {
+    match family.comparator.as_deref().filter(|&name| name != order.name()) {
+        None => Ok(()),
+        Some(name) => Err(timestamps(family).unwrap_or_else(|| {
+            Error::invalid(format!(
+                "column family `{}` is ordered by comparator `{name}`, not `{}`",
+                family.name,
+                order.name()
+            ))
+        })),
+    }
+}
+
+/// RocksDB's comparators of keys with timestamps.
+fn has_timestamps(name: &str) -> bool {
+    name.ends_with(".u64ts")
+}
+
+/// What is said of a family whose keys have timestamps.
+pub(crate) fn timestamps(family: &FamilyState) -> Option<Error> {
+    let name = family.comparator.as_deref().filter(|name| has_timestamps(name))?;
+    Some(Error::unsupported(format!(
+        "column family `{}` has keys with user-defined timestamps (comparator `{name}`), which this \
+         version does not read",
+        family.name
+    )))
+}
+
 /// The tree of one column family.
 ///
 /// # Errors
@@ -132,13 +168,7 @@ pub fn family_version(state: &ManifestState, cf: CfId, order: ComparatorRef) -> 
     let Some(family) = state.families.get(&cf) else {
         return Err(Error::invalid(format!("there is no column family {}", cf.0)));
     };
-    if let Some(name) = family.comparator.as_deref().filter(|&name| name != order.name()) {
-        return Err(Error::invalid(format!(
-            "column family `{}` is ordered by comparator `{name}`, not `{}`",
-            family.name,
-            order.name()
-        )));
-    }
+    check_order(family, &order)?;
     let mut edit = Edit::new(cf);
     edit.adds = family
         .files

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify::import::ImportOptions;
-use lithify::{Builder, ColumnFamilyOptions, Compression, Db, ErrorKind, Settings};
+use lithify::{Builder, ColumnFamilyOptions, Compression, Db, Settings};
 
 use rocksdb::{
     ColumnFamilyDescriptor, DB, IteratorMode, Options, SstFileWriter, WaitForCompactOptions,
@@ -12,7 +12,6 @@ use rocksdb::{
 };
 
 use crate::c_api;
-use crate::history::join_operands;
 use crate::our_tables::{fill, same_content, small};
 
 /// RocksDB with small tables and no compaction but what is asked for.
@@ -226,42 +225,6 @@ fn deletions_of_ranges_in_a_foreign_directory_hide_what_is_below() {
     ours.compact_range(None, None).unwrap();
     assert_eq!(content(&ours).len(), 21);
     ours.close().unwrap();
-}
-
-/// What we do not read in a foreign directory is refused by name, never misread.
-#[test]
-fn features_we_lack_are_refused_by_name() {
-    let refused = |dir: &Path, word: &str| {
-        let found = Db::open_read_only(dir, Settings::default()).and_then(|db| {
-            let mut iter = db.iter()?;
-            iter.seek_to_first();
-            iter.status()
-        });
-        let error = found.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-        assert!(error.to_string().contains(word), "`{word}` is not in: {error}");
-        eprintln!("{error}");
-    };
-    // Values in files of their own.
-    let dir = tempfile::tempdir().unwrap();
-    let db = DB::open(&rocks("enable_blob_files=true;min_blob_size=10;"), dir.path()).unwrap();
-    db.put("key", [b'v'; 1000]).unwrap();
-    db.flush().unwrap();
-    refused(dir.path(), "blob");
-    // Operands.
-    let dir = tempfile::tempdir().unwrap();
-    let mut options = rocks("");
-    options.set_merge_operator_associative("commas", join_operands);
-    let db = DB::open(&options, dir.path()).unwrap();
-    db.merge("key", "1").unwrap();
-    refused(dir.path(), "merge");
-    db.flush().unwrap();
-    refused(dir.path(), "merge");
-    // A log in compressed records.
-    let dir = tempfile::tempdir().unwrap();
-    let db = DB::open(&rocks("wal_compression=kZSTD;"), dir.path()).unwrap();
-    db.put("key", [b'v'; 1000]).unwrap();
-    refused(dir.path(), "compress");
 }
 
 /// Two column families, in the directory of each engine, of which the other one shows every key: in

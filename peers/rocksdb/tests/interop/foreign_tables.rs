@@ -90,8 +90,10 @@ fn every_version_codec_index_and_filter() {
 fn older_versions() {
     let mut seen = Seen::default();
     for version in [2, 3, 4] {
-        for table in [&[BLOOM][..], &[PARTITIONED, BLOOM]] {
-            seen.add(both(&Shape::new(version, "kLZ4Compression", table)));
+        for codec in CODECS {
+            for table in [&[BLOOM][..], &[PARTITIONED, BLOOM]] {
+                seen.add(both(&Shape::new(version, codec, table)));
+            }
         }
     }
     eprintln!("{seen:?}");

@@ -294,7 +294,7 @@ fn ingest_as(tables: &[PathBuf], dir: &Path, more: &str) -> DB {
 }
 
 /// The tables of `db` in a checkpoint: older data first, as ingestion wants them.
-fn tables_deepest_first(db: &Db, checkpoint: &Path) -> Vec<PathBuf> {
+pub fn tables_deepest_first(db: &Db, checkpoint: &Path) -> Vec<PathBuf> {
     db.checkpoint(checkpoint).unwrap();
     let dir = Dir::new(std::sync::Arc::new(PosixFs::new()), checkpoint);
     let found = manifest::recover(&dir).unwrap().unwrap();
