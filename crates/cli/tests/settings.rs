@@ -48,6 +48,22 @@ fn what_is_not_understood_names_the_fix() {
     assert!(!std::path::Path::new("nowhere").exists());
 }
 
+/// Settings of tables take effect on what is there already once it is rewritten.
+#[test]
+fn a_rewrite_takes_other_settings_everywhere() {
+    let place = tempfile::tempdir().unwrap();
+    let db = place.path().join("db").display().to_string();
+    ok(&["put", "--db", &db, "--set", "compression_lower=none", "key", &"value ".repeat(5000)]);
+    let bytes = |more: &[&str]| -> u64 {
+        let told = ok(&[&["compact", "--db", &db, "--json"], more].concat());
+        let json: serde_json::Value = serde_json::from_str(&told).unwrap();
+        json["bytes_after"].as_u64().unwrap()
+    };
+    let plain = bytes(&[]);
+    assert_eq!(bytes(&["--set", "compression_lower=lz4"]), plain, "it is one run already");
+    assert!(bytes(&["--rewrite"]) < plain / 4);
+}
+
 /// What a family was given stays with it, whoever opens the database: a log that forgets does not make
 /// its neighbours forget, nor the other way round.
 #[test]

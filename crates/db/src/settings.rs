@@ -530,7 +530,10 @@ mod tests {
         full.policy = Some(Policy::Fifo);
         (full.fifo_max_bytes, full.disk_budget) = (8 * gib, Some(4 * gib));
         let what = told(full.clone());
-        assert!(what.contains("fifo_max_bytes = 8589934592") && what.contains("2147483648"), "{what}");
+        assert!(
+            what.contains("fifo_max_bytes = 8589934592") && what.contains("2147483648"),
+            "{what}"
+        );
         full.fifo_max_bytes = 2 * gib;
         full.check().unwrap();
         // To another policy the bound means nothing.

@@ -1,5 +1,5 @@
-//! kill -9 over a load of batches that span column families, which are flushed one by one, come and go:
-//! after each kill all families show the same batch, none older than the last one that was
+//! kill -9 over a load of batches and transactions that span column families, which are flushed one by
+//! one, come and go: after each kill all families show the same batch, none older than the last one that was
 //! acknowledged (reliability F1).
 #![allow(
     clippy::disallowed_methods,
@@ -14,7 +14,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{scan, tiny};
-use lithify::{ColumnFamily, ColumnFamilyOptions, Db, Durability, WriteBatch, WriteOptions};
+use lithify::{
+    ColumnFamily, ColumnFamilyOptions, Db, Durability, TransactionOptions, WriteBatch, WriteOptions,
+};
 
 const LASTING: [&str; 3] = ["default", "a", "b"];
 const WHERE: &str = "LITHIFY_FAMILIES_DIR";
@@ -41,6 +43,18 @@ fn last(family: &Db) -> u64 {
     value.map_or(0, |value| u64::from_be_bytes(value[..8].try_into().unwrap()))
 }
 
+fn key(n: u64) -> Vec<u8> {
+    (n % 300).to_be_bytes().to_vec()
+}
+
+/// Each family with each entry.
+fn pairs<'a, E>(
+    families: &'a [ColumnFamily],
+    entries: &'a [E],
+) -> impl Iterator<Item = (&'a ColumnFamily, &'a E)> {
+    families.iter().flat_map(move |family| entries.iter().map(move |entry| (family, entry)))
+}
+
 /// The child: works until it is killed. Alone, it does nothing.
 #[test]
 fn the_load() {
@@ -49,13 +63,26 @@ fn the_load() {
     let families = families(&db);
     let mut said = std::io::stdout();
     for n in last(&db) + 1.. {
-        let mut batch = WriteBatch::new();
-        for family in &families {
-            batch.put_cf(family, b"last", n.to_be_bytes()).unwrap();
-            batch.put_cf(family, (n % 300).to_be_bytes(), vec![n as u8; 700]).unwrap();
-        }
+        let entries = [(b"last".to_vec(), n.to_be_bytes().to_vec()), (key(n), vec![n as u8; 700])];
         let durability = if n % 16 == 0 { Durability::Sync } else { Durability::Os };
-        db.write_opt(&batch, &WriteOptions::at(durability)).unwrap();
+        let options = WriteOptions::at(durability);
+        if n % 3 == 0 {
+            // Begun by any of them.
+            let home = &families[(n % 2) as usize];
+            let mut txn =
+                home.begin_transaction(TransactionOptions::optimistic().with_write(options));
+            for (family, (key, value)) in pairs(&families, &entries) {
+                txn.get_for_update_cf(family, key).unwrap();
+                txn.put_cf(family, key, value).unwrap();
+            }
+            txn.commit().unwrap();
+        } else {
+            let mut batch = WriteBatch::new();
+            for (family, (key, value)) in pairs(&families, &entries) {
+                batch.put_cf(family, key, value).unwrap();
+            }
+            db.write_opt(&batch, &options).unwrap();
+        }
         writeln!(said, "acknowledged {n}").unwrap();
         match n % 40 {
             7 | 21 => families[(n % 3) as usize].flush().unwrap(),
