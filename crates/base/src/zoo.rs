@@ -131,6 +131,8 @@ bugs! {
     48 CheckedOnce,
     /// The locks of a transaction end before its writes can be seen.
     49 UnlockedEarly,
+    /// Filters are asked for the prefix that a scan begins with, although its end has another.
+    52 PrefixOfBound,
 }
 
 impl Bug {

@@ -59,6 +59,9 @@ pub struct Stats {
     pub cache_hits: u64,
     /// Block cache look-ups that did not.
     pub cache_misses: u64,
+    /// How often an iterator left out a table because its filter has no key of the prefix that is
+    /// looked for. Of this column family, since it was opened.
+    pub prefix_filter_useful: u64,
     /// Bytes of indexes, filters and properties of open tables.
     pub table_memory: u64,
     /// Bytes of buffers of flushes and compactions: those in use, and those kept for the next.
@@ -133,6 +136,7 @@ impl Shell {
             cache_bytes: cache.bytes,
             cache_hits: cache.hits,
             cache_misses: cache.misses,
+            prefix_filter_useful: self.tables.left_out(),
             table_memory: self.blocks.resident(),
             buffer_bytes: (self.workshop().buffers.in_use() + self.workshop().buffers.idle())
                 as u64,
@@ -187,6 +191,9 @@ impl std::fmt::Display for Stats {
             mib(self.cache_bytes),
             mib(self.table_memory)
         );
+        if self.prefix_filter_useful > 0 {
+            let _ = writeln!(out, "prefix filters left out {} tables", self.prefix_filter_useful);
+        }
         for (name, l) in [
             ("write", self.write_latency),
             ("get", self.get_latency),

@@ -1,5 +1,5 @@
-//! What a run must have reached to count: rare states of the engine, found in its event log and
-//! in the log of the disk.
+//! What a run must have reached to count: rare states of the engine, found in its event log, in the
+//! log of the disk, and by the client.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::fmt;
 use crate::disk::{Entry, Ino};
 
 /// What the runs of the tests must reach: else the policies are not what is being tested.
-pub const REQUIRED: [&str; 23] = [
+pub const REQUIRED: [&str; 24] = [
     "bucket split",
     "buckets merged",
     "commit_failed",
@@ -29,6 +29,7 @@ pub const REQUIRED: [&str; 23] = [
     "started Manual",
     "started Tier",
     "table deleted",
+    "table left out",
     "tables dropped",
     "taken in",
 ];
@@ -41,6 +42,13 @@ impl Marks {
     /// Notes one.
     pub fn hit(&mut self, mark: &str) {
         *self.0.entry(mark.to_owned()).or_insert(0) += 1;
+    }
+
+    /// Takes in what others hit.
+    pub fn add(&mut self, others: &Marks) {
+        for (mark, count) in &others.0 {
+            *self.0.entry(mark.clone()).or_insert(0) += count;
+        }
     }
 
     /// How often this one was hit.

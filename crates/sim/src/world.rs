@@ -31,6 +31,7 @@ use lithify_env::{Env, Fs, Random, Rt};
 
 use crate::choices::Dice;
 use crate::disk::Disk;
+use crate::marks::Marks;
 use crate::model::{Change, DEFAULT, Journal, Map, Model};
 use crate::pump::{Order, Pump};
 use crate::simfs::SimFs;
@@ -70,6 +71,8 @@ pub struct World {
     pub model: Model,
     /// What a crash may leave of it.
     pub journal: Journal,
+    /// What it reached that no log tells.
+    pub marks: Marks,
     first: Disk,
     shape: Shape,
     dice: Dice,
@@ -118,6 +121,7 @@ impl World {
             first: disk,
             pump: Arc::new(Pump::new(dice.clone(), seed, Order::Calm)),
             journal: Journal::new(model.sum()),
+            marks: Marks::default(),
             model,
             prefixes: shape.prefixes,
             shape,

@@ -105,7 +105,8 @@ pub(super) fn finder(bug: Bug) -> Finder {
         | Bug::TombstoneUnclipped
         | Bug::AddressInOutput
         | Bug::ZeroedUnderTombstone
-        | Bug::SealInsideRecord => LIVES,
+        | Bug::SealInsideRecord
+        | Bug::PrefixOfBound => LIVES,
         _ => Finder::Sim(&[]),
     }
 }

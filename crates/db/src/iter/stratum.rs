@@ -63,6 +63,7 @@ impl Stratum {
         let asked = slot.reader(&self.tables).and_then(|r| Ok((r.may_have(&self.now)?, r)));
         match asked {
             Ok((false, _)) => {
+                self.tables.leave_out();
                 self.skipped = true;
                 true
             }

@@ -43,15 +43,26 @@ impl World {
     /// Scans the keys of one prefix.
     pub(super) fn scan_prefix(&mut self) -> Result<(), Violation> {
         let family = self.any_family();
-        let (key, map) = (self.any_key(), self.model.map_of(&family));
+        let left_out =
+            |world: &World| world.tree(&family).map_or(0, |tree| tree.stats().prefix_filter_useful);
+        let before = left_out(self);
+        let seen = self.scan_prefix_of(&family);
+        if left_out(self) > before {
+            self.marks.hit("table left out");
+        }
+        seen
+    }
+
+    fn scan_prefix_of(&self, family: &str) -> Result<(), Violation> {
+        let (key, map) = (self.any_key(), self.model.map_of(family));
         if self.dice.choose(2, "by extractor") == 1 {
-            return self.scan_from(&family, &key, &map);
+            return self.scan_from(family, &key, &map);
         }
         let start = &key[..1 + self.dice.choose(4, "bytes") as usize];
         let of_start = map.iter().filter(|(k, _)| k.starts_with(start));
         let expected: Map = of_start.map(|(k, v)| (k.clone(), v.clone())).collect();
         let options = ReadOptions::default().with_prefix(start);
-        self.view(&family, &options, &expected, "a scan of a prefix")
+        self.view(family, &options, &expected, "a scan of a prefix")
     }
 
     /// Scans from `key` up, and down, as far as keys have its prefix.

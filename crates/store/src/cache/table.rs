@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use lithify_base::{ComparatorRef, FileId, Prefixes, Result};
 use lithify_env::OpenOpts;
+use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_lsm::FileMeta;
 use quick_cache::sync::Cache;
 use quick_cache::{OptionsBuilder, UnitWeighter};
@@ -37,6 +38,7 @@ pub struct TableCache {
     dir: Dir,
     options: TableOptions,
     open: Cache<FileId, Arc<TableReader>, UnitWeighter, FxBuildHasher>,
+    left_out: AtomicU64,
 }
 
 impl TableCache {
@@ -56,7 +58,7 @@ impl TableCache {
             FxBuildHasher,
             quick_cache::sync::DefaultLifecycle::default(),
         );
-        Arc::new(TableCache { dir, options, open })
+        Arc::new(TableCache { dir, options, open, left_out: AtomicU64::new(0) })
     }
 
     /// The reader of a file. A file that is opened by several threads at once is opened once.
@@ -95,6 +97,14 @@ impl TableCache {
         }
     }
 
+    /// Counts a table that a reader left out because of its filter of prefixes.
+    pub fn leave_out(&self) {
+        self.left_out.fetch_add(1, Ordering::Relaxed);
+    }
+    /// How often tables were left out.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
+    }
     /// Tables held open.
     pub fn len(&self) -> usize {
         self.open.len()
