@@ -1,7 +1,8 @@
 //! Metamorphic runs: one plan of a client, carried out by a map and by databases that are run in every
 //! way there is; each answer must be the same (contract P4, P6; faults F1, F5 by the way).
 //!
-//! What varies: the policy and the order of commits, sizes of memtables, files and blocks down to
+//! The client puts, merges, deletes, singly too, reads in all ways, keeps snapshots and iterators, and has
+//! transactions of both kinds that others get in the way of. What varies: the policy and the order of commits, sizes of memtables, files and blocks down to
 //! one entry, buckets, codecs, filters and the prefixes in them, settings of column families, cache,
 //! durability, jobs at once and their order, flushes and compactions nobody asked for, and restarts,
 //! kills and moves into a checkpoint anywhere. Every database is looked through by `verify` in the end.
@@ -16,24 +17,29 @@
 //! ```
 #![allow(unreachable_pub, reason = "the modules of a test are its own")]
 
+mod database;
+mod operator;
 mod plan;
 mod settings;
 mod subject;
+mod transaction;
 mod variant;
 
 #[path = "../../../db/tests/common/image.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
 mod image;
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use database::Database;
+use lithify::Policy;
 use lithify_env::panic_message;
 use lithify_env::sync::Mutex;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
-use plan::{Change, Op, Plan};
+use lithify_sim::marks::Marks;
+use plan::{Change, Op, Operators, Plan};
 use subject::{Answer, Map, Subject};
-use variant::{Database, Variant};
+use variant::Variant;
 
 /// Runs that a search for a shorter plan may take.
 const SHRINK_RUNS: u32 = 600;
@@ -44,9 +50,29 @@ fn number_from(name: &str, default: u64) -> u64 {
     })
 }
 
+/// What the runs must have met, or they would prove little.
+const REQUIRED: [&str; 16] = [
+    "a conflict at a commit",
+    "a conflict found in a table",
+    "a conflict with a snapshot",
+    "a lock in the way",
+    "a single deletion",
+    "a table left out by its filter of prefixes",
+    "a transaction rolled back",
+    "an operand for a user's operator",
+    "an operand for add",
+    "an operand for append",
+    "an operand for max",
+    "an optimistic transaction committed",
+    "a pessimistic transaction committed",
+    "operands combined in a job by a user's operator",
+    "operands combined with a value by a user's operator",
+    "writes taken back to a savepoint",
+];
+
 /// The answers of `subject` next to those of a map.
-fn compare(ops: &[Op], subject: &mut dyn Subject) -> Result<(), String> {
-    let mut map = Map::default();
+fn compare(operators: Operators, ops: &[Op], subject: &mut dyn Subject) -> Result<(), String> {
+    let mut map = Map::new(operators);
     for (at, op) in ops.iter().enumerate() {
         let expected = map.apply(op)?;
         let found = subject.apply(op).map_err(|e| format!("operation {at}, {op:?}: {e}"))?;
@@ -62,18 +88,12 @@ fn difference(at: usize, op: &Op, found: &Answer, expected: &Answer) -> String {
     format!("operation {at}, {op:?}, answers {found}, and should answer {expected}")
 }
 
-/// What a life was like.
-struct Life {
-    restarts: u64,
-}
-
-/// One life of a database; a panic is a failure like any other.
-fn live(ops: &[Op], variant: &Variant) -> Result<Life, String> {
+/// One life of a database, and what it met; a panic is a failure like any other.
+fn live(operators: Operators, ops: &[Op], variant: &Variant) -> Result<Marks, String> {
     let story = || {
-        let mut database = Database::new(variant)?;
-        compare(ops, &mut database)?;
-        let life = Life { restarts: database.restarts };
-        database.end().map(|()| life)
+        let mut database = Database::new(variant, operators)?;
+        compare(operators, ops, &mut database)?;
+        database.end()
     };
     let lived = catch_unwind(AssertUnwindSafe(story));
     lived.unwrap_or_else(|payload| Err(format!("panic: {}", panic_message(&*payload))))
@@ -101,16 +121,17 @@ fn shrink(ops: &[Op], fails: impl Fn(&[Op]) -> bool) -> Vec<Op> {
 }
 
 fn story(seed: u64, index: u64, variant: &Variant, plan: &Plan) -> String {
-    let what = match live(&plan.ops, variant) {
+    let what = match live(plan.operators, &plan.ops, variant) {
         Ok(_) => return format!("seed {seed}, variant {index}: failed once and then not again"),
         Err(what) => what,
     };
-    let short = shrink(&plan.ops, |ops| live(ops, variant).is_err());
-    let after = live(&short, variant).err().unwrap_or_default();
+    let short = shrink(&plan.ops, |ops| live(plan.operators, ops, variant).is_err());
+    let after = live(plan.operators, &short, variant).err().unwrap_or_default();
     let list: String = short.iter().map(|op| format!("    {op:?}\n")).collect();
     format!(
-        "METAMORPHIC_SEED={seed}, variant {index}: {what}\n  {variant}\n  {} of {} operations are \
-         enough:\n{list}  {after}",
+        "METAMORPHIC_SEED={seed}, variant {index}: {what}\n  {variant}, operators {:?}\n  {} of {} \
+         operations are enough:\n{list}  {after}",
+        plan.operators,
         short.len(),
         plan.ops.len()
     )
@@ -125,7 +146,7 @@ fn every_variant_answers_alike() {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let next = AtomicU64::new(first);
     let failures = Mutex::new(Vec::new());
-    let seen: Mutex<BTreeMap<String, u64>> = Mutex::default();
+    let seen: Mutex<Marks> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -137,14 +158,8 @@ fn every_variant_answers_alike() {
                     let plan = Plan::new(seed, count);
                     for index in 0..variants {
                         let variant = Variant::new(seed, index);
-                        match live(&plan.ops, &variant) {
-                            Ok(life) => {
-                                let mut seen = seen.lock();
-                                let policy = variant.settings.effective_policy().name().to_owned();
-                                *seen.entry(policy).or_default() += 1;
-                                let restarts = format!("restarts by {:?}", variant.restart);
-                                *seen.entry(restarts).or_default() += life.restarts;
-                            }
+                        match live(plan.operators, &plan.ops, &variant) {
+                            Ok(met) => seen.lock().add(&met),
                             Err(_) => failures.lock().push(story(seed, index, &variant, &plan)),
                         }
                     }
@@ -154,9 +169,12 @@ fn every_variant_answers_alike() {
     });
     let (failures, seen) = (failures.into_inner(), seen.into_inner());
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    println!("{plans} plans of {count} operations, {variants} variants each: {seen:?}");
-    let kinds = seen.iter().filter(|(_, n)| **n > 0).count();
-    assert!(plans * variants < 128 || kinds >= 10, "some way to run was never met: {seen:?}");
+    println!("{plans} plans of {count} operations, {variants} variants each:\n{seen}");
+    let policies = Policy::EVERY.map(|policy| format!("policy {}", policy.name()));
+    let restarts = ["Close", "Kill", "Copy"].map(|by| format!("restart by {by}"));
+    let wanted = REQUIRED.map(str::to_owned).into_iter().chain(policies).chain(restarts);
+    let missed: Vec<String> = wanted.filter(|mark| seen.count(mark) == 0).collect();
+    assert!(plans * variants < 128 || count < 500 || missed.is_empty(), "never met: {missed:?}");
 }
 
 /// The same seed does the same, or a failure could not be seen again.
@@ -166,8 +184,8 @@ fn the_same_variant_does_the_same() {
     for index in 0..4 {
         let variant = Variant::new(3, index);
         let [a, b] = [(), ()].map(|()| {
-            let mut database = Database::new(&variant).unwrap();
-            compare(&plan.ops, &mut database).unwrap();
+            let mut database = Database::new(&variant, plan.operators).unwrap();
+            compare(plan.operators, &plan.ops, &mut database).unwrap();
             database.trace()
         });
         assert_eq!(a, b, "{variant}");
@@ -204,11 +222,11 @@ impl Subject for Liar {
 /// The comparison finds what is wrong, and says it in few operations.
 #[test]
 fn a_liar_is_found_and_its_plan_is_short() {
-    let lies = |ops: &[Op]| {
-        let mut liar = Liar { map: Map::default(), deletes: 0 };
-        compare(ops, &mut liar).err()
-    };
     let plan = Plan::new(2, 1000);
+    let lies = |ops: &[Op]| {
+        let mut liar = Liar { map: Map::new(plan.operators), deletes: 0 };
+        compare(plan.operators, ops, &mut liar).err()
+    };
     assert!(lies(&plan.ops).is_some());
     let short = shrink(&plan.ops, |ops| lies(ops).is_some());
     // Three batches, something that was there, and a look.

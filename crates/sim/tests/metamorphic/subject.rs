@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use crate::plan::{Change, FamilyNo, KeyNo, Move, Op, key, value};
+use crate::operator::Operator;
+use crate::plan::{Change, FamilyNo, KeyNo, Move, Op, Operators, key, value};
 
 /// A key and its value.
 pub type Entry = (Vec<u8>, Vec<u8>);
@@ -18,9 +19,18 @@ pub enum Answer {
     Entries(Vec<Entry>),
     /// Where an iterator was after each movement.
     Places(Vec<Option<Entry>>),
+    /// An error of this kind, as it should be.
+    Refused(String),
+    /// Of each step.
+    Steps(Vec<Answer>),
 }
 
 impl Answer {
+    /// What a client saw before it wrote, if it looked.
+    pub fn seen(values: Vec<Option<Vec<u8>>>) -> Answer {
+        if values.is_empty() { Answer::Nothing } else { Answer::Values(values) }
+    }
+
     /// For people: keys in full, values by their length and first bytes.
     pub fn brief(&self) -> String {
         let short = |v: &[u8]| format!("{} bytes {:02x?}", v.len(), &v[..v.len().min(4)]);
@@ -34,6 +44,8 @@ impl Answer {
             Answer::Places(places) => {
                 places.iter().map(|p| p.as_ref().map_or("nowhere".to_owned(), entry)).collect()
             }
+            Answer::Refused(kind) => vec![kind.clone()],
+            Answer::Steps(steps) => steps.iter().map(Answer::brief).collect(),
         };
         format!("[{}]", parts.join(", "))
     }
@@ -48,22 +60,29 @@ pub trait Subject {
     fn apply(&mut self, op: &Op) -> Result<Answer, String>;
 }
 
-type Content = BTreeMap<Vec<u8>, Vec<u8>>;
+/// What a family holds.
+pub type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// What each family holds.
 type Families = BTreeMap<FamilyNo, Content>;
 
 /// The database that is nothing but a few maps.
 pub struct Map {
+    operators: Operators,
     now: Families,
     snapshots: Vec<Families>,
     iterators: Vec<(Content, Option<Vec<u8>>)>,
 }
 
-impl Default for Map {
-    fn default() -> Map {
+impl Map {
+    /// An empty one.
+    pub fn new(operators: Operators) -> Map {
         let now = Families::from([(0, Content::new())]);
-        Map { now, snapshots: Vec::new(), iterators: Vec::new() }
+        Map { operators, now, snapshots: Vec::new(), iterators: Vec::new() }
+    }
+
+    pub fn operator_of(&self, family: FamilyNo) -> Operator {
+        self.operators[usize::from(family)]
     }
 }
 
@@ -80,10 +99,7 @@ impl Subject for Map {
                 true => self.apply_in(*family, op),
                 false => Answer::Nothing,
             },
-            Op::Write(changes) => {
-                changes.iter().for_each(|change| apply(&mut self.now, 0, change));
-                Answer::Nothing
-            }
+            Op::Write(changes) => self.write(changes),
             Op::Snapshot => {
                 self.snapshots.push(self.now.clone());
                 Answer::Nothing
@@ -128,9 +144,50 @@ impl Subject for Map {
 }
 
 impl Map {
+    fn write(&mut self, changes: &[Change]) -> Answer {
+        let mut seen = Vec::new();
+        let mut settled = Vec::new();
+        for change in changes {
+            let found =
+                change.asks(0).map(|(family, k)| self.now.get(&family)?.get(&key(k)).cloned());
+            settled.push(change.settled(found.as_ref().is_some_and(Option::is_some)));
+            seen.extend(found);
+        }
+        settled.iter().for_each(|change| self.change(0, change));
+        Answer::seen(seen)
+    }
+
+    fn change(&mut self, family: FamilyNo, change: &Change) {
+        if let Change::In(family, change) = change {
+            return self.change(*family, change);
+        }
+        let operator = self.operator_of(family);
+        if let Some(content) = self.now.get_mut(&family) {
+            change_content(content, operator, change);
+        }
+    }
+
     /// Carries out an operation about one family, which is there.
     fn apply_in(&mut self, family: FamilyNo, op: &Op) -> Answer {
         let now = &self.now[&family];
+        match op {
+            Op::Transaction(plan) => {
+                let (answer, then) = self.transact(family, now, plan);
+                self.now.insert(family, then);
+                answer
+            }
+            Op::Hold(k) => {
+                let mut at = None;
+                let place = walk(now, &mut at, &[Move::Seek(*k)]);
+                self.iterators.push((now.clone(), at));
+                Answer::Places(place)
+            }
+            op => self.look(family, now, op),
+        }
+    }
+
+    /// Carries out an operation that changes nothing, about a family that holds `now`.
+    pub fn look(&self, family: FamilyNo, now: &Content, op: &Op) -> Answer {
         let nothing = Content::new();
         // A snapshot from before the family was made shows it empty.
         let at_snapshot = |which: u32| {
@@ -161,32 +218,31 @@ impl Map {
                 Some(content) => Answer::Entries(scan(content, None, None, false, u32::MAX)),
                 None => Answer::Nothing,
             },
-            Op::Hold(k) => {
-                let mut at = None;
-                let place = walk(now, &mut at, &[Move::Seek(*k)]);
-                self.iterators.push((now.clone(), at));
-                Answer::Places(place)
-            }
             Op::Flush | Op::Compact(..) => Answer::Nothing,
-            op => unreachable!("{op:?} is not about one family"),
+            op => unreachable!("{op:?} is no look at one family"),
         }
     }
 }
 
-fn apply(families: &mut Families, family: FamilyNo, change: &Change) {
-    let Some(content) = families.get_mut(&family) else { return };
+/// Does a settled change of one family.
+pub fn change_content(content: &mut Content, operator: Operator, change: &Change) {
     match change {
         Change::Put(k, v) => drop(content.insert(key(*k), value(*v))),
-        Change::Delete(k) => drop(content.remove(&key(*k))),
+        Change::Delete(k) | Change::SingleDelete(k) => drop(content.remove(&key(*k))),
         Change::DeleteRange(from, to) => {
             let (from, to) = (key(*from), key(*to));
             content.retain(|k, _| *k < from || *k >= to);
         }
-        Change::In(family, change) => apply(families, *family, change),
+        Change::Merge(k, operand) => {
+            let k = key(*k);
+            let merged = operator.after(&k, content.get(&k).map(Vec::as_slice), &value(*operand));
+            content.insert(k, merged);
+        }
+        Change::Once(..) | Change::In(..) => unreachable!("a family gets what its client settled"),
     }
 }
 
-fn scan(
+pub fn scan(
     content: &Content,
     from: Option<KeyNo>,
     to: Option<KeyNo>,
@@ -205,7 +261,7 @@ fn scan(
     entries
 }
 
-fn walk(content: &Content, at: &mut Option<Vec<u8>>, moves: &[Move]) -> Vec<Option<Entry>> {
+pub fn walk(content: &Content, at: &mut Option<Vec<u8>>, moves: &[Move]) -> Vec<Option<Entry>> {
     let mut places = Vec::new();
     for step in moves {
         let key_of = |found: Option<(&Vec<u8>, &Vec<u8>)>| found.map(|(k, _)| k.clone());
