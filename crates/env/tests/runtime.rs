@@ -406,6 +406,22 @@ fn nobody_is_passed_over_for_ever() {
 }
 
 #[test]
+fn who_is_passed_over_holds_back_no_first_job() {
+    let rt = rt(4);
+    let roll = Roll { rt: &rt, order: Arc::default() };
+    // With a first job running, one thread in four may have another: the next one waits.
+    let (_, first_leave) = occupy(&rt, Class::Io, Urgency::FIRST);
+    let (_, other_leave) = occupy(&rt, Class::Io, Urgency(0));
+    let waiting = roll.call(1000, &SharedUrgency::default());
+    let urgent = SharedUrgency::new(Urgency::FIRST);
+    (0..200).for_each(|n| expect(&rt, &roll.call(n, &urgent)));
+    assert!(!waiting.is_done());
+    other_leave.complete();
+    expect(&rt, &waiting);
+    first_leave.complete();
+}
+
+#[test]
 fn a_job_that_goes_on_gives_way_to_a_more_urgent_one() {
     let rt = rt(1);
     let (begun, urgent_ran) = (Ticket::new(), Ticket::new());

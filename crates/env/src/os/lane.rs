@@ -148,10 +148,16 @@ impl Lane {
     }
 
     /// After a push to `ready`: wakes a thread, or says that one should be started (and counts
-    /// it as started already).
+    /// it as started already), if there is a job that may run. A thread that is woken for nothing
+    /// costs more than many jobs do.
     fn announce(&self, state: &mut State) -> bool {
         self.waiting.store(state.ready.len(), Ordering::Relaxed);
-        self.work.notify_one();
+        if !state.can_pick(self.threads) {
+            return false;
+        }
+        if state.idle > 0 {
+            self.work.notify_one();
+        }
         let start = state.ready.len() > state.idle
             && state.started < self.threads
             && !self.closing.load(Ordering::Acquire);
@@ -351,10 +357,24 @@ impl State {
         self.ready.push_back(task);
     }
 
+    /// Whether jobs that are no first ones have all the threads they may have.
+    fn is_capped(&self, threads: usize) -> bool {
+        self.first > 0 && self.others >= (threads / OTHERS).max(1)
+    }
+
+    /// Whether [`pick`](State::pick) would find a job.
+    fn can_pick(&self, threads: usize) -> bool {
+        match self.is_capped(threads) {
+            true => self.ready.iter().any(|t| t.job.urgency() == Urgency::FIRST),
+            false => !self.ready.is_empty(),
+        }
+    }
+
     /// Takes the ready job whose turn it is, if there is one and it may run beside the others.
     fn pick(&mut self, threads: usize) -> Option<Task> {
+        let capped = self.is_capped(threads);
         let oldest = self.ready.front()?;
-        let at = match self.picks - oldest.ready_since >= PASSED_OVER {
+        let at = match !capped && self.picks - oldest.ready_since >= PASSED_OVER {
             true => 0,
             false => {
                 let jobs = self.ready.iter().map(|t| t.job.urgency()).enumerate();
@@ -362,7 +382,7 @@ impl State {
             }
         };
         let is_first = self.ready[at].job.urgency() == Urgency::FIRST;
-        if !is_first && self.first > 0 && self.others >= (threads / OTHERS).max(1) {
+        if capped && !is_first {
             return None;
         }
         let mut task = self.ready.remove(at)?;
