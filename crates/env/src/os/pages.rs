@@ -2,7 +2,9 @@
 //!
 //! From 2 MiB on, memory comes as an anonymous mapping aligned to 2 MiB and advised to use huge
 //! pages: direct IO from such a buffer costs a fraction of the processor time, because the kernel
-//! pins one page instead of 512. Smaller pieces come from the allocator, aligned to 4 KiB.
+//! pins one page instead of 512. Pieces from 64 KiB on are mappings as well, so that what is given
+//! back goes back: allocators keep large pieces. Smaller ones come from the allocator, aligned to
+//! 4 KiB.
 //!
 //! Keeps: every byte is initialised from the start (zero), so safe code may look at all of it.
 //! All `unsafe` code of this crate is in this file.
@@ -20,7 +22,9 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 pub(crate) const PAGE: usize = 4096;
 /// Alignment and unit of large pieces: the huge page of x86-64 and of arm64 with 4 KiB pages.
 pub(crate) const HUGE: usize = 2 << 20;
-const _: () = assert!(HUGE.is_multiple_of(PAGE));
+/// Pieces from here on come from the system.
+const MAPPED: usize = 64 << 10;
+const _: () = assert!(HUGE.is_multiple_of(PAGE) && MAPPED <= HUGE);
 const _: () = assert!(size_of::<AtomicU32>() == 4);
 
 /// Owned, initialised, page-aligned memory; empty or a multiple of [`PAGE`] long, and a multiple
@@ -49,15 +53,18 @@ impl Pages {
             return Some(Self::empty());
         }
         let len = len.checked_next_multiple_of(PAGE)?;
-        if len < HUGE {
+        if len < MAPPED {
             // SAFETY: the layout has a nonzero size.
             let base = unsafe { alloc_zeroed(Self::layout(len)) };
             return Some(Self { base: NonNull::new(base)?, len });
         }
+        if len < HUGE {
+            return Some(Self { base: NonNull::new(map(len)?)?, len });
+        }
         map_huge(len.checked_next_multiple_of(HUGE)?)
     }
 
-    /// How small pieces are allocated: `len` is a multiple of `PAGE` below `HUGE`.
+    /// How small pieces are allocated: `len` is a multiple of `PAGE` below `MAPPED`.
     fn layout(len: usize) -> Layout {
         Layout::from_size_align(len, PAGE).expect("a few pages are a valid layout")
     }
@@ -111,23 +118,27 @@ impl Drop for Pages {
         let base = self.base.as_ptr();
         match self.len {
             0 => {}
-            // SAFETY: `zeroed` allocated with the same layout, since `len` is below `HUGE`.
-            len if len < HUGE => unsafe { dealloc(base, Self::layout(len)) },
-            // SAFETY: exactly this range was mapped by `map_huge`, and no reference is left.
+            // SAFETY: `zeroed` allocated with the same layout, since `len` is below `MAPPED`.
+            len if len < MAPPED => unsafe { dealloc(base, Self::layout(len)) },
+            // SAFETY: exactly this range was mapped by `zeroed`, and no reference is left.
             len => unsafe { unmap(base, len) },
         }
     }
+}
+
+/// Fresh zeroed pages, `len` bytes.
+fn map(len: usize) -> Option<*mut u8> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a fresh private mapping at an address the system picks touches no other memory.
+    let raw = unsafe { mmap_anonymous(ptr::null_mut(), len, protection, MapFlags::PRIVATE) };
+    Some(raw.ok()?.cast())
 }
 
 /// Maps `len` bytes, a multiple of [`HUGE`], aligned to it: maps one huge page more than needed
 /// and gives back what lies before and after the aligned part.
 fn map_huge(len: usize) -> Option<Pages> {
     let reserved = len.checked_add(HUGE)?;
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a fresh private mapping at an address the system picks touches no other memory.
-    let raw = unsafe {
-        mmap_anonymous(ptr::null_mut(), reserved, protection, MapFlags::PRIVATE).ok()?.cast::<u8>()
-    };
+    let raw = map(reserved)?;
     let before = raw.addr().next_multiple_of(HUGE) - raw.addr();
     let after = HUGE - before;
     // SAFETY: `before <= HUGE < reserved`; the cut-off parts are inside the fresh mapping, whole
@@ -150,14 +161,11 @@ fn map_huge(len: usize) -> Option<Pages> {
 /// A word that is zero in every child forked from now on, whatever its parent wrote; it is never given
 /// back. `None` where the system has no such memory (Linux has since 4.14).
 pub(crate) fn wiped_by_fork() -> Option<&'static AtomicU32> {
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a fresh private mapping at an address the system picks touches no other memory.
-    let page = unsafe { mmap_anonymous(ptr::null_mut(), PAGE, protection, MapFlags::PRIVATE) };
-    let page = page.ok()?;
+    let page = map(PAGE)?;
     // SAFETY: the page is ours alone, and nothing is in it yet.
-    if unsafe { madvise(page, PAGE, Advice::LinuxWipeOnFork) }.is_err() {
+    if unsafe { madvise(page.cast(), PAGE, Advice::LinuxWipeOnFork) }.is_err() {
         // SAFETY: the mapping from above, of which no reference was made.
-        unsafe { unmap(page.cast(), PAGE) };
+        unsafe { unmap(page, PAGE) };
         return None;
     }
     // SAFETY: zeroed, aligned to a page, never unmapped, and reached through this atomic only. That
@@ -180,7 +188,19 @@ mod tests {
 
     #[test]
     fn memory_is_aligned_zeroed_and_writable() {
-        for len in [1, PAGE, PAGE + 1, HUGE - PAGE, HUGE - 1, HUGE, HUGE + 1, 5 * HUGE] {
+        for len in [
+            1,
+            PAGE,
+            PAGE + 1,
+            MAPPED - 1,
+            MAPPED,
+            MAPPED + 1,
+            HUGE - PAGE,
+            HUGE - 1,
+            HUGE,
+            HUGE + 1,
+            5 * HUGE,
+        ] {
             let mut pages = Pages::zeroed(len).unwrap();
             let align = if len >= HUGE { HUGE } else { PAGE };
             assert!(pages.len() >= len && pages.len().is_multiple_of(align), "{len}");
