@@ -135,8 +135,8 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
     let buffers = (b.background_threads + b.flush_threads) as u64 * BUFFERS_OF_JOB;
     s.buffer_bytes = Some(buffers);
     let beside = buffers + b.cache_bytes.max(1 << 20) + table_memory(b);
-    // Nor a sixth for what is not counted.
-    s.memory_budget = b.memtable_bytes * b.memtables as u64 + beside / 5 * 6 + 6;
+    // Nor a quarter for what is not counted.
+    s.memory_budget = b.memtable_bytes * b.memtables as u64 + beside / 3 * 4 + 4;
     s.durability = durability(b.wal);
     s.level_base_bytes = b.level_base_bytes;
     s.level_multiplier = whole("--level-multiplier", b.level_multiplier)?;

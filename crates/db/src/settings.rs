@@ -41,8 +41,8 @@ const BUCKET_THREADS: u32 = 4;
 /// The part of what memtables leave of the memory that buffers of jobs get.
 const BUFFER_SHARE: u64 = 4;
 /// The part that is left for what nobody counts: tables being built keep the keys of their blocks and
-/// the hashes of their filters, and allocators keep more than they hand out.
-const UNCOUNTED_SHARE: u64 = 6;
+/// the hashes of their filters, cursors read ahead, and allocators keep more than they hand out.
+const UNCOUNTED_SHARE: u64 = 4;
 
 /// Block compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct Settings {
     pub error_if_exists: bool,
     /// Bytes for everything that grows: memtables (`memtable_bytes * memtable_count`), buffers of
     /// flushes and compactions (`buffer_bytes`), indexes and filters of open tables, and cached
-    /// blocks, which get the rest but for a sixth of what is beside the memtables. At least 1 MiB
+    /// blocks, which get the rest but for a quarter of what is beside the memtables. At least 1 MiB
     /// above the memtables. Default: 512 MiB.
     pub memory_budget: u64,
     /// Bytes for the buffers of flushes and compactions, shared by as many as may run at once: the
@@ -384,7 +384,7 @@ impl Settings {
         {
             return Err(Error::invalid(format!(
                 "buffer_bytes = {buffers} leaves less than 1 MiB of cache, as memory_budget has {} \
-                 beside the memtables, a sixth of which nobody counts; leave it out, or raise \
+                 beside the memtables, a quarter of which nobody counts; leave it out, or raise \
                  memory_budget",
                 self.beside_memtables()
             )));

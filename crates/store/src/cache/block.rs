@@ -19,6 +19,8 @@ use crate::sst::block::Block;
 const BLOCK_BYTES_GUESS: u64 = 4 << 10;
 /// Memory of an entry besides its block: key, map slot, reference counts.
 const ENTRY_BYTES: u64 = 96;
+/// What cursors read ahead may take, beside the cache, as a part of its capacity.
+const AHEAD_SHARE: u64 = 8;
 /// Counters are split so that readers on different cores seldom share a cache line.
 const COUNTER_STRIPES: usize = 16;
 
@@ -58,9 +60,15 @@ impl CachedFile {
     pub fn insert(&self, offset: u64, block: Block) {
         self.cache.blocks.insert(BlockKey { file: self.number, offset }, Held::Block(block));
     }
-    /// The cache's capacity in bytes.
-    pub(crate) fn capacity(&self) -> u64 {
-        self.cache.capacity()
+    /// Bytes that are left for reading ahead, of all files.
+    pub(crate) fn ahead_room(&self) -> u64 {
+        let share = self.cache.capacity() / AHEAD_SHARE;
+        share.saturating_sub(self.cache.ahead_bytes())
+    }
+    /// A cursor that held `before` bytes of read-ahead holds `now`.
+    pub(crate) fn count_ahead(&self, before: u64, now: u64) {
+        self.cache.ahead.fetch_add(now, Ordering::Relaxed);
+        self.cache.ahead.fetch_sub(before, Ordering::Relaxed);
     }
     /// Says what is resident of the file besides its blocks, in bytes, until it is closed.
     pub(crate) fn weigh(&mut self, resident: u64) {
@@ -133,6 +141,8 @@ pub struct BlockCache {
     files: AtomicU64,
     /// Of all open files together.
     resident: AtomicU64,
+    /// What cursors hold of read-ahead.
+    ahead: AtomicU64,
     /// As the cache has it, without asking each shard.
     capacity: AtomicU64,
 }
@@ -159,6 +169,7 @@ impl BlockCache {
             stripes: Default::default(),
             files: AtomicU64::new(0),
             resident: AtomicU64::new(0),
+            ahead: AtomicU64::new(0),
             capacity: AtomicU64::new(capacity),
         })
     }
@@ -182,6 +193,12 @@ impl BlockCache {
     /// are no part of the capacity.
     pub fn resident(&self) -> u64 {
         self.resident.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that cursors have read ahead, beside the capacity; at most an eighth of it and a few pages
+    /// for each cursor.
+    pub fn ahead_bytes(&self) -> u64 {
+        self.ahead.load(Ordering::Relaxed)
     }
 
     /// Changes the capacity, evicting at once if it shrinks.

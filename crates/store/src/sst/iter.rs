@@ -1,7 +1,8 @@
 //! A cursor over one table, forward and backward.
 //!
 //! Sequential access reads ahead: from the second block in a row that had to be read, a chunk of
-//! 16 KiB is fetched at once, doubling up to 1 MiB while the walk goes on; a jump starts over.
+//! 16 KiB is fetched at once, doubling up to 1 MiB while the walk goes on; a jump starts over. The
+//! chunks of all cursors together stay small beside the block cache.
 //! Blocks of a chunk are views into it, so a scan copies nothing but the keys of entries.
 //!
 //! Keeps: after a failed read the cursor is invalid and [`status`](TableIter::status) says why; an
@@ -18,16 +19,15 @@ use super::block::{Block, PinnedSlice};
 use super::fence::{BlockAt, Fences};
 use super::index::Leaf;
 use super::reader::{Fill, TableReader};
+use crate::cache::CachedFile;
 
 /// First chunk of a read-ahead.
 const AHEAD_MIN: usize = 16 << 10;
 /// Largest chunk: enough to keep a disk busy, small enough to waste.
 const AHEAD_MAX: usize = 1 << 20;
-/// The part of the block cache's capacity that a chunk may have: an iterator has two, is not counted
-/// anywhere, and many may be open.
-const AHEAD_SHARE: u64 = 512;
-/// However small the cache, a chunk is worth the call.
-const AHEAD_LEAST: usize = 64 << 10;
+/// The part that a new chunk takes at most of what chunks may take and others have left: a few scans
+/// have large ones, and many iterators stay small together.
+const AHEAD_PART: u64 = 4;
 /// Bytes that a foreign table may leave between two blocks, to align them.
 const PADDING_MAX: u64 = 4 << 10;
 /// Far from every block.
@@ -54,6 +54,8 @@ struct Ahead {
     bytes: Arc<[u8]>,
     /// The chunk before: reused once no view of it is alive.
     spare: Arc<[u8]>,
+    /// What the cache knows of the two, bytes.
+    counted: u64,
     /// Offset in the file of `bytes`, and how many of them count.
     start: u64,
     len: usize,
@@ -67,8 +69,16 @@ struct Ahead {
 
 impl Ahead {
     fn new() -> Ahead {
-        let (bytes, spare) = (Arc::from(Vec::new()), Arc::from(Vec::new()));
-        Ahead { bytes, spare, start: 0, len: 0, next: AHEAD_MIN, expected: NOWHERE, in_a_row: 0 }
+        Ahead {
+            bytes: Arc::from(Vec::new()),
+            spare: Arc::from(Vec::new()),
+            counted: 0,
+            start: 0,
+            len: 0,
+            next: AHEAD_MIN,
+            expected: NOWHERE,
+            in_a_row: 0,
+        }
     }
     /// Where in `bytes` the stored block at `offset` lies, if all of it does.
     fn find(&self, offset: u64, stored: usize) -> Option<usize> {
@@ -80,8 +90,6 @@ impl Ahead {
 impl TableIter {
     /// A cursor that stands nowhere yet.
     pub fn new(table: Arc<TableReader>) -> TableIter {
-        let share = table.cache.as_ref().map_or(u64::MAX, |cache| cache.capacity() / AHEAD_SHARE);
-        let share = usize::try_from(share).unwrap_or(usize::MAX);
         TableIter {
             at: None,
             leaf: None,
@@ -90,7 +98,7 @@ impl TableIter {
             entries: None,
             error: None,
             ahead: Ahead::new(),
-            ahead_max: share.clamp(AHEAD_LEAST, AHEAD_MAX),
+            ahead_max: AHEAD_MAX,
         }
     }
     /// Whether blocks read one by one enter the cache; those of a read-ahead never do.
@@ -384,20 +392,35 @@ impl TableIter {
     fn read_ahead(&mut self, offset: u64, stored: usize) -> Result<()> {
         let ahead = &mut self.ahead;
         let left = self.table.data_end.saturating_sub(offset);
-        let want = ahead.next.min(self.ahead_max).max(stored);
-        let want = usize::try_from(left).unwrap_or(want).min(want).max(stored);
         ahead.len = 0;
-        ahead.next = (ahead.next * 2).min(AHEAD_MAX);
         std::mem::swap(&mut ahead.bytes, &mut ahead.spare);
+        let room = self.table.cache.as_ref().map_or(u64::MAX, CachedFile::ahead_room) / AHEAD_PART;
+        let room = usize::try_from(room).unwrap_or(usize::MAX).max(ahead.bytes.len());
+        let want = ahead.next.min(self.ahead_max).min(room.max(AHEAD_MIN)).max(stored);
+        let want = usize::try_from(left).unwrap_or(want).min(want).max(stored);
+        ahead.next = (ahead.next * 2).min(AHEAD_MAX);
         let reusable = ahead.bytes.len() >= want && Arc::get_mut(&mut ahead.bytes).is_some();
         if !reusable {
             ahead.bytes = std::iter::repeat_n(0, want).collect();
+            if let Some(cache) = &self.table.cache {
+                let held = (ahead.bytes.len() + ahead.spare.len()) as u64;
+                cache.count_ahead(ahead.counted, held);
+                ahead.counted = held;
+            }
         }
         let bytes = Arc::get_mut(&mut ahead.bytes).expect("not shared");
         self.table.blocks.source.read_into(offset, &mut bytes[..want])?;
         ahead.start = offset;
         ahead.len = want;
         Ok(())
+    }
+}
+
+impl Drop for TableIter {
+    fn drop(&mut self) {
+        if let Some(cache) = &self.table.cache {
+            cache.count_ahead(self.ahead.counted, 0);
+        }
     }
 }
 

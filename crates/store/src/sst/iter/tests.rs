@@ -155,3 +155,29 @@ fn a_scan_reads_ahead_in_growing_chunks_and_spares_the_cache() {
     );
     assert_eq!(cache.counts().blocks, u64::from(SEQUENTIAL_AFTER));
 }
+
+#[test]
+fn cursors_read_ahead_little_together() {
+    let dir = mem_dir();
+    let entries: Vec<Entry> =
+        (0..40_000).map(|n: u32| (n.to_be_bytes().to_vec(), Tag(256 + 1), vec![7; 100])).collect();
+    Make::default().write(&dir, 1, &entries, &[]).unwrap();
+    let capacity = 8 << 20;
+    let cache = BlockCache::new(capacity, 1);
+    let table = open(&dir, 1, Some(cache.clone())).unwrap();
+    let mut iters: Vec<TableIter> = (0..64).map(|_| TableIter::new(table.clone())).collect();
+    let mut most = Vec::new();
+    for iter in &mut iters {
+        iter.set_fill_cache(false);
+        iter.seek_to_first();
+        assert!((0..30_000).all(|_| iter.next()));
+        most.push(iter.ahead.bytes.len());
+    }
+    assert!(most[0] > 128 << 10, "the first may have a quarter of the share");
+    assert!(most.is_sorted_by(|a, b| a >= b), "{most:?}");
+    assert_eq!(most[63], AHEAD_MIN, "the last get little");
+    let floor = 64 * 2 * AHEAD_MIN as u64;
+    assert!(cache.ahead_bytes() <= capacity / 8 + floor, "{}", cache.ahead_bytes());
+    drop(iters);
+    assert_eq!(cache.ahead_bytes(), 0);
+}
