@@ -7,7 +7,7 @@
 //! Leaves to others: the order of entries ([`Kernel::push`] fails on a wrong one, but the caller can
 //! say it better), taking tables in.
 
-use lithify_base::{ComparatorRef, FileId, Kind, MAX_LEVELS, Result, Tag};
+use lithify_base::{ComparatorRef, FileId, Kind, MAX_LEVELS, MergeOperatorRef, Result, Tag};
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, FileRef};
 use lithify_format::table::tail::TableSpec;
@@ -33,7 +33,8 @@ pub struct ExternalTable {
 
 impl ExternalTable {
     /// A table in `file`, which is empty and called `name` in errors. It looks as `output` has it for
-    /// the deepest level. `maker` must be another one for each table.
+    /// the deepest level. `maker` must be another one for each table; `operator` is the merge operator
+    /// that its operands are for, if one is known.
     ///
     /// # Errors
     /// Unsupported if this build does not write the codec; what the file gives.
@@ -43,6 +44,7 @@ impl ExternalTable {
         order: ComparatorRef,
         output: &OutputOptions,
         maker: Maker,
+        operator: Option<&MergeOperatorRef>,
         now: u64,
     ) -> Result<ExternalTable> {
         let mut recipe = Recipe::new(1);
@@ -54,7 +56,10 @@ impl ExternalTable {
         recipe.check()?;
         let times = Times { now, oldest_ancestor: now };
         let spec = output.table_spec(maker, FileId(1), LEVEL, times);
-        let spec = TableSpec { external: true, ..spec };
+        let mut spec = TableSpec { external: true, ..spec };
+        if let Some(operator) = operator {
+            spec.merge_operator = operator.name().to_owned();
+        }
         let options = AssemblerOptions {
             pool: BufPool::new(output.write_bytes),
             buffer: output.write_bytes,

@@ -22,6 +22,11 @@ use crate::open::DEFAULT_NAME;
 use crate::shell::Shell;
 use crate::super_version::SuperVersion;
 
+/// Whether a table's property names an operator.
+fn is_named(name: &str) -> bool {
+    !name.is_empty() && name != "nullptr"
+}
+
 /// True if two names are of the same operator: ours go by RocksDB's short names, too.
 pub(crate) fn is_same(a: &str, b: &str) -> bool {
     a == b || built_in(a).zip(built_in(b)).is_some_and(|(a, b)| a.name() == b.name())
@@ -72,8 +77,9 @@ impl Foreign {
             let table = tables.open(file)?;
             let properties = table.properties();
             let name = properties.merge_operator.as_str();
-            if properties.merge_operands > 0 && !self.is_given(name) {
-                let known = Some(name).filter(|n| !n.is_empty() && *n != "nullptr");
+            let known = Some(name).filter(|name| is_named(name));
+            let fits = known.map_or(self.is_believed(), |name| self.is_given(name));
+            if properties.merge_operands > 0 && !fits {
                 return Err(self.refuse(known).in_file(table.name()));
             }
         }
@@ -85,12 +91,16 @@ impl Foreign {
     /// # Errors
     /// `Unsupported` with the name of that operator.
     pub(crate) fn check_batch(&self, cf: CfId, batch: &BatchView<'_>) -> Result<()> {
-        // A log names no operator. Where nothing else does, the one that is given is believed.
-        let believed = self.stored.is_none() && self.given.is_some();
-        if !believed && batch.iter().any(|op| op.cf == cf && op.kind == Kind::Merge) {
+        if !self.is_believed() && batch.iter().any(|op| op.cf == cf && op.kind == Kind::Merge) {
             return Err(self.refuse(None));
         }
         Ok(())
+    }
+
+    /// A log names no operator, nor do some tables from outside. Where nothing else does, the one that is
+    /// given is believed.
+    fn is_believed(&self) -> bool {
+        self.stored.is_none() && self.given.is_some()
     }
 
     fn is_given(&self, name: &str) -> bool {
@@ -118,7 +128,8 @@ impl Foreign {
     }
 }
 
-/// Refuses a table from outside whose operands are for another operator than `given`.
+/// Refuses a table from outside whose operands are for another operator than `given`. One that names
+/// none takes any.
 ///
 /// # Errors
 /// `Unsupported` with the name of that operator.
@@ -127,6 +138,13 @@ pub(crate) fn check_newcomer(
     given: Option<&MergeOperatorRef>,
 ) -> Result<()> {
     match operands_for {
+        Some(name) if !is_named(name) => match given {
+            Some(_) => Ok(()),
+            None => Err(Error::unsupported(
+                "the table holds merge operands, and this database has no merge operator; open it \
+                 with one (Builder::merge_operator); nothing was taken in",
+            )),
+        },
         Some(name) if !given.is_some_and(|given| is_same(given.name(), name)) => {
             Err(Error::unsupported(format!(
                 "the table holds operands of merge operator `{name}`, which is not this \

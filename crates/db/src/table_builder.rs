@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lithify_base::{ComparatorRef, Error, Key, Kind, Prefixes, Result};
+use lithify_base::{ComparatorRef, Error, Key, Kind, MergeOperatorRef, Prefixes, Result};
 use lithify_compact::{ExternalTable, Maker};
 use lithify_env::{Env, OpenOpts, Random};
 use lithify_store::dir::{self, OrTyped};
@@ -67,6 +67,7 @@ impl TableBuilder {
         path: &Path,
         settings: &Settings,
         prefixes: Prefixes,
+        operator: Option<&MergeOperatorRef>,
         order: ComparatorRef,
         env: Env,
     ) -> Result<TableBuilder> {
@@ -79,7 +80,7 @@ impl TableBuilder {
         let db_id = dir::fresh_identity(&mut random);
         let maker = Maker { db_id, session: dir::fresh_session(&mut random) };
         let output = output_options(settings, prefixes);
-        let table = ExternalTable::new(file, name, order.clone(), &output, maker, now);
+        let table = ExternalTable::new(file, name, order.clone(), &output, maker, operator, now);
         let table = table.inspect_err(|_| drop(env.fs.unlink(path)))?;
         let (path, last) = (path.to_owned(), Vec::new());
         Ok(TableBuilder { table, env, order, path, last, any: false, failed: None })
@@ -101,7 +102,8 @@ impl TableBuilder {
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.add(key.as_ref(), Kind::Delete, &[])
     }
-    /// Adds an operand for the merge operator of the database that ingests the table.
+    /// Adds an operand for the merge operator that the table was made with ([`Builder::table`],
+    /// [`Db::table_builder`]); made without one, for that of whichever database ingests the table.
     ///
     /// # Errors
     /// As [`put`](TableBuilder::put).
@@ -181,20 +183,24 @@ impl Builder {
     /// As [`TableBuilder::create`].
     pub fn table(self, path: impl AsRef<Path>) -> Result<TableBuilder> {
         let env = self.world();
-        TableBuilder::new(path.as_ref(), &self.settings, self.prefixes, self.order, env)
+        let operator = self.operator.as_ref();
+        TableBuilder::new(path.as_ref(), &self.settings, self.prefixes, operator, self.order, env)
     }
 }
 
 impl Db {
-    /// A table in the new file `path`, with the order of keys and the settings of this database: see
+    /// A table in the new file `path`, with the order of keys, the merge operator and the settings of
+    /// this database: see
     /// [`TableBuilder::create`].
     ///
     /// # Errors
     /// As [`TableBuilder::create`].
     pub fn table_builder(&self, path: impl AsRef<Path>) -> Result<TableBuilder> {
         let order = self.shell.super_version().tree.version.comparator().clone();
-        let prefixes = self.shell.workshop().output.prefixes.clone();
+        let workshop = self.shell.workshop();
+        let (prefixes, operator) = (workshop.output.prefixes.clone(), workshop.operator.as_ref());
         let settings = self.shell.settings.load();
-        TableBuilder::new(path.as_ref(), &settings, prefixes, order, self.shell.env.clone())
+        let env = self.shell.env.clone();
+        TableBuilder::new(path.as_ref(), &settings, prefixes, operator, order, env)
     }
 }
