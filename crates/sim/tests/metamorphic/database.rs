@@ -123,7 +123,7 @@ impl Database {
     }
 
     /// A family, if it is there.
-    fn family(&self, family: FamilyNo) -> Result<Option<ColumnFamily>, String> {
+    pub fn family(&self, family: FamilyNo) -> Result<Option<ColumnFamily>, String> {
         let name = name(family);
         match self.db().column_families().contains(&name) {
             true => self.db().column_family(&name).map(Some).map_err(told),
@@ -132,7 +132,7 @@ impl Database {
     }
 
     /// All that are there, the default one first.
-    fn families(&self) -> Result<Vec<ColumnFamily>, String> {
+    pub fn families(&self) -> Result<Vec<ColumnFamily>, String> {
         let all = (0..=FAMILIES).filter_map(|family| self.family(family).transpose());
         all.collect()
     }

@@ -51,7 +51,7 @@ fn number_from(name: &str, default: u64) -> u64 {
 }
 
 /// What the runs must have met, or they would prove little.
-const REQUIRED: [&str; 16] = [
+const REQUIRED: [&str; 17] = [
     "a conflict at a commit",
     "a conflict found in a table",
     "a conflict with a snapshot",
@@ -59,6 +59,7 @@ const REQUIRED: [&str; 16] = [
     "a single deletion",
     "a table left out by its filter of prefixes",
     "a transaction rolled back",
+    "a transaction that wrote to a named family",
     "an operand for a user's operator",
     "an operand for add",
     "an operand for append",

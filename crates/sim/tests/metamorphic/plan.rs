@@ -231,6 +231,11 @@ impl Author {
     pub fn key(&mut self) -> KeyNo {
         self.below(self.theme.keys)
     }
+    /// A family to name, now and then, if there are several.
+    pub fn any_family(&mut self) -> Option<FamilyNo> {
+        let named = self.theme.families > 0 && self.below(3) == 0;
+        named.then(|| self.below(self.theme.families + 1) as FamilyNo)
+    }
     pub fn once(&mut self) -> KeyNo {
         ONCE + self.below(self.theme.keys.min(30))
     }

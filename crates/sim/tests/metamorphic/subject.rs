@@ -64,12 +64,12 @@ pub trait Subject {
 pub type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// What each family holds.
-type Families = BTreeMap<FamilyNo, Content>;
+pub type Families = BTreeMap<FamilyNo, Content>;
 
 /// The database that is nothing but a few maps.
 pub struct Map {
-    operators: Operators,
-    now: Families,
+    pub operators: Operators,
+    pub now: Families,
     snapshots: Vec<Families>,
     iterators: Vec<(Content, Option<Vec<u8>>)>,
 }
@@ -81,7 +81,7 @@ impl Map {
         Map { operators, now, snapshots: Vec::new(), iterators: Vec::new() }
     }
 
-    pub fn operator_of(&self, family: FamilyNo) -> Operator {
+    fn operator_of(&self, family: FamilyNo) -> Operator {
         self.operators[usize::from(family)]
     }
 }
@@ -171,11 +171,7 @@ impl Map {
     fn apply_in(&mut self, family: FamilyNo, op: &Op) -> Answer {
         let now = &self.now[&family];
         match op {
-            Op::Transaction(plan) => {
-                let (answer, then) = self.transact(family, now, plan);
-                self.now.insert(family, then);
-                answer
-            }
+            Op::Transaction(plan) => self.transact(family, plan),
             Op::Hold(k) => {
                 let mut at = None;
                 let place = walk(now, &mut at, &[Move::Seek(*k)]);

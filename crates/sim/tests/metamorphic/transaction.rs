@@ -9,9 +9,12 @@
 pub mod database;
 pub mod map;
 
-use crate::plan::{Author, Change, KeyNo, Move, ONCE, Op};
+use crate::plan::{Author, Change, FamilyNo, KeyNo, Move, ONCE, Op};
 
-/// A transaction of a client, over one family.
+/// A key of a family.
+type Place = (FamilyNo, KeyNo);
+
+/// A transaction of a client, begun with the handle of one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
     pub optimistic: bool,
@@ -46,8 +49,25 @@ pub enum Step {
         change: Change,
         in_transaction: bool,
     },
-    /// Another client's operation about the same family.
+    /// Another client's operation about the family.
     Beside(Box<Op>),
+    /// A step about a family that is named; nothing, if that is not there.
+    In(FamilyNo, Box<Step>),
+}
+
+impl Step {
+    /// Whether it is about one family.
+    fn is_of_one(&self) -> bool {
+        !matches!(
+            self,
+            Step::SetSavepoint
+                | Step::ToSavepoint
+                | Step::PopSavepoint
+                | Step::RollBack
+                | Step::SetSnapshot
+                | Step::ClearSnapshot
+        )
+    }
 }
 
 /// The key that a settled change is about; of a range, the first.
@@ -58,7 +78,7 @@ fn key_of(change: &Change) -> KeyNo {
         | Change::Delete(k)
         | Change::SingleDelete(k)
         | Change::DeleteRange(k, _) => *k,
-        Change::Once(..) | Change::In(..) => unreachable!("a transaction is over one family"),
+        Change::Once(..) | Change::In(..) => unreachable!("it is settled, and of one family"),
     }
 }
 
@@ -75,7 +95,7 @@ impl Author {
         Transaction {
             optimistic: self.below(2) == 0,
             snapshot: self.below(3) == 0,
-            steps: (0..count).map(|_| self.step(&hot)).collect(),
+            steps: (0..count).map(|_| self.step_somewhere(&hot)).collect(),
             commits: self.below(6) > 0,
         }
     }
@@ -84,6 +104,14 @@ impl Author {
         match self.below(4) {
             0 => self.key(),
             _ => hot[self.below(hot.len() as u64) as usize],
+        }
+    }
+
+    fn step_somewhere(&mut self, hot: &[KeyNo]) -> Step {
+        let step = self.step(hot);
+        match self.any_family() {
+            Some(family) if step.is_of_one() => Step::In(family, Box::new(step)),
+            _ => step,
         }
     }
 

@@ -3,24 +3,44 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lithify::{Db, ErrorKind, Transaction as Txn, TransactionOptions};
+use lithify::{ColumnFamily, Db, DbIter, ErrorKind, Transaction as Txn, TransactionOptions};
 
-use super::{Step, Transaction, is_deletion, key_of};
+use super::{Place, Step, Transaction, is_deletion, key_of};
 use crate::database::{Database, entries, told, walk};
 use crate::plan::{Change, FamilyNo, KeyNo, key, value};
 use crate::subject::Answer;
 
+/// What a step is about: the family of the handle that began the transaction, or one that is named.
+#[derive(Clone, Copy)]
+struct Of<'a> {
+    number: FamilyNo,
+    db: &'a Db,
+    named: Option<&'a ColumnFamily>,
+}
+
 /// Writes one change in a transaction, which claims its key.
-fn write(txn: &mut Txn, change: &Change) -> lithify::Result<()> {
-    match change {
-        Change::Put(k, v) => txn.put(key(*k), value(*v)),
-        Change::Delete(k) => txn.delete(key(*k)),
-        Change::SingleDelete(k) => txn.single_delete(key(*k)),
-        Change::Merge(k, v) => txn.merge(key(*k), value(*v)),
-        Change::DeleteRange(..) | Change::Once(..) | Change::In(..) => {
+fn write(txn: &mut Txn, named: Option<&ColumnFamily>, change: &Change) -> lithify::Result<()> {
+    match (change, named) {
+        (Change::Put(k, v), None) => txn.put(key(*k), value(*v)),
+        (Change::Put(k, v), Some(of)) => txn.put_cf(of, key(*k), value(*v)),
+        (Change::Delete(k), None) => txn.delete(key(*k)),
+        (Change::Delete(k), Some(of)) => txn.delete_cf(of, key(*k)),
+        (Change::SingleDelete(k), None) => txn.single_delete(key(*k)),
+        (Change::SingleDelete(k), Some(of)) => txn.single_delete_cf(of, key(*k)),
+        (Change::Merge(k, v), None) => txn.merge(key(*k), value(*v)),
+        (Change::Merge(k, v), Some(of)) => txn.merge_cf(of, key(*k), value(*v)),
+        (Change::DeleteRange(..) | Change::Once(..) | Change::In(..), _) => {
             unreachable!("{change:?} is not for transactions")
         }
     }
+}
+
+fn read(
+    txn: &Txn,
+    named: Option<&ColumnFamily>,
+    k: KeyNo,
+) -> lithify::Result<Option<lithify::Value>> {
+    named.map_or_else(|| txn.get(key(k)), |of| txn.get_cf(of, key(k)))
 }
 
 /// The answer, or the kind of an error that a transaction may meet.
@@ -66,20 +86,18 @@ impl Database {
         let mut txn = db.begin_transaction(begin);
         let mut changed = BTreeSet::new();
         let mut answers = Vec::new();
+        let own = Of { number: family, db, named: None };
         for step in &plan.steps {
             self.background()?;
             answers.push(match step {
-                Step::Beside(op) => self.do_in(family, db, op)?,
-                Step::Other { change, in_transaction } if changed.insert(key_of(change)) => {
-                    let options = in_transaction.then_some(&options);
-                    let (changes, answer) = self.other(db, change, options)?;
-                    if !changes {
-                        changed.remove(&key_of(change));
+                Step::In(number, step) => match self.family(*number)? {
+                    Some(named) => {
+                        let of = Of { number: *number, db: &named, named: Some(&named) };
+                        self.step(of, &mut txn, &options, &mut changed, step)?
                     }
-                    answer
-                }
-                Step::Other { .. } => Answer::Nothing,
-                step => self.step(family, &mut txn, step)?,
+                    None => Answer::Nothing,
+                },
+                step => self.step(own, &mut txn, &options, &mut changed, step)?,
             });
         }
         if !plan.commits {
@@ -96,7 +114,7 @@ impl Database {
             }
         } else {
             self.marks.hit("a conflict at a commit");
-            if db.stats().memtable_entries == 0 {
+            if self.families()?.iter().all(|family| family.stats().memtable_entries == 0) {
                 self.marks.hit("a conflict found in a table");
             }
         }
@@ -104,32 +122,41 @@ impl Database {
         Ok(Answer::Steps(answers))
     }
 
-    fn step(&mut self, family: FamilyNo, txn: &mut Txn, step: &Step) -> Result<Answer, String> {
+    fn step(
+        &mut self,
+        of: Of<'_>,
+        txn: &mut Txn,
+        options: &TransactionOptions,
+        changed: &mut BTreeSet<Place>,
+        step: &Step,
+    ) -> Result<Answer, String> {
         match step {
             Step::Write(change) => {
-                let found = match change.asks(0) {
-                    Some((_, k)) => Some(txn.get(key(k)).map_err(told)?.map(|v| v.to_vec())),
+                let found = match change.asks(of.number) {
+                    Some((_, k)) => Some(read(txn, of.named, k).map_err(told)?.map(|v| v.to_vec())),
                     None => None,
                 };
                 let change = change.settled(found.as_ref().is_some_and(Option::is_some));
-                self.note(family, &change);
-                let claimed = write(txn, &change);
+                self.note(of.number, &change);
+                let claimed = write(txn, of.named, &change);
+                if of.named.is_some() && claimed.is_ok() {
+                    self.marks.hit("a transaction that wrote to a named family");
+                }
                 self.met_conflict(claimed.as_ref().err());
                 outcome(claimed, |()| Answer::seen(found.into_iter().collect()))
             }
-            Step::Get(k) => outcome(txn.get(key(*k)), value_of),
+            Step::Get(k) => outcome(read(txn, of.named, *k), value_of),
             Step::GetForUpdate(k) => {
-                let found = txn.get_for_update(key(*k));
+                let found = match of.named {
+                    None => txn.get_for_update(key(*k)),
+                    Some(of) => txn.get_for_update_cf(of, key(*k)),
+                };
                 self.met_conflict(found.as_ref().err());
                 outcome(found, value_of)
             }
-            Step::Walk(moves) => {
-                let mut iter = txn.iter_opt(&self.options()).map_err(told)?;
-                Ok(Answer::Places(walk(&mut iter, moves)?))
-            }
+            Step::Walk(moves) => Ok(Answer::Places(walk(&mut self.iter(txn, of)?, moves)?)),
             Step::Scan { backward } => {
-                let iter = txn.iter_opt(&self.options()).map_err(told)?;
-                Ok(Answer::Entries(entries(iter, *backward, u32::MAX)?))
+                Ok(Answer::Entries(entries(self.iter(txn, of)?, *backward, u32::MAX)?))
             }
             Step::SetSavepoint => {
                 txn.set_savepoint();
@@ -156,8 +183,30 @@ impl Database {
                 txn.clear_snapshot();
                 Ok(Answer::Nothing)
             }
-            Step::Other { .. } | Step::Beside(_) => unreachable!("that is another client's"),
+            Step::Beside(op) => self.do_in(of.number, of.db, op),
+            Step::Other { change, in_transaction } => {
+                let place = (of.number, key_of(change));
+                if changed.contains(&place) {
+                    return Ok(Answer::Nothing);
+                }
+                let (changes, answer) =
+                    self.other(of, change, in_transaction.then_some(options))?;
+                if changes {
+                    changed.insert(place);
+                }
+                Ok(answer)
+            }
+            Step::In(..) => unreachable!("a family holds no families"),
         }
+    }
+
+    fn iter(&self, txn: &Txn, of: Of<'_>) -> Result<DbIter, String> {
+        let options = self.options();
+        match of.named {
+            None => txn.iter_opt(&options),
+            Some(of) => txn.iter_cf_opt(of, &options),
+        }
+        .map_err(told)
     }
 
     fn met_conflict(&mut self, error: Option<&lithify::Error>) {
@@ -170,23 +219,24 @@ impl Database {
     /// changed anything, and the answer.
     fn other(
         &mut self,
-        db: &Db,
+        of: Of<'_>,
         change: &Change,
         options: Option<&TransactionOptions>,
     ) -> Result<(bool, Answer), String> {
-        let k: KeyNo = key_of(change);
-        let seen = db.get_opt(key(k), &self.options()).map_err(told)?.map(|value| value.to_vec());
+        let k = key_of(change);
+        let seen =
+            of.db.get_opt(key(k), &self.options()).map_err(told)?.map(|value| value.to_vec());
         if seen.is_none() && is_deletion(change) {
             return Ok((false, Answer::Values(vec![None])));
         }
         let written = match options {
             None => {
-                self.write_one(db, change)?;
+                self.write_one(of.db, change)?;
                 Ok(())
             }
             Some(options) => {
-                let mut txn = db.begin_transaction(options.clone());
-                write(&mut txn, change).and_then(|()| txn.commit())
+                let mut txn = of.db.begin_transaction(options.clone());
+                write(&mut txn, None, change).and_then(|()| txn.commit())
             }
         };
         if written.as_ref().is_err_and(|e| e.kind() == ErrorKind::TimedOut) {
