@@ -38,12 +38,13 @@ pub(crate) struct MatrixArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST",
           default_values_t = [Load::Sequential, Load::Uniform, Load::Zipf, Load::Deletes, Load::Tuning])]
     pub(crate) loads: Vec<Load>,
-    /// Shapes of the tree: policies, and with `:T` those that choose files, at a size ratio of T
+    /// Shapes of the tree: policies, and with `:T` those that choose files, at a size ratio of T.
+    /// RocksDB's leveled style has the rules of `hybrid`: it runs as that, and as `leveled` too
     #[arg(
         long,
         value_delimiter = ',',
         value_name = "LIST",
-        default_value = "leveled:4,leveled:8,leveled:10,tiered,universal"
+        default_value = "hybrid:4,hybrid:8,hybrid:10,tiered,universal"
     )]
     pub(crate) shapes: Vec<Shape>,
     /// Priorities of the shapes that choose files [default: all]
@@ -75,7 +76,7 @@ Examples:
       lithify bench matrix --num 500K --wal off --memtable-bytes 1MiB --level-base-bytes 2MiB \\
             --file-bytes 512KiB --csv matrix.csv --markdown matrix.md
   Priorities under sequential insertion alone:
-      lithify bench matrix --loads sequential --shapes leveled:10,universal
+      lithify bench matrix --loads sequential --shapes hybrid:10,universal
   What tuning does:
       lithify bench matrix --loads tuning";
 

@@ -21,7 +21,7 @@ fn names(cases: &[Case]) -> Vec<String> {
 
 #[test]
 fn every_priority_meets_every_shape_that_has_them() {
-    let cases = cases(&["leveled", "tiered", "universal"], &args("")).unwrap();
+    let cases = cases(&["hybrid", "tiered", "universal"], &args("")).unwrap();
     // Five priorities at three ratios, two shapes without; and tuning of the two that all have.
     assert_eq!(cases.len(), 4 * (5 * 3 + 2) + 2 * 2);
     let uniform: Vec<_> = cases.iter().filter(|c| c.load == Load::Uniform).collect();
