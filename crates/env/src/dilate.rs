@@ -69,6 +69,10 @@ impl Rt for DilatedRt {
         self.inner.park(ticket, deadline)
     }
 
+    fn breathe(&self) {
+        self.inner.breathe();
+    }
+
     fn thread_cpu(&self) -> Duration {
         self.inner.thread_cpu()
     }

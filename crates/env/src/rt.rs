@@ -159,6 +159,10 @@ pub trait Rt: Send + Sync + 'static {
     /// Waits until `ticket` is complete or `deadline` has passed; a complete ticket wins.
     fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake;
 
+    /// Says that threads which were woken might run now: a simulated runtime, of whose threads one moves at
+    /// a time, lets others go on here, and the real one does nothing. No lock is held.
+    fn breathe(&self) {}
+
     /// Processor time the calling thread has used.
     fn thread_cpu(&self) -> Duration;
 

@@ -197,6 +197,7 @@ impl Shell {
             next += count as Seq;
         }
         let mut writer = mem.share(entries, bytes);
+        self.env.rt.breathe();
         for (write, first) in now {
             write.insert(&mut writer, first);
         }
