@@ -353,13 +353,13 @@ pub(crate) fn judge(
     kind: Kind,
 ) -> Result<(), Violation> {
     let kill = is_kill(kind, world.shape());
+    world.wake_at(journal.second_of(at), at);
     world.open()?;
-    world.adopt()?;
-    let sum = world.model.sum();
-    if journal.find(at, kill, sum).is_some() {
+    let seen = world.adopt()?;
+    if journal.find(at, kill, seen).is_some() {
         return Ok(());
     }
-    let found = match journal.find_anywhere(sum) {
+    let found = match journal.find_anywhere(seen) {
         Some(state) => format!("it holds the state after write {state}"),
         None => format!("its {} entries are no state it ever had", world.model.entries()),
     };

@@ -4,17 +4,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use lithify_format::table::metaindex::COMPRESSION_DICT;
+
 use crate::disk::{Entry, Ino};
 
 /// What the runs of the tests must reach: else the policies are not what is being tested.
-pub const REQUIRED: [&str; 24] = [
+pub const REQUIRED: [&str; 28] = [
     "bucket split",
     "buckets merged",
     "commit_failed",
     "committed after older jobs",
+    "dictionary",
+    "expired, and dropped",
+    "expired, and there",
     "family_created",
     "family_dropped",
     "flush_end",
+    "inserted beside others",
     "job_failed",
     "log begun",
     "manifest begun",
@@ -63,7 +69,7 @@ impl Marks {
 
     /// Takes in what a log shows.
     pub fn read(&mut self, log: &[Entry]) {
-        let mut events: BTreeSet<Ino> = BTreeSet::new();
+        let (mut events, mut tables): (BTreeSet<Ino>, BTreeSet<Ino>) = Default::default();
         let mut text = Vec::new();
         for entry in log {
             match entry {
@@ -71,6 +77,10 @@ impl Marks {
                 Entry::Create(_, name, _) if name.ends_with(".log") => self.hit("log begun"),
                 Entry::Create(_, name, _) if name.starts_with("MANIFEST") => {
                     self.hit("manifest begun");
+                }
+                Entry::Create(_, name, ino) if name.ends_with(".sst") => drop(tables.insert(*ino)),
+                Entry::Write(ino, _, bytes) if tables.contains(ino) && names_dictionary(bytes) => {
+                    self.hit("dictionary");
                 }
                 Entry::Remove(_, name) if name.ends_with(".sst") => self.hit("table deleted"),
                 Entry::Write(ino, _, bytes) if events.contains(ino) => {
@@ -113,6 +123,13 @@ impl Marks {
             (name, _) => self.hit(name),
         }
     }
+}
+
+/// Whether what is written to a table ends it and says that it has a dictionary: the names of its parts are
+/// near its end.
+fn names_dictionary(bytes: &[u8]) -> bool {
+    let end = &bytes[bytes.len().saturating_sub(1 << 10)..];
+    end.windows(COMPRESSION_DICT.len()).any(|name| name == COMPRESSION_DICT)
 }
 
 /// The text value of a field in a line of the event log.

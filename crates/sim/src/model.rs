@@ -4,11 +4,18 @@
 //! each family's name. It is kept up with each write, so the content after any write is known without
 //! keeping it, and what a scan of a recovered database adds up to says after which write it stands. As
 //! the sum is over all families, a batch that is there in one family and not in another is no state.
+//!
+//! Values of some families expire, so a state has a sum for each second (`sums`).
+
+mod sums;
 
 use std::collections::BTreeMap;
 
 use lithify_env::sync::Arc;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+use sums::{LASTS, written_at};
+pub use sums::{Lifetimes, Seen, Sums, shows_until};
 
 /// Keys and values.
 pub type Map = BTreeMap<Vec<u8>, Arc<[u8]>>;
@@ -58,24 +65,21 @@ pub struct Model {
     map: Arc<Map>,
     /// Those of the other families.
     families: BTreeMap<String, Arc<Map>>,
-    sum: u64,
+    lifetimes: Arc<Lifetimes>,
+    sums: Sums,
 }
 
 impl Model {
-    /// A model that holds `map` in its default family, and no other.
-    pub fn new(map: Map) -> Model {
-        Model::of(map, BTreeMap::new())
-    }
-
     /// A model that holds `map` in its default family, and others.
-    pub fn of(map: Map, families: BTreeMap<String, Map>) -> Model {
-        let sum_of = |seed, map: &Map| {
-            map.iter().map(|(k, v)| sum_in(seed, k, v)).fold(seed, u64::wrapping_add)
-        };
-        let others = families.iter().map(|(name, map)| sum_of(seed_of(name), map));
-        let sum = others.fold(sum_of(0, &map), u64::wrapping_add);
+    pub fn of(map: Map, families: BTreeMap<String, Map>, lifetimes: &Arc<Lifetimes>) -> Model {
+        let mut sums = Sums::default();
+        count_all(&mut sums, 0, &map, lifetimes.get(DEFAULT), |sum| sum);
+        for (name, map) in &families {
+            sums.add(LASTS, seed_of(name));
+            count_all(&mut sums, seed_of(name), map, lifetimes.get(name), |sum| sum);
+        }
         let families = families.into_iter().map(|(name, map)| (name, Arc::new(map))).collect();
-        Model { map: Arc::new(map), families, sum }
+        Model { map: Arc::new(map), families, lifetimes: lifetimes.clone(), sums }
     }
 
     /// The default family's map; cheap to hold on to.
@@ -96,10 +100,10 @@ impl Model {
         let mut all: BTreeMap<String, Map> =
             self.families.iter().map(|(name, map)| (name.clone(), Map::clone(map))).collect();
         match family {
-            DEFAULT => Model::of(map, all),
+            DEFAULT => Model::of(map, all, &self.lifetimes),
             name => {
                 all.insert(name.to_owned(), map);
-                Model::of(Map::clone(&self.map), all)
+                Model::of(Map::clone(&self.map), all, &self.lifetimes)
             }
         }
     }
@@ -114,71 +118,111 @@ impl Model {
         family == DEFAULT || self.families.contains_key(family)
     }
 
-    /// The entries of all families.
+    /// The entries of all families, those that have expired included.
     pub fn entries(&self) -> usize {
         self.map.len() + self.families.values().map(|map| map.len()).sum::<usize>()
     }
 
-    /// The sum over all entries.
-    pub fn sum(&self) -> u64 {
-        self.sum
+    /// The sums over all entries.
+    pub fn sums(&self) -> &Sums {
+        &self.sums
     }
 
-    /// Does `change`; one in a family that is not there does nothing.
+    /// Does `change`; one in a family that is not there does nothing. Values of families with a lifetime
+    /// have their times.
     pub fn apply(&mut self, change: &Change) {
-        let grown = match change {
+        let sums = &mut self.sums;
+        match change {
             Change::In(name, change) => {
-                let map = self.families.get_mut(name);
-                map.map_or(0, |map| change_map(Arc::make_mut(map), seed_of(name), change))
+                let Some(map) = self.families.get_mut(name) else { return };
+                let (seed, lifetime) = (seed_of(name), self.lifetimes.get(name).copied());
+                Place { map: Arc::make_mut(map), seed, lifetime, sums }.change(change);
             }
-            Change::Create(name) => match self.families.contains_key(name) {
-                true => 0,
-                false => {
+            Change::Create(name) => {
+                if !self.families.contains_key(name) {
                     self.families.insert(name.clone(), Arc::default());
-                    seed_of(name)
+                    sums.add(LASTS, seed_of(name));
                 }
-            },
-            Change::Drop(name) => {
-                let seed = seed_of(name);
-                let gone = self.families.remove(name).map(|map| {
-                    map.iter().map(|(k, v)| sum_in(seed, k, v)).fold(seed, u64::wrapping_add)
-                });
-                gone.unwrap_or(0).wrapping_neg()
             }
-            change => change_map(Arc::make_mut(&mut self.map), 0, change),
-        };
-        self.sum = self.sum.wrapping_add(grown);
+            Change::Drop(name) => {
+                let Some(map) = self.families.remove(name) else { return };
+                let seed = seed_of(name);
+                sums.add(LASTS, seed.wrapping_neg());
+                count_all(sums, seed, &map, self.lifetimes.get(name), u64::wrapping_neg);
+            }
+            change => {
+                let (map, lifetime) = (Arc::make_mut(&mut self.map), self.lifetimes.get(DEFAULT));
+                Place { map, seed: 0, lifetime: lifetime.copied(), sums }.change(change);
+            }
+        }
     }
 }
 
-/// Does `change` in the map of one family; what its sum grows by.
-fn change_map(map: &mut Map, seed: u64, change: &Change) -> u64 {
-    match change {
-        Change::Put(key, value) => {
-            let old = map.insert(key.clone(), value.clone());
-            let gone = old.map_or(0, |old| sum_in(seed, key, &old));
-            sum_in(seed, key, value).wrapping_sub(gone)
+/// Adds all of a family's entries, as `sign` makes their sums.
+fn count_all(sums: &mut Sums, seed: u64, map: &Map, lifetime: Option<&u64>, sign: fn(u64) -> u64) {
+    for (key, value) in map {
+        let until = lifetime.map_or(LASTS, |lifetime| shows_until(value, *lifetime));
+        sums.add(until, sign(sum_in(seed, key, value)));
+    }
+}
+
+/// The map of one family, and what it is part of.
+struct Place<'a> {
+    map: &'a mut Map,
+    seed: u64,
+    lifetime: Option<u64>,
+    sums: &'a mut Sums,
+}
+
+impl Place<'_> {
+    fn until(&self, value: &[u8]) -> u64 {
+        self.lifetime.map_or(LASTS, |lifetime| shows_until(value, lifetime))
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        if let Some(old) = self.map.remove(key) {
+            let gone = sum_in(self.seed, key, &old).wrapping_neg();
+            self.sums.add(self.until(&old), gone);
         }
-        Change::Delete(key) | Change::SingleDelete(key) => {
-            let old = map.remove(key);
-            old.map_or(0, |old| sum_in(seed, key, &old).wrapping_neg())
+    }
+
+    fn put(&mut self, key: &[u8], value: &Arc<[u8]>) {
+        self.remove(key);
+        self.map.insert(key.to_vec(), value.clone());
+        self.sums.add(self.until(value), sum_in(self.seed, key, value));
+    }
+
+    fn change(&mut self, change: &Change) {
+        match change {
+            Change::Put(key, value) => self.put(key, value),
+            Change::Delete(key) | Change::SingleDelete(key) => self.remove(key),
+            Change::Merge(key, operand) => {
+                let value = self.merged(self.map.get(key), operand);
+                self.put(key, &value);
+            }
+            Change::DeleteRange(from, to) => {
+                let range = self.map.range(from.clone()..to.clone());
+                let gone: Vec<Vec<u8>> = range.map(|(k, _)| k.clone()).collect();
+                gone.iter().for_each(|key| self.remove(key));
+            }
+            Change::In(..) | Change::Create(_) | Change::Drop(_) => {
+                unreachable!("a family holds no families")
+            }
         }
-        Change::Merge(key, operand) => {
-            let value = match map.get(key) {
-                Some(old) => [&**old, b",", &**operand].concat().into(),
-                None => operand.clone(),
-            };
-            change_map(map, seed, &Change::Put(key.clone(), value))
+    }
+
+    /// What `operand` makes of `old`, which is nothing if it had expired by then.
+    fn merged(&self, old: Option<&Arc<[u8]>>, operand: &Arc<[u8]>) -> Arc<[u8]> {
+        let Some(old) = old else { return operand.clone() };
+        if self.lifetime.is_none() {
+            return [&**old, b",", operand].concat().into();
         }
-        Change::DeleteRange(from, to) => {
-            let gone: Vec<Vec<u8>> =
-                map.range(from.clone()..to.clone()).map(|(k, _)| k.clone()).collect();
-            let gone = gone.into_iter().map(|key| change_map(map, seed, &Change::Delete(key)));
-            gone.fold(0, u64::wrapping_add)
+        if self.until(old) < written_at(operand).into() {
+            return operand.clone();
         }
-        Change::In(..) | Change::Create(_) | Change::Drop(_) => {
-            unreachable!("a family holds no families")
-        }
+        let time = written_at(old).max(written_at(operand)).to_le_bytes();
+        let bare = |value: &Arc<[u8]>| value[..value.len() - time.len()].to_vec();
+        [&*bare(old), b",", &*bare(operand), &time].concat().into()
     }
 }
 
@@ -192,12 +236,14 @@ pub struct Journal {
     durable: Vec<(usize, usize)>,
     /// The same for a kill of the program alone.
     written: Vec<(usize, usize)>,
+    /// The second that a clock showed at a position.
+    clock: Vec<(usize, u64)>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct State {
-    /// The sum after it.
-    sum: u64,
+    /// The sums after it.
+    sums: Sums,
     /// Position at which it was begun.
     begun: usize,
     /// Position from which on it must never be seen: the database said that it is not there.
@@ -205,15 +251,34 @@ struct State {
 }
 
 impl Journal {
-    /// A journal that begins with content of this sum, which is durable.
-    pub fn new(sum: u64) -> Journal {
-        let first = State { sum, begun: 0, gone: usize::MAX };
-        Journal { states: vec![first], durable: vec![(0, 0)], written: vec![(0, 0)] }
+    /// A journal that begins with content of these sums, which is durable.
+    pub fn new(sums: &Sums) -> Journal {
+        let first = State { sums: sums.clone(), begun: 0, gone: usize::MAX };
+        Journal {
+            states: vec![first],
+            durable: vec![(0, 0)],
+            written: vec![(0, 0)],
+            clock: Vec::new(),
+        }
     }
 
-    /// A write was begun at `position` that leads to `sum`.
-    pub fn begun(&mut self, sum: u64, position: usize) {
-        self.states.push(State { sum, begun: position, gone: usize::MAX });
+    /// A write was begun at `position` that leads to `sums`.
+    pub fn begun(&mut self, sums: &Sums, position: usize) {
+        self.states.push(State { sums: sums.clone(), begun: position, gone: usize::MAX });
+    }
+
+    /// At `position`, the clock shows `second`.
+    pub fn tick(&mut self, position: usize, second: u64) {
+        self.clock.push((position, second));
+    }
+
+    /// The second at which a crash at `position` comes, if clocks were looked at: not before anything that
+    /// is known of that position, and so, between two looks, that of the later one.
+    pub fn second_of(&self, position: usize) -> Option<u64> {
+        let next = self.clock.partition_point(|(at, _)| *at <= position);
+        let before = next.checked_sub(1).map(|i| self.clock[i]);
+        let there = before.filter(|(at, _)| *at == position);
+        there.or(self.clock.get(next).copied()).or(before).map(|(_, second)| second)
     }
 
     /// The write begun last is not there, and never will be.
@@ -275,22 +340,23 @@ impl Journal {
         (least.map_or(0, |k| k.1), most.unwrap_or(0))
     }
 
-    /// Which of the states that a crash at `position` may leave has this sum, the newest of them.
-    pub fn find(&self, position: usize, kill: bool, sum: u64) -> Option<usize> {
+    /// Which of the states that a crash at `position` may leave looks as it was `seen`, the newest of
+    /// them.
+    pub fn find(&self, position: usize, kill: bool, seen: Seen) -> Option<usize> {
         let (least, most) = self.bounds(position, kill);
-        let may = |s: &State| s.sum == sum && position <= s.gone;
+        let may = |s: &State| seen.is(&s.sums) && position <= s.gone;
         (least..=most).rev().find(|&i| may(&self.states[i]))
     }
 
-    /// The first state from number `from` on that has this sum and was never refused.
-    pub fn find_since(&self, from: usize, sum: u64) -> Option<usize> {
-        let is = |s: &State| s.sum == sum && s.gone == usize::MAX;
+    /// The first state from number `from` on that looks like this and was never refused.
+    pub fn find_since(&self, from: usize, seen: Seen) -> Option<usize> {
+        let is = |s: &State| seen.is(&s.sums) && s.gone == usize::MAX;
         (from..self.states.len()).find(|&i| is(&self.states[i]))
     }
 
-    /// Which state at all has this sum.
-    pub fn find_anywhere(&self, sum: u64) -> Option<usize> {
-        self.states.iter().rposition(|s| s.sum == sum)
+    /// Which state at all looks like this.
+    pub fn find_anywhere(&self, seen: Seen) -> Option<usize> {
+        self.states.iter().rposition(|s| seen.is(&s.sums))
     }
 }
 
@@ -308,9 +374,16 @@ mod tests {
         Change::Put(key.into(), value.as_bytes().into())
     }
 
+    /// A value of a family that has times.
+    fn timed(value: &str, second: u32) -> Arc<[u8]> {
+        [value.as_bytes(), &second.to_le_bytes()].concat().into()
+    }
+
     #[test]
     fn sums_follow_the_map() {
-        let mut model = Model::default();
+        let lifetimes = Arc::new(Lifetimes::from([("t".to_owned(), 10), ("g".to_owned(), 0)]));
+        let mut model = Model::of(Map::new(), BTreeMap::new(), &lifetimes);
+        let within = |name: &str, change| Change::In(name.to_owned(), Box::new(change));
         for change in [
             put("a", "1"),
             put("b", "2"),
@@ -320,13 +393,19 @@ mod tests {
             Change::Merge(b"c".to_vec(), b"5"[..].into()),
             Change::Merge(b"b".to_vec(), b"6"[..].into()),
             Change::DeleteRange(b"a".to_vec(), b"b".to_vec()),
-            Change::In("f".to_owned(), Box::new(put("a", "lost"))),
+            within("f", put("a", "lost")),
             Change::Create("f".to_owned()),
             Change::Create("g".to_owned()),
-            Change::In("f".to_owned(), Box::new(put("a", "1"))),
-            Change::In("g".to_owned(), Box::new(put("b", "2"))),
-            Change::In("g".to_owned(), Box::new(Change::Merge(b"b".to_vec(), b"7"[..].into()))),
-            Change::In("f".to_owned(), Box::new(Change::DeleteRange(b"a".to_vec(), b"b".to_vec()))),
+            within("f", put("a", "1")),
+            within("g", Change::Put(b"b".to_vec(), timed("2", 70))),
+            within("g", Change::Merge(b"b".to_vec(), timed("7", 90))),
+            Change::Create("t".to_owned()),
+            within("t", Change::Put(b"a".to_vec(), timed("1", 20))),
+            within("t", Change::Put(b"b".to_vec(), timed("1", 20))),
+            within("t", Change::Merge(b"b".to_vec(), timed("2", 30))),
+            within("t", Change::Put(b"c".to_vec(), timed("1", 20))),
+            within("t", Change::Merge(b"c".to_vec(), timed("2", 31))),
+            within("f", Change::DeleteRange(b"a".to_vec(), b"b".to_vec())),
             Change::Create("f".to_owned()),
             Change::Drop("f".to_owned()),
             Change::Drop("f".to_owned()),
@@ -334,36 +413,59 @@ mod tests {
             model.apply(&change);
             let others = model.others().map(|name| (name.to_owned(), model.map_of(name)));
             let others = others.map(|(name, map)| (name, Map::clone(&map))).collect();
-            assert_eq!(model.sum(), Model::of(Map::clone(model.map()), others).sum());
+            let again = Model::of(Map::clone(model.map()), others, &lifetimes);
+            assert_eq!(model.sums(), again.sums());
         }
-        assert_eq!(model.others().collect::<Vec<_>>(), ["g"]);
-        assert_eq!(*model.map_of("g")[&b"b"[..]], b"2,7"[..]);
-        assert_eq!((model.map().len(), model.entries()), (2, 3));
+        assert_eq!(model.others().collect::<Vec<_>>(), ["g", "t"]);
+        assert_eq!(model.map_of("g")[&b"b"[..]], timed("2,7", 90));
+        let expiring = model.map_of("t");
+        assert_eq!(expiring[&b"b"[..]], timed("1,2", 30));
+        assert_eq!(expiring[&b"c"[..]], timed("2", 31));
+        assert_eq!((model.map().len(), model.entries()), (2, 6));
+        let at = |second| model.sums().at(second);
+        assert_eq!(at(0), at(30));
+        assert!(at(30) != at(31) && at(31) == at(40) && at(40) != at(41) && at(41) != at(42));
+        model.apply(&Change::Drop("t".to_owned()));
+        assert_eq!(model.sums().at(0), model.sums().at(99));
         assert_eq!(*model.map()[&b"c"[..]], b"4,5"[..]);
         assert_ne!(entry_sum(b"ab", b"c"), entry_sum(b"a", b"bc"));
     }
 
     #[test]
     fn a_crash_lies_between_what_is_durable_and_what_was_begun() {
-        let mut journal = Journal::new(7);
-        journal.begun(10, 3);
+        let sums = |sum| {
+            let mut sums = Sums::default();
+            sums.add(LASTS, sum);
+            sums
+        };
+        let seen = |sum| Seen { sum, second: 0 };
+        let mut journal = Journal::new(&sums(7));
+        journal.begun(&sums(10), 3);
         journal.handed_over(5);
-        journal.begun(20, 6);
+        journal.begun(&sums(20), 6);
         journal.synced(9);
+        assert_eq!(journal.second_of(3), None);
+        for (position, second) in [(0, 49), (0, 50), (4, 52), (8, 53)] {
+            journal.tick(position, second);
+        }
+        assert_eq!([0, 1, 4, 5, 9].map(|at| journal.second_of(at).unwrap()), [50, 52, 52, 53, 53]);
         assert_eq!(journal.bounds(2, false), (0, 0));
         assert_eq!(journal.bounds(5, false), (0, 1));
         assert_eq!(journal.bounds(5, true), (1, 1));
         assert_eq!(journal.bounds(8, false), (0, 2));
         assert_eq!(journal.bounds(9, false), (2, 2));
-        assert_eq!(journal.find(8, false, 10), Some(1));
-        assert_eq!(journal.find(9, false, 10), None);
-        journal.begun(30, 11);
+        assert_eq!(journal.find(8, false, seen(10)), Some(1));
+        assert_eq!(journal.find(9, false, seen(10)), None);
+        journal.begun(&sums(30), 11);
         journal.refused(14);
-        journal.begun(40, 15);
-        assert_eq!(journal.find(13, false, 30), Some(3));
-        assert_eq!(journal.find(16, false, 30), None);
-        assert_eq!(journal.find(16, false, 40), Some(4));
-        assert_eq!(journal.find_since(2, 20), Some(2));
-        assert_eq!((journal.find_since(3, 20), journal.find_since(0, 30)), (None, None));
+        journal.begun(&sums(40), 15);
+        assert_eq!(journal.find(13, false, seen(30)), Some(3));
+        assert_eq!(journal.find(16, false, seen(30)), None);
+        assert_eq!(journal.find(16, false, seen(40)), Some(4));
+        assert_eq!(journal.find_since(2, seen(20)), Some(2));
+        assert_eq!(
+            (journal.find_since(3, seen(20)), journal.find_since(0, seen(30))),
+            (None, None)
+        );
     }
 }

@@ -53,6 +53,13 @@ struct State {
     panics: Vec<String>,
 }
 
+impl State {
+    fn wall(&self) -> u64 {
+        let right = 1_700_000_000 + self.now.nanos() / 1_000_000_000;
+        right.saturating_add_signed(self.wrong_by)
+    }
+}
+
 struct Slot {
     id: u64,
     class: Class,
@@ -102,6 +109,20 @@ impl Pump {
     /// The clock on the wall jumps: it is wrong by this many seconds from now on.
     pub fn set_wall_wrong_by(&self, seconds: i64) {
         self.state.lock().wrong_by = seconds;
+    }
+
+    /// The clock on the wall shows `second` now.
+    pub fn set_wall(&self, second: u64) {
+        let mut state = self.state.lock();
+        state.wrong_by = 0;
+        let right = state.wall();
+        state.wrong_by = second as i64 - right as i64;
+    }
+
+    /// This much time passes at once, and no job goes on meanwhile.
+    pub fn pass(&self, length: Duration) {
+        let mut state = self.state.lock();
+        state.now = state.now + length;
     }
 
     /// Messages of jobs that panicked.
@@ -241,9 +262,7 @@ impl Rt for Pump {
     }
 
     fn wall_seconds(&self) -> u64 {
-        let state = self.state.lock();
-        let right = 1_700_000_000 + state.now.nanos() / 1_000_000_000;
-        right.saturating_add_signed(state.wrong_by)
+        self.state.lock().wall()
     }
 
     fn seed(&self, who: &str) -> u64 {
@@ -277,6 +296,10 @@ impl Rt for Pump {
                 now.since(began) > HANG || now.since(self.state.lock().call_began) > 10 * HANG;
             assert!(!stuck && (self.step() || self.skip(deadline)), "a wait never ends: a hang");
         }
+    }
+
+    fn breathe(&self) {
+        crew::breathe();
     }
 
     fn thread_cpu(&self) -> Duration {

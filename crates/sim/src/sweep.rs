@@ -90,6 +90,8 @@ pub struct Count {
 struct Recorded {
     log: Vec<Entry>,
     journal: Journal,
+    /// What it reached that the log does not show.
+    marks: Marks,
     /// Position at which something failed.
     strike: Option<usize>,
     calls: u64,
@@ -145,17 +147,17 @@ impl Sweep<'_> {
         }
         let (calls, syncs) = world.fs.counts();
         let strike = world.fs.first_strike();
-        let journal = world.journal.clone();
+        let (journal, marks) = (world.journal.clone(), world.marks.clone());
         let log = world.fs.take_log();
         caught(|| {
             world.kill();
             Ok(())
         })?;
-        Ok(Recorded { log, journal, strike, calls, syncs })
+        Ok(Recorded { log, journal, marks, strike, calls, syncs })
     }
 
     fn reaches(&self, recorded: &Recorded) -> Result<(), Violation> {
-        let mut marks = Marks::default();
+        let mut marks = recorded.marks.clone();
         marks.read(&recorded.log);
         for mark in self.workload.must {
             let times = self.workload.must.iter().filter(|m| *m == mark).count() as u64;
@@ -225,11 +227,12 @@ impl Sweep<'_> {
         }
         let (calls, syncs) = world.fs.counts();
         let (journal, log) = (world.journal.clone(), world.fs.take_log());
+        let marks = world.marks.clone();
         caught(|| {
             world.kill();
             Ok(())
         })?;
-        Ok(Recorded { log, journal, strike: None, calls, syncs })
+        Ok(Recorded { log, journal, marks, strike: None, calls, syncs })
     }
 
     /// Crashes at three places, and again at every position of the opening after.

@@ -8,9 +8,11 @@
 mod settings;
 
 use lithify::Durability::{Buffered, NoWal, Os, Sync};
-use lithify::Settings;
 
-use self::settings::{bucket, bucket_df, df_leveled, df_tiered, hybrid, in_parts, leveled, tiered};
+use self::settings::{
+    bucket, bucket_df, df_leveled, df_tiered, expiring, hybrid, in_parts, leveled, side_by_side,
+    tiered,
+};
 use crate::disk::Forgets;
 use crate::model::DEFAULT;
 use crate::pump::Order;
@@ -21,8 +23,8 @@ use crate::world::{Shape, World};
 pub struct Workload {
     /// What it is about.
     pub name: &'static str,
-    /// Policy and changes to the small settings that all share.
-    pub settings: fn() -> Settings,
+    /// Policy, changes to the small settings that all share, and whether values expire.
+    pub shape: fn() -> Shape,
     /// What is done after the first opening.
     pub play: fn(&mut World) -> Told,
     /// Marks that it must reach when nothing else fails, as often as they are named.
@@ -32,9 +34,7 @@ pub struct Workload {
 impl Workload {
     /// What its run is like.
     pub fn shape(&self, faults: bool) -> Shape {
-        let mut shape = Shape::plain((self.settings)());
-        shape.faults = faults;
-        shape
+        Shape { faults, ..(self.shape)() }
     }
 
     /// The workload of that name.
@@ -83,17 +83,17 @@ const ALL_THREE: [&str; 3] = [DEFAULT, "small", "other"];
 
 /// All of them.
 pub const ALL: &[Workload] = &[
-    Workload { name: "create-empty", settings: hybrid, play: |_| Ok(()), must: &[] },
-    Workload { name: "open-close", settings: hybrid, play: |w| w.again(), must: &[] },
+    Workload { name: "create-empty", shape: hybrid, play: |_| Ok(()), must: &[] },
+    Workload { name: "open-close", shape: hybrid, play: |w| w.again(), must: &[] },
     Workload {
         name: "put-sync",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| w.puts(0..12, 300, Sync),
         must: &["log begun"],
     },
     Workload {
         name: "put-then-sync",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.puts(0..6, 300, Buffered)?;
             w.puts(6..12, 300, Os)?;
@@ -105,7 +105,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "big-batch",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.batch(0..60, 6000, Os)?;
             w.batch(0..60, 6000, Sync)?;
@@ -115,7 +115,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "transactions",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.transactions(0..20, 1500, Os)?;
             w.flush_now()?;
@@ -127,7 +127,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "log-roll",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.puts(0..80, 1000, Os)?;
             w.puts(0..3, 100, Sync)?;
@@ -138,7 +138,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "group",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.crowd_of(4, 5, 300)?;
             w.crowd_of(3, 4, 60)
@@ -147,7 +147,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "log-roll-in-group",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.crowd_of(4, 10, 4000)?;
             w.in_order(Order::Latest);
@@ -156,8 +156,19 @@ pub const ALL: &[Workload] = &[
         must: &["log begun"; 2],
     },
     Workload {
+        name: "group-side-by-side",
+        shape: side_by_side,
+        play: |w| {
+            w.large_crowd(4, 3, 100)?;
+            w.shuffle(6);
+            w.large_crowd(4, 3, 100)?;
+            w.flush_now()
+        },
+        must: &["inserted beside others"; 2],
+    },
+    Workload {
         name: "writes-without-log",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.puts(0..20, 400, NoWal)?;
             w.flush_now()?;
@@ -170,7 +181,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "flush",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.puts(0..30, 500, Os)?;
             w.flush_now()?;
@@ -180,7 +191,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "flushes-race",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             // The newer memtable is written first.
             w.in_order(Order::Latest);
@@ -194,7 +205,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "flush-again",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.pause(true);
             // Without a log only flushes have something to sync. The first fails while the memtable
@@ -212,7 +223,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "flush-range-delete",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.puts(0..40, 300, Os)?;
             w.flush_now()?;
@@ -226,7 +237,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "l0-to-l1",
-        settings: leveled,
+        shape: leveled,
         play: |w| {
             rounds(w, 2, 400)?;
             w.settle()
@@ -235,7 +246,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "l1-to-l2",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             rounds(w, 5, 1500)?;
             w.settle()?;
@@ -245,9 +256,22 @@ pub const ALL: &[Workload] = &[
         },
         must: &["started Down", "compaction_end"],
     },
+    #[cfg(feature = "zstd")]
+    Workload {
+        name: "dictionaries",
+        shape: settings::dictionaries,
+        play: |w| {
+            rounds(w, 2, 900)?;
+            w.settle()?;
+            w.puts(10..40, 900, Os)?;
+            w.compact_all()?;
+            w.again()
+        },
+        must: &["dictionary"; 2],
+    },
     Workload {
         name: "parts",
-        settings: in_parts,
+        shape: in_parts,
         play: |w| {
             w.shuffle(4);
             w.puts(0..60, 900, Os)?;
@@ -261,7 +285,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "one-part-fails",
-        settings: in_parts,
+        shape: in_parts,
         play: |w| {
             w.shuffle(5);
             w.pause(true);
@@ -275,7 +299,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "trivial-move",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             for part in 0..6 {
                 w.puts(part * 20..part * 20 + 20, 900, Os)?;
@@ -287,7 +311,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "tiered-merge",
-        settings: tiered,
+        shape: tiered,
         play: |w| {
             rounds(w, 5, 500)?;
             w.settle()
@@ -296,25 +320,25 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "df-in-order",
-        settings: df_leveled,
+        shape: df_leveled,
         play: |w| pile(w, 1),
         must: &["compaction_end"],
     },
     Workload {
         name: "df-reversed",
-        settings: df_leveled,
+        shape: df_leveled,
         play: |w| pile(w, 2),
         must: &["compaction_end"],
     },
     Workload {
         name: "df-tiered-reversed",
-        settings: df_tiered,
+        shape: df_tiered,
         play: |w| pile(w, 3),
         must: &["compaction_end"],
     },
     Workload {
         name: "df-one-fails",
-        settings: df_leveled,
+        shape: df_leveled,
         play: |w| {
             w.in_order(Order::Latest);
             w.pause(true);
@@ -330,7 +354,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "df-cancelled",
-        settings: df_leveled,
+        shape: df_leveled,
         play: |w| {
             w.in_order(Order::Latest);
             rounds(w, 5, 700)?;
@@ -343,7 +367,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "merge-of-extras",
-        settings: df_tiered,
+        shape: df_tiered,
         play: |w| {
             w.in_order(Order::Latest);
             for round in 0..8 {
@@ -356,16 +380,11 @@ pub const ALL: &[Workload] = &[
         },
         must: &["compaction_end"],
     },
-    Workload { name: "bucket-split", settings: bucket, play: lopsided, must: &["bucket split"] },
-    Workload {
-        name: "bucket-merge",
-        settings: bucket_df,
-        play: lopsided,
-        must: &["buckets merged"],
-    },
+    Workload { name: "bucket-split", shape: bucket, play: lopsided, must: &["bucket split"] },
+    Workload { name: "bucket-merge", shape: bucket_df, play: lopsided, must: &["buckets merged"] },
     Workload {
         name: "split-during-flush",
-        settings: bucket_df,
+        shape: bucket_df,
         play: |w| {
             w.in_order(Order::Latest);
             lopsided(w)
@@ -374,7 +393,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "manifest-roll",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             for n in 0..3 {
                 w.puts(0..20, 200, Os)?;
@@ -389,7 +408,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "views-held",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.puts(0..40, 500, Os)?;
             w.hold_both()?;
@@ -408,7 +427,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "ingest",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             rounds(w, 2, 400)?;
             w.puts(0..10, 100, Buffered)?;
@@ -424,7 +443,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "checkpoint",
-        settings: bucket,
+        shape: bucket,
         play: |w| {
             rounds(w, 2, 400)?;
             w.puts(0..10, 100, Buffered)?;
@@ -435,7 +454,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "pauses",
-        settings: bucket_df,
+        shape: bucket_df,
         play: |w| {
             w.pause(true);
             rounds(w, 4, 500)?;
@@ -450,7 +469,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "full-disk",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.puts(0..30, 500, Os)?;
             w.full_for_a_while()?;
@@ -460,7 +479,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "lost-log",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.puts(0..10, 300, Os)?;
             w.one_sync_fails(0);
@@ -474,7 +493,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "lost-log-full-disk",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             for forgets in [Forgets::Keeps, Forgets::Reverts, Forgets::Delays] {
                 w.puts(0..6, 300, Os)?;
@@ -487,7 +506,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "family-create",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.puts(0..4, 300, Buffered)?;
             w.create("small")?;
@@ -502,7 +521,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "family-drop",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.create("small")?;
             w.create("other")?;
@@ -522,7 +541,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "batch-over-families",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.create("small")?;
             w.create("other")?;
@@ -539,7 +558,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "family-keeps-log",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.create("small")?;
             w.puts_over(&BOTH, 0..3, 300, Os)?;
@@ -557,7 +576,7 @@ pub const ALL: &[Workload] = &[
     },
     Workload {
         name: "lost-log-of-families",
-        settings: hybrid,
+        shape: hybrid,
         play: |w| {
             w.create("small")?;
             w.create("other")?;
@@ -572,8 +591,33 @@ pub const ALL: &[Workload] = &[
         must: &["log_lost", "log_replaced", "log_replaced"],
     },
     Workload {
+        name: "values-expire",
+        shape: expiring,
+        play: |w| {
+            w.create("small")?;
+            w.create("plain")?;
+            for round in 0..4 {
+                w.puts_over(&[DEFAULT, "small", "plain"], 0..12, 400, Os)?;
+                w.merges(&[DEFAULT, "small"], 12 * round..12 * round + 4)?;
+                w.wait(3)?;
+                w.puts(8..16, 400, Buffered)?;
+                w.flush_family("small")?;
+                w.flush_now()?;
+                w.look_beneath()?;
+            }
+            w.again()?;
+            w.merges(&[DEFAULT, "small"], 0..4)?;
+            w.wait(2)?;
+            w.compact_all()?;
+            w.look_beneath()?;
+            w.puts_over(&[DEFAULT, "small", "plain"], 4..8, 400, Sync)?;
+            w.wait(5)
+        },
+        must: &["expired, and there", "expired, and dropped"],
+    },
+    Workload {
         name: "clean-close",
-        settings: tiered,
+        shape: tiered,
         play: |w| {
             rounds(w, 2, 300)?;
             w.puts(0..20, 300, Buffered)?;

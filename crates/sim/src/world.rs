@@ -4,8 +4,8 @@
 //! with the model at once. Everything happens on one thread: a call of the client that waits
 //! steps the jobs of the database (`pump`).
 //!
-//! Chapters: `shape` is what a run is like, `writes`, `reads`, `prefixes`, `families`, `crowd` has several
-//! clients, `services` what is asked beside reads and writes, `faults` is what breaks, `script` has
+//! Chapters: `shape` is what a run is like, `writes`, `reads`, `prefixes`, `families`, `timed` has values that
+//! expire, `crowd` several clients, `services` what is asked beside reads and writes, `faults` is what breaks, `script` has
 //! operations by name. Here is the life of a database from its opening to its end.
 //! Leaves to others: crashes (`explore`).
 
@@ -18,25 +18,29 @@ mod reads;
 pub mod script;
 mod services;
 mod shape;
+mod timed;
 mod writes;
 
 pub use shape::Shape;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify::merge::Append;
-use lithify::{Builder, Db, DbIter, Durability, Error, Snapshot};
+use lithify::{Builder, Db, Durability, Error, Snapshot};
 use lithify_env::sync::Arc;
 use lithify_env::{Env, Fs, Random, Rt};
 
 use crate::choices::Dice;
 use crate::disk::Disk;
 use crate::marks::Marks;
-use crate::model::{Change, DEFAULT, Journal, Map, Model};
+use crate::model::{Change, DEFAULT, Journal, Map, Model, Seen};
 use crate::pump::{Order, Pump};
 use crate::simfs::SimFs;
+use families::everything_in;
 pub use reads::whole;
 use services::Following;
+use timed::{Opened, Scan};
 
 /// Where the database is.
 pub const HOME: &str = "db";
@@ -76,7 +80,7 @@ pub struct World {
     first: Disk,
     shape: Shape,
     dice: Dice,
-    db: Option<Db>,
+    db: Option<Opened>,
     views: Vec<View>,
     /// The way in which prefixes of keys are taken; 0 is none.
     prefixes: u32,
@@ -104,14 +108,14 @@ struct View {
 
 enum Held {
     Snapshot(Snapshot),
-    Iterator(Box<DbIter>),
+    Iterator(Box<Scan>),
 }
 
 impl World {
     /// A world around `disk`, in which nothing runs yet. Jobs go on in a calm order until
     /// [`World::stir`].
     pub fn new(disk: Disk, shape: Shape, dice: Dice, seed: u64) -> World {
-        let model = Model::default();
+        let model = Model::of(Map::new(), BTreeMap::new(), &shape.lifetimes);
         let fs = SimFs::new(disk.clone());
         if let Some(seed) = shape.short {
             fs.shorten(seed);
@@ -120,7 +124,7 @@ impl World {
             fs,
             first: disk,
             pump: Arc::new(Pump::new(dice.clone(), seed, Order::Calm)),
-            journal: Journal::new(model.sum()),
+            journal: Journal::new(model.sums()),
             marks: Marks::default(),
             model,
             prefixes: shape.prefixes,
@@ -169,7 +173,7 @@ impl World {
     /// If it does not open.
     pub fn open(&mut self) -> Result<(), Violation> {
         self.pump.begin_call();
-        match self.builder().open(HOME) {
+        match self.open_home() {
             Ok(db) => self.db = Some(db),
             Err(e) => return Violation::new(format!("the database does not open: {e:?}")),
         }
@@ -187,19 +191,33 @@ impl World {
     }
 
     /// What the database holds now, by a scan that is held against one from the back and against
-    /// single reads; it becomes the model.
+    /// single reads; it becomes the model. What it adds up to.
     ///
     /// # Errors
     /// If they disagree, or one fails.
-    pub fn adopt(&mut self) -> Result<(), Violation> {
-        self.model = self.everything()?;
+    pub fn adopt(&mut self) -> Result<Seen, Violation> {
+        let seen = self.take_over()?;
         self.sample()?;
-        self.journal = Journal::new(self.model.sum());
-        self.no_panics()
+        self.journal = Journal::new(self.model.sums());
+        self.tick();
+        self.no_panics()?;
+        Ok(seen)
+    }
+
+    /// What the database shows now becomes the model; what that adds up to.
+    fn take_over(&mut self) -> Result<Seen, Violation> {
+        let all = || everything_in(self.opened(), &self.shape.lifetimes);
+        let (model, second) = self.at_one_second(all);
+        self.model = model?;
+        Ok(Seen { sum: self.model.sums().at(second), second })
+    }
+
+    fn opened(&self) -> &Opened {
+        self.db.as_ref().expect("the database is open between operations")
     }
 
     fn db(&self) -> &Db {
-        self.db.as_ref().expect("the database is open between operations")
+        self.opened().db()
     }
 
     fn no_panics(&self) -> Result<(), Violation> {
@@ -217,6 +235,7 @@ impl World {
         self.pump.begin_call();
         self.background();
         self.operation()?;
+        self.tick();
         self.no_panics()
     }
 
@@ -241,6 +260,10 @@ impl World {
         }
         if self.shape.families.is_some() && self.dice.one_in(8, "family") {
             return self.family();
+        }
+        if self.is_timed() && self.dice.one_in(6, "time") {
+            self.doze();
+            return Ok(());
         }
         match self.dice.weighted(&WEIGHTS, "operation") {
             0 => self.put(1),
@@ -274,7 +297,11 @@ impl World {
             14 => self.crowd(),
             15 => self.paused(),
             16 => {
-                self.jump();
+                // By a clock that is wrong values would expire, and come back.
+                match self.is_timed() {
+                    true => self.doze(),
+                    false => self.jump(),
+                }
                 Ok(())
             }
             17 => self.ingest(),
@@ -283,6 +310,7 @@ impl World {
             20 => self.merge(),
             21 => self.still(),
             22 => self.change_settings(),
+            23 if self.is_timed() => self.beneath(),
             23 => self.follow(),
             _ => self.scan_prefix(),
         }
@@ -365,7 +393,7 @@ impl World {
     /// # Errors
     /// If they disagree.
     pub fn whole_content(&self, what: &str) -> Result<(), Violation> {
-        self.all_families(self.db(), what)
+        self.all_families(self.opened(), what)
     }
 
     /// Makes a copy, looks into it, and leaves it where it is.
@@ -389,7 +417,7 @@ impl World {
             return self.excuse("a checkpoint", &e);
         }
         self.journal.synced(self.fs.position());
-        let copy = match self.builder().open_read_only(&path) {
+        let copy = match self.open_copy(&path) {
             Ok(copy) => copy,
             Err(e) => return self.excuse("opening a checkpoint", &e),
         };

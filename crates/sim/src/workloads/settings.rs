@@ -1,8 +1,14 @@
-//! What the canonical workloads are set to: a policy each, so small that a few hundred writes flush,
-//! compact and roll logs.
+//! What the canonical workloads are like: settings with a policy each, so small that a few hundred writes
+//! flush, compact and roll logs.
 
+#[cfg(feature = "zstd")]
+use lithify::Compression;
 use lithify::{Policy, Settings};
+use lithify_env::sync::Arc;
 use lithify_plan::{BucketOptions, DfWhen, PlanOptions};
+
+use crate::model::DEFAULT;
+use crate::world::Shape;
 
 fn small(policy: Policy) -> Settings {
     let mut s = Settings::default();
@@ -44,32 +50,51 @@ fn eager(policy: Policy) -> Settings {
     s
 }
 
-pub(super) fn hybrid() -> Settings {
-    small(Policy::Hybrid)
+pub(super) fn hybrid() -> Shape {
+    Shape::plain(small(Policy::Hybrid))
 }
 /// Wide compactions are merged in parts.
-pub(super) fn in_parts() -> Settings {
-    let mut s = hybrid();
+pub(super) fn in_parts() -> Shape {
+    let mut s = small(Policy::Hybrid);
     s.max_subcompactions = 4;
-    s
+    Shape::plain(s)
 }
-pub(super) fn leveled() -> Settings {
-    small(Policy::Leveled)
+/// Writers insert large batches side by side.
+pub(super) fn side_by_side() -> Shape {
+    let mut s = small(Policy::Hybrid);
+    s.concurrent_memtable_writes = true;
+    Shape::plain(s)
 }
-pub(super) fn tiered() -> Settings {
-    eager(Policy::Tiered)
+/// Compactions train dictionaries.
+#[cfg(feature = "zstd")]
+pub(super) fn dictionaries() -> Shape {
+    let mut s = small(Policy::Hybrid);
+    (s.compression_upper, s.compression_lower) = (Compression::Zstd(1), Compression::Zstd(1));
+    s.max_dict_bytes = 512;
+    Shape::plain(s)
 }
-pub(super) fn df_leveled() -> Settings {
+/// Values expire after 4 seconds, in a family they last for ever, and one has no times.
+pub(super) fn expiring() -> Shape {
+    let lifetimes = [(DEFAULT, 4), ("small", 0)].map(|(name, seconds)| (name.to_owned(), seconds));
+    Shape { lifetimes: Arc::new(lifetimes.into()), ..hybrid() }
+}
+pub(super) fn leveled() -> Shape {
+    Shape::plain(small(Policy::Leveled))
+}
+pub(super) fn tiered() -> Shape {
+    Shape::plain(eager(Policy::Tiered))
+}
+pub(super) fn df_leveled() -> Shape {
     let mut s = eager(Policy::DfLeveled);
     s.l0_trigger = 1;
-    s
+    Shape::plain(s)
 }
-pub(super) fn df_tiered() -> Settings {
-    eager(Policy::DfTiered)
+pub(super) fn df_tiered() -> Shape {
+    Shape::plain(eager(Policy::DfTiered))
 }
-pub(super) fn bucket() -> Settings {
-    eager(Policy::Bucket)
+pub(super) fn bucket() -> Shape {
+    Shape::plain(eager(Policy::Bucket))
 }
-pub(super) fn bucket_df() -> Settings {
-    eager(Policy::BucketDf)
+pub(super) fn bucket_df() -> Shape {
+    Shape::plain(eager(Policy::BucketDf))
 }

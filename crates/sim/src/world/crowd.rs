@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use lithify::{Durability, Error, WriteOptions};
+use lithify_env::Rt;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_format::files::FileName;
@@ -22,6 +23,12 @@ use super::{Violation, World, failed, key, value};
 use crate::crew::{Crew, MOST, Story};
 use crate::disk::Entry;
 use crate::model::Change;
+
+/// Entries of a batch that its writer may insert: see `Settings::concurrent_memtable_writes`.
+const LARGE: u32 = 48;
+
+/// What written-down clients write at, by turns.
+const LEVELS: [Durability; 3] = [Durability::Os, Durability::Sync, Durability::Buffered];
 
 /// A batch of a client.
 struct Task {
@@ -45,6 +52,8 @@ struct Fate {
     /// The same in the order of all calls.
     first: u64,
     last: u64,
+    /// Seconds since 1970 at which it was begun.
+    second: u64,
 }
 
 impl World {
@@ -65,11 +74,27 @@ impl World {
     }
 
     fn any_task(&mut self) -> Task {
+        if self.shape.settings.concurrent_memtable_writes && self.dice.choose(3, "large") > 0 {
+            return self.large_task();
+        }
         let len = 8 + self.dice.choose(self.shape.value_max, "bytes") as usize;
         let own = Change::Put(self.any_key(), self.own_value(len));
         let mut changes = vec![self.somewhere(own)];
         let more = self.dice.choose(3, "more");
         changes.extend((0..more).map(|_| self.any_change()));
+        Task { changes, durability: self.any_durability() }
+    }
+
+    /// A batch of so many entries that its writer may insert it beside others.
+    fn large_task(&mut self) -> Task {
+        let mut changes = vec![Change::Put(self.any_key(), self.own_value(24))];
+        for _ in 0..LARGE + self.dice.choose(16, "entries") {
+            changes.push(match self.dice.weighted(&[20, 4, 1], "change") {
+                0 => Change::Put(self.any_key(), self.own_value(24)),
+                1 => Change::Delete(self.any_key()),
+                _ => self.any_range(),
+            });
+        }
         Task { changes, durability: self.any_durability() }
     }
 
@@ -84,16 +109,41 @@ impl World {
     /// # Errors
     /// What must not happen.
     pub fn crowd_of(&mut self, clients: u32, count: u32, len: usize) -> Told {
-        let levels = [Durability::Os, Durability::Sync, Durability::Buffered];
         let mut tasks = Vec::new();
         for client in 0..clients {
             let mut own = Vec::new();
             for n in 0..count {
                 let changes = vec![Change::Put(key(client * 8 + n % 16), self.own_value(len))];
-                own.push(Task { changes, durability: levels[(client + n) as usize % 3] });
+                own.push(Task { changes, durability: LEVELS[(client + n) as usize % 3] });
             }
             tasks.push(own);
         }
+        self.work_or_write(tasks)
+    }
+
+    /// Clients that put `count` batches each that are large enough to be inserted side by side.
+    ///
+    /// # Errors
+    /// What must not happen.
+    pub fn large_crowd(&mut self, clients: u32, count: u32, len: usize) -> Told {
+        let mut tasks = Vec::new();
+        for client in 0..clients {
+            let mut own = Vec::new();
+            for n in 0..count {
+                let keys = (client * 8)..(client * 8 + LARGE + n);
+                let puts = keys.map(|n| Change::Put(key(n), self.own_value(len)));
+                own.push(Task {
+                    changes: puts.collect(),
+                    durability: LEVELS[(client + n) as usize % 3],
+                });
+            }
+            tasks.push(own);
+        }
+        self.work_or_write(tasks)
+    }
+
+    /// Has clients write `tasks`; where storage fails, one after the other.
+    fn work_or_write(&mut self, tasks: Vec<Vec<Task>>) -> Told {
         if !self.shaken {
             return self.work(tasks);
         }
@@ -105,6 +155,7 @@ impl World {
 
     fn work(&mut self, tasks: Vec<Vec<Task>>) -> Told {
         let from = self.fs.position();
+        let before = self.db().stats().counts.own_inserts;
         let clock = Arc::new(AtomicU64::new(0));
         let mut fates = Vec::new();
         let mut stories: Vec<Story> = Vec::new();
@@ -117,13 +168,15 @@ impl World {
                     batch_of(self.db(), &task.changes).map_err(|e| failed("a batch", &e))?;
                 batches.push((batch, WriteOptions::at(task.durability)));
             }
-            let (db, fs, clock) = (self.db().clone(), self.fs.clone(), clock.clone());
+            let (db, fs, clock) = (self.opened().clone(), self.fs.clone(), clock.clone());
+            let pump = self.pump.clone();
             stories.push(Box::new(move || {
                 for (batch, options) in batches {
                     let (begun, first) = (fs.position(), clock.fetch_add(1, Ordering::Relaxed));
-                    let error = db.write_opt(&batch, &options).err();
+                    let second = pump.wall_seconds();
+                    let error = db.write(&batch, &options).err();
                     let (ended, last) = (fs.position(), clock.fetch_add(1, Ordering::Relaxed));
-                    told.lock().push((Fate { begun, ended, first, last }, error));
+                    told.lock().push((Fate { begun, ended, first, last, second }, error));
                 }
             }));
         }
@@ -141,8 +194,15 @@ impl World {
                 }
             }
         }
+        if self.db().stats().counts.own_inserts > before {
+            self.marks.hit("inserted beside others");
+        }
         self.db().sync().map_err(|e| failed("a sync", &e))?;
-        let all: Vec<Task> = tasks.into_iter().flatten().collect();
+        let mut all: Vec<Task> = tasks.into_iter().flatten().collect();
+        for (task, fate) in all.iter_mut().zip(&ended) {
+            let stamped = |change: &Change| self.stamped(change, fate.second);
+            task.changes = task.changes.iter().map(stamped).collect();
+        }
         let order = self.logged_order(from, &all)?;
         self.settle_order(&all, &ended, &order)?;
         self.journal.synced(self.fs.position());
@@ -218,7 +278,7 @@ impl World {
             first = first.max(fate.first);
             begun = begun.max(fate.begun);
             tasks[task].changes.iter().for_each(|change| self.model.apply(change));
-            self.journal.begun(self.model.sum(), begun);
+            self.journal.begun(self.model.sums(), begun);
             acks.push((fate.ended, self.journal.writes(), tasks[task].durability));
         }
         acks.sort_unstable_by_key(|ack| ack.0);

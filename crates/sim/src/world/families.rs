@@ -8,25 +8,37 @@
 
 use std::collections::BTreeMap;
 
-use lithify::{ColumnFamily, ColumnFamilyOptions, Db, Durability, ReadOptions};
+use std::time::Duration;
+
+use lithify::{ColumnFamily, ColumnFamilyOptions, Durability, ReadOptions};
 use lithify_env::sync::Arc;
 
-use super::reads::{compare, whole};
+use super::reads::{compare, whole_tree};
+use super::timed::{Opened, Tree};
 use super::{Held, Violation, World, failed};
-use crate::model::{Change, DEFAULT, Map, Model};
+use crate::model::{Change, DEFAULT, Lifetimes, Map, Model};
 
 /// Names of families that come and go.
 pub(super) const NAMES: [&str; 3] = ["plain", "small", "other"];
 
 impl World {
-    /// The family of this name, as a handle.
+    /// The family of this name, for all but reads and writes: values that expire have times here.
     pub(super) fn tree(&self, family: &str) -> Result<ColumnFamily, Violation> {
         self.db().column_family(family).map_err(|e| failed("a look for a family", &e))
+    }
+
+    /// The family of this name, for reads.
+    pub(super) fn reader(&self, family: &str) -> Result<Tree, Violation> {
+        self.opened().tree(family).map_err(|e| failed("a look for a family", &e))
     }
 
     /// What the family of this name is opened with.
     pub(super) fn options_of(&self, name: &str) -> ColumnFamilyOptions {
         let options = self.shape.family_options(name);
+        let options = match self.shape.lifetimes.get(name) {
+            Some(&seconds) => options.ttl(Duration::from_secs(seconds)),
+            None => options,
+        };
         match self.extractor_of(name) {
             Some(by) => options.prefix_extractor(by),
             None => options,
@@ -80,9 +92,7 @@ impl World {
         }
         let options = self.options_of(name);
         let change = Change::Create(name.to_owned());
-        self.write_by(vec![change], Durability::Sync, |db, _, _| {
-            db.create_column_family(name, options).map(drop)
-        })
+        self.write_by(vec![change], Durability::Sync, |opened, _, _| opened.create(name, options))
     }
 
     pub(super) fn drop_family(&mut self, name: &str) -> Result<(), Violation> {
@@ -94,7 +104,9 @@ impl World {
             |view: &super::View| view.family != name || matches!(view.what, Held::Iterator(_));
         self.views.retain(stays);
         let change = Change::Drop(name.to_owned());
-        self.write_by(vec![change], Durability::Sync, |db, _, _| db.drop_column_family(name))
+        self.write_by(vec![change], Durability::Sync, |opened, _, _| {
+            opened.db().drop_column_family(name)
+        })
     }
 
     /// Makes all writes durable; true if they are.
@@ -108,14 +120,9 @@ impl World {
         }
     }
 
-    /// All that the database holds, by scans from the front and from the back.
-    pub(super) fn everything(&self) -> Result<Model, Violation> {
-        everything_in(self.db())
-    }
-
-    /// Holds all families of `db` against the model.
-    pub(super) fn all_families(&self, db: &Db, what: &str) -> Result<(), Violation> {
-        let mut names = db.column_families();
+    /// Holds all families of `opened` against the model.
+    pub(super) fn all_families(&self, opened: &Opened, what: &str) -> Result<(), Violation> {
+        let mut names = opened.db().column_families();
         names.sort_unstable();
         let mut expected: Vec<&str> = [DEFAULT].into_iter().chain(self.model.others()).collect();
         expected.sort_unstable();
@@ -125,11 +132,13 @@ impl World {
             ));
         }
         for name in expected {
-            let family = db.column_family(name).map_err(|e| failed("a look for a family", &e))?;
+            let tree = opened.tree(name).map_err(|e| failed("a look for a family", &e))?;
             let map: Arc<Map> = self.model.map_of(name);
-            match family.iter_opt(&ReadOptions::default()) {
-                Ok(mut iter) => {
-                    self.excused(compare(&mut iter, &map, &format!("{what}, {name}")))?
+            let (scan, second) = self.at_one_second(|| tree.scan(&ReadOptions::default()));
+            match scan {
+                Ok(mut scan) => {
+                    let map = self.showing(name, &map, second);
+                    self.excused(compare(&mut scan, &map, &format!("{what}, {name}")))?
                 }
                 Err(e) => self.excuse(what, &e)?,
             }
@@ -138,15 +147,18 @@ impl World {
     }
 }
 
-/// All that `db` holds, in all its families.
-pub(super) fn everything_in(db: &Db) -> Result<Model, Violation> {
+/// All that shows in a database, in all its families, by scans from the front and from the back.
+pub(super) fn everything_in(
+    opened: &Opened,
+    lifetimes: &Arc<Lifetimes>,
+) -> Result<Model, Violation> {
     let mut families = BTreeMap::new();
-    for name in db.column_families() {
-        let family = db.column_family(&name).map_err(|e| failed("a look for a family", &e))?;
-        families.insert(name, whole(&family)?);
+    for name in opened.db().column_families() {
+        let tree = opened.tree(&name).map_err(|e| failed("a look for a family", &e))?;
+        families.insert(name, whole_tree(&tree)?);
     }
     let map = families.remove(DEFAULT).unwrap_or_default();
-    Ok(Model::of(map, families))
+    Ok(Model::of(map, families, lifetimes))
 }
 
 /// `change` in the family of this name.

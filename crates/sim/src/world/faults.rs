@@ -6,7 +6,7 @@
 use lithify::{Error, ErrorKind};
 use rustix::io::Errno;
 
-use super::{HOME, Violation, World, failed};
+use super::{Violation, World, failed};
 use crate::disk::Forgets;
 use crate::simfs::Fault;
 
@@ -65,24 +65,23 @@ impl World {
             self.excuse("a close", &e)?;
         }
         let begun = self.fs.position();
-        if let Err(e) = self.builder().open(HOME).map(|db| self.db = Some(db)) {
+        if let Err(e) = self.open_home().map(|db| self.db = Some(db)) {
             self.excuse("an open", &e)?;
             self.fs.heal();
             self.open()?;
         }
         self.fs.heal();
         (self.shaken, self.only_full) = (false, false);
-        self.model = self.everything()?;
-        let sum = self.model.sum();
-        if self.journal.find(begun, false, sum).is_none() {
+        let seen = self.take_over()?;
+        if self.journal.find(begun, false, seen).is_none() {
             let (least, most) = self.journal.bounds(begun, false);
             return Violation::new(format!(
                 "opened again after storage failed, it holds state {:?}, where {least} to {most} \
                  may be the last",
-                self.journal.find_anywhere(sum)
+                self.journal.find_anywhere(seen)
             ));
         }
-        self.journal.begun(sum, begun);
+        self.journal.begun(self.model.sums(), begun);
         self.journal.synced(self.fs.position());
         self.no_panics()
     }

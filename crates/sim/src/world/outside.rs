@@ -12,7 +12,8 @@ use lithify_env::Fs;
 use lithify_env::sync::Arc;
 
 use super::families::within;
-use super::{Held, Violation, World, failed, key, whole};
+use super::reads::whole_tree;
+use super::{Held, Violation, World, failed, key};
 use crate::model::Change;
 
 impl World {
@@ -62,6 +63,13 @@ impl World {
         tables: Vec<(Option<Change>, Vec<Change>)>,
         transfer: Transfer,
     ) -> Result<(), Violation> {
+        // Tables from outside have what is beneath.
+        let second = self.second();
+        let stamped = |change: &Change| self.stamped(change, second);
+        let tables: Vec<(Option<Change>, Vec<Change>)> = tables
+            .into_iter()
+            .map(|(range, points)| (range, points.iter().map(stamped).collect()))
+            .collect();
         let paths = match self.write_tables(&tables) {
             Ok(paths) => paths,
             Err(e) => return self.excuse("writing a table", &e),
@@ -73,7 +81,7 @@ impl World {
         for change in ranges.chain(tables.iter().flat_map(|t| &t.1)) {
             self.model.apply(&within(&family, change.clone()));
         }
-        self.journal.begun(self.model.sum(), self.fs.position());
+        self.journal.begun(self.model.sums(), self.fs.position());
         let done = self.tree(&family)?.ingest(&paths, &IngestOptions { transfer });
         paths.iter().for_each(|path| drop(self.fs.unlink(path)));
         let Err(e) = done else {
@@ -136,8 +144,11 @@ impl World {
         let tree = self.tree(&family)?;
         tree.delete_files_in_range(Some(&from), Some(&to))
             .map_err(|e| failed("dropping tables", &e))?;
-        let left = whole(&tree)?;
+        let reader = self.reader(&family)?;
+        let (left, second) = self.at_one_second(|| whole_tree(&reader));
+        let left = left?;
         let map: Arc<_> = self.model.map_of(&family);
+        let map = self.showing(&family, &map, second);
         // Where only operands are left, the value is their end of what it was.
         let end = |old: &[u8], now: &[u8]| {
             old.strip_suffix(now).is_some_and(|dropped| dropped.ends_with(b","))
@@ -150,7 +161,7 @@ impl World {
             return Violation::new("dropping tables brought something back, or took too much");
         }
         self.model = self.model.with_map(&family, left);
-        self.journal.begun(self.model.sum(), begun);
+        self.journal.begun(self.model.sums(), begun);
         self.journal.synced(self.fs.position());
         Ok(())
     }

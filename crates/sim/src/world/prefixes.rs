@@ -69,10 +69,11 @@ impl World {
     fn scan_from(&self, family: &str, key: &[u8], map: &Map) -> Result<(), Violation> {
         let options = ReadOptions { prefix_same_as_start: true, ..ReadOptions::default() };
         let what = "a scan as far as the prefix";
-        let mut iter = match self.tree(family)?.iter_opt(&options) {
-            Ok(iter) => iter,
+        let (mut iter, second) = match self.scan_of(family, &options) {
+            Ok(scan) => scan,
             Err(e) => return self.excuse(what, &e),
         };
+        let map = self.showing(family, map, second);
         let by = self.extractor_of(family);
         let of = |k: &[u8]| by.as_ref().and_then(|by| by.prefix(k)).map(<[u8]>::to_vec);
         let prefix = of(key);

@@ -3,10 +3,13 @@
 //! Keeps: a scan is looked at from the front and from the back; where it ends, it says whether an
 //! error ended it.
 
-use lithify::{Db, DbIter, Error, ReadOptions, Snapshot};
+use std::borrow::Cow;
+
+use lithify::{Db, Error, ReadOptions, Snapshot};
 use lithify_env::Random;
 use lithify_env::sync::Arc;
 
+use super::timed::{Scan, Tree};
 use super::{Held, View, Violation, World, failed, key};
 use crate::model::{Change, DEFAULT, Map, entry_sum};
 
@@ -32,17 +35,20 @@ impl World {
         at: Option<&Snapshot>,
     ) -> Result<(), Violation> {
         let options = at.map_or_else(ReadOptions::default, ReadOptions::at);
-        let found = match self.tree(family)?.get_opt(key, &options) {
+        let tree = self.reader(family)?;
+        let (found, second) = self.at_one_second(|| tree.get(key, &options));
+        let found = match found {
             Ok(found) => found,
             Err(e) => return self.excuse("a read", &e),
         };
-        let expected = map.get(key);
-        if found.as_deref() != expected.map(|v| &**v) {
+        let shows = self.shows(family, map.get(key), second);
+        let expected = shows.map(|value| self.without_time(family, value));
+        if found.as_deref() != expected {
             return Violation::new(format!(
                 "{} reads {}, and should read {}",
                 key.escape_ascii(),
                 brief(found.as_deref()),
-                brief(expected.map(|v| &**v))
+                brief(expected)
             ));
         }
         Ok(())
@@ -66,8 +72,11 @@ impl World {
         map: &Map,
         what: &str,
     ) -> Result<(), Violation> {
-        match self.tree(family)?.iter_opt(options) {
-            Ok(mut iter) => self.excused(compare(&mut iter, map, what)),
+        match self.scan_of(family, options) {
+            Ok((mut scan, second)) => {
+                let map = self.showing(family, map, second);
+                self.excused(compare(&mut scan, &map, what))
+            }
             Err(e) => self.excuse(what, &e),
         }
     }
@@ -89,14 +98,28 @@ impl World {
             return Ok(());
         }
         let family = self.any_family();
-        let what = match self.dice.choose(3, "what") {
-            2 => match self.tree(&family)?.iter() {
-                Ok(iter) => Held::Iterator(Box::new(iter)),
-                Err(e) => return self.excuse("an iterator", &e),
-            },
-            _ => Held::Snapshot(self.db().snapshot()),
+        match self.dice.choose(3, "what") {
+            2 => self.hold_iterator(family),
+            _ => {
+                let what = Held::Snapshot(self.db().snapshot());
+                self.views.push(View { map: self.model.map_of(&family), family, what });
+                Ok(())
+            }
+        }
+    }
+
+    /// Holds on to an iterator, which shows what showed when it was made.
+    pub(super) fn hold_iterator(&mut self, family: String) -> Result<(), Violation> {
+        let (scan, second) = match self.scan_of(&family, &ReadOptions::default()) {
+            Ok(scan) => scan,
+            Err(e) => return self.excuse("an iterator", &e),
         };
-        self.views.push(View { map: self.model.map_of(&family), family, what });
+        let all = self.model.map_of(&family);
+        let map = match self.showing(&family, &all, second) {
+            Cow::Borrowed(_) => all.clone(),
+            Cow::Owned(showing) => Arc::new(showing),
+        };
+        self.views.push(View { map, family, what: Held::Iterator(Box::new(scan)) });
         Ok(())
     }
 
@@ -142,18 +165,26 @@ pub(super) enum Wrong {
 /// # Errors
 /// A read that fails, keys out of order, or two ways that differ.
 pub fn whole(db: &Db) -> Result<Map, Violation> {
+    db.iter().map_err(|e| failed("an iterator", &e)).and_then(|iter| through(Scan::Plain(iter)))
+}
+
+/// The same of a family as its reader sees it.
+pub(super) fn whole_tree(tree: &Tree) -> Result<Map, Violation> {
+    tree.scan(&ReadOptions::default()).map_err(|e| failed("an iterator", &e)).and_then(through)
+}
+
+fn through(mut iter: Scan) -> Result<Map, Violation> {
     let strict = |wrong| match wrong {
         Wrong::Shows(what) => Violation(what),
         Wrong::Fails(what, e) => failed(&what, &e),
     };
-    let mut iter = db.iter().map_err(|e| failed("an iterator", &e))?;
     let mut map = Map::new();
     iter.seek_to_first();
     while iter.valid() {
         if map.last_key_value().is_some_and(|(last, _)| last.as_slice() >= iter.key()) {
             return Violation::new(format!("{} is out of order", iter.key().escape_ascii()));
         }
-        map.insert(iter.key().to_vec(), iter.value().into());
+        map.insert(iter.key().to_vec(), (&*iter.value()).into());
         iter.next();
     }
     iter.status().map_err(|e| failed("a scan", &e))?;
@@ -162,7 +193,7 @@ pub fn whole(db: &Db) -> Result<Map, Violation> {
 }
 
 /// Holds `iter` against `map`, from the front and from the back.
-pub(super) fn compare(iter: &mut DbIter, map: &Map, what: &str) -> Result<(), Wrong> {
+pub(super) fn compare(iter: &mut Scan, map: &Map, what: &str) -> Result<(), Wrong> {
     iter.seek_to_first();
     for expected in map.iter().map(Some).chain([None]) {
         meet(iter, expected, what)?;
@@ -171,7 +202,7 @@ pub(super) fn compare(iter: &mut DbIter, map: &Map, what: &str) -> Result<(), Wr
     backward(iter, map, what)
 }
 
-fn backward(iter: &mut DbIter, map: &Map, what: &str) -> Result<(), Wrong> {
+fn backward(iter: &mut Scan, map: &Map, what: &str) -> Result<(), Wrong> {
     iter.seek_to_last();
     for expected in map.iter().rev().map(Some).chain([None]) {
         meet(iter, expected, what)?;
@@ -182,11 +213,12 @@ fn backward(iter: &mut DbIter, map: &Map, what: &str) -> Result<(), Wrong> {
 
 /// Holds where `iter` is against where it should be.
 pub(super) fn meet(
-    iter: &DbIter,
+    iter: &Scan,
     expected: Option<(&Vec<u8>, &Arc<[u8]>)>,
     what: &str,
 ) -> Result<(), Wrong> {
-    let found = iter.valid().then(|| (iter.key(), iter.value()));
+    let value = iter.value();
+    let found = iter.valid().then_some((iter.key(), &*value));
     let expected = expected.map(|(k, v)| (k.as_slice(), &**v));
     // An end may be an error, and says so.
     if found.is_none()

@@ -28,7 +28,7 @@ impl World {
     /// # Errors
     /// If it does not open though nothing fails.
     pub fn begin(&mut self) -> Told {
-        match self.builder().open(super::HOME) {
+        match self.open_home() {
             Ok(db) => self.db = Some(db),
             Err(e) => {
                 self.excuse("an open", &e)?;
@@ -120,8 +120,8 @@ impl World {
                 self.next += 1;
                 changes.push(Change::Put(key(n), value(self.next, len)));
             }
-            self.write_by(changes, durability, |db, changes, write| {
-                transaction(db, changes, options.with_write(*write))
+            self.write_by(changes, durability, |opened, changes, write| {
+                transaction(opened.db(), changes, options.with_write(*write))
             })?;
         }
         self.no_panics()
@@ -163,6 +163,30 @@ impl World {
             self.write_at(changes, durability)?;
         }
         self.no_panics()
+    }
+
+    /// Merges into each of `keys` in all of `families` that are there.
+    pub fn merges(&mut self, families: &[&str], keys: Range<u32>) -> Told {
+        for n in keys {
+            for family in families {
+                if self.model.has(family) {
+                    self.merge_into(family, key(n))?;
+                }
+            }
+        }
+        self.no_panics()
+    }
+
+    /// Lets so many seconds pass, with nothing done meanwhile.
+    pub fn wait(&mut self, seconds: u64) -> Told {
+        self.pump.pass(Duration::from_secs(seconds));
+        self.tick();
+        Ok(())
+    }
+
+    /// Holds values against the model that have their times at their ends.
+    pub fn look_beneath(&mut self) -> Told {
+        self.beneath()
     }
 
     /// Flushes the column family `name`, if it is there, and waits for it.
@@ -248,15 +272,7 @@ impl World {
         let snapshot = self.db().snapshot();
         let (map, family) = (self.model.map().clone(), DEFAULT.to_owned());
         self.views.push(View { map, family, what: Held::Snapshot(snapshot) });
-        match self.db().iter() {
-            Ok(iter) => {
-                let what = Held::Iterator(Box::new(iter));
-                let (map, family) = (self.model.map().clone(), DEFAULT.to_owned());
-                self.views.push(View { map, family, what });
-                Ok(())
-            }
-            Err(e) => self.excuse("an iterator", &e),
-        }
+        self.hold_iterator(DEFAULT.to_owned())
     }
 
     /// Whatever is held must show what it showed.

@@ -10,7 +10,9 @@ use lithify::{Error, Follower};
 use lithify_env::Fs;
 
 use super::families::everything_in;
+use super::timed::Opened;
 use super::{HOME, Violation, World};
+use crate::model::Seen;
 
 /// A follower, and the write that it was seen at last.
 pub(super) struct Following {
@@ -99,12 +101,14 @@ impl World {
     }
 
     fn followed(&mut self, following: Following) -> Result<(), Violation> {
-        let sum = everything_in(&following.follower.view())?.sum();
-        let Some(state) = self.journal.find_since(following.state, sum) else {
+        let view = Opened::Plain(following.follower.view());
+        let model = everything_in(&view, &self.shape.lifetimes)?;
+        let seen = Seen { sum: model.sums().at(0), second: 0 };
+        let Some(state) = self.journal.find_since(following.state, seen) else {
             return Violation::new(format!(
                 "a follower that was at write {} shows the state after write {:?} of {}",
                 following.state,
-                self.journal.find_anywhere(sum),
+                self.journal.find_anywhere(seen),
                 self.journal.writes()
             ));
         };

@@ -7,7 +7,9 @@ use lithify::{ColumnFamilyOptions, CompactionPri, Compression, Policy, Settings}
 use lithify_env::sync::Arc;
 use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
 
+use super::families::NAMES;
 use crate::choices::Dice;
+use crate::model::{DEFAULT, Lifetimes};
 
 /// What one run is like.
 #[derive(Clone, Debug)]
@@ -30,6 +32,8 @@ pub struct Shape {
     pub families: Option<Box<Settings>>,
     /// The way in which prefixes of keys are taken at first; with 0 they never are.
     pub prefixes: u32,
+    /// After how many seconds values expire. If any do, those of the default family do.
+    pub lifetimes: Arc<Lifetimes>,
 }
 
 impl Shape {
@@ -45,6 +49,7 @@ impl Shape {
             short: None,
             families: None,
             prefixes: 0,
+            lifetimes: Arc::default(),
         }
     }
 
@@ -52,9 +57,7 @@ impl Shape {
     pub fn family_options(&self, name: &str) -> ColumnFamilyOptions {
         let options = ColumnFamilyOptions::new().merge_operator(Arc::new(Append::default()));
         match &self.families {
-            Some(own) if name != super::families::NAMES[0] => {
-                options.settings(Settings::clone(own))
-            }
+            Some(own) if name != NAMES[0] => options.settings(Settings::clone(own)),
             _ => options,
         }
     }
@@ -95,6 +98,7 @@ impl Shape {
             short: dice.one_in(6, "short").then(|| u64::from(dice.choose(1 << 16, "short"))),
             families: None,
             prefixes: 0,
+            lifetimes: Arc::default(),
         };
         // What was added later comes last, so that older plans mean what they did.
         shape.settings.max_subcompactions = *dice.pick(&[1, 2, 4], "subcompactions");
@@ -114,7 +118,7 @@ impl Shape {
         shape.prefixes = *dice.pick(&[0, 0, 1, 2, 3], "prefixes");
         let whole_keys = shape.prefixes == 0 || dice.choose(2, "whole keys") == 0;
         let zlib = dice.one_in(12, "zlib");
-        for s in [Some(&mut shape.settings), shape.families.as_deref_mut()].into_iter().flatten() {
+        for s in shape.every_settings() {
             s.whole_key_filtering = whole_keys;
             if zlib {
                 s.compression_lower = Compression::Zlib(1);
@@ -123,8 +127,45 @@ impl Shape {
                 merge_widths(s, dice);
             }
         }
+        shape.settings.concurrent_memtable_writes = dice.one_in(3, "side by side");
+        if dice.one_in(8, "dictionaries") {
+            let bytes = *dice.pick(&[256, 1024], "dictionary");
+            for s in shape.every_settings() {
+                with_dictionaries(s, bytes);
+            }
+        }
+        if dice.one_in(6, "lifetimes") {
+            shape.lifetimes = Arc::new(lifetimes(dice));
+            // Compactions come while there is something to drop.
+            let age = *dice.pick(&[0, 1, 2], "age");
+            for s in shape.every_settings().filter(|s| s.policy != Some(Policy::Fifo)) {
+                s.periodic_compaction_seconds = age;
+            }
+        }
         shape
     }
+
+    fn every_settings(&mut self) -> impl Iterator<Item = &mut Settings> {
+        [Some(&mut self.settings), self.families.as_deref_mut()].into_iter().flatten()
+    }
+}
+
+/// Zstandard with dictionaries of `bytes`, if this build has it.
+fn with_dictionaries(s: &mut Settings, bytes: u32) {
+    if cfg!(feature = "zstd") {
+        s.compression_lower = Compression::Zstd(1);
+        s.max_dict_bytes = bytes;
+    }
+}
+
+/// After how many seconds values expire: one family has no times, and values of others may have times and
+/// last for ever.
+fn lifetimes(dice: &Dice) -> Lifetimes {
+    let [_, timed @ ..] = NAMES;
+    let default = *dice.pick(&[2, 5, 0, 1], "lifetime");
+    let others = *dice.pick(&[0, 3, 12], "lifetime of families");
+    let others = timed.into_iter().map(|name| (name.to_owned(), others));
+    others.chain([(DEFAULT.to_owned(), default)]).collect()
 }
 
 /// Which runs [`Policy::Universal`] merges.

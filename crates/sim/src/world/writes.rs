@@ -9,6 +9,7 @@ use lithify::{Db, Durability, Error, ErrorKind, TransactionOptions, WriteBatch, 
 use lithify_env::Rt;
 
 use super::families::{is_about_families, within};
+use super::timed::Opened;
 use super::{Violation, World, failed, value};
 use crate::model::Change;
 
@@ -34,7 +35,7 @@ impl World {
         durability: Durability,
     ) -> Result<(), Violation> {
         let batch = batch_of(self.db(), &changes).map_err(|e| failed("a batch", &e))?;
-        self.write_by(changes, durability, |db, _, options| db.write_opt(&batch, options))
+        self.write_by(changes, durability, |opened, _, options| opened.write(&batch, options))
     }
 
     /// Writes `changes`, which `write` makes visible at once or not at all.
@@ -42,12 +43,16 @@ impl World {
         &mut self,
         changes: Vec<Change>,
         durability: Durability,
-        write: impl FnOnce(&Db, &[Change], &WriteOptions) -> Result<(), Error>,
+        write: impl FnOnce(&Opened, &[Change], &WriteOptions) -> Result<(), Error>,
     ) -> Result<(), Violation> {
         let before = self.model.clone();
-        changes.iter().for_each(|change| self.model.apply(change));
-        self.journal.begun(self.model.sum(), self.fs.position());
-        if let Err(e) = write(self.db(), &changes, &WriteOptions::at(durability)) {
+        let second = self.second();
+        for change in &changes {
+            let change = self.stamped(change, second);
+            self.model.apply(&change);
+        }
+        self.journal.begun(self.model.sums(), self.fs.position());
+        if let Err(e) = write(self.opened(), &changes, &WriteOptions::at(durability)) {
             self.excuse("a write", &e)?;
             self.model = before;
             if e.kind() != ErrorKind::OutcomeUnknown {
@@ -114,11 +119,20 @@ impl World {
     pub(super) fn merge(&mut self) -> Result<(), Violation> {
         let (key, family) = (self.any_key(), self.any_family());
         for _ in 0..1 + self.dice.choose(3, "merges") {
-            self.next += 1;
-            let change = Change::Merge(key.clone(), value(self.next, 16));
-            self.write(vec![within(&family, change)])?;
+            self.merge_into(&family, key.clone())?;
         }
         Ok(())
+    }
+
+    /// Merges into a key; where nobody could tell what comes of it, the operand is its value.
+    pub(super) fn merge_into(&mut self, family: &str, key: Vec<u8>) -> Result<(), Violation> {
+        self.next += 1;
+        let operand = value(self.next, 16);
+        let change = match self.may_merge(family, &key) {
+            true => Change::Merge(key, operand),
+            false => Change::Put(key, operand),
+        };
+        self.write(vec![within(family, change)])
     }
 
     pub(super) fn flush(&mut self) -> Result<(), Violation> {
