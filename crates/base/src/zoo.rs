@@ -131,8 +131,17 @@ bugs! {
     48 CheckedOnce,
     /// The locks of a transaction end before its writes can be seen.
     49 UnlockedEarly,
+    /// A merged value is as old as the value that it began with, not as its newest operand.
+    50 MergedIsOld,
+    /// The values of a column family expire after the default family's time to live.
+    51 LifetimeOfDefault,
     /// Filters are asked for the prefix that a scan begins with, although its end has another.
     52 PrefixOfBound,
+    /// Of the tables that a compaction writes only the first has the dictionary that the blocks of all
+    /// were compressed with.
+    53 DictionaryOnce,
+    /// A compaction drops a value in the last second of its time to live.
+    54 DroppedEarly,
 }
 
 impl Bug {

@@ -4,6 +4,7 @@
 //! once (it is work for the processor), and the rest of its life, draining writes and syncing,
 //! goes on by itself while the next file is being filled.
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, FileId, Pos, Result};
 use lithify_env::sync::Arc;
 use lithify_env::{Class, Job, Receiver, Sender, SharedUrgency, Step, Ticket, Urgency, oneshot};
@@ -69,6 +70,10 @@ impl Litter {
         times: Times,
         dictionary: Option<Arc<[u8]>>,
     ) -> Result<Assembler> {
+        let dictionary = match zoo::on(Bug::DictionaryOnce) {
+            true => dictionary.filter(|_| self.files.is_empty()),
+            false => dictionary,
+        };
         let id = shop.next_file();
         self.files.push(id);
         let spec = shop.table_spec(id, out.level, times, dictionary);

@@ -106,7 +106,11 @@ pub(super) fn finder(bug: Bug) -> Finder {
         | Bug::AddressInOutput
         | Bug::ZeroedUnderTombstone
         | Bug::SealInsideRecord
-        | Bug::PrefixOfBound => LIVES,
+        | Bug::PrefixOfBound
+        | Bug::MergedIsOld
+        | Bug::LifetimeOfDefault
+        | Bug::DictionaryOnce
+        | Bug::DroppedEarly => LIVES,
         _ => Finder::Sim(&[]),
     }
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{CfId, Error, Result};
 use lithify_env::sync::{Arc, Mutex};
 
@@ -100,7 +101,8 @@ impl TtlDb {
     /// its values have no times, and [`db`](TtlDb::db) has a handle that shows them.
     pub fn column_family(&self, name: &str) -> Result<TtlDb> {
         let family = self.db.column_family(name)?;
-        let Some(lifetime) = self.lifetimes.all().get(&family.shell.cf).cloned() else {
+        let cf = if zoo::on(Bug::LifetimeOfDefault) { DEFAULT_CF } else { family.shell.cf };
+        let Some(lifetime) = self.lifetimes.all().get(&cf).cloned() else {
             return Err(Error::invalid(format!(
                 "column family `{name}` was opened without a time to live; give it one with \
                  ColumnFamilyOptions::ttl, or use TtlDb::db if its values have no times"
