@@ -255,6 +255,19 @@ impl Cursor {
         Err(self.fail("a restart point at no entry"))
     }
 
+    /// Checks that each restart point but the first, which the layout has seen, is an entry behind the
+    /// one before, with its whole key. The cursor stands nowhere afterwards.
+    pub(super) fn check_restarts(&mut self, block: &[u8]) -> Result<()> {
+        for restart in 1..self.layout.restarts {
+            self.restart_key(block, restart)?;
+            let at = self.layout.restart(block, restart).unwrap_or_default();
+            self.jump(block, restart - 1)?;
+            self.scan_until(block, at)?;
+        }
+        self.invalidate();
+        Ok(())
+    }
+
     fn invalidate(&mut self) {
         self.at = self.layout.keys_end;
         self.next = self.layout.keys_end;

@@ -128,6 +128,14 @@ impl<B: AsRef<[u8]>> BlockIter<B> {
     pub fn prev(&mut self) -> Result<bool> {
         self.cursor.prev(self.bytes.as_ref())
     }
+    /// Checks what searches and walks backward rely on, and walks forward do not: each restart point is
+    /// an entry behind the one before, with its whole key. The cursor stands nowhere afterwards.
+    ///
+    /// # Errors
+    /// Corruption if one is not.
+    pub fn check_restarts(&mut self) -> Result<()> {
+        self.cursor.check_restarts(self.bytes.as_ref())
+    }
 }
 
 /// How the keys of an index are written.

@@ -318,6 +318,36 @@ fn unknown_flags_and_bad_tails_are_refused() {
     assert!(Layout::parse(&(1u32 << 31).to_le_bytes()).is_err(), "no room for buckets");
 }
 
+/// A block whose restart points pass the check reads alike in both directions.
+#[test]
+fn restart_points_that_lead_astray_are_found() {
+    let all = entries(20);
+    let sound = build(&all, 4);
+    let layout = *BlockIter::new(&sound).unwrap().layout();
+    BlockIter::new(&sound).unwrap().check_restarts().unwrap();
+    let (mut passed, mut refused) = (0, 0);
+    for restart in 1..layout.restarts() as usize {
+        for offset in 0..=layout.keys_end() as u32 + 1 {
+            let mut block = sound.clone();
+            let at = layout.keys_end() + 4 * restart;
+            block[at..at + 4].copy_from_slice(&offset.to_le_bytes());
+            let Ok(mut it) = BlockIter::new(&block) else { continue };
+            if it.check_restarts().is_err() {
+                refused += 1;
+                continue;
+            }
+            passed += 1;
+            let mut more = it.seek_to_last().unwrap();
+            for (key, _) in all.iter().rev() {
+                assert!(more && it.key() == key, "restart point {restart} at {offset}");
+                more = it.prev().unwrap();
+            }
+            assert!(!more);
+        }
+    }
+    assert!(passed >= layout.restarts() as usize - 1 && refused > 50 * passed);
+}
+
 /// Truncations, bit flips and wild bytes: every answer is an entry or an error, in bounded steps.
 #[test]
 fn hostile_blocks_never_panic() {

@@ -149,6 +149,7 @@ impl Walk<'_> {
             self.entry(i, key, entries.value())?;
             more = entries.next()?;
         }
+        entries.check_restarts()?;
         self.seen.blocks += 1;
         let counted = (self.seen.entries - before.0, self.seen.raw_key_bytes - before.1);
         if let Some(counts) = self.full.counts().list.as_ref().map(|c| c[i])
