@@ -142,6 +142,10 @@ bugs! {
     53 DictionaryOnce,
     /// A compaction drops a value in the last second of its time to live.
     54 DroppedEarly,
+    /// A compaction takes the range deletions of an input whole, beyond the bounds of the table.
+    55 InputUnclamped,
+    /// Bounds that include their last key do not bound the range deletions of the table.
+    56 InclusiveEndLost,
 }
 
 impl Bug {

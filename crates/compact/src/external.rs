@@ -107,7 +107,7 @@ impl ExternalTable {
         self.kernel.finish()?;
         self.hand_on()?;
         let fragments = Fragments::from_raw(std::mem::take(&mut self.tombstones), &*self.order);
-        self.table.push_tombstones(&fragments.to_tombstones());
+        self.table.push_tombstones(&fragments.to_tombstones()?);
         self.table.finish()
     }
 

@@ -61,18 +61,17 @@ fn union(ranges: Vec<KeyRange>, order: &dyn Comparator) -> Vec<KeyRange> {
     out
 }
 
-/// All range tombstones of the inputs, each with its run, fragmented.
+/// All range tombstones of the inputs, each inside the bounds of its file and with its run.
 pub(crate) fn tombstones(runs: &[InputRun], order: &dyn Comparator) -> Fragments {
-    let mut raw: Vec<RangeTombstone> = Vec::new();
-    for (no, run) in runs.iter().enumerate() {
-        for (file, input) in &run.files {
-            if file.range_deletes > 0 {
-                let list = input.table().range_tombstones().to_tombstones();
-                raw.extend(list.into_iter().map(|t| RangeTombstone { run: no as u16, ..t }));
+    let files = (0u16..).zip(runs).flat_map(|(no, run)| run.files.iter().map(move |f| (no, f)));
+    let sources =
+        files.filter(|(_, (file, _))| file.range_deletes > 0).map(|(no, (file, input))| {
+            match zoo::on(Bug::InputUnclamped) {
+                true => (no, input.table().stored_tombstones().clone()),
+                false => (no, input.table().tombstones_of(file)),
             }
-        }
-    }
-    Fragments::from_raw(raw, order)
+        });
+    Fragments::union(sources, order)
 }
 
 /// The recipe of a compaction into `out`.

@@ -85,6 +85,9 @@ pub struct OutputOptions {
     pub write_bytes: usize,
     /// For measuring: neither what engines return nor what memtables give back is checked.
     pub unchecked: bool,
+    /// For tests: tables are written as RocksDB writes them, without counts of their blocks, and with range
+    /// deletions that reach beyond the bounds of the table, where they do not count.
+    pub as_rocksdb: bool,
     /// Name of the column family.
     pub cf_name: String,
     /// Number of the column family.
@@ -126,6 +129,7 @@ impl OutputOptions {
             whole_keys: self.whole_keys,
             prefixes: self.prefixes.clone(),
             compression: self.levels[usize::from(level)].codec.name(),
+            as_rocksdb: self.as_rocksdb,
             identity: TableIdentity {
                 db_id: maker.db_id,
                 session: maker.session,

@@ -82,9 +82,8 @@ impl Shell {
             let batch = &mut open[next..next + here];
             let reader = slot.reader(&self.tables)?;
             if slot.file.range_deletes > 0 {
-                let deletions = reader.range_tombstones();
                 for asked in batch.iter_mut() {
-                    asked.hidden = asked.hidden.max(deletions.covering_seq(asked.key, at, order));
+                    asked.hidden = asked.hidden.max(reader.covering_seq(&slot.file, asked.key, at));
                 }
             }
             wanted.clear();

@@ -296,7 +296,7 @@ impl Shell {
             let Some(slot) = run.find(key, order) else { continue };
             let reader: &Arc<_> = slot.reader(&self.tables)?;
             if slot.file.range_deletes > 0 {
-                hidden = hidden.max(reader.range_tombstones().covering_seq(key, at, order));
+                hidden = hidden.max(reader.covering_seq(&slot.file, key, at));
             }
             let mut met = Ok(ControlFlow::Continue(()));
             reader.get_all(key, hash, at, Fill::Cache, |tag, value| {

@@ -206,7 +206,7 @@ impl Shell {
             let Some(slot) = run.find(key, order) else { continue };
             let reader = slot.reader(&self.tables)?;
             if slot.file.range_deletes > 0 {
-                hidden = hidden.max(reader.range_tombstones().covering_seq(key, at, order));
+                hidden = hidden.max(reader.covering_seq(&slot.file, key, at));
             }
             if let Some((tag, value)) = reader.get(key, hash, at)? {
                 let pinned = || Ok(Repr::Pinned(value));
@@ -269,7 +269,7 @@ impl Shell {
             children.push(Child::Mem(mem.table.iter()));
         }
         for slot in &sv.tree.with_range_deletes {
-            tombstones.add_table(slot.file.range.clone(), slot.reader(&self.tables)?.clone());
+            tombstones.add_table(slot.file.clone(), slot.reader(&self.tables)?.clone());
         }
         let prefixes = &self.workshop().output.prefixes;
         let scope = scope(prefixes, options, &*order);

@@ -18,7 +18,6 @@ use std::path::Path;
 use lithify_base::{
     CfId, ComparatorRef, InternalKey, Kind, MAX_SEQ, MergeOperatorRef, Result, Tag,
 };
-use lithify_merge::tombstone::Fragments;
 use lithify_store::Dir;
 pub use lithify_store::salvage::Lost;
 use lithify_store::salvage::{FamilySalvage, LoggedEntry, TableSalvage};
@@ -142,8 +141,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn take(&mut self, taken: FamilySalvage, watch: &mut dyn FnMut(u64)) -> Result<()> {
-        let FamilySalvage { name, order, tables, logged, deletions } = taken;
-        let deletions = Fragments::from_raw(deletions, &*order);
+        let FamilySalvage { name, order, tables, logged, deletions, unbounded } = taken;
         self.done.tables = tables.len() as u64;
         let mut merge = Merge::new(order.clone(), tables, logged);
         // Of each key the first is the newest; the others are passed over, but for those that operands
@@ -166,7 +164,10 @@ impl Writer<'_> {
             if matches!(head.tag.kind(), None | Some(Kind::RangeDelete)) {
                 continue; // no entry of a key
             }
-            let covered = deletions.covering_seq(&head.key, MAX_SEQ, &*order);
+            let mut covered = deletions.covering_seq(&head.key, MAX_SEQ, &*order);
+            if head.tag.seq() > 0 {
+                covered = covered.max(unbounded.covering_seq(&head.key, MAX_SEQ, &*order));
+            }
             match operands.take(head.tag, &head.value, covered)? {
                 ControlFlow::Continue(()) => {}
                 ControlFlow::Break(base) if !operands.is_empty() => {

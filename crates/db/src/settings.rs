@@ -244,6 +244,10 @@ pub struct Settings {
     /// what engines return is not certified, and flushes do not audit memtables.
     #[doc(hidden)]
     pub unchecked: bool,
+    /// For tests: tables are written as RocksDB writes them, without counts of their blocks, and with range
+    /// deletions that reach beyond the bounds of the table, where they do not count.
+    #[doc(hidden)]
+    pub as_rocksdb: bool,
 }
 
 impl Default for Settings {
@@ -446,6 +450,7 @@ impl Settings {
             verify_checksums: db.verify_checksums,
             event_log: db.event_log,
             unchecked: db.unchecked,
+            as_rocksdb: db.as_rocksdb,
             ..self
         }
     }

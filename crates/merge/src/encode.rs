@@ -186,7 +186,7 @@ impl Writer {
             Start::File => {
                 if self.file.entries {
                     self.close_block()?;
-                    self.close_file(Some(e.key.into()));
+                    self.close_file(Some(e.key.into()))?;
                 }
                 self.start_block(e, false)?;
             }
@@ -324,17 +324,21 @@ impl Writer {
     }
 
     /// Ends the open file before user key `next`; without one, it is the last.
-    fn close_file(&mut self, next: Option<Key>) {
+    ///
+    /// # Errors
+    /// As [`Fragments::to_tombstones`].
+    fn close_file(&mut self, next: Option<Key>) -> Result<()> {
         let order = &*self.recipe.order;
         let range = &self.recipe.range;
         let last = range.hi.as_ref().filter(|hi| !hi.inclusive).map(|hi| &hi.key);
         let lo = self.file.lo.as_ref().or(range.lo.as_ref());
         let hi = next.as_ref().or(last).filter(|_| !zoo::on(Bug::TombstoneUnclipped));
-        let tombstones = self.kept.between(lo, hi, order).to_tombstones();
+        let tombstones = self.kept.between(lo, hi, order).to_tombstones()?;
         self.out.items.push(Item::FileCut(FileCut { tombstones }));
         self.file.lo = next;
         self.file.entries = false;
         (self.file.last_hash, self.file.last_prefix) = (None, None);
+        Ok(())
     }
 
     /// Ends the output.
@@ -347,7 +351,7 @@ impl Writer {
             !self.kept.between(range.lo.as_ref(), last, order).is_empty()
         };
         if self.file.entries || tail {
-            self.close_file(None);
+            self.close_file(None)?;
         }
         Ok(())
     }

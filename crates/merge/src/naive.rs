@@ -417,7 +417,7 @@ fn encode(recipe: &Recipe, entries: &[Entry], kept: &Fragments) -> Result<Vec<Ou
     for (i, file) in files.iter_mut().enumerate() {
         let lo = if i == 0 { recipe.range.lo.as_ref() } else { starts.get(i) };
         let hi = starts.get(i + 1).or(whole);
-        file.tombstones = kept.between(lo, hi, order).to_tombstones();
+        file.tombstones = kept.between(lo, hi, order).to_tombstones()?;
     }
     Ok(files)
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use lithify_base::{
-    CompactionFilterRef, Comparator, ComparatorRef, Error, FilterContext, Key, KeyRange,
+    CompactionFilterRef, Comparator, ComparatorRef, End, Error, FilterContext, Key, KeyRange,
     MergeOperatorRef, Prefixes, Result, Seq, bytewise,
 };
 use lithify_format::checksum::ChecksumKind;
@@ -41,13 +41,13 @@ impl InUse {
             }
         }
     }
-    /// True if older non-input data may hold a key of `[lo, hi)`.
-    pub fn overlaps(&self, lo: &[u8], hi: &[u8], order: &dyn Comparator) -> bool {
+    /// True if older non-input data may hold a key between `lo` and `hi`.
+    pub fn overlaps(&self, lo: &End, hi: &End, order: &dyn Comparator) -> bool {
         match self {
             InUse::All => true,
             InUse::Ranges(list) => {
-                let i = list.partition_point(|r| r.hi.is_before(lo, order));
-                list.get(i).is_some_and(|r| order.compare(&r.lo, hi).is_lt())
+                let i = list.partition_point(|r| r.hi.cmp(lo, order).is_le());
+                list.get(i).is_some_and(|r| !hi.is_before(&r.lo, order))
             }
         }
     }

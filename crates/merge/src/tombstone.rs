@@ -6,8 +6,18 @@
 //! them.
 //!
 //! Worked example: `[a, m)@9` and `[d, z)@5` become `[a, d): 9`, `[d, m): 9 5`, `[m, z): 5`.
+//!
+//! A tombstone starts and ends just before a key. A table's bounds may also end just after a key, its
+//! last one, and what lies beyond them does not count ([`Fragments::clamp`]). So a fragment starts and
+//! ends at an [`End`], either just before a key or just after it. In byte order the place just after
+//! `k` is the place just before `k` with a zero byte behind it, and fragments always take that name.
+//! Other orders may have no key there: such a fragment is right for every reader, but no file can
+//! store it ([`Fragments::to_tombstones`]).
 
-use lithify_base::{Comparator, Key, KeyRange, Seq};
+use std::cmp::Ordering;
+
+use lithify_base::zoo::{self, Bug};
+use lithify_base::{Comparator, End, Error, Key, KeyRange, Result, Seq};
 
 /// A range tombstone as written: the keys `[lo, hi)` have no value older than `seq`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,15 +41,22 @@ pub struct Tomb {
     pub run: u16,
 }
 
-/// An interval `[lo, hi)` over which the set of tombstones is the same.
+/// An interval over which the set of tombstones is the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// First key, included.
-    pub lo: Key,
-    /// End, excluded.
-    pub hi: Key,
+    /// Where it starts: just before this key or, if the end is inclusive, just after it.
+    pub lo: End,
+    /// Where it ends.
+    pub hi: End,
     /// Tombstones over it, newest first; never empty.
     pub tombs: Vec<Tomb>,
+}
+
+/// A tombstone over an interval, of which bounds may have cut something off.
+struct Span {
+    lo: End,
+    hi: End,
+    tomb: Tomb,
 }
 
 /// Sorted, disjoint fragments.
@@ -54,6 +71,10 @@ impl Fragment {
         let i = self.tombs.partition_point(|t| t.seq > at);
         self.tombs.get(i).copied()
     }
+    /// True if it starts at or below `key`.
+    fn starts_by(&self, key: &[u8], order: &dyn Comparator) -> bool {
+        self.lo.is_before(key, order)
+    }
 }
 
 impl Fragments {
@@ -63,27 +84,49 @@ impl Fragments {
         raw: impl IntoIterator<Item = RangeTombstone>,
         order: &dyn Comparator,
     ) -> Fragments {
-        let mut raw: Vec<_> =
-            raw.into_iter().filter(|t| order.compare(&t.lo, &t.hi).is_lt()).collect();
-        raw.sort_by(|a, b| order.compare(&a.lo, &b.lo));
-        let mut ends: Vec<Key> = raw.iter().flat_map(|t| [t.lo.clone(), t.hi.clone()]).collect();
-        ends.sort_by(|a, b| order.compare(a, b));
-        ends.dedup_by(|a, b| order.compare(a, b).is_eq());
+        let span = |t: RangeTombstone| Span {
+            lo: End::excl(t.lo),
+            hi: End::excl(t.hi),
+            tomb: Tomb { seq: t.seq, run: t.run },
+        };
+        Fragments::from_spans(raw.into_iter().map(span).collect(), order)
+    }
+    /// The fragments of several sources together. Each source comes with the run that its tombstones
+    /// are of from now on.
+    pub fn union(
+        sources: impl IntoIterator<Item = (u16, Fragments)>,
+        order: &dyn Comparator,
+    ) -> Fragments {
+        let mut spans = Vec::new();
+        for (run, source) in sources {
+            for f in source.list {
+                let tombs = f.tombs.iter().map(|t| Tomb { seq: t.seq, run });
+                let span = |tomb| Span { lo: f.lo.clone(), hi: f.hi.clone(), tomb };
+                spans.extend(tombs.map(span));
+            }
+        }
+        Fragments::from_spans(spans, order)
+    }
+    fn from_spans(mut spans: Vec<Span>, order: &dyn Comparator) -> Fragments {
+        spans.retain(|t| t.lo.cmp(&t.hi, order).is_lt());
+        spans.sort_by(|a, b| a.lo.cmp(&b.lo, order));
+        let mut ends: Vec<End> = spans.iter().flat_map(|t| [t.lo.clone(), t.hi.clone()]).collect();
+        ends.sort_by(|a, b| a.cmp(b, order));
+        ends.dedup_by(|a, b| a.cmp(b, order).is_eq());
 
         let mut list = Vec::new();
-        let mut active: Vec<&RangeTombstone> = Vec::new();
-        let mut waiting = raw.iter().peekable();
+        let mut active: Vec<&Span> = Vec::new();
+        let mut waiting = spans.iter().peekable();
         for pair in ends.windows(2) {
             let (lo, hi) = (&pair[0], &pair[1]);
-            active.retain(|t| order.compare(&t.hi, lo).is_gt());
-            while let Some(t) = waiting.next_if(|t| order.compare(&t.lo, lo).is_le()) {
+            active.retain(|t| t.hi.cmp(lo, order).is_gt());
+            while let Some(t) = waiting.next_if(|t| t.lo.cmp(lo, order).is_le()) {
                 active.push(t);
             }
             if active.is_empty() {
                 continue;
             }
-            let mut tombs: Vec<Tomb> =
-                active.iter().map(|t| Tomb { seq: t.seq, run: t.run }).collect();
+            let mut tombs: Vec<Tomb> = active.iter().map(|t| t.tomb).collect();
             tombs.sort_by_key(|t| (std::cmp::Reverse(t.seq), t.run));
             tombs.dedup_by_key(|t| t.seq);
             list.push(Fragment { lo: lo.clone(), hi: hi.clone(), tombs });
@@ -116,37 +159,78 @@ impl Fragments {
     }
     /// The fragment over `key`, if any.
     pub fn find(&self, key: &[u8], order: &dyn Comparator) -> Option<&Fragment> {
-        let i = self.list.partition_point(|f| order.compare(&f.hi, key).is_le());
-        self.list.get(i).filter(|f| order.compare(&f.lo, key).is_le())
+        let i = self.list.partition_point(|f| f.hi.is_before(key, order));
+        self.list.get(i).filter(|f| f.starts_by(key, order))
+    }
+    /// The fragment that starts at `lo`, if any.
+    pub(crate) fn starting_at(&self, lo: &End, order: &dyn Comparator) -> Option<&Fragment> {
+        let i = self.list.partition_point(|f| f.lo.cmp(lo, order).is_lt());
+        self.list.get(i).filter(|f| f.lo.cmp(lo, order).is_eq())
     }
     /// The newest tombstone over `key` that a read at `at` sees, as its sequence number: entries
     /// of `key` below it are deleted.
     pub fn covering_seq(&self, key: &[u8], at: Seq, order: &dyn Comparator) -> Option<Seq> {
         Some(self.find(key, order)?.newest_at(at)?.seq)
     }
-    /// The parts inside the bounds of the file that holds these tombstones. An end that is
-    /// included becomes the next possible key, which only byte order can name; in other orders
-    /// fragments keep their upper end then.
-    pub fn clamp(&self, bounds: &KeyRange, order: &dyn Comparator) -> Fragments {
-        let end = match (bounds.hi.inclusive, order.is_bytewise()) {
-            (false, _) => Some(bounds.hi.key.clone()),
-            (true, true) => Some([&bounds.hi.key[..], &[0]].concat().into()),
-            (true, false) => None,
-        };
-        self.between(Some(&bounds.lo), end.as_ref(), order)
+    /// The parts inside the bounds of the file that holds these tombstones. RocksDB stores a range
+    /// deletion whole in each output of a compaction; what lies outside of the bounds that its manifest
+    /// gives to a table does not count.
+    ///
+    /// RocksDB may also cut the versions of one key over two tables. The bounds of the newer table
+    /// include the key then, and `last` is the sequence number of the oldest version in it. Of the
+    /// tombstones that reach beyond the key those above `last` count for the key; the older ones are for
+    /// the versions in the next table, which has them too.
+    pub fn clamp(&self, bounds: &KeyRange, last: Seq, order: &dyn Comparator) -> Fragments {
+        let (lo, key) = (End::excl(bounds.lo.clone()), &bounds.hi.key);
+        if zoo::on(Bug::InclusiveEndLost) && bounds.hi.inclusive {
+            return self.within(Some(&lo), None, order);
+        }
+        let mut inside = self.within(Some(&lo), Some(&End::excl(key.clone())), order);
+        let over = self.find(key, order).filter(|_| bounds.contains(key, order));
+        let tombs = over.into_iter().flat_map(|f| &f.tombs).filter(|t| t.seq > last);
+        let tombs: Vec<Tomb> = tombs.copied().collect();
+        if !tombs.is_empty() {
+            let hi = match order.is_bytewise() {
+                true => End::excl([&key[..], &[0]].concat()),
+                false => bounds.hi.clone(),
+            };
+            match inside.list.last_mut().filter(|f| f.hi.key == *key && f.tombs == tombs) {
+                Some(before) => before.hi = hi,
+                None => inside.list.push(Fragment { lo: End::excl(key.clone()), hi, tombs }),
+            }
+        }
+        inside
+    }
+    /// The newest tombstone over `key` that a read at `at` sees, as its sequence number, among those
+    /// that [`clamp`](Fragments::clamp) leaves.
+    pub fn covering_seq_in(
+        &self,
+        (bounds, last): (&KeyRange, Seq),
+        key: &[u8],
+        at: Seq,
+        order: &dyn Comparator,
+    ) -> Option<Seq> {
+        if self.is_empty() || !bounds.contains(key, order) {
+            return None;
+        }
+        let is_last = bounds.hi.inclusive && order.compare(&bounds.hi.key, key).is_eq();
+        self.covering_seq(key, at, order).filter(|&seq| !is_last || seq > last)
     }
     /// The parts inside `[lo, hi)`; an absent end is unbounded.
     pub fn between(&self, lo: Option<&Key>, hi: Option<&Key>, order: &dyn Comparator) -> Fragments {
+        let end = |key: Option<&Key>| key.map(|key| End::excl(key.clone()));
+        self.within(end(lo).as_ref(), end(hi).as_ref(), order)
+    }
+    fn within(&self, lo: Option<&End>, hi: Option<&End>, order: &dyn Comparator) -> Fragments {
         let mut list = Vec::new();
-        let from =
-            lo.map_or(0, |lo| self.list.partition_point(|f| order.compare(&f.hi, lo).is_le()));
+        let from = lo.map_or(0, |lo| self.list.partition_point(|f| f.hi.cmp(lo, order).is_le()));
         for f in &self.list[from..] {
-            if hi.is_some_and(|hi| order.compare(hi, &f.lo).is_le()) {
+            if hi.is_some_and(|hi| hi.cmp(&f.lo, order).is_le()) {
                 break;
             }
-            let lo = lo.filter(|lo| order.compare(&f.lo, lo).is_lt()).unwrap_or(&f.lo);
-            let hi = hi.filter(|hi| order.compare(&f.hi, hi).is_gt()).unwrap_or(&f.hi);
-            if order.compare(lo, hi).is_lt() {
+            let lo = lo.filter(|lo| f.lo.cmp(lo, order) == Ordering::Less).unwrap_or(&f.lo);
+            let hi = hi.filter(|hi| f.hi.cmp(hi, order) == Ordering::Greater).unwrap_or(&f.hi);
+            if lo.cmp(hi, order).is_lt() {
                 list.push(Fragment { lo: lo.clone(), hi: hi.clone(), tombs: f.tombs.clone() });
             }
         }
@@ -158,18 +242,34 @@ impl Fragments {
     }
     /// Every (interval, tombstone) pair, sorted by start and then newest first: the order of a
     /// file's range-deletion block.
-    pub fn to_tombstones(&self) -> Vec<RangeTombstone> {
-        self.list
-            .iter()
-            .flat_map(|f| {
-                f.tombs.iter().map(|t| RangeTombstone {
-                    lo: f.lo.clone(),
-                    hi: f.hi.clone(),
-                    seq: t.seq,
-                    run: t.run,
-                })
-            })
-            .collect()
+    ///
+    /// # Errors
+    /// Unsupported if a fragment starts or ends just after a key, and so, as the order of keys is not
+    /// byte order, at no key that a file could store.
+    pub fn to_tombstones(&self) -> Result<Vec<RangeTombstone>> {
+        let mut out = Vec::with_capacity(self.list.len());
+        for f in &self.list {
+            let (lo, hi) = (name(&f.lo)?, name(&f.hi)?);
+            out.extend(f.tombs.iter().map(|t| RangeTombstone {
+                lo: lo.clone(),
+                hi: hi.clone(),
+                seq: t.seq,
+                run: t.run,
+            }));
+        }
+        Ok(out)
+    }
+}
+
+/// The key that `end` lies just before.
+fn name(end: &End) -> Result<Key> {
+    match end.inclusive {
+        false => Ok(end.key.clone()),
+        true => Err(Error::unsupported(format!(
+            "a range deletion ends just after key {}, a place that no table in this order of keys can \
+             store",
+            end.key.escape_ascii()
+        ))),
     }
 }
 
@@ -183,14 +283,14 @@ pub struct FragmentCursor<'a> {
 impl<'a> FragmentCursor<'a> {
     /// The fragment over `key`. Keys must not descend between calls.
     pub fn at(&mut self, key: &[u8], order: &dyn Comparator) -> Option<&'a Fragment> {
-        while self.list.get(self.at).is_some_and(|f| order.compare(&f.hi, key).is_le()) {
+        while self.list.get(self.at).is_some_and(|f| f.hi.is_before(key, order)) {
             self.at += 1;
         }
-        self.list.get(self.at).filter(|f| order.compare(&f.lo, key).is_le())
+        self.list.get(self.at).filter(|f| f.starts_by(key, order))
     }
     /// Moves to where `key` belongs, forwards or backwards.
     pub fn seek(&mut self, key: &[u8], order: &dyn Comparator) {
-        self.at = self.list.partition_point(|f| order.compare(&f.hi, key).is_le());
+        self.at = self.list.partition_point(|f| f.hi.is_before(key, order));
     }
 }
 

@@ -102,8 +102,8 @@ impl Zones {
             }
         }
         for (i, f) in (0u32..).zip(recipe.tombstones.iter()) {
-            mark(&f.lo, false, Change::EnterFragment(i));
-            mark(&f.hi, false, Change::LeaveFragment);
+            mark(&f.lo.key, f.lo.inclusive, Change::EnterFragment(i));
+            mark(&f.hi.key, f.hi.inclusive, Change::LeaveFragment);
         }
         for key in recipe.hard_splits.iter().chain(&recipe.soft_splits) {
             mark(key, false, Change::Split);
@@ -127,7 +127,8 @@ impl Zones {
             .tombstones
             .iter()
             .map(|f| {
-                kept.find(&f.lo, order).and_then(|k| k.tombs.last()).map_or(MAX_SEQ, |t| t.seq)
+                let kept = kept.starting_at(&f.lo, order);
+                kept.and_then(|k| k.tombs.last()).map_or(MAX_SEQ, |t| t.seq)
             })
             .collect();
         let free = recipe.in_use.iter().map(|u| *u != InUse::All).collect();

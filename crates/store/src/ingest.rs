@@ -17,8 +17,7 @@
 use std::path::Path;
 
 use lithify_base::{
-    Comparator, ComparatorRef, End, Error, FileId, InternalKey, KeyRange, Kind, Pos, Result, Seq,
-    Tag,
+    Comparator, ComparatorRef, Error, FileId, InternalKey, KeyRange, Kind, Pos, Result, Seq, Tag,
 };
 use lithify_env::OpenOpts;
 use lithify_lsm::FileMeta;
@@ -161,7 +160,7 @@ fn examine(
     meta.bytes = table.file_bytes();
     meta.entries = seen.entries;
     meta.deletes = seen.deletes;
-    meta.range_deletes = table.range_tombstones().tombs();
+    meta.range_deletes = table.stored_tombstones().tombs();
     meta.raw_key_bytes = seen.raw_key_bytes - 8 * seen.entries;
     meta.raw_value_bytes = seen.raw_value_bytes;
     meta.base_context = table.check().base;
@@ -186,9 +185,9 @@ fn bounds(
         ends.push((KeyRange::incl(iter.user_key(), iter.user_key()), iter.tag(), iter.tag()));
     }
     iter.status()?;
-    let ranges = table.range_tombstones().as_slice();
+    let ranges = table.stored_tombstones().as_slice();
     if let (Some(first), Some(last)) = (ranges.first(), ranges.last()) {
-        let range = KeyRange { lo: first.lo.clone(), hi: End::excl(last.hi.clone()) };
+        let range = KeyRange { lo: first.lo.key.clone(), hi: last.hi.clone() };
         ends.push((range, Tag::new(0, Kind::RangeDelete), FileMeta::EXCLUSIVE_END));
     }
     Ok(ends.into_iter().reduce(|a, b| {

@@ -3,12 +3,14 @@
 //! [`translate`] maps between the tree's nouns and the wire form.
 
 mod count;
+mod ends;
 mod log;
 mod recover;
 pub mod translate;
 
 pub use count::count_tables;
 pub(crate) use count::counts_of;
+pub(crate) use ends::name_ends;
 pub use log::ManifestLog;
 pub(crate) use recover::timestamps;
 pub use recover::{Orders, Recovered, family_version, known_order, newest_readable, recover};

@@ -19,7 +19,7 @@ use std::fmt;
 
 use lithify_base::{CfId, ComparatorRef, Error, Key, Result};
 use lithify_format::manifest::WireFile;
-use lithify_merge::tombstone::RangeTombstone;
+use lithify_merge::tombstone::Fragments;
 
 use crate::dir::{Dir, FileName};
 use crate::manifest::{Orders, Recovered, newest_readable, recover};
@@ -132,8 +132,11 @@ pub struct FamilySalvage {
     pub tables: Vec<TableSalvage>,
     /// What the logs hold, in the order it was written.
     pub logged: Vec<LoggedEntry>,
-    /// Range deletions of tables and logs.
-    pub deletions: Vec<RangeTombstone>,
+    /// Range deletions of tables and logs, each as far as it counts.
+    pub deletions: Fragments,
+    /// Range deletions of tables whose bounds nothing says. They say nothing of values whose sequence
+    /// number is 0: those may be newer.
+    pub unbounded: Fragments,
 }
 
 /// Looks for what is readable in `dir`. `orders` knows how keys are ordered.
@@ -184,9 +187,10 @@ pub fn salvage(dir: &Dir, orders: Orders<'_>) -> Result<Salvage> {
     for (cf, Known { name, comparator }) in census.families {
         let order = orders(cf, &name, comparator.as_deref())?;
         let logged = logs.families.remove(&cf).unwrap_or_default();
-        let (logged, deletions) = (logged.entries, logged.deletions);
-        let tables = Vec::new();
-        out.families.insert(cf, FamilySalvage { name, order, tables, logged, deletions });
+        let deletions = Fragments::from_raw(logged.deletions, &*order);
+        let (logged, tables, unbounded) = (logged.entries, Vec::new(), Fragments::default());
+        let family = FamilySalvage { name, order, tables, logged, deletions, unbounded };
+        out.families.insert(cf, family);
     }
     for table in census.tables {
         let family = table.cf.and_then(|cf| out.families.get_mut(&cf));
@@ -194,7 +198,6 @@ pub fn salvage(dir: &Dir, orders: Orders<'_>) -> Result<Salvage> {
         let (number, stated) = (table.number, table.stated);
         match TableSalvage::open(dir, number, stated, db_id.as_deref(), &family.order) {
             Ok(table) => {
-                family.deletions.extend(table.deletions().iter().cloned());
                 family.tables.push(table);
             }
             Err(e) => {
@@ -202,6 +205,16 @@ pub fn salvage(dir: &Dir, orders: Orders<'_>) -> Result<Salvage> {
                 out.lost.push(Lost { family, ..whole_table(number, stated, &e) });
             }
         }
+    }
+    for family in out.families.values_mut() {
+        let (tables, order) = (&family.tables, &*family.order);
+        let of = |bounded| {
+            let tables = tables.iter().filter(move |table| table.is_bounded() == bounded);
+            tables.map(|table| (0, table.deletions().clone()))
+        };
+        let logged = (0, std::mem::take(&mut family.deletions));
+        family.deletions = Fragments::union(of(true).chain([logged]), order);
+        family.unbounded = Fragments::union(of(false), order);
     }
     Ok(out)
 }

@@ -110,7 +110,11 @@ pub(super) fn finder(bug: Bug) -> Finder {
         | Bug::MergedIsOld
         | Bug::LifetimeOfDefault
         | Bug::DictionaryOnce
-        | Bug::DroppedEarly => LIVES,
+        | Bug::DroppedEarly
+        | Bug::InputUnclamped => LIVES,
+        Bug::InclusiveEndLost => {
+            test("lithify", "foreign_bounds", "an_inclusive_end_bounds_deletions_in_reverse_order")
+        }
         _ => Finder::Sim(&[]),
     }
 }

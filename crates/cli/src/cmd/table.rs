@@ -86,11 +86,11 @@ impl Dump {
             more = iter.next();
         }
         iter.status()?;
-        let fragments = table.range_tombstones().iter();
+        let fragments = table.stored_tombstones().iter();
         let deletions = fragments.flat_map(|f| f.tombs.iter().map(move |tomb| (f, tomb.seq)));
         for (fragment, seq) in deletions.take(usize::try_from(left).unwrap_or(usize::MAX)) {
             line.clear();
-            self.entry(&mut line, &fragment.lo, seq, "range_delete", &fragment.hi);
+            self.entry(&mut line, &fragment.lo.key, seq, "range_delete", &fragment.hi.key);
             out.write_all(&line)?;
         }
         Ok(out.flush()?)

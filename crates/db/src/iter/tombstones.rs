@@ -1,8 +1,9 @@
 //! Which range deletion hides a key, for readers: the newest one over the key, from memtables
 //! and from the tables that have any. Most databases have none, and then this costs one branch.
 
-use lithify_base::{ComparatorRef, KeyRange, Result, Seq};
+use lithify_base::{ComparatorRef, Result, Seq};
 use lithify_env::sync::Arc;
+use lithify_lsm::FileRef;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
 use lithify_store::sst::TableReader;
 
@@ -13,9 +14,8 @@ pub(crate) struct Tombstones {
     cap: Seq,
     /// From memtables, fragmented.
     memory: Vec<Fragments>,
-    /// Tables with range deletions and their bounds. A table's own fragments are clamped to
-    /// its bounds, so a table that does not hold the key cannot hide it.
-    tables: Vec<(KeyRange, Arc<TableReader>)>,
+    /// Tables with range deletions and their files, whose bounds say which count.
+    tables: Vec<(FileRef, Arc<TableReader>)>,
 }
 
 impl Tombstones {
@@ -32,8 +32,8 @@ impl Tombstones {
         });
         self.memory.push(Fragments::from_raw(raw, &*self.order));
     }
-    pub(crate) fn add_table(&mut self, bounds: KeyRange, table: Arc<TableReader>) {
-        self.tables.push((bounds, table));
+    pub(crate) fn add_table(&mut self, file: FileRef, table: Arc<TableReader>) {
+        self.tables.push((file, table));
     }
     pub(crate) fn is_empty(&self) -> bool {
         self.memory.is_empty() && self.tables.is_empty()
@@ -45,10 +45,8 @@ impl Tombstones {
         for fragments in &self.memory {
             newest = newest.max(fragments.covering_seq(key, at, &*self.order));
         }
-        for (bounds, table) in &self.tables {
-            if bounds.contains(key, &*self.order) {
-                newest = newest.max(table.range_tombstones().covering_seq(key, at, &*self.order));
-            }
+        for (file, table) in &self.tables {
+            newest = newest.max(table.covering_seq(file, key, at));
         }
         Ok(newest)
     }

@@ -120,6 +120,7 @@ impl Settings {
             event_log: true,
             plan: None,
             unchecked: false,
+            as_rocksdb: false,
         }
     }
 
@@ -142,6 +143,7 @@ impl Settings {
                 (row.copy)(&self, &mut new);
             }
         }
-        Settings { plan: self.plan, unchecked: self.unchecked, ..new }
+        let Settings { plan, unchecked, as_rocksdb, .. } = self;
+        Settings { plan, unchecked, as_rocksdb, ..new }
     }
 }

@@ -48,7 +48,7 @@ macro_rules! rows {
 
         /// A field that is missing above does not compile here.
         const _: fn(Settings) = |s| {
-            let Settings { $($name: _,)* plan: _, unchecked: _ } = s;
+            let Settings { $($name: _,)* plan: _, unchecked: _, as_rocksdb: _ } = s;
         };
     };
     (@live live) => { true };

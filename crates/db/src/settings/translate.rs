@@ -49,6 +49,7 @@ pub(crate) fn output_options(s: &Settings, prefixes: Prefixes) -> OutputOptions 
         },
         direct_io: s.direct_background_io,
         unchecked: s.unchecked,
+        as_rocksdb: s.as_rocksdb,
         write_bytes: s.write_bytes(),
         cf_name: DEFAULT_NAME.to_owned(),
         cf: DEFAULT_CF,

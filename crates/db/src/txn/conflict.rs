@@ -46,10 +46,7 @@ impl Shell {
             let Some(slot) = slot else { continue };
             let reader = slot.reader(&self.tables)?;
             let deleted = slot.file.range_deletes > 0
-                && reader
-                    .range_tombstones()
-                    .covering_seq(key, MAX_SEQ, order)
-                    .is_some_and(|seq| seq > since);
+                && reader.covering_seq(&slot.file, key, MAX_SEQ).is_some_and(|seq| seq > since);
             if deleted || reader.get(key, hash, MAX_SEQ)?.is_some_and(|(tag, _)| tag.seq() > since)
             {
                 return Ok(true);

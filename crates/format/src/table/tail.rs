@@ -76,6 +76,8 @@ pub struct TableSpec {
     /// Made outside of any database: all its entries have the number 0, and whoever takes it in
     /// gives them one.
     pub external: bool,
+    /// For tests: without the counts of blocks that RocksDB's tables do not have either.
+    pub as_rocksdb: bool,
     /// Which table this is.
     pub identity: TableIdentity,
 }
@@ -94,6 +96,7 @@ impl Default for TableSpec {
             dictionary: None,
             merge_operator: NO_NAME.to_owned(),
             external: false,
+            as_rocksdb: false,
             identity: TableIdentity::default(),
         }
     }
@@ -193,6 +196,19 @@ impl TailBuilder {
         self.tombstones.push(tombstone);
     }
 
+    /// Has range tombstones that reach the end of `[lo, hi)` on a side reach far beyond it, in byte order:
+    /// in RocksDB's tables they may, and do not count there.
+    pub fn widen_tombstones(&mut self, lo: &[u8], hi: &[u8]) {
+        for t in &mut self.tombstones {
+            if t.start == lo {
+                t.start.clear();
+            }
+            if t.end == hi {
+                t.end = vec![0xff; hi.len() + 1];
+            }
+        }
+    }
+
     /// The data blocks added.
     pub fn blocks(&self) -> &[BlockMeta] {
         &self.blocks
@@ -234,7 +250,7 @@ impl TailBuilder {
             parts.push_meta(metaindex::COMPRESSION_DICT, dictionary);
         }
         // Version 5 is for old readers, and some of theirs stop at a name they do not know.
-        if spec.version >= 6 {
+        if spec.version >= 6 && !spec.as_rocksdb {
             let counts = self
                 .blocks
                 .iter()

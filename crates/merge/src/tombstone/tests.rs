@@ -1,5 +1,5 @@
 use super::*;
-use lithify_base::Bytewise;
+use lithify_base::{Bytewise, ReverseBytewise};
 use proptest::prelude::*;
 
 fn raw(lo: &str, hi: &str, seq: Seq) -> RangeTombstone {
@@ -9,7 +9,9 @@ fn raw(lo: &str, hi: &str, seq: Seq) -> RangeTombstone {
 fn show(f: &Fragments) -> String {
     let one = |f: &Fragment| {
         let seqs: Vec<String> = f.tombs.iter().map(|t| t.seq.to_string()).collect();
-        format!("{}..{}:{}", f.lo.escape_ascii(), f.hi.escape_ascii(), seqs.join(","))
+        let end =
+            |e: &End| format!("{}{}", e.key.escape_ascii(), if e.inclusive { "+" } else { "" });
+        format!("{}..{}:{}", end(&f.lo), end(&f.hi), seqs.join(","))
     };
     f.iter().map(one).collect::<Vec<_>>().join(" ")
 }
@@ -39,13 +41,75 @@ fn a_read_sees_the_newest_tombstone_at_its_snapshot() {
 fn files_clamp_what_reaches_beyond_them() {
     let f = Fragments::from_raw([raw("a", "z", 9)], &Bytewise);
     let key = |s: &str| Key::from(s.as_bytes());
-    assert_eq!(show(&f.clamp(&KeyRange::excl(key("c"), key("f")), &Bytewise)), "c..f:9");
-    assert_eq!(show(&f.clamp(&KeyRange::incl(key("c"), key("f")), &Bytewise)), "c..f\\x00:9");
+    assert_eq!(show(&f.clamp(&KeyRange::excl(key("c"), key("f")), 0, &Bytewise)), "c..f:9");
+    assert_eq!(show(&f.clamp(&KeyRange::incl(key("c"), key("f")), 0, &Bytewise)), "c..f\\x00:9");
     assert_eq!(show(&f.between(None, Some(&key("b")), &Bytewise)), "a..b:9");
     assert!(f.between(Some(&key("z")), None, &Bytewise).is_empty());
 }
 
+/// No key follows another one at once in this order, so the end just after a key stays one.
+#[test]
+fn an_inclusive_end_bounds_in_any_order() {
+    let key = |s: &str| Key::from(s.as_bytes());
+    let f = Fragments::from_raw([raw("z", "b", 9), raw("p", "a", 5)], &ReverseBytewise);
+    assert_eq!(show(&f), "z..p:9 p..b:9,5 b..a:5");
+    let upper = f.clamp(&KeyRange::incl(key("x"), key("k")), 0, &ReverseBytewise);
+    assert_eq!(show(&upper), "x..p:9 p..k+:9,5");
+    let at = |f: &Fragments, k: &str| f.covering_seq(k.as_bytes(), 20, &ReverseBytewise);
+    assert_eq!((at(&upper, "y"), at(&upper, "x")), (None, Some(9)));
+    assert_eq!((at(&upper, "k"), at(&upper, "jzzzzz")), (Some(9), None));
+
+    // The table that goes on behind the key has the same deletion, and of the two the newer counts.
+    let lower = f.clamp(&KeyRange::incl(key("k"), key("a")), 0, &ReverseBytewise);
+    let both = Fragments::union([(0, upper.clone()), (1, lower)], &ReverseBytewise);
+    assert_eq!(show(&both), "x..p:9 p..k:9,5 k..k+:9,5 k+..b:9,5 b..a:5");
+    let runs: Vec<u16> = both.iter().map(|f| f.tombs[0].run).collect();
+    assert_eq!(runs, [0, 0, 0, 1, 1]);
+    let mut cursor = both.cursor();
+    let scanned = ["w", "k", "jz", "a"]
+        .map(|k| cursor.at(k.as_bytes(), &ReverseBytewise).map(|f| f.tombs[0].seq));
+    assert_eq!(scanned, [Some(9), Some(9), Some(9), None]);
+
+    let e = upper.to_tombstones().unwrap_err();
+    assert_eq!(e.kind(), lithify_base::ErrorKind::Unsupported);
+    assert_eq!(
+        upper.between(None, Some(&key("p")), &ReverseBytewise).to_tombstones().unwrap().len(),
+        1
+    );
+}
+
 proptest! {
+    /// Clamped to any bounds, in any order: what lies inside counts as before, and nothing else does.
+    #[test]
+    fn clamped_fragments_say_the_same_inside_the_bounds(
+        list in prop::collection::vec((0u8..20, 0u8..20, 1u64..30), 0..12),
+        (a, b, inclusive, reverse) in (0u8..20, 0u8..20, any::<bool>(), any::<bool>()),
+        last in 0u64..20,
+    ) {
+        let order: &dyn Comparator = if reverse { &ReverseBytewise } else { &Bytewise };
+        let raws = list.iter().map(|&(lo, hi, seq)| RangeTombstone {
+            lo: [lo][..].into(), hi: [hi][..].into(), seq, run: 0,
+        });
+        let whole = Fragments::from_raw(raws.clone(), order);
+        let bounds = KeyRange { lo: [a][..].into(), hi: End { key: [b][..].into(), inclusive } };
+        let clamped = whole.clamp(&bounds, last, order);
+        prop_assert!(clamped.as_slice().windows(2).all(|w| w[0].hi.cmp(&w[1].lo, order).is_le()));
+        let again = Fragments::union([(0, clamped.clone()), (1, clamped.clone())], order);
+        for k in 0u8..20 {
+            for key in [&[k][..], &[k, 0], &[k, 9]] {
+                let inside = bounds.contains(key, order);
+                let counts = |t: &RangeTombstone| inside && (*key != bounds.hi.key[..] || t.seq > last);
+                let expected = raws.clone().filter(|t| counts(t)).filter(|t| {
+                    order.compare(&t.lo, key).is_le() && order.compare(key, &t.hi).is_lt()
+                });
+                let expected = expected.map(|t| t.seq).max();
+                prop_assert_eq!(whole.covering_seq_in((&bounds, last), key, 40, order), expected);
+                prop_assert_eq!(clamped.covering_seq(key, 40, order), expected);
+                prop_assert_eq!(again.covering_seq(key, 40, order), expected);
+            }
+        }
+    }
+
     #[test]
     fn fragments_say_what_the_tombstones_say(
         list in prop::collection::vec((0u8..20, 0u8..20, 1u64..30), 0..12),
@@ -55,7 +119,7 @@ proptest! {
             lo: [lo][..].into(), hi: [hi][..].into(), seq, run: 0,
         });
         let f = Fragments::from_raw(raws, &Bytewise);
-        prop_assert!(f.as_slice().windows(2).all(|w| w[0].hi <= w[1].lo));
+        prop_assert!(f.as_slice().windows(2).all(|w| w[0].hi.cmp(&w[1].lo, &Bytewise).is_le()));
         let mut cursor = f.cursor();
         for k in 0u8..21 {
             let naive = list.iter()

@@ -40,7 +40,7 @@ fn a_tombstone_that_hides_nothing_goes() {
         &*recipe.order,
     );
     let left = |r: &Recipe| -> Vec<Seq> {
-        keep_tombstones(r).0.to_tombstones().iter().map(|t| t.seq).collect()
+        keep_tombstones(r).0.to_tombstones().unwrap().iter().map(|t| t.seq).collect()
     };
     assert_eq!(left(&recipe), [25, 15], "newest of each stripe, and none of the oldest");
     recipe.drop_tombstones = false;

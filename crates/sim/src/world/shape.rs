@@ -142,6 +142,9 @@ impl Shape {
                 s.periodic_compaction_seconds = age;
             }
         }
+        if dice.one_in(4, "as rocksdb") {
+            shape.every_settings().for_each(|s| s.as_rocksdb = true);
+        }
         shape
     }
 

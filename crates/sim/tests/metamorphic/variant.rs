@@ -53,7 +53,7 @@ impl fmt::Display for Variant {
             f,
             "{}, {:?}, restart {:?} 1/{}, flush every {}, compact 1/{}, pace {}, {:?}{}{}; memtables \
              {}, budget {}, files {}, blocks {}, l0 {}/{}/{}, threads {}+{}, parts {}, {}, {:?}/{:?}, bloom {} in {}, \
-             prefixes {:?}, version {}, buckets {:?}; families {}",
+             prefixes {:?}, version {}, buckets {:?}{}; families {}",
             s.effective_policy().name(),
             s.durability,
             self.restart,
@@ -82,6 +82,7 @@ impl fmt::Display for Variant {
             self.prefixes,
             s.format_version,
             s.plan.as_ref().map(|p| (p.buckets.initial, p.commit_order)),
+            if s.as_rocksdb { ", tables as RocksDB's" } else { "" },
             self.families.effective_policy().name(),
         )
     }
@@ -128,6 +129,7 @@ impl Variant {
         if policy == Policy::Universal {
             merge_widths(&mut variant.settings, r);
         }
+        variant.settings.as_rocksdb = variant.seed.is_multiple_of(3);
         variant.families = of_families(&variant.settings, r);
         variant
     }

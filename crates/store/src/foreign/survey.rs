@@ -10,7 +10,7 @@ use lithify_format::manifest::file::FileCounts;
 
 use super::{DeclaredOptions, Maker, declared, maker};
 use crate::dir::{Dir, FileName};
-use crate::manifest::{Orders, Recovered, counts_of, family_version, timestamps};
+use crate::manifest::{Orders, Recovered, counts_of, family_version, name_ends, timestamps};
 use crate::sst::verify::{Checked, inspect};
 use crate::sst::{OpenTable, TableReader};
 use crate::wal::{self, OnRot};
@@ -131,6 +131,7 @@ impl Survey {
                 self.bytes += file.size;
                 watch(self.bytes, total);
             }
+            name_ends(dir, family, &self.orders[cf])?;
         }
         Ok(())
     }
@@ -208,7 +209,7 @@ fn describe(file: &mut WireFile, table: &TableReader, seen: Option<&Checked>) {
     });
     // LevelDB's manifest does not say which numbers a table holds.
     if file.largest_seq == MAX_SEQ
-        && table.range_tombstones().is_empty()
+        && table.stored_tombstones().is_empty()
         && let Some((low, high)) = seen.and_then(|c| c.seqs)
     {
         (file.smallest_seq, file.largest_seq) = (low, high);

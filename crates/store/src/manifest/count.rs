@@ -14,7 +14,8 @@ use super::recover::check_order;
 use crate::dir::{Dir, FileName};
 use crate::sst::{OpenTable, TableReader};
 
-/// Fills in the counts of a family's files where the manifest gives none, from the tables.
+/// Fills in the counts of a family's files where the manifest gives none, from the tables, and gives
+/// those files ends at which range deletions can be cut (see `ends`).
 ///
 /// # Errors
 /// What opening such a table gives: corruption, `Unsupported` features, `Io`; as [`family_version`] if
@@ -29,22 +30,24 @@ pub fn count_tables(
 ) -> Result<()> {
     let Some(family) = state.families.get_mut(&cf) else { return Ok(()) };
     check_order(family, order)?;
+    let mut counted = false;
     for file in family.files.values_mut().filter(|f| f.counts.is_none()) {
         let number = file.backing.unwrap_or(file.number);
         let name = FileName::Table(number);
         if dir.len_of(name)?.or(dir.len_of(FileName::LevelDbTable(number))?).is_some() {
-            file.counts = Some(counts_of(&*open(dir, file, number, order)?));
+            file.counts = Some(counts_of(&*open(dir, file, order)?));
+            counted = true;
         }
     }
-    Ok(())
+    if counted { super::name_ends(dir, family, order) } else { Ok(()) }
 }
 
-fn open(
+pub(super) fn open(
     dir: &Dir,
     file: &WireFile,
-    number: u64,
     order: &ComparatorRef,
 ) -> Result<std::sync::Arc<TableReader>> {
+    let number = file.backing.unwrap_or(file.number);
     let (name, opened) = dir.open_table(number, OpenOpts::read())?;
     let mut spec = OpenTable::new(opened, name.to_string(), order.clone());
     spec.largest_seq = Some(file.largest_seq);
@@ -56,7 +59,7 @@ fn open(
 /// keys of points. The bytes of a table with range deletions are close, the counts exact.
 pub(crate) fn counts_of(table: &TableReader) -> FileCounts {
     let p: &TableProps = table.properties();
-    let ranges = table.range_tombstones().tombs().max(p.num_range_deletions);
+    let ranges = table.stored_tombstones().tombs().max(p.num_range_deletions);
     FileCounts {
         entries: p.points(),
         deletes: p.deleted_keys.saturating_sub(p.num_range_deletions),

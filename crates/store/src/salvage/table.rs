@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lithify_base::{ComparatorRef, Error, InternalKey, Key, Kind, Result, Tag, memory};
+use lithify_base::{Comparator, ComparatorRef, Error, InternalKey, Key, Kind, Result, Tag, memory};
 use lithify_env::{File, FileRef, OpenOpts, read_full_at};
 use lithify_format::block::{BlockCheck, BlockIter, TRAILER_LEN};
 use lithify_format::checksum::{ChecksumKind, base_context};
@@ -12,10 +12,11 @@ use lithify_format::table::footer::{FOOTER_LEN, Footer};
 use lithify_format::table::handle::BlockHandle;
 use lithify_format::table::metaindex::{self, MetaIndex};
 use lithify_format::table::range_del;
-use lithify_merge::tombstone::RangeTombstone;
+use lithify_merge::tombstone::{Fragments, RangeTombstone};
 
 use super::{Lost, blocks};
 use crate::dir::{Dir, FileName, OrTyped};
+use crate::manifest::translate;
 use crate::sst::{Block, BlockAt, Blocks, FullIndex, OpenTable, Source, TableReader, Verify};
 
 /// Largest table that is searched for blocks, because all of it is held in memory meanwhile.
@@ -43,7 +44,9 @@ pub struct TableSalvage {
     separator: Option<Key>,
     /// The last entry that was delivered.
     last: Vec<u8>,
-    deletions: Vec<RangeTombstone>,
+    deletions: Fragments,
+    /// Whether they are known to end where the bounds of the file do.
+    bounded: bool,
     lost: Vec<Lost>,
     blocks_read: u64,
 }
@@ -86,13 +89,17 @@ impl TableSalvage {
             Err(e) if e.is_corruption() || footer(&*file).is_err() => {
                 let base = stated.map(|f| f.base_context).filter(|&base| base != 0);
                 let base = base.or_else(|| Some(base_context(db_id?, number)));
-                return searched(name, file, path, base, order, &e);
+                let mut table = searched(name, file, path, base, order, &e)?;
+                table.bound(stated, false);
+                return Ok(table);
             }
             Err(e) => return Err(e),
         };
-        let deletions = table.range_tombstones().to_tombstones();
+        let deletions = table.stored_tombstones().clone();
         // Opened without a cache, so nothing is left to be read.
         let full = FullIndex::of(table)?;
+        // Tables of ours count their blocks, and hold no deletion beyond the bounds of the file.
+        let ours = full.counts().list.is_some();
         let pieces: Vec<Piece> = full
             .block_fences()
             .map(|f| Piece {
@@ -102,7 +109,9 @@ impl TableSalvage {
             })
             .collect();
         let opened = Reading::Opened(full.table().clone());
-        Ok(TableSalvage::new(name, order, opened, pieces, deletions))
+        let mut table = TableSalvage::new(name, order, opened, pieces, deletions);
+        table.bound(stated, ours);
+        Ok(table)
     }
 
     fn new(
@@ -110,7 +119,7 @@ impl TableSalvage {
         order: &ComparatorRef,
         blocks: Reading,
         pieces: Vec<Piece>,
-        deletions: Vec<RangeTombstone>,
+        deletions: Fragments,
     ) -> TableSalvage {
         TableSalvage {
             name,
@@ -123,8 +132,27 @@ impl TableSalvage {
             separator: None,
             last: Vec::new(),
             deletions,
+            bounded: false,
             lost: Vec::new(),
             blocks_read: 0,
+        }
+    }
+
+    /// Clamps the range deletions to the bounds that a manifest states. Without one, those of a table
+    /// of `ours` are inside its bounds as they are; of others it stays unknown.
+    fn bound(&mut self, stated: Option<&WireFile>, ours: bool) {
+        let meta = stated.and_then(|file| translate::file_meta(file, &*self.order).ok());
+        if let Some(meta) = &meta {
+            self.deletions = self.deletions.clamp(&meta.range, meta.hi_tag.seq(), &*self.order);
+        }
+        self.bounded = ours || meta.is_some() || self.deletions.is_empty();
+        if !self.bounded {
+            self.lost.push(Lost::file(
+                self.name,
+                "no manifest says up to which keys the range deletions of this table count; values \
+                 that they cover and that have no sequence number were kept, and some of them may \
+                 have been deleted",
+            ));
         }
     }
 
@@ -204,8 +232,13 @@ impl TableSalvage {
         self.name.number().unwrap_or(0)
     }
     /// Range deletions that could be read.
-    pub fn deletions(&self) -> &[RangeTombstone] {
+    pub fn deletions(&self) -> &Fragments {
         &self.deletions
+    }
+    /// Whether the range deletions are known to end where the bounds of the file do. If not, they say
+    /// nothing of values whose sequence number is 0: those may be newer.
+    pub fn is_bounded(&self) -> bool {
+        self.bounded
     }
     /// Takes what was lost since the last call.
     pub fn take_lost(&mut self) -> Vec<Lost> {
@@ -267,12 +300,12 @@ fn searched(
     let footer = Footer { version, check, metaindex, index: None };
     let decoder = Arc::new(decoder);
     let read = Blocks { source, footer, decoder, verify: Verify::Always };
-    let deletions = match deletions(&read) {
+    let deletions = match deletions(&read, &**order) {
         Ok(deletions) => deletions,
         Err(e) => {
             let what = format!("range deletions of the table, if it had any, are lost: {e}");
             lost.push(Lost::file(name, what));
-            Vec::new()
+            Fragments::default()
         }
     };
     let piece = |at| Piece { at, separator: None, entries: None };
@@ -284,13 +317,13 @@ fn searched(
 }
 
 /// The range deletions of a table whose other parts may be damaged.
-fn deletions(blocks: &Blocks) -> Result<Vec<RangeTombstone>> {
+fn deletions(blocks: &Blocks, order: &dyn Comparator) -> Result<Fragments> {
     let names = MetaIndex::decode(blocks.read(blocks.footer.metaindex)?.as_ref())?;
-    let Some(handle) = names.get(metaindex::RANGE_DEL) else { return Ok(Vec::new()) };
+    let Some(handle) = names.get(metaindex::RANGE_DEL) else { return Ok(Fragments::default()) };
     let raw = range_del::decode(blocks.read(handle)?.as_ref())?;
     let whole = |t: range_del::RangeTombstone| {
         let (lo, hi) = (t.start.into(), t.end.into());
         RangeTombstone { lo, hi, seq: t.seq, run: 0 }
     };
-    Ok(raw.into_iter().map(whole).collect())
+    Ok(Fragments::from_raw(raw.into_iter().map(whole), order))
 }

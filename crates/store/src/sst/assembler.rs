@@ -331,9 +331,13 @@ impl Assembler {
 
     /// Builds the tail and hands it to the buffers.
     fn begin_tail(&mut self) -> Result<FinishStep> {
-        let builder = std::mem::take(&mut self.tail);
+        let mut builder = std::mem::take(&mut self.tail);
         let bounds = bounds(&builder, &*self.order)
             .ok_or_else(|| Error::invalid("a table has entries or range tombstones"))?;
+        if self.spec.as_rocksdb && self.order.is_bytewise() {
+            let end = if bounds.0.hi.inclusive { &[] } else { &bounds.0.hi.key[..] };
+            builder.widen_tombstones(&bounds.0.lo, end);
+        }
         let data_end = builder.data_end();
         // The description counts user keys and values of points alone, the properties internal
         // keys and range tombstones with them.

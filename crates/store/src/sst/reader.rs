@@ -21,6 +21,7 @@ use lithify_format::block::{BlockCheck, BlockIter};
 use lithify_format::compress::Decoder;
 use lithify_format::table::handle::BlockHandle;
 use lithify_format::table::props::TableProps;
+use lithify_lsm::FileMeta;
 use lithify_merge::tombstone::Fragments;
 
 use super::block::{Block, PinnedSlice};
@@ -183,8 +184,19 @@ impl TableReader {
     pub fn properties(&self) -> &TableProps {
         &self.props
     }
-    /// Range tombstones, fragmented. Not clamped to the file's bounds.
-    pub fn range_tombstones(&self) -> &Fragments {
+    /// The range tombstones that count for `file`. Every decision goes by these: a table of RocksDB
+    /// may hold tombstones that reach beyond the bounds of the file.
+    pub fn tombstones_of(&self, file: &FileMeta) -> Fragments {
+        self.tombstones.clamp(&file.range, file.hi_tag.seq(), &*self.order)
+    }
+    /// The newest range tombstone of `file` over `key` that a read at `at` sees, as its sequence number.
+    pub fn covering_seq(&self, file: &FileMeta, key: &[u8], at: Seq) -> Option<Seq> {
+        let bounds = (&file.range, file.hi_tag.seq());
+        self.tombstones.covering_seq_in(bounds, key, at, &*self.order)
+    }
+    /// The range tombstones as they are stored, fragmented, beyond the bounds of the file too: for
+    /// counting and showing them, and for tables that no manifest gives bounds to.
+    pub fn stored_tombstones(&self) -> &Fragments {
         &self.tombstones
     }
     /// Bytes of data blocks, trailers included: they lie at the start of the file.
@@ -227,8 +239,11 @@ impl TableReader {
     }
     /// Resident bytes: index, filter, counts, tombstones; without what of them is in the cache.
     pub fn memory(&self) -> usize {
-        let tombstones: usize =
-            self.tombstones.iter().map(|f| 64 + f.lo.len() + f.hi.len() + 16 * f.tombs.len()).sum();
+        let tombstones: usize = self
+            .tombstones
+            .iter()
+            .map(|f| 64 + f.lo.key.len() + f.hi.key.len() + 16 * f.tombs.len())
+            .sum();
         size_of::<TableReader>()
             + self.index.memory()
             + self.filter.memory()

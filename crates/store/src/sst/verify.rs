@@ -241,7 +241,7 @@ impl Walk<'_> {
         }
         if let Some(m) = self.stated.filter(|_| self.counted) {
             let user_key_bytes = seen.raw_key_bytes - 8 * seen.entries;
-            let ranges = self.table.range_tombstones().tombs();
+            let ranges = self.table.stored_tombstones().tombs();
             self.equal(
                 "the manifest says",
                 &[
@@ -275,11 +275,11 @@ impl Walk<'_> {
         // Foreign tables may hold more than their bounds show.
         let Some(m) = self.stated.filter(|_| self.full.counts().list.is_some()) else { return };
         let order = &*self.table.order;
-        for f in self.table.range_tombstones().iter() {
-            let starts = order.compare(&m.range.lo, &f.lo).is_le();
-            let ends = order.compare(&f.hi, &m.range.hi.key).is_le();
+        for f in self.table.stored_tombstones().iter() {
+            let starts = order.compare(&m.range.lo, &f.lo.key).is_le();
+            let ends = order.compare(&f.hi.key, &m.range.hi.key).is_le();
             if !starts || !ends {
-                let (lo, hi) = (f.lo.escape_ascii(), f.hi.escape_ascii());
+                let (lo, hi) = (f.lo.key.escape_ascii(), f.hi.key.escape_ascii());
                 self.note(Error::corruption(format!(
                     "the range deletion {lo}..{hi} leaves the bounds that the manifest gives"
                 )));

@@ -10,10 +10,13 @@
 //!   L0.7     71, 74               71
 //!   L1.0     75          <- 75 >= 71: a read finds 74 first, and 75 never
 //! ```
+//!
+//! RocksDB stores a range deletion in each table that it writes under it, and may cut the versions of one
+//! key over two tables. Such a deletion counts in the newest run that has it over the key.
 
 use lithify_base::{ComparatorRef, Error, FileId, MAX_SEQ, Seq, Tag};
 use lithify_lsm::{FileMeta, FileRef, Version};
-use lithify_merge::tombstone::{Fragments, RangeTombstone};
+use lithify_merge::tombstone::Fragments;
 
 use super::logs::Logged;
 use super::{Look, open_table};
@@ -23,12 +26,11 @@ use crate::sst::{TableIter, TableReader};
 const LISTED_MAX: u64 = 64;
 
 /// The range deletions of one table, inside its bounds.
-pub(super) struct Deletions(Vec<RangeTombstone>);
+pub(super) struct Deletions(Fragments);
 
 impl Deletions {
     pub(super) fn of(table: &TableReader, file: &FileMeta) -> Deletions {
-        let inside = table.range_tombstones().clamp(&file.range, table.order());
-        Deletions(inside.to_tombstones())
+        Deletions(table.tombstones_of(file))
     }
 }
 
@@ -66,10 +68,11 @@ impl Look<'_> {
     ) {
         let mut sources = vec![of_logs(logged, order)];
         for run in version.runs_newest_first() {
-            let raw = run.files().iter().filter_map(|f| deletions(f.id)).flat_map(|d| d.0.clone());
+            let files =
+                run.files().iter().filter_map(|f| deletions(f.id)).map(|d| (0, d.0.clone()));
             sources.push(Source {
                 name: format!("{}", run.pos),
-                deletions: Fragments::from_raw(raw, &**order),
+                deletions: Fragments::union(files, &**order),
                 points: Points::Run { files: run.files().iter(), open: None },
             });
         }
@@ -80,9 +83,9 @@ impl Look<'_> {
         while least_key(&sources, order, &mut key) {
             let mut least = MAX_SEQ + 1;
             let mut newest: Option<Tag> = None;
-            let mut covered = 0;
+            let (mut covered, mut met) = (0, Vec::new());
             for source in &mut sources {
-                let said = self.said(source, &key, order, deletions);
+                let said = self.said(source, &key, order, deletions, &mut met);
                 let Some(said) = said else { continue };
                 if said.most >= least {
                     broken += 1;
@@ -111,13 +114,15 @@ impl Look<'_> {
         }
     }
 
-    /// What `source` says of `key`; moves it past the key.
+    /// What `source` says of `key`; moves it past the key. `met` has the range deletions over it that
+    /// newer runs have.
     fn said<'a>(
         &mut self,
         source: &mut Source<'a>,
         key: &[u8],
         order: &ComparatorRef,
         deletions: &dyn Fn(FileId) -> Option<&'a Deletions>,
+        met: &mut Vec<Seq>,
     ) -> Option<Said> {
         let mut said: Option<Said> = None;
         let mut note = |seq: Seq, tag: Option<Tag>| match &mut said {
@@ -129,7 +134,10 @@ impl Look<'_> {
             }
         };
         if let Some(fragment) = source.deletions.find(key, &**order) {
-            fragment.tombs.iter().for_each(|t| note(t.seq, None));
+            for tomb in fragment.tombs.iter().filter(|t| !met.contains(&t.seq)) {
+                note(tomb.seq, None);
+            }
+            met.extend(fragment.tombs.iter().map(|t| t.seq));
         }
         while let Some((user, tag)) = source.points.now()
             && order.compare(user, key).is_eq()
