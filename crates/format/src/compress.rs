@@ -2,7 +2,9 @@
 //! keeps a compressed block only when it pays.
 //!
 //! Keeps: a size is compared with the caller's cap before anything is allocated for it; a
-//! decoder either fills exactly the size that was announced or fails.
+//! decoder either fills exactly the size that was announced or fails. A codec's panic stays inside: a
+//! block that can't be compressed because of one is stored as it is, one that can't be
+//! decompressed is corrupt.
 //! Blocks of one table may share a dictionary, which lies in the table: Zstandard is given one when
 //! writing, all codecs that have them when reading.
 //! Leaves to others: the trailer's type byte on disk and its checksum ([`crate::block`]).
@@ -13,6 +15,7 @@
 mod decode;
 mod dictionary;
 mod encode;
+mod wall;
 mod zip;
 
 pub use decode::{Decoder, decompress};

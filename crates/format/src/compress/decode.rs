@@ -3,6 +3,7 @@
 use lithify_base::{Error, ErrorKind, Result, memory};
 
 use super::dictionary::Dictionary;
+use super::wall::walled;
 use super::{Codec, zip};
 use crate::varint;
 
@@ -40,9 +41,14 @@ impl Decoder {
     /// byte 0 this is a copy; callers that want none keep the block as read.
     ///
     /// # Errors
-    /// Corruption if the bytes do not decode; `LimitExceeded` if they announce more than `max`;
-    /// `Unsupported` for a codec that this build does not read.
+    /// Corruption if the bytes do not decode, also if the codec panics over them; `LimitExceeded` if
+    /// they announce more than `max`; `Unsupported` for a codec that this build does not read.
     pub fn decode(&self, type_byte: u8, payload: &[u8], max: usize) -> Result<Vec<u8>> {
+        let decoded = walled(|| self.decode_inside(type_byte, payload, max));
+        decoded.unwrap_or_else(|panic| Err(panicked(type_byte, &panic)))
+    }
+
+    fn decode_inside(&self, type_byte: u8, payload: &[u8], max: usize) -> Result<Vec<u8>> {
         if self.leveldb && type_byte == 2 {
             let size = zstd_frame_size(payload)?;
             return zstd_decode(payload, sized(size, max)?, &Dictionary::default());
@@ -88,6 +94,15 @@ impl Decoder {
 /// As [`Decoder::decode`].
 pub fn decompress(type_byte: u8, payload: &[u8], max: usize) -> Result<Vec<u8>> {
     Decoder::rocksdb().decode(type_byte, payload, max)
+}
+
+#[cold]
+fn panicked(type_byte: u8, panic: &str) -> Error {
+    let codec = Codec::from_u8(type_byte).map_or("custom", Codec::name);
+    Error::corruption(format!(
+        "the {codec} codec panicked over a block ({panic}): it is damaged, or the codec has a bug; \
+         `lithify verify` lists all such blocks, and `lithify salvage` takes out the others"
+    ))
 }
 
 fn size_prefix(payload: &[u8], max: usize) -> Result<(usize, &[u8])> {

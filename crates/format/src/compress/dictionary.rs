@@ -11,15 +11,15 @@ use lithify_base::Error;
 use lithify_base::Result;
 
 /// Trains a dictionary of at most `most` bytes from `samples`, blocks as they are before compression.
-/// `None` if they are too few to gain anything.
+/// `None` if they are too few to gain anything, or the trainer fails.
 ///
 /// # Errors
 /// `Unsupported` without the cargo feature `zstd`.
 #[cfg(feature = "zstd")]
 pub fn train(samples: &[Vec<u8>], most: usize) -> Result<Option<Arc<[u8]>>> {
-    let trained = zstd::dict::from_samples(samples, most);
-    // The library says no more than that it did not work out.
-    Ok(trained.ok().filter(|d| !d.is_empty()).map(Arc::from))
+    let trained = super::wall::walled(|| zstd::dict::from_samples(samples, most).ok());
+    // The library says no more than that it did not work out; a table without is as good.
+    Ok(trained.ok().flatten().filter(|d| !d.is_empty()).map(Arc::from))
 }
 
 /// The same in a build without Zstandard.
@@ -44,8 +44,11 @@ impl Dictionary {
     pub(super) fn new(bytes: &[u8]) -> Dictionary {
         let prepared = match bytes {
             [] => None,
-            bytes => zstd::zstd_safe::DDict::try_create(bytes).map(Arc::new),
+            bytes => {
+                super::wall::walled(|| zstd::zstd_safe::DDict::try_create(bytes)).ok().flatten()
+            }
         };
+        let prepared = prepared.map(Arc::new);
         Dictionary { bytes: bytes.into(), prepared }
     }
     #[cfg(not(feature = "zstd"))]

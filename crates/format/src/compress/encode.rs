@@ -4,13 +4,18 @@ use lithify_base::{Error, Result};
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
 use super::Codec;
+use super::wall::walled;
 use super::zip::{Deflate, bzip};
 use crate::varint;
 
 /// Compresses blocks with one codec; owns the codec's tables and reuses them.
 pub struct Compressor {
-    engine: Engine,
     codec: Codec,
+    level: i32,
+    dictionary: Box<[u8]>,
+    /// Absent after anything but a complete end, until the next block: what is left inside then, the
+    /// libraries' own resets do not all clear away.
+    engine: Option<Engine>,
 }
 
 enum Engine {
@@ -28,7 +33,8 @@ impl Compressor {
     /// others are 6, RocksDB's default) heed.
     ///
     /// # Errors
-    /// `Unsupported` for a codec that this build does not write.
+    /// `Unsupported` for a codec that this build does not write, `InvalidArgument` for one that can't
+    /// be set up.
     pub fn new(codec: Codec, level: i32) -> Result<Compressor> {
         Compressor::with_dictionary(codec, level, &[])
     }
@@ -38,21 +44,8 @@ impl Compressor {
     /// # Errors
     /// As [`new`](Compressor::new).
     pub fn with_dictionary(codec: Codec, level: i32, dictionary: &[u8]) -> Result<Compressor> {
-        let engine = match codec {
-            Codec::None => Engine::None,
-            Codec::Snappy => Engine::Snappy(Box::new(snap::raw::Encoder::new())),
-            Codec::Lz4 => Engine::Lz4(Box::new(CompressTable::small())),
-            Codec::Zstd => zstd_engine(level, dictionary)?,
-            Codec::Zlib => Engine::Zlib(Box::new(Deflate::new(level))),
-            Codec::Bzip2 => Engine::Bzip2,
-            Codec::Lz4hc => {
-                return Err(Error::unsupported(format!(
-                    "blocks are not written with {}; choose another codec, or none",
-                    codec.name()
-                )));
-            }
-        };
-        Ok(Compressor { engine, codec })
+        let engine = Some(Engine::new(codec, level, dictionary)?);
+        Ok(Compressor { codec, level, dictionary: dictionary.into(), engine })
     }
 
     /// The codec.
@@ -73,12 +66,49 @@ impl Compressor {
     }
 
     /// Appends the compressed form of `payload` to `out`; false, and unspecified bytes appended,
-    /// if it saves less than 12.5 % or there is no codec.
+    /// if it saves less than 12.5 %, there is no codec, or the codec fails or panics: every reader takes a
+    /// block as it is.
     pub fn compress(&mut self, payload: &[u8], out: &mut Vec<u8>) -> bool {
         let start = out.len();
+        let engine = match self.engine.take() {
+            Some(engine) => Ok(engine),
+            None => Engine::new(self.codec, self.level, &self.dictionary),
+        };
+        let Ok(mut engine) = engine else { return false };
+        if walled(|| engine.compress(payload, out)) != Ok(true) {
+            return false;
+        }
+        self.engine = Some(engine);
+        pays(payload.len(), out.len() - start)
+    }
+}
+
+impl Engine {
+    fn new(codec: Codec, level: i32, dictionary: &[u8]) -> Result<Engine> {
+        let made = || match codec {
+            Codec::None => Ok(Engine::None),
+            Codec::Snappy => Ok(Engine::Snappy(Box::new(snap::raw::Encoder::new()))),
+            Codec::Lz4 => Ok(Engine::Lz4(Box::new(CompressTable::small()))),
+            Codec::Zstd => zstd_engine(level, dictionary),
+            Codec::Zlib => Ok(Engine::Zlib(Box::new(Deflate::new(level)))),
+            Codec::Bzip2 => Ok(Engine::Bzip2),
+            Codec::Lz4hc => Err(Error::unsupported(format!(
+                "blocks are not written with {}; choose another codec, or none",
+                codec.name()
+            ))),
+        };
+        walled(made).unwrap_or_else(|panic| {
+            let what = format!("{} at level {level} panicked ({panic})", codec.name());
+            Err(Error::invalid(format!("{what}; choose another codec or level, or none")))
+        })
+    }
+
+    /// Appends the compressed form of `payload` to `out`; false, and unspecified bytes appended, if
+    /// the codec did not come to its end.
+    fn compress(&mut self, payload: &[u8], out: &mut Vec<u8>) -> bool {
         // Blocks are below 4 GiB in every format; larger ones are stored as they are.
         let Ok(size) = u32::try_from(payload.len()) else { return false };
-        let done = match &mut self.engine {
+        match self {
             Engine::None => false,
             Engine::Snappy(encoder) => {
                 let max = snap::raw::max_compress_len(payload.len());
@@ -111,8 +141,7 @@ impl Compressor {
                 let max = zstd::zstd_safe::compress_bound(payload.len());
                 into_tail(out, max, |tail| encoder.compress_to_buffer(payload, tail).ok())
             }
-        };
-        done && pays(payload.len(), out.len() - start)
+        }
     }
 }
 

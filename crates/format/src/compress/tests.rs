@@ -57,6 +57,57 @@ fn bytes_do_not_depend_on_what_was_compressed_before() {
     }
 }
 
+/// Every codec's panic: when it is made, compresses, reads, or takes a dictionary.
+#[test]
+fn no_panic_leaves_a_codec() {
+    for codec in codecs() {
+        wall::trap::set();
+        let e = Compressor::new(codec, 3).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::InvalidArgument, "{e}");
+        assert!(e.to_string().contains("the trap"), "{e}");
+
+        let mut compressor = Compressor::new(codec, 3).unwrap();
+        let mut good = Vec::new();
+        let type_byte = compressor.append(&text(5000), &mut good);
+        wall::trap::set();
+        let mut stored = b"before".to_vec();
+        assert_eq!(compressor.append(&text(5000), &mut stored), 0, "stored as it is");
+        assert_eq!(stored[6..], text(5000));
+        let mut again = Vec::new();
+        assert_eq!(compressor.append(&text(5000), &mut again), type_byte);
+        assert_eq!(again, good, "the next block meets a fresh one");
+
+        wall::trap::set();
+        let e = decompress(type_byte, &good, 5000).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Corruption, "{e}");
+        assert!(e.to_string().contains("the trap") && e.to_string().contains("salvage"), "{e}");
+        assert_eq!(decompress(type_byte, &good, 5000).unwrap(), text(5000));
+    }
+}
+
+/// A dictionary that can't be made is none; one that can't be taken in is damaged.
+#[cfg(feature = "zstd")]
+#[test]
+fn no_panic_leaves_a_dictionary() {
+    let samples: Vec<Vec<u8>> = (0..400).map(|n| text(200 + n % 90)).collect();
+    wall::trap::set();
+    assert_eq!(train(&samples, 4096).unwrap(), None);
+    let mut stored = Vec::new();
+    let mut compressor = Compressor::with_dictionary(Codec::Zstd, 3, &text(500)).unwrap();
+    assert!(compressor.compress(&text(4000), &mut stored));
+    wall::trap::set();
+    let decoder = Decoder::rocksdb().with_dictionary(&text(500));
+    assert_eq!(decoder.decode(7, &stored, 4000).unwrap_err().kind(), ErrorKind::Corruption);
+    let decoder = Decoder::rocksdb().with_dictionary(&text(500));
+    assert_eq!(decoder.decode(7, &stored, 4000).unwrap(), text(4000));
+    // The fresh one after a panic has the dictionary, too.
+    wall::trap::set();
+    assert!(!compressor.compress(&text(4000), &mut Vec::new()));
+    let mut again = Vec::new();
+    assert!(compressor.compress(&text(4000), &mut again));
+    assert_eq!(again, stored);
+}
+
 #[test]
 fn announced_sizes_meet_the_cap_before_allocation() {
     let huge = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x00];

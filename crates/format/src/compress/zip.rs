@@ -14,7 +14,9 @@ const WINDOW_BITS: u8 = 14;
 const PIECES: u32 = 1;
 const WORK_FACTOR: u32 = 30;
 
-/// Deflates blocks, each by itself.
+/// Deflates blocks, each by itself. One whose [`compress`](Deflate::compress) gave `None` is not used
+/// again: the library's reset leaves output behind that had no room, and then writes past its
+/// buffer.
 pub(super) struct Deflate(Compress);
 
 impl Deflate {
