@@ -60,7 +60,7 @@ pub struct TableProps {
     pub num_range_deletions: u64,
     pub num_data_blocks: u64,
     pub filter_size: u64,
-    /// RocksDB writes 0 here for its current block format.
+    /// That of the footer; 0 in tables of older versions of RocksDB, and in early ones of ours.
     pub format_version: u64,
     /// 0: keys of any length.
     pub fixed_key_length: u64,

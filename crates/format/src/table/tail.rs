@@ -375,6 +375,7 @@ impl TailBuilder {
             merge_operands: sum(|b| b.merges),
             num_range_deletions: ranges,
             num_data_blocks: self.blocks.len() as u64,
+            format_version: u64::from(spec.version),
             column_family_id: u64::from(id.cf_id),
             creation_time: id.creation_time,
             oldest_key_time: id.oldest_key_time,

@@ -303,3 +303,6 @@ fn inside(m: &FileMeta, key: InternalKey<'_>, order: &dyn lithify_base::Comparat
 fn numbered(m: &FileMeta, seq: Seq) -> bool {
     (m.seqs.0..=m.seqs.1).contains(&seq)
 }
+
+#[cfg(test)]
+mod tests;

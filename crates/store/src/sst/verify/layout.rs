@@ -2,8 +2,11 @@
 //!
 //! Keeps: blocks do not overlap, every meta block passes its sum, and bytes outside all blocks are
 //! zeros (foreign tables may align their blocks with them; ours have none, R4). A footer before
-//! version 6 has no sum, so its bytes are compared with what its fields encode to.
+//! version 6 has no sum, so its bytes are compared with what its fields encode to, and its version with
+//! what the properties say.
 //! Leaves to others: what is in the blocks.
+
+use std::ops::RangeInclusive;
 
 use lithify_base::{Error, Result};
 use lithify_format::block::{IndexForm, IndexIter};
@@ -19,8 +22,10 @@ use crate::sst::reader::TableReader;
 
 /// Bytes between blocks that are read at once.
 const CHUNK: u64 = 1 << 20;
-/// First of the five bytes at the end of the filters that format_version 5 brought: Bloom, and Ribbon.
-const NEW_FILTERS: [u8; 2] = [0xff, 0xfe];
+/// The probes in the fifth byte from the end of the Bloom filters that format_version 5 replaced. In newer
+/// filters another number is there, which names them: 0xff for Bloom, 0xfe for Ribbon, and 0 in one
+/// that holds everything.
+const OLD_FILTERS: RangeInclusive<u8> = 1..=0x7f;
 
 /// Checks the layout of all of `table`.
 ///
@@ -48,9 +53,7 @@ pub(super) fn check(full: &FullIndex) -> Result<()> {
         blocks.read(handle)?;
         has_sum(table, handle)?;
     }
-    if let Some((FilterLayout::Full, handle)) = names.filter() {
-        filter_fits(table, footer, handle)?;
-    }
+    version_fits(table, footer, &names)?;
     handles.extend((0..full.fences().len()).map(|i| {
         let at = full.block(i);
         BlockHandle::new(at.offset, u64::from(at.size))
@@ -126,16 +129,28 @@ fn gap(full: &FullIndex, mut at: u64, end: u64) -> Result<()> {
     Ok(())
 }
 
-/// A version damaged from 5 to 4 reads the same, but for the filters that either has.
-fn filter_fits(table: &TableReader, footer: Footer, handle: BlockHandle) -> Result<()> {
-    let block = table.blocks.read(handle)?;
-    let new = block.as_ref().iter().nth_back(4).is_some_and(|first| NEW_FILTERS.contains(first));
-    if new == (footer.version >= 5) || block.as_ref().is_empty() {
-        return Ok(());
-    }
+/// A version that was damaged from 5 to 4 or back reads the same. The properties name it, too, in our
+/// tables and in newer ones of RocksDB. In older ones (0 there) an old filter tells: it went with
+/// version 4. A new one tells nothing, since RocksDB's Ribbon policy writes Ribbon and the new Bloom
+/// filter at every version.
+fn version_fits(table: &TableReader, footer: Footer, names: &MetaIndex) -> Result<()> {
     let version = footer.version;
-    let what = format!("format_version {version} has no such filter: the footer is damaged");
-    Err(Error::corruption(what).at(table.blocks.source.size() - footer.len() as u64))
+    let what = match table.props.format_version {
+        0 if version >= 5 && has_old_filter(table, names)? => {
+            format!("format_version {version} has no such filter")
+        }
+        0 => return Ok(()),
+        stated if stated == u64::from(version) => return Ok(()),
+        stated => format!("format_version is {version} here and {stated} in the properties"),
+    };
+    let at = table.blocks.source.size() - footer.len() as u64;
+    Err(Error::corruption(format!("{what}: the footer is damaged")).at(at))
+}
+
+fn has_old_filter(table: &TableReader, names: &MetaIndex) -> Result<bool> {
+    let Some((FilterLayout::Full, handle)) = names.filter() else { return Ok(false) };
+    let block = table.blocks.read(handle)?;
+    Ok(block.as_ref().iter().nth_back(4).is_some_and(|probes| OLD_FILTERS.contains(probes)))
 }
 
 /// Footers before version 6 have no sum. Everything but the padding decides what is read, and
