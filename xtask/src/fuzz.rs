@@ -21,7 +21,7 @@ const TIMEOUT: u32 = 20;
 /// Seconds for each target unless told otherwise.
 const SECONDS: u32 = 20;
 /// Seconds for each target before a merge: two minutes for all of them, two at once.
-const CHECK_SECONDS: u32 = 16;
+const CHECK_SECONDS: u32 = 15;
 /// Targets at once.
 const JOBS: usize = 2;
 /// Coverage for libFuzzer (a counter per edge, and the operands of comparisons), and AddressSanitizer

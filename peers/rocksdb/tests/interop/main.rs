@@ -3,16 +3,18 @@
 //! [`foreign_tables`]: tables of RocksDB, in every format version it writes and with every option
 //! that changes their bytes, read by our reader. [`our_tables`]: tables of ours, ingested by
 //! RocksDB. [`outside`]: tables made outside of any database, ingested by the other engine.
-//! [`directories`]: whole databases opened by the other engine. [`operands`]: merge operands and single
-//! deletions, in tables and directories, both ways. [`refused`]: what is not taken over.
-//! [`migration`]: moves from RocksDB and LevelDB to us and back. [`families_killed`]: the same with
-//! several column families and kills. [`golden`]: the small directories that the plain tests read.
+//! [`filters`]: every filter at every version of tables. [`directories`]: whole databases opened by the
+//! other engine. [`operands`]: merge operands and single deletions, in tables and directories, both
+//! ways. [`refused`]: what is not taken over. [`migration`]: moves from RocksDB and LevelDB to us and
+//! back. [`families_killed`]: the same with several column families and kills. [`golden`]: the small
+//! directories that the plain tests read.
 //!
 //! `cargo xtask interop` fetches RocksDB's library and LevelDB's Python binding, and runs them.
 
 mod c_api;
 mod directories;
 mod families_killed;
+mod filters;
 mod foreign_tables;
 mod golden;
 mod history;
