@@ -1,9 +1,16 @@
 //! Caps on what bytes may make us do. Untrusted lengths meet one of these before any
 //! allocation.
 
-/// Most bytes a block may decompress to unless the caller says otherwise. RocksDB's own limit is
+/// Most bytes that a compressed block may decompress to, whatever its length. RocksDB's own limit is
 /// 4 GiB; real blocks are 4 KiB to a few MiB, index and filter blocks some tens of MiB.
 pub const MAX_BLOCK: usize = 256 << 20;
+
+/// Most bytes that a compressed block of `stored` bytes may decompress to: [`MAX_BLOCK`], and more
+/// only in proportion to what is there. LZ4 reaches 255 times its length; blocks that another codec
+/// makes smaller still are stored as they are. Below 4 GiB.
+pub fn plain_max(stored: usize) -> usize {
+    MAX_BLOCK.max(stored.saturating_mul(256)).min(u32::MAX as usize)
+}
 
 /// Most bytes of a user key when written (8 MiB): far above any sensible key, far below what would
 /// make an index entry unreadable.

@@ -4,6 +4,7 @@
 //! `CODEC_BLOCKS=100000` says how many blocks each codec gets.
 
 use lithify_format::compress::{Codec, Compressor, Decoder};
+use lithify_format::limits::{MAX_BLOCK, plain_max};
 
 /// Blocks that each codec gets unless `CODEC_BLOCKS` says otherwise.
 const BLOCKS: usize = 5_000;
@@ -217,6 +218,25 @@ fn huge_blocks_come_back_between_small_ones() {
         let stored = there_and_back(&case, &mut case.compressor(), &case.decoder(), &loud);
         assert_eq!(stored.0, 0, "{case}");
     }
+}
+
+/// Values may be larger than `MAX_BLOCK`; those that compressed could not be read.
+#[test]
+fn the_largest_blocks_are_stored_so_that_they_read() {
+    let block = vec![7; MAX_BLOCK + 1];
+    let mut stored = Vec::new();
+    let mut codecs = vec![(Codec::Lz4, true)];
+    // 20,000 times smaller: no reader makes that much room for so little.
+    codecs.extend(cfg!(feature = "zstd").then_some((Codec::Zstd, false)));
+    for (codec, compressed) in codecs {
+        stored.clear();
+        let type_byte = Compressor::new(codec, 1).unwrap().append(&block, &mut stored);
+        assert_eq!(type_byte != 0, compressed, "{codec:?}: {} bytes", stored.len());
+        let read = Decoder::rocksdb().decode(type_byte, &stored, plain_max(stored.len()));
+        assert!(if compressed { read.unwrap() } else { stored.clone() } == block, "{codec:?}");
+    }
+    assert_eq!(plain_max(5), MAX_BLOCK);
+    assert_eq!(plain_max(usize::MAX), u32::MAX as usize);
 }
 
 /// LZ4 and Zlib get dictionaries only when tables of RocksDB are read: one decoder, many blocks.

@@ -12,7 +12,7 @@ use lithify_base::{Error, ErrorKind, InternalKey, Result};
 use lithify_format::checksum::raw_sum;
 use lithify_format::compress::Decoder;
 use lithify_format::filter::key_hash;
-use lithify_format::limits::MAX_BLOCK;
+use lithify_format::limits::plain_max;
 
 use crate::cut::CutCheck;
 use crate::ledger::{Ledger, weigh};
@@ -140,7 +140,7 @@ impl Certifier {
                 let dictionary = recipe.dictionary.as_deref().unwrap_or_default();
                 Decoder::rocksdb().with_dictionary(dictionary)
             });
-            plain = decoder.decode(trailer[0], payload, MAX_BLOCK)?;
+            plain = decoder.decode(trailer[0], payload, plain_max(payload.len()))?;
             &plain
         };
         self.view.decode(payload, &[])?;

@@ -11,7 +11,7 @@
 use lithify_base::{Comparator, Error, ErrorKind, Result, Seq, Tag};
 use lithify_format::block::{BlockIter, Layout};
 use lithify_format::checksum::{ChecksumKind, raw_sum};
-use lithify_format::limits::MAX_BLOCK;
+use lithify_format::limits::{MAX_BLOCK, plain_max};
 use lithify_format::varint;
 use lithify_format::xxph3::xxph3_64;
 
@@ -105,7 +105,7 @@ impl View {
         let (stored, type_byte) = verify(block, bytes)?;
         let mut plain = Vec::new();
         if type_byte != 0 {
-            plain = block.decoder.decode(type_byte, stored, MAX_BLOCK)?;
+            plain = block.decoder.decode(type_byte, stored, plain_max(stored.len()))?;
         }
         let payload = if type_byte == 0 { stored } else { &plain };
         self.decode(payload, prefix)?;

@@ -6,6 +6,7 @@ use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_outpu
 use super::Codec;
 use super::wall::walled;
 use super::zip::{Deflate, bzip};
+use crate::limits::plain_max;
 use crate::varint;
 
 /// Compresses blocks with one codec; owns the codec's tables and reuses them.
@@ -66,8 +67,8 @@ impl Compressor {
     }
 
     /// Appends the compressed form of `payload` to `out`; false, and unspecified bytes appended,
-    /// if it saves less than 12.5 %, there is no codec, or the codec fails or panics: every reader takes a
-    /// block as it is.
+    /// if it saves less than 12.5 %, or more than readers let a block grow ([`plain_max`]), there is no
+    /// codec, or it fails or panics: every reader takes a block as it is.
     pub fn compress(&mut self, payload: &[u8], out: &mut Vec<u8>) -> bool {
         let start = out.len();
         let engine = match self.engine.take() {
@@ -79,7 +80,9 @@ impl Compressor {
             return false;
         }
         self.engine = Some(engine);
-        pays(payload.len(), out.len() - start)
+        let stored = out.len() - start;
+        // More than that readers refuse, before they make room for it.
+        pays(payload.len(), stored) && payload.len() <= plain_max(stored)
     }
 }
 

@@ -12,7 +12,7 @@
 use lithify_base::{Comparator, InternalKey, Kind};
 use lithify_format::block::{BlockCheck, BlockIter, TRAILER_LEN};
 use lithify_format::compress::Decoder;
-use lithify_format::limits::MAX_BLOCK;
+use lithify_format::limits::plain_max;
 
 use crate::sst::BlockAt;
 
@@ -60,7 +60,7 @@ fn block(
             return None;
         }
         let (payload, type_byte) = check.verify(stored, at as u64).ok()?;
-        Some((size, decoder.decode(type_byte, payload, MAX_BLOCK).ok()?))
+        Some((size, decoder.decode(type_byte, payload, plain_max(payload.len())).ok()?))
     })
 }
 

@@ -12,7 +12,7 @@ use lithify_env::{FileRef, OpenOpts};
 use lithify_format::block::{IndexForm, TRAILER_LEN};
 use lithify_format::compress::Decoder;
 use lithify_format::filter::{Filter, FilterLayout};
-use lithify_format::limits::MAX_BLOCK;
+use lithify_format::limits::plain_max;
 use lithify_format::table::footer::{FOOTER_LEN, Footer, LEVELDB_VERSION};
 use lithify_format::table::handle::BlockHandle;
 use lithify_format::table::index::{BlockSource, Levels, index_form};
@@ -164,7 +164,7 @@ impl Blocks {
     }
 
     fn uncompress(&self, type_byte: u8, payload: &[u8], handle: BlockHandle) -> Result<Vec<u8>> {
-        let plain = self.decoder.decode(type_byte, payload, MAX_BLOCK);
+        let plain = self.decoder.decode(type_byte, payload, plain_max(payload.len()));
         plain.map_err(|e| self.source.blame(e.at(handle.offset)))
     }
 

@@ -7,7 +7,7 @@ use lithify_base::{Comparator, Error, InternalKey, Result};
 use crate::block::{BlockIter, IndexIter};
 use crate::compress::Decoder;
 use crate::filter::{FilterLayout, FilterShape, key_hash};
-use crate::limits::MAX_BLOCK;
+use crate::limits::plain_max;
 use crate::table::blocks_meta::{self, BlockCounts};
 use crate::table::footer::{Footer, LEVELDB_VERSION};
 use crate::table::handle::BlockHandle;
@@ -178,7 +178,7 @@ impl<'a> BlockSource for NaiveTableReader<'a> {
         let (payload, type_byte) = self.footer.check.verify(bytes, handle.offset)?;
         match type_byte {
             0 => Ok(Cow::Borrowed(payload)),
-            _ => self.decoder.decode(type_byte, payload, MAX_BLOCK).map(Cow::Owned),
+            _ => self.decoder.decode(type_byte, payload, plain_max(payload.len())).map(Cow::Owned),
         }
     }
 }
