@@ -115,7 +115,8 @@ impl Error {
         let mut e = Error::new(kind, format!("{op} failed: {source}"));
         e.inner.file = Some(path.to_string());
         e.inner.errno = source.raw_os_error();
-        e.inner.source = Some(std::sync::Arc::new(source));
+        // What is no error of the system says all in its words, which stand above.
+        e.inner.source = e.inner.errno.is_some().then(|| std::sync::Arc::new(source) as _);
         e
     }
     /// Adds the file's name, unless one is known.

@@ -1,8 +1,9 @@
 //! A follower: a reader in another process that keeps up with the one that writes.
 //!
 //! It never writes and takes no lock. Each time it catches up it reads the manifest and the logs that
-//! count anew, opens every table, and shows the result at once; readers of the view before go on
-//! undisturbed, as a table that is open (`max_open_files`) outlives its deletion.
+//! count anew, opens every table, and shows the result at once. Readers of the view before go on
+//! undisturbed: a table that is open outlives its deletion, and the tables of a view stay open as long as
+//! the view is held ([`lithify_env::SharedFs`]). Views share what they have in common.
 //!
 //! The primary goes on meanwhile. It deletes a table or a log only after an edit of the manifest that
 //! makes it obsolete, so a look during which the manifest has not grown has met all files of one
@@ -23,13 +24,19 @@ use lithify_store::dir::Dir;
 
 use crate::builder::Builder;
 use crate::db::Db;
-use crate::open;
+use crate::open::{self, Handle};
 
 /// How often a primary that commits meanwhile is looked at anew. It commits a few times a second, and
 /// a look takes milliseconds.
 const TRIES: usize = 20;
 
 /// Follows a database that another process, or another handle of this one, writes.
+///
+/// A view, its iterators and its snapshots stay readable as long as they are held, whatever the
+/// primary deletes. For that, every table of a view stays open: one descriptor for each table that any
+/// view has which is still held, however many views have it. [`Settings::max_open_files`] does not
+/// count here; three quarters of what the process may open (`ulimit -n`) do, when the follower is opened. Where the
+/// tables are more, [`catch_up`](Follower::catch_up) fails and the view stays as it was.
 ///
 /// ```
 /// # fn main() -> lithify::Result<()> {
@@ -77,14 +84,15 @@ struct Seen {
 
 impl Follower {
     pub(crate) fn open(builder: Builder, path: &Path) -> Result<Follower> {
-        let env = builder.world();
+        let mut env = builder.world();
+        env.fs = Arc::new(open::follower_fs(env.fs));
         let source = Source { path: path.to_owned(), builder: builder.env(env.clone()), env };
         let now = ArcSwap::from_pointee(source.look()?);
         Ok(Follower { source, now })
     }
 
     /// The database as it was at the last look; a handle that only reads. It stays as it is for as long
-    /// as somebody holds it.
+    /// as the handle, or an iterator of it, is held.
     pub fn view(&self) -> Db {
         self.now.load().db.clone()
     }
@@ -95,8 +103,9 @@ impl Follower {
     /// end of every table.
     ///
     /// # Errors
-    /// As [`Db::open_read_only`]; the view stays as it was. `Stalled` if the primary changes files
-    /// faster than they can be looked at: try again.
+    /// The view stays as it was. As [`Db::open_read_only`]; `Io` if the tables are more than may be open:
+    /// raise the limit of the process (`ulimit -n`), let go of older views, or wait until the primary has
+    /// compacted. `Stalled` if the primary changes files faster than they can be looked at: try again.
     pub fn catch_up(&self) -> Result<bool> {
         let before = self.now.load_full();
         if seen(&self.source.dir())?.as_ref() == Some(&before.seen) {
@@ -142,7 +151,7 @@ impl Source {
     }
 
     fn open(&self) -> Result<Db> {
-        let db = open::open_read_only(self.builder.clone(), &self.path)?;
+        let db = open::open_reading(self.builder.clone(), &self.path, Handle::Follows)?;
         db.shell.families().iter().try_for_each(|family| family.open_tables())?;
         Ok(db)
     }

@@ -18,7 +18,7 @@ use lithify_compact::FileNumbers;
 use lithify_control::MemId;
 use lithify_engine::CpuEngine;
 use lithify_env::sync::Arc;
-use lithify_env::{CappedFs, Env, LockGuard, Random, WatchedFs};
+use lithify_env::{CappedFs, Env, FsRef, LockGuard, Random, SharedFs, WatchedFs};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{FamilyState, ManifestState};
 use lithify_format::wal::BatchBuilder;
@@ -97,8 +97,13 @@ pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
 }
 
 pub(crate) fn open_read_only(builder: Builder, path: &Path) -> Result<Db> {
+    open_reading(builder, path, Handle::Reads)
+}
+
+/// The same, with tables that are opened as `handle` needs it.
+pub(crate) fn open_reading(builder: Builder, path: &Path, handle: Handle) -> Result<Db> {
     builder.settings.check()?;
-    let (env, files) = layered(builder.world(), &builder.settings, Handle::Reads);
+    let (env, files) = layered(builder.world(), &builder.settings, handle);
     let dir = Dir::new(env.fs.clone(), path);
     let recovered = match dir.read_current()? {
         Some(_) => manifest::recover(&dir)?,
@@ -122,9 +127,13 @@ pub(crate) struct Files {
     pub(crate) watched: Option<WatchedFs>,
 }
 
+/// What is done with the files of a directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Handle {
+pub(crate) enum Handle {
     Reads,
+    /// Another process deletes what is read: no table can be closed and opened again. Its file system
+    /// sees to that ([`follower_fs`]).
+    Follows,
     Writes,
 }
 
@@ -136,14 +145,27 @@ fn layered(mut env: Env, s: &Settings, handle: Handle) -> (Env, Files) {
         env.fs = Arc::new(watched.clone());
         files.watched = Some(watched);
     }
-    let of_process = || env.fs.open_files_max().map(|max| (max / 4 * 3).max(OPEN_FILES_MIN));
-    if let Some(most) = s.max_open_files.map(u64::from).or_else(of_process) {
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let own = || s.max_open_files.map(|most| most as usize);
+    if let Some(most) = own().or_else(|| share_of_process(&env.fs))
+        && handle != Handle::Follows
+    {
         let capped = CappedFs::new(env.fs, most, is_table);
         env.fs = Arc::new(capped.clone());
         files.capped = Some(capped);
     }
     (env, files)
+}
+
+/// How many tables may be open if nothing else is said: most of what the process may open.
+fn share_of_process(fs: &FsRef) -> Option<usize> {
+    let most = (fs.open_files_max()? / 4 * 3).max(OPEN_FILES_MIN);
+    Some(usize::try_from(most).unwrap_or(usize::MAX))
+}
+
+/// `fs` with each table open once, and for as long as a view has it.
+pub(crate) fn follower_fs(fs: FsRef) -> SharedFs {
+    let most = share_of_process(&fs).unwrap_or(usize::MAX);
+    SharedFs::new(fs, most, is_table)
 }
 
 /// Tables are closed and opened again: they never change, and their names stay while they are needed.

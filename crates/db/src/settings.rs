@@ -229,8 +229,9 @@ pub struct Settings {
     pub direct_reads: bool,
     /// Most table files that are held open, 16 to 1,048,576; beyond, files that were not read lately
     /// are closed, and opened again when they are. Indexes and filters stay in memory. Transfers
-    /// under way, logs and files being written come on top, a few dozen at most. Default: three
-    /// quarters of what the process may open (`ulimit -n`) when the database is opened.
+    /// under way, logs and files being written come on top, a few dozen at most. A
+    /// [`Follower`](crate::Follower) keeps all tables of its views open whatever this says. Default:
+    /// three quarters of what the process may open (`ulimit -n`) when the database is opened.
     pub max_open_files: Option<u32>,
     /// Verify the checksum of every block read from disk. Default: true.
     pub verify_checksums: bool,

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lithify::{Builder, Db, ErrorKind, Settings};
+use lithify::{Builder, CompactOptions, Db, ErrorKind, Settings};
 use lithify_env::{Env, FaultFs, OsRt, PosixFs, RtOptions};
 
 /// Descriptors that a child may have.
@@ -197,4 +197,58 @@ fn logs_that_sync_slowly_do_not_stay_open() {
     // What was written within two looks of the upkeep, and the one that is being synced.
     assert!(most < 60, "{most} logs open, of {flushed}");
     db.close().unwrap();
+}
+
+/// A follower holds every table of its views open. Where the process may not open so many, catching
+/// up says so, and the view that there is stays.
+#[test]
+fn a_follower_without_descriptors_keeps_its_view() {
+    let Some(place) = child("a_follower_without_descriptors_keeps_its_view") else { return };
+    let mut s = settings();
+    s.auto_compaction = false;
+    s.max_open_files = Some(16);
+    let primary = Db::open(&place, s.clone()).unwrap();
+    let tables = |from: u32, to: u32| {
+        for n in from..to {
+            primary.put(key(n), value(n)).unwrap();
+            primary.flush().unwrap();
+        }
+    };
+    let count = |db: &Db| {
+        let mut all = db.iter().unwrap();
+        let mut count = 0;
+        all.seek_to_first();
+        while all.valid() {
+            count += 1;
+            all.next();
+        }
+        all.status().map(|()| count)
+    };
+    tables(0, 15);
+    let follower = Db::open_follower(&place, s.clone()).unwrap();
+    // Five views of 15 tables or more: the same files but for one each.
+    let mut old = vec![follower.view()];
+    for n in 15..19 {
+        tables(n, n + 1);
+        assert!(follower.catch_up().unwrap());
+        old.push(follower.view());
+    }
+    for (n, view) in old.iter().enumerate() {
+        assert_eq!(count(view).unwrap(), 15 + n);
+    }
+    tables(19, 120);
+    let refused = follower.catch_up().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Io, "{refused}");
+    assert!(refused.to_string().contains("ulimit -n"), "{refused}");
+    let refused = Db::open_follower(&place, s).unwrap_err();
+    assert!(refused.to_string().contains("ulimit -n"), "{refused}");
+    assert_eq!(count(&follower.view()).unwrap(), 19);
+    // Once the primary has few tables again, there is room.
+    let rewrite = CompactOptions { rewrite: true, ..CompactOptions::default() };
+    primary.compact_range_opt(None, None, &rewrite).unwrap();
+    drop(old);
+    assert_eq!(count(&follower.view()).unwrap(), 19, "its tables are gone");
+    assert!(follower.catch_up().unwrap());
+    assert_eq!(count(&follower.view()).unwrap(), 120);
+    primary.close().unwrap();
 }

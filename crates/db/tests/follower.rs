@@ -7,7 +7,7 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lithify::{Builder, Db, Durability, ErrorKind, WriteBatch, WriteOptions};
+use lithify::{Builder, Db, Durability, ErrorKind, ReadOptions, WriteBatch, WriteOptions};
 use lithify_env::{Env, RtOptions};
 
 use common::tiny;
@@ -34,9 +34,14 @@ fn round_of(db: &Db) -> Option<u64> {
 }
 
 fn write(db: &Db, round: u64) {
+    write_long(db, round, 100);
+}
+
+/// The same with so many bytes more in each value.
+fn write_long(db: &Db, round: u64, bytes: usize) {
     let mut batch = WriteBatch::new();
     for key in 0..KEYS {
-        let value = [&round.to_be_bytes()[..], &[7; 100]].concat();
+        let value = [&round.to_be_bytes()[..], &vec![7; bytes]].concat();
         batch.put(key.to_be_bytes(), value).unwrap();
     }
     db.write(&batch).unwrap();
@@ -119,4 +124,52 @@ fn what_is_not_in_the_log_shows_once_it_is_flushed() {
     assert!(follower.catch_up().unwrap());
     assert_eq!(follower.view().get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
     primary.close().unwrap();
+}
+
+/// A follower promises that what it showed stays readable. Its views have more tables here than
+/// `max_open_files` keeps open, and the primary deletes all of them.
+#[test]
+fn views_with_more_tables_than_max_open_files_outlive_the_tables() {
+    let env = world();
+    let mut settings = tiny();
+    settings.auto_compaction = false;
+    settings.max_open_files = Some(16);
+    // Nothing is read ahead of its reader into a cache.
+    settings.memory_budget = 4 << 20;
+    let primary = Builder::new(settings.clone()).env(env.clone()).open("db").unwrap();
+    let many = |from: u64| {
+        for round in from..from + 40 {
+            write_long(&primary, round, 1 << 10);
+            primary.flush().unwrap();
+        }
+    };
+    many(0);
+    let follower = Builder::new(settings).env(env.clone()).open_follower("db").unwrap();
+    let first = follower.view();
+    let snapshot = first.snapshot();
+    let mut started = first.iter().unwrap();
+    started.seek_to_first();
+    many(40);
+    assert!(follower.catch_up().unwrap());
+    let second = follower.view();
+    for (view, tables) in [(&first, 40), (&second, 80)] {
+        assert_eq!(view.stats().levels.iter().map(|l| l.files).sum::<usize>(), tables);
+    }
+    write(&primary, 80);
+    primary.compact_range(None, None).unwrap();
+    primary.close().unwrap();
+    Builder::new(tiny()).env(env.clone()).open("db").unwrap().close().unwrap();
+    let names = env.fs.list(std::path::Path::new("db")).unwrap();
+    let left = names.iter().filter(|entry| entry.name.ends_with(".sst")).count();
+    assert!(left < 10, "{left} tables have a name still");
+    assert_eq!((round_of(&first), round_of(&second)), (Some(39), Some(79)));
+    let mut rest = 0;
+    while started.valid() {
+        rest += 1;
+        started.next();
+    }
+    started.status().unwrap();
+    assert_eq!(rest, KEYS);
+    let at = ReadOptions::at(&snapshot);
+    assert!(first.get_opt(0u64.to_be_bytes(), &at).unwrap().is_some());
 }

@@ -234,4 +234,8 @@ impl File for FaultFile {
     fn path(&self) -> &Path {
         self.inner.path()
     }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        self.inner.identity()
+    }
 }

@@ -233,4 +233,10 @@ pub trait File: Send + Sync {
 
     /// The path the file was opened by.
     fn path(&self) -> &Path;
+
+    /// What tells the file from every other one as long as it is open, whatever its names: device and
+    /// number. `None` where there is no such thing.
+    fn identity(&self) -> Option<(u64, u64)> {
+        None
+    }
 }

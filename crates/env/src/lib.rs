@@ -4,7 +4,8 @@
 //! put another world behind them: [`Fs`] and [`File`] for storage, [`Rt`] for time, seeds, threads
 //! and waiting, [`sync`] for locks and atomics. The real world lives in [`os`], a plain
 //! in-memory file system in [`MemFs`]; [`FaultFs`] wraps either to make it misbehave,
-//! [`ThrottledFs`] to make it slow, [`CappedFs`] to keep few files open, and [`WatchedFs`] to know which calls hang. [`DilatedRt`] makes the processor slow.
+//! [`ThrottledFs`] to make it slow, [`CappedFs`] to keep few files open, [`SharedFs`] to open each once and keep it,
+//! and [`WatchedFs`] to know which calls hang. [`DilatedRt`] makes the processor slow.
 //!
 //! Keeps: no call here holds a lock of this crate across another room's code; a failed call is
 //! typed as an [`IoError`] that says which operation on which path failed, and nothing is retried
@@ -27,6 +28,7 @@ mod pool;
 pub mod random;
 pub mod region;
 pub mod rt;
+mod shared;
 pub mod sync;
 pub mod throttle;
 mod ticket;
@@ -51,6 +53,7 @@ pub use pool::OutOfMemory;
 pub use random::Random;
 pub use region::{Region, RegionPool};
 pub use rt::{Class, Job, Rt, RtRef, SharedUrgency, Step, Urgency, Wake, panic_message};
+pub use shared::SharedFs;
 pub use throttle::{Bandwidth, Throttle, ThrottledFs};
 pub use ticket::Ticket;
 pub use watch::{Hanging, WatchedFs};

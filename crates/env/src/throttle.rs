@@ -310,6 +310,10 @@ impl File for ThrottledFile {
     fn path(&self) -> &Path {
         self.inner.path()
     }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        self.inner.identity()
+    }
 }
 
 #[cfg(test)]

@@ -316,6 +316,10 @@ impl File for Watched {
     fn path(&self) -> &Path {
         self.inner.path()
     }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        self.inner.identity()
+    }
 }
 
 #[cfg(all(test, not(any(shuttle, loom))))]

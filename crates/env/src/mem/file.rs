@@ -207,4 +207,8 @@ impl File for MemFile {
     fn path(&self) -> &Path {
         &self.path
     }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        Some((0, Arc::as_ptr(&self.inode).addr() as u64))
+    }
 }

@@ -258,4 +258,9 @@ impl File for PosixFile {
     fn path(&self) -> &Path {
         &self.path
     }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        let stat = fs::fstat(&self.fd).ok()?;
+        Some((stat.st_dev, stat.st_ino))
+    }
 }
