@@ -32,13 +32,22 @@ pub struct FilterContext {
 /// Decides which values compactions keep, to drop what is out of date or to rewrite old forms.
 ///
 /// It is asked about a value that is the newest version of its key among the compaction's inputs and
-/// that no snapshot needs; a newer version may lie elsewhere. It is not asked by flushes, nor about
-/// deletions and merge operands; a value that operands were combined to counts as one. A value is asked
-/// about each time a compaction meets it, and when that is nobody knows: reads may find a value that
-/// the next compaction removes.
+/// newer than every snapshot that was taken before the compaction began; a newer version may lie
+/// elsewhere. It is not asked by flushes, nor about deletions and merge operands; a value that operands
+/// were combined to counts as one. A value is asked about each time a compaction meets it, and no
+/// moment is promised for that: reads may find a value that the next compaction removes.
 ///
-/// Several compactions ask at once. The answer must follow from the arguments alone. Iterators and reads
-/// without a snapshot see a removal as soon as it is installed.
+/// Several compactions ask at once. The answer must follow from the arguments alone.
+///
+/// What a snapshot shows never changes while it is held:
+/// - One that was taken before a compaction began: the filter is not asked about what it sees.
+/// - One that was taken while a compaction ran: the filter may have been asked about what it sees. If
+///   that compaction removes or changes anything, the snapshot goes on reading the tables and memtables
+///   from before, and keeps them until it is dropped, as an iterator does.
+/// - One that was taken once the output was installed: it shows what the filter left.
+///
+/// Reads without a snapshot, and iterators made from then on, see a removal as soon as the output is
+/// installed; older iterators do not. RocksDB's filters ignore snapshots, whose answers may change there.
 pub trait CompactionFilter: Send + Sync + 'static {
     /// Name for logs, for example `expired-sessions`.
     fn name(&self) -> &str;

@@ -54,6 +54,8 @@ pub struct JobWork {
     pub entries_in: u64,
     /// Point entries written.
     pub entries_out: u64,
+    /// Values that the user's filter removed or changed.
+    pub filtered: u64,
     /// Nanoseconds from first step to last.
     pub nanos: u64,
     /// Processor nanoseconds of the thread that stepped it.

@@ -22,6 +22,7 @@ use lithify_engine::Engine;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex, Weak};
 use lithify_env::{Job, Mono, SharedUrgency, Step, Urgency};
+use lithify_merge::ledger::Rule;
 use lithify_merge::{Ledger, Recipe};
 
 use crate::cuts::Part;
@@ -89,6 +90,7 @@ struct State {
     built: Vec<Option<Box<Sink>>>,
     entries_in: u64,
     entries_out: u64,
+    filtered: u64,
     failed: Option<Error>,
     report: Option<Report>,
 }
@@ -113,6 +115,7 @@ impl Parts {
             built: list.iter().map(|_| None).collect(),
             entries_in: 0,
             entries_out: 0,
+            filtered: 0,
             failed: None,
             report: began.report,
         };
@@ -186,6 +189,7 @@ impl Parts {
             state.built[no] = Some(sink);
             state.entries_in += ledger.entries_in;
             state.entries_out += ledger.entries_out;
+            state.filtered += ledger.dropped[Rule::Filtered as usize];
         });
     }
 
@@ -207,7 +211,7 @@ impl Parts {
                 return;
             }
             let built = std::mem::take(&mut state.built);
-            let entries = (state.entries_in, state.entries_out);
+            let entries = (state.entries_in, state.entries_out, state.filtered);
             (state.report.take(), state.failed.clone(), built, entries)
         };
         let mut work = JobWork {
@@ -220,7 +224,7 @@ impl Parts {
             Ok(()) => {
                 let sinks: Vec<Box<Sink>> = built.into_iter().flatten().collect();
                 work.written = sinks.iter().map(|sink| sink.written()).sum();
-                (work.entries_in, work.entries_out) = entries;
+                (work.entries_in, work.entries_out, work.filtered) = entries;
                 Ok(sinks.into_iter().flat_map(|sink| sink.into_files()).collect())
             }
             Err(error) => {

@@ -35,8 +35,7 @@ impl Shell {
         at: Option<&Snapshot>,
     ) -> Result<Vec<Option<Value>>> {
         self.check_open()?;
-        let sv = self.current.load();
-        let at = self.read_at(at)?;
+        let (sv, at) = self.pin(at)?;
         let mut values: Vec<Option<Value>> = Vec::with_capacity(keys.size_hint().0);
         let mut open = Vec::new();
         for (place, key) in keys.enumerate() {

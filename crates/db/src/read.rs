@@ -5,6 +5,7 @@
 use std::ops::{ControlFlow, Deref};
 use std::time::Duration;
 
+use arc_swap::Guard;
 use lithify_base::key::unknown_kind;
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Comparator, Kind, Prefixes, Result, Seq, Tag, memory};
@@ -158,10 +159,7 @@ impl Shell {
     pub(crate) fn get(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>> {
         self.check_open()?;
         let _timed = self.metrics.get.sample(&*self.env.rt);
-        // The tree is pinned before the number is read: a number read first could be older than
-        // what a compaction has meanwhile dropped.
-        let sv = self.current.load();
-        let at = self.read_at(at)?;
+        let (sv, at) = self.pin(at)?;
         let found = self.look_up(&sv, key, at)?;
         self.metrics.add(Counter::Gets, 1);
         if found.is_some() {
@@ -183,15 +181,22 @@ impl Shell {
         self.check_open()?;
         let copy = || memory::copied(value, "a value").map(Repr::Copied);
         decide(tag, None, copy, || {
-            let sv = self.current.load();
-            let at = self.read_at(at)?;
+            let (sv, at) = self.pin(at)?;
             self.merged_under(own.entries(self.cf, key), &sv, key, at)
         })
     }
 
-    /// The number to read at. To be asked only once the tree is pinned.
-    pub(crate) fn read_at(&self, snapshot: Option<&Snapshot>) -> Result<Seq> {
-        self.snapshots.read_at(snapshot, || self.published.load(Ordering::Acquire))
+    /// The tree to read, and the number to read at.
+    pub(crate) fn pin(
+        &self,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<(Guard<Arc<SuperVersion>>, Seq)> {
+        // The tree is pinned before the number is read: a number read first could be older than
+        // what a compaction has meanwhile dropped.
+        let sv = self.current.load();
+        let at = self.snapshots.read_at(snapshot, || self.published.load(Ordering::Acquire))?;
+        let own = snapshot.and_then(|snapshot| snapshot.tree(self.cf));
+        Ok((own.map_or(sv, Guard::from_inner), at))
     }
 
     fn look_up(&self, sv: &SuperVersion, key: &[u8], at: Seq) -> Result<Option<Value>> {
@@ -253,8 +258,8 @@ impl Shell {
         options: &ReadOptions,
     ) -> Result<DbIter> {
         self.check_open()?;
-        let mut sv = self.current.load_full();
-        let at = self.read_at(options.snapshot.as_ref())?;
+        let (sv, at) = self.pin(options.snapshot.as_ref())?;
+        let mut sv = Guard::into_inner(sv);
         if zoo::on(Bug::PinnedLate) {
             self.dawdle();
             sv = self.current.load_full();

@@ -30,13 +30,13 @@ mod tests;
 pub(crate) use closing::Closer;
 pub(crate) use upkeep::HANGS;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arc_swap::ArcSwap;
 use lithify_base::{
-    CfId, Comparator, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Result, memory,
+    CfId, Comparator, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Result, Seq, memory,
 };
 use lithify_compact::{Reins, Workshop};
 use lithify_control::{Command, Core, Event, MemId};
@@ -84,6 +84,8 @@ pub(crate) struct Shell {
     trees: Mutex<Vec<Weak<Tree>>>,
     /// Files out of the tree that a reader may still pin.
     obsolete: Mutex<Vec<FileRef>>,
+    /// Compactions whose filter took something away, until the tree without it is shown.
+    judged: Mutex<Vec<Judged>>,
     /// Files of jobs that were given up.
     litter: Mutex<Vec<FileId>>,
     manual_results: Mutex<BTreeMap<u64, Result<()>>>,
@@ -121,6 +123,14 @@ impl Drop for UnderWay {
             self.0.progressed();
         }
     }
+}
+
+/// A compaction whose filter took values away.
+struct Judged {
+    /// One of its inputs, which goes when its output is shown.
+    input: FileId,
+    /// The newest snapshot that it knew of.
+    known: Option<Seq>,
 }
 
 /// A job that a worker is busy with.
@@ -176,6 +186,7 @@ impl Shell {
             awaited: AtomicUsize::new(0),
             trees,
             obsolete: Mutex::default(),
+            judged: Mutex::default(),
             litter: Mutex::default(),
             manual_results: Mutex::default(),
             next_manual: AtomicU64::new(1),
@@ -359,8 +370,10 @@ impl Shell {
         let _one_at_a_time = self.views.lock();
         let now = self.current.load_full();
         let mems = now.mems.iter().filter(|m| flushed.is_none_or(|f| m.id > f)).cloned().collect();
+        let mut known = None;
         let (no, tree) = match no > now.no {
             true => {
+                known = self.shown(&version);
                 let tree = Arc::new(Tree::new(version, Some(&now.tree)));
                 let mut trees = self.trees.lock();
                 trees.retain(|t| t.strong_count() > 0);
@@ -369,7 +382,22 @@ impl Shell {
             }
             false => (now.no, now.tree.clone()),
         };
-        self.current.store(Arc::new(SuperVersion { no, mems, tree }));
+        let show = || self.current.store(Arc::new(SuperVersion { no, mems, tree }));
+        match known {
+            Some(known) => self.snapshots.keep(self.cf, known, &now, show),
+            None => show(),
+        }
+    }
+
+    /// The newest snapshot that all compactions knew of whose filters took something away that `version`
+    /// is the first to lack; `None` if there is no such compaction.
+    fn shown(&self, version: &Version) -> Option<Option<Seq>> {
+        let mut judged = self.judged.lock();
+        if judged.is_empty() {
+            return None;
+        }
+        let left: BTreeSet<FileId> = version.files().map(|f| f.id).collect();
+        judged.extract_if(.., |job| !left.contains(&job.input)).map(|job| job.known).min()
     }
 }
 

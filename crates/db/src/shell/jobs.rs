@@ -16,7 +16,7 @@ use lithify_lsm::{FileMeta, FileRef, Version};
 use lithify_memtable::MemTable;
 use lithify_plan::JobSpec;
 
-use super::{AtWork, Shell};
+use super::{AtWork, Judged, Shell};
 use crate::metrics::Counter;
 use crate::settings::translate::core_options;
 
@@ -119,17 +119,24 @@ impl Shell {
         let reins = Arc::new(Reins::compaction(spec.prio, spec.est.read));
         self.set_to_work(job, reins.clone(), None);
         let to = usize::from(spec.out.level);
+        let snapshots = self.snapshots.list();
+        let known = snapshots.last().copied();
+        let judged = inputs.first().map(|file| Judged { input: file.id, known });
         let work = CompactionSpec {
             job,
             plan: spec,
             inputs,
             version,
-            snapshots: self.snapshots.list(),
+            snapshots,
             reins,
             on_part: self.part_notes(job),
         };
         let me = self.me();
-        let report = Box::new(move |outcome| me.compaction_ended(job, to, outcome));
+        let report = Box::new(move |outcome: Outcome| {
+            // Before its output can be shown.
+            me.judged.lock().extend(judged.filter(|_| outcome.work.filtered > 0));
+            me.compaction_ended(job, to, outcome);
+        });
         let work = CompactionJob::new(self.workshop.clone(), self.engine.clone(), work, report);
         self.env.rt.spawn(Class::Compact, Box::new(work));
     }
