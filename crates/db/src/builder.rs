@@ -7,7 +7,7 @@ use lithify_base::{
     bytewise,
 };
 use lithify_env::sync::Arc;
-use lithify_env::{Env, OsRt, PosixFs, RtOptions};
+use lithify_env::{Env, FsRef, OsRt, PosixFs, RtOptions};
 
 use crate::db::Db;
 use crate::families::Named;
@@ -265,6 +265,14 @@ impl Builder {
                 background_priority: 0,
                 seed: None,
             })),
+        }
+    }
+
+    /// The files, where nothing runs.
+    pub(crate) fn fs(&self) -> FsRef {
+        match &self.env {
+            Some(env) => env.fs.clone(),
+            None => Arc::new(PosixFs::new()),
         }
     }
 

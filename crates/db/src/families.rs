@@ -18,7 +18,6 @@ use lithify_base::{
     PrefixExtractorRef, Prefixes, Result,
 };
 use lithify_control::{Core, Event, MemId};
-use lithify_env::PosixFs;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_format::manifest::WireEdit;
@@ -261,11 +260,7 @@ impl Builder {
     /// # Errors
     /// `NotFound` if there is no database; as an open if its manifest can't be read.
     pub fn list_column_families(&self, path: impl AsRef<Path>) -> Result<Vec<String>> {
-        let fs = match &self.env {
-            Some(env) => env.fs.clone(),
-            None => Arc::new(PosixFs::new()),
-        };
-        let found = recovered(&Dir::new(fs, path.as_ref()))?;
+        let found = recovered(&Dir::new(self.fs(), path.as_ref()))?;
         Ok(found.state.families.into_values().map(|family| family.name).collect())
     }
     /// Opens the column family `name` with `options`, if there is one. Every family of a directory is
@@ -294,6 +289,12 @@ impl Builder {
             },
             _ => self.families.get(name).cloned().unwrap_or_default(),
         }
+    }
+
+    /// The orders of keys that it is given.
+    pub(crate) fn orders(&self) -> Vec<ComparatorRef> {
+        let of_families = self.families.values().filter_map(|family| family.order.clone());
+        std::iter::once(self.order.clone()).chain(of_families).collect()
     }
 
     /// The order of keys of a family in a directory that is made a new one of, where `recorded` is its

@@ -31,6 +31,7 @@ mod builder;
 mod cancel;
 mod checkpoint;
 mod db;
+pub mod env;
 mod events;
 mod explain;
 mod families;
@@ -81,8 +82,8 @@ pub use ingest::{IngestOptions, Transfer};
 pub use listener::{DbEvent, EventKind, EventListener};
 pub use lithify_base::{
     Bytewise, CompactionFilter, CompactionFilterRef, Comparator, ComparatorRef, Decision, Error,
-    ErrorKind, FilterContext, MergeOperator, MergeOperatorRef, PrefixExtractor, PrefixExtractorRef,
-    Result, ReverseBytewise,
+    ErrorKind, FilterContext, Key, MergeOperator, MergeOperatorRef, PrefixExtractor,
+    PrefixExtractorRef, Result, ReverseBytewise, Seq,
 };
 pub use lithify_compact::PartStage;
 pub use metrics::{Counts, Latency};

@@ -5,12 +5,15 @@
 
 mod common;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use common::image::{self, Image, kind};
 use common::tiny;
 use lithify::verify::{Grade, Report, verify};
-use lithify::{Builder, ErrorKind};
+use lithify::{
+    Builder, ColumnFamilyOptions, Comparator, ComparatorRef, ErrorKind, ReverseBytewise,
+};
 use lithify_base::CfId;
 use lithify_env::{Env, MemFs, OsRt, RtOptions};
 use lithify_format::manifest::{FamilyState, ManifestState, WireFile};
@@ -210,4 +213,78 @@ fn a_database_at_work_is_clean() {
     }
     db.close().unwrap();
     assert!(check(&fs).is_clean());
+}
+
+/// The order of numbers as text: 9 before 10.
+struct Numbers(&'static str);
+
+impl Comparator for Numbers {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        (a.len(), a).cmp(&(b.len(), b))
+    }
+}
+
+/// Families in three orders: one of ours, and two that only the program knows.
+#[test]
+fn every_family_is_checked_in_its_own_order_and_named() {
+    let fs = MemFs::new();
+    let (short, other): (ComparatorRef, ComparatorRef) =
+        (Arc::new(Numbers("numbers")), Arc::new(Numbers("other numbers")));
+    let mut s = tiny();
+    s.auto_compaction = false;
+    let builder = |fs: &MemFs| {
+        let family = |order: &ComparatorRef| ColumnFamilyOptions::new().comparator(order.clone());
+        Builder::new(s.clone())
+            .env(world(fs))
+            .column_family("short", family(&short))
+            .column_family("other", family(&other))
+            .column_family("back", family(&(Arc::new(ReverseBytewise) as ComparatorRef)))
+    };
+    let db = builder(&fs).open(DIRECTORY).unwrap();
+    let order = |order: &ComparatorRef| ColumnFamilyOptions::new().comparator(order.clone());
+    let families = [
+        db.create_column_family("short", order(&short)).unwrap(),
+        db.create_column_family("other", order(&other)).unwrap(),
+        db.create_column_family("back", order(&(Arc::new(ReverseBytewise) as _))).unwrap(),
+    ];
+    for n in 0..120 {
+        db.put(n.to_string(), [1; 40]).unwrap();
+        families.iter().for_each(|family| family.put(n.to_string(), [2; 40]).unwrap());
+    }
+    db.flush().unwrap();
+    families.iter().for_each(|family| family.flush().unwrap());
+    drop(families);
+    db.close().unwrap();
+    let report = builder(&fs).verify(DIRECTORY, &mut |_| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.findings);
+    assert_eq!((report.tables, report.keys), (4, 480));
+    // Without the comparators, what needs them is not called damaged, and all else is checked.
+    let report = check(&fs);
+    let named: Vec<_> = report.findings.iter().map(|f| (f.grade, f.family.as_deref())).collect();
+    let unchecked = |family| (Grade::Unchecked, Some(family));
+    assert_eq!(named, [unchecked("short"), unchecked("other")], "{:?}", report.findings);
+    assert!(report.findings[0].to_string().contains("`short`"));
+    assert!(report.findings[0].to_string().contains("`numbers`"));
+    assert_eq!((report.tables, report.keys), (2, 240));
+    // Damage in one family names it.
+    let mut image = image::take(&fs, DIRECTORY);
+    let tables: Vec<String> = image.keys().filter(|n| kind(n) == "table").cloned().collect();
+    let mut damaged = Vec::new();
+    for table in &tables {
+        image.get_mut(table).unwrap()[30] ^= 1;
+        let report = builder(&image::put(&image, DIRECTORY)).verify(DIRECTORY, &mut |_| {});
+        image.get_mut(table).unwrap()[30] ^= 1;
+        let findings = report.unwrap().findings;
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        damaged.extend(findings[0].family.clone());
+    }
+    damaged.sort();
+    assert_eq!(damaged, ["back", "default", "other", "short"]);
+    // Without the manifest each table is checked in the order that it records.
+    image.retain(|name, _| kind(name) != "MANIFEST");
+    let report = builder(&image::put(&image, DIRECTORY)).verify(DIRECTORY, &mut |_| {}).unwrap();
+    assert_eq!((report.findings.len(), report.tables), (1, 4), "{:?}", report.findings);
 }

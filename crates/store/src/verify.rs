@@ -14,6 +14,7 @@
 //! database: it is text for people, has no sums, and is not looked into.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 
 use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Result};
@@ -42,6 +43,8 @@ pub enum Grade {
     /// The end of a file is unfinished, and nothing says that it ever was finished: a crash leaves
     /// that behind, and the next open cuts it off; damage there looks the same.
     Torn,
+    /// It could not be looked at, so nothing is known: the order of its keys is not known.
+    Unchecked,
 }
 
 /// Something that was found wrong.
@@ -49,8 +52,19 @@ pub enum Grade {
 pub struct Finding {
     /// How sure that is.
     pub grade: Grade,
+    /// The column family that it is about; `None` if it concerns the database as a whole.
+    pub family: Option<String>,
     /// File, offset where there is one, and cause.
     pub error: Error,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(family) = &self.family {
+            write!(f, "column family `{family}`: ")?;
+        }
+        write!(f, "{}", self.error)
+    }
 }
 
 /// What was found.
@@ -76,6 +90,8 @@ pub struct Report {
     pub orphans: Vec<String>,
     /// Files that are none of ours. They are never touched.
     pub foreign: Vec<String>,
+    /// The family that is being looked at.
+    family: Option<String>,
 }
 
 impl Report {
@@ -84,10 +100,13 @@ impl Report {
         self.findings.is_empty()
     }
     fn damage(&mut self, error: Error) {
-        self.findings.push(Finding { grade: Grade::Damage, error });
+        self.find(Grade::Damage, error);
     }
     fn torn(&mut self, error: Error) {
-        self.findings.push(Finding { grade: Grade::Torn, error });
+        self.find(Grade::Torn, error);
+    }
+    fn find(&mut self, grade: Grade, error: Error) {
+        self.findings.push(Finding { grade, family: self.family.clone(), error });
     }
 }
 
@@ -100,19 +119,20 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Checks the database in `dir`. `order` is the order of its keys if it is not one of ours.
-/// `watch` is told of the progress, at least once per block.
+/// Checks the database in `dir`. `orders` are orders of keys that are none of ours: a family, or a table
+/// without a manifest, is checked in the one whose name it records. `watch` is told of the progress, at
+/// least once per block.
 ///
 /// # Errors
 /// NotFound if there is no database; Io if the directory can't be listed. All else is a finding.
 pub fn verify(
     dir: &Dir,
-    order: Option<ComparatorRef>,
+    orders: &[ComparatorRef],
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Report> {
     let mut look = Look {
         dir,
-        order,
+        orders,
         watch,
         progress: Progress::default(),
         listed: dir.list_if_there()?.ok_or_else(|| no_database(dir))?,
@@ -132,6 +152,7 @@ struct Table {
 
 /// One family, as far as the manifest can be believed.
 struct Family {
+    name: String,
     order: ComparatorRef,
     /// `None` if its files form no tree.
     version: Option<Version>,
@@ -140,7 +161,7 @@ struct Family {
 
 struct Look<'a> {
     dir: &'a Dir,
-    order: Option<ComparatorRef>,
+    orders: &'a [ComparatorRef],
     watch: &'a mut dyn FnMut(Progress),
     progress: Progress,
     /// The directory when the look began.
@@ -162,19 +183,23 @@ impl Look<'_> {
         self.progress.total = 2 * table_bytes + self.log_bytes(&found.state);
         let mut read = BTreeMap::new();
         for (&cf, family) in &families {
+            self.report.family = Some(family.name.clone());
             for table in &family.tables {
                 let fragments = self.table(table, &family.order);
                 read.insert((cf, table.file.id), fragments);
             }
         }
+        self.report.family = None;
         let logged = self.logs(&found.state);
         for (cf, family) in &families {
+            self.report.family = Some(family.name.clone());
             if let Some(version) = &family.version {
                 let of_log = logged.get(cf).map(Vec::as_slice).unwrap_or_default();
                 let of_tables = |id| read.get(&(*cf, id)).and_then(Option::as_ref);
                 self.recency(&family.order, version, &of_tables, of_log);
             }
         }
+        self.report.family = None;
         self.rest_of_directory(found.manifest, &found.state);
         Ok(())
     }
@@ -216,11 +241,15 @@ impl Look<'_> {
         let mut families = BTreeMap::new();
         for (&cf, family) in &state.families {
             let name = family.comparator.as_deref();
-            let given = self.order.clone().filter(|o| name.is_none_or(|n| n == o.name()));
+            self.report.family = Some(family.name.clone());
+            let given = self.orders.iter().find(|o| name.is_none_or(|n| n == o.name())).cloned();
             let order = match given.map_or_else(|| known_order(name), Ok) {
                 Ok(order) => order,
                 Err(e) => {
-                    self.report.damage(e.in_file(self.dir.path().display()));
+                    let what = "it is not checked; give its comparator with Builder::comparator, or \
+                                Builder::column_family";
+                    let error = Error::new(e.kind(), what).caused_by(e);
+                    self.report.find(Grade::Unchecked, error.in_file(self.dir.path().display()));
                     continue;
                 }
             };
@@ -241,8 +270,10 @@ impl Look<'_> {
                 Some(Table { file: file.into(), counted: wire.counts.is_some() })
             };
             let tables = family.files.values().filter_map(meta).collect();
-            families.insert(cf, Family { order, version, tables });
+            let name = family.name.clone();
+            families.insert(cf, Family { name, order, version, tables });
         }
+        self.report.family = None;
         families
     }
 
@@ -293,7 +324,7 @@ impl Look<'_> {
         for (number, len) in numbers {
             let start = self.progress.done;
             let (progress, watch) = (&mut self.progress, &mut *self.watch);
-            let opened = crate::sst::open_alone(self.dir, number, self.order.as_ref());
+            let opened = crate::sst::open_alone(self.dir, number, self.orders);
             let (checked, errors) = match opened {
                 Ok(table) => inspect(&table, None, &mut |bytes| {
                     progress.done += bytes;
@@ -354,7 +385,7 @@ impl Look<'_> {
             }
             let file = FileName::parse(name);
             let needed = file.is_none_or(|f| janitor::fate(f, &live) == janitor::Fate::Keep);
-            needed && finding.grade == Grade::Damage
+            needed && finding.grade != Grade::Torn
         });
         Ok(())
     }

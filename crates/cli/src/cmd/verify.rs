@@ -4,11 +4,10 @@
 //! crash leaves behind as well.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use lithify::verify::{Finding, Grade, Report, verify};
-use lithify_env::PosixFs;
+use lithify::verify::{Finding, Grade, Report};
+use lithify::{Builder, Settings};
 use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
@@ -27,7 +26,7 @@ of a key hides a newer one. The event log (EVENTS) is text for people and is not
 
 Exit code 1 if anything is found. `damaged` is certain; `unfinished` is the end of a file that a
 crash or a running writer can leave behind as well: open the database once, and verify again.
-Nothing is changed; `lithify salvage` takes out what is good.";
+`not checked` is a column family whose order of keys only the program that made it knows. Nothing is changed; `lithify salvage` takes out what is good.";
 
 /// `lithify verify`.
 #[derive(clap::Args)]
@@ -51,7 +50,7 @@ impl Verify {
         };
         let bar = Progress::bytes();
         let mut watch = |p: lithify::verify::Progress| bar.show(p.done, p.total);
-        let report = verify(Arc::new(PosixFs::new()), &dir, None, &mut watch)?;
+        let report = Builder::new(Settings::default()).verify(&dir, &mut watch)?;
         drop(bar);
         if self.json {
             as_json(&report)?
@@ -68,7 +67,7 @@ impl Verify {
 
 fn as_text(report: &Report) -> Result<()> {
     for finding in &report.findings {
-        output::line(&format!("{}: {}", word(finding.grade), finding.error))?;
+        output::line(&format!("{}: {}", word(finding.grade), finding))?;
     }
     for name in &report.orphans {
         output::line(&format!("not needed: {name}"))?;
@@ -111,6 +110,7 @@ fn as_json(report: &Report) -> Result<()> {
 fn finding(finding: &Finding) -> Value {
     json!({
         "grade": word(finding.grade),
+        "family": finding.family,
         "file": finding.error.file(),
         "offset": finding.error.offset(),
         "what": finding.error.to_string(),
@@ -121,5 +121,6 @@ fn word(grade: Grade) -> &'static str {
     match grade {
         Grade::Damage => "damaged",
         Grade::Torn => "unfinished",
+        Grade::Unchecked => "not checked",
     }
 }

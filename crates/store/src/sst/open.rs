@@ -232,30 +232,26 @@ impl TableReader {
     }
 }
 
-/// Opens table `number` of `dir` about which nothing is known, in `order` or else in whichever of
-/// our own orders it says.
+/// Opens table `number` of `dir` about which nothing is known, in whichever of our own orders or of
+/// `orders` it says.
 ///
 /// # Errors
 /// As [`TableReader::open`].
 pub(crate) fn open_alone(
     dir: &Dir,
     number: u64,
-    order: Option<&ComparatorRef>,
+    orders: &[ComparatorRef],
 ) -> Result<Arc<TableReader>> {
     let (name, file) = dir.open_table(number, OpenOpts::read())?;
     let path = dir.path_of(name).display().to_string();
     let in_order =
         |order: ComparatorRef| TableReader::open(OpenTable::new(file.clone(), path.clone(), order));
-    if let Some(order) = order {
-        return in_order(order.clone());
-    }
-    match in_order(Arc::new(Bytewise)) {
-        // If that is not it either, the first answer is the one that helps.
-        Err(e) if e.kind() == ErrorKind::Unsupported => {
-            in_order(Arc::new(ReverseBytewise)).map_err(|_| e)
-        }
-        other => other,
-    }
+    let ours: [ComparatorRef; 2] = [Arc::new(Bytewise), Arc::new(ReverseBytewise)];
+    let mut opened = orders.iter().chain(&ours).map(|order| in_order(order.clone()));
+    let is_other = |e: &Error| e.kind() == ErrorKind::Unsupported;
+    // If it is none of them, each answer names the one that it says.
+    let first = opened.next().expect("two orders are ours");
+    opened.fold(first, |found, next| if found.as_ref().is_err_and(is_other) { next } else { found })
 }
 
 fn open(source: Source, spec: OpenTable) -> Result<TableReader> {

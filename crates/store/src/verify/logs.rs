@@ -136,6 +136,7 @@ impl Look<'_> {
             if let (Some(flushed), Some(first)) = (flushed, first)
                 && first <= flushed
             {
+                self.report.family = Some(family.name.clone());
                 self.report.damage(
                     Error::corruption(format!(
                         "the logs hold write {first}, and tables write {flushed}: flushed writes \
@@ -143,6 +144,7 @@ impl Look<'_> {
                     ))
                     .in_file(self.dir.path().display()),
                 );
+                self.report.family = None;
             }
         }
     }
