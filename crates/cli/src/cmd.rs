@@ -3,6 +3,7 @@
 pub(crate) mod backup;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
+pub(crate) mod dump;
 pub(crate) mod explain;
 pub(crate) mod family;
 pub(crate) mod import;

@@ -2,26 +2,33 @@
 //!
 //! A format yields [`Row`]s; here they become batches. A row that makes no entry (no key, too few
 //! columns, broken JSON) is counted with its reason and skipped; a file that cannot be read any
-//! further ends the load, and what came before stays loaded.
+//! further ends the load, and what came before stays loaded. So does an interruption ([`Tell`]).
 
 mod binary;
+mod dumped;
 mod json_lines;
+mod lines;
 mod paragraphs;
 mod separated;
 mod source;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use lithify::{Db, Durability, WriteBatch, WriteOptions};
+use lithify::{
+    ColumnFamily, ColumnFamilyOptions, Db, Durability, ReverseBytewise, WriteBatch, WriteOptions,
+};
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
+use crate::dump::{Order, Style};
 use crate::failure::usage;
-use crate::open::TreeArg;
+use crate::interrupt::Tell;
+use crate::open::{CreateArg, TreeArg};
 use crate::output;
 use source::Source;
 
@@ -39,8 +46,16 @@ Examples:
   The Debian package index, keyed by name and version, the paragraph as value:
       apt-cache dumpavail | lithify load --db packages --format deb822 --key Package,Version -
       lithify scan --db packages --prefix bash/
+  What `dump` or `scan` printed, byte for byte; a dump makes its column families, too:
+      lithify load --db fruit-2 --escaped fruit.dump
+      lithify scan --db fruit --prefix a | lithify load --db fruit-3 --escaped -
   Binary: u32 key length, u32 value length (little endian), key, value, again and again:
-      lithify load --db blobs blobs.bin";
+      lithify load --db blobs blobs.bin
+
+A row has at most 1 GiB and 16 MiB, as much as a value and a key. A file that cannot be read to its
+end, such as a CSV file with a quote that is not closed, ends the load with the line's number and
+exit code 1; the rows before it are in, and the message says how many. So does Ctrl-C, with exit
+code 130. Loading a file again writes the same keys anew.";
 
 /// `lithify load`.
 #[derive(clap::Args)]
@@ -53,6 +68,9 @@ pub(crate) struct Load {
     /// What the file is [default: by its extension]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
+    /// The file is what `dump` or `scan` printed, as text or, with --json, as JSON lines
+    #[arg(long, conflicts_with_all = ["key", "value", "join", "no_header"])]
+    escaped: bool,
     /// Columns or fields that make the key, separated by commas: names, or numbers from 1
     /// [default: the first column]
     #[arg(
@@ -81,6 +99,8 @@ pub(crate) struct Load {
     /// Print the summary as a JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    create: CreateArg,
 }
 
 /// What a file is.
@@ -122,6 +142,8 @@ enum Row {
     Entry,
     /// No entry, and why.
     Skipped(&'static str),
+    /// What follows is of this family, which is made if need be.
+    Family { name: String, order: Order },
     /// Nothing is left.
     End,
 }
@@ -152,27 +174,19 @@ struct Choice {
 
 impl Load {
     pub(crate) fn run(self) -> Result<()> {
-        let format = match self.format {
-            Some(format) => format,
-            None => Format::of(&self.file)?,
-        };
-        let choice = Choice {
-            key: self.key.clone(),
-            value: self.value.clone(),
-            join: self.join.clone().into_bytes(),
-            header: !self.no_header,
-        };
-        let source = Source::open(&self.file)?;
-        let mut rows = choice.rows(format, source)?;
-        let db = self.db.for_filling()?;
+        let mut rows = self.rows()?;
+        let db = self.db.for_filling(&self.create)?;
+        let tell = Tell::new()?;
         let start = Instant::now();
-        let mut tally = Tally::default();
-        let loaded = self.fill(&db, &mut *rows, &mut tally);
+        let mut filling = Filling::new(&self, &db, &tell)?;
+        let loaded = filling.fill(&mut *rows);
         // And the bar with them.
         drop(rows);
-        let time = start.elapsed();
+        // Also after an error: what was read before it is loaded.
+        let written = filling.write();
+        let (tally, time) = (filling.tally, start.elapsed());
         db.close()?;
-        if let Err(error) = loaded {
+        if let Err(error) = loaded.and(written) {
             let before = output::count(tally.rows, "row");
             return Err(error.context(format!("{before} loaded before this")));
         }
@@ -183,38 +197,120 @@ impl Load {
         Ok(())
     }
 
-    /// Writes all rows in batches.
-    fn fill(&self, db: &Db, rows: &mut dyn Rows, tally: &mut Tally) -> Result<()> {
-        let options = match self.sync {
+    /// The rows of the file.
+    fn rows(&self) -> Result<Box<dyn Rows>> {
+        let format = match self.format {
+            None if self.escaped => None,
+            None => Some(Format::of(&self.file)?),
+            some => some,
+        };
+        let mut source = Source::open(&self.file)?;
+        let dump = dumped::style_of(&mut source)?;
+        if !self.escaped {
+            let choice = Choice {
+                key: self.key.clone(),
+                value: self.value.clone(),
+                join: self.join.clone().into_bytes(),
+                header: !self.no_header,
+            };
+            return match (format, dump) {
+                (_, Some(_)) => {
+                    usage(format!("{} is a dump; load it with --escaped", self.file.display()))
+                }
+                (Some(format), None) => choice.rows(format, source),
+                (None, None) => unreachable!("it was found out above"),
+            };
+        }
+        let style = match (format, dump) {
+            (None | Some(Format::Tsv | Format::Jsonl), Some(style)) => style,
+            (None, None) if matches!(Format::of(&self.file), Ok(Format::Jsonl)) => Style::Json,
+            (None | Some(Format::Tsv), None) => Style::Text,
+            (Some(Format::Jsonl), None) => Style::Json,
+            (Some(_), _) => {
+                return usage("--escaped reads text (--format tsv) or JSON lines (jsonl)");
+            }
+        };
+        if dump.is_some() && self.db.family.is_some() {
+            return usage("a dump says which family each entry is of; leave out --family");
+        }
+        Ok(Box::new(dumped::Dumped::new(source, style)))
+    }
+}
+
+/// Rows on their way into a database.
+struct Filling<'a> {
+    db: &'a Db,
+    family: ColumnFamily,
+    options: WriteOptions,
+    tell: &'a Tell,
+    batch: WriteBatch,
+    /// Of the keys and values in the batch.
+    bytes: u64,
+    tally: Tally,
+}
+
+impl<'a> Filling<'a> {
+    fn new(load: &Load, db: &'a Db, tell: &'a Tell) -> Result<Filling<'a>> {
+        let options = match load.sync {
             true => WriteOptions::sync(),
             false => WriteOptions::at(Durability::Os),
         };
-        let family = self.db.family(db)?;
-        let (mut batch, mut entry, mut bytes) = (WriteBatch::new(), Entry::default(), 0);
-        for number in 1.. {
-            let reason = match rows.next(&mut entry) {
-                Ok(Row::End) => break,
-                Ok(Row::Skipped(reason)) => Some(reason),
-                Ok(Row::Entry) if entry.key.is_empty() => Some("empty key"),
-                Ok(Row::Entry) => None,
-                Err(error) => {
-                    tally.write(db, &mut batch, &mut bytes, &options)?;
-                    return Err(error);
+        let family = load.db.family(db)?;
+        let (batch, tally) = (WriteBatch::new(), Tally::default());
+        Ok(Filling { db, family, options, tell, batch, bytes: 0, tally })
+    }
+
+    /// Writes all rows but for the last batch.
+    fn fill(&mut self, rows: &mut dyn Rows) -> Result<()> {
+        let mut entry = Entry::default();
+        let mut number = 0;
+        loop {
+            number += 1;
+            let reason = match rows.next(&mut entry)? {
+                Row::End => return Ok(()),
+                Row::Family { name, order } => {
+                    self.turn_to(&name, order)?;
+                    number -= 1;
+                    continue;
+                }
+                Row::Skipped(reason) => reason,
+                Row::Entry if entry.key.is_empty() => "empty key",
+                Row::Entry => {
+                    let put = self.batch.put_cf(&self.family, &entry.key, &entry.value);
+                    put.with_context(|| format!("row {number}"))?;
+                    self.bytes += (entry.key.len() + entry.value.len()) as u64;
+                    if self.batch.byte_len() >= BATCH_BYTES {
+                        self.write()?;
+                    }
+                    continue;
                 }
             };
-            if let Some(reason) = reason {
-                tally.skip(reason, number);
-                continue;
-            }
-            batch
-                .put_cf(&family, &entry.key, &entry.value)
-                .with_context(|| format!("row {number}"))?;
-            bytes += (entry.key.len() + entry.value.len()) as u64;
-            if batch.byte_len() >= BATCH_BYTES {
-                tally.write(db, &mut batch, &mut bytes, &options)?;
-            }
+            self.tally.skip(reason, number);
         }
-        tally.write(db, &mut batch, &mut bytes, &options)
+    }
+
+    /// The rows from here on are of this family.
+    fn turn_to(&mut self, name: &str, order: Order) -> Result<()> {
+        if !self.db.column_families().iter().any(|there| there == name) {
+            let options = ColumnFamilyOptions::new();
+            let options = match order {
+                Order::Bytewise => options,
+                Order::Reverse => options.comparator(Arc::new(ReverseBytewise)),
+            };
+            self.db.create_column_family(name, options)?;
+        }
+        self.family = self.db.column_family(name)?;
+        Ok(())
+    }
+
+    /// Writes the batch.
+    fn write(&mut self) -> Result<()> {
+        let rows = self.batch.len() as u64;
+        self.tell.writing(rows, || self.db.write_opt(&self.batch, &self.options))?;
+        self.tally.rows += rows;
+        self.tally.bytes += std::mem::take(&mut self.bytes);
+        self.batch.clear();
+        Ok(())
     }
 }
 
@@ -248,20 +344,6 @@ struct Tally {
 }
 
 impl Tally {
-    fn write(
-        &mut self,
-        db: &Db,
-        batch: &mut WriteBatch,
-        bytes: &mut u64,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        db.write_opt(batch, options)?;
-        self.rows += batch.len() as u64;
-        self.bytes += std::mem::take(bytes);
-        batch.clear();
-        Ok(())
-    }
-
     fn skip(&mut self, reason: &'static str, number: u64) {
         self.skipped.entry(reason).or_insert((0, number)).0 += 1;
     }

@@ -10,7 +10,9 @@
 
 mod bench;
 mod cmd;
+mod dump;
 mod failure;
+mod interrupt;
 mod load;
 mod open;
 mod output;
@@ -36,7 +38,7 @@ A database is opened with the settings it was last opened with, but for those th
 Keys and values are bytes. What is not printable is written and read as \\n, \\t, \\\\ or \\x00 to
 \\xff; --hex and --raw change that. `lithify COMMAND --help` shows examples of each command.
 
-Exit codes: 0 done, 1 failed (or: the key is not there), 2 not understood.";
+Exit codes: 0 done, 1 failed (or: the key is not there), 2 not understood; 130 after Ctrl-C.";
 
 /// An embedded, durable, ordered key-value store, from the command line
 #[derive(Parser)]
@@ -58,6 +60,8 @@ enum Command {
     Delete(cmd::point::Delete),
     /// Print keys and values in order
     Scan(cmd::scan::Scan),
+    /// Print everything, of all column families, in a form that `load --escaped` reads back
+    Dump(cmd::dump::Dump),
     /// Load rows from a file: TSV, CSV, JSON lines, paragraphs, length-prefixed binary
     Load(load::Load),
     /// Take over a directory of RocksDB or LevelDB
@@ -105,6 +109,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Get(get) => get.run()?,
         Command::Delete(delete) => delete.run()?,
         Command::Scan(scan) => scan.run()?,
+        Command::Dump(dump) => dump.run()?,
         Command::Load(load) => load.run()?,
         Command::Import(import) => import.run()?,
         Command::Stats(stats) => stats.run()?,

@@ -20,6 +20,14 @@ pub(crate) struct DbArg {
     pub(crate) operator: OperatorArg,
 }
 
+/// `--create-among-files`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct CreateArg {
+    /// Make the database even if the directory has other files in it
+    #[arg(long)]
+    create_among_files: bool,
+}
+
 /// `--merge-operator [FAMILY=]NAME`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct OperatorArg {
@@ -107,8 +115,8 @@ impl TreeArg {
         self.of(self.db.for_writing()?)
     }
     /// As [`DbArg::for_filling`].
-    pub(crate) fn for_filling(&self) -> Result<Db> {
-        self.of(self.db.for_filling()?)
+    pub(crate) fn for_filling(&self, create: &CreateArg) -> Result<Db> {
+        self.of(self.db.for_filling(create)?)
     }
     /// The family in an open database, for batches.
     pub(crate) fn family(&self, db: &Db) -> Result<ColumnFamily> {
@@ -168,18 +176,22 @@ impl DbArg {
     }
     /// Opens an existing database for writing.
     pub(crate) fn for_writing(&self) -> Result<Db> {
-        self.open(false)
+        self.open(None)
     }
     /// Opens for writing and makes the database if there is none.
-    pub(crate) fn for_filling(&self) -> Result<Db> {
-        self.open(true)
+    pub(crate) fn for_filling(&self, create: &CreateArg) -> Result<Db> {
+        self.open(Some(create))
     }
-    fn open(&self, create: bool) -> Result<Db> {
+    fn open(&self, create: Option<&CreateArg>) -> Result<Db> {
         let mut settings = stored(&self.db);
-        settings.create_if_missing = create;
+        settings.create_if_missing = create.is_some();
         settings.error_if_exists = false;
         self.set.apply(&mut settings)?;
-        self.told(self.operator.builder_of(&self.db, settings)?.open(&self.db))
+        let mut builder = self.operator.builder_of(&self.db, settings)?;
+        if create.is_some_and(|create| create.create_among_files) {
+            builder = builder.create_among_files();
+        }
+        self.told(builder.open(&self.db))
     }
     /// The store's own advice about a missing database is for programs.
     fn told(&self, opened: lithify::Result<Db>) -> Result<Db> {

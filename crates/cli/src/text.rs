@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::Result;
+use serde_json::{Map, Value};
 
 use crate::failure::usage;
 
@@ -53,18 +54,35 @@ impl Form {
     /// Appends what stands for `bytes`.
     pub(crate) fn write(self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
-            Form::Escaped => out.extend_from_slice(escape(bytes).as_bytes()),
+            Form::Escaped => write_escaped(bytes, out),
             Form::Hex => out.extend(bytes.iter().flat_map(|b| hex_digits(*b))),
             Form::Raw => out.extend_from_slice(bytes),
         }
     }
-    /// What stands for `bytes` in JSON, where raw bytes can't be: escaped text instead.
-    pub(crate) fn json(self, bytes: &[u8]) -> String {
-        match self {
-            Form::Hex => bytes.iter().flat_map(|b| hex_digits(*b)).map(char::from).collect(),
-            Form::Escaped | Form::Raw => escape(bytes),
-        }
+    /// Puts `bytes` into a JSON object: as the string `name` if they are UTF-8, else as hexadecimal
+    /// digits under the name with `_hex`; also where a string would be longer than digits. So a string
+    /// always stands for itself.
+    pub(crate) fn put_json(self, name: &str, bytes: &[u8], object: &mut Map<String, Value>) {
+        let text = std::str::from_utf8(bytes).ok().filter(|text| json_len(text) <= 2 * text.len());
+        match text.filter(|_| self != Form::Hex) {
+            Some(text) => object.insert(name.to_owned(), text.into()),
+            None => {
+                let digits: String =
+                    bytes.iter().flat_map(|b| hex_digits(*b)).map(char::from).collect();
+                object.insert(format!("{name}_hex"), digits.into())
+            }
+        };
     }
+}
+
+/// How many bytes a text has in a JSON string.
+fn json_len(text: &str) -> usize {
+    let len = |b| match b {
+        b'"' | b'\\' | b'\n' | b'\t' | b'\r' | 0x08 | 0x0c => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    text.bytes().map(len).sum()
 }
 
 /// Escaped text of `bytes`.
@@ -84,6 +102,15 @@ pub(crate) fn escape(bytes: &[u8]) -> String {
         push_hex(chunk.invalid(), &mut out);
     }
     out
+}
+
+/// Appends the escaped text of `bytes`.
+pub(crate) fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+    let plain = |b: &u8| matches!(b, b' '..=b'~') && *b != b'\\';
+    match bytes.iter().all(plain) {
+        true => out.extend_from_slice(bytes),
+        false => out.extend_from_slice(escape(bytes).as_bytes()),
+    }
 }
 
 fn push_hex(bytes: &[u8], out: &mut String) {
@@ -106,22 +133,25 @@ fn unescape(text: &[u8]) -> Result<Vec<u8>> {
             out.push(b);
             continue;
         }
-        let (byte, used) = match rest {
-            [b'n', ..] => (b'\n', 1),
-            [b't', ..] => (b'\t', 1),
-            [b'r', ..] => (b'\r', 1),
-            [b'0', ..] => (0, 1),
-            [b'\\', ..] => (b'\\', 1),
-            [b'x', high, low, ..] => match (digit(*high), digit(*low)) {
-                (Some(high), Some(low)) => (high << 4 | low, 3),
-                _ => return bad_escape(text),
-            },
-            _ => return bad_escape(text),
-        };
+        let Some((byte, used)) = escaped(rest) else { return bad_escape(text) };
         out.push(byte);
         rest = &rest[used..];
     }
     Ok(out)
+}
+
+/// The byte that an escape stands for, and the length of the escape: `rest` is what follows its
+/// backslash. `None` if that is no escape.
+pub(crate) fn escaped(rest: &[u8]) -> Option<(u8, usize)> {
+    Some(match rest {
+        [b'n', ..] => (b'\n', 1),
+        [b't', ..] => (b'\t', 1),
+        [b'r', ..] => (b'\r', 1),
+        [b'0', ..] => (0, 1),
+        [b'\\', ..] => (b'\\', 1),
+        [b'x', high, low, ..] => (digit(*high)? << 4 | digit(*low)?, 3),
+        _ => return None,
+    })
 }
 
 fn bad_escape(text: &[u8]) -> Result<Vec<u8>> {
@@ -132,12 +162,17 @@ fn bad_escape(text: &[u8]) -> Result<Vec<u8>> {
     ))
 }
 
-fn unhex(text: &[u8]) -> Result<Vec<u8>> {
+/// The bytes that hexadecimal digits stand for; `None` if they are none, or odd in number.
+pub(crate) fn bytes_of_hex(text: &[u8]) -> Option<Vec<u8>> {
     let pairs = text.chunks(2).map(|pair| match pair {
         [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
         _ => None,
     });
-    match pairs.collect() {
+    pairs.collect()
+}
+
+fn unhex(text: &[u8]) -> Result<Vec<u8>> {
+    match bytes_of_hex(text) {
         Some(bytes) => Ok(bytes),
         None => usage(format!(
             "`{}` is not an even number of hexadecimal digits",

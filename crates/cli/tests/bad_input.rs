@@ -307,3 +307,82 @@ fn a_reader_that_goes_away_is_no_failure() {
     let out = child.wait_with_output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
 }
+
+/// Every path below the place, and the content of files.
+fn everything(place: &Place) -> Vec<(PathBuf, Vec<u8>)> {
+    let (mut found, mut todo) = (Vec::new(), vec![place.scratch.path().to_owned()]);
+    while let Some(dir) = todo.pop() {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.is_symlink() {
+                todo.push(path.clone());
+            }
+            found.push((path.clone(), std::fs::read(&path).unwrap_or_default()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_directory_of_other_files_is_no_place_for_a_database() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("photos")).unwrap();
+    std::fs::write(place.path("photos/beach.jpg"), "sand").unwrap();
+    let (photos, rows) = (place.text("photos"), place.file("rows.tsv", b"k\tv\na\tb\n"));
+    let before = everything(&place);
+    let words = ["photos", "beach.jpg", "create_among_files"];
+    fails(1, &["put", "--db", &photos, "k", "v"], &words);
+    fails(1, &["load", "--db", &photos, &rows], &words);
+    fails(1, &["family", "create", "--db", &photos, "trees"], &words);
+    fails(1, &["backup", "create", "--db", &place.db(), &photos], &["photos", "beach.jpg"]);
+    fails(1, &["checkpoint", "--db", &place.db(), &photos], &["photos", "beach.jpg"]);
+    fails(1, &["salvage", &place.db(), "--to", &photos], &["photos", "beach.jpg"]);
+    let without_db = |all: Vec<(PathBuf, Vec<u8>)>| {
+        let db = place.path("db");
+        all.into_iter().filter(|(path, _)| !path.starts_with(&db)).collect::<Vec<_>>()
+    };
+    assert!(without_db(everything(&place)) == without_db(before), "something was written");
+    let insisting = ["put", "--db", &photos, "--create-among-files", "k", "v"];
+    assert!(lithify(&insisting).status.success());
+    assert_eq!(lithify(&["get", "--db", &photos, "k"]).stdout, b"v\n");
+}
+
+#[test]
+fn a_copy_is_not_made_in_the_database() {
+    let place = Place::new();
+    std::os::unix::fs::symlink(place.path("db"), place.path("link")).unwrap();
+    let relative = format!("{}/../db/sub", place.db());
+    let (inside, linked) = (format!("{}/sub", place.db()), format!("{}/sub", place.text("link")));
+    let names = |place: &Place| {
+        let paths = everything(place).into_iter().map(|(path, _)| path);
+        // Logs and manifests change with every opening.
+        let folder_or_new = |path: &PathBuf| path.is_dir() || !path.starts_with(place.path("db"));
+        paths.filter(folder_or_new).collect::<Vec<_>>()
+    };
+    let before = names(&place);
+    for target in [&place.db(), &inside, &linked, &relative, &place.text("")] {
+        fails(1, &["backup", "create", "--db", &place.db(), target], &["choose another"]);
+        fails(1, &["checkpoint", "--db", &place.db(), target], &["choose another"]);
+        fails(1, &["salvage", &place.db(), "--to", target], &["choose another"]);
+    }
+    assert_eq!(names(&place), before);
+    assert!(lithify(&["backup", "create", "--db", &place.db(), &place.text("b")]).status.success());
+    fails(1, &["backup", "restore", &place.text("b"), &place.text("b/new")], &["choose another"]);
+    assert!(!place.path("b/new").exists());
+}
+
+#[test]
+fn every_backup_goes_only_if_that_is_said() {
+    let place = Place::new();
+    let backups = place.text("backups");
+    assert!(lithify(&["backup", "create", "--db", &place.db(), &backups]).status.success());
+    fails(2, &["backup", "purge", &backups, "--keep", "0"], &["--all"]);
+    fails(2, &["backup", "purge", &backups], &["--keep"]);
+    fails(2, &["backup", "purge", &backups, "--all", "--keep", "1"], &["--all"]);
+    let list =
+        || String::from_utf8(lithify(&["backup", "list", &backups, "--json"]).stdout).unwrap();
+    assert!(list().contains("\"id\": 1"), "{}", list());
+    assert_eq!(lithify(&["backup", "purge", &backups, "--all"]).stdout, b"1 backup deleted\n");
+    assert_eq!(list(), "[]\n");
+}

@@ -71,11 +71,11 @@ fn summary(backup: &Backup, copied: u64) -> BackupSummary {
 }
 
 impl Backups {
-    /// The backups in directory `path` of this machine; it is made if need be. Nobody else can work on
-    /// them until this is dropped.
+    /// The backups in directory `path` of this machine. It is made with the first backup, and until
+    /// then nothing is written. Once it is there, this handle alone works on it until it is dropped.
     ///
     /// # Errors
-    /// `Locked` if somebody else does; `Io`.
+    /// `Locked` if another handle or process works on it; `Io`.
     pub fn open(path: impl AsRef<Path>) -> Result<Backups> {
         Backups::open_in(path, crate::Builder::machine(&crate::Settings::default()))
     }
@@ -93,9 +93,12 @@ impl Backups {
     /// is.
     ///
     /// # Errors
-    /// `Io`, `NoSpace`; what the flush gives. Earlier backups are as they were.
+    /// `InvalidArgument`, and nothing was written, if the directory is that of the database, lies in it
+    /// or has it inside, or holds other things than backups; `Locked`; `Io`, `NoSpace`; what the flush
+    /// gives. Earlier backups are as they were.
     pub fn create(&self, db: &Db, watch: &mut dyn FnMut(BackupProgress)) -> Result<BackupSummary> {
         let shell: &Arc<Shell> = &db.shell;
+        self.dir.check_place(&shell.dir)?;
         // Their tables are pinned for as long as they are held.
         let (trees, last_seq) = shell.one_moment()?;
         let unflushed = |sv: &SuperVersion| sv.mems.iter().any(|mem| !mem.table.is_empty());
@@ -131,8 +134,8 @@ impl Backups {
     /// Makes a database of a backup in `to`, which must be absent or empty. Every byte is checked.
     ///
     /// # Errors
-    /// As [`verify`](Backups::verify); `InvalidArgument` if `to` has something in it; `NoSpace`. What
-    /// was written until then opens as no database.
+    /// As [`verify`](Backups::verify); `InvalidArgument` if `to` has something in it or lies among the
+    /// backups; `NoSpace`. What was written until then opens as no database.
     pub fn restore(
         &self,
         id: u64,

@@ -30,6 +30,8 @@ pub struct Builder {
     pub(crate) listeners: Vec<Arc<dyn EventListener>>,
     /// A LevelDB directory may become ours.
     pub(crate) upgrade: bool,
+    /// A new database may be made among files of others.
+    pub(crate) among_files: bool,
     pub(crate) families: Named,
 }
 
@@ -45,6 +47,7 @@ impl Builder {
             env: None,
             listeners: Vec::new(),
             upgrade: false,
+            among_files: false,
             families: Named::new(),
         }
     }
@@ -151,6 +154,31 @@ impl Builder {
         self.listeners.push(listener);
         self
     }
+    /// Lets [`open`](Builder::open) make a new database in a directory that has other files in it, which
+    /// stay as they are. Without this such a directory is refused and nothing is written, for it is
+    /// rarely the one that was meant. `lost+found` is no such file, and what an interrupted creation
+    /// left is gone on with.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-doc-among-{}", std::process::id()));
+    /// use lithify::{Builder, Db, ErrorKind, Settings};
+    ///
+    /// std::fs::create_dir_all(&dir).unwrap();
+    /// std::fs::write(dir.join("notes.txt"), "mine").unwrap();
+    /// let refused = Db::open(&dir, Settings::default()).unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    /// let db = Builder::new(Settings::default()).create_among_files().open(&dir)?;
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn create_among_files(mut self) -> Builder {
+        self.among_files = true;
+        self
+    }
     /// Opens, and creates if need be, the database in `path`.
     ///
     /// # Errors
@@ -182,7 +210,8 @@ impl Builder {
     /// not be open. `watch` is told how many entries were read.
     ///
     /// # Errors
-    /// NotFound if `from` holds no file of a database; InvalidArgument if `to` has something in it;
+    /// NotFound if `from` holds no file of a database; InvalidArgument, before anything is read, if `to`
+    /// has something in it or one directory lies in the other;
     /// Unsupported if the order of keys is not known; what writing the new database gives. What
     /// can't be read in `from` is in the report and no error.
     pub fn salvage(
@@ -218,7 +247,8 @@ impl Builder {
     ///
     /// # Errors
     /// Nothing was written: NotFound if `from` holds no database; Locked if a program has it open;
-    /// InvalidArgument if it is one of ours or `to` has something in it; Unsupported, naming
+    /// InvalidArgument if it is one of ours, `to` has something in it, or one of the two directories lies
+    /// in the other; Unsupported, naming
     /// the feature, for what cannot be taken over (blobs, user-defined timestamps, wide columns,
     /// two-phase commit, unknown comparators, operands of unknown merge operators); Corruption.
     /// Later: Io, `NoSpace`, and Corruption if a comparison finds a difference.

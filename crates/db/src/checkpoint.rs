@@ -20,9 +20,11 @@ impl Shell {
     /// Makes a copy of the present state in `path`. The memtables are flushed first, so that the
     /// tables hold everything; they are pinned while they are linked.
     pub(crate) fn checkpoint(&self, path: &Path) -> Result<()> {
+        let target = Dir::new(self.env.fs.clone(), path);
+        target.check_target(&self.dir, "a checkpoint")?;
         let (pinned, last_seq) = self.one_moment()?;
         let copy = self.copy_of(&pinned, last_seq, None);
-        copy.write(&self.dir, &Dir::new(self.env.fs.clone(), path), &mut |_| {}).map(drop)
+        copy.write(&self.dir, &target, &mut |_| {}).map(drop)
     }
 
     /// What a copy of these trees is to have.

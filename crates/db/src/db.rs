@@ -34,7 +34,8 @@ impl Db {
     /// Opens, and creates if need be, the database in directory `path`.
     ///
     /// # Errors
-    /// `InvalidArgument` for settings that contradict each other, `Locked` if another handle or
+    /// `InvalidArgument` for settings that contradict each other, and for a directory of other files
+    /// ([`Builder::create_among_files`](crate::Builder::create_among_files)), `Locked` if another handle or
     /// process has it open, `Corruption` or `Unsupported` for a directory that can't be read,
     /// `Io` if the operating system refuses.
     pub fn open(path: impl AsRef<Path>, settings: Settings) -> Result<Db> {
@@ -368,6 +369,10 @@ impl Db {
     pub fn settings(&self) -> Settings {
         Settings::clone(&self.shell.settings.load())
     }
+    /// The name of the order of this family's keys, as its comparator says it.
+    pub fn comparator_name(&self) -> &str {
+        self.shell.order().name()
+    }
     /// A figure or report by the name that RocksDB gives it, such as `rocksdb.estimate-num-keys`,
     /// `rocksdb.num-files-at-level0` or `rocksdb.stats`; `None` where there is no such thing here.
     /// [`stats`](Db::stats) has the same and more, typed.
@@ -378,12 +383,13 @@ impl Db {
     pub fn int_property(&self, name: &str) -> Option<u64> {
         self.shell.int_property(name)
     }
-    /// Makes a second, independent database of the present state in `path`, which must not
-    /// exist. Tables are hard-linked where the file system can, so this is quick and costs no
+    /// Makes a second, independent database of the present state in `path`, which must be absent or
+    /// empty, and outside of this database's directory. Tables are hard-linked where the file system can, so this is quick and costs no
     /// space until the two diverge.
     ///
     /// # Errors
-    /// `InvalidArgument` if `path` exists, `Io`, `NoSpace`.
+    /// `InvalidArgument`, before anything is written, if `path` has something in it or lies in the
+    /// database; `Io`, `NoSpace`.
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         self.shell.checkpoint(path.as_ref())
     }

@@ -97,10 +97,8 @@ pub(crate) fn import(
     options: ImportOptions,
     watch: Watch<'_>,
 ) -> Result<ImportReport> {
-    if to.starts_with(from) {
-        return Err(Error::invalid("the new directory lies in the old one; choose another place"));
-    }
-    let Source { env, dir, held, found, mut report } = begin(&mut builder, from, options, watch)?;
+    let Source { env, dir, held, found, mut report } =
+        begin(&mut builder, from, Some(to), options, watch)?;
     let target = Dir::new(env.fs.clone(), to);
     let mut done = 0;
     let placed = copy(found, &env, &dir)?.write(&dir, &target, &mut |bytes| {
@@ -129,7 +127,8 @@ pub(crate) fn in_place(
             "there is nothing to compare with unless the old directory is kept",
         ));
     }
-    let Source { env, dir, held, mut report, .. } = begin(&mut builder, path, options, watch)?;
+    let Source { env, dir, held, mut report, .. } =
+        begin(&mut builder, path, kept, options, watch)?;
     if let Some(kept) = kept {
         let kept = Dir::new(env.fs.clone(), kept);
         let Placed { linked, copied } = foreign::keep(&dir, &kept)?;
@@ -154,10 +153,12 @@ struct Source {
     report: ImportReport,
 }
 
-/// Holds the directory in `path` and looks at all of it; nothing is written.
+/// Holds the directory in `path` and looks at all of it, and at the place where something is to be
+/// made of it; nothing is written.
 fn begin(
     builder: &mut Builder,
     path: &Path,
+    target: Option<&Path>,
     options: ImportOptions,
     watch: Watch<'_>,
 ) -> Result<Source> {
@@ -167,6 +168,9 @@ fn begin(
     builder.env = Some(env.clone());
     let dir = Dir::new(env.fs.clone(), path);
     let found = foreign_manifest(&dir)?;
+    if let Some(target) = target {
+        Dir::new(env.fs.clone(), target).check_target(&dir, "what an import makes")?;
+    }
     let held = hold(&dir)?;
     let found = look(builder, &dir, found, options, watch)?;
     let report = described(builder, &found);

@@ -69,8 +69,15 @@ pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
     builder.settings.check()?;
     let (env, files) = layered(builder.world(), &builder.settings, Handle::Writes);
     let dir = Dir::new(env.fs.clone(), path);
-    if dir.read_current()?.is_none() && !builder.settings.create_if_missing {
-        return Err(missing(path, "check the path, or set create_if_missing"));
+    if dir.read_current()?.is_none() {
+        if !builder.settings.create_if_missing {
+            return Err(missing(path, "check the path, or set create_if_missing"));
+        }
+        // Before the first byte is written, the lock included.
+        manifest::check_empty(&dir)?;
+        if !builder.among_files {
+            dir.check_unclaimed()?;
+        }
     }
     dir.create()?;
     let lock = dir.lock()?;

@@ -83,16 +83,16 @@ pub(crate) fn salvage(
     builder.forget_times();
     let env = builder.world();
     builder.env = Some(env.clone());
+    let (source, target) = (Dir::new(env.fs.clone(), from), Dir::new(env.fs.clone(), to));
     let orders =
         |cf: CfId, name: &str, recorded: Option<&str>| builder.order_found(cf, name, recorded);
-    let found = lithify_store::salvage::salvage(&Dir::new(env.fs.clone(), from), &orders)?;
+    let found = lithify_store::salvage::salvage(&source, &target, &orders)?;
     if let Some(default) = found.families.get(&DEFAULT_CF) {
         builder.order = default.order.clone();
     }
     builder.settings.create_if_missing = true;
     builder.settings.error_if_exists = true;
-    let target = Dir::new(env.fs.clone(), to);
-    target.create_empty("the new database")?;
+    target.create()?;
     let db = builder.clone().open(to)?;
     let mut report = SalvageReport {
         manifest: found.manifest,

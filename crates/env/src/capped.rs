@@ -321,6 +321,10 @@ impl Fs for CappedFs {
         self.0.inner.open_files_max()
     }
 
+    fn resolve(&self, path: &Path) -> PathBuf {
+        self.0.inner.resolve(path)
+    }
+
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
         self.0.with_room(|| self.0.inner.lock(path))
     }

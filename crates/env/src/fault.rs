@@ -22,7 +22,7 @@
 //! Leaves to others: losing unsynced bytes at a crash, which needs a model of the disk.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::fs::{Advice, DirEnt, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts};
 use crate::sync::Arc;
@@ -168,6 +168,10 @@ impl Fs for FaultFs {
 
     fn open_files_max(&self) -> Option<u64> {
         self.inner.open_files_max()
+    }
+
+    fn resolve(&self, path: &Path) -> PathBuf {
+        self.inner.resolve(path)
     }
 
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {

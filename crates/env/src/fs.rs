@@ -12,7 +12,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
@@ -186,6 +186,19 @@ pub trait Fs: Send + Sync + 'static {
     /// How many files the process may have open here, as things are; `None` if nothing limits it.
     fn open_files_max(&self) -> Option<u64> {
         None
+    }
+
+    /// Where `path` leads, so that two paths can be compared: absolute and without symbolic links as
+    /// far as the directories exist, `.` and `..` resolved. Without links, the path by its letters.
+    fn resolve(&self, path: &Path) -> PathBuf {
+        path.components().fold(PathBuf::new(), |mut at, component| {
+            match component {
+                Component::CurDir => {}
+                Component::ParentDir => drop(at.pop()),
+                other => at.push(other),
+            }
+            at
+        })
     }
 
     /// Takes the exclusive lock of the file `path`, which is made if absent; `WouldBlock` if it

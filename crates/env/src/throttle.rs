@@ -21,7 +21,7 @@
 //! read of 9000 B arrives at 950 us: channel free at 1000, bytes 1000..1900              -> 1900 us
 //! ```
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::clock::Mono;
@@ -257,6 +257,10 @@ impl Fs for ThrottledFs {
 
     fn open_files_max(&self) -> Option<u64> {
         self.inner.open_files_max()
+    }
+
+    fn resolve(&self, path: &Path) -> PathBuf {
+        self.inner.resolve(path)
     }
 
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {

@@ -241,6 +241,10 @@ impl Fs for WatchedFs {
         self.0.inner.open_files_max()
     }
 
+    fn resolve(&self, path: &Path) -> PathBuf {
+        self.0.inner.resolve(path)
+    }
+
     // Never waits.
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
         self.0.inner.lock(path)

@@ -22,6 +22,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use lithify_base::{Error, ErrorKind, Result};
+use lithify_env::sync::Mutex;
 use lithify_env::{FileRef, FsRef, LockGuard, OpenOpts, read_full_at, write_all_at};
 use lithify_format::files::FileName;
 use xxhash_rust::xxh3::Xxh3;
@@ -48,28 +49,57 @@ pub struct Progress {
 
 /// A directory of backups, locked.
 pub struct BackupDir {
-    fs: FsRef,
-    path: PathBuf,
-    _lock: Box<dyn LockGuard>,
+    dir: Dir,
+    /// Taken as soon as the directory is there.
+    lock: Mutex<Option<Box<dyn LockGuard>>>,
 }
 
 impl BackupDir {
-    /// The backups in `path`; made if need be.
+    /// The backups in `path`. If there are none, nothing is written until the first one is made.
     ///
     /// # Errors
-    /// Locked if somebody is at work there; Io.
+    /// Locked if another handle or process is at work there; Io.
     pub fn open(fs: FsRef, path: &Path) -> Result<BackupDir> {
-        for part in ["shared", "private", "meta"] {
-            Dir::new(fs.clone(), path.join(part)).create()?;
+        let opened = BackupDir { dir: Dir::new(fs, path), lock: Mutex::new(None) };
+        if opened.dir.list_if_there()?.is_some_and(|listed| listed.iter().any(|e| e.name == META)) {
+            opened.make()?;
         }
-        let lock = Dir::new(fs.clone(), path).lock().map_err(|e| match e.kind() {
-            ErrorKind::Locked => {
-                Error::new(ErrorKind::Locked, "somebody is at work on these backups; try again")
-                    .in_file(path.display())
-            }
+        Ok(opened)
+    }
+
+    /// Makes the directory as far as it is not there, and locks it.
+    fn make(&self) -> Result<()> {
+        let mut lock = self.lock.lock();
+        if lock.is_some() {
+            return Ok(());
+        }
+        for part in PARTS {
+            self.part(part).create()?;
+        }
+        let guard = self.dir.lock().map_err(|e| match e.kind() {
+            ErrorKind::Locked => Error::new(
+                ErrorKind::Locked,
+                "another handle or process is at work on these backups; try again",
+            )
+            .in_file(self.dir.path().display()),
             _ => e,
         })?;
-        Ok(BackupDir { fs, path: path.to_owned(), _lock: lock })
+        *lock = Some(guard);
+        Ok(())
+    }
+
+    /// Refuses a place for backups that belongs to something else, before anything is written: to the
+    /// database in `from` or to other files.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub fn check_place(&self, from: &Dir) -> Result<()> {
+        self.dir.check_apart(from, "a directory of backups")?;
+        let listed = self.dir.list_if_there()?.unwrap_or_default();
+        if listed.iter().any(|entry| PARTS.contains(&&*entry.name)) {
+            return Ok(());
+        }
+        self.dir.check_empty("a directory of backups")
     }
 
     /// The backups, the oldest first. One that can't be read is an error in its place.
@@ -85,7 +115,7 @@ impl BackupDir {
     /// # Errors
     /// As [`list`](BackupDir::list).
     pub fn ids(&self) -> Result<BTreeSet<u64>> {
-        let entries = self.fs.list(&self.path.join("meta")).or_typed()?;
+        let entries = self.part(META).list_if_there()?.unwrap_or_default();
         Ok(entries.iter().filter_map(|entry| id_of(&entry.name)).collect())
     }
 
@@ -94,10 +124,10 @@ impl BackupDir {
     /// # Errors
     /// NotFound if there is none; Corruption if its list is damaged.
     pub fn read(&self, id: u64) -> Result<Backup> {
-        let path = self.path.join("meta").join(id.to_string());
-        let file = match self.fs.open(&path, OpenOpts::read()) {
+        let path = self.part(META).path().join(id.to_string());
+        let file = match self.fs().open(&path, OpenOpts::read()) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                let what = format!("there is no backup {id} in {}", self.path.display());
+                let what = format!("there is no backup {id} in {}", self.dir.path().display());
                 return Err(Error::new(ErrorKind::NotFound, what));
             }
             other => other.or_typed()?,
@@ -116,7 +146,8 @@ impl BackupDir {
         }
     }
 
-    /// Backs up `what` of the database in `from`. Its tables must stay meanwhile.
+    /// Backs up `what` of the database in `from`, from which [this place](BackupDir::check_place) was
+    /// found to be apart. Its tables must stay meanwhile.
     ///
     /// # Errors
     /// Io, NoSpace; Corruption if a table changes under it. The backups from before are as they were.
@@ -127,6 +158,7 @@ impl BackupDir {
         unix_seconds: u64,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(Backup, Progress)> {
+        self.make()?;
         self.collect()?;
         let id = self.ids()?.last().map_or(1, |last| last + 1);
         let all = what.state.families.values().flat_map(|family| family.files.values());
@@ -139,14 +171,14 @@ impl BackupDir {
         }
         let mut progress =
             Progress { total: open.iter().map(|(_, _, bytes)| bytes).sum(), ..Progress::default() };
-        let shared: BTreeSet<String> = self.names("shared")?;
+        let shared: BTreeSet<String> = self.names(SHARED)?;
         let mut tables = Vec::with_capacity(open.len());
         for (name, file, bytes) in open {
             let table = self.share(name, &file, bytes, &shared, &mut progress)?;
             tables.push(table);
             watch(progress);
         }
-        self.fs.sync_dir(&self.path.join("shared")).or_typed()?;
+        self.part(SHARED).sync()?;
         let last_seq = what.state.last_seq;
         let manifest = what.manifest;
         let small = self.write_small(id, from, what)?;
@@ -175,14 +207,15 @@ impl BackupDir {
                 return Ok(table);
             }
         }
-        let dir = self.path.join("shared");
+        let dir = self.part(SHARED);
+        let dir = dir.path();
         let temp = dir.join(format!("{start}{TEMP}"));
         let out = self.fresh(&temp)?;
         let sum = copy(file, bytes, Some(&out))?;
         out.sync_all().or_typed()?;
         drop(out);
         let table = BackedUp { name, bytes, sum };
-        self.fs.rename(&temp, &dir.join(table.shared_name())).or_typed()?;
+        self.fs().rename(&temp, &dir.join(table.shared_name())).or_typed()?;
         progress.done += bytes;
         progress.copied += bytes;
         Ok(table)
@@ -190,11 +223,11 @@ impl BackupDir {
 
     /// An empty file; what a crash left of that name goes.
     fn fresh(&self, path: &Path) -> Result<FileRef> {
-        match self.fs.unlink(path) {
+        match self.fs().unlink(path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(typed(e)),
             _ => {}
         }
-        self.fs.create(path, OpenOpts::write()).or_typed()
+        self.fs().create(path, OpenOpts::write()).or_typed()
     }
 
     /// Manifest, identity and options of backup `id`.
@@ -221,14 +254,15 @@ impl BackupDir {
 
     /// Makes a backup exist.
     fn publish(&self, backup: &Backup) -> Result<()> {
-        let meta = self.path.join("meta");
+        let meta = self.part(META);
+        let meta = meta.path();
         let (temp, path) = (meta.join(TEMP), meta.join(backup.id.to_string()));
         let out = self.fresh(&temp)?;
         write_all_at(&*out, backup.text().as_bytes(), 0).or_typed()?;
         out.sync_all().or_typed()?;
         drop(out);
-        self.fs.rename(&temp, &path).or_typed()?;
-        self.fs.sync_dir(&meta).or_typed()
+        self.fs().rename(&temp, &path).or_typed()?;
+        self.fs().sync_dir(meta).or_typed()
     }
 
     /// Reads every file of backup `id`; what is wrong with it.
@@ -257,6 +291,7 @@ impl BackupDir {
     /// What was written stays, and opens as no database.
     pub fn restore(&self, id: u64, to: &Dir, watch: &mut dyn FnMut(Progress)) -> Result<Backup> {
         let backup = self.read(id)?;
+        to.check_apart(&self.dir, "a restored backup")?;
         to.create_empty("a restored backup")?;
         let mut progress = Progress { total: backup.bytes(), ..Progress::default() };
         for (file, path) in self.files(&backup) {
@@ -289,6 +324,9 @@ impl BackupDir {
     /// As [`delete`](BackupDir::delete).
     pub fn purge(&self, keep: usize) -> Result<Vec<u64>> {
         let ids: Vec<u64> = self.ids()?.into_iter().collect();
+        if ids.is_empty() {
+            return Ok(ids);
+        }
         let old = &ids[..ids.len().saturating_sub(keep)];
         self.forget(old)?;
         Ok(old.to_vec())
@@ -296,11 +334,12 @@ impl BackupDir {
 
     /// Backups end, one after the other from the oldest on; then what only they named goes.
     fn forget(&self, ids: &[u64]) -> Result<()> {
-        let meta = self.path.join("meta");
+        let meta = self.part(META);
+        let meta = meta.path();
         for id in ids {
-            self.fs.unlink(&meta.join(id.to_string())).or_typed()?;
+            self.fs().unlink(&meta.join(id.to_string())).or_typed()?;
         }
-        self.fs.sync_dir(&meta).or_typed()?;
+        self.fs().sync_dir(meta).or_typed()?;
         self.collect()
     }
 
@@ -316,26 +355,27 @@ impl BackupDir {
                 Err(e) => return Err(e),
             }
         }
-        for name in self.names("shared")?.difference(&needed) {
+        for name in self.names(SHARED)?.difference(&needed) {
             if name.ends_with(".sst") || name.ends_with(TEMP) {
-                self.fs.unlink(&self.path.join("shared").join(name)).or_typed()?;
+                self.fs().unlink(&self.part(SHARED).path().join(name)).or_typed()?;
             }
         }
-        for name in self.names("private")? {
+        for name in self.names(PRIVATE)? {
             let Some(id) = id_of(&name).filter(|id| !ids.contains(id)) else { continue };
             let dir = self.private(id);
             for entry in dir.list()?.iter().filter(|entry| entry.file.is_some()) {
-                self.fs.unlink(&dir.path().join(&entry.name)).or_typed()?;
+                self.fs().unlink(&dir.path().join(&entry.name)).or_typed()?;
             }
             // Somebody else's file in it keeps it.
-            let _ = self.fs.remove_dir(dir.path());
+            let _ = self.fs().remove_dir(dir.path());
         }
         Ok(())
     }
 
     /// The files of a backup and where they are.
     fn files(&self, backup: &Backup) -> Vec<(BackedUp, PathBuf)> {
-        let shared = self.path.join("shared");
+        let shared = self.part(SHARED);
+        let shared = shared.path();
         let private = self.private(backup.id);
         let tables = backup.tables.iter().map(|f| (f.clone(), shared.join(f.shared_name())));
         let small = backup.small.iter().map(|f| (f.clone(), private.path_of(f.name)));
@@ -345,7 +385,7 @@ impl BackupDir {
     /// Reads a file of a backup, and writes it to `out` if there is one.
     fn transfer(&self, path: &Path, of: &BackedUp, out: Option<&FileRef>) -> Result<()> {
         let within = |e: Error| e.in_file(path.display());
-        let file = match self.fs.open(path, OpenOpts::read()) {
+        let file = match self.fs().open(path, OpenOpts::read()) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 return Err(within(Error::corruption("a file of the backup is missing")));
             }
@@ -363,14 +403,28 @@ impl BackupDir {
     }
 
     fn names(&self, part: &str) -> Result<BTreeSet<String>> {
-        let entries = self.fs.list(&self.path.join(part)).or_typed()?;
+        let entries = self.part(part).list()?;
         Ok(entries.into_iter().map(|entry| entry.name).collect())
     }
 
+    fn fs(&self) -> &FsRef {
+        self.dir.fs()
+    }
+
+    fn part(&self, part: &str) -> Dir {
+        Dir::new(self.fs().clone(), self.dir.path().join(part))
+    }
+
     fn private(&self, id: u64) -> Dir {
-        Dir::new(self.fs.clone(), self.path.join("private").join(id.to_string()))
+        Dir::new(self.fs().clone(), self.part(PRIVATE).path().join(id.to_string()))
     }
 }
+
+/// The folders of a directory of backups.
+const PARTS: [&str; 3] = [SHARED, PRIVATE, META];
+const SHARED: &str = "shared";
+const PRIVATE: &str = "private";
+const META: &str = "meta";
 
 /// End of the name of a file that is not complete.
 const TEMP: &str = "tmp";

@@ -29,6 +29,9 @@ use lithify_format::files::{current_content, parse_current};
 /// Largest CURRENT or IDENTITY that is read: both are one short line.
 const LINE_MAX: u64 = 4 << 10;
 
+/// What file systems put into their topmost directory: a newly mounted disk has it and is empty.
+const OF_A_NEW_DISK: &str = "lost+found";
+
 /// A file found in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
@@ -109,9 +112,72 @@ impl Dir {
     /// # Errors
     /// `InvalidArgument` if it has something in it.
     pub fn create_empty(&self, what: &str) -> Result<()> {
-        self.create()?;
-        let Some(entry) = self.list()?.into_iter().next() else { return Ok(()) };
-        let why = format!("{what} needs a new directory, and this one has `{}` in it", entry.name);
+        self.check_empty(what)?;
+        self.create()
+    }
+    /// Refuses a place for `what`, which is made of what is in `source`, before anything is written: it
+    /// must be absent or empty, and neither directory may lie in the other.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub fn check_target(&self, source: &Dir, what: &str) -> Result<()> {
+        self.check_apart(source, what)?;
+        self.check_empty(what)
+    }
+    /// Refuses a place for `what` that is the directory `source`, lies in it, or has it inside; links
+    /// are followed.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub fn check_apart(&self, source: &Dir, what: &str) -> Result<()> {
+        let (place, other) = (self.fs.resolve(&self.path), self.fs.resolve(&source.path));
+        let how = match (place.starts_with(&other), other.starts_with(&place)) {
+            (true, true) => "is",
+            (true, false) => "lies in",
+            (false, true) => "has in it",
+            (false, false) => return Ok(()),
+        };
+        let why = format!(
+            "{what} needs a place of its own, and this directory {how} {}; choose another one",
+            source.path.display()
+        );
+        Err(Error::invalid(why).in_file(self.path.display()))
+    }
+    /// Refuses a place for `what` that is neither absent nor empty.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, naming what is there.
+    pub fn check_empty(&self, what: &str) -> Result<()> {
+        let listed = self.list_if_there()?.unwrap_or_default();
+        let Some(entry) = listed.iter().find(|entry| entry.name != OF_A_NEW_DISK) else {
+            return Ok(());
+        };
+        let why = format!(
+            "{what} needs a new directory or an empty one, and this one has `{}` in it; choose another \
+             one",
+            entry.name
+        );
+        Err(Error::invalid(why).in_file(self.path.display()))
+    }
+    /// Refuses a directory that belongs to something else: there are foreign files in it, and nothing
+    /// that a database leaves whose making was cut short. A LOCK alone is no sign of one: other
+    /// programs have such files too.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, naming one of the files.
+    pub fn check_unclaimed(&self) -> Result<()> {
+        let listed = self.list_if_there()?.unwrap_or_default();
+        let begun = |file: FileName| file != FileName::Lock;
+        if listed.iter().filter_map(|entry| entry.file).any(begun) {
+            return Ok(());
+        }
+        let foreign = |entry: &&Listed| entry.file.is_none() && entry.name != OF_A_NEW_DISK;
+        let Some(entry) = listed.iter().find(foreign) else { return Ok(()) };
+        let why = format!(
+            "there is no database here, but other files, such as `{}`; choose a new or empty \
+             directory, or allow this one with create_among_files",
+            entry.name
+        );
         Err(Error::invalid(why).in_file(self.path.display()))
     }
     fn make(&self, path: &Path) -> Result<()> {

@@ -13,7 +13,9 @@ pub(crate) use count::counts_of;
 pub(crate) use ends::name_ends;
 pub use log::ManifestLog;
 pub(crate) use recover::timestamps;
-pub use recover::{Orders, Recovered, family_version, known_order, newest_readable, recover};
+pub use recover::{
+    Orders, Recovered, check_empty, family_version, known_order, newest_readable, recover,
+};
 
 #[cfg(test)]
 mod tests;

@@ -139,12 +139,14 @@ pub struct FamilySalvage {
     pub unbounded: Fragments,
 }
 
-/// Looks for what is readable in `dir`. `orders` knows how keys are ordered.
+/// Looks for what is readable in `dir`, so that a new database in `target` can be made of it. `orders` knows
+/// how keys are ordered.
 ///
 /// # Errors
-/// NotFound if no file of a database is there; Io if the directory can't be listed; those of `orders`,
+/// NotFound if no file of a database is there; InvalidArgument, before anything is read, if `target` has
+/// something in it or one directory lies in the other; Io if the directory can't be listed; those of `orders`,
 /// which refuses orders that only the program knows.
-pub fn salvage(dir: &Dir, orders: Orders<'_>) -> Result<Salvage> {
+pub fn salvage(dir: &Dir, target: &Dir, orders: Orders<'_>) -> Result<Salvage> {
     let listed = dir.list_if_there()?.ok_or_else(|| super::verify::no_database(dir))?;
     let tables: Vec<u64> = listed
         .iter()
@@ -157,6 +159,7 @@ pub fn salvage(dir: &Dir, orders: Orders<'_>) -> Result<Salvage> {
     if tables.is_empty() && !listed.iter().filter_map(|entry| entry.file.as_ref()).any(any) {
         return Err(super::verify::no_database(dir));
     }
+    target.check_target(dir, "the new database")?;
     let mut notes = Vec::new();
     let mut lost = Vec::new();
     let (found, believed) = manifest(dir, &tables, &mut notes, &mut lost)?;

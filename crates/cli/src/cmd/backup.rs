@@ -11,6 +11,7 @@ use lithify::{BackupSummary, Backups};
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
+use crate::failure::usage;
 use crate::open::DbArg;
 use crate::output;
 use crate::progress::Progress;
@@ -21,7 +22,9 @@ Examples:
   lithify backup list backups
   lithify backup verify backups                every byte of the newest
   lithify backup restore backups fruit-again   the newest, or --id N
-  lithify backup purge backups --keep 7";
+  lithify backup purge backups --keep 7        or --all, which deletes every one
+
+The directory of backups must be outside of the database's.";
 
 /// `lithify backup`.
 #[derive(Subcommand)]
@@ -63,9 +66,12 @@ pub(crate) enum Backup {
     Purge {
         #[command(flatten)]
         place: Place,
-        /// How many to keep
-        #[arg(long, value_name = "N")]
-        keep: usize,
+        /// How many to keep, at least 1
+        #[arg(long, value_name = "N", required_unless_present = "all")]
+        keep: Option<usize>,
+        /// Delete every backup
+        #[arg(long, conflicts_with = "keep")]
+        all: bool,
     },
 }
 
@@ -85,9 +91,6 @@ impl Place {
                 self.dir.display()
             );
         }
-        self.make()
-    }
-    fn make(&self) -> Result<Backups> {
         Ok(Backups::open(&self.dir)?)
     }
 }
@@ -112,7 +115,7 @@ impl Which {
 impl Backup {
     pub(crate) fn run(self) -> Result<()> {
         match self {
-            Backup::Create { db, place } => create(&db, &place.make()?),
+            Backup::Create { db, place } => create(&db, &Backups::open(&place.dir)?),
             Backup::List { place, json } => list(&place.open()?.list()?, json),
             Backup::Verify { place, which } => verify(&place.open()?, &which),
             Backup::Restore { place, target, which } => {
@@ -123,8 +126,13 @@ impl Backup {
                 let from = done.id;
                 output::line(&format!("{} is a database of backup {from} now", target.display()))
             }
-            Backup::Purge { place, keep } => {
-                let gone = place.open()?.purge(keep)?;
+            Backup::Purge { place, keep, .. } => {
+                if keep == Some(0) {
+                    return usage(
+                        "--keep 0 would delete every backup; if that is meant, say --all",
+                    );
+                }
+                let gone = place.open()?.purge(keep.unwrap_or(0))?;
                 output::line(&format!("{} deleted", output::count(gone.len() as u64, "backup")))
             }
         }

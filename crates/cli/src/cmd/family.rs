@@ -9,7 +9,7 @@ use lithify::{Builder, ColumnFamilyOptions, ReverseBytewise, Settings};
 use serde_json::json;
 
 use crate::failure::usage;
-use crate::open::DbArg;
+use crate::open::{CreateArg, DbArg};
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -45,6 +45,8 @@ pub(crate) enum Family {
         /// Keys in descending order; the family remembers it
         #[arg(long)]
         reverse: bool,
+        #[command(flatten)]
+        create: CreateArg,
     },
     /// Drop a column family with all its keys; only a checkpoint or a backup brings them back
     Drop {
@@ -65,8 +67,8 @@ impl Family {
                     false => names.iter().try_for_each(|name| output::line(name)),
                 }
             }
-            Family::Create { db, name, reverse } => {
-                let db = db.for_filling()?;
+            Family::Create { db, name, reverse, create } => {
+                let db = db.for_filling(&create)?;
                 if db.column_families().contains(&name) {
                     return usage(format!("{name}: it is there; `--family {name}` works on it"));
                 }

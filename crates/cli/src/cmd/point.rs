@@ -5,10 +5,10 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use lithify::{WriteBatch, WriteOptions};
-use serde_json::json;
+use serde_json::{Map, Value};
 
 use crate::failure::usage;
-use crate::open::TreeArg;
+use crate::open::{CreateArg, TreeArg};
 use crate::output;
 use crate::text::FormArgs;
 
@@ -16,7 +16,10 @@ const PUT_EXAMPLES: &str = "\
 Examples:
   lithify put --db fruit apple red
   lithify put --db fruit --sync apple 'dark red'     on disk before the command ends
-  lithify put --db fruit --hex 00ff 0102             a binary key and value";
+  lithify put --db fruit --hex 00ff 0102             a binary key and value
+
+A directory that holds no database and other files is refused, unless --create-among-files says that
+it is the right one.";
 
 /// `lithify put`.
 #[derive(clap::Args)]
@@ -33,13 +36,15 @@ pub(crate) struct Put {
     sync: bool,
     #[command(flatten)]
     form: FormArgs,
+    #[command(flatten)]
+    create: CreateArg,
 }
 
 impl Put {
     pub(crate) fn run(self) -> Result<()> {
         let form = self.form.form();
         let (key, value) = (form.parse(&self.key)?, form.parse(&self.value)?);
-        let db = self.db.for_filling()?;
+        let db = self.db.for_filling(&self.create)?;
         db.put_opt(key, value, &durability(self.sync))?;
         Ok(db.close()?)
     }
@@ -51,7 +56,8 @@ Examples:
   lithify get --db fruit --raw apple > apple.bin     the bytes as they are, no newline
   lithify get --db fruit --json apple pear           several keys, for a program
 
-Exit code 1 says that a key is not there.";
+Exit code 1 says that a key is not there. In JSON, what is no UTF-8 is hexadecimal digits in `key_hex` or
+`value_hex`.";
 
 /// `lithify get`.
 #[derive(clap::Args)]
@@ -81,9 +87,13 @@ impl Get {
         for (key, value) in keys.iter().zip(db.multi_get(&keys)?) {
             line.clear();
             if self.json {
-                let value = value.as_deref().map(|v| form.json(v));
-                let object = json!({ "key": form.json(key), "value": value });
-                line.extend_from_slice(object.to_string().as_bytes());
+                let mut object = Map::new();
+                form.put_json("key", key, &mut object);
+                match &value {
+                    Some(value) => form.put_json("value", value, &mut object),
+                    None => drop(object.insert("value".to_owned(), Value::Null)),
+                }
+                line.extend_from_slice(serde_json::to_string(&object)?.as_bytes());
             } else if let Some(value) = &value {
                 form.write(value, &mut line);
             }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use lithify::{DbIter, ReadOptions};
-use serde_json::json;
+use serde_json::{Map, Value};
 
 use crate::failure::usage;
 use crate::open::TreeArg;
@@ -20,7 +20,9 @@ Examples:
   lithify scan --db fruit --keys-only | wc -l
   lithify scan --db fruit --json                         one object a line, for a program
 
-A line is the key, a tab and the value, both escaped, so a line is always one entry.";
+A line is the key, a tab and the value, both escaped, so a line is always one entry. With --json, what
+is no UTF-8 is hexadecimal digits in `key_hex` or `value_hex`. `lithify load --escaped` reads both back;
+`lithify dump` prints all families.";
 
 /// `lithify scan`.
 #[derive(clap::Args)]
@@ -98,11 +100,12 @@ impl Scan {
     fn entry(&self, iter: &DbIter, line: &mut Vec<u8>) {
         let form = self.form.form();
         if self.json {
-            let mut object = json!({ "key": form.json(iter.key()) });
+            let mut object = Map::new();
+            form.put_json("key", iter.key(), &mut object);
             if !self.keys_only {
-                object["value"] = form.json(iter.value()).into();
+                form.put_json("value", iter.value(), &mut object);
             }
-            line.extend_from_slice(object.to_string().as_bytes());
+            line.extend_from_slice(Value::Object(object).to_string().as_bytes());
         } else {
             form.write(iter.key(), line);
             if !self.keys_only {

@@ -11,10 +11,10 @@ use lithify_env::{Fs, OpenOpts, PosixFs};
 use lithify_lsm::picture::readable;
 use lithify_store::sst::verify::verify;
 use lithify_store::sst::{OpenTable, TableIter, TableReader};
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::output;
-use crate::text::{Form, FormArgs};
+use crate::text::{FormArgs, escape};
 
 /// `lithify table`.
 #[derive(clap::Subcommand)]
@@ -99,11 +99,14 @@ impl Dump {
     fn entry(&self, line: &mut Vec<u8>, key: &[u8], seq: u64, kind: &str, value: &[u8]) {
         let form = self.form.form();
         if self.json {
-            let mut object = json!({ "key": form.json(key), "sequence": seq, "kind": kind });
+            let mut object = Map::new();
+            form.put_json("key", key, &mut object);
+            object.insert("sequence".to_owned(), seq.into());
+            object.insert("kind".to_owned(), kind.into());
             if !self.keys_only {
-                object["value"] = form.json(value).into();
+                form.put_json("value", value, &mut object);
             }
-            line.extend_from_slice(object.to_string().as_bytes());
+            line.extend_from_slice(Value::Object(object).to_string().as_bytes());
         } else {
             form.write(key, line);
             line.extend_from_slice(format!("\t{seq}\t{kind}").as_bytes());
@@ -228,8 +231,7 @@ fn properties(table: &TableReader, as_json: bool) -> Result<()> {
     }
     // Keys of other programs' own properties may be any bytes.
     for (name, value) in &p.other {
-        let text = |bytes: &[u8]| Form::Escaped.json(bytes);
-        output::line(&format!("{} = {}", text(name), text(value)))?;
+        output::line(&format!("{} = {}", escape(name), escape(value)))?;
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ impl Binary {
         if !choice.key.is_empty() || choice.value.is_some() {
             return usage("binary entries have no fields; leave out --key and --value");
         }
-        Ok(Binary { bytes: source.without_lines().buffered(), at: 0 })
+        Ok(Binary { bytes: source.buffered(), at: 0 })
     }
 
     /// Fills `buf` with the next `len` bytes.

@@ -1,16 +1,15 @@
 //! JSON lines: one object a line. The value is the line as it stands, or one field.
 
-use std::io::{BufRead, BufReader};
-
 use anyhow::Result;
 use serde_json::{Map, Value};
 
+use super::lines::{Lines, ROW_MAX};
 use super::source::Source;
 use super::{Choice, Entry, Row, Rows};
 
 /// Lines of JSON.
 pub(super) struct JsonLines {
-    lines: BufReader<Source>,
+    lines: Lines,
     line: Vec<u8>,
     choice: Choice,
 }
@@ -18,7 +17,7 @@ pub(super) struct JsonLines {
 impl JsonLines {
     pub(super) fn new(source: Source, choice: Choice) -> Result<JsonLines> {
         choice.named_key("id")?;
-        Ok(JsonLines { lines: source.buffered(), line: Vec::new(), choice })
+        Ok(JsonLines { lines: Lines::new(source, ROW_MAX), line: Vec::new(), choice })
     }
 
     fn parse(&self, line: &[u8], entry: &mut Entry) -> Row {
@@ -62,7 +61,7 @@ fn field(object: &Map<String, Value>, name: &str, out: &mut Vec<u8>) -> bool {
 impl Rows for JsonLines {
     fn next(&mut self, entry: &mut Entry) -> Result<Row> {
         self.line.clear();
-        if self.lines.read_until(b'\n', &mut self.line)? == 0 {
+        if !self.lines.append(&mut self.line)? {
             return Ok(Row::End);
         }
         let line = self.line.trim_ascii_end();

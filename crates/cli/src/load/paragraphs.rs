@@ -2,17 +2,15 @@
 //! that starts with a blank goes on with the field before it. The value is the paragraph as it
 //! stands, or one field.
 
-use std::io::{BufRead, BufReader};
+use anyhow::Result;
 
-use anyhow::{Result, bail};
-use lithify::MAX_VALUE_BYTES;
-
+use super::lines::{Lines, ROW_MAX};
 use super::source::Source;
 use super::{Choice, Entry, Row, Rows};
 
 /// Paragraphs.
 pub(super) struct Paragraphs {
-    lines: BufReader<Source>,
+    lines: Lines,
     text: Vec<u8>,
     choice: Choice,
 }
@@ -20,7 +18,7 @@ pub(super) struct Paragraphs {
 impl Paragraphs {
     pub(super) fn new(source: Source, choice: Choice) -> Result<Paragraphs> {
         choice.named_key("Package,Version")?;
-        Ok(Paragraphs { lines: source.buffered(), text: Vec::new(), choice })
+        Ok(Paragraphs { lines: Lines::new(source, ROW_MAX), text: Vec::new(), choice })
     }
 
     /// Reads the next paragraph, without its last line's end; false at the end.
@@ -28,16 +26,13 @@ impl Paragraphs {
         self.text.clear();
         loop {
             let start = self.text.len();
-            let count = self.lines.read_until(b'\n', &mut self.text)?;
+            let more = self.lines.append(&mut self.text)?;
             let blank = self.text[start..].trim_ascii().is_empty();
             if blank {
                 self.text.truncate(start);
             }
-            if self.text.len() > 2 * MAX_VALUE_BYTES {
-                bail!("a paragraph is longer than any value can be; are there blank lines?");
-            }
             // Blank lines before a paragraph are skipped, the one after it ends it.
-            if count == 0 || (blank && !self.text.is_empty()) {
+            if !more || (blank && !self.text.is_empty()) {
                 break;
             }
         }

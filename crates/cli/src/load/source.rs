@@ -1,36 +1,27 @@
 //! The bytes of a file or of standard input, with a progress bar on a terminal.
-//!
-//! Keeps: a source of lines ends in an error if a line is longer than any row can be, so a file
-//! that is no text cannot fill the memory.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use anyhow::Result;
-use lithify::MAX_VALUE_BYTES;
 use lithify_base::Error;
 
 use crate::progress::Progress;
 
-/// Longest line of a text: the largest value, and room for what JSON or quotes add to it. Small
-/// in tests, which reach it.
-pub(super) const LINE_MAX: u64 = if cfg!(test) { 1 << 20 } else { 2 * MAX_VALUE_BYTES as u64 };
-
 /// A file being read.
 pub(super) struct Source {
     bytes: Box<dyn Read>,
+    /// What was looked at and not read yet.
+    ahead: Vec<u8>,
     bar: Progress,
-    /// Bytes since the last newline; not counted for a source without lines.
-    line: Option<u64>,
 }
 
 impl Source {
     /// Opens `path`; `-` is standard input.
     pub(super) fn open(path: &Path) -> Result<Source> {
         if path.as_os_str() == "-" {
-            let bar = Progress::bytes_without_end();
-            return Ok(Source { bytes: Box::new(io::stdin()), bar, line: Some(0) });
+            return Ok(Source::over(io::stdin(), Progress::bytes_without_end()));
         }
         let failed = |op: &str, e: io::Error| Error::io(op, path.display(), e);
         let file = File::open(path).map_err(|e| failed("open", e))?;
@@ -42,7 +33,11 @@ impl Source {
         }
         let bar = Progress::bytes();
         bar.show(0, facts.len());
-        Ok(Source { bytes: Box::new(file), bar, line: Some(0) })
+        Ok(Source::over(file, bar))
+    }
+
+    fn over(bytes: impl Read + 'static, bar: Progress) -> Source {
+        Source { bytes: Box::new(bytes), ahead: Vec::new(), bar }
     }
 
     /// `bytes` as a source, for tests.
@@ -54,12 +49,14 @@ impl Source {
     /// What `reader` gives as a source, for tests.
     #[cfg(test)]
     pub(super) fn from_reader(reader: impl Read + 'static) -> Source {
-        Source { bytes: Box::new(reader), bar: Progress::hidden(), line: Some(0) }
+        Source::over(reader, Progress::hidden())
     }
 
-    /// The same bytes, which have no lines.
-    pub(super) fn without_lines(self) -> Source {
-        Source { line: None, ..self }
+    /// The next `count` bytes, fewer at the end, which stay to be read.
+    pub(super) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
+        let missing = count.saturating_sub(self.ahead.len()) as u64;
+        (&mut self.bytes).take(missing).read_to_end(&mut self.ahead)?;
+        Ok(&self.ahead[..count.min(self.ahead.len())])
     }
 
     /// The bytes, buffered.
@@ -70,19 +67,16 @@ impl Source {
 
 impl Read for Source {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let count = self.bytes.read(buf)?;
-        self.bar.add(count as u64);
-        if let Some(line) = &mut self.line {
-            let read = &buf[..count];
-            *line = match read.iter().rposition(|&b| b == b'\n') {
-                Some(at) => (count - at - 1) as u64,
-                None => *line + count as u64,
-            };
-            if *line > LINE_MAX {
-                let what = "a line is longer than any value can be; is this a text file?";
-                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        let count = match self.ahead.len() {
+            0 => self.bytes.read(buf)?,
+            ahead => {
+                let count = ahead.min(buf.len());
+                buf[..count].copy_from_slice(&self.ahead[..count]);
+                self.ahead.drain(..count);
+                count
             }
-        }
+        };
+        self.bar.add(count as u64);
         Ok(count)
     }
 }

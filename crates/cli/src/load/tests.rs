@@ -18,6 +18,7 @@ fn rows(format: Format, choice: Choice, text: &[u8]) -> Result<Vec<String>> {
         found.push(match rows.next(&mut entry)? {
             Row::End => return Ok(found),
             Row::Skipped(reason) => format!("!{reason}"),
+            Row::Family { name, order } => format!("[{name} {order:?}]"),
             Row::Entry => format!(
                 "{}={}",
                 String::from_utf8_lossy(&entry.key),
@@ -117,19 +118,136 @@ fn lengths_that_cannot_be_are_refused_before_memory_is_taken() {
     assert!(error.to_string().contains("length-prefixed"), "{error}");
 }
 
-#[test]
-fn a_line_without_end_is_refused() {
-    use std::io::Read;
-    let mut endless = Source::from_reader(std::io::repeat(0));
-    let mut buf = vec![0; 64 << 10];
-    let mut read = 0u64;
-    let error = loop {
-        match endless.read(&mut buf) {
-            Ok(n) => read += n as u64,
-            Err(error) => break error,
+/// What reading `text` as CSV gives until its error, and the error.
+fn broken(text: &[u8]) -> (Vec<String>, String) {
+    let mut found = Vec::new();
+    let mut plain = choice(&[], Some("2"));
+    plain.header = false;
+    let mut rows = plain.rows(Format::Csv, Source::from_bytes(text)).unwrap();
+    let mut entry = Entry::default();
+    loop {
+        match rows.next(&mut entry) {
+            Ok(Row::Entry) => found.push(String::from_utf8_lossy(&entry.value).into_owned()),
+            Ok(Row::Skipped(reason)) => found.push(format!("!{reason}")),
+            Ok(_) => return (found, String::new()),
+            Err(error) => return (found, error.to_string()),
         }
-        assert!(read <= source::LINE_MAX, "nothing stops an endless line");
+    }
+}
+
+#[test]
+fn a_quote_that_is_not_closed_is_refused_with_its_line() {
+    let (rows, error) = broken(b"a,1\nb,\"x\ny\"\nc,\"never\nd,4\ne,5\n");
+    assert_eq!(rows, ["1", "x\ny"]);
+    assert!(error.starts_with("line 4: ") && error.contains("never closed"), "{error}");
+    // The next quote would close it.
+    let (rows, error) = broken(b"a,1\nb,\"not closed\nc,\"3\"\nd,4\n");
+    assert_eq!(rows, ["1"]);
+    assert!(error.starts_with("line 2: ") && error.contains("not closed before"), "{error}");
+    let (rows, error) = broken(b"a,\"x\" \nb,2\n");
+    assert!(rows.is_empty() && error.starts_with("line 1: "), "{error}");
+    let (rows, error) = broken(b"\"");
+    assert!(rows.is_empty() && error.starts_with("line 1: "), "{error}");
+    // In TSV quotes are letters.
+    let tsv = rows_of_tsv(b"k\tv\na\t\"1\nb\t2\n");
+    assert_eq!(tsv, ["a=\"1", "b=2"]);
+}
+
+fn rows_of_tsv(text: &[u8]) -> Vec<String> {
+    rows(Format::Tsv, choice(&[], Some("v")), text).unwrap()
+}
+
+#[test]
+fn rows_end_as_files_end_them() {
+    assert_eq!(broken(b"\xef\xbb\xbfa,1\r\nb,2\rc,3").0, ["1", "2", "3"]);
+    assert_eq!(broken(b"\xef\xbb\xbf\"a\",1").0, ["1"]);
+    assert_eq!(broken(b"\n\na,1\n\r\n\nb,2\n\n").0, ["1", "2"]);
+    assert_eq!(broken(b"a,\n,\nb\na,b\"c\n").0, ["", "", "!too few columns for the value", "b\"c"]);
+    assert_eq!(broken(b"a,\"\"\n\"b\",\"x\r\n,\"\"\"\n").0, ["", "x\r\n,\""]);
+    assert_eq!(broken(b"").0, [""; 0]);
+}
+
+/// Rows that are written as text and read again are the same, whatever is in them.
+#[test]
+fn rows_of_any_bytes_come_back() {
+    let mut rng = fastrand::Rng::with_seed(5);
+    for separator in [b',', b'\t'] {
+        let quotes = separator == b',';
+        for _ in 0..2000 {
+            let fields: Vec<Vec<u8>> = (0..rng.usize(1..5))
+                .map(|_| {
+                    let letters =
+                        if quotes { &b"ab,\"\n\r\t \xff"[..] } else { &b"ab,\" \xff"[..] };
+                    (0..rng.usize(0..6)).map(|_| letters[rng.usize(..letters.len())]).collect()
+                })
+                .collect();
+            if !quotes && fields.len() == 1 && fields[0].is_empty() {
+                continue; // An empty line is no row.
+            }
+            let text = separated::text_of(&fields, separator);
+            let read = separated::fields_of(&text, separator).unwrap();
+            assert!(read == [fields], "{}", text.escape_ascii());
+        }
+    }
+}
+
+/// A source that never ends, in parts that are no multiple of anything.
+struct Endless(&'static [u8], std::rc::Rc<std::cell::Cell<usize>>);
+
+impl std::io::Read for Endless {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let count = buf.len().min(10_007) / self.0.len() * self.0.len();
+        buf[..count].chunks_mut(self.0.len()).for_each(|part| part.copy_from_slice(self.0));
+        self.1.set(self.1.get() + count);
+        Ok(count)
+    }
+}
+
+/// After three rows, one that goes on for ever.
+#[test]
+fn a_row_without_end_is_refused_before_it_is_in_memory() {
+    use std::io::Read;
+    type Make = Box<dyn Fn(Source) -> Result<Box<dyn Rows>>>;
+    let of = |format: Format, key: &'static [&'static str]| -> Make {
+        Box::new(move |source| choice(key, None).rows(format, source))
     };
-    assert!(error.to_string().contains("text file"), "{error}");
-    assert!(Source::from_reader(std::io::repeat(0)).without_lines().read(&mut buf).is_ok());
+    let escaped =
+        |style| -> Make { Box::new(move |s| Ok(Box::new(dumped::Dumped::new(s, style)))) };
+    type Case = (&'static str, Make, &'static [u8], &'static [u8], &'static str);
+    let cases: [Case; 9] = [
+        ("tsv", of(Format::Tsv, &[]), b"k\tv\na\tb\nc\td\n", b"x", "line 4: "),
+        ("csv", of(Format::Csv, &[]), b"k,v\na,b\nc,d\n", b"x", "line 4: "),
+        ("csv, columns", of(Format::Csv, &[]), b"k,v\na,b\nc,d\n", b",", "line 4: "),
+        ("csv, quoted", of(Format::Csv, &[]), b"k,v\na,b\nc,d\ne,\"", b"x\n", "line 4: "),
+        ("jsonl", of(Format::Jsonl, &["k"]), b"\n{\"k\":1}\n{\"k\":2}\n", b" ", "line 4: "),
+        ("deb822", of(Format::Deb822, &["k"]), b"k: a\n\nk: b\n\n", b"k: c\n", "line "),
+        ("escaped key", escaped(Style::Text), b"a\tb\nc\td\n", b"x", "line 3: the key"),
+        ("escaped value", escaped(Style::Text), b"a\tb\nc\td\ne\t", b"\\x00", "line 3: the value"),
+        (
+            "escaped json",
+            escaped(Style::Json),
+            b"{\"key\":\"a\",\"value\":\"\"}\n",
+            b" ",
+            "line 2: ",
+        ),
+    ];
+    for (what, make, start, endless, line) in cases {
+        let count = std::rc::Rc::new(std::cell::Cell::new(0));
+        let source = std::io::Cursor::new(start).chain(Endless(endless, count.clone()));
+        let mut rows = make(Source::from_reader(source)).unwrap();
+        let (mut entry, mut found) = (Entry::default(), 0);
+        let error = loop {
+            match rows.next(&mut entry) {
+                Ok(Row::End) => panic!("{what}: the end of what has none"),
+                Ok(Row::Entry) => found += 1,
+                Ok(_) => {}
+                Err(error) => break format!("{error:#}"),
+            }
+        };
+        assert_eq!(found, if what == "escaped json" { 1 } else { 2 }, "{what}");
+        assert!(error.starts_with(line) && error.contains("longer than"), "{what}: {error}");
+        // Escapes are resolved as they are read: four letters are one byte.
+        let most = (endless.len() * lines::ROW_MAX).max(crate::dump::LINE_MAX) + (512 << 10);
+        assert!(count.get() <= most, "{what}: {} bytes were read", count.get());
+    }
 }

@@ -12,8 +12,26 @@ fn every_byte_survives_each_form() {
         form.write(&all, &mut text);
         assert_eq!(form.parse(OsStr::from_bytes(&text)).unwrap(), all, "{form:?}");
     }
-    assert_eq!(parse(Form::Escaped, &Form::Escaped.json(&all)), Some(all.clone()));
-    assert_eq!(parse(Form::Hex, &Form::Hex.json(&all)), Some(all));
+}
+
+#[test]
+fn strings_in_json_stand_for_themselves_and_stay_short() {
+    let of = |form: Form, bytes: &[u8]| {
+        let mut object = Map::new();
+        form.put_json("key", bytes, &mut object);
+        Value::Object(object).to_string()
+    };
+    assert_eq!(of(Form::Escaped, b"a\tb\\x00"), r#"{"key":"a\tb\\x00"}"#);
+    assert_eq!(of(Form::Raw, "grün".as_bytes()), r#"{"key":"grün"}"#);
+    assert_eq!(of(Form::Escaped, b""), r#"{"key":""}"#);
+    assert_eq!(of(Form::Escaped, b"\xff"), r#"{"key_hex":"ff"}"#);
+    assert_eq!(of(Form::Escaped, b"\x00\x01"), r#"{"key_hex":"0001"}"#);
+    assert_eq!(of(Form::Hex, b"a"), r#"{"key_hex":"61"}"#);
+    for byte in 0..0x80u8 {
+        let text = char::from(byte).to_string();
+        assert_eq!(json_len(&text), Value::from(&*text).to_string().len() - 2, "{byte}");
+        assert!(of(Form::Escaped, &[byte; 1000]).len() <= 2000 + 20, "{byte}");
+    }
 }
 
 #[test]

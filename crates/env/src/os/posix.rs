@@ -11,7 +11,7 @@
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -165,6 +165,20 @@ impl Fs for PosixFs {
 
     fn open_files_max(&self) -> Option<u64> {
         getrlimit(Resource::Nofile).current
+    }
+
+    fn resolve(&self, path: &Path) -> PathBuf {
+        // Without a working directory, relative paths lead nowhere, and are told so where they are used.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        path.components().fold(PathBuf::new(), |mut at, component| {
+            if component == Component::ParentDir {
+                at.pop();
+                return at;
+            }
+            at.push(component);
+            // What is not there is no link.
+            std::fs::canonicalize(&at).unwrap_or(at)
+        })
     }
 
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {

@@ -112,7 +112,10 @@ fn read(dir: &Dir, manifest: u64) -> Result<Recovered> {
 
 /// No CURRENT: fine if the directory is new or a creation was interrupted, which leaves at most a
 /// manifest and options. Tables and logs come later; without CURRENT nothing says what they mean.
-fn check_empty(dir: &Dir) -> Result<()> {
+///
+/// # Errors
+/// Corruption if there are tables or logs.
+pub fn check_empty(dir: &Dir) -> Result<()> {
     let of_a_database = |file: &FileName| {
         matches!(file, FileName::Table(_) | FileName::LevelDbTable(_) | FileName::Wal(_))
     };
