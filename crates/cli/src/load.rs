@@ -1,8 +1,8 @@
 //! `load`: rows of a file as keys and values.
 //!
 //! A format yields [`Row`]s; here they become batches. A row that makes no entry (no key, too few
-//! columns, broken JSON) is counted with its reason and skipped; a file that cannot be read any
-//! further ends the load, and what came before stays loaded. So does an interruption ([`Tell`]).
+//! columns, broken JSON) is counted with its reason and skipped, and the load is a failure unless that was
+//! allowed; a file that cannot be read any further ends the load, and what came before stays loaded. So does an interruption ([`Tell`]).
 
 mod binary;
 mod dumped;
@@ -55,7 +55,8 @@ Examples:
 A row has at most 1 GiB and 16 MiB, as much as a value and a key. A file that cannot be read to its
 end, such as a CSV file with a quote that is not closed, ends the load with the line's number and
 exit code 1; the rows before it are in, and the message says how many. So does Ctrl-C, with exit
-code 130. Loading a file again writes the same keys anew.";
+code 130. Rows that make no entry, such as a line that is no JSON object, are skipped and counted; the
+exit code is 1 then, unless --skip-bad allows it. Loading a file again writes the same keys anew.";
 
 /// `lithify load`.
 #[derive(clap::Args)]
@@ -93,6 +94,9 @@ pub(crate) struct Load {
     /// The first row of TSV or CSV is data, not names
     #[arg(long)]
     no_header: bool,
+    /// Rows that make no entry are no failure
+    #[arg(long)]
+    skip_bad: bool,
     /// Wait for stable storage at every batch, to survive a power cut
     #[arg(long)]
     sync: bool,
@@ -148,6 +152,9 @@ enum Row {
     End,
 }
 
+/// Why a line without anything on it makes no entry, which is as it should be.
+const EMPTY_LINE: &str = "empty line";
+
 /// A key and a value being made; the memory is reused.
 #[derive(Default)]
 struct Entry {
@@ -194,7 +201,16 @@ impl Load {
         if tally.rows == 0 && !tally.skipped.is_empty() {
             bail!("no row of {} made an entry", self.file.display());
         }
-        Ok(())
+        match tally.bad() {
+            bad if bad > 0 && !self.skip_bad => bail!(
+                "{} of {} made no entry and {} not loaded; mend that and load the file again, or allow it \
+                 with --skip-bad",
+                output::count(bad, "row"),
+                self.file.display(),
+                if bad == 1 { "is" } else { "are" },
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// The rows of the file.
@@ -205,6 +221,11 @@ impl Load {
             some => some,
         };
         let mut source = Source::open(&self.file)?;
+        if format != Some(Format::Binary)
+            && let Some(kind) = source.no_text()?
+        {
+            return usage(format!("{} is {kind}", self.file.display()));
+        }
         let dump = dumped::style_of(&mut source)?;
         if !self.escaped {
             let choice = Choice {
@@ -344,6 +365,12 @@ struct Tally {
 }
 
 impl Tally {
+    /// Rows that were to make an entry and did not.
+    fn bad(&self) -> u64 {
+        let bad = self.skipped.iter().filter(|(reason, _)| **reason != EMPTY_LINE);
+        bad.map(|(_, (rows, _))| rows).sum()
+    }
+
     fn skip(&mut self, reason: &'static str, number: u64) {
         self.skipped.entry(reason).or_insert((0, number)).0 += 1;
     }

@@ -114,9 +114,12 @@ impl TreeArg {
     pub(crate) fn for_writing(&self) -> Result<Db> {
         self.of(self.db.for_writing()?)
     }
-    /// As [`DbArg::for_filling`].
+    /// As [`DbArg::for_filling`]; a family but the default one is in no database that is yet to be made.
     pub(crate) fn for_filling(&self, create: &CreateArg) -> Result<Db> {
-        self.of(self.db.for_filling(create)?)
+        match self.family.as_deref() {
+            None | Some("default") => self.of(self.db.for_filling(create)?),
+            Some(_) => self.for_writing(),
+        }
     }
     /// The family in an open database, for batches.
     pub(crate) fn family(&self, db: &Db) -> Result<ColumnFamily> {

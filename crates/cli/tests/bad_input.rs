@@ -386,3 +386,43 @@ fn every_backup_goes_only_if_that_is_said() {
     assert_eq!(lithify(&["backup", "purge", &backups, "--all"]).stdout, b"1 backup deleted\n");
     assert_eq!(list(), "[]\n");
 }
+
+#[test]
+fn rows_that_make_no_entry_are_a_failure_unless_that_is_allowed() {
+    let place = Place::new();
+    let db = place.db();
+    let json = place.file("rows.jsonl", b"{\"id\": 1}\n\n{\"id\": \n{\"id\": 2}\n");
+    fails(1, &["load", "--db", &db, "--key", "id", &json], &["1 row of", "is not", "--skip-bad"]);
+    assert_eq!(lithify(&["get", "--db", &db, "2"]).stdout, b"{\"id\": 2}\n");
+    assert!(lithify(&["load", "--db", &db, "--key", "id", "--skip-bad", &json]).status.success());
+    let blank = place.file("blank.jsonl", b"\n{\"id\": 1}\n\n");
+    assert!(lithify(&["load", "--db", &db, "--key", "id", &blank]).status.success());
+    let short = place.file("short.csv", b"k,v\na,1\nb\n");
+    fails(1, &["load", "--db", &db, "--value", "v", &short], &["1 row of", "--skip-bad"]);
+}
+
+#[test]
+fn files_that_are_no_text_are_told_from_it() {
+    let place = Place::new();
+    for (start, word) in [
+        (&b"\x1f\x8b\x08\0rest"[..], "zcat"),
+        (b"\x28\xb5\x2f\xfdrest", "zstdcat"),
+        (b"\xfd7zXZ\0rest", "xzcat"),
+        (b"PK\x03\x04rest", "CSV"),
+        (b"\xff\xfek\0", "iconv"),
+        (b"\xfe\xff\0k", "iconv"),
+    ] {
+        let file = place.file("rows.csv", start);
+        fails(2, &["load", "--db", &place.text("new"), &file], &["rows.csv", word]);
+    }
+    assert!(!place.path("new").exists());
+}
+
+#[test]
+fn a_family_is_not_looked_for_in_a_database_that_is_not_there() {
+    let place = Place::new();
+    let (new, rows) = (place.text("new"), place.file("rows.tsv", b"k\tv\na\tb\n"));
+    fails(1, &["put", "--db", &new, "--family", "trees", "k", "v"], &["no database"]);
+    fails(1, &["load", "--db", &new, "--family", "trees", &rows], &["no database"]);
+    assert!(!place.path("new").exists());
+}

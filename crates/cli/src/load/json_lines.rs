@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::lines::{Lines, ROW_MAX};
 use super::source::Source;
-use super::{Choice, Entry, Row, Rows};
+use super::{Choice, EMPTY_LINE, Entry, Row, Rows};
 
 /// Lines of JSON.
 pub(super) struct JsonLines {
@@ -66,7 +66,7 @@ impl Rows for JsonLines {
         }
         let line = self.line.trim_ascii_end();
         match line {
-            [] => Ok(Row::Skipped("empty line")),
+            [] => Ok(Row::Skipped(EMPTY_LINE)),
             line => Ok(self.parse(line, entry)),
         }
     }

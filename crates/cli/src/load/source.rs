@@ -9,6 +9,21 @@ use lithify_base::Error;
 
 use crate::progress::Progress;
 
+/// How files begin that are no text, and would be taken for rows of it.
+const NO_TEXT: [(&[u8], &str); 6] = [
+    (b"\x1f\x8b", "compressed by gzip; unpack it: `zcat FILE | lithify load ... -`"),
+    (
+        b"\x28\xb5\x2f\xfd",
+        "compressed by Zstandard; unpack it: `zstdcat FILE | lithify load ... -`",
+    ),
+    (b"\xfd7zXZ\0", "compressed by xz; unpack it: `xzcat FILE | lithify load ... -`"),
+    (b"PK\x03\x04", "an archive or a spreadsheet; unpack it, or save it as CSV or TSV"),
+    (b"\xff\xfe", "UTF-16; convert it: `iconv -f UTF-16 -t UTF-8 FILE | lithify load ... -`"),
+    (b"\xfe\xff", "UTF-16; convert it: `iconv -f UTF-16 -t UTF-8 FILE | lithify load ... -`"),
+];
+/// Bytes of the longest of these.
+const KNOWN_START: usize = 6;
+
 /// A file being read.
 pub(super) struct Source {
     bytes: Box<dyn Read>,
@@ -57,6 +72,13 @@ impl Source {
         let missing = count.saturating_sub(self.ahead.len()) as u64;
         (&mut self.bytes).take(missing).read_to_end(&mut self.ahead)?;
         Ok(&self.ahead[..count.min(self.ahead.len())])
+    }
+
+    /// What the bytes are instead of text, with what to do; `None` if they may be text.
+    pub(super) fn no_text(&mut self) -> io::Result<Option<&'static str>> {
+        let start = self.peek(KNOWN_START)?;
+        let known = NO_TEXT.iter().find(|(magic, _)| start.starts_with(magic));
+        Ok(known.map(|(_, what)| *what))
     }
 
     /// The bytes, buffered.
