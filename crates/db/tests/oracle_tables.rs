@@ -270,7 +270,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 /// The fragments of a table as the dump prints them: bounds, without sequence numbers.
 fn range_deletions(table: &TableReader) -> Vec<String> {
-    let fragments = table.range_tombstones().to_tombstones();
+    let fragments = table.stored_tombstones().to_tombstones().unwrap();
     fragments.iter().map(|t| format!("{}: {}", hex(&t.lo), hex(&t.hi))).collect()
 }
 

@@ -58,7 +58,7 @@ fn golden_tables_read_as_the_naive_reader_reads_them() {
             assert_eq!(found.map(|(tag, v)| (tag, v.to_vec())), Some((key.tag, value.clone())));
             assert!(naive.may_contain(key.user, &Bytewise).unwrap());
         }
-        let ranges: u64 = table.range_tombstones().tombs();
+        let ranges: u64 = table.stored_tombstones().tombs();
         assert_eq!(ranges > 0, !naive.tombstones().unwrap().is_empty());
         assert_eq!(verify(&table).unwrap().entries, expected.len() as u64);
         seen += 1;

@@ -74,7 +74,7 @@ fn the_description_matches_the_table() {
     assert_eq!(m.bytes, dir.len_of(FileName::Table(7)).unwrap().unwrap());
     let table = open(&dir, 7, None).unwrap();
     assert_eq!(m.tail_bytes, m.bytes - table.data_bytes());
-    assert_eq!(table.range_tombstones().len(), 2);
+    assert_eq!(table.stored_tombstones().len(), 2);
     assert_eq!(m.base_context, table.check().base);
 }
 

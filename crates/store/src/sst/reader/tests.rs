@@ -206,7 +206,7 @@ fn small(dir: &Dir) -> Vec<Entry> {
 /// Reads everything there is in every way there is: entries forward and backward, every key.
 fn read_all(dir: &Dir, entries: &[Entry]) -> Result<()> {
     let table = open(dir, 1, None)?;
-    assert_eq!(table.range_tombstones().len(), 1, "a tombstone went missing");
+    assert_eq!(table.stored_tombstones().len(), 1, "a tombstone went missing");
     for (key, tag, value) in entries {
         let found = table.get(key, key_hash(key), tag.seq())?;
         assert_eq!(found.map(|f| (f.0, f.1.to_vec())), Some((*tag, value.clone())));
