@@ -69,7 +69,7 @@ pub(crate) struct Load {
     /// What the file is [default: by its extension]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// The file is what `dump` or `scan` printed, as text or, with --json, as JSON lines
+    /// The file is what `dump` or `scan` printed; where nothing says that it is JSON, add --format jsonl
     #[arg(long, conflicts_with_all = ["key", "value", "join", "no_header"])]
     escaped: bool,
     /// Columns or fields that make the key, separated by commas: names, or numbers from 1

@@ -377,6 +377,7 @@ fn every_backup_goes_only_if_that_is_said() {
     let place = Place::new();
     let backups = place.text("backups");
     assert!(lithify(&["backup", "create", "--db", &place.db(), &backups]).status.success());
+    fails(1, &["backup", "verify", &backups, "--id", "9"], &["no backup 9", "backup list"]);
     fails(2, &["backup", "purge", &backups, "--keep", "0"], &["--all"]);
     fails(2, &["backup", "purge", &backups], &["--keep"]);
     fails(2, &["backup", "purge", &backups, "--all", "--keep", "1"], &["--all"]);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, TableStyle};
 use indicatif::HumanDuration;
@@ -105,9 +105,17 @@ pub(crate) struct Which {
 
 impl Which {
     fn of(&self, backups: &Backups) -> Result<u64> {
-        match self.id.or(backups.list()?.last().map(|backup| backup.id)) {
-            Some(id) => Ok(id),
-            None => bail!("there is no backup yet; `lithify backup create` makes one"),
+        let Some(id) = self.id else {
+            let all = backups.list()?;
+            let newest = all.last().map(|backup| backup.id);
+            return newest.context("there is no backup yet; `lithify backup create` makes one");
+        };
+        // A list that is damaged keeps no other backup from being used.
+        match backups.list() {
+            Ok(all) if !all.iter().any(|backup| backup.id == id) => {
+                bail!("there is no backup {id}; `lithify backup list` names those that are there")
+            }
+            _ => Ok(id),
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::dump::Line;
 
 fn choice(key: &[&str], value: Option<&str>) -> Choice {
     Choice {
@@ -249,5 +250,62 @@ fn a_row_without_end_is_refused_before_it_is_in_memory() {
         // Escapes are resolved as they are read: four letters are one byte.
         let most = (endless.len() * lines::ROW_MAX).max(crate::dump::LINE_MAX) + (512 << 10);
         assert!(count.get() <= most, "{what}: {} bytes were read", count.get());
+    }
+}
+
+/// Family, key and value.
+type Of = (String, Vec<u8>, Vec<u8>);
+
+/// What a dump reads as, if it is accepted.
+fn entries(style: Style, text: &[u8]) -> Option<Vec<Of>> {
+    let mut rows = dumped::Dumped::new(Source::from_bytes(text), style);
+    let (mut entry, mut family, mut found) = (Entry::default(), String::new(), Vec::new());
+    loop {
+        match rows.next(&mut entry).ok()? {
+            Row::End => return Some(found),
+            Row::Family { name, .. } => family = name,
+            Row::Entry => found.push((family.clone(), entry.key.clone(), entry.value.clone())),
+            Row::Skipped(reason) => panic!("a line of a dump was skipped: {reason}"),
+        }
+    }
+}
+
+/// A dump with one byte taken out, put in or changed is refused, or has as many entries as before.
+#[test]
+fn changed_dumps_lose_no_entry_and_read_without_panic() {
+    let written: [(&str, &[u8], &[u8]); 5] = [
+        ("default", b"apple", b"red"),
+        ("default", b"a\tb\n", b"\xff\x00\\"),
+        ("trees", b"\0", b""),
+        ("trees", b"end 2", b"family x"),
+        ("trees", "\u{fc}".as_bytes(), b"\"quoted\""),
+    ];
+    let mut rng = fastrand::Rng::with_seed(3);
+    for style in [Style::Text, Style::Json] {
+        let mut text = Vec::new();
+        style.write(Line::Begin, &mut text);
+        for (i, (family, key, value)) in written.into_iter().enumerate() {
+            if i == 0 || written[i - 1].0 != family {
+                style.write(Line::Family { name: family, order: Order::Bytewise }, &mut text);
+            }
+            style.write(Line::Entry { key, value }, &mut text);
+        }
+        style.write(Line::End(written.len() as u64), &mut text);
+        let whole = entries(style, &text).expect("it is whole");
+        assert!(whole.iter().map(|(f, k, v)| (&**f, &**k, &**v)).eq(written));
+        let mut refused = 0;
+        for _ in 0..20_000 {
+            let (mut changed, at) = (text.clone(), rng.usize(..text.len()));
+            match rng.u8(0..3) {
+                0 => changed[at] = rng.u8(..),
+                1 => drop(changed.remove(at)),
+                _ => changed.insert(at, rng.u8(..)),
+            }
+            match entries(style, &changed) {
+                Some(found) => assert_eq!(found.len(), 5, "{}", changed.escape_ascii()),
+                None => refused += 1,
+            }
+        }
+        assert!(refused > 4_000, "{style:?}: {refused}");
     }
 }
