@@ -6,6 +6,13 @@ use std::sync::Arc;
 
 /// A total order on user keys. Must never change for a database once it holds data: its
 /// [`name`](Comparator::name) is stored and checked at every open.
+///
+/// Different bytes may be equal, as in an order that ignores case; they are one key then. Each write
+/// replaces what was written to the key before, however that was spelled; reads, deletions, merges, locks
+/// and the look for conflicts of transactions find it in any spelling. Iterators and filters of compactions
+/// show the key as the write spelled it whose value they show: of merged operands that is the newest.
+/// Filters are made of bytes, so such an order has none: see
+/// [`equal_is_identical`](Comparator::equal_is_identical).
 pub trait Comparator: Send + Sync + 'static {
     /// Name written to the database, for example `leveldb.BytewiseComparator`.
     fn name(&self) -> &'static str;
@@ -20,6 +27,14 @@ pub trait Comparator: Send + Sync + 'static {
     /// A short key `k >= a`. Returning `a`, as by default, is always right.
     fn successor(&self, a: &[u8]) -> Vec<u8> {
         a.to_vec()
+    }
+    /// True if no two keys that differ in a byte are equal. Only then are tables of the order written
+    /// with bloom and prefix filters, and those that they have asked: in any other order a filter would hide
+    /// keys. Saying true of an order for which it is not loses keys to reads. RocksDB's
+    /// `CanKeysWithDifferentByteContentsBeEqual`, the other way round; RocksDB asks filters all the
+    /// same. Default: false, unless it is plain byte order.
+    fn equal_is_identical(&self) -> bool {
+        self.is_bytewise()
     }
     /// True if [`compare`](Comparator::compare) is plain byte order, which allows comparing
     /// eight-byte key heads as integers.
@@ -87,5 +102,8 @@ impl Comparator for ReverseBytewise {
     }
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         b.cmp(a)
+    }
+    fn equal_is_identical(&self) -> bool {
+        true
     }
 }

@@ -101,7 +101,7 @@ impl OutputOptions {
         recipe.restart_interval = self.restart_interval;
         recipe.codec = self.levels[usize::from(level)].codec;
         recipe.codec_level = self.levels[usize::from(level)].effort;
-        let filters = self.millibits > 0;
+        let filters = self.millibits > 0 && recipe.order.equal_is_identical();
         recipe.filter = filters && self.whole_keys;
         recipe.prefixes = if filters { self.prefixes.clone() } else { Prefixes::default() };
     }

@@ -199,6 +199,9 @@ impl Shell {
     pub(crate) fn order(&self) -> &dyn Comparator {
         &*self.order
     }
+    pub(crate) fn comparator(&self) -> &ComparatorRef {
+        &self.order
+    }
     pub(crate) fn core(&self) -> lithify_env::sync::MutexGuard<'_, Core> {
         self.core.lock()
     }

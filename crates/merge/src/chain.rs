@@ -18,6 +18,8 @@ pub(crate) const CHAIN_BYTES_MAX: usize = if cfg!(test) { 600 } else { 64 << 20 
 pub(crate) struct Operand {
     pub(crate) tag: Tag,
     pub(crate) value: Vec<u8>,
+    /// Its spelling of the key and the hash of that, if it is another than the newest one's.
+    spelled: Option<(Box<[u8]>, u64)>,
     /// The input entries that it stands for, more than one if it is combined: how many, and the sum
     /// of their weights.
     inputs: (u64, u64),
@@ -43,6 +45,7 @@ pub(crate) fn weight(value: &[u8]) -> usize {
 /// The operands of one key in one stripe, newest first. Most keys have none.
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
+    /// As the newest spells it.
     pub(crate) key: Vec<u8>,
     pub(crate) hash: u64,
     pub(crate) stripe: usize,
@@ -67,10 +70,18 @@ impl Chain {
         (self.hash, self.stripe, self.run, self.bytes) = (hash, stripe, run, 0);
     }
     /// Adds the next older operand.
-    pub(crate) fn push(&mut self, tag: Tag, value: &[u8]) {
+    pub(crate) fn push(&mut self, key: &[u8], hash: u64, tag: Tag, value: &[u8]) {
         self.bytes += weight(value);
-        let inputs = (1, weigh(self.hash, tag, value.len()));
-        self.operands.push(Operand { tag, value: value.to_vec(), inputs });
+        let inputs = (1, weigh(hash, tag, value.len()));
+        let spelled = (self.key != key).then(|| (key.into(), hash));
+        self.operands.push(Operand { tag, value: value.to_vec(), spelled, inputs });
+    }
+    /// The key as this operand spells it, and its hash.
+    pub(crate) fn key_of<'a>(&'a self, operand: &'a Operand) -> (&'a [u8], u64) {
+        match &operand.spelled {
+            Some((key, hash)) => (key, *hash),
+            None => (&self.key, self.hash),
+        }
     }
     /// Sequence numbers of the newest and the oldest operand.
     pub(crate) fn seqs(&self) -> (Seq, Seq) {

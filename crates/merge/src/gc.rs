@@ -58,6 +58,8 @@ pub(crate) struct Input<'a> {
 struct Waiting {
     tag: Tag,
     kind: Kind,
+    /// Its spelling of the key, if it is another than the first one's.
+    key: Option<Box<[u8]>>,
     value: Vec<u8>,
     hash: u64,
     /// Nothing in use behind it: it goes if only deletes follow.
@@ -192,7 +194,7 @@ impl Gc {
         if self.chain.is_empty() {
             self.chain.begin(e.key, e.hash, stripe, e.run);
         }
-        self.chain.push(e.tag, e.value);
+        self.chain.push(e.key, e.hash, e.tag, e.value);
         Ok(())
     }
 
@@ -295,10 +297,13 @@ impl Gc {
             });
         }
         self.pair = kind == Kind::SingleDelete;
-        self.waiting_key.clear();
-        self.waiting_key.extend_from_slice(e.key);
+        if self.waiting.is_empty() {
+            self.waiting_key.clear();
+            self.waiting_key.extend_from_slice(e.key);
+        }
+        let key = (self.waiting_key != e.key).then(|| e.key.into());
         let value = e.value.to_vec();
-        self.waiting.push(Waiting { tag: e.tag, kind, value, hash: e.hash, elidable });
+        self.waiting.push(Waiting { tag: e.tag, kind, key, value, hash: e.hash, elidable });
         Ok(())
     }
 
@@ -338,7 +343,7 @@ impl Gc {
     fn release(&mut self, out: &mut Writer) -> Result<()> {
         for w in self.waiting.drain(..) {
             out.put(Survivor {
-                key: &self.waiting_key,
+                key: w.key.as_deref().unwrap_or(&self.waiting_key),
                 tag: w.tag,
                 kind: w.kind,
                 value: &w.value,
@@ -378,7 +383,7 @@ impl Gc {
 /// Operands that could not be applied to anything, combined with each other or not.
 fn put_operands(chain: &Chain, out: &mut Writer) -> Result<()> {
     for o in &chain.operands {
-        let (key, hash) = (&chain.key, chain.hash);
+        let (key, hash) = chain.key_of(o);
         if o.is_combined() {
             o.drop_inputs(&mut out.ledger);
             out.ledger.make_entry(weigh(hash, o.tag, o.value.len()));

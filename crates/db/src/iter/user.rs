@@ -32,6 +32,8 @@ enum Place {
 pub(crate) struct User<C> {
     cursor: C,
     order: ComparatorRef,
+    /// Equal keys have the same bytes.
+    identical: bool,
     at: Seq,
     tombstones: Tombstones,
     lower: Option<Key>,
@@ -60,6 +62,7 @@ impl<C: Cursor> User<C> {
     ) -> User<C> {
         User {
             cursor,
+            identical: order.equal_is_identical(),
             order,
             at,
             tombstones,
@@ -96,6 +99,15 @@ impl<C: Cursor> User<C> {
         match (&self.limited, &self.prefix) {
             (Some(by), Some(prefix)) => by.of(key) == Some(prefix),
             _ => true,
+        }
+    }
+
+    /// True if `user` is the key of `self.key`.
+    #[inline]
+    fn is_same(&self, user: &[u8]) -> bool {
+        match self.identical {
+            true => user == &self.key[..],
+            false => self.order.compare(user, &self.key).is_eq(),
         }
     }
 
@@ -223,13 +235,13 @@ impl<C: Cursor> User<C> {
             if !self.is_within(user) {
                 return;
             }
-            if skip && user == &self.key[..] {
+            if skip && self.is_same(user) {
                 steps += 1;
                 if steps > STEPS_BEFORE_SEEK {
                     steps = 0;
                     self.cursor.seek(&self.key, Tag(0));
                     // An entry at tag 0 itself may be left; the loop passes over it.
-                    if self.cursor.valid() && self.cursor.user_key() == &self.key[..] {
+                    if self.cursor.valid() && self.is_same(self.cursor.user_key()) {
                         self.cursor.next();
                     }
                 } else {
@@ -309,8 +321,13 @@ impl<C: Cursor> User<C> {
             let mut decided = None;
             let mut lost = Ok(());
             self.operands.clear();
-            while self.cursor.valid() && self.cursor.user_key() == &self.key[..] {
+            while self.cursor.valid() && self.is_same(self.cursor.user_key()) {
                 let tag = self.cursor.tag();
+                if !self.identical && tag.seq() <= self.at {
+                    // As the newest entry spells it.
+                    self.key.clear();
+                    self.key.extend_from_slice(self.cursor.user_key());
+                }
                 if tag.seq() <= self.at && tag.kind() == Some(Kind::Merge) {
                     lost = lost.and(self.operands.push(tag.seq(), self.cursor.value()));
                 } else if tag.seq() <= self.at {

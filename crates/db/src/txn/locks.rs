@@ -15,14 +15,58 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use lithify_base::{CfId, Error, ErrorKind, Key, Result};
+use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Key, Result};
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Rt, Ticket, Wake};
 use lithify_format::filter::key_hash;
 
-/// A key of a family.
-pub(crate) type FamilyKey = (CfId, Key);
+/// A key of a family. Two are equal if they are in the family's order.
+#[derive(Clone)]
+pub(crate) struct FamilyKey {
+    pub(crate) cf: CfId,
+    pub(crate) key: Key,
+    /// Of the family, where different bytes may be equal.
+    order: Option<ComparatorRef>,
+}
+
+impl FamilyKey {
+    pub(crate) fn new(cf: CfId, key: &[u8], order: &ComparatorRef) -> FamilyKey {
+        let order = (!order.equal_is_identical()).then(|| order.clone());
+        FamilyKey { cf, key: key.into(), order }
+    }
+
+    /// Equal keys have equal hashes.
+    fn hash(&self) -> u64 {
+        match self.order {
+            None => key_hash(&self.key),
+            Some(_) => u64::from(self.cf.0),
+        }
+    }
+}
+
+impl Ord for FamilyKey {
+    fn cmp(&self, other: &FamilyKey) -> std::cmp::Ordering {
+        self.cf.cmp(&other.cf).then_with(|| match &self.order {
+            None => self.key.cmp(&other.key),
+            Some(order) => order.compare(&self.key, &other.key),
+        })
+    }
+}
+
+impl PartialOrd for FamilyKey {
+    fn partial_cmp(&self, other: &FamilyKey) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for FamilyKey {
+    fn eq(&self, other: &FamilyKey) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for FamilyKey {}
 
 /// Number of a transaction, unique while the database is open.
 pub(crate) type TxnId = u64;
@@ -68,7 +112,7 @@ impl Locks {
     }
 
     fn stripe(&self, key: &FamilyKey) -> &Mutex<Stripe> {
-        &self.stripes[key_hash(&key.1) as usize % STRIPES]
+        &self.stripes[key.hash() as usize % STRIPES]
     }
 
     /// Locks `key` for `who`, which does not hold it, waiting at most `limit`,

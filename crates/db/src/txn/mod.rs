@@ -399,7 +399,7 @@ impl Transaction {
     /// Claims the key of a family, if it is not claimed yet; the moment it is relied on since, if there
     /// is one.
     fn claim(&mut self, of: &Shell, key: &[u8]) -> Result<Option<Snapshot>> {
-        let key = (of.cf, key.into());
+        let key = FamilyKey::new(of.cf, key, of.comparator());
         if let Some(since) = self.claims.get(&key) {
             return Ok(since.clone());
         }
@@ -439,10 +439,10 @@ impl Transaction {
     fn lock(&self, of: &Shell, key: &FamilyKey) -> Result<()> {
         of.locks.lock(self.id, key, self.options.lock_timeout, &*of.env.rt)?;
         let Some(snapshot) = &self.snapshot else { return Ok(()) };
-        let newer = of.is_newer(&of.super_version(), &key.1, snapshot.sequence());
+        let newer = of.is_newer(&of.super_version(), &key.key, snapshot.sequence());
         let refused = match newer {
             Ok(false) => return Ok(()),
-            Ok(true) => busy(&key.1, "this transaction's snapshot"),
+            Ok(true) => busy(&key.key, "this transaction's snapshot"),
             Err(e) => e,
         };
         of.locks.unlock(self.id, key);
@@ -460,7 +460,7 @@ impl Transaction {
         let mut at = self.db.shell.clone();
         let mut sv = at.super_version();
         // By families: the keys of one follow each other.
-        for ((cf, key), since) in &self.claims {
+        for (FamilyKey { cf, key, .. }, since) in &self.claims {
             if *cf != at.cf {
                 at = at.family_of(*cf)?;
                 sv = at.super_version();

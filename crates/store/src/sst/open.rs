@@ -297,9 +297,10 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
         true => spec.prefixes.named(&props.prefix_extractor_name),
         false => Prefixes::default(),
     };
-    let filter = match whole_keys || prefixes.get().is_some() {
+    let asked = whole_keys || prefixes.get().is_some();
+    let filter = match asked && spec.order.equal_is_identical() {
         true => parts.filter(&props)?,
-        // It says nothing that anybody here could ask for.
+        // It says nothing that could be asked for here; bytes that differ may be one key.
         false => TableFilter::None,
     };
     let global_seq = props.global_seq(spec.largest_seq)?;

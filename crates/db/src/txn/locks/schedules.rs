@@ -13,7 +13,7 @@ const FOR_EVER: Duration = Duration::MAX;
 const SOME_TIME: Duration = Duration::from_secs(1);
 
 fn key(n: usize) -> FamilyKey {
-    (CfId(0), [n as u8].as_slice().into())
+    FamilyKey::new(CfId(0), &[n as u8], &lithify_base::bytewise())
 }
 
 struct Scene {

@@ -6,7 +6,7 @@ use super::*;
 const LONG: Duration = Duration::from_secs(30);
 
 fn key(n: u8) -> FamilyKey {
-    (CfId(0), [n].as_slice().into())
+    FamilyKey::new(CfId(0), &[n], &lithify_base::bytewise())
 }
 
 struct Scene {
