@@ -55,16 +55,20 @@ pub(super) fn open(
     TableReader::open(spec)
 }
 
-/// Properties count internal keys, and range deletions with the points; descriptions count user
-/// keys of points. The bytes of a table with range deletions are close, the counts exact.
+/// Properties count internal keys, and range deletions with the points, bytes included; descriptions count
+/// user keys of points. The counts are exact, and so are the bytes of all tables but foreign ones whose
+/// range deletions overlap.
 pub(crate) fn counts_of(table: &TableReader) -> FileCounts {
     let p: &TableProps = table.properties();
-    let ranges = table.stored_tombstones().tombs().max(p.num_range_deletions);
+    let stored = table.stored_tombstones();
+    let each = || stored.iter().map(|f| (f.tombs.len() as u64, f));
+    let starts: u64 = each().map(|(count, f)| count * f.lo.key.len() as u64).sum();
+    let ends: u64 = each().map(|(count, f)| count * f.hi.key.len() as u64).sum();
     FileCounts {
         entries: p.points(),
         deletes: p.deleted_keys.saturating_sub(p.num_range_deletions),
-        range_deletes: ranges,
-        raw_key_bytes: p.raw_key_size.saturating_sub(8 * p.num_entries),
-        raw_value_bytes: p.raw_value_size,
+        range_deletes: stored.tombs().max(p.num_range_deletions),
+        raw_key_bytes: p.raw_key_size.saturating_sub(8 * p.num_entries + starts),
+        raw_value_bytes: p.raw_value_size.saturating_sub(ends),
     }
 }
