@@ -37,6 +37,8 @@ pub(crate) fn run() -> Result<()> {
         Command::new("cargo")
             .args(["test", "--locked", "--test", "interop", "--target-dir"])
             .arg(peer.join("target"))
+            // What was counted is shown, too.
+            .args(["--", "--show-output"])
             .current_dir(&peer)
             .env_remove("RUSTFLAGS"),
     )

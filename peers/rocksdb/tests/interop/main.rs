@@ -8,6 +8,7 @@
 //! ways. [`refused`]: what is not taken over. [`migration`]: moves from RocksDB and LevelDB to us and
 //! back. [`families_killed`]: the same with several column families and kills. [`golden`]: the small
 //! directories that the plain tests read.
+//! [`lives`]: hundreds of directories by long random lives of RocksDB, which go on here.
 //!
 //! `cargo xtask interop` fetches RocksDB's library and LevelDB's Python binding, and runs them.
 
@@ -18,6 +19,7 @@ mod filters;
 mod foreign_tables;
 mod golden;
 mod history;
+mod lives;
 mod migration;
 mod operands;
 mod our_tables;

@@ -56,7 +56,7 @@ pub fn read_every_way(table: &Arc<TableReader>) -> History {
     assert_eq!(back.next(), None);
     look_up(table, &entries);
     look_up(&open_cached(Path::new(table.name())), &entries);
-    let ranges = table.range_tombstones().to_tombstones();
+    let ranges = table.stored_tombstones().to_tombstones().unwrap();
     let ranges = ranges.iter().map(|t| Range { lo: t.lo.to_vec(), hi: t.hi.to_vec(), seq: t.seq });
     History { entries, ranges: ranges.collect() }
 }
