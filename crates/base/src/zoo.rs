@@ -146,6 +146,8 @@ bugs! {
     55 InputUnclamped,
     /// Bounds that include their last key do not bound the range deletions of the table.
     56 InclusiveEndLost,
+    /// Where no compaction that the policy wants fits on the disk, no narrower one is looked for.
+    57 NothingNarrower,
 }
 
 impl Bug {

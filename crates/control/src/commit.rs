@@ -23,6 +23,12 @@ pub(crate) struct Writing {
     pub(crate) next: Version,
 }
 
+/// Bytes of the files that `edit` adds and that were not there before.
+fn made_bytes(edit: &Edit) -> u64 {
+    let moves = |id| edit.deletes.iter().any(|(_, gone)| *gone == id);
+    edit.adds.iter().filter(|f| !moves(f.id)).map(|f| f.bytes).fold(0, u64::saturating_add)
+}
+
 impl Core {
     /// Hands out the edits of all jobs that are ready, if none are being written: they share one
     /// append and one sync, which on a slow disk take longer than small jobs do. Flushes go first,
@@ -113,6 +119,7 @@ impl Core {
         let jobs: Vec<JobId> = edits.iter().map(|(job, _)| *job).collect();
         for (job, edit) in edits {
             self.buckets.forget(job);
+            self.schedule.wrote(made_bytes(&edit));
             let (mem, inputs) = self.jobs.retire(job);
             if let Some(mem) = mem {
                 let bytes = edit.adds.iter().map(|f| f.bytes).sum();

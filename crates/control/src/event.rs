@@ -83,8 +83,10 @@ pub enum Event {
     Options(Box<Options>),
     /// The disk's free space was looked up.
     DiskFree {
-        /// Bytes.
+        /// Bytes that tables may still take: what the disk has, or less by a budget.
         bytes: u64,
+        /// Bytes that the disk has.
+        disk: u64,
     },
     /// The clock on the wall was read: what the age of files is counted to.
     WallTime {

@@ -41,7 +41,7 @@ use std::sync::Arc;
 use lithify_base::{CfId, Error, ErrorKind, FileId, JobId, Key, Level};
 use lithify_lsm::{Edit, Version};
 use lithify_plan::stall::stall_while;
-use lithify_plan::{JobSpec, PlanOptions, Policy};
+use lithify_plan::{Cause, JobSpec, PlanOptions, Policy};
 
 use buckets::Buckets;
 use commit::{Settled, Writing};
@@ -175,7 +175,7 @@ impl Core {
             Event::Paused { on } => self.paused = on,
             Event::CancelManual { id } => self.cancel_manual(id, now, &mut out),
             Event::Options(options) => self.set_options(*options),
-            Event::DiskFree { bytes } => self.schedule.disk_free = bytes,
+            Event::DiskFree { bytes, disk } => self.schedule.look(bytes, disk),
             Event::WallTime { seconds } => self.schedule.wall = seconds,
             Event::Awaited { by } => self.schedule.awaited = by,
             Event::Tick => {}
@@ -310,6 +310,7 @@ impl Core {
         if let Some(mem) = self.jobs.flushed_mem(job) {
             edit.log_number = self.memory.log_number(mem);
         }
+        self.note_uncut(job, &edit);
         discard(self.jobs.built(job, edit), out);
         if self.sealed {
             self.jobs.give_up_finished();
@@ -407,7 +408,10 @@ impl Core {
         let mem = self.memory.state();
         let flights = self.jobs.in_flight();
         let stall = stall_while(&self.version, flights, &mem, &self.options.plan);
-        let pressure = self.throttle.judge(&stall, &self.options.plan);
+        let mut pressure = self.throttle.judge(&stall, &self.options.plan);
+        if pressure.stop.is_none() && self.is_short() {
+            pressure = Pressure { stop: Some(Cause::DiskSpace), delay: None };
+        }
         if pressure != self.pressure {
             self.pressure = pressure.clone();
             out.push(Command::Press(pressure));

@@ -1,14 +1,16 @@
 //! Who may run, and how soon: flushes first, compactions in as many slots as the moment wants, jobs
 //! that hold up more urgent wishes as urgent as those, and nothing the disk has no room for.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, ErrorKind, JobId, MAX_LEVELS, Pos};
-use lithify_lsm::check;
+use lithify_base::{Error, ErrorKind, FileId, JobId, MAX_LEVELS, Pos};
+use lithify_lsm::{Edit, check};
 use lithify_plan::{
-    Blocked, Kind, Limits, MemState, Prio, Refusal, View, inherited, passed_over, slots_wanted,
+    Blocked, Kind, Layers, Limits, MemState, Prio, Reason, Refusal, View, inherited, is_short,
+    passed_over, slots_wanted,
 };
 
 use crate::buckets::Buckets;
@@ -28,8 +30,16 @@ pub(crate) struct Schedule {
     pub(crate) awaited: usize,
     /// When a memtable was frozen last.
     frozen_at: Option<u64>,
-    /// Free bytes of the disk, as last looked up.
+    /// Bytes that tables may still take, as last looked up, less what was written since.
     pub(crate) disk_free: u64,
+    /// The same of the disk alone, whatever the budget.
+    disk: u64,
+    /// A compaction is in the tree since: what it made obsolete may be gone, or not.
+    stale: bool,
+    /// What the tree of this install is like; worked out when the disk has little room.
+    layers: Cell<Option<(u64, Layers)>>,
+    /// Files that came out whole when they were to be cut in parts.
+    uncut: BTreeSet<FileId>,
     /// The time as last read, in seconds since 1970; 0 before.
     pub(crate) wall: u64,
     /// Jobs more urgent than they were made, with how urgent.
@@ -48,11 +58,31 @@ impl Schedule {
             awaited: 1,
             frozen_at: None,
             disk_free: u64::MAX,
+            disk: u64::MAX,
+            stale: false,
+            layers: Cell::new(None),
+            uncut: BTreeSet::new(),
             wall: 0,
             raised: BTreeMap::new(),
             setbacks: 0,
             failed: 0,
             stuck: None,
+        }
+    }
+
+    /// The room was looked up.
+    pub(crate) fn look(&mut self, left: u64, disk: u64) {
+        (self.disk_free, self.disk, self.stale) = (left, disk, false);
+    }
+
+    /// Tables with these bytes are there since.
+    pub(crate) fn wrote(&mut self, bytes: u64) {
+        // A file system that can't tell says that it has all there may be.
+        if self.disk < u64::MAX {
+            self.disk = self.disk.saturating_sub(bytes);
+        }
+        if self.disk_free < u64::MAX {
+            self.disk_free = self.disk_free.saturating_sub(bytes);
         }
     }
 }
@@ -130,7 +160,37 @@ impl Core {
         Limits {
             slots_free: slots.saturating_sub(self.jobs.running()),
             disk_free: self.schedule.disk_free.saturating_sub(taken),
+            disk: self.schedule.disk.saturating_sub(taken),
+            short: self.is_short(),
             next_job: JobId(self.next_job),
+        }
+    }
+
+    /// True if writers have to wait for room to be freed.
+    pub(crate) fn is_short(&self) -> bool {
+        let (left, disk) = (self.schedule.disk_free, self.schedule.disk);
+        let layers = || match self.schedule.layers.get() {
+            Some((at, layers)) if at == self.installs => layers,
+            _ => {
+                let layers = Layers::of(&self.version);
+                self.schedule.layers.set(Some((self.installs, layers)));
+                layers
+            }
+        };
+        is_short(&self.options.plan, &self.memory.state(), left, disk, layers)
+    }
+
+    /// A job is built: what was to be cut in parts and came out whole is not tried again.
+    pub(crate) fn note_uncut(&mut self, job: JobId, edit: &Edit) {
+        let cut = self.jobs.spec(job).is_some_and(|spec| {
+            spec.inputs.len() == 1 && matches!(spec.reason, Reason::ShortOfRoom { .. })
+        });
+        if let [whole] = &edit.adds[..]
+            && cut
+        {
+            let version = &self.version;
+            self.schedule.uncut.retain(|id| version.file(*id).is_some());
+            self.schedule.uncut.insert(whole.id);
         }
     }
 
@@ -145,6 +205,7 @@ impl Core {
         let flights = self.jobs.in_flight();
         View::new(&self.version, flights, mem, &self.options.plan, self.limits(now))
             .with_manual(self.manuals.wanted())
+            .with_uncut(&self.schedule.uncut)
             .at(self.schedule.wall)
     }
 
@@ -172,7 +233,9 @@ impl Core {
     /// Compactions may get nowhere because the disk has no room for any: nobody but a user can
     /// change that.
     pub(crate) fn look_for_room(&mut self, now: u64, out: &mut Vec<Command>) {
-        if self.jobs.running() > 0 || self.closing || self.read_only.is_some() {
+        // What is at work may free some, and so may what has just ended.
+        let unclear = !self.jobs.in_flight().is_empty() || self.schedule.stale;
+        if unclear || self.closing || self.read_only.is_some() {
             return;
         }
         let sizes = (0..MAX_LEVELS as u8).map(|level| self.version.bytes(level));
@@ -185,17 +248,26 @@ impl Core {
             Refusal::Disk { needed } => Some((b.kind == Kind::Manual, needed)),
             _ => None,
         });
-        let Some((manual, needed)) = lacking.max() else {
-            if self.schedule.setbacks == 0 {
-                self.unstuck(out);
+        let left = self.schedule.disk_free;
+        let (manual, what) = match lacking.max() {
+            Some((manual, needed)) => {
+                let what = format!(
+                    "the next compaction may write {needed} bytes and the disk, or its budget, has \
+                     {left} left; free space, or raise disk_budget, and it starts by itself"
+                );
+                (manual, what)
             }
-            return;
+            // A flush at work may, too, and what is tried again.
+            None if self.is_short() && self.memory.len() == 0 && now >= self.resume_at => {
+                let what = format!(
+                    "the disk, or its budget, has {left} bytes left, and no compaction can free \
+                     more; free space, or raise disk_budget, and writes go on by themselves"
+                );
+                (false, what)
+            }
+            None if self.schedule.setbacks == 0 => return self.unstuck(out),
+            None => return,
         };
-        let what = format!(
-            "the next compaction may write {needed} bytes and the disk has {} left; free space \
-             and it starts by itself",
-            self.schedule.disk_free
-        );
         let error = Error::new(ErrorKind::NoSpace, what);
         if manual {
             self.fail_manual(&error, out);
@@ -217,6 +289,7 @@ impl Core {
     /// A compaction is in the tree.
     pub(crate) fn advanced(&mut self, out: &mut Vec<Command>) {
         self.schedule.setbacks = 0;
+        self.schedule.stale = self.schedule.disk < u64::MAX;
         self.unstuck(out);
     }
 

@@ -9,6 +9,7 @@ use lithify_plan::{Cause, CompactionPri, Kind, ManualRequest, Prio};
 use super::*;
 
 mod outside;
+mod room;
 
 struct World {
     core: Core,
@@ -584,37 +585,6 @@ fn compactions_that_get_nowhere_are_told() {
     w.flush(3, "a", "m");
     assert!(w.take(stuck).is_none(), "a flush proves nothing");
     let (job, _) = w.compaction().unwrap();
-    w.built(job, Pos::base(1), "a", "z");
-    w.commit().unwrap();
-    w.on(Event::EditSynced);
-    assert_eq!(w.take(stuck), Some(None));
-}
-
-/// A compaction that may not fit on the disk is not begun; whoever waits for it is told.
-#[test]
-fn nothing_is_begun_that_the_disk_has_no_room_for() {
-    let stuck = |c: &Command| match c {
-        Command::Stuck(error) => Some(error.as_ref().map(Error::kind)),
-        _ => None,
-    };
-    let mut w = World::new(1);
-    w.on(Event::DiskFree { bytes: (2 << 20) - 1 });
-    w.flush(1, "a", "m");
-    assert!(w.take(stuck).is_none());
-    w.flush(2, "c", "z");
-    assert!(w.compaction().is_none(), "it would write 2 MiB");
-    assert_eq!(w.take(stuck), Some(Some(ErrorKind::NoSpace)));
-    assert!(w.core.is_idle(), "nobody waits for what can't happen");
-    w.on(Event::Tick);
-    assert!(w.take(stuck).is_none(), "once is enough");
-    w.on(Event::Manual { id: 7, request: ManualRequest::new(None) });
-    let told = w.take(|c| match c {
-        Command::RequestDone { id: 7, result } => Some(result.as_ref().unwrap_err().kind()),
-        _ => None,
-    });
-    assert_eq!(told, Some(ErrorKind::NoSpace));
-    w.on(Event::DiskFree { bytes: 2 << 20 });
-    let (job, _) = w.compaction().expect("it fits");
     w.built(job, Pos::base(1), "a", "z");
     w.commit().unwrap();
     w.on(Event::EditSynced);

@@ -298,8 +298,8 @@ fn held_up(go: &str, cause: &Error) -> Error {
         ErrorKind::NoSpace => (
             ErrorKind::NoSpace,
             format!(
-                "what was written before can't {go} because the disk is full; nothing was \
-                 written; free space and writes go on by themselves"
+                "what was written before can't {go} because the disk is full, or its budget used \
+                 up; nothing was written; free space and writes go on by themselves"
             ),
         ),
         _ => (

@@ -81,7 +81,10 @@ pub struct Settings {
     /// the memtables leave of `memory_budget`.
     pub buffer_bytes: Option<u64>,
     /// Bytes that tables may take on disk: compactions that would need more wait for space, as on a
-    /// full disk. At least 16 memtables. Default: `None`, what the disk has.
+    /// full disk, and so do writes while what is left is needed to flush the memtables and for a
+    /// narrow compaction that frees some (`NoSpace` once nothing can be freed). One
+    /// such compaction at a time may exceed it while it runs. At least 16 memtables. Default: `None`,
+    /// what the disk has.
     pub disk_budget: Option<u64>,
     /// Size at which a memtable is frozen and flushed. 64 KiB to 2 GiB. Default: 64 MiB.
     pub memtable_bytes: u64,

@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) db_settings: ArcSwap<Settings>,
     /// Callers that hold background work back.
     pub(crate) pauses: AtomicUsize,
+    /// The room on the disk, or of its budget, is looked up often.
+    pub(crate) disk_low: AtomicBool,
     /// Somebody changes settings.
     pub(crate) altering: Solo,
     pub(crate) env: Env,
@@ -117,6 +119,7 @@ impl Shared {
             events: Events::new(p.settings.event_log && !read_only_handle)
                 .with_listeners(p.listeners),
             pauses: AtomicUsize::new(0),
+            disk_low: AtomicBool::new(false),
             altering: Solo::default(),
             published: AtomicU64::new(p.log.next_seq - 1),
             log_now: AtomicU64::new(p.log.wal_number.0),

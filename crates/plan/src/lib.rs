@@ -17,7 +17,8 @@
 //! 3. `df-leveled`, `bucket`, `bucket-df`: see [`policy::composed`];
 //! 4. `tiered`, `df-tiered`: see [`policy::tiered`]; `universal`: see [`policy::universal`]; `fifo`: see
 //!    [`policy::fifo`].
-//! 5. what time and contents ask for: see [`policy::upkeep`].
+//! 5. what time and contents ask for: see [`policy::upkeep`];
+//! 6. where none of these fits the room there is: the narrowest job that frees some ([`policy::narrow`]).
 //!
 //! A blocked seed never hides the next one, nor a blocked level the next level. What is blocked,
 //! and by what, is told by [`explain()`].
@@ -47,6 +48,7 @@ pub use levels::Targets;
 pub use options::{BucketOptions, CommitOrder, DfWhen, PlanOptions, PolicyKind};
 pub use policy::downforce::Guard;
 pub use policy::manual::{ManualRequest, is_settled};
+pub use policy::narrow::{Layers, is_short};
 pub use policy::{Policy, policies};
 pub use relation::{Admitted, Placement, Rejection, admit, droppable, place, validate_commit};
 pub use score::Score;
@@ -66,11 +68,24 @@ pub fn plan(view: &View, policies: &[Box<dyn Policy>]) -> Vec<JobSpec> {
     let mut view = view.clone();
     let mut specs = Vec::new();
     while view.limits.slots_free > 0 {
-        let Some((spec, flight)) = next_job(&view, policies, &mut |_| {}) else { break };
+        let mut lacking = false;
+        let mut refused = |b: Blocked| lacking |= matches!(b.why, Refusal::Disk { .. });
+        let next = next_job(&view, policies, &mut refused);
+        let Some((spec, flight)) = next.or_else(|| narrow_job(&view, lacking)) else { break };
         grow(&mut view, &spec, flight);
         specs.push(spec);
     }
     specs
+}
+
+/// What frees room where no wish fits; alone, as it may take what room there is.
+fn narrow_job(view: &View, lacking: bool) -> Option<(JobSpec, Flight)> {
+    if zoo::on(Bug::NothingNarrower) || !policy::narrow::is_wanted(view, lacking) {
+        return None;
+    }
+    let wish = policy::narrow::wish(view)?;
+    let admitted = policy::narrow::admitted(view, &wish)?;
+    Some(accept(view, wish, admitted))
 }
 
 /// A spec is accepted: the view has it in flight.
@@ -131,6 +146,9 @@ fn accept(view: &View, wish: Candidate, admitted: Admitted) -> (JobSpec, Flight)
     }
     let mut cuts = cuts::cut_policy(view.version, view.options, out, &hull);
     cuts.parts = cuts::parts(view.options, wish.kind, out, est);
+    if matches!(wish.reason, Reason::ShortOfRoom { .. }) {
+        policy::narrow::cuts(view, &inputs, &mut cuts);
+    }
     let spec = JobSpec {
         kind: wish.kind,
         inputs: inputs.iter().map(|f| f.id).collect(),

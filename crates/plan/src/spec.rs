@@ -34,7 +34,8 @@ pub enum Kind {
     Move,
     /// Files leave the tree, and what is in them is gone: the oldest (`fifo`), or those of a range.
     Drop,
-    /// Rewrites that time or settings ask for: TTL, periodic, marked files.
+    /// Rewrites that time, settings or a lack of room ask for: TTL, periodic, marked files, what frees
+    /// most for the least.
     Upkeep,
     /// A user asked for it.
     Manual,
@@ -221,6 +222,11 @@ pub enum Reason {
         /// The limit.
         limit: u64,
     },
+    /// The disk, or the budget, is short of room, and nothing else fits.
+    ShortOfRoom {
+        /// Bytes that tables may still take.
+        left: u64,
+    },
     /// Said in words, by tests and by policies with a story of their own.
     Said(String),
 }
@@ -402,6 +408,9 @@ impl fmt::Display for Reason {
             Reason::Expired { seconds } => write!(f, "data is kept for {seconds} s"),
             Reason::TooLarge { bytes, limit } => {
                 write!(f, "the files have {bytes} bytes, limit {limit}")
+            }
+            Reason::ShortOfRoom { left } => {
+                write!(f, "there is room for {left} bytes, and nothing else fits")
             }
             Reason::Said(text) => f.write_str(text),
         }

@@ -37,12 +37,21 @@ pub enum Cause {
     PendingBytes,
     /// Stacked runs make a read look at more runs than it may.
     ReadAmp,
+    /// What is left of the disk, or of its budget, is kept for flushes and for compactions that free
+    /// more.
+    DiskSpace,
 }
 
 impl Cause {
     /// Every cause, in the order of their declaration.
-    pub const ALL: [Cause; 5] =
-        [Cause::MemtableLimit, Cause::L0Files, Cause::L0Bytes, Cause::PendingBytes, Cause::ReadAmp];
+    pub const ALL: [Cause; 6] = [
+        Cause::MemtableLimit,
+        Cause::L0Files,
+        Cause::L0Bytes,
+        Cause::PendingBytes,
+        Cause::ReadAmp,
+        Cause::DiskSpace,
+    ];
 
     /// Its name in logs and reports.
     pub const fn name(self) -> &'static str {
@@ -52,6 +61,7 @@ impl Cause {
             Cause::L0Bytes => "l0_bytes",
             Cause::PendingBytes => "pending_bytes",
             Cause::ReadAmp => "read_amp",
+            Cause::DiskSpace => "disk_space",
         }
     }
 }

@@ -5,6 +5,7 @@
 //! flight (V12). While `plan` accepts jobs, its own copy of the view grows with them.
 
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 
 use lithify_base::{Comparator, FileId, JobId, KeyRange, Level, MAX_LEVELS, Pos};
 use lithify_lsm::index::{self, Interval};
@@ -32,8 +33,12 @@ pub struct MemState {
 pub struct Limits {
     /// Jobs that may be started.
     pub slots_free: usize,
-    /// Bytes that may be written to the disk.
+    /// Bytes that may be written to the disk: what it has free, or less by a budget.
     pub disk_free: u64,
+    /// Bytes that the disk has free, whatever the budget.
+    pub disk: u64,
+    /// Writers wait for room to be freed ([`crate::is_short`]).
+    pub short: bool,
     /// Number of the next job. The i-th spec of a plan must be issued as this number plus i,
     /// because later specs of the same plan may have to follow earlier ones.
     pub next_job: JobId,
@@ -41,7 +46,8 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { slots_free: 1, disk_free: u64::MAX, next_job: JobId(1) }
+        let (disk_free, disk) = (u64::MAX, u64::MAX);
+        Limits { slots_free: 1, disk_free, disk, short: false, next_job: JobId(1) }
     }
 }
 
@@ -88,6 +94,8 @@ pub struct View<'a> {
     pub now: u64,
     /// What a user waits for, if anything.
     pub manual: Option<&'a ManualRequest>,
+    /// Files that came out whole when they were to be cut in parts.
+    pub uncut: Option<&'a BTreeSet<FileId>>,
     /// Base level and target sizes.
     pub targets: Targets,
     flights: Vec<Flight>,
@@ -117,6 +125,7 @@ impl<'a> View<'a> {
             limits,
             now: 0,
             manual: None,
+            uncut: None,
             targets: Targets::of(version, options),
             flights: Vec::with_capacity(inflight.len()),
             held: Vec::new(),
@@ -141,6 +150,11 @@ impl<'a> View<'a> {
     /// The same with a user's request.
     pub fn with_manual(self, manual: Option<&'a ManualRequest>) -> View<'a> {
         View { manual, ..self }
+    }
+
+    /// The same with files that can't be cut in parts.
+    pub fn with_uncut(self, uncut: &'a BTreeSet<FileId>) -> View<'a> {
+        View { uncut: Some(uncut), ..self }
     }
 
     /// The same at a time, in seconds since 1970.

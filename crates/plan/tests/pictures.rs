@@ -46,6 +46,9 @@ struct World {
     mem: MemState,
     slots: usize,
     disk: u64,
+    /// Bytes that the disk has free where a budget leaves fewer.
+    real_disk: Option<u64>,
+    short: bool,
     file_bytes: u64,
     flight: Vec<InFlight>,
     request: Option<ManualRequest>,
@@ -68,6 +71,8 @@ impl World {
             mem: MemState::default(),
             slots: 1,
             disk: u64::MAX,
+            real_disk: None,
+            short: false,
             file_bytes: 64 << 20,
             flight: Vec::new(),
             request: None,
@@ -85,6 +90,8 @@ impl World {
         let limits = Limits {
             slots_free: self.slots.saturating_sub(self.flight.len()),
             disk_free: self.disk,
+            disk: self.real_disk.unwrap_or(self.disk),
+            short: self.short,
             next_job: JobId(self.next_job),
         };
         View::new(&self.version, &self.flight, &self.mem, &self.options, limits)
@@ -159,6 +166,8 @@ impl World {
                 "frozen" => self.mem.frozen = n() as u32,
                 "slots" => self.slots = n() as usize,
                 "disk" => self.disk = n(),
+                "disk.real" => self.real_disk = Some(n()),
+                "short" => self.short = value == "on",
                 "file" => self.file_bytes = n(),
                 other => panic!("line {}: no setting {other}", case.line),
             }

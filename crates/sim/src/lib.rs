@@ -20,6 +20,7 @@ pub mod marks;
 pub mod model;
 pub mod plan;
 pub mod pump;
+pub mod shortage;
 pub mod shrink;
 pub mod simfs;
 pub mod sweep;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod results;
+mod shortages;
 mod sweeping;
 
 use std::path::{Path, PathBuf};
@@ -83,6 +84,7 @@ struct Flags {
 #[derive(Subcommand)]
 enum Other {
     Sweep(sweeping::Flags),
+    Short(shortages::Flags),
 }
 
 /// One seed in so many runs twice more with all its crashes, to see that it does the same; all others
@@ -97,7 +99,7 @@ Examples:
   lithify-sim --plan failure.plan              see a failure again
   lithify-sim --plan failure.plan --shrink 300 make it smaller still";
 
-fn policy(name: &str) -> Result<Policy> {
+pub(crate) fn policy(name: &str) -> Result<Policy> {
     let known = Policy::EVERY.map(Policy::name).join(", ");
     Policy::from_name(name).ok_or_else(|| anyhow!("`{name}` is none of {known}"))
 }
@@ -111,6 +113,7 @@ fn main() -> ExitCode {
     }
     let done = match &flags.other {
         Some(Other::Sweep(flags)) => sweeping::run(flags),
+        Some(Other::Short(flags)) => shortages::run(flags),
         None if flags.plan.is_empty() => explore_all(&flags),
         None => repeat(&flags),
     };

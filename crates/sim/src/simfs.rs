@@ -31,6 +31,8 @@ struct State {
     log: Vec<Entry>,
     locked: BTreeSet<Ino>,
     dead: bool,
+    /// What all files may hold together, and no fault: the disk is as large as that.
+    capacity: Option<u64>,
     faults: Faults,
 }
 
@@ -45,6 +47,7 @@ impl SimFs {
             log: Vec::new(),
             locked: BTreeSet::new(),
             dead: false,
+            capacity: None,
             faults: Faults::default(),
         };
         SimFs(Arc::new(Mutex::new(state)))
@@ -53,6 +56,11 @@ impl SimFs {
     /// Entries logged so far.
     pub fn position(&self) -> usize {
         self.0.lock().log.len()
+    }
+
+    /// The disk is this large from now on, in bytes of file content; by itself it has no bound.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.0.lock().capacity = Some(bytes);
     }
 
     /// Every call fails from now on.
@@ -110,12 +118,13 @@ impl State {
     /// # Errors
     /// `NOSPC` if it may not grow at all, and should.
     fn room(&mut self, len: usize, end: usize) -> Raw<usize> {
-        let Some(most) = self.faults.most_bytes() else { return Ok(end) };
+        let bounds = [self.faults.most_bytes(), self.capacity];
+        let Some(most) = bounds.into_iter().flatten().min() else { return Ok(end) };
         if end <= len {
             return Ok(end);
         }
         let free = most.saturating_sub(used(&self.disk)) as usize;
-        if free < end - len {
+        if free < end - len && self.faults.most_bytes().is_some() {
             self.faults.strike(self.log.len());
         }
         match end.min(len + free) {
@@ -331,7 +340,10 @@ impl Fs for SimFs {
     }
 
     fn free_space(&self, dir: &Path) -> IoResult<u64> {
-        self.on("free_space", dir, |s| s.dir(dir).map(|_| u64::MAX))
+        self.on("free_space", dir, |s| {
+            s.dir(dir)?;
+            Ok(s.capacity.map_or(u64::MAX, |most| most.saturating_sub(used(&s.disk))))
+        })
     }
 
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {

@@ -84,6 +84,9 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::CheckedOnce | Bug::UnlockedEarly => {
             test("lithify", "transactions", "reads_for_update_make_histories_serializable")
         }
+        Bug::NothingNarrower => {
+            test("lithify-sim", "shortage", "a_budget_full_of_garbage_takes_writes")
+        }
         Bug::AppendAfterFailure => Finder::Sweep("flush"),
         Bug::RetryIsNewer => Finder::Sweep("flush-again"),
         Bug::SyncAgain | Bug::RefusedStays => Finder::Sweep("put-sync"),

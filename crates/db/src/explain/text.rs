@@ -83,6 +83,9 @@ impl Explanation {
         let of = |c: Cause| c.name() == *cause;
         let advice = if of(Cause::MemtableLimit) {
             "Flushes are slower than writes: a faster disk, more or larger memtables."
+        } else if of(Cause::DiskSpace) {
+            "What room is left is kept for compactions that free more: free space, or raise \
+             disk_budget."
         } else if of(Cause::ReadAmp) {
             "Reads would look at too many runs: more compaction threads, or a slower writer."
         } else if self.running >= self.slots {

@@ -22,6 +22,10 @@ use crate::write::logs::{Ended, LogFile};
 const EVENTS_MAX: u64 = 32 << 20;
 /// How often the disk's free space and the time of day are looked up.
 const DISK_EVERY: Duration = Duration::from_secs(1);
+/// With less room than so many memtables of all families it is looked up more often than that,
+const LOW_MEMTABLES: u64 = 16;
+/// and with less than this, which no writer fills in the meantime, bytes.
+const LOW_BYTES: u64 = 4 << 30;
 /// How often the upkeep job looks around when nothing wakes it.
 const UPKEEP_EVERY: Duration = Duration::from_millis(50);
 /// A call to the disk that takes longer is noted: with the time between two looks and that until the
@@ -33,13 +37,24 @@ impl Shared {
     pub(crate) fn look_at_disk(&self) {
         // A handle that only reads begins nothing; and where nobody can tell, it is tried.
         if !self.read_only_handle
-            && let Ok(free) = self.env.fs.free_space(self.dir.path())
+            && let Ok(disk) = self.env.fs.free_space(self.dir.path())
         {
             let bytes = match self.db_settings.load().disk_budget {
-                Some(budget) => free.min(budget.saturating_sub(self.tree_bytes())),
-                None => free,
+                Some(budget) => disk.min(budget.saturating_sub(self.tree_bytes())),
+                None => disk,
             };
-            self.families().iter().for_each(|family| family.drive(Event::DiskFree { bytes }));
+            let families = self.families();
+            let memtables = families.iter().map(|f| f.memtable_bytes).fold(0, u64::saturating_add);
+            let near = memtables.saturating_mul(LOW_MEMTABLES).max(LOW_BYTES);
+            self.disk_low.store(bytes < near, Ordering::Relaxed);
+            families.iter().for_each(|family| family.drive(Event::DiskFree { bytes, disk }));
+        }
+    }
+
+    /// The same where it may have become too little since the last look.
+    pub(crate) fn look_at_low_disk(&self) {
+        if self.disk_low.load(Ordering::Relaxed) {
+            self.look_at_disk();
         }
     }
 
@@ -257,6 +272,8 @@ impl Job for Upkeep {
             }
             self.shared.sweep_dropped();
         }
+        // With what was just deleted.
+        self.shared.look_at_low_disk();
         self.shared.fit_cache();
         self.write_events();
         self.shared.deliver_events();

@@ -136,6 +136,7 @@ impl Shell {
         }
         log.pass_over_empty(next_wal);
         frozen.into_iter().for_each(|(shell, event)| shell.drive(event));
+        self.look_at_low_disk();
     }
 
     /// Most bytes of logs that are kept before memtables are flushed to let them go.

@@ -8,6 +8,7 @@ pub mod hybrid;
 pub mod intra;
 pub mod leveled;
 pub mod manual;
+pub mod narrow;
 pub mod tiered;
 pub mod universal;
 pub mod upkeep;

@@ -1,0 +1,133 @@
+//! What is begun, and what is told, where there is little room on the disk or in its budget.
+
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+/// What was said last of why compactions get nowhere.
+fn stuck(w: &mut World) -> Option<Option<ErrorKind>> {
+    w.take(|c| match c {
+        Command::Stuck(error) => Some(error.as_ref().map(Error::kind)),
+        _ => None,
+    })
+}
+
+/// Why writes are stopped, if that was said: what was said last.
+fn stopped(w: &mut World) -> Option<Option<Cause>> {
+    let mut last = None;
+    while let Some(said) = w.take(|c| match c {
+        Command::Press(pressure) => Some(pressure.stop),
+        _ => None,
+    }) {
+        last = Some(said);
+    }
+    last
+}
+
+/// A world with memtables of 1 MiB whose tree has `files` files of 1 MiB over each other, in level 0.
+fn full_of(files: u32) -> World {
+    let runs: Vec<(Pos, &str, &str)> = (1..=files).map(|s| (Pos::new(0, s), "a", "z")).collect();
+    let mut w = World::with_tree(2, &runs);
+    let mut options = w.core.options.clone();
+    (options.plan.memtable_bytes, options.plan.file_bytes) = (MIB, MIB);
+    options.plan.l0_trigger = 100;
+    (options.plan.l0_slowdown, options.plan.l0_stop) = (100, 100);
+    w.on(Event::Options(Box::new(options)));
+    w
+}
+
+/// Ends the job over two files, of which `bytes` are left.
+fn end(w: &mut World, job: JobId, spec: &JobSpec, bytes: u64) {
+    let mut f = w.file(spec.out, "a", "z");
+    f.bytes = bytes;
+    w.on(Event::Built { job, adds: vec![f], flow: None });
+    w.commit().unwrap();
+    w.on(Event::EditSynced);
+}
+
+/// A compaction that may not fit on the disk is not begun; whoever waits for it is told.
+#[test]
+fn nothing_is_begun_that_the_disk_has_no_room_for() {
+    let mut w = World::new(1);
+    w.on(Event::DiskFree { bytes: (2 << 20) - 1, disk: (2 << 20) - 1 });
+    w.flush(1, "a", "m");
+    assert!(stuck(&mut w).is_none());
+    w.flush(2, "c", "z");
+    assert!(w.compaction().is_none(), "it would write 2 MiB");
+    assert_eq!(stuck(&mut w), Some(Some(ErrorKind::NoSpace)));
+    assert!(w.core.is_idle(), "nobody waits for what can't happen");
+    w.on(Event::Tick);
+    assert!(stuck(&mut w).is_none(), "once is enough");
+    w.on(Event::Manual { id: 7, request: ManualRequest::new(None) });
+    let told = w.take(|c| match c {
+        Command::RequestDone { id: 7, result } => Some(result.as_ref().unwrap_err().kind()),
+        _ => None,
+    });
+    assert_eq!(told, Some(ErrorKind::NoSpace));
+    w.on(Event::DiskFree { bytes: 2 << 20, disk: 2 << 20 });
+    let (job, _) = w.compaction().expect("it fits");
+    w.built(job, Pos::base(1), "a", "z");
+    w.commit().unwrap();
+    w.on(Event::EditSynced);
+    assert_eq!(stuck(&mut w), Some(None));
+}
+
+/// Writers are stopped while there still is room for a job that frees some, which no policy would wish
+/// for; they go on once it has.
+#[test]
+fn writers_stop_before_the_last_room_is_gone() {
+    let mut w = full_of(6);
+    w.on(Event::DiskFree { bytes: 4 * MIB, disk: u64::MAX });
+    assert!(stopped(&mut w).is_none() && w.compaction().is_none(), "there is room");
+    w.on(Event::DiskFree { bytes: 3 * MIB / 2, disk: u64::MAX });
+    assert_eq!(stopped(&mut w), Some(Some(Cause::DiskSpace)));
+    let (job, spec) = w.compaction().expect("a narrow job");
+    assert_eq!((spec.inputs.len(), spec.out.level), (2, 0));
+    assert!(w.compaction().is_none(), "one at a time");
+    assert!(stuck(&mut w).is_none(), "writers wait for it");
+    end(&mut w, job, &spec, MIB / 4);
+    w.on(Event::DiskFree { bytes: 4 * MIB, disk: u64::MAX });
+    assert_eq!(stopped(&mut w), Some(None));
+}
+
+/// A budget that is used up is exceeded by one job at a time, and what is left in the end is not
+/// reported before the room was looked up again.
+#[test]
+fn a_database_over_its_budget_comes_back_below() {
+    let mut w = full_of(4);
+    w.on(Event::DiskFree { bytes: 0, disk: u64::MAX - 1 });
+    assert_eq!(stopped(&mut w), Some(Some(Cause::DiskSpace)));
+    for runs in (1..4).rev() {
+        let (job, spec) = w.compaction().expect("a narrow job");
+        end(&mut w, job, &spec, MIB);
+        assert_eq!(w.core.version().level(0).runs().len(), runs);
+    }
+    assert!(w.compaction().is_none() && w.core.is_idle(), "nothing lies over anything");
+    assert!(stuck(&mut w).is_none(), "the room is not known yet");
+    w.on(Event::DiskFree { bytes: 0, disk: u64::MAX - 1 });
+    assert_eq!(stuck(&mut w), Some(Some(ErrorKind::NoSpace)));
+    w.on(Event::DiskFree { bytes: 2 * MIB, disk: u64::MAX - 1 });
+    assert_eq!((stuck(&mut w), stopped(&mut w)), (Some(None), Some(None)));
+}
+
+/// A file that was to be cut and came out whole is not written anew for ever.
+#[test]
+fn what_can_not_be_cut_is_tried_once() {
+    let mut w = full_of(2);
+    let room = |w: &mut World| w.on(Event::DiskFree { bytes: MIB, disk: MIB });
+    room(&mut w);
+    let mut cuts = 0;
+    while let Some((job, spec)) = w.compaction() {
+        if spec.inputs.len() == 2 {
+            // Tried as a last resort.
+            assert_eq!(cuts, 2, "each file was tried");
+            w.on(Event::Failed { job, error: Error::new(ErrorKind::NoSpace, "full") });
+            assert!(w.compaction().is_none(), "not at once");
+            return;
+        }
+        cuts += 1;
+        end(&mut w, job, &spec, MIB);
+        room(&mut w);
+    }
+    panic!("nothing was tried after {cuts} cuts");
+}
