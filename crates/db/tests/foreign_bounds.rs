@@ -31,9 +31,6 @@ use lithify_store::manifest::translate::wire_file;
 use lithify_store::sst::{Assembler, AssemblerOptions, DeletionTrigger, WriteMode};
 
 const PATH: &str = "/db";
-/// The sequence number of the range deletion in question.
-const DELETED: u64 = 50;
-
 /// Last byte first: an order that only the program knows.
 #[derive(Debug)]
 struct Backwards;
@@ -111,8 +108,8 @@ impl<'a> Theirs<'a> {
         Theirs { dir: Dir::new(fs, PATH), keys, state }
     }
 
-    /// Table `number`, which with `deleted` stores the deletion of all keys, whole.
-    fn table(&mut self, at: (u8, u32), number: u64, entries: &[Entry], deleted: bool, hi: Hi) {
+    /// Table `number`, which stores deletions of all keys with the numbers `deleted`, whole.
+    fn table(&mut self, at: (u8, u32), number: u64, entries: &[Entry], deleted: &[u64], hi: Hi) {
         let order = self.keys.order.clone();
         let mut recipe = Recipe::new(1);
         recipe.order = order.clone();
@@ -144,13 +141,14 @@ impl<'a> Theirs<'a> {
                 table.push_product(&products, block).unwrap();
             }
         }
-        let whole = RangeTombstone {
-            lo: self.keys.key(0).into(),
-            hi: self.keys.key(99).into(),
-            seq: DELETED,
+        let (lo, hi_key) = (self.keys.key(0), self.keys.key(99));
+        let whole = |&seq: &u64| RangeTombstone {
+            lo: lo.clone().into(),
+            hi: hi_key.clone().into(),
+            seq,
             run: 0,
         };
-        let whole = Fragments::from_raw(deleted.then_some(whole), &*order);
+        let whole = Fragments::from_raw(deleted.iter().map(whole), &*order);
         table.push_tombstones(&whole.to_tombstones().unwrap());
         let file = wire_file(&table.finish().unwrap().meta);
         let (first, last) = (entries.first().unwrap(), entries.last().unwrap());
@@ -184,40 +182,62 @@ fn all(keys: impl IntoIterator<Item = Vec<u8>>, seq: u64, value: &'static str) -
 /// its numbers, as did what lies behind the last table; beneath the deletion is older data.
 ///
 /// ```text
-///   L1.1         20-----------30]            deletion [0, 99)@50, whole
+///   L1.1         20-----------30]            deletion [0, 99)@50, whole, or two
 ///   L1.0                       30---------45)    with `lower` the same
 ///   L6    0---9  25.......30 30.5 31....44   46---60
 ///         new    old           x    old      new
 /// ```
-fn straddled(fs: &MemFs, keys: &Keys, lower: bool) -> Content {
+fn straddled(fs: &MemFs, keys: &Keys, shape: Shape) -> Content {
     let key = |n| keys.key(n);
+    let deletions: &[u64] = if shape.again { &[50, 95] } else { &[50] };
+    // What was written since the last deletion.
+    let since = if shape.again { 96 } else { 60 };
     let mut db = Theirs::new(fs, keys);
-    let mut upper = all((20..30).map(key), 60, "upper");
+    let mut upper = all((20..30).map(key), since, "upper");
     upper.push((key(30), 90, "newest"));
-    db.table((1, 1), 10, &upper, true, Hi::Last);
-    let mut below = vec![(key(30), if lower { 80 } else { 40 }, "older")];
-    below.extend(all((31..40).map(key), 70, "lower"));
-    db.table((1, 0), 11, &below, lower, Hi::Before(key(45)));
-    db.table((6, 0), 12, &all((0..10).map(key), 0, "new"), false, Hi::Last);
+    db.table((1, 1), 10, &upper, deletions, Hi::Last);
+    let mut below = vec![(key(30), if shape.lower { 80 } else { 40 }, "older")];
+    below.extend(all((31..40).map(key), since, "lower"));
+    let stored = if shape.lower { deletions } else { &[] };
+    db.table((1, 0), 11, &below, stored, Hi::Before(key(45)));
+    db.table((6, 0), 12, &all((0..10).map(key), 0, "new"), &[], Hi::Last);
     let mut old = all((25..=30).map(key), 0, "old");
     // Without the deletion in the lower table, this is newer than the deletion.
     old.push((keys.half(30), 0, "between"));
     old.extend(all((31..45).map(key), 0, "old"));
-    db.table((6, 0), 13, &old, false, Hi::Last);
-    db.table((6, 0), 14, &all((46..60).map(key), 0, "new"), false, Hi::Last);
+    db.table((6, 0), 13, &old, &[], Hi::Last);
+    db.table((6, 0), 14, &all((46..60).map(key), 0, "new"), &[], Hi::Last);
     db.write();
 
     let mut content = Content::default();
     let mut put = |key: Vec<u8>, value: &str| content.insert(key, value.as_bytes().to_vec());
     (0..10).chain(46..60).for_each(|n| drop(put(key(n), "new")));
     (20..30).for_each(|n| drop(put(key(n), "upper")));
-    put(key(30), "newest");
+    if !shape.again {
+        put(key(30), "newest");
+    }
     (31..40).for_each(|n| drop(put(key(n), "lower")));
-    if !lower {
+    if !shape.lower {
         put(keys.half(30), "between");
         (40..45).for_each(|n| drop(put(key(n), "old")));
     }
     content
+}
+
+/// What differs between such directories.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    /// The lower table of the two that share a key has the deletions, too.
+    lower: bool,
+    /// There is a second deletion, newer than all versions of the shared key.
+    again: bool,
+}
+
+impl Shape {
+    fn all() -> impl Iterator<Item = Shape> {
+        let both = [true, false];
+        both.into_iter().flat_map(move |lower| both.map(|again| Shape { lower, again }))
+    }
 }
 
 fn world(fs: &MemFs) -> Env {
@@ -277,8 +297,8 @@ fn lives(keys: &Keys, make: &dyn Fn(&MemFs) -> Content) {
 #[test]
 fn deletions_count_only_inside_the_bounds_of_their_table() {
     let [bytewise, ..] = orders();
-    for lower in [true, false] {
-        lives(&bytewise, &|fs| straddled(fs, &bytewise, lower));
+    for shape in Shape::all() {
+        lives(&bytewise, &|fs| straddled(fs, &bytewise, shape));
     }
 }
 
@@ -286,8 +306,8 @@ fn deletions_count_only_inside_the_bounds_of_their_table() {
 fn an_inclusive_end_bounds_deletions_in_reverse_order() {
     let [_, reverse, backwards] = orders();
     for keys in [reverse, backwards] {
-        for lower in [true, false] {
-            lives(&keys, &|fs| straddled(fs, &keys, lower));
+        for shape in Shape::all() {
+            lives(&keys, &|fs| straddled(fs, &keys, shape));
         }
     }
 }
@@ -297,9 +317,9 @@ fn an_inclusive_end_bounds_deletions_in_reverse_order() {
 #[test]
 fn salvage_keeps_what_lies_outside_of_the_bounds() {
     for keys in orders().iter().take(2) {
-        for lower in [true, false] {
+        for shape in Shape::all() {
             let fs = MemFs::new();
-            let content = straddled(&fs, keys, lower);
+            let content = straddled(&fs, keys, shape);
             let policy = Policy::Leveled;
             let report = builder(&fs, keys, policy).salvage(PATH, "/whole", &mut |_| {}).unwrap();
             assert!(report.lost.is_empty(), "{:?}", report.lost);
@@ -311,7 +331,7 @@ fn salvage_keeps_what_lies_outside_of_the_bounds() {
             }
             let report = builder(&fs, keys, policy).salvage(PATH, "/alone", &mut |_| {}).unwrap();
             let told = report.lost.iter().filter(|l| l.to_string().contains("no manifest says"));
-            assert_eq!(told.count(), if lower { 2 } else { 1 }, "{:?}", report.lost);
+            assert_eq!(told.count(), if shape.lower { 2 } else { 1 }, "{:?}", report.lost);
             let db = builder(&fs, keys, policy).open("/alone").unwrap();
             let found = shown(&db, keys);
             for (key, value) in &content {

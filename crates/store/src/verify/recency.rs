@@ -12,7 +12,8 @@
 //! ```
 //!
 //! RocksDB stores a range deletion in each table that it writes under it, and may cut the versions of one
-//! key over two tables. Such a deletion counts in the newest run that has it over the key.
+//! key over two tables. Such a deletion counts in the newest run that has it over the key, and what it
+//! hides there no longer counts at all: no read can tell.
 
 use lithify_base::{ComparatorRef, Error, FileId, MAX_SEQ, Seq, Tag};
 use lithify_lsm::{FileMeta, FileRef, Version};
@@ -133,16 +134,19 @@ impl Look<'_> {
                 said.newest = said.newest.max(tag);
             }
         };
-        if let Some(fragment) = source.deletions.find(key, &**order) {
-            for tomb in fragment.tombs.iter().filter(|t| !met.contains(&t.seq)) {
-                note(tomb.seq, None);
-            }
-            met.extend(fragment.tombs.iter().map(|t| t.seq));
+        let newest = source.deletions.covering_seq(key, MAX_SEQ, &**order);
+        if let Some(seq) = newest
+            && !met.contains(&seq)
+        {
+            note(seq, None);
+            met.push(seq);
         }
         while let Some((user, tag)) = source.points.now()
             && order.compare(user, key).is_eq()
         {
-            note(tag.seq(), Some(tag));
+            if newest.is_none_or(|deleted| tag.seq() >= deleted) {
+                note(tag.seq(), Some(tag));
+            }
             self.step(source, order, deletions);
         }
         said
