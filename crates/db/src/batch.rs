@@ -32,10 +32,9 @@ impl WriteBatch {
     pub fn new() -> WriteBatch {
         WriteBatch::default()
     }
-    /// Sets `key` to `value`.
+    /// Sets `key`, of 0 to 16 MiB, to `value`.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for an empty key,
     /// [`LimitExceeded`](crate::ErrorKind::LimitExceeded) if the key, the value or the batch is
     /// too large, or there is no memory; the batch is unchanged.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
@@ -129,9 +128,6 @@ impl WriteBatch {
 }
 
 pub(crate) fn check_key(key: &[u8]) -> Result<()> {
-    if key.is_empty() {
-        return Err(Error::invalid("the key is empty; a key has at least one byte"));
-    }
     check_limit("key", key.len(), MAX_KEY_BYTES)
 }
 
@@ -139,10 +135,10 @@ pub(crate) fn check_value(value: &[u8]) -> Result<()> {
     check_limit("value", value.len(), MAX_VALUE_BYTES)
 }
 
-/// The bounds of a range deletion; the first may be empty.
+/// The bounds of a range deletion.
 pub(crate) fn check_bounds(from: &[u8], to: &[u8]) -> Result<()> {
-    check_key(to)?;
-    check_limit("key", from.len(), MAX_KEY_BYTES)
+    check_key(from)?;
+    check_key(to)
 }
 
 /// A range does not end before it starts; an empty one is no error.

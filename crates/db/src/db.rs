@@ -58,11 +58,11 @@ impl Db {
         Builder::new(settings).open_follower(path)
     }
 
-    /// Sets `key` to `value` at the database's durability.
+    /// Sets `key` to `value` at the database's durability. A key may be empty: in byte order it is the
+    /// first one.
     ///
     /// # Errors
-    /// `InvalidArgument` for an empty key, `LimitExceeded` for one or a value that is too long:
-    /// nothing was written. `NotCommitted`, `NoSpace`: the write failed and never becomes
+    /// `LimitExceeded` for a key or a value that is too long: nothing was written. `NotCommitted`, `NoSpace`: the write failed and never becomes
     /// visible. `OutcomeUnknown`: it may be visible after the next open. `ReadOnly`: an earlier
     /// error stopped writes; the message names it. `Fenced`: this process was forked off from the
     /// one that opened the database, or somebody removed its lock file.

@@ -89,7 +89,7 @@ impl TableBuilder {
     /// Sets `key`, which is above every key before, to `value`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a key that is empty or not above the one before, `LimitExceeded` for one
+    /// `InvalidArgument` for a key that is not above the one before, `LimitExceeded` for one
     /// or a value that is too long: the table is as before. `Io`, `NoSpace`: the table is lost.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         check_value(value.as_ref())?;

@@ -110,7 +110,8 @@ impl World {
         }
         match self.rng.u8(0..8) {
             0 => format!("a long common prefix of many keys {n:05}").into_bytes(),
-            1 => vec![b'k'; n as usize % 40 + 1],
+            // The empty one among them.
+            1 => vec![b'k'; n as usize % 40],
             _ => format!("key{n:04}").into_bytes(),
         }
     }

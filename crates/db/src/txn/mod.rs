@@ -256,7 +256,7 @@ impl Transaction {
     /// Sets `key` to `value`, once committed. The key is claimed.
     ///
     /// # Errors
-    /// As [`get_for_update`](Transaction::get_for_update), and for an empty key or what is too long
+    /// As [`get_for_update`](Transaction::get_for_update), and for what is too long
     /// as [`WriteBatch::put`](crate::WriteBatch::put). Nothing was written, but the key may be
     /// claimed.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {

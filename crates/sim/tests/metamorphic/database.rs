@@ -412,7 +412,8 @@ impl Database {
                 Answer::Places(walk(&mut db.iter_opt(&options).map_err(told)?, moves)?)
             }
             Op::Prefix { of, bytes, backward } => {
-                let options = options.with_prefix(&key(*of)[..*bytes as usize]);
+                let of = key(*of);
+                let options = options.with_prefix(&of[..of.len().min(*bytes as usize)]);
                 Answer::Entries(scan(db, &options, *backward, u32::MAX)?)
             }
             Op::GetAt(which, k) => match named(*which, self.snapshots.len()) {

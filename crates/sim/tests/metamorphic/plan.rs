@@ -158,9 +158,10 @@ pub struct Plan {
     pub ops: Vec<Op>,
 }
 
-/// The bytes of a key. One that is put once lies behind the other of its number.
+/// The bytes of a key; the first one has none. One that is put once lies behind the other of its number.
 pub fn key(n: KeyNo) -> Vec<u8> {
     match n.checked_sub(ONCE) {
+        None if n == 0 => String::new(),
         Some(n) => format!("{n:04}/once"),
         None => format!("{n:04}/key"),
     }

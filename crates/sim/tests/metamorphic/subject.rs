@@ -200,7 +200,7 @@ impl Map {
             }
             Op::Prefix { of, bytes, backward } => {
                 let of = key(*of);
-                let start = &of[..*bytes as usize];
+                let start = &of[..of.len().min(*bytes as usize)];
                 let mut entries = scan(now, None, None, *backward, u32::MAX);
                 entries.retain(|(k, _)| k.starts_with(start));
                 Answer::Entries(entries)
