@@ -169,6 +169,12 @@ trait Rows {
     /// # Errors
     /// If the file cannot be read any further.
     fn next(&mut self, entry: &mut Entry) -> Result<Row>;
+
+    /// Whether an empty key is meant, as in what a database gave out. In files of other programs a field
+    /// that is empty is rather one that was forgotten.
+    fn means_empty_keys(&self) -> bool {
+        false
+    }
 }
 
 /// Which parts of a row become what.
@@ -295,7 +301,7 @@ impl<'a> Filling<'a> {
                     continue;
                 }
                 Row::Skipped(reason) => reason,
-                Row::Entry if entry.key.is_empty() => "empty key",
+                Row::Entry if entry.key.is_empty() && !rows.means_empty_keys() => "empty key",
                 Row::Entry => {
                     let put = self.batch.put_cf(&self.family, &entry.key, &entry.value);
                     put.with_context(|| format!("row {number}"))?;

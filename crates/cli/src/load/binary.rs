@@ -38,6 +38,9 @@ impl Binary {
 }
 
 impl Rows for Binary {
+    fn means_empty_keys(&self) -> bool {
+        true
+    }
     fn next(&mut self, entry: &mut Entry) -> Result<Row> {
         let mut head = Vec::with_capacity(8);
         (&mut self.bytes).take(8).read_to_end(&mut head)?;

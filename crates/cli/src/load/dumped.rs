@@ -65,11 +65,8 @@ impl Dumped {
     }
 
     /// What `line` says of the dump: a row, or nothing.
-    fn take(&mut self, line: Line, entry: &Entry) -> Result<Option<Row>> {
+    fn take(&mut self, line: Line) -> Result<Option<Row>> {
         match (line, &mut self.dump) {
-            (Line::Entry, _) if entry.key.is_empty() => {
-                bail!("the key is empty, which no key of a new entry can be; take the line out")
-            }
             (Line::Entry, entries) => {
                 entries.iter_mut().for_each(|entries| *entries += 1);
                 return Ok(Some(Row::Entry));
@@ -98,9 +95,12 @@ impl Dumped {
 }
 
 impl Rows for Dumped {
+    fn means_empty_keys(&self) -> bool {
+        true
+    }
     fn next(&mut self, entry: &mut Entry) -> Result<Row> {
         while let Some(line) = self.lines.next(entry)? {
-            let row = self.take(line, entry);
+            let row = self.take(line);
             if let Some(row) = row.with_context(|| format!("line {}", self.lines.number()))? {
                 return Ok(row);
             }
