@@ -87,6 +87,11 @@ impl Schedule {
     }
 }
 
+/// Room on the disk for a manifest that is begun anew, with a tree of so many files.
+fn manifest_room(files: usize) -> u64 {
+    (16 << 10) + 512 * files as u64
+}
+
 impl Core {
     /// A memtable is full.
     pub(crate) fn note_writing(&mut self, now: u64) {
@@ -157,13 +162,26 @@ impl Core {
         // Those at work will still take what they have not written yet: at most this.
         let taken =
             self.jobs.running_compactions().map(|(_, s)| s.est.write).fold(0, u64::saturating_add);
+        // What the manifest and memtables need of the disk must not be filled by what then can't
+        // commit: those that are frozen in any case, and the next one where that can be had.
+        let mem = self.memory.state();
+        let kept = manifest_room(self.version.file_count()).saturating_add(mem.frozen_bytes);
+        let disk = self.schedule.disk.saturating_sub(kept);
+        let left = self.schedule.disk_free;
+        let disk_free = left.min(disk.saturating_sub(self.options.plan.memtable_bytes));
         Limits {
             slots_free: slots.saturating_sub(self.jobs.running()),
-            disk_free: self.schedule.disk_free.saturating_sub(taken),
-            disk: self.schedule.disk.saturating_sub(taken),
+            disk_free: disk_free.saturating_sub(taken),
+            disk: disk.saturating_sub(taken),
             short: self.is_short(),
             next_job: JobId(self.next_job),
         }
+    }
+
+    /// What room there is, before the first event: bytes that tables may still take, and those that
+    /// the disk has free.
+    pub fn know_room(&mut self, left: u64, disk: u64) {
+        self.schedule.look(left, disk);
     }
 
     /// True if writers have to wait for room to be freed.
@@ -177,7 +195,8 @@ impl Core {
                 layers
             }
         };
-        is_short(&self.options.plan, &self.memory.state(), left, disk, layers)
+        let disk = disk.saturating_sub(manifest_room(self.version.file_count()));
+        is_short(&self.options.plan, &self.memory.state(), left.min(disk), disk, layers)
     }
 
     /// A job is built: what was to be cut in parts and came out whole is not tried again.

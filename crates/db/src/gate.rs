@@ -201,7 +201,12 @@ impl Gate {
 
     /// True while writes have to wait however few they are.
     pub(crate) fn is_stopped(&self) -> bool {
-        !self.is_free() && self.state.lock().pressure.stop.is_some()
+        self.stop().is_some()
+    }
+
+    /// Why writes have to wait however few they are, if they do.
+    pub(crate) fn stop(&self) -> Option<Cause> {
+        if self.is_free() { None } else { self.state.lock().pressure.stop }
     }
 
     /// Lets `bytes` pass, or says what to wait for.

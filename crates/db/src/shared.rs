@@ -188,6 +188,7 @@ impl Shared {
         let wall = self.env.rt.wall_seconds();
         let policy = self.db_settings.load().effective_policy().name();
         self.note("opened", &[("policy", policy.into()), ("unix_seconds", wall.into())]);
+        self.look_at_disk_first();
         self.env.rt.spawn(Class::Upkeep, Box::new(Upkeep::new(self.clone())));
         for family in self.families() {
             family.drive(Event::Awaited { by: 0 });

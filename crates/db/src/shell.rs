@@ -45,6 +45,7 @@ use lithify_env::sync::{Arc, Mutex, Weak};
 use lithify_env::{Mono, panic_message};
 use lithify_lsm::{FileRef, Version};
 use lithify_memtable::{ArenaPool, HeapPool, MemTable, MemTableOptions, MemWriter};
+use lithify_plan::Cause;
 use lithify_store::cache::TableCache;
 
 use crate::events::Field;
@@ -297,6 +298,9 @@ impl Shell {
                 self.install(no, *version, flushed);
                 self.obsolete.lock().extend(obsolete);
                 self.progressed();
+                if self.gate.stop() == Some(Cause::DiskSpace) {
+                    self.sweep_for_room();
+                }
             }
             Command::RequestDone { id, result } => {
                 self.manual_results.lock().insert(id, result);

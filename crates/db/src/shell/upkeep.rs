@@ -37,18 +37,32 @@ impl Shared {
     pub(crate) fn look_at_disk(&self) {
         // A handle that only reads begins nothing; and where nobody can tell, it is tried.
         if !self.read_only_handle
-            && let Ok(disk) = self.env.fs.free_space(self.dir.path())
+            && let Some((bytes, disk)) = self.room()
         {
-            let bytes = match self.db_settings.load().disk_budget {
-                Some(budget) => disk.min(budget.saturating_sub(self.tree_bytes())),
-                None => disk,
-            };
-            let families = self.families();
-            let memtables = families.iter().map(|f| f.memtable_bytes).fold(0, u64::saturating_add);
-            let near = memtables.saturating_mul(LOW_MEMTABLES).max(LOW_BYTES);
-            self.disk_low.store(bytes < near, Ordering::Relaxed);
-            families.iter().for_each(|family| family.drive(Event::DiskFree { bytes, disk }));
+            let told = |f: Arc<Shell>| f.drive(Event::DiskFree { bytes, disk });
+            self.families().into_iter().for_each(told);
         }
+    }
+
+    /// Tells it before anything is begun.
+    pub(crate) fn look_at_disk_first(&self) {
+        if let Some((bytes, disk)) = self.room() {
+            self.families().iter().for_each(|family| family.core().know_room(bytes, disk));
+        }
+    }
+
+    /// Bytes that tables may still take, and those that the disk has free.
+    fn room(&self) -> Option<(u64, u64)> {
+        let disk = self.env.fs.free_space(self.dir.path()).ok()?;
+        let bytes = match self.db_settings.load().disk_budget {
+            Some(budget) => disk.min(budget.saturating_sub(self.tree_bytes())),
+            None => disk,
+        };
+        let families = self.families();
+        let memtables = families.iter().map(|f| f.memtable_bytes).fold(0, u64::saturating_add);
+        let near = memtables.saturating_mul(LOW_MEMTABLES).max(LOW_BYTES);
+        self.disk_low.store(bytes < near, Ordering::Relaxed);
+        Some((bytes, disk))
     }
 
     /// The same where it may have become too little since the last look.
@@ -131,6 +145,15 @@ impl Shell {
     }
     pub(crate) fn running_flushes(&self) -> usize {
         self.at_work.lock().values().filter(|work| work.flushes.is_some()).count()
+    }
+
+    /// Writers wait for room, and some tables may have become obsolete: the next job, which may need the
+    /// room that they take, does not wait for the upkeep job.
+    pub(super) fn sweep_for_room(&self) {
+        if self.pauses.load(Ordering::SeqCst) == 0 {
+            self.sweep_tables();
+        }
+        self.look_at_disk();
     }
 
     /// Deletes what a dropped family has left; true if that was all, and nobody is at work on more.
