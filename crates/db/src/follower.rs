@@ -34,7 +34,7 @@ const TRIES: usize = 20;
 ///
 /// A view, its iterators and its snapshots stay readable as long as they are held, whatever the
 /// primary deletes. For that, every table of a view stays open: one descriptor for each table that any
-/// view has which is still held, however many views have it. [`Settings::max_open_files`] does not
+/// view has which is still held, however many views have it. [`max_open_files`](crate::Settings::max_open_files) does not
 /// count here; three quarters of what the process may open (`ulimit -n`) do, when the follower is opened. Where the
 /// tables are more, [`catch_up`](Follower::catch_up) fails and the view stays as it was.
 ///
