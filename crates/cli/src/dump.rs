@@ -15,7 +15,7 @@
 //! Keeps: what follows a family's line is that family's. The last line counts all entries, so a dump
 //! that was cut short is known for one.
 
-use lithify::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use lithify::{Bytewise, Comparator, MAX_KEY_BYTES, MAX_VALUE_BYTES, ReverseBytewise};
 use serde_json::{Map, Value, json};
 
 use crate::text::{Form, escape, write_escaped};
@@ -61,6 +61,16 @@ pub(crate) enum Line<'a> {
 pub(crate) enum Order {
     Bytewise,
     Reverse,
+}
+
+impl Order {
+    /// The name that its comparator has in a database.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Order::Bytewise => Bytewise.name(),
+            Order::Reverse => ReverseBytewise.name(),
+        }
+    }
 }
 
 impl Style {

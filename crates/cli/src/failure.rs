@@ -73,6 +73,9 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         ErrorKind::NotFound => {
             Some("is it the right directory? `put` and `load` make a new database")
         }
+        ErrorKind::InvalidArgument if store.to_string().contains("create_among_files") => {
+            Some("on the command line, --create-among-files allows it")
+        }
         ErrorKind::Internal => Some("this is a bug in Lithify; please report it with this message"),
         _ => None,
     }

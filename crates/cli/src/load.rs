@@ -203,7 +203,7 @@ impl Load {
             let before = output::count(tally.rows, "row");
             return Err(error.context(format!("{before} loaded before this")));
         }
-        tally.print(time, self.json)?;
+        let printed = tally.print(time, self.json);
         if tally.rows == 0 && !tally.skipped.is_empty() {
             bail!("no row of {} made an entry", self.file.display());
         }
@@ -215,7 +215,7 @@ impl Load {
                 self.file.display(),
                 if bad == 1 { "is" } else { "are" },
             ),
-            _ => Ok(()),
+            _ => printed,
         }
     }
 
@@ -327,6 +327,13 @@ impl<'a> Filling<'a> {
             self.db.create_column_family(name, options)?;
         }
         self.family = self.db.column_family(name)?;
+        let (here, there) = (self.family.comparator_name(), order.name());
+        if here != there {
+            bail!(
+                "family `{name}` orders its keys by `{here}` here and by `{there}` in the dump; load it \
+                 into a family that was made by the dump, or that has its order"
+            );
+        }
         Ok(())
     }
 

@@ -16,13 +16,13 @@ Examples:
   lithify dump --db fruit > fruit.dump
   lithify load --db fruit-2 --escaped fruit.dump        the same keys and values, all families
   lithify dump --db fruit | ssh there lithify load --db fruit --escaped -
-  lithify dump --db fruit --json | jq -r .key           one JSON object a line
+  lithify dump --db fruit --json                        one JSON object a line
   lithify dump --db fruit --family trees                only that one, or several
 
 As text, an entry is a line: the key, a tab and the value, escaped as `scan` prints them. Other lines
 say which dump and family this is, and the last one how many entries there were, so that `load`
-knows a dump that was cut short. As JSON, bytes that are no UTF-8 are hexadecimal digits in `key_hex`
-and `value_hex` instead of text in `key` and `value`.
+knows a dump that was cut short. As JSON, bytes that are no UTF-8, and those that are shorter so, are
+hexadecimal digits in `key_hex` and `value_hex` instead of text in `key` and `value`.
 
 A dump has what a reader sees at that moment: values, with merge operands combined by
 --merge-operator. It does not have deletions, older values, sequence numbers or settings; of values

@@ -56,8 +56,8 @@ Examples:
   lithify get --db fruit --raw apple > apple.bin     the bytes as they are, no newline
   lithify get --db fruit --json apple pear           several keys, for a program
 
-Exit code 1 says that a key is not there. In JSON, what is no UTF-8 is hexadecimal digits in `key_hex` or
-`value_hex`.";
+Exit code 1 says that a key is not there. In JSON, bytes that are no UTF-8, and those that are shorter
+so, are hexadecimal digits in `key_hex` or `value_hex`.";
 
 /// `lithify get`.
 #[derive(clap::Args)]

@@ -20,9 +20,10 @@ Examples:
   lithify scan --db fruit --keys-only | wc -l
   lithify scan --db fruit --json                         one object a line, for a program
 
-A line is the key, a tab and the value, both escaped, so a line is always one entry. With --json, what
-is no UTF-8 is hexadecimal digits in `key_hex` or `value_hex`. `lithify load --escaped` reads both back;
-`lithify dump` prints all families.";
+A line is the key, a tab and the value, both escaped, so a line is always one entry. With --json, bytes
+that are no UTF-8, and those that are shorter so, are hexadecimal digits in `key_hex` or `value_hex`.
+`lithify load --escaped` reads both back, but not what --hex and --raw print; `lithify dump` prints all
+families.";
 
 /// `lithify scan`.
 #[derive(clap::Args)]

@@ -26,7 +26,8 @@ of a key hides a newer one. The event log (EVENTS) is text for people and is not
 
 Exit code 1 if anything is found. `damaged` is certain; `unfinished` is the end of a file that a
 crash or a running writer can leave behind as well: open the database once, and verify again.
-`not checked` is a column family whose order of keys only the program that made it knows. Nothing is changed; `lithify salvage` takes out what is good.";
+`not checked` is a column family whose order of keys only the program that made it knows. Nothing is
+changed; `lithify salvage` takes out what is good.";
 
 /// `lithify verify`.
 #[derive(clap::Args)]

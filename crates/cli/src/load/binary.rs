@@ -52,6 +52,13 @@ impl Rows for Binary {
         };
         let key = u32::from_le_bytes([a, b, c, d]) as usize;
         let value = u32::from_le_bytes([e, f, g, h]) as usize;
+        if key == 0 && value == 0 {
+            bail!(
+                "the entry at byte {} has neither key nor value; does the file end in zeros that do not \
+                 belong to it?",
+                self.at
+            );
+        }
         if key > MAX_KEY_BYTES || value > MAX_VALUE_BYTES {
             bail!(
                 "the entry at byte {} would have a key of {key} and a value of {value} bytes; is \

@@ -1,7 +1,9 @@
 //! JSON lines: one object a line. The value is the line as it stands, or one field.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use super::lines::{Lines, ROW_MAX};
 use super::source::Source;
@@ -21,7 +23,7 @@ impl JsonLines {
     }
 
     fn parse(&self, line: &[u8], entry: &mut Entry) -> Row {
-        let Ok(Value::Object(object)) = serde_json::from_slice(line) else {
+        let Ok(object) = serde_json::from_slice::<Object<'_>>(line) else {
             return Row::Skipped("not a JSON object");
         };
         entry.key.clear();
@@ -29,33 +31,40 @@ impl JsonLines {
             if i > 0 {
                 entry.key.extend_from_slice(&self.choice.join);
             }
-            if !field(&object, name, &mut entry.key) {
+            let plain = object.get(name).filter(|field| is_plain(field));
+            if plain.is_none_or(|field| append(field, &mut entry.key).is_err()) {
                 return Row::Skipped("a field of the key is missing, null or not plain");
             }
         }
         entry.value.clear();
-        match &self.choice.value {
+        match self.choice.value.as_ref().map(|name| object.get(name)) {
             None => entry.value.extend_from_slice(line),
-            Some(name) => match object.get(name) {
-                Some(Value::String(text)) => entry.value.extend_from_slice(text.as_bytes()),
-                Some(other) => entry.value.extend_from_slice(other.to_string().as_bytes()),
-                None => return Row::Skipped("the field of the value is missing"),
-            },
+            Some(Some(field)) if append(field, &mut entry.value).is_ok() => {}
+            Some(Some(_)) => return Row::Skipped("not a JSON object"),
+            Some(None) => return Row::Skipped("the field of the value is missing"),
         }
         Row::Entry
     }
 }
 
-/// Appends a plain field's text; false if it is none.
-fn field(object: &Map<String, Value>, name: &str, out: &mut Vec<u8>) -> bool {
-    match object.get(name) {
-        Some(Value::String(text)) => out.extend_from_slice(text.as_bytes()),
-        Some(plain @ (Value::Number(_) | Value::Bool(_))) => {
-            out.extend_from_slice(plain.to_string().as_bytes());
+/// The fields of a line, each as it stands there.
+type Object<'a> = BTreeMap<String, &'a RawValue>;
+
+/// True for text, a number, true and false.
+fn is_plain(field: &RawValue) -> bool {
+    !field.get().starts_with(['{', '[', 'n'])
+}
+
+/// Appends what a field says: text without its quotes and escapes, and all else as it stands, so that no
+/// number is rounded.
+fn append(field: &RawValue, out: &mut Vec<u8>) -> Result<()> {
+    match field.get() {
+        text if text.starts_with('"') => {
+            out.extend_from_slice(serde_json::from_str::<String>(text)?.as_bytes());
         }
-        _ => return false,
+        other => out.extend_from_slice(other.as_bytes()),
     }
-    true
+    Ok(())
 }
 
 impl Rows for JsonLines {

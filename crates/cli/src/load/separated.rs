@@ -2,14 +2,17 @@
 //!
 //! A value that is the whole row is the row as this format writes it, without the line's end.
 //!
-//! Keeps: a quote that is not closed takes no other rows into its value. The file may end before the
-//! quote does, or the next quote, which was to open a field, closes it: then something other than a
-//! separator follows, and that is refused with the line of the quote, too.
+//! Keeps: a quote that is not closed takes no other rows into its value, unless what it encloses reads as a
+//! whole field by chance. The file may end before the quote does. Or the next quote, which was to open
+//! a field, closes it; then something other than a separator follows, or the rest of that field has a
+//! quote in the middle of it, and either is refused with its line. Rows have as many columns as the first
+//! one, and a carriage return is only the end of a row before a line feed or at the end of the file.
 //!
 //! ```text
 //!   1  "a,b"        one row; a line's end in quotes belongs to the field
 //!   2  x,"not closed
 //!   3  y,"z"        the quote of line 2 ends before z: refused, naming line 2
+//!   3  y,",z"       the same, and z" has a quote in the middle: refused, naming line 3
 //! ```
 
 use std::io::{BufRead, BufReader};
@@ -31,6 +34,8 @@ pub(super) struct Separated {
     key: Vec<usize>,
     value: Option<usize>,
     join: Vec<u8>,
+    /// Columns of the first row.
+    columns: Option<usize>,
 }
 
 /// The fields of a row.
@@ -74,11 +79,13 @@ impl Separated {
         if choice.header {
             reader.read(&mut names).context("reading the first row")?;
         }
+        let columns = Some(names.ends.len()).filter(|&count| count > 0);
         let column = |name: &String| column(name, &names);
         let key: Vec<usize> = choice.key.iter().map(column).collect::<Result<_>>()?;
         let value = choice.value.as_ref().map(column).transpose()?;
         let key = if key.is_empty() { vec![0] } else { key };
-        Ok(Separated { reader, record: Record::default(), key, value, join: choice.join })
+        let (record, join) = (Record::default(), choice.join);
+        Ok(Separated { reader, record, key, value, join, columns })
     }
 }
 
@@ -120,6 +127,12 @@ impl Rows for Separated {
             Some(None) => return Ok(Row::Skipped("too few columns for the value")),
             None => self.reader.rules.write(&self.record, &mut entry.value),
         }
+        let count = self.record.ends.len();
+        // The whole row as the value loses nothing, however many columns it has. Quotes must pair up.
+        let counted = self.value.is_some() || self.reader.rules.quotes == Quotes::Enclose;
+        if *self.columns.get_or_insert(count) != count && counted {
+            return Ok(Row::Skipped("not as many columns as the first row has"));
+        }
         Ok(Row::Entry)
     }
 }
@@ -146,6 +159,8 @@ enum State {
     Quoted(u64),
     /// After a quote in it: the field's end, or the first of two that stand for one.
     Quote(u64),
+    /// After a carriage return that ends a row: a line feed must follow.
+    Return,
     /// After a row.
     Done,
 }
@@ -226,9 +241,18 @@ impl Rules {
                 State::Quoted(line)
             }
             (State::Between, b'\n' | b'\r') => State::Between,
+            (State::Return, b'\n') => State::Done,
+            (State::Return, _) => bail!(
+                "line {}: a carriage return stands in the middle of a line; {}",
+                self.line,
+                match self.quotes {
+                    Quotes::Enclose => "put the field into quotes, or end rows with line feeds",
+                    Quotes::Letters => "take it out, or end rows with line feeds",
+                }
+            ),
             (_, b'\n' | b'\r') => {
                 record.end_field();
-                State::Done
+                if byte == b'\n' { State::Done } else { State::Return }
             }
             (_, byte) if byte == separator => {
                 record.end_field();
@@ -237,12 +261,18 @@ impl Rules {
             (State::Between | State::Field, b'"') if self.quotes == Quotes::Enclose => {
                 State::Quoted(self.line)
             }
+            (State::Plain, b'"') if self.quotes == Quotes::Enclose => bail!(
+                "line {}: a quote stands in the middle of a field, or one before it is not closed; put the \
+                 field into quotes, and write a quote inside of quotes twice",
+                self.line
+            ),
             (State::Quote(line), _) => bail!(
                 "line {line}: the quote that opens here is not closed before the field's end; close it, \
                  and write a quote inside of quotes twice"
             ),
             _ => {
-                let ends = |b| b == separator || b == b'\n' || b == b'\r';
+                let quote = (self.quotes == Quotes::Enclose).then_some(b'"');
+                let ends = |b| b == separator || b == b'\n' || b == b'\r' || Some(b) == quote;
                 return Ok((State::Plain, record.run(rest, ends)));
             }
         };
@@ -276,6 +306,7 @@ impl Rules {
 fn at_the_end(state: State, record: &mut Record) -> Result<bool> {
     match state {
         State::Between => return Ok(false),
+        State::Return => {}
         State::Quoted(line) => bail!(
             "line {line}: the quote that opens here is never closed, so the rows after it cannot be told \
              apart; close it, and write a quote inside of quotes twice"

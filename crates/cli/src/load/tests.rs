@@ -69,6 +69,18 @@ fn json_lines_keep_their_text() {
             "a={\"id\":\"a\",\"x\":[1, 2]}"
         ]
     );
+    let text = b"{\"id\":123456789012345678901,\"x\":1.10}\n{\"id\":1e3, \"x\": {\"b\": 1,\"b\":2}}\n\
+                 {\"\\u0069d\":\"\\u00e4\",\"x\":\"\\n\"}\n{\"id\":true,\"x\":null}\n{\"id\":[1],\"x\":0}";
+    assert_eq!(
+        rows(Format::Jsonl, choice(&["id"], Some("x")), text).unwrap(),
+        [
+            "123456789012345678901=1.10",
+            "1e3={\"b\": 1,\"b\":2}",
+            "\u{e4}=\n",
+            "true=null",
+            "!a field of the key is missing, null or not plain"
+        ]
+    );
     assert!(rows(Format::Jsonl, choice(&[], None), text).is_err());
 }
 
@@ -117,6 +129,12 @@ fn binary_entries_and_every_truncation() {
 fn lengths_that_cannot_be_are_refused_before_memory_is_taken() {
     let error = rows(Format::Binary, choice(&[], None), &[0xff; 64]).unwrap_err();
     assert!(error.to_string().contains("length-prefixed"), "{error}");
+    let padded = [binary(&[(b"a", b"1")]), vec![0; 24]].concat();
+    let error = rows(Format::Binary, choice(&[], None), &padded).unwrap_err();
+    assert!(
+        error.to_string().contains("byte 10") && error.to_string().contains("zeros"),
+        "{error}"
+    );
 }
 
 /// What reading `text` as CSV gives until its error, and the error.
@@ -145,6 +163,15 @@ fn a_quote_that_is_not_closed_is_refused_with_its_line() {
     let (rows, error) = broken(b"a,1\nb,\"not closed\nc,\"3\"\nd,4\n");
     assert_eq!(rows, ["1"]);
     assert!(error.starts_with("line 2: ") && error.contains("not closed before"), "{error}");
+    // It closes it, and the field that it was to open begins with a separator, or with a line's end.
+    let (rows, error) = broken(b"a,1\nb,\"not closed\nc,\",x\"\nd,4\n");
+    assert_eq!(rows, ["1"]);
+    assert!(error.starts_with("line 3: ") && error.contains("before it is not closed"), "{error}");
+    let (rows, error) = broken(b"a,1\nb,\"not closed\nc,\"\nx\"\nd,4\n");
+    assert_eq!(rows[..2], ["1".to_owned(), "not closed\nc,".to_owned()], "a field like any other");
+    assert!(error.starts_with("line 4: "), "{error}");
+    let (rows, error) = broken(b"a,b\"c\n");
+    assert!(rows.is_empty() && error.contains("in the middle of a field"), "{error}");
     let (rows, error) = broken(b"a,\"x\" \nb,2\n");
     assert!(rows.is_empty() && error.starts_with("line 1: "), "{error}");
     let (rows, error) = broken(b"\"");
@@ -160,10 +187,18 @@ fn rows_of_tsv(text: &[u8]) -> Vec<String> {
 
 #[test]
 fn rows_end_as_files_end_them() {
-    assert_eq!(broken(b"\xef\xbb\xbfa,1\r\nb,2\rc,3").0, ["1", "2", "3"]);
+    assert_eq!(broken(b"\xef\xbb\xbfa,1\r\nb,2\r\nc,3\r").0, ["1", "2", "3"]);
+    let (found, error) = broken(b"a,1\nb,2\rc,3");
+    assert_eq!(found, ["1"]);
+    assert!(error.starts_with("line 2: ") && error.contains("carriage return"), "{error}");
     assert_eq!(broken(b"\xef\xbb\xbf\"a\",1").0, ["1"]);
     assert_eq!(broken(b"\n\na,1\n\r\n\nb,2\n\n").0, ["1", "2"]);
-    assert_eq!(broken(b"a,\n,\nb\na,b\"c\n").0, ["", "", "!too few columns for the value", "b\"c"]);
+    assert_eq!(broken(b"a,\n,\nb\n").0, ["", "", "!too few columns for the value"]);
+    let more = "!not as many columns as the first row has";
+    assert_eq!(broken(b"a,1\nb,2, and more\nc,3\n").0, ["1", more, "3"]);
+    assert_eq!(rows_of_tsv(b"k\tv\na\t1\t2\nb\t3\n"), [more, "b=3"]);
+    let whole = rows(Format::Tsv, choice(&[], None), b"k\tv\na\t1\t2\n").unwrap();
+    assert_eq!(whole, ["a=a\t1\t2"], "nothing of it is lost");
     assert_eq!(broken(b"a,\"\"\n\"b\",\"x\r\n,\"\"\"\n").0, ["", "x\r\n,\""]);
     assert_eq!(broken(b"").0, [""; 0]);
 }
