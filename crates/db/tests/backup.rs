@@ -35,6 +35,24 @@ fn quiet() -> Settings {
     s
 }
 
+/// Two handles that were opened before there was a backup: the one that makes it has the directory.
+#[test]
+fn a_handle_from_before_the_first_backup_deletes_nothing() {
+    let env = world();
+    let db = open(&env, "db");
+    write(&db, 0);
+    let [first, second] = [(); 2].map(|()| Backups::open_in("backups", env.clone()).unwrap());
+    first.create(&db, &mut |_| {}).unwrap();
+    for refused in [second.delete(1).unwrap_err(), second.purge(0).unwrap_err()] {
+        assert_eq!(refused.kind(), ErrorKind::Locked, "{refused:?}");
+    }
+    assert_eq!(second.create(&db, &mut |_| {}).unwrap_err().kind(), ErrorKind::Locked);
+    assert!(first.verify(1, &mut |_| {}).unwrap().is_empty());
+    drop(first);
+    assert_eq!(second.purge(0).unwrap(), [1]);
+    db.close().unwrap();
+}
+
 #[test]
 fn what_is_there_is_not_copied_again_and_each_backup_is_whole() {
     let env = world();

@@ -334,6 +334,8 @@ impl BackupDir {
 
     /// Backups end, one after the other from the oldest on; then what only they named goes.
     fn forget(&self, ids: &[u64]) -> Result<()> {
+        // A handle that was opened before the directory was made does not have its lock yet.
+        self.make()?;
         let meta = self.part(META);
         let meta = meta.path();
         for id in ids {
