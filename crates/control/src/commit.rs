@@ -1,6 +1,8 @@
 //! From built to installed: one batch of edits at a time, in an order that keeps invariant R.
 
-use lithify_base::{Error, ErrorKind, JobId};
+use std::collections::BTreeSet;
+
+use lithify_base::{Error, ErrorKind, FileId, JobId};
 use lithify_lsm::{Edit, Version};
 
 use crate::command::{Command, NewEdit};
@@ -25,8 +27,9 @@ pub(crate) struct Writing {
 
 /// Bytes of the files that `edit` adds and that were not there before.
 fn made_bytes(edit: &Edit) -> u64 {
-    let moves = |id| edit.deletes.iter().any(|(_, gone)| *gone == id);
-    edit.adds.iter().filter(|f| !moves(f.id)).map(|f| f.bytes).fold(0, u64::saturating_add)
+    let gone: BTreeSet<FileId> = edit.deletes.iter().map(|(_, id)| *id).collect();
+    let made = edit.adds.iter().filter(|f| !gone.contains(&f.id));
+    made.map(|f| f.bytes).fold(0, u64::saturating_add)
 }
 
 impl Core {

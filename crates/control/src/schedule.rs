@@ -168,7 +168,12 @@ impl Core {
         let kept = manifest_room(self.version.file_count()).saturating_add(mem.frozen_bytes);
         let disk = self.schedule.disk.saturating_sub(kept);
         let left = self.schedule.disk_free;
-        let disk_free = left.min(disk.saturating_sub(self.options.plan.memtable_bytes));
+        // What a caller asks for may take that as well.
+        let next = match self.manuals.wanted() {
+            Some(_) => 0,
+            None => self.options.plan.memtable_bytes,
+        };
+        let disk_free = left.min(disk.saturating_sub(next));
         Limits {
             slots_free: slots.saturating_sub(self.jobs.running()),
             disk_free: disk_free.saturating_sub(taken),
@@ -252,14 +257,15 @@ impl Core {
     /// Compactions may get nowhere because the disk has no room for any: nobody but a user can
     /// change that.
     pub(crate) fn look_for_room(&mut self, now: u64, out: &mut Vec<Command>) {
-        // What is at work may free some, and so may what has just ended.
-        let unclear = !self.jobs.in_flight().is_empty() || self.schedule.stale;
+        // What is at work may free some, and so may what has just ended, and what is held back.
+        let unclear = !self.jobs.in_flight().is_empty() || self.schedule.stale || self.paused;
         if unclear || self.closing || self.read_only.is_some() {
             return;
         }
         let sizes = (0..MAX_LEVELS as u8).map(|level| self.version.bytes(level));
         // No job writes more than the whole tree has.
-        let wishes = match self.schedule.disk_free < sizes.fold(0, u64::saturating_add) {
+        let left = self.limits(now).disk_free;
+        let wishes = match left < sizes.fold(0, u64::saturating_add) {
             true => self.passed_over(now),
             false => Vec::new(),
         };
@@ -267,17 +273,17 @@ impl Core {
             Refusal::Disk { needed } => Some((b.kind == Kind::Manual, needed)),
             _ => None,
         });
-        let left = self.schedule.disk_free;
         let (manual, what) = match lacking.max() {
             Some((manual, needed)) => {
                 let what = format!(
                     "the next compaction may write {needed} bytes and the disk, or its budget, has \
-                     {left} left; free space, or raise disk_budget, and it starts by itself"
+                     {left} left for it; free space, or raise disk_budget, and it starts by itself"
                 );
                 (manual, what)
             }
             // A flush at work may, too, and what is tried again.
             None if self.is_short() && self.memory.len() == 0 && now >= self.resume_at => {
+                let left = self.schedule.disk_free;
                 let what = format!(
                     "the disk, or its budget, has {left} bytes left, and no compaction can free \
                      more; free space, or raise disk_budget, and writes go on by themselves"

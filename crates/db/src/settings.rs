@@ -83,7 +83,7 @@ pub struct Settings {
     /// Bytes that tables may take on disk: compactions that would need more wait for space, as on a
     /// full disk, and so do writes while what is left is needed to flush the memtables and for a
     /// narrow compaction that frees some (`NoSpace` once nothing can be freed). One
-    /// such compaction at a time may exceed it while it runs. At least 16 memtables. Default: `None`,
+    /// such compaction at a time, of each column family, may exceed it while it runs. At least 16 memtables. Default: `None`,
     /// what the disk has.
     pub disk_budget: Option<u64>,
     /// Size at which a memtable is frozen and flushed. 64 KiB to 2 GiB. Default: 64 MiB.

@@ -71,7 +71,8 @@ pub fn plan(view: &View, policies: &[Box<dyn Policy>]) -> Vec<JobSpec> {
         let mut lacking = false;
         let mut refused = |b: Blocked| lacking |= matches!(b.why, Refusal::Disk { .. });
         let next = next_job(&view, policies, &mut refused);
-        let Some((spec, flight)) = next.or_else(|| narrow_job(&view, lacking)) else { break };
+        let next = next.or_else(|| narrow_job(&view, policies, lacking));
+        let Some((spec, flight)) = next else { break };
         grow(&mut view, &spec, flight);
         specs.push(spec);
     }
@@ -79,8 +80,18 @@ pub fn plan(view: &View, policies: &[Box<dyn Policy>]) -> Vec<JobSpec> {
 }
 
 /// What frees room where no wish fits; alone, as it may take what room there is.
-fn narrow_job(view: &View, lacking: bool) -> Option<(JobSpec, Flight)> {
-    if zoo::on(Bug::NothingNarrower) || !policy::narrow::is_wanted(view, lacking) {
+fn narrow_job(
+    view: &View,
+    policies: &[Box<dyn Policy>],
+    lacking: bool,
+) -> Option<(JobSpec, Flight)> {
+    // Some policies wish for nothing that does not fit, and no refusal tells.
+    let with_room = || {
+        let mut roomy = view.clone();
+        (roomy.limits.disk_free, roomy.limits.disk) = (u64::MAX, u64::MAX);
+        next_job(&roomy, policies, &mut |_| {}).is_some()
+    };
+    if zoo::on(Bug::NothingNarrower) || !policy::narrow::is_wanted(view, lacking, with_room) {
         return None;
     }
     let wish = policy::narrow::wish(view)?;

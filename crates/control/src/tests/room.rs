@@ -45,7 +45,26 @@ fn end(w: &mut World, job: JobId, spec: &JobSpec, bytes: u64) {
     w.on(Event::EditSynced);
 }
 
-/// A compaction that may not fit on the disk is not begun; whoever waits for it is told.
+/// What a caller asks for and fits is done, even where the next memtable would not fit beside it; what
+/// doesn't fit is refused, and no caller waits for ever.
+#[test]
+fn what_is_asked_for_may_take_the_room_of_the_next_memtable() {
+    for (room, fits) in [(4 * MIB, true), (MIB / 2, false)] {
+        let mut w = World::with_tree(1, &[(Pos::base(1), "a", "z")]);
+        w.on(Event::DiskFree { bytes: room, disk: room });
+        let anew =
+            ManualRequest { rewrite_before: Some(FileId(1 << 20)), ..ManualRequest::new(None) };
+        w.on(Event::Manual { id: 7, request: anew });
+        let refused = w.take(|c| match c {
+            Command::RequestDone { id: 7, result } => Some(result.as_ref().unwrap_err().kind()),
+            _ => None,
+        });
+        assert_eq!(refused, (!fits).then_some(ErrorKind::NoSpace));
+        assert_eq!(w.compaction().is_some(), fits);
+    }
+}
+
+/// A compaction that may not fit on the disk is not begun; a caller that waits for it is told.
 #[test]
 fn nothing_is_begun_that_the_disk_has_no_room_for() {
     let mut w = World::new(1);

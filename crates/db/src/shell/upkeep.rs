@@ -35,10 +35,9 @@ pub(crate) const HANGS: Duration = Duration::from_secs(4);
 impl Shared {
     /// Tells the minds how much fits on the disk, so that they begin nothing that does not.
     pub(crate) fn look_at_disk(&self) {
-        // A handle that only reads begins nothing; and where nobody can tell, it is tried.
-        if !self.read_only_handle
-            && let Some((bytes, disk)) = self.room()
-        {
+        // A handle that only reads begins nothing.
+        if !self.read_only_handle {
+            let (bytes, disk) = self.room();
             let told = |f: Arc<Shell>| f.drive(Event::DiskFree { bytes, disk });
             self.families().into_iter().for_each(told);
         }
@@ -46,14 +45,14 @@ impl Shared {
 
     /// Tells it before anything is begun.
     pub(crate) fn look_at_disk_first(&self) {
-        if let Some((bytes, disk)) = self.room() {
-            self.families().iter().for_each(|family| family.core().know_room(bytes, disk));
-        }
+        let (bytes, disk) = self.room();
+        self.families().iter().for_each(|family| family.core().know_room(bytes, disk));
     }
 
-    /// Bytes that tables may still take, and those that the disk has free.
-    fn room(&self) -> Option<(u64, u64)> {
-        let disk = self.env.fs.free_space(self.dir.path()).ok()?;
+    /// Bytes that tables may still take, and those that the disk has free: all there may be where the
+    /// file system can't tell, so that it is tried.
+    fn room(&self) -> (u64, u64) {
+        let disk = self.env.fs.free_space(self.dir.path()).unwrap_or(u64::MAX);
         let bytes = match self.db_settings.load().disk_budget {
             Some(budget) => disk.min(budget.saturating_sub(self.tree_bytes())),
             None => disk,
@@ -62,7 +61,7 @@ impl Shared {
         let memtables = families.iter().map(|f| f.memtable_bytes).fold(0, u64::saturating_add);
         let near = memtables.saturating_mul(LOW_MEMTABLES).max(LOW_BYTES);
         self.disk_low.store(bytes < near, Ordering::Relaxed);
-        Some((bytes, disk))
+        (bytes, disk)
     }
 
     /// The same where it may have become too little since the last look.

@@ -21,7 +21,7 @@
 //! that came out whole is not cut again, [`View::uncut`]), so that this comes to an end; then nothing
 //! lies over anything, and there is nothing to free.
 //!
-//! **A budget may be exceeded by one such job**, of twice the largest file at most: otherwise a
+//! **A budget may be exceeded by one such job of each column family**, of twice the largest file at most: otherwise a
 //! database that is over its budget already could never come back below. A job that fits nowhere is
 //! tried as a last resort if it may well drop most of what it reads: if a disk would have room for a
 //! quarter of it, or there is a range deletion above.
@@ -105,12 +105,14 @@ pub fn is_short(
 }
 
 /// True if the lack of room keeps the tree from getting better: then a narrow job is looked for.
-pub(crate) fn is_wanted(view: &View, lacking: bool) -> bool {
+/// `lacking` says that a wish was refused for room, and `with_room` whether there would be a wish if there
+/// were room enough.
+pub(crate) fn is_wanted(view: &View, lacking: bool, with_room: impl FnOnce() -> bool) -> bool {
     let o = view.options;
     let may = view.flights().is_empty() && !o.disable_auto && o.policy != PolicyKind::Fifo;
     let all = || (0..=o.last_level()).map(|l| view.version.bytes(l)).fold(0, u64::saturating_add);
-    let held_up =
-        || view.limits.disk_free < all() && stall::is_pressed(view.version, view.mem, view.options);
+    let pressed = || stall::is_pressed(view.version, view.mem, view.options);
+    let held_up = || view.limits.disk_free < all() && pressed() && with_room();
     may && (view.limits.short || lacking || held_up())
 }
 
@@ -133,7 +135,9 @@ impl Pair {
 /// The narrowest job that frees room and may run in the room there is. Nothing is in flight.
 pub(crate) fn wish(view: &View) -> Option<Candidate> {
     let (left, disk) = (view.limits.disk_free, view.limits.disk);
-    let pairs = pairs(view.version);
+    let mut pairs = pairs(view.version);
+    // Settings may have fewer levels now than the tree was made with.
+    pairs.retain(|pair| view.has_level(pair.to.level));
     let smallest = pairs.first()?;
     let largest = view.version.files().map(|f| f.bytes).max().unwrap_or(0);
     let room = left.max(disk.min(largest.saturating_mul(2)));
@@ -222,7 +226,7 @@ fn begins_inside(version: &Version, file: &FileRef) -> Vec<Key> {
 /// Whether the rule lets the wish pass.
 pub(crate) fn admitted(view: &View, wish: &Candidate) -> Option<relation::Admitted> {
     let admitted = relation::admit(view, wish);
-    // With nothing in flight what is closed is in nobody's way.
+    // With nothing in flight what is closed is in no job's way.
     debug_assert!(admitted.is_ok(), "{admitted:?}");
     admitted.ok()
 }
