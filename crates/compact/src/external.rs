@@ -56,7 +56,8 @@ impl ExternalTable {
         recipe.check()?;
         let times = Times { now, oldest_ancestor: now };
         let spec = output.table_spec(maker, FileId(1), LEVEL, times);
-        let mut spec = TableSpec { external: true, ..spec };
+        // No manifest says where it ends, so its deletions end where they should.
+        let mut spec = TableSpec { external: true, as_rocksdb: false, ..spec };
         if let Some(operator) = operator {
             spec.merge_operator = operator.name().to_owned();
         }
