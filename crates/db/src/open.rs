@@ -70,13 +70,11 @@ pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
     let (env, files) = layered(builder.world(), &builder.settings, Handle::Writes);
     let dir = Dir::new(env.fs.clone(), path);
     if dir.read_current()?.is_none() {
-        if !builder.settings.create_if_missing {
-            return Err(missing(path, "check the path, or set create_if_missing"));
-        }
-        // Before the first byte is written, the lock included.
-        manifest::check_empty(&dir)?;
-        if !builder.among_files {
-            dir.check_unclaimed()?;
+        // Before the first byte is written, the lock included. Another process may be making the
+        // database meanwhile: then its lock says what is to be said.
+        match may_be_made(&builder, &dir) {
+            Err(e) if dir.read_current()?.is_none() => return Err(e),
+            _ => {}
         }
     }
     dir.create()?;
@@ -101,6 +99,15 @@ pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
     opening.listeners = Listeners::new(listeners);
     opening.replay()?;
     opening.start(lock)
+}
+
+/// Refuses to make a database in a directory that has none.
+fn may_be_made(builder: &Builder, dir: &Dir) -> Result<()> {
+    if !builder.settings.create_if_missing {
+        return Err(missing(dir.path(), "check the path, or set create_if_missing"));
+    }
+    manifest::check_empty(dir)?;
+    if builder.among_files { Ok(()) } else { dir.check_unclaimed() }
 }
 
 pub(crate) fn open_read_only(builder: Builder, path: &Path) -> Result<Db> {

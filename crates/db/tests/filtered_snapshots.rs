@@ -7,7 +7,7 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lithify::{
     Builder, ColumnFamilyOptions, CompactOptions, CompactionFilter, Db, DbIter, Decision,
@@ -294,11 +294,15 @@ fn snapshots_at_any_moment_keep_their_answers() {
                 }
             });
         }
-        while filter.asked.load(Ordering::Relaxed) < 20_000 {
+        let began = Instant::now();
+        while filter.asked.load(Ordering::Relaxed) < 20_000
+            && began.elapsed() < Duration::from_secs(120)
+        {
             std::thread::sleep(Duration::from_millis(10));
         }
         stop.store(true, Ordering::Relaxed);
     });
+    assert!(filter.asked.load(Ordering::Relaxed) >= 20_000, "the filter was hardly asked");
     assert!(db.stats().counts.compactions > 3);
     db.close().unwrap();
 }

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::capped::Closable;
 use crate::fs::{DirEnt, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts};
@@ -102,6 +102,10 @@ impl Fs for SharedFs {
             Err(e) if e.is_out_of_descriptors() => Err(self.refuse(path, self.open_files())),
             Err(e) => Err(e),
         }
+    }
+
+    fn resolve(&self, path: &Path) -> PathBuf {
+        self.0.inner.resolve(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {

@@ -15,7 +15,7 @@ use crate::dir::{Dir, FileName};
 use crate::sst::{OpenTable, TableReader};
 
 /// Fills in the counts of a family's files where the manifest gives none, from the tables, and gives
-/// those files ends at which range deletions can be cut (see `ends`).
+/// its files ends at which range deletions can be cut (see `ends`).
 ///
 /// # Errors
 /// What opening such a table gives: corruption, `Unsupported` features, `Io`; as [`family_version`] if
@@ -30,16 +30,14 @@ pub fn count_tables(
 ) -> Result<()> {
     let Some(family) = state.families.get_mut(&cf) else { return Ok(()) };
     check_order(family, order)?;
-    let mut counted = false;
     for file in family.files.values_mut().filter(|f| f.counts.is_none()) {
         let number = file.backing.unwrap_or(file.number);
         let name = FileName::Table(number);
         if dir.len_of(name)?.or(dir.len_of(FileName::LevelDbTable(number))?).is_some() {
             file.counts = Some(counts_of(&*open(dir, file, order)?));
-            counted = true;
         }
     }
-    if counted { super::name_ends(dir, family, order) } else { Ok(()) }
+    super::name_ends(dir, family, order)
 }
 
 pub(super) fn open(
@@ -64,11 +62,12 @@ pub(crate) fn counts_of(table: &TableReader) -> FileCounts {
     let each = || stored.iter().map(|f| (f.tombs.len() as u64, f));
     let starts: u64 = each().map(|(count, f)| count * f.lo.key.len() as u64).sum();
     let ends: u64 = each().map(|(count, f)| count * f.hi.key.len() as u64).sum();
+    let tags = p.num_entries.saturating_mul(8);
     FileCounts {
         entries: p.points(),
         deletes: p.deleted_keys.saturating_sub(p.num_range_deletions),
         range_deletes: stored.tombs().max(p.num_range_deletions),
-        raw_key_bytes: p.raw_key_size.saturating_sub(8 * p.num_entries + starts),
+        raw_key_bytes: p.raw_key_size.saturating_sub(tags.saturating_add(starts)),
         raw_value_bytes: p.raw_value_size.saturating_sub(ends),
     }
 }
