@@ -78,7 +78,9 @@ fn ctrl_c_says_how_many_rows_are_in() {
         assert!(err.contains("interrupted") && err.contains("loaded before this"), "{err}");
         let rows = rows_said(&err);
         assert!(rows > 0 && rows < 3500, "{err}");
-        assert_eq!(ok(&["scan", "--db", db, "--keys-only"]).lines().count(), rows, "{err}");
+        let found = ok(&["scan", "--db", db, "--keys-only"]).lines().count();
+        // A write that the disk held up is not counted, and may be in.
+        assert!(found == rows || err.contains("at least") && found > rows, "{found}: {err}");
         assert!(ok(&["verify", db]).contains("all good"));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
-    let (mut written, mut refused, mut longest) = (0, 0, Duration::ZERO);
+    let (mut written, mut refused, mut longest, mut most) = (0, 0, Duration::ZERO, 0);
     for seed in flags.seed..flags.seed + flags.runs {
         let turn = (seed % Policy::EVERY.len() as u64) as usize;
         let policy = flags.policy.unwrap_or(Policy::EVERY[turn]);
@@ -46,10 +46,14 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             written += figures.written;
             refused += figures.refused;
             longest = longest.max(figures.longest);
+            if short == Short::Budget {
+                most = most.max(figures.most_percent);
+            }
         }
     }
     println!(
-        "{} lives, {written} writes, {refused} refused at first, the longest took {longest:?}\n\
+        "{} lives, {written} writes, {refused} refused at first, the longest took {longest:?}; tables had at most \
+         {most}% of a budget\n\
          no violation",
         2 * flags.runs
     );
