@@ -219,12 +219,19 @@ impl TableProps {
         } else if let Some((_, slot)) = self.optional().into_iter().find(|n| n.0.as_bytes() == name)
         {
             *slot = Some(number()?);
-        } else if let Some((_, slot)) = self.strings().into_iter().find(|n| n.0.as_bytes() == name)
-            && let Ok(text) = std::str::from_utf8(value)
-        {
-            *slot = text.to_owned();
         } else {
-            self.other.insert(name.to_vec(), value.to_vec());
+            let slot = self.strings().into_iter().find(|n| n.0.as_bytes() == name);
+            // Of a name that is there twice, the last one counts, whatever is in it.
+            match (slot, std::str::from_utf8(value)) {
+                (Some((_, slot)), Ok(text)) => {
+                    text.clone_into(slot);
+                    self.other.remove(name);
+                }
+                (slot, _) => {
+                    slot.into_iter().for_each(|(_, slot)| slot.clear());
+                    self.other.insert(name.to_vec(), value.to_vec());
+                }
+            }
         }
         Ok(())
     }
