@@ -74,7 +74,7 @@ fn nothing_is_begun_that_the_disk_has_no_room_for() {
     w.flush(2, "c", "z");
     assert!(w.compaction().is_none(), "it would write 2 MiB");
     assert_eq!(stuck(&mut w), Some(Some(ErrorKind::NoSpace)));
-    assert!(w.core.is_idle(), "nobody waits for what can't happen");
+    assert!(w.core.is_idle(), "no caller waits for what can't happen");
     w.on(Event::Tick);
     assert!(stuck(&mut w).is_none(), "once is enough");
     w.on(Event::Manual { id: 7, request: ManualRequest::new(None) });
