@@ -18,6 +18,9 @@ use crate::open;
 use crate::salvage::{self, SalvageReport};
 use crate::settings::Settings;
 
+/// The permission bits of the group and of others.
+const PRIVATE: u32 = 0o077;
+
 /// Opens a database: [`Settings`] plus components.
 #[derive(Clone)]
 pub struct Builder {
@@ -32,6 +35,8 @@ pub struct Builder {
     pub(crate) upgrade: bool,
     /// A new database may be made among files of others.
     pub(crate) among_files: bool,
+    /// Permission bits that no new file gets, for what is made of a directory that does not give them.
+    pub(crate) denied: u32,
     pub(crate) families: Named,
 }
 
@@ -48,6 +53,7 @@ impl Builder {
             listeners: Vec::new(),
             upgrade: false,
             among_files: false,
+            denied: 0,
             families: Named::new(),
         }
     }
@@ -304,6 +310,11 @@ impl Builder {
             Some(env) => env.fs.clone(),
             None => Arc::new(PosixFs::new()),
         }
+    }
+
+    /// Permission bits that no new file of the database gets.
+    pub(crate) fn denied(&self) -> u32 {
+        self.denied | if self.settings.private_files { PRIVATE } else { 0 }
     }
 
     /// The world to run in.

@@ -4,7 +4,7 @@
 //! [`Builder::env`]: crate::Builder::env
 
 pub use lithify_env::{
-    Advice, Class, DirEnt, Env, File, FileRef, Fs, FsRef, IoError, IoResult, Job, LockGuard, MemFs,
-    Mono, OpenOpts, OsRt, PosixFs, Rt, RtOptions, RtRef, SharedUrgency, Step, Ticket, Urgency,
-    Wake,
+    Advice, Class, DirEnt, EntryKind, Env, File, FileRef, Fs, FsRef, IoError, IoResult, Job,
+    LockGuard, MemFs, Mono, OpenOpts, OsRt, PosixFs, Rt, RtOptions, RtRef, SharedUrgency, Step,
+    Ticket, Urgency, Wake,
 };

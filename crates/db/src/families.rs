@@ -54,8 +54,8 @@ impl ColumnFamilyOptions {
         ColumnFamilyOptions::default()
     }
     /// Settings of the family's own. Those that concern the database as a whole are the database's
-    /// whatever they say here: `create_if_missing`, `error_if_exists`, `memory_budget`,
-    /// `disk_budget`, `durability`,
+    /// whatever they say here: `create_if_missing`, `error_if_exists`, `private_files`,
+    /// `memory_budget`, `disk_budget`, `durability`,
     /// `max_wal_bytes`, the numbers of threads and of open files, direct IO, `verify_checksums` and
     /// `event_log`. They may be other ones at each open.
     #[must_use]
@@ -260,7 +260,7 @@ impl Builder {
     /// # Errors
     /// `NotFound` if there is no database; as an open if its manifest can't be read.
     pub fn list_column_families(&self, path: impl AsRef<Path>) -> Result<Vec<String>> {
-        let found = recovered(&Dir::new(self.fs(), path.as_ref()))?;
+        let found = recovered(&Dir::new(self.fs(), path.as_ref()).hold_if_there()?)?;
         Ok(found.state.families.into_values().map(|family| family.name).collect())
     }
     /// Opens the column family `name` with `options`, if there is one. Every family of a directory is

@@ -108,7 +108,7 @@ impl Follower {
     /// compacted. `Stalled` if the primary changes files faster than they can be looked at: try again.
     pub fn catch_up(&self) -> Result<bool> {
         let before = self.now.load_full();
-        if seen(&self.source.dir())?.as_ref() == Some(&before.seen) {
+        if seen(&self.source.dir()?)?.as_ref() == Some(&before.seen) {
             return Ok(false);
         }
         let new = Arc::new(self.source.look()?);
@@ -146,8 +146,8 @@ fn seen(dir: &Dir) -> Result<Option<Seen>> {
 }
 
 impl Source {
-    fn dir(&self) -> Dir {
-        Dir::new(self.env.fs.clone(), &self.path)
+    fn dir(&self) -> Result<Dir> {
+        Dir::new(self.env.fs.clone(), &self.path).hold_if_there()
     }
 
     fn open(&self) -> Result<Db> {
@@ -158,7 +158,7 @@ impl Source {
 
     /// Looks until the manifest stays as it is meanwhile.
     fn look(&self) -> Result<View> {
-        let dir = self.dir();
+        let dir = self.dir()?;
         let mut last = None;
         for _ in 0..TRIES {
             let before = seen(&dir)?;

@@ -99,7 +99,7 @@ pub(crate) fn import(
 ) -> Result<ImportReport> {
     let Source { env, dir, held, found, mut report } =
         begin(&mut builder, from, Some(to), options, watch)?;
-    let target = Dir::new(env.fs.clone(), to);
+    let target = Dir::new(dir.fs().clone(), to);
     let mut done = 0;
     let placed = copy(found, &env, &dir)?.write(&dir, &target, &mut |bytes| {
         done += bytes;
@@ -127,10 +127,9 @@ pub(crate) fn in_place(
             "there is nothing to compare with unless the old directory is kept",
         ));
     }
-    let Source { env, dir, held, mut report, .. } =
-        begin(&mut builder, path, kept, options, watch)?;
+    let Source { dir, held, mut report, .. } = begin(&mut builder, path, kept, options, watch)?;
     if let Some(kept) = kept {
-        let kept = Dir::new(env.fs.clone(), kept);
+        let kept = Dir::new(dir.fs().clone(), kept);
         let Placed { linked, copied } = foreign::keep(&dir, &kept)?;
         (report.linked, report.copied) = (linked, copied);
     }
@@ -166,8 +165,9 @@ fn begin(
     builder.forget_times();
     let env = builder.world();
     builder.env = Some(env.clone());
-    let dir = Dir::new(env.fs.clone(), path);
+    let dir = Dir::new(env.fs.clone(), path).hold_if_there()?;
     let found = foreign_manifest(&dir)?;
+    builder.denied = dir.denied()?;
     if let Some(target) = target {
         Dir::new(env.fs.clone(), target).check_target(&dir, "what an import makes")?;
     }

@@ -67,8 +67,8 @@ struct Opening {
 
 pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
     builder.settings.check()?;
-    let (env, files) = layered(builder.world(), &builder.settings, Handle::Writes);
-    let dir = Dir::new(env.fs.clone(), path);
+    let (mut env, files) = layered(builder.world(), &builder.settings, Handle::Writes);
+    let dir = Dir::new(env.fs.clone(), path).hold_if_there()?;
     if dir.read_current()?.is_none() {
         // Before the first byte is written, the lock included. Another process may be making the
         // database meanwhile: then its lock says what is to be said.
@@ -77,7 +77,8 @@ pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
             _ => {}
         }
     }
-    dir.create()?;
+    let dir = dir.create(builder.denied())?;
+    env.fs = dir.fs().clone();
     let lock = dir.lock()?;
     let recovered = manifest::recover(&dir)?;
     if recovered.is_some() && builder.settings.error_if_exists {
@@ -117,8 +118,9 @@ pub(crate) fn open_read_only(builder: Builder, path: &Path) -> Result<Db> {
 /// The same, with tables that are opened as `handle` needs it.
 pub(crate) fn open_reading(builder: Builder, path: &Path, handle: Handle) -> Result<Db> {
     builder.settings.check()?;
-    let (env, files) = layered(builder.world(), &builder.settings, handle);
-    let dir = Dir::new(env.fs.clone(), path);
+    let (mut env, files) = layered(builder.world(), &builder.settings, handle);
+    let dir = Dir::new(env.fs.clone(), path).hold_if_there()?;
+    env.fs = dir.fs().clone();
     let recovered = match dir.read_current()? {
         Some(_) => manifest::recover(&dir)?,
         None => None,

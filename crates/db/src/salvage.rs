@@ -83,7 +83,8 @@ pub(crate) fn salvage(
     builder.forget_times();
     let env = builder.world();
     builder.env = Some(env.clone());
-    let (source, target) = (Dir::new(env.fs.clone(), from), Dir::new(env.fs.clone(), to));
+    let source = Dir::new(env.fs.clone(), from).hold_if_there()?;
+    let target = Dir::new(source.fs().clone(), to);
     let orders =
         |cf: CfId, name: &str, recorded: Option<&str>| builder.order_found(cf, name, recorded);
     let found = lithify_store::salvage::salvage(&source, &target, &orders)?;
@@ -92,7 +93,8 @@ pub(crate) fn salvage(
     }
     builder.settings.create_if_missing = true;
     builder.settings.error_if_exists = true;
-    target.create()?;
+    builder.denied = source.denied()?;
+    target.create(builder.denied())?;
     let db = builder.clone().open(to)?;
     let mut report = SalvageReport {
         manifest: found.manifest,

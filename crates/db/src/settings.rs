@@ -71,6 +71,9 @@ pub struct Settings {
     pub create_if_missing: bool,
     /// Refuse to open a database that exists. Default: false.
     pub error_if_exists: bool,
+    /// New files and directories are for their owner alone (0600, 0700), whatever the umask allows. Those
+    /// that are there stay as they are. Default: false, the umask decides.
+    pub private_files: bool,
     /// Bytes for everything that grows: memtables (`memtable_bytes * memtable_count`), buffers of
     /// flushes and compactions (`buffer_bytes`), indexes and filters of open tables, and cached
     /// blocks, which get the rest but for a quarter of what is beside the memtables. At least 1 MiB
@@ -438,6 +441,7 @@ impl Settings {
         Settings {
             create_if_missing: db.create_if_missing,
             error_if_exists: db.error_if_exists,
+            private_files: db.private_files,
             memory_budget: db.memory_budget,
             buffer_bytes: db.buffer_bytes,
             disk_budget: db.disk_budget,

@@ -38,7 +38,7 @@ impl Builder {
         path: impl AsRef<Path>,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Report> {
-        let dir = Dir::new(self.fs(), path.as_ref());
+        let dir = Dir::new(self.fs(), path.as_ref()).hold_if_there()?;
         lithify_store::verify::verify(&dir, &self.orders(), watch)
     }
 }
@@ -54,5 +54,6 @@ pub fn verify(
     order: Option<ComparatorRef>,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Report> {
-    lithify_store::verify::verify(&Dir::new(fs, path.as_ref()), order.as_slice(), watch)
+    let dir = Dir::new(fs, path.as_ref()).hold_if_there()?;
+    lithify_store::verify::verify(&dir, order.as_slice(), watch)
 }

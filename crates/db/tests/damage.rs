@@ -21,7 +21,7 @@ use lithify::{
     Builder, Compression, Db, Durability, Error, ErrorKind, Settings, WriteBatch, WriteOptions,
 };
 use lithify_base::bytewise;
-use lithify_env::{Env, Fs, FsRef, MemFs, OpenOpts, OsRt, RtOptions, RtRef};
+use lithify_env::{EntryKind, Env, Fs, FsRef, MemFs, OpenOpts, OsRt, RtOptions, RtRef};
 use lithify_store::sst::{FullIndex, OpenTable, TableReader};
 
 const DIRECTORY: &str = "/db";
@@ -290,7 +290,7 @@ fn with(past: &Past, rt: &RtRef, story: &str, change: impl FnOnce(&mut Image, &m
     let mut fs = MemFs::new();
     change(&mut image, &mut fs);
     let full = image::put(&image, DIRECTORY);
-    for entry in fs.list(Path::new("/")).unwrap().into_iter().filter(|e| e.is_dir) {
+    for entry in fs.list(Path::new("/")).unwrap().into_iter().filter(|e| e.kind == EntryKind::Dir) {
         full.create_dir_all(&Path::new(DIRECTORY).join(entry.name)).unwrap();
     }
     examine(&full, rt, past, story)

@@ -166,7 +166,7 @@ fn tables_open(place: &Path) -> usize {
 #[test]
 fn logs_that_sync_slowly_do_not_stay_open() {
     let scratch = tempfile::tempdir().unwrap();
-    let slow = FaultFs::new(Arc::new(PosixFs), |op| {
+    let slow = FaultFs::new(Arc::new(PosixFs::new()), |op| {
         if op.name == "sync_data" && op.path.extension().is_some_and(|e| e == "log") {
             std::thread::sleep(Duration::from_millis(300));
         }

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lithify::env::{
-    Advice, Class, DirEnt, Env, File, FileRef, Fs, FsRef, IoError, IoResult, Job, LockGuard, MemFs,
-    Mono, OpenOpts, OsRt, PosixFs, Rt, RtOptions, RtRef, SharedUrgency, Step, Ticket, Urgency,
-    Wake,
+    Advice, Class, DirEnt, EntryKind, Env, File, FileRef, Fs, FsRef, IoError, IoResult, Job,
+    LockGuard, MemFs, Mono, OpenOpts, OsRt, PosixFs, Rt, RtOptions, RtRef, SharedUrgency, Step,
+    Ticket, Urgency, Wake,
 };
 use lithify::salvage::Lost;
 use lithify::verify::{Finding, Grade, Progress, Report};
@@ -31,6 +31,7 @@ fn every_type_of_a_public_signature_has_a_name() {
     ) -> Result<Report> = lithify::verify::verify;
     let _: fn(&Builder, &'static Path, &mut dyn FnMut(Progress)) -> Result<Report> =
         Builder::verify;
+    let _: fn(&DirEnt) -> EntryKind = |e| e.kind;
     let _: fn(&Finding) -> (Grade, Option<String>) = |f| (f.grade, f.family.clone());
     let _: fn(&BuiltTable) -> (Option<Key>, Option<Key>) =
         |t| (t.smallest.clone().into(), t.largest.clone().into());
@@ -41,9 +42,12 @@ fn every_type_of_a_public_signature_has_a_name() {
 }
 
 /// A file system of one's own, in front of another: what a program needs for that has names.
-struct Counted(FsRef, std::sync::atomic::AtomicU64);
+struct Counted(FsRef, Arc<std::sync::atomic::AtomicU64>);
 
 impl Fs for Counted {
+    fn beneath(&self, dir: &Path, denied: u32) -> IoResult<FsRef> {
+        Ok(Arc::new(Counted(self.0.beneath(dir, denied)?, self.1.clone())))
+    }
     fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
         self.0.create(path, opts)
     }

@@ -34,10 +34,12 @@ pub type Closable = fn(&Path) -> bool;
 
 /// A file system with a cap on open files; clones share it.
 #[derive(Clone)]
-pub struct CappedFs(Arc<Shared>);
+pub struct CappedFs {
+    inner: FsRef,
+    shared: Arc<Shared>,
+}
 
 struct Shared {
-    inner: FsRef,
     most: usize,
     closable: Closable,
     state: Mutex<State>,
@@ -60,6 +62,8 @@ struct State {
 /// A file that may be closed and opened again.
 struct Kept {
     me: Weak<Kept>,
+    /// Where it is opened again, by the directory that it was opened in.
+    inner: FsRef,
     shared: Arc<Shared>,
     path: PathBuf,
     opts: OpenOpts,
@@ -78,33 +82,33 @@ type Closed = Vec<(Arc<Kept>, Option<Arc<FileRef>>)>;
 impl CappedFs {
     /// `inner` with at most `most` open files among those that are `closable`.
     pub fn new(inner: FsRef, most: usize, closable: Closable) -> Self {
-        Self(Arc::new(Shared {
-            inner,
+        let shared = Shared {
             most: most.max(1),
             closable,
             state: Mutex::default(),
             sealed: AtomicBool::new(false),
             reopened: AtomicU64::new(0),
-        }))
+        };
+        Self { inner, shared: Arc::new(shared) }
     }
 
     /// Files that have a descriptor now, of those that may be closed.
     pub fn open_files(&self) -> usize {
-        self.0.state.lock().open
+        self.shared.state.lock().open
     }
 
     /// How often a closed file was opened again.
     pub fn reopened(&self) -> u64 {
-        self.0.reopened.load(Ordering::Relaxed)
+        self.shared.reopened.load(Ordering::Relaxed)
     }
 
     /// Opens the files that `needed` names, up to half the cap (whoever comes next needs descriptors,
     /// too), and keeps them open as long as somebody has them. Nothing else is opened again from
     /// now on: a read through a file that is closed fails.
     pub fn hold(&self, needed: impl Fn(&Path) -> bool) {
-        let most = self.0.most.div_ceil(2);
+        let most = self.shared.most.div_ceil(2);
         let all: Vec<Arc<Kept>> = {
-            let state = self.0.state.lock();
+            let state = self.shared.state.lock();
             let all: Vec<_> = state.all.iter().filter_map(Weak::upgrade).collect();
             // Under the lock: nobody who closes files has just found that this one is not held.
             let needed = all.iter().filter(|kept| needed(&kept.path)).take(most);
@@ -115,8 +119,8 @@ impl CappedFs {
             // One that can't be opened fails whoever reads it.
             let _ = kept.descriptor();
         }
-        self.0.sealed.store(true, Ordering::SeqCst);
-        let closed = self.0.state.lock().close_beyond(most);
+        self.shared.sealed.store(true, Ordering::SeqCst);
+        let closed = self.shared.state.lock().close_beyond(most);
         drop(closed);
     }
 
@@ -125,7 +129,8 @@ impl CappedFs {
         let (len, alignment) = (file.len()?, file.alignment());
         let kept = Arc::new_cyclic(|me| Kept {
             me: me.clone(),
-            shared: self.0.clone(),
+            inner: self.inner.clone(),
+            shared: self.shared.clone(),
             path: path.to_path_buf(),
             opts,
             len,
@@ -135,14 +140,14 @@ impl CappedFs {
             held: AtomicBool::new(false),
         });
         {
-            let mut state = self.0.state.lock();
+            let mut state = self.shared.state.lock();
             state.all.push(Arc::downgrade(&kept));
             if state.all.len() > state.all_most {
                 state.all.retain(|kept| kept.strong_count() > 0);
                 state.all_most = 2 * state.all.len() + ENTRIES_IDLE;
             }
         }
-        self.0.admit(&kept);
+        self.shared.admit(&kept);
         Ok(kept)
     }
 }
@@ -242,8 +247,7 @@ impl Kept {
             let held = self.file.load_full();
             return held.ok_or_else(|| refuse("the database was closed, and this file with it"));
         }
-        let inner = &self.shared.inner;
-        let file = self.shared.with_room(|| inner.open(&self.path, self.opts))?;
+        let file = self.shared.with_room(|| self.inner.open(&self.path, self.opts))?;
         if file.len()? != self.len {
             return Err(refuse("the file changed its length while it was closed"));
         }
@@ -268,65 +272,74 @@ impl Drop for Kept {
 }
 
 impl Fs for CappedFs {
+    fn beneath(&self, dir: &Path, denied: u32) -> IoResult<FsRef> {
+        let inner = self.shared.with_room(|| self.inner.beneath(dir, denied))?;
+        Ok(Arc::new(Self { inner, shared: Arc::clone(&self.shared) }))
+    }
+
+    fn permissions(&self, path: &Path) -> IoResult<u32> {
+        self.inner.permissions(path)
+    }
+
     fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
-        self.0.with_room(|| self.0.inner.create(path, opts))
+        self.shared.with_room(|| self.inner.create(path, opts))
     }
 
     fn open(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
-        let file = self.0.with_room(|| self.0.inner.open(path, opts))?;
-        match !opts.write && (self.0.closable)(path) {
+        let file = self.shared.with_room(|| self.inner.open(path, opts))?;
+        match !opts.write && (self.shared.closable)(path) {
             true => self.keep(file, path, opts),
             false => Ok(file),
         }
     }
 
     fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
-        self.0.inner.rename(from, to)
+        self.inner.rename(from, to)
     }
 
     fn unlink(&self, path: &Path) -> IoResult<()> {
-        self.0.inner.unlink(path)
+        self.inner.unlink(path)
     }
 
     fn link(&self, from: &Path, to: &Path) -> IoResult<()> {
-        self.0.inner.link(from, to)
+        self.inner.link(from, to)
     }
 
     fn list(&self, dir: &Path) -> IoResult<Vec<DirEnt>> {
-        self.0.with_room(|| self.0.inner.list(dir))
+        self.shared.with_room(|| self.inner.list(dir))
     }
 
     fn len(&self, path: &Path) -> IoResult<Option<u64>> {
-        self.0.inner.len(path)
+        self.inner.len(path)
     }
 
     fn create_dir_all(&self, dir: &Path) -> IoResult<()> {
-        self.0.inner.create_dir_all(dir)
+        self.inner.create_dir_all(dir)
     }
 
     fn remove_dir(&self, dir: &Path) -> IoResult<()> {
-        self.0.inner.remove_dir(dir)
+        self.inner.remove_dir(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> IoResult<()> {
         // Only the lack of a descriptor is tried again, which comes before the sync.
-        self.0.with_room(|| self.0.inner.sync_dir(dir))
+        self.shared.with_room(|| self.inner.sync_dir(dir))
     }
 
     fn free_space(&self, dir: &Path) -> IoResult<u64> {
-        self.0.inner.free_space(dir)
+        self.inner.free_space(dir)
     }
 
     fn open_files_max(&self) -> Option<u64> {
-        self.0.inner.open_files_max()
+        self.inner.open_files_max()
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {
-        self.0.inner.resolve(path)
+        self.inner.resolve(path)
     }
 
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
-        self.0.with_room(|| self.0.inner.lock(path))
+        self.shared.with_room(|| self.inner.lock(path))
     }
 }
 
@@ -372,6 +385,10 @@ impl File for Kept {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn links(&self) -> IoResult<u64> {
+        self.with(|file| file.links())
     }
 }
 

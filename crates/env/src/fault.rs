@@ -111,6 +111,17 @@ impl FaultFs {
 }
 
 impl Fs for FaultFs {
+    fn beneath(&self, dir: &Path, denied: u32) -> IoResult<FsRef> {
+        self.admit("beneath", dir)?;
+        let inner = self.inner.beneath(dir, denied)?;
+        Ok(Arc::new(Self { inner, judge: Arc::clone(&self.judge) }))
+    }
+
+    fn permissions(&self, path: &Path) -> IoResult<u32> {
+        self.admit("permissions", path)?;
+        self.inner.permissions(path)
+    }
+
     fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
         self.admit("create", path)?;
         Ok(self.wrap(self.inner.create(path, opts)?))
@@ -237,6 +248,10 @@ impl File for FaultFile {
 
     fn path(&self) -> &Path {
         self.inner.path()
+    }
+
+    fn links(&self) -> IoResult<u64> {
+        self.inner.links()
     }
 
     fn identity(&self) -> Option<(u64, u64)> {

@@ -120,10 +120,21 @@ pub struct DirEnt {
     /// Name inside the directory. Bytes that are not UTF-8 are shown as U+FFFD, which no name
     /// made by this library contains: such an entry is foreign.
     pub name: String,
-    /// Length in bytes; 0 for a directory.
+    /// Length in bytes of a regular file; 0 for everything else.
     pub len: u64,
-    /// Whether it is a directory.
-    pub is_dir: bool,
+    /// What it is. A symbolic link is [`EntryKind::Other`], whatever it leads to.
+    pub kind: EntryKind,
+}
+
+/// What a name in a directory stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntryKind {
+    /// A regular file: the only kind that is opened.
+    File,
+    /// A directory.
+    Dir,
+    /// A symbolic link, FIFO, socket or device.
+    Other,
 }
 
 /// How a range of a file will be used.
@@ -148,7 +159,30 @@ pub trait LockGuard: Send + Sync {
 }
 
 /// A file system. Every method may be slow, and every method may fail.
+///
+/// Only regular files are opened, and no open waits: a FIFO or a device in the place of a file is an
+/// error (`InvalidInput`), because reading it may block for ever or move a machine.
 pub trait Fs: Send + Sync + 'static {
+    /// This file system with the directory `dir` held open, as one sees that reads and changes a
+    /// directory which a stranger may have prepared, or may be changing.
+    ///
+    /// Names in `dir`, at any depth, are reached through that very directory, whatever becomes of its
+    /// path, and through no symbolic link: one is refused (`InvalidInput`), so that nothing outside is
+    /// read, made, changed or deleted. The path `dir` itself is followed, since the caller chose it. Files
+    /// and directories that are made in it never get a permission bit that is in `denied` (0: the
+    /// umask alone decides), or that is denied by a directory held earlier around it. Paths elsewhere go as before, those of directories held earlier included.
+    ///
+    /// # Errors
+    /// `NotFound`, `NotADirectory`, and what opening a directory gives.
+    fn beneath(&self, dir: &Path, denied: u32) -> IoResult<FsRef>;
+
+    /// The permission bits of a file or directory, 0 to 0o777. Everything may be done with all where
+    /// there are none.
+    fn permissions(&self, path: &Path) -> IoResult<u32> {
+        let _ = path;
+        Ok(0o777)
+    }
+
     /// Makes a new file for reading and writing; `AlreadyExists` if the name is taken.
     fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef>;
 
@@ -246,6 +280,11 @@ pub trait File: Send + Sync {
 
     /// The path the file was opened by.
     fn path(&self) -> &Path;
+
+    /// How many names (hard links) the file has: what is written through one shows under all.
+    fn links(&self) -> IoResult<u64> {
+        Ok(1)
+    }
 
     /// What tells the file from every other one as long as it is open, whatever its names: device and
     /// number. `None` where there is no such thing.

@@ -40,7 +40,7 @@ pub use clock::Mono;
 pub use dilate::DilatedRt;
 pub use fault::{Fault, FaultFs, Op};
 pub use fs::{
-    Advice, DirEnt, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
+    Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
     read_exact_at, read_full_at, write_all_at,
 };
 pub use io::{PendingIo, spawn_read, spawn_write};

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
-use crate::fs::{DirEnt, FileRef, Fs, IoError, IoResult, LockGuard, OpenOpts};
+use crate::fs::{DirEnt, EntryKind, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts};
 use crate::sync::{Arc, Mutex};
 
 mod file;
@@ -194,11 +194,11 @@ impl Tree {
                 continue;
             }
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let (len, is_dir) = match node {
-                Node::Dir => (0, true),
-                Node::File(inode) => (inode.len(), false),
+            let (len, kind) = match node {
+                Node::Dir => (0, EntryKind::Dir),
+                Node::File(inode) => (inode.len(), EntryKind::File),
             };
-            entries.push(DirEnt { name, len, is_dir });
+            entries.push(DirEnt { name, len, kind });
         }
         entries.sort_unstable();
         Ok(entries)
@@ -206,6 +206,16 @@ impl Tree {
 }
 
 impl Fs for MemFs {
+    // There are no links here, and nothing moves a directory from under its path.
+    fn beneath(&self, dir: &Path, _denied: u32) -> IoResult<FsRef> {
+        self.on("beneath", dir, |tree| tree.dir(&canonical(dir)))?;
+        Ok(Arc::new(self.clone()))
+    }
+
+    fn permissions(&self, path: &Path) -> IoResult<u32> {
+        self.on("permissions", path, |tree| tree.existing(&canonical(path)).map(|_| 0o777))
+    }
+
     fn create(&self, path: &Path, _opts: OpenOpts) -> IoResult<FileRef> {
         let inode = self.on("create", path, |tree| {
             let name = canonical(path);

@@ -5,7 +5,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "this module is what the others are told to use")]
 
+mod folder;
 mod fork;
+mod holders;
 mod lane;
 mod lock;
 pub(crate) mod pages;

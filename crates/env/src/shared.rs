@@ -22,10 +22,12 @@ const ENTRIES_IDLE: usize = 64;
 
 /// A file system that shares the files it opens; clones share them, too.
 #[derive(Clone)]
-pub struct SharedFs(Arc<Shared>);
+pub struct SharedFs {
+    inner: FsRef,
+    shared: Arc<Shared>,
+}
 
 struct Shared {
-    inner: FsRef,
     most: usize,
     which: Closable,
     state: Mutex<State>,
@@ -50,12 +52,12 @@ impl SharedFs {
     /// `inner` with at most `most` open files among those that `which` names.
     pub fn new(inner: FsRef, most: usize, which: Closable) -> Self {
         let state = Mutex::new(State { open_most: ENTRIES_IDLE, ..State::default() });
-        Self(Arc::new(Shared { inner, most: most.max(1), which, state }))
+        Self { inner, shared: Arc::new(Shared { most: most.max(1), which, state }) }
     }
 
     /// Files that are open now, of those that are shared.
     pub fn open_files(&self) -> usize {
-        let mut state = self.0.state.lock();
+        let mut state = self.shared.state.lock();
         state.drop_gone();
         state.open.len()
     }
@@ -64,15 +66,15 @@ impl SharedFs {
     fn share(&self, file: FileRef, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
         let Some((device, number)) = file.identity() else { return Ok(file) };
         let key = (device, number, opts.direct);
-        let mut state = self.0.state.lock();
+        let mut state = self.shared.state.lock();
         if let Some(same) = state.open.get(&key).and_then(Weak::upgrade) {
             return Ok(same);
         }
-        if state.open.len() >= state.open_most.min(self.0.most) {
+        if state.open.len() >= state.open_most.min(self.shared.most) {
             state.drop_gone();
         }
-        if state.open.len() >= self.0.most {
-            return Err(self.refuse(path, self.0.most));
+        if state.open.len() >= self.shared.most {
+            return Err(self.refuse(path, self.shared.most));
         }
         state.open.insert(key, Arc::downgrade(&file));
         Ok(file)
@@ -89,15 +91,24 @@ impl SharedFs {
 }
 
 impl Fs for SharedFs {
+    fn beneath(&self, dir: &Path, denied: u32) -> IoResult<FsRef> {
+        let inner = self.inner.beneath(dir, denied)?;
+        Ok(Arc::new(Self { inner, shared: Arc::clone(&self.shared) }))
+    }
+
+    fn permissions(&self, path: &Path) -> IoResult<u32> {
+        self.inner.permissions(path)
+    }
+
     fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
-        self.0.inner.create(path, opts)
+        self.inner.create(path, opts)
     }
 
     fn open(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
-        if opts.write || !(self.0.which)(path) {
-            return self.0.inner.open(path, opts);
+        if opts.write || !(self.shared.which)(path) {
+            return self.inner.open(path, opts);
         }
-        match self.0.inner.open(path, opts) {
+        match self.inner.open(path, opts) {
             Ok(file) => self.share(file, path, opts),
             Err(e) if e.is_out_of_descriptors() => Err(self.refuse(path, self.open_files())),
             Err(e) => Err(e),
@@ -105,51 +116,51 @@ impl Fs for SharedFs {
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {
-        self.0.inner.resolve(path)
+        self.inner.resolve(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
-        self.0.inner.rename(from, to)
+        self.inner.rename(from, to)
     }
 
     fn unlink(&self, path: &Path) -> IoResult<()> {
-        self.0.inner.unlink(path)
+        self.inner.unlink(path)
     }
 
     fn link(&self, from: &Path, to: &Path) -> IoResult<()> {
-        self.0.inner.link(from, to)
+        self.inner.link(from, to)
     }
 
     fn list(&self, dir: &Path) -> IoResult<Vec<DirEnt>> {
-        self.0.inner.list(dir)
+        self.inner.list(dir)
     }
 
     fn len(&self, path: &Path) -> IoResult<Option<u64>> {
-        self.0.inner.len(path)
+        self.inner.len(path)
     }
 
     fn create_dir_all(&self, dir: &Path) -> IoResult<()> {
-        self.0.inner.create_dir_all(dir)
+        self.inner.create_dir_all(dir)
     }
 
     fn remove_dir(&self, dir: &Path) -> IoResult<()> {
-        self.0.inner.remove_dir(dir)
+        self.inner.remove_dir(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> IoResult<()> {
-        self.0.inner.sync_dir(dir)
+        self.inner.sync_dir(dir)
     }
 
     fn free_space(&self, dir: &Path) -> IoResult<u64> {
-        self.0.inner.free_space(dir)
+        self.inner.free_space(dir)
     }
 
     fn open_files_max(&self) -> Option<u64> {
-        self.0.inner.open_files_max()
+        self.inner.open_files_max()
     }
 
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
-        self.0.inner.lock(path)
+        self.inner.lock(path)
     }
 }
 

@@ -210,6 +210,15 @@ impl ThrottledFs {
 }
 
 impl Fs for ThrottledFs {
+    fn beneath(&self, dir: &Path, denied: u32) -> IoResult<FsRef> {
+        let inner = self.inner.beneath(dir, denied)?;
+        Ok(Arc::new(Self { inner, gate: Arc::clone(&self.gate) }))
+    }
+
+    fn permissions(&self, path: &Path) -> IoResult<u32> {
+        self.inner.permissions(path)
+    }
+
     // Names, space and locks are the system's memory; a sync is what brings them to the device.
     fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
         Ok(self.wrap(self.inner.create(path, opts)?))
@@ -313,6 +322,10 @@ impl File for ThrottledFile {
 
     fn path(&self) -> &Path {
         self.inner.path()
+    }
+
+    fn links(&self) -> IoResult<u64> {
+        self.inner.links()
     }
 
     fn identity(&self) -> Option<(u64, u64)> {

@@ -24,6 +24,8 @@ const LONG_READ: usize = 64 << 10;
 /// What is called.
 #[derive(Clone, Copy)]
 enum Op {
+    Beneath,
+    Permissions,
     Create,
     Open,
     Rename,
@@ -43,6 +45,8 @@ enum Op {
 
 /// Their names in the order of [`Op`], as in [`crate::IoError::op`].
 const NAMES: [&str; Op::Resize as usize + 1] = [
+    "beneath",
+    "permissions",
     "create",
     "open",
     "rename",
@@ -75,10 +79,12 @@ pub struct Hanging {
 
 /// A file system whose calls are watched; clones share it.
 #[derive(Clone)]
-pub struct WatchedFs(Arc<Shared>);
+pub struct WatchedFs {
+    inner: FsRef,
+    shared: Arc<Shared>,
+}
 
 struct Shared {
-    inner: FsRef,
     rt: RtRef,
     /// The last look.
     looked: AtomicU64,
@@ -156,15 +162,15 @@ impl WatchedFs {
     /// Watches the calls of `inner`, by the clock of `rt`.
     pub fn new(inner: FsRef, rt: RtRef) -> Self {
         let looked = AtomicU64::new(rt.now().0);
-        Self(Arc::new(Shared { inner, rt, looked, slots: Mutex::default() }))
+        Self { inner, shared: Arc::new(Shared { rt, looked, slots: Mutex::default() }) }
     }
 
     /// The calls that have been under way for `limit` and longer, the oldest first. To be called now
     /// and then: transfers are timed by it.
     pub fn look(&self, limit: Duration) -> Vec<Hanging> {
-        let now = self.0.rt.now();
-        self.0.looked.store(now.0, Ordering::Relaxed);
-        let mut slots = self.0.slots.lock();
+        let now = self.shared.rt.now();
+        self.shared.looked.store(now.0, Ordering::Relaxed);
+        let mut slots = self.shared.slots.lock();
         slots.all.retain(|slot| !slot.closed.load(Ordering::Relaxed));
         let mut all: Vec<Hanging> =
             slots.all.iter().filter_map(|slot| slot.hanging(now, limit)).collect();
@@ -175,24 +181,33 @@ impl WatchedFs {
     /// Makes a call by name.
     fn call<T>(&self, op: Op, path: &Path, call: impl FnOnce(&dyn Fs) -> T) -> T {
         let slot = {
-            let mut slots = self.0.slots.lock();
+            let mut slots = self.shared.slots.lock();
             slots.idle.pop().unwrap_or_else(|| slots.add(path))
         };
         path.clone_into(&mut slot.path.lock());
-        let under_way = slot.begin(op, self.0.rt.now().0);
-        let result = call(&*self.0.inner);
+        let under_way = slot.begin(op, self.shared.rt.now().0);
+        let result = call(&*self.inner);
         drop(under_way);
-        self.0.slots.lock().idle.push(slot);
+        self.shared.slots.lock().idle.push(slot);
         result
     }
 
     fn watch(&self, inner: FileRef) -> FileRef {
-        let slot = self.0.slots.lock().add(inner.path());
-        Arc::new(Watched { inner, slot, shared: self.0.clone() })
+        let slot = self.shared.slots.lock().add(inner.path());
+        Arc::new(Watched { inner, slot, shared: self.shared.clone() })
     }
 }
 
 impl Fs for WatchedFs {
+    fn beneath(&self, dir: &Path, denied: u32) -> IoResult<FsRef> {
+        let inner = self.call(Op::Beneath, dir, |fs| fs.beneath(dir, denied))?;
+        Ok(Arc::new(Self { inner, shared: Arc::clone(&self.shared) }))
+    }
+
+    fn permissions(&self, path: &Path) -> IoResult<u32> {
+        self.call(Op::Permissions, path, |fs| fs.permissions(path))
+    }
+
     fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
         Ok(self.watch(self.call(Op::Create, path, |fs| fs.create(path, opts))?))
     }
@@ -238,16 +253,16 @@ impl Fs for WatchedFs {
     }
 
     fn open_files_max(&self) -> Option<u64> {
-        self.0.inner.open_files_max()
+        self.inner.open_files_max()
     }
 
     fn resolve(&self, path: &Path) -> PathBuf {
-        self.0.inner.resolve(path)
+        self.inner.resolve(path)
     }
 
     // Never waits.
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
-        self.0.inner.lock(path)
+        self.inner.lock(path)
     }
 }
 
@@ -319,6 +334,10 @@ impl File for Watched {
 
     fn path(&self) -> &Path {
         self.inner.path()
+    }
+
+    fn links(&self) -> IoResult<u64> {
+        self.inner.links()
     }
 
     fn identity(&self) -> Option<(u64, u64)> {

@@ -14,7 +14,9 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Advice, DirEnt, File, FileRef, Fs, IoError, IoResult, LockGuard, OpenOpts};
+use lithify_env::{
+    Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
+};
 use rustix::io::Errno;
 
 pub use self::faults::Fault;
@@ -208,6 +210,12 @@ fn names(path: &Path) -> impl Iterator<Item = &str> {
 }
 
 impl Fs for SimFs {
+    // There are no links on this disk.
+    fn beneath(&self, dir: &Path, _denied: u32) -> IoResult<FsRef> {
+        self.on("beneath", dir, |s| s.dir(dir))?;
+        Ok(Arc::new(self.clone()))
+    }
+
     fn create(&self, path: &Path, _opts: OpenOpts) -> IoResult<FileRef> {
         let ino = self.on("create", path, |s| match s.find(path)? {
             Some(_) => Err(Errno::EXIST),
@@ -274,10 +282,10 @@ impl Fs for SimFs {
         self.on("list", dir, |s| {
             let id = s.dir(dir)?;
             let entries = s.disk.dirs[&id].visible.iter().map(|(name, node)| match node {
-                Node::Dir(_) => DirEnt { name: name.clone(), len: 0, is_dir: true },
+                Node::Dir(_) => DirEnt { name: name.clone(), len: 0, kind: EntryKind::Dir },
                 Node::File(ino) => {
                     let len = s.visible(*ino).len() as u64;
-                    DirEnt { name: name.clone(), len, is_dir: false }
+                    DirEnt { name: name.clone(), len, kind: EntryKind::File }
                 }
             });
             Ok(entries.collect())

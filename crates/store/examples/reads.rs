@@ -23,7 +23,7 @@ fn main() -> lithify_base::Result<()> {
     let entries: u64 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(500_000);
     let rt = OsRt::new(RtOptions::default());
     let dir = Dir::new(Arc::new(MemFs::new()), "/db");
-    dir.create()?;
+    dir.create(0)?;
     let started = rt.now();
     write(&dir, entries)?;
     report("write", entries, rt.now().since(started));

@@ -74,7 +74,7 @@ impl BackupDir {
             return Ok(());
         }
         for part in PARTS {
-            self.part(part).create()?;
+            self.part(part).create(0)?;
         }
         let guard = self.dir.lock().map_err(|e| match e.kind() {
             ErrorKind::Locked => Error::new(
@@ -233,7 +233,7 @@ impl BackupDir {
     /// Manifest, identity and options of backup `id`.
     fn write_small(&self, id: u64, from: &Dir, what: Checkpoint) -> Result<Vec<BackedUp>> {
         let dir = self.private(id);
-        dir.create()?;
+        dir.create(0)?;
         let mut names = vec![FileName::Manifest(what.manifest), FileName::Identity];
         dir.write_identity(&what.db_id)?;
         if let Some(number) = what.options {
@@ -292,7 +292,7 @@ impl BackupDir {
     pub fn restore(&self, id: u64, to: &Dir, watch: &mut dyn FnMut(Progress)) -> Result<Backup> {
         let backup = self.read(id)?;
         to.check_apart(&self.dir, "a restored backup")?;
-        to.create_empty("a restored backup")?;
+        let to = &to.create_copy(&self.private(id), "a restored backup")?;
         let mut progress = Progress { total: backup.bytes(), ..Progress::default() };
         for (file, path) in self.files(&backup) {
             let out = to.create_file(file.name, OpenOpts::write())?;

@@ -41,7 +41,7 @@ impl Checkpoint {
     /// # Errors
     /// InvalidArgument if `to` has something in it; Io and NoSpace. What was written stays.
     pub fn write(self, from: &Dir, to: &Dir, watch: &mut dyn FnMut(u64)) -> Result<Placed> {
-        to.create_empty("a checkpoint")?;
+        let to = &to.create_copy(from, "a checkpoint")?;
         let mut placed = Placed::default();
         for file in self.state.families.values().flat_map(|f| f.files.values()) {
             let table = link_table(from, to, file.backing.unwrap_or(file.number), &mut placed)?;

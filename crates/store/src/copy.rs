@@ -7,7 +7,7 @@
 use lithify_base::{Error, Result};
 use lithify_env::{File, FileRef, OpenOpts, read_full_at, write_all_at};
 
-use crate::dir::{Dir, FileName, OrTyped};
+use crate::dir::{Dir, FileName, OrTyped, typed};
 
 /// Bytes read at a time.
 const CHUNK: usize = 1 << 20;
@@ -29,15 +29,23 @@ pub(crate) fn link_table(
     placed: &mut Placed,
 ) -> Result<FileRef> {
     let (name, opened) = from.open_table(number, OpenOpts::read())?;
-    match from.fs().link(&from.path_of(name), &to.path_of(name)) {
-        Ok(()) => placed.linked += 1,
+    // A second name has the permissions of the first: where others may come to it, a copy has fewer.
+    let linked = match to.is_more_open_than(from)? {
+        true => Ok(None),
+        false => to.fs().link(&from.path_of(name), &to.path_of(name)).map(Some),
+    };
+    match linked {
+        Ok(Some(())) => placed.linked += 1,
         // Two families, or two slices, may share a file.
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(e) if cannot_link(e.kind()) => {
-            copy_bytes(&opened, &*to.create_file(name, OpenOpts::write())?, None)?;
-            placed.copied += 1;
-        }
-        Err(e) => return Err(crate::dir::typed(e)),
+        Err(e) if !cannot_link(e.kind()) => return Err(typed(e)),
+        Ok(None) | Err(_) => match to.fs().create(&to.path_of(name), OpenOpts::write()) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            out => {
+                copy_bytes(&opened, &*out.or_typed()?, None)?;
+                placed.copied += 1;
+            }
+        },
     }
     Ok(opened)
 }

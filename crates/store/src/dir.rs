@@ -1,8 +1,11 @@
 //! A database directory: names, and the few files that are rewritten whole.
 //!
 //! Keeps: a name is ours only if it is spelled exactly as we would spell it, so a foreign file is
-//! never taken for one of ours. A small file is replaced by *temp file, sync, rename, directory
-//! sync*, so that at any crash it has its old content or its new content.
+//! never taken for one of ours. Only regular files are; a symbolic link, a FIFO or a device under
+//! such a name is foreign, and nothing is done through it once the directory is held ([`Dir::hold`]),
+//! as is everything that reads or changes one. A small file is replaced by *temp file, sync, rename,
+//! directory sync*, so that at any crash it has its old content or its new content; the temp file is
+//! made anew, because what has its name may be another name of a file elsewhere.
 //! Leaves to others: what tables, logs and manifests contain; which files are still needed
 //! (`janitor`).
 //!
@@ -20,8 +23,8 @@ use std::path::{Path, PathBuf};
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Result, memory};
 use lithify_env::{
-    DirEnt, FileRef, FsRef, IoError, IoResult, LockGuard, OpenOpts, Random, read_full_at,
-    write_all_at,
+    DirEnt, EntryKind, FileRef, FsRef, IoError, IoResult, LockGuard, OpenOpts, Random,
+    read_full_at, write_all_at,
 };
 pub use lithify_format::files::FileName;
 use lithify_format::files::{current_content, parse_current};
@@ -37,7 +40,7 @@ const OF_A_NEW_DISK: &str = "lost+found";
 pub struct Listed {
     /// Its name as it stands.
     pub name: String,
-    /// What it is; `None` for a foreign file or a directory.
+    /// What it is; `None` for a foreign file, and for all that is no regular file.
     pub file: Option<FileName>,
     /// Length in bytes.
     pub len: u64,
@@ -103,17 +106,62 @@ impl Dir {
         self.path.join(file.to_string())
     }
 
-    /// Makes the directory, parents included, and makes the names of all that are new durable.
-    pub fn create(&self) -> Result<()> {
-        self.make(&self.path)
+    /// The same directory, held open: from here on its names lead to what is in it now, through no
+    /// link, whatever becomes of its path ([`lithify_env::Fs::beneath`]). What is made in it never gets
+    /// a permission bit of `denied`.
+    ///
+    /// # Errors
+    /// Io if there is none, or it can't be opened.
+    pub fn hold(&self, denied: u32) -> Result<Dir> {
+        let fs = self.fs.beneath(&self.path, denied).or_typed()?;
+        Ok(Dir { fs, path: self.path.clone() })
     }
-    /// The same for one that must be absent or empty, as `what` comes into it.
+    /// The same if there is such a directory; else as it was.
+    pub fn hold_if_there(&self) -> Result<Dir> {
+        match self.fs.beneath(&self.path, 0) {
+            Ok(fs) => Ok(Dir { fs, path: self.path.clone() }),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(self.clone()),
+            Err(e) => Err(typed(e)),
+        }
+    }
+    /// Makes the directory if need be, parents included, and the names of all that are new durable;
+    /// the directory, held with `denied` ([`Dir::hold`]). New directories don't get these bits either.
+    pub fn create(&self, denied: u32) -> Result<Dir> {
+        self.make(&self.path, denied)?;
+        self.hold(denied)
+    }
+    /// The same for one that must be absent or empty, as `what`, a copy of something in `source`, comes
+    /// into it: it will be no more readable than that.
     ///
     /// # Errors
     /// `InvalidArgument` if it has something in it.
-    pub fn create_empty(&self, what: &str) -> Result<()> {
+    pub fn create_copy(&self, source: &Dir, what: &str) -> Result<Dir> {
         self.check_empty(what)?;
-        self.create()
+        self.create(source.denied()?)
+    }
+    /// The permission bits that a copy of what is here must not have: what one of the files, or the way
+    /// to them, denies to the group or to others.
+    ///
+    /// # Errors
+    /// Io.
+    pub fn denied(&self) -> Result<u32> {
+        let mut least = 0o777;
+        for entry in self.list()?.iter().filter(|entry| entry.file.is_some()) {
+            match self.fs.permissions(&self.path.join(&entry.name)) {
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                bits => least &= bits.or_typed()?,
+            }
+        }
+        let way = self.fs.permissions(&self.path).or_typed()?;
+        Ok(denied_by(way, least))
+    }
+    /// Whether more may look for files in here than in `other`.
+    ///
+    /// # Errors
+    /// Io.
+    pub(crate) fn is_more_open_than(&self, other: &Dir) -> Result<bool> {
+        let search = |dir: &Dir| dir.fs.permissions(&dir.path).map(|bits| bits & 0o011).or_typed();
+        Ok(search(self)? & !search(other)? != 0)
     }
     /// Refuses a place for `what`, which is made of what is in `source`, before anything is written: it
     /// must be absent or empty, and neither directory may lie in the other.
@@ -180,19 +228,21 @@ impl Dir {
         );
         Err(Error::invalid(why).in_file(self.path.display()))
     }
-    fn make(&self, path: &Path) -> Result<()> {
+    fn make(&self, path: &Path, denied: u32) -> Result<()> {
         let above = match path.parent() {
             None => return Ok(()),
             Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
             Some(parent) => {
                 if let Ok(None) = self.fs.len(parent) {
-                    self.make(parent)?;
+                    self.make(parent, denied)?;
                 }
                 parent
             }
         };
-        self.fs.create_dir_all(path).or_typed()?;
-        self.fs.sync_dir(above).or_typed()
+        let fs = self.fs.beneath(above, denied).or_typed()?;
+        let path = path.file_name().map_or_else(|| path.to_path_buf(), |name| above.join(name));
+        fs.create_dir_all(&path).or_typed()?;
+        fs.sync_dir(above).or_typed()
     }
     /// Makes names made, renamed and removed so far durable.
     pub fn sync(&self) -> Result<()> {
@@ -282,7 +332,10 @@ impl Dir {
         match self.fs.lock(&self.path_of(FileName::Lock)) {
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => Err(Error::new(
                 ErrorKind::Locked,
-                "the database is open in another handle or process; close that one first",
+                format!(
+                    "the database is open in another handle or process ({}); close that one first",
+                    e.source
+                ),
             )
             .in_file(self.path_of(FileName::Lock).display())),
             other => other.or_typed(),
@@ -321,16 +374,54 @@ impl Dir {
     }
 
     /// Replaces the content of a small file by the protocol above. `temp` is the name it has
-    /// until it is complete; a leftover of that name is overwritten.
+    /// until it is complete; a leftover of that name goes.
     pub fn replace(&self, file: FileName, temp: FileName, content: &[u8]) -> Result<()> {
-        let temp_path = self.path_of(temp);
-        let out = self.fs.open(&temp_path, OpenOpts::write().or_create()).or_typed()?;
-        out.set_len(0).or_typed()?;
+        self.replace_named(&file.to_string(), &temp.to_string(), content)
+    }
+
+    /// The same for files that have no [`FileName`].
+    pub(crate) fn replace_named(&self, file: &str, temp: &str, content: &[u8]) -> Result<()> {
+        let temp = self.path.join(temp);
+        let out = self.create_anew(&temp)?;
         write_all_at(&*out, content, 0).or_typed()?;
         out.sync_all().or_typed()?;
         drop(out);
-        self.fs.rename(&temp_path, &self.path_of(file)).or_typed()?;
+        self.fs.rename(&temp, &self.path.join(file)).or_typed()?;
         self.sync()
+    }
+
+    /// Opens EVENTS to write on at its end; the file and its length. What is no regular file, or has
+    /// another name elsewhere, is set aside: only a log that is written here alone is written on.
+    ///
+    /// # Errors
+    /// Io.
+    pub fn open_events(&self) -> Result<(FileRef, u64)> {
+        if let Ok(file) = self.open_file(FileName::Events, OpenOpts::write())
+            && file.links().is_ok_and(|names| names == 1)
+        {
+            let len = file.len().or_typed()?;
+            return Ok((file, len));
+        }
+        self.set_events_aside();
+        Ok((self.create_file(FileName::Events, OpenOpts::write())?, 0))
+    }
+
+    /// Gives EVENTS the name EVENTS.old. The one that had it is given up: two are as much as is read.
+    pub fn set_events_aside(&self) {
+        // One that stays is in the way of the next, which is then not made.
+        let _ = self.fs.rename(&self.path_of(FileName::Events), &self.path_of(FileName::OldEvents));
+    }
+
+    /// Makes a file where a leftover of that name may be: never the leftover itself, which may have
+    /// other names, or be a link.
+    fn create_anew(&self, path: &Path) -> Result<FileRef> {
+        match self.fs.create(path, OpenOpts::write()) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                self.fs.unlink(path).or_typed()?;
+                self.fs.create(path, OpenOpts::write()).or_typed()
+            }
+            other => other.or_typed(),
+        }
     }
 
     /// The whole content of a file; `None` if it is absent. The limit guards memory against a
@@ -357,9 +448,23 @@ impl Dir {
     }
 }
 
+/// What a file of permissions `bits`, in a directory of permissions `way`, denies to the group and to
+/// others: all to a class that can't read it, else to write if the class can't.
+pub(crate) fn denied_by(way: u32, bits: u32) -> u32 {
+    let denied = [0o010, 0o001].map(|search| {
+        let (read, write, all) = (4 * search, 2 * search, 7 * search);
+        match (way & search != 0 && bits & read != 0, bits & write != 0) {
+            (false, _) => all,
+            (true, false) => write,
+            (true, true) => 0,
+        }
+    });
+    denied[0] | denied[1]
+}
+
 fn listed(entries: Vec<DirEnt>) -> Vec<Listed> {
     let listed = entries.into_iter().map(|e| {
-        let file = if e.is_dir { None } else { FileName::parse(&e.name) };
+        let file = (e.kind == EntryKind::File).then(|| FileName::parse(&e.name)).flatten();
         Listed { name: e.name, file, len: e.len }
     });
     listed.collect()

@@ -23,7 +23,7 @@ use lithify_env::OpenOpts;
 use lithify_lsm::FileMeta;
 
 use crate::copy::{cannot_link, copy_bytes};
-use crate::dir::{Dir, FileName, OrTyped, typed};
+use crate::dir::{Dir, FileName, OrTyped, denied_by, typed};
 use crate::sst::{OpenTable, TableIter, TableReader, verify};
 
 /// How a file comes into the directory.
@@ -64,7 +64,8 @@ impl Newcomer {
         let opened = dir.fs().open(path, OpenOpts::read()).or_typed()?;
         let linked = match how {
             Bring::Copy => false,
-            Bring::Link => match dir.fs().link(path, &dir.path_of(temp)) {
+            // A link's second name would be one more link.
+            Bring::Link => match dir.fs().link(&dir.fs().resolve(path), &dir.path_of(temp)) {
                 Ok(()) => true,
                 Err(e) if cannot_link(e.kind()) => false,
                 Err(e) => return Err(typed(e)),
@@ -73,7 +74,11 @@ impl Newcomer {
         match linked {
             // Whoever wrote it need not have synced it.
             true => opened.sync_all().or_typed()?,
-            false => copy_bytes(&opened, &*dir.create_file(temp, OpenOpts::write())?, None)?,
+            false => {
+                // No more readable than the original.
+                let dir = dir.hold(denied_by(0o777, dir.fs().permissions(path).or_typed()?))?;
+                copy_bytes(&opened, &*dir.create_file(temp, OpenOpts::write())?, None)?;
+            }
         }
         drop(opened);
         let file = dir.open_file(temp, OpenOpts::read())?;

@@ -27,7 +27,8 @@ pub const NUMBER_MAX: u64 = 1 << 62;
 /// Io if the directory cannot be listed.
 pub fn number_floor(dir: &Dir) -> Result<u64> {
     let listed = dir.list()?;
-    let numbers = listed.iter().filter_map(|entry| entry.file?.number());
+    // Whatever has the name: a link, too, is in the way of a file.
+    let numbers = listed.iter().filter_map(|entry| FileName::parse(&entry.name)?.number());
     Ok(numbers.filter(|&n| n < NUMBER_MAX).max().map_or(1, |n| n + 1))
 }
 

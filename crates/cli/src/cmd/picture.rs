@@ -53,7 +53,7 @@ impl Picture {
 
 /// The manifest of the database in `path`.
 fn read(path: &Path) -> Result<Recovered> {
-    let dir = dir_of(path);
+    let dir = dir_of(path)?;
     let none = || {
         let what = "there is no database here (no file CURRENT)";
         Error::new(ErrorKind::NotFound, what).in_file(path.display())
@@ -61,9 +61,9 @@ fn read(path: &Path) -> Result<Recovered> {
     Ok(recover(&dir)?.ok_or_else(none)?)
 }
 
-/// The directory `path` on the real file system.
-pub(crate) fn dir_of(path: &Path) -> Dir {
-    Dir::new(Arc::new(PosixFs::new()), path)
+/// The directory `path` on the real file system, held open if it is there.
+pub(crate) fn dir_of(path: &Path) -> Result<Dir> {
+    Ok(Dir::new(Arc::new(PosixFs::new()), path).hold_if_there()?)
 }
 
 fn as_text(families: &[(CfId, &str, Version)]) -> Result<()> {

@@ -66,6 +66,7 @@ impl Settings {
         Settings {
             create_if_missing: true,
             error_if_exists: false,
+            private_files: false,
             memory_budget: budget.memory,
             buffer_bytes: None,
             disk_budget: budget.disk,

@@ -88,7 +88,7 @@ fn read<T>(
     path: &Path,
     take: impl FnOnce(&OptionsFile) -> Result<T>,
 ) -> Result<Option<(T, String)>> {
-    let dir = Dir::new(Arc::new(PosixFs::new()), path);
+    let dir = Dir::new(Arc::new(PosixFs::new()), path).hold_if_there()?;
     let Some((number, text)) = dir.read_options()? else { return Ok(None) };
     let name = FileName::Options(number);
     let within = |e: Error| e.in_file(dir.path_of(name).display());

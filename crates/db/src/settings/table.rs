@@ -62,6 +62,7 @@ rows! {
     disk_budget Bytes live "max_allowed_space" Budget "what it may take of the disk";
     create_if_missing Plain fixed "create_if_missing" Fixed "an open makes what is not there";
     error_if_exists Plain fixed "error_if_exists" Fixed "an open takes what is there";
+    private_files Plain fixed "" Fixed "the umask decides who may read new files";
     memtable_bytes Bytes fixed "write_buffer_size" Memory
         "an eighth of the memory, 64 KiB to 256 MiB";
     memtable_count Plain fixed "max_write_buffer_number" Fixed

@@ -257,17 +257,13 @@ impl Upkeep {
         if text.is_empty() {
             return;
         }
-        let path = self.shared.dir.path_of(FileName::Events);
         if self.log.is_some() && self.at > EVENTS_MAX {
-            // The log before this one is given up: two of them are as much as anyone reads.
             self.log = None;
-            let old = self.shared.dir.path_of(FileName::OldEvents);
-            let _ = self.shared.env.fs.rename(&path, &old);
+            self.shared.dir.set_events_aside();
         }
         if self.log.is_none() {
-            let opts = lithify_env::OpenOpts::write().or_create();
-            let Ok(file) = self.shared.env.fs.open(&path, opts) else { return };
-            self.at = file.len().unwrap_or(0);
+            let Ok((file, at)) = self.shared.dir.open_events() else { return };
+            self.at = at;
             self.log = Some(file);
         }
         if let Some(file) = &self.log

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lithify_env::{Fs, MemFs, OpenOpts, read_full_at, write_all_at};
+use lithify_env::{EntryKind, Fs, MemFs, OpenOpts, read_full_at, write_all_at};
 
 /// Files by name.
 pub type Image = BTreeMap<String, Vec<u8>>;
@@ -22,7 +22,7 @@ pub fn take(fs: &dyn Fs, directory: &str) -> Image {
 fn look(fs: &dyn Fs, directory: &str) -> Option<Image> {
     let mut image = Image::new();
     for entry in fs.list(Path::new(directory)).unwrap() {
-        if !entry.is_dir {
+        if entry.kind == EntryKind::File {
             let path = Path::new(directory).join(&entry.name);
             let file = match fs.open(&path, OpenOpts::read()) {
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,

@@ -12,6 +12,7 @@ pub mod deeds;
 pub mod image;
 pub mod load;
 pub mod small;
+pub mod users;
 pub mod verdict;
 
 use std::collections::BTreeMap;

@@ -15,15 +15,16 @@
 //! leaves the lock to a child that is just being started and has not yet closed its copy.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use arc_swap::ArcSwapOption;
 use rustix::fs::{self, FlockOperation, OFlags};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
-use super::fork;
-use super::posix::FILE_MODE;
+use super::posix::PosixFs;
+use super::{fork, holders};
 use crate::fs::{IoError, IoResult, LockGuard};
 use crate::sync::{Arc, Mutex};
 
@@ -58,6 +59,8 @@ pub(super) struct FileLock {
     /// Keeps the `flock`.
     fd: OwnedFd,
     claim: Claim,
+    /// By which the file is found again.
+    fs: PosixFs,
     path: PathBuf,
 }
 
@@ -89,44 +92,55 @@ impl Drop for Claim {
 }
 
 impl FileLock {
-    /// Takes the lock of `path`, or fails with `WouldBlock` if anyone holds it.
-    pub(super) fn take(path: &Path) -> IoResult<Self> {
-        let attempt = || {
-            for _ in 0..REPLACED_MAX {
-                if let Some(lock) = Self::try_take(path)? {
-                    return Ok(lock);
-                }
+    /// Takes the lock of `path`, or fails with `WouldBlock`, naming the holder where the system tells.
+    pub(super) fn take(fs: &PosixFs, path: &Path) -> IoResult<Self> {
+        for _ in 0..REPLACED_MAX {
+            if let Some(lock) = Self::try_take(fs, path)? {
+                return Ok(lock);
             }
-            Err(Errno::WOULDBLOCK)
-        };
-        attempt().map_err(|errno| IoError::new("lock", path, errno))
+        }
+        Err(IoError::new("lock", path, Errno::WOULDBLOCK))
     }
 
     /// `None` if the file was replaced between open and lock.
-    fn try_take(path: &Path) -> rustix::io::Result<Option<Self>> {
+    fn try_take(fs: &PosixFs, path: &Path) -> IoResult<Option<Self>> {
+        let failed = |errno: Errno| IoError::new("lock", path, errno);
         // Not even opened where this process holds it: closing again would drop its record lock.
-        let held = |stat| Held::here().locks.lock().contains(&identity_of(&stat));
-        if fs::stat(path).is_ok_and(held) {
-            return Err(Errno::WOULDBLOCK);
+        if let Some(stat) = fs.stat(path).map_err(failed)?
+            && Held::here().locks.lock().contains(&identity_of(&stat))
+        {
+            return Err(held_by(path, &[]));
         }
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
-        let fd = retry_on_intr(|| fs::open(path, flags, FILE_MODE))?;
-        let identity = identity_of(&fs::fstat(&fd)?);
-        let claim = Claim::stake(identity).ok_or(Errno::WOULDBLOCK)?;
-        fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+        let fd = fs.open_regular("lock", path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW)?;
+        let stat = fs::fstat(&fd).map_err(failed)?;
+        let identity = identity_of(&stat);
+        let Some(claim) = Claim::stake(identity) else { return Err(held_by(path, &[])) };
+        match fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => return Err(held_by(path, &holders::of(&stat))),
+            other => other.map_err(failed)?,
+        }
         let record = fs::fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive);
         // The system has two words for it. Any other failure is that of a file system without record
         // locks: engines that take no other don't run on it.
         if let Err(Errno::ACCESS | Errno::AGAIN) = record {
-            return Err(Errno::WOULDBLOCK);
+            return Err(held_by(path, &holders::of(&stat)));
         }
-        match fs::stat(path) {
-            Ok(stat) if identity_of(&stat) == identity => {}
-            Ok(_) | Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(errno),
+        match fs.stat(path).map_err(failed)? {
+            Some(stat) if identity_of(&stat) == identity => {
+                Ok(Some(Self { fd, claim, fs: fs.clone(), path: path.to_path_buf() }))
+            }
+            _ => Ok(None),
         }
-        Ok(Some(Self { fd, claim, path: path.to_path_buf() }))
     }
+}
+
+/// The error of a lock that is held: in this process if `holders` is empty.
+fn held_by(path: &Path, holders: &[String]) -> IoError {
+    let who = match holders {
+        [] => "this process, or one that the system does not name, holds it".to_owned(),
+        some => format!("held by {}", some.join(" and ")),
+    };
+    IoError::new("lock", path, io::Error::new(io::ErrorKind::WouldBlock, who))
 }
 
 impl Drop for FileLock {
@@ -141,10 +155,10 @@ impl Drop for FileLock {
 impl LockGuard for FileLock {
     fn is_owner(&self) -> bool {
         self.claim.is_of_this_process()
-            && match retry_on_intr(|| fs::stat(&self.path)) {
-                Ok(stat) => identity_of(&stat) == self.claim.identity,
+            && match self.fs.stat(&self.path) {
+                Ok(stat) => stat.is_some_and(|stat| identity_of(&stat) == self.claim.identity),
                 // A disk in trouble says nothing about owners.
-                Err(errno) => !matches!(errno, Errno::NOENT | Errno::NOTDIR),
+                Err(errno) => errno != Errno::NOTDIR,
             }
     }
 
@@ -164,6 +178,10 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
+
+    fn take(path: &Path) -> IoResult<FileLock> {
+        FileLock::take(&PosixFs::new(), path)
+    }
 
     /// The path whose record lock a child of these tests asks for.
     const RIVAL: &str = "LITHIFY_LOCK_RIVAL";
@@ -193,7 +211,7 @@ mod tests {
     #[test]
     fn the_rival() {
         let Some(path) = std::env::var_os(RIVAL) else { return };
-        let fd = fs::open(path, OFlags::RDWR | OFlags::CREATE, FILE_MODE).unwrap();
+        let fd = fs::open(path, OFlags::RDWR | OFlags::CREATE, 0o666.into()).unwrap();
         let lock = fs::fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive);
         println!("\nrival: {}", if lock.is_ok() { "held" } else { "kept out" });
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
@@ -203,18 +221,18 @@ mod tests {
     fn engines_with_record_locks_are_kept_out_and_keep_out() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("LOCK");
-        let lock = FileLock::take(&path).unwrap();
+        let lock = take(&path).unwrap();
         // A second try must not drop the lock.
-        assert!(FileLock::take(&path).is_err());
+        assert!(take(&path).is_err());
         let (late, said) = rival(&path);
         assert_eq!(said, "kept out");
         end(late);
         drop(lock);
         let (first, said) = rival(&path);
         assert_eq!(said, "held");
-        assert_eq!(FileLock::take(&path).err().unwrap().kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(take(&path).err().unwrap().kind(), std::io::ErrorKind::WouldBlock);
         end(first);
-        assert!(FileLock::take(&path).is_ok());
+        assert!(take(&path).is_ok());
     }
 
     /// What a child sees: the same guard under another process id. The claim stays its parent's.
@@ -229,7 +247,7 @@ mod tests {
     #[test]
     fn a_forked_child_is_not_the_owner() {
         let scratch = tempfile::tempdir().unwrap();
-        let lock = FileLock::take(&scratch.path().join("LOCK")).unwrap();
+        let lock = take(&scratch.path().join("LOCK")).unwrap();
         assert!(lock.is_owner());
         let (lock, _parents) = inherited(lock);
         assert!(!lock.is_owner());
@@ -239,8 +257,8 @@ mod tests {
     fn a_lock_is_free_at_once_although_a_starting_child_has_a_copy() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("LOCK");
-        let refused = |path| FileLock::take(path).err().map(|e| e.kind());
-        let lock = FileLock::take(&path).unwrap();
+        let refused = |path| take(path).err().map(|e| e.kind());
+        let lock = take(&path).unwrap();
         let copy = lock.fd.try_clone().unwrap();
         // A child's guard must not unlock what is its parent's.
         let (lock, parents) = inherited(lock);
@@ -249,10 +267,10 @@ mod tests {
         drop(parents);
         assert_eq!(refused(&path), Some(std::io::ErrorKind::WouldBlock), "and so does the lock");
         drop(copy);
-        let lock = FileLock::take(&path).unwrap();
+        let lock = take(&path).unwrap();
         let copy = lock.fd.try_clone().unwrap();
         drop(lock);
-        assert!(FileLock::take(&path).is_ok());
+        assert!(take(&path).is_ok());
         drop(copy);
     }
 
@@ -260,10 +278,26 @@ mod tests {
     fn a_failed_attempt_leaves_no_claim() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("LOCK");
-        let rival = fs::open(&path, OFlags::RDWR | OFlags::CREATE, FILE_MODE).unwrap();
+        let rival = fs::open(&path, OFlags::RDWR | OFlags::CREATE, 0o666.into()).unwrap();
         fs::flock(&rival, FlockOperation::NonBlockingLockExclusive).unwrap();
-        assert_eq!(FileLock::take(&path).err().unwrap().kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(take(&path).err().unwrap().kind(), std::io::ErrorKind::WouldBlock);
         drop(rival);
-        assert!(FileLock::take(&path).is_ok());
+        assert!(take(&path).is_ok());
+    }
+
+    #[test]
+    fn a_reader_that_holds_the_lock_shared_is_named() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("LOCK");
+        drop(take(&path).unwrap());
+        let reader = fs::open(&path, OFlags::RDONLY, 0.into()).unwrap();
+        fs::flock(&reader, FlockOperation::NonBlockingLockShared).unwrap();
+        let refused = take(&path).err().unwrap();
+        assert_eq!(refused.kind(), std::io::ErrorKind::WouldBlock);
+        let text = refused.to_string();
+        assert!(text.contains(&format!("process {}", std::process::id())), "{text}");
+        assert!(text.contains("shared"), "{text}");
+        drop(reader);
+        assert!(take(&path).is_ok());
     }
 }

@@ -1,24 +1,26 @@
 //! The real file system, on typed POSIX calls.
 //!
 //! Keeps: descriptors are close-on-exec; a call that a signal interrupted is made again (a
-//! transfer by whoever asked for it), and no other ever; after a failed sync a file refuses
+//! transfer by its caller), and no other ever; only regular files are opened, without waiting; after a failed sync a file refuses
 //! every further sync, because the kernel reports a write-back failure only once and marks the
 //! lost pages clean (Rebello et al., "Can applications recover from fsync failures?", ATC 2020).
 //!
 //! Direct IO that the file system refuses (`EINVAL` at open, as on tmpfs) falls back to buffered,
 //! visible as an alignment of 1.
 
-use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags};
+use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::folder::{Folder, Place, kind_of, not_opened};
 use super::lock::FileLock;
-use crate::fs::{Advice, DirEnt, File, FileRef, Fs, IoError, IoResult, LockGuard, OpenOpts};
+use crate::fs::{
+    Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
+};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,16 +29,21 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 const DIRECT_ALIGNMENT: usize = 4096;
 
 /// Files are readable by all that the umask allows, as any other program makes them.
-pub(super) const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
+const FILE_MODE: u32 = 0o666;
+/// The same for directories.
+const DIR_MODE: u32 = 0o777;
 
-/// The machine's own file system. It has no state: all values are the same one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PosixFs;
+/// The machine's own file system, with the directories that are held open; see [`Fs::beneath`].
+#[derive(Clone, Debug, Default)]
+pub struct PosixFs {
+    /// The one that was held last counts, of two with one path.
+    held: Vec<Arc<Folder>>,
+}
 
 impl PosixFs {
     /// The machine's own file system.
     pub const fn new() -> Self {
-        Self
+        Self { held: Vec::new() }
     }
 
     /// Lets this process have as many files open as its administrator allows: raises the soft limit
@@ -47,6 +54,92 @@ impl PosixFs {
         // Refused: it stays as it was.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     }
+
+    /// How the system is asked for `path`: by the innermost directory held that it lies in, or as it is.
+    fn place<'a>(&'a self, path: &'a Path) -> rustix::io::Result<Place<'a>> {
+        let inside = self.held.iter().filter_map(|folder| folder.names_in(path));
+        // Of equals the last.
+        match inside.max_by_key(|(folder, _)| folder.depth()) {
+            Some((folder, names)) => folder.place(names),
+            None => Ok(Place::anywhere(path)),
+        }
+    }
+
+    fn at<T>(
+        &self,
+        op: &'static str,
+        path: &Path,
+        call: impl FnOnce(&Place<'_>) -> rustix::io::Result<T>,
+    ) -> IoResult<T> {
+        on(op, path, self.place(path).and_then(|place| call(&place)))
+    }
+
+    /// Makes a directory; fine if it is there.
+    fn make_dir(&self, dir: &Path) -> rustix::io::Result<()> {
+        let at = self.place(dir)?;
+        match fs::mkdirat(at.dir(), at.name(), at.mode(DIR_MODE)) {
+            // One that is there may be ours to use and not to make: the system says so in several ways.
+            Err(_) if at.stat().is_ok_and(|stat| kind_of(&stat) == EntryKind::Dir) => Ok(()),
+            made => made,
+        }
+    }
+
+    /// What is at `path`; `None` if nothing is.
+    pub(super) fn stat(&self, path: &Path) -> rustix::io::Result<Option<fs::Stat>> {
+        match retry_on_intr(|| self.place(path)?.stat()) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Opens a regular file, and waits for nothing. Looked at before, because opening a device may do
+    /// something already, and after, because it may have been put there in between.
+    pub(super) fn open_regular(
+        &self,
+        op: &'static str,
+        path: &Path,
+        flags: OFlags,
+    ) -> IoResult<OwnedFd> {
+        let place = on(op, path, self.place(path))?;
+        let refuse = |stat: &fs::Stat| not_opened(stat).map(|e| IoError::new(op, path, e));
+        if !flags.contains(OFlags::EXCL)
+            && let Some(e) = place.stat().ok().as_ref().and_then(refuse)
+        {
+            return Err(e);
+        }
+        let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let fd = on(op, path, place.open(flags, FILE_MODE))?;
+        let stat = on(op, path, fs::fstat(&fd))?;
+        refuse(&stat).map_or(Ok(fd), Err)
+    }
+
+    fn open_file(
+        &self,
+        op: &'static str,
+        path: &Path,
+        opts: OpenOpts,
+        extra: OFlags,
+    ) -> IoResult<FileRef> {
+        let access = if opts.write { OFlags::RDWR } else { OFlags::RDONLY };
+        let flags = access | extra;
+        let buffered = |flags| Ok((self.open_regular(op, path, flags)?, 1));
+        let (fd, alignment) = if opts.direct {
+            match self.open_regular(op, path, flags | OFlags::DIRECT) {
+                Ok(fd) => (fd, DIRECT_ALIGNMENT),
+                // The kernel may have made the file before refusing the flag: O_EXCL would now fail.
+                Err(e) if e.source.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                    let again = flags.difference(OFlags::EXCL | OFlags::NOFOLLOW);
+                    buffered(again | flags.intersection(OFlags::NOFOLLOW))?
+                }
+                Err(e) => return Err(e),
+            }
+        } else {
+            buffered(flags)?
+        };
+        let poisoned = AtomicBool::new(false);
+        Ok(Arc::new(PosixFile { fd, path: path.to_path_buf(), alignment, poisoned }))
+    }
 }
 
 /// Turns a raw result into ours, naming the operation.
@@ -54,112 +147,109 @@ fn on<T>(op: &'static str, path: &Path, result: rustix::io::Result<T>) -> IoResu
     result.map_err(|errno| IoError::new(op, path, errno))
 }
 
-fn open_file(
-    op: &'static str,
-    path: &Path,
-    opts: OpenOpts,
-    extra: OFlags,
-) -> rustix::io::Result<PosixFile> {
-    let access = if opts.write || op == "create" { OFlags::RDWR } else { OFlags::RDONLY };
-    let flags = access | extra | OFlags::CLOEXEC;
-    let mut alignment = 1;
-    let fd = if opts.direct {
-        match retry_on_intr(|| fs::open(path, flags | OFlags::DIRECT, FILE_MODE)) {
-            Ok(fd) => {
-                alignment = DIRECT_ALIGNMENT;
-                fd
-            }
-            // The kernel may have made the file before refusing the flag: O_EXCL would now fail.
-            Err(Errno::INVAL) => {
-                retry_on_intr(|| fs::open(path, flags.difference(OFlags::EXCL), FILE_MODE))?
-            }
-            Err(errno) => return Err(errno),
-        }
-    } else {
-        retry_on_intr(|| fs::open(path, flags, FILE_MODE))?
-    };
-    Ok(PosixFile { fd, path: path.to_path_buf(), alignment, poisoned: AtomicBool::new(false) })
-}
-
 impl Fs for PosixFs {
+    fn beneath(&self, dir: &Path, denied: u32) -> IoResult<FsRef> {
+        let (fd, above) = self.at("beneath", dir, |at| Ok((at.open_dir()?, at.denied())))?;
+        let denied = denied | above;
+        let mut held = self.held.clone();
+        held.push(Arc::new(Folder::new(fd, dir, denied)));
+        Ok(Arc::new(Self { held }))
+    }
+
+    fn permissions(&self, path: &Path) -> IoResult<u32> {
+        let stat = self.at("permissions", path, |at| at.stat())?;
+        Ok(Mode::from_raw_mode(stat.st_mode).bits() & 0o777)
+    }
+
     fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
-        let file =
-            on("create", path, open_file("create", path, opts, OFlags::CREATE | OFlags::EXCL))?;
-        Ok(Arc::new(file))
+        let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        self.open_file("create", path, OpenOpts { write: true, ..opts }, new)
     }
 
     fn open(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
         let extra = if opts.create { OFlags::CREATE } else { OFlags::empty() };
-        let file = on("open", path, open_file("open", path, opts, extra))?;
-        let stat = on("open", path, fs::fstat(&file.fd))?;
-        if FileType::from_raw_mode(stat.st_mode).is_dir() {
-            return Err(IoError::new("open", path, Errno::ISDIR));
-        }
-        Ok(Arc::new(file))
+        self.open_file("open", path, opts, extra)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
-        on("rename", from, fs::rename(from, to))
+        self.at("rename", from, |from| {
+            let to = self.place(to)?;
+            fs::renameat(from.dir(), from.name(), to.dir(), to.name())
+        })
     }
 
     fn unlink(&self, path: &Path) -> IoResult<()> {
-        on("unlink", path, fs::unlink(path))
+        self.at("unlink", path, |at| fs::unlinkat(at.dir(), at.name(), AtFlags::empty()))
     }
 
     fn link(&self, from: &Path, to: &Path) -> IoResult<()> {
-        on("link", from, fs::link(from, to))
+        self.at("link", from, |from| {
+            // What is wrong with the source comes first, as when the system looks at both.
+            from.stat()?;
+            let to = self.place(to)?;
+            fs::linkat(from.dir(), from.name(), to.dir(), to.name(), AtFlags::empty())
+        })
     }
 
     fn list(&self, dir: &Path) -> IoResult<Vec<DirEnt>> {
-        let failed = |error: io::Error| IoError::new("list", dir, error);
-        let mut entries = Vec::new();
-        for entry in std::fs::read_dir(dir).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let metadata = match entry.metadata() {
-                Ok(metadata) => metadata,
-                // Removed since the directory was read.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(failed(error)),
-            };
-            let is_dir = metadata.is_dir();
-            entries.push(DirEnt {
-                name: entry.file_name().to_string_lossy().into_owned(),
-                len: if is_dir { 0 } else { metadata.len() },
-                is_dir,
-            });
-        }
-        entries.sort_unstable();
-        Ok(entries)
+        self.at("list", dir, |at| {
+            let fd = at.open_dir()?;
+            let mut entries = Vec::new();
+            for entry in fs::Dir::read_from(&fd)? {
+                let entry = entry?;
+                let name = entry.file_name();
+                if matches!(name.to_bytes(), b"." | b"..") {
+                    continue;
+                }
+                let stat = match fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => stat,
+                    // Removed since the directory was read.
+                    Err(Errno::NOENT) => continue,
+                    Err(errno) => return Err(errno),
+                };
+                let kind = kind_of(&stat);
+                let len = if kind == EntryKind::File { stat.st_size.max(0) as u64 } else { 0 };
+                entries.push(DirEnt { name: name.to_string_lossy().into_owned(), len, kind });
+            }
+            entries.sort_unstable();
+            Ok(entries)
+        })
     }
 
     fn len(&self, path: &Path) -> IoResult<Option<u64>> {
-        match fs::statat(CWD, path, AtFlags::empty()) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_dir() => {
-                Err(IoError::new("len", path, Errno::ISDIR))
-            }
-            Ok(stat) => Ok(Some(stat.st_size.max(0) as u64)),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(IoError::new("len", path, errno)),
+        let Some(stat) = on("len", path, self.stat(path))? else { return Ok(None) };
+        match not_opened(&stat) {
+            None => Ok(Some(stat.st_size.max(0) as u64)),
+            Some(e) => Err(IoError::new("len", path, e)),
         }
     }
 
     fn create_dir_all(&self, dir: &Path) -> IoResult<()> {
-        std::fs::create_dir_all(dir).map_err(|error| IoError::new("create_dir_all", dir, error))
+        match self.make_dir(dir) {
+            // Not even its parent is there.
+            Err(Errno::NOENT)
+                if dir.parent().is_some_and(|above| !above.as_os_str().is_empty()) =>
+            {
+                self.create_dir_all(dir.parent().unwrap_or(dir))?;
+                on("create_dir_all", dir, self.make_dir(dir))
+            }
+            made => on("create_dir_all", dir, made),
+        }
     }
 
     fn remove_dir(&self, dir: &Path) -> IoResult<()> {
-        on("remove_dir", dir, fs::rmdir(dir))
+        self.at("remove_dir", dir, |at| fs::unlinkat(at.dir(), at.name(), AtFlags::REMOVEDIR))
     }
 
     fn sync_dir(&self, dir: &Path) -> IoResult<()> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let synced = retry_on_intr(|| fs::open(dir, flags, Mode::empty()))
-            .and_then(|fd| retry_on_intr(|| fs::fsync(&fd)));
-        on("sync_dir", dir, synced)
+        self.at("sync_dir", dir, |at| {
+            let fd = at.open_dir()?;
+            retry_on_intr(|| fs::fsync(&fd))
+        })
     }
 
     fn free_space(&self, dir: &Path) -> IoResult<u64> {
-        let stat = on("free_space", dir, fs::statvfs(dir))?;
+        let stat = self.at("free_space", dir, |at| fs::fstatvfs(&at.open_dir()?))?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
@@ -182,7 +272,7 @@ impl Fs for PosixFs {
     }
 
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
-        Ok(Box::new(FileLock::take(path)?))
+        Ok(Box::new(FileLock::take(self, path)?))
     }
 }
 
@@ -271,6 +361,12 @@ impl File for PosixFile {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    #[allow(clippy::unnecessary_cast, reason = "the field's width differs between systems")]
+    fn links(&self) -> IoResult<u64> {
+        let stat = on("links", &self.path, fs::fstat(&self.fd))?;
+        Ok(stat.st_nlink as u64)
     }
 
     fn identity(&self) -> Option<(u64, u64)> {

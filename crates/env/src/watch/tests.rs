@@ -135,5 +135,5 @@ fn what_is_closed_is_forgotten() {
         drop(fs.create(Path::new(&n.to_string()), OpenOpts::write()).unwrap());
     }
     fs.look(LIMIT);
-    assert_eq!(fs.0.slots.lock().all.len(), 1, "one for calls by name");
+    assert_eq!(fs.shared.slots.lock().all.len(), 1, "one for calls by name");
 }

@@ -14,7 +14,7 @@ use crate::dir::{Dir, FileName, OrTyped};
 /// # Errors
 /// `InvalidArgument` if `to` has something in it; Io and `NoSpace`.
 pub fn keep(from: &Dir, to: &Dir) -> Result<Placed> {
-    to.create_empty("what is to be kept")?;
+    let to = &to.create_copy(from, "what is to be kept")?;
     let mut placed = Placed::default();
     for name in from.list()?.into_iter().filter_map(|entry| entry.file) {
         match name {

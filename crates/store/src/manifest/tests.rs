@@ -122,7 +122,7 @@ fn current_names_a_manifest_that_is_there() {
         "write_at MANIFEST-000007",
         "sync_all MANIFEST-000007",
         "sync_dir db",
-        "open 000007.dbtmp",
+        "create 000007.dbtmp",
         "write_at 000007.dbtmp",
         "sync_all 000007.dbtmp",
         "rename 000007.dbtmp",
