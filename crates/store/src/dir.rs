@@ -408,6 +408,8 @@ impl Dir {
 
     /// Gives EVENTS the name EVENTS.old. The one that had it is given up: two are as much as is read.
     pub fn set_events_aside(&self) {
+        // A rename over another name of the same file does nothing.
+        let _ = self.remove(FileName::OldEvents);
         // One that stays is in the way of the next, which is then not made.
         let _ = self.fs.rename(&self.path_of(FileName::Events), &self.path_of(FileName::OldEvents));
     }
