@@ -48,7 +48,8 @@ impl Memory {
     /// A stratum above that of every memtable frozen so far, and below that of the next.
     pub(crate) fn reserve_stratum(&mut self) -> u32 {
         let stratum = self.next_stratum;
-        self.next_stratum += 1;
+        // Every open leaves room for years of flushes; to begin anew would put new data below old.
+        self.next_stratum = stratum.checked_add(1).expect("the strata of an open tree suffice");
         stratum
     }
     /// The oldest memtable that no job is flushing.

@@ -468,7 +468,15 @@ impl Shell {
             true => self.families().last().map_or(0, |family| family.cf.0),
             false => self.max_cf.load(Ordering::SeqCst),
         };
-        let cf = CfId(last + 1);
+        let Some(number) = last.checked_add(1) else {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                "the numbers of column families are used up, and none is used twice; nothing was \
+                 written; take the database into a new one with `lithify salvage`, which numbers \
+                 them anew",
+            ));
+        };
+        let cf = CfId(number);
         let log_number = held.log().wal_number;
         let edit = WireEdit {
             cf,

@@ -212,7 +212,7 @@ pub(crate) fn admit(
 fn foreign_manifest(dir: &Dir) -> Result<Recovered> {
     let found = recovered(dir)?;
     match found.ours {
-        false => Ok(found),
+        false => found.check_room(dir).map(|()| found),
         true => Err(Error::invalid(format!(
             "{} is a database of Lithify already; open it, or copy it with a checkpoint",
             dir.path().display()

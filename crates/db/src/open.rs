@@ -11,6 +11,7 @@ mod outfit;
 pub(crate) use outfit::{Components, Outfit};
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::path::Path;
 
 use lithify_base::{CfId, Error, ErrorKind, FileId, Result, Seq};
@@ -28,6 +29,7 @@ use lithify_memtable::MemWriter;
 use lithify_store::dir::{self, Dir};
 use lithify_store::janitor::{self, Live};
 use lithify_store::manifest::{self, ManifestLog, Recovered, translate};
+use lithify_store::numbers;
 use lithify_store::wal::{self, OnRot};
 
 use crate::builder::Builder;
@@ -60,8 +62,8 @@ struct Opening {
     families: Vec<Family>,
     last_seq: Seq,
     max_cf: u32,
-    /// Logs below this number hold nothing that any family needs.
-    first_log: u64,
+    /// Numbers of the logs that families may need.
+    logs: Range<u64>,
     known_logs: BTreeMap<u64, Option<u64>>,
 }
 
@@ -86,6 +88,9 @@ pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
             "{} holds a database already; choose another directory or clear error_if_exists",
             path.display()
         )));
+    }
+    if let Some(found) = &recovered {
+        found.check_room(&dir)?;
     }
     let recovered = match recovered {
         Some(r) if !r.ours => Some(import::admit(&builder, &env, &dir, r)?),
@@ -235,7 +240,7 @@ impl Opening {
             families,
             last_seq: state.last_seq,
             max_cf: state.max_cf,
-            first_log: state.first_log(),
+            logs: state.logs(),
             known_logs: state.wals,
         })
     }
@@ -254,7 +259,7 @@ impl Opening {
         };
         let settings = builder.settings;
         // A crash while creating leaves files behind; their numbers are used up.
-        let next_file = FileId(janitor::number_floor(&dir)?);
+        let next_file = FileId(numbers::next_number(&dir, 0)?);
         let version = Version::empty(builder.order);
         let family = Family::of(DEFAULT_CF, DEFAULT_NAME, settings.clone(), version);
         let components = Components {
@@ -270,7 +275,7 @@ impl Opening {
             settings,
             last_seq: 0,
             max_cf: 0,
-            first_log: 0,
+            logs: 0..0,
             known_logs: BTreeMap::new(),
         })
     }
@@ -293,8 +298,8 @@ impl Opening {
             insert_batch(&mut replay, &batch, batch.sequence());
             replay.families.iter_mut().try_for_each(|family| family.make_room(arenas))
         };
-        let (dir, from) = (&self.outfit.dir, self.first_log);
-        let replayed = wal::replay(dir, from, &self.known_logs, OnRot::Refuse, visit)?;
+        let (dir, logs) = (&self.outfit.dir, self.logs.clone());
+        let replayed = wal::replay(dir, logs, &self.known_logs, OnRot::Refuse, visit)?;
         self.last_seq = self.last_seq.max(replayed.last_seq);
         Ok(())
     }
@@ -349,9 +354,18 @@ impl Opening {
         Ok(begin(&shared))
     }
 
+    /// Refuses to write if the numbers of writes that are left are few, whether the manifest, a table or
+    /// a log says so.
+    fn check_seqs(&self, families: &[Family]) -> Result<()> {
+        let files = families.iter().flat_map(|f| f.version.files());
+        let last = files.map(|f| f.seqs.1).fold(self.last_seq, Ord::max);
+        numbers::check_seqs(last).map_err(|e| e.in_file(self.outfit.dir.path().display()))
+    }
+
     /// Flushes what was replayed, starts a new manifest and log, collects orphans, and goes.
     fn start(mut self, lock: Box<dyn LockGuard>) -> Result<Db> {
         let mut families = std::mem::take(&mut self.families);
+        self.check_seqs(&families)?;
         let numbers = self.outfit.numbers.clone();
         let mut tools = Vec::new();
         for family in &mut families {
@@ -376,7 +390,7 @@ impl Opening {
         let live = Live {
             tables: files.map(|f| f.backing.unwrap_or(f.id).0).collect(),
             manifests: [manifest_number].into(),
-            first_log: wal_number.0,
+            logs: wal_number.0..numbers.peek().0,
             options: Some(options_number),
             next_file: numbers.peek().0,
         };

@@ -29,6 +29,8 @@ use lithify_env::{
 pub use lithify_format::files::FileName;
 use lithify_format::files::{current_content, parse_current};
 
+use crate::numbers::AHEAD_MAX;
+
 /// Largest CURRENT or IDENTITY that is read: both are one short line.
 const LINE_MAX: u64 = 4 << 10;
 
@@ -302,11 +304,15 @@ impl Dir {
         }
     }
 
-    /// The number of the newest OPTIONS file; `None` if there is none.
+    /// The number of the newest OPTIONS file; `None` if there is none. One whose number is far above that
+    /// of the manifest was put there by someone else.
     pub fn newest_options(&self) -> Result<Option<u64>> {
         let listed = self.list_if_there()?.unwrap_or_default();
+        // Without a CURRENT that can be read there is no database, or one that is refused.
+        let manifest = self.read_current().unwrap_or(None).unwrap_or(0);
+        let foreign = manifest.saturating_add(AHEAD_MAX);
         let numbers = listed.iter().filter_map(|entry| match entry.file {
-            Some(FileName::Options(number)) => Some(number),
+            Some(FileName::Options(number)) if number < foreign => Some(number),
             _ => None,
         });
         Ok(numbers.max())

@@ -8,6 +8,7 @@
 //! is live.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use lithify_base::Result;
 use lithify_base::zoo::{self, Bug};
@@ -17,21 +18,6 @@ use lithify_format::table::footer::FOOTER_LEN;
 use crate::dir::{Dir, FileName, Listed};
 use crate::sst::{OpenTable, TableReader};
 
-/// Largest file number that a counter can have reached; names with larger ones were made up.
-pub const NUMBER_MAX: u64 = 1 << 62;
-
-/// The smallest number above that of every file here: what a database counts on from, so that a
-/// number which a crashed process had handed out is never used twice.
-///
-/// # Errors
-/// Io if the directory cannot be listed.
-pub fn number_floor(dir: &Dir) -> Result<u64> {
-    let listed = dir.list()?;
-    // Whatever has the name: a link, too, is in the way of a file.
-    let numbers = listed.iter().filter_map(|entry| FileName::parse(&entry.name)?.number());
-    Ok(numbers.filter(|&n| n < NUMBER_MAX).max().map_or(1, |n| n + 1))
-}
-
 /// What is needed.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
@@ -40,8 +26,8 @@ pub struct Live {
     pub tables: BTreeSet<u64>,
     /// The manifest that CURRENT names, and any other that it may name after a crash.
     pub manifests: BTreeSet<u64>,
-    /// Logs from this number on are needed.
-    pub first_log: u64,
+    /// Logs with these numbers are needed.
+    pub logs: Range<u64>,
     /// The newest complete options file, if there is one; the one before it is kept, too.
     pub options: Option<u64>,
     /// Numbers from here on were never handed out: such a file is foreign.
@@ -65,7 +51,7 @@ pub fn fate(file: FileName, live: &Live) -> Fate {
         FileName::Current | FileName::Identity | FileName::Lock => true,
         FileName::Events | FileName::OldEvents => true,
         FileName::Manifest(n) => live.manifests.contains(&n),
-        FileName::Wal(n) => n >= live.first_log,
+        FileName::Wal(n) => live.logs.contains(&n),
         FileName::Table(n) | FileName::LevelDbTable(n) => live.tables.contains(&n),
         FileName::Options(n) => live.options.is_none_or(|newest| n >= newest),
         FileName::Temp(_) | FileName::OptionsTemp(_) => false,

@@ -15,6 +15,7 @@ pub mod foreign;
 pub mod ingest;
 pub mod janitor;
 pub mod manifest;
+pub mod numbers;
 pub mod salvage;
 pub mod sst;
 pub mod verify;

@@ -269,8 +269,11 @@ fn doubt(dir: &Dir, found: &Recovered, tables: &[u64]) -> Result<Option<&'static
     if missing && tables.iter().any(|n| !named.contains(n)) {
         return Ok(Some("it names tables that are gone and does not name others that are there"));
     }
-    let from = found.state.first_log();
-    Ok(logs::is_broken_chain(dir, from).then_some("logs are gone that would be needed"))
+    if found.check_room(dir).is_err() {
+        return Ok(Some("no counter has reached the numbers in it"));
+    }
+    Ok(logs::is_broken_chain(dir, found.state.logs())
+        .then_some("logs are gone that would be needed"))
 }
 
 /// A table of which nothing can be read.

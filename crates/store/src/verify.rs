@@ -213,14 +213,16 @@ impl Look<'_> {
         (self.watch)(self.progress);
     }
 
-    /// LOCK and the options files; IDENTITY is compared with the manifest.
+    /// LOCK and the options files, but for those that no open of this database looks at; IDENTITY is
+    /// compared with the manifest.
     fn small_files(&mut self) {
+        let newest = self.dir.newest_options().unwrap_or(None);
         for entry in self.listed.clone() {
             let checked = match entry.file {
                 Some(FileName::Lock) if entry.len > 0 => {
                     Err(Error::corruption("the lock file should be empty"))
                 }
-                Some(file @ FileName::Options(_)) => self.options(file),
+                Some(file @ FileName::Options(n)) if Some(n) <= newest => self.options(file),
                 _ => Ok(()),
             };
             if let (Err(e), Some(file)) = (checked, entry.file) {
@@ -404,16 +406,17 @@ fn live(manifest: u64, state: &ManifestState, listed: &[Listed]) -> Live {
             .map(|f| f.backing.unwrap_or(f.number))
             .collect(),
         manifests: [manifest].into(),
-        first_log: state.first_log(),
+        logs: state.logs(),
         // The one before the newest is kept, too, and so are all others for what is said here.
         options: newest_options.min(),
         next_file: u64::MAX,
     }
 }
 
-fn newest_log(listed: &[Listed]) -> Option<u64> {
+/// The newest log below number `end`.
+fn newest_log(listed: &[Listed], end: u64) -> Option<u64> {
     let logs = listed.iter().filter_map(|entry| match entry.file {
-        Some(FileName::Wal(n)) => Some(n),
+        Some(FileName::Wal(n)) if n < end => Some(n),
         _ => None,
     });
     logs.max()

@@ -38,7 +38,8 @@ impl Family {
     pub(super) fn of(cf: CfId, name: &str, settings: Settings, version: Version) -> Family {
         // Above every epoch and stratum in use, at any level: compaction outputs carry theirs down.
         let epochs = version.files().map(|f| f.epoch.max(u64::from(f.pos.stratum.0)));
-        let newest = epochs.filter(|&n| n < u64::from(u32::MAX)).max().unwrap_or(0);
+        // An epoch beyond these orders nothing: strata do, and are numbered anew before.
+        let newest = epochs.filter(|&n| n <= u64::from(translate::STRATUM_MAX)).max().unwrap_or(0);
         let next_epoch = translate::FIRST_EPOCH.max(newest as u32 + 1);
         let name = name.to_owned();
         let (components, foreign, mems) = (Components::default(), None, Vec::new());

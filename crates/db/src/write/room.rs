@@ -6,11 +6,12 @@
 //! bound, the memtables that need the oldest of them are frozen. And once the active memtables take
 //! most of what memtables may take together, the largest is.
 
-use lithify_base::{FileId, Result, Seq};
+use lithify_base::{Error, ErrorKind, FileId, Result, Seq};
 use lithify_control::{Event, MemId};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_memtable::{MemTable, MemWriter};
+use lithify_store::numbers;
 
 use super::{Filling, Log, logs};
 use crate::shell::Shell;
@@ -97,6 +98,9 @@ impl Shell {
     /// Replaces the active memtables of the families at `which` by empty ones and hands the old ones
     /// to be flushed. The log is closed in the background.
     pub(crate) fn freeze(&self, log: &mut Log, which: &[usize]) -> Result<()> {
+        if !numbers::fits_memtable(log.next_seq) {
+            return Err(numbers_used_up());
+        }
         let fresh = fresh_memtables(log, which)?;
         if let Some(wal) = &mut log.wal {
             match wal.end() {
@@ -155,6 +159,15 @@ impl Shell {
         let s = self.db_settings.load();
         s.memtable_bytes * u64::from(s.memtable_count)
     }
+}
+
+/// Why no memtable becomes active any more.
+fn numbers_used_up() -> Error {
+    Error::new(
+        ErrorKind::LimitExceeded,
+        "the numbers of writes are used up; take the database into a new one with `lithify salvage`, \
+         which begins at 1",
+    )
 }
 
 /// A memtable that is to become active.

@@ -6,6 +6,7 @@
 //! Leaves to others: runs, levels and their invariants; whether named files exist.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use lithify_base::{CfId, Error, Level, Result, Seq};
 
@@ -73,6 +74,12 @@ impl ManifestState {
     pub fn first_log(&self) -> u64 {
         let least = self.families.values().map(|family| family.log_number).min().unwrap_or(0);
         least.max(self.min_log_to_keep)
+    }
+    /// Numbers of the logs that families may need. Those made after the last edit are among them once
+    /// the next file number is above them, too.
+    pub fn logs(&self) -> Range<u64> {
+        let first = self.first_log();
+        first..self.next_file.max(first)
     }
     /// Applies one edit. `Corruption` if it contradicts the state; the state is then unusable.
     pub fn apply(&mut self, edit: &WireEdit) -> Result<()> {

@@ -5,6 +5,7 @@
 //! Leaves to others: the text's form (`lithify_format::options`).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use lithify_base::{Error, Result};
@@ -25,17 +26,17 @@ pub struct DeclaredOptions {
     pub comparators: BTreeMap<String, String>,
 }
 
-/// Reads the newest options file. `first_log` is the oldest log that is still needed.
+/// Reads the newest options file. `logs` are the numbers of those that are still needed.
 ///
 /// # Errors
 /// Corruption if it is damaged; `Unsupported`, naming the option, if the database can't be read
 /// without something that is not here: logs in another directory, tables of another form.
-pub fn declared(dir: &Dir, first_log: u64) -> Result<DeclaredOptions> {
+pub fn declared(dir: &Dir, logs: &Range<u64>) -> Result<DeclaredOptions> {
     let Some((number, bytes)) = dir.read_options()? else { return Ok(DeclaredOptions::default()) };
     let name = FileName::Options(number);
     let blame = |e: Error| e.in_file(dir.path_of(name).display());
     let file = OptionsFile::parse(&bytes).map_err(blame)?;
-    logs_are_here(dir, &file, first_log).map_err(blame)?;
+    logs_are_here(dir, &file, logs).map_err(blame)?;
     let mut said = DeclaredOptions { number: Some(number), ..DeclaredOptions::default() };
     for family in &file.families {
         tables_are_known(family).map_err(blame)?;
@@ -50,13 +51,13 @@ pub fn declared(dir: &Dir, first_log: u64) -> Result<DeclaredOptions> {
 }
 
 /// Logs may lie in a directory of their own, which is on no list of files here.
-fn logs_are_here(dir: &Dir, file: &OptionsFile, first_log: u64) -> Result<()> {
+fn logs_are_here(dir: &Dir, file: &OptionsFile, wanted: &Range<u64>) -> Result<()> {
     let Some(logs) = file.db.get("wal_dir").filter(|d| !d.is_empty()) else { return Ok(()) };
     if Path::new(logs.trim_end_matches('/')) == dir.path() {
         return Ok(());
     }
     let needed = |entry: &crate::dir::Listed| match entry.file {
-        Some(FileName::Wal(n)) => n >= first_log,
+        Some(FileName::Wal(n)) => wanted.contains(&n),
         _ => false,
     };
     let there = Dir::new(dir.fs().clone(), logs).list_if_there()?;

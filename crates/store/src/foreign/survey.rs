@@ -1,6 +1,7 @@
 //! The survey: a look at everything in a foreign directory before any of it is taken over.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Kind, MAX_SEQ, Result};
@@ -65,8 +66,8 @@ pub fn survey(
     watch: &mut dyn FnMut(u64, u64),
 ) -> Result<Survey> {
     let maker = maker(dir, &found)?;
-    let first_log = found.state.first_log();
-    let options = declared(dir, first_log)?;
+    let logs = found.state.logs();
+    let options = declared(dir, &logs)?;
     let mut survey = Survey {
         maker,
         found,
@@ -79,7 +80,7 @@ pub fn survey(
     };
     survey.take_orders(orders)?;
     survey.take_tables(dir, operators, depth, watch)?;
-    survey.take_logs(dir, first_log, operators)?;
+    survey.take_logs(dir, logs, operators)?;
     Ok(survey)
 }
 
@@ -104,7 +105,7 @@ impl Survey {
     ) -> Result<()> {
         let families = &mut self.found.state.families;
         let all = families.values().flat_map(|f| f.files.values());
-        let total: u64 = all.map(|f| f.size).sum();
+        let total = all.fold(0, |sum: u64, f| sum.saturating_add(f.size));
         for (cf, family) in families {
             let said = self.options.merge_operators.get(&family.name).cloned();
             for file in family.files.values_mut() {
@@ -136,10 +137,10 @@ impl Survey {
         Ok(())
     }
 
-    fn take_logs(&mut self, dir: &Dir, first_log: u64, operators: Operators<'_>) -> Result<()> {
+    fn take_logs(&mut self, dir: &Dir, logs: Range<u64>, operators: Operators<'_>) -> Result<()> {
         let state = &self.found.state;
         let mut batches = 0;
-        let replayed = wal::replay(dir, first_log, &state.wals, OnRot::Refuse, |log, batch| {
+        let replayed = wal::replay(dir, logs, &state.wals, OnRot::Refuse, |log, batch| {
             batches += 1;
             let named = |e: Error| e.in_file(dir.path_of(FileName::Wal(log)).display());
             for op in batch.view()? {

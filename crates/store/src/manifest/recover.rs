@@ -16,7 +16,7 @@ use lithify_lsm::{Edit, Version};
 
 use super::translate;
 use crate::dir::{Dir, FileName};
-use crate::janitor::{NUMBER_MAX, number_floor};
+use crate::numbers;
 
 /// Largest manifest that is read.
 const MANIFEST_MAX: u64 = 4 << 30;
@@ -26,7 +26,8 @@ const MANIFEST_MAX: u64 = 4 << 30;
 pub struct Recovered {
     /// Its number.
     pub manifest: u64,
-    /// What it adds up to. Level 0 files of foreign families have epochs that fit a stratum.
+    /// What it adds up to. Epochs of level 0 fit a stratum; the next file number is above that of every
+    /// file that this database can have made, whether an edit knows it or not.
     pub state: ManifestState,
     /// Bytes that took effect; what follows is a torn edit that was never acknowledged.
     pub good_end: u64,
@@ -34,6 +35,17 @@ pub struct Recovered {
     pub torn: bool,
     /// Written by this store, not by another engine.
     pub ours: bool,
+}
+
+impl Recovered {
+    /// Whether the database can be written to: its counters have room.
+    ///
+    /// # Errors
+    /// Corruption, with what to do instead.
+    pub fn check_room(&self, dir: &Dir) -> Result<()> {
+        let name = FileName::Manifest(self.manifest);
+        numbers::check_room(&self.state).map_err(|e| e.in_file(dir.path_of(name).display()))
+    }
 }
 
 /// Reads the manifest that CURRENT names; `None` if there is no database here yet: no CURRENT, and
@@ -96,15 +108,12 @@ fn read(dir: &Dir, manifest: u64) -> Result<Recovered> {
     let read = read_manifest(&bytes, 0).map_err(blame)?;
     let mut state = read.state;
     state.families.values_mut().for_each(match read.ours {
-        true => translate::renumber_level0,
+        true => translate::renumber,
         false => translate::order_foreign,
     });
     // A crash leaves files whose numbers no edit knows; a number is never used twice.
     if !zoo::on(Bug::NumbersAgain) {
-        state.next_file = state.next_file.max(number_floor(dir)?);
-    }
-    if state.next_file > NUMBER_MAX {
-        return Err(blame(Error::corruption("its next file number is no counter's")));
+        state.next_file = numbers::next_number(dir, numbers::known(&state))?;
     }
     let torn = read.verdict != Verdict::Clean;
     Ok(Recovered { manifest, state, good_end: read.good_end, torn, ours: read.ours })

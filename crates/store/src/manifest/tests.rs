@@ -16,7 +16,7 @@ use lithify_merge::tombstone::RangeTombstone;
 use lithify_merge::workload::Choices;
 
 use super::translate::{
-    decode_hint, encode_hint, file_meta, order_foreign, renumber_level0, wire_edit, wire_file,
+    decode_hint, encode_hint, file_meta, order_foreign, renumber, wire_edit, wire_file,
 };
 use super::*;
 use crate::dir::{Dir, FileName};
@@ -379,12 +379,32 @@ fn old_level0_files_get_strata_in_age_order() {
     let renumbered = |files: Vec<WireFile>| {
         let files = files.into_iter().map(|f| (f.number, f)).collect();
         let mut family = FamilyState { files, ..FamilyState::default() };
-        renumber_level0(&mut family);
+        renumber(&mut family);
         family.files.values().map(|f| f.epoch).collect::<Vec<_>>()
     };
     assert_eq!(renumbered(vec![old(4, 0, 90), old(5, 0, 30), old(6, 0, 60)]), [4, 2, 3]);
     assert_eq!(renumbered(vec![old(4, 1 << 40, 9), old(5, 7, 9), old(6, 7, 9)]), [3, 2, 2]);
     assert_eq!(renumbered(vec![old(4, 9, 9), old(5, 7, 9)]), [9, 7]);
+    let last = u64::from(u32::MAX);
+    assert_eq!(renumbered(vec![old(4, last, 9), old(5, 7, 9), old(6, last - 1, 9)]), [4, 2, 3]);
+}
+
+/// Strata that leave no room for later ones keep their order, in level 0 and below it.
+#[test]
+fn strata_at_the_end_of_their_numbers_start_anew() {
+    let at = |number, level, stratum: u32| {
+        let file = meta(number, Pos::new(level, stratum), "a", "m");
+        (number, wire_file(&file))
+    };
+    let last = u32::MAX;
+    let files = [at(1, 0, last), at(2, 0, 70), at(3, 1, 70), at(4, 1, last - 1), at(5, 2, 0)];
+    let mut family = FamilyState { files: files.into(), ..FamilyState::default() };
+    renumber(&mut family);
+    let strata: Vec<u32> = family.files.values().map(|f| f.pos().unwrap().stratum.0).collect();
+    assert_eq!(strata, [4, 2, 2, 3, 0]);
+    let again = family.clone();
+    renumber(&mut family);
+    assert_eq!(family, again);
 }
 
 /// Files of another engine that cut a level between two versions of one key.

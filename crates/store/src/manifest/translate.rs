@@ -18,6 +18,9 @@ use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta};
 /// Smallest epoch that a flush of ours gets: 0 means unknown, 1 is RocksDB's for files that were
 /// ingested behind everything else.
 pub const FIRST_EPOCH: u32 = 2;
+/// Largest stratum that an opened tree has. It leaves 2^28 flushes to the open handle: 300 days of ten
+/// a second.
+pub const STRATUM_MAX: u32 = u32::MAX - (1 << 28);
 /// Version of the bucket map's encoding.
 const HINT_VERSION: u64 = 1;
 
@@ -108,9 +111,9 @@ pub fn file_meta(w: &WireFile, order: &dyn Comparator) -> Result<FileMeta> {
 /// Gives the files of a foreign family places that fit our tree: strata to those of level 0, and
 /// to those deeper down that share a user key with a neighbour.
 pub fn order_foreign(family: &mut FamilyState) {
-    renumber_level0(family);
+    renumber(family);
     part_neighbours(family);
-    let sound = 0..=u64::from(u32::MAX);
+    let sound = 0..=u64::from(STRATUM_MAX);
     for file in family.files.values_mut().filter(|f| f.level > 0 && !sound.contains(&f.epoch)) {
         // Below level 0 it only says that what comes is newer.
         file.epoch = 1;
@@ -171,26 +174,32 @@ fn part_neighbours(family: &mut FamilyState) {
     }
 }
 
-/// Gives the level 0 files of a foreign family epochs that fit a stratum: in the order of their
-/// epochs, or, where a release too old to write any left them 0, of their largest sequence
-/// numbers and then file numbers (LevelDB's order). Files of one epoch keep sharing one.
-pub fn renumber_level0(family: &mut FamilyState) {
-    let level0 = || family.files.values().filter(|f| f.level == 0);
-    let sound = |f: &WireFile| (1..=u64::from(u32::MAX)).contains(&f.epoch);
-    if level0().all(sound) {
+/// Gives the files of a family strata that leave room for later ones, in the order they have: those of
+/// level 0 by their epochs, or, where a release too old to write any left them 0, by their largest
+/// sequence numbers and then file numbers (LevelDB's order). Files of one age keep sharing one.
+pub fn renumber(family: &mut FamilyState) {
+    let last = u64::from(STRATUM_MAX);
+    let is_sound = |f: &WireFile| match f.level {
+        0 => (1..=last).contains(&f.epoch),
+        _ => u64::from(f.stratum) <= last,
+    };
+    if family.files.values().all(is_sound) {
         return;
     }
-    let age = |f: &WireFile| match f.epoch {
-        0 => (0, f.largest_seq, f.number),
-        epoch => (epoch, 0, 0),
+    let age = |f: &WireFile| match (f.level, f.epoch) {
+        (0, 0) => Some((0, f.largest_seq, f.number)),
+        (0, epoch) => Some((epoch, 0, 0)),
+        _ => (f.stratum > 0).then_some((u64::from(f.stratum), 0, 0)),
     };
-    let mut ages: Vec<_> = level0().map(age).collect();
+    let mut ages: Vec<_> = family.files.values().filter_map(age).collect();
     ages.sort_unstable();
     ages.dedup();
-    let epochs: BTreeMap<_, u64> = ages.into_iter().zip(u64::from(FIRST_EPOCH)..).collect();
-    for file in family.files.values_mut().filter(|f| f.level == 0) {
-        if let Some(&epoch) = epochs.get(&age(file)) {
-            file.epoch = epoch;
+    let strata: BTreeMap<_, u32> = ages.into_iter().zip(FIRST_EPOCH..).collect();
+    for file in family.files.values_mut() {
+        match age(file).and_then(|age| strata.get(&age)) {
+            Some(&stratum) if file.level == 0 => file.epoch = u64::from(stratum),
+            Some(&stratum) => file.stratum = stratum,
+            None => {}
         }
     }
 }

@@ -13,6 +13,7 @@
 //! A promise of any later log vouches for all of the logs before it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use lithify_base::{CfId, Error, Kind, Result, Seq, Tag};
 use lithify_format::manifest::ManifestState;
@@ -71,16 +72,15 @@ impl Logs {
     /// Takes the logs that `state` needs, and of them what it needs; without one, all.
     pub(super) fn take(dir: &Dir, state: Option<&ManifestState>) -> Logs {
         let mut logs = Logs::default();
-        let from = state.map_or(0, ManifestState::first_log);
-        logs.take_from(dir, from, state);
+        logs.take_from(dir, state.map_or(0..u64::MAX, ManifestState::logs), state);
         logs
     }
 
-    fn take_from(&mut self, dir: &Dir, from: u64, state: Option<&ManifestState>) {
+    fn take_from(&mut self, dir: &Dir, wanted: Range<u64>, state: Option<&ManifestState>) {
         let none = BTreeMap::new();
         let known = state.map_or(&none, |state| &state.wals);
-        let numbers = log_numbers(dir, from).unwrap_or_default();
-        for (&number, _) in known.range(from..).filter(|(n, _)| !numbers.contains(n)) {
+        let numbers = log_numbers(dir, wanted.clone()).unwrap_or_default();
+        for (&number, _) in known.range(wanted.clone()).filter(|(n, _)| !numbers.contains(n)) {
             self.lost.push(Lost::file(FileName::Wal(number), "the manifest names it"));
         }
         let mut logs: Vec<Log> = Vec::new();
@@ -97,7 +97,7 @@ impl Logs {
             }
             let whole = self.log(&log, state);
             if !whole && vouched.is_none_or(|v| i >= v) {
-                let later = log_numbers(dir, log.number + 1).unwrap_or_default();
+                let later = log_numbers(dir, log.number + 1..wanted.end).unwrap_or_default();
                 for number in later {
                     let what = "it follows a log that a crash tore, and promises nothing";
                     self.lost.push(Lost::file(FileName::Wal(number), what));
@@ -219,9 +219,10 @@ fn read(dir: &Dir, number: u64, synced: Option<u64>) -> Result<Log> {
     Ok(Log { number, promised: found.sealed.max(synced.unwrap_or(0)), damage, bytes })
 }
 
-/// Whether a log from number `from` on begins with the name of one that is not there.
-pub(super) fn is_broken_chain(dir: &Dir, from: u64) -> bool {
-    let numbers = log_numbers(dir, from).unwrap_or_default();
+/// Whether one of the `wanted` logs begins with the name of one that is not there.
+pub(super) fn is_broken_chain(dir: &Dir, wanted: Range<u64>) -> bool {
+    let from = wanted.start;
+    let numbers = log_numbers(dir, wanted).unwrap_or_default();
     numbers.iter().any(|&number| {
         let bytes = dir.read_whole(FileName::Wal(number), LOG_MAX).ok().flatten();
         let bytes = bytes.unwrap_or_default();

@@ -2,6 +2,7 @@
 //! not hide what is in the next.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use lithify_base::{CfId, Error, InternalKey, Key, Kind, Result, Seq, Tag};
 use lithify_format::manifest::ManifestState;
@@ -35,9 +36,9 @@ struct Log {
 impl Look<'_> {
     /// Bytes of the logs that are needed.
     pub(super) fn log_bytes(&self, state: &ManifestState) -> u64 {
-        let from = state.first_log();
+        let logs = state.logs();
         let needed = self.listed.iter().filter(|entry| match entry.file {
-            Some(FileName::Wal(n)) => n >= from,
+            Some(FileName::Wal(n)) => logs.contains(&n),
             _ => false,
         });
         needed.map(|entry| entry.len).sum()
@@ -45,9 +46,9 @@ impl Look<'_> {
 
     /// Checks the logs; what they hold, by family.
     pub(super) fn logs(&mut self, state: &ManifestState) -> BTreeMap<CfId, Vec<Logged>> {
-        let from = state.first_log();
+        let Range { start: from, end } = state.logs();
         let mut logged = BTreeMap::new();
-        let replayed = replay(self.dir, from, &state.wals, OnRot::Refuse, |number, batch| {
+        let replayed = replay(self.dir, from..end, &state.wals, OnRot::Refuse, |number, batch| {
             self.report.batches += 1;
             collect(state, number, batch, &mut logged)
         });
@@ -70,14 +71,14 @@ impl Look<'_> {
             }
             Err(e) => {
                 let named = |n: &u64| e.file() == Some(self.path(FileName::Wal(*n)).as_str());
-                let numbers = log_numbers(self.dir, from).unwrap_or_default();
+                let numbers = log_numbers(self.dir, from..end).unwrap_or_default();
                 told = numbers.into_iter().find(named);
                 self.report.damage(e.in_file(self.dir.path().display()));
             }
         }
         // The newest log stays until there is another one, even if all of it is in tables.
-        let witness = newest_log(&self.listed).filter(|&n| n < from);
-        for number in log_numbers(self.dir, witness.unwrap_or(from)).unwrap_or_default() {
+        let witness = newest_log(&self.listed, end).filter(|&n| n < from).unwrap_or(from);
+        for number in log_numbers(self.dir, witness..end).unwrap_or_default() {
             let synced = state.wals.get(&number).copied().flatten();
             let (needed, told) = (number >= from, told == Some(number));
             if let Err(e) = self.log(Log { number, synced, needed, told }) {

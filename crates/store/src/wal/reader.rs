@@ -20,6 +20,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, Result, Seq};
@@ -97,7 +98,8 @@ impl Replay {
     }
 }
 
-/// Replays all logs of `dir` numbered `from` or higher. `known` are the logs the manifest names,
+/// Replays the logs of `dir` whose numbers are in `wanted`: from the first one that is needed up to the
+/// next file number, as a file with a larger number is not ours. `known` are the logs the manifest names,
 /// with the size it knows to be synced. `visit` gets each batch with the number of its log.
 ///
 /// # Errors
@@ -105,12 +107,13 @@ impl Replay {
 /// `Unsupported` for records this version lacks, Io, and whatever `visit` returns.
 pub fn replay(
     dir: &Dir,
-    from: u64,
+    wanted: Range<u64>,
     known: &BTreeMap<u64, Option<u64>>,
     on_rot: OnRot,
     mut visit: impl FnMut(u64, &LoggedBatch<'_>) -> Result<()>,
 ) -> Result<Replay> {
-    let numbers = log_numbers(dir, from)?;
+    let from = wanted.start;
+    let numbers = log_numbers(dir, wanted)?;
     let promised = |(_, synced): &(&u64, &Option<u64>)| synced.is_some_and(|n| n > 0);
     let absent = known.range(from..).filter(promised).find(|(n, _)| !numbers.contains(n));
     if let (Some((&number, _)), OnRot::Refuse) = (absent, on_rot) {
@@ -152,11 +155,11 @@ struct Chain {
     lost: Vec<u64>,
 }
 
-/// Numbers of the logs from `from` on.
-pub(crate) fn log_numbers(dir: &Dir, from: u64) -> Result<Vec<u64>> {
+/// Numbers of the logs that are there, of those in `wanted`.
+pub(crate) fn log_numbers(dir: &Dir, wanted: Range<u64>) -> Result<Vec<u64>> {
     let listed = dir.list()?;
     let numbers = listed.iter().filter_map(|entry| match entry.file {
-        Some(FileName::Wal(n)) if n >= from => Some(n),
+        Some(FileName::Wal(n)) if wanted.contains(&n) => Some(n),
         _ => None,
     });
     let mut numbers: Vec<u64> = numbers.collect();

@@ -48,7 +48,7 @@ fn attempts_known(
     on_rot: OnRot,
 ) -> Result<(Vec<u64>, Replay)> {
     let mut seen = Vec::new();
-    let replay = replay(dir, from, known, on_rot, |_, batch| {
+    let replay = replay(dir, from..u64::MAX, known, on_rot, |_, batch| {
         for op in batch.view()?.iter() {
             seen.push(u64::from_le_bytes(op.value.try_into().unwrap()));
         }
