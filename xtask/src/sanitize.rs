@@ -94,7 +94,7 @@ fn stress(toolchain: &str, sanitizer: &str, seconds: &str) -> Result<()> {
 fn miri(toolchain: &str) -> Result<()> {
     let whole = [
         &["--lib", "--test", "table", "--test", "twin", "--test", "readers"][..],
-        &["--test", "together"],
+        &["--test", "together", "--test", "lengths"],
     ]
     .concat();
     let rooms = [

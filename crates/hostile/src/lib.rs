@@ -16,6 +16,7 @@ mod engine;
 mod foreign;
 mod image;
 mod logs;
+mod memtable;
 mod tables;
 mod texts;
 
@@ -33,7 +34,7 @@ pub struct Target {
 const MIB: usize = 1 << 20;
 
 /// Every target.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "log_records", run: logs::records, allowance: MIB },
     Target { name: "log_walk", run: logs::walk, allowance: MIB },
     Target { name: "batch", run: logs::batch, allowance: MIB },
@@ -54,6 +55,8 @@ pub const TARGETS: [Target; 17] = [
     Target { name: "db_image", run: image::image, allowance: 48 * MIB },
     // The same for a directory of another engine, and a second database made of it.
     Target { name: "foreign_image", run: foreign::image, allowance: 64 * MIB },
+    // Nodes and pieces come in chunks of 64 KiB and more; the twin has everything again.
+    Target { name: "memtable", run: memtable::calls, allowance: 4 * MIB },
     Target { name: "engine_reply", run: engine::reply, allowance: 2 * MIB },
 ];
 

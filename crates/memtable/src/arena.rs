@@ -46,6 +46,9 @@ const LINE: usize = 64;
 const RECORD_FACTS: usize = 16;
 const RECORD_HEADER: usize = RECORD_FACTS + size_of::<Traced>();
 const RECORD_ALIGN: usize = 8;
+/// Largest piece that is asked for: so that padding added to it wraps nothing around, and a chunk for
+/// it is one that an allocator can be asked for.
+const PIECE_MAX: usize = isize::MAX as usize - 2 * LINE;
 const _: () = assert!(align_of::<Traced>() <= RECORD_ALIGN);
 const CHUNK_MIN: usize = 64 << 10;
 const CHUNK_MAX: usize = 8 << 20;
@@ -268,16 +271,17 @@ impl Arena {
         self.reserved.load(Ordering::Relaxed)
     }
 
-    /// `bytes` bytes of any content, aligned to `align`, a power of two up to 64.
+    /// `bytes` bytes of any content, aligned to `align`.
     ///
     /// # Safety
     /// Never two threads at a time: the table's one writer may call this, or several that hold one and
-    /// the same lock.
+    /// the same lock. `align` is a power of two up to 64, `bytes` at most [`PIECE_MAX`].
     pub(crate) unsafe fn allocate(&self, bytes: usize, align: usize) -> NonNull<u8> {
-        debug_assert!(align.is_power_of_two() && align <= LINE);
+        debug_assert!(align.is_power_of_two() && align <= LINE && bytes <= PIECE_MAX);
         // SAFETY: exclusive by the contract.
         let state = unsafe { &mut *self.state.get() };
         let pad = (state.free as usize).wrapping_neg() & (align - 1);
+        // The sum does not wrap around, by the contract.
         if pad + bytes <= state.left {
             // SAFETY: `pad + bytes` bytes are left in the current chunk.
             let at = unsafe { state.free.add(pad) };
@@ -348,9 +352,10 @@ impl Arena {
     /// `len` zeroed words, aligned to a line.
     ///
     /// # Safety
-    /// As [`allocate`](Arena::allocate); and the words are not used after the arena is dropped.
+    /// As [`allocate`](Arena::allocate), `len` words taking at most [`PIECE_MAX`] bytes; and the words
+    /// are not used after the arena is dropped.
     pub(crate) unsafe fn words(&self, len: usize) -> Words {
-        let bytes = len * size_of::<AtomicU64>();
+        let bytes = len.checked_mul(size_of::<AtomicU64>()).expect("a filter is a piece of memory");
         // SAFETY: by the contract.
         let base = unsafe { self.allocate(bytes, LINE) };
         // SAFETY: allocated with this size and not shared yet; zero is a valid atomic.
@@ -374,12 +379,12 @@ impl Arena {
     /// As [`allocate`](Arena::allocate).
     ///
     /// # Panics
-    /// If key or value is 4 GiB or longer.
+    /// If key or value is 4 GiB or longer, or there is no memory for both.
     #[inline]
     pub(crate) unsafe fn append(&self, tag: Tag, user: &[u8], value: &[u8]) -> Rec<'_> {
-        let lengths = lengths(user, value);
-        // SAFETY: the caller is the one writer.
-        let at = unsafe { self.allocate(RECORD_HEADER + user.len() + value.len(), RECORD_ALIGN) };
+        let (lengths, bytes) = measured(user, value);
+        // SAFETY: the caller is the one writer; a record is no longer than a piece can be.
+        let at = unsafe { self.allocate(bytes, RECORD_ALIGN) };
         // SAFETY: freshly allocated with this size and alignment.
         unsafe { write_record(at, tag, lengths, user, value) }
     }
@@ -387,11 +392,20 @@ impl Arena {
     /// Cuts off a piece for `entries` records with `bytes` bytes of keys and values together.
     ///
     /// # Safety
-    /// As [`allocate`](Arena::allocate).
-    pub(crate) unsafe fn slab(&self, entries: usize, bytes: usize) -> Slab {
-        let left = bytes + entries * (RECORD_HEADER + RECORD_ALIGN - 1);
-        // SAFETY: by the contract.
-        Slab { free: unsafe { self.allocate(left, RECORD_ALIGN) }, left }
+    /// As [`allocate`](Arena::allocate), but for any length.
+    ///
+    /// # Errors
+    /// If there is no memory; the arena is as it was.
+    pub(crate) unsafe fn slab(&self, entries: usize, bytes: usize) -> Result<Slab, OutOfMemory> {
+        let headers = entries.checked_mul(RECORD_HEADER + RECORD_ALIGN - 1);
+        let left = headers.and_then(|headers| bytes.checked_add(headers));
+        let Some(left) = left.filter(|left| *left <= PIECE_MAX) else {
+            return Err(OutOfMemory { bytes: usize::MAX });
+        };
+        // SAFETY: by the contract. The padding of the piece is reserved with it.
+        unsafe { self.try_reserve(left + RECORD_ALIGN)? };
+        // SAFETY: by the contract; `left` was compared above.
+        Ok(Slab { free: unsafe { self.allocate(left, RECORD_ALIGN) }, left })
     }
 }
 
@@ -420,8 +434,7 @@ impl Slab {
         user: &[u8],
         value: &[u8],
     ) -> Rec<'t> {
-        let lengths = lengths(user, value);
-        let bytes = RECORD_HEADER + user.len() + value.len();
+        let (lengths, bytes) = measured(user, value);
         let padded = bytes.next_multiple_of(RECORD_ALIGN).min(self.left);
         assert!(bytes <= padded, "a writer adds no more than it said");
         let at = self.free;
@@ -434,9 +447,16 @@ impl Slab {
     }
 }
 
-fn lengths(user: &[u8], value: &[u8]) -> [u32; 2] {
-    [user.len(), value.len()]
-        .map(|n| u32::try_from(n).expect("keys and values are shorter than 4 GiB"))
+/// The lengths of key and value as a record has them, and the bytes that it takes, at most
+/// [`PIECE_MAX`].
+#[inline(always)]
+fn measured(user: &[u8], value: &[u8]) -> ([u32; 2], usize) {
+    let lengths = [user.len(), value.len()]
+        .map(|n| u32::try_from(n).expect("keys and values are shorter than 4 GiB"));
+    // Key and value may be the same bytes: where addresses have 32 bits their sum may wrap around.
+    let bytes = RECORD_HEADER as u64 + u64::from(lengths[0]) + u64::from(lengths[1]);
+    let fitting = usize::try_from(bytes).ok().filter(|bytes| *bytes <= PIECE_MAX);
+    (lengths, fitting.expect("a record fits into memory"))
 }
 
 /// Writes a record at `at`.

@@ -21,6 +21,8 @@ const STRIDE: u32 = 0x9e37_79b9;
 
 /// Words of a line.
 const LINE: usize = 8;
+/// Most lines: 256 GiB, or an eighth of what 32 bits address.
+const LINES_MAX: usize = if usize::BITS > 32 { u32::MAX as usize } else { 1 << 23 };
 
 /// The filter.
 pub(crate) struct Bloom {
@@ -34,7 +36,8 @@ impl Bloom {
         Bloom::lines(keys) * LINE * size_of::<AtomicU64>()
     }
     fn lines(keys: usize) -> usize {
-        (keys * BITS_PER_KEY).div_ceil(64 * LINE).max(1)
+        // More lines than half a hash can choose are of no use.
+        keys.saturating_mul(BITS_PER_KEY).div_ceil(64 * LINE).clamp(1, LINES_MAX)
     }
 
     /// A filter for about `keys` keys, its memory in `arena`.

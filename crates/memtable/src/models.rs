@@ -172,7 +172,7 @@ fn together(
             }
             share
         };
-        let [here, there] = new.map(|keys| writer.share(keys.len(), 4 * keys.len()));
+        let [here, there] = new.map(|keys| writer.share(keys.len(), 4 * keys.len()).unwrap());
         let other = thread::spawn(move || fill(there, new[1], 1 + old.len() + new[0].len()));
         let here = fill(here, new[0], 1 + old.len());
         read(&table);

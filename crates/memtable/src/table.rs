@@ -324,7 +324,8 @@ impl MemWriter {
     /// if it comes again, both entries are kept and which one is found first is not specified.
     ///
     /// # Panics
-    /// If `kind` is [`Kind::RangeDelete`], or key or value is 4 GiB or longer.
+    /// If `kind` is [`Kind::RangeDelete`], key or value is 4 GiB or longer, or there is no memory for
+    /// them; [`try_reserve`](MemWriter::try_reserve) before finds that out.
     pub fn add(&mut self, seq: Seq, kind: Kind, key: &[u8], value: &[u8]) {
         assert!(kind != Kind::RangeDelete, "range deletions have a call of their own");
         assert!(self.shared == 0, "shared writers are about");

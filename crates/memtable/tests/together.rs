@@ -82,7 +82,7 @@ fn write_together(shape: u64, order: &ComparatorRef, bloom: bool) {
             writer.try_reserve((WRITERS * EACH) as usize, WRITERS as usize * bytes).unwrap();
             let threads: Vec<_> = (0..WRITERS)
                 .map(|at| {
-                    let mut share = writer.share(EACH as usize, bytes);
+                    let mut share = writer.share(EACH as usize, bytes).unwrap();
                     scope.spawn(move || {
                         fill(&mut share, shape, numbers(next, at));
                         share
@@ -134,7 +134,7 @@ fn what_several_write_is_what_one_would() {
 #[test]
 fn the_one_writer_waits_for_its_shares() {
     let (table, mut writer) = table(bytewise(), false);
-    let share = writer.share(1, 2);
+    let share = writer.share(1, 2).unwrap();
     let add = |writer: &mut MemWriter| {
         catch_unwind(AssertUnwindSafe(|| writer.add(1, Kind::Value, b"k", b"v"))).is_ok()
     };
@@ -144,7 +144,7 @@ fn the_one_writer_waits_for_its_shares() {
     assert!(add(&mut writer));
     assert_eq!(table.entry_count(), 1);
     // A share takes what it is for, and no byte more.
-    let mut share = writer.share(2, 5);
+    let mut share = writer.share(2, 5).unwrap();
     share.add(2, Kind::Value, b"key", b"v");
     share.add(3, Kind::Value, b"k", b"");
     let more = catch_unwind(AssertUnwindSafe(|| share.add(4, Kind::Value, &[7; 99], b"")));
@@ -170,7 +170,7 @@ impl Comparator for Picky {
 fn a_panic_leaves_no_window_open() {
     const EACH: u16 = if cfg!(miri) { 12 } else { 250 };
     let (table, mut writer) = table(Arc::new(Picky), false);
-    let mut shares = [writer.share(500, 2_000), writer.share(500, 2_000)];
+    let mut shares = [writer.share(500, 2_000).unwrap(), writer.share(500, 2_000).unwrap()];
     for n in 0..EACH {
         for (at, share) in shares.iter_mut().enumerate() {
             let key = n.to_be_bytes();

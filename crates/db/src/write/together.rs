@@ -149,7 +149,8 @@ impl Shell {
     /// the bytes of it all.
     ///
     /// # Errors
-    /// `OutcomeUnknown` if a comparator panicked in another thread.
+    /// `OutcomeUnknown` if a comparator panicked in another thread, or memory that was reserved for the
+    /// group is not there.
     #[inline(never)]
     pub(super) fn insert_group(
         &self,
@@ -187,7 +188,11 @@ impl Shell {
         for (at, write) in all.enumerate() {
             let (count, len) = (write.entries(), write.byte_len());
             if at > 0 && write.is_large() {
-                handed.ask(&peers[at - 1], mem.share(count, len), next);
+                let Ok(writer) = mem.share(count, len) else {
+                    drop(handed);
+                    return Err(self.torn(log));
+                };
+                handed.ask(&peers[at - 1], writer, next);
             } else if write.is_of_default() {
                 (entries, bytes) = (entries + count, bytes + len);
                 now.push((write, next));
@@ -196,7 +201,10 @@ impl Shell {
             }
             next += count as Seq;
         }
-        let mut writer = mem.share(entries, bytes);
+        let Ok(mut writer) = mem.share(entries, bytes) else {
+            drop(handed);
+            return Err(self.torn(log));
+        };
         self.env.rt.breathe();
         for (write, first) in now {
             write.insert(&mut writer, first);

@@ -24,6 +24,8 @@ pub(crate) const PAGE: usize = 4096;
 pub(crate) const HUGE: usize = 2 << 20;
 /// Pieces from here on come from the system.
 const MAPPED: usize = 64 << 10;
+/// Longest piece, with room for its alignment.
+const LEN_MAX: usize = isize::MAX as usize + 1 - 2 * HUGE;
 const _: () = assert!(HUGE.is_multiple_of(PAGE) && MAPPED <= HUGE);
 const _: () = assert!(size_of::<AtomicU32>() == 4);
 
@@ -52,7 +54,8 @@ impl Pages {
         if len == 0 {
             return Some(Self::empty());
         }
-        let len = len.checked_next_multiple_of(PAGE)?;
+        // No slice is longer; with 32 bits the system may map more.
+        let len = len.checked_next_multiple_of(PAGE).filter(|len| *len <= LEN_MAX)?;
         if len < MAPPED {
             // SAFETY: the layout has a nonzero size.
             let base = unsafe { alloc_zeroed(Self::layout(len)) };

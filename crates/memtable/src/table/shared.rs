@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use lithify_base::{Kind, Seq, Tag};
+use lithify_env::OutOfMemory;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{MemTable, MemWriter, hashed_entry_sum};
@@ -30,16 +31,17 @@ pub struct SharedWriter {
 
 impl MemWriter {
     /// A writer for another thread, for at most `entries` entries with `bytes` bytes of keys and
-    /// values together. What all of them take must have been [reserved](MemWriter::try_reserve).
+    /// values together. What all of them take should have been [reserved](MemWriter::try_reserve).
     ///
-    /// # Panics
-    /// If there is no memory.
-    pub fn share(&mut self, entries: usize, bytes: usize) -> SharedWriter {
+    /// # Errors
+    /// If there is no memory; the table is as it was.
+    pub fn share(&mut self, entries: usize, bytes: usize) -> Result<SharedWriter, OutOfMemory> {
         let _lock = self.table.splits.lock();
         // SAFETY: the one writer does not allocate while it is here, shared ones only with the lock.
-        let slab = unsafe { self.table.arena.slab(entries, bytes) };
+        let slab = unsafe { self.table.arena.slab(entries, bytes)? };
         self.shared += 1;
-        SharedWriter { table: self.table.clone(), slab, entries: 0, sum: 0, seqs: None }
+        let table = self.table.clone();
+        Ok(SharedWriter { table, slab, entries: 0, sum: 0, seqs: None })
     }
 
     /// Ends a share. Once all are back, this writer adds again.
