@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use arc_swap::ArcSwapOption;
@@ -389,6 +390,10 @@ impl File for Kept {
 
     fn links(&self) -> IoResult<u64> {
         self.with(|file| file.links())
+    }
+
+    fn next_data(&self, from: u64) -> IoResult<Option<Range<u64>>> {
+        self.with(|file| file.next_data(from))
     }
 }
 

@@ -22,6 +22,7 @@
 //! Leaves to others: losing unsynced bytes at a crash, which needs a model of the disk.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::fs::{Advice, DirEnt, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts};
@@ -256,5 +257,8 @@ impl File for FaultFile {
 
     fn identity(&self) -> Option<(u64, u64)> {
         self.inner.identity()
+    }
+    fn next_data(&self, from: u64) -> IoResult<Option<Range<u64>>> {
+        self.inner.next_data(from)
     }
 }

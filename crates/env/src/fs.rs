@@ -12,6 +12,7 @@
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
@@ -290,5 +291,13 @@ pub trait File: Send + Sync {
     /// number. `None` where there is no such thing.
     fn identity(&self) -> Option<(u64, u64)> {
         None
+    }
+
+    /// The first stretch at or behind `from` that may hold anything but zeros; `None` if nothing but
+    /// zeros follows. What lies between stretches takes no space and reads as zeros. Where nothing is
+    /// known of that, all of the file is one stretch.
+    fn next_data(&self, from: u64) -> IoResult<Option<Range<u64>>> {
+        let len = self.len()?;
+        Ok((from < len).then_some(from..len))
     }
 }

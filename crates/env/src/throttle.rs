@@ -21,6 +21,7 @@
 //! read of 9000 B arrives at 950 us: channel free at 1000, bytes 1000..1900              -> 1900 us
 //! ```
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -330,6 +331,9 @@ impl File for ThrottledFile {
 
     fn identity(&self) -> Option<(u64, u64)> {
         self.inner.identity()
+    }
+    fn next_data(&self, from: u64) -> IoResult<Option<Range<u64>>> {
+        self.inner.next_data(from)
     }
 }
 

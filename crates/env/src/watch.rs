@@ -9,6 +9,7 @@
 //! any more.
 //! Leaves to others: how long is too long, who is told, and what to do about it.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -342,6 +343,9 @@ impl File for Watched {
 
     fn identity(&self) -> Option<(u64, u64)> {
         self.inner.identity()
+    }
+    fn next_data(&self, from: u64) -> IoResult<Option<Range<u64>>> {
+        self.inner.next_data(from)
     }
 }
 

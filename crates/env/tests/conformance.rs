@@ -280,3 +280,40 @@ fn offsets_beyond_any_file_are_errors() {
         assert_eq!(file.len().unwrap(), 0);
     }
 }
+
+/// What a file system says of holes is true of any file system: outside of the stretches all is zeros.
+fn stretches(file: &FileRef) -> Vec<std::ops::Range<u64>> {
+    let (mut all, mut from) = (Vec::new(), 0);
+    while let Some(stretch) = file.next_data(from).unwrap() {
+        assert!(from <= stretch.start && stretch.start < stretch.end, "{stretch:?} after {from}");
+        from = stretch.end;
+        all.push(stretch);
+    }
+    all
+}
+
+#[test]
+fn stretches_between_holes_hold_all_that_was_written() {
+    let home = tempfile::tempdir().unwrap();
+    let rt = OsRt::new(RtOptions::default());
+    let watched = WatchedFs::new(Arc::new(PosixFs::new()), Arc::new(rt));
+    let memory = MemFs::new();
+    memory.create_dir_all(home.path()).unwrap();
+    for (fs, knows) in [(&PosixFs::new() as &dyn Fs, true), (&watched, true), (&memory, false)] {
+        let file = fs.open(&home.path().join("sparse"), OpenOpts::write().or_create()).unwrap();
+        file.set_len(0).unwrap();
+        assert_eq!(stretches(&file), []);
+        file.write_at(b"one", 5).unwrap();
+        file.write_at(b"two", 9 << 20).unwrap();
+        file.set_len(20 << 20).unwrap();
+        let found = stretches(&file);
+        for at in [5, 9 << 20] {
+            assert!(found.iter().any(|s| s.contains(&at) && s.contains(&(at + 2))), "{found:?}");
+        }
+        assert!(found.iter().all(|s| s.end <= 20 << 20), "{found:?}");
+        assert_eq!(file.next_data(20 << 20).unwrap(), None);
+        assert_eq!(file.next_data(1 << 40).unwrap(), None);
+        let data: u64 = found.iter().map(|s| s.end - s.start).sum();
+        assert!(!knows || data <= 1 << 20, "{found:?}");
+    }
+}

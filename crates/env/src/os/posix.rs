@@ -9,10 +9,11 @@
 //! visible as an alignment of 1.
 
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -372,5 +373,22 @@ impl File for PosixFile {
     fn identity(&self) -> Option<(u64, u64)> {
         let stat = fs::fstat(&self.fd).ok()?;
         Some((stat.st_dev, stat.st_ino))
+    }
+
+    fn next_data(&self, from: u64) -> IoResult<Option<Range<u64>>> {
+        let start = match fs::seek(&self.fd, SeekFrom::Data(from)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => return Ok(None),
+            // A file system that keeps no account of holes: all is data.
+            Err(_) => {
+                let len = self.len()?;
+                return Ok((from < len).then_some(from..len));
+            }
+        };
+        let end = match fs::seek(&self.fd, SeekFrom::Hole(start)) {
+            Ok(end) if end > start => end,
+            _ => self.len()?.max(start),
+        };
+        Ok((start < end).then_some(start..end))
     }
 }
