@@ -50,7 +50,7 @@ const RECORD_ALIGN: usize = 8;
 /// it is one that an allocator can be asked for.
 const PIECE_MAX: usize = isize::MAX as usize - 2 * LINE;
 const _: () = assert!(align_of::<Traced>() <= RECORD_ALIGN);
-const CHUNK_MIN: usize = 64 << 10;
+const CHUNK_MIN: usize = 16 << 10;
 const CHUNK_MAX: usize = 8 << 20;
 /// Chunks that an arena of the expected size consists of: what is unused of the last is idle.
 const CHUNKS_EXPECTED: usize = 16;
@@ -115,26 +115,6 @@ unsafe impl ArenaChunk for HeapChunk {
     }
     fn bytes(&self) -> usize {
         self.layout.size()
-    }
-}
-
-/// Zeroed words in an arena, shared by all threads.
-pub(crate) struct Words {
-    base: NonNull<AtomicU64>,
-    len: usize,
-}
-
-// SAFETY: a shared slice of atomics.
-unsafe impl Send for Words {}
-// SAFETY: as above.
-unsafe impl Sync for Words {}
-
-impl std::ops::Deref for Words {
-    type Target = [AtomicU64];
-    #[inline(always)]
-    fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: `Arena::words` made them, initialised, and its caller keeps the arena alive.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 }
 
@@ -262,6 +242,24 @@ impl Arena {
         }
     }
 
+    /// Makes the first allocations of a table that may never be written to, `bytes` bytes together,
+    /// cost no chunk of the pool.
+    ///
+    /// # Safety
+    /// As [`allocate`](Arena::allocate); nothing is allocated yet.
+    ///
+    /// # Errors
+    /// If there is no memory.
+    pub(crate) unsafe fn seed(&self, bytes: usize) -> Result<(), OutOfMemory> {
+        // SAFETY: exclusive by the contract.
+        let state = unsafe { &mut *self.state.get() };
+        let chunk = HeapPool.chunk(bytes)?;
+        (state.free, state.left) = (chunk.base().as_ptr(), chunk.bytes());
+        self.reserved.store(self.reserved() + chunk.bytes(), Ordering::Relaxed);
+        state.chunks.push(chunk);
+        Ok(())
+    }
+
     /// Bytes handed out, with padding and the unused ends of full chunks.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
@@ -352,9 +350,8 @@ impl Arena {
     /// `len` zeroed words, aligned to a line.
     ///
     /// # Safety
-    /// As [`allocate`](Arena::allocate), `len` words taking at most [`PIECE_MAX`] bytes; and the words
-    /// are not used after the arena is dropped.
-    pub(crate) unsafe fn words(&self, len: usize) -> Words {
+    /// As [`allocate`](Arena::allocate), `len` words taking at most [`PIECE_MAX`] bytes.
+    pub(crate) unsafe fn words(&self, len: usize) -> NonNull<AtomicU64> {
         let bytes = len.checked_mul(size_of::<AtomicU64>()).expect("a filter is a piece of memory");
         // SAFETY: by the contract.
         let base = unsafe { self.allocate(bytes, LINE) };
@@ -366,7 +363,7 @@ impl Arena {
         // SAFETY: as above; loom's atomics are made one by one.
         #[cfg(loom)]
         (0..len).for_each(|i| unsafe { base.cast::<AtomicU64>().add(i).write(AtomicU64::new(0)) });
-        Words { base: base.cast(), len }
+        base.cast()
     }
 
     fn account(&self, bytes: usize) {

@@ -3,14 +3,17 @@
 //!
 //! Keeps: a key that was added is found by every reader to whom its addition happened before
 //! (the writer publishes sequence numbers after adding).
-//! Leaves to others: hashing. The size is fixed at creation; more keys than expected only raise
-//! the rate of false positives.
+//! Leaves to others: hashing. More keys than expected only raise the rate of false positives.
+//!
+//! A filter is made for few keys, and grows once, before the first key is added: a table that nothing
+//! is written to has one line. A reader that meets the change sees the old line, the first of the new
+//! ones, or the new ones in full, and no key in any of them.
 //!
 //! The upper half of a 64-bit hash chooses a line of 512 bits, the lower half six bits in it
 //! (Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters", 2007).
 
-use crate::arena::{Arena, Words, prefetch};
-use crate::sync::{AtomicU64, Ordering};
+use crate::arena::{Arena, prefetch};
+use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// Bits per expected key: about 1% false positives.
 const BITS_PER_KEY: usize = 10;
@@ -26,8 +29,9 @@ const LINES_MAX: usize = if usize::BITS > 32 { u32::MAX as usize } else { 1 << 2
 
 /// The filter.
 pub(crate) struct Bloom {
-    lines: usize,
-    words: Words,
+    /// There are at least this many lines behind `words`: stored after it, loaded before it.
+    lines: AtomicUsize,
+    words: AtomicPtr<AtomicU64>,
 }
 
 impl Bloom {
@@ -43,17 +47,32 @@ impl Bloom {
     /// A filter for about `keys` keys, its memory in `arena`.
     ///
     /// # Safety
-    /// As [`Arena::words`].
+    /// As [`Arena::words`]; and the filter is not used after the arena is dropped.
     pub(crate) unsafe fn new(arena: &Arena, keys: usize) -> Bloom {
         let lines = Bloom::lines(keys);
         // SAFETY: by the contract.
-        Bloom { lines, words: unsafe { arena.words(lines * LINE) } }
+        let words = unsafe { arena.words(lines * LINE) };
+        Bloom { lines: AtomicUsize::new(lines), words: AtomicPtr::new(words.as_ptr()) }
+    }
+    /// Makes it one for about `keys` keys, not fewer than before. Readers may be about.
+    ///
+    /// # Safety
+    /// As [`Bloom::new`], with the same arena; and no key was added.
+    pub(crate) unsafe fn grow(&self, arena: &Arena, keys: usize) {
+        let lines = Bloom::lines(keys);
+        // SAFETY: by the contract.
+        let words = unsafe { arena.words(lines * LINE) };
+        self.words.store(words.as_ptr(), Ordering::Release);
+        self.lines.store(lines, Ordering::Release);
     }
     #[inline(always)]
     fn line(&self, hash: u64) -> &[AtomicU64; LINE] {
-        let line = (u64::from((hash >> 32) as u32) * self.lines as u64) >> 32;
-        let words = &self.words[line as usize * LINE..];
-        words.first_chunk().expect("the filter consists of whole lines")
+        let lines = self.lines.load(Ordering::Acquire);
+        let words = self.words.load(Ordering::Acquire);
+        let line = (u64::from((hash >> 32) as u32) * lines as u64) >> 32;
+        // SAFETY: `line < lines`, and there are as many whole lines behind `words`, initialised, in an
+        // arena that lives as long as the filter is used.
+        unsafe { &*words.add(line as usize * LINE).cast() }
     }
     /// Asks for the line of a key that will be added soon.
     #[inline(always)]

@@ -159,6 +159,9 @@ pub(crate) struct Index {
 }
 
 impl Index {
+    /// Bytes that an empty tree takes of its arena, in whole lines.
+    pub(crate) const EMPTY_BYTES: usize = NodeRef::LEAF_BYTES;
+
     /// An empty tree: one leaf.
     ///
     /// # Safety

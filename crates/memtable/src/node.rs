@@ -121,6 +121,9 @@ impl NodeSlot {
 }
 
 impl<'t> NodeRef<'t> {
+    /// Bytes of a leaf in its arena, in whole lines.
+    pub(crate) const LEAF_BYTES: usize = size_of::<Node>().next_multiple_of(64);
+
     /// A fresh node without records, private until a pointer to it is stored in another node.
     ///
     /// # Safety

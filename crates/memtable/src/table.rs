@@ -75,6 +75,8 @@ pub struct MemTable {
     order: ComparatorRef,
     rangedels: RangeTombstones,
     totals: Totals,
+    /// Keys that the filter is to have room for once there are any.
+    keys: usize,
     /// Held to split nodes while there are shared writers.
     splits: Mutex<()>,
     arena: Arena,
@@ -83,9 +85,14 @@ pub struct MemTable {
 /// The right to add to a [`MemTable`]; there is one per table.
 pub struct MemWriter {
     table: Arc<MemTable>,
-    /// Shared writers that are about. While there are any, this one adds nothing itself.
+    /// Shared writers that are about. While there are any, this one adds nothing itself; or
+    /// [`UNBEGUN`].
     shared: usize,
 }
+
+/// Nothing was added yet: the table has no memory of the pool's, and a filter for no keys. It stands
+/// for a number of shared writers, so that what looks for those looks for this, too.
+const UNBEGUN: usize = usize::MAX;
 
 /// The share of one entry in a conservation ledger: a mix of the key's XXH3-64, the tag and the
 /// length of the value. Shares are added with wrap-around, so that order does not matter.
@@ -107,7 +114,8 @@ fn hashed_entry_sum(key_hash: u64, tag: Tag, value_len: usize) -> u64 {
 }
 
 impl MemTable {
-    /// An empty table and its writer. Memory comes from `pool`.
+    /// An empty table and its writer. Memory comes from `pool`, once something is added: until then a
+    /// table takes less than 2 KiB.
     ///
     /// # Panics
     /// If there is none.
@@ -126,14 +134,12 @@ impl MemTable {
     ) -> Result<(Arc<MemTable>, MemWriter), OutOfMemory> {
         let MemTableOptions { order, arena_bytes, bloom } = options;
         let arena = Arena::new(pool, arena_bytes);
-        let keys = arena_bytes / ENTRY_BYTES_EXPECTED;
-        let filter = if bloom { Bloom::bytes(keys) } else { 0 };
+        let filter = if bloom { Bloom::bytes(0) } else { 0 };
         // SAFETY: nobody else knows the arena yet.
-        unsafe { arena.try_reserve(filter + NODES)? };
+        unsafe { arena.seed(Index::EMPTY_BYTES + filter)? };
         // SAFETY: nobody else knows the arena yet, and it lies behind its users in the table, so
         // it is dropped after them.
-        let (index, bloom) =
-            unsafe { (Index::new(&arena), bloom.then(|| Bloom::new(&arena, keys))) };
+        let (index, bloom) = unsafe { (Index::new(&arena), bloom.then(|| Bloom::new(&arena, 0))) };
         let table = Arc::new(MemTable {
             index,
             bloom,
@@ -146,10 +152,11 @@ impl MemTable {
                 first_seq: AtomicU64::new(Seq::MAX),
                 last_seq: AtomicU64::new(0),
             },
+            keys: arena_bytes / ENTRY_BYTES_EXPECTED,
             splits: Mutex::new(()),
             arena,
         });
-        Ok((table.clone(), MemWriter { table, shared: 0 }))
+        Ok((table.clone(), MemWriter { table, shared: UNBEGUN }))
     }
 
     pub(crate) fn index(&self) -> &Index {
@@ -315,9 +322,41 @@ impl MemWriter {
     #[inline(always)]
     pub fn try_reserve(&mut self, entries: usize, bytes: usize) -> Result<(), OutOfMemory> {
         let room = bytes.saturating_add(entries.saturating_mul(ENTRY)).saturating_add(NODES);
-        assert!(self.shared == 0, "shared writers are about");
+        if self.shared != 0 {
+            self.begin()?;
+        }
         // SAFETY: `self` is the only writer of the table and borrowed exclusively.
         unsafe { self.table.arena.try_reserve(room) }
+    }
+
+    /// Takes the first memory of the pool: for the filter, and the first entries.
+    ///
+    /// # Errors
+    /// If the pool has none; the table is as it was.
+    ///
+    /// # Panics
+    /// If there are shared writers.
+    #[cold]
+    fn begin(&mut self) -> Result<(), OutOfMemory> {
+        assert!(self.shared == UNBEGUN, "shared writers are about");
+        let MemTable { arena, bloom, keys, .. } = &*self.table;
+        let filter = bloom.as_ref().map_or(0, |_| Bloom::bytes(*keys));
+        // SAFETY: `self` is the only writer of the table and borrowed exclusively; nothing was added,
+        // and the filter is of the same table.
+        unsafe {
+            arena.try_reserve(filter + NODES)?;
+            if let Some(bloom) = bloom {
+                bloom.grow(arena, *keys);
+            }
+        }
+        self.shared = 0;
+        Ok(())
+    }
+
+    /// As [`begin`](MemWriter::begin), for those that reserved nothing.
+    #[cold]
+    fn begin_or_panic(&mut self) {
+        self.begin().unwrap_or_else(|none| panic!("write buffer: {none}"));
     }
 
     /// Adds an entry. Sequence numbers may come in any order. An internal key should come once;
@@ -328,7 +367,9 @@ impl MemWriter {
     /// them; [`try_reserve`](MemWriter::try_reserve) before finds that out.
     pub fn add(&mut self, seq: Seq, kind: Kind, key: &[u8], value: &[u8]) {
         assert!(kind != Kind::RangeDelete, "range deletions have a call of their own");
-        assert!(self.shared == 0, "shared writers are about");
+        if self.shared != 0 {
+            self.begin_or_panic();
+        }
         let table = &*self.table;
         let tag = Tag::new(seq, kind);
         let hash = xxh3_64(key);
@@ -363,7 +404,7 @@ impl MemWriter {
     /// # Panics
     /// While there are shared writers.
     pub fn freeze(self) -> Arc<MemTable> {
-        assert!(self.shared == 0, "shared writers are about");
+        assert!(matches!(self.shared, 0 | UNBEGUN), "shared writers are about");
         self.table
     }
 }

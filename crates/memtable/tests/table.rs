@@ -1,11 +1,12 @@
 //! What a memtable says about itself: memory, counters, bounds, range tombstones, odd entries.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lithify_base::{KeyRange, Kind, MAX_SEQ, Tag, bytewise};
-use lithify_env::RegionPool;
+use lithify_env::{OutOfMemory, RegionPool};
 use lithify_memtable::{
-    ArenaPool, HeapPool, MemIter, MemTable, MemTableOptions, MemWriter, entry_sum,
+    ArenaChunk, ArenaPool, HeapPool, MemIter, MemTable, MemTableOptions, MemWriter, entry_sum,
 };
 
 fn with_pool(arena_bytes: usize, pool: Arc<dyn ArenaPool>) -> (Arc<MemTable>, MemWriter) {
@@ -92,7 +93,8 @@ fn regions_go_back_when_the_last_user_leaves() {
     for i in 0..30_000u64 {
         writer.add(i + 1, Kind::Value, &i.to_be_bytes(), &[0; 200]);
     }
-    assert_eq!(pool.in_use(), table.reserved_bytes());
+    let rest = table.reserved_bytes() - pool.in_use();
+    assert!(rest < 2 << 10, "what an empty table takes is not the pool's");
     let mut iter = writer.freeze().iter();
     drop(table);
     iter.seek_to_last();
@@ -108,6 +110,60 @@ fn regions_go_back_when_the_last_user_leaves() {
         table.walk().collect::<Vec<_>>(),
         [(&b"x"[..], Tag::new(1, Kind::Value), &b"y"[..])]
     );
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "maps memory")]
+fn a_table_takes_memory_of_its_pool_when_it_is_written_to() {
+    let pool = RegionPool::new(64 << 20);
+    let (table, mut writer) = with_pool(64 << 20, Arc::new(pool.clone()));
+    assert!(table.get_newest(b"a", MAX_SEQ).is_none() && table.is_empty());
+    assert!(table.bounds().is_none() && table.walk().next().is_none());
+    writer.add_range_delete(1, b"a", b"b");
+    assert_eq!(pool.in_use(), 0, "nothing was added");
+    assert!(table.reserved_bytes() < 4 << 10, "{}", table.reserved_bytes());
+    writer.add(2, Kind::Value, b"a", b"1");
+    assert!(pool.in_use() >= 2 << 20);
+    assert!(!table.may_contain(b"b"), "the filter has its lines");
+    assert_eq!(table.get_newest(b"a", MAX_SEQ).unwrap().1, b"1");
+
+    // Frozen as it was made, or shared before anything else.
+    let (_, writer) = with_pool(64 << 20, Arc::new(pool.clone()));
+    assert!(writer.freeze().is_empty());
+    let (table, mut writer) = with_pool(64 << 20, Arc::new(pool));
+    let mut share = writer.share(1, 2).unwrap();
+    share.add(1, Kind::Value, b"k", b"v");
+    writer.take_back(share);
+    assert_eq!(table.get_newest(b"k", MAX_SEQ).unwrap().1, b"v");
+}
+
+/// Has no memory as long as it is told so.
+struct Poor(AtomicBool);
+
+impl ArenaPool for Poor {
+    fn chunk(&self, bytes: usize) -> Result<Box<dyn ArenaChunk>, OutOfMemory> {
+        if self.0.load(Ordering::Relaxed) {
+            Err(OutOfMemory { bytes })
+        } else {
+            HeapPool.chunk(bytes)
+        }
+    }
+    fn granule(&self) -> usize {
+        HeapPool.granule()
+    }
+}
+
+#[test]
+fn a_table_that_finds_no_memory_for_its_first_entry_is_as_it_was() {
+    let pool = Arc::new(Poor(AtomicBool::new(true)));
+    let (table, mut writer) = with_pool(1 << 16, pool.clone());
+    let before = table.reserved_bytes();
+    assert!(writer.try_reserve(1, 2).is_err() && writer.try_reserve(1, 2).is_err());
+    assert_eq!((table.reserved_bytes(), table.is_empty()), (before, true));
+    pool.0.store(false, Ordering::Relaxed);
+    writer.try_reserve(1, 2).unwrap();
+    writer.add(1, Kind::Value, b"k", b"v");
+    assert!(table.may_contain(b"k") && !table.may_contain(b"l"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use lithify_base::{Kind, Seq, Tag};
 use lithify_env::OutOfMemory;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{MemTable, MemWriter, hashed_entry_sum};
+use super::{MemTable, MemWriter, UNBEGUN, hashed_entry_sum};
 use crate::arena::Slab;
 use crate::index::Growth;
 use crate::rangedel::RangeTombstone;
@@ -36,6 +36,9 @@ impl MemWriter {
     /// # Errors
     /// If there is no memory; the table is as it was.
     pub fn share(&mut self, entries: usize, bytes: usize) -> Result<SharedWriter, OutOfMemory> {
+        if self.shared == UNBEGUN {
+            self.begin()?;
+        }
         let _lock = self.table.splits.lock();
         // SAFETY: the one writer does not allocate while it is here, shared ones only with the lock.
         let slab = unsafe { self.table.arena.slab(entries, bytes)? };
