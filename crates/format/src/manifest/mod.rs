@@ -14,4 +14,6 @@ pub mod tags;
 
 pub use edit::{JobTag, Place, WalAddition, WireEdit};
 pub use file::WireFile;
-pub use snapshot::{FamilyState, ManifestRead, ManifestState, ManifestWriter, read_manifest};
+pub use snapshot::{
+    FamilyState, ManifestRead, ManifestState, ManifestWriter, read_manifest, read_manifest_over,
+};

@@ -5,7 +5,7 @@
 //! only if it is there; `replay(snapshot(s)) == s`.
 //! Leaves to others: runs, levels and their invariants; whether named files exist.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use lithify_base::{CfId, Error, Level, Result, Seq};
@@ -13,7 +13,7 @@ use lithify_base::{CfId, Error, Level, Result, Seq};
 use super::edit::{Place, WalAddition, WireEdit};
 use super::file::WireFile;
 use crate::wal::tail::{Damage, Findings, What, judge};
-use crate::wal::{Found, Promise, RecordKind, RecordReader, RecordWriter, Verdict};
+use crate::wal::{Found, LogBytes, Promise, RecordKind, RecordReader, RecordWriter, Verdict};
 
 /// State of one column family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,6 +83,13 @@ impl ManifestState {
     }
     /// Applies one edit. `Corruption` if it contradicts the state; the state is then unusable.
     pub fn apply(&mut self, edit: &WireEdit) -> Result<()> {
+        let name = edit.cf_add.as_ref();
+        let taken = name.is_some_and(|name| self.families.values().any(|f| f.name == *name));
+        self.apply_named(edit, taken)
+    }
+
+    /// The same if it is known whether another family has the name that `edit` adds.
+    fn apply_named(&mut self, edit: &WireEdit, taken: bool) -> Result<()> {
         if let Some(id) = &edit.db_id {
             self.db_id = Some(id.clone());
         }
@@ -92,7 +99,7 @@ impl ManifestState {
         self.max_cf = edit.max_cf.unwrap_or(0).max(self.max_cf).max(edit.cf.0);
         self.min_log_to_keep = edit.min_log_to_keep.unwrap_or(0).max(self.min_log_to_keep);
         self.apply_wals(edit);
-        self.apply_family(edit)
+        self.apply_family(edit, taken)
     }
 
     /// The edits that rebuild this state: the head of a new manifest, in RocksDB's order.
@@ -150,10 +157,10 @@ impl ManifestState {
         self.wals = self.wals.split_off(&floor);
     }
 
-    fn apply_family(&mut self, edit: &WireEdit) -> Result<()> {
+    fn apply_family(&mut self, edit: &WireEdit, taken: bool) -> Result<()> {
         let cf = edit.cf;
         if let Some(name) = &edit.cf_add {
-            if self.families.contains_key(&cf) || self.families.values().any(|f| f.name == *name) {
+            if self.families.contains_key(&cf) || taken {
                 return Err(Error::corruption(format!(
                     "the manifest adds column family {} `{name}` twice",
                     cf.0
@@ -258,8 +265,16 @@ pub struct ManifestRead {
 /// it, or the fields every database has are missing; `Unsupported` for features this version
 /// lacks.
 pub fn read_manifest(bytes: &[u8], promised: u64) -> Result<ManifestRead> {
-    let mut reader = RecordReader::new(bytes, None);
+    read_manifest_over(LogBytes::whole(bytes), promised)
+}
+
+/// The same over bytes with stretches of zeros left out.
+///
+/// Errors: as [`read_manifest`].
+pub fn read_manifest_over(bytes: LogBytes<'_>, promised: u64) -> Result<ManifestRead> {
+    let mut reader = RecordReader::over(bytes, None);
     let mut state = ManifestState::default();
+    let mut names: BTreeSet<String> = state.families.values().map(|f| f.name.clone()).collect();
     let mut required = Required::default();
     let mut group: Vec<WireEdit> = Vec::new();
     let mut places = Places::default();
@@ -293,11 +308,18 @@ pub fn read_manifest(bytes: &[u8], promised: u64) -> Result<ManifestRead> {
         }
         for edit in group.drain(..) {
             required.note(&edit);
-            state.apply(&edit).map_err(at)?;
+            let taken = edit.cf_add.as_ref().is_some_and(|name| names.contains(name));
+            let gone = state.families.get(&edit.cf).filter(|_| edit.cf_drop);
+            let gone = gone.map(|family| family.name.clone());
+            state.apply_named(&edit, taken).map_err(at)?;
+            match gone {
+                Some(name) => drop(names.remove(&name)),
+                None => names.extend(edit.cf_add.filter(|_| !edit.cf_drop)),
+            }
         }
         good_end = record.end;
     };
-    let found = Findings { len: bytes.len() as u64, good_end, damage, sealed: 0, last_seq: 0 };
+    let found = Findings { len: bytes.len(), good_end, damage, sealed: 0, last_seq: 0 };
     let mut verdict = judge(&found, &Promise { synced: promised, end: None });
     verdict.into_result(good_end)?;
     required.check()?;

@@ -8,12 +8,14 @@
 //! Leaves to others: files, syncing, group commit, replay into memtables.
 
 pub mod batch;
+pub mod bytes;
 pub mod reader;
 pub mod record;
 pub mod seal;
 pub mod tail;
 
 pub use batch::{BatchBuilder, BatchMark, BatchOp, BatchView, Op};
+pub use bytes::{LogBytes, Stretch};
 pub use reader::{Found, Record, RecordKind, RecordReader};
 pub use record::RecordWriter;
 pub use seal::{Predecessor, Seal, SealReason};

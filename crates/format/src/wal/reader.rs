@@ -14,6 +14,7 @@ use std::borrow::Cow;
 
 use lithify_base::Error;
 
+use super::bytes::LogBytes;
 use super::record::{
     BLOCK_SIZE, FIRST, FULL, HEADER_SIZE, IGNORABLE, LAST, MAX_FILL, MIDDLE,
     RECYCLABLE_HEADER_SIZE, TYPE_PREDECESSOR, TYPE_SEAL, masked_crc32c,
@@ -69,7 +70,7 @@ pub enum Found<'a> {
 /// Reads records from the bytes of a whole log.
 #[derive(Clone, Debug)]
 pub struct RecordReader<'a> {
-    bytes: &'a [u8],
+    bytes: LogBytes<'a>,
     /// Low half of the log's number: a recyclable record with another one is a leftover.
     log_number: Option<u32>,
     at: usize,
@@ -94,6 +95,11 @@ impl<'a> RecordReader<'a> {
     /// A reader of `bytes`, the content of a log from its first byte. `log_number` lets it tell
     /// recyclable records of an earlier life of the file; `None` for a manifest.
     pub fn new(bytes: &'a [u8], log_number: Option<u64>) -> RecordReader<'a> {
+        RecordReader::over(LogBytes::whole(bytes), log_number)
+    }
+
+    /// The same over bytes with stretches of zeros left out.
+    pub fn over(bytes: LogBytes<'a>, log_number: Option<u64>) -> RecordReader<'a> {
         let log_number = log_number.map(|n| n as u32);
         RecordReader { bytes, log_number, at: 0, good_end: 0, stopped: None }
     }
@@ -128,9 +134,9 @@ impl<'a> RecordReader<'a> {
         if !self.stands_on_record(self.at) {
             let block_end = (self.at / BLOCK_SIZE + 1) * BLOCK_SIZE;
             let by_length = self.named_end().filter(|&end| self.stands_on_record(end));
-            self.at = by_length.unwrap_or(block_end).min(self.bytes.len());
+            self.at = by_length.unwrap_or_else(|| self.bytes.next_stretch(block_end));
         }
-        self.at < self.bytes.len()
+        (self.at as u64) < self.bytes.len()
     }
 
     fn stands_on_record(&self, at: usize) -> bool {
@@ -140,7 +146,7 @@ impl<'a> RecordReader<'a> {
 
     /// Where the physical record here ends by its own length, whatever its sum.
     fn named_end(&self) -> Option<usize> {
-        let header = self.bytes.get(self.at..)?.first_chunk::<HEADER_SIZE>()?;
+        let header = self.bytes.rest_of_block(self.at).first_chunk::<HEADER_SIZE>()?;
         let [.., l0, l1, type_byte] = *header;
         let extra = if is_recyclable(type_byte) { RECYCLABLE_HEADER_SIZE - HEADER_SIZE } else { 0 };
         Some(self.at + HEADER_SIZE + extra + usize::from(u16::from_le_bytes([l0, l1])))
@@ -226,15 +232,14 @@ impl<'a> RecordReader<'a> {
         loop {
             let offset = self.at;
             let block_end = (offset / BLOCK_SIZE + 1) * BLOCK_SIZE;
-            let block_rest = self.bytes.get(offset..block_end.min(self.bytes.len()));
-            let rest = match block_rest {
-                Some(rest) if !rest.is_empty() => rest,
-                _ => return Piece::End,
-            };
-            let whole_block = block_end <= self.bytes.len();
+            let rest = self.bytes.rest_of_block(offset);
+            if rest.is_empty() {
+                return Piece::End;
+            }
+            let whole_block = rest.len() == block_end - offset;
             let at_fill = block_end - offset <= MAX_FILL && rest.iter().all(|&b| b == 0);
             if at_fill && (whole_block || block_end - offset < HEADER_SIZE) {
-                self.at = block_end.min(self.bytes.len());
+                self.at = offset + rest.len();
                 continue;
             }
             return match self.fragment(rest, offset) {

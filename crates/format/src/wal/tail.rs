@@ -25,6 +25,7 @@ use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, Result, Seq};
 
 use super::batch::BatchView;
+use super::bytes::LogBytes;
 use super::reader::{Found, Record, RecordKind, RecordReader};
 use super::record::{HEADER_SIZE, TYPE_SEAL, masked_crc32c};
 use super::seal::{Predecessor, Seal};
@@ -199,7 +200,7 @@ impl LoggedBatch<'_> {
 /// Call [`next_batch`](Self::next_batch) until it gives `None`, then [`verdict`](Self::verdict).
 #[derive(Clone, Debug)]
 pub struct WalWalk<'a> {
-    bytes: &'a [u8],
+    bytes: LogBytes<'a>,
     reader: RecordReader<'a>,
     log_number: u64,
     rule: SeqRule,
@@ -214,20 +215,19 @@ impl<'a> WalWalk<'a> {
     /// A walk over `bytes`, the whole content of log `log_number`. If a later log names this one
     /// as its predecessor, give only the bytes up to the size it names.
     pub fn new(bytes: &'a [u8], log_number: u64, rule: SeqRule) -> WalWalk<'a> {
+        WalWalk::over(LogBytes::whole(bytes), log_number, rule)
+    }
+
+    /// The same over bytes with stretches of zeros left out.
+    pub fn over(bytes: LogBytes<'a>, log_number: u64, rule: SeqRule) -> WalWalk<'a> {
         WalWalk {
             bytes,
-            reader: RecordReader::new(bytes, Some(log_number)),
+            reader: RecordReader::over(bytes, Some(log_number)),
             log_number,
             rule,
             next_seq: None,
             predecessor: None,
-            found: Findings {
-                len: bytes.len() as u64,
-                good_end: 0,
-                damage: None,
-                sealed: 0,
-                last_seq: 0,
-            },
+            found: Findings { len: bytes.len(), good_end: 0, damage: None, sealed: 0, last_seq: 0 },
             closed: false,
             finished: false,
         }
@@ -361,12 +361,18 @@ impl<'a> WalWalk<'a> {
 /// Largest promise of the seals of log `log_number` at or behind offset `from`, wherever they
 /// are: after damage the places of records are unknown, so every offset is tried. A seal names
 /// its log and its own offset, so one that lies elsewhere (in a value, say) does not count.
-fn promise_behind(bytes: &[u8], from: u64, log_number: u64) -> u64 {
+fn promise_behind(bytes: LogBytes<'_>, from: u64, log_number: u64) -> u64 {
+    let from = usize::try_from(from).unwrap_or(usize::MAX);
+    let promises = bytes.stretches(from).map(|(at, bytes)| promise_in(bytes, at, log_number));
+    promises.max().unwrap_or(0)
+}
+
+/// The same of `bytes`, which lie at `from`.
+fn promise_in(bytes: &[u8], from: usize, log_number: u64) -> u64 {
     const SEAL: usize = HEADER_SIZE + Seal::ENCODED_LEN;
     const LEN: [u8; 2] = (Seal::ENCODED_LEN as u16).to_le_bytes();
-    let from = usize::try_from(from).unwrap_or(usize::MAX);
     let mut promised = 0;
-    for (i, window) in bytes.get(from..).unwrap_or_default().windows(SEAL).enumerate() {
+    for (i, window) in bytes.windows(SEAL).enumerate() {
         let Some((&[c0, c1, c2, c3, l0, l1, t], payload)) = window.split_first_chunk() else {
             continue;
         };
