@@ -186,6 +186,7 @@ impl Feed {
         let start = first.offset / align * align;
         let end = (last.offset + u64::from(last.size) + TRAILER).next_multiple_of(align);
         let len = (end - start) as usize;
+        from.input.table().check_read(start, len)?;
         let buffer = self.shop.buffers.try_get(len);
         let buffer = buffer.map_err(|none| memory::refused("an input", len, &none))?;
         let rt = &*self.shop.env.rt;

@@ -12,6 +12,15 @@ pub fn plain_max(stored: usize) -> usize {
     MAX_BLOCK.max(stored.saturating_mul(256)).min(u32::MAX as usize)
 }
 
+/// Most bytes that a compressed block which readers keep (of an index or a filter, properties, range
+/// deletions) may decompress to, if it is smaller than its 64th part: room for the longest key.
+pub const MAX_META: usize = MAX_KEY + (1 << 20);
+
+/// The same as [`plain_max`] for such a block of `stored` bytes.
+pub fn meta_plain_max(stored: usize) -> usize {
+    MAX_META.max(stored.saturating_mul(64)).min(u32::MAX as usize)
+}
+
 /// Most bytes of a user key when written (8 MiB): far above any sensible key, far below what would
 /// make an index entry unreadable.
 pub const MAX_KEY: usize = 8 << 20;

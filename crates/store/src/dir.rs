@@ -31,6 +31,10 @@ use lithify_format::files::{current_content, parse_current};
 
 use crate::numbers::AHEAD_MAX;
 
+mod sparse;
+
+pub(crate) use sparse::{HOLES_FREE, Sparse, check_holes};
+
 /// Largest CURRENT or IDENTITY that is read: both are one short line.
 const LINE_MAX: u64 = 4 << 10;
 
@@ -436,7 +440,8 @@ impl Dir {
     /// file that cannot be what its name says.
     ///
     /// # Errors
-    /// Corruption if it is longer than `limit` bytes.
+    /// Corruption if it is longer than `limit` bytes, or most of it is not on disk; `LimitExceeded` if
+    /// there is no memory for it.
     pub fn read_whole(&self, file: FileName, limit: u64) -> Result<Option<Vec<u8>>> {
         let path = self.path_of(file);
         let opened = match self.fs.open(&path, OpenOpts::read()) {
@@ -448,8 +453,11 @@ impl Dir {
             return Err(Error::corruption(format!("has {len} bytes, expected at most {limit}"))
                 .in_file(path.display()));
         }
-        let mut bytes =
-            memory::zeroed(len as usize, "a file").map_err(|e| e.in_file(path.display()))?;
+        let room = || {
+            check_holes(&*opened, 0, len)?;
+            memory::zeroed(len as usize, "a file")
+        };
+        let mut bytes = room().map_err(|e| e.in_file(path.display()))?;
         let count = read_full_at(&*opened, &mut bytes, 0).or_typed()?;
         bytes.truncate(count);
         Ok(Some(bytes))

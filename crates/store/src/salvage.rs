@@ -259,8 +259,8 @@ fn manifest(
 /// Why a manifest that reads is not the last word: it lost edits that had taken effect.
 fn doubt(dir: &Dir, found: &Recovered, tables: &[u64]) -> Result<Option<&'static str>> {
     let name = FileName::Manifest(found.manifest);
-    let bytes = dir.read_whole(name, MANIFEST_MAX)?.unwrap_or_default();
-    if found.torn && is_followed(&bytes) {
+    let bytes = dir.read_sparse(name, MANIFEST_MAX)?.unwrap_or_default();
+    if found.torn && is_followed(bytes.bytes()) {
         return Ok(Some("it is damaged in the middle"));
     }
     let files = || found.state.families.values().flat_map(|f| f.files.values());

@@ -192,9 +192,14 @@ impl Look<'_> {
         self.report.family = None;
         let logged = self.logs(&found.state);
         for (cf, family) in &families {
+            let of_log = logged.get(cf).map(Vec::as_slice).unwrap_or_default();
+            if family.tables.is_empty() && of_log.is_empty() {
+                continue;
+            }
             self.report.family = Some(family.name.clone());
-            if let Some(version) = &family.version {
-                let of_log = logged.get(cf).map(Vec::as_slice).unwrap_or_default();
+            let empty = || Version::empty(family.order.clone());
+            let of_logs_alone = family.tables.is_empty().then(empty);
+            if let Some(version) = family.version.as_ref().or(of_logs_alone.as_ref()) {
                 let of_tables = |id| read.get(&(*cf, id)).and_then(Option::as_ref);
                 self.recency(&family.order, version, &of_tables, of_log);
             }
@@ -261,6 +266,8 @@ impl Look<'_> {
                 Err(violation) => Err(Error::corruption(violation.to_string())),
             });
             let version = match version {
+                // A tree takes far more memory than the name of a family in a manifest.
+                Ok(_) if family.files.is_empty() => None,
                 Ok(version) => Some(version),
                 Err(e) => {
                     self.report.damage(e.in_file(self.dir.path().display()));

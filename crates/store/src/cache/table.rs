@@ -33,6 +33,9 @@ pub struct TableOptions {
     pub direct: bool,
 }
 
+/// Tables that the cache has room for from the start: each column family has one, and most have few.
+const EXPECTED: usize = 16;
+
 /// A shared, thread-safe cache of open tables.
 pub struct TableCache {
     dir: Dir,
@@ -48,7 +51,7 @@ impl TableCache {
         let most = most.max(1);
         let settings = OptionsBuilder::new()
             .shards(4)
-            .estimated_items_capacity(most)
+            .estimated_items_capacity(most.min(EXPECTED))
             .weight_capacity(most as u64)
             .build()
             .expect("every required option is set");

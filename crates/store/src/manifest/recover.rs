@@ -10,7 +10,7 @@ use lithify_base::zoo::{self, Bug};
 use lithify_base::{
     Bytewise, CfId, Comparator, ComparatorRef, Error, Key, Result, ReverseBytewise,
 };
-use lithify_format::manifest::{FamilyState, ManifestState, read_manifest};
+use lithify_format::manifest::{FamilyState, ManifestState, read_manifest_over};
 use lithify_format::wal::Verdict;
 use lithify_lsm::{Edit, Version};
 
@@ -102,10 +102,10 @@ pub fn known_order(name: Option<&str>) -> Result<ComparatorRef> {
 fn read(dir: &Dir, manifest: u64) -> Result<Recovered> {
     let name = FileName::Manifest(manifest);
     let blame = |e: Error| e.in_file(dir.path_of(name).display());
-    let Some(bytes) = dir.read_whole(name, MANIFEST_MAX)? else {
+    let Some(bytes) = dir.read_sparse(name, MANIFEST_MAX)? else {
         return Err(blame(Error::corruption("CURRENT names this manifest, which is missing")));
     };
-    let read = read_manifest(&bytes, 0).map_err(blame)?;
+    let read = read_manifest_over(bytes.bytes(), 0).map_err(blame)?;
     let mut state = read.state;
     state.families.values_mut().for_each(match read.ours {
         true => translate::renumber,

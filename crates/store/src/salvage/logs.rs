@@ -23,7 +23,7 @@ use lithify_format::wal::{
 use lithify_merge::tombstone::RangeTombstone;
 
 use super::Lost;
-use crate::dir::{Dir, FileName};
+use crate::dir::{Dir, FileName, Sparse};
 use crate::wal::{LOG_MAX, log_numbers};
 
 /// A point entry of a log.
@@ -61,7 +61,7 @@ pub(super) struct Logs {
 /// A log that was read into memory.
 struct Log {
     number: u64,
-    bytes: Vec<u8>,
+    bytes: Sparse,
     /// Every byte below was promised to be synced.
     promised: u64,
     /// Where the first damage is, if any.
@@ -110,7 +110,7 @@ impl Logs {
     /// Takes one log; false if unpromised bytes of it were left out.
     fn log(&mut self, log: &Log, state: Option<&ManifestState>) -> bool {
         let name = FileName::Wal(log.number);
-        let mut reader = RecordReader::new(&log.bytes, Some(log.number));
+        let mut reader = RecordReader::over(log.bytes.bytes(), Some(log.number));
         let first_damage = log.damage.as_ref().map_or(u64::MAX, |(at, _)| *at);
         let mut hole: Option<(u64, String)> = None;
         loop {
@@ -148,7 +148,7 @@ impl Logs {
                 }
             }
         }
-        let end = log.bytes.len() as u64;
+        let end = log.bytes.len();
         if end < log.promised && log.promised != u64::MAX {
             let missing = log.promised - end;
             self.hole(name, end, log.promised, format!("{missing} promised bytes are missing"));
@@ -203,8 +203,8 @@ fn needs(state: Option<&ManifestState>, cf: CfId, log: u64) -> bool {
 }
 
 fn read(dir: &Dir, number: u64, synced: Option<u64>) -> Result<Log> {
-    let bytes = dir.read_whole(FileName::Wal(number), LOG_MAX)?.unwrap_or_default();
-    let mut walk = WalWalk::new(&bytes, number, SeqRule::Rising);
+    let bytes = dir.read_sparse(FileName::Wal(number), LOG_MAX)?.unwrap_or_default();
+    let mut walk = WalWalk::over(bytes.bytes(), number, SeqRule::Rising);
     // A feature this version lacks ends the log, too.
     let refused = loop {
         match walk.next_batch() {
@@ -224,9 +224,10 @@ pub(super) fn is_broken_chain(dir: &Dir, wanted: Range<u64>) -> bool {
     let from = wanted.start;
     let numbers = log_numbers(dir, wanted).unwrap_or_default();
     numbers.iter().any(|&number| {
-        let bytes = dir.read_whole(FileName::Wal(number), LOG_MAX).ok().flatten();
+        let bytes = dir.read_sparse(FileName::Wal(number), LOG_MAX).ok().flatten();
         let bytes = bytes.unwrap_or_default();
-        let Found::Record(first) = RecordReader::new(&bytes, Some(number)).next_record() else {
+        let Found::Record(first) = RecordReader::over(bytes.bytes(), Some(number)).next_record()
+        else {
             return false;
         };
         let before = match first.kind {

@@ -1,12 +1,14 @@
-//! The filter of an open table: one block in memory, or parts by ranges of keys, which are in memory
-//! or, where there is a cache, read through it.
+//! The filter of an open table: one block in memory, or parts by ranges of keys, which are read
+//! through the cache or, where there is none, one at a time.
 //!
 //! Keeps: never denies a key of the table. A part that cannot be read is an error, never an answer.
 
 use lithify_base::{Comparator, Key, MAX_SEQ, Prefixes, Result, Tag};
+use lithify_env::sync::Mutex;
 use lithify_format::filter::{Filter, FilterShape, key_hash};
 use lithify_format::table::handle::BlockHandle;
 
+use super::block::Block;
 use super::fence::{BlockAt, Fences};
 use super::reader::TableReader;
 
@@ -30,8 +32,9 @@ pub(crate) enum TableFilter {
     /// One per range of keys: `fences` say which.
     Parts {
         fences: Fences,
-        /// The filters, if there is no cache to keep them in.
-        held: Option<Vec<Filter<Box<[u8]>>>>,
+        /// The part that was read last, if there is no cache to keep it in: whoever has none walks over
+        /// the keys in order.
+        held: Option<Mutex<Option<(usize, Block)>>>,
     },
 }
 
@@ -41,8 +44,9 @@ impl TableFilter {
             TableFilter::None => 0,
             TableFilter::Full(filter) => filter.bytes().len(),
             TableFilter::Parts { fences, held } => {
-                let held = held.iter().flatten();
-                fences.memory() + held.map(|f| f.bytes().len()).sum::<usize>()
+                let held = held.as_ref().map(|held| held.lock());
+                let held = held.as_ref().and_then(|held| held.as_ref());
+                fences.memory() + held.map_or(0, |(_, block)| block.memory())
             }
         }
     }
@@ -67,7 +71,7 @@ impl TableReader {
             TableFilter::Full(filter) => Ok(filter.may_contain(hash)),
             TableFilter::None => Ok(true),
             TableFilter::Parts { fences, held } => {
-                self.any_part(fences, held.as_deref(), key, hash, &*self.order)
+                self.any_part(fences, held.as_ref(), key, hash, &*self.order)
             }
         }
     }
@@ -77,7 +81,7 @@ impl TableReader {
     fn any_part(
         &self,
         fences: &Fences,
-        held: Option<&[Filter<Box<[u8]>>]>,
+        held: Option<&Mutex<Option<(usize, Block)>>>,
         key: &[u8],
         hash: u64,
         order: &dyn Comparator,
@@ -117,7 +121,7 @@ impl TableReader {
                     if i > first && !fences.key(i - 1).starts_with(&scope.start) {
                         break;
                     }
-                    if self.part_may_contain(fences, held.as_deref(), i, hash)? {
+                    if self.part_may_contain(fences, held.as_ref(), i, hash)? {
                         return Ok(true);
                     }
                 }
@@ -129,19 +133,22 @@ impl TableReader {
     fn part_may_contain(
         &self,
         fences: &Fences,
-        held: Option<&[Filter<Box<[u8]>>]>,
+        held: Option<&Mutex<Option<(usize, Block)>>>,
         part: usize,
         hash: u64,
     ) -> Result<bool> {
-        if let Some(filters) = held {
-            return Ok(filters[part].may_contain(hash));
-        }
         let BlockAt { offset, size } = fences.block(part);
-        let block = match self.cached(offset) {
+        let mut held = held.map(|held| held.lock());
+        let last = held.as_ref().and_then(|held| held.as_ref());
+        let last = last.filter(|(no, _)| *no == part).map(|(_, block)| block.clone());
+        let block = match last.or_else(|| self.cached(offset)) {
             Some(block) => block,
             None => {
                 let block = self.blocks.read_meta(BlockHandle::new(offset, u64::from(size)))?;
                 self.keep(offset, &block);
+                if let Some(held) = &mut held {
+                    **held = Some((part, block.clone()));
+                }
                 block
             }
         };

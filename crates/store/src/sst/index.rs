@@ -16,8 +16,9 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use lithify_base::{Comparator, Error, InternalKey, MAX_SEQ, Result, Tag};
+use lithify_base::{Comparator, Error, ErrorKind, InternalKey, MAX_SEQ, Result, Tag};
 use lithify_format::block::{IndexForm, IndexIter, IndexKeys, TRAILER_LEN};
+use lithify_format::limits::meta_plain_max;
 use lithify_format::table::blocks_meta::{self, BlockCounts};
 use lithify_format::table::handle::BlockHandle;
 use lithify_format::table::index::BlockSource;
@@ -359,9 +360,17 @@ pub(crate) fn flat(
     order: &dyn Comparator,
 ) -> Result<Fences> {
     let mut all = FencesBuilder::new(order, blocks.limit());
+    let (mut stored, mut held) = (0usize, 0usize);
     for part in 0..top.len() {
-        let at = top.block(part).offset;
+        let BlockAt { offset: at, size } = top.block(part);
         let fences = read_part(source, blocks, top, part, form, order).map_err(|e| e.at(at))?;
+        stored = stored.saturating_add(size as usize);
+        held = held.saturating_add(fences.memory());
+        if held > meta_plain_max(stored) {
+            let what =
+                "the parts of the index grow out of all proportion to the file when they are read";
+            return Err(Error::new(ErrorKind::LimitExceeded, what).at(at));
+        }
         for i in 0..fences.len() {
             let BlockAt { offset, size } = fences.block(i);
             let block = (offset, u64::from(size));

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use lithify_base::{
-    Bytewise, ComparatorRef, Error, ErrorKind, Prefixes, Result, ReverseBytewise, Seq,
+    Bytewise, ComparatorRef, Error, ErrorKind, Prefixes, Result, ReverseBytewise, Seq, memory,
 };
+use lithify_env::sync::Mutex;
 use lithify_env::{FileRef, OpenOpts};
 use lithify_format::block::{IndexForm, TRAILER_LEN};
 use lithify_format::compress::Decoder;
 use lithify_format::filter::{Filter, FilterLayout};
-use lithify_format::limits::plain_max;
+use lithify_format::limits::{meta_plain_max, plain_max};
 use lithify_format::table::footer::{FOOTER_LEN, Footer, LEVELDB_VERSION};
 use lithify_format::table::handle::BlockHandle;
 use lithify_format::table::index::{BlockSource, Levels, index_form};
@@ -22,7 +23,6 @@ use lithify_format::table::range_del;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
 
 use super::block::Block;
-use super::fence::BlockAt;
 use super::filter::TableFilter;
 use super::index::{Index, counts_of, end_of_data, enough, fences_in, flat};
 use super::point::SKETCH;
@@ -112,7 +112,7 @@ impl Blocks {
         let bytes = self.source.read(handle.offset, stored)?;
         let sound = self.footer.check.verify(&bytes, handle.offset);
         sound.map_err(|e| self.source.blame(e.at(handle.offset)))?;
-        self.decode(bytes, 0, handle)
+        self.decode_meta(bytes, 0, handle)
     }
 
     /// Data and index blocks lie before here.
@@ -124,9 +124,7 @@ impl Blocks {
     /// its keys are in byte order.
     pub(crate) fn read_data(&self, handle: BlockHandle, bytewise: bool) -> Result<Block> {
         let stored = self.stored_len(handle)?;
-        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, SKETCH + stored).collect();
-        let buf = Arc::get_mut(&mut bytes).expect("not shared yet");
-        self.source.read_into(handle.offset, &mut buf[SKETCH..])?;
+        let bytes = self.source.read_behind(SKETCH, handle.offset, stored)?;
         self.with_sketch(bytes, handle, bytewise)
     }
 
@@ -148,10 +146,12 @@ impl Blocks {
             let len = payload.len();
             return Ok(Block::with_sketch(bytes, len, bytewise));
         }
-        let plain = self.uncompress(type_byte, payload, handle)?;
+        let plain = self.uncompress(type_byte, payload, handle, plain_max(payload.len()))?;
+        memory::probe(SKETCH + plain.len(), "a block")
+            .map_err(|e| self.source.blame(e.at(handle.offset)))?;
         let front = std::iter::repeat_n(0, SKETCH);
-        let bytes: Vec<u8> = front.chain(plain.iter().copied()).collect();
-        Ok(Block::with_sketch(bytes.into(), plain.len(), bytewise))
+        let bytes = front.chain(plain.iter().copied()).collect();
+        Ok(Block::with_sketch(bytes, plain.len(), bytewise))
     }
 
     /// Splits stored bytes into payload and type byte, and checks them unless told not to.
@@ -163,8 +163,14 @@ impl Blocks {
         checked.map_err(|e| self.source.blame(e.at(handle.offset)))
     }
 
-    fn uncompress(&self, type_byte: u8, payload: &[u8], handle: BlockHandle) -> Result<Vec<u8>> {
-        let plain = self.decoder.decode(type_byte, payload, plain_max(payload.len()));
+    fn uncompress(
+        &self,
+        type_byte: u8,
+        payload: &[u8],
+        handle: BlockHandle,
+        most: usize,
+    ) -> Result<Vec<u8>> {
+        let plain = self.decoder.decode(type_byte, payload, most);
         plain.map_err(|e| self.source.blame(e.at(handle.offset)))
     }
 
@@ -186,6 +192,22 @@ impl Blocks {
 
     /// The block at `handle`, whose stored bytes start at `at` of `bytes`.
     pub(crate) fn decode(&self, bytes: Arc<[u8]>, at: usize, handle: BlockHandle) -> Result<Block> {
+        self.decode_up_to(bytes, at, handle, plain_max)
+    }
+
+    /// The same for a block of the index, the filter, or another one that is held as long as the table
+    /// is open: it grows less.
+    fn decode_meta(&self, bytes: Arc<[u8]>, at: usize, handle: BlockHandle) -> Result<Block> {
+        self.decode_up_to(bytes, at, handle, meta_plain_max)
+    }
+
+    fn decode_up_to(
+        &self,
+        bytes: Arc<[u8]>,
+        at: usize,
+        handle: BlockHandle,
+        most: fn(usize) -> usize,
+    ) -> Result<Block> {
         let end = at + handle.size as usize + TRAILER_LEN;
         let Some(stored) = bytes.get(at..end) else {
             let e = Error::corruption("the file ends inside a block");
@@ -195,7 +217,7 @@ impl Blocks {
         if type_byte == 0 {
             return Ok(Block::new(bytes, at, end - TRAILER_LEN));
         }
-        self.uncompress(type_byte, payload, handle).map(Block::owned)
+        self.uncompress(type_byte, payload, handle, most(payload.len())).map(Block::owned)
     }
 }
 
@@ -212,9 +234,9 @@ impl BlockSource for Tail<'_> {
         let stored = self.blocks.stored_len(handle)?;
         match handle.offset.checked_sub(self.start) {
             Some(at) if at as usize + stored <= self.bytes.len() => {
-                self.blocks.decode(self.bytes.clone(), at as usize, handle)
+                self.blocks.decode_meta(self.bytes.clone(), at as usize, handle)
             }
-            _ => self.blocks.read(handle),
+            _ => self.blocks.read_meta(handle),
         }
     }
 }
@@ -407,15 +429,7 @@ impl Parts<'_> {
 
     fn filter_parts(&self, top: Block, form: IndexForm) -> Result<TableFilter> {
         let fences = fences_in(top, form, self.tail.blocks, &*self.spec.order)?;
-        let read = |i: usize| {
-            let BlockAt { offset, size } = fences.block(i);
-            let block = self.tail.block(BlockHandle::new(offset, u64::from(size)))?;
-            Ok(Filter::new(block.as_ref().into()))
-        };
-        let held = match self.spec.cache {
-            Some(_) => None,
-            None => Some((0..fences.len()).map(read).collect::<Result<_>>()?),
-        };
+        let held = self.spec.cache.is_none().then(Mutex::default);
         Ok(TableFilter::Parts { fences, held })
     }
 

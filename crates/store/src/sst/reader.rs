@@ -211,6 +211,13 @@ impl TableReader {
     pub fn file(&self) -> &FileRef {
         self.blocks.source.file()
     }
+    /// Whether `len` bytes from `offset` can be read at once.
+    ///
+    /// # Errors
+    /// Corruption if so many bytes are not on disk there, though the file claims to be so long; Io.
+    pub fn check_read(&self, offset: u64, len: usize) -> Result<()> {
+        self.blocks.source.check_read(offset, len)
+    }
     /// Its name in errors.
     pub fn name(&self) -> &str {
         self.blocks.source.name()

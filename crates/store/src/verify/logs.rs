@@ -93,12 +93,12 @@ impl Look<'_> {
     fn log(&mut self, log: Log) -> Result<()> {
         let Log { number, synced, needed, told } = log;
         let path = self.path(FileName::Wal(number));
-        let Some(bytes) = self.dir.read_whole(FileName::Wal(number), LOG_MAX)? else {
+        let Some(bytes) = self.dir.read_sparse(FileName::Wal(number), LOG_MAX)? else {
             return Ok(());
         };
         self.report.logs += u64::from(needed);
-        self.report.bytes += bytes.len() as u64;
-        let mut walk = WalWalk::new(&bytes, number, SeqRule::Rising);
+        self.report.bytes += bytes.len();
+        let mut walk = WalWalk::over(bytes.bytes(), number, SeqRule::Rising);
         while walk.next_batch()?.is_some() {}
         let found = walk.findings();
         let verdict = walk.verdict(&Promise { synced: synced.unwrap_or(0), end: None });

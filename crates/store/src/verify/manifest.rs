@@ -2,8 +2,8 @@
 //! whether the three agree.
 
 use lithify_base::{Error, Result};
-use lithify_format::manifest::read_manifest;
-use lithify_format::wal::{Found, RecordReader, Verdict};
+use lithify_format::manifest::read_manifest_over;
+use lithify_format::wal::{Found, LogBytes, RecordReader, Verdict};
 
 use super::{Look, no_database};
 use crate::dir::FileName;
@@ -38,15 +38,15 @@ impl Look<'_> {
     fn edits(&mut self, found: &Recovered) -> Result<()> {
         let name = FileName::Manifest(found.manifest);
         let path = self.path(name);
-        let Some(bytes) = self.dir.read_whole(name, MANIFEST_MAX)? else { return Ok(()) };
-        let read = read_manifest(&bytes, 0).map_err(|e| e.in_file(&path))?;
-        self.report.bytes += bytes.len() as u64;
+        let Some(bytes) = self.dir.read_sparse(name, MANIFEST_MAX)? else { return Ok(()) };
+        let read = read_manifest_over(bytes.bytes(), 0).map_err(|e| e.in_file(&path))?;
+        self.report.bytes += bytes.len();
         if read.verdict != Verdict::Clean {
-            let left = bytes.len() as u64 - read.good_end;
+            let left = bytes.len() - read.good_end;
             let what = format!("the last {left} bytes are no whole edit, and are left out");
             let error = Error::corruption(what).at(read.good_end).in_file(&path);
             // Each edit is synced before the next is written.
-            match is_followed(&bytes) {
+            match is_followed(bytes.bytes()) {
                 true => self.report.damage(error),
                 false => self.report.torn(error),
             }
@@ -82,8 +82,8 @@ impl Look<'_> {
 }
 
 /// Whether a good record lies behind the first damage.
-pub(crate) fn is_followed(bytes: &[u8]) -> bool {
-    let mut reader = RecordReader::new(bytes, None);
+pub(crate) fn is_followed(bytes: LogBytes<'_>) -> bool {
+    let mut reader = RecordReader::over(bytes, None);
     let mut damaged = false;
     loop {
         match reader.next_record() {

@@ -22,7 +22,7 @@ mod reader;
 mod writer;
 
 pub use chain::WalEnd;
-pub use reader::{Cut, OnRot, Replay, ReplayedLog, replay};
+pub use reader::{Cut, OnRot, Replay, ReplayedLog, bytes_logged, replay};
 pub(crate) use reader::{LOG_MAX, log_numbers};
 pub use writer::WalWriter;
 

@@ -31,9 +31,10 @@ use lithify_format::wal::{
     Found, Predecessor, Promise, RecordKind, RecordReader, Seal, SeqRule, WalWalk,
 };
 
-use crate::dir::{Dir, FileName, OrTyped};
+use crate::dir::{Dir, FileName, OrTyped, Sparse};
 
-/// Largest log that is read: logs are read whole, and one is about as large as a memtable.
+/// Largest log that is read, by what it takes on disk: logs are read whole, and one is about as large
+/// as a memtable.
 pub(crate) const LOG_MAX: u64 = 8 << 30;
 /// Bytes that hold the first records of any log: its predecessor and its opening seal.
 const HEAD_BYTES: usize = 128;
@@ -167,6 +168,15 @@ pub(crate) fn log_numbers(dir: &Dir, wanted: Range<u64>) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
+/// What the logs of `dir` from number `from` on take of the disk, in bytes.
+///
+/// # Errors
+/// Io.
+pub fn bytes_logged(dir: &Dir, from: u64) -> Result<u64> {
+    let numbers = log_numbers(dir, from)?;
+    numbers.into_iter().try_fold(0, |sum, n| Ok(sum + dir.bytes_on_disk(FileName::Wal(n))?))
+}
+
 /// The logs that count, oldest first, and those passed over. Goes back from the newest log, each
 /// time to the one it names. A log that names none (empty, torn at its start, or foreign) leads
 /// to the next lower number. Names of logs are durable before a follower exists, so a missing
@@ -268,8 +278,8 @@ impl Logs<'_> {
         let follower = self.chain.get(i + 1);
         let end = follower.and_then(|f| f.before);
         let bytes = self.read(log.number)?;
-        let part = end.map_or(u64::MAX, |p| p.size).min(bytes.len() as u64);
-        let mut walk = WalWalk::new(&bytes[..part as usize], log.number, log.rule);
+        let part = end.map_or(u64::MAX, |p| p.size).min(bytes.len());
+        let mut walk = WalWalk::over(bytes.bytes().up_to(part), log.number, log.rule);
         let before = out.last_seq;
         let mut replayed = ReplayedLog { number: log.number, len: 0, batches: 0, closed: false };
         while let Some(batch) = walk.next_batch()? {
@@ -334,7 +344,7 @@ impl Logs<'_> {
             return Ok(true);
         }
         let bytes = self.read(log.number)?;
-        let mut walk = WalWalk::new(&bytes, log.number, log.rule);
+        let mut walk = WalWalk::over(bytes.bytes(), log.number, log.rule);
         while walk.findings().sealed == 0 && walk.next_batch()?.is_some() {}
         Ok(walk.findings().sealed > 0)
     }
@@ -342,7 +352,7 @@ impl Logs<'_> {
     /// Number of a log's first write.
     fn first_seq(&self, log: Linked) -> Result<Option<Seq>> {
         let bytes = self.read(log.number)?;
-        let first = WalWalk::new(&bytes, log.number, log.rule).next_batch()?;
+        let first = WalWalk::over(bytes.bytes(), log.number, log.rule).next_batch()?;
         Ok(first.map(|batch| batch.first_seq))
     }
 
@@ -350,8 +360,8 @@ impl Logs<'_> {
         self.known.get(&number).copied().flatten().unwrap_or(0)
     }
 
-    fn read(&self, number: u64) -> Result<Vec<u8>> {
-        match self.dir.read_whole(FileName::Wal(number), LOG_MAX)? {
+    fn read(&self, number: u64) -> Result<Sparse> {
+        match self.dir.read_sparse(FileName::Wal(number), LOG_MAX)? {
             Some(bytes) => Ok(bytes),
             None => Err(missing(self.dir, number, "the directory")),
         }
