@@ -490,7 +490,8 @@ impl Shell {
         self.max_cf.store(cf.0, Ordering::SeqCst);
         let (tables, workshop) =
             self.outfit.tools(cf, name, &settings, &order, &options.components);
-        let writer = crate::shell::new_memtable(&settings, &order, &self.outfit.arenas)?.1;
+        let writer =
+            crate::shell::new_memtable(settings.memtable_bytes, &order, &self.outfit.arenas)?.1;
         self.change_families(edit)?;
         let mems = vec![Mem::new(MemId(1), writer.table().clone(), log_number)];
         let core =

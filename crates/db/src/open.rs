@@ -7,6 +7,7 @@
 
 mod family;
 mod outfit;
+pub(crate) mod proportion;
 
 pub(crate) use outfit::{Components, Outfit};
 
@@ -36,7 +37,7 @@ use crate::builder::Builder;
 use crate::db::Db;
 use crate::import;
 use crate::listener::Listeners;
-use crate::operands::Foreign;
+use crate::operands::{self, Foreign};
 use crate::settings::Settings;
 use crate::settings::translate::{Described, options_text};
 use crate::shared::{Parts, Shared};
@@ -48,6 +49,9 @@ use family::{Family, Replay, internal};
 
 /// Fewest table files that are kept open, however few the process may have.
 const OPEN_FILES_MIN: u64 = 16;
+/// How many times its even share of the logs a family's memtable is made for while they are replayed:
+/// many families that a small log names take no more memory together than the log warrants.
+const LOGGED_SHARE: u64 = 4;
 pub(crate) const DEFAULT_CF: CfId = CfId(0);
 pub(crate) const DEFAULT_NAME: &str = "default";
 
@@ -215,6 +219,8 @@ impl Opening {
         let mut state = found.state;
         let named = |(cf, f): (&CfId, &FamilyState)| (*cf, f.name.clone(), f.comparator.clone());
         let names: Vec<_> = state.families.iter().map(named).collect();
+        proportion::check(&dir, names.len(), &builder.settings)?;
+        let declared = operands::declared(&dir)?;
         let mut families = Vec::new();
         for (cf, name, comparator) in names {
             let options = builder.family(cf, &name);
@@ -224,7 +230,7 @@ impl Opening {
             check_files(&dir, &version)?;
             let settings = options.settings_in(&builder.settings, &name)?;
             let components = options.components();
-            let foreign = Foreign::look(&dir, &name, components.operator.as_ref())?;
+            let foreign = Foreign::look(&declared, &name, components.operator.as_ref());
             let family = Family::of(cf, &name, settings, version);
             families.push(Family { components, foreign, ..family });
         }
@@ -283,11 +289,13 @@ impl Opening {
     /// Puts what the logs hold into memtables, oldest first; the last one may be empty.
     fn replay(&mut self) -> Result<()> {
         let arenas = &self.outfit.arenas;
+        let logged = wal::bytes_logged(&self.outfit.dir, self.first_log)?;
+        let expected = LOGGED_SHARE * logged / self.families.len().max(1) as u64;
         for family in &mut self.families {
             if let Some(foreign) = &family.foreign {
                 foreign.check_tables(&family.version, &family.tools(&self.outfit).0)?;
             }
-            family.mems.push(family.new_memtable(arenas)?);
+            family.mems.push(family.new_memtable(arenas, expected)?);
         }
         let mut replay = Replay { families: &mut self.families, log: 0 };
         let visit = |log: u64, batch: &LoggedBatch<'_>| {
@@ -296,7 +304,7 @@ impl Opening {
             replay.check(&batch)?;
             replay.reserve(&batch)?;
             insert_batch(&mut replay, &batch, batch.sequence());
-            replay.families.iter_mut().try_for_each(|family| family.make_room(arenas))
+            replay.families.iter_mut().try_for_each(|family| family.make_room(arenas, expected))
         };
         let (dir, logs) = (&self.outfit.dir, self.logs.clone());
         let replayed = wal::replay(dir, logs, &self.known_logs, OnRot::Refuse, visit)?;
@@ -397,7 +405,7 @@ impl Opening {
         janitor::sweep(dir, &live, db_id)?;
         let shared = self.shared(wal_number, Some(manifest), Some(lock));
         for (family, tools) in families.into_iter().zip(tools) {
-            let writer = family.new_memtable(&shared.outfit.arenas)?;
+            let writer = family.new_memtable(&shared.outfit.arenas, u64::MAX)?;
             let mems = vec![Mem::new(MemId(1), writer.table().clone(), wal_number)];
             shared.join(family.parts(tools, mems), writer);
         }

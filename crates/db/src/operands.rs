@@ -5,6 +5,7 @@
 //! with any operator, or none.
 //! Leaves to others: combining operands in flushes and compactions (`lithify_merge`).
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use lithify_base::operator::{built_in, full_merge};
@@ -44,26 +45,22 @@ pub(crate) struct Foreign {
 impl Foreign {
     /// Compares the operator that `family` is given with the one that `dir` was last opened with.
     /// `None` if it is the same, as it is with nearly every open.
-    ///
-    /// # Errors
-    /// `Io`.
     pub(crate) fn look(
-        dir: &Dir,
+        declared: &Declared,
         family: &str,
         given: Option<&MergeOperatorRef>,
-    ) -> Result<Option<Foreign>> {
+    ) -> Option<Foreign> {
         let given = given.map(|op| op.name().to_owned());
         let same = |stored: &Option<String>| match (stored, &given) {
             (None, None) => true,
             (Some(stored), Some(given)) => is_same(stored, given),
             _ => false,
         };
-        let stored = stored(dir, family)?;
-        match stored {
-            Some(stored) if same(&stored) => Ok(None),
+        match declared.get(family) {
+            Some(stored) if same(stored) => None,
             stored => {
-                let (family, stored) = (family.to_owned(), stored.flatten());
-                Ok(Some(Foreign { family, given, stored }))
+                let (family, stored) = (family.to_owned(), stored.cloned().flatten());
+                Some(Foreign { family, given, stored })
             }
         }
     }
@@ -156,13 +153,19 @@ pub(crate) fn check_newcomer(
     }
 }
 
-/// The operator that the newest OPTIONS file names for a family, if it names one; `None` without such
+/// The operator that the newest OPTIONS file names for each family, if it names one; empty without such
 /// a file, or if it can't be read.
-fn stored(dir: &Dir, name: &str) -> Result<Option<Option<String>>> {
-    let Some((_, text)) = dir.read_options()? else { return Ok(None) };
-    let Ok(options) = OptionsFile::parse(&text) else { return Ok(None) };
-    let family = options.families.iter().find(|family| family.name == name);
-    Ok(family.map(|family| family.merge_operator().map(str::to_owned)))
+pub(crate) type Declared = BTreeMap<String, Option<String>>;
+
+/// Reads them.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn declared(dir: &Dir) -> Result<Declared> {
+    let Some((_, text)) = dir.read_options()? else { return Ok(Declared::new()) };
+    let Ok(options) = OptionsFile::parse(&text) else { return Ok(Declared::new()) };
+    let named = options.families.iter().rev();
+    Ok(named.map(|f| (f.name.clone(), f.merge_operator().map(str::to_owned))).collect())
 }
 
 /// What a reader says of operands without an operator.

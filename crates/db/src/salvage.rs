@@ -25,7 +25,7 @@ use lithify_store::salvage::{FamilySalvage, LoggedEntry, TableSalvage};
 use crate::batch::WriteBatch;
 use crate::builder::Builder;
 use crate::families::ColumnFamily;
-use crate::open::{DEFAULT_CF, DEFAULT_NAME};
+use crate::open::{DEFAULT_CF, DEFAULT_NAME, proportion};
 use crate::operands::Operands;
 use crate::options::WriteOptions;
 use crate::settings::Durability;
@@ -88,6 +88,7 @@ pub(crate) fn salvage(
     let orders =
         |cf: CfId, name: &str, recorded: Option<&str>| builder.order_found(cf, name, recorded);
     let found = lithify_store::salvage::salvage(&source, &target, &orders)?;
+    proportion::check(&source, found.families.len(), &builder.settings)?;
     if let Some(default) = found.families.get(&DEFAULT_CF) {
         builder.order = default.order.clone();
     }

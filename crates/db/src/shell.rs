@@ -224,7 +224,8 @@ impl Shell {
     }
     /// An empty memtable and its write handle.
     pub(crate) fn new_memtable(&self) -> Result<(Arc<MemTable>, MemWriter)> {
-        new_memtable(&self.settings.load(), &self.order, &self.outfit.arenas)
+        let settings = self.settings.load();
+        new_memtable(settings.memtable_bytes, &self.order, &self.outfit.arenas)
     }
 
     /// Tells the mind what happened and carries out what it wants.
@@ -408,18 +409,15 @@ impl Shell {
     }
 }
 
-/// An empty memtable and its write handle.
+/// An empty memtable for about `bytes` bytes, and its write handle.
 pub(crate) fn new_memtable(
-    settings: &Settings,
+    bytes: u64,
     order: &ComparatorRef,
     arenas: &Arc<dyn ArenaPool>,
 ) -> Result<(Arc<MemTable>, MemWriter)> {
-    let options = MemTableOptions {
-        order: order.clone(),
-        arena_bytes: settings.memtable_bytes as usize,
-        bloom: true,
-    };
-    let pool = match settings.memtable_bytes < REGION_MIN {
+    let options =
+        MemTableOptions { order: order.clone(), arena_bytes: bytes as usize, bloom: true };
+    let pool = match bytes < REGION_MIN {
         true => Arc::new(HeapPool),
         false => arenas.clone(),
     };

@@ -77,11 +77,19 @@ impl Replay<'_> {
         })
     }
 
-    /// Room for a batch, in each family as if all of it went there: it is freed with the memtable.
+    /// Room for a batch in the families that it writes to, in each as if all of it went there: it is
+    /// freed with the memtable.
     pub(super) fn reserve(&mut self, batch: &BatchView<'_>) -> Result<()> {
-        for mem in self.families.iter_mut().filter_map(|f| f.mems.last_mut()) {
-            mem.try_reserve(batch.count() as usize, batch.byte_len())
-                .map_err(|none| memory::refused("a memtable", none.bytes, &none))?;
+        let mut reserved = None;
+        for op in batch.iter() {
+            if reserved == Some(op.cf) {
+                continue;
+            }
+            reserved = Some(op.cf);
+            if let Some(mem) = self.of(op.cf) {
+                mem.try_reserve(batch.count() as usize, batch.byte_len())
+                    .map_err(|none| memory::refused("a memtable", none.bytes, &none))?;
+            }
         }
         Ok(())
     }
@@ -98,15 +106,21 @@ impl Family {
         }
     }
 
-    pub(super) fn new_memtable(&self, arenas: &Arc<dyn ArenaPool>) -> Result<MemWriter> {
-        Ok(new_memtable(&self.settings, self.version.comparator(), arenas)?.1)
+    /// A memtable that is to take in about `expected` bytes.
+    pub(super) fn new_memtable(
+        &self,
+        arenas: &Arc<dyn ArenaPool>,
+        expected: u64,
+    ) -> Result<MemWriter> {
+        let bytes = expected.min(self.settings.memtable_bytes);
+        Ok(new_memtable(bytes, self.version.comparator(), arenas)?.1)
     }
 
     /// Goes on in a new memtable if the last one is full.
-    pub(super) fn make_room(&mut self, arenas: &Arc<dyn ArenaPool>) -> Result<()> {
+    pub(super) fn make_room(&mut self, arenas: &Arc<dyn ArenaPool>, expected: u64) -> Result<()> {
         let last = self.mems.last().map_or(0, |mem| mem.table().bytes() as u64);
         if last >= self.settings.memtable_bytes {
-            self.mems.push(self.new_memtable(arenas)?);
+            self.mems.push(self.new_memtable(arenas, expected)?);
         }
         Ok(())
     }
