@@ -289,7 +289,7 @@ impl Opening {
     /// Puts what the logs hold into memtables, oldest first; the last one may be empty.
     fn replay(&mut self) -> Result<()> {
         let arenas = &self.outfit.arenas;
-        let logged = wal::bytes_logged(&self.outfit.dir, self.first_log)?;
+        let logged = wal::bytes_logged(&self.outfit.dir, self.logs.clone())?;
         let expected = LOGGED_SHARE * logged / self.families.len().max(1) as u64;
         for family in &mut self.families {
             if let Some(foreign) = &family.foreign {

@@ -108,7 +108,9 @@ fn a_table_of_any_size_is_refused_or_real() {
                     continue;
                 }
                 let options = MemTableOptions { order: bytewise(), arena_bytes, bloom };
-                let Ok((table, mut writer)) = MemTable::try_new(options, pool.clone()) else { continue };
+                let Ok((table, mut writer)) = MemTable::try_new(options, pool.clone()) else {
+                    continue;
+                };
                 // Memory of the pool is taken with the first entry.
                 if writer.try_reserve(1, 100).is_ok() {
                     check(&table, &mut writer, 1);

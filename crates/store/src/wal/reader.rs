@@ -168,12 +168,12 @@ pub(crate) fn log_numbers(dir: &Dir, wanted: Range<u64>) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// What the logs of `dir` from number `from` on take of the disk, in bytes.
+/// What the logs of `dir` whose numbers are in `wanted` take of the disk, in bytes.
 ///
 /// # Errors
 /// Io.
-pub fn bytes_logged(dir: &Dir, from: u64) -> Result<u64> {
-    let numbers = log_numbers(dir, from)?;
+pub fn bytes_logged(dir: &Dir, wanted: Range<u64>) -> Result<u64> {
+    let numbers = log_numbers(dir, wanted)?;
     numbers.into_iter().try_fold(0, |sum, n| Ok(sum + dir.bytes_on_disk(FileName::Wal(n))?))
 }
 
