@@ -2,12 +2,14 @@
 //! opened, so it works beside a process that has the database open, and for a database whose
 //! tables are damaged.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use lithify_base::{CfId, Error, ErrorKind};
 use lithify_env::PosixFs;
+use lithify_format::manifest::ManifestState;
 use lithify_lsm::{Version, picture};
 use lithify_store::Dir;
 use lithify_store::manifest::{Recovered, family_version, known_order, recover};
@@ -41,13 +43,26 @@ pub(crate) struct Picture {
 impl Picture {
     pub(crate) fn run(self) -> Result<()> {
         let found = read(&self.dir)?;
-        let mut families = Vec::new();
-        for (&cf, family) in &found.state.families {
+        let trees = Trees(&found.state);
+        // All of them before anything is printed, and one at a time: a tree takes far more memory than
+        // the name of a family in a manifest.
+        trees.each(|_, _, _| Ok(()))?;
+        if self.json { as_json(&found, &trees) } else { as_text(&trees) }
+    }
+}
+
+/// The trees of all column families.
+struct Trees<'a>(&'a ManifestState);
+
+impl Trees<'_> {
+    /// Shows each with the number and the name of its family.
+    fn each(&self, mut show: impl FnMut(CfId, &str, &Version) -> Result<()>) -> Result<()> {
+        for (&cf, family) in &self.0.families {
             let order = known_order(family.comparator.as_deref());
             let order = order.with_context(|| format!("column family `{}`", family.name))?;
-            families.push((cf, family.name.as_str(), family_version(&found.state, cf, order)?));
+            show(cf, &family.name, &family_version(self.0, cf, order)?)?;
         }
-        if self.json { as_json(&found, &families) } else { as_text(&families) }
+        Ok(())
     }
 }
 
@@ -66,27 +81,28 @@ pub(crate) fn dir_of(path: &Path) -> Result<Dir> {
     Ok(Dir::new(Arc::new(PosixFs::new()), path).hold_if_there()?)
 }
 
-fn as_text(families: &[(CfId, &str, Version)]) -> Result<()> {
-    for (_, name, version) in families {
-        if families.len() > 1 {
-            output::line(&format!("column family `{name}`"))?;
+fn as_text(trees: &Trees<'_>) -> Result<()> {
+    let mut out = output::out();
+    trees.each(|_, name, version| {
+        if trees.0.families.len() > 1 {
+            writeln!(out, "column family `{name}`")?;
         }
         match version.file_count() {
-            0 => output::line("no tables; what was written is in the log")?,
-            _ => output::line(picture::print(version, |_| false).trim_end())?,
+            0 => writeln!(out, "no tables; what was written is in the log")?,
+            _ => writeln!(out, "{}", picture::print(version, |_| false).trim_end())?,
         }
-    }
-    Ok(())
+        Ok(())
+    })?;
+    Ok(out.flush()?)
 }
 
-fn as_json(found: &Recovered, families: &[(CfId, &str, Version)]) -> Result<()> {
-    let families: Vec<Value> = families
-        .iter()
-        .map(|(cf, name, version)| {
-            let files: Vec<Value> = version.files().map(|f| file(f)).collect();
-            json!({ "id": cf.0, "name": name, "files": files })
-        })
-        .collect();
+fn as_json(found: &Recovered, trees: &Trees<'_>) -> Result<()> {
+    let mut families = Vec::new();
+    trees.each(|cf, name, version| {
+        let files: Vec<Value> = version.files().map(|f| file(f)).collect();
+        families.push(json!({ "id": cf.0, "name": name, "files": files }));
+        Ok(())
+    })?;
     output::json(&json!({
         "manifest": found.manifest,
         "last_sequence": found.state.last_seq,
