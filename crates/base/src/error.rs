@@ -1,7 +1,9 @@
 //! One error type for the whole store. Its kind says what the caller should do; its message
 //! says what happened, where, and what helps.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
+
+use crate::foreign::Sieve;
 
 /// Result of every fallible operation of the store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -156,20 +158,35 @@ impl Error {
     }
 }
 
+/// Names and keys are part of messages, so each part is shown as a [`sentence`](crate::foreign::sentence)
+/// of at most this many bytes.
+const PART_MAX: usize = 4096;
+
+/// Safe to print whatever the parts are: nothing in it acts on a terminal, and its length is bounded.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let i = &*self.inner;
-        match (&i.file, i.offset) {
-            (Some(file), Some(at)) => write!(f, "{file} at byte {at}: ")?,
-            (Some(file), None) => write!(f, "{file}: ")?,
-            _ => {}
+        if let Some(file) = &i.file {
+            part(file, f)?;
+            match i.offset {
+                Some(at) => write!(f, " at byte {at}: ")?,
+                None => f.write_str(": ")?,
+            }
         }
-        f.write_str(&i.what)?;
+        part(&i.what, f)?;
         if let (Some(cause), None) = (&i.source, i.errno) {
-            write!(f, " ({cause})")?;
+            f.write_str(" (")?;
+            part(cause, f)?;
+            f.write_str(")")?;
         }
         Ok(())
     }
+}
+
+fn part(part: &dyn fmt::Display, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut sieve = Sieve::new(f, PART_MAX);
+    write!(sieve, "{part}")?;
+    sieve.end()
 }
 
 impl fmt::Debug for Error {

@@ -7,6 +7,7 @@
 pub mod compaction_filter;
 pub mod comparator;
 pub mod error;
+pub mod foreign;
 pub mod ids;
 pub mod key;
 pub mod memory;
@@ -18,6 +19,7 @@ pub mod zoo;
 pub use compaction_filter::{CompactionFilter, CompactionFilterRef, Decision, FilterContext};
 pub use comparator::{Bytewise, Comparator, ComparatorRef, ReverseBytewise, bytewise};
 pub use error::{Error, ErrorKind, Result};
+pub use foreign::{shown, shown_path};
 pub use ids::{CfId, FileId, JobId, Level, MAX_LEVELS, Pos, Stratum};
 pub use key::{InternalKey, Key, Kind, MAX_SEQ, Seq, Tag};
 pub use operator::{MergeOperator, MergeOperatorRef};

@@ -8,7 +8,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, shown};
 
 /// Longest result of a merge, bytes: as long as the longest value that can be put.
 pub const MAX_MERGED_BYTES: usize = 1 << 30;
@@ -65,7 +65,7 @@ pub fn full_merge(
                 "merge operator `{}` {what} key `{}` and its {} operands, which stay as they are; \
                  put or delete the key, or open the database with an operator that takes them",
                 operator.name(),
-                key.escape_ascii(),
+                shown(key).short(),
                 operands.len()
             ),
         )

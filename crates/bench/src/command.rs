@@ -112,5 +112,5 @@ pub(crate) fn write_json(value: &impl serde::Serialize, output: &OutputArgs) -> 
         return Ok(std::io::stdout().lock().write_all(text.as_bytes())?);
     }
     #[expect(clippy::disallowed_methods, reason = "a report is no file of the store")]
-    std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+    std::fs::write(path, text).with_context(|| format!("writing {path:?}"))
 }

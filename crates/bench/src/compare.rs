@@ -246,7 +246,7 @@ fn side_by_side(engines: &[EngineCommand], args: &CompareArgs) -> Result<Compari
             let mut flags = own.to_flags();
             if let Some(path) = &args.bench.output.timeline {
                 let path = numbered(path, &engine.name, round);
-                flags.push(format!("--timeline={}", path.display()));
+                flags.push(format!("--timeline={}", path.to_string_lossy()));
             }
             let mut report = run_engine(engine, &flags, quiet)?;
             if let Some(preset) = &engine.preset {
@@ -317,7 +317,7 @@ pub(crate) fn run_engine(
     // Standard error stays ours: the engine's progress line shows there.
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let run = command.spawn().and_then(std::process::Child::wait_with_output);
-    let output = run.with_context(|| format!("starting {}", engine.program.display()))?;
+    let output = run.with_context(|| format!("starting {:?}", engine.program))?;
     serde_json::from_slice(&output.stdout).with_context(|| no_report(engine, output.status))
 }
 

@@ -219,7 +219,7 @@ pub(crate) fn matrix(policies: &[&str], own: EngineCommand, args: MatrixArgs) ->
     {
         let Some(path) = path else { continue };
         #[expect(clippy::disallowed_methods, reason = "a report is no file of the store")]
-        std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+        std::fs::write(path, text).with_context(|| format!("writing {path:?}"))?;
     }
     write_json(&matrix, &args.bench.output)?;
     Ok(matrix.errors.is_empty())

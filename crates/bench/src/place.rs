@@ -22,16 +22,15 @@ impl Place {
         let mark = dir.join(MARK);
         if dir.exists()
             && !mark.exists()
-            && dir.read_dir().with_context(|| dir.display().to_string())?.next().is_some()
+            && dir.read_dir().with_context(|| format!("{dir:?}"))?.next().is_some()
         {
             bail!(
-                "{} is neither empty nor made by the bench; name another directory with --db",
-                dir.display()
+                "{dir:?} is neither empty nor made by the bench; name another directory with --db"
             );
         }
-        std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
+        std::fs::create_dir_all(dir).with_context(|| format!("creating {dir:?}"))?;
         std::fs::write(&mark, "The bench may empty this directory.\n")
-            .with_context(|| format!("writing {}", mark.display()))?;
+            .with_context(|| format!("writing {mark:?}"))?;
         Ok(Place { store: dir.join("db") })
     }
 
@@ -39,10 +38,9 @@ impl Place {
     pub(crate) fn clear(&self) -> Result<()> {
         if self.store.exists() {
             std::fs::remove_dir_all(&self.store)
-                .with_context(|| format!("emptying {}", self.store.display()))?;
+                .with_context(|| format!("emptying {:?}", self.store))?;
         }
-        std::fs::create_dir(&self.store)
-            .with_context(|| format!("creating {}", self.store.display()))
+        std::fs::create_dir(&self.store).with_context(|| format!("creating {:?}", self.store))
     }
 }
 
@@ -52,7 +50,7 @@ pub(crate) fn remove_own(dir: &Path) -> Result<()> {
         return Ok(());
     }
     if !dir.join(MARK).exists() {
-        bail!("{} was not made by the bench; name another directory with --db", dir.display());
+        bail!("{dir:?} was not made by the bench; name another directory with --db");
     }
-    std::fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))
+    std::fs::remove_dir_all(dir).with_context(|| format!("removing {dir:?}"))
 }

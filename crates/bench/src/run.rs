@@ -174,10 +174,7 @@ impl Session<'_> {
             self.model = Model::empty(settings.key_space());
             self.records = Records::new(0, settings.key_space(), settings.seed);
         } else if !self.place.store.exists() {
-            bail!(
-                "there is no store in {} yet; begin with a fill workload",
-                self.place.store.display()
-            );
+            bail!("there is no store in {:?} yet; begin with a fill workload", self.place.store);
         }
         self.opened = now();
         self.store = Some(self.opener.open(self.settings, &self.place.store, fresh)?);

@@ -263,7 +263,7 @@ impl Timeline {
             Form::Json => serde_json::to_string(self)? + "\n",
         };
         #[expect(clippy::disallowed_methods, reason = "a report is no file of the store")]
-        std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+        std::fs::write(path, text).with_context(|| format!("writing {path:?}"))
     }
 
     /// A row for each step.
@@ -305,7 +305,7 @@ impl Form {
             Some("csv") => Ok(Form::Csv),
             Some("json") => Ok(Form::Json),
             _ => {
-                bail!("--timeline {}: name a file that ends in .svg, .csv or .json", path.display())
+                bail!("--timeline {path:?}: name a file that ends in .svg, .csv or .json")
             }
         }
     }

@@ -18,6 +18,7 @@
 use lithify::{Bytewise, Comparator, MAX_KEY_BYTES, MAX_VALUE_BYTES, ReverseBytewise};
 use serde_json::{Map, Value, json};
 
+use crate::output;
 use crate::text::{Form, escape, write_escaped};
 
 /// The version that is written, and the only one that is read.
@@ -83,7 +84,9 @@ impl Style {
                 write_escaped(value, out);
             }
             (Style::Text, other) => out.extend_from_slice(text(other).as_bytes()),
-            (Style::Json, other) => out.extend_from_slice(object(other).to_string().as_bytes()),
+            (Style::Json, other) => {
+                out.extend_from_slice(output::json_line(&object(other)).as_bytes())
+            }
         }
         out.push(b'\n');
     }

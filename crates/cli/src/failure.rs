@@ -1,10 +1,11 @@
 //! What a failure looks like: one sentence, a hint, an exit code.
 
 use std::fmt;
-use std::io::Write;
 use std::process::ExitCode;
 
 use lithify::ErrorKind;
+
+use crate::output;
 
 /// The error number of a refused permission, the same on every Unix.
 const PERMISSION_DENIED: i32 = 13;
@@ -32,11 +33,9 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         // Whoever read our output has seen enough.
         return ExitCode::SUCCESS;
     }
-    let mut err = std::io::stderr().lock();
-    // Nothing can be done about a closed standard error.
-    let _ = writeln!(err, "error: {}", sentence(error));
+    output::error_line(&format!("error: {}", sentence(error)), false);
     if let Some(hint) = hint(error) {
-        let _ = writeln!(err, "hint: {hint}");
+        output::error_line(&format!("hint: {hint}"), false);
     }
     if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }

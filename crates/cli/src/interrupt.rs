@@ -7,7 +7,6 @@
 //! two flags makes it exact: the loader says that it writes and then looks whether to stop, the thread
 //! says stop and then looks whether a batch is being written.
 
-use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -82,13 +81,10 @@ impl State {
         }
         let exact = if self.writing.load(Ordering::SeqCst) { "at least " } else { "" };
         let rows = output::count(self.rows.load(Ordering::SeqCst), "row");
-        let mut err = std::io::stderr().lock();
-        // The progress bar's line is overwritten.
-        let clear = if err.is_terminal() { "\r\x1b[2K" } else { "" };
-        // Nothing can be done about a closed standard error.
-        let _ = writeln!(err, "{clear}error: interrupted: {exact}{rows} loaded before this");
-        let _ =
-            writeln!(err, "hint: load the file again for the rest; the same keys are written anew");
+        let error = format!("error: interrupted: {exact}{rows} loaded before this");
+        output::error_line(&error, true);
+        let hint = "hint: load the file again for the rest; the same keys are written anew";
+        output::error_line(hint, false);
         std::process::exit(128 + signal)
     }
 }

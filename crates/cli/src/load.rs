@@ -22,6 +22,7 @@ use clap::ValueEnum;
 use lithify::{
     ColumnFamily, ColumnFamilyOptions, Db, Durability, ReverseBytewise, WriteBatch, WriteOptions,
 };
+use lithify_base::shown_path;
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
@@ -134,7 +135,7 @@ impl Format {
             Some("bin") => Ok(Format::Binary),
             _ => usage(format!(
                 "what is {}? say --format tsv, csv, jsonl, deb822 or binary",
-                path.display()
+                shown_path(path)
             )),
         }
     }
@@ -205,14 +206,14 @@ impl Load {
         }
         let printed = tally.print(time, self.json);
         if tally.rows == 0 && !tally.skipped.is_empty() {
-            bail!("no row of {} made an entry", self.file.display());
+            bail!("no row of {} made an entry", shown_path(&self.file));
         }
         match tally.bad() {
             bad if bad > 0 && !self.skip_bad => bail!(
                 "{} of {} made no entry and {} not loaded; mend that and load the file again, or allow it \
                  with --skip-bad",
                 output::count(bad, "row"),
-                self.file.display(),
+                shown_path(&self.file),
                 if bad == 1 { "is" } else { "are" },
             ),
             _ => printed,
@@ -230,7 +231,7 @@ impl Load {
         if format != Some(Format::Binary)
             && let Some(kind) = source.no_text()?
         {
-            return usage(format!("{} is {kind}", self.file.display()));
+            return usage(format!("{} is {kind}", shown_path(&self.file)));
         }
         let dump = dumped::style_of(&mut source)?;
         if !self.escaped {
@@ -242,7 +243,7 @@ impl Load {
             };
             return match (format, dump) {
                 (_, Some(_)) => {
-                    usage(format!("{} is a dump; load it with --escaped", self.file.display()))
+                    usage(format!("{} is a dump; load it with --escaped", shown_path(&self.file)))
                 }
                 (Some(format), None) => choice.rows(format, source),
                 (None, None) => unreachable!("it was found out above"),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use lithify::{Builder, ColumnFamily, ColumnFamilyOptions, Db, Error, ErrorKind, Settings};
+use lithify_base::shown_path;
 
 use crate::failure::usage;
 
@@ -198,7 +199,7 @@ impl DbArg {
     }
     /// The store's own advice about a missing database is for programs.
     fn told(&self, opened: lithify::Result<Db>) -> Result<Db> {
-        let what = || format!("{} holds no database", self.db.display());
+        let what = || format!("{} holds no database", shown_path(&self.db));
         Ok(opened.map_err(|e| match e.kind() {
             ErrorKind::NotFound => Error::new(ErrorKind::NotFound, what()),
             _ => e,

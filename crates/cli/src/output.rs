@@ -1,9 +1,13 @@
-//! Standard output, buffered, and figures for people.
+//! Standard output and standard error, the only way to either, and figures for people.
+//!
+//! Keeps: what is hidden in foreign text acts on no terminal. Text and JSON are made fit for one here; only
+//! what [`out`] takes goes out as it is, in a form its caller has chosen ([`Form`](crate::text::Form)).
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
 use std::time::Duration;
 
 use anyhow::Result;
+use lithify_base::foreign;
 use serde_json::Value;
 
 /// Standard output.
@@ -14,16 +18,34 @@ pub(crate) fn out() -> Out {
     BufWriter::with_capacity(64 << 10, io::stdout().lock())
 }
 
-/// Prints one line.
+/// Whether a person reads standard output.
+pub(crate) fn is_watched() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Prints one line on standard error, over what a progress bar left there.
+pub(crate) fn error_line(text: &str, over_bar: bool) {
+    let mut err = io::stderr().lock();
+    let clear = if over_bar && err.is_terminal() { "\r\x1b[2K" } else { "" };
+    // Nothing can be done about a closed standard error.
+    let _ = writeln!(err, "{clear}{}", foreign::lines(text));
+}
+
+/// Prints text of one line or several.
 pub(crate) fn line(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}")?;
+    writeln!(out, "{}", foreign::lines(text))?;
     Ok(out.flush()?)
 }
 
 /// Prints a JSON value, indented.
 pub(crate) fn json(value: &Value) -> Result<()> {
-    line(&serde_json::to_string_pretty(value)?)
+    line(&foreign::json(serde_json::to_string_pretty(value)?))
+}
+
+/// A JSON value on one line, without the line's end.
+pub(crate) fn json_line(value: &Value) -> String {
+    foreign::json(value.to_string())
 }
 
 /// Bytes per second for people.

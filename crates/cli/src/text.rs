@@ -1,14 +1,14 @@
 //! Bytes as text, both ways, without loss.
 //!
-//! Escaped text (the default) is the bytes themselves as far as they are printable UTF-8, else
-//! `\n`, `\t`, `\r`, `\\` or `\x00` to `\xff`. So output can be pasted as input, and a line or a
+//! Escaped text (the default, [`lithify_base::foreign`]) is the bytes themselves as far as they are
+//! printable UTF-8, else `\n`, `\t`, `\r`, `\\` or `\x00` to `\xff`. So output can be pasted as input, and a line or a
 //! tab-separated column of output is always one key or value.
 
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::Result;
+use lithify_base::foreign::{is_hidden, shown};
 use serde_json::{Map, Value};
 
 use crate::failure::usage;
@@ -75,33 +75,19 @@ impl Form {
     }
 }
 
-/// How many bytes a text has in a JSON string.
+/// How many bytes a text has in a JSON string as [`output::json_line`](crate::output::json_line) makes it.
 fn json_len(text: &str) -> usize {
-    let len = |b| match b {
-        b'"' | b'\\' | b'\n' | b'\t' | b'\r' | 0x08 | 0x0c => 2,
-        0..0x20 => 6,
-        _ => 1,
+    let len = |c| match c {
+        '"' | '\\' | '\n' | '\t' | '\r' | '\x08' | '\x0c' => 2,
+        c if is_hidden(c) => 6 * c.len_utf16(),
+        c => c.len_utf8(),
     };
-    text.bytes().map(len).sum()
+    text.chars().map(len).sum()
 }
 
 /// Escaped text of `bytes`.
 pub(crate) fn escape(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '\n' => out.push_str("\\n"),
-                '\t' => out.push_str("\\t"),
-                '\r' => out.push_str("\\r"),
-                '\\' => out.push_str("\\\\"),
-                c if c.is_control() => push_hex(c.encode_utf8(&mut [0; 4]).as_bytes(), &mut out),
-                c => out.push(c),
-            }
-        }
-        push_hex(chunk.invalid(), &mut out);
-    }
-    out
+    shown(bytes).to_string()
 }
 
 /// Appends the escaped text of `bytes`.
@@ -110,12 +96,6 @@ pub(crate) fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     match bytes.iter().all(plain) {
         true => out.extend_from_slice(bytes),
         false => out.extend_from_slice(escape(bytes).as_bytes()),
-    }
-}
-
-fn push_hex(bytes: &[u8], out: &mut String) {
-    for b in bytes {
-        let _ = write!(out, "\\x{b:02x}");
     }
 }
 

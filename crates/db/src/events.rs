@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use lithify_base::foreign::{escape_json, is_hidden};
 use lithify_env::Mono;
 use lithify_env::sync::Mutex;
 
@@ -109,7 +110,7 @@ impl Events {
     }
 }
 
-/// Appends `s` as a JSON string.
+/// Appends `s` as a JSON string that is fit for a terminal.
 fn quote(out: &mut String, s: &str) {
     out.push('"');
     for c in s.chars() {
@@ -117,9 +118,7 @@ fn quote(out: &mut String, s: &str) {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
-            c if (c as u32) < 0x20 => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
+            c if is_hidden(c) => escape_json(c, out),
             c => out.push(c),
         }
     }
@@ -136,11 +135,11 @@ mod tests {
         events.note(
             Mono(5_000_000),
             "stall_begin",
-            &[("cause", "l0 \"runs\"\n".into()), ("runs", 36.into())],
+            &[("cause", "l0 \"runs\"\n\u{1b}\u{7f}\u{202e}".into()), ("runs", 36.into())],
         );
         assert_eq!(
             events.drain(),
-            "{\"at_us\":5000,\"event\":\"stall_begin\",\"cause\":\"l0 \\\"runs\\\"\\n\",\
+            "{\"at_us\":5000,\"event\":\"stall_begin\",\"cause\":\"l0 \\\"runs\\\"\\n\\u001b\\u007f\\u202e\",\
              \"runs\":36}\n"
         );
         assert_eq!(events.drain(), "");

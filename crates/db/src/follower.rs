@@ -16,7 +16,7 @@
 use std::path::{Path, PathBuf};
 
 use arc_swap::ArcSwap;
-use lithify_base::{Error, ErrorKind, Result};
+use lithify_base::{Error, ErrorKind, Result, shown_path};
 use lithify_env::Env;
 use lithify_env::sync::Arc;
 use lithify_format::files::FileName;
@@ -130,7 +130,7 @@ impl View {
 
 impl std::fmt::Debug for Follower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Follower({})", self.source.path.display())
+        write!(f, "Follower({})", shown_path(&self.source.path))
     }
 }
 
@@ -175,7 +175,7 @@ impl Source {
             }
         }
         let what = "the primary changed its files during every look; try again";
-        let error = Error::new(ErrorKind::Stalled, what).in_file(self.path.display());
+        let error = Error::new(ErrorKind::Stalled, what).in_file(shown_path(&self.path));
         Err(match last {
             Some(cause) => error.caused_by(cause),
             None => error,

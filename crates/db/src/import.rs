@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lithify_base::operator::built_in;
-use lithify_base::{CfId, Error, ErrorKind, MergeOperatorRef, Result};
+use lithify_base::{CfId, Error, ErrorKind, MergeOperatorRef, Result, shown, shown_path};
 use lithify_env::{Env, LockGuard, Random};
 use lithify_store::checkpoint::{Checkpoint, Placed};
 use lithify_store::dir::{self, Dir};
@@ -215,7 +215,7 @@ fn foreign_manifest(dir: &Dir) -> Result<Recovered> {
         false => found.check_room(dir).map(|()| found),
         true => Err(Error::invalid(format!(
             "{} is a database of Lithify already; open it, or copy it with a checkpoint",
-            dir.path().display()
+            shown_path(dir.path())
         ))),
     }
 }
@@ -291,8 +291,10 @@ fn described(builder: &Builder, found: &Survey) -> ImportReport {
     };
     for (family, name) in found.options.merge_operators.iter().filter(|o| !is_known(o)) {
         notes.push(format!(
-            "family `{family}` had merge operator `{name}`; it holds no operands, so the operator \
-             is not needed"
+            "family `{}` had merge operator `{}`; it holds no operands, so the operator \
+             is not needed",
+            shown(family),
+            shown(name)
         ));
     }
     ImportReport {
@@ -322,7 +324,7 @@ fn identity(found: &Survey, env: &Env, dir: &Dir) -> Result<String> {
     if let Some(id) = found.found.state.db_id.clone().or(dir.read_identity()?) {
         return Ok(id);
     }
-    let who = format!("identity of {}", dir.path().display());
+    let who = format!("identity of {}", shown_path(dir.path()));
     Ok(dir::fresh_identity(&mut Random::from_seed(env.rt.seed(&who))))
 }
 

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::path::Path;
 
-use lithify_base::{CfId, Error, ErrorKind, FileId, Result, Seq};
+use lithify_base::{CfId, Error, ErrorKind, FileId, Result, Seq, shown_path};
 use lithify_compact::FileNumbers;
 use lithify_control::MemId;
 use lithify_engine::CpuEngine;
@@ -90,7 +90,7 @@ pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
     if recovered.is_some() && builder.settings.error_if_exists {
         return Err(Error::invalid(format!(
             "{} holds a database already; choose another directory or clear error_if_exists",
-            path.display()
+            shown_path(path)
         )));
     }
     if let Some(found) = &recovered {
@@ -200,7 +200,7 @@ fn is_table(path: &Path) -> bool {
 }
 
 fn missing(path: &Path, what_to_do: &str) -> Error {
-    let what = format!("{} holds no database; {what_to_do}", path.display());
+    let what = format!("{} holds no database; {what_to_do}", shown_path(path));
     Error::new(ErrorKind::NotFound, what)
 }
 
@@ -256,7 +256,7 @@ impl Opening {
             Some(id) => id,
             None => {
                 // One runtime may serve several databases: each gets an id of its own.
-                let who = format!("identity of {}", dir.path().display());
+                let who = format!("identity of {}", shown_path(dir.path()));
                 let mut random = Random::from_seed(env.rt.seed(&who));
                 let id = dir::fresh_identity(&mut random);
                 dir.write_identity(&id)?;
@@ -467,11 +467,11 @@ fn check_files(dir: &Dir, version: &Version) -> Result<()> {
             None => {
                 let what = "the manifest names this table, which is missing; restore it from a \
                             backup";
-                return Err(Error::corruption(what).in_file(dir.path_of(name).display()));
+                return Err(Error::corruption(what).in_file(shown_path(&dir.path_of(name))));
             }
             Some(n) if n != file.bytes && file.backing.is_none() => {
                 let what = format!("the table has {n} bytes, the manifest says {}", file.bytes);
-                return Err(Error::corruption(what).in_file(dir.path_of(name).display()));
+                return Err(Error::corruption(what).in_file(shown_path(&dir.path_of(name))));
             }
             Some(_) => {}
         }

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use lithify_base::{ComparatorRef, Error, Key, Kind, MergeOperatorRef, Prefixes, Result};
+use lithify_base::{
+    ComparatorRef, Error, Key, Kind, MergeOperatorRef, Prefixes, Result, shown_path,
+};
 use lithify_compact::{ExternalTable, Maker};
 use lithify_env::{Env, OpenOpts, Random};
 use lithify_store::dir::{self, OrTyped};
@@ -73,7 +75,7 @@ impl TableBuilder {
     ) -> Result<TableBuilder> {
         settings.check()?;
         let file = env.fs.create(path, OpenOpts::write()).or_typed()?;
-        let name = path.display().to_string();
+        let name = shown_path(path).to_string();
         let now = env.rt.wall_seconds();
         // Each table is bound to an identity of its own, so that one put in another's place shows.
         let mut random = Random::from_seed(env.rt.seed(&format!("table {name} of {now}")));

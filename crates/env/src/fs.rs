@@ -67,7 +67,8 @@ impl IoError {
 
 impl fmt::Display for IoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.op, self.path.display(), self.source)
+        // A path is any bytes; this way what is hidden in it acts on no terminal.
+        write!(f, "{} {:?}: {}", self.op, self.path, self.source)
     }
 }
 

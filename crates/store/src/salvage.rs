@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use lithify_base::{CfId, ComparatorRef, Error, Key, Result};
+use lithify_base::{CfId, ComparatorRef, Error, Key, Result, shown};
 use lithify_format::manifest::WireFile;
 use lithify_merge::tombstone::Fragments;
 
@@ -79,9 +79,9 @@ impl Lost {
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
+        write!(f, "{}", lithify_base::foreign::sentence(&self.file))?;
         if let Some(family) = self.family.as_ref().filter(|name| *name != DEFAULT_NAME) {
-            write!(f, " of column family `{family}`")?;
+            write!(f, " of column family `{}`", shown(family))?;
         }
         if let Some(offset) = self.offset {
             write!(f, " at byte {offset}")?;
@@ -98,10 +98,10 @@ impl fmt::Display for Lost {
         }
         match (&self.from, &self.up_to) {
             (None, None) => {}
-            (Some(lo), None) => write!(f, ", keys from {}", lo.escape_ascii())?,
-            (None, Some(hi)) => write!(f, ", keys up to {}", hi.escape_ascii())?,
+            (Some(lo), None) => write!(f, ", keys from {}", shown(lo).short())?,
+            (None, Some(hi)) => write!(f, ", keys up to {}", shown(hi).short())?,
             (Some(lo), Some(hi)) => {
-                write!(f, ", keys from {} up to {}", lo.escape_ascii(), hi.escape_ascii())?;
+                write!(f, ", keys from {} up to {}", shown(lo).short(), shown(hi).short())?;
             }
         }
         write!(f, ": {}", self.cause)

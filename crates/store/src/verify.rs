@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
-use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Result};
+use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Result, shown};
 use lithify_env::OpenOpts;
 use lithify_format::manifest::ManifestState;
 use lithify_format::options::{self, OptionsFile};
@@ -61,7 +61,7 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(family) = &self.family {
-            write!(f, "column family `{family}`: ")?;
+            write!(f, "column family `{}`: ", shown(family))?;
         }
         write!(f, "{}", self.error)
     }

@@ -8,6 +8,7 @@ use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, TableStyle};
 use indicatif::HumanDuration;
 use lithify::{BackupSummary, Backups};
+use lithify_base::shown_path;
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
@@ -88,7 +89,7 @@ impl Place {
         if !self.dir.join("meta").is_dir() {
             bail!(
                 "{} holds no backups; `lithify backup create --db DIR {0}` makes one there",
-                self.dir.display()
+                shown_path(&self.dir)
             );
         }
         Ok(Backups::open(&self.dir)?)
@@ -132,7 +133,7 @@ impl Backup {
                 let done = backups.restore(id, &target, &mut |p| bar.show(p.done, p.total))?;
                 drop(bar);
                 let from = done.id;
-                output::line(&format!("{} is a database of backup {from} now", target.display()))
+                output::line(&format!("{} is a database of backup {from} now", shown_path(&target)))
             }
             Backup::Purge { place, keep, .. } => {
                 if keep == Some(0) {

@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use crate::open::DbArg;
 use crate::output;
+use lithify_base::shown_path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,6 +32,6 @@ impl Checkpoint {
         let db = self.db.for_writing()?;
         db.checkpoint(&self.target)?;
         db.close()?;
-        output::line(&format!("{} is a database of its own now", self.target.display()))
+        output::line(&format!("{} is a database of its own now", shown_path(&self.target)))
     }
 }

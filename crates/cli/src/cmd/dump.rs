@@ -1,6 +1,6 @@
 //! `dump`: every key and value of every family, in a form that `load --escaped` reads back.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use anyhow::Result;
 use lithify::{Bytewise, Comparator, Db, ReadOptions, ReverseBytewise};
@@ -53,7 +53,7 @@ impl Dump {
         let wanted = |name: &&String| self.family.is_empty() || self.family.contains(name);
         let style = if self.json { Style::Json } else { Style::Text };
         // On a terminal, a counter would stand among the lines.
-        let counter = !std::io::stdout().is_terminal();
+        let counter = !output::is_watched();
         let mut writer = Writer {
             style,
             out: output::out(),

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::failure::usage;
 use crate::open::{CreateArg, DbArg};
 use crate::output;
+use crate::text::escape;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,7 +65,9 @@ impl Family {
                 let names = Builder::new(Settings::default()).list_column_families(&dir)?;
                 match as_json {
                     true => output::json(&json!(names)),
-                    false => names.iter().try_for_each(|name| output::line(name)),
+                    false => {
+                        names.iter().try_for_each(|name| output::line(&escape(name.as_bytes())))
+                    }
                 }
             }
             Family::Create { db, name, reverse, create } => {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use lithify_base::{CfId, Error, ErrorKind};
+use lithify_base::{CfId, Error, ErrorKind, shown_path};
 use lithify_env::PosixFs;
 use lithify_format::manifest::ManifestState;
 use lithify_lsm::{Version, picture};
@@ -59,7 +59,8 @@ impl Trees<'_> {
     fn each(&self, mut show: impl FnMut(CfId, &str, &Version) -> Result<()>) -> Result<()> {
         for (&cf, family) in &self.0.families {
             let order = known_order(family.comparator.as_deref());
-            let order = order.with_context(|| format!("column family `{}`", family.name))?;
+            let order = order
+                .with_context(|| format!("column family `{}`", escape(family.name.as_bytes())))?;
             show(cf, &family.name, &family_version(self.0, cf, order)?)?;
         }
         Ok(())
@@ -71,7 +72,7 @@ fn read(path: &Path) -> Result<Recovered> {
     let dir = dir_of(path)?;
     let none = || {
         let what = "there is no database here (no file CURRENT)";
-        Error::new(ErrorKind::NotFound, what).in_file(path.display())
+        Error::new(ErrorKind::NotFound, what).in_file(shown_path(path))
     };
     Ok(recover(&dir)?.ok_or_else(none)?)
 }
@@ -85,7 +86,7 @@ fn as_text(trees: &Trees<'_>) -> Result<()> {
     let mut out = output::out();
     trees.each(|_, name, version| {
         if trees.0.families.len() > 1 {
-            writeln!(out, "column family `{name}`")?;
+            writeln!(out, "column family `{}`", escape(name.as_bytes()))?;
         }
         match version.file_count() {
             0 => writeln!(out, "no tables; what was written is in the log")?,

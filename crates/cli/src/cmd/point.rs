@@ -93,7 +93,7 @@ impl Get {
                     Some(value) => form.put_json("value", value, &mut object),
                     None => drop(object.insert("value".to_owned(), Value::Null)),
                 }
-                line.extend_from_slice(serde_json::to_string(&object)?.as_bytes());
+                line.extend_from_slice(output::json_line(&Value::Object(object)).as_bytes());
             } else if let Some(value) = &value {
                 form.write(value, &mut line);
             }

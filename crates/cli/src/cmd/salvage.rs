@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use lithify::Settings;
 use lithify::salvage::{Lost, SalvageReport, SalvagedFamily};
+use lithify_base::{shown, shown_path};
 use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
@@ -58,8 +59,8 @@ impl Salvage {
         }
         match report.lost.len() {
             0 => Ok(()),
-            1 => bail!("1 stretch of {} is lost", self.dir.display()),
-            n => bail!("{n} stretches of {} are lost", self.dir.display()),
+            1 => bail!("1 stretch of {} is lost", shown_path(&self.dir)),
+            n => bail!("{n} stretches of {} are lost", shown_path(&self.dir)),
         }
     }
 }
@@ -75,7 +76,7 @@ fn as_text(report: &SalvageReport) -> Result<()> {
         for family in &report.families {
             let keys = output::count(family.keys, "key");
             let size = readable(family.bytes);
-            output::line(&format!("family `{}`: {keys}, {size}", family.name))?;
+            output::line(&format!("family `{}`: {keys}, {size}", shown(&family.name)))?;
         }
     }
     output::line(&format!(

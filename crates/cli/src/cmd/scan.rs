@@ -106,7 +106,7 @@ impl Scan {
             if !self.keys_only {
                 form.put_json("value", iter.value(), &mut object);
             }
-            line.extend_from_slice(Value::Object(object).to_string().as_bytes());
+            line.extend_from_slice(output::json_line(&Value::Object(object)).as_bytes());
         } else {
             form.write(iter.key(), line);
             if !self.keys_only {

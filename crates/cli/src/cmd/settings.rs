@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use comfy_table::{Table, TableStyle};
 use lithify::{EffectiveSetting, Settings as All};
+use lithify_base::shown_path;
 use serde_json::json;
 
 use crate::failure::usage;
@@ -51,7 +52,7 @@ impl Settings {
                 None => {
                     return usage(format!(
                         "{} has no OPTIONS file; name the directory of a database, or none",
-                        dir.display()
+                        shown_path(dir)
                     ));
                 }
             },

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use lithify_base::{Bytewise, Error, ErrorKind, Kind, ReverseBytewise};
+use lithify_base::{Bytewise, Error, ErrorKind, Kind, ReverseBytewise, shown_path};
 use lithify_env::{Fs, OpenOpts, PosixFs};
 use lithify_lsm::picture::readable;
 use lithify_store::sst::verify::verify;
@@ -106,7 +106,7 @@ impl Dump {
             if !self.keys_only {
                 form.put_json("value", value, &mut object);
             }
-            line.extend_from_slice(Value::Object(object).to_string().as_bytes());
+            line.extend_from_slice(output::json_line(&Value::Object(object)).as_bytes());
         } else {
             form.write(key, line);
             line.extend_from_slice(format!("\t{seq}\t{kind}").as_bytes());
@@ -141,11 +141,11 @@ impl Verify {
         let mut bad = 0;
         for file in &self.files {
             match check(file) {
-                Ok(good) => output::line(&format!("{}: good; {good}", file.display()))?,
+                Ok(good) => output::line(&format!("{}: good; {good}", shown_path(file)))?,
                 Err(e) if self.files.len() == 1 => return Err(e),
                 Err(e) => {
                     bad += 1;
-                    output::line(&format!("{}: bad; {e}", file.display()))?;
+                    output::line(&format!("{}: bad; {e}", shown_path(file)))?;
                 }
             }
         }
@@ -174,13 +174,13 @@ fn open(path: &Path) -> Result<Arc<TableReader>> {
     if path.is_dir() {
         bail!(
             "{0} is a directory; name one of its tables (.sst), or `lithify verify {0}` checks all",
-            path.display()
+            shown_path(path)
         );
     }
     let file = PosixFs::new()
         .open(path, OpenOpts::read())
-        .map_err(|e| Error::io(e.op, path.display(), e.source))?;
-    let name = path.display().to_string();
+        .map_err(|e| Error::io(e.op, shown_path(path), e.source))?;
+    let name = shown_path(path).to_string();
     let bytewise = OpenTable::new(file.clone(), name.clone(), Arc::new(Bytewise));
     match TableReader::open(bytewise) {
         Err(e) if e.kind() == ErrorKind::Unsupported => {
@@ -226,7 +226,7 @@ fn properties(table: &TableReader, as_json: bool) -> Result<()> {
         return output::json(&fields.into_iter().map(|(k, v)| (k.to_owned(), v)).collect());
     }
     for (name, value) in fields {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = value.as_str().map_or_else(|| value.to_string(), |text| escape(text.as_bytes()));
         output::line(&format!("{name:<16} {text}"))?;
     }
     // Keys of other programs' own properties may be any bytes.

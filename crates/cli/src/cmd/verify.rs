@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use lithify::verify::{Finding, Grade, Report};
 use lithify::{Builder, Settings};
+use lithify_base::{shown, shown_path};
 use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
@@ -60,8 +61,8 @@ impl Verify {
         }
         match report.findings.len() {
             0 => Ok(()),
-            1 => bail!("1 fault in {}", dir.display()),
-            n => bail!("{n} faults in {}", dir.display()),
+            1 => bail!("1 fault in {}", shown_path(&dir)),
+            n => bail!("{n} faults in {}", shown_path(&dir)),
         }
     }
 }
@@ -71,10 +72,10 @@ fn as_text(report: &Report) -> Result<()> {
         output::line(&format!("{}: {}", word(finding.grade), finding))?;
     }
     for name in &report.orphans {
-        output::line(&format!("not needed: {name}"))?;
+        output::line(&format!("not needed: {}", shown(name)))?;
     }
     for name in &report.foreign {
-        output::line(&format!("not ours: {name}"))?;
+        output::line(&format!("not ours: {}", shown(name)))?;
     }
     output::line(&format!(
         "read: {}, {}, {}, {} in {}, {}",

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use anyhow::Result;
-use lithify_base::Error;
+use lithify_base::{Error, shown_path};
 
 use crate::progress::Progress;
 
@@ -38,12 +38,12 @@ impl Source {
         if path.as_os_str() == "-" {
             return Ok(Source::over(io::stdin(), Progress::bytes_without_end()));
         }
-        let failed = |op: &str, e: io::Error| Error::io(op, path.display(), e);
+        let failed = |op: &str, e: io::Error| Error::io(op, shown_path(path), e);
         let file = File::open(path).map_err(|e| failed("open", e))?;
         let facts = file.metadata().map_err(|e| failed("look at", e))?;
         if facts.is_dir() {
             return Err(Error::invalid("this is a directory, not a file")
-                .in_file(path.display())
+                .in_file(shown_path(path))
                 .into());
         }
         let bar = Progress::bytes();

@@ -4,6 +4,7 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use lithify_base::{shown, shown_path};
 use lithify_compact::PartStage;
 use lithify_lsm::picture::readable;
 use lithify_plan::Cause;
@@ -71,7 +72,7 @@ impl Explanation {
             lines.extend(why.as_ref().map(|why| format!("{what}: {why}")));
         }
         for c in &self.hanging {
-            let (call, file, lasts) = (c.call, c.path.display(), time(c.lasts));
+            let (call, file, lasts) = (c.call, shown_path(&c.path), time(c.lasts));
             lines.push(format!("The disk hangs: {call} of {file} has not come back for {lasts}."));
         }
         if !lines.is_empty() {
@@ -231,8 +232,8 @@ fn numbers(jobs: &[u64]) -> String {
 /// A key in printable characters, not all of a long one.
 fn key(key: &[u8]) -> String {
     match key.get(..KEY_MAX) {
-        Some(front) if key.len() > KEY_MAX => format!("{}..", front.escape_ascii()),
-        _ => key.escape_ascii().to_string(),
+        Some(front) if key.len() > KEY_MAX => format!("{}..", shown(front)),
+        _ => shown(key).to_string(),
     }
 }
 

@@ -6,7 +6,7 @@ mod rocksdb;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lithify_base::{Error, Result};
+use lithify_base::{Error, Result, shown_path};
 use lithify_env::PosixFs;
 use lithify_env::sync::Arc;
 use lithify_format::files::FileName;
@@ -91,7 +91,7 @@ fn read<T>(
     let dir = Dir::new(Arc::new(PosixFs::new()), path).hold_if_there()?;
     let Some((number, text)) = dir.read_options()? else { return Ok(None) };
     let name = FileName::Options(number);
-    let within = |e: Error| e.in_file(dir.path_of(name).display());
+    let within = |e: Error| e.in_file(shown_path(&dir.path_of(name)));
     let file = OptionsFile::parse(&text).map_err(within)?;
     Ok(Some((take(&file).map_err(within)?, name.to_string())))
 }

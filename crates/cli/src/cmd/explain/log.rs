@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use lithify_base::shown_path;
 use lithify_format::files::FileName;
 use serde_json::Value;
 
@@ -59,7 +60,7 @@ pub(crate) fn read(dir: &Path) -> Result<Option<Session>> {
     let mut file = match std::fs::File::open(&path) {
         Ok(file) => file,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(e).with_context(|| path.display().to_string()),
+        Err(e) => return Err(e).with_context(|| shown_path(&path).to_string()),
     };
     let len = file.metadata()?.len();
     file.seek(SeekFrom::Start(len.saturating_sub(READ_MAX)))?;
