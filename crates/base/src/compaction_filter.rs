@@ -37,7 +37,9 @@ pub struct FilterContext {
 /// were combined to counts as one. A value is asked about each time a compaction meets it, and no
 /// moment is promised for that: reads may find a value that the next compaction removes.
 ///
-/// Several compactions ask at once. The answer must follow from the arguments alone.
+/// Several compactions ask at once. The answer must follow from the arguments alone. A filter may read its
+/// database; what writes to it, waits for it or closes it is refused as `InvalidArgument`, because it would
+/// wait for the compaction that asks. It may write to other databases.
 ///
 /// What a snapshot shows never changes while it is held:
 /// - One that was taken before a compaction began: the filter is not asked about what it sees.

@@ -13,6 +13,10 @@ use std::sync::Arc;
 /// show the key as the write spelled it whose value they show: of merged operands that is the newest.
 /// Filters are made of bytes, so such an order has none: see
 /// [`equal_is_identical`](Comparator::equal_is_identical).
+///
+/// It is called under locks of the database, too. From within, the database can be read; what writes to it,
+/// waits for it or closes it is refused as `InvalidArgument`, and its statistics panic where a decision
+/// about the tree is what compares. Other databases can be called.
 pub trait Comparator: Send + Sync + 'static {
     /// Name written to the database, for example `leveldb.BytewiseComparator`.
     fn name(&self) -> &'static str;

@@ -20,6 +20,10 @@ pub const MAX_MERGED_BYTES: usize = 1 << 30;
 /// Operands may be combined in any grouping, so where [`partial_merge`](MergeOperator::partial_merge)
 /// gives a result, that result must do to any value what the two operands would do one after the
 /// other.
+///
+/// Reads, flushes and compactions call it. From within, the database can be read (a read of the same key
+/// calls the operator once more); in flushes and compactions, what writes to it, waits for it or closes it
+/// is refused as `InvalidArgument`. Other databases can be called.
 pub trait MergeOperator: Send + Sync + 'static {
     /// Name written to the database, for example `UInt64AddOperator`.
     fn name(&self) -> &str;

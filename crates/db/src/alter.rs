@@ -20,7 +20,7 @@ use crate::solo::Solo;
 impl Shell {
     /// Changes settings by name; all of them or none.
     pub(crate) fn alter(&self, changes: &[(&str, &str)]) -> Result<()> {
-        self.check_home()?;
+        self.check_caller()?;
         self.check_open()?;
         if self.is_read_only_handle() {
             let what = "a handle that only reads has no settings to change; open it with `open`";

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lithify_base::{Key, KeyRange, Result};
+use lithify_base::{Key, KeyRange, Result, shown_path};
 use lithify_env::sync::Arc;
 
 use crate::batch::{WriteBatch, check_key, check_order, check_value};
@@ -65,7 +65,9 @@ impl Db {
     /// `LimitExceeded` for a key or a value that is too long: nothing was written. `NotCommitted`, `NoSpace`: the write failed and never becomes
     /// visible. `OutcomeUnknown`: it may be visible after the next open. `ReadOnly`: an earlier
     /// error stopped writes; the message names it. `Fenced`: this process was forked off from the
-    /// one that opened the database, or somebody removed its lock file.
+    /// one that opened the database, or somebody removed its lock file. `InvalidArgument`: called from
+    /// within a [`Comparator`](crate::Comparator), merge operator or compaction filter that this database
+    /// waits for.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_opt(key, value, &WriteOptions::default())
     }
@@ -336,7 +338,8 @@ impl Db {
     pub fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
         self.shell.wait_all_idle(limit)
     }
-    /// Switches automatic compaction on or off. Running compactions finish.
+    /// Switches automatic compaction on or off. Running compactions finish. Does nothing from within a
+    /// comparator, merge operator or compaction filter that the database waits for.
     pub fn set_auto_compaction(&self, on: bool) {
         self.shell.set_auto_compaction(on);
     }
@@ -413,6 +416,9 @@ impl Db {
     ///
     /// # Errors
     /// What kept the last writes from being made safe. The database is closed all the same.
+    /// `InvalidArgument`, and it stays open, from within a comparator, merge operator, compaction filter
+    /// or listener of its own: it would wait for its caller. The last handle may be dropped there;
+    /// another thread closes the database then.
     pub fn close(self) -> Result<()> {
         self.shell.close()
     }
@@ -439,7 +445,7 @@ impl Db {
 
 impl std::fmt::Debug for Db {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Db({})", self.shell.path().display())
+        write!(f, "Db({})", shown_path(self.shell.path()))
     }
 }
 

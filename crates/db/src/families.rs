@@ -438,7 +438,7 @@ impl Shared {
 impl Shell {
     /// Takes the turn, for a change of the families. Nothing is in doubt then.
     fn hold_families(&self) -> Result<Held<'_>> {
-        self.check_home()?;
+        self.check_caller()?;
         let mut held = Held::new(self, self.take_turn()?);
         if let Some(error) = self.family_of(DEFAULT_CF)?.gate.refused() {
             return Err(error);

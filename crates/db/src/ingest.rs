@@ -21,7 +21,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lithify_base::{Error, KeyRange, Result};
+use lithify_base::{Error, KeyRange, Result, shown_path};
 use lithify_control::{Event, Outside};
 use lithify_env::sync::atomic::Ordering;
 use lithify_lsm::FileMeta;
@@ -95,7 +95,7 @@ impl Db {
 
 impl Shell {
     pub(crate) fn ingest(&self, paths: &[PathBuf], options: &IngestOptions) -> Result<()> {
-        self.check_home()?;
+        self.check_caller()?;
         self.check_open()?;
         if let Some(error) = self.gate.refused() {
             return Err(error);
@@ -125,7 +125,7 @@ impl Shell {
         for path in paths {
             let new = Newcomer::bring(&self.dir, path, self.next_file(), how, &order)?;
             operands::check_newcomer(new.operands_for(), self.workshop().operator.as_ref())
-                .map_err(|e| e.in_file(path.display()))?;
+                .map_err(|e| e.in_file(shown_path(path)))?;
             files.push((new, path));
         }
         files.sort_by(|(a, _), (b, _)| order.compare(&a.range().lo, &b.range().lo));
@@ -137,8 +137,8 @@ impl Shell {
         {
             return Err(Error::invalid(format!(
                 "{} and {} overlap; ingest them one after the other, the newer one last",
-                w[0].1.display(),
-                w[1].1.display()
+                shown_path(&w[0].1),
+                shown_path(&w[1].1)
             )));
         }
         Ok(files.into_iter().map(|(new, _)| new).collect())

@@ -52,6 +52,7 @@ pub mod prefix;
 mod property;
 mod ranges;
 mod read;
+mod reentry;
 pub mod salvage;
 mod settings;
 mod settle;

@@ -16,6 +16,7 @@ use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Job, Mono, Step};
 
 use crate::events::Field;
+use crate::reentry::Mark;
 use crate::shared::Shared;
 use crate::solo::Solo;
 
@@ -147,7 +148,9 @@ impl DbEvent {
 pub trait EventListener: Send + Sync {
     /// Something happened, in the order in which it did, a moment ago. What happened in another column
     /// family than the default one has its name in the field `family`. Called by one thread at a
-    /// time, and without any lock: it may read, write and wait, but must not close the database.
+    /// time, and without any lock: it may read, write and wait. It cannot close
+    /// the database: that is refused as `InvalidArgument`, and if it drops the last handle, the database is
+    /// closed a moment later by another thread.
     fn on_event(&self, event: &DbEvent);
 }
 
@@ -206,12 +209,13 @@ impl Listeners {
     }
 
     /// Delivers the next event; false if there is none.
-    fn deliver_one(&self) -> bool {
+    fn deliver_one(&self, mark: Mark) -> bool {
         let Some(event) = self.queue.lock().next() else { return false };
         for listener in &self.all {
             if listener.panicked.load(Ordering::Relaxed) {
                 continue;
             }
+            let _at = mark.set();
             let heard = catch_unwind(AssertUnwindSafe(|| listener.who.on_event(&event)));
             if heard.is_err() {
                 listener.panicked.store(true, Ordering::Relaxed);
@@ -241,7 +245,7 @@ impl Shared {
         if !listeners.busy.take(&*self.env.rt, Some(late)) {
             return;
         }
-        while listeners.deliver_one() {}
+        while listeners.deliver_one(self.mark().listeners()) {}
         listeners.busy.give_back();
     }
 }
@@ -254,7 +258,7 @@ struct Deliver {
 impl Job for Deliver {
     fn step(&mut self) -> Step {
         let listeners = self.shared.events.listeners();
-        if listeners.deliver_one() {
+        if listeners.deliver_one(self.shared.mark().listeners()) {
             return Step::More;
         }
         listeners.busy.give_back();
@@ -284,9 +288,9 @@ mod tests {
         for n in 0..QUEUE_MAX as u64 + 3 {
             listeners.push(Mono(n), "flush_end", &[("bytes", n.into())]);
         }
-        while listeners.deliver_one() {}
+        while listeners.deliver_one(Mark::fresh()) {}
         listeners.push(Mono(9000), "ingested", &[]);
-        while listeners.deliver_one() {}
+        while listeners.deliver_one(Mark::fresh()) {}
         let heard = heard.0.lock();
         let kinds = |kind| heard.iter().filter(move |event| event.kind() == kind).count();
         assert_eq!((kinds(EventKind::FlushDone), kinds(EventKind::EventsDropped)), (QUEUE_MAX, 1));

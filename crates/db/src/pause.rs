@@ -1,7 +1,7 @@
 //! Holding background work back for a while: no flush and no compaction runs, so that files do not
 //! change under a backup of the file system, or the disk is somebody else's.
 
-use lithify_base::Result;
+use lithify_base::{Result, shown_path};
 use lithify_control::Event;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
@@ -24,14 +24,14 @@ impl Drop for BackgroundPause {
 
 impl std::fmt::Debug for BackgroundPause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "BackgroundPause({})", self.shell.path().display())
+        write!(f, "BackgroundPause({})", shown_path(self.shell.path()))
     }
 }
 
 impl Shell {
     /// Starts no more jobs, and waits for those at work.
     pub(crate) fn pause(self: &Arc<Shell>) -> Result<BackgroundPause> {
-        self.check_home()?;
+        self.check_caller()?;
         self.check_open()?;
         self.pauses.fetch_add(1, Ordering::SeqCst);
         let pause = BackgroundPause { shell: self.clone() };

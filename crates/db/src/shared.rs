@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use arc_swap::ArcSwap;
-use lithify_base::{Error, ErrorKind, FileId, Result};
+use lithify_base::{Error, ErrorKind, FileId, Result, shown_path};
 use lithify_compact::FileNumbers;
 use lithify_control::Event;
 use lithify_engine::Engine;
@@ -26,6 +26,7 @@ use crate::events::Events;
 use crate::listener::Listeners;
 use crate::metrics::Metrics;
 use crate::open::{Files, Outfit};
+use crate::reentry::Mark;
 use crate::settings::Settings;
 use crate::shell::closing::Ending;
 use crate::shell::commits::Desk;
@@ -195,6 +196,10 @@ impl Shared {
         }
     }
 
+    /// On the threads that are at work for this database.
+    pub(crate) fn mark(&self) -> Mark {
+        self.outfit.mark
+    }
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
@@ -273,7 +278,7 @@ impl Shared {
     }
 
     fn fence(&self, what: &str, path: &Path) -> Error {
-        let error = Error::new(ErrorKind::Fenced, what).in_file(path.display());
+        let error = Error::new(ErrorKind::Fenced, what).in_file(shown_path(path));
         self.go_read_only(error.clone());
         error
     }

@@ -31,7 +31,7 @@ pub(crate) use closing::Closer;
 pub(crate) use upkeep::HANGS;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arc_swap::ArcSwap;
@@ -41,7 +41,7 @@ use lithify_base::{
 use lithify_compact::{Reins, Workshop};
 use lithify_control::{Command, Core, Event, MemId};
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use lithify_env::sync::{Arc, Mutex, Weak};
+use lithify_env::sync::{Arc, Mutex, MutexGuard, Weak};
 use lithify_env::{Mono, panic_message};
 use lithify_lsm::{FileRef, Version};
 use lithify_memtable::{ArenaPool, HeapPool, MemTable, MemTableOptions, MemWriter};
@@ -51,6 +51,7 @@ use lithify_store::cache::TableCache;
 use crate::events::Field;
 use crate::gate::Gate;
 use crate::open::DEFAULT_CF;
+use crate::reentry::{At, Mark};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::super_version::{Mem, SuperVersion, Tree};
@@ -75,6 +76,8 @@ pub(crate) struct Shell {
     pub(crate) current: ArcSwap<SuperVersion>,
     order: ComparatorRef,
     core: Mutex<Core>,
+    /// On the threads that hold its lock.
+    thinks: Mark,
     views: Mutex<()>,
     workshop: Arc<Workshop>,
     /// Jobs that a worker is busy with.
@@ -103,6 +106,25 @@ impl Deref for Shell {
     type Target = Shared;
     fn deref(&self) -> &Shared {
         &self.shared
+    }
+}
+
+/// The mind while its lock is held.
+pub(crate) struct Thought<'a> {
+    core: MutexGuard<'a, Core>,
+    _at: (At, At),
+}
+
+impl Deref for Thought<'_> {
+    type Target = Core;
+    fn deref(&self) -> &Core {
+        &self.core
+    }
+}
+
+impl DerefMut for Thought<'_> {
+    fn deref_mut(&mut self) -> &mut Core {
+        &mut self.core
     }
 }
 
@@ -181,6 +203,7 @@ impl Shell {
             current: ArcSwap::from_pointee(sv),
             order,
             core: Mutex::new(p.core),
+            thinks: Mark::fresh(),
             views: Mutex::new(()),
             workshop: p.workshop,
             at_work: Mutex::default(),
@@ -203,8 +226,14 @@ impl Shell {
     pub(crate) fn comparator(&self) -> &ComparatorRef {
         &self.order
     }
-    pub(crate) fn core(&self) -> lithify_env::sync::MutexGuard<'_, Core> {
-        self.core.lock()
+    /// The mind, for memory work only.
+    pub(crate) fn core(&self) -> Thought<'_> {
+        assert!(
+            !self.thinks.is_on(),
+            "a comparator asked its database for what only the mind knows, which is asking it"
+        );
+        let at = (self.mark().set(), self.thinks.set());
+        Thought { core: self.core.lock(), _at: at }
     }
     pub(crate) fn tally(&self) -> lithify_env::sync::MutexGuard<'_, LevelTally> {
         self.levels.lock()
@@ -236,6 +265,8 @@ impl Shell {
     /// The same with an event that is looked up under the core's lock: of two such events the one
     /// that comes later is the newer one.
     pub(crate) fn drive_by(&self, event: impl FnOnce() -> Event) {
+        // Commands are carried out under the mark, too: some compare keys under other locks.
+        let _at = self.mark().set();
         let told = catch_unwind(AssertUnwindSafe(|| self.tell(|core, now| core.on(event(), now))));
         if let Err(payload) = told {
             let what = format!("the database lost its mind: {}", panic_message(&*payload));
@@ -248,7 +279,7 @@ impl Shell {
         // Commands that only set memory are applied under the lock, so that verdicts can't
         // overtake each other; the rest is ordered by what it waits for.
         let (commands, quieter, _under_way) = {
-            let mut core = self.core.lock();
+            let mut core = self.core();
             let now = self.env.rt.now();
             let before = (core.jobs(), core.is_idle());
             let mut rest = Vec::new();

@@ -77,7 +77,7 @@ impl Lifetime {
     }
     fn set(&self, ttl: Duration) {
         // What is shorter than a second but not nothing rounds up: zero would be for ever.
-        let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
+        let seconds = ttl.as_secs().saturating_add(u64::from(ttl.subsec_nanos() > 0));
         self.0.store(seconds, Ordering::Relaxed);
     }
     /// True if what was written at `time` has expired at `now`, both in seconds since 1970.

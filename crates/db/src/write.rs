@@ -34,6 +34,7 @@ use crate::gate::{Wait, stalled};
 use crate::metrics::Counter;
 use crate::open::DEFAULT_CF;
 use crate::options::WriteOptions;
+use crate::reentry::At;
 use crate::settings::Durability;
 use crate::shell::Shell;
 use crate::turn::{Outcome, Waiter};
@@ -134,11 +135,12 @@ pub(crate) struct Held<'a> {
     log: Option<Box<Log>>,
     /// Whose batches the holder took over and has not answered for.
     peers: Vec<Arc<Waiter<Log>>>,
+    at: Option<At>,
 }
 
 impl<'a> Held<'a> {
     pub(crate) fn new(shell: &'a Shell, log: Box<Log>) -> Held<'a> {
-        Held { shell, log: Some(log), peers: Vec::new() }
+        Held { shell, log: Some(log), peers: Vec::new(), at: Some(shell.mark().set()) }
     }
     pub(crate) fn log(&mut self) -> &mut Log {
         self.log.as_mut().expect("held until it is dropped")
@@ -146,10 +148,12 @@ impl<'a> Held<'a> {
     /// Lets others write while this one waits.
     fn step_aside(&mut self, wait: impl FnOnce()) -> Result<()> {
         if let Some(log) = self.log.take() {
+            self.at = None;
             self.shell.turn.pass_on(log);
         }
         wait();
         self.log = Some(self.shell.take_turn()?);
+        self.at = Some(self.shell.mark().set());
         Ok(())
     }
 }
@@ -176,7 +180,7 @@ impl Shell {
                 return Ok(());
             }
         }
-        self.check_home()?;
+        self.check_caller()?;
         if options.no_wait {
             self.gate.check_free()?;
         }
@@ -232,7 +236,7 @@ impl Shell {
 
     /// The turn, waiting for it if need be.
     pub(crate) fn take_turn(&self) -> Result<Box<Log>> {
-        self.check_home()?;
+        self.check_caller()?;
         if let Some(log) = self.turn.try_take() {
             return Ok(log);
         }

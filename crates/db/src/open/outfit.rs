@@ -1,7 +1,9 @@
 //! What the column families of a database are made with: its world, and what they share of memory,
 //! numbers and rates.
 
-use lithify_base::{CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes};
+use lithify_base::{
+    CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes, shown_path,
+};
 use lithify_compact::{FileNumbers, Maker, OutputOptions, Workshop};
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, Env, Random, RateLimiter, RegionPool};
@@ -10,6 +12,7 @@ use lithify_store::cache::{BlockCache, TableCache, TableOptions};
 use lithify_store::dir::{self, Dir};
 use lithify_store::sst::Verify;
 
+use crate::reentry::{Mark, marking};
 use crate::settings::Settings;
 use crate::settings::translate::output_options;
 
@@ -26,6 +29,8 @@ pub(crate) struct Outfit {
     pub(crate) blocks: Arc<BlockCache>,
     pub(crate) arenas: Arc<dyn ArenaPool>,
     pub(crate) limiter: Arc<RateLimiter>,
+    /// On the threads that are at work for this database.
+    pub(crate) mark: Mark,
     buffers: BufPool,
 }
 
@@ -46,6 +51,7 @@ impl Outfit {
             blocks: BlockCache::new(s.cache_budget(), shards()),
             arenas: arenas(s),
             limiter: Arc::new(RateLimiter::new(s.background_rate, s.tuning())),
+            mark: Mark::fresh(),
             buffers: BufPool::new(s.effective_buffer_bytes() as usize),
         }
     }
@@ -72,8 +78,10 @@ impl Outfit {
         let tables = TableCache::new(self.dir.clone(), options, OPEN_TABLES);
         let output = output_options(s, own.prefixes.clone());
         let output = OutputOptions { cf, cf_name: name.to_owned(), ..output };
+        let mut env = self.env.clone();
+        env.rt = marking(env.rt, self.mark);
         let mut workshop = Workshop::new(
-            self.env.clone(),
+            env,
             self.dir.clone(),
             tables.clone(),
             self.buffers.clone(),
@@ -100,7 +108,7 @@ pub(crate) struct Components {
 /// An identity of this opening. One runtime may open several databases, and one of them several times,
 /// another copy in its place between: equal names have equal seeds, so the name has what differs.
 fn session(env: &Env, dir: &Dir, next_file: FileId) -> String {
-    let (path, now) = (dir.path().display(), env.rt.now().nanos());
+    let (path, now) = (shown_path(dir.path()), env.rt.now().nanos());
     let who = format!("session of {path} from {} at {now}", next_file.0);
     dir::fresh_session(&mut Random::from_seed(env.rt.seed(&who)))
 }

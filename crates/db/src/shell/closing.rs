@@ -7,19 +7,23 @@ use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_control::Event;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Mutex, Weak};
-use lithify_env::{Ticket, Tuning};
+use lithify_env::{Class, Ticket, Tuning};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{WalAddition, WireEdit};
 use lithify_store::wal::WalEnd;
 
 use super::Shell;
+use crate::reentry::{CloseLater, refusal_of_listener};
 use crate::write::{Log, logs};
 
 impl Shell {
     /// Ends the database: what no log holds is flushed, jobs end, the log is closed. Only the
     /// first call does it; whoever calls later waits for that, and is told the same.
     pub(crate) fn close(&self) -> Result<()> {
-        self.check_home()?;
+        self.check_caller()?;
+        if self.mark().listeners().is_on() {
+            return Err(refusal_of_listener());
+        }
         if self.closed.swap(true, Ordering::SeqCst) {
             self.env.rt.park(&self.ending.over, None);
             return self.ending.result.lock().clone();
@@ -100,7 +104,7 @@ impl Shell {
 
     /// Nobody works for this family, and nothing waits to be committed.
     fn is_at_rest(&self) -> bool {
-        let core = self.core.lock();
+        let core = self.core();
         (core.jobs() == 0 || core.is_halted()) && self.at_work.lock().is_empty()
     }
 
@@ -212,6 +216,10 @@ impl Drop for Closer {
         if self.0.check_home().is_err() {
             // A copy in a forked child: what would be dropped with it is the parent's.
             std::mem::forget(self.0.clone());
+            return;
+        }
+        if self.0.mark().is_on() || self.0.mark().listeners().is_on() {
+            self.0.env.rt.spawn(Class::Io, Box::new(CloseLater(self.0.clone())));
             return;
         }
         // Nobody is left to be told; `Db::close` is there for those who want to know.

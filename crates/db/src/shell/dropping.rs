@@ -32,7 +32,7 @@ impl Shell {
         let options = core_options(&self.settings.load());
         let mut core = Core::new(options, nothing.clone(), translate::FIRST_EPOCH);
         core.halt(self.dropped_error());
-        *self.core.lock() = core;
+        *self.core() = core;
         let tree = Arc::new(Tree::new(nothing, None));
         {
             let _one_at_a_time = self.views.lock();

@@ -44,7 +44,7 @@ impl Shell {
         let me = self.me();
         let report = Box::new(move |outcome| me.flush_ended(job, outcome));
         let work = FlushJob::new(self.workshop.clone(), spec, report);
-        self.env.rt.spawn(Class::Flush, Box::new(work));
+        self.workshop.env.rt.spawn(Class::Flush, Box::new(work));
     }
 
     /// How a flush is cut. Keys that only go on where the tree ends (a sequential load) are not:
@@ -138,7 +138,7 @@ impl Shell {
             me.compaction_ended(job, to, outcome);
         });
         let work = CompactionJob::new(self.workshop.clone(), self.engine.clone(), work, report);
-        self.env.rt.spawn(Class::Compact, Box::new(work));
+        self.workshop.env.rt.spawn(Class::Compact, Box::new(work));
     }
 
     /// Notes when the parts of a compaction begin and end.

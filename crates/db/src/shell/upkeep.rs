@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lithify_base::{Error, ErrorKind, FileId};
+use lithify_base::{Error, ErrorKind, FileId, shown_path};
 use lithify_control::Event;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
@@ -180,7 +180,7 @@ impl Shell {
         if free.is_empty() {
             return;
         }
-        let version = self.core.lock().version().clone();
+        let version = self.core().version().clone();
         let gone: BTreeSet<FileId> =
             free.iter().map(|f| f.id).filter(|id| version.file(*id).is_none()).collect();
         gone.into_iter().for_each(|id| self.delete_table(id));
@@ -241,7 +241,7 @@ impl Upkeep {
             let micros = now.since(call.since).as_micros() as u64;
             let fields = [
                 ("call", call.op.into()),
-                ("file", call.path.display().to_string().into()),
+                ("file", shown_path(&call.path).to_string().into()),
                 ("micros", micros.into()),
             ];
             self.shared.note(event, &fields);

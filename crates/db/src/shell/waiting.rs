@@ -66,7 +66,7 @@ impl Shell {
             .families()
             .into_iter()
             .map(|family| {
-                let troubles = family.core.lock().flush_trouble().0;
+                let troubles = family.core().flush_trouble().0;
                 (family, troubles)
             })
             .collect();
@@ -106,7 +106,7 @@ impl Shell {
     /// Why a flush failed, if flushes did more often than `troubles` times. It will be tried again, but
     /// whoever waits shall know.
     fn check_flushes_since(&self, troubles: u64) -> Result<()> {
-        match self.core.lock().flush_trouble() {
+        match self.core().flush_trouble() {
             (now, Some(error)) if now > troubles => Err(error.clone()),
             _ => Ok(()),
         }
@@ -158,14 +158,14 @@ impl Shell {
     }
 
     pub(crate) fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
-        self.check_home()?;
+        self.check_caller()?;
         // What kept compactions from starting a moment ago may be over.
         self.look_at_disk();
-        let failed = self.core.lock().failed_compactions();
+        let failed = self.core().failed_compactions();
         let _awaited = Awaiting::new(self);
         let idle = self.wait_until(limit, |shell| {
             let (idle, installs) = {
-                let core = shell.core.lock();
+                let core = shell.core();
                 // It will be tried again, but whoever waits shall know.
                 if let Some(error) = core.stuck()
                     && (core.is_idle() || core.failed_compactions() > failed)
@@ -187,7 +187,7 @@ impl Shell {
 
     /// Switches automatic compaction of this family on or off.
     pub(crate) fn set_auto_compaction(&self, on: bool) {
-        if self.read_only_handle || self.check_home().is_err() {
+        if self.read_only_handle || self.check_caller().is_err() {
             return; // its tree is as it was left, whatever is due
         }
         self.alter_auto_compaction(on);

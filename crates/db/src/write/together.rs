@@ -19,6 +19,7 @@ use lithify_memtable::SharedWriter;
 use super::{Log, Own, insert_batch};
 use crate::metrics::Counter;
 use crate::open::DEFAULT_CF;
+use crate::reentry::Mark;
 use crate::shell::Shell;
 use crate::turn::Waiter;
 
@@ -30,6 +31,7 @@ pub(crate) struct Part {
     writer: Option<SharedWriter>,
     first: Seq,
     crew: Arc<Crew>,
+    mark: Mark,
 }
 
 /// Those who insert batches of one group.
@@ -62,6 +64,7 @@ impl Crew {
 impl Part {
     /// Inserts `batch`, which the part was made for.
     pub(crate) fn insert(mut self, batch: &BatchView<'_>) {
+        let _at = self.mark.set();
         // Until it is back, the part counts as torn: a comparator may panic.
         let mut writer = self.writer.take().expect("a part is inserted once");
         insert_batch(&mut writer, batch, self.first);
@@ -84,21 +87,22 @@ struct Handed<'a> {
     crew: Arc<Crew>,
     waiters: Vec<&'a Waiter<Log>>,
     rt: &'a dyn Rt,
+    mark: Mark,
     /// The holder counts as at work.
     open: bool,
 }
 
 impl<'a> Handed<'a> {
-    fn new(rt: &'a dyn Rt) -> Handed<'a> {
+    fn new(rt: &'a dyn Rt, mark: Mark) -> Handed<'a> {
         let state = State { at_work: 1, back: Vec::new(), torn: false };
         let crew = Arc::new(Crew { state: Mutex::new(state), home: Ticket::new() });
-        Handed { crew, waiters: Vec::new(), rt, open: true }
+        Handed { crew, waiters: Vec::new(), rt, mark, open: true }
     }
     /// Asks `waiter` to insert its batch from number `first` on.
     fn ask(&mut self, waiter: &'a Waiter<Log>, writer: SharedWriter, first: Seq) {
         self.crew.state.lock().at_work += 1;
         self.waiters.push(waiter);
-        waiter.ask(Part { writer: Some(writer), first, crew: self.crew.clone() });
+        waiter.ask(Part { writer: Some(writer), first, crew: self.crew.clone(), mark: self.mark });
     }
     /// Inserts what no waiter has begun, the last first, because they were woken in order; how many
     /// had begun.
@@ -180,7 +184,7 @@ impl Shell {
     ) -> Result<Seq> {
         let all = std::iter::once(own).chain(peers.iter().map(|peer| Own::Queued(peer)));
         let mem = &mut log.families[0].mem;
-        let mut handed = Handed::new(&*self.env.rt);
+        let mut handed = Handed::new(&*self.env.rt, self.mark());
         // What the holder inserts while others are at theirs, and what it inserts after that.
         let (mut now, mut later) = (Vec::new(), Vec::new());
         let (mut entries, mut bytes) = (0, 0);
