@@ -6,6 +6,7 @@
 mod bans;
 mod dependencies;
 mod floors;
+mod foreign;
 mod openings;
 mod words;
 mod zoo;
@@ -59,6 +60,7 @@ fn check(sources: &[Source]) -> Result<Vec<Finding>> {
     findings.extend(zoo::check(sources)?);
     for source in sources {
         findings.extend(bans::check(source));
+        findings.extend(foreign::check(source));
         findings.extend(openings::check(source));
         findings.extend(words::check(source));
     }
