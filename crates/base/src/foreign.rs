@@ -125,7 +125,8 @@ impl<'a, 'b> Sieve<'a, 'b> {
 
 impl fmt::Write for Sieve<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let (fits, rest) = text.split_at(text.floor_char_boundary(self.left));
+        let fits = (0..=self.left.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        let (fits, rest) = text.split_at(fits.unwrap_or(0));
         self.left = if rest.is_empty() { self.left - fits.len() } else { 0 };
         self.cut += rest.len();
         spell(fits, is_hidden, self.to)

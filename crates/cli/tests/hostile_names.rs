@@ -57,8 +57,9 @@ fn acts(text: &[u8]) -> Option<String> {
         _ => false,
     };
     text.find(hidden).map(|at| {
-        let from = text.floor_char_boundary(at.saturating_sub(60));
-        format!("{:?}", &text[from..text.ceil_char_boundary(at + 20)])
+        let before: Vec<char> = text[..at].chars().rev().take(60).collect();
+        let around = before.into_iter().rev().chain(text[at..].chars().take(20));
+        format!("{:?}", around.collect::<String>())
     })
 }
 
