@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -340,9 +341,9 @@ fn changes_of_the_whole_are_refused_at_once() {
     };
     row("create and drop a family", &call(family), true);
     // The tests' callbacks run one at a time, so names do not meet.
-    let copies = std::sync::atomic::AtomicU64::new(0);
+    let copies = AtomicU64::new(0);
     let checkpoint = move |db: &Db| {
-        let n = copies.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let n = copies.fetch_add(1, SeqCst);
         db.checkpoint(format!("copy-{n}"))
     };
     row("checkpoint", &call(checkpoint), true);
@@ -380,45 +381,54 @@ fn a_close_from_within_is_refused() {
     }
 }
 
-/// The last handle goes away in a callback: the database is closed all the same, and opens again.
+/// Opens what another handle is closing.
+fn open_again(builder: impl Fn() -> Builder) -> Db {
+    let again = (0..1000).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        builder().open("db").ok()
+    });
+    again.expect("the database was closed and opens again")
+}
+
+/// The last handle goes away in a filter, on the thread of a compaction: the database is closed all the
+/// same, and opens again.
 #[test]
-fn the_last_handle_may_go_in_a_callback() {
-    for at in [Where::Filter, Where::MergeInCompaction, Where::Listener] {
-        in_time(&format!("the last handle in {at:?}"), move || {
-            let env = Env::in_memory(RtOptions::default());
-            let hook = Hook::default();
-            let db = open(at, &hook, &env).unwrap();
-            for from in [0, 10] {
-                puts(&db, from).unwrap();
-                merges(&db).unwrap();
-                db.flush().unwrap();
+fn the_last_handle_may_go_in_a_filter() {
+    in_time("the last handle in a filter", || {
+        struct Dropper {
+            slot: Mutex<Option<Db>>,
+            inside: AtomicBool,
+            alone: AtomicBool,
+        }
+        impl CompactionFilter for Dropper {
+            fn name(&self) -> &str {
+                "reentry.dropper"
             }
-            let held: Arc<Mutex<Option<Db>>> = Arc::default();
-            let slot = held.clone();
-            let drops = call(move |_| {
-                // The other handle is gone by now, or soon: the hook's own is the last.
-                drop(slot.lock().take());
-                Ok(())
-            });
-            *held.lock() = Some(db.clone());
-            hook.arm(&db, &drops);
-            let state = hook.clone();
-            let worker = std::thread::spawn(move || {
-                let _ = db.compact_range(None, None);
-                drop(db);
-            });
-            worker.join().unwrap();
-            state.disarm();
-            drop(held.lock().take());
-            let again = (0..1000).find_map(|_| {
-                std::thread::sleep(Duration::from_millis(5));
-                open(at, &Hook::default(), &env).ok()
-            });
-            let again = again.expect("the database was closed and opens again");
-            assert!(again.get(5u32.to_be_bytes()).unwrap().is_some());
-            again.close().unwrap();
-        });
-    }
+            fn filter<'a>(&self, _: &FilterContext, _: &[u8], _: &'a [u8]) -> Decision<'a> {
+                self.inside.store(true, SeqCst);
+                while !self.alone.load(SeqCst) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                drop(self.slot.lock().take());
+                Decision::Keep
+            }
+        }
+        let env = Env::in_memory(RtOptions::default());
+        let (slot, no) = (Mutex::new(None), || AtomicBool::new(false));
+        let dropper = Arc::new(Dropper { slot, inside: no(), alone: no() });
+        let builder = || Builder::new(Settings::default()).env(env.clone());
+        let db = builder().compaction_filter(dropper.clone()).open("db").unwrap();
+        while !dropper.inside.load(SeqCst) {
+            puts(&db, 0).unwrap();
+            db.flush().unwrap();
+        }
+        *dropper.slot.lock() = Some(db);
+        dropper.alone.store(true, SeqCst);
+        let again = open_again(builder);
+        assert!(dropper.slot.lock().is_none());
+        assert!(again.get(5u32.to_be_bytes()).unwrap().is_some());
+        again.close().unwrap();
+    });
 }
 
 /// What a listener drops last is closed by another thread.
@@ -443,11 +453,7 @@ fn a_listener_may_drop_the_last_handle() {
         db.put(b"a", b"1").unwrap();
         db.flush().unwrap();
         drop(db);
-        let again = (0..1000).find_map(|_| {
-            std::thread::sleep(Duration::from_millis(5));
-            Builder::new(Settings::default()).env(env.clone()).open("db").ok()
-        });
-        let again = again.expect("the database was closed and opens again");
+        let again = open_again(|| Builder::new(Settings::default()).env(env.clone()));
         assert_eq!(again.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
     });
 }
