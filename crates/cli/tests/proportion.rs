@@ -88,10 +88,12 @@ fn with_manifest(dir: &Path, state: &ManifestState) {
 }
 
 fn many_families(count: u32) -> ManifestState {
-    let mut state = ManifestState::default();
-    state.db_id = Some("0f3a".to_owned());
-    state.next_file = 9;
-    state.max_cf = count;
+    let mut state = ManifestState {
+        db_id: Some("0f3a".to_owned()),
+        next_file: 9,
+        max_cf: count,
+        ..ManifestState::default()
+    };
     for n in 1..count {
         let family = FamilyState { name: n.to_string(), ..FamilyState::default() };
         state.families.insert(CfId(n), family);
