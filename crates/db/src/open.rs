@@ -367,7 +367,7 @@ impl Opening {
     fn check_seqs(&self, families: &[Family]) -> Result<()> {
         let files = families.iter().flat_map(|f| f.version.files());
         let last = files.map(|f| f.seqs.1).fold(self.last_seq, Ord::max);
-        numbers::check_seqs(last).map_err(|e| e.in_file(self.outfit.dir.path().display()))
+        numbers::check_seqs(last).map_err(|e| e.in_file(shown_path(self.outfit.dir.path())))
     }
 
     /// Flushes what was replayed, starts a new manifest and log, collects orphans, and goes.

@@ -1,6 +1,6 @@
 //! What a directory may ask for before anything was read of it or written to it.
 
-use lithify_base::{Error, ErrorKind, Result};
+use lithify_base::{Error, ErrorKind, Result, shown_path};
 use lithify_store::dir::Dir;
 
 use crate::settings::Settings;
@@ -34,5 +34,5 @@ pub(crate) fn check(dir: &Dir, families: usize, settings: &Settings) -> Result<(
          has {there} bytes on disk; if it is to be trusted, open it with memory_budget = {} or more",
         wanted * BUDGET_SHARE
     );
-    Err(Error::new(ErrorKind::LimitExceeded, what).in_file(dir.path().display()))
+    Err(Error::new(ErrorKind::LimitExceeded, what).in_file(shown_path(dir.path())))
 }
