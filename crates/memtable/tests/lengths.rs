@@ -35,7 +35,7 @@ fn lengths() -> Vec<usize> {
     all.extend([0, 1, 7, 8, 63, 64, 4096, MIB, usize::BITS as usize]);
     all.sort_unstable();
     all.dedup();
-    if cfg!(miri) { all.into_iter().step_by(7).collect() } else { all }
+    if cfg!(miri) { all.into_iter().step_by(31).collect() } else { all }
 }
 
 /// Adds an entry and finds it and `key` again.
@@ -50,7 +50,9 @@ fn check(table: &Arc<MemTable>, writer: &mut MemWriter, seq: u64) {
 
 #[test]
 fn a_share_of_any_length_is_refused_or_real() {
-    for pool in [Arc::new(Small) as Arc<dyn ArenaPool>, Arc::new(HeapPool)] {
+    let pools: [Arc<dyn ArenaPool>; 2] = [Arc::new(Small), Arc::new(HeapPool)];
+    // Miri's allocator ends the program where there is no memory.
+    for pool in pools.into_iter().take(if cfg!(miri) { 1 } else { 2 }) {
         let (table, mut writer) = table(pool);
         let mut seq = 1;
         check(&table, &mut writer, seq);
