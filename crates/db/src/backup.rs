@@ -75,7 +75,10 @@ impl Backups {
     /// then nothing is written. Once it is there, this handle alone works on it until it is dropped.
     ///
     /// # Errors
-    /// `Locked` if another handle or process works on it; `Io`.
+    /// `InvalidArgument`, and nothing was written, if backups of another program are there, RocksDB's for
+    /// example, or a link in the place of a folder; `Locked` if another handle or process works on it;
+    /// `Io`. A directory that has backups of Lithify besides opens: they can be read, and nothing can be
+    /// changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Backups> {
         Backups::open_in(path, crate::Builder::machine(&crate::Settings::default()))
     }
@@ -90,12 +93,14 @@ impl Backups {
 
     /// Backs up `db` as it is now; it goes on meanwhile. Its memtable is flushed. Tables are read
     /// whole, and those that an earlier backup has are not written again. `watch` is told how far it
-    /// is.
+    /// is. What a backup that was cut short left is removed before. Its files are no more readable than
+    /// those of the database.
     ///
     /// # Errors
-    /// `InvalidArgument`, and nothing was written, if the directory is that of the database, lies in it
-    /// or has it inside, or holds other things than backups; `Locked`; `Io`, `NoSpace`; what the flush
-    /// gives. Earlier backups are as they were.
+    /// `InvalidArgument` if the directory is that of the database, lies in it or has it inside, or holds
+    /// other things than backups of Lithify, and nothing was written; or if the place of a table is
+    /// taken by a file that is none. `Locked`; `LimitExceeded` if numbers are at their end; `Io`, `NoSpace`;
+    /// what the flush gives. Earlier backups are as they were.
     pub fn create(&self, db: &Db, watch: &mut dyn FnMut(BackupProgress)) -> Result<BackupSummary> {
         let shell: &Arc<Shell> = &db.shell;
         self.dir.check_place(&shell.dir)?;
@@ -131,7 +136,8 @@ impl Backups {
         self.dir.verify(id, watch)
     }
 
-    /// Makes a database of a backup in `to`, which must be absent or empty. Every byte is checked.
+    /// Makes a database of a backup in `to`, which must be absent or empty. Every byte is checked, and no
+    /// file is more readable than those of the backup.
     ///
     /// # Errors
     /// As [`verify`](Backups::verify); `InvalidArgument` if `to` has something in it or lies among the
@@ -149,8 +155,11 @@ impl Backups {
 
     /// Deletes a backup, and the tables that no other has.
     ///
+    /// Only what its list names goes; if another list can't be read, that is later.
+    ///
     /// # Errors
-    /// `NotFound` if there is none; `Io`.
+    /// `NotFound` if there is none; `InvalidArgument`, and nothing was changed, if the directory holds
+    /// something that is not ours ([`open`](Backups::open)); `Locked`; `Io`.
     pub fn delete(&self, id: u64) -> Result<()> {
         self.dir.delete(id)
     }
@@ -158,7 +167,7 @@ impl Backups {
     /// Deletes all backups but the newest `keep`; the numbers of those that are gone.
     ///
     /// # Errors
-    /// `Io`.
+    /// As [`delete`](Backups::delete).
     pub fn purge(&self, keep: usize) -> Result<Vec<u64>> {
         self.dir.purge(keep)
     }

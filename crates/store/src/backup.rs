@@ -2,36 +2,39 @@
 //!
 //! ```text
 //!   backups/shared/000012_9f86d081884c7d65_67108864.sst   number, sum of the content, length
-//!   backups/private/3/MANIFEST-000040  CURRENT  IDENTITY  OPTIONS-000038
+//!   backups/private/3/MANIFEST-000040  IDENTITY  OPTIONS-000038
 //!   backups/meta/3                                        which files, with length and sum
 //! ```
 //!
 //! A table that is there already, by number, length and the sum of all its bytes, is not copied again.
-//! The meta file appears last, whole or not at all; so a backup exists exactly if its meta file
-//! does, and one that was cut short is litter, which the next one collects. A deletion removes the
-//! meta file first.
+//! A backup exists exactly if its meta file does, and that appears last, whole or not at all. A backup
+//! that is being made, was cut short or is being deleted has a list `meta/3.unmade` instead: what it
+//! names goes with the next change, unless a backup needs it ([`create`]).
 //!
 //! Keeps: what a meta file names is on stable storage before it appears, and nothing that any meta
-//! file names is deleted. If one can't be read, nothing is.
-//! Leaves to others: what belongs to a database at one moment ([`Checkpoint`]), keeping its files
-//! alive meanwhile, and who may be at work here (the directory is locked).
+//! file names is deleted. If one can't be read, nothing is. What no list names is never deleted, and
+//! nothing is written to a directory that is not ours ([`survey`]).
+//! Leaves to others: what belongs to a database at one moment ([`Checkpoint`](crate::checkpoint)),
+//! keeping its files alive meanwhile, and who may be at work here (the directory is locked).
 
+mod create;
+mod folder;
 mod list;
+mod survey;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use lithify_base::{Error, ErrorKind, Result};
+use lithify_base::{Error, ErrorKind, Result, memory};
 use lithify_env::sync::Mutex;
-use lithify_env::{FileRef, FsRef, LockGuard, OpenOpts, read_full_at, write_all_at};
-use lithify_format::files::FileName;
+use lithify_env::{FileRef, FsRef, LockGuard, read_full_at, write_all_at};
 use xxhash_rust::xxh3::Xxh3;
 
+use self::folder::{Folder, make_file};
+use self::list::Unmade;
 pub use self::list::{BackedUp, Backup};
-use crate::checkpoint::Checkpoint;
 use crate::copy::in_chunks;
-use crate::dir::{Dir, OPTIONS_MAX, OrTyped, typed};
-use crate::manifest::ManifestLog;
+use crate::dir::{Dir, OrTyped, denied_by};
 
 /// Largest meta file that is read, bytes: about a million tables.
 const META_MAX: u64 = 128 << 20;
@@ -49,57 +52,96 @@ pub struct Progress {
 
 /// A directory of backups, locked.
 pub struct BackupDir {
-    dir: Dir,
-    /// Taken as soon as the directory is there.
-    lock: Mutex<Option<Box<dyn LockGuard>>>,
+    /// Where it is.
+    named: Dir,
+    held: Mutex<Held>,
+}
+
+/// What is held as soon as the directory is there.
+#[derive(Default)]
+struct Held {
+    /// Through this everything in it is reached ([`Dir::hold`]).
+    dir: Option<Dir>,
+    lock: Option<Box<dyn LockGuard>>,
 }
 
 impl BackupDir {
     /// The backups in `path`. If there are none, nothing is written until the first one is made.
     ///
     /// # Errors
-    /// Locked if another handle or process is at work there; Io.
+    /// `InvalidArgument`, and nothing was written, if backups of another program are there; Locked if
+    /// another handle or process is at work there; Io.
     pub fn open(fs: FsRef, path: &Path) -> Result<BackupDir> {
-        let opened = BackupDir { dir: Dir::new(fs, path), lock: Mutex::new(None) };
-        if opened.dir.list_if_there()?.is_some_and(|listed| listed.iter().any(|e| e.name == META)) {
-            opened.make()?;
+        let opened = BackupDir { named: Dir::new(fs, path), held: Mutex::default() };
+        let survey = opened.survey()?;
+        match &survey.foreign {
+            // Ours are among them, and can still be read: nothing is changed here.
+            Some(_) if survey.ours => {}
+            Some(what) => return Err(opened.foreign(what)),
+            None if survey.lists => opened.make(0)?,
+            None => {}
         }
         Ok(opened)
     }
 
+    /// The directory, held if it is there.
+    fn dir(&self) -> Result<Dir> {
+        let mut held = self.held.lock();
+        if let Some(dir) = &held.dir {
+            return Ok(dir.clone());
+        }
+        let dir = self.named.hold_if_there()?;
+        if dir.list_if_there()?.is_some() {
+            held.dir = Some(dir.clone());
+        }
+        Ok(dir)
+    }
+
+    /// Makes sure that all in the directory may be ours, that it is there, and locked. What is new of it
+    /// has no permission bit of `denied`.
+    fn enter(&self, denied: u32) -> Result<()> {
+        self.check_ours()?;
+        self.make(denied)
+    }
+
     /// Makes the directory as far as it is not there, and locks it.
-    fn make(&self) -> Result<()> {
-        let mut lock = self.lock.lock();
-        if lock.is_some() {
+    fn make(&self, denied: u32) -> Result<()> {
+        let dir = self.dir()?;
+        let mut held = self.held.lock();
+        if held.lock.is_some() {
             return Ok(());
         }
+        let dir = dir.create(denied)?;
         for part in PARTS {
-            self.part(part).create(0)?;
+            folder(&dir, Path::new(part)).create()?;
         }
-        let guard = self.dir.lock().map_err(|e| match e.kind() {
+        let guard = dir.lock().map_err(|e| match e.kind() {
             ErrorKind::Locked => Error::new(
                 ErrorKind::Locked,
                 "another handle or process is at work on these backups; try again",
             )
-            .in_file(self.dir.path().display()),
+            .in_file(dir.path().display())
+            .caused_by(e),
             _ => e,
         })?;
-        *lock = Some(guard);
+        // Its name is what tells that the directory is ours as long as there is no list.
+        dir.sync()?;
+        held.dir.get_or_insert(dir);
+        held.lock = Some(guard);
         Ok(())
     }
 
     /// Refuses a place for backups that belongs to something else, before anything is written: to the
-    /// database in `from` or to other files.
+    /// database in `from`, to other files, or to another program's backups.
     ///
     /// # Errors
     /// `InvalidArgument`.
     pub fn check_place(&self, from: &Dir) -> Result<()> {
-        self.dir.check_apart(from, "a directory of backups")?;
-        let listed = self.dir.list_if_there()?.unwrap_or_default();
-        if listed.iter().any(|entry| PARTS.contains(&&*entry.name)) {
-            return Ok(());
+        self.named.check_apart(from, "a directory of backups")?;
+        match self.check_ours()?.backups {
+            true => Ok(()),
+            false => self.named.check_empty("a directory of backups"),
         }
-        self.dir.check_empty("a directory of backups")
     }
 
     /// The backups, the oldest first. One that can't be read is an error in its place.
@@ -115,8 +157,8 @@ impl BackupDir {
     /// # Errors
     /// As [`list`](BackupDir::list).
     pub fn ids(&self) -> Result<BTreeSet<u64>> {
-        let entries = self.part(META).list_if_there()?.unwrap_or_default();
-        Ok(entries.iter().filter_map(|entry| id_of(&entry.name)).collect())
+        let names = self.part(META)?.names()?;
+        Ok(names.iter().filter_map(|name| id_of(name)).collect())
     }
 
     /// What backup `id` has.
@@ -124,145 +166,33 @@ impl BackupDir {
     /// # Errors
     /// NotFound if there is none; Corruption if its list is damaged.
     pub fn read(&self, id: u64) -> Result<Backup> {
-        let path = self.part(META).path().join(id.to_string());
-        let file = match self.fs().open(&path, OpenOpts::read()) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                let what = format!("there is no backup {id} in {}", self.dir.path().display());
-                return Err(Error::new(ErrorKind::NotFound, what));
-            }
-            other => other.or_typed()?,
-        };
-        let len = file.len().or_typed()?;
-        if len > META_MAX {
-            return Err(Error::corruption("the list is too long").in_file(path.display()));
-        }
-        let mut bytes = vec![0; len as usize];
-        let count = read_full_at(&*file, &mut bytes, 0).or_typed()?;
-        let backup = Backup::parse(&bytes[..count]).map_err(|e| e.in_file(path.display()))?;
-        match backup.id == id {
-            true => Ok(backup),
-            false => Err(Error::corruption(format!("it is the list of backup {}", backup.id))
-                .in_file(path.display())),
-        }
+        self.read_list(Meta::List(id), Backup::parse)?.ok_or_else(|| {
+            let what = format!("there is no backup {id} in {}", self.named.path().display());
+            Error::new(ErrorKind::NotFound, what)
+        })
     }
 
-    /// Backs up `what` of the database in `from`, from which [this place](BackupDir::check_place) was
-    /// found to be apart. Its tables must stay meanwhile.
-    ///
-    /// # Errors
-    /// Io, NoSpace; Corruption if a table changes under it. The backups from before are as they were.
-    pub fn create(
+    /// What is known of a backup that does not exist.
+    fn read_unmade(&self, id: u64) -> Result<Unmade> {
+        let missing = || Error::corruption("the list is gone");
+        self.read_list(Meta::Unmade(id), Unmade::parse)?.ok_or_else(missing)
+    }
+
+    /// Reads a list; `None` if there is none.
+    fn read_list<T: AsRef<Backup>>(
         &self,
-        from: &Dir,
-        what: Checkpoint,
-        unix_seconds: u64,
-        watch: &mut dyn FnMut(Progress),
-    ) -> Result<(Backup, Progress)> {
-        self.make()?;
-        self.collect()?;
-        let id = self.ids()?.last().map_or(1, |last| last + 1);
-        let all = what.state.families.values().flat_map(|family| family.files.values());
-        let numbers: BTreeSet<u64> = all.map(|f| f.backing.unwrap_or(f.number)).collect();
-        let mut open = Vec::with_capacity(numbers.len());
-        for number in numbers {
-            let (name, file) = from.open_table(number, OpenOpts::read())?;
-            let bytes = file.len().or_typed()?;
-            open.push((name, file, bytes));
+        file: Meta,
+        parse: fn(&[u8]) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let (meta, name) = (self.part(META)?, file.name());
+        let Some(opened) = meta.open(&name)? else { return Ok(None) };
+        let read = text_of(&opened).and_then(|bytes| parse(&bytes));
+        let list = read.map_err(|e| e.in_file(meta.path(&name).display()))?;
+        match list.as_ref().id {
+            id if file.id() == id => Ok(Some(list)),
+            id => Err(Error::corruption(format!("it is the list of backup {id}"))
+                .in_file(meta.path(&name).display())),
         }
-        let mut progress =
-            Progress { total: open.iter().map(|(_, _, bytes)| bytes).sum(), ..Progress::default() };
-        let shared: BTreeSet<String> = self.names(SHARED)?;
-        let mut tables = Vec::with_capacity(open.len());
-        for (name, file, bytes) in open {
-            let table = self.share(name, &file, bytes, &shared, &mut progress)?;
-            tables.push(table);
-            watch(progress);
-        }
-        self.part(SHARED).sync()?;
-        let last_seq = what.state.last_seq;
-        let manifest = what.manifest;
-        let small = self.write_small(id, from, what)?;
-        let backup = Backup { id, unix_seconds, last_seq, manifest, tables, small };
-        self.publish(&backup)?;
-        Ok((backup, progress))
-    }
-
-    /// Sees to it that a table is among the shared files.
-    fn share(
-        &self,
-        name: FileName,
-        file: &FileRef,
-        bytes: u64,
-        shared: &BTreeSet<String>,
-        progress: &mut Progress,
-    ) -> Result<BackedUp> {
-        let start = format!("{:06}_", name.number().unwrap_or_default());
-        let end = format!("_{bytes}.sst");
-        let of_number = shared.range(start.clone()..).take_while(|there| there.starts_with(&start));
-        if of_number.into_iter().any(|there| there.ends_with(&end)) {
-            let sum = copy(file, bytes, None)?;
-            let table = BackedUp { name, bytes, sum };
-            if shared.contains(&table.shared_name()) {
-                progress.done += bytes;
-                return Ok(table);
-            }
-        }
-        let dir = self.part(SHARED);
-        let dir = dir.path();
-        let temp = dir.join(format!("{start}{TEMP}"));
-        let out = self.fresh(&temp)?;
-        let sum = copy(file, bytes, Some(&out))?;
-        out.sync_all().or_typed()?;
-        drop(out);
-        let table = BackedUp { name, bytes, sum };
-        self.fs().rename(&temp, &dir.join(table.shared_name())).or_typed()?;
-        progress.done += bytes;
-        progress.copied += bytes;
-        Ok(table)
-    }
-
-    /// An empty file; what a crash left of that name goes.
-    fn fresh(&self, path: &Path) -> Result<FileRef> {
-        match self.fs().unlink(path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(typed(e)),
-            _ => {}
-        }
-        self.fs().create(path, OpenOpts::write()).or_typed()
-    }
-
-    /// Manifest, identity and options of backup `id`.
-    fn write_small(&self, id: u64, from: &Dir, what: Checkpoint) -> Result<Vec<BackedUp>> {
-        let dir = self.private(id);
-        dir.create(0)?;
-        let mut names = vec![FileName::Manifest(what.manifest), FileName::Identity];
-        dir.write_identity(&what.db_id)?;
-        if let Some(number) = what.options {
-            let name = FileName::Options(number);
-            if let Some(text) = from.read_whole(name, OPTIONS_MAX)? {
-                dir.replace(name, FileName::OptionsTemp(number), &text)?;
-                names.push(name);
-            }
-        }
-        ManifestLog::create(&dir, what.manifest, what.state)?;
-        let file = |name| {
-            let file = dir.open_file(name, OpenOpts::read())?;
-            let bytes = file.len().or_typed()?;
-            Ok(BackedUp { name, bytes, sum: copy(&file, bytes, None)? })
-        };
-        names.into_iter().map(file).collect()
-    }
-
-    /// Makes a backup exist.
-    fn publish(&self, backup: &Backup) -> Result<()> {
-        let meta = self.part(META);
-        let meta = meta.path();
-        let (temp, path) = (meta.join(TEMP), meta.join(backup.id.to_string()));
-        let out = self.fresh(&temp)?;
-        write_all_at(&*out, backup.text().as_bytes(), 0).or_typed()?;
-        out.sync_all().or_typed()?;
-        drop(out);
-        self.fs().rename(&temp, &path).or_typed()?;
-        self.fs().sync_dir(meta).or_typed()
     }
 
     /// Reads every file of backup `id`; what is wrong with it.
@@ -273,8 +203,8 @@ impl BackupDir {
         let backup = self.read(id)?;
         let mut progress = Progress { total: backup.bytes(), ..Progress::default() };
         let mut damage = Vec::new();
-        for (file, path) in self.files(&backup) {
-            if let Err(error) = self.transfer(&path, &file, None) {
+        for (file, folder, name) in self.files(&backup)? {
+            if let Err(error) = transfer(&folder, &name, &file, None) {
                 damage.push(error);
             }
             progress.done += file.bytes;
@@ -291,13 +221,12 @@ impl BackupDir {
     /// What was written stays, and opens as no database.
     pub fn restore(&self, id: u64, to: &Dir, watch: &mut dyn FnMut(Progress)) -> Result<Backup> {
         let backup = self.read(id)?;
-        to.check_apart(&self.dir, "a restored backup")?;
-        let to = &to.create_copy(&self.private(id), "a restored backup")?;
+        to.check_apart(&self.named, "a restored backup")?;
+        to.check_empty("a restored backup")?;
+        let to = &to.create(self.denied(&backup)?)?;
         let mut progress = Progress { total: backup.bytes(), ..Progress::default() };
-        for (file, path) in self.files(&backup) {
-            let out = to.create_file(file.name, OpenOpts::write())?;
-            self.transfer(&path, &file, Some(&out))?;
-            out.sync_all().or_typed()?;
+        for (file, folder, name) in self.files(&backup)? {
+            transfer(&folder, &name, &file, Some(to))?;
             progress.done += file.bytes;
             progress.copied += file.bytes;
             watch(progress);
@@ -310,7 +239,8 @@ impl BackupDir {
     /// Deletes backup `id` and what no other needs.
     ///
     /// # Errors
-    /// NotFound if there is none; Io.
+    /// NotFound if there is none; `InvalidArgument`, and nothing was changed, if something is here that
+    /// is not ours; Io.
     pub fn delete(&self, id: u64) -> Result<()> {
         if !self.ids()?.contains(&id) {
             self.read(id)?;
@@ -323,10 +253,10 @@ impl BackupDir {
     /// # Errors
     /// As [`delete`](BackupDir::delete).
     pub fn purge(&self, keep: usize) -> Result<Vec<u64>> {
-        let ids: Vec<u64> = self.ids()?.into_iter().collect();
-        if ids.is_empty() {
-            return Ok(ids);
+        if !self.check_ours()?.lists {
+            return Ok(Vec::new());
         }
+        let ids: Vec<u64> = self.ids()?.into_iter().collect();
         let old = &ids[..ids.len().saturating_sub(keep)];
         self.forget(old)?;
         Ok(old.to_vec())
@@ -335,91 +265,60 @@ impl BackupDir {
     /// Backups end, one after the other from the oldest on; then what only they named goes.
     fn forget(&self, ids: &[u64]) -> Result<()> {
         // A handle that was opened before the directory was made does not have its lock yet.
-        self.make()?;
-        let meta = self.part(META);
-        let meta = meta.path();
-        for id in ids {
-            self.fs().unlink(&meta.join(id.to_string())).or_typed()?;
-        }
-        self.fs().sync_dir(meta).or_typed()?;
-        self.collect()
-    }
-
-    /// Removes what no backup names: what deletions and crashes leave.
-    fn collect(&self) -> Result<()> {
-        let mut needed = BTreeSet::new();
-        let ids = self.ids()?;
-        for id in &ids {
-            match self.read(*id) {
-                Ok(backup) => needed.extend(backup.tables.iter().map(BackedUp::shared_name)),
-                // Nobody knows what it needs.
-                Err(e) if e.is_corruption() => return Ok(()),
+        self.enter(0)?;
+        let meta = self.part(META)?;
+        for &id in ids {
+            let name = Meta::List(id).name();
+            match self.read(id) {
+                Ok(_) => meta.rename(&name, &Meta::Unmade(id).name())?,
+                // What it named is not known, and stays.
+                Err(e) if e.is_corruption() => meta.remove(&name)?,
                 Err(e) => return Err(e),
             }
         }
-        for name in self.names(SHARED)?.difference(&needed) {
-            if name.ends_with(".sst") || name.ends_with(TEMP) {
-                self.fs().unlink(&self.part(SHARED).path().join(name)).or_typed()?;
-            }
-        }
-        for name in self.names(PRIVATE)? {
-            let Some(id) = id_of(&name).filter(|id| !ids.contains(id)) else { continue };
-            let dir = self.private(id);
-            for entry in dir.list()?.iter().filter(|entry| entry.file.is_some()) {
-                self.fs().unlink(&dir.path().join(&entry.name)).or_typed()?;
-            }
-            // Somebody else's file in it keeps it.
-            let _ = self.fs().remove_dir(dir.path());
-        }
-        Ok(())
+        meta.sync()?;
+        self.collect().map(drop)
     }
 
     /// The files of a backup and where they are.
-    fn files(&self, backup: &Backup) -> Vec<(BackedUp, PathBuf)> {
-        let shared = self.part(SHARED);
-        let shared = shared.path();
-        let private = self.private(backup.id);
-        let tables = backup.tables.iter().map(|f| (f.clone(), shared.join(f.shared_name())));
-        let small = backup.small.iter().map(|f| (f.clone(), private.path_of(f.name)));
-        tables.chain(small).collect()
+    fn files(&self, backup: &Backup) -> Result<Vec<(BackedUp, Folder, String)>> {
+        let (shared, private) = (self.part(SHARED)?, self.private(backup.id)?);
+        let tables = backup.tables.iter().map(|f| (f.clone(), shared.clone(), f.shared_name()));
+        let small = backup.small.iter().map(|f| (f.clone(), private.clone(), f.name.to_string()));
+        Ok(tables.chain(small).collect())
     }
 
-    /// Reads a file of a backup, and writes it to `out` if there is one.
-    fn transfer(&self, path: &Path, of: &BackedUp, out: Option<&FileRef>) -> Result<()> {
-        let within = |e: Error| e.in_file(path.display());
-        let file = match self.fs().open(path, OpenOpts::read()) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                return Err(within(Error::corruption("a file of the backup is missing")));
-            }
-            other => other.or_typed()?,
-        };
-        let bytes = file.len().or_typed()?;
-        if bytes != of.bytes {
-            let what = format!("the file has {bytes} bytes, the backup had {}", of.bytes);
-            return Err(within(Error::corruption(what)));
+    /// The permission bits that no copy of a backup may have: what one of its files, or the way to
+    /// them, denies.
+    fn denied(&self, backup: &Backup) -> Result<u32> {
+        let (mut way, mut least) = (folder(&self.dir()?, Path::new("")).permissions("")?, 0o777);
+        for folder in [self.part(SHARED)?, self.private(backup.id)?] {
+            way &= folder.permissions("")?;
         }
-        match copy(&file, bytes, out).map_err(within)? == of.sum {
-            true => Ok(()),
-            false => Err(within(Error::corruption("the content is not what was backed up"))),
+        for (_, folder, name) in self.files(backup)? {
+            least &= folder.permissions(&name)?;
         }
+        Ok(denied_by(way, least))
     }
 
-    fn names(&self, part: &str) -> Result<BTreeSet<String>> {
-        let entries = self.part(part).list()?;
-        Ok(entries.into_iter().map(|entry| entry.name).collect())
+    fn part(&self, part: &str) -> Result<Folder> {
+        Ok(folder(&self.dir()?, Path::new(part)))
     }
 
-    fn fs(&self) -> &FsRef {
-        self.dir.fs()
+    fn private(&self, id: u64) -> Result<Folder> {
+        Ok(folder(&self.dir()?, &private_path(id)))
     }
+}
 
-    fn part(&self, part: &str) -> Dir {
-        Dir::new(self.fs().clone(), self.dir.path().join(part))
-    }
+/// The folder `path` of a directory of backups, which is held: every folder is reached through here,
+/// and so through no symbolic link.
+fn folder(dir: &Dir, path: &Path) -> Folder {
+    Folder::new(Dir::new(dir.fs().clone(), dir.path().join(path)))
+}
 
-    fn private(&self, id: u64) -> Dir {
-        Dir::new(self.fs().clone(), self.part(PRIVATE).path().join(id.to_string()))
-    }
+/// Where the files are that backup `id` has for itself.
+fn private_path(id: u64) -> PathBuf {
+    Path::new(PRIVATE).join(id.to_string())
 }
 
 /// The folders of a directory of backups.
@@ -431,9 +330,85 @@ const META: &str = "meta";
 /// End of the name of a file that is not complete.
 const TEMP: &str = "tmp";
 
+/// A file among the lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meta {
+    /// `3`: the backup exists.
+    List(u64),
+    /// `3.unmade`: it does not.
+    Unmade(u64),
+    /// `3.tmp`: a list that is being written.
+    Temp(u64),
+}
+
+impl Meta {
+    fn of(name: &str) -> Option<Meta> {
+        match name.split_once('.') {
+            None => id_of(name).map(Meta::List),
+            Some((id, "unmade")) => id_of(id).map(Meta::Unmade),
+            Some((id, TEMP)) => id_of(id).map(Meta::Temp),
+            Some(_) => None,
+        }
+    }
+    fn name(self) -> String {
+        match self {
+            Meta::List(id) => id.to_string(),
+            Meta::Unmade(id) => format!("{id}.unmade"),
+            Meta::Temp(id) => format!("{id}.{TEMP}"),
+        }
+    }
+    fn id(self) -> u64 {
+        let (Meta::List(id) | Meta::Unmade(id) | Meta::Temp(id)) = self;
+        id
+    }
+}
+
 /// The number that a name spells, if it is one and spells it as we would.
 fn id_of(name: &str) -> Option<u64> {
     name.parse().ok().filter(|id: &u64| id.to_string() == name)
+}
+
+/// The bytes of a list. No text has zeros in it: a file that has more length than content ends there.
+///
+/// # Errors
+/// Corruption if it has zeros in it, or is too long; LimitExceeded if there is no memory for it.
+fn text_of(file: &FileRef) -> Result<Vec<u8>> {
+    if file.len().or_typed()? > META_MAX {
+        return Err(Error::corruption("the list is too long"));
+    }
+    let (mut bytes, mut chunk) = (Vec::new(), vec![0; 64 << 10]);
+    loop {
+        let count = read_full_at(&**file, &mut chunk, bytes.len() as u64).or_typed()?;
+        if count == 0 {
+            return Ok(bytes);
+        }
+        if bytes.len() as u64 > META_MAX || chunk[..count].contains(&0) {
+            return Err(Error::corruption("the list is no text, or too long"));
+        }
+        memory::reserve(&mut bytes, count, "the list of a backup")?;
+        bytes.extend_from_slice(&chunk[..count]);
+    }
+}
+
+/// Reads a file of a backup, and makes its copy in `to` if there is one.
+fn transfer(folder: &Folder, name: &str, of: &BackedUp, to: Option<&Dir>) -> Result<()> {
+    let path = folder.path(name);
+    let within = |e: Error| e.in_file(path.display());
+    let missing = || within(Error::corruption("a file of the backup is missing"));
+    let file = folder.open(name)?.ok_or_else(missing)?;
+    let bytes = file.len().or_typed()?;
+    if bytes != of.bytes {
+        let what = format!("the file has {bytes} bytes, the backup had {}", of.bytes);
+        return Err(within(Error::corruption(what)));
+    }
+    let out = match to {
+        Some(to) => Some(make_file(to, &of.name.to_string())?),
+        None => None,
+    };
+    if copy(&file, bytes, out.as_ref()).map_err(within)? != of.sum {
+        return Err(within(Error::corruption("the content is not what was backed up")));
+    }
+    out.map_or(Ok(()), |out| out.sync_all().or_typed())
 }
 
 /// Reads `bytes` of a file, writes them to `out` if there is one, and says their sum.

@@ -39,7 +39,7 @@ pub(crate) use sparse::{HOLES_FREE, Sparse, check_holes};
 const LINE_MAX: u64 = 4 << 10;
 
 /// What file systems put into their topmost directory: a newly mounted disk has it and is empty.
-const OF_A_NEW_DISK: &str = "lost+found";
+pub(crate) const OF_A_NEW_DISK: &str = "lost+found";
 
 /// A file found in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
