@@ -33,3 +33,36 @@ fn backups_are_made_listed_checked_and_restored() {
     assert_eq!(damaged.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&damaged.stdout).contains("not what was backed up"));
 }
+
+#[test]
+fn backups_of_rocksdb_are_refused_and_stay() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name).display().to_string();
+    ok(&["put", "--db", &path("db"), "apple", "red"]);
+    for (name, text) in
+        [("meta/1", "1600000000\n5\n0\n"), ("private/1/CURRENT", "MANIFEST-000005\n")]
+    {
+        let file = scratch.path().join("backups").join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let backups = path("backups");
+    for args in [
+        &["backup", "create", "--db", &path("db"), &backups][..],
+        &["backup", "purge", &backups, "--all"],
+        &["backup", "list", &backups],
+        &["backup", "verify", &backups],
+    ] {
+        let refused = lithify(args);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{args:?}");
+        assert!(said.contains("`meta/1`") && said.contains("choose another"), "{args:?}: {said}");
+    }
+    let left: Vec<_> =
+        std::fs::read_dir(&backups).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert_eq!(
+        std::fs::read(scratch.path().join("backups/meta/1")).unwrap(),
+        b"1600000000\n5\n0\n"
+    );
+}

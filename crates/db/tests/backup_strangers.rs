@@ -4,11 +4,15 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use lithify::{Backups, Builder, Db, ErrorKind, Result, Settings};
-use lithify_env::{EntryKind, Env, FsRef, OpenOpts, RtOptions, read_full_at, write_all_at};
+use lithify_env::{
+    EntryKind, Env, Fault, FaultFs, FsRef, OpenOpts, RtOptions, read_full_at, write_all_at,
+};
 use lithify_store::backup::Backup;
 
 use common::tiny;
@@ -340,4 +344,69 @@ fn an_unmade_list_takes_nothing_that_a_backup_needs() {
     assert!(backups.verify(5, &mut |_| {}).unwrap().is_empty());
     drop(backups);
     db.close().unwrap();
+}
+
+/// What is in the folders, and what the lists say that should be.
+fn there_and_named(env: &Env) -> [BTreeSet<String>; 2] {
+    let there = tree(&env.fs, "backups");
+    let mut named = BTreeSet::new();
+    for (path, text) in there.iter().filter(|(path, _)| path.starts_with("backups/meta/")) {
+        let backup = Backup::parse(text).unwrap_or_else(|e| panic!("{path}: {e}"));
+        named.extend([format!("backups/private/{}", backup.id), path.clone()]);
+        for table in &backup.tables {
+            let number = table.name.number().unwrap();
+            let name = format!("{number:06}_{:016x}_{}.sst", table.sum, table.bytes);
+            named.insert(format!("backups/shared/{name}"));
+        }
+        let small = backup.small.iter();
+        named.extend(small.map(|file| format!("backups/private/{}/{}", backup.id, file.name)));
+    }
+    let parts = ["shared", "private", "meta", "LOCK"].map(|name| format!("backups/{name}"));
+    [there.into_keys().filter(|path| !parts.contains(path)).collect(), named]
+}
+
+/// Whichever call of a backup, a purge or a deletion fails, the next change clears up.
+#[test]
+fn every_failing_call_leaves_what_the_next_change_removes() {
+    type Change<'a> = (&'a str, &'a dyn Fn(&Backups, &Db) -> Result<()>);
+    let changes: [Change<'_>; 3] = [
+        ("create", &|backups, db| backups.create(db, &mut |_| {}).map(drop)),
+        ("purge", &|backups, _| backups.purge(1).map(drop)),
+        ("delete", &|backups, _| backups.delete(2)),
+    ];
+    for (name, change) in changes {
+        // Some calls are allowed to fail, so one that passes is not the end yet.
+        let (mut fails, mut passed) = (0, 0);
+        for at in 0u64.. {
+            let (env, db) = world();
+            create(&env, &db);
+            put(&db, 2);
+            create(&env, &db);
+            put(&db, 3);
+            let faulty = FaultFs::new(env.fs.clone(), move |op| {
+                (op.index == at).then(|| Fault::from(io::Error::from(io::ErrorKind::StorageFull)))
+            });
+            let in_faulty = Env { fs: Arc::new(faulty), rt: env.rt.clone() };
+            let changed =
+                Backups::open_in("backups", in_faulty).and_then(|backups| change(&backups, &db));
+            open(&env).unwrap().purge(usize::MAX).unwrap();
+            let [there, named] = there_and_named(&env);
+            assert_eq!(there, named, "{name}, call {at}");
+            let backups = open(&env).unwrap();
+            let made = backups.create(&db, &mut |_| {}).unwrap();
+            for backup in backups.list().unwrap() {
+                let damage = backups.verify(backup.id, &mut |_| {}).unwrap();
+                assert!(damage.is_empty(), "{name}, call {at}, {}: {damage:?}", backup.id);
+            }
+            assert!(made.id >= 2, "{name}, call {at}");
+            drop(backups);
+            db.close().unwrap();
+            match changed {
+                Ok(()) if passed == 3 => break,
+                Ok(()) => passed += 1,
+                Err(_) => (fails, passed) = (fails + 1, 0),
+            }
+        }
+        assert!(fails > 30, "{name}: {fails} calls");
+    }
 }
