@@ -188,3 +188,31 @@ fn copies_are_no_more_readable_than_what_they_are_made_of() {
         db.close().unwrap();
     });
 }
+
+/// A list and a table that are next to nothing on disk, and 2^42 bytes long.
+#[test]
+fn holes_are_not_read() {
+    let place = Place::new();
+    let db = place.db("db");
+    let backups = place.at("backups");
+    Backups::open(&backups).unwrap().create(&db, &mut |_| {}).unwrap();
+    db.close().unwrap();
+    let (long, sum) = (1u64 << 42, 0xabc);
+    let body = format!(
+        "lithify backup 1\nid 2\nunix_seconds 5\nlast_seq 6\nmanifest 7\n\
+         table 000077.sst {long} {sum:016x}\nsmall MANIFEST-000007 3 0000000000000001\n"
+    );
+    let list = format!("{body}sum {:016x}\n", xxhash_rust::xxh3::xxh3_64(body.as_bytes()));
+    fs::write(backups.join("meta/2"), &list).unwrap();
+    let table = backups.join(format!("shared/000077_{sum:016x}_{long}.sst"));
+    fs::File::create(&table).unwrap().set_len(long).unwrap();
+    let opened = Backups::open(&backups).unwrap();
+    let damage = opened.verify(2, &mut |_| {}).unwrap();
+    assert_eq!(damage.len(), 2, "{damage:?}");
+    assert!(damage[0].to_string().contains("000077"), "{damage:?}");
+    let refused = opened.restore(2, place.at("restored"), &mut |_| {}).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Corruption, "{refused}");
+    let list = fs::File::options().write(true).open(backups.join("meta/2")).unwrap();
+    list.set_len(100 << 20).unwrap();
+    assert_eq!(opened.list().unwrap_err().kind(), ErrorKind::Corruption);
+}
