@@ -36,6 +36,7 @@ const OUTSIDE: &[&str] = &[
     "crates/bench",
     "crates/lab",
     "crates/sim",
+    "crates/hostile",
     "testkit",
     "xtask",
     "peers/rocksdb",
