@@ -97,11 +97,65 @@ fn every_seed_passes() {
     also_as_ordinary("every_seed_passes");
 }
 
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// The changes of a program: what, which entry, two figures. Each with all that the figures can mean.
+fn single_changes() -> Vec<[u8; 4]> {
+    const ENTRIES: u8 = 20;
+    const NAMES: u8 = 48;
+    // What, how many entries or things to add, and how many of each figure.
+    let kinds = [
+        (0, ENTRIES, NAMES, 1),
+        (1, ENTRIES, 1, 1),
+        (2, 10, NAMES, 1),
+        (3, ENTRIES, 16, 1),
+        (4, 16, NAMES, 3),
+        (5, ENTRIES, 4, 1),
+        (6, 4, NAMES, 3),
+        (7, ENTRIES, 5, 1),
+        (8, 5, NAMES, 3),
+        (9, ENTRIES, 5, 1),
+        (10, ENTRIES, 6, 1),
+        (13, ENTRIES, 12, 16),
+        (14, ENTRIES, ENTRIES, 1),
+        (15, ENTRIES, 8, 1),
+    ];
+    let mut all = Vec::new();
+    for (what, entries, first, second) in kinds {
+        for which in 0..entries {
+            let figures = (0..first).flat_map(|a| (0..second).map(move |b| (a, b)));
+            all.extend(figures.map(|(a, b)| [what, which, a, b]));
+        }
+    }
+    all
+}
+
+/// One operation on one image with one change of names, kinds or lengths: over a million programs, of
+/// which the test runs one in 9,973; LITHIFY_STRIDE=1 runs all, from LITHIFY_FIRST on.
+#[test]
+fn single_changes_pass() {
+    const IMAGES: usize = 8;
+    const DEEDS: usize = 16;
+    let _alone = alone();
+    let changes = single_changes();
+    let (first, stride) = (number("LITHIFY_FIRST"), number("LITHIFY_STRIDE"));
+    let all = first.unwrap_or(0) as usize..changes.len() * IMAGES * DEEDS;
+    for n in all.step_by(stride.unwrap_or(9_973) as usize) {
+        let (image, deed) = (n % IMAGES, n / IMAGES % DEEDS);
+        let mut program = vec![image as u8, 0, deed as u8, (n % 7) as u8];
+        program.extend(changes[n / IMAGES / DEEDS]);
+        directory::run(&program);
+    }
+    directory::clean_up();
+    also_as_ordinary("single_changes_pass");
+}
+
 /// Short programs of one seed; `cargo xtask fuzz directory` looks at many more.
 #[test]
 fn random_programs_pass() {
     let _alone = alone();
-    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
     let seed = number("LITHIFY_SEED").unwrap_or(1);
     let programs = number("LITHIFY_PROGRAMS").unwrap_or(200);
     let mut random = Random::from_seed(seed);
