@@ -147,6 +147,8 @@ struct Scene {
     base: PathBuf,
     images: Vec<Image>,
     places: Places,
+    /// What is outside when nothing was done to it.
+    sound: guard::View,
 }
 
 static SCENE: Mutex<Option<Scene>> = Mutex::new(None);
@@ -201,7 +203,7 @@ impl Scene {
         let [hostile, target, database, backups] =
             ["hostile", "target", "database", "backups"].map(|name| base.join(name));
         let places = Places { hostile, target, database, backups };
-        let scene = Scene { base, images, places };
+        let mut scene = Scene { base, images, places, sound: guard::View::new() };
         scene.make_outside();
         scene
     }
@@ -210,10 +212,12 @@ impl Scene {
         self.base.join("outside")
     }
 
-    fn make_outside(&self) {
+    fn make_outside(&mut self) {
         let outside = self.outside();
         let _ = fs::remove_dir_all(&outside);
-        guard::make_outside(&outside, &self.images[DATABASE].files).expect("a scratch directory");
+        let made = guard::make_outside(&outside, &self.images[DATABASE].files);
+        let seen = made.and_then(|()| guard::view(&outside));
+        self.sound = seen.expect("a scratch directory");
     }
 
     /// Makes the directory and does what is to be done; what each operation gave, or what was wrong.
@@ -221,6 +225,9 @@ impl Scene {
         let prepared = self.prepare(program);
         let done = prepared.and_then(|()| self.carry_out(program));
         self.clear();
+        if done.is_err() {
+            self.make_outside();
+        }
         done
     }
 
@@ -245,7 +252,12 @@ impl Scene {
             let _ = change.make(&self.places.hostile, image, &self.outside());
         }
         limit_files(Some(FILE_MAX));
-        Ok(())
+        // The guard compares with what is there from here on.
+        match guard::view(&self.outside()).map(|now| guard::difference_but_names(&self.sound, &now))
+        {
+            Ok(None) => Ok(()),
+            other => Err(format!("a change was made outside: {other:?}")),
+        }
     }
 
     fn carry_out(&self, program: &Program) -> Result<Vec<lithify::Result<()>>, String> {

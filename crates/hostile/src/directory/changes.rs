@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, OpenOptions, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -204,7 +204,7 @@ impl Change {
         folders.extend(all.iter().filter(|p| !p.is_symlink() && p.is_dir()).cloned());
         let new = pick(&folders, self.b).join(name(self.a));
         match self.what {
-            What::Add => return fs::write(new, &b"something"[..usize::from(self.which % 10)]),
+            What::Add => return add(&new, &b"something"[..usize::from(self.which % 10)]),
             What::AddLink => return symlink(lead(self.which, &new, outside), &new),
             What::AddHardLink => {
                 return fs::hard_link(outside.join(pick(&SHARED, self.which)), new);
@@ -276,6 +276,11 @@ impl Change {
         }
         bytes
     }
+}
+
+/// Makes a file where nothing is: what is there may be a link by now, or a FIFO.
+fn add(at: &Path, bytes: &[u8]) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).open(at)?.write_all(bytes)
 }
 
 /// A regular file that has no other name.

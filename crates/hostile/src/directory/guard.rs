@@ -122,6 +122,19 @@ pub(super) fn view(outside: &Path) -> io::Result<View> {
 /// The first difference of what is outside. A file that the directory has a second name for may lose
 /// that name, and an operation that takes tables over by their names may give it another.
 pub(super) fn difference(before: &View, after: &View) -> Option<String> {
+    first_difference(before, after, |old| old.mode & 0o170_000 == 0o100_000 && old.links > 1)
+}
+
+/// The same, where any file may get more names.
+pub(super) fn difference_but_names(before: &View, after: &View) -> Option<String> {
+    first_difference(before, after, |_| true)
+}
+
+fn first_difference(
+    before: &View,
+    after: &View,
+    may_have_names: fn(&Seen) -> bool,
+) -> Option<String> {
     if let Some(path) = after.keys().find(|path| !before.contains_key(*path)) {
         return Some(format!("{} was made", path.display()));
     }
@@ -129,8 +142,7 @@ pub(super) fn difference(before: &View, after: &View) -> Option<String> {
         let Some(new) = after.get(path) else {
             return Some(format!("{} is gone", path.display()));
         };
-        let shared = old.mode & 0o170_000 == 0o100_000 && old.links > 1;
-        let links = if shared { old.links } else { new.links };
+        let links = if may_have_names(old) { old.links } else { new.links };
         if *old != (Seen { links, ..new.clone() }) {
             return Some(format!("{}: {}", path.display(), old.against(new)));
         }
