@@ -19,7 +19,8 @@ use super::guard::walk;
 use super::images::Image;
 use crate::image::reframed;
 
-/// Names that are ours, nearly ours, or no one's; besides them one of 255 bytes.
+/// Names that are ours, among them the next ones that the database would use, nearly ours, or no one's;
+/// besides them one of 255 bytes.
 const NAMES: [&[u8]; 47] = [
     b"CURRENT",
     b"LOCK",
@@ -28,20 +29,20 @@ const NAMES: [&[u8]; 47] = [
     b"EVENTS.old",
     b"LOG",
     b"000000.dbtmp",
-    b"000001.dbtmp",
-    b"000099.dbtmp",
+    b"000018.dbtmp",
+    b"OPTIONS-000019.dbtmp",
     b"MANIFEST-000000",
-    b"MANIFEST-000001",
+    b"MANIFEST-000018",
     b"MANIFEST-000099",
-    b"OPTIONS-000000",
+    b"OPTIONS-000019",
     b"OPTIONS-000099",
     b"000000.sst",
     b"000012.sst",
-    b"000099.sst",
+    b"000020.sst",
     b"000099.ldb",
     b"000000.log",
     b"000005.log",
-    b"000099.log",
+    b"000020.log",
     b"18446744073709551615.log",
     b"18446744073709551614.log",
     b"18446744073709551615.sst",

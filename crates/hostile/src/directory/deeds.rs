@@ -19,7 +19,7 @@ use crate::image::scan;
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// Open, put, get, flush, scan, statistics, picture, explain, close.
+    /// Open, put, get, flush, scan, statistics, picture, explain, close; and open again.
     Open,
     /// The same as far as it goes without writing.
     ReadOnly,
@@ -155,7 +155,13 @@ fn open(at: &Path) -> Result<()> {
         looked
     };
     let done = done();
-    db.close().and(done)
+    db.close().and(done)?;
+    // Nothing locks the owner out: who could write can open, and finds what was written.
+    let again = builder().open(at).unwrap_or_else(|e| panic!("it does not open again: {e}"));
+    let found = again.get("key0042").unwrap_or_else(|e| panic!("it does not read again: {e}"));
+    assert_eq!(found.as_deref(), Some(&b"written by its owner"[..]), "what was written is there");
+    drop(found);
+    again.close()
 }
 
 /// Reads all families, and says of the database what there is to say.
