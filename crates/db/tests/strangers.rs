@@ -23,7 +23,7 @@ static SOUND: LazyLock<BTreeMap<String, Vec<u8>>> = LazyLock::new(|| {
     let scratch = tempfile::tempdir().unwrap();
     let db = Db::open(scratch.path(), tiny()).unwrap();
     for n in 0..100 {
-        db.put(format!("key{n}").as_bytes(), &[7; 100]).unwrap();
+        db.put(format!("key{n}").as_bytes(), [7; 100]).unwrap();
     }
     db.flush().unwrap();
     db.put(b"in the log", b"1").unwrap();
