@@ -34,7 +34,7 @@ use crate::gate::{Wait, stalled};
 use crate::metrics::Counter;
 use crate::open::DEFAULT_CF;
 use crate::options::WriteOptions;
-use crate::reentry::At;
+use crate::reentry;
 use crate::settings::Durability;
 use crate::shell::Shell;
 use crate::turn::{Outcome, Waiter};
@@ -135,12 +135,12 @@ pub(crate) struct Held<'a> {
     log: Option<Box<Log>>,
     /// Whose batches the holder took over and has not answered for.
     peers: Vec<Arc<Waiter<Log>>>,
-    at: Option<At>,
 }
 
 impl<'a> Held<'a> {
     pub(crate) fn new(shell: &'a Shell, log: Box<Log>) -> Held<'a> {
-        Held { shell, log: Some(log), peers: Vec::new(), at: Some(shell.mark().set()) }
+        shell.mark().begin();
+        Held { shell, log: Some(log), peers: Vec::new() }
     }
     pub(crate) fn log(&mut self) -> &mut Log {
         self.log.as_mut().expect("held until it is dropped")
@@ -148,13 +148,17 @@ impl<'a> Held<'a> {
     /// Lets others write while this one waits.
     fn step_aside(&mut self, wait: impl FnOnce()) -> Result<()> {
         if let Some(log) = self.log.take() {
-            self.at = None;
-            self.shell.turn.pass_on(log);
+            self.pass_on(log);
         }
         wait();
         self.log = Some(self.shell.take_turn()?);
-        self.at = Some(self.shell.mark().set());
+        self.shell.mark().begin();
         Ok(())
+    }
+    /// The thread is at work for the database as long as it has the turn.
+    fn pass_on(&self, log: Box<Log>) {
+        reentry::end();
+        self.shell.turn.pass_on(log);
     }
 }
 
@@ -167,7 +171,7 @@ impl Drop for Held<'_> {
                 peer.serve(Err(error.clone()));
             }
         }
-        self.shell.turn.pass_on(log);
+        self.pass_on(log);
     }
 }
 
