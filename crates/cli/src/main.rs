@@ -96,7 +96,16 @@ enum Command {
 fn main() -> ExitCode {
     // Large databases have more tables than the usual soft limit allows to be open.
     lithify_env::PosixFs::raise_open_files_max();
-    match run(Cli::parse().command) {
+    let understood = match Cli::try_parse() {
+        Ok(understood) => understood,
+        // It repeats what it did not understand.
+        Err(e) if e.use_stderr() => {
+            output::error_line(e.render().to_string().trim_end(), false);
+            return ExitCode::from(2);
+        }
+        Err(help) => help.exit(),
+    };
+    match run(understood.command) {
         Ok(code) => code,
         Err(error) => failure::report(&error),
     }

@@ -300,3 +300,31 @@ fn the_limit_is_one_that_ends_a_process() {
     assert!(!out.status.success());
     assert_eq!(Bytewise.name(), "leveldb.BytewiseComparator");
 }
+
+#[test]
+fn an_event_log_that_is_none_is_an_error_at_once() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("db");
+    let at = dir.to_str().unwrap().to_owned();
+    assert_eq!(bounded(&dir_of_one(&dir), &["get", "--db", &at, "k"]).0, 0);
+    let events = dir.join("EVENTS");
+    let _ = fs::remove_file(&events);
+    assert!(Command::new("mkfifo").arg(&events).status().unwrap().success());
+    let (code, said) = bounded(&dir, &["explain", &at]);
+    assert!(code == 1 && said.contains("FIFO"), "{said}");
+    fs::remove_file(&events).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &events).unwrap();
+    let (code, said) = bounded(&dir, &["explain", &at]);
+    assert!(code == 1 && said.contains("symbolic link"), "{said}");
+    fs::remove_file(&events).unwrap();
+    File::create(&events).unwrap().set_len(1 << 40).unwrap();
+    assert_eq!(bounded(&dir, &["explain", &at]).0, 0);
+}
+
+/// Makes a database with one key in `dir`.
+fn dir_of_one(dir: &Path) -> std::path::PathBuf {
+    let args = ["put", "--db", dir.to_str().unwrap(), "k", "v"];
+    let put = Command::new(env!("CARGO_BIN_EXE_lithify")).args(args).output().unwrap();
+    assert!(put.status.success(), "{}", String::from_utf8_lossy(&put.stderr));
+    dir.to_path_buf()
+}

@@ -101,12 +101,14 @@ pub(crate) fn import(
         begin(&mut builder, from, Some(to), options, watch)?;
     let target = Dir::new(dir.fs().clone(), to);
     let mut done = 0;
-    let placed = copy(found, &env, &dir)?.write(&dir, &target, &mut |bytes| {
+    let (made, placed) = copy(found, &env, &dir)?.write(&dir, &target, &mut |bytes| {
         done += bytes;
         watch(ImportProgress { stage: ImportStage::Link, done, total: report.bytes });
     })?;
     drop(held);
     (report.linked, report.copied) = (placed.linked, placed.copied);
+    // What is opened now is what was made, whatever has its path meanwhile.
+    builder.env = Some(Env { fs: made.fs().clone(), ..env });
     replay(&mut builder, to, watch)?;
     if options.verify {
         report.keys = Some(compare(&builder, from, to, watch)?);
@@ -168,6 +170,8 @@ fn begin(
     let dir = Dir::new(env.fs.clone(), path).hold_if_there()?;
     let found = foreign_manifest(&dir)?;
     builder.denied = dir.denied()?;
+    let env = Env { fs: dir.fs().clone(), ..env };
+    builder.env = Some(env.clone());
     if let Some(target) = target {
         Dir::new(env.fs.clone(), target).check_target(&dir, "what an import makes")?;
     }

@@ -18,6 +18,7 @@ use std::path::Path;
 use lithify_base::{
     CfId, ComparatorRef, InternalKey, Kind, MAX_SEQ, MergeOperatorRef, Result, Tag,
 };
+use lithify_env::Env;
 use lithify_store::Dir;
 pub use lithify_store::salvage::Lost;
 use lithify_store::salvage::{FamilySalvage, LoggedEntry, TableSalvage};
@@ -95,7 +96,8 @@ pub(crate) fn salvage(
     builder.settings.create_if_missing = true;
     builder.settings.error_if_exists = true;
     builder.denied = source.denied()?;
-    target.create(builder.denied())?;
+    let target = target.create(builder.denied())?;
+    builder.env = Some(Env { fs: target.fs().clone(), ..env });
     let db = builder.clone().open(to)?;
     let mut report = SalvageReport {
         manifest: found.manifest,

@@ -353,13 +353,13 @@ impl Settings {
                 Policy::Hybrid.name()
             )));
         }
-        if policy == Policy::Fifo && self.fifo_max_bytes < self.memtable_bytes * 2 {
+        if policy == Policy::Fifo && self.fifo_max_bytes < self.memtable_bytes.saturating_mul(2) {
             return Err(Error::invalid(format!(
                 "fifo_max_bytes = {} would drop a memtable of {} soon after it is flushed; set it to \
                  {} or more, or memtable_bytes to less",
                 self.fifo_max_bytes,
                 self.memtable_bytes,
-                self.memtable_bytes * 2
+                self.memtable_bytes.saturating_mul(2)
             )));
         }
         if policy == Policy::Fifo
@@ -378,8 +378,8 @@ impl Settings {
                 self.soft_debt_bytes, self.hard_debt_bytes
             )));
         }
-        let memtables = self.memtable_bytes * u64::from(self.memtable_count);
-        if self.memory_budget < memtables + (1 << 20) {
+        let memtables = self.memtable_bytes.saturating_mul(u64::from(self.memtable_count));
+        if self.memory_budget < memtables.saturating_add(1 << 20) {
             return Err(Error::invalid(format!(
                 "memory_budget = {} leaves less than 1 MiB of cache beside {} memtables of {} \
                  bytes; raise it to {}, lower memtable_bytes or memtable_count, or leave them to \
@@ -387,7 +387,7 @@ impl Settings {
                 self.memory_budget,
                 self.memtable_count,
                 self.memtable_bytes,
-                memtables + (8 << 20)
+                memtables.saturating_add(8 << 20)
             )));
         }
         if let Some(buffers) = self.buffer_bytes
@@ -474,7 +474,8 @@ impl Settings {
 
     /// What memtables leave of the memory.
     fn beside_memtables(&self) -> u64 {
-        self.memory_budget.saturating_sub(self.memtable_bytes * u64::from(self.memtable_count))
+        let memtables = self.memtable_bytes.saturating_mul(u64::from(self.memtable_count));
+        self.memory_budget.saturating_sub(memtables)
     }
 
     /// Bytes of buffers of flushes and compactions: as set, else the share they get.
@@ -485,7 +486,8 @@ impl Settings {
     /// Bytes left for cached blocks and table metadata.
     pub(crate) fn cache_budget(&self) -> u64 {
         let left = self.beside_memtables();
-        left.saturating_sub(self.effective_buffer_bytes() + left / UNCOUNTED_SHARE)
+        let others = self.effective_buffer_bytes().saturating_add(left / UNCOUNTED_SHARE);
+        left.saturating_sub(others)
     }
 
     /// How the rate of background work is found.
@@ -552,6 +554,24 @@ mod tests {
         // To another policy the bound means nothing.
         (full.fifo_max_bytes, full.policy) = (8 * gib, Some(Policy::Leveled));
         full.check().unwrap();
+    }
+
+    #[test]
+    fn sizes_at_their_end_are_errors_and_never_wrap_around() {
+        for name in
+            ["buffer_bytes", "memtable_bytes", "memory_budget", "fifo_max_bytes", "block_bytes"]
+        {
+            for policy in Policy::ALL {
+                let mut settings = Settings { policy: Some(policy), ..Settings::default() };
+                if settings.set(name, &u64::MAX.to_string()).is_ok() {
+                    let _ = (
+                        settings.check(),
+                        settings.cache_budget(),
+                        settings.effective_buffer_bytes(),
+                    );
+                }
+            }
+        }
     }
 
     #[test]

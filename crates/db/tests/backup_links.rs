@@ -216,3 +216,37 @@ fn holes_are_not_read() {
     list.set_len(100 << 20).unwrap();
     assert_eq!(opened.list().unwrap_err().kind(), ErrorKind::Corruption);
 }
+
+/// Gives every file below `dir`, and `dir` itself, these permissions.
+fn chmod_all(dir: &Path, files: u32, dirs: u32) {
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => chmod_all(&path, files, dirs),
+            false => fs::set_permissions(&path, fs::Permissions::from_mode(files)).unwrap(),
+        }
+    }
+    fs::set_permissions(dir, fs::Permissions::from_mode(dirs)).unwrap();
+}
+
+#[test]
+fn backups_that_may_only_be_read_are_restored() {
+    as_both("backups_that_may_only_be_read_are_restored", || {
+        let place = Place::new();
+        let mine = place.db("mine");
+        let backups = place.at("backups");
+        Backups::open(&backups).unwrap().create(&mine, &mut |_| {}).unwrap();
+        chmod_all(&backups, 0o444, 0o555);
+        let opened = Backups::open(&backups).unwrap();
+        assert_eq!(opened.list().unwrap().len(), 1);
+        assert!(opened.verify(1, &mut |_| {}).unwrap().is_empty());
+        opened.restore(1, place.at("back"), &mut |_| {}).unwrap();
+        assert_eq!(
+            Db::open(place.at("back"), tiny()).unwrap().get([7]).unwrap().unwrap(),
+            [7; 100]
+        );
+        drop(opened);
+        chmod_all(&backups, 0o644, 0o755);
+    });
+}

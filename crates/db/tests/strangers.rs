@@ -400,3 +400,69 @@ fn imports_take_no_links_and_give_no_permissions() {
         }
     });
 }
+
+#[test]
+fn a_log_that_is_no_file_is_refused_and_not_passed_over() {
+    as_both("a_log_that_is_no_file_is_refused_and_not_passed_over", || {
+        let spoils: [fn(&Place, &Path); 4] = [
+            |place, log| symlink(place.outside("taken.sst"), log).unwrap(),
+            |place, log| symlink(place.outside("new"), log).unwrap(),
+            |_, log| fs::create_dir(log).unwrap(),
+            |_, log| assert!(Command::new("mkfifo").arg(log).status().unwrap().success()),
+        ];
+        for (asked, question) in ASKED {
+            if matches!(asked, "list families" | "read settings" | "import" | "import in place") {
+                continue;
+            }
+            for spoil in spoils {
+                let place = Place::new();
+                let log = place.file("0", ".log");
+                fs::remove_file(&log).unwrap();
+                spoil(&place, &log);
+                let answer = ask(question, place.db(""), place.new_place("to"));
+                if asked == "salvage" {
+                    continue;
+                }
+                let said = answer.expect_err(asked).to_string();
+                let name = log.file_name().unwrap().to_str().unwrap();
+                assert!(said.contains(name) && said.contains("regular file"), "{asked}: {said}");
+            }
+        }
+    });
+}
+
+/// Swaps two names over and over while `ask` runs.
+fn while_swapped(one: PathBuf, other: PathBuf, ask: impl FnOnce()) {
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let (cwd, flags) = (rustix::fs::CWD, rustix::fs::RenameFlags::EXCHANGE);
+                let _ = rustix::fs::renameat_with(cwd, &one, cwd, &other, flags);
+            }
+        });
+        ask();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_link_in_the_place_of_a_new_directory_leads_nowhere() {
+    for round in 0..40 {
+        let place = Place::new();
+        let victim = place.new_place("victim");
+        let db = Db::open(&victim, tiny()).unwrap();
+        db.put(b"precious", b"1").unwrap();
+        db.close().unwrap();
+        let (asked, question) = *ASKED
+            .iter()
+            .filter(|(name, _)| matches!(*name, "checkpoint" | "back up" | "salvage"))
+            .nth(round % 3)
+            .unwrap();
+        let before = facts(&victim);
+        let (to, link) = (place.new_place("to"), place.new_place("link"));
+        symlink(&victim, &link).unwrap();
+        while_swapped(to.clone(), link, || drop(ask(question, place.db(""), to.clone())));
+        assert!(facts(&victim) == before, "{asked}, round {round}");
+    }
+}

@@ -328,7 +328,7 @@ impl Fs for CappedFs {
     }
 
     fn free_space(&self, dir: &Path) -> IoResult<u64> {
-        self.inner.free_space(dir)
+        self.shared.with_room(|| self.inner.free_space(dir))
     }
 
     fn open_files_max(&self) -> Option<u64> {
@@ -390,6 +390,10 @@ impl File for Kept {
 
     fn links(&self) -> IoResult<u64> {
         self.with(|file| file.links())
+    }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        self.with(|file| Ok(file.identity())).ok().flatten()
     }
 
     fn next_data(&self, from: u64) -> IoResult<Option<Range<u64>>> {

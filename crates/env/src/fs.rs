@@ -172,14 +172,15 @@ pub trait Fs: Send + Sync + 'static {
     /// path, and through no symbolic link: one is refused (`InvalidInput`), so that nothing outside is
     /// read, made, changed or deleted. The path `dir` itself is followed, since the caller chose it. Files
     /// and directories that are made in it never get a permission bit that is in `denied` (0: the
-    /// umask alone decides), or that is denied by a directory held earlier around it. Paths elsewhere go as before, those of directories held earlier included.
+    /// umask alone decides), or that is denied by a directory held earlier around it. Paths elsewhere go as before, through directories held earlier, too, but for those around `dir`: these are let go of.
     ///
     /// # Errors
     /// `NotFound`, `NotADirectory`, and what opening a directory gives.
     fn beneath(&self, dir: &Path, denied: u32) -> IoResult<FsRef>;
 
-    /// The permission bits of a file or directory, 0 to 0o777. Everything may be done with all where
-    /// there are none.
+    /// The permission bits of a file or directory, 0 to 0o777, its group taken to be that of the files
+    /// that this process makes: another group's bits count as far as all others have them, too.
+    /// Everything may be done with all where there are none.
     fn permissions(&self, path: &Path) -> IoResult<u32> {
         let _ = path;
         Ok(0o777)

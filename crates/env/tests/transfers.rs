@@ -60,7 +60,7 @@ fn every_failed_call_of_a_transfer_is_reported() {
         });
         let file = fs.create(Path::new("f"), OpenOpts::write()).unwrap();
         let error = write_all_at(&*file, &bytes, 0).unwrap_err();
-        assert_eq!(error.to_string(), "write_at f: injected");
+        assert_eq!(error.to_string(), "write_at \"f\": injected");
         assert_eq!(file.len().unwrap(), (nth - 1) * 100, "nothing after the failure");
     }
 }
@@ -176,7 +176,7 @@ fn background_transfers_report_failures() {
     assert!(read.0.is_empty(), "no byte of a failed read is shown");
     let write =
         spawn_write(&rt, &SharedUrgency::default(), file, IoBuf::from(&b"kept"[..]), 0).wait(&rt);
-    assert_eq!(write.1.unwrap_err().to_string(), "write_at f: a broken file");
+    assert_eq!(write.1.unwrap_err().to_string(), "write_at \"f\": a broken file");
     assert_eq!(&write.0[..], b"kept");
 }
 

@@ -1,4 +1,4 @@
-//! A whole directory that somebody else prepared, on the real file system: whatever names, links and
+//! A whole directory that a stranger prepared, on the real file system: whatever names, links and
 //! kinds of file are in it, no operation touches anything outside, hangs, panics, or holds memory out of
 //! proportion.
 //!

@@ -78,7 +78,11 @@ impl BackupDir {
             // Ours are among them, and can still be read: nothing is changed here.
             Some(_) if survey.ours => {}
             Some(what) => return Err(opened.foreign(what)),
-            None if survey.lists => opened.make(0)?,
+            None if survey.lists => match opened.make(0) {
+                // Backups that may only be read can be listed, verified and restored without the lock.
+                Err(e) if is_read_only(&e) => {}
+                made => made?,
+            },
             None => {}
         }
         Ok(opened)
@@ -319,6 +323,13 @@ fn folder(dir: &Dir, path: &Path) -> Folder {
 /// Where the files are that backup `id` has for itself.
 fn private_path(id: u64) -> PathBuf {
     Path::new(PRIVATE).join(id.to_string())
+}
+
+/// Whether nothing may be written here.
+fn is_read_only(e: &Error) -> bool {
+    use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    let kind = e.errno().map(|errno| std::io::Error::from_raw_os_error(errno).kind());
+    matches!(kind, Some(PermissionDenied | ReadOnlyFilesystem))
 }
 
 /// The folders of a directory of backups.

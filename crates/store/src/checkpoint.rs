@@ -35,13 +35,15 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Writes the checkpoint to `to`, which must be absent or empty. `watch` is told of the bytes of
+    /// Writes the checkpoint to `to`, which must be absent or empty; the directory, held, and how its
+    /// tables came there. `watch` is told of the bytes of
     /// each table that is there.
     ///
     /// # Errors
     /// InvalidArgument if `to` has something in it; Io and NoSpace. What was written stays.
-    pub fn write(self, from: &Dir, to: &Dir, watch: &mut dyn FnMut(u64)) -> Result<Placed> {
-        let to = &to.create_copy(from, "a checkpoint")?;
+    pub fn write(self, from: &Dir, to: &Dir, watch: &mut dyn FnMut(u64)) -> Result<(Dir, Placed)> {
+        let made = to.create_copy(from, "a checkpoint")?;
+        let to = &made;
         let mut placed = Placed::default();
         for file in self.state.families.values().flat_map(|f| f.files.values()) {
             let table = link_table(from, to, file.backing.unwrap_or(file.number), &mut placed)?;
@@ -58,7 +60,8 @@ impl Checkpoint {
         }
         to.write_identity(&self.db_id)?;
         // Syncs the directory, and so the names of everything above, before CURRENT appears.
-        ManifestLog::create(to, self.manifest, self.state).map(|_| placed)
+        ManifestLog::create(to, self.manifest, self.state)?;
+        Ok((made, placed))
     }
 }
 

@@ -35,7 +35,17 @@ pub(crate) fn link_table(
         false => to.fs().link(&from.path_of(name), &to.path_of(name)).map(Some),
     };
     match linked {
-        Ok(Some(())) => placed.linked += 1,
+        Ok(Some(())) => {
+            let made = to.open_file(name, OpenOpts::read());
+            // Between the two calls the name may have been given to something else.
+            if made.is_ok_and(|made| made.identity() == opened.identity()) {
+                placed.linked += 1;
+            } else {
+                to.remove(name)?;
+                return Err(Error::corruption("the table was replaced while it was linked")
+                    .in_file(from.path_of(name).display()));
+            }
+        }
         // Two families, or two slices, may share a file.
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(e) if !cannot_link(e.kind()) => return Err(typed(e)),

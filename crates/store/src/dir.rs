@@ -131,10 +131,14 @@ impl Dir {
         }
     }
     /// Makes the directory if need be, parents included, and the names of all that are new durable;
-    /// the directory, held with `denied` ([`Dir::hold`]). New directories don't get these bits either.
+    /// the directory, held with `denied` ([`Dir::hold`]). New directories don't get these bits either. One
+    /// that is made here is the one that is held, whatever is put into its place meanwhile.
     pub fn create(&self, denied: u32) -> Result<Dir> {
-        self.make(&self.path, denied)?;
-        self.hold(denied)
+        let fs = match self.fs.beneath(&self.path, denied) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => self.make(&self.path, denied)?,
+            there => there.or_typed()?,
+        };
+        Ok(Dir { fs, path: self.path.clone() })
     }
     /// The same for one that must be absent or empty, as `what`, a copy of something in `source`, comes
     /// into it: it will be no more readable than that.
@@ -143,7 +147,10 @@ impl Dir {
     /// `InvalidArgument` if it has something in it.
     pub fn create_copy(&self, source: &Dir, what: &str) -> Result<Dir> {
         self.check_empty(what)?;
-        self.create(source.denied()?)
+        let made = self.create(source.denied()?)?;
+        // What was looked at first may have been another one.
+        made.check_empty(what)?;
+        Ok(made)
     }
     /// The permission bits that a copy of what is here must not have: what one of the files, or the way
     /// to them, denies to the group or to others.
@@ -234,21 +241,23 @@ impl Dir {
         );
         Err(Error::invalid(why).in_file(self.path.display()))
     }
-    fn make(&self, path: &Path, denied: u32) -> Result<()> {
+    /// Makes a directory in the one above it, which is held, and holds it.
+    fn make(&self, path: &Path, denied: u32) -> Result<FsRef> {
         let above = match path.parent() {
-            None => return Ok(()),
-            Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
-            Some(parent) => {
-                if let Ok(None) = self.fs.len(parent) {
-                    self.make(parent, denied)?;
-                }
-                parent
-            }
+            Some(above) if above.as_os_str().is_empty() => Path::new("."),
+            above => above.unwrap_or(path),
         };
-        let fs = self.fs.beneath(above, denied).or_typed()?;
-        let path = path.file_name().map_or_else(|| path.to_path_buf(), |name| above.join(name));
-        fs.create_dir_all(&path).or_typed()?;
-        fs.sync_dir(above).or_typed()
+        let fs = match self.fs.beneath(above, denied) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && above != path => {
+                self.make(above, denied)?
+            }
+            there => there.or_typed()?,
+        };
+        let name = path.file_name().map_or_else(|| path.to_path_buf(), |name| above.join(name));
+        fs.create_dir_all(&name).or_typed()?;
+        fs.sync_dir(above).or_typed()?;
+        // By its full path, as its names are asked for; that lies in the one above by its letters.
+        fs.beneath(path, denied).or_typed()
     }
     /// Makes names made, renamed and removed so far durable.
     pub fn sync(&self) -> Result<()> {
@@ -315,7 +324,8 @@ impl Dir {
         // Without a CURRENT that can be read there is no database, or one that is refused.
         let manifest = self.read_current().unwrap_or(None).unwrap_or(0);
         let foreign = manifest.saturating_add(AHEAD_MAX);
-        let numbers = listed.iter().filter_map(|entry| match entry.file {
+        // One that is no regular file is refused by name where it is opened, and not passed over.
+        let numbers = listed.iter().filter_map(|entry| match FileName::parse(&entry.name) {
             Some(FileName::Options(number)) if number < foreign => Some(number),
             _ => None,
         });
@@ -407,7 +417,7 @@ impl Dir {
     /// Io.
     pub fn open_events(&self) -> Result<(FileRef, u64)> {
         if let Ok(file) = self.open_file(FileName::Events, OpenOpts::write())
-            && file.links().is_ok_and(|names| names == 1)
+            && file.links().is_ok_and(|names| names <= 1)
         {
             let len = file.len().or_typed()?;
             return Ok((file, len));

@@ -5,15 +5,17 @@
 
 mod log;
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use lithify::{CompactionPri, ErrorKind, Explanation, Policy, Settings, Writes};
+use lithify_env::OpenOpts;
 use lithify_format::files::FileName;
+use lithify_store::Dir;
 use serde_json::{Value, json};
 
+use crate::cmd::picture::dir_of;
 use crate::open::{OperatorArg, stored};
 use crate::output;
 use log::Session;
@@ -54,10 +56,11 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) fn run(self) -> Result<()> {
-        let session = log::read(&self.dir)?;
+        let dir = dir_of(&self.dir)?;
+        let session = log::read(&dir)?;
         let policy = session.as_ref().and_then(|s| Policy::from_name(&s.policy));
         let told = explain(&self.dir, &settings(&self.dir, policy), &self.operator)?;
-        let owner = owner(&self.dir);
+        let owner = owner(&dir);
         let session = session.filter(|_| owner.is_some());
         if self.json {
             return as_json(&told, owner, session.as_ref());
@@ -94,8 +97,8 @@ fn settings(dir: &Path, policy: Option<Policy>) -> Settings {
 }
 
 /// The process that has the database open; 0 if the system hides which.
-fn owner(dir: &Path) -> Option<u32> {
-    let inode = std::fs::metadata(dir.join(FileName::Lock.to_string())).ok()?.ino();
+fn owner(dir: &Dir) -> Option<u32> {
+    let (_, inode) = dir.open_file(FileName::Lock, OpenOpts::read()).ok()?.identity()?;
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     // 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
     locks.lines().find_map(|line| {

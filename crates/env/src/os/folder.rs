@@ -30,12 +30,17 @@ pub(super) struct Folder {
 impl Folder {
     /// `fd` is what `path` led to.
     pub(super) fn new(fd: OwnedFd, path: &Path, denied: u32) -> Self {
-        Self { fd, path: path.to_path_buf(), denied }
+        Self { fd, path: plain(path).to_path_buf(), denied }
+    }
+
+    /// Whether `path` is this directory, or lies in it by its letters.
+    pub(super) fn holds(&self, path: &Path) -> bool {
+        self.names_in(path).is_some()
     }
 
     /// The names that lead from here to `path`, if it lies in here by its letters.
     pub(super) fn names_in<'a>(&self, path: &'a Path) -> Option<(&Self, &'a Path)> {
-        let names = path.strip_prefix(&self.path).ok()?;
+        let names = plain(path).strip_prefix(&self.path).ok()?;
         let up = names.components().any(|c| !matches!(c, Component::Normal(_)));
         (!up).then_some((self, names))
     }
@@ -63,6 +68,11 @@ impl Folder {
         }
         Ok(place)
     }
+}
+
+/// `./a` is `a`.
+fn plain(path: &Path) -> &Path {
+    path.strip_prefix(".").unwrap_or(path)
 }
 
 /// What a path is a name in.
@@ -121,6 +131,15 @@ impl<'a> Place<'a> {
     pub(super) fn open(&self, flags: OFlags, mode: u32) -> rustix::io::Result<OwnedFd> {
         let flags = if self.follow.is_empty() { flags } else { flags | OFlags::NOFOLLOW };
         retry_on_intr(|| fs::openat(self.dir(), self.name, flags, self.mode(mode)))
+    }
+
+    /// The file system that the directory here is on. No descriptor is needed for one that is held.
+    pub(super) fn space(&self) -> rustix::io::Result<fs::StatVfs> {
+        match &self.above {
+            Above::Anywhere => fs::statvfs(self.name),
+            Above::Held(fd) if self.name == Path::new(".") => fs::fstatvfs(fd),
+            _ => fs::fstatvfs(&self.open_dir()?),
+        }
     }
 
     /// Opens the directory that is here.

@@ -123,6 +123,8 @@ impl FileLock {
         // The system has two words for it. Any other failure is that of a file system without record
         // locks: engines that take no other don't run on it.
         if let Err(Errno::ACCESS | Errno::AGAIN) = record {
+            // The lock that this process just took is not in its own way.
+            let _ = fs::flock(&fd, FlockOperation::Unlock);
             return Err(held_by(path, &holders::of(&stat)));
         }
         match fs.stat(path).map_err(failed)? {

@@ -130,8 +130,7 @@ impl PosixFs {
                 Ok(fd) => (fd, DIRECT_ALIGNMENT),
                 // The kernel may have made the file before refusing the flag: O_EXCL would now fail.
                 Err(e) if e.source.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-                    let again = flags.difference(OFlags::EXCL | OFlags::NOFOLLOW);
-                    buffered(again | flags.intersection(OFlags::NOFOLLOW))?
+                    buffered(flags.difference(OFlags::EXCL))?
                 }
                 Err(e) => return Err(e),
             }
@@ -152,14 +151,21 @@ impl Fs for PosixFs {
     fn beneath(&self, dir: &Path, denied: u32) -> IoResult<FsRef> {
         let (fd, above) = self.at("beneath", dir, |at| Ok((at.open_dir()?, at.denied())))?;
         let denied = denied | above;
-        let mut held = self.held.clone();
+        // Those around it are let go of: a path that the user gives there is followed again.
+        let apart = self.held.iter().filter(|folder| !folder.holds(dir));
+        let mut held: Vec<_> = apart.cloned().collect();
         held.push(Arc::new(Folder::new(fd, dir, denied)));
         Ok(Arc::new(Self { held }))
     }
 
     fn permissions(&self, path: &Path) -> IoResult<u32> {
         let stat = self.at("permissions", path, |at| at.stat())?;
-        Ok(Mode::from_raw_mode(stat.st_mode).bits() & 0o777)
+        let bits = Mode::from_raw_mode(stat.st_mode).bits() & 0o777;
+        if stat.st_gid == rustix::process::getegid().as_raw() {
+            return Ok(bits);
+        }
+        // What is made here is of another group, to which this file gives what it gives to all.
+        Ok(bits & !(0o070 & !(bits << 3)))
     }
 
     fn create(&self, path: &Path, opts: OpenOpts) -> IoResult<FileRef> {
@@ -250,7 +256,7 @@ impl Fs for PosixFs {
     }
 
     fn free_space(&self, dir: &Path) -> IoResult<u64> {
-        let stat = self.at("free_space", dir, |at| fs::fstatvfs(&at.open_dir()?))?;
+        let stat = self.at("free_space", dir, |at| at.space())?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 

@@ -73,7 +73,7 @@ impl Deed {
 /// The places of one program.
 #[derive(Debug)]
 pub(super) struct Places {
-    /// The directory that somebody else prepared.
+    /// The directory that a stranger prepared.
     pub(super) hostile: PathBuf,
     /// Where an operation puts what it makes.
     pub(super) target: PathBuf,

@@ -165,7 +165,7 @@ fn allowed(disk: u64) -> u64 {
 static BEGAN: AtomicU64 = AtomicU64::new(0);
 /// A thread panicked, perhaps one whose panics are caught.
 static PANICKED: AtomicBool = AtomicBool::new(false);
-/// What runs, for whoever must tell of it.
+/// What runs, for the watchdog that must tell of it.
 static DOING: Mutex<String> = Mutex::new(String::new());
 
 fn doing() -> String {

@@ -60,7 +60,7 @@ fn a_checkpoint_is_a_database() {
     let to = target(Arc::new(mem.clone()));
     let used = mem.used();
     let mut told = Vec::new();
-    let placed = copy_of(&from).write(&from, &to, &mut |bytes| told.push(bytes)).unwrap();
+    let (_, placed) = copy_of(&from).write(&from, &to, &mut |bytes| told.push(bytes)).unwrap();
     assert_eq!((placed, told.len()), (Placed { linked: 2, copied: 0 }, 2));
     check_whole(&from, &to);
     assert!(mem.used() - used < 1000, "tables are linked, not copied");
@@ -77,7 +77,7 @@ fn another_file_system_gets_copies() {
     }));
     let from = source(fs.clone());
     let to = target(fs);
-    let placed = copy_of(&from).write(&from, &to, &mut |_| {}).unwrap();
+    let (_, placed) = copy_of(&from).write(&from, &to, &mut |_| {}).unwrap();
     assert_eq!(placed, Placed { linked: 0, copied: 2 });
     check_whole(&from, &to);
 }

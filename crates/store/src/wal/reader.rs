@@ -158,12 +158,19 @@ struct Chain {
 
 /// Numbers of the logs that are there, of those in `wanted`.
 pub(crate) fn log_numbers(dir: &Dir, wanted: Range<u64>) -> Result<Vec<u64>> {
-    let listed = dir.list()?;
-    let numbers = listed.iter().filter_map(|entry| match entry.file {
-        Some(FileName::Wal(n)) if wanted.contains(&n) => Some(n),
-        _ => None,
-    });
-    let mut numbers: Vec<u64> = numbers.collect();
+    let mut numbers = Vec::new();
+    for entry in dir.list()? {
+        match FileName::parse(&entry.name) {
+            Some(FileName::Wal(n)) if wanted.contains(&n) => numbers.push(n),
+            _ => continue,
+        }
+        if entry.file.is_none() {
+            // What it stands for may be acknowledged writes: passing it over would lose them.
+            let what = "a log that may be needed is no regular file, but a link, directory, FIFO or \
+                        device; put the file itself here, or take this name away";
+            return Err(Error::corruption(what).in_file(dir.path().join(&entry.name).display()));
+        }
+    }
     numbers.sort_unstable();
     Ok(numbers)
 }

@@ -5,19 +5,23 @@
 //! passed over.
 
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom};
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use lithify_base::shown_path;
+use anyhow::Result;
+use lithify_env::{OpenOpts, read_full_at};
 use lithify_format::files::FileName;
+use lithify_store::Dir;
+use lithify_store::dir::OrTyped as _;
 use serde_json::Value;
 
 use crate::text::escape;
 
 /// Most bytes of the log's end that are read: the whole of it, unless its rotation changes.
 const READ_MAX: u64 = 64 << 20;
+/// Bytes read at a time.
+const CHUNK: usize = 256 << 10;
+/// A line that is longer was not written here.
+const LINE_MAX: usize = 64 << 10;
 
 /// What happened since the database was last opened.
 #[derive(Debug, Default, PartialEq)]
@@ -54,29 +58,39 @@ pub(crate) struct Stall {
 }
 
 /// The last session in the log of the database in `dir`; `None` without a log.
-pub(crate) fn read(dir: &Path) -> Result<Option<Session>> {
-    let path = dir.join(FileName::Events.to_string());
-    let mut bytes = Vec::new();
-    let mut file = match std::fs::File::open(&path) {
-        Ok(file) => file,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(e).with_context(|| shown_path(&path).to_string()),
-    };
-    let len = file.metadata()?.len();
-    file.seek(SeekFrom::Start(len.saturating_sub(READ_MAX)))?;
-    file.take(READ_MAX).read_to_end(&mut bytes)?;
-    Ok(Some(Session::of(&String::from_utf8_lossy(&bytes))))
+pub(crate) fn read(dir: &Dir) -> Result<Option<Session>> {
+    if dir.len_of(FileName::Events)?.is_none() {
+        return Ok(None);
+    }
+    let file = dir.open_file(FileName::Events, OpenOpts::read())?;
+    let mut at = file.len().or_typed()?.saturating_sub(READ_MAX);
+    let mut session = Session::default();
+    let (mut chunk, mut line) = (vec![0; CHUNK], Vec::new());
+    loop {
+        let count = read_full_at(&*file, &mut chunk, at).or_typed()?;
+        at += count as u64;
+        for part in chunk[..count].split_inclusive(|byte| *byte == b'\n') {
+            // Of one that is too long so much is kept that it makes no sense.
+            let room = LINE_MAX.saturating_sub(line.len()).min(part.len());
+            line.extend_from_slice(&part[..room]);
+            if part.ends_with(b"\n") {
+                session.take_line(&line);
+                line.clear();
+            }
+        }
+        if count < chunk.len() {
+            session.take_line(&line);
+            return Ok(Some(session));
+        }
+    }
 }
 
 impl Session {
-    pub(crate) fn of(log: &str) -> Session {
-        let mut session = Session::default();
-        for line in log.lines() {
-            if let Ok(Value::Object(event)) = serde_json::from_str::<Value>(line) {
-                session.take(&Value::Object(event));
-            }
+    /// A line of the log; one that says nothing is passed over.
+    fn take_line(&mut self, line: &[u8]) {
+        if let Ok(event @ Value::Object(_)) = serde_json::from_slice(line) {
+            self.take(&event);
         }
-        session
     }
 
     fn take(&mut self, event: &Value) {
@@ -150,6 +164,12 @@ impl Session {
 mod tests {
     use super::*;
 
+    fn session_of(log: &str) -> Session {
+        let mut session = Session::default();
+        log.lines().for_each(|line| session.take_line(line.as_bytes()));
+        session
+    }
+
     const LOG: &str = r#"{"at_us":5,"event":"opened","policy":"tiered","unix_seconds":1}
 {"at_us":9,"event":"flush_start","job":1,"to":0,"bytes":7}
 {"at_us":10,"event":"opened","policy":"bucket","unix_seconds":1000}
@@ -164,7 +184,7 @@ not a line
 
     #[test]
     fn the_last_session_tells_what_is_in_flight() {
-        let s = Session::of(LOG);
+        let s = session_of(LOG);
         assert_eq!((s.policy.as_str(), s.jobs.len(), s.last), ("bucket", 2, 850));
         assert_eq!(s.jobs[&2].what, "Flush of 2.0 MiB");
         assert_eq!(s.jobs[&3].what, "Down L0 -> L2 of 1.0 KiB: L0 \\x1b is full");
@@ -182,8 +202,8 @@ not a line
     fn ends_end_what_began() {
         let more = "\n{\"at_us\":900,\"event\":\"stall_end\",\"cause\":\"l0_files\"}\n\
                     {\"at_us\":901,\"event\":\"job_stopped\",\"job\":3}\n[]\n7\n";
-        let s = Session::of(&(LOG.to_owned() + more));
+        let s = session_of(&(LOG.to_owned() + more));
         assert_eq!((s.jobs.len(), s.stall), (1, None));
-        assert_eq!(Session::of(""), Session::default());
+        assert_eq!(session_of(""), Session::default());
     }
 }
