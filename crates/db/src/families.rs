@@ -28,7 +28,7 @@ use lithify_store::manifest::{self, translate};
 use crate::batch::WriteBatch;
 use crate::builder::Builder;
 use crate::db::Db;
-use crate::open::{Components, DEFAULT_CF, DEFAULT_NAME, recovered, write_options};
+use crate::open::{Components, DEFAULT_CF, DEFAULT_NAME, proportion, recovered, write_options};
 use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
 use crate::shared::Shared;
@@ -209,7 +209,8 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` if there is one of that name, the name is empty or longer than 1024 bytes, or
-    /// the settings contradict each other; `NoSpace` if it was not made; `OutcomeUnknown` if only the
+    /// the settings contradict each other; `LimitExceeded` if there are 4096 families already, and more
+    /// than one for each 64 KiB of `memory_budget`: nothing was written; `NoSpace` if it was not made; `OutcomeUnknown` if only the
     /// next open shows whether it was, and the database is read-only until then; `ReadOnly`.
     pub fn create_column_family(
         &self,
@@ -464,6 +465,7 @@ impl Shell {
                 "there is a column family `{name}` already; open it with column_family"
             )));
         }
+        proportion::admit(self.families().len() + 1, &self.db_settings.load())?;
         let last = match zoo::on(Bug::FamilyNumberAgain) {
             true => self.families().last().map_or(0, |family| family.cf.0),
             false => self.max_cf.load(Ordering::SeqCst),

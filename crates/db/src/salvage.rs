@@ -89,7 +89,7 @@ pub(crate) fn salvage(
     let orders =
         |cf: CfId, name: &str, recorded: Option<&str>| builder.order_found(cf, name, recorded);
     let found = lithify_store::salvage::salvage(&source, &target, &orders)?;
-    proportion::check(&source, found.families.len(), &builder.settings)?;
+    proportion::admit(found.families.len(), &builder.settings)?;
     if let Some(default) = found.families.get(&DEFAULT_CF) {
         builder.order = default.order.clone();
     }
