@@ -1,7 +1,7 @@
 //! One column family while its database is opened: its tree out of the manifest, and what the logs
 //! hold for it, which goes into memtables and from there into tables.
 
-use lithify_base::{CfId, Error, ErrorKind, Pos, Result, memory};
+use lithify_base::{CfId, Error, ErrorKind, Pos, Result};
 use lithify_compact::{Cut, FlushJob, FlushSpec, Outcome, Reins, Workshop};
 use lithify_control::Core;
 use lithify_env::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
 use crate::shell::{TreeParts, new_memtable};
 use crate::super_version::Mem;
-use crate::write::Mems;
+use crate::write::{Mems, Wanted};
 
 /// A column family that is being put together.
 pub(super) struct Family {
@@ -77,21 +77,11 @@ impl Replay<'_> {
         })
     }
 
-    /// Room for a batch in the families that it writes to, in each as if all of it went there: it is
-    /// freed with the memtable.
+    /// Room for a batch in the families that it writes to.
     pub(super) fn reserve(&mut self, batch: &BatchView<'_>) -> Result<()> {
-        let mut reserved = None;
-        for op in batch.iter() {
-            if reserved == Some(op.cf) {
-                continue;
-            }
-            reserved = Some(op.cf);
-            if let Some(mem) = self.of(op.cf) {
-                mem.try_reserve(batch.count() as usize, batch.byte_len())
-                    .map_err(|none| memory::refused("a memtable", none.bytes, &none))?;
-            }
-        }
-        Ok(())
+        let mut wanted = Wanted::default();
+        wanted.add_batch(batch);
+        wanted.reserve(self)
     }
 }
 
@@ -185,4 +175,45 @@ fn flush_now(workshop: &Arc<Workshop>, mem: Arc<MemTable>, out: Pos) -> Result<V
     }
     let outcome = ended.lock().take();
     outcome.expect("a finished job has reported").result
+}
+
+#[cfg(test)]
+mod tests {
+    use lithify_format::wal::BatchBuilder;
+    use lithify_memtable::HeapPool;
+
+    use super::*;
+
+    /// Replays `batch` into `families` empty memtables; the memory that they took.
+    fn reserved_by(batch: &BatchBuilder, families: u32) -> usize {
+        let arenas: Arc<dyn ArenaPool> = Arc::new(HeapPool);
+        let empty = |n| {
+            let version = Version::empty(Arc::new(lithify_base::Bytewise));
+            let mut family = Family::of(CfId(n), &n.to_string(), Settings::default(), version);
+            family.mems.push(family.new_memtable(&arenas, 0).unwrap());
+            family
+        };
+        let mut families: Vec<Family> = (0..families).map(empty).collect();
+        let mut replay = Replay { families: &mut families, log: 1 };
+        replay.reserve(&batch.view()).unwrap();
+        crate::write::insert_batch(&mut replay, &batch.view(), 1);
+        families.iter().flat_map(|f| &f.mems).map(|mem| mem.table().reserved_bytes()).sum()
+    }
+
+    #[test]
+    fn a_batch_over_many_families_takes_memory_in_proportion_to_it() {
+        const FAMILIES: u32 = 150;
+        // Family by family, and back and forth between them.
+        for back_and_forth in [false, true] {
+            let mut batch = BatchBuilder::new();
+            for n in 0..10 * FAMILIES {
+                let cf = if back_and_forth { n % FAMILIES } else { n / 10 };
+                batch.put(CfId(cf), &n.to_be_bytes(), &[7; 2000]);
+            }
+            let taken = reserved_by(&batch, FAMILIES);
+            println!("{} bytes of log, {taken} of memory", batch.byte_len());
+            // Each memtable begins with 16 KiB.
+            assert!(taken < 2 * batch.byte_len() + FAMILIES as usize * (32 << 10), "{taken}");
+        }
+    }
 }

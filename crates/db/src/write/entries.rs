@@ -1,7 +1,9 @@
 //! What a group is made of: the caller's own write, borrowed, and batches that others queued; and how
 //! their entries find memory and come into the memtables of their families.
 
-use lithify_base::{CfId, Kind, Result, Seq, memory};
+use std::collections::BTreeMap;
+
+use lithify_base::{CfId, Error, Kind, Result, Seq, memory};
 use lithify_env::OutOfMemory;
 use lithify_env::sync::Arc;
 use lithify_format::wal::{BatchBuilder, BatchView};
@@ -158,27 +160,66 @@ pub(super) fn reserve(log: &mut Log, own: Own<'_>, peers: &[Arc<Waiter<Log>>]) -
     }
     log.group.clear();
     log.group.try_reserve(entries, bytes)?;
-    let refused = |none: OutOfMemory| memory::refused("a memtable", none.bytes, &none);
     if log.is_alone() {
         return log.families[0].mem.try_reserve(entries, bytes).map_err(refused);
     }
-    let mut wanted = vec![(0, 0); log.families.len()];
-    let mut want = |at: Option<usize>, entries: usize, bytes: usize| {
-        if let Some(wanted) = at.and_then(|at| wanted.get_mut(at)) {
-            *wanted = (wanted.0 + entries, wanted.1 + bytes);
-        }
-    };
-    let batches = peers.iter().map(|peer| &peer.batch).chain(own.batch());
-    for op in batches.flat_map(|batch| batch.view().iter()) {
-        want(log.at(op.cf), 1, op.key.len() + op.value.len());
+    let mut wanted = Wanted::default();
+    for batch in peers.iter().map(|peer| &peer.batch).chain(own.batch()) {
+        wanted.add_batch(&batch.view());
     }
-    want(own.cf().and_then(|cf| log.at(cf)), own.entries(), own.byte_len());
-    for (family, (entries, bytes)) in log.families.iter_mut().zip(wanted) {
-        if entries > 0 {
-            family.mem.try_reserve(entries, bytes).map_err(refused)?;
+    if let Some(cf) = own.cf() {
+        wanted.add(cf, own.entries(), own.byte_len());
+    }
+    wanted.reserve(log)
+}
+
+fn refused(none: OutOfMemory) -> Error {
+    memory::refused("a memtable", none.bytes, &none)
+}
+
+/// What batches take in the memtable of each family: entries, and bytes of their keys and values.
+#[derive(Default)]
+pub(crate) struct Wanted(BTreeMap<CfId, (usize, usize)>);
+
+impl Wanted {
+    pub(crate) fn add_batch(&mut self, batch: &BatchView<'_>) {
+        let mut run: Option<(CfId, usize, usize)> = None;
+        for op in batch.iter() {
+            let bytes = op.key.len() + op.value.len();
+            run = match run {
+                Some((cf, entries, before)) if cf == op.cf => {
+                    Some((cf, entries + 1, before + bytes))
+                }
+                other => {
+                    self.add_run(other);
+                    Some((op.cf, 1, bytes))
+                }
+            };
+        }
+        self.add_run(run);
+    }
+    fn add_run(&mut self, run: Option<(CfId, usize, usize)>) {
+        if let Some((cf, entries, bytes)) = run {
+            self.add(cf, entries, bytes);
         }
     }
-    Ok(())
+    fn add(&mut self, cf: CfId, entries: usize, bytes: usize) {
+        let wanted = self.0.entry(cf).or_default();
+        *wanted = (wanted.0 + entries, wanted.1 + bytes);
+    }
+
+    /// Sees to it that each memtable has room for its part, which is freed with it.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if there is no memory.
+    pub(crate) fn reserve(&self, mems: &mut impl Mems<Writer = MemWriter>) -> Result<()> {
+        for (&cf, &(entries, bytes)) in &self.0 {
+            if let Some(mem) = mems.of(cf) {
+                mem.try_reserve(entries, bytes).map_err(refused)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Inserts a batch; also what replays a log.
