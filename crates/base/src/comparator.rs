@@ -15,8 +15,10 @@ use std::sync::Arc;
 /// [`equal_is_identical`](Comparator::equal_is_identical).
 ///
 /// It is called under locks of the database, too. From within, the database can be read; what writes to it,
-/// waits for it or closes it is refused as `InvalidArgument`, and its statistics panic where a decision
-/// about the tree is what compares. Other databases can be called.
+/// waits for it or closes it is refused as `InvalidArgument`, and its statistics (`stats`, `explain`,
+/// `picture`, `property`) panic where a decision about the tree is what compares. A panic that leaves a
+/// comparator there, this one or its own, ends all writes and background work until the database is opened
+/// again; what was written before stays. Other databases can be called.
 pub trait Comparator: Send + Sync + 'static {
     /// Name written to the database, for example `leveldb.BytewiseComparator`.
     fn name(&self) -> &'static str;

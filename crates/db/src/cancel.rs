@@ -46,7 +46,7 @@ impl CancelToken {
         let waiting = std::mem::take(&mut *self.0.waiting.lock());
         for (shell, id) in waiting {
             if let Some(shell) = shell.upgrade() {
-                shell.drive(Event::CancelManual { id });
+                shell.tell_from_anywhere(move |shell| shell.drive(Event::CancelManual { id }));
             }
         }
     }

@@ -18,7 +18,7 @@ pub struct BackgroundPause {
 impl Drop for BackgroundPause {
     fn drop(&mut self) {
         self.shell.pauses.fetch_sub(1, Ordering::SeqCst);
-        self.shell.tell_paused();
+        self.shell.tell_from_anywhere(|shell| shell.tell_paused());
     }
 }
 

@@ -154,6 +154,9 @@ impl Rt for Marking {
             Class::Io | Class::Upkeep => self.inner.spawn(class, job),
         }
     }
+    fn spawn_apart(&self, job: Box<dyn Job>) {
+        self.inner.spawn_apart(job);
+    }
     fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake {
         self.inner.park(ticket, deadline)
     }
@@ -190,18 +193,44 @@ impl Job for Marked {
     }
 }
 
-/// Closes a database whose last handle went away in user code that it waits for.
+/// Closes a database whose last handle went away in user code that it waits for. A close waits for jobs of
+/// every class, so this one runs apart from them.
 pub(crate) struct CloseLater(pub(crate) Arc<Shell>);
 
 impl Job for CloseLater {
     fn step(&mut self) -> Step {
-        // Nobody is left to be told.
+        // No handle is left to tell of an error.
         let _ = self.0.close();
         Step::Done
     }
 }
 
+/// Tells minds what user code did that they wait for.
+struct TellLater<F> {
+    shell: Arc<Shell>,
+    tell: F,
+}
+
+impl<F: Fn(&Arc<Shell>) + Send> Job for TellLater<F> {
+    fn step(&mut self) -> Step {
+        (self.tell)(&self.shell);
+        Step::Done
+    }
+}
+
 impl Shell {
+    /// Has `tell` tell minds what happened, for calls that have no error to give: at once, but in a job
+    /// where this thread is in user code that the database waits for, as a mind may have called that.
+    pub(crate) fn tell_from_anywhere(
+        self: &Arc<Shell>,
+        tell: impl Fn(&Arc<Shell>) + Send + 'static,
+    ) {
+        if !self.mark().is_on() {
+            return tell(self);
+        }
+        self.env.rt.spawn(Class::Upkeep, Box::new(TellLater { shell: self.clone(), tell }));
+    }
+
     /// Whether the caller may write, wait or close: it is of the process that opened the database, and no
     /// user code that the database waits for.
     ///

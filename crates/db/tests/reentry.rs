@@ -6,14 +6,14 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use lithify::{
-    Builder, ColumnFamilyOptions, CompactionFilter, Comparator, Db, DbEvent, Decision, ErrorKind,
-    EventListener, FilterContext, MergeOperator, PrefixExtractor, ReadOptions, Result, Settings,
-    TransactionOptions, WriteBatch,
+    Builder, CancelToken, ColumnFamilyOptions, CompactOptions, CompactionFilter, Comparator, Db,
+    DbEvent, Decision, ErrorKind, EventListener, FilterContext, MergeOperator, PrefixExtractor,
+    ReadOptions, Result, Settings, TransactionOptions, WriteBatch,
 };
 use lithify_env::sync::Mutex;
 use lithify_env::{Env, RtOptions};
@@ -381,80 +381,56 @@ fn a_close_from_within_is_refused() {
     }
 }
 
-/// Opens what another handle is closing.
-fn open_again(builder: impl Fn() -> Builder) -> Db {
-    let again = (0..1000).find_map(|_| {
-        std::thread::sleep(Duration::from_millis(5));
-        builder().open("db").ok()
-    });
-    again.expect("the database was closed and opens again")
-}
-
-/// The last handle goes away in a filter, on the thread of a compaction: the database is closed all the
-/// same, and opens again.
+/// Calling off a compaction and ending a pause have no error to give. Where the mind itself compares, it is
+/// told of them a moment later.
 #[test]
-fn the_last_handle_may_go_in_a_filter() {
-    in_time("the last handle in a filter", || {
-        struct Dropper {
-            slot: Mutex<Option<Db>>,
-            inside: AtomicBool,
-            alone: AtomicBool,
-        }
-        impl CompactionFilter for Dropper {
-            fn name(&self) -> &str {
-                "reentry.dropper"
-            }
-            fn filter<'a>(&self, _: &FilterContext, _: &[u8], _: &'a [u8]) -> Decision<'a> {
-                self.inside.store(true, SeqCst);
-                while !self.alone.load(SeqCst) {
-                    std::thread::sleep(Duration::from_millis(1));
-                }
-                drop(self.slot.lock().take());
-                Decision::Keep
-            }
-        }
+fn the_mind_hears_later_of_what_its_own_comparator_ends() {
+    in_time("a comparator that calls off", || {
         let env = Env::in_memory(RtOptions::default());
-        let (slot, no) = (Mutex::new(None), || AtomicBool::new(false));
-        let dropper = Arc::new(Dropper { slot, inside: no(), alone: no() });
-        let builder = || Builder::new(Settings::default()).env(env.clone());
-        let db = builder().compaction_filter(dropper.clone()).open("db").unwrap();
-        while !dropper.inside.load(SeqCst) {
-            puts(&db, 0).unwrap();
+        let hook = Hook::default();
+        let db = open(Where::OrderInWork, &hook, &env).unwrap();
+        for from in [0, 10] {
+            puts(&db, from).unwrap();
             db.flush().unwrap();
         }
-        *dropper.slot.lock() = Some(db);
-        dropper.alone.store(true, SeqCst);
-        let again = open_again(builder);
-        assert!(dropper.slot.lock().is_none());
-        assert!(again.get(5u32.to_be_bytes()).unwrap().is_some());
-        again.close().unwrap();
-    });
-}
-
-/// What a listener drops last is closed by another thread.
-#[test]
-fn a_listener_may_drop_the_last_handle() {
-    in_time("a listener that drops the last handle", || {
-        struct Dropper(Mutex<Option<Db>>);
-        impl EventListener for Dropper {
-            fn on_event(&self, event: &DbEvent) {
-                if event.name() == "flush_end" {
-                    // The other handle is dropped meanwhile.
-                    std::thread::sleep(Duration::from_millis(50));
-                    drop(self.0.lock().take());
-                }
-            }
-        }
-        let env = Env::in_memory(RtOptions::default());
-        let dropper = Arc::new(Dropper(Mutex::default()));
-        let builder = Builder::new(Settings::default()).env(env.clone()).listener(dropper.clone());
-        let db = builder.open("db").unwrap();
-        *dropper.0.lock() = Some(db.clone());
-        db.put(b"a", b"1").unwrap();
+        db.compact_range(None, None).unwrap();
+        puts(&db, 5).unwrap();
         db.flush().unwrap();
-        drop(db);
-        let again = open_again(|| Builder::new(Settings::default()).env(env.clone()));
-        assert_eq!(again.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+        let token = CancelToken::new();
+        let slot = Arc::new(Mutex::new(Some((token.clone(), db.pause_background().unwrap()))));
+        let other = db.clone();
+        let compaction = std::thread::spawn(move || {
+            let options = CompactOptions { cancel: Some(token), ..CompactOptions::default() };
+            other.compact_range_opt(None, None, &options)
+        });
+        // It waits for the pause to end.
+        std::thread::sleep(Duration::from_millis(100));
+        let left = slot.clone();
+        let ends = call(move |db| {
+            // Figures are refused under the mind's lock alone.
+            if catch_unwind(AssertUnwindSafe(|| db.stats())).is_ok() {
+                return Ok(());
+            }
+            let taken = left.lock().take();
+            if let Some((token, pause)) = taken {
+                token.cancel();
+                drop(pause);
+            }
+            Ok(())
+        });
+        hook.arm(&db, &ends);
+        // No table lies in this range as a whole.
+        db.delete_files_in_range(Some(&5u32.to_be_bytes()), Some(&8u32.to_be_bytes())).unwrap();
+        let told = hook.disarm();
+        assert!(slot.lock().is_none(), "the mind never compared: {told:?}");
+        assert!(told.iter().all(|one| one.is_ok()), "{told:?}");
+        let cancelled = compaction.join().unwrap().unwrap_err();
+        assert_eq!(cancelled.kind(), ErrorKind::Cancelled, "{cancelled}");
+        // It is whole, and its background work goes on.
+        puts(&db, 20).unwrap();
+        db.flush().unwrap();
+        db.compact_range(None, None).unwrap();
+        db.close().unwrap();
     });
 }
 

@@ -65,6 +65,10 @@ impl Rt for DilatedRt {
         self.inner.spawn(class, job);
     }
 
+    fn spawn_apart(&self, job: Box<dyn Job>) {
+        self.inner.spawn_apart(job);
+    }
+
     fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake {
         self.inner.park(ticket, deadline)
     }

@@ -109,8 +109,8 @@ pub enum Wake {
 pub trait Job: Send {
     /// Does a bounded piece of work: at most one IO call or one slice of merging.
     ///
-    /// No lock is held on return, and the step does not block on other jobs: it returns
-    /// [`Step::Wait`] instead.
+    /// No lock is held on return, and the step does not block on other jobs, unless it was queued by
+    /// [`Rt::spawn_apart`]: it returns [`Step::Wait`] instead.
     fn step(&mut self) -> Step;
 
     /// How urgent the job is now. Asked often and with the runtime's queue locked: a constant, or a
@@ -155,6 +155,12 @@ pub trait Rt: Send + Sync + 'static {
     ///
     /// A job still unfinished when the runtime is dropped is dropped after its current step.
     fn spawn(&self, class: Class, job: Box<dyn Job>);
+
+    /// Queues a job whose steps may wait for jobs of every class, on a thread that no class counts: for
+    /// what is rare. A runtime that steps other jobs inside [`Rt::park`] needs no thread for it.
+    fn spawn_apart(&self, job: Box<dyn Job>) {
+        self.spawn(Class::Upkeep, job);
+    }
 
     /// Waits until `ticket` is complete or `deadline` has passed; a complete ticket wins.
     fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake;

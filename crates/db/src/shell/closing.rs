@@ -7,7 +7,7 @@ use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_control::Event;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Mutex, Weak};
-use lithify_env::{Class, Ticket, Tuning};
+use lithify_env::{Ticket, Tuning};
 use lithify_format::files::FileName;
 use lithify_format::manifest::{WalAddition, WireEdit};
 use lithify_store::wal::WalEnd;
@@ -219,10 +219,10 @@ impl Drop for Closer {
             return;
         }
         if self.0.mark().is_on() || self.0.mark().listeners().is_on() {
-            self.0.env.rt.spawn(Class::Io, Box::new(CloseLater(self.0.clone())));
+            self.0.env.rt.spawn_apart(Box::new(CloseLater(self.0.clone())));
             return;
         }
-        // Nobody is left to be told; `Db::close` is there for those who want to know.
+        // No handle is left to tell of an error; `Db::close` is there for those who want to know.
         let _ = self.0.close();
     }
 }

@@ -114,6 +114,8 @@ pub struct OsRt {
     /// The process that has its threads.
     process: u32,
     lanes: [Arc<Lane>; Class::ALL.len()],
+    /// Jobs that may wait for all others: each that is ready has a thread.
+    apart: Arc<Lane>,
 }
 
 impl OsRt {
@@ -126,11 +128,16 @@ impl OsRt {
             process: fork::id(),
             lanes: Class::ALL
                 .map(|class| Lane::new(class, options.threads(class), options.nice(class), clock)),
+            apart: Lane::new(Class::Upkeep, usize::MAX, options.nice(Class::Upkeep), clock),
         }
     }
 
     fn lane(&self, class: Class) -> &Arc<Lane> {
         &self.lanes[class.index()]
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Lane>> {
+        self.lanes.iter().chain([&self.apart])
     }
 }
 
@@ -149,6 +156,10 @@ impl Rt for OsRt {
 
     fn spawn(&self, class: Class, job: Box<dyn Job>) {
         self.lane(class).push(job);
+    }
+
+    fn spawn_apart(&self, job: Box<dyn Job>) {
+        self.apart.push(job);
     }
 
     fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake {
@@ -174,14 +185,10 @@ impl Drop for OsRt {
         if !self.is_at_home() {
             // No thread is left to join, and the jobs are the parent's: their end is no business
             // of a copy, which would remove files that the parent is writing.
-            self.lanes.iter().cloned().for_each(std::mem::forget);
+            self.all().cloned().for_each(std::mem::forget);
             return;
         }
-        for lane in &self.lanes {
-            lane.close();
-        }
-        for lane in &self.lanes {
-            lane.join();
-        }
+        self.all().for_each(|lane| lane.close());
+        self.all().for_each(|lane| lane.join());
     }
 }
