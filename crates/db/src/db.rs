@@ -65,7 +65,7 @@ impl Db {
     /// `LimitExceeded` for a key or a value that is too long: nothing was written. `NotCommitted`, `NoSpace`: the write failed and never becomes
     /// visible. `OutcomeUnknown`: it may be visible after the next open. `ReadOnly`: an earlier
     /// error stopped writes; the message names it. `Fenced`: this process was forked off from the
-    /// one that opened the database, or somebody removed its lock file. `InvalidArgument`: called from
+    /// one that opened the database, or its lock file was removed. `InvalidArgument`: called from
     /// within a [`Comparator`](crate::Comparator), merge operator or compaction filter that this database
     /// waits for.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {

@@ -124,7 +124,7 @@ fn a_stray_name_with_any_number_locks_no_owner_out() {
     }
 }
 
-/// A directory without a database, where one was begun or somebody put a name.
+/// A directory without a database, where one was begun or a stranger put a name.
 #[test]
 fn a_stray_name_is_no_start_for_a_new_database() {
     let rt = runtime();
