@@ -270,6 +270,27 @@ fn logs_and_manifests_of_holes_end_at_once() {
     }
 }
 
+/// What reads a log would make more of scattered pages than there is.
+#[test]
+fn scattered_logs_and_manifests_take_no_more_than_their_blocks() {
+    let home = tempfile::tempdir().unwrap();
+    for end in [".log", "MANIFEST"] {
+        for count in [900, 4000] {
+            let dir = home.path().join(format!("{end}-{count}"));
+            small(&dir);
+            let path = match end {
+                ".log" => file_of(&dir, end),
+                _ => dir.join(fs::read_to_string(dir.join("CURRENT")).unwrap().trim()),
+            };
+            let file = File::options().write(true).open(&path).unwrap();
+            for n in 1..count {
+                file.write_all_at(&[1], n * (92 << 10)).unwrap();
+            }
+            every_way(&dir);
+        }
+    }
+}
+
 #[test]
 fn small_files_of_holes_are_errors() {
     let home = tempfile::tempdir().unwrap();

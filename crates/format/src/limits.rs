@@ -13,8 +13,10 @@ pub fn plain_max(stored: usize) -> usize {
 }
 
 /// Most bytes that a compressed block which readers keep (of an index or a filter, properties, range
-/// deletions) may decompress to, if it is smaller than its 64th part: room for the longest key.
-pub const MAX_META: usize = MAX_KEY + (1 << 20);
+/// deletions) may decompress to, if it is smaller than its 64th part: room for the index of a sound
+/// table, which repeats itself where keys share much (RocksDB's without restart intervals). Worst case:
+/// so much for each such block of a table, of the 100 KiB that may be on disk.
+pub const MAX_META: usize = 32 << 20;
 
 /// The same as [`plain_max`] for such a block of `stored` bytes.
 pub fn meta_plain_max(stored: usize) -> usize {

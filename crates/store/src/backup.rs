@@ -34,7 +34,7 @@ use self::folder::{Folder, make_file};
 use self::list::Unmade;
 pub use self::list::{BackedUp, Backup};
 use crate::copy::in_chunks;
-use crate::dir::{Dir, OrTyped, check_holes, denied_by};
+use crate::dir::{Allowance, Dir, OrTyped, denied_by};
 
 /// Largest meta file that is read, bytes: about a million tables.
 const META_MAX: u64 = 128 << 20;
@@ -413,7 +413,7 @@ fn transfer(folder: &Folder, name: &str, of: &BackedUp, to: Option<&Dir>) -> Res
         return Err(within(Error::corruption(what)));
     }
     // A file that is next to nothing but long would take for ever.
-    check_holes(&*file, 0, bytes).map_err(within)?;
+    Allowance::STREAMED.check(&*file, 0, bytes).map_err(within)?;
     let out = match to {
         Some(to) => Some(make_file(to, &of.name.to_string())?),
         None => None,

@@ -33,7 +33,7 @@ use crate::numbers::AHEAD_MAX;
 
 mod sparse;
 
-pub(crate) use sparse::{HOLES_FREE, Sparse, check_holes};
+pub(crate) use sparse::{Allowance, Sparse};
 
 /// Largest CURRENT or IDENTITY that is read: both are one short line.
 const LINE_MAX: u64 = 4 << 10;
@@ -464,7 +464,7 @@ impl Dir {
                 .in_file(path.display()));
         }
         let room = || {
-            check_holes(&*opened, 0, len)?;
+            Allowance::META.check(&*opened, 0, len)?;
             memory::zeroed(len as usize, "a file")
         };
         let mut bytes = room().map_err(|e| e.in_file(path.display()))?;

@@ -1,7 +1,7 @@
 //! The bytes of a log, with long stretches of zeros left out: a file may claim to be far longer than
 //! what it takes on disk.
 //!
-//! Keeps: whoever reads through it sees the file as it is; what lies outside of all stretches is zeros.
+//! Keeps: a reader of it sees the file as it is; what lies outside of all stretches is zeros.
 //! Stretches begin and end at blocks, so that a record lies in one of them or is none.
 //! Leaves to others: finding the stretches, and what zeros mean in a log.
 //!

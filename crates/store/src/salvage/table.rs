@@ -15,7 +15,7 @@ use lithify_format::table::range_del;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
 
 use super::{Lost, blocks};
-use crate::dir::{Dir, FileName, OrTyped, check_holes};
+use crate::dir::{Allowance, Dir, FileName, OrTyped};
 use crate::manifest::translate;
 use crate::sst::{Block, BlockAt, Blocks, FullIndex, OpenTable, Source, TableReader, Verify};
 
@@ -271,7 +271,7 @@ fn searched(
     if len > SEARCHED_MAX {
         return Err(cause.clone());
     }
-    check_holes(&*file, 0, len)?;
+    Allowance::DATA.check(&*file, 0, len)?;
     let mut bytes = memory::zeroed(len as usize, "a block")?;
     let count = read_full_at(&*file, &mut bytes, 0).or_typed()?;
     bytes.truncate(count);

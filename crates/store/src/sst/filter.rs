@@ -32,8 +32,8 @@ pub(crate) enum TableFilter {
     /// One per range of keys: `fences` say which.
     Parts {
         fences: Fences,
-        /// The part that was read last, if there is no cache to keep it in: whoever has none walks over
-        /// the keys in order.
+        /// The part that was read last, if there is no cache to keep it in: without a cache, readers walk
+        /// over the keys in order.
         held: Option<Mutex<Option<(usize, Block)>>>,
     },
 }

@@ -29,7 +29,7 @@ use super::point::SKETCH;
 use super::reader::TableReader;
 use super::source::Source;
 use crate::cache::BlockCache;
-use crate::dir::Dir;
+use crate::dir::{Allowance, Dir};
 
 /// Bytes of the tail that are read at once if nobody knows its size.
 const TAIL_GUESS: u64 = 64 << 10;
@@ -109,6 +109,7 @@ impl Blocks {
     /// those decide where data is looked for.
     pub(crate) fn read_meta(&self, handle: BlockHandle) -> Result<Block> {
         let stored = self.stored_len(handle)?;
+        self.source.check_read(Allowance::META, handle.offset, stored)?;
         let bytes = self.source.read(handle.offset, stored)?;
         let sound = self.footer.check.verify(&bytes, handle.offset);
         sound.map_err(|e| self.source.blame(e.at(handle.offset)))?;

@@ -31,6 +31,7 @@ use super::index::Index;
 use super::open::Blocks;
 use super::point::{PointScan, Stands};
 use crate::cache::CachedFile;
+use crate::dir::Allowance;
 
 /// Whether blocks that had to be read are put into the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -211,12 +212,12 @@ impl TableReader {
     pub fn file(&self) -> &FileRef {
         self.blocks.source.file()
     }
-    /// Whether `len` bytes from `offset` can be read at once.
+    /// Whether a data block of `len` bytes at `offset` can be read, however much of it is holes.
     ///
     /// # Errors
     /// Corruption if so many bytes are not on disk there, though the file claims to be so long; Io.
     pub fn check_read(&self, offset: u64, len: usize) -> Result<()> {
-        self.blocks.source.check_read(offset, len)
+        self.blocks.source.check_read(Allowance::DATA, offset, len)
     }
     /// Its name in errors.
     pub fn name(&self) -> &str {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lithify_base::{Error, Result, memory};
 use lithify_env::{FileRef, IoBuf, read_exact_at};
 
-use crate::dir::{HOLES_FREE, OrTyped, check_holes};
+use crate::dir::{Allowance, OrTyped};
 
 /// A table file and its name in errors.
 pub(crate) struct Source {
@@ -48,7 +48,7 @@ impl Source {
 
     /// The same behind `front` zeros.
     pub(crate) fn read_behind(&self, front: usize, offset: u64, len: usize) -> Result<Arc<[u8]>> {
-        self.check_read(offset, len)?;
+        self.check_read(Allowance::DATA, offset, len)?;
         memory::probe(front + len, "a block").map_err(|e| self.blame(e.at(offset)))?;
         let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, front + len).collect();
         let buf = Arc::get_mut(&mut bytes).expect("not shared yet");
@@ -56,15 +56,9 @@ impl Source {
         Ok(bytes)
     }
 
-    /// Whether so much can be read at once.
-    #[inline]
-    pub(crate) fn check_read(&self, offset: u64, len: usize) -> Result<()> {
-        if len as u64 <= HOLES_FREE { Ok(()) } else { self.check_large(offset, len) }
-    }
-
-    #[cold]
-    fn check_large(&self, offset: u64, len: usize) -> Result<()> {
-        check_holes(&*self.file, offset, len as u64).map_err(|e| self.blame(e))
+    /// Whether so much can be read at once, however much of it is holes.
+    pub(crate) fn check_read(&self, allowed: Allowance, offset: u64, len: usize) -> Result<()> {
+        allowed.check(&*self.file, offset, len as u64).map_err(|e| self.blame(e))
     }
 
     /// Fills `buf` from `offset`.
