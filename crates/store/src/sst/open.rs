@@ -449,3 +449,6 @@ impl Parts<'_> {
         Ok(Fragments::from_raw(raw, &*self.spec.order))
     }
 }
+
+#[cfg(test)]
+mod tests;
