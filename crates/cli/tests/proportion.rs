@@ -286,7 +286,10 @@ fn scattered_logs_and_manifests_take_no_more_than_their_blocks() {
             for n in 1..count {
                 file.write_all_at(&[1], n * (92 << 10)).unwrap();
             }
-            every_way(&dir);
+            // The blocks of the shorter one are 28 MiB, all of it is 80.
+            for (_, said) in every_way(&dir) {
+                assert!(count > 900 || !said.contains("no memory"), "{end}: {said}");
+            }
         }
     }
 }
