@@ -99,7 +99,7 @@ fn main() -> ExitCode {
     let understood = match Cli::try_parse() {
         Ok(understood) => understood,
         // It repeats what it did not understand.
-        Err(e) if e.use_stderr() => {
+        Err(e) if e.exit_code() != 0 => {
             output::error_line(e.render().to_string().trim_end(), false);
             return ExitCode::from(2);
         }

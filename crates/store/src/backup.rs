@@ -9,11 +9,11 @@
 //! A table that is there already, by number, length and the sum of all its bytes, is not copied again.
 //! A backup exists exactly if its meta file does, and that appears last, whole or not at all. A backup
 //! that is being made, was cut short or is being deleted has a list `meta/3.unmade` instead: what it
-//! names goes with the next change, unless a backup needs it ([`create`]).
+//! names goes with the next change, unless a backup needs it (`create`).
 //!
 //! Keeps: what a meta file names is on stable storage before it appears, and nothing that any meta
 //! file names is deleted. If one can't be read, nothing is. What no list names is never deleted, and
-//! nothing is written to a directory that is not ours ([`survey`]).
+//! nothing is written to a directory that is not ours (`survey`).
 //! Leaves to others: what belongs to a database at one moment ([`Checkpoint`](crate::checkpoint)),
 //! keeping its files alive meanwhile, and who may be at work here (the directory is locked).
 
