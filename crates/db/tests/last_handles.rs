@@ -62,15 +62,23 @@ fn the_last_handle_may_go_in_a_filter() {
             LIMIT,
             &format!("{databases} last handles in filters, {threads} threads"),
             move || {
-                let env = Env::in_memory(RtOptions { io_threads: threads, ..RtOptions::default() });
+                let env = Env::in_memory(RtOptions {
+                    io_threads: threads,
+                    compact_threads: 8,
+                    ..RtOptions::default()
+                });
                 let open = |n: usize| {
                     let dropper = Arc::new(Dropper::default());
                     let builder = Builder::new(Settings::default()).env(env.clone());
                     let db =
                         builder.compaction_filter(dropper.clone()).open(n.to_string()).unwrap();
-                    while !dropper.inside.load(SeqCst) {
+                    // Enough for a compaction, and not so much that writers would wait for it.
+                    for _ in 0..Settings::default().l0_trigger + 2 {
                         puts(&db, 0).unwrap();
                         db.flush().unwrap();
+                    }
+                    while !dropper.inside.load(SeqCst) {
+                        std::thread::sleep(Duration::from_millis(1));
                     }
                     // The close has this to flush.
                     db.put_opt(b"late", b"v", &WriteOptions::at(Durability::NoWal)).unwrap();
