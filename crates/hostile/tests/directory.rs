@@ -54,7 +54,10 @@ fn again(test: &str, user: Option<u32>) -> Output {
         fs::copy(&path, scratch.join("seeds").join(path.file_name().unwrap())).unwrap();
     }
     let program = scratch.join("test");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // By another process: a child that a test beside this one starts would inherit the file open for
+    // writing, and what is open for writing can't be run.
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
+    assert!(copied.unwrap().success());
     for open in [&scratch, &program, &scratch.join("seeds")] {
         fs::set_permissions(open, Permissions::from_mode(0o755)).unwrap();
     }

@@ -20,7 +20,10 @@ pub fn as_both(name: &str, test: impl FnOnce()) {
     // Where this program lies an ordinary user may have no way to.
     let place = tempfile::tempdir().unwrap();
     let program = place.path().join("test");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // By another process: a child that a test beside this one starts would inherit the file open for
+    // writing, and what is open for writing can't be run.
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
+    assert!(copied.unwrap().success());
     for path in [place.path(), &program] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
