@@ -40,6 +40,8 @@ pub(crate) struct User<C> {
     upper: Option<Key>,
     place: Place,
     key: Vec<u8>,
+    /// Key of the last leap on the way forward.
+    leapt: Option<Vec<u8>>,
     value: Vec<u8>,
     error: Option<Error>,
     operator: Option<MergeOperatorRef>,
@@ -70,6 +72,7 @@ impl<C: Cursor> User<C> {
             upper: bounds.1,
             place: Place::Nowhere,
             key: Vec::new(),
+            leapt: None,
             value: Vec::new(),
             error: None,
             operator,
@@ -142,7 +145,7 @@ impl<C: Cursor> User<C> {
             Some(lower) if self.order.compare(key, lower).is_lt() => lower.clone(),
             _ => key.into(),
         };
-        self.error = None;
+        (self.error, self.leapt) = (None, None);
         self.cursor.seek(&start, Tag::seek(self.at));
         self.find_forward(false);
     }
@@ -151,7 +154,7 @@ impl<C: Cursor> User<C> {
         match self.lower.clone() {
             Some(lower) => self.seek_from(&lower),
             None => {
-                self.error = None;
+                (self.error, self.leapt) = (None, None);
                 self.cursor.seek_to_first();
                 self.find_forward(false);
             }
@@ -220,6 +223,23 @@ impl<C: Cursor> User<C> {
         }
     }
 
+    /// Leaps over the entries of `key` that are left, on the way forward. A leap from a key no larger
+    /// than that of the leap before is an error: only a table whose entries are out of order, with sums
+    /// that are right, leads back there, and would be walked round for ever.
+    fn leap(&mut self) -> bool {
+        let again = |last: &Vec<u8>| self.order.compare(&self.key, last).is_le();
+        if self.leapt.as_ref().is_some_and(again) {
+            let what = "a table's entries are out of order; run `lithify verify` to see which";
+            self.error = Some(Error::corruption(what));
+            return false;
+        }
+        let mut key = self.leapt.take().unwrap_or_default();
+        self.key.clone_into(&mut key);
+        self.leapt = Some(key);
+        self.cursor.seek(&self.key, Tag(0));
+        true
+    }
+
     /// From `cursor` on: the first key with a visible value. With `skip`, entries of `self.key`
     /// are passed over.
     fn find_forward(&mut self, mut skip: bool) {
@@ -239,7 +259,9 @@ impl<C: Cursor> User<C> {
                 steps += 1;
                 if steps > STEPS_BEFORE_SEEK {
                     steps = 0;
-                    self.cursor.seek(&self.key, Tag(0));
+                    if !self.leap() {
+                        return;
+                    }
                     // An entry at tag 0 itself may be left; the loop passes over it.
                     if self.cursor.valid() && self.is_same(self.cursor.user_key()) {
                         self.cursor.next();
@@ -307,6 +329,7 @@ impl<C: Cursor> User<C> {
     /// From `cursor` back: the first key with a visible value, kept aside.
     fn find_backward(&mut self) {
         self.place = Place::Nowhere;
+        self.leapt = None;
         while self.cursor.valid() {
             self.key.clear();
             self.key.extend_from_slice(self.cursor.user_key());
