@@ -136,6 +136,10 @@ impl Pair {
         if counts {
             self.room -= wanted;
         }
+        // The first memory of a table is taken whether the share is to be had or not.
+        if self.shares.is_empty() && self.writer.try_reserve(0, 0).is_err() {
+            return;
+        }
         let before = self.table.reserved_bytes();
         match self.writer.share(entries, bytes) {
             Ok(share) => {

@@ -136,7 +136,12 @@ impl Dir {
     pub fn create(&self, denied: u32) -> Result<Dir> {
         let fs = match self.fs.beneath(&self.path, denied) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => self.make(&self.path, denied)?,
-            there => there.or_typed()?,
+            there => {
+                let fs = there.or_typed()?;
+                // Its making may have been cut short before its name was durable.
+                self.fs.sync_dir(above(&self.path)).or_typed()?;
+                fs
+            }
         };
         Ok(Dir { fs, path: self.path.clone() })
     }
@@ -243,10 +248,7 @@ impl Dir {
     }
     /// Makes a directory in the one above it, which is held, and holds it.
     fn make(&self, path: &Path, denied: u32) -> Result<FsRef> {
-        let above = match path.parent() {
-            Some(above) if above.as_os_str().is_empty() => Path::new("."),
-            above => above.unwrap_or(path),
-        };
+        let above = above(path);
         let fs = match self.fs.beneath(above, denied) {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && above != path => {
                 self.make(above, denied)?
@@ -471,6 +473,14 @@ impl Dir {
         let count = read_full_at(&*opened, &mut bytes, 0).or_typed()?;
         bytes.truncate(count);
         Ok(Some(bytes))
+    }
+}
+
+/// The directory that `path` is a name in; the root is in itself.
+fn above(path: &Path) -> &Path {
+    match path.parent() {
+        Some(above) if above.as_os_str().is_empty() => Path::new("."),
+        above => above.unwrap_or(path),
     }
 }
 

@@ -34,7 +34,7 @@ impl MemWriter {
     /// values together. What all of them take should have been [reserved](MemWriter::try_reserve).
     ///
     /// # Errors
-    /// If there is no memory; the table is as it was.
+    /// If there is no memory; the table is as it was, but for its first memory, if it had none.
     pub fn share(&mut self, entries: usize, bytes: usize) -> Result<SharedWriter, OutOfMemory> {
         if self.shared == UNBEGUN {
             self.begin()?;
