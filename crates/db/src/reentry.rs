@@ -18,11 +18,11 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lithify_base::{Error, Result};
 use lithify_env::sync::Arc;
-use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::{Class, Job, Mono, Rt, RtRef, Step, Ticket, Urgency, Wake};
 
 use crate::shell::Shell;
@@ -38,6 +38,7 @@ pub(crate) struct Mark(u64);
 impl Mark {
     /// One that is unlike all others.
     pub(crate) fn fresh() -> Mark {
+        // Not one of a model's: those are of one run, and this outlives all.
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // The lowest bit tells listeners.
         Mark(NEXT.fetch_add(2, Ordering::Relaxed))
