@@ -209,9 +209,10 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` if there is one of that name, the name is empty or longer than 1024 bytes, or
-    /// the settings contradict each other; `LimitExceeded` if there are 4096 families already, and more
-    /// than one for each 128 KiB of `memory_budget`: nothing was written; `NoSpace` if it was not made; `OutcomeUnknown` if only the
-    /// next open shows whether it was, and the database is read-only until then; `ReadOnly`.
+    /// the settings contradict each other; `LimitExceeded`, and nothing was written, beyond 4096 families
+    /// or one for each 128 KiB of `memory_budget`, whichever are more; `NoSpace` if it was not made;
+    /// `OutcomeUnknown` if only the next open shows whether it was, and the database is read-only until
+    /// then; `ReadOnly`.
     pub fn create_column_family(
         &self,
         name: &str,

@@ -557,20 +557,23 @@ mod tests {
     }
 
     #[test]
-    fn sizes_at_their_end_are_errors_and_never_wrap_around() {
-        for name in
-            ["buffer_bytes", "memtable_bytes", "memory_budget", "fifo_max_bytes", "block_bytes"]
-        {
-            for policy in Policy::ALL {
+    fn sizes_at_their_end_do_not_wrap_around() {
+        for policy in Policy::ALL {
+            let with = |name: &str| {
                 let mut settings = Settings { policy: Some(policy), ..Settings::default() };
-                if settings.set(name, &u64::MAX.to_string()).is_ok() {
-                    let _ = (
-                        settings.check(),
-                        settings.cache_budget(),
-                        settings.effective_buffer_bytes(),
-                    );
-                }
-            }
+                settings.set(name, &u64::MAX.to_string()).unwrap();
+                settings
+            };
+            let error = with("memtable_bytes").check().unwrap_err();
+            assert_eq!(error.kind(), lithify_base::ErrorKind::InvalidArgument, "{error}");
+            assert_eq!(
+                with("memtable_bytes").effective_buffer_bytes(),
+                0,
+                "memtables leave nothing"
+            );
+            assert_eq!(with("buffer_bytes").cache_budget(), 0, "buffers leave nothing");
+            let whole = with("memory_budget").cache_budget();
+            assert!(whole > u64::MAX / 4, "most of it is cache: {whole}");
         }
     }
 

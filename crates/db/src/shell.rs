@@ -109,20 +109,20 @@ impl Deref for Shell {
     }
 }
 
-/// The mind while its lock is held.
-pub(crate) struct Thought<'a> {
+/// The mind while its lock is held, and the marks that this thread holds it.
+pub(crate) struct CoreGuard<'a> {
     core: MutexGuard<'a, Core>,
     _at: (At, At),
 }
 
-impl Deref for Thought<'_> {
+impl Deref for CoreGuard<'_> {
     type Target = Core;
     fn deref(&self) -> &Core {
         &self.core
     }
 }
 
-impl DerefMut for Thought<'_> {
+impl DerefMut for CoreGuard<'_> {
     fn deref_mut(&mut self) -> &mut Core {
         &mut self.core
     }
@@ -227,13 +227,13 @@ impl Shell {
         &self.order
     }
     /// The mind, for memory work only.
-    pub(crate) fn core(&self) -> Thought<'_> {
+    pub(crate) fn core(&self) -> CoreGuard<'_> {
         assert!(
             !self.thinks.is_on(),
             "a comparator asked its database for what only the mind knows, which is asking it"
         );
         let at = (self.mark().set(), self.thinks.set());
-        Thought { core: self.core.lock(), _at: at }
+        CoreGuard { core: self.core.lock(), _at: at }
     }
     pub(crate) fn tally(&self) -> lithify_env::sync::MutexGuard<'_, LevelTally> {
         self.levels.lock()

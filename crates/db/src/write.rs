@@ -13,7 +13,7 @@ pub(crate) mod logs;
 mod room;
 pub(crate) mod together;
 
-pub(crate) use entries::{Mems, Own, Wanted, insert_batch};
+pub(crate) use entries::{Mems, Own, Reservation, insert_batch};
 
 use std::collections::{BTreeSet, VecDeque};
 

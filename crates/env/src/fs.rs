@@ -171,8 +171,11 @@ pub trait Fs: Send + Sync + 'static {
     /// Names in `dir`, at any depth, are reached through that very directory, whatever becomes of its
     /// path, and through no symbolic link: one is refused (`InvalidInput`), so that nothing outside is
     /// read, made, changed or deleted. The path `dir` itself is followed, since the caller chose it. Files
-    /// and directories that are made in it never get a permission bit that is in `denied` (0: the
-    /// umask alone decides), or that is denied by a directory held earlier around it. Paths elsewhere go as before, through directories held earlier, too, but for those around `dir`: these are let go of.
+    /// and directories that are made in it never get a permission bit that is in `denied`, or that a
+    /// directory held around `dir` denied; with 0 and none around it the umask alone decides.
+    ///
+    /// Directories that this file system held before stay held, but for those that `dir` lies in: what
+    /// the user names there is followed again. Paths in none of them go as ever.
     ///
     /// # Errors
     /// `NotFound`, `NotADirectory`, and what opening a directory gives.

@@ -47,6 +47,7 @@ pub use io::{PendingIo, spawn_read, spawn_write};
 pub use limiter::{Lane, RateLimiter, Tuning};
 pub use mem::MemFs;
 pub use oneshot::{Receiver, Sender, oneshot};
+pub use os::holders::{LockHolder, lock_holders};
 pub use os::posix::PosixFs;
 pub use os::rt::{OsRt, RtOptions};
 pub use pool::OutOfMemory;

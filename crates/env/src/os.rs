@@ -7,7 +7,7 @@
 
 mod folder;
 mod fork;
-mod holders;
+pub mod holders;
 mod lane;
 mod lock;
 pub(crate) mod pages;

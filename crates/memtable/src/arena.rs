@@ -242,8 +242,8 @@ impl Arena {
         }
     }
 
-    /// Makes the first allocations of a table that may never be written to, `bytes` bytes together,
-    /// cost no chunk of the pool.
+    /// Takes the first `bytes` bytes from the heap, for the empty parts of a new table. Many tables are
+    /// never written to, and those take no chunk of the pool.
     ///
     /// # Safety
     /// As [`allocate`](Arena::allocate); nothing is allocated yet.

@@ -398,17 +398,12 @@ impl Dir {
     /// Replaces the content of a small file by the protocol above. `temp` is the name it has
     /// until it is complete; a leftover of that name goes.
     pub fn replace(&self, file: FileName, temp: FileName, content: &[u8]) -> Result<()> {
-        self.replace_named(&file.to_string(), &temp.to_string(), content)
-    }
-
-    /// The same for files that have no [`FileName`].
-    pub(crate) fn replace_named(&self, file: &str, temp: &str, content: &[u8]) -> Result<()> {
-        let temp = self.path.join(temp);
+        let temp = self.path_of(temp);
         let out = self.create_anew(&temp)?;
         write_all_at(&*out, content, 0).or_typed()?;
         out.sync_all().or_typed()?;
         drop(out);
-        self.fs.rename(&temp, &self.path.join(file)).or_typed()?;
+        self.fs.rename(&temp, &self.path_of(file)).or_typed()?;
         self.sync()
     }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use lithify::{CompactionPri, ErrorKind, Explanation, Policy, Settings, Writes};
-use lithify_env::OpenOpts;
+use lithify_env::{OpenOpts, lock_holders};
 use lithify_format::files::FileName;
 use lithify_store::Dir;
 use serde_json::{Value, json};
@@ -98,15 +98,10 @@ fn settings(dir: &Path, policy: Option<Policy>) -> Settings {
 
 /// The process that has the database open; 0 if the system hides which.
 fn owner(dir: &Dir) -> Option<u32> {
-    let (_, inode) = dir.open_file(FileName::Lock, OpenOpts::read()).ok()?.identity()?;
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
-    // 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
-    locks.lines().find_map(|line| {
-        let mut words = line.split_whitespace().skip_while(|w| *w != "FLOCK").skip(3);
-        let process = words.next()?.parse().unwrap_or(0);
-        let number = words.next()?.rsplit(':').next()?;
-        (number.parse() == Ok(inode)).then_some(process)
-    })
+    let lock = dir.open_file(FileName::Lock, OpenOpts::read()).ok()?;
+    let holders = lock_holders(lock.identity()?);
+    // Readers of the file hold it shared.
+    holders.into_iter().find(|holder| !holder.shared).map(|holder| holder.process)
 }
 
 fn unix_now() -> Duration {

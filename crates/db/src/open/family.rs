@@ -18,7 +18,7 @@ use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
 use crate::shell::{TreeParts, new_memtable};
 use crate::super_version::Mem;
-use crate::write::{Mems, Wanted};
+use crate::write::{Mems, Reservation};
 
 /// A column family that is being put together.
 pub(super) struct Family {
@@ -79,9 +79,9 @@ impl Replay<'_> {
 
     /// Room for a batch in the families that it writes to.
     pub(super) fn reserve(&mut self, batch: &BatchView<'_>) -> Result<()> {
-        let mut wanted = Wanted::default();
-        wanted.add_batch(batch);
-        wanted.reserve(self)
+        let mut reservation = Reservation::default();
+        reservation.add_batch(batch);
+        reservation.reserve(self)
     }
 }
 

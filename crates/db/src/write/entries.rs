@@ -163,14 +163,14 @@ pub(super) fn reserve(log: &mut Log, own: Own<'_>, peers: &[Arc<Waiter<Log>>]) -
     if log.is_alone() {
         return log.families[0].mem.try_reserve(entries, bytes).map_err(refused);
     }
-    let mut wanted = Wanted::default();
+    let mut reservation = Reservation::default();
     for batch in peers.iter().map(|peer| &peer.batch).chain(own.batch()) {
-        wanted.add_batch(&batch.view());
+        reservation.add_batch(&batch.view());
     }
     if let Some(cf) = own.cf() {
-        wanted.add(cf, own.entries(), own.byte_len());
+        reservation.add(cf, own.entries(), own.byte_len());
     }
-    wanted.reserve(log)
+    reservation.reserve(log)
 }
 
 fn refused(none: OutOfMemory) -> Error {
@@ -179,9 +179,9 @@ fn refused(none: OutOfMemory) -> Error {
 
 /// What batches take in the memtable of each family: entries, and bytes of their keys and values.
 #[derive(Default)]
-pub(crate) struct Wanted(BTreeMap<CfId, (usize, usize)>);
+pub(crate) struct Reservation(BTreeMap<CfId, (usize, usize)>);
 
-impl Wanted {
+impl Reservation {
     pub(crate) fn add_batch(&mut self, batch: &BatchView<'_>) {
         let mut run: Option<(CfId, usize, usize)> = None;
         for op in batch.iter() {
@@ -204,8 +204,8 @@ impl Wanted {
         }
     }
     fn add(&mut self, cf: CfId, entries: usize, bytes: usize) {
-        let wanted = self.0.entry(cf).or_default();
-        *wanted = (wanted.0 + entries, wanted.1 + bytes);
+        let part = self.0.entry(cf).or_default();
+        *part = (part.0 + entries, part.1 + bytes);
     }
 
     /// Sees to it that each memtable has room for its part, which is freed with it.

@@ -36,6 +36,7 @@ const LIFE: Duration = Duration::from_millis(1000);
 
 /// What all threads share.
 struct Stage {
+    world: World,
     board: Board,
     eyes: Eyes,
     end: AtomicBool,
@@ -110,8 +111,8 @@ impl Stage {
 
 /// Lives of one policy until `length` is over and it has done what only it does.
 fn stress(policy: Policy, seed: u64, length: Duration, lie: Option<Lie>) -> Result<Deeds, String> {
-    let world = World::new(settings(policy, seed), seed);
     let stage = Stage {
+        world: World::new(settings(policy, seed), seed),
         board: Board::new(),
         eyes: Eyes::new(lie),
         end: AtomicBool::new(false),
@@ -123,13 +124,13 @@ fn stress(policy: Policy, seed: u64, length: Duration, lie: Option<Lie>) -> Resu
     };
     let (started, mut deeds, mut lives) = (Instant::now(), Deeds::default(), 0);
     loop {
-        let db = world.open()?;
+        let db = stage.world.open()?;
         stage.look_at_all(&db)?;
         stage.live(&db, seed.wrapping_add(lives * 1000), LIFE.min(length))?;
         stage.look_at_all(&db)?;
         stage.side_by_side.fetch_add(db.stats().counts.own_inserts, Ordering::Relaxed);
-        world.close(db)?;
-        world.harvest(&mut deeds);
+        stage.world.close(db)?;
+        stage.world.harvest(&mut deeds);
         lives += 1;
         let spent = started.elapsed();
         let mut missing = deeds.of(policy);

@@ -11,6 +11,8 @@ use crate::board::{Board, KEYS, Look, Shown, WRITERS, name, slot_of, slots_of, v
 
 /// Snapshots a thread holds.
 const HELD: usize = 3;
+/// After so many refusals of one write, a millisecond apart, the disk behaves until it passes.
+const CALM_AFTER: u32 = 500;
 
 /// How the reads of a test of the test are falsified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,12 +109,20 @@ impl Stage {
         self.board.begin(writer, op, changes.into_iter());
         let mut refused = 0;
         while let Err(e) = db.write_opt(&batch, &WriteOptions::at(durability)) {
-            // While memory is full and a flush has just failed, nothing is written.
+            // While memory is full and a flush or a large compaction has just failed, nothing is
+            // written. Their next tries are up to 10 s apart, so a disk that went on failing them
+            // would use up any patience.
             refused += 1;
+            if refused == CALM_AFTER {
+                self.world.misbehave(false);
+            }
             if e.kind() != ErrorKind::NotCommitted || refused > 10_000 {
                 return Err(failed("a write")(e));
             }
             std::thread::sleep(Duration::from_millis(1));
+        }
+        if refused >= CALM_AFTER {
+            self.world.misbehave(true);
         }
         self.board.acknowledge(writer, op);
         Ok(())

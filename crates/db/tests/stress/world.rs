@@ -62,6 +62,13 @@ impl World {
         self.troubled.store(true, Ordering::Relaxed);
         Ok(db)
     }
+
+    /// Has the disk behave, or misbehave again. A disk that fails every large job for long is one
+    /// whose writes are refused for as long, by right.
+    pub fn misbehave(&self, yes: bool) {
+        self.troubled.store(yes, Ordering::Relaxed);
+    }
+
     /// And while it closes. A flush that met a fault before may fail now, and a close would tell.
     pub fn close(&self, db: Db) -> Result<(), String> {
         self.troubled.store(false, Ordering::Relaxed);

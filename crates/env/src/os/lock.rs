@@ -23,8 +23,9 @@ use arc_swap::ArcSwapOption;
 use rustix::fs::{self, FlockOperation, OFlags};
 use rustix::io::Errno;
 
+use super::fork;
+use super::holders::{LockHolder, lock_holders};
 use super::posix::PosixFs;
-use super::{fork, holders};
 use crate::fs::{IoError, IoResult, LockGuard};
 use crate::sync::{Arc, Mutex};
 
@@ -116,7 +117,7 @@ impl FileLock {
         let identity = identity_of(&stat);
         let Some(claim) = Claim::stake(identity) else { return Err(held_by(path, &[])) };
         match fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => return Err(held_by(path, &holders::of(&stat))),
+            Err(Errno::WOULDBLOCK) => return Err(held_by(path, &lock_holders(identity))),
             other => other.map_err(failed)?,
         }
         let record = fs::fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive);
@@ -125,7 +126,7 @@ impl FileLock {
         if let Err(Errno::ACCESS | Errno::AGAIN) = record {
             // The lock that this process just took is not in its own way.
             let _ = fs::flock(&fd, FlockOperation::Unlock);
-            return Err(held_by(path, &holders::of(&stat)));
+            return Err(held_by(path, &lock_holders(identity)));
         }
         match fs.stat(path).map_err(failed)? {
             Some(stat) if identity_of(&stat) == identity => {
@@ -137,10 +138,13 @@ impl FileLock {
 }
 
 /// The error of a lock that is held: in this process if `holders` is empty.
-fn held_by(path: &Path, holders: &[String]) -> IoError {
+fn held_by(path: &Path, holders: &[LockHolder]) -> IoError {
     let who = match holders {
         [] => "this process, or one that the system does not name, holds it".to_owned(),
-        some => format!("held by {}", some.join(" and ")),
+        some => {
+            let named: Vec<_> = some.iter().map(LockHolder::to_string).collect();
+            format!("held by {}", named.join(" and "))
+        }
     };
     IoError::new("lock", path, io::Error::new(io::ErrorKind::WouldBlock, who))
 }

@@ -128,9 +128,12 @@ impl PosixFs {
         let (fd, alignment) = if opts.direct {
             match self.open_regular(op, path, flags | OFlags::DIRECT) {
                 Ok(fd) => (fd, DIRECT_ALIGNMENT),
-                // The kernel may have made the file before refusing the flag: O_EXCL would now fail.
                 Err(e) if e.source.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-                    buffered(flags.difference(OFlags::EXCL))?
+                    if flags.contains(OFlags::EXCL) {
+                        // The kernel may have made the file before it refused the flag.
+                        let _ = self.unlink(path);
+                    }
+                    buffered(flags)?
                 }
                 Err(e) => return Err(e),
             }
@@ -232,16 +235,13 @@ impl Fs for PosixFs {
     }
 
     fn create_dir_all(&self, dir: &Path) -> IoResult<()> {
-        match self.make_dir(dir) {
-            // Not even its parent is there.
-            Err(Errno::NOENT)
-                if dir.parent().is_some_and(|above| !above.as_os_str().is_empty()) =>
-            {
-                self.create_dir_all(dir.parent().unwrap_or(dir))?;
-                on("create_dir_all", dir, self.make_dir(dir))
-            }
-            made => on("create_dir_all", dir, made),
+        let mut made = self.make_dir(dir);
+        let above = dir.parent().filter(|above| !above.as_os_str().is_empty());
+        if let (Err(Errno::NOENT), Some(above)) = (made, above) {
+            self.create_dir_all(above)?;
+            made = self.make_dir(dir);
         }
+        on("create_dir_all", dir, made)
     }
 
     fn remove_dir(&self, dir: &Path) -> IoResult<()> {
