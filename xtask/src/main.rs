@@ -8,6 +8,7 @@
 mod checkers;
 mod ci;
 mod fuzz;
+mod house;
 mod interop;
 mod peers;
 mod repo;
@@ -35,6 +36,7 @@ The chores of this project:
                       (--schedules N, --seconds S, --seed N; a scenario's name for only that)
   cargo xtask loom    run the models of the parts without locks in every order
   cargo xtask tidy    check floors, bans, names and openings of files
+  cargo xtask house   print how large the rooms are and how much they hang together
   cargo xtask ci      format, clippy, tidy, docs, test, some schedules and fuzzing, a third of the
                       zoo: what must pass before a merge
   cargo xtask fuzz    run the fuzzers over hostile bytes, 20 seconds for each target
@@ -67,6 +69,7 @@ fn chore(args: &[String]) -> Result<()> {
         "shuttle" => checkers::shuttle(rest),
         "loom" => checkers::loom(rest),
         "sanitize" => sanitize::run(rest),
+        "house" => no_arguments(name, rest).and_then(|()| house::run()),
         "tidy" => no_arguments(name, rest).and_then(|()| tidy::run()),
         "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
         "fuzz" => fuzz::run(rest),

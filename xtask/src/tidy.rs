@@ -13,6 +13,8 @@ mod zoo;
 
 use anyhow::{Result, bail};
 
+pub(crate) use floors::product_rooms;
+
 use crate::repo::{self, Source};
 
 /// One thing to mend.
@@ -58,6 +60,10 @@ fn check(sources: &[Source]) -> Result<Vec<Finding>> {
     findings.extend(dependencies::check(&manifest));
     findings.extend(bans::check_register(sources, &register));
     findings.extend(zoo::check(sources)?);
+    let exceeded = crate::house::exceeded(sources)?;
+    findings.extend(
+        exceeded.into_iter().map(|what| Finding::new("xtask/src/house.rs", 0, "house", what)),
+    );
     for source in sources {
         findings.extend(bans::check(source));
         findings.extend(foreign::check(source));

@@ -34,6 +34,13 @@ struct Edge {
     for_tests: bool,
 }
 
+/// The rooms that ship: those on a floor.
+pub(crate) fn product_rooms() -> Result<BTreeSet<String>> {
+    let text = std::fs::read_to_string(repo::root().join(TABLE))?;
+    let floors = Floors::parse(&text).with_context(|| format!("reading {TABLE}"))?;
+    Ok(floors.floor.into_keys().collect())
+}
+
 /// Checks the workspace.
 pub(crate) fn check() -> Result<Vec<Finding>> {
     let text = std::fs::read_to_string(repo::root().join(TABLE))?;
