@@ -29,7 +29,7 @@
 //! it came since: as another job's output, which A2 rules out from either side; from a flush, which
 //! is the newest of L0; or from outside, which [`place`] puts on top of every promise.
 //!
-//! A random world in `tests/admission.rs` looks for a counterexample to both.
+//! A random world in `tests/planner/admission.rs` looks for a counterexample to both.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -64,28 +64,40 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::CommitInFinishOrder | Bug::FollowersStay => {
             test("lithify-control", "every_order", "every_order_of_events_reads_right")
         }
-        Bug::PlacedBlindly => test("lithify-plan", "admission", "the_whole_rule_is_sound"),
-        Bug::CommitUnchecked => test("lithify-plan", "admission", "validation_alone_keeps_recency"),
-        Bug::ReserveEaten | Bug::SharedOutput => test("lithify-plan", "pictures", ""),
+        Bug::PlacedBlindly => test("lithify-plan", "planner", "admission::the_whole_rule_is_sound"),
+        Bug::CommitUnchecked => {
+            test("lithify-plan", "planner", "admission::validation_alone_keeps_recency")
+        }
+        Bug::ReserveEaten | Bug::SharedOutput => test("lithify-plan", "planner", "pictures::"),
         Bug::EngineBelieved => test("lithify-hostile", "corpus", "every_seed_passes"),
-        Bug::PromiseIgnored => test("lithify", "damage", "random_damage_is_told_or_harmless"),
-        Bug::ForeignDeleted => test("lithify", "damage", "foreign_files_stay_and_do_no_harm"),
-        Bug::SumsUnplaced => test("lithify", "damage", "swapped_blocks_are_told"),
-        Bug::PanicUntold => test("lithify", "endings", "a_flush_that_panics_is_told"),
-        Bug::ResumedTooSoon => test("lithify", "faults", "a_lost_log_on_a_full_disk_heals"),
-        Bug::LockOverSync => test("lithify", "hardship", "a_call_that_hangs_holds_up_only"),
-        Bug::LockMadeAnew => test("lithify", "faults", "a_database_in_use_is_locked"),
+        Bug::PromiseIgnored => {
+            test("lithify", "faults", "damage::random_damage_is_told_or_harmless")
+        }
+        Bug::ForeignDeleted => {
+            test("lithify", "faults", "damage::foreign_files_stay_and_do_no_harm")
+        }
+        Bug::SumsUnplaced => test("lithify", "faults", "damage::swapped_blocks_are_told"),
+        Bug::PanicUntold => test("lithify", "faults", "closing::a_flush_that_panics_is_told"),
+        Bug::ResumedTooSoon => {
+            test("lithify", "faults", "failing_storage::a_lost_log_on_a_full_disk_heals")
+        }
+        Bug::LockOverSync => {
+            test("lithify", "processes", "bad_conditions::a_call_that_hangs_holds_up_only")
+        }
+        Bug::LockMadeAnew => {
+            test("lithify", "faults", "failing_storage::a_database_in_use_is_locked")
+        }
         Bug::RegisteredLate | Bug::PinnedLate => {
             test("lithify", "stress", "every_read_of_every_policy_shows_what_was_written")
         }
         Bug::TablesUnasked => {
-            test("lithify", "transactions", "a_conflict_is_found_wherever_the_write_went")
+            test("lithify", "reads", "transactions::a_conflict_is_found_wherever_the_write_went")
         }
         Bug::CheckedOnce | Bug::UnlockedEarly => {
-            test("lithify", "transactions", "reads_for_update_make_histories_serializable")
+            test("lithify", "reads", "transactions::reads_for_update_make_histories_serializable")
         }
         Bug::NothingNarrower => {
-            test("lithify-sim", "shortage", "a_budget_full_of_garbage_takes_writes")
+            test("lithify-sim", "lives", "shortage::a_budget_full_of_garbage_takes_writes")
         }
         Bug::AppendAfterFailure => Finder::Sweep("flush"),
         Bug::RetryIsNewer => Finder::Sweep("flush-again"),
@@ -95,7 +107,7 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::ReadErrorIsEnd => Finder::Sweep("l0-to-l1"),
         Bug::LogOfOthersGone => Finder::Sweep("family-keeps-log"),
         Bug::BatchTorn => {
-            test("lithify", "families", "a_flush_is_not_committed_before_its_log_is_durable")
+            test("lithify", "families", "lives::a_flush_is_not_committed_before_its_log_is_durable")
         }
         Bug::FamilyNumberAgain => Finder::Sweep("family-drop"),
         // Jobs that overtake each other are what this policy is about.
@@ -115,9 +127,11 @@ pub(super) fn finder(bug: Bug) -> Finder {
         | Bug::DictionaryOnce
         | Bug::DroppedEarly
         | Bug::InputUnclamped => LIVES,
-        Bug::InclusiveEndLost => {
-            test("lithify", "foreign_bounds", "an_inclusive_end_bounds_deletions_in_reverse_order")
-        }
+        Bug::InclusiveEndLost => test(
+            "lithify",
+            "files",
+            "foreign_bounds::an_inclusive_end_bounds_deletions_in_reverse_order",
+        ),
         _ => Finder::Sim(&[]),
     }
 }

@@ -1,0 +1,18 @@
+//! The program from outside: commands, input that is bad, and what it prints.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod backup;
+mod bad_input;
+mod commands;
+mod debian_index;
+mod dump;
+mod families;
+mod family;
+mod hostile_names;
+mod import;
+mod load_ends;
+mod proportion;
+mod readme;
+mod settings;

@@ -1,0 +1,105 @@
+//! Little room, with real threads: a budget and a disk that are nearly full of overwritten values take
+//! writes all the same. Lives of every kind, in simulated time, are in `crates/sim/tests/lives/shortage.rs`.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "real threads and time")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::common::{Content, scan, tiny, within};
+use lithify::{Builder, Db, Durability, ErrorKind, Policy, Settings, WriteOptions};
+use lithify_env::{Env, Fs, MemFs, OsRt, RtOptions};
+
+const LONGEST: Duration = Duration::from_secs(120);
+const BUDGET: u64 = 4 << 20;
+const KEYS: u64 = 600;
+
+fn settings(policy: Policy, budget: Option<u64>) -> Settings {
+    let mut s = tiny();
+    s.policy = Some(policy);
+    (s.l0_trigger, s.l0_slowdown, s.l0_stop) = (4, 20, 36);
+    s.disk_budget = budget;
+    s
+}
+
+fn open(fs: &MemFs, settings: Settings) -> Db {
+    let env = Env { fs: Arc::new(fs.clone()), rt: Arc::new(OsRt::new(RtOptions::default())) };
+    Builder::new(settings).env(env).open("/db").unwrap()
+}
+
+struct Writer {
+    random: fastrand::Rng,
+    model: Content,
+}
+
+impl Writer {
+    fn new() -> Writer {
+        Writer { random: fastrand::Rng::with_seed(13), model: Content::new() }
+    }
+
+    /// Overwrites `count` values of 1,000 bytes; each within 20 s.
+    fn write(&mut self, db: &Db, count: u64) {
+        for _ in 0..count {
+            let key = format!("{:05}", self.random.u64(0..KEYS)).into_bytes();
+            let value: Vec<u8> = std::iter::repeat_with(|| self.random.u8(..)).take(1000).collect();
+            let began = Instant::now();
+            while let Err(e) = db.put_opt(&key, &value, &WriteOptions::at(Durability::Os)) {
+                assert_eq!(e.kind(), ErrorKind::NoSpace, "{e:?}");
+                assert!(began.elapsed() < Duration::from_secs(20), "{e}\n{}", db.explain());
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            self.model.insert(key, value);
+        }
+    }
+
+    /// Overwrites values until there are so many bytes of tables; nothing is compacted.
+    fn fill(&mut self, db: &Db, bytes: u64) {
+        db.set_auto_compaction(false);
+        while db.stats().disk_bytes < bytes {
+            self.write(db, 8);
+        }
+    }
+}
+
+/// 0.6 MB live in a budget of 4 MiB, and the rest of it is garbage.
+#[test]
+fn a_budget_full_of_garbage_takes_writes() {
+    within(LONGEST, "a budget full of garbage", || {
+        for policy in [Policy::Tiered, Policy::Hybrid, Policy::Universal, Policy::BucketDf] {
+            let (fs, mut writer) = (MemFs::new(), Writer::new());
+            let db = open(&fs, settings(policy, Some(BUDGET)));
+            writer.fill(&db, BUDGET - (100 << 10));
+            db.set_auto_compaction(true);
+            writer.write(&db, 4000);
+            assert!(scan(&db).unwrap() == writer.model, "{}", policy.name());
+            writer.fill(&db, BUDGET);
+            db.close().unwrap();
+            // With less than the tables have already.
+            let db = open(&fs, settings(policy, Some(BUDGET / 2)));
+            writer.write(&db, 2000);
+            assert!(scan(&db).unwrap() == writer.model, "{}", policy.name());
+            db.close().unwrap();
+        }
+    });
+}
+
+/// The same on a disk that others have filled but for 400 KiB.
+#[test]
+fn a_disk_full_of_garbage_takes_writes() {
+    within(LONGEST, "a disk full of garbage", || {
+        for policy in [Policy::Tiered, Policy::Hybrid] {
+            let (fs, mut writer) = (MemFs::new(), Writer::new());
+            let db = open(&fs, settings(policy, None));
+            writer.fill(&db, BUDGET);
+            db.flush().unwrap();
+            // Logs that are not needed any more go, and then the room that is left is seen.
+            std::thread::sleep(Duration::from_millis(300));
+            fs.set_capacity(fs.used() + (400 << 10));
+            std::thread::sleep(Duration::from_millis(1200));
+            assert!(fs.free_space("/db".as_ref()).unwrap() < 1 << 20);
+            db.set_auto_compaction(true);
+            writer.write(&db, 2000);
+            assert!(scan(&db).unwrap() == writer.model, "{}", policy.name());
+            db.close().unwrap();
+        }
+    });
+}

@@ -1,0 +1,16 @@
+//! Compactions and what surrounds them: parts, upkeep, limits, events, explanations, callbacks.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod at_run_time;
+mod event_log;
+mod explain;
+mod fifo;
+mod last_handles;
+mod little_room;
+mod parallel_traps;
+mod reentry;
+mod size_limits;
+mod subcompactions;
+mod upkeep;

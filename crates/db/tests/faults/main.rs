@@ -1,0 +1,12 @@
+//! Storage that fails, bytes that are damaged, and what becomes of a database then.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bit_flips;
+mod closing;
+mod damage;
+mod failing_storage;
+mod salvage;
+mod salvage_families;
+mod verify;

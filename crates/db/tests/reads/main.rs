@@ -1,0 +1,22 @@
+//! What reads show: point reads, scans, snapshots, merge operands, transactions and expiry, against
+//! models.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod concurrent_inserts;
+mod empty_key;
+mod equal_keys;
+mod filtered_snapshots;
+mod follower;
+mod model;
+mod multi_get;
+mod operators;
+mod prefix;
+mod public_names;
+mod ranges;
+mod table_identities;
+mod transactions;
+mod transactions_families;
+mod ttl;
+mod ttl_families;

@@ -1,0 +1,8 @@
+//! The file system, the runtime and transfers, real and simulated, by the same tests.
+
+mod beneath;
+mod conformance;
+mod locks;
+mod paths;
+mod runtime;
+mod transfers;

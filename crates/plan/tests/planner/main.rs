@@ -1,0 +1,13 @@
+//! The planner over pictures, random worlds and long lives.
+
+#[path = "../life/mod.rs"]
+mod life;
+
+mod admission;
+mod invariants;
+mod naive;
+mod pictures;
+mod room;
+mod steady;
+mod traps;
+mod upkeep;

@@ -1,0 +1,107 @@
+//! Traps of planning that show only in long lives ([`life`]): writers stopped while nothing can be
+//! done, and a level whose turn never comes.
+
+use lithify_plan::{
+    CompactionPri, DfWhen, Limits, MemState, PolicyKind, Verdict, View, score, stall,
+};
+
+use crate::life::{Life, options};
+
+/// Writers come to the stop again and again, jobs fail all the time, and whenever writers are
+/// stopped something is in flight or planned: [`Life::start_jobs`] asserts it at every step.
+#[test]
+fn stall_deadlock() {
+    for policy in PolicyKind::EVERY {
+        let mut stops = 0;
+        for seed in 0..12 {
+            let mut options = options(policy, seed % 2 == 0, CompactionPri::default());
+            (options.l0_slowdown, options.l0_stop) = (4, 5);
+            if seed >= 8 {
+                // Writers are stopped by fewer runs than a tier has.
+                options.tiered_runs = 7;
+                (options.l0_trigger, options.l0_slowdown, options.l0_stop) = match seed {
+                    11 => (1, 1, 1),
+                    _ => (1, 2, 3),
+                };
+            }
+            (options.soft_debt, options.hard_debt) = (1 << 10, 1 << 11);
+            if seed % 3 == 0 {
+                options.df_when = DfWhen::Always;
+                options.max_waiting_jobs = 1;
+            }
+            let mut life = Life::new(seed, options);
+            for _ in 0..400 {
+                // Flushes already under way come even when writers are stopped.
+                let mem = MemState::default();
+                let stopped = stall(&life.version, &mem, &life.options).verdict == Verdict::Stop;
+                stops += usize::from(stopped);
+                if !stopped || life.random.u8(..20) == 0 {
+                    life.flush();
+                }
+                life.start_jobs(3);
+                if !life.flight.is_empty() && life.random.bool() {
+                    let at = life.random.usize(..life.flight.len());
+                    match life.random.u8(..3) {
+                        0 => life.fail(at),
+                        _ => life.finish(at),
+                    }
+                }
+                life.start_jobs(3);
+            }
+            life.rest();
+        }
+        // A store that forgets stops nobody.
+        let forgets = policy == PolicyKind::Fifo;
+        assert!(
+            (stops > 50) != forgets,
+            "writers of {} hardly ever waited: {stops}",
+            policy.name()
+        );
+    }
+}
+
+/// Writers never pause, for ten times as long: the levels below must get their turns, so their
+/// debt in the last tenth of the life is hardly larger than it ever was in the first six.
+#[test]
+fn starvation_of_deeper_levels() {
+    const STEPS: usize = 2500;
+    for policy in PolicyKind::ALL {
+        let mut options = options(policy, false, CompactionPri::default());
+        // Nothing but the depth of L0 slows writers down.
+        (options.soft_debt, options.hard_debt) = (0, 0);
+        (options.l0_slowdown, options.l0_stop) = (20, 36);
+        let mut life = Life::new(7, options);
+        let (mut worst, mut longest, mut hungry) = ([0u64; 10], 0, [0usize; 7]);
+        for step in 0..STEPS {
+            let mem = MemState::default();
+            if stall(&life.version, &mem, &life.options).verdict != Verdict::Stop {
+                life.flush();
+            }
+            life.start_jobs(4);
+            for _ in 0..3 {
+                if !life.flight.is_empty() {
+                    let at = life.random.usize(..life.flight.len());
+                    life.finish(at);
+                }
+                life.start_jobs(4);
+            }
+            let tenth = &mut worst[step * 10 / STEPS];
+            *tenth = (*tenth).max(score::debt(&life.version, &life.options));
+            let view =
+                View::new(&life.version, &life.flight, &mem, &life.options, Limits::default());
+            let due: Vec<u8> = score::by_rank(&view).iter().map(|l| l.0).collect();
+            for level in 1..5u8 {
+                let served = view.flights().iter().any(|k| k.from() == level);
+                let waits = due.contains(&level) && !served;
+                let hungry = &mut hungry[usize::from(level)];
+                *hungry = if waits { *hungry + 1 } else { 0 };
+                longest = longest.max(*hungry);
+            }
+        }
+        println!("{}: debt {worst:?}, longest wait of a level {longest}", policy.name());
+        life.rest();
+        let early = worst[..6].iter().max().unwrap();
+        assert!(worst[9] <= early * 3 / 2 + 1024, "{}: {worst:?}", policy.name());
+        assert!(longest < STEPS / 10, "{}: a level waited {longest} steps", policy.name());
+    }
+}

@@ -1,0 +1,8 @@
+//! Simulated lives: sweeps of crashes and failures, plans, and little room.
+
+mod backup;
+mod fifo;
+mod import;
+mod plans;
+mod shortage;
+mod sweeps;
