@@ -51,14 +51,12 @@ impl Held {
             Some(held) if held.process == fork::id() => Arc::clone(held),
             _ => Arc::new(Held { process: fork::id(), locks: Mutex::default() }),
         });
-        HELD.load_full().expect("nobody takes it away")
+        HELD.load_full().expect("set above, and never taken away")
     }
 }
 
 /// A held lock.
 pub(super) struct FileLock {
-    /// Keeps the `flock`.
-    fd: OwnedFd,
     claim: Claim,
     /// By which the file is found again.
     fs: PosixFs,
@@ -69,14 +67,20 @@ pub(super) struct FileLock {
 struct Claim {
     held: Arc<Held>,
     identity: Identity,
+    /// Keeps the `flock`. Closed by the drop alone.
+    file: Option<OwnedFd>,
 }
 
 impl Claim {
-    fn stake(identity: Identity) -> Option<Self> {
+    fn stake(identity: Identity, file: OwnedFd) -> Option<Self> {
         let held = Held::here();
         let free = held.locks.lock().insert(identity);
         // Lazily: a claim made and dropped here would release the holder's.
-        free.then(|| Self { held, identity })
+        free.then(|| Self { held, identity, file: Some(file) })
+    }
+
+    fn file(&self) -> &OwnedFd {
+        self.file.as_ref().expect("closed by the drop alone")
     }
 
     fn is_of_this_process(&self) -> bool {
@@ -87,7 +91,11 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if self.is_of_this_process() {
-            self.held.locks.lock().remove(&self.identity);
+            let mut locks = self.held.locks.lock();
+            // Closed inside the lock: the inode of a file that is deleted is given to the next one at
+            // once, which must not find itself claimed.
+            self.file = None;
+            locks.remove(&self.identity);
         }
     }
 }
@@ -115,22 +123,23 @@ impl FileLock {
         let fd = fs.open_regular("lock", path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW)?;
         let stat = fs::fstat(&fd).map_err(failed)?;
         let identity = identity_of(&stat);
-        let Some(claim) = Claim::stake(identity) else { return Err(held_by(path, &[])) };
-        match fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+        let Some(claim) = Claim::stake(identity, fd) else { return Err(held_by(path, &[])) };
+        let fd = claim.file();
+        match fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => return Err(held_by(path, &lock_holders(identity))),
             other => other.map_err(failed)?,
         }
-        let record = fs::fcntl_lock(&fd, FlockOperation::NonBlockingLockExclusive);
+        let record = fs::fcntl_lock(fd, FlockOperation::NonBlockingLockExclusive);
         // The system has two words for it. Any other failure is that of a file system without record
         // locks: engines that take no other don't run on it.
         if let Err(Errno::ACCESS | Errno::AGAIN) = record {
             // The lock that this process just took is not in its own way.
-            let _ = fs::flock(&fd, FlockOperation::Unlock);
+            let _ = fs::flock(fd, FlockOperation::Unlock);
             return Err(held_by(path, &lock_holders(identity)));
         }
         match fs.stat(path).map_err(failed)? {
             Some(stat) if identity_of(&stat) == identity => {
-                Ok(Some(Self { fd, claim, fs: fs.clone(), path: path.to_path_buf() }))
+                Ok(Some(Self { claim, fs: fs.clone(), path: path.to_path_buf() }))
             }
             _ => Ok(None),
         }
@@ -153,7 +162,7 @@ impl Drop for FileLock {
     fn drop(&mut self) {
         if self.claim.is_of_this_process() {
             // Cannot fail on a locked descriptor; if it did, closing still releases.
-            let _ = fs::flock(&self.fd, FlockOperation::Unlock);
+            let _ = fs::flock(self.claim.file(), FlockOperation::Unlock);
         }
     }
 }
@@ -200,7 +209,7 @@ mod tests {
             .env(RIVAL, path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Nobody reads its test report.
+            // Its test report is of no interest.
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
@@ -246,7 +255,8 @@ mod tests {
         let process = lock.claim.held.process + 1;
         let identity = lock.claim.identity;
         let held = Arc::new(Held { process, locks: Mutex::default() });
-        let parents = std::mem::replace(&mut lock.claim, Claim { held, identity });
+        let file = Some(lock.claim.file().try_clone().unwrap());
+        let parents = std::mem::replace(&mut lock.claim, Claim { held, identity, file });
         (lock, parents)
     }
 
@@ -265,7 +275,7 @@ mod tests {
         let path = scratch.path().join("LOCK");
         let refused = |path| take(path).err().map(|e| e.kind());
         let lock = take(&path).unwrap();
-        let copy = lock.fd.try_clone().unwrap();
+        let copy = lock.claim.file().try_clone().unwrap();
         // A child's guard must not unlock what is its parent's.
         let (lock, parents) = inherited(lock);
         drop(lock);
@@ -274,10 +284,28 @@ mod tests {
         assert_eq!(refused(&path), Some(std::io::ErrorKind::WouldBlock), "and so does the lock");
         drop(copy);
         let lock = take(&path).unwrap();
-        let copy = lock.fd.try_clone().unwrap();
+        let copy = lock.claim.file().try_clone().unwrap();
         drop(lock);
         assert!(take(&path).is_ok());
         drop(copy);
+    }
+
+    #[test]
+    fn a_file_that_gets_the_inode_of_a_deleted_one_is_not_claimed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let lock_and_delete = |name: &str| {
+            let path = scratch.path().join(name);
+            for _ in 0..20_000 {
+                // No other thread uses this name: refused, it would be for another file's sake.
+                let lock = take(&path).unwrap();
+                std::fs::remove_file(&path).unwrap();
+                drop(lock);
+            }
+        };
+        std::thread::scope(|s| {
+            s.spawn(|| lock_and_delete("one"));
+            s.spawn(|| lock_and_delete("other"));
+        });
     }
 
     #[test]
