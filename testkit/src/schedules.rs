@@ -31,7 +31,7 @@ use shuttle::scheduler::{
 pub use shuttle::thread;
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 
-/// Schedules of each scenario if nobody says.
+/// Schedules of each scenario unless it is said.
 pub const SCHEDULES: usize = 200;
 /// Moments at which PCT changes priorities, and one.
 const DEPTH: usize = 3;

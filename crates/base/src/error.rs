@@ -36,7 +36,7 @@ pub enum ErrorKind {
     Unsupported,
     /// The database is closing.
     ShuttingDown,
-    /// Somebody else's write came in between a transaction's reads and its commit. Roll back and run
+    /// Another write came in between a transaction's reads and its commit. Roll back and run
     /// the transaction again.
     Busy,
     /// Transactions wait for each other's locks. Roll back, so that the others go on, and run the

@@ -2,7 +2,7 @@
 //! it is written; reads, flushes and compactions combine operands with what lies below them.
 //!
 //! Keeps: an operator that fails or panics loses nothing. [`full_merge`] and [`partial_merge`] are
-//! the only ways to call one; whoever can't combine operands keeps them.
+//! the only ways to call one; a reader that can't combine operands keeps them.
 //! Leaves to others: which operands belong together (`lithify_merge`, and the readers).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -81,7 +81,7 @@ bugs! {
     25 FlushInTwoEdits,
     /// A write whose sync failed is refused, and its log stays: a later open finds the write.
     26 RefusedStays,
-    /// Tables that nobody needs are deleted by their names, those of other databases included
+    /// Tables that are not needed are deleted by their names, those of other databases included
     /// (RocksDB 10.6).
     27 ForeignDeleted,
     /// Compactions begin although the disk has no room for what they write.
@@ -93,7 +93,7 @@ bugs! {
     /// Writes go on behind a lost log before what it held is safe: resumed while still broken (RocksDB,
     /// issue 11447).
     31 ResumedTooSoon,
-    /// A flush that panics tells nobody, and whoever waits for it waits for ever.
+    /// A flush that panics says nothing, and callers that wait for it wait for ever.
     32 PanicUntold,
     /// The lock over the tree is held while the manifest is synced.
     33 LockOverSync,
@@ -127,7 +127,7 @@ bugs! {
     46 FamilyNumberAgain,
     /// A transaction that commits looks for newer writes of its keys in memtables only.
     47 TablesUnasked,
-    /// The look for conflicts is not repeated where nobody can write in between any more.
+    /// The look for conflicts is not repeated where no write can come in between any more.
     48 CheckedOnce,
     /// The locks of a transaction end before its writes can be seen.
     49 UnlockedEarly,

@@ -5,7 +5,7 @@
 //! options before and after tuning, and priorities under sequential insertion.
 //!
 //! Keeps: engines alternate case by case with the same settings, each begins with an empty store;
-//! amplification counts the load to quiescence, so that nobody hides work in debt; every run ends
+//! amplification counts the load to quiescence, so that no policy hides work in debt; every run ends
 //! with a walk that checks every byte, and one that is not valid shows no figures and fails the whole.
 //! Leaves to others: running an engine ([`crate::compare`]), and showing figures ([`show`]).
 //!

@@ -311,7 +311,7 @@ impl Form {
     }
 }
 
-/// Refuses names whose form nobody knows, before the run and not after it.
+/// Refuses names of an unknown form, before the run and not after it.
 pub(crate) fn check_name(path: &Path) -> Result<()> {
     Form::of(path).map(drop)
 }

@@ -30,7 +30,7 @@ pub(crate) fn usage<T>(what: impl Into<String>) -> anyhow::Result<T> {
 /// Prints `error` and says how the program ends.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
-        // Whoever read our output has seen enough.
+        // The reader of our output has seen enough.
         return ExitCode::SUCCESS;
     }
     output::error_line(&format!("error: {}", sentence(error)), false);

@@ -157,7 +157,7 @@ impl SetArg {
             let Some((name, value)) = pair.split_once('=') else {
                 return usage(format!("--set {pair}: write NAME=VALUE"));
             };
-            // The name or the value was not understood, whoever says so.
+            // The name or the value was not understood, wherever that was found.
             if let Err(error) = settings.set(name.trim(), value) {
                 return usage(format!("--set {pair}: {}", error));
             }

@@ -14,7 +14,7 @@ impl Progress {
         let template = "{wide_bar} {bytes} of {total_bytes} ({bytes_per_sec}), {eta} left";
         Progress::styled(ProgressBar::new(0), template)
     }
-    /// A counter of bytes of which nobody knows how many will come.
+    /// A counter of bytes of which an unknown number will come.
     pub(crate) fn bytes_without_end() -> Progress {
         Progress::styled(ProgressBar::new_spinner(), "{spinner} {bytes} ({bytes_per_sec})")
     }
@@ -28,7 +28,7 @@ impl Progress {
         let template = "{msg:9} {wide_bar} {human_pos} of {human_len}, {eta} left";
         Progress::styled(ProgressBar::new(0), template)
     }
-    /// One that nobody sees.
+    /// One that is not shown.
     #[cfg(test)]
     pub(crate) fn hidden() -> Progress {
         Progress(ProgressBar::hidden())

@@ -1,5 +1,5 @@
 //! A file system that keeps few files open: those that are only read are closed when others need
-//! their descriptors, and opened again by whoever reads them next.
+//! their descriptors, and opened again by the next read.
 //!
 //! Keeps: of the files that may be closed no more than the cap are open, but for reads under way; a
 //! read through a closed file shows what it would have shown, or fails. Who is closed next is found
@@ -44,7 +44,7 @@ struct Shared {
     most: usize,
     closable: Closable,
     state: Mutex<State>,
-    /// Set when nothing may be opened again: names may be somebody else's by now.
+    /// Set when nothing may be opened again: names may be of other files by now.
     sealed: AtomicBool,
     reopened: AtomicU64,
 }
@@ -103,21 +103,21 @@ impl CappedFs {
         self.shared.reopened.load(Ordering::Relaxed)
     }
 
-    /// Opens the files that `needed` names, up to half the cap (whoever comes next needs descriptors,
-    /// too), and keeps them open as long as somebody has them. Nothing else is opened again from
+    /// Opens the files that `needed` names, up to half the cap (the next caller needs descriptors,
+    /// too), and keeps them open as long as they are used. Nothing else is opened again from
     /// now on: a read through a file that is closed fails.
     pub fn hold(&self, needed: impl Fn(&Path) -> bool) {
         let most = self.shared.most.div_ceil(2);
         let all: Vec<Arc<Kept>> = {
             let state = self.shared.state.lock();
             let all: Vec<_> = state.all.iter().filter_map(Weak::upgrade).collect();
-            // Under the lock: nobody who closes files has just found that this one is not held.
+            // Under the lock: no thread that closes files has just found that this one is not held.
             let needed = all.iter().filter(|kept| needed(&kept.path)).take(most);
             needed.for_each(|kept| kept.held.store(true, Ordering::SeqCst));
             all
         };
         for kept in all.iter().filter(|kept| kept.held.load(Ordering::SeqCst)) {
-            // One that can't be opened fails whoever reads it.
+            // One that can't be opened fails its readers.
             let _ = kept.descriptor();
         }
         self.shared.sealed.store(true, Ordering::SeqCst);

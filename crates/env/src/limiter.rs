@@ -1,6 +1,6 @@
 //! A bound on the bytes per second that background work moves, with flushes first.
 //!
-//! Who moves bytes says so afterwards and is told when it may go on; nobody is blocked, the caller
+//! A caller that moves bytes says so afterwards and is told when it may go on; it is not blocked, it
 //! waits as it can. What is not moved at once may be made up for a short while only.
 //!
 //! Two accounts: all bytes, and those of flushes. A compaction waits until all are paid for, a flush

@@ -1,7 +1,7 @@
-//! One value from one job to whoever waits for it.
+//! One value from one job to the thread that waits for it.
 //!
 //! Keeps: the receiver's ticket completes exactly once, when the value is there or when the sender
-//! is gone without one, so that nobody waits for a job that panicked or was dropped with its
+//! is gone without one, so that no thread waits for a job that panicked or was dropped with its
 //! runtime.
 
 use crate::sync::{Arc, Mutex};

@@ -122,7 +122,7 @@ pub trait Job: Send {
     /// Told once when a step panicked (with the panic's message), or when the runtime could not
     /// start a thread to run it. The job is dropped afterwards without another step.
     ///
-    /// The owner uses this to go read-only and to wake whoever waits for the job.
+    /// The owner uses this to go read-only and to wake those that wait for the job.
     fn panicked(&mut self, message: String) {
         let _ = message;
     }

@@ -1,9 +1,9 @@
 //! A one-shot completion that threads park on and jobs wait for.
 //!
-//! Keeps: a ticket goes from pending to complete once and stays so; whoever observes completion
+//! Keeps: a ticket goes from pending to complete once and stays so; a thread that observes completion
 //! also observes everything written before [`Ticket::complete`].
 //!
-//! The state is one atomic; the lock and the condition variable are touched only when somebody
+//! The state is one atomic; the lock and the condition variable are touched only when a thread
 //! waits. `state` moves PENDING -> WATCHED (a waiter registered under the lock) -> COMPLETE, or
 //! straight from PENDING to COMPLETE, in which case completing costs one atomic swap.
 

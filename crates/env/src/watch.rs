@@ -95,7 +95,7 @@ struct Shared {
 #[derive(Default)]
 struct Slots {
     all: Vec<Arc<Slot>>,
-    /// Those for calls by name that nobody uses now.
+    /// Those for calls by name that are not in use.
     idle: Vec<Arc<Slot>>,
     made: u64,
 }

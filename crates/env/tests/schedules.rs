@@ -71,7 +71,7 @@ fn spawn(
     over
 }
 
-/// Whoever waits for a ticket wakes, and sees what was written before it was completed.
+/// A thread that waits for a ticket wakes, and sees what was written before it was completed.
 #[test]
 fn a_ticket_wakes_everyone() {
     explore("a ticket wakes everyone", || {
@@ -151,7 +151,7 @@ fn jobs_wait_for_each_other() {
                     step += 1;
                     match step {
                         1 => Step::More,
-                        // A ring: the last waits for nobody.
+                        // A ring: the last waits for none.
                         2 if n < 3 => {
                             waited.fetch_add(u64::from(!gates[n + 1].is_done()), SeqCst);
                             Step::Wait(gates[n + 1].clone())
@@ -233,7 +233,7 @@ fn a_runtime_goes_while_jobs_are_everywhere() {
             let steps = steps.clone();
             spawn(&rt, Class::Flush, Urgency::default(), &ended, move || {
                 steps.fetch_add(1, SeqCst);
-                // PCT lets whoever goes on without end go on.
+                // PCT lets a thread that goes on without end go on.
                 thread::yield_now();
                 Step::More
             })
@@ -250,10 +250,10 @@ fn a_runtime_goes_while_jobs_are_everywhere() {
     });
 }
 
-/// Jobs of the first urgency go first, and nobody starves beside them.
+/// Jobs of the first urgency go first, and no other starves beside them.
 #[test]
 fn nobody_starves_beside_first_jobs() {
-    explore("nobody starves beside first jobs", || {
+    explore("no job starves beside first jobs", || {
         let rt = rt(2);
         let ended = Arc::new(AtomicU64::new(0));
         let order = Arc::new(Mutex::new(Vec::new()));
@@ -391,7 +391,7 @@ fn closed_files_are_opened_again() {
         let read: Vec<u32> = readers.into_iter().map(|r| r.join().unwrap()).collect();
         assert!(fs.open_files() <= 3, "{} files are open", fs.open_files());
         drop(files);
-        assert_eq!(fs.open_files(), 0, "a descriptor is counted that nobody has");
+        assert_eq!(fs.open_files(), 0, "a descriptor is counted that is closed");
         (read, fs.reopened().min(4))
     });
 }

@@ -1,7 +1,7 @@
 //! Names of the files in a database directory (RocksDB's), parsed and printed.
 //!
 //! Keeps: only the one name that this module prints for a value is parsed as that value
-//! (`5.log` is nobody's, `000005.log` is a log), so a file is never taken for another and a
+//! (`5.log` is no file of a database, `000005.log` is a log), so a file is never taken for another and a
 //! foreign file is never deleted.
 //! Leaves to others: directories, renames, and who may delete what.
 

@@ -58,7 +58,7 @@ pub(super) fn image(bytes: &[u8]) {
         let _ = db.close();
     }
     if how & 4 == 4 {
-        // Without the operator there is no reading what has operands, which is nobody's bug.
+        // Without the operator there is no reading what has operands, which is no bug.
         let db = Builder::new(settings()).env(env.clone()).open_read_only(DIRECTORY);
         let refused = db.and_then(|db| scan(&db)).err();
         assert!(mended || refused.is_none_or(|e| e.kind() != ErrorKind::Internal), "{name}");

@@ -1,4 +1,4 @@
-//! Processors shared by whoever computes: with more tasks than cores each gets an equal part.
+//! Processors shared by the tasks that compute: with more tasks than cores each gets an equal part.
 //!
 //! Keeps one clock of service: it runs at full speed up to as many tasks as cores and at
 //! `cores / tasks` above, so a task ends when that clock has advanced by its work.
@@ -55,7 +55,7 @@ impl Cores {
         self.tasks.push(Reverse((end, self.arrivals, task)));
     }
 
-    /// When the next task ends, if nobody comes before.
+    /// When the next task ends, if no other comes before.
     pub fn next_end(&self) -> Option<u64> {
         let Reverse((end, ..)) = self.tasks.peek()?;
         let left = (f64::from_bits(*end) - self.service).max(0.0) / self.speed();

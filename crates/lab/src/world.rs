@@ -355,7 +355,7 @@ impl World<'_> {
                 }
             }
             Command::ReadOnly { error } => self.fail(anyhow!("writes are refused: {error}")),
-            // The modelled device has one queue, in which nobody overtakes anybody.
+            // The modelled device has one queue, in which no request overtakes another.
             Command::Hurry { .. } => {}
             Command::Discard { files } => self.unlink_all(files),
             Command::Trouble(_)

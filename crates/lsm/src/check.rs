@@ -121,7 +121,7 @@ pub fn moves_down(out: Pos, inputs: &[FileRef]) -> Result<(), Violation> {
     }
 }
 
-/// V13: a flush adds all its files to one stratum of level 0, and nobody else adds to it. So does an
+/// V13: a flush adds all its files to one stratum of level 0, and nothing else adds to it. So does an
 /// ingestion, whose other files may go deeper.
 pub fn flush_is_whole(version: &Version, edit: &Edit) -> Result<(), Violation> {
     let level0 = || edit.adds.iter().filter(|a| a.pos.level == 0);

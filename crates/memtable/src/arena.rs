@@ -22,7 +22,7 @@ use crate::sync::{AtomicU64, AtomicUsize, Ordering, Traced};
 ///
 /// # Safety
 /// `base` must always answer the same address, aligned to 64 bytes, of `bytes` writable bytes
-/// that nobody else touches until the chunk is dropped, and that stay put when it is moved.
+/// that nothing else touches until the chunk is dropped, and that stay put when it is moved.
 pub unsafe trait ArenaChunk: Send {
     /// Start of the memory.
     fn base(&self) -> NonNull<u8>;
@@ -438,7 +438,7 @@ impl Slab {
         // SAFETY: `padded` bytes are left behind `free`; one past the end is allowed.
         self.free = unsafe { at.add(padded) };
         self.left -= padded;
-        // SAFETY: `bytes` bytes of the piece that nobody else has, aligned because the piece began
+        // SAFETY: `bytes` bytes of the piece that no other entry has, aligned because the piece began
         // aligned and only whole multiples were taken off it, the last one excepted.
         unsafe { write_record(at, tag, lengths, user, value) }
     }
@@ -460,7 +460,7 @@ fn measured(user: &[u8], value: &[u8]) -> ([u32; 2], usize) {
 ///
 /// # Safety
 /// `at` is aligned to 8 bytes, with room for header, key and value in an arena that lives for `'t`,
-/// and nobody else touches it yet. `lengths` are those of `user` and `value`.
+/// and no other thread touches it yet. `lengths` are those of `user` and `value`.
 #[inline(always)]
 unsafe fn write_record<'t>(
     at: NonNull<u8>,

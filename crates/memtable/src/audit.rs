@@ -1,5 +1,5 @@
 //! Whether a table gives back what it was given: the sum over entries that the writer keeps, worked
-//! out again by whoever takes all of them out.
+//! out again when all of them are taken out.
 //!
 //! Keeps: an entry that is missing, doubled, or whose key, number, kind or value's length changed in
 //! memory is noticed (but for one in 2^64). Leaves to others: the values' bytes, which only the

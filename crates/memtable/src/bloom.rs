@@ -79,7 +79,7 @@ impl Bloom {
     pub(crate) fn prefetch(&self, hash: u64) {
         prefetch(self.line(hash).as_ptr().cast());
     }
-    /// Adds a key. Nobody else may add at the same time: bits are set without an atomic
+    /// Adds a key. No other thread may add at the same time: bits are set without an atomic
     /// read-modify-write.
     #[inline]
     pub(crate) fn add(&self, hash: u64) {

@@ -195,7 +195,7 @@ fn together(
 fn two_writers_share_a_filter() {
     loom::model(|| {
         let arena = Arc::new(Arena::new(Arc::new(HeapPool), 0));
-        // SAFETY: nobody else knows the arena yet, and it outlives the filter.
+        // SAFETY: no other thread knows the arena yet, and it outlives the filter.
         let bloom = Arc::new(unsafe { Bloom::new(&arena, 1) });
         let [one, two] = [3, 7];
         let other = {

@@ -328,7 +328,7 @@ impl<'t> NodeRef<'t> {
     #[inline(always)]
     pub(crate) fn try_open(&self, version: u64) -> bool {
         debug_assert!(version & 1 == 0);
-        // As in `validate`: what was read so far is of this version if nobody has another yet.
+        // As in `validate`: what was read so far is of this version if no writer has begun another yet.
         fence(Ordering::Acquire);
         let opened = self.version.compare_exchange(
             version,

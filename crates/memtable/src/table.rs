@@ -2,7 +2,7 @@
 //!
 //! Keeps: exactly one [`MemWriter`] per table, so the index sees one writer, or those that it shares
 //! the table with ([`shared`]); when `add` returns, filter and index know the entry; counters are exact
-//! for whoever learnt of the last addition from the writer, and for everybody once the table is frozen.
+//! for a thread that learnt of the last addition from the writer, and for all once the table is frozen.
 //! Leaves to others: sequence numbers and their publication, the decision to freeze.
 
 use std::sync::Arc;
@@ -135,9 +135,9 @@ impl MemTable {
         let MemTableOptions { order, arena_bytes, bloom } = options;
         let arena = Arena::new(pool, arena_bytes);
         let filter = if bloom { Bloom::bytes(0) } else { 0 };
-        // SAFETY: nobody else knows the arena yet.
+        // SAFETY: no other thread knows the arena yet.
         unsafe { arena.seed(Index::EMPTY_BYTES + filter)? };
-        // SAFETY: nobody else knows the arena yet, and it lies behind its users in the table, so
+        // SAFETY: no other thread knows the arena yet, and it lies behind its users in the table, so
         // it is dropped after them.
         let (index, bloom) = unsafe { (Index::new(&arena), bloom.then(|| Bloom::new(&arena, 0))) };
         let table = Arc::new(MemTable {
@@ -382,7 +382,7 @@ impl MemWriter {
             let rec = table.arena.append(tag, key, value);
             Growth::new(&table.index, &table.arena, table.order()).insert(rec);
         }
-        // Last, when its line has arrived: nobody looks for the key before it is published.
+        // Last, when its line has arrived: no reader looks for the key before it is published.
         if let Some(bloom) = &table.bloom {
             bloom.add(hash);
         }

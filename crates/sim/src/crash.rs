@@ -276,7 +276,7 @@ pub fn fingerprint(disk: &Disk) -> u64 {
     let mut sum = xxhash_rust::xxh3::Xxh3::new();
     for (id, dir) in &disk.dirs {
         sum.update(&id.to_le_bytes());
-        // What the database says about itself is read by nobody.
+        // What the database says about itself is not read by anything.
         for (name, node) in dir.durable.iter().filter(|(name, _)| !name.starts_with("EVENTS")) {
             sum.update(name.as_bytes());
             if let Node::File(ino) = node {

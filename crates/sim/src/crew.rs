@@ -5,7 +5,7 @@
 //! real machine others would go on. Who gets the baton next, a client or a background job, is the
 //! pump's choice; so equal choices do the same.
 //!
-//! Keeps: whoever moves has the baton. No lock of the database is held where it is handed over, as no
+//! Keeps: the thread that moves has the baton. No lock of the database is held where it is handed over, as no
 //! lock is held across a call of the environment; if one were, the next to need it would hang.
 //! Leaves to others: which of them moves (`pump`).
 
@@ -41,7 +41,7 @@ struct State {
     /// Who has the baton; `None` is the pump.
     baton: Option<usize>,
     clients: Vec<Client>,
-    /// Nothing can go on: whoever waits gives up.
+    /// Nothing can go on: the waiters give up.
     hopeless: bool,
 }
 

@@ -94,7 +94,7 @@ const TWICE: u64 = 100;
 const EXAMPLES: &str = "\
 Examples:
   lithify-sim                                  ten seeds, a first look
-  lithify-sim --seconds 600 --seed 1000000     ten minutes of seeds nobody else takes
+  lithify-sim --seconds 600 --seed 1000000     ten minutes of seeds that no other run takes
   lithify-sim --policy bucket-df --runs 100    one policy
   lithify-sim --plan failure.plan              see a failure again
   lithify-sim --plan failure.plan --shrink 300 make it smaller still";

@@ -1,4 +1,4 @@
-//! A runtime without threads: whoever waits steps the jobs, one at a time, in an order that is
+//! A runtime without threads: a caller that waits steps the jobs, one at a time, in an order that is
 //! chosen.
 //!
 //! Keeps: one step at a time; a job that waits for a ticket is not stepped before it is complete;
@@ -243,7 +243,7 @@ impl Pump {
         self.park(&Ticket::new(), Some(until));
     }
 
-    /// Moves time to the next deadline, `limit` at the latest; false if nobody waits for one.
+    /// Moves time to the next deadline, `limit` at the latest; false if none is waited for.
     fn skip(&self, limit: Option<Mono>) -> bool {
         let mut state = self.state.lock();
         let due = state.jobs.iter().filter_map(|slot| match &slot.wait {

@@ -57,7 +57,7 @@ fn rounds(w: &mut World, count: u32, len: usize) -> Told {
 fn pile(w: &mut World, seed: u64) -> Told {
     w.shuffle(seed);
     for round in 0..6 {
-        // Full memtables are flushed by themselves; nobody waits for them here.
+        // Full memtables are flushed by themselves; this workload does not wait for them.
         w.puts(0..70, 1000, Os)?;
         w.run(40 + round * 10);
     }

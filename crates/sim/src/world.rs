@@ -84,7 +84,7 @@ pub struct World {
     views: Vec<View>,
     /// The way in which prefixes of keys are taken; 0 is none.
     prefixes: u32,
-    /// Who follows the database, if somebody does.
+    /// The follower of the database, if there is one.
     following: Option<Following>,
     /// Something went wrong since the database was opened: errors are no surprise.
     shaken: bool,
@@ -437,7 +437,7 @@ impl Drop for World {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.kill();
-            // Jobs that nobody waits for end, too: they hold the runtime that holds them.
+            // Jobs that no caller waits for end, too: they hold the runtime that holds them.
             while self.pump.step() {}
             assert_eq!(Arc::strong_count(&self.pump), 1, "a database that is gone is still held");
         }

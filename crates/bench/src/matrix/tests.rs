@@ -33,7 +33,7 @@ fn every_priority_meets_every_shape_that_has_them() {
     for case in &cases {
         assert_eq!(case.common, case.shape != "tiered", "{}", case.shape);
         let check = case.settings.workloads.last();
-        assert_eq!(check, Some(&Workload::Verify), "a run that nobody checks");
+        assert_eq!(check, Some(&Workload::Verify), "a run without a check");
         case.settings.clone().resolve().unwrap();
     }
 }

@@ -346,7 +346,10 @@ fn a_database_in_use_is_explained() {
         format!("Process {} has the database open, with policy bucket-df", std::process::id());
     assert!(text.starts_with(&first), "{text}");
     db.close().unwrap();
-    assert!(ok(&["explain", &place.db()]).starts_with("Nothing would hold"), "nobody has it open");
+    assert!(
+        ok(&["explain", &place.db()]).starts_with("Nothing would hold"),
+        "no process has it open"
+    );
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn a_rewrite_takes_other_settings_everywhere() {
     assert!(bytes(&["--rewrite"]) < plain / 4);
 }
 
-/// What a family was given stays with it, whoever opens the database: a log that forgets does not make
+/// What a family was given stays with it, by whatever settings the database is opened: a log that forgets does not make
 /// its neighbours forget, nor the other way round.
 #[test]
 fn families_keep_their_settings() {
@@ -86,7 +86,7 @@ fn families_keep_their_settings() {
     };
     for _ in 0..2 {
         assert_eq!(["default", "users", "more"].map(policy), ["fifo", "leveled", "fifo"]);
-        // Whoever opens it for writing leaves all of that as it is.
+        // An open for writing leaves all of that as it is.
         ok(&["put", "--db", &dir, "--family", "users", "--set", "l0_trigger=6", "ann", "1"]);
     }
     let l0 = line(&ok(&["settings", &dir, "--family", "users"]), "l0_trigger").to_owned();

@@ -98,7 +98,7 @@ fn files_give_way_when_the_system_has_no_descriptor_left() {
     full.store(40, Ordering::SeqCst);
     drop(fs.create(Path::new("/another log"), OpenOpts::write()).unwrap());
     assert_eq!(fs.open_files(), 0, "all gave way, and it was tried on");
-    // Somebody else has them all: the error says so.
+    // Other files have them all: the error says so.
     full.store(1000, Ordering::SeqCst);
     let error = fs.open(Path::new("/log"), OpenOpts::read()).err().unwrap();
     assert!(error.is_out_of_descriptors(), "{error}");

@@ -192,7 +192,7 @@ impl Lane {
                 if state.started > 0 {
                     return;
                 }
-                // Nobody will ever come for these: their owners must know.
+                // No thread will ever run these: their owners must know.
                 let stranded = std::mem::take(&mut state.ready);
                 drop(state);
                 let message = format!("no {} thread could be started: {error}", self.class.name());
@@ -282,7 +282,7 @@ impl Lane {
         if !state.ready.iter().any(|t| t.job.urgency() > own) {
             return Some(task);
         }
-        // The thread looks for the next job at once, so nobody else need be woken.
+        // The thread looks for the next job at once, so no other need be woken.
         state.make_ready(task);
         None
     }
@@ -315,7 +315,7 @@ impl Lane {
         self.work.notify_all();
     }
 
-    /// Whoever waits in `join` for the handles of all threads looks again.
+    /// A caller that waits in `join` for the handles of all threads looks again.
     fn tell_closer(&self) {
         if self.closing.load(Ordering::Acquire) {
             self.work.notify_all();

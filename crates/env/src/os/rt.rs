@@ -2,7 +2,7 @@
 //!
 //! Each class has a lane: a queue of ready jobs, the jobs that wait for a ticket, and threads that
 //! start when there is work for them. Dropping the runtime lets every current step end, joins the
-//! threads and drops the jobs that are left; whoever needs a job's result waits for its ticket
+//! threads and drops the jobs that are left; a caller that needs a job's result waits for its ticket
 //! before.
 
 use std::hash::{BuildHasher, RandomState};

@@ -23,7 +23,7 @@ use shuttle::sync as model;
 #[cfg(not(any(shuttle, loom)))]
 use std::sync as model;
 
-/// What a panic left is used on: whoever panics inside a lock leaves it whole, or halts the rest by
+/// What a panic left is used on: a thread that panics inside a lock leaves it whole, or halts the rest by
 /// other means.
 fn sound<T>(result: Result<T, PoisonError<T>>) -> T {
     result.unwrap_or_else(PoisonError::into_inner)
@@ -60,7 +60,7 @@ impl<T> Mutex<T> {
         sound(self.0.into_inner())
     }
 
-    /// What it holds; nobody else can have it.
+    /// What it holds; no other thread can have it.
     pub fn get_mut(&mut self) -> &mut T {
         sound(self.0.get_mut())
     }
@@ -96,7 +96,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 pub struct WaitTimeoutResult(bool);
 
 impl WaitTimeoutResult {
-    /// True if nobody woke the waiter in time.
+    /// True if the waiter was not woken in time.
     pub fn timed_out(&self) -> bool {
         self.0
     }
@@ -107,7 +107,7 @@ impl WaitTimeoutResult {
 pub struct Condvar(model::Condvar);
 
 impl Condvar {
-    /// Nobody waits.
+    /// No thread waits.
     pub fn new() -> Self {
         Self(model::Condvar::new())
     }
@@ -149,7 +149,7 @@ impl Condvar {
         WaitTimeoutResult(result.timed_out())
     }
 
-    /// Never learns of a notification: whoever waits looks for itself afterwards.
+    /// Never learns of a notification: a waiter looks for itself afterwards.
     #[cfg(any(shuttle, loom))]
     pub fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, at: Instant) -> WaitTimeoutResult {
         guard.held = None;
@@ -185,7 +185,7 @@ impl<T> RwLock<T> {
         Self(model::RwLock::new(value))
     }
 
-    /// Waits until nobody writes, and reads.
+    /// Waits until no thread writes, and reads.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         sound(self.0.read())
     }
@@ -195,7 +195,7 @@ impl<T> RwLock<T> {
         sound(self.0.write())
     }
 
-    /// What it holds; nobody else can have it.
+    /// What it holds; no other thread can have it.
     pub fn get_mut(&mut self) -> &mut T {
         sound(self.0.get_mut())
     }

@@ -82,7 +82,7 @@ fn an_idle_device_saves_no_more_than_the_burst() {
     assert_eq!(served(bytes(1_000_000), &demands), [1_001_000, 1_002_000]);
 }
 
-/// Time that passes only while somebody sleeps.
+/// Time that passes only while a thread sleeps.
 #[derive(Default)]
 struct Sleeper {
     now: AtomicU64,
@@ -209,7 +209,7 @@ fn real_threads_share_the_bytes() {
             });
         }
     });
-    // 2 MB at 20 MB/s are 100 ms, whoever writes them; waking up late costs a busy machine more.
+    // 2 MB at 20 MB/s are 100 ms, by any writer; waking up late costs a busy machine more.
     let took = rt.now().since(began);
     let bounds = Duration::from_millis(99)..Duration::from_secs(5);
     assert!(bounds.contains(&took), "2 MB took {took:?}");

@@ -43,7 +43,7 @@ fn waiters_wake_and_see_what_was_written() {
     });
 }
 
-/// Whoever only looks is ordered behind the completion as well.
+/// A thread that only looks is ordered behind the completion as well.
 #[test]
 fn a_look_is_enough() {
     loom::model(|| {

@@ -31,7 +31,7 @@ impl Rt for Clock {
         unreachable!("a clock runs no jobs")
     }
     fn park(&self, _ticket: &Ticket, _deadline: Option<Mono>) -> Wake {
-        unreachable!("nobody waits for a clock")
+        unreachable!("no test waits for a clock")
     }
     fn thread_cpu(&self) -> Duration {
         Duration::ZERO

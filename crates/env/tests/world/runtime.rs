@@ -476,7 +476,7 @@ fn first_jobs_keep_threads_free_of_others() {
     assert_eq!(running.load(Ordering::SeqCst), 2, "a quarter of the threads");
     leave.complete();
     wait_for(7);
-    assert_eq!(running.load(Ordering::SeqCst), 7, "nobody holds them back any more");
+    assert_eq!(running.load(Ordering::SeqCst), 7, "nothing holds them back any more");
     gate.complete();
     over.iter().for_each(|ticket| expect(&rt, ticket));
 }

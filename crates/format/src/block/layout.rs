@@ -27,7 +27,7 @@ impl Layout {
     /// Parses the tail of an uncompressed block.
     ///
     /// # Errors
-    /// Corruption if the tail does not fit the block, uses the one flag nobody writes, its first
+    /// Corruption if the tail does not fit the block, uses the one flag that no writer sets, its first
     /// restart point is not the first entry, or values lie apart and restart points do not ascend.
     pub fn parse(block: &[u8]) -> Result<Layout> {
         let (rest, word) = pop_u32(block)?;

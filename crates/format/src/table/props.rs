@@ -30,7 +30,7 @@ pub const PREFIX_FILTERING: &str = "rocksdb.block.based.table.prefix.filtering";
 pub const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
 /// The version from which on one number may stand for those of all entries.
 pub const EXTERNAL_NUMBERED: u32 = 2;
-/// The one sequence number of all entries of an external table, as fixed64; 0 leaves it to whoever
+/// The one sequence number of all entries of an external table, as fixed64; 0 leaves it to the database that
 /// took the table in.
 pub const GLOBAL_SEQ: &str = "rocksdb.external_sst_file.global_seqno";
 

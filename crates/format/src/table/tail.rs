@@ -73,7 +73,7 @@ pub struct TableSpec {
     pub dictionary: Option<Arc<[u8]>>,
     /// Name of the merge operator, or `nullptr`.
     pub merge_operator: String,
-    /// Made outside of any database: all its entries have the number 0, and whoever takes it in
+    /// Made outside of any database: all its entries have the number 0, and the database that takes it in
     /// gives them one.
     pub external: bool,
     /// For tests: without the counts of blocks that RocksDB's tables do not have either.

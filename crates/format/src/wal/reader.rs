@@ -184,7 +184,7 @@ impl<'a> RecordReader<'a> {
                 }
                 (MIDDLE | LAST, None) => return damage(fragment.offset, What::Orphan),
                 (_, Some((start, _))) => {
-                    // This one may be good: it is met again by whoever goes on.
+                    // This one may be good: it is met again when reading goes on.
                     self.at = fragment.offset;
                     return damage(*start, What::CutShort);
                 }

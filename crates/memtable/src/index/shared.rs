@@ -28,7 +28,7 @@ use super::{At, Growth, HEIGHT_MAX, Landing, Path, Probe};
 /// How a try ended.
 enum Tried {
     Done,
-    /// Somebody else was there.
+    /// Another writer was there.
     Met,
     /// The leaf must be split.
     Full,
@@ -53,7 +53,7 @@ impl<'t> Growth<'t> {
         }
     }
 
-    /// Appends `rec` to the rightmost leaf if it belongs there, there is room, and nobody else is
+    /// Appends `rec` to the rightmost leaf if it belongs there, there is room, and no other writer is
     /// there.
     #[inline(always)]
     fn append_shared(&self, probe: &At<'_>, rec: Rec<'t>) -> bool {
@@ -94,7 +94,7 @@ impl<'t> Growth<'t> {
         Tried::Done
     }
 
-    /// Splits the full leaf where `rec` belongs. False if somebody changed something on the way to
+    /// Splits the full leaf where `rec` belongs. False if another writer changed something on the way to
     /// it meanwhile, or it is not full any more.
     #[cold]
     fn try_split(&self, probe: &At<'_>, rec: Rec<'t>, splits: &Mutex<()>) -> bool {
@@ -104,7 +104,7 @@ impl<'t> Growth<'t> {
         let is_full = |i: usize| path.step(i).0.len() == WIDTH;
         let is_same = |i: usize| path.step(i).0.validate(versions[i]);
         let leaf = path.len - 1;
-        // In this order: it was full at that version, so nobody opened it since.
+        // In this order: it was full at that version, so no writer opened it since.
         if !is_full(leaf) || !is_same(leaf) {
             return false;
         }

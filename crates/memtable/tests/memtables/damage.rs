@@ -1,4 +1,4 @@
-//! Bits that flip in memory (reliability F21): whoever takes all entries out of a table learns that
+//! Bits that flip in memory (reliability F21): a caller that takes all entries out of a table learns that
 //! they are not the ones that went in.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Marked {
     /// All memory of a chunk.
     ///
     /// # Safety
-    /// The table is frozen and alive, and nobody else looks at it while the slice lives.
+    /// The table is frozen and alive, and no other thread looks at it while the slice lives.
     #[allow(clippy::mut_from_ref, reason = "memory of the table, not of this value")]
     unsafe fn memory(&self, chunk: usize) -> Option<&mut [u8]> {
         let (base, len) = *self.places.lock().get(chunk)?;

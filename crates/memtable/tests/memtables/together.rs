@@ -1,5 +1,5 @@
-//! Several writers with shares of one table: nothing is lost, doubled or out of order, whoever meets
-//! whom; readers beside them see all that was published; and the one writer goes on where they ended.
+//! Several writers with shares of one table: nothing is lost, doubled or out of order,
+//! whichever of them meet; readers beside them see all that was published; and the one writer goes on where they ended.
 
 use std::cmp::Ordering::Less;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -165,7 +165,7 @@ impl Comparator for Picky {
     }
 }
 
-/// A comparator that panics in one writer holds nobody else up.
+/// A comparator that panics in one writer holds no other up.
 #[test]
 fn a_panic_leaves_no_window_open() {
     const EACH: u16 = if cfg!(miri) { 12 } else { 250 };

@@ -32,7 +32,7 @@ const LEVELS: [Durability; 3] = [Durability::Os, Durability::Sync, Durability::B
 
 /// A batch of a client.
 struct Task {
-    /// The first change is a put of a value that nobody else writes.
+    /// The first change is a put of a value that no other writer writes.
     changes: Vec<Change>,
     durability: Durability,
 }

@@ -126,7 +126,7 @@ impl World {
 
     /// Drops the tables of a range.
     pub(super) fn drop_files(&mut self) -> Result<(), Violation> {
-        // What comes of one that fails, or of writes that no log holds, nobody could tell.
+        // What comes of one that fails, or of writes that no log holds, no model could tell.
         if self.shaken || self.fragile || self.shape.unlogged {
             return Ok(());
         }

@@ -282,7 +282,7 @@ impl World {
         }
     }
 
-    /// Time passes, and nobody does anything.
+    /// Time passes, and nothing else happens.
     pub(super) fn doze(&mut self) {
         let lengths = [300, 1000, 2000, 4000, 20_000];
         self.pump.pass(Duration::from_millis(*self.dice.pick(&lengths, "doze")));

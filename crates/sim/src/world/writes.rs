@@ -124,7 +124,7 @@ impl World {
         Ok(())
     }
 
-    /// Merges into a key; where nobody could tell what comes of it, the operand is its value.
+    /// Merges into a key; where no model could tell what comes of it, the operand is its value.
     pub(super) fn merge_into(&mut self, family: &str, key: Vec<u8>) -> Result<(), Violation> {
         self.next += 1;
         let operand = value(self.next, 16);

@@ -59,7 +59,7 @@ struct Known {
     /// Writes begun, and writes that are durable.
     begun: u32,
     durable: u32,
-    /// The first key that was still there, if somebody looked.
+    /// The first key that was still there, if the life looked.
     first: Option<u32>,
 }
 

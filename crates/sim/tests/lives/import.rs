@@ -42,8 +42,8 @@ fn content(fs: &SimFs, rt: &RtRef, path: &str) -> lithify::Result<BTreeMap<Strin
     db.column_families().into_iter().map(of).collect()
 }
 
-/// The directory `name` of the tests of the facade, on a disk: names durable, bytes not, as whoever
-/// copied it there left them.
+/// The directory `name` of the tests of the facade, on a disk: names durable, bytes not, as the program
+/// that copied it there left them.
 fn source(name: &str) -> SimFs {
     let fs = SimFs::new(Disk::default());
     fs.create_dir_all(Path::new(FROM)).unwrap();

@@ -209,7 +209,7 @@ impl Database {
             Restart::Kill => {
                 let left = image::take(&self.fs, &self.home);
                 let elsewhere = image::put(&left, &self.home);
-                // What the old one does from here on, nobody sees.
+                // What the old one does from here on, is not seen.
                 let old = std::mem::replace(&mut self.fs, elsewhere);
                 drop(self.take()?);
                 drop(old);

@@ -4,7 +4,7 @@
 //! The client puts, merges, deletes, singly too, reads in all ways, keeps snapshots and iterators, and has
 //! transactions of both kinds that others get in the way of. What varies: the policy and the order of commits, sizes of memtables, files and blocks down to
 //! one entry, buckets, codecs, filters and the prefixes in them, settings of column families, cache,
-//! durability, jobs at once and their order, flushes and compactions nobody asked for, and restarts,
+//! durability, jobs at once and their order, flushes and compactions that the plan did not ask for, and restarts,
 //! kills and moves into a checkpoint anywhere. Every database is looked through by `verify` in the end.
 //!
 //! Everything runs on one thread per plan, on the simulation's pump, so a seed does the same

@@ -81,7 +81,7 @@ pub fn settings(policy: Policy, r: &mut Random) -> Settings {
     s.event_log = r.one_in(2);
     s.auto_compaction = !r.one_in(8);
     if !s.auto_compaction {
-        // Nobody else would ever make room.
+        // Nothing else would ever make room.
         (s.l0_slowdown, s.l0_stop) = (100_000, 100_000);
     }
     let levels = &[Durability::NoWal, Durability::Buffered, Durability::Os, Durability::Sync];

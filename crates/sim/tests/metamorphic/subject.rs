@@ -51,7 +51,7 @@ impl Answer {
     }
 }
 
-/// Whoever carries out operations.
+/// What carries out operations.
 pub trait Subject {
     /// Carries out one.
     ///

@@ -76,7 +76,7 @@ fn from_rocksdb_and_back() {
                 _ => theirs.put(key, vec![rng.u8(..); rng.usize(0..150)]).unwrap(),
             }
         }
-        // Nobody else writes there meanwhile.
+        // Nothing else writes there meanwhile.
         assert_eq!(open_elsewhere(from.path()), "locked");
         drop(theirs);
         let report = import(from.path(), to.path()).unwrap();

@@ -137,7 +137,7 @@ fn operands_move_both_ways() {
         let place = tempfile::tempdir().unwrap();
         let (from, to) = (place.path().join("theirs"), place.path().join("ours"));
         let theirs = DB::open(&rocks(operator), &from).unwrap();
-        // Each operand is an entry of its own as long as somebody might look.
+        // Each operand is an entry of its own as long as a snapshot might look.
         let snapshot = theirs.snapshot();
         theirs_does(&theirs, deeds(operator, 3000, 1));
         theirs.flush().unwrap();

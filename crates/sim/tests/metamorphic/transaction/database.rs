@@ -80,7 +80,7 @@ impl Database {
             true => TransactionOptions::optimistic(),
             false => TransactionOptions::pessimistic(),
         };
-        // Nobody else would run while somebody waits.
+        // No other thread would run while one waits.
         let options = options.with_lock_timeout(Duration::ZERO);
         let begin = if plan.snapshot { options.clone().with_snapshot() } else { options.clone() };
         let mut txn = db.begin_transaction(begin);
