@@ -247,13 +247,6 @@ impl Session<'_> {
         }
         let zipf = ranks(workload, self.records.count(), settings.zipf);
         let started = now();
-        let seconds = match workload {
-            Workload::Verify => None,
-            _ => match (settings.duration, settings.limit_seconds) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            },
-        };
         let course = Course {
             store,
             settings,
@@ -262,7 +255,7 @@ impl Session<'_> {
             records: &self.records,
             zipf,
             lane_ops: self.lane_ops(workload),
-            deadline: seconds.map(|s| started + Duration::from_secs_f64(s)),
+            deadline: longest(settings, workload).map(|longest| started + longest),
             rate: settings.rate,
             lanes,
             version_base: self.version_base,
@@ -275,10 +268,7 @@ impl Session<'_> {
         };
         let (tallies, side) = run_lanes(&course, workload, lanes, progress)?;
         let seconds = (now() - started).as_secs_f64();
-        let mut sum = Tally::new();
-        for tally in &tallies {
-            sum.merge(tally);
-        }
+        let sum = sum_of(&tallies);
         Ok(WorkloadReport {
             workload: workload.name().to_owned(),
             threads: lanes,
@@ -440,4 +430,21 @@ fn distribution(tally: &Tally) -> Vec<(f64, f64)> {
 
 fn ratio(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
+}
+
+/// How long a workload may take; a verification is never cut short.
+fn longest(settings: &BenchSettings, workload: Workload) -> Option<Duration> {
+    let seconds = match (settings.duration, settings.limit_seconds) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    seconds.filter(|_| workload != Workload::Verify).map(Duration::from_secs_f64)
+}
+
+fn sum_of(tallies: &[Tally]) -> Tally {
+    let mut sum = Tally::new();
+    for tally in tallies {
+        sum.merge(tally);
+    }
+    sum
 }

@@ -365,13 +365,6 @@ impl BenchSettings {
         if self.mix_ranges.is_empty() || self.mix_ranges.iter().any(|r| !(1..=65_536).contains(r)) {
             bail!("--mix-ranges: give numbers of key ranges from 1 to 65536");
         }
-        for (flag, percent) in
-            [("--read-percent", self.read_percent), ("--delete-percent", self.delete_percent)]
-        {
-            if !(0.0..=100.0).contains(&percent) {
-                bail!("{flag} {percent}: give 0 to 100");
-            }
-        }
         if !(self.zipf > 0.0 && self.zipf < 1.0) {
             bail!("--zipf {}: give a skew above 0 and below 1", self.zipf);
         }
@@ -397,6 +390,19 @@ impl BenchSettings {
                  at least 1"
             );
         }
+        self.check_numbers()?;
+        self.touch_bytes(0).map(|_| ())
+    }
+
+    /// Percentages, shares, times and rates.
+    fn check_numbers(&self) -> Result<()> {
+        for (flag, percent) in
+            [("--read-percent", self.read_percent), ("--delete-percent", self.delete_percent)]
+        {
+            if !(0.0..=100.0).contains(&percent) {
+                bail!("{flag} {percent}: give 0 to 100");
+            }
+        }
         for (flag, share) in [
             ("--value-compressibility", self.value_compressibility),
             ("--verify-fraction", self.verify_fraction),
@@ -415,7 +421,7 @@ impl BenchSettings {
                 bail!("{flag}: give a positive number below 10^9");
             }
         }
-        self.touch_bytes(0).map(|_| ())
+        Ok(())
     }
 
     /// Bytes to touch beforehand; `auto` stands for `automatic`.

@@ -147,18 +147,7 @@ pub struct FamilySalvage {
 /// something in it or one directory lies in the other; Io if the directory can't be listed; those of `orders`,
 /// which refuses orders that only the program knows.
 pub fn salvage(dir: &Dir, target: &Dir, orders: Orders<'_>) -> Result<Salvage> {
-    let listed = dir.list_if_there()?.ok_or_else(|| super::verify::no_database(dir))?;
-    let tables: Vec<u64> = listed
-        .iter()
-        .filter_map(|entry| match entry.file? {
-            FileName::Table(n) | FileName::LevelDbTable(n) => Some(n),
-            _ => None,
-        })
-        .collect();
-    let any = |f: &FileName| matches!(f, FileName::Wal(_) | FileName::Manifest(_));
-    if tables.is_empty() && !listed.iter().filter_map(|entry| entry.file.as_ref()).any(any) {
-        return Err(super::verify::no_database(dir));
-    }
+    let tables = tables_in(dir)?;
     target.check_target(dir, "the new database")?;
     let mut notes = Vec::new();
     let mut lost = Vec::new();
@@ -209,17 +198,39 @@ pub fn salvage(dir: &Dir, target: &Dir, orders: Orders<'_>) -> Result<Salvage> {
             }
         }
     }
-    for family in out.families.values_mut() {
-        let (tables, order) = (&family.tables, &*family.order);
+    out.families.values_mut().for_each(FamilySalvage::join_deletions);
+    Ok(out)
+}
+
+/// Numbers of the tables in a directory, which need not have any if it has a log or a manifest.
+fn tables_in(dir: &Dir) -> Result<Vec<u64>> {
+    let listed = dir.list_if_there()?.ok_or_else(|| super::verify::no_database(dir))?;
+    let tables: Vec<u64> = listed
+        .iter()
+        .filter_map(|entry| match entry.file? {
+            FileName::Table(n) | FileName::LevelDbTable(n) => Some(n),
+            _ => None,
+        })
+        .collect();
+    let any = |f: &FileName| matches!(f, FileName::Wal(_) | FileName::Manifest(_));
+    if tables.is_empty() && !listed.iter().filter_map(|entry| entry.file.as_ref()).any(any) {
+        return Err(super::verify::no_database(dir));
+    }
+    Ok(tables)
+}
+
+impl FamilySalvage {
+    /// Joins the deletions of its tables, those with bounds and those without apart, and those of logs.
+    fn join_deletions(&mut self) {
+        let (tables, order) = (&self.tables, &*self.order);
         let of = |bounded| {
             let tables = tables.iter().filter(move |table| table.is_bounded() == bounded);
             tables.map(|table| (0, table.deletions().clone()))
         };
-        let logged = (0, std::mem::take(&mut family.deletions));
-        family.deletions = Fragments::union(of(true).chain([logged]), order);
-        family.unbounded = Fragments::union(of(false), order);
+        let logged = (0, std::mem::take(&mut self.deletions));
+        self.deletions = Fragments::union(of(true).chain([logged]), order);
+        self.unbounded = Fragments::union(of(false), order);
     }
-    Ok(out)
 }
 
 /// The newest manifest that reads, and whether it is to be followed.

@@ -216,18 +216,6 @@ impl WireEdit {
     /// Reads one tag and its payload.
     fn field(&mut self, r: &mut Reader<'_>) -> Result<()> {
         match r.var32()? {
-            tag::DB_ID => self.db_id = Some(text(r.length_prefixed()?, "the database id")?),
-            tag::COMPARATOR => {
-                self.comparator = Some(text(r.length_prefixed()?, "a comparator name")?);
-            }
-            tag::LOG_NUMBER => self.log_number = Some(r.var64()?),
-            tag::PREV_LOG => self.prev_log = Some(r.var64()?),
-            tag::NEXT_FILE => self.next_file = Some(r.var64()?),
-            tag::MAX_COLUMN_FAMILY => self.max_cf = Some(r.var32()?),
-            tag::MIN_LOG_TO_KEEP => self.min_log_to_keep = Some(r.var64()?),
-            tag::LAST_SEQ => self.last_seq = Some(seq(r)?),
-            tag::COMPACT_CURSOR => self.cursors.push((level(r)?, internal_key(r)?)),
-            tag::DELETED_FILE => self.deleted.push((level(r)?, r.var64()?)),
             tag::NEW_FILE => self.added.push(WireFile::decode_old(r, OldForm::One)?),
             tag::NEW_FILE_2 => self.added.push(WireFile::decode_old(r, OldForm::Two)?),
             tag::NEW_FILE_3 => self.added.push(WireFile::decode_old(r, OldForm::Three)?),
@@ -236,14 +224,8 @@ impl WireEdit {
                 self.added.push(file);
                 self.min_log_to_keep = min_log.or(self.min_log_to_keep);
             }
-            tag::WAL_ADDITION_OLD => self.wal_additions.push(WalAddition::decode(r)?),
-            tag::WAL_ADDITION => {
-                self.wal_additions.push(whole(r.length_prefixed()?, WalAddition::decode)?);
-            }
-            tag::WAL_DELETION_OLD => self.wals_deleted_below = Some(r.var64()?),
-            tag::WAL_DELETION => {
-                self.wals_deleted_below = Some(whole(r.length_prefixed()?, |f| f.var64())?);
-            }
+            tag::DELETED_FILE => self.deleted.push((level(r)?, r.var64()?)),
+            tag::COMPACT_CURSOR => self.cursors.push((level(r)?, internal_key(r)?)),
             tag::COLUMN_FAMILY => self.cf = CfId(r.var32()?),
             tag::COLUMN_FAMILY_ADD => {
                 self.cf_add = Some(text(r.length_prefixed()?, "a column family name")?);
@@ -254,6 +236,32 @@ impl WireEdit {
             tag::JOB => {
                 let tag = |f: &mut Reader<'_>| Ok(JobTag { job: f.var64()?, attempt: f.var64()? });
                 self.job = Some(whole(r.length_prefixed()?, tag)?);
+            }
+            other => return self.field_of_database(other, r),
+        }
+        Ok(())
+    }
+
+    /// A field about the whole database or its logs, or one that is refused or passed over.
+    fn field_of_database(&mut self, field: u32, r: &mut Reader<'_>) -> Result<()> {
+        match field {
+            tag::DB_ID => self.db_id = Some(text(r.length_prefixed()?, "the database id")?),
+            tag::COMPARATOR => {
+                self.comparator = Some(text(r.length_prefixed()?, "a comparator name")?);
+            }
+            tag::LOG_NUMBER => self.log_number = Some(r.var64()?),
+            tag::PREV_LOG => self.prev_log = Some(r.var64()?),
+            tag::NEXT_FILE => self.next_file = Some(r.var64()?),
+            tag::MAX_COLUMN_FAMILY => self.max_cf = Some(r.var32()?),
+            tag::MIN_LOG_TO_KEEP => self.min_log_to_keep = Some(r.var64()?),
+            tag::LAST_SEQ => self.last_seq = Some(seq(r)?),
+            tag::WAL_ADDITION_OLD => self.wal_additions.push(WalAddition::decode(r)?),
+            tag::WAL_ADDITION => {
+                self.wal_additions.push(whole(r.length_prefixed()?, WalAddition::decode)?);
+            }
+            tag::WAL_DELETION_OLD => self.wals_deleted_below = Some(r.var64()?),
+            tag::WAL_DELETION => {
+                self.wals_deleted_below = Some(whole(r.length_prefixed()?, |f| f.var64())?);
             }
             tag::PERSIST_TIMESTAMPS => match r.length_prefixed()? {
                 [1] => self.timestamps_stored = Some(true),

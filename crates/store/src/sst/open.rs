@@ -277,6 +277,29 @@ pub(crate) fn open_alone(
     opened.fold(first, |found, next| if found.as_ref().is_err_and(is_other) { next } else { found })
 }
 
+/// The end of the file, as much of it as is thought to hold everything but data, and where it starts.
+fn read_tail(source: &Source, spec: &OpenTable) -> Result<(u64, Arc<[u8]>)> {
+    let wanted = match spec.tail_bytes {
+        0 => TAIL_GUESS,
+        n => n.min(TAIL_MAX),
+    };
+    let len = wanted.max(FOOTER_LEN as u64).min(source.size());
+    let start = source.size() - len;
+    Ok((start, source.read(start, len as usize)?))
+}
+
+/// Refuses a table that is not the one that the manifest names.
+fn check_identity(footer: &Footer, spec: &OpenTable) -> Result<()> {
+    if spec.base_context == 0 || spec.base_context == footer.check.base {
+        return Ok(());
+    }
+    Err(Error::corruption(format!(
+        "another table lies under this name: its base context is {:#010x}, the manifest says \
+         {:#010x}",
+        footer.check.base, spec.base_context
+    )))
+}
+
 fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
     let size = source.size();
     if spec.bytes.is_some_and(|bytes| bytes != size) {
@@ -285,21 +308,9 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
             "the file has {size} bytes, the manifest says {wanted}"
         )));
     }
-    let wanted = match spec.tail_bytes {
-        0 => TAIL_GUESS,
-        n => n.min(TAIL_MAX),
-    };
-    let tail_len = wanted.max(FOOTER_LEN as u64).min(size);
-    let start = size - tail_len;
-    let bytes = source.read(start, tail_len as usize)?;
+    let (start, bytes) = read_tail(&source, &spec)?;
     let footer = Footer::read(&bytes, size)?;
-    if spec.base_context != 0 && spec.base_context != footer.check.base {
-        return Err(Error::corruption(format!(
-            "another table lies under this name: its base context is {:#010x}, the manifest \
-             says {:#010x}",
-            footer.check.base, spec.base_context
-        )));
-    }
+    check_identity(&footer, &spec)?;
     let decoder = match footer.version {
         LEVELDB_VERSION => Decoder::leveldb(),
         _ => Decoder::rocksdb(),
