@@ -98,7 +98,13 @@ impl Cut {
     }
 
     /// Places a whole block, whose own start is what is asked about.
-    fn place_block(&mut self, recipe: &Recipe, key: &[u8], logical: u64, new_key: bool) -> Start {
+    pub(crate) fn place_block(
+        &mut self,
+        recipe: &Recipe,
+        key: &[u8],
+        logical: u64,
+        new_key: bool,
+    ) -> Start {
         let s = self.s;
         let shift = recipe.block_bytes.trailing_zeros();
         let grid = s >> shift != self.prev >> shift;
@@ -107,9 +113,45 @@ impl Cut {
         self.start(recipe, key, s, grid, new_key)
     }
 
-    /// Logical bytes of all entries placed so far.
+    /// The open block, of which `placed` logical bytes were placed, is finished with `logical` bytes.
+    pub(crate) fn resume_block(&mut self, placed: u64, logical: u64) {
+        self.prev = self.s.saturating_sub(placed);
+        self.s = self.prev.saturating_add(logical);
+    }
+    /// True if split keys were not passed yet.
+    pub(crate) fn has_splits_ahead(&self, recipe: &Recipe) -> bool {
+        self.hard < recipe.hard_splits.len() || self.soft < recipe.soft_splits.len()
+    }
+    /// True if a split key at or below `key`, the last one placed, was not passed.
+    pub(crate) fn misses_split(&self, recipe: &Recipe, key: &[u8]) -> bool {
+        let ahead = |splits: &[lithify_base::Key], at: usize| {
+            splits.get(at).is_some_and(|s| recipe.order.compare(s, key).is_le())
+        };
+        ahead(&recipe.hard_splits, self.hard) || ahead(&recipe.soft_splits, self.soft)
+    }
+
+    /// S: logical bytes of all entries placed so far.
     pub fn logical_bytes(&self) -> u64 {
         self.s
+    }
+    /// True if the next entry starts a block whatever its key is, because S has left the grid cell
+    /// in which the last entry started.
+    pub fn ends_block(&self, recipe: &Recipe) -> bool {
+        let shift = recipe.block_bytes.trailing_zeros();
+        self.started && self.s >> shift != self.prev >> shift
+    }
+    /// S at the start of the last block that started with a new user key, counted from the second
+    /// block on: what decides whether the next such block starts a file.
+    pub fn candidate(&self) -> u64 {
+        self.candidate
+    }
+    /// S at the start of the open file.
+    pub fn file_start(&self) -> u64 {
+        self.file
+    }
+    /// Hard and soft split keys passed by the entries placed so far.
+    pub fn splits_passed(&self) -> (usize, usize) {
+        (self.hard, self.soft)
     }
 }
 

@@ -21,6 +21,12 @@ use crate::ledger::{Ledger, weigh};
 use crate::products::{BlockMeta, FileCut, Item, Products};
 use crate::recipe::Recipe;
 use crate::tombstone::Fragments;
+use crate::zone::{Zones, keep_tombstones};
+
+mod adopt;
+
+pub use adopt::OpenState;
+pub(crate) use adopt::{Foreign, refused};
 
 /// Everything an engine must remember between two sets. Any engine can go on from it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,11 +103,26 @@ pub(crate) struct Survivor<'a> {
 }
 
 impl Writer {
-    /// A writer at the start of the output. `kept` are the range tombstones that survive D5.
+    /// A writer at the start of a recipe's output, and the recipe's zones. D5 decides here which
+    /// range tombstones stay.
     ///
     /// # Errors
-    /// Unsupported if this build does not write the recipe's codec.
-    pub(crate) fn new(recipe: Arc<Recipe>, kept: Fragments) -> Result<Writer> {
+    /// InvalidArgument for a recipe that makes no sense, Unsupported for a codec this build does
+    /// not write.
+    pub(crate) fn start(recipe: Arc<Recipe>) -> Result<(Writer, Zones)> {
+        recipe.check()?;
+        let (kept, counts) = keep_tombstones(&recipe);
+        let zones = Zones::new(&recipe, &kept);
+        let (tombs_in, tombs_out) = (recipe.tombstones.tombs(), kept.tombs());
+        let mut out = Writer::new(recipe, kept)?;
+        out.ledger.tombs_in = tombs_in;
+        out.ledger.tombs_out = tombs_out;
+        out.ledger.tombs_hidden = counts.hidden;
+        out.ledger.tombs_elided = counts.elided;
+        Ok((out, zones))
+    }
+
+    fn new(recipe: Arc<Recipe>, kept: Fragments) -> Result<Writer> {
         let compressor = match recipe.codec {
             Codec::None => None,
             codec => {
@@ -315,11 +336,7 @@ impl Writer {
             (meta.first, meta.last) = (first, last);
             out.items.push(Item::Block(meta));
         }
-        open.at = out.used;
-        open.hashes_at = out.hashes.len();
-        open.restarts.clear();
-        open.since = 0;
-        open.meta = BlockMeta { min_seq: lithify_base::MAX_SEQ, ..BlockMeta::default() };
+        open.clear(out.used, out.hashes.len());
         Ok(())
     }
 

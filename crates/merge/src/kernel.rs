@@ -25,7 +25,6 @@ use crate::recipe::Recipe;
 use crate::set::{BlockSet, BlockSlice, CleanRange};
 use crate::tree::{ByBytes, ByComparator, KeyOrder, Lane, Pick, Stop, Tree};
 use crate::view::View;
-use crate::zone::{Zones, keep_tombstones};
 
 /// Most entries picked before they are encoded; bounds the pick list, nothing else.
 const BATCH: usize = 512;
@@ -82,15 +81,7 @@ impl Kernel {
     /// InvalidArgument for a recipe that makes no sense, Unsupported for a codec this build does
     /// not write.
     pub fn new(recipe: Arc<Recipe>) -> Result<Kernel> {
-        recipe.check()?;
-        let (kept, counts) = keep_tombstones(&recipe);
-        let zones = Zones::new(&recipe, &kept);
-        let tombs_out = kept.tombs();
-        let mut out = Writer::new(recipe.clone(), kept)?;
-        out.ledger.tombs_in = recipe.tombstones.tombs();
-        out.ledger.tombs_out = tombs_out;
-        out.ledger.tombs_hidden = counts.hidden;
-        out.ledger.tombs_elided = counts.elided;
+        let (out, zones) = Writer::start(recipe.clone())?;
         Ok(Kernel {
             gc: Gc::new(recipe.clone(), zones),
             recipe,

@@ -1,11 +1,13 @@
 //! What an engine hands back: encoded blocks with their metadata, file cuts and set ends, in key
 //! order, in a few large reusable buffers.
 //!
-//! Keeps: blocks of one `Products` lie in the arena back to back in item order, each as
-//! `payload ++ type byte ++ raw sum`. Nothing here is trusted by the host.
+//! Keeps: blocks of one `Products` lie in the arena in item order, each as
+//! `payload ++ type byte ++ raw sum`: back to back if the kernel wrote them, perhaps with gaps if a
+//! machine lent its own memory ([`Lent`]). Nothing here is trusted by the host.
 //! Leaves to others: the checksum's context modifier, which the assembler adds in place through
 //! [`Products::block_mut`].
 
+use std::fmt;
 use std::ops::Range;
 
 use lithify_base::{InternalKey, Kind, Seq};
@@ -20,10 +22,14 @@ pub const TRAILER: usize = 5;
 /// One finished data block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockMeta {
-    pub(crate) at: Range<usize>,
-    pub(crate) first: Range<usize>,
-    pub(crate) last: Range<usize>,
-    pub(crate) hashes: Range<usize>,
+    /// Where it lies in the arena, its trailer included.
+    pub at: Range<usize>,
+    /// Where its first internal key lies among the keys.
+    pub first: Range<usize>,
+    /// Where its last internal key lies among the keys.
+    pub last: Range<usize>,
+    /// Where its filter hashes lie among the hashes.
+    pub hashes: Range<usize>,
     /// Entries in it.
     pub entries: u32,
     /// Sum of the lengths of its internal keys.
@@ -106,11 +112,35 @@ pub enum Item {
     SetDone(SetDone),
 }
 
+/// Memory that its owner lends to the host, such as a buffer that a device copied blocks into. The
+/// host writes checksums into it and gives it back by dropping it.
+///
+/// Both functions must return the same stretch of bytes each time.
+pub trait Lent: Send + Sync {
+    /// All of it.
+    fn bytes(&self) -> &[u8];
+    /// All of it, to be changed in place.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
+impl Lent for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
 /// A batch of output. Hand the same one back to be refilled: its buffers are reused.
-#[derive(Clone, Debug, Default)]
+///
+/// A clone has all blocks in memory of its own.
+#[derive(Default)]
 pub struct Products {
     /// Blocks up to `used`; the rest is room, zeroed or stale.
     pub(crate) arena: Vec<u8>,
+    /// Stands for the arena while it is here. The kernel's writer never has one.
+    lent: Option<Box<dyn Lent>>,
     pub(crate) used: usize,
     pub(crate) keys: Vec<u8>,
     pub(crate) hashes: Vec<u64>,
@@ -118,8 +148,9 @@ pub struct Products {
 }
 
 impl Products {
-    /// Forgets everything but keeps the buffers.
+    /// Forgets everything but keeps the buffers. Memory that was lent is given back.
     pub fn clear(&mut self) {
+        self.lent = None;
         self.used = 0;
         self.keys.clear();
         self.hashes.clear();
@@ -137,9 +168,17 @@ impl Products {
     pub fn set_items(&mut self, items: Vec<Item>) {
         self.items = items;
     }
-    /// All blocks back to back.
+    /// The memory that all blocks lie in.
     pub fn arena(&self) -> &[u8] {
-        &self.arena[..self.used]
+        match &self.lent {
+            None => &self.arena[..self.used],
+            Some(lent) => lent.bytes().get(..self.used).unwrap_or_default(),
+        }
+    }
+    /// Has blocks lie in the first `used` bytes of `lent`, instead of in an arena of its own.
+    pub(crate) fn lend(&mut self, lent: Box<dyn Lent>, used: usize) {
+        self.lent = Some(lent);
+        self.used = used;
     }
     /// Where a block lies in [`arena`](Products::arena).
     pub fn place(&self, block: &BlockMeta) -> Range<usize> {
@@ -147,11 +186,11 @@ impl Products {
     }
     /// A block with its trailer; empty if `block` is not of these products.
     pub fn block(&self, block: &BlockMeta) -> &[u8] {
-        self.arena[..self.used].get(block.at.clone()).unwrap_or_default()
+        self.arena().get(block.at.clone()).unwrap_or_default()
     }
     /// A block with its trailer, to rewrite its checksum.
     pub fn block_mut(&mut self, block: &BlockMeta) -> &mut [u8] {
-        self.arena[..self.used].get_mut(block.at.clone()).unwrap_or_default()
+        self.parts_mut().0.get_mut(block.at.clone()).unwrap_or_default()
     }
     /// The raw checksum in a block's trailer.
     pub fn raw_sum(&self, block: &BlockMeta) -> u32 {
@@ -173,7 +212,11 @@ impl Products {
     }
     /// The arena, to rewrite checksums in place while walking [`items`](Products::items).
     pub fn parts_mut(&mut self) -> (&mut [u8], &[Item]) {
-        (&mut self.arena[..self.used], &self.items)
+        let arena = match &mut self.lent {
+            None => &mut self.arena[..self.used],
+            Some(lent) => lent.bytes_mut().get_mut(..self.used).unwrap_or_default(),
+        };
+        (arena, &self.items)
     }
     /// Appends bytes to the arena.
     #[inline]
@@ -198,5 +241,28 @@ impl Products {
     fn key(&self, at: &Range<usize>) -> InternalKey<'_> {
         let bytes = self.keys.get(at.clone()).unwrap_or_default();
         InternalKey::decode(bytes).unwrap_or(InternalKey { user: &[], tag: lithify_base::Tag(0) })
+    }
+}
+
+impl Clone for Products {
+    fn clone(&self) -> Products {
+        Products {
+            arena: self.arena().to_vec(),
+            lent: None,
+            used: self.arena().len(),
+            keys: self.keys.clone(),
+            hashes: self.hashes.clone(),
+            items: self.items.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for Products {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Products")
+            .field("bytes", &self.used)
+            .field("lent", &self.lent.is_some())
+            .field("items", &self.items)
+            .finish_non_exhaustive()
     }
 }

@@ -385,7 +385,7 @@ pub(crate) fn head(user: &[u8], prefix: usize) -> u64 {
 
 /// Splits the three lengths off an entry.
 #[inline]
-fn lengths(bytes: &[u8]) -> Result<(u32, u32, u32, &[u8])> {
+pub(crate) fn lengths(bytes: &[u8]) -> Result<(u32, u32, u32, &[u8])> {
     if let Some((&[a, b, c], rest)) = bytes.split_first_chunk::<3>()
         && (a | b | c) < 0x80
     {

@@ -145,22 +145,41 @@ impl Zones {
     pub(crate) fn enter(&mut self, key: &[u8], order: &dyn Comparator) -> bool {
         let mut split = false;
         while self.bounds.get(self.at).is_some_and(|b| !is_below(key, b, order)) {
-            while let Some(&(bound, change)) = self.changes.get(self.applied) {
-                if bound as usize != self.at {
-                    break;
-                }
-                self.applied += 1;
-                match change {
-                    Change::EnterUse(run) => self.set_free(run, false),
-                    Change::LeaveUse(run) => self.set_free(run, true),
-                    Change::EnterFragment(i) => self.fragment = Some(i),
-                    Change::LeaveFragment => self.fragment = None,
-                    Change::Split => split = true,
-                }
-            }
-            self.at += 1;
+            split |= self.step();
         }
         split
+    }
+
+    /// Moves on by one zone. True if a split key was passed.
+    fn step(&mut self) -> bool {
+        let mut split = false;
+        while let Some(&(bound, change)) = self.changes.get(self.applied) {
+            if bound as usize != self.at {
+                break;
+            }
+            self.applied += 1;
+            match change {
+                Change::EnterUse(run) => self.set_free(run, false),
+                Change::LeaveUse(run) => self.set_free(run, true),
+                Change::EnterFragment(i) => self.fragment = Some(i),
+                Change::LeaveFragment => self.fragment = None,
+                Change::Split => split = true,
+            }
+        }
+        self.at += 1;
+        split
+    }
+
+    /// Walks over all zones, from the first to the last, and tells of each: the key that it starts
+    /// at, none for the first, and whether it starts just after that key; and what holds in it.
+    pub(crate) fn walk(mut self, mut tell: impl FnMut(Option<(&Key, bool)>, &Zones)) -> Vec<Seq> {
+        tell(None, &self);
+        while self.at < self.bounds.len() {
+            self.step();
+            let Bound { key, after } = &self.bounds[self.at - 1];
+            tell(Some((key, *after)), &self);
+        }
+        self.kept_min
     }
 
     fn set_free(&mut self, run: u16, free: bool) {
@@ -177,6 +196,10 @@ impl Zones {
     #[inline]
     pub(crate) fn is_bare(&self) -> bool {
         self.fragment.is_none()
+    }
+    /// Position of the fragment over this zone.
+    pub(crate) fn fragment_at(&self) -> Option<u32> {
+        self.fragment
     }
     /// The fragment over this zone.
     #[inline]
