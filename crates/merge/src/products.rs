@@ -218,6 +218,10 @@ impl Products {
         };
         (arena, &self.items)
     }
+    /// Makes room for `n` more bytes at once.
+    pub(crate) fn reserve(&mut self, n: usize) {
+        self.arena.resize(self.arena.len().max(self.used + n), 0);
+    }
     /// Appends bytes to the arena.
     #[inline]
     pub(crate) fn append(&mut self, bytes: &[u8]) {

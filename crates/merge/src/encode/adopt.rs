@@ -79,6 +79,11 @@ impl Writer {
         self.resume(carry.clone());
     }
 
+    /// Makes room for blocks of `n` bytes together.
+    pub(crate) fn reserve(&mut self, n: usize) {
+        self.out.reserve(n);
+    }
+
     /// Takes the steps made so far.
     pub(crate) fn take_items(&mut self) -> Vec<Item> {
         std::mem::take(&mut self.out.items)

@@ -189,6 +189,8 @@ fn decode(
 ) -> Result<Made> {
     let before = offload.carry.open(&offload.recipe);
     let writer = &mut offload.writer;
+    let encoded = payloads.iter().map(|p| p.len() + TRAILER).sum::<usize>() + open.len();
+    writer.reserve(encoded + before.entries.len());
     // What of the open block comes back first.
     let mut replayed = if before.is_ended { &[][..] } else { before.entries };
     let mut read = |writer: &mut crate::encode::Writer, entries: &[u8]| {

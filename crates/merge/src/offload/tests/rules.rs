@@ -70,6 +70,34 @@ fn lent_memory_comes_back_at_once_if_the_set_is_refused() {
     assert_eq!(Arc::strong_count(&owner), 1);
 }
 
+/// Memory that is gone once a second handle is held.
+struct Fading(Vec<u8>, Arc<()>);
+
+impl Lent for Fading {
+    fn bytes(&self) -> &[u8] {
+        if Arc::strong_count(&self.1) > 2 { &[] } else { &self.0 }
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        if Arc::strong_count(&self.1) > 2 { &mut [] } else { &mut self.0 }
+    }
+}
+
+#[test]
+fn lent_memory_that_breaks_its_promise_gives_empty_blocks() {
+    let (mut offload, _, apart) = plain_set();
+    let owner = Arc::new(());
+    let arena = Box::new(Fading(apart.arena.clone(), owner.clone()));
+    let mut out = Products::default();
+    offload.set_done(Made { arena, ..apart.arrays() }, &mut out).unwrap();
+    let Item::Block(b) = out.items()[0].clone() else { panic!("a block") };
+    assert!(!out.block(&b).is_empty());
+    let _second = owner.clone();
+    assert!(out.arena().is_empty() && out.block(&b).is_empty() && out.block_mut(&b).is_empty());
+    assert!(out.clone().block(&b).is_empty() && out.parts_mut().0.is_empty());
+    let mut certifier = crate::certify::Certifier::new(crate::certify::Mode::Full);
+    assert!(certifier.read(&offload.recipe, &out).is_err());
+}
+
 #[test]
 fn checksums_are_rewritten_inside_lent_memory() {
     let (mut offload, _, apart) = plain_set();
