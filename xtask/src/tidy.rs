@@ -7,6 +7,7 @@ mod bans;
 mod dependencies;
 mod floors;
 mod foreign;
+mod layers;
 mod openings;
 mod words;
 mod zoo;
@@ -64,6 +65,7 @@ fn check(sources: &[Source]) -> Result<Vec<Finding>> {
     findings.extend(
         exceeded.into_iter().map(|what| Finding::new("xtask/src/house.rs", 0, "house", what)),
     );
+    findings.extend(layers::check(sources)?);
     for source in sources {
         findings.extend(bans::check(source));
         findings.extend(foreign::check(source));

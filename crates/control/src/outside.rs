@@ -19,7 +19,7 @@ use std::sync::Arc;
 use lithify_base::{CfId, Error, ErrorKind, FileId, JobId, KeyRange, Pos};
 use lithify_lsm::{Edit, FileMeta};
 use lithify_plan::{
-    Cost, CutPolicy, JobSpec, Kind, Placement, Prio, Reason, droppable, place, relation,
+    Cost, CutPolicy, JobSpec, Kind, Placement, Prio, Reason, droppable, hull, place,
 };
 
 use crate::Core;
@@ -113,7 +113,7 @@ impl Core {
     fn drop_files(&mut self, ranges: &[KeyRange], now: u64) -> Option<JobId> {
         let mem = self.memory.state();
         let inputs = droppable(&self.view(&mem, now), ranges);
-        let hull = relation::hull(&inputs, self.version.order())?;
+        let hull = hull(&inputs, self.version.order())?;
         let job = self.job_id();
         let out = Pos::base(self.options.plan.last_level());
         let ids = inputs.iter().map(|f| f.id).collect();

@@ -1,64 +1,19 @@
 //! What limits compaction now: the wishes that could not become jobs, each with the reason, and who
 //! should hurry because of it. The answers of `explain()` on a database; decisions are in `plan`.
 
-use std::fmt;
-
 use lithify_base::{JobId, Pos};
 use lithify_lsm::FileRef;
 
-use crate::options::PolicyKind;
-use crate::policy::downforce::Guard;
-use crate::policy::{Policy, leveled};
-use crate::relation::{self, Rejection};
-use crate::score::{self, Score};
-use crate::spec::{Candidate, InFlight, Kind, Prio, Reason};
-use crate::view::View;
-
-/// Why a wish is no job now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// Its policy holds it back.
-    Guard(Guard),
-    /// It does not fit the tree or the jobs in flight.
-    Rejected(Rejection),
-    /// A user waits for another job over its range.
-    Manual,
-    /// The disk has no room for its output.
-    Disk {
-        /// Bytes it would write.
-        needed: u64,
-    },
-}
-
-/// A wish that could not become a job.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Blocked {
-    /// Why the job would exist.
-    pub kind: Kind,
-    /// How urgent it is.
-    pub prio: Prio,
-    /// What made the policy want it.
-    pub reason: Reason,
-    /// Why it has to wait.
-    pub why: Refusal,
-    /// The jobs in flight that hold what it needs.
-    pub by: Vec<JobId>,
-}
-
-impl Blocked {
-    pub(crate) fn new(view: &View, wish: Candidate, why: Refusal) -> Blocked {
-        let mut by: Vec<JobId> = wish.inputs.iter().filter_map(|f| view.holder(f.id)).collect();
-        match &why {
-            Refusal::Rejected(Rejection::Promised { by: k, .. })
-            | Refusal::Rejected(Rejection::InTheWay { by: Some(k), .. })
-            | Refusal::Rejected(Rejection::MoveMustWait { after: k }) => by.push(*k),
-            _ => {}
-        }
-        by.sort_unstable();
-        by.dedup();
-        Blocked { kind: wish.kind, prio: wish.prio, reason: wish.reason, why, by }
-    }
-}
+use crate::measures::score;
+use crate::nouns::files::hull;
+use crate::nouns::options::PolicyKind;
+use crate::nouns::score::Score;
+use crate::nouns::spec::{InFlight, Kind, Prio};
+use crate::nouns::view::View;
+use crate::planner::{grow, next_job};
+use crate::rule::offers::{Blocked, Policy, Refusal};
+use crate::rule::relation::Rejection;
+use crate::steps::l0;
 
 /// Most jobs that are taken before what is left is called blocked: a large tree far behind has
 /// thousands, and each takes a look at all levels.
@@ -71,9 +26,9 @@ pub fn explain(view: &View, policies: &[Box<dyn Policy>]) -> Vec<Blocked> {
     view.limits.slots_free = TAKEN_MAX;
     loop {
         let mut blocked: Vec<Blocked> = l0.iter().cloned().collect();
-        match crate::next_job(&view, policies, &mut |b| blocked.push(b)) {
+        match next_job(&view, policies, &mut |b| blocked.push(b)) {
             Some((spec, flight)) if view.limits.slots_free > 0 => {
-                crate::grow(&mut view, &spec, flight);
+                grow(&mut view, &spec, flight);
             }
             _ => return blocked,
         }
@@ -84,7 +39,7 @@ pub fn explain(view: &View, policies: &[Box<dyn Policy>]) -> Vec<Blocked> {
 /// planner wants more than what it can have. One look, where [`explain()`] takes many.
 pub fn passed_over(view: &View, policies: &[Box<dyn Policy>]) -> Vec<Blocked> {
     let mut blocked: Vec<Blocked> = l0_held_up(view).into_iter().collect();
-    crate::next_job(view, policies, &mut |b| blocked.push(b));
+    next_job(view, policies, &mut |b| blocked.push(b));
     blocked
 }
 
@@ -99,7 +54,7 @@ fn l0_held_up(view: &View) -> Option<Blocked> {
     let base = view.targets.base;
     let order = view.order();
     let files: Vec<_> = view.version.level(0).files().cloned().collect();
-    let range = relation::hull(&files, order)?;
+    let range = hull(&files, order)?;
     let reached =
         |f: &FileRef| f.pos.level == 0 || f.pos.level == base && f.range.overlaps(&range, order);
     let mut in_the_way = view.flights().iter().filter_map(|k| {
@@ -116,7 +71,7 @@ fn l0_held_up(view: &View) -> Option<Blocked> {
     Some(Blocked {
         kind: Kind::Down,
         prio: Prio::High,
-        reason: leveled::l0_reason(view, score::l0_score(view)),
+        reason: l0::reason(view, score::l0_score(view)),
         why: Refusal::Rejected(why),
         by: std::iter::once(first).chain(in_the_way.map(|(id, _)| id)).collect(),
     })
@@ -145,21 +100,4 @@ pub fn inherited(inflight: &[InFlight], blocked: &[Blocked]) -> Vec<(JobId, Prio
     let more = |r: &(JobId, Prio)| inflight.iter().any(|j| j.id == r.0 && j.spec.prio < r.1);
     raised.retain(more);
     raised
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Guard(guard) => guard.fmt(f),
-            Refusal::Rejected(rejection) => rejection.fmt(f),
-            Refusal::Manual => f.write_str("a user waits for a job over its range"),
-            Refusal::Disk { needed } => write!(f, "the disk has no room for {needed} bytes"),
-        }
-    }
-}
-
-impl fmt::Display for Blocked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}; {}", self.kind, self.reason, self.why)
-    }
 }

@@ -100,7 +100,8 @@ impl Floors {
     }
 }
 
-fn names(value: Option<&toml::Value>) -> Result<Vec<String>> {
+/// The strings of a list.
+pub(super) fn names(value: Option<&toml::Value>) -> Result<Vec<String>> {
     let list = value.and_then(|v| v.as_array()).context("a list of names is missing")?;
     list.iter().map(|v| v.as_str().map(str::to_owned).context("a name is a string")).collect()
 }

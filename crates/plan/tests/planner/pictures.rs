@@ -17,7 +17,7 @@
 //! | `built N` | job N is built, and waits | |
 //! | `buckets [KEY.. \| create \| adapt]` | sets, makes or adapts the bucket map | the map |
 //! | `flowed [times=N] [epoch=N]` + lines of bytes and keys | a flush reports | the map |
-//! | `flush-cuts LO HI`, `place LO HI` | | where a flush is cut; where files from outside go |
+//! | `place LO HI` | | where files from outside go |
 //! | `compact [LO HI] [max=..]` | sets (or with `off` clears) the user's request | |
 //!
 //! A wish is `Down L1.0[a..m] L2.0[a..f] -> L2.0`; `-> L2.+` stacks on top; a `job N` line in a
@@ -30,7 +30,6 @@ use std::sync::Arc;
 use lithify_base::{CfId, FileId, JobId, KeyRange, MAX_LEVELS, Pos, bytewise};
 use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta, Version, Violation, check, picture};
 use lithify_plan::check::jobs as jobs_check;
-use lithify_plan::policy::bucket::flush_cuts;
 use lithify_plan::spec::Bounds;
 use lithify_plan::{
     BucketFlow, Candidate, CommitOrder, CompactionPri, Cost, CutPolicy, DfWhen, FlushReport,
@@ -553,13 +552,6 @@ impl World {
         }
     }
 
-    fn flush_cuts(&self, case: &Case) -> String {
-        let range = KeyRange::incl(case.words[0].as_bytes(), case.words[1].as_bytes());
-        let cuts = flush_cuts(&self.view(), &range);
-        let cuts: Vec<String> = cuts.iter().map(|k| k.escape_ascii().to_string()).collect();
-        if cuts.is_empty() { "no cuts".into() } else { cuts.join(" ") }
-    }
-
     /// Job N is built and waits, whether or not it has to.
     fn built(&mut self, case: &Case) -> String {
         let id = number(case);
@@ -624,7 +616,6 @@ impl World {
             "explain" => self.explain(),
             "buckets" => self.buckets(case),
             "flowed" => self.flowed(case),
-            "flush-cuts" => self.flush_cuts(case),
             "place" => self.place(case),
             "built" => self.built(case),
             "needs" => self.needs(),

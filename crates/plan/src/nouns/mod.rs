@@ -1,0 +1,13 @@
+//! Nouns: what planning is about, without an opinion. Settings, wishes and jobs, the view of a moment,
+//! target sizes, requests, guards and scores as values. They know `base` and `lsm` and nothing of the
+//! layers above.
+
+pub mod files;
+pub mod guard;
+pub mod levels;
+pub mod options;
+pub mod pri;
+pub mod request;
+pub mod score;
+pub mod spec;
+pub mod view;
