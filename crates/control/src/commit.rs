@@ -38,7 +38,7 @@ impl Core {
     /// oldest first (they free memory), then compactions. Each edit is validated against the tree
     /// with those before it; a crash may keep any first part of the batch.
     pub(crate) fn commit_next(&mut self, now: u64, out: &mut Vec<Command>) {
-        if self.writing.is_some() || self.sealed || (!self.closing && now < self.commit_at) {
+        if !self.life.may_commit(now) {
             return;
         }
         let mut batch = Writing { edits: Vec::new(), next: self.version.clone() };
@@ -58,7 +58,7 @@ impl Core {
             }
         }
         if batch.edits.is_empty() {
-            if self.closing && !self.jobs.any_running() {
+            if self.life.is_closing() && !self.jobs.any_running() {
                 // What is left waits for a job that will not be started any more.
                 self.jobs.give_up_finished();
             }
@@ -67,7 +67,7 @@ impl Core {
         let edits = batch.edits.iter().map(|(_, edit)| edit.clone()).zip(whats);
         let edits = edits.map(|(edit, what)| NewEdit { edit, what }).collect();
         out.push(Command::Commit { edits });
-        self.writing = Some(batch);
+        self.life.hand_out(batch);
     }
 
     /// The job whose edit comes next: that of the oldest memtable, else a compaction.
@@ -107,7 +107,7 @@ impl Core {
 
     /// The edits handed out last are settled.
     pub(crate) fn settle(&mut self, how: Settled, now: u64, out: &mut Vec<Command>) {
-        let Some(Writing { edits, next }) = self.writing.take() else {
+        let Some(Writing { edits, next }) = self.life.settled(now) else {
             return;
         };
         match how {
@@ -117,7 +117,7 @@ impl Core {
         }
         self.version = next;
         self.failures = 0;
-        self.untroubled(out);
+        self.health.flushes_work(out);
         let (mut flushed, mut obsolete) = (None, Vec::new());
         let jobs: Vec<JobId> = edits.iter().map(|(job, _)| *job).collect();
         for (job, edit) in edits {
@@ -144,9 +144,9 @@ impl Core {
     /// No edit is handed out any more. Inputs and outputs all stay on disk: either may be what
     /// the next open finds.
     fn seal(&mut self, error: Error, out: &mut Vec<Command>) {
-        self.sealed = true;
+        self.life.seal();
         self.jobs.give_up_finished();
-        self.stop_writes(error, out);
+        self.health.stop_writes(error, out);
     }
 
     /// Nothing but space is missing: the jobs keep their files and are tried again after a pause. A
@@ -159,9 +159,9 @@ impl Core {
         out: &mut Vec<Command>,
     ) {
         self.failures += 1;
-        self.commit_at = now + self.backoff();
+        self.life.wait_until(now + self.backoff());
         if edits.iter().any(|(job, _)| self.jobs.spec(*job).is_some()) {
-            self.set_back(&error, out);
+            self.health.compaction_failed(&error, out);
         }
         // The commit is tried again all the same; but nobody waits for ever for somebody else to
         // free space.
@@ -174,10 +174,10 @@ impl Core {
                 false => self.jobs.uncommit(job, edit),
             }
         }
-        if self.closing {
-            self.sealed = true;
+        if self.life.is_closing() {
+            self.life.seal();
             self.jobs.give_up_finished();
         }
-        self.troubled(error, out);
+        self.health.flush_failed(error, out);
     }
 }

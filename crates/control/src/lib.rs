@@ -18,7 +18,9 @@ mod buckets;
 mod command;
 mod commit;
 mod event;
+mod health;
 mod jobs;
+mod life;
 mod manual;
 mod memory;
 mod outlook;
@@ -44,9 +46,11 @@ use lithify_plan::stall::stall_while;
 use lithify_plan::{Cause, JobSpec, PlanOptions, Policy};
 
 use buckets::Buckets;
-use commit::{Settled, Writing};
+use commit::Settled;
+use health::Health;
 use jobs::{Gone, Jobs};
-use manual::Manuals;
+use life::Life;
+use manual::{Manuals, closing};
 use memory::Memory;
 use outside::Outsiders;
 use schedule::Schedule;
@@ -82,8 +86,8 @@ pub struct Core {
     version: Version,
     memory: Memory,
     jobs: Jobs,
-    /// The edits being written to the manifest.
-    writing: Option<Writing>,
+    life: Life,
+    health: Health,
     buckets: Buckets,
     manuals: Manuals,
     outsiders: Outsiders,
@@ -96,22 +100,6 @@ pub struct Core {
     /// Compactions are not started before this instant (a failure backs off).
     resume_at: u64,
     failures: u32,
-    /// No edit is handed out before this instant (a full disk backs off).
-    commit_at: u64,
-    /// No edit is handed out any more.
-    sealed: bool,
-    /// Why the oldest memtable could not be flushed the last time it was tried, and how often
-    /// that happened.
-    trouble: Option<Error>,
-    troubles: u64,
-    read_only: Option<Error>,
-    closing: bool,
-    /// No job is started for now.
-    paused: bool,
-    /// Whoever carries out the commands failed, or the core itself did: it starts nothing more.
-    halted: bool,
-    /// The last planning found nothing to do.
-    content: bool,
 }
 
 impl Core {
@@ -122,7 +110,8 @@ impl Core {
             throttle: Throttle::new(options.delayed_write_rate),
             memory: Memory::new(next_epoch),
             jobs: Jobs::default(),
-            writing: None,
+            life: Life::new(),
+            health: Health::default(),
             buckets: Buckets::default(),
             manuals: Manuals::default(),
             outsiders: Outsiders::default(),
@@ -132,15 +121,6 @@ impl Core {
             installs: 0,
             resume_at: 0,
             failures: 0,
-            commit_at: 0,
-            sealed: false,
-            trouble: None,
-            troubles: 0,
-            read_only: None,
-            closing: false,
-            paused: false,
-            halted: false,
-            content: false,
             options,
             version,
         }
@@ -149,7 +129,7 @@ impl Core {
     /// Takes in one event and says what to do. `now` is in nanoseconds and never decreases.
     pub fn on(&mut self, event: Event, now: u64) -> Vec<Command> {
         let mut out = Vec::new();
-        if self.halted {
+        if self.life.is_halted() {
             self.end_one(event, &mut out);
             return out;
         }
@@ -172,7 +152,7 @@ impl Core {
             Event::Manual { id, request } => self.manuals.add(id, request),
             Event::Outside { id, request } => self.take_outside(id, request, now, &mut out),
             Event::AutoCompaction { on } => self.options.plan.disable_auto = !on,
-            Event::Paused { on } => self.paused = on,
+            Event::Paused { on } => self.life.pause(on),
             Event::CancelManual { id } => self.cancel_manual(id, now, &mut out),
             Event::Options(options) => self.set_options(*options),
             Event::DiskFree { bytes, disk } => self.schedule.look(bytes, disk),
@@ -199,12 +179,9 @@ impl Core {
     /// now on, so what is on disk stays as it is, and writes are refused.
     pub fn halt(&mut self, error: Error) -> Vec<Command> {
         let mut out = Vec::new();
-        self.halted = true;
-        self.sealed = true;
-        self.writing = None;
-        self.content = true;
+        self.life.halt();
         self.jobs.give_up_finished();
-        self.stop_writes(error, &mut out);
+        self.health.stop_writes(error, &mut out);
         self.end_manuals(&mut out);
         self.end_outsiders(&mut out);
         out
@@ -224,7 +201,7 @@ impl Core {
 
     /// True after [`halt`](Core::halt).
     pub fn is_halted(&self) -> bool {
-        self.halted
+        self.life.is_halted()
     }
     /// Number of the last tree handed out to be installed.
     pub fn installs(&self) -> u64 {
@@ -234,7 +211,7 @@ impl Core {
     #[doc(hidden)]
     pub fn force_buckets(&mut self, map: lithify_lsm::BucketMap) {
         let edit = Edit { bucket_hint: Some(map.into()), ..Edit::new(CfId(0)) };
-        let next = self.writing.as_mut().map(|w| &mut w.next);
+        let next = self.life.writing_mut().map(|w| &mut w.next);
         for version in [Some(&mut self.version), next].into_iter().flatten() {
             *version = version.apply(&edit).expect("a sound map");
         }
@@ -261,7 +238,7 @@ impl Core {
     }
     /// True if nothing runs and there is nothing to do.
     pub fn is_idle(&self) -> bool {
-        self.jobs.len() == 0 && self.memory.len() == 0 && self.content
+        self.jobs.len() == 0 && self.memory.len() == 0 && self.is_content()
     }
     /// Bytes of compaction work outstanding.
     pub fn debt(&self) -> u64 {
@@ -270,20 +247,34 @@ impl Core {
     /// How often a flush failed since the open, and why the last try failed unless one has
     /// succeeded since.
     pub fn flush_trouble(&self) -> (u64, Option<&Error>) {
-        (self.troubles, self.trouble.as_ref())
+        self.health.flushes()
     }
     /// Compactions that failed since the open.
     pub fn failed_compactions(&self) -> u64 {
-        self.schedule.failed
+        self.health.failed_compactions()
     }
     /// Why compactions get nowhere, if they do not: the last failed, several times in a row, or none
     /// fits on the disk.
     pub fn stuck(&self) -> Option<&Error> {
-        self.schedule.stuck.as_ref()
+        self.health.compactions()
     }
     /// The error that stopped writes, if one did.
     pub fn read_only(&self) -> Option<&Error> {
-        self.read_only.as_ref()
+        self.health.read_only()
+    }
+
+    /// True if there is nothing to plan: the last planning found nothing, or none is done any more.
+    fn is_content(&self) -> bool {
+        match &self.life {
+            Life::Open { content, .. } => *content,
+            Life::Paused { .. } => self.health.read_only().is_some(),
+            Life::Closing { .. } | Life::Sealed | Life::Halted => true,
+        }
+    }
+
+    /// Why a request can't be met any more, if so.
+    fn ended(&self) -> Option<Error> {
+        self.health.read_only().cloned().or_else(|| self.life.is_ending().then(closing))
     }
 
     fn job_id(&mut self) -> JobId {
@@ -312,7 +303,7 @@ impl Core {
         }
         self.note_uncut(job, &edit);
         discard(self.jobs.built(job, edit), out);
-        if self.sealed {
+        if self.life.is_sealed() {
             self.jobs.give_up_finished();
         }
     }
@@ -330,8 +321,8 @@ impl Core {
             return; // aborted before; its report is of no interest any more
         };
         match gone.iter().any(|gone| gone.mem.is_some()) {
-            true => self.troubled(error.clone(), out),
-            false => self.set_back(&error, out),
+            true => self.health.flush_failed(error.clone(), out),
+            false => self.health.compaction_failed(&error, out),
         }
         // Whoever asked for a compaction is told. Other compactions in its way are tried again
         // for a while first.
@@ -342,7 +333,7 @@ impl Core {
         self.failures += 1;
         self.resume_at = now + self.backoff();
         if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Internal | ErrorKind::Fenced) {
-            self.stop_writes(error, out);
+            self.health.stop_writes(error, out);
         }
     }
 
@@ -380,27 +371,8 @@ impl Core {
         (RETRY_FIRST << self.failures.min(7)).min(RETRY_MAX)
     }
 
-    /// A memtable could not be flushed; it stays in memory and is tried again.
-    fn troubled(&mut self, error: Error, out: &mut Vec<Command>) {
-        self.troubles += 1;
-        self.trouble = Some(error.clone());
-        out.push(Command::Trouble(Some(error)));
-    }
-    fn untroubled(&mut self, out: &mut Vec<Command>) {
-        if self.trouble.take().is_some() {
-            out.push(Command::Trouble(None));
-        }
-    }
-
-    fn stop_writes(&mut self, error: Error, out: &mut Vec<Command>) {
-        if self.read_only.is_none() {
-            self.read_only = Some(error.clone());
-            out.push(Command::ReadOnly { error });
-        }
-    }
-
     fn close(&mut self, out: &mut Vec<Command>) {
-        self.closing = true;
+        self.life.close();
         out.extend(self.jobs.running_ids().map(|job| Command::Abort { job }));
     }
 

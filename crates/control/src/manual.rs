@@ -55,7 +55,7 @@ impl Core {
     }
 
     pub(crate) fn end_manuals(&mut self, out: &mut Vec<Command>) {
-        if let Some(error) = self.read_only.clone().or_else(|| self.closing.then(closing)) {
+        if let Some(error) = self.ended() {
             for (id, _) in self.manuals.wanted.drain(..) {
                 out.push(Command::RequestDone { id, result: Err(error.clone()) });
             }

@@ -81,9 +81,9 @@ impl Core {
 
     fn refusal(&self) -> Option<Error> {
         let stopped = || Error::new(ErrorKind::ReadOnly, "an earlier error stopped writes");
-        match &self.read_only {
+        match self.health.read_only() {
             Some(cause) => Some(stopped().caused_by(cause.clone())),
-            None => self.closing.then(closing).or_else(|| self.sealed.then(stopped)),
+            None => self.life.is_ending().then(closing),
         }
     }
 
@@ -148,7 +148,8 @@ impl Core {
         for job in gone {
             let Some(id) = self.outsiders.asked.remove(&job) else { continue };
             let lost = || Error::new(ErrorKind::OutcomeUnknown, "the change was given up");
-            let error = self.read_only.clone().map_or_else(lost, |cause| lost().caused_by(cause));
+            let error =
+                self.health.read_only().cloned().map_or_else(lost, |cause| lost().caused_by(cause));
             out.push(Command::RequestDone { id, result: Err(error) });
         }
     }

@@ -15,7 +15,8 @@ use lithify_plan::{
 
 use crate::buckets::Buckets;
 use crate::command::Command;
-use crate::{Core, PATIENCE, jobs};
+use crate::life::Life;
+use crate::{Core, jobs};
 
 /// Writers that fill a memtable in less time than this, nanoseconds, have all slots work for them:
 /// with 64 MiB that is 6.4 MB/s and more. What is left undone while they write is done later, when
@@ -44,12 +45,6 @@ pub(crate) struct Schedule {
     pub(crate) wall: u64,
     /// Jobs more urgent than they were made, with how urgent.
     raised: BTreeMap<JobId, Prio>,
-    /// Compactions that failed since one succeeded.
-    setbacks: u32,
-    /// Compactions that failed since the open.
-    pub(crate) failed: u64,
-    /// Why compactions get nowhere, once writers were told.
-    pub(crate) stuck: Option<Error>,
 }
 
 impl Schedule {
@@ -64,9 +59,6 @@ impl Schedule {
             uncut: BTreeSet::new(),
             wall: 0,
             raised: BTreeMap::new(),
-            setbacks: 0,
-            failed: 0,
-            stuck: None,
         }
     }
 
@@ -100,9 +92,7 @@ impl Core {
 
     pub(crate) fn start_flushes(&mut self, now: u64, out: &mut Vec<Command>) {
         while self.jobs.flushes() < self.options.flush_slots
-            && !self.closing
-            && !self.paused
-            && !self.sealed
+            && self.life.is_open()
             && let Some((mem, stratum)) = self.memory.next_to_flush(now)
         {
             let job = self.job_id();
@@ -114,8 +104,9 @@ impl Core {
     }
 
     pub(crate) fn start_compactions(&mut self, now: u64, out: &mut Vec<Command>) {
-        if self.closing || self.paused || self.read_only.is_some() || now < self.resume_at {
-            self.content = self.closing || self.read_only.is_some();
+        let Life::Open { content, .. } = &mut self.life else { return };
+        *content = self.health.read_only().is_some();
+        if *content || now < self.resume_at {
             return;
         }
         let mem = self.memory.state();
@@ -123,7 +114,9 @@ impl Core {
         let free = view.limits.slots_free > 0;
         let specs = lithify_plan::plan(&view, &self.policies);
         drop(view);
-        self.content = free && specs.is_empty();
+        if let Life::Open { content, .. } = &mut self.life {
+            *content = free && specs.is_empty();
+        }
         let shown = match zoo::on(Bug::FlightsForgotten) {
             true => self.jobs.without_inputs(&self.version),
             false => self.version.clone(),
@@ -258,8 +251,8 @@ impl Core {
     /// change that.
     pub(crate) fn look_for_room(&mut self, now: u64, out: &mut Vec<Command>) {
         // What is at work may free some, and so may what has just ended, and what is held back.
-        let unclear = !self.jobs.in_flight().is_empty() || self.schedule.stale || self.paused;
-        if unclear || self.closing || self.read_only.is_some() {
+        let unclear = !self.jobs.in_flight().is_empty() || self.schedule.stale;
+        if unclear || !self.life.is_open() || self.health.read_only().is_some() {
             return;
         }
         let sizes = (0..MAX_LEVELS as u8).map(|level| self.version.bytes(level));
@@ -290,43 +283,22 @@ impl Core {
                 );
                 (false, what)
             }
-            None if self.schedule.setbacks == 0 => return self.unstuck(out),
+            None if self.health.no_compaction_failed() => return self.health.compactions_work(out),
             None => return,
         };
         let error = Error::new(ErrorKind::NoSpace, what);
         if manual {
             self.fail_manual(&error, out);
         }
-        if self.schedule.stuck.is_none() {
-            self.get_stuck(error, out);
-        }
-    }
-
-    /// A compaction failed.
-    pub(crate) fn set_back(&mut self, error: &Error, out: &mut Vec<Command>) {
-        self.schedule.setbacks += 1;
-        self.schedule.failed += 1;
-        if self.schedule.setbacks >= PATIENCE {
-            self.get_stuck(error.clone(), out);
+        if self.health.compactions().is_none() {
+            self.health.compactions_stuck(error, out);
         }
     }
 
     /// A compaction is in the tree.
     pub(crate) fn advanced(&mut self, out: &mut Vec<Command>) {
-        self.schedule.setbacks = 0;
         self.schedule.stale = self.schedule.disk < u64::MAX;
-        self.unstuck(out);
-    }
-
-    fn get_stuck(&mut self, error: Error, out: &mut Vec<Command>) {
-        self.schedule.stuck = Some(error.clone());
-        out.push(Command::Stuck(Some(error)));
-    }
-
-    fn unstuck(&mut self, out: &mut Vec<Command>) {
-        if self.schedule.stuck.take().is_some() {
-            out.push(Command::Stuck(None));
-        }
+        self.health.compaction_succeeded(out);
     }
 
     /// Every invariant of the tree and of the jobs over it (V1 to V8, V12, V14, B3), in builds for

@@ -8,6 +8,7 @@ use lithify_plan::{Cause, CompactionPri, Kind, ManualRequest, Prio};
 
 use super::*;
 
+mod life;
 mod outside;
 mod room;
 
