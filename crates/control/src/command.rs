@@ -1,4 +1,4 @@
-//! What the mind wants done, each with what it promises.
+//! What the core wants done, each command with what it promises.
 
 use std::sync::Arc;
 
@@ -68,18 +68,19 @@ pub enum Command {
         version: Box<Version>,
         /// The memtable whose data the tree now holds, as it holds that of all before it.
         flushed: Option<MemId>,
-        /// Files no longer in the tree, and the old places of files that moved: whoever pins an
+        /// Files no longer in the tree, and the old places of files that moved: a pin on an
         /// old place pins the file.
         obsolete: Vec<FileRef>,
     },
-    /// The verdict on writes changed.
-    Press(Pressure),
+    /// The verdict on writes changed: they stop, slow down or go ahead from now on.
+    Stall(Pressure),
     /// Flushes fail, for this reason (`None`: they work again). Nothing is lost and they are tried
-    /// again, but a write that would have to wait for one should rather fail.
-    Trouble(Option<Error>),
+    /// again, but a write that would have to wait for one should fail with this error instead.
+    FlushesFail(Option<Error>),
     /// Compactions failed several times in a row or can't start, for this reason (`None`: they work
-    /// again). They are tried again, but a write that would have to wait for one should rather fail.
-    Stuck(Option<Error>),
+    /// again). They are tried again, but a write that would have to wait for one should fail with this
+    /// error instead.
+    CompactionsFail(Option<Error>),
     /// A manual compaction, or a change from outside, is over.
     RequestDone {
         /// Its number.

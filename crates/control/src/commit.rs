@@ -14,7 +14,7 @@ pub(crate) enum Settled {
     Durable,
     /// The disk is full: they are not durable yet, and are handed out again later.
     Postponed(Error),
-    /// Nobody knows until the next open.
+    /// Whether the manifest has them shows at the next open.
     Unknown(Error),
 }
 
@@ -163,8 +163,8 @@ impl Core {
         if edits.iter().any(|(job, _)| self.jobs.spec(*job).is_some()) {
             self.health.compaction_failed(&error, out);
         }
-        // The commit is tried again all the same; but nobody waits for ever for somebody else to
-        // free space.
+        // The commit is tried again all the same; but no caller waits for ever until another program
+        // frees space.
         if self.failures >= PATIENCE {
             self.fail_manual(&error, out);
         }

@@ -1,4 +1,4 @@
-//! What can happen to the mind, each with what it means.
+//! What the shell tells the core, each event with what it means.
 
 use lithify_base::{Error, JobId};
 use lithify_lsm::FileMeta;
@@ -44,20 +44,20 @@ pub enum Event {
     /// The edits handed out last are durable.
     EditSynced,
     /// The edits handed out last may or may not be durable, and the manifest could not be
-    /// replaced either. With `NoSpace` they are handed out again later; whoever writes them then
-    /// must start a new manifest first.
+    /// replaced either. With `NoSpace` they are handed out again later; the shell then starts
+    /// a new manifest before it writes them.
     EditFailed {
         /// Why.
         error: Error,
     },
-    /// Someone wants a key range compacted down to one run.
+    /// A caller wants a key range compacted down to one run.
     Manual {
         /// Chosen by the caller, to recognise the answer.
         id: u64,
         /// What is wanted.
         request: ManualRequest,
     },
-    /// Someone wants files taken into the tree, or out of it.
+    /// A caller wants files taken into the tree, or out of it.
     Outside {
         /// Chosen by the caller, to recognise the answer.
         id: u64,
@@ -74,7 +74,7 @@ pub enum Event {
         /// Whether they are.
         on: bool,
     },
-    /// Whoever asked for a manual compaction wants it no more.
+    /// The caller of a manual compaction wants it no more.
     CancelManual {
         /// Its number.
         id: u64,
@@ -94,7 +94,7 @@ pub enum Event {
         seconds: u64,
     },
     /// So many callers wait for the background work to end. Before the first of these events
-    /// somebody may.
+    /// one is assumed to.
     Awaited {
         /// How many.
         by: usize,

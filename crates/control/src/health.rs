@@ -59,12 +59,12 @@ impl Health {
     pub(crate) fn flush_failed(&mut self, error: Error, out: &mut Vec<Command>) {
         self.failed_flushes += 1;
         self.flushes = Some(error.clone());
-        out.push(Command::Trouble(Some(error)));
+        out.push(Command::FlushesFail(Some(error)));
     }
     /// Edits reach the manifest again.
     pub(crate) fn flushes_work(&mut self, out: &mut Vec<Command>) {
         if self.flushes.take().is_some() {
-            out.push(Command::Trouble(None));
+            out.push(Command::FlushesFail(None));
         }
     }
 
@@ -79,7 +79,7 @@ impl Health {
     /// Compactions get nowhere.
     pub(crate) fn compactions_stuck(&mut self, error: Error, out: &mut Vec<Command>) {
         self.compactions = Some(error.clone());
-        out.push(Command::Stuck(Some(error)));
+        out.push(Command::CompactionsFail(Some(error)));
     }
     /// A compaction succeeded.
     pub(crate) fn compaction_succeeded(&mut self, out: &mut Vec<Command>) {
@@ -89,7 +89,7 @@ impl Health {
     /// Nothing keeps compactions from getting on.
     pub(crate) fn compactions_work(&mut self, out: &mut Vec<Command>) {
         if self.compactions.take().is_some() {
-            out.push(Command::Stuck(None));
+            out.push(Command::CompactionsFail(None));
         }
     }
 }

@@ -36,7 +36,7 @@ impl Job {
     fn new(work: Work, state: State) -> Job {
         Job { work, state, handed_out: false }
     }
-    /// Files that it made and that nobody else will ever name.
+    /// Files that it made and that no edit will ever name.
     fn litter(&self) -> Vec<FileId> {
         match &self.state {
             State::Built(edit) if !self.handed_out => made(edit),
@@ -64,7 +64,7 @@ pub(crate) struct Gone {
     pub(crate) job: JobId,
     /// Its memtable, if it was a flush.
     pub(crate) mem: Option<MemId>,
-    /// Files that it made and that nobody else will ever name.
+    /// Files that it made and that no edit will ever name.
     pub(crate) litter: Vec<FileId>,
 }
 

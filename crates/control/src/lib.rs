@@ -1,8 +1,9 @@
-//! The stateful mind: one [`Core`], one `on(event, now)`, no IO, no clock, no threads, no locks.
+//! The core of a column family: what was planned, what is at work, and what comes next. One [`Core`],
+//! one `on(event, now)`, no IO, no clock, no threads, no locks.
 //!
-//! The shell tells the core what happened and carries out what it answers, so the whole life of
-//! the tree (flushes in freeze order, compactions from plan to commit, stalls, failures) can be
-//! replayed from a list of events.
+//! The shell tells the core what happened and carries out the commands that the core answers with, so
+//! the whole life of the tree (flushes in freeze order, compactions from plan to commit, stalls,
+//! failures) can be replayed from a list of events. What a core may do at all is its `life`.
 //!
 //! Keeps: flushes commit in freeze order; edits are handed out in batches, a batch only after the
 //! one before it is settled; an edit follows those of its job's after-edges, and was validated
@@ -10,8 +11,8 @@
 //! its acceptance to its end and never longer (V12), because locks are derived from the job table
 //! and stored nowhere else.
 //!
-//! A job's life: accepted by `plan` -> Running -> Built (its files are synced) -> [waits for
-//! older jobs, holding no thread] -> Committing -> gone. It can be aborted until it commits.
+//! A job is accepted by `plan` -> Running -> Built (its files are synced) -> [waits for older jobs,
+//! holding no thread] -> Committing -> gone. It can be aborted until it commits.
 #![forbid(unsafe_code)]
 
 mod buckets;
@@ -61,8 +62,8 @@ const RETRY_FIRST: u64 = 100_000_000;
 /// Longest such wait.
 const RETRY_MAX: u64 = 10_000_000_000;
 
-/// Failures in a row after which whoever waits for a compaction is told: who asked for one, whichever
-/// job failed, and writers whom only a compaction can let go on.
+/// Failures in a row after which callers that wait for a compaction are told: those that asked for one,
+/// whichever job failed, and writers that only a compaction can let go on.
 const PATIENCE: u32 = 3;
 
 /// What the core needs to know of the settings.
@@ -78,7 +79,7 @@ pub struct Options {
     pub delayed_write_rate: u64,
 }
 
-/// The mind of one database. A clone is another mind in the same state.
+/// The core of one column family. A clone is another core in the same state.
 #[derive(Clone)]
 pub struct Core {
     options: Options,
@@ -103,7 +104,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// The mind of a database whose tree is `version`. `next_epoch` is above every epoch in use.
+    /// The core over a tree, `version`. `next_epoch` is above every epoch in use.
     pub fn new(options: Options, version: Version, next_epoch: u32) -> Core {
         Core {
             policies: lithify_plan::policies(options.plan.policy).into(),
@@ -170,13 +171,13 @@ impl Core {
         self.look_for_room(now, &mut out);
         self.end_manuals(&mut out);
         self.end_outsiders(&mut out);
-        self.press(&mut out);
+        self.judge_writes(&mut out);
         out
     }
 
-    /// Stops for good after a panic, in the core or while one of its commands was carried out:
-    /// nobody can tell any more which of them took effect. Nothing is started or committed from
-    /// now on, so what is on disk stays as it is, and writes are refused.
+    /// Stops for good after a panic, in the core or while one of its commands was carried out: which of
+    /// them took effect is not known. Nothing is started or committed from now on, so what is on disk
+    /// stays as it is, and writes are refused.
     pub fn halt(&mut self, error: Error) -> Vec<Command> {
         let mut out = Vec::new();
         self.life.halt();
@@ -246,7 +247,7 @@ impl Core {
     }
     /// How often a flush failed since the open, and why the last try failed unless one has
     /// succeeded since.
-    pub fn flush_trouble(&self) -> (u64, Option<&Error>) {
+    pub fn failed_flushes(&self) -> (u64, Option<&Error>) {
         self.health.flushes()
     }
     /// Compactions that failed since the open.
@@ -255,7 +256,7 @@ impl Core {
     }
     /// Why compactions get nowhere, if they do not: the last failed, several times in a row, or none
     /// fits on the disk.
-    pub fn stuck(&self) -> Option<&Error> {
+    pub fn compaction_failure(&self) -> Option<&Error> {
         self.health.compactions()
     }
     /// The error that stopped writes, if one did.
@@ -318,13 +319,13 @@ impl Core {
     fn failed(&mut self, job: JobId, error: Error, now: u64, out: &mut Vec<Command>) {
         let manual = self.jobs.spec(job).is_some_and(|s| s.kind == lithify_plan::Kind::Manual);
         let Some(gone) = self.jobs.remove_with_dependents(job) else {
-            return; // aborted before; its report is of no interest any more
+            return; // it was aborted before, and its report says nothing new
         };
         match gone.iter().any(|gone| gone.mem.is_some()) {
             true => self.health.flush_failed(error.clone(), out),
             false => self.health.compaction_failed(&error, out),
         }
-        // Whoever asked for a compaction is told. Other compactions in its way are tried again
+        // The caller that asked for a compaction is told. Other compactions in its way are tried again
         // for a while first.
         if manual || self.failures >= PATIENCE {
             self.fail_manual(&error, out);
@@ -376,7 +377,7 @@ impl Core {
         out.extend(self.jobs.running_ids().map(|job| Command::Abort { job }));
     }
 
-    fn press(&mut self, out: &mut Vec<Command>) {
+    fn judge_writes(&mut self, out: &mut Vec<Command>) {
         let mem = self.memory.state();
         let flights = self.jobs.in_flight();
         let stall = stall_while(&self.version, flights, &mem, &self.options.plan);
@@ -386,7 +387,7 @@ impl Core {
         }
         if pressure != self.pressure {
             self.pressure = pressure.clone();
-            out.push(Command::Press(pressure));
+            out.push(Command::Stall(pressure));
         }
     }
 }

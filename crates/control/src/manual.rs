@@ -1,6 +1,6 @@
-//! Manual compactions: ranges someone wants settled, in the order they were asked for. The
-//! planner works on the first one; it is over when the planner has nothing left to do for it
-//! and none of its jobs is in flight.
+//! Manual compactions: ranges that callers want settled, in the order of the calls. The planner works
+//! on the first one; it is over when the planner has nothing left to do for it and none of its jobs is
+//! in flight.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ impl Manuals {
 }
 
 impl Core {
-    /// The manual compaction being worked on failed: whoever asked for it decides what is next.
+    /// The manual compaction being worked on failed. Its caller is told, and may ask again.
     pub(crate) fn fail_manual(&mut self, error: &Error, out: &mut Vec<Command>) {
         if let Some((id, _)) = self.manuals.wanted.pop_front() {
             out.push(Command::RequestDone { id, result: Err(error.clone()) });
         }
     }
 
-    /// Whoever asked for it wants it no more: what is at work for it is given up. What is built
+    /// The caller of a manual compaction wants it no more: what is at work for it is given up. What is built
     /// commits, as there is nothing to gain from throwing it away.
     pub(crate) fn cancel_manual(&mut self, id: u64, now: u64, out: &mut Vec<Command>) {
         let Some(at) = self.manuals.wanted.iter().position(|(wanted, _)| *wanted == id) else {
@@ -44,7 +44,7 @@ impl Core {
         let error = Error::new(ErrorKind::Cancelled, what);
         out.push(Command::RequestDone { id, result: Err(error) });
         if at > 0 {
-            return; // nobody works for any but the first
+            return; // only the first has jobs at work
         }
         let manual = |(id, spec): (JobId, &Arc<JobSpec>)| (spec.kind == Kind::Manual).then_some(id);
         let running: Vec<JobId> = self.jobs.running_compactions().filter_map(manual).collect();
@@ -72,7 +72,7 @@ impl Core {
     }
 }
 
-/// What whoever asks for something while the database is being closed is told.
+/// The answer to requests while the database is being closed.
 pub(crate) fn closing() -> Error {
     Error::new(ErrorKind::ShuttingDown, "the database is being closed")
 }

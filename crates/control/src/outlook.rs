@@ -1,4 +1,4 @@
-//! What the mind knows of the moment, taken out under its lock to be thought over without: which
+//! A copy of what the core knows of one moment, made under its lock and looked at without it: which
 //! jobs are at work, what is wanted and can't be had, and how near writers are to a stall.
 
 use lithify_base::{JobId, Level};
@@ -12,7 +12,7 @@ use lithify_plan::{
 use crate::Core;
 use crate::event::MemId;
 
-/// Jobs looked for that could start with more slots: beyond, nobody reads on.
+/// Jobs looked for that could start with more slots: a longer list tells a reader no more.
 const DUE_MAX: usize = 64;
 
 /// One moment of a [`Core`].

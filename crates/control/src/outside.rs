@@ -8,7 +8,7 @@
 //!   Outside::Drop    locks what may go                       -> Built -> Committing -> RequestDone
 //! ```
 //!
-//! Keeps: whoever asked is told exactly once. A change whose edit could not be written is given up and
+//! Keeps: each caller is told exactly once. A change whose edit could not be written is given up and
 //! never handed out again; whether it took effect shows at the next open.
 //! Leaves to others: where a placement may be and what may go (`lithify_plan::relation`), bringing
 //! the files into the directory, their number (the shell).
@@ -44,7 +44,7 @@ pub enum Outside {
     },
 }
 
-/// Who is to be told of which job.
+/// Which request each job answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outsiders {
     asked: BTreeMap<JobId, u64>,
@@ -141,7 +141,7 @@ impl Core {
         }
     }
 
-    /// Whoever waits for a change whose job is gone is told.
+    /// Callers that wait for a change whose job is gone are told.
     pub(crate) fn end_outsiders(&mut self, out: &mut Vec<Command>) {
         let asked = &self.outsiders.asked;
         let gone: Vec<JobId> = asked.keys().copied().filter(|job| !self.jobs.has(*job)).collect();

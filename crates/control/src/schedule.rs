@@ -1,5 +1,6 @@
-//! Who may run, and how soon: flushes first, compactions in as many slots as the moment wants, jobs
-//! that hold up more urgent wishes as urgent as those, and nothing the disk has no room for.
+//! Which jobs start, and how soon: flushes first; compactions in as many slots as the moment wants; a
+//! job that holds up a more urgent wish becomes as urgent as that wish; no job starts that the disk
+//! has no room for.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +28,7 @@ pub(crate) const BUSY: u64 = 10_000_000_000;
 /// What is remembered about the running of jobs.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
-    /// Callers that wait for background work to end. Until told otherwise somebody may.
+    /// Callers that wait for background work to end. Until the shell says how many, one may.
     pub(crate) awaited: usize,
     /// When a memtable was frozen last.
     frozen_at: Option<u64>,
@@ -142,8 +143,8 @@ impl Core {
     }
 
     /// What is free for compactions now. While nothing presses one at a time is enough, and leaves
-    /// the machine to its users; writers in full flow, and whoever waits for the work to end, want all
-    /// of it.
+    /// the machine to its users; writers in full flow, and callers that wait for the work to end, want
+    /// all of it.
     pub(crate) fn limits(&self, now: u64) -> Limits {
         let all = self.options.compaction_slots;
         let busy = self.schedule.frozen_at.is_some_and(|at| now.saturating_sub(at) < BUSY);
@@ -211,7 +212,7 @@ impl Core {
         }
     }
 
-    /// The wishes that are in somebody's way, those ahead of the best that could start.
+    /// Wishes that can't start now, of those ahead of the best one that could.
     fn passed_over(&self, now: u64) -> Vec<Blocked> {
         let mem = self.memory.state();
         passed_over(&self.view(&mem, now), &self.policies)
@@ -228,7 +229,7 @@ impl Core {
 
     /// Makes jobs as urgent as what they hold up. Looked at when the jobs or the tree have changed.
     pub(crate) fn inherit(&mut self, now: u64, out: &mut Vec<Command>) {
-        // One compaction has nobody to overtake.
+        // One compaction has no other to overtake.
         let raised: BTreeMap<JobId, Prio> = match self.jobs.running() > 1 {
             true => inherited(self.jobs.in_flight(), &self.passed_over(now)).into_iter().collect(),
             false => BTreeMap::new(),
@@ -247,7 +248,7 @@ impl Core {
         self.schedule.raised.iter().map(|(job, prio)| (*job, *prio))
     }
 
-    /// Compactions may get nowhere because the disk has no room for any: nobody but a user can
+    /// Tells callers if compactions get nowhere because the disk has no room for any: only a user can
     /// change that.
     pub(crate) fn look_for_room(&mut self, now: u64, out: &mut Vec<Command>) {
         // What is at work may free some, and so may what has just ended, and what is held back.

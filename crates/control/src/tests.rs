@@ -234,19 +234,19 @@ fn an_edit_waits_for_space_and_is_handed_out_again() {
     assert!(w.core.read_only().is_none());
     assert!(w.commit().is_none(), "not at once");
     let trouble = w.take(|c| match c {
-        Command::Trouble(t) => Some(t.clone()),
+        Command::FlushesFail(t) => Some(t.clone()),
         _ => None,
     });
     assert_eq!(trouble.unwrap().unwrap().kind(), ErrorKind::NoSpace);
-    assert_eq!(w.core.flush_trouble().0, 1);
+    assert_eq!(w.core.failed_flushes().0, 1);
     w.now += RETRY_MAX;
     w.on(Event::Tick);
     assert_eq!(w.commit().unwrap(), edit, "the same edit");
     assert!(w.flush_job().is_none(), "its files are there, nothing is flushed again");
     w.on(Event::EditSynced);
     assert_eq!(w.core.frozen(), 0);
-    assert!(w.log.iter().any(|c| matches!(c, Command::Trouble(None))));
-    assert!(w.core.flush_trouble().1.is_none());
+    assert!(w.log.iter().any(|c| matches!(c, Command::FlushesFail(None))));
+    assert!(w.core.failed_flushes().1.is_none());
 }
 
 #[test]
@@ -294,7 +294,11 @@ fn who_waits_for_a_commit_that_finds_no_space_is_told() {
         _ => None,
     };
     for tries in 1..=3 {
-        assert_eq!((w.take(told), w.core.stuck().is_some()), (None, false), "after {tries} tries");
+        assert_eq!(
+            (w.take(told), w.core.compaction_failure().is_some()),
+            (None, false),
+            "after {tries} tries"
+        );
         assert!(w.commit().is_some());
         w.on(Event::EditFailed { error: Error::new(ErrorKind::NoSpace, "full") });
         w.now += RETRY_MAX;
@@ -302,10 +306,13 @@ fn who_waits_for_a_commit_that_finds_no_space_is_told() {
     }
     assert_eq!(w.take(told), Some(ErrorKind::NoSpace));
     assert_eq!(w.core.failed_compactions(), 3);
-    assert!(w.core.stuck().is_some(), "nor does anybody who waits for the work to end");
+    assert!(
+        w.core.compaction_failure().is_some(),
+        "callers that wait for the work to end are told"
+    );
     assert!(w.commit().is_some(), "it is tried on");
     w.on(Event::EditSynced);
-    assert!(w.core.stuck().is_none());
+    assert!(w.core.compaction_failure().is_none());
 }
 
 #[test]
@@ -314,7 +321,7 @@ fn pressure_is_told_when_it_changes() {
     w.freeze(1);
     w.freeze(2);
     let stop = w.take(|c| match c {
-        Command::Press(p) => Some(p.clone()),
+        Command::Stall(p) => Some(p.clone()),
         _ => None,
     });
     assert_eq!(stop.unwrap().stop, Some(Cause::MemtableLimit));
@@ -322,7 +329,7 @@ fn pressure_is_told_when_it_changes() {
     w.built(job, out, "a", "z");
     w.on(Event::EditSynced);
     let free = w.take(|c| match c {
-        Command::Press(p) => Some(p.clone()),
+        Command::Stall(p) => Some(p.clone()),
         _ => None,
     });
     assert_eq!(free, Some(Pressure::default()));
@@ -375,7 +382,7 @@ fn closing_gives_up_flushes_behind_one_that_fails() {
     assert_eq!(w.core.jobs(), 0);
 }
 
-/// Whoever waits for a manual compaction is told that none of it will happen.
+/// Callers of manual compactions are told that none of it will happen.
 #[test]
 fn closing_ends_manual_compactions_that_have_not_begun() {
     let done = |c: &Command| match c {
@@ -396,7 +403,7 @@ fn closing_ends_manual_compactions_that_have_not_begun() {
     assert_eq!(w.take(done).expect("told at once").0, 8);
 }
 
-/// After a panic nothing is started or committed, jobs at work may end, and whoever waits is told.
+/// After a panic nothing is started or committed, jobs at work may end, and callers that wait are told.
 #[test]
 fn a_halted_core_only_lets_jobs_end() {
     let mut w = World::new(1);
@@ -425,7 +432,7 @@ fn a_halted_core_only_lets_jobs_end() {
 fn slots_follow_the_pressure() {
     let mut w = World::new(4);
     let slots = |w: &World| w.core.limits(w.now).slots_free;
-    assert_eq!(slots(&w), 4, "somebody may wait");
+    assert_eq!(slots(&w), 4, "a caller may wait");
     w.on(Event::Awaited { by: 0 });
     assert_eq!(slots(&w), 1);
     w.on(Event::Awaited { by: 2 });
@@ -451,7 +458,7 @@ fn slots_follow_the_pressure() {
     w.on(Event::Awaited { by: 0 });
     w.on(Event::Manual { id: 1, request: ManualRequest::new(None) });
     w.compaction().expect("the manual one");
-    assert_eq!(slots(&w), 3, "somebody waits for a manual compaction");
+    assert_eq!(slots(&w), 3, "a caller waits for a manual compaction");
 }
 
 /// Two levels go down beside each other; then L0 wants to and can't, because one of them holds a
@@ -483,7 +490,11 @@ fn a_job_in_the_way_inherits_urgency() {
     assert!(w.take(hurried).is_none(), "the other one is not in the way");
     w.built(two, Pos::base(2), "g", "m");
     assert!(w.commit().is_some());
-    assert_eq!(w.take(hurried), Some((one, Prio::Normal)), "it runs alone: nobody to overtake");
+    assert_eq!(
+        w.take(hurried),
+        Some((one, Prio::Normal)),
+        "it runs alone, with no other to overtake"
+    );
 }
 
 /// Under the round-robin priority each commit says where the next one goes on; it is part of the tree,
@@ -569,7 +580,7 @@ fn what_given_up_jobs_made_is_deleted() {
 #[test]
 fn compactions_that_get_nowhere_are_told() {
     let stuck = |c: &Command| match c {
-        Command::Stuck(error) => Some(error.as_ref().map(Error::kind)),
+        Command::CompactionsFail(error) => Some(error.as_ref().map(Error::kind)),
         _ => None,
     };
     let mut w = World::new(1);
@@ -592,7 +603,7 @@ fn compactions_that_get_nowhere_are_told() {
     assert_eq!(w.take(stuck), Some(None));
 }
 
-/// A defect of whoever applies edits shows at the install that makes it.
+/// A defect in how edits are applied shows at the install that makes it.
 #[test]
 #[should_panic(expected = "after an install")]
 fn an_install_is_checked() {

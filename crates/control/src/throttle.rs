@@ -12,7 +12,7 @@
 //!
 //! The parabola leaves writers alone while there is much room and brakes towards the wall.
 //! `pace` is how fast the last few memtables were flushed: what writers really did, not what
-//! someone configured. So a slow-down begins without a jerk, and writers meet compaction
+//! was configured. So a slow-down begins without a jerk, and writers meet compaction
 //! somewhere on the way instead of at the wall (bLSM's pacing; RocksDB starts at a fixed rate
 //! and multiplies by 0.8 and 0.6 from there).
 

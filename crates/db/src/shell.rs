@@ -285,9 +285,9 @@ impl Shell {
             let mut rest = Vec::new();
             for command in event(&mut core, now.0) {
                 match command {
-                    Command::Press(pressure) => self.gate.press(pressure, now, &self.events),
-                    Command::Trouble(error) => self.gate.trouble(error),
-                    Command::Stuck(error) => self.gate.stuck(error, now, &self.events),
+                    Command::Stall(pressure) => self.gate.press(pressure, now, &self.events),
+                    Command::FlushesFail(error) => self.gate.trouble(error),
+                    Command::CompactionsFail(error) => self.gate.stuck(error, now, &self.events),
                     Command::ReadOnly { error } => self.refuse_writes(error),
                     other => rest.push(other),
                 }
@@ -338,9 +338,9 @@ impl Shell {
                 self.manual_results.lock().insert(id, result);
                 self.progressed();
             }
-            Command::Press(_)
-            | Command::Trouble(_)
-            | Command::Stuck(_)
+            Command::Stall(_)
+            | Command::FlushesFail(_)
+            | Command::CompactionsFail(_)
             | Command::ReadOnly { .. } => unreachable!("applied in tell"),
         }
     }

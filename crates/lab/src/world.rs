@@ -347,7 +347,7 @@ impl World<'_> {
                 }
                 self.sweep(&obsolete);
             }
-            Command::Press(pressure) => {
+            Command::Stall(pressure) => {
                 self.note(|| format!("writes: {pressure:?}"));
                 self.gate.pressure = pressure;
                 if matches!(self.client, ClientState::Waiting { .. }) {
@@ -358,8 +358,8 @@ impl World<'_> {
             // The modelled device has one queue, in which no request overtakes another.
             Command::Hurry { .. } => {}
             Command::Discard { files } => self.unlink_all(files),
-            Command::Trouble(_)
-            | Command::Stuck(_)
+            Command::FlushesFail(_)
+            | Command::CompactionsFail(_)
             | Command::RequestDone { .. }
             | Command::Abort { .. } => {}
         }

@@ -73,7 +73,7 @@ fn tables_over_level_0_are_its_newest() {
 }
 
 /// One that a full disk kept out of the manifest is not tried again, and its caller is told that
-/// nobody knows.
+/// its outcome is not known.
 #[test]
 fn what_could_not_be_written_is_given_up() {
     let mut w = World::new(0);

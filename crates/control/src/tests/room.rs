@@ -7,7 +7,7 @@ const MIB: u64 = 1 << 20;
 /// What was said last of why compactions get nowhere.
 fn stuck(w: &mut World) -> Option<Option<ErrorKind>> {
     w.take(|c| match c {
-        Command::Stuck(error) => Some(error.as_ref().map(Error::kind)),
+        Command::CompactionsFail(error) => Some(error.as_ref().map(Error::kind)),
         _ => None,
     })
 }
@@ -16,7 +16,7 @@ fn stuck(w: &mut World) -> Option<Option<ErrorKind>> {
 fn stopped(w: &mut World) -> Option<Option<Cause>> {
     let mut last = None;
     while let Some(said) = w.take(|c| match c {
-        Command::Press(pressure) => Some(pressure.stop),
+        Command::Stall(pressure) => Some(pressure.stop),
         _ => None,
     }) {
         last = Some(said);

@@ -66,7 +66,7 @@ impl Shell {
             .families()
             .into_iter()
             .map(|family| {
-                let troubles = family.core().flush_trouble().0;
+                let troubles = family.core().failed_flushes().0;
                 (family, troubles)
             })
             .collect();
@@ -106,7 +106,7 @@ impl Shell {
     /// Why a flush failed, if flushes did more often than `troubles` times. It will be tried again, but
     /// whoever waits shall know.
     fn check_flushes_since(&self, troubles: u64) -> Result<()> {
-        match self.core().flush_trouble() {
+        match self.core().failed_flushes() {
             (now, Some(error)) if now > troubles => Err(error.clone()),
             _ => Ok(()),
         }
@@ -167,7 +167,7 @@ impl Shell {
             let (idle, installs) = {
                 let core = shell.core();
                 // It will be tried again, but whoever waits shall know.
-                if let Some(error) = core.stuck()
+                if let Some(error) = core.compaction_failure()
                     && (core.is_idle() || core.failed_compactions() > failed)
                 {
                     return Err(error.clone());

@@ -148,7 +148,7 @@ impl Life {
         }
         jobs_check(&self.version, &self.flight, self.options.commit_order).unwrap();
         let stalled = stall(&self.version, &mem, &self.options).verdict == Verdict::Stop;
-        assert!(!stalled || !self.flight.is_empty(), "writers wait and nobody works");
+        assert!(!stalled || !self.flight.is_empty(), "writers wait and no job is at work");
     }
 
     /// A job ends: its outputs cover its hull in pieces of a file each.

@@ -221,7 +221,7 @@ impl World {
             let mut spec = (*j.spec).clone();
             if matches!(self.variant, Variant::PromisesIgnored | Variant::PromisesIgnoredValidated)
             {
-                // A hull where no key is: locks hold, promises bind nobody.
+                // A hull where no key is: locks hold, promises bind no job.
                 spec.hull = KeyRange::incl(&b"\xff"[..], &b"\xff"[..]);
             }
             InFlight { id: j.id, spec: spec.into(), state: JobState::Running }

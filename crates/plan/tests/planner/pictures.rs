@@ -283,7 +283,7 @@ impl World {
         (specs, if out.is_empty() { "nothing\n".into() } else { out })
     }
 
-    /// Files a job leaves if nobody says otherwise: its inputs when moved, else one over its hull.
+    /// Files a job leaves if the case does not say: its inputs when moved, else one over its hull.
     fn outputs(&self, spec: &JobSpec) -> Vec<FileMeta> {
         let inputs: Vec<_> = spec.inputs.iter().map(|&id| self.version.file(id).unwrap()).collect();
         if spec.kind == Kind::Drop {

@@ -50,7 +50,7 @@ fn stall_deadlock() {
             }
             life.rest();
         }
-        // A store that forgets stops nobody.
+        // A store that forgets stops no writer.
         let forgets = policy == PolicyKind::Fifo;
         assert!(
             (stops > 50) != forgets,
