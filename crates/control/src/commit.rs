@@ -116,7 +116,7 @@ impl Core {
             Settled::Unknown(error) => return self.seal(error, out),
         }
         self.version = next;
-        self.failures = 0;
+        self.retry.succeeded();
         self.health.flushes_work(out);
         let (mut flushed, mut obsolete) = (None, Vec::new());
         let jobs: Vec<JobId> = edits.iter().map(|(job, _)| *job).collect();
@@ -158,14 +158,14 @@ impl Core {
         now: u64,
         out: &mut Vec<Command>,
     ) {
-        self.failures += 1;
-        self.life.wait_until(now + self.backoff());
+        self.retry.failed();
+        self.life.wait_until(self.retry.next(now));
         if edits.iter().any(|(job, _)| self.jobs.spec(*job).is_some()) {
             self.health.compaction_failed(&error, out);
         }
         // The commit is tried again all the same; but no caller waits for ever until another program
         // frees space.
-        if self.failures >= PATIENCE {
+        if self.retry.failures() >= PATIENCE {
             self.fail_manual(&error, out);
         }
         for (job, edit) in edits {

@@ -26,6 +26,7 @@ mod manual;
 mod memory;
 mod outlook;
 mod outside;
+mod retry;
 mod schedule;
 mod throttle;
 
@@ -54,13 +55,9 @@ use life::Life;
 use manual::{Manuals, closing};
 use memory::Memory;
 use outside::Outsiders;
+use retry::Retry;
 use schedule::Schedule;
 use throttle::Throttle;
-
-/// Shortest wait before a failed job is tried again, nanoseconds; doubles with each failure.
-const RETRY_FIRST: u64 = 100_000_000;
-/// Longest such wait.
-const RETRY_MAX: u64 = 10_000_000_000;
 
 /// Failures in a row after which callers that wait for a compaction are told: those that asked for one,
 /// whichever job failed, and writers that only a compaction can let go on.
@@ -94,13 +91,10 @@ pub struct Core {
     outsiders: Outsiders,
     schedule: Schedule,
     throttle: Throttle,
-    pressure: Pressure,
     next_job: u64,
     /// Trees installed so far.
     installs: u64,
-    /// Compactions are not started before this instant (a failure backs off).
-    resume_at: u64,
-    failures: u32,
+    retry: Retry,
 }
 
 impl Core {
@@ -117,11 +111,9 @@ impl Core {
             manuals: Manuals::default(),
             outsiders: Outsiders::default(),
             schedule: Schedule::new(),
-            pressure: Pressure::default(),
             next_job: 1,
             installs: 0,
-            resume_at: 0,
-            failures: 0,
+            retry: Retry::default(),
             options,
             version,
         }
@@ -291,7 +283,7 @@ impl Core {
         flow: Option<Box<Flow>>,
         out: &mut Vec<Command>,
     ) {
-        self.failures = 0;
+        self.retry.succeeded();
         if let Some(flow) = flow {
             self.buckets.built(job, *flow);
         }
@@ -327,12 +319,12 @@ impl Core {
         }
         // The caller that asked for a compaction is told. Other compactions in its way are tried again
         // for a while first.
-        if manual || self.failures >= PATIENCE {
+        if manual || self.retry.failures() >= PATIENCE {
             self.fail_manual(&error, out);
         }
-        self.let_go(gone, Some(job), now + self.backoff(), out);
-        self.failures += 1;
-        self.resume_at = now + self.backoff();
+        self.let_go(gone, Some(job), self.retry.next(now), out);
+        self.retry.failed();
+        self.retry.hold_compactions(now);
         if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Internal | ErrorKind::Fenced) {
             self.health.stop_writes(error, out);
         }
@@ -368,10 +360,6 @@ impl Core {
         };
     }
 
-    fn backoff(&self) -> u64 {
-        (RETRY_FIRST << self.failures.min(7)).min(RETRY_MAX)
-    }
-
     fn close(&mut self, out: &mut Vec<Command>) {
         self.life.close();
         out.extend(self.jobs.running_ids().map(|job| Command::Abort { job }));
@@ -385,10 +373,7 @@ impl Core {
         if pressure.stop.is_none() && self.is_short() {
             pressure = Pressure { stop: Some(Cause::DiskSpace), delay: None };
         }
-        if pressure != self.pressure {
-            self.pressure = pressure.clone();
-            out.push(Command::Stall(pressure));
-        }
+        out.extend(self.throttle.tell(pressure).map(Command::Stall));
     }
 }
 

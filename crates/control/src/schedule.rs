@@ -107,7 +107,7 @@ impl Core {
     pub(crate) fn start_compactions(&mut self, now: u64, out: &mut Vec<Command>) {
         let Life::Open { content, .. } = &mut self.life else { return };
         *content = self.health.read_only().is_some();
-        if *content || now < self.resume_at {
+        if *content || !self.retry.compactions_may_start(now) {
             return;
         }
         let mem = self.memory.state();
@@ -276,7 +276,10 @@ impl Core {
                 (manual, what)
             }
             // A flush at work may, too, and what is tried again.
-            None if self.is_short() && self.memory.len() == 0 && now >= self.resume_at => {
+            None if self.is_short()
+                && self.memory.len() == 0
+                && self.retry.compactions_may_start(now) =>
+            {
                 let left = self.schedule.disk_free;
                 let what = format!(
                     "the disk, or its budget, has {left} bytes left, and no compaction can free \

@@ -148,7 +148,7 @@ fn a_failed_flush_backs_off_and_keeps_its_age() {
     w.on(Event::Failed { job, error: Error::new(ErrorKind::NoSpace, "full") });
     assert!(w.flush_job().is_none(), "not at once");
     assert!(w.core.read_only().is_none());
-    w.now += RETRY_MAX;
+    w.now += crate::retry::LONGEST;
     w.on(Event::Tick);
     let (_, mem, again) = w.flush_job().unwrap();
     assert_eq!((mem, again), (MemId(1), out));
@@ -185,7 +185,7 @@ fn a_failed_compaction_unlocks_its_inputs() {
     w.on(Event::Failed { job, error: error.clone() });
     assert!(w.core.in_flight().is_empty());
     w.on(Event::Failed { job, error }); // a late echo changes nothing
-    w.now += RETRY_MAX;
+    w.now += crate::retry::LONGEST;
     w.on(Event::Tick);
     assert!(w.compaction().is_some(), "it is tried again");
 }
@@ -239,7 +239,7 @@ fn an_edit_waits_for_space_and_is_handed_out_again() {
     });
     assert_eq!(trouble.unwrap().unwrap().kind(), ErrorKind::NoSpace);
     assert_eq!(w.core.failed_flushes().0, 1);
-    w.now += RETRY_MAX;
+    w.now += crate::retry::LONGEST;
     w.on(Event::Tick);
     assert_eq!(w.commit().unwrap(), edit, "the same edit");
     assert!(w.flush_job().is_none(), "its files are there, nothing is flushed again");
@@ -258,7 +258,7 @@ fn closing_does_not_wait_for_space() {
     w.on(Event::Closing);
     w.on(Event::EditFailed { error: Error::new(ErrorKind::NoSpace, "full") });
     assert_eq!(w.core.jobs(), 0);
-    w.now += RETRY_MAX;
+    w.now += crate::retry::LONGEST;
     w.on(Event::Tick);
     assert!(w.flush_job().is_none());
 }
@@ -301,7 +301,7 @@ fn who_waits_for_a_commit_that_finds_no_space_is_told() {
         );
         assert!(w.commit().is_some());
         w.on(Event::EditFailed { error: Error::new(ErrorKind::NoSpace, "full") });
-        w.now += RETRY_MAX;
+        w.now += crate::retry::LONGEST;
         w.on(Event::Tick);
     }
     assert_eq!(w.take(told), Some(ErrorKind::NoSpace));
@@ -344,7 +344,7 @@ fn closing_aborts_what_runs_and_starts_nothing() {
     w.on(Event::Closing);
     assert!(w.log.iter().any(|c| matches!(c, Command::Abort { job: j } if *j == job)));
     w.on(Event::Failed { job, error: Error::new(ErrorKind::ShuttingDown, "closing") });
-    w.now += RETRY_MAX;
+    w.now += crate::retry::LONGEST;
     w.on(Event::Tick);
     assert!(w.compaction().is_none());
     assert!(w.core.is_idle());
@@ -590,7 +590,7 @@ fn compactions_that_get_nowhere_are_told() {
         assert!(w.take(stuck).is_none(), "{attempt} attempts are no habit");
         let (job, _) = w.compaction().unwrap();
         w.on(Event::Failed { job, error: Error::new(ErrorKind::Io, "bad luck") });
-        w.now += RETRY_MAX;
+        w.now += crate::retry::LONGEST;
         w.on(Event::Tick);
     }
     assert_eq!(w.take(stuck), Some(Some(ErrorKind::Io)));

@@ -50,16 +50,26 @@ pub(crate) struct Throttle {
     pace: u64,
     /// When the last flushes committed, and their bytes; oldest first.
     flushes: VecDeque<(u64, u64)>,
+    /// What writers were told last.
+    told: Pressure,
 }
 
 impl Throttle {
     /// A controller that never goes below `least_rate` bytes per second.
     pub(crate) fn new(least_rate: u64) -> Throttle {
-        Throttle { least_rate: least_rate.max(1), pace: 0, flushes: VecDeque::new() }
+        let (least_rate, told) = (least_rate.max(1), Pressure::default());
+        Throttle { least_rate, pace: 0, flushes: VecDeque::new(), told }
     }
     /// Never goes below this from now on.
     pub(crate) fn set_least_rate(&mut self, least_rate: u64) {
         self.least_rate = least_rate.max(1);
+    }
+
+    /// The pressure to tell writers of, if it is not what they were told last.
+    pub(crate) fn tell(&mut self, pressure: Pressure) -> Option<Pressure> {
+        let changed = pressure != self.told;
+        self.told.clone_from(&pressure);
+        changed.then_some(pressure)
     }
 
     /// A memtable of `bytes` is flushed; `now` in nanoseconds.

@@ -1,5 +1,5 @@
-//! What limits compaction now: the wishes that could not become jobs, each with the reason, and who
-//! should hurry because of it. The answers of `explain()` on a database; decisions are in `plan`.
+//! What limits compaction now: the wishes that could not become jobs, each with the reason, and the
+//! jobs in flight that should run sooner because of it. A database's `explain()` answers with these.
 
 use lithify_base::{JobId, Pos};
 use lithify_lsm::FileRef;

@@ -14,7 +14,7 @@
 //! (`cargo xtask tidy` holds that):
 //!
 //! ```text
-//!   nouns     views, wishes, jobs, settings, requests, guards, scores: values without an opinion
+//!   nouns     views, wishes, jobs, settings, requests, guards, scores
 //!   rule      what may become a job: relation, closure, offers
 //!   measures  what a tree needs: scores, seeds, stalls, cuts, room, buckets
 //!   steps     kinds of jobs that several policies use: descent, stacking, merging in place

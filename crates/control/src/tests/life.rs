@@ -140,7 +140,7 @@ fn only_an_open_core_waits_for_space() {
         let mut w = World::in_state(state);
         w.step(Step::NoSpace);
         assert!(w.commit().is_none(), "not at once");
-        w.now += RETRY_MAX;
+        w.now += crate::retry::LONGEST;
         w.on(Event::Tick);
         assert_eq!(w.commit().is_some(), state != Closing, "{state:?}");
     }

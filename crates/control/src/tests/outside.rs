@@ -82,7 +82,7 @@ fn what_could_not_be_written_is_given_up() {
     assert!(w.commit().is_some());
     w.on(Event::EditFailed { error: Error::new(ErrorKind::NoSpace, "full") });
     assert_eq!(done(&mut w, 1), Some(Some(ErrorKind::OutcomeUnknown)));
-    w.now += crate::RETRY_MAX;
+    w.now += crate::retry::LONGEST;
     w.on(Event::Tick);
     assert!(w.commit().is_none());
     assert_eq!((w.core.jobs(), w.core.in_flight().len()), (0, 0));

@@ -1,6 +1,6 @@
-//! The bucket map's life: made once, told of each flush, split and merged as the load moves (4.1,
-//! 4.4). All functions from value to value; a map is a hint, so nothing here can be wrong, only
-//! slow.
+//! How the bucket map follows the load: it is made once, learns from each flush, and its buckets are
+//! split and merged. All functions go from value to value; a map is a hint, so nothing here can be
+//! wrong, only slow.
 //!
 //! **Temperature** (BucketLSM, eq. 1): what flowed into a bucket in the window of the last flushes,
 //! in thousandths of the average bucket. Above `split_percent` a bucket is split into as many parts of

@@ -73,7 +73,7 @@ pub struct Stall {
     pub verdict: Verdict,
     /// Why; `None` without a stall.
     pub cause: Option<Cause>,
-    /// L0 runs over the worst key.
+    /// L0 runs over the key that most of them cover.
     pub l0_depth: u32,
     /// Estimated bytes that compactions still have to rewrite.
     pub debt: u64,

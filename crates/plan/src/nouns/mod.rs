@@ -1,6 +1,5 @@
-//! Nouns: what planning is about, without an opinion. Settings, wishes and jobs, the view of a moment,
-//! target sizes, requests, guards and scores as values. They know `base` and `lsm` and nothing of the
-//! layers above.
+//! Nouns: the values that planning is about. Settings, wishes and jobs, the view of a moment, target
+//! sizes, requests, guards and scores. They know `base` and `lsm` and nothing of the layers above.
 
 pub mod files;
 pub mod guard;

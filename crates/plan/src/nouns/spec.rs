@@ -1,5 +1,5 @@
-//! What a planner may say: wishes ([`Candidate`]) and accepted jobs ([`JobSpec`]), and how a spec
-//! says where it came from ([`Reason`] prints as the `why:` line of a picture).
+//! Wishes ([`Candidate`]) and accepted jobs ([`JobSpec`]): which files are merged or moved, where the
+//! output goes, how urgent it is, and why it is wanted ([`Reason`], the `why:` line of a picture).
 //!
 //! A spec is fixed when it is made: inputs, output position, hull and after-edges never change,
 //! whatever engine runs the job and however often it is tried.

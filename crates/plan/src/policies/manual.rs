@@ -1,8 +1,8 @@
-//! What a user asks for: settle a range, so that it lies in one run at the bottom.
+//! Manual compaction: a user asks to settle a range, so that it lies in one run at the bottom.
 //!
-//! Asked again after each commit, the policy proposes the next jobs until the request is settled ([`is_settled`](crate::is_settled)). Files
-//! that hang together, because their ranges overlap in any level, form a **component**; components
-//! are independent of each other.
+//! Asked again after each commit, the policy proposes the next jobs until the request is settled
+//! ([`is_settled`](crate::is_settled)). Files that hang together, because their ranges overlap in any
+//! level, form a **component**; components are independent of each other.
 //!
 //! ```text
 //!   L0.9  a--c      k--m            components: a..e, g..h, k..n; target L2

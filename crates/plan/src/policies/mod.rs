@@ -1,5 +1,5 @@
-//! Policies: in which order a rule set wants what. A policy turns a view into ordered wishes; it takes
-//! no locks and proves nothing.
+//! Policies: the rule sets that a user chooses from, and those that run beside each of them. A policy
+//! offers wishes in its order; it takes no locks and proves nothing.
 
 pub mod bucket;
 pub mod composed;

@@ -1,6 +1,5 @@
-//! Merging inside a level: extra runs among themselves while their base is locked (`IntraDf`), L0
-//! among itself (`IntraL0`), and extra runs into their base (`IntraLevel`, case A), a rectangle of
-//! keys at a time.
+//! Merging inside a level: extra runs among themselves while their base is locked (`IntraDf`), and
+//! extra runs into their base (`IntraLevel`, case A), a rectangle of keys at a time.
 //!
 //! ```text
 //!   L1.3     c------m         window L1.2, L1.3 over c..m: one run at L1.2

@@ -1,5 +1,5 @@
-//! Steps: kinds of jobs that several policies wish for. Each offers what it finds and says whether
-//! that was taken; in which order they are asked, and when, is a policy's.
+//! Steps: kinds of jobs that several policies wish for. Each step looks for the best job of its kind,
+//! offers it and says whether it was taken. A policy chooses its steps and their order.
 
 pub(crate) mod among_l0;
 pub(crate) mod buckets;
