@@ -6,6 +6,7 @@ mod life;
 mod admission;
 mod invariants;
 mod naive;
+mod offers;
 mod pictures;
 mod room;
 mod steady;
