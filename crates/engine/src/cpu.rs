@@ -28,6 +28,7 @@ impl Engine for CpuEngine {
             set_bytes: 4 << 20,
             max_set_bytes: u64::MAX,
             sets_in_flight: SETS,
+            ways: u16::MAX,
             certify_fully: false,
             cost: Cost { fixed_ns: 20_000.0, ns_per_byte: 0.8 },
         }

@@ -37,6 +37,9 @@ pub struct Caps {
     pub max_set_bytes: u64,
     /// Sets it likes to hold at once, so that reading overlaps merging.
     pub sets_in_flight: usize,
+    /// Most runs of which a set may have blocks, at least 1; `u16::MAX` where their number does not
+    /// matter. Sets are cut to keep it where keys allow that; the CPU takes over those that exceed it.
+    pub ways: u16,
     /// Whether its output needs [`lithify_merge::certify::Mode::Full`]: it runs elsewhere, or on
     /// memory that others can reach.
     pub certify_fully: bool,
