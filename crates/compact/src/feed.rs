@@ -196,7 +196,7 @@ impl Feed {
 
     /// Turns read buffers into block slices.
     fn assemble(&self, reading: Reading) -> Result<BlockSet> {
-        let mut set = BlockSet { no: reading.cut.no, keys: reading.cut.keys, runs: Vec::new() };
+        let mut runs: Vec<(u16, Vec<BlockSlice>)> = Vec::new();
         for piece in reading.pieces {
             let from = &self.runs[usize::from(piece.run)].files[piece.source];
             let (buffer, result) = piece.io.take();
@@ -208,7 +208,8 @@ impl Feed {
             let check = table.check();
             let bytes = Bytes::new(Arc::new(Buffer(buffer)));
             let slices = piece.blocks.map(|no| {
-                let block = from.input.block(no);
+                let fence = from.input.fence(no);
+                let (block, counts) = (fence.at, fence.counts.unwrap_or_default());
                 let at = (block.offset - piece.start) as usize;
                 let end = at + block.size as usize + TRAILER as usize;
                 let bytes =
@@ -219,17 +220,19 @@ impl Feed {
                     checksum: check.kind,
                     modifier: context_modifier(check.base, block.offset),
                     decoder: table.decoder().clone(),
-                    entries: 0,
+                    entries: u32::try_from(counts.entries).unwrap_or(0),
+                    key_bytes: counts.raw_key_bytes,
                     seq: table.global_seq(),
                 })
             });
             let slices: Vec<BlockSlice> = slices.collect::<Result<_>>()?;
-            match set.runs.last_mut() {
-                Some(run) if run.run == piece.run => run.blocks.extend(slices),
-                _ => set.runs.push(RunSlice { run: piece.run, blocks: slices }),
+            match runs.last_mut() {
+                Some((run, blocks)) if *run == piece.run => blocks.extend(slices),
+                _ => runs.push((piece.run, slices)),
             }
         }
-        Ok(set)
+        let runs = runs.into_iter().map(|(run, blocks)| RunSlice { run, blocks: blocks.into() });
+        Ok(BlockSet { no: reading.cut.no, keys: reading.cut.keys, runs: runs.collect() })
     }
 }
 

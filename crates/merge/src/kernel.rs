@@ -61,8 +61,8 @@ struct OpenSet {
     keys: CleanRange,
     /// What all user keys of the set start with.
     prefix: Vec<u8>,
-    /// Blocks still to be loaded, by lane.
-    blocks: Vec<std::vec::IntoIter<BlockSlice>>,
+    /// By lane, its blocks and how many were loaded.
+    blocks: Vec<(Arc<[BlockSlice]>, usize)>,
 }
 
 /// The last input entry, kept or not.
@@ -127,7 +127,7 @@ impl Kernel {
         for slice in set.runs {
             let view = self.spare.pop().unwrap_or_default();
             self.lanes.push(Lane { run: slice.run, view, at: 0, end: 0 });
-            blocks.push(slice.blocks.into_iter());
+            blocks.push((slice.blocks, 0));
         }
         self.set = Some(OpenSet { no: set.no, keys: set.keys, prefix, blocks });
         for lane in 0..self.lanes.len() {
@@ -188,14 +188,17 @@ impl Kernel {
     /// the bytes read.
     fn load(&mut self, lane: usize) -> Result<u64> {
         let Some(set) = &mut self.set else { return Ok(0) };
-        let (Some(l), Some(blocks)) = (self.lanes.get_mut(lane), set.blocks.get_mut(lane)) else {
+        let (Some(l), Some((blocks, loaded))) =
+            (self.lanes.get_mut(lane), set.blocks.get_mut(lane))
+        else {
             return Ok(0);
         };
         let mut read = 0;
         (l.at, l.end) = (0, 0);
-        for block in blocks {
+        while let Some(block) = blocks.get(*loaded) {
+            *loaded += 1;
             read += block.bytes.len() as u64;
-            l.view.load(&block, &set.prefix)?;
+            l.view.load(block, &set.prefix)?;
             let range = l
                 .view
                 .trim(&set.keys, &self.recipe.range, &set.prefix, &*self.recipe.order)

@@ -80,9 +80,12 @@ pub struct BlockSlice {
     pub modifier: u32,
     /// How the file's compressed payloads read; shared by all its blocks.
     pub decoder: Arc<Decoder>,
-    /// Entries in the block where the file records it, 0 if unknown. A device sizes its arrays
-    /// by it; the CPU needs no count.
+    /// Entries in the block as its file records them, 0 if unknown. A device sizes its arrays by this
+    /// and checks it; the CPU needs no count.
     pub entries: u32,
+    /// Bytes of all internal keys in the block (user key and tag, none shortened) as its file records
+    /// them, 0 if unknown.
+    pub key_bytes: u64,
     /// The sequence number of all entries, where it stands for those in the block.
     pub seq: Option<Seq>,
 }
@@ -92,8 +95,9 @@ pub struct BlockSlice {
 pub struct RunSlice {
     /// Position of the run among the inputs; 0 is the newest.
     pub run: u16,
-    /// Its blocks, in key order.
-    pub blocks: Vec<BlockSlice>,
+    /// Its blocks, in key order. A clone shares the list, so that a set can be kept until its output
+    /// is safe.
+    pub blocks: Arc<[BlockSlice]>,
 }
 
 /// A range of user keys `(lo, hi]`; an absent end is unbounded.
@@ -119,7 +123,7 @@ pub struct BlockSet {
 impl BlockSet {
     /// Encoded bytes of all its blocks.
     pub fn bytes(&self) -> u64 {
-        self.runs.iter().flat_map(|r| &r.blocks).map(|b| b.bytes.len() as u64).sum()
+        self.runs.iter().flat_map(|r| &*r.blocks).map(|b| b.bytes.len() as u64).sum()
     }
 }
 

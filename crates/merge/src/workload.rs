@@ -408,16 +408,17 @@ impl BlockStyle {
             let start = file.len();
             let modifier = self.modifier.wrapping_add(start as u32);
             let count = builder.entries() as u32;
+            let key_bytes = builder.raw_key_bytes();
             let type_byte = compressor.append(builder.finish(), &mut file);
             let sum = raw_sum(self.checksum, &file[start..], type_byte).wrapping_add(modifier);
             file.push(type_byte);
             file.extend_from_slice(&sum.to_le_bytes());
-            found.push((start..file.len(), modifier, count, e.key.as_slice()));
+            found.push((start..file.len(), modifier, count, key_bytes, e.key.as_slice()));
             builder.clear();
         }
         let file = Bytes::from(file);
         let mut blocks = Vec::new();
-        for (range, modifier, entries, last_key) in found {
+        for (range, modifier, entries, key_bytes, last_key) in found {
             let bytes = range.len() as u64;
             let slice = BlockSlice {
                 offset: range.start as u64,
@@ -426,6 +427,7 @@ impl BlockStyle {
                 modifier,
                 decoder: decoder.clone(),
                 entries,
+                key_bytes,
                 seq: None,
             };
             blocks

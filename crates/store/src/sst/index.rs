@@ -263,12 +263,12 @@ impl FullIndex {
     }
     /// The data blocks in key order, for cutting compaction inputs.
     pub fn block_fences(&self) -> impl ExactSizeIterator<Item = BlockFence<'_>> {
+        (0..self.fences().len()).map(|i| self.fence(i))
+    }
+    /// What the index says of block `i`, which must be below their number.
+    pub fn fence(&self, i: usize) -> BlockFence<'_> {
         let (fences, counts) = (self.fences(), self.counts().list.as_ref());
-        (0..fences.len()).map(move |i| BlockFence {
-            separator: fences.key(i),
-            at: fences.block(i),
-            counts: counts.map(|c| c[i]),
-        })
+        BlockFence { separator: fences.key(i), at: fences.block(i), counts: counts.map(|c| c[i]) }
     }
     pub(crate) fn fences(&self) -> &Fences {
         match &self.read {
