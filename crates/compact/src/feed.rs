@@ -2,52 +2,116 @@
 //! ahead of the merge.
 //!
 //! One set is a few MiB over all runs, so a compaction of any size needs the memory of the sets
-//! in flight only. The blocks of a run in a set lie next to each other in one file (or two, at a
-//! file boundary) and are fetched with one read each; reads of the next sets go on while the
-//! engine works on this one.
+//! in flight only. Each set is cut when it is about to be read, as large as the engine wants it by
+//! then and as the memory of the part allows. The blocks of a run in a set lie next to each other in
+//! one file (or two, at a file boundary) and are fetched with one read each; reads of the next sets go
+//! on while the engine works on this one.
+//!
+//! ```text
+//!   memory of a part    [ being read | waits | offered ][ at the engine ]      in sets, at most
+//!                         sets_in_flight + 1, half of it   sets_in_flight + 1, the other half
+//! ```
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Comparator, KeyRange, Result, memory};
+use lithify_engine::Caps;
 use lithify_env::sync::Arc;
-use lithify_env::{FileRef, IoBuf, OpenOpts, PendingIo, SharedUrgency, Ticket, spawn_read};
+use lithify_env::{IoBuf, OpenOpts, PendingIo, SharedUrgency, Ticket, spawn_read};
 use lithify_format::checksum::context_modifier;
-use lithify_merge::cleancut::{self, BlockFence, CleanCut, CutSet};
+use lithify_lsm::FileRef;
+use lithify_merge::cleancut::{BlockIndex, CleanCut, CutSet};
 use lithify_merge::{BlockSet, BlockSlice, Bytes, JobRange, RunSlice};
 use lithify_store::dir::typed;
 use lithify_store::sst::{BlockAt, FullIndex, TableReader};
 
-use crate::recipe::InputRun;
+use crate::recipe::{self, InputRun};
 use crate::workshop::Workshop;
-
-/// Sets being read or waiting for the engine.
-const SETS_AHEAD: usize = 3;
 
 /// Reads block sets in key order.
 pub(crate) struct Feed {
     shop: Arc<Workshop>,
     urgency: SharedUrgency,
-    runs: Vec<Blocks>,
-    /// By run, the first block that it reads.
-    first: Vec<usize>,
-    /// Sets not asked for yet.
-    cuts: VecDeque<CutSet>,
+    /// Bytes of inputs that may be in memory.
+    memory: u64,
+    cut: CleanCut<Inputs>,
     /// Sets asked for, in order.
     ahead: VecDeque<Reading>,
 }
+
+/// The blocks of all runs, newest first.
+struct Inputs(Vec<Blocks>);
 
 /// The blocks of one run over its files.
 struct Blocks {
     files: Vec<Source>,
     /// Number of blocks before each file.
     before: Vec<usize>,
+    /// Number of blocks of all.
+    all: usize,
 }
 
 struct Source {
+    meta: FileRef,
     input: Arc<FullIndex>,
-    file: FileRef,
+    file: lithify_env::FileRef,
+    /// True if it may be relied on that no key lies before the file's range.
+    bounded: bool,
+}
+
+impl Blocks {
+    /// The file that has block `block`, and which of its blocks that is.
+    fn source(&self, block: usize) -> (usize, usize) {
+        let source = self.before.partition_point(|&before| before <= block) - 1;
+        (source, block - self.before[source])
+    }
+}
+
+impl BlockIndex for Inputs {
+    fn runs(&self) -> usize {
+        self.0.len()
+    }
+    fn blocks(&self, run: usize) -> usize {
+        self.0[run].all
+    }
+    fn last_key(&self, run: usize, block: usize) -> &[u8] {
+        let (source, no) = self.0[run].source(block);
+        self.0[run].files[source].input.fence(no).separator
+    }
+    fn first_key(&self, run: usize, block: usize) -> Option<&[u8]> {
+        let (source, no) = self.0[run].source(block);
+        let source = &self.0[run].files[source];
+        (no == 0 && source.bounded).then_some(&source.meta.range.lo)
+    }
+    fn bytes(&self, run: usize, block: usize) -> u64 {
+        let (source, no) = self.0[run].source(block);
+        u64::from(self.0[run].files[source].input.block(no).size) + TRAILER
+    }
+}
+
+/// How much an engine is fed at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Portion {
+    /// Bytes of a set.
+    set: u64,
+    /// Runs of which a set may have blocks.
+    ways: u16,
+    /// Sets, and bytes of them, that are read or wait for the engine.
+    ahead: (usize, u64),
+}
+
+/// What suits an engine with `caps` within `memory` bytes, for so many runs. One set more is read or
+/// waits than the engine holds, so that it never waits for the one it takes next; these have half of
+/// the memory, and those it holds, with the one it has no room for, the other half.
+fn portion(caps: &Caps, memory: u64, runs: usize, write_bytes: u64) -> Portion {
+    let sets = caps.sets_in_flight.max(1) + 1;
+    let share = memory / 2 / sets as u64;
+    // Many runs share a set: none should be read in crumbs.
+    let least = runs as u64 * write_bytes / 4;
+    let set = caps.set_bytes.min(caps.max_set_bytes).min(share.max(least));
+    Portion { set, ways: caps.ways, ahead: (sets, memory / 2) }
 }
 
 /// A set whose bytes are on their way.
@@ -85,27 +149,27 @@ impl AsRef<[u8]> for Buffer {
 }
 
 impl Feed {
-    /// A feed over what `runs`, newest first, hold of `range`, in sets of about `set_bytes`, read as
-    /// urgently as `urgency` says.
+    /// A feed over what `runs`, newest first, hold of `range`, read as urgently as `urgency` says. Sets
+    /// that are read, wait or are at the engine have about `memory` bytes.
     pub(crate) fn new(
         shop: Arc<Workshop>,
         urgency: SharedUrgency,
         runs: &[InputRun],
         range: &JobRange,
-        set_bytes: u64,
+        memory: u64,
     ) -> Result<Feed> {
-        let order = &*shop.order;
-        let mut fences: Vec<Vec<BlockFence>> = Vec::with_capacity(runs.len());
+        // A key outside of its file's range would be in no set. That is noticed in the end, by how
+        // many entries were read, if it is known how many there are.
+        let bounded = recipe::counted(runs);
         let mut all = Vec::with_capacity(runs.len());
         for run in runs {
-            let mut list = Vec::new();
-            let mut blocks = Blocks { files: Vec::new(), before: Vec::new() };
-            for (meta, input) in run.files.iter().filter(|(f, _)| meets(&f.range, range, order)) {
-                blocks.before.push(list.len());
-                list.extend(input.block_fences().map(|fence| BlockFence {
-                    last_key: fence.separator.into(),
-                    bytes: u64::from(fence.at.size) + TRAILER,
-                }));
+            let mut blocks = Blocks { files: Vec::new(), before: Vec::new(), all: 0 };
+            for (meta, input) in &run.files {
+                if !meets(&meta.range, range, &*shop.order) || input.block_fences().len() == 0 {
+                    continue;
+                }
+                blocks.before.push(blocks.all);
+                blocks.all += input.block_fences().len();
                 let file = match shop.output.direct_io {
                     true => {
                         let number = meta.backing.unwrap_or(meta.id).0;
@@ -113,26 +177,25 @@ impl Feed {
                     }
                     false => input.table().file().clone(),
                 };
-                blocks.files.push(Source { input: input.clone(), file });
+                let (meta, input) = (meta.clone(), input.clone());
+                blocks.files.push(Source { meta, input, file, bounded });
             }
-            fences.push(list);
             all.push(blocks);
         }
-        let within = |run: &Vec<BlockFence>| cleancut::within(run, range, order);
-        let places: Vec<Range<usize>> = fences.iter().map(within).collect();
-        let slices = fences.iter().zip(&places).map(|(run, at)| &run[at.clone()]).collect();
-        let mut cutter = CleanCut::new(slices, order);
-        let cuts = std::iter::from_fn(|| cutter.next_set(set_bytes)).collect();
-        drop(cutter);
-        let first = places.iter().map(|at| at.start).collect();
-        Ok(Feed { shop, urgency, runs: all, first, cuts, ahead: VecDeque::new() })
+        let cut = CleanCut::new(Inputs(all), range, shop.order.clone());
+        Ok(Feed { shop, urgency, memory, cut, ahead: VecDeque::new() })
     }
 
-    /// Asks for as many sets ahead as there is room for.
-    pub(crate) fn read_ahead(&mut self) -> Result<()> {
-        while self.wants_more()
-            && let Some(cut) = self.cuts.pop_front()
-        {
+    /// Asks for as many sets ahead as there is room for. What the engine wants by then, `caps`, is looked
+    /// up before each set is cut.
+    pub(crate) fn read_ahead(&mut self, caps: impl Fn() -> Caps) -> Result<()> {
+        let (runs, write) = (self.cut.index().runs(), self.shop.output.write_bytes as u64);
+        while !self.cut.is_spent() {
+            let portion = portion(&caps(), self.memory, runs, write);
+            if !self.wants_more(&portion) {
+                break;
+            }
+            let Some(cut) = self.cut.next_set(portion.set, portion.ways) else { break };
             let reading = self.ask(cut)?;
             self.ahead.push_back(reading);
         }
@@ -140,15 +203,15 @@ impl Feed {
     }
 
     /// Large sets, of many runs, are not read as far ahead: what is ahead has a bound in bytes, too.
-    fn wants_more(&self) -> bool {
-        let most = SETS_AHEAD * 2 * self.shop.output.write_bytes;
+    fn wants_more(&self, portion: &Portion) -> bool {
+        let (sets, bytes) = portion.ahead;
         let ahead: usize = self.ahead.iter().map(Reading::bytes).sum();
-        self.ahead.is_empty() || (self.ahead.len() < SETS_AHEAD && ahead < most)
+        self.ahead.is_empty() || (self.ahead.len() < sets && (ahead as u64) < bytes)
     }
 
     /// True if every set has been handed out.
     pub(crate) fn is_spent(&self) -> bool {
-        self.cuts.is_empty() && self.ahead.is_empty()
+        self.cut.is_spent() && self.ahead.is_empty()
     }
 
     /// The next set, if its bytes are here; else the ticket to wait for.
@@ -165,12 +228,12 @@ impl Feed {
     fn ask(&self, cut: CutSet) -> Result<Reading> {
         let mut pieces = Vec::new();
         for (run, blocks) in cut.blocks.iter().enumerate() {
-            let mut left = blocks.start + self.first[run]..blocks.end + self.first[run];
+            let mut left = blocks.clone();
             while !left.is_empty() {
-                let of = &self.runs[run];
-                let source = of.before.partition_point(|&b| b <= left.start) - 1;
+                let of = &self.cut.index().0[run];
+                let (source, first) = of.source(left.start);
                 let end = of.before.get(source + 1).map_or(left.end, |&b| b.min(left.end));
-                let local = left.start - of.before[source]..end - of.before[source];
+                let local = first..first + (end - left.start);
                 left.start = end;
                 pieces.push(self.read(run as u16, source, local)?);
             }
@@ -179,7 +242,7 @@ impl Feed {
     }
 
     fn read(&self, run: u16, source: usize, blocks: Range<usize>) -> Result<Piece> {
-        let from = &self.runs[usize::from(run)].files[source];
+        let from = &self.cut.index().0[usize::from(run)].files[source];
         let first = from.input.block(blocks.start);
         let last = from.input.block(blocks.end - 1);
         let align = from.file.alignment() as u64;
@@ -198,7 +261,7 @@ impl Feed {
     fn assemble(&self, reading: Reading) -> Result<BlockSet> {
         let mut runs: Vec<(u16, Vec<BlockSlice>)> = Vec::new();
         for piece in reading.pieces {
-            let from = &self.runs[usize::from(piece.run)].files[piece.source];
+            let from = &self.cut.index().0[usize::from(piece.run)].files[piece.source];
             let (buffer, result) = piece.io.take();
             if zoo::on(Bug::ReadErrorIsEnd) && result.is_err() && piece.start == 0 {
                 continue;
@@ -260,3 +323,6 @@ fn meets(file: &KeyRange, range: &JobRange, order: &dyn Comparator) -> bool {
 
 /// Bytes behind each block's payload.
 const TRAILER: u64 = lithify_merge::products::TRAILER as u64;
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,8 @@ mod recipe;
 mod reins;
 mod sink;
 mod survey;
+#[cfg(test)]
+mod testing;
 mod workshop;
 
 pub use external::ExternalTable;

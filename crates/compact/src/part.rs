@@ -42,6 +42,7 @@ pub(crate) enum Advance {
 
 /// Everything the merge needs while it goes on.
 struct Merging {
+    engine: Arc<dyn Engine>,
     recipe: Arc<Recipe>,
     feed: Feed,
     session: Box<dyn Session>,
@@ -59,7 +60,7 @@ struct Merging {
 impl PartJob {
     /// A part that merges what `feed` reads by `recipe`. `reins` count what it has done.
     pub(crate) fn new(
-        engine: &dyn Engine,
+        engine: Arc<dyn Engine>,
         recipe: Arc<Recipe>,
         feed: Feed,
         sink: Sink,
@@ -72,6 +73,7 @@ impl PartJob {
         })?;
         let mode = if caps.certify_fully { Mode::Full } else { Mode::Meta };
         let merging = Merging {
+            engine,
             recipe,
             feed,
             session,
@@ -150,7 +152,7 @@ impl Merging {
     /// what is missing.
     fn offer(&mut self, reins: &PartReins) -> Result<Option<Ticket>> {
         while !self.sealed {
-            self.feed.read_ahead()?;
+            self.feed.read_ahead(|| self.engine.caps())?;
             let set = match self.held.take() {
                 Some(set) => set,
                 None if self.feed.is_spent() => {

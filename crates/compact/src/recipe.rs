@@ -28,6 +28,12 @@ pub(crate) fn input_runs(inputs: Vec<(FileRef, Arc<FullIndex>)>) -> Vec<InputRun
     runs
 }
 
+/// Whether all tables record how many entries each of their blocks has.
+pub(crate) fn counted(runs: &[InputRun]) -> bool {
+    let inputs = runs.iter().flat_map(|run| &run.files).map(|(_, input)| input);
+    inputs.flat_map(|input| input.block_fences().next()).all(|first| first.counts.is_some())
+}
+
 /// For data of an input at `pos`: where older data may lie that is not an input. Inputs of other
 /// jobs in flight are still in the tree, so they count (parallel-compaction 2.5).
 pub(crate) fn in_use(version: &Version, runs: &[InputRun], pos: Pos, hull: &KeyRange) -> InUse {

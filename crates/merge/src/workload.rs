@@ -164,12 +164,20 @@ impl Case {
 
     /// The sets of a clean cut whose budget is asked for anew each time.
     pub fn sets_by(&self, mut budget: impl FnMut() -> u64) -> Vec<BlockSet> {
+        self.sets_within(|| (budget(), u16::MAX))
+    }
+
+    /// The sets of a clean cut whose budget and ways are asked for anew each time.
+    pub fn sets_within(&self, mut limits: impl FnMut() -> (u64, u16)) -> Vec<BlockSet> {
         let fences: Vec<Vec<BlockFence>> =
             self.blocks.iter().map(|r| r.iter().map(|b| b.fence.clone()).collect()).collect();
-        let runs = fences.iter().map(Vec::as_slice).collect();
-        let mut cut = CleanCut::new(runs, &*self.recipe.order);
+        let mut cut = CleanCut::new(fences, &JobRange::default(), self.recipe.order.clone());
         let mut sets = Vec::new();
-        while let Some(set) = cut.next_set(budget()) {
+        let mut next = || {
+            let (budget, ways) = limits();
+            cut.next_set(budget, ways)
+        };
+        while let Some(set) = next() {
             sets.push(self.block_set(&set));
         }
         sets
@@ -413,12 +421,15 @@ impl BlockStyle {
             let sum = raw_sum(self.checksum, &file[start..], type_byte).wrapping_add(modifier);
             file.push(type_byte);
             file.extend_from_slice(&sum.to_le_bytes());
-            found.push((start..file.len(), modifier, count, key_bytes, e.key.as_slice()));
+            // As where a file begins: the first block's first key is known, and that of some others.
+            let first = &entries[i + 1 - count as usize].key;
+            let first_key = (found.len() % 4 == 0).then(|| Key::from(&first[..]));
+            found.push((start..file.len(), modifier, count, key_bytes, first_key, &e.key[..]));
             builder.clear();
         }
         let file = Bytes::from(file);
         let mut blocks = Vec::new();
-        for (range, modifier, entries, key_bytes, last_key) in found {
+        for (range, modifier, entries, key_bytes, first_key, last_key) in found {
             let bytes = range.len() as u64;
             let slice = BlockSlice {
                 offset: range.start as u64,
@@ -430,8 +441,8 @@ impl BlockStyle {
                 key_bytes,
                 seq: None,
             };
-            blocks
-                .push(InputBlock { slice, fence: BlockFence { last_key: last_key.into(), bytes } });
+            let fence = BlockFence { first_key, last_key: last_key.into(), bytes };
+            blocks.push(InputBlock { slice, fence });
         }
         Ok(blocks)
     }

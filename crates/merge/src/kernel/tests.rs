@@ -2,7 +2,7 @@ use lithify_base::{End, Key};
 
 use super::*;
 use crate::certify::{Certifier, Mode};
-use crate::cleancut::within;
+use crate::cleancut::{BlockFence, within};
 use crate::naive::{self, Output};
 use crate::set::JobRange;
 use crate::workload::{Case, Choices, InputBlock, Size};
@@ -113,10 +113,12 @@ fn parts_are_the_whole() {
             let hi = cuts.get(no).map(|key| End { key: key.clone(), inclusive: false });
             let range = JobRange { lo, hi };
             case.recipe = Arc::new(recipe.part(range.clone()));
-            let fences =
-                |run: &Vec<InputBlock>| -> Vec<_> { run.iter().map(|b| b.fence.clone()).collect() };
-            let slice = |run| within(&fences(run), &range, &*order);
-            case.blocks = blocks.iter().map(|run| run[slice(run)].to_vec()).collect();
+            let fences = |run: &Vec<InputBlock>| run.iter().map(|b| b.fence.clone()).collect();
+            let index: Vec<Vec<BlockFence>> = blocks.iter().map(fences).collect();
+            let of = |(no, run): (usize, &Vec<InputBlock>)| {
+                run[within(&index, no, &range, &*order)].to_vec()
+            };
+            case.blocks = blocks.iter().enumerate().map(of).collect();
             let (expected, ledger) = naive::compact(&case.recipe, entries.clone()).unwrap();
             let (out, seen) = merge(&case.recipe, case.sets(2000), dice)
                 .unwrap_or_else(|e| panic!("seed {seed} part {no}: {e}\n{:?}", case.recipe));

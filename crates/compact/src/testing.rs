@@ -1,0 +1,152 @@
+//! What the tests of this room share: a directory in memory with tables that flushes wrote, and jobs
+//! stepped by the test.
+
+use std::ops::Range;
+use std::path::Path;
+
+use lithify_base::{CfId, FileId, Kind, Pos, Prefixes, bytewise};
+use lithify_env::sync::Arc;
+use lithify_env::{BufPool, Env, Fs, Job, MemFs, OsRt, RtOptions, Step, oneshot};
+use lithify_format::compress::Codec;
+use lithify_lsm::FileRef;
+use lithify_memtable::{HeapPool, MemTable, MemTableOptions};
+use lithify_merge::workload::Choices;
+use lithify_store::cache::{TableCache, TableOptions};
+use lithify_store::dir::Dir;
+use lithify_store::sst::{DeletionTrigger, FullIndex, Verify};
+
+use crate::recipe::{InputRun, input_runs};
+use crate::survey::Cut;
+use crate::workshop::{FileNumbers, LevelFormat, Maker, OutputOptions, Workshop};
+use crate::{FlushJob, FlushSpec, Outcome, Reins};
+
+/// Bytes of a write: small, so that small tables are many sets.
+pub(crate) const WRITE: usize = 4 << 10;
+
+/// A directory in memory with tables.
+pub(crate) struct World {
+    pub(crate) shop: Arc<Workshop>,
+    /// Newest position first, each in key order.
+    pub(crate) inputs: Vec<FileRef>,
+    seq: u64,
+}
+
+pub(crate) fn key(n: u32) -> Vec<u8> {
+    format!("key{n:06}").into_bytes()
+}
+
+fn output(version: u32) -> OutputOptions {
+    OutputOptions {
+        format_version: version,
+        block_bytes: 512,
+        restart_interval: 4,
+        millibits: 10_000,
+        partition_bytes: 0,
+        dict_bytes: 0,
+        whole_keys: true,
+        prefixes: Prefixes::default(),
+        levels: [LevelFormat { codec: Codec::None, effort: 0 }; lithify_base::MAX_LEVELS],
+        deletions: DeletionTrigger::default(),
+        direct_io: false,
+        write_bytes: WRITE,
+        unchecked: false,
+        as_rocksdb: false,
+        cf_name: "default".into(),
+        cf: CfId(0),
+    }
+}
+
+impl World {
+    /// Without tables; those it gets have format version `version`, so from 6 on counts of their blocks.
+    pub(crate) fn new(version: u32) -> World {
+        let fs = MemFs::new();
+        fs.create_dir_all(Path::new("/db")).unwrap();
+        let numbers = FileNumbers::new(FileId(1));
+        let shop = shop(&fs, numbers, output(version));
+        World { shop, inputs: Vec::new(), seq: 0 }
+    }
+
+    /// A world with runs that overlap: each of the first has some keys of all, and the last, older, has
+    /// several files.
+    pub(crate) fn filled(seed: u64) -> World {
+        let mut world = World::new(6);
+        for file in 0..4 {
+            world.flush(file * 250..file * 250 + 250, seed + u64::from(file), Pos::base(1));
+        }
+        for run in 1..4 {
+            let dice = &mut Choices::new(seed + u64::from(run));
+            let from = dice.below(400) as u32;
+            world.flush(from..from + 500, seed + 10 + u64::from(run), Pos::new(0, run));
+        }
+        world
+    }
+
+    /// Adds a table at `pos` with some versions and deletions of `keys`; newer than all so far.
+    pub(crate) fn flush(&mut self, keys: Range<u32>, seed: u64, pos: Pos) {
+        let options = MemTableOptions { order: bytewise(), arena_bytes: 1 << 20, bloom: false };
+        let (mem, mut writer) = MemTable::new(options, Arc::new(HeapPool));
+        let dice = &mut Choices::new(seed);
+        for n in keys {
+            self.seq += 1;
+            let len = dice.below(200);
+            match dice.below(8) {
+                0 => writer.add(self.seq, Kind::Delete, &key(n), b""),
+                1 => continue,
+                _ => writer.add(self.seq, Kind::Value, &key(n), &dice.bytes(len)),
+            };
+        }
+        let reins = Arc::new(Reins::flush(0));
+        let spec = FlushSpec { mem, out: pos, snapshots: Vec::new(), cut: Cut::Whole, reins };
+        let (sender, told) = oneshot();
+        let report = Box::new(move |outcome: Outcome| sender.send(outcome));
+        let mut job = FlushJob::new(self.shop.clone(), spec, report);
+        drive(&self.shop, || job.step());
+        let files = told.take().unwrap().result.unwrap();
+        self.inputs.extend(files.into_iter().map(Arc::new));
+        let order = |f: &FileRef| (std::cmp::Reverse(f.pos.stratum), f.pos.level);
+        self.inputs.sort_by(|a, b| {
+            (a.pos.level, order(a)).cmp(&(b.pos.level, order(b))).then(a.range.lo.cmp(&b.range.lo))
+        });
+    }
+
+    pub(crate) fn runs(&self) -> Vec<InputRun> {
+        let open = |f: &FileRef| {
+            let full = FullIndex::of(self.shop.tables.open(f).unwrap()).unwrap();
+            (f.clone(), Arc::new(full))
+        };
+        input_runs(self.inputs.iter().map(open).collect())
+    }
+}
+
+fn shop(fs: &MemFs, numbers: FileNumbers, output: OutputOptions) -> Arc<Workshop> {
+    let rt = Arc::new(OsRt::new(RtOptions { compact_threads: 2, ..RtOptions::default() }));
+    let dir = Dir::new(Arc::new(fs.clone()), "/db");
+    let options = TableOptions {
+        order: bytewise(),
+        prefixes: Prefixes::default(),
+        blocks: None,
+        verify: Verify::Always,
+        direct: false,
+    };
+    let tables = TableCache::new(dir.clone(), options, 100);
+    let maker = Maker { db_id: "test".into(), session: "S".repeat(20) };
+    let env = Env { fs: Arc::new(fs.clone()), rt };
+    let pool = BufPool::new(1 << 20);
+    Arc::new(Workshop::new(env, dir, tables, pool, maker, bytewise(), output, numbers))
+}
+
+/// Steps a job to its end, waiting as it asks.
+pub(crate) fn drive(shop: &Workshop, mut step: impl FnMut() -> Step) {
+    loop {
+        match step() {
+            Step::More => {}
+            Step::Wait(ticket) => {
+                shop.env.rt.park(&ticket, None);
+            }
+            Step::WaitUntil(ticket, at) => {
+                shop.env.rt.park(&ticket, Some(at));
+            }
+            Step::Done => return,
+        }
+    }
+}
