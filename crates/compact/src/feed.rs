@@ -16,18 +16,19 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Comparator, KeyRange, Result, memory};
+use lithify_base::{Result, memory};
 use lithify_engine::Caps;
 use lithify_env::sync::Arc;
 use lithify_env::{IoBuf, OpenOpts, PendingIo, SharedUrgency, Ticket, spawn_read};
 use lithify_format::checksum::context_modifier;
 use lithify_lsm::FileRef;
 use lithify_merge::cleancut::{BlockIndex, CleanCut, CutSet};
-use lithify_merge::{BlockSet, BlockSlice, Bytes, JobRange, RunSlice};
+use lithify_merge::{BlockSet, BlockSlice, Bytes, RunSlice};
 use lithify_store::dir::typed;
 use lithify_store::sst::{BlockAt, FullIndex, TableReader};
 
-use crate::recipe::{self, InputRun};
+use crate::order::PartOrder;
+use crate::recipe::InputRun;
 use crate::workshop::Workshop;
 
 /// Reads block sets in key order.
@@ -149,23 +150,18 @@ impl AsRef<[u8]> for Buffer {
 }
 
 impl Feed {
-    /// A feed over what `runs`, newest first, hold of `range`, read as urgently as `urgency` says. Sets
-    /// that are read, wait or are at the engine have about `memory` bytes.
-    pub(crate) fn new(
-        shop: Arc<Workshop>,
-        urgency: SharedUrgency,
-        runs: &[InputRun],
-        range: &JobRange,
-        memory: u64,
-    ) -> Result<Feed> {
+    /// A feed over what `runs`, the tables of `order`, hold of its keys. Sets that are read, wait or are
+    /// at the engine have about as many bytes as it allows.
+    pub(crate) fn new(shop: Arc<Workshop>, order: &PartOrder, runs: &[InputRun]) -> Result<Feed> {
+        let range = &order.recipe.range;
         // A key outside of its file's range would be in no set. That is noticed in the end, by how
         // many entries were read, if it is known how many there are.
-        let bounded = recipe::counted(runs);
+        let bounded = order.counted;
         let mut all = Vec::with_capacity(runs.len());
         for run in runs {
             let mut blocks = Blocks { files: Vec::new(), before: Vec::new(), all: 0 };
             for (meta, input) in &run.files {
-                if !meets(&meta.range, range, &*shop.order) || input.block_fences().len() == 0 {
+                if input.block_fences().len() == 0 {
                     continue;
                 }
                 blocks.before.push(blocks.all);
@@ -183,6 +179,7 @@ impl Feed {
             all.push(blocks);
         }
         let cut = CleanCut::new(Inputs(all), range, shop.order.clone());
+        let (urgency, memory) = (order.urgency.clone(), order.memory);
         Ok(Feed { shop, urgency, memory, cut, ahead: VecDeque::new() })
     }
 
@@ -313,12 +310,6 @@ fn check_holes(
         in_blocks += block.size as usize;
     }
     if len / 2 > in_blocks { table.check_read(start, len) } else { Ok(()) }
-}
-
-/// True if a file over `file` may hold keys of `range`.
-fn meets(file: &KeyRange, range: &JobRange, order: &dyn Comparator) -> bool {
-    range.lo.as_ref().is_none_or(|lo| !file.hi.is_before(lo, order))
-        && range.hi.as_ref().is_none_or(|hi| !hi.is_before(&file.lo, order))
 }
 
 /// Bytes behind each block's payload.

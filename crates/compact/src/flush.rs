@@ -14,6 +14,7 @@ use lithify_merge::tombstone::RangeTombstone;
 use lithify_merge::{Kernel, Products};
 use lithify_plan::adapt::FlushReport;
 
+use crate::order::OutputOrder;
 use crate::recipe;
 use crate::sink::Sink;
 use crate::survey::{self, Cut};
@@ -148,17 +149,16 @@ impl FlushJob {
         let recipe = recipe::flush(&self.shop, raw, splits, snapshots, level)?;
         let now = self.shop.env.rt.wall_seconds();
         let times = Times { now, oldest_ancestor: now };
-        let epoch = u64::from(self.spec.out.stratum.0);
+        let output = OutputOrder {
+            pos: self.spec.out,
+            epoch: u64::from(self.spec.out.stratum.0),
+            times,
+            shape: self.shop.output.clone(),
+        };
         Ok(Walking {
             kernel: Kernel::new(Arc::new(recipe))?,
             products: Products::default(),
-            sink: Sink::new(
-                self.shop.clone(),
-                self.spec.reins.urgency().clone(),
-                self.spec.out,
-                epoch,
-                times,
-            ),
+            sink: Sink::new(self.shop.clone(), self.spec.reins.urgency().clone(), output),
             audit: (!self.shop.output.unchecked).then(Audit::default),
             last: None,
             moved: 0,

@@ -117,7 +117,7 @@ impl CompactionJob {
         };
         let whole = Whole { runs, recipe: Arc::new(recipe) };
         let parts = Parts::new(shop.clone(), self.engine.clone(), spec.clone(), whole, list, began);
-        self.stage = Stage::Parts(Worker::new(parts.clone()));
+        self.stage = Stage::Parts(Worker::main(parts.clone()));
         let rt = &shop.env.rt;
         for _ in 1..parts.len().min(rt.threads(Class::Compact)) {
             rt.spawn(Class::Compact, Box::new(CoWorker::new(&parts)));

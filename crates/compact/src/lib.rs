@@ -22,6 +22,7 @@ mod feed;
 mod flush;
 mod job;
 mod opening;
+mod order;
 mod part;
 mod parts;
 mod recipe;

@@ -1,34 +1,43 @@
 //! The parts of one compaction and who works on them.
 //!
-//! A *worker* takes a part that nobody has begun, merges it, and takes the next, until none is left. The
-//! compaction itself is a worker; where there are several parts it asks for co-workers, which take their
-//! turn for a thread like any job, as urgently as the compaction. None of them is waited for: with
-//! one thread the compaction merges all parts by itself, one after the other, and a co-worker that comes
-//! late finds nothing to do. The last to put a part down reports for all.
+//! A *worker* takes a part that is free, merges it as its order says, and takes the next, until none is left.
+//! The compaction itself is the main worker; where there are several parts it asks for co-workers, which take
+//! their turn for a thread like any job, as urgently as the compaction. It waits for none of them to
+//! begin: with one thread it merges all parts by itself, one after the other, and a co-worker that
+//! comes late finds nothing to do.
 //!
-//! Keeps: one report, when nobody is at work any more; with all files of all parts in key order, or
+//! A part may be *given back*: its worker leaves it, nothing stays of its files, and another worker
+//! does it again. So a co-worker that panics, or gets no thread, costs time and not the compaction. To
+//! do it again is as sound as to plan a failed compaction anew, which is what happened otherwise: all that a
+//! part has changed are files of its own. If the main worker panics the compaction fails.
+//!
+//! Keeps: one report, when no part is at work any more; with all files of all parts in key order, or
 //! with the first error, and then no file is left of any part, finished or not. What the parts have
 //! read together is what the inputs hold.
-//! Leaves to others: where the parts meet (`cuts`), the merge of one (`part`).
+//! Leaves to others: where the parts meet (`cuts`), who has which (`state`), the merge of one (`part`).
 //!
 //! ```text
-//!   parts   0: built   1: at work   2: at work   3: not begun
-//!   1 ends well: its worker takes 3.   1 fails: 2 ends at its next step, 3 is never begun; when 2 has
-//!   ended the files of 0 are removed, and the failure is reported.
+//!   parts   0: built   1: at work   2: at work   3: free
+//!   1 ends well: its worker takes 3.   1 is given back: the next worker that is through with its part
+//!   takes it.   1 fails: 2 ends at its next step, 3 is never begun; when 2 has ended the files of 0 are
+//!   removed, and the failure is reported.
 //! ```
 
-use lithify_base::{Error, ErrorKind, FileId, JobId, Result};
+mod state;
+
+use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_engine::Engine;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex, Weak};
-use lithify_env::{Job, Mono, SharedUrgency, Step, Urgency};
+use lithify_env::{Job, Mono, SharedUrgency, Step, Ticket, Urgency};
 use lithify_merge::ledger::Rule;
 use lithify_merge::{Ledger, Recipe};
 
 use crate::cuts::Part;
-use crate::feed::Feed;
 use crate::job::{CompactionSpec, called_off};
+use crate::order::{OpenTables, OutputOrder, PartOrder, RunOrder};
 use crate::part::{Advance, PartJob};
+use crate::parts::state::{Claim, End, Hand, State, Then};
 use crate::recipe::{self, InputRun};
 use crate::reins::PartStage;
 use crate::sink::Sink;
@@ -36,7 +45,7 @@ use crate::workshop::{Times, Workshop};
 use crate::{JobWork, Outcome, Report};
 
 /// What becomes of a part. Nobody is told of a compaction that is merged as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartEvent {
     /// A worker begins with it.
     Began {
@@ -51,6 +60,13 @@ pub enum PartEvent {
     Ended {
         /// Its number.
         part: u32,
+    },
+    /// Its worker gave it back, and left nothing of it: another one begins with it again.
+    GivenBack {
+        /// Its number.
+        part: u32,
+        /// Why, such as what a panic said.
+        why: String,
     },
 }
 
@@ -77,26 +93,28 @@ pub(crate) struct Parts {
     engine: Arc<dyn Engine>,
     spec: Arc<CompactionSpec>,
     whole: Whole,
+    open: OpenTables,
     list: Vec<Part>,
-    times: Times,
-    epoch: u64,
+    output: OutputOrder,
     began: Mono,
     cpu_nanos: AtomicU64,
-    state: Mutex<State>,
+    work: Mutex<Work>,
 }
 
-struct State {
-    /// The first part that nobody has begun.
-    next: usize,
-    /// Parts begun and not ended.
-    at_work: usize,
-    /// By part, what is built. The files go with their sink until all of them count.
-    built: Vec<Option<Box<Sink>>>,
+/// Who works on what.
+struct Work {
+    state: State<Made>,
+    /// Completed when the main worker, which waits, is to claim again.
+    wake: Ticket,
+    report: Option<Report>,
+}
+
+/// A part that is built. Its files go with the sink until all of them count.
+struct Made {
+    sink: Box<Sink>,
     entries_in: u64,
     entries_out: u64,
     filtered: u64,
-    failed: Option<Error>,
-    report: Option<Report>,
 }
 
 impl Parts {
@@ -113,27 +131,24 @@ impl Parts {
         if list.len() > 1 {
             spec.reins.cut(list.iter().map(|part| part.bytes));
         }
-        let state = State {
-            next: 0,
-            at_work: 0,
-            built: list.iter().map(|_| None).collect(),
-            entries_in: 0,
-            entries_out: 0,
-            filtered: 0,
-            failed: None,
-            report: began.report,
-        };
-        Arc::new(Parts {
-            times: Times { now, oldest_ancestor: born.unwrap_or(now) },
+        let output = OutputOrder {
+            pos: spec.plan.out,
             epoch: spec.inputs.iter().map(|f| f.epoch).min().unwrap_or(0),
+            times: Times { now, oldest_ancestor: born.unwrap_or(now) },
+            shape: shop.output.clone(),
+        };
+        let state = State::new(list.len());
+        Arc::new(Parts {
+            output,
             shop,
             engine,
             spec,
+            open: OpenTables::of(&whole.runs),
             whole,
             list,
             began: began.at,
             cpu_nanos: AtomicU64::new(began.cpu_nanos),
-            state: Mutex::new(state),
+            work: Mutex::new(Work { state, wake: Ticket::new(), report: began.report }),
         })
     }
 
@@ -141,15 +156,38 @@ impl Parts {
         self.list.len()
     }
 
-    /// Takes a part that nobody has begun.
-    fn claim(&self) -> Option<usize> {
-        let mut state = self.state.lock();
-        if state.failed.is_some() || state.next == self.list.len() {
-            return None;
+    /// A free part for a worker.
+    fn claim(&self, hand: Hand) -> Claimed {
+        let claim = {
+            let mut work = self.work.lock();
+            let claim = work.state.claim(hand);
+            if matches!(claim, Claim::Wait) {
+                work.wake = Ticket::new();
+                return Claimed::Wait(work.wake.clone());
+            }
+            claim
+        };
+        match claim {
+            Claim::Part(no) => Claimed::Part(no),
+            Claim::Over(end) => {
+                self.report(end);
+                Claimed::Nothing
+            }
+            Claim::Nothing | Claim::Wait => Claimed::Nothing,
         }
-        state.at_work += 1;
-        state.next += 1;
-        Some(state.next - 1)
+    }
+
+    /// A worker is through with a part, one way or another.
+    fn put_down(&self, how: impl FnOnce(&mut State<Made>) -> Then<Made>) {
+        let (then, wake) = {
+            let mut work = self.work.lock();
+            (how(&mut work.state), work.wake.clone())
+        };
+        match then {
+            Then::Nothing => {}
+            Then::Wake => wake.complete(),
+            Then::Over(end) => self.report(end),
+        }
     }
 
     fn tell(&self, no: usize, stage: PartStage) {
@@ -167,73 +205,88 @@ impl Parts {
         });
     }
 
-    /// Makes a part ready to be merged.
-    fn prepare(&self, no: usize) -> Result<PartJob> {
-        let (shop, whole) = (&self.shop, &self.whole);
-        let range = &self.list[no].range;
+    /// The order of a part.
+    fn order(&self, no: usize) -> PartOrder {
+        let (shop, whole, part) = (&self.shop, &self.whole, &self.list[no]);
         let recipe = match self.list.len() {
             1 => whole.recipe.clone(),
-            _ => Arc::new(whole.recipe.part(range.clone())),
+            _ => Arc::new(whole.recipe.part(part.range.clone())),
         };
-        let urgency = self.spec.reins.urgency();
-        let memory = INPUT_WRITES * shop.output.write_bytes as u64;
-        let feed = Feed::new(shop.clone(), urgency.clone(), &whole.runs, range, memory)?;
-        let (out, times) = (self.spec.plan.out, self.times);
-        let sink = Sink::new(shop.clone(), urgency.clone(), out, self.epoch, times)
-            .with_dictionary(recipe.dictionary.clone());
-        let reins = self.spec.reins.part(no);
-        PartJob::new(self.engine.clone(), recipe, feed, sink, shop.output.unchecked, reins)
+        let run = |run| RunOrder::of(run, &part.range, &*shop.order);
+        PartOrder {
+            runs: whole.runs.iter().map(run).collect(),
+            counted: recipe::counted(&whole.runs),
+            recipe,
+            output: self.output.clone(),
+            memory: INPUT_WRITES * shop.output.write_bytes as u64,
+            urgency: self.spec.reins.urgency().clone(),
+        }
+    }
+
+    /// Makes a part ready to be merged.
+    fn prepare(&self, no: usize) -> Result<PartJob> {
+        let order = self.order(no);
+        let (feed, sink) = order.begin(&self.shop, &self.open)?;
+        let (engine, trusted) = (self.engine.clone(), self.shop.output.unchecked);
+        PartJob::new(engine, order.recipe, feed, sink, trusted, self.spec.reins.part(no))
     }
 
     fn built(&self, no: usize, sink: Box<Sink>, ledger: &Ledger) {
-        self.tell(no, PartStage::Built);
-        self.put_down(|state| {
-            state.built[no] = Some(sink);
-            state.entries_in += ledger.entries_in;
-            state.entries_out += ledger.entries_out;
-            state.filtered += ledger.dropped[Rule::Filtered as usize];
-        });
-    }
-
-    fn failed(&self, no: usize, error: Error) {
-        self.tell(no, PartStage::Waits);
-        self.put_down(|state| {
-            state.failed.get_or_insert(error);
-        });
-    }
-
-    /// A worker is through with a part. The last one reports.
-    fn put_down(&self, how: impl FnOnce(&mut State)) {
-        let (report, failed, built, entries) = {
-            let mut state = self.state.lock();
-            how(&mut state);
-            state.at_work -= 1;
-            let over = state.failed.is_some() || state.next == self.list.len();
-            if state.at_work > 0 || !over {
-                return;
-            }
-            let built = std::mem::take(&mut state.built);
-            let entries = (state.entries_in, state.entries_out, state.filtered);
-            (state.report.take(), state.failed.clone(), built, entries)
+        let made = Made {
+            sink,
+            entries_in: ledger.entries_in,
+            entries_out: ledger.entries_out,
+            filtered: ledger.dropped[Rule::Filtered as usize],
         };
+        self.put_down(|state| state.finish(no, made));
+    }
+
+    /// Another worker is to do a part again, of which nothing is left.
+    fn give_back(&self, no: usize, why: String) {
+        self.spec.reins.rewind(no);
+        self.spec.reins.set_stage(no, PartStage::Waits);
+        (self.spec.on_part)(PartEvent::GivenBack { part: no as u32 + 1, why });
+        self.put_down(|state| state.give_back(no));
+    }
+
+    /// A worker failed, with the part that it had.
+    fn failed(&self, hand: Hand, no: Option<usize>, error: Error) {
+        if let Some(no) = no {
+            self.tell(no, PartStage::Waits);
+        }
+        self.put_down(|state| state.fail(hand, no, error));
+    }
+
+    /// Tells how the compaction ended.
+    fn report(&self, end: End<Made>) {
         let mut work = JobWork {
             read: self.spec.inputs.iter().map(|f| f.bytes).sum(),
             nanos: self.shop.env.rt.now().since(self.began).as_nanos() as u64,
             cpu_nanos: self.cpu_nanos.load(Ordering::Relaxed),
             ..JobWork::default()
         };
-        let result = match failed.map_or_else(|| self.check(entries.0), Err) {
-            Ok(()) => {
-                let sinks: Vec<Box<Sink>> = built.into_iter().flatten().collect();
-                work.written = sinks.iter().map(|sink| sink.written()).sum();
-                (work.entries_in, work.entries_out, work.filtered) = entries;
-                Ok(sinks.into_iter().flat_map(|sink| sink.into_files()).collect())
+        let (made, failed) = match end {
+            End::Built(made) => {
+                let checked = self.check(made.iter().map(|made| made.entries_in).sum());
+                (made, checked.err())
             }
-            Err(error) => {
-                drop(built);
+            End::Failed(error, made) => (made, Some(error)),
+        };
+        let result = match failed {
+            None => {
+                work.written = made.iter().map(|made| made.sink.written()).sum();
+                work.entries_in = made.iter().map(|made| made.entries_in).sum();
+                work.entries_out = made.iter().map(|made| made.entries_out).sum();
+                work.filtered = made.iter().map(|made| made.filtered).sum();
+                Ok(made.into_iter().flat_map(|made| made.sink.into_files()).collect())
+            }
+            Some(error) => {
+                // The files go before the error is told.
+                drop(made);
                 Err(error)
             }
         };
+        let report = self.work.lock().report.take();
         if let Some(report) = report {
             report(Outcome { result, work, flow: None });
         }
@@ -265,28 +318,60 @@ impl Parts {
     }
 }
 
+/// What a worker has to do.
+enum Claimed {
+    Part(usize),
+    /// Nothing before the ticket is complete.
+    Wait(Ticket),
+    Nothing,
+}
+
 /// Works on the parts of one compaction.
 pub(crate) struct Worker {
     parts: Arc<Parts>,
-    /// The part in hand; without a job while it is being made ready.
-    at: Option<(usize, Option<PartJob>)>,
+    hand: Hand,
+    at: At,
+}
+
+/// What a worker is about.
+enum At {
+    /// To claim a part.
+    Free,
+    /// To make a part ready.
+    Claimed(usize),
+    /// To merge it.
+    Merge(usize, Box<PartJob>),
+    /// There is nothing for it any more.
+    Over,
 }
 
 impl Worker {
-    /// A worker with a part in hand, if one is left.
-    pub(crate) fn new(parts: Arc<Parts>) -> Worker {
-        let mut worker = Worker { parts, at: None };
+    /// The main worker, with a part in hand.
+    pub(crate) fn main(parts: Arc<Parts>) -> Worker {
+        Worker::new(parts, Hand::Main)
+    }
+
+    fn new(parts: Arc<Parts>, hand: Hand) -> Worker {
+        let mut worker = Worker { parts, hand, at: At::Free };
         worker.take();
         worker
     }
 
-    /// Takes the next part. Between two steps a worker has one or is done: once the last part is
-    /// reported the database may be closed, and nobody makes one more step.
+    /// Takes the next part. Between two steps a worker has one, waits for one, or is done: once the last
+    /// part is reported the database may be closed, and no step is made after that.
     fn take(&mut self) -> Step {
-        let Some(no) = self.parts.claim() else { return Step::Done };
-        self.at = Some((no, None));
-        self.parts.tell(no, PartStage::Working);
-        Step::More
+        match self.parts.claim(self.hand) {
+            Claimed::Part(no) => {
+                self.at = At::Claimed(no);
+                self.parts.tell(no, PartStage::Working);
+                Step::More
+            }
+            Claimed::Wait(ticket) => Step::Wait(ticket),
+            Claimed::Nothing => {
+                self.at = At::Over;
+                Step::Done
+            }
+        }
     }
 
     /// Works on the part in hand, and takes the next when it is built. Done when none is left.
@@ -303,44 +388,57 @@ impl Worker {
     }
 
     fn advance(&mut self) -> Result<Step> {
-        let Some((no, job)) = &mut self.at else { return Ok(Step::Done) };
+        let no = match self.at {
+            At::Free => return Ok(self.take()),
+            At::Over => return Ok(Step::Done),
+            At::Claimed(no) | At::Merge(no, _) => no,
+        };
         // One part that failed is the end of all.
-        if self.parts.spec.reins.is_stopped() || self.parts.state.lock().failed.is_some() {
+        if self.parts.spec.reins.is_stopped() || self.parts.work.lock().state.is_failing() {
             return Err(called_off());
         }
-        let Some(part) = job else {
-            *job = Some(self.parts.prepare(*no)?);
+        let At::Merge(_, part) = &mut self.at else {
+            self.at = At::Merge(no, Box::new(self.parts.prepare(no)?));
             return Ok(Step::More);
         };
         match part.advance()? {
             Advance::Step(step) => Ok(step),
             Advance::Built(sink, ledger) => {
-                let no = *no;
-                self.at = None;
+                self.parts.tell(no, PartStage::Built);
+                self.at = At::Free;
                 self.parts.built(no, sink, &ledger);
                 Ok(self.take())
             }
         }
     }
 
-    /// Number of the compaction.
-    fn job(&self) -> JobId {
-        self.parts.spec.job
+    /// Leaves the part in hand. Its files go before any other worker hears of it.
+    fn leave(&mut self) -> Option<usize> {
+        match std::mem::replace(&mut self.at, At::Over) {
+            At::Claimed(no) | At::Merge(no, _) => Some(no),
+            At::Free | At::Over => None,
+        }
     }
 
-    /// The part in hand failed, and with it the compaction.
+    /// The worker failed, and with it the compaction.
     pub(crate) fn fail(&mut self, error: Error) {
-        if let Some((no, part)) = self.at.take() {
-            // Its files go before anybody hears of it.
-            drop(part);
-            self.parts.failed(no, error);
+        let no = self.leave();
+        if no.is_some() || self.hand == Hand::Main {
+            self.parts.failed(self.hand, no, error);
+        }
+    }
+
+    /// Another worker is to do the part in hand.
+    fn give_back(&mut self, why: String) {
+        if let Some(no) = self.leave() {
+            self.parts.give_back(no, why);
         }
     }
 }
 
 /// A worker beside the compaction, on a thread of its own if there is one to be had.
 pub(crate) struct CoWorker {
-    /// Whoever comes when the compaction is over holds nothing of it.
+    /// One that comes when the compaction is over holds nothing of it.
     parts: Weak<Parts>,
     worker: Option<Worker>,
     urgency: SharedUrgency,
@@ -356,7 +454,8 @@ impl CoWorker {
 impl Job for CoWorker {
     fn step(&mut self) -> Step {
         if self.worker.is_none() {
-            self.worker = self.parts.upgrade().map(Worker::new);
+            let worker = |parts| Worker::new(parts, Hand::CoWorker);
+            self.worker = self.parts.upgrade().map(worker);
         }
         match &mut self.worker {
             Some(worker) => worker.step(),
@@ -366,10 +465,13 @@ impl Job for CoWorker {
     fn urgency(&self) -> Urgency {
         self.urgency.get()
     }
+    /// It panicked, or got no thread: another worker does the part again.
     fn panicked(&mut self, message: String) {
         if let Some(worker) = &mut self.worker {
-            let text = format!("a part of compaction job {} panicked: {message}", worker.job());
-            worker.fail(Error::new(ErrorKind::Internal, text));
+            worker.give_back(message);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,6 +118,12 @@ impl Reins {
             part.stage = stage;
         }
     }
+    /// Nothing is left of a part that was begun.
+    pub(crate) fn rewind(&self, part: usize) {
+        if let Some(part) = self.parts.lock().get(part) {
+            self.done.fetch_sub(part.done.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
     /// The reins for who works on a part.
     pub(crate) fn part(self: &Arc<Reins>, no: usize) -> PartReins {
         let part = self.parts.lock().get(no).map(|part| part.done.clone());

@@ -5,7 +5,7 @@
 //! goes on by itself while the next file is being filled.
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, ErrorKind, FileId, Pos, Result};
+use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_env::sync::Arc;
 use lithify_env::{Class, Job, Receiver, Sender, SharedUrgency, Step, Ticket, Urgency, oneshot};
 use lithify_lsm::FileMeta;
@@ -13,7 +13,8 @@ use lithify_merge::{Item, Products};
 use lithify_store::dir::{Dir, FileName};
 use lithify_store::sst::{Assembler, AssemblerOptions, FinishStep, FinishedTable, WriteMode};
 
-use crate::workshop::{Times, Workshop};
+use crate::order::OutputOrder;
+use crate::workshop::Workshop;
 
 /// Output writes under way at once for a compaction's file.
 const WRITES_BEHIND: usize = 3;
@@ -30,9 +31,7 @@ const EEXIST: i32 = 17;
 pub(crate) struct Sink {
     shop: Arc<Workshop>,
     urgency: SharedUrgency,
-    out: Pos,
-    epoch: u64,
-    times: Times,
+    output: OutputOrder,
     /// What blocks were compressed with, if a dictionary.
     dictionary: Option<Arc<[u8]>>,
     open: Option<Assembler>,
@@ -66,8 +65,7 @@ impl Litter {
         &mut self,
         shop: &Workshop,
         urgency: SharedUrgency,
-        out: Pos,
-        times: Times,
+        output: &OutputOrder,
         dictionary: Option<Arc<[u8]>>,
     ) -> Result<Assembler> {
         let dictionary = match zoo::on(Bug::DictionaryOnce) {
@@ -76,15 +74,15 @@ impl Litter {
         };
         let id = shop.next_file();
         self.files.push(id);
-        let spec = shop.table_spec(id, out.level, times, dictionary);
-        let in_flight = if out.level == 0 { FLUSH_WRITES_BEHIND } else { WRITES_BEHIND };
+        let spec = shop.table_spec(id, output, dictionary);
+        let in_flight = if output.pos.level == 0 { FLUSH_WRITES_BEHIND } else { WRITES_BEHIND };
         let options = AssemblerOptions {
             pool: shop.buffers.clone(),
             buffer: shop.output.write_bytes,
             mode: WriteMode::Async { rt: shop.env.rt.clone(), in_flight, urgency },
             direct: shop.output.direct_io,
             reserve: 0,
-            deletions: shop.output.deletions,
+            deletions: output.shape.deletions,
         };
         let created = Assembler::create(&shop.dir, spec, shop.order.clone(), options);
         if created.as_ref().is_err_and(|e| e.errno() == Some(EEXIST)) {
@@ -99,22 +97,13 @@ impl Litter {
 type Closing = Receiver<Result<Box<FinishedTable>>>;
 
 impl Sink {
-    /// A sink whose files go to `out`. `epoch` is the smallest of the inputs (its own for a
-    /// flush), and they are written as urgently as `urgency` says.
-    pub(crate) fn new(
-        shop: Arc<Workshop>,
-        urgency: SharedUrgency,
-        out: Pos,
-        epoch: u64,
-        times: Times,
-    ) -> Sink {
+    /// A sink whose files are as `output` orders, written as urgently as `urgency` says.
+    pub(crate) fn new(shop: Arc<Workshop>, urgency: SharedUrgency, output: OutputOrder) -> Sink {
         let litter = Litter { dir: shop.dir.clone(), files: Vec::new() };
         Sink {
             shop,
             urgency,
-            out,
-            epoch,
-            times,
+            output,
             dictionary: None,
             open: None,
             closing: Vec::new(),
@@ -142,8 +131,7 @@ impl Sink {
                             let table = self.litter.create(
                                 &self.shop,
                                 self.urgency.clone(),
-                                self.out,
-                                self.times,
+                                &self.output,
                                 self.dictionary.clone(),
                             )?;
                             closed.insert(table)
@@ -160,7 +148,7 @@ impl Sink {
                         // Without blocks, so none was compressed.
                         None => {
                             let urgency = self.urgency.clone();
-                            self.litter.create(&self.shop, urgency, self.out, self.times, None)?
+                            self.litter.create(&self.shop, urgency, &self.output, None)?
                         }
                     };
                     table.push_tombstones(&cut.tombstones);
@@ -176,7 +164,7 @@ impl Sink {
     /// The write or sync to wait for before more is taken, if too much is under way.
     pub(crate) fn must_wait(&mut self) -> Result<Option<Ticket>> {
         self.reap()?;
-        let most = if self.out.level == 0 { FLUSH_CLOSING_MAX } else { CLOSING_MAX };
+        let most = if self.output.pos.level == 0 { FLUSH_CLOSING_MAX } else { CLOSING_MAX };
         if self.closing.len() >= most {
             return Ok(Some(self.closing[0].ticket().clone()));
         }
@@ -232,8 +220,8 @@ impl Sink {
         {
             let lost = || Error::new(ErrorKind::Internal, "a file was closed without a result");
             let mut meta = self.closing.remove(0).take().ok_or_else(lost)??.meta;
-            meta.pos = self.out;
-            meta.epoch = self.epoch;
+            meta.pos = self.output.pos;
+            meta.epoch = self.output.epoch;
             self.written += meta.bytes;
             self.done.push(meta);
         }

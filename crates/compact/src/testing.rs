@@ -1,24 +1,25 @@
 //! What the tests of this room share: a directory in memory with tables that flushes wrote, and jobs
-//! stepped by the test.
+//! stepped by the test or by threads.
 
 use std::ops::Range;
 use std::path::Path;
 
-use lithify_base::{CfId, FileId, Kind, Pos, Prefixes, bytewise};
+use lithify_base::{CfId, End, FileId, JobId, KeyRange, Kind, Pos, Prefixes, Tag, bytewise};
 use lithify_env::sync::Arc;
-use lithify_env::{BufPool, Env, Fs, Job, MemFs, OsRt, RtOptions, Step, oneshot};
+use lithify_env::{BufPool, Class, Env, Fs, Job, MemFs, OsRt, RtOptions, Step, oneshot};
 use lithify_format::compress::Codec;
-use lithify_lsm::FileRef;
+use lithify_lsm::{Edit, FileRef, Version};
 use lithify_memtable::{HeapPool, MemTable, MemTableOptions};
 use lithify_merge::workload::Choices;
+use lithify_plan::{Cost, CutPolicy, JobSpec, Kind as JobKind, Prio, Reason};
 use lithify_store::cache::{TableCache, TableOptions};
 use lithify_store::dir::Dir;
-use lithify_store::sst::{DeletionTrigger, FullIndex, Verify};
+use lithify_store::sst::{DeletionTrigger, FullIndex, TableIter, Verify};
 
 use crate::recipe::{InputRun, input_runs};
 use crate::survey::Cut;
 use crate::workshop::{FileNumbers, LevelFormat, Maker, OutputOptions, Workshop};
-use crate::{FlushJob, FlushSpec, Outcome, Reins};
+use crate::{CompactionSpec, FlushJob, FlushSpec, Outcome, Reins};
 
 /// Bytes of a write: small, so that small tables are many sets.
 pub(crate) const WRITE: usize = 4 << 10;
@@ -26,10 +27,15 @@ pub(crate) const WRITE: usize = 4 << 10;
 /// A directory in memory with tables.
 pub(crate) struct World {
     pub(crate) shop: Arc<Workshop>,
+    pub(crate) fs: MemFs,
+    numbers: FileNumbers,
     /// Newest position first, each in key order.
     pub(crate) inputs: Vec<FileRef>,
     seq: u64,
 }
+
+/// An entry: user key, tag, value.
+pub(crate) type Entry = (Vec<u8>, Tag, Vec<u8>);
 
 pub(crate) fn key(n: u32) -> Vec<u8> {
     format!("key{n:06}").into_bytes()
@@ -62,8 +68,8 @@ impl World {
         let fs = MemFs::new();
         fs.create_dir_all(Path::new("/db")).unwrap();
         let numbers = FileNumbers::new(FileId(1));
-        let shop = shop(&fs, numbers, output(version));
-        World { shop, inputs: Vec::new(), seq: 0 }
+        let shop = shop(&fs, numbers.clone(), output(version));
+        World { shop, fs, numbers, inputs: Vec::new(), seq: 0 }
     }
 
     /// A world with runs that overlap: each of the first has some keys of all, and the last, older, has
@@ -79,6 +85,11 @@ impl World {
             world.flush(from..from + 500, seed + 10 + u64::from(run), Pos::new(0, run));
         }
         world
+    }
+
+    /// Another place with the same files: tables are opened anew, and files numbered on.
+    pub(crate) fn elsewhere(&self) -> Arc<Workshop> {
+        shop(&self.fs, self.numbers.clone(), OutputOptions::clone(&self.shop.output))
     }
 
     /// Adds a table at `pos` with some versions and deletions of `keys`; newer than all so far.
@@ -116,6 +127,65 @@ impl World {
         };
         input_runs(self.inputs.iter().map(open).collect())
     }
+
+    /// A compaction of all tables into level 2, in at most `parts` parts.
+    pub(crate) fn spec(&self, parts: u32) -> CompactionSpec {
+        let adds = self.inputs.iter().map(|f| (**f).clone()).collect();
+        let edit = Edit { adds, ..Edit::new(CfId(0)) };
+        let version = Version::empty(bytewise()).apply(&edit).unwrap();
+        let cuts = CutPolicy {
+            target_bytes: 16 << 10,
+            soft_min_bytes: 2 << 10,
+            soft: Vec::new(),
+            hard: Vec::new(),
+            parts,
+        };
+        let hi = End { key: key(999_999)[..].into(), inclusive: true };
+        let plan = JobSpec {
+            kind: JobKind::Down,
+            inputs: self.inputs.iter().map(|f| f.id).collect(),
+            out: Pos::base(2),
+            hull: KeyRange { lo: key(0)[..].into(), hi },
+            cuts,
+            after: Vec::new(),
+            prio: Prio::Normal,
+            est: Cost::default(),
+            reason: Reason::Said("a test".into()),
+        };
+        CompactionSpec {
+            job: JobId(1),
+            plan: Arc::new(plan),
+            inputs: self.inputs.clone(),
+            version,
+            snapshots: vec![self.seq / 2],
+            reins: Arc::new(Reins::compaction(Prio::Normal, 1 << 20)),
+            on_part: Box::new(|_| {}),
+        }
+    }
+
+    /// All entries of some tables, one after the other.
+    pub(crate) fn entries(&self, files: &[FileRef]) -> Vec<Entry> {
+        let mut all = Vec::new();
+        for file in files {
+            let mut iter = TableIter::new(self.shop.tables.open(file).unwrap());
+            let mut more = iter.seek_to_first();
+            while more {
+                all.push((iter.user_key().to_vec(), iter.tag(), iter.value().to_vec()));
+                more = iter.next();
+            }
+            iter.status().unwrap();
+        }
+        all
+    }
+
+    /// Numbers of the tables in the directory.
+    pub(crate) fn tables(&self) -> Vec<u64> {
+        let names = self.fs.list(Path::new("/db")).unwrap();
+        let number = |name: &str| name.strip_suffix(".sst").map(|n| n.parse().unwrap());
+        let mut all: Vec<u64> = names.iter().filter_map(|e| number(&e.name)).collect();
+        all.sort_unstable();
+        all
+    }
 }
 
 fn shop(fs: &MemFs, numbers: FileNumbers, output: OutputOptions) -> Arc<Workshop> {
@@ -149,4 +219,16 @@ pub(crate) fn drive(shop: &Workshop, mut step: impl FnMut() -> Step) {
             Step::Done => return,
         }
     }
+}
+
+/// Has the threads of `shop` do a job, and waits for its report.
+pub(crate) fn spawned<J: Job + 'static>(
+    shop: &Workshop,
+    job: impl FnOnce(crate::Report) -> J,
+) -> Outcome {
+    let (sender, told) = oneshot();
+    let job = job(Box::new(move |outcome| sender.send(outcome)));
+    shop.env.rt.spawn(Class::Compact, Box::new(job));
+    shop.env.rt.park(told.ticket(), None);
+    told.take().unwrap()
 }

@@ -16,6 +16,8 @@ use lithify_store::cache::TableCache;
 use lithify_store::dir::Dir;
 use lithify_store::sst::DeletionTrigger;
 
+use crate::order::OutputOrder;
+
 /// How tables of a level are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelFormat {
@@ -161,7 +163,7 @@ pub struct Workshop {
     /// Order of keys.
     pub order: ComparatorRef,
     /// How output looks.
-    pub output: OutputOptions,
+    pub output: Arc<OutputOptions>,
     /// What combines merge operands; none unless it is set.
     pub operator: Option<MergeOperatorRef>,
     /// What decides which values compactions keep; none unless it is set.
@@ -214,7 +216,7 @@ impl Workshop {
             buffers,
             maker,
             order,
-            output,
+            output: Arc::new(output),
             operator,
             filter,
             limiter,
@@ -236,15 +238,15 @@ impl Workshop {
     pub fn peek_next_file(&self) -> FileId {
         self.numbers.peek()
     }
-    /// How table `number` of `level` is written, with blocks that were compressed with `dictionary`.
+    /// How table `number` of an output is written, with blocks that were compressed with `dictionary`.
     pub(crate) fn table_spec(
         &self,
         number: FileId,
-        level: u8,
-        times: Times,
+        output: &OutputOrder,
         dictionary: Option<Arc<[u8]>>,
     ) -> TableSpec {
-        let mut spec = self.output.table_spec(self.maker.clone(), number, level, times);
+        let (level, times) = (output.pos.level, output.times);
+        let mut spec = output.shape.table_spec(self.maker.clone(), number, level, times);
         spec.dictionary = dictionary;
         if let Some(operator) = &self.operator {
             spec.merge_operator = operator.name().to_owned();

@@ -43,7 +43,8 @@ fn happening(event: &Value) -> Option<Happening> {
             Happening::CompactionBegan { job: job?, from: level("from")?, to: level("to")? }
         }
         "part_start" => Happening::PartBegan { job: job? },
-        "part_end" => Happening::PartEnded { job: job? },
+        // Its worker is through with it, well or not.
+        "part_end" | "part_back" => Happening::PartEnded { job: job? },
         "flush_end" | "compaction_end" | "job_failed" | "job_stopped" => {
             Happening::JobEnded { job: job? }
         }

@@ -1,12 +1,35 @@
 use lithify_base::{End, Key, Pos};
 use lithify_engine::{CpuEngine, Engine};
 use lithify_merge::workload::Choices;
+use lithify_merge::{JobRange, Recipe};
 
 use super::*;
+use crate::order::{OpenTables, OutputOrder, RunOrder};
+use crate::recipe;
 use crate::testing::{WRITE, World, key};
+use crate::workshop::Times;
 
 /// A set as it arrived: its keys, and of each run the bytes of its blocks.
 type Seen = (Option<Key>, Vec<(u16, Vec<Vec<u8>>)>);
+
+fn feed(world: &World, runs: &[InputRun], range: JobRange, memory: u64) -> Feed {
+    let mut recipe = Recipe::new(runs.len() as u16);
+    recipe.range = range;
+    let order = PartOrder {
+        runs: runs.iter().map(|run| RunOrder::of(run, &recipe.range, &*recipe.order)).collect(),
+        counted: recipe::counted(runs),
+        recipe: Arc::new(recipe),
+        output: OutputOrder {
+            pos: Pos::base(2),
+            epoch: 1,
+            times: Times::default(),
+            shape: world.shop.output.clone(),
+        },
+        memory,
+        urgency: SharedUrgency::default(),
+    };
+    order.begin(&world.shop, &OpenTables::of(runs)).unwrap().0
+}
 
 /// Everything that a feed over `runs` gives, fed as `caps` say, and the most bytes that were ahead.
 fn fed(
@@ -15,9 +38,7 @@ fn fed(
     memory: u64,
     mut caps: impl FnMut() -> Caps,
 ) -> (Vec<Seen>, u64) {
-    let range = JobRange::default();
-    let urgency = SharedUrgency::default();
-    let mut feed = Feed::new(world.shop.clone(), urgency, runs, &range, memory).unwrap();
+    let mut feed = feed(world, runs, JobRange::default(), memory);
     let (mut sets, mut most) = (Vec::new(), 0);
     loop {
         let now = caps();
@@ -54,12 +75,9 @@ fn sets_cut_one_at_a_time_are_those_cut_at_once() {
     for seed in 0..10 {
         let world = World::filled(seed);
         let runs = world.runs();
-        let range = JobRange::default();
         for memory in [1, 20_000, 100_000, 10 << 20] {
             let (sets, _) = fed(&world, &runs, memory, cpu);
-            let feed =
-                Feed::new(world.shop.clone(), SharedUrgency::default(), &runs, &range, memory);
-            let mut cut = feed.unwrap().cut;
+            let mut cut = feed(&world, &runs, JobRange::default(), memory).cut;
             let portion = portion(&cpu(), memory, runs.len(), WRITE as u64);
             let cuts = std::iter::from_fn(|| cut.next_set(portion.set, portion.ways));
             let at_once: Vec<CutSet> = cuts.collect();
@@ -128,9 +146,7 @@ fn blocks_say_what_their_index_counts() {
         let mut world = World::new(version);
         world.flush(0..200, 3, Pos::new(0, 1));
         let runs = world.runs();
-        let range = JobRange::default();
-        let mut feed =
-            Feed::new(world.shop.clone(), SharedUrgency::default(), &runs, &range, 1).unwrap();
+        let mut feed = feed(&world, &runs, JobRange::default(), 1);
         let (mut entries, mut key_bytes) = (0, 0);
         loop {
             feed.read_ahead(cpu).unwrap();
@@ -181,12 +197,7 @@ fn a_part_reads_the_blocks_that_may_hold_its_keys() {
     let runs = world.runs();
     let (lo, hi) = (Key::from(&key(300)[..]), Key::from(&key(420)[..]));
     let range = JobRange { lo: Some(lo), hi: Some(End { key: hi.clone(), inclusive: false }) };
-    let feed = Feed::new(world.shop.clone(), SharedUrgency::default(), &runs, &range, 1).unwrap();
-    for (no, run) in runs.iter().enumerate() {
-        for (source, _) in feed.cut.index().0[no].files.iter().zip(&run.files) {
-            assert!(meets(&source.meta.range, &range, &*world.shop.order));
-        }
-    }
+    let feed = feed(&world, &runs, range, 1);
     let all: usize = runs.iter().flat_map(|r| &r.files).map(|f| f.1.block_fences().len()).sum();
     let part: usize = (0..runs.len()).map(|no| feed.cut.index().blocks(no)).sum();
     assert!(part < all);

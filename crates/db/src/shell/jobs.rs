@@ -159,6 +159,11 @@ impl Shell {
                     let part = u64::from(part).into();
                     me.note("part_end", &[("job", job.0.into()), ("part", part)]);
                 }
+                PartEvent::GivenBack { part, why } => {
+                    let part = u64::from(part).into();
+                    let cause = ("cause", why.into());
+                    me.note("part_back", &[("job", job.0.into()), ("part", part), cause]);
+                }
             }
         })
     }

@@ -1,0 +1,366 @@
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use lithify_engine::{BlockSet, Caps, CpuEngine, Offer, Products, Progress, Refusal, Session};
+use lithify_env::{Receiver, oneshot, panic_message};
+use lithify_lsm::FileMeta;
+
+use super::*;
+use crate::testing::{Entry, World, drive, spawned};
+use crate::{CompactionJob, cuts};
+
+/// A compaction of all tables of `world`, cut into parts, and where it tells how it ended.
+fn parts(world: &World, most: u32, engine: Arc<dyn Engine>) -> (Arc<Parts>, Receiver<Outcome>) {
+    parts_of(world, world.spec(most), most, engine)
+}
+
+fn parts_of(
+    world: &World,
+    spec: CompactionSpec,
+    most: u32,
+    engine: Arc<dyn Engine>,
+) -> (Arc<Parts>, Receiver<Outcome>) {
+    let (shop, runs) = (world.shop.clone(), world.runs());
+    let snapshots = spec.snapshots.clone();
+    let recipe = recipe::compaction(&shop, &spec.version, &runs, &spec.plan, snapshots).unwrap();
+    let list = cuts::cut(&runs, most, &*shop.order);
+    let (sender, told) = oneshot();
+    let report: Report = Box::new(move |outcome| sender.send(outcome));
+    let began = Began { at: Mono::default(), cpu_nanos: 0, report: Some(report) };
+    let whole = Whole { runs, recipe: Arc::new(recipe) };
+    (Parts::new(shop, engine, Arc::new(spec), whole, list, began), told)
+}
+
+fn cpu() -> Arc<dyn Engine> {
+    Arc::new(CpuEngine)
+}
+
+/// What files hold and how they are cut into blocks: all but their numbers and what follows from these.
+fn content(world: &World, files: &[FileMeta]) -> Content {
+    let one = |file: &FileMeta| {
+        let entries = world.entries(&[Arc::new(file.clone())]);
+        (entries, file.bytes - file.tail_bytes)
+    };
+    Content(files.iter().map(one).collect())
+}
+
+#[derive(Clone, PartialEq)]
+struct Content(Vec<(Vec<Entry>, u64)>);
+
+impl std::fmt::Debug for Content {
+    /// How much there is: all of it would be too much for a screen.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sizes = self.0.iter().map(|(entries, bytes)| (entries.len(), bytes));
+        f.debug_list().entries(sizes).finish()
+    }
+}
+
+/// Makes `steps` steps, waiting as asked; false if it is done before.
+fn some_steps(world: &World, steps: usize, mut step: impl FnMut() -> Step) -> bool {
+    let mut left = steps;
+    let mut done = false;
+    drive(&world.shop, || match left.checked_sub(1) {
+        None => Step::Done,
+        Some(less) => {
+            left = less;
+            let step = step();
+            done = matches!(step, Step::Done);
+            step
+        }
+    });
+    !done
+}
+
+/// What a compaction in `most` parts makes without any interruption.
+fn undisturbed(world: &World, most: u32) -> Vec<FileMeta> {
+    let (parts, told) = parts(world, most, cpu());
+    let mut worker = Worker::main(parts);
+    drive(&world.shop, || worker.step());
+    told.take().unwrap().result.unwrap()
+}
+
+#[test]
+fn a_part_given_back_after_any_step_ends_in_the_same_files() {
+    let world = World::filled(1);
+    let expected = undisturbed(&world, 3);
+    let contents = content(&world, &expected);
+    assert!(expected.len() > 3 && contents.0.iter().map(|file| file.0.len()).sum::<usize>() > 500);
+    let (mut steps, mut unfinished) = (0, 0);
+    loop {
+        let before: BTreeSet<u64> = world.tables().into_iter().collect();
+        let (parts, told) = parts(&world, 3, cpu());
+        let mut main = Worker::main(parts.clone());
+        let mut other = Worker::new(parts.clone(), Hand::CoWorker);
+        let at_work = some_steps(&world, steps, || other.step());
+        let begun: BTreeSet<u64> =
+            world.tables().into_iter().filter(|n| !before.contains(n)).collect();
+        let left = match other.at {
+            At::Claimed(no) | At::Merge(no, _) => Some(no),
+            At::Free | At::Over => None,
+        };
+        if at_work && left.is_some() {
+            other.give_back("a test".into());
+        }
+        drop(other);
+        drive(&world.shop, || main.step());
+        let files = told.take().unwrap().result.unwrap();
+        assert_eq!(content(&world, &files), contents, "given back after {steps} steps");
+        let (made, all): (BTreeSet<u64>, _) =
+            (files.iter().map(|f| f.id.0).collect(), world.tables());
+        assert!(all.iter().all(|n| before.contains(n) || made.contains(n)), "nothing else is left");
+        if left == Some(1) {
+            unfinished += usize::from(!begun.is_empty());
+            assert!(begun.is_disjoint(&made), "no number is used twice");
+        }
+        assert_eq!(parts.spec.reins.parts().iter().filter(|p| p.done != p.total).count(), 0);
+        if !at_work {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps > 10 && unfinished > 2, "{steps} steps, {unfinished} with a file begun");
+}
+
+#[test]
+fn progress_goes_back_with_a_part() {
+    let world = World::filled(2);
+    let (parts, told) = parts(&world, 3, cpu());
+    let mut main = Worker::main(parts.clone());
+    let mut other = Worker::new(parts.clone(), Hand::CoWorker);
+    while parts.spec.reins.parts()[1].done == 0 {
+        some_steps(&world, 1, || other.step());
+    }
+    let reins = parts.spec.reins.clone();
+    assert_eq!(reins.progress().0, reins.parts()[1].done);
+    other.give_back("a test".into());
+    assert_eq!((reins.progress().0, reins.parts()[1].done), (0, 0));
+    assert_eq!(reins.parts()[1].stage, PartStage::Waits);
+    drive(&world.shop, || main.step());
+    assert!(told.take().unwrap().result.is_ok());
+    assert!(reins.parts().iter().all(|part| part.stage == PartStage::Built));
+}
+
+/// The CPU, whose n-th session panics at its second poll.
+struct Panics {
+    at: u64,
+    opened: AtomicU64,
+}
+
+struct Panicking(Box<dyn Session>, u32);
+
+impl Engine for Panics {
+    fn caps(&self) -> Caps {
+        CpuEngine.caps()
+    }
+    fn open(&self, recipe: Arc<Recipe>) -> std::result::Result<Box<dyn Session>, Refusal> {
+        let session = CpuEngine.open(recipe)?;
+        match self.opened.fetch_add(1, Ordering::Relaxed) {
+            n if n == self.at => Ok(Box::new(Panicking(session, 0))),
+            _ => Ok(session),
+        }
+    }
+}
+
+impl Session for Panicking {
+    fn offer(&mut self, set: BlockSet) -> Offer {
+        self.0.offer(set)
+    }
+    fn seal(&mut self) {
+        self.0.seal();
+    }
+    fn poll(&mut self, out: &mut Products) -> Progress {
+        self.1 += 1;
+        if self.1 > 1 {
+            std::panic::resume_unwind(Box::new("a panic without words on the screen"));
+        }
+        self.0.poll(out)
+    }
+    fn cancel(self: Box<Self>) {}
+}
+
+/// What a runtime does with a job: steps it, tells it of a panic, and drops it.
+fn run_as_the_runtime(world: &World, mut job: impl Job) {
+    drive(&world.shop, || match catch_unwind(AssertUnwindSafe(|| job.step())) {
+        Ok(step) => step,
+        Err(panic) => {
+            job.panicked(panic_message(&*panic));
+            Step::Done
+        }
+    });
+}
+
+#[test]
+fn a_part_whose_co_worker_panics_is_done_again() {
+    let world = World::filled(3);
+    let expected = content(&world, &undisturbed(&world, 3));
+    for at in 0..2 {
+        let told_of = Arc::new(Mutex::new(Vec::new()));
+        let events = told_of.clone();
+        let on_part = Box::new(move |event: PartEvent| events.lock().push(event));
+        let spec = CompactionSpec { on_part, ..world.spec(3) };
+        let engine = Arc::new(Panics { at, opened: AtomicU64::new(0) });
+        let (parts, told) = parts_of(&world, spec, 3, engine);
+        let mut main = Worker::main(parts.clone());
+        run_as_the_runtime(&world, CoWorker::new(&parts));
+        drive(&world.shop, || main.step());
+        let files = told.take().unwrap().result.unwrap();
+        assert_eq!(content(&world, &files), expected, "session {at}");
+        let events = told_of.lock().clone();
+        let back = events.iter().filter(|event| match event {
+            PartEvent::GivenBack { why, .. } => why.contains("a panic without words"),
+            _ => false,
+        });
+        assert_eq!(back.count(), 1, "session {at}: {events:?}");
+        let began = events.iter().filter(|event| matches!(event, PartEvent::Began { .. }));
+        assert_eq!(began.count(), 4, "one of three parts is begun twice: {events:?}");
+    }
+}
+
+#[test]
+fn a_main_worker_that_panics_is_the_end_of_all() {
+    let world = World::filled(3);
+    let before = world.tables();
+    let engine = Arc::new(Panics { at: 0, opened: AtomicU64::new(0) });
+    let (parts, told) = parts(&world, 3, engine);
+    let mut main = Worker::main(parts.clone());
+    let panics = || while !matches!(main.step(), Step::Done) {};
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    let mut other = Worker::new(parts, Hand::CoWorker);
+    some_steps(&world, 9, || other.step());
+    main.fail(Error::new(ErrorKind::Internal, "it panicked"));
+    assert!(!told.is_done(), "the other is at work still");
+    drive(&world.shop, || other.step());
+    assert_eq!(told.take().unwrap().result.unwrap_err().kind(), ErrorKind::Internal);
+    assert_eq!(world.tables(), before);
+}
+
+#[test]
+fn a_main_worker_that_waits_is_woken_for_what_is_given_back() {
+    let world = World::filled(4);
+    let (parts, told) = parts(&world, 2, cpu());
+    let mut main = Worker::main(parts.clone());
+    let mut other = Worker::new(parts.clone(), Hand::CoWorker);
+    let mut waits = None;
+    while waits.is_none() {
+        match main.step() {
+            Step::More => {}
+            Step::Wait(ticket) if matches!(main.at, At::Free) => waits = Some(ticket),
+            Step::Wait(ticket) | Step::WaitUntil(ticket, _) => {
+                world.shop.env.rt.park(&ticket, None);
+            }
+            Step::Done => panic!("it waits for the co-worker"),
+        }
+    }
+    let waits = waits.unwrap();
+    assert!(!waits.is_done() && !told.is_done());
+    other.give_back("a test".into());
+    assert!(waits.is_done(), "the main worker is woken");
+    drive(&world.shop, || main.step());
+    assert!(told.take().unwrap().result.is_ok());
+}
+
+#[test]
+fn a_co_worker_without_a_thread_takes_nothing_along() {
+    let world = World::filled(5);
+    let (parts, told) = parts(&world, 3, cpu());
+    let mut main = Worker::main(parts.clone());
+    CoWorker::new(&parts).panicked("no thread".into());
+    drive(&world.shop, || main.step());
+    assert!(told.take().unwrap().result.is_ok());
+}
+
+#[test]
+fn a_stop_ends_all_parts_and_leaves_nothing() {
+    let world = World::filled(6);
+    let before = world.tables();
+    for steps in 0..12 {
+        let (parts, told) = parts(&world, 3, cpu());
+        let mut main = Worker::main(parts.clone());
+        let mut other = Worker::new(parts.clone(), Hand::CoWorker);
+        some_steps(&world, steps, || other.step());
+        some_steps(&world, steps / 2, || main.step());
+        parts.spec.reins.stop();
+        if steps % 3 == 0 {
+            other.give_back("a test".into());
+        }
+        drive(&world.shop, || main.step());
+        drive(&world.shop, || other.step());
+        drop((main, other));
+        assert_eq!(told.take().unwrap().result.unwrap_err().kind(), ErrorKind::ShuttingDown);
+        assert_eq!(world.tables(), before, "stopped after {steps} steps");
+    }
+}
+
+/// The order of a part is all that is needed: no tree, no open tables, nothing of the compaction.
+#[test]
+fn an_order_makes_the_same_files_elsewhere() {
+    let world = World::filled(7);
+    let expected = content(&world, &undisturbed(&world, 3));
+    let (parts, _told) = parts(&world, 3, cpu());
+    let orders: Vec<PartOrder> = (0..parts.len()).map(|no| parts.order(no)).collect();
+    let reins = Arc::new(crate::Reins::compaction(lithify_plan::Prio::Low, 0));
+    drop(parts);
+    let mut files = Vec::new();
+    for order in orders.iter().rev() {
+        let elsewhere = world.elsewhere();
+        let (feed, sink) = order.begin(&elsewhere, &OpenTables::default()).unwrap();
+        let recipe = order.recipe.clone();
+        let mut job = PartJob::new(cpu(), recipe, feed, sink, false, reins.part(0)).unwrap();
+        let mut made = Vec::new();
+        drive(&elsewhere, || match job.advance().unwrap() {
+            Advance::Step(step) => step,
+            Advance::Built(sink, _) => {
+                made = sink.into_files();
+                Step::Done
+            }
+        });
+        files.splice(0..0, made);
+    }
+    assert_eq!(content(&world, &files), expected);
+}
+
+#[test]
+fn an_order_names_only_tables_of_its_part() {
+    let world = World::filled(8);
+    let (parts, _told) = parts(&world, 4, cpu());
+    assert!(parts.len() > 2);
+    let named = |no| -> usize { parts.order(no).runs.iter().map(|run| run.tables.len()).sum() };
+    assert!(named(0) < world.inputs.len() && named(parts.len() - 1) < world.inputs.len());
+    assert_eq!(parts.order(0).runs.len(), parts.whole.runs.len(), "runs keep their places");
+}
+
+/// A key outside of its table's bounds may be in no set: then the job fails instead of losing it.
+#[test]
+fn a_key_outside_of_its_tables_bounds_is_no_loss() {
+    let mut failed = 0;
+    for seed in 0..4 {
+        let world = World::filled(20 + seed);
+        let all = undisturbed(&world, 1);
+        for no in 0..world.inputs.len() {
+            let mut spec = world.spec(1);
+            let mut wrong = FileMeta::clone(&spec.inputs[no]);
+            wrong.range.lo = wrong.range.hi.key.clone();
+            spec.inputs[no] = Arc::new(wrong);
+            let job = |report| CompactionJob::new(world.shop.clone(), cpu(), spec, report);
+            match spawned(&world.shop, job).result {
+                Ok(files) => assert_eq!(content(&world, &files), content(&world, &all)),
+                Err(error) => {
+                    assert!(error.to_string().contains("entries in 1 parts"), "{error}");
+                    failed += 1;
+                }
+            }
+        }
+    }
+    assert!(failed > 2, "{failed} of 28 jobs would have lost keys");
+}
+
+#[test]
+fn whole_jobs_on_threads_end_in_the_same_files() {
+    let world = World::filled(10);
+    let expected = content(&world, &undisturbed(&world, 3));
+    for _ in 0..10 {
+        let job = |report| CompactionJob::new(world.shop.clone(), cpu(), world.spec(3), report);
+        let outcome = spawned(&world.shop, job);
+        assert_eq!(content(&world, &outcome.result.unwrap()), expected);
+    }
+}
