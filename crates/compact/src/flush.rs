@@ -60,7 +60,7 @@ struct Walking {
     kernel: Kernel,
     products: Products,
     sink: Sink,
-    /// What came out of the memtable so far, if anybody wants to know.
+    /// What came out of the memtable so far; none if it is not checked.
     audit: Option<Audit>,
     /// The entry last pushed: the next step goes on behind it.
     last: Option<(Vec<u8>, Tag)>,

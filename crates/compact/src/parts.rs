@@ -44,7 +44,7 @@ use crate::sink::Sink;
 use crate::workshop::{Times, Workshop};
 use crate::{JobWork, Outcome, Report};
 
-/// What becomes of a part. Nobody is told of a compaction that is merged as a whole.
+/// What becomes of a part. A compaction that is merged as a whole has no such events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartEvent {
     /// A worker begins with it.

@@ -19,7 +19,7 @@ pub struct Reins {
 /// How far a part of a compaction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartStage {
-    /// Nobody works on it.
+    /// No worker has it.
     Waits,
     /// A worker has it.
     Working,
@@ -79,8 +79,8 @@ impl Reins {
         }
     }
 
-    /// Makes a compaction end soon, with `ShuttingDown`. A flush goes on: its memtable is in nobody
-    /// else's hands.
+    /// Makes a compaction end soon, with `ShuttingDown`. A flush goes on: its memtable is in no
+    /// other hands.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }

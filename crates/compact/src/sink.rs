@@ -86,7 +86,7 @@ impl Litter {
         };
         let created = Assembler::create(&shop.dir, spec, shop.order.clone(), options);
         if created.as_ref().is_err_and(|e| e.errno() == Some(EEXIST)) {
-            // Somebody else's file: of another owner, if this one was robbed of its lock.
+            // A file of another owner, if this one was robbed of its lock.
             self.files.pop();
         }
         created

@@ -182,7 +182,7 @@ impl FileNumbers {
     pub fn new(next: FileId) -> FileNumbers {
         FileNumbers(Arc::new(AtomicU64::new(next.0)))
     }
-    /// A file number nobody used before.
+    /// A file number that was not used before.
     pub fn next(&self) -> FileId {
         // An address is another one in each run.
         let skip = zoo::on(Bug::AddressInOutput) && (&raw const *Box::new(0u64)).addr() & 32 > 0;
@@ -224,13 +224,13 @@ impl Workshop {
         }
     }
     /// A job has moved `bytes`: what it waits for before it moves more, if it has to. It looks again
-    /// after a moment, as the rate may have changed, or nobody may want the job any more.
+    /// after a moment, as the rate may have changed, or the job may not be wanted any more.
     pub(crate) fn pace(&self, bytes: usize, lane: Lane) -> Option<Step> {
         let now = self.env.rt.now();
         let until = self.limiter.moved(now, bytes as u64, lane)?;
         Some(Step::WaitUntil(Ticket::new(), until.min(now + PACE_LOOK)))
     }
-    /// A file number nobody used before.
+    /// A file number that was not used before.
     pub fn next_file(&self) -> FileId {
         self.numbers.next()
     }

@@ -1,7 +1,7 @@
 //! Block sets: what a compaction reads, one clean user-key range at a time.
 //!
 //! Keeps: no user key has entries in two sets, because a set is bounded by *user* keys; a block
-//! that straddles a bound is sent in both sets and trimmed by whoever decodes it.
+//! that straddles a bound is sent in both sets and trimmed where it is decoded.
 //! Leaves to others: where blocks come from. A slice carries all that is needed to check and
 //! decode it, and holds its read buffer alive.
 
@@ -14,7 +14,7 @@ use lithify_format::checksum::ChecksumKind;
 use lithify_format::compress::Decoder;
 
 /// A shared, read-only stretch of bytes: a range of some buffer that stays alive as long as
-/// anyone holds a part of it. Cloning copies no bytes.
+/// any part of it is held. Cloning copies no bytes.
 #[derive(Clone)]
 pub struct Bytes {
     owner: Arc<dyn AsRef<[u8]> + Send + Sync>,

@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use lithify_engine::{BlockSet, Caps, CpuEngine, Offer, Products, Progress, Refusal, Session};
 use lithify_env::{Receiver, oneshot, panic_message};
 use lithify_lsm::FileMeta;
+use lithify_merge::workload::Choices;
 
 use super::*;
 use crate::testing::{Entry, World, drive, spawned};
@@ -352,6 +353,40 @@ fn a_key_outside_of_its_tables_bounds_is_no_loss() {
         }
     }
     assert!(failed > 2, "{failed} of 28 jobs would have lost keys");
+}
+
+/// The CPU, which wants something else each time it is asked.
+struct Fickle(Mutex<Choices>);
+
+impl Engine for Fickle {
+    fn caps(&self) -> Caps {
+        let dice = &mut *self.0.lock();
+        Caps {
+            set_bytes: 1 << dice.below(16),
+            ways: 1 + dice.below(5) as u16,
+            sets_in_flight: 1 + dice.below(4),
+            ..CpuEngine.caps()
+        }
+    }
+    fn open(&self, recipe: Arc<Recipe>) -> std::result::Result<Box<dyn Session>, Refusal> {
+        CpuEngine.open(recipe)
+    }
+}
+
+#[test]
+fn an_engine_that_changes_its_mind_leaves_no_trace() {
+    let world = World::filled(11);
+    for most in [1, 3] {
+        let expected = content(&world, &undisturbed(&world, most));
+        for seed in 0..8 {
+            let engine = Arc::new(Fickle(Mutex::new(Choices::new(seed))));
+            let (parts, told) = parts(&world, most, engine);
+            let mut main = Worker::main(parts);
+            drive(&world.shop, || main.step());
+            let files = told.take().unwrap().result.unwrap();
+            assert_eq!(content(&world, &files), expected, "{most} parts, seed {seed}");
+        }
+    }
 }
 
 #[test]
