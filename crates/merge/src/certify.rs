@@ -29,8 +29,9 @@ pub enum Mode {
     Full,
 }
 
-/// Checks the products of one session, batch by batch.
-#[derive(Debug)]
+/// Checks the products of one session, batch by batch. A clone taken before a batch is the way back if that
+/// batch is refused.
+#[derive(Clone, Debug)]
 pub struct Certifier {
     mode: Mode,
     cuts: CutCheck,

@@ -32,7 +32,7 @@ struct Slot {
 }
 
 /// One decoded block. Buffers are reused from block to block.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct View {
     heads: Vec<u64>,
     slots: Vec<Slot>,
@@ -64,7 +64,7 @@ impl Weight {
 }
 
 /// The bytes values point into.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 enum Source {
     /// No block.
     #[default]
