@@ -88,6 +88,19 @@ pub struct Size {
     pub value: usize,
 }
 
+/// What is in a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Features {
+    /// Everything there is.
+    All,
+    /// What machines with fixed circuits or small cores take: values and deletes, keys of at most 240 bytes in
+    /// byte order, no compression of the output, neither operands nor a filter of the user's.
+    Device,
+}
+
+/// Longest key of a case for a device, bytes.
+const DEVICE_KEY: usize = 240;
+
 impl Case {
     /// A case with everything in it: 1 to 16 runs, keys of 0 to 300 bytes, all kinds, snapshots,
     /// range tombstones, splits, odd block and file sizes, codecs and checksums.
@@ -95,9 +108,25 @@ impl Case {
     /// # Errors
     /// None with the codecs of a default build.
     pub fn generate(seed: u64, size: Size) -> Result<Case> {
+        Case::with(seed, size, Features::All)
+    }
+
+    /// The same with these features only; equal arguments give equal cases.
+    ///
+    /// # Errors
+    /// As [`Case::generate`].
+    pub fn with(seed: u64, size: Size, features: Features) -> Result<Case> {
         let c = &mut Choices::new(seed);
-        let order: ComparatorRef = if c.one_in(8) { Arc::new(ReverseBytewise) } else { bytewise() };
-        let keys = key_pool(c, size.entries, &*order);
+        let device = features == Features::Device;
+        let backward = c.one_in(8) && !device;
+        let order: ComparatorRef = if backward { Arc::new(ReverseBytewise) } else { bytewise() };
+        let mut keys = key_pool(c, size.entries, &*order);
+        if device {
+            keys.retain(|k| k.len() <= DEVICE_KEY);
+            if keys.is_empty() {
+                keys.push(c.bytes(16).into());
+            }
+        }
         let runs = 1 + c.below(c.clone().pick(&[2, 4, 16]));
         let span = 2 * size.entries as u64 + 10;
         let mut recipe = recipe(c, order, &keys, runs as u16, span);
@@ -105,7 +134,11 @@ impl Case {
         let density = c.below(12);
         for run in 0..runs {
             let base = (runs - run - 1) as u64 * span;
-            entries.push(run_entries(c, &keys, run as u16, base, size));
+            let mut of_run = run_entries(c, &keys, run as u16, base, size);
+            if device {
+                of_run.retain(|e| matches!(e.tag.kind(), Some(Kind::Value | Kind::Delete)));
+            }
+            entries.push(of_run);
             if density < 3 {
                 for _ in 0..c.below(2 + density) {
                     let (a, b) = two(c, &keys);
@@ -124,6 +157,9 @@ impl Case {
             filter: Arc::new(Picky),
             context: FilterContext { level: 3, bottommost: false, now: c.bits() % 5 },
         });
+        if device {
+            (recipe.codec, recipe.operator, recipe.user_filter) = (Codec::None, None, None);
+        }
         Ok(Case { recipe: Arc::new(recipe), runs: entries, blocks })
     }
 
