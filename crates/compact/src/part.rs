@@ -9,6 +9,8 @@
 //! certifies what came out and hands it to the sink. It waits only if the engine starves for
 //! input or the sink has too many writes under way.
 
+use std::time::Duration;
+
 use lithify_base::{Error, Result};
 use lithify_engine::{Engine, Offer, Progress, Session};
 use lithify_env::sync::Arc;
@@ -19,6 +21,9 @@ use lithify_merge::{BlockSet, Ledger, Products, Recipe};
 use crate::feed::Feed;
 use crate::reins::PartReins;
 use crate::sink::Sink;
+
+/// How long the engine's machine is waited for before it is looked at again.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A part at work.
 pub(crate) struct PartJob {
@@ -138,7 +143,10 @@ impl Merging {
                 Some(ticket) => Step::Wait(ticket),
                 None => Step::More,
             })),
-            Progress::Pending => Ok(Merged::Step(Step::More)),
+            Progress::Pending(ticket) => {
+                let look = self.sink.shop().env.rt.now() + LOOK;
+                Ok(Merged::Step(Step::WaitUntil(ticket, look)))
+            }
             Progress::Done(ledger) => {
                 // Whoever comes next waits for it.
                 self.sink.shop().pace(self.moved, Lane::Rest);

@@ -34,16 +34,30 @@ impl Engine for CpuEngine {
         }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
-        CpuSession::start(Kernel::new(recipe))
+        CpuSession::start(Kernel::new(recipe), SLICE_BYTES)
     }
     fn resume(&self, recipe: Arc<Recipe>, carry: Carry) -> Result<Box<dyn Session>, Refusal> {
-        CpuSession::start(Kernel::resume(recipe, carry))
+        CpuSession::start(Kernel::resume(recipe, carry), SLICE_BYTES)
     }
+}
+
+/// A session of the same kernel that hands out whole sets, as engines do that may fail.
+pub(crate) fn whole_sets(
+    recipe: Arc<Recipe>,
+    carry: Option<Carry>,
+) -> Result<Box<dyn Session>, Refusal> {
+    let kernel = match carry {
+        None => Kernel::new(recipe),
+        Some(carry) => Kernel::resume(recipe, carry),
+    };
+    CpuSession::start(kernel, u64::MAX)
 }
 
 /// A session: the kernel and the sets that wait for it.
 struct CpuSession {
     kernel: Kernel,
+    /// Input bytes merged per poll.
+    slice: u64,
     waiting: VecDeque<BlockSet>,
     busy: bool,
     sealed: bool,
@@ -51,10 +65,10 @@ struct CpuSession {
 }
 
 impl CpuSession {
-    fn start(kernel: Result<Kernel>) -> Result<Box<dyn Session>, Refusal> {
+    fn start(kernel: Result<Kernel>, slice: u64) -> Result<Box<dyn Session>, Refusal> {
         let kernel = kernel.map_err(|e| Refusal { reason: e.to_string() })?;
         let waiting = VecDeque::new();
-        Ok(Box::new(CpuSession { kernel, waiting, busy: false, sealed: false, over: false }))
+        Ok(Box::new(CpuSession { kernel, slice, waiting, busy: false, sealed: false, over: false }))
     }
 
     fn advance(&mut self) -> Result<Progress> {
@@ -72,7 +86,7 @@ impl CpuSession {
             self.kernel.begin(set)?;
             self.busy = true;
         }
-        self.busy = self.kernel.work(SLICE_BYTES)? == Work::More;
+        self.busy = self.kernel.work(self.slice)? == Work::More;
         Ok(Progress::More)
     }
 }

@@ -3,11 +3,23 @@
 //! Keeps: an engine is a pure function from a recipe and block sets to products; it knows no
 //! files, jobs or policies, and nothing it returns is trusted (`merge::certify`). Every engine
 //! passes [`conformance`]: the same bytes as the naive twin.
-//! Leaves to others: cutting and reading sets, writing products, choosing an engine.
+//! Leaves to others: cutting and reading sets, writing products, choosing an engine, and going on with
+//! the CPU where another machine fails.
 //!
 //! ```text
 //! open(recipe) -> session;  offer(set)*  seal();  poll(products)* until Done(ledger) | Failed
 //! ```
+//!
+//! # What the host relies on
+//! [`CpuEngine`] runs inside of the program, and a bad input is all that can go wrong with it. Every other
+//! engine may fail at any moment, and must leave output that the host can use. So **every batch of products
+//! that such an engine hands out ends with an [`Item::SetDone`]**, or is the last one, handed out with
+//! [`Progress::Done`]. The host then knows, for all it has taken, the carry from which the CPU goes on. A
+//! batch that ends in the middle of a set counts as a lie.
+//!
+//! The host keeps the sets that it offered since the last carry. It goes on with the CPU if the engine
+//! refuses, answers [`Progress::Failed`], hands out a batch that certification refuses, or stays silent for
+//! longer than ten times its own prediction ([`Cost`]) and two seconds. None of these fails a compaction.
 #![forbid(unsafe_code)]
 
 pub mod conformance;
@@ -18,18 +30,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use lithify_base::Error;
-use lithify_merge::{Ledger, Recipe};
 
 pub use cpu::CpuEngine;
+pub use lithify_env::Ticket;
 pub use lithify_merge::{
-    BlockMeta, BlockSet, BlockSlice, Bytes, Carry, CleanRange, FileCut, Item, JobRange, Products,
-    RunSlice, SetDone,
+    BlockMeta, BlockSet, BlockSlice, Bytes, Carry, CleanRange, FileCut, Item, JobRange, Ledger,
+    Products, Recipe, RunSlice, SetDone,
 };
 
 /// What an engine can do and what it costs. The host routes by it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Caps {
-    /// Short name for logs and statistics.
+    /// Short name for logs and statistics; two engines of one database have different names.
     pub name: &'static str,
     /// Bytes of a set that suit it best.
     pub set_bytes: u64,
@@ -43,7 +55,8 @@ pub struct Caps {
     /// Whether its output needs [`lithify_merge::certify::Mode::Full`]: it runs elsewhere, or on
     /// memory that others can reach.
     pub certify_fully: bool,
-    /// Cost of a session, in nanoseconds: fixed, and per byte of input.
+    /// Cost of a session, in nanoseconds: fixed, and per byte of input. The host chooses an engine by it,
+    /// and takes one for hung that is silent for much longer.
     pub cost: Cost,
 }
 
@@ -57,7 +70,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Estimated nanoseconds for `bytes` of input.
+    /// Estimated nanoseconds for a session with `bytes` of input.
     pub fn of(&self, bytes: u64) -> f64 {
         self.fixed_ns + self.ns_per_byte * bytes as f64
     }
@@ -92,18 +105,20 @@ pub enum Progress {
     More,
     /// Everything taken so far is merged: only an offer or a seal gets it further.
     Starved,
-    /// Work goes on elsewhere; poll again in a while.
-    Pending,
-    /// The output is complete.
+    /// Work goes on elsewhere, and nothing is to be done before the ticket completes. The host polls again
+    /// then, or about a second later if the ticket is not complete by that time.
+    Pending(Ticket),
+    /// The output is complete. The products of this batch are the last.
     Done(Box<Ledger>),
-    /// The session is over; nothing it produced since the last taken `SetDone` may be used.
+    /// The session is over. Products of this batch do not count.
     Failed(Fault),
 }
 
 /// Why a session failed.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// The input is bad; another engine would find the same.
+    /// The input is bad: a block does not read, or entries are not in order. From an engine other than the
+    /// CPU it is a hint only: the CPU tries the same sets, and names the block.
     Input(Error),
     /// The engine cannot do this input, or its machine failed: go on with another engine from the
     /// last carry.
@@ -136,6 +151,15 @@ pub trait Engine: Send + Sync {
         let _ = (recipe, carry);
         Err(Refusal { reason: format!("{} cannot go on from a carry", self.caps().name) })
     }
+    /// Tells the engine that what it returned was disproved by `error`. The database gives it no more work;
+    /// the engine may keep evidence, or give its machine up for other databases, too.
+    fn disown(&self, error: &Error) {
+        let _ = error;
+    }
+    /// Figures about its machine, by name, for statistics: for instance how much of it is in use.
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
 }
 
 /// One compaction on one engine: sets go in, and products come out, in key order.
@@ -145,8 +169,9 @@ pub trait Session: Send {
     /// No more sets will come.
     fn seal(&mut self);
     /// Does a bounded slice of work on the caller's thread (a few milliseconds) and replaces the
-    /// content of `out` by what is finished. Never blocks.
+    /// content of `out` by what is finished: whole sets, unless this is the CPU engine. Never blocks.
     fn poll(&mut self, out: &mut Products) -> Progress;
-    /// Gives up. Buffers of sets are released before it returns.
+    /// Gives up. Buffers of sets are released before it returns, but for those that a machine may still
+    /// write to.
     fn cancel(self: Box<Self>);
 }

@@ -1,14 +1,17 @@
-//! A hostile engine: the CPU engine with faults from a catalogue, to prove that hosts notice.
+//! A hostile engine: the CPU's kernel with faults from a catalogue, to prove that hosts notice.
 //!
-//! Keeps: every fault but [`FaultPlan::None`] either fails the session, hangs it, or makes output
-//! that `merge::certify` refuses.
+//! Keeps: every fault but [`FaultPlan::None`] and [`FaultPlan::Late`] either fails the session, hangs it,
+//! or makes output that `merge::certify` or the order of whole sets refuses. Like every engine that may
+//! fail it hands out whole sets: one a poll.
 
 use std::sync::Arc;
 
 use lithify_base::{Error, ErrorKind};
 use lithify_merge::{Carry, Products, Recipe};
 
-use crate::{BlockSet, Caps, CpuEngine, Engine, Fault, Item, Offer, Progress, Refusal, Session};
+use crate::{
+    BlockSet, Caps, CpuEngine, Engine, Fault, Item, Offer, Progress, Refusal, Session, Ticket, cpu,
+};
 
 /// What goes wrong. Counts are of blocks in output order, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +26,7 @@ pub enum FaultPlan {
     TwiceBlock(u64),
     /// A file cut is missing.
     LostFileCut,
-    /// This many polls are answered with Pending before anything happens.
+    /// This many polls are answered with a pending ticket, which is complete, before anything happens.
     Late(u32),
     /// Never finishes.
     Hangs,
@@ -31,6 +34,14 @@ pub enum FaultPlan {
     Breaks(u32),
     /// Does not take any recipe.
     Refuses,
+    /// Takes only sets of at most so many bytes, and breaks over larger ones.
+    SmallSets(u64),
+    /// Claims in its ledger that this many more entries were written.
+    WrongLedger(u64),
+    /// Hands out this set (from 0) without saying that it ends there.
+    LostSetDone(u32),
+    /// Says that the input is bad, after this many polls.
+    Blames(u32),
 }
 
 /// The engine.
@@ -42,13 +53,17 @@ pub struct MockEngine {
 
 impl Engine for MockEngine {
     fn caps(&self) -> Caps {
-        Caps { name: "mock", certify_fully: true, ..CpuEngine.caps() }
+        let max_set_bytes = match self.plan {
+            FaultPlan::SmallSets(most) => most,
+            _ => u64::MAX,
+        };
+        Caps { name: "mock", certify_fully: true, max_set_bytes, ..CpuEngine.caps() }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
-        self.wrap(CpuEngine.open(recipe))
+        self.wrap(cpu::whole_sets(recipe, None))
     }
     fn resume(&self, recipe: Arc<Recipe>, carry: Carry) -> Result<Box<dyn Session>, Refusal> {
-        self.wrap(CpuEngine.resume(recipe, carry))
+        self.wrap(cpu::whole_sets(recipe, Some(carry)))
     }
 }
 
@@ -63,6 +78,7 @@ impl MockEngine {
             polls: 0,
             blocks: 0,
             lost: false,
+            too_large: false,
         }))
     }
 }
@@ -73,10 +89,12 @@ struct MockSession {
     polls: u32,
     blocks: u64,
     lost: bool,
+    too_large: bool,
 }
 
 impl Session for MockSession {
     fn offer(&mut self, set: BlockSet) -> Offer {
+        self.too_large |= matches!(self.plan, FaultPlan::SmallSets(most) if set.bytes() > most);
         self.inner.offer(set)
     }
     fn seal(&mut self) {
@@ -86,21 +104,30 @@ impl Session for MockSession {
         out.clear();
         self.polls += 1;
         match self.plan {
-            FaultPlan::Hangs => return Progress::Pending,
-            FaultPlan::Late(n) if self.polls <= n => return Progress::Pending,
-            FaultPlan::Breaks(n) if self.polls > n => {
-                let e = Error::new(ErrorKind::Internal, "the mock broke down");
-                return Progress::Failed(Fault::Engine(e));
+            FaultPlan::Hangs => return Progress::Pending(Ticket::new()),
+            FaultPlan::Late(n) if self.polls <= n => return Progress::Pending(Ticket::completed()),
+            FaultPlan::Breaks(n) if self.polls > n => return broke("the mock broke down"),
+            FaultPlan::SmallSets(_) if self.too_large => return broke("the set is too large"),
+            FaultPlan::Blames(n) if self.polls > n => {
+                let e = Error::corruption("the mock says that a block is bad");
+                return Progress::Failed(Fault::Input(e));
             }
             _ => {}
         }
-        let progress = self.inner.poll(out);
+        let mut progress = self.inner.poll(out);
+        if let (Progress::Done(ledger), FaultPlan::WrongLedger(n)) = (&mut progress, self.plan) {
+            ledger.entries_out += n;
+        }
         self.spoil(out);
         progress
     }
     fn cancel(self: Box<Self>) {
         self.inner.cancel();
     }
+}
+
+fn broke(what: &str) -> Progress {
+    Progress::Failed(Fault::Engine(Error::new(ErrorKind::Internal, what)))
 }
 
 impl MockSession {
@@ -122,6 +149,7 @@ impl MockSession {
                     }
                     items.push(item.clone());
                 }
+                (Item::SetDone(done), FaultPlan::LostSetDone(n)) if done.no == n => {}
                 _ => items.push(item.clone()),
             }
             self.blocks += u64::from(matches!(item, Item::Block(_)));
