@@ -7,7 +7,6 @@
 //! ```
 
 use lithify_base::{Error, ErrorKind, JobId, Result, Seq};
-use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{Class, Job, Mono, Step, Urgency};
 use lithify_lsm::{FileRef, Version};
@@ -16,6 +15,7 @@ use lithify_plan::JobSpec;
 use crate::opening::{Inputs, Opening};
 use crate::parts::{Began, CoWorker, Parts, Whole, Worker};
 use crate::recipe::{self, InputRun};
+use crate::route::Engines;
 use crate::workshop::Workshop;
 use crate::{JobWork, OnPart, Outcome, Reins, Report, cuts, dictionary};
 
@@ -40,7 +40,7 @@ pub struct CompactionSpec {
 /// A compaction at work.
 pub struct CompactionJob {
     shop: Arc<Workshop>,
-    engine: Arc<dyn Engine>,
+    engines: Arc<Engines>,
     spec: Arc<CompactionSpec>,
     stage: Stage,
     /// Until the parts have it.
@@ -60,13 +60,13 @@ impl CompactionJob {
     /// A job that tells `report` how it ended.
     pub fn new(
         shop: Arc<Workshop>,
-        engine: Arc<dyn Engine>,
+        engines: Arc<Engines>,
         spec: CompactionSpec,
         report: Report,
     ) -> CompactionJob {
         CompactionJob {
             shop,
-            engine,
+            engines,
             spec: Arc::new(spec),
             stage: Stage::Prepare,
             report: Some(report),
@@ -116,7 +116,8 @@ impl CompactionJob {
             report: self.report.take(),
         };
         let whole = Whole { runs, recipe: Arc::new(recipe) };
-        let parts = Parts::new(shop.clone(), self.engine.clone(), spec.clone(), whole, list, began);
+        let parts =
+            Parts::new(shop.clone(), self.engines.clone(), spec.clone(), whole, list, began);
         self.stage = Stage::Parts(Worker::main(parts.clone()));
         let rt = &shop.env.rt;
         for _ in 1..parts.len().min(rt.threads(Class::Compact)) {

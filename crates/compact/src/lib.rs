@@ -7,7 +7,7 @@
 //! A wide compaction may be cut into parts that are merged side by side; they end as one.
 //!
 //! ```text
-//!   feed (clean cut, read ahead) -> engine session -> certify -> sink (assemble, write behind)
+//!   feed (clean cut, read ahead) -> relay (engine session, certify) -> sink (assemble, write behind)
 //! ```
 //!
 //! Keeps: a job changes nothing but files of its own, which no manifest names yet; if it fails
@@ -27,6 +27,8 @@ mod part;
 mod parts;
 mod recipe;
 mod reins;
+mod relay;
+mod route;
 mod sink;
 mod survey;
 #[cfg(test)]
@@ -38,6 +40,7 @@ pub use flush::{FlushJob, FlushSpec};
 pub use job::{CompactionJob, CompactionSpec};
 pub use parts::PartEvent;
 pub use reins::{PartProgress, PartStage, Reins};
+pub use route::{EngineReport, Engines};
 pub use survey::Cut;
 pub use workshop::{FileNumbers, LevelFormat, Maker, OutputOptions, Workshop, write_bytes};
 

@@ -5,24 +5,22 @@
 //!   Merge <-> (wait for a read or a write) -> Finish <-> (wait for syncs) -> built
 //! ```
 //!
-//! A step of `Merge` offers the sets that have arrived, polls the engine for one slice of work,
-//! certifies what came out and hands it to the sink. It waits only if the engine starves for
-//! input or the sink has too many writes under way.
+//! A step of `Merge` offers the sets that have arrived, polls the relay for one slice of work, and
+//! hands what came out, certified, to the sink. It waits only if the engine starves for input or waits for
+//! its machine, or the sink has too many writes under way.
 
 use std::time::Duration;
 
-use lithify_base::{Error, Result};
-use lithify_engine::{Engine, Offer, Progress, Session};
-use lithify_env::sync::Arc;
+use lithify_base::Result;
 use lithify_env::{Lane, Step, Ticket};
-use lithify_merge::certify::{Certifier, Mode};
-use lithify_merge::{BlockSet, Ledger, Products, Recipe};
+use lithify_merge::{Ledger, Products};
 
 use crate::feed::Feed;
 use crate::reins::PartReins;
+use crate::relay::{Relay, Relayed};
 use crate::sink::Sink;
 
-/// How long the engine's machine is waited for before it is looked at again.
+/// How long an engine's machine is waited for before it is looked at again.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A part at work.
@@ -43,53 +41,28 @@ pub(crate) enum Advance {
     Step(Step),
     /// Its files are built and synced; they are removed with the sink.
     Built(Box<Sink>, Box<Ledger>),
+    /// An engine was found out: the part is to be done anew, by the CPU. Its files are gone.
+    Anew,
 }
 
 /// Everything the merge needs while it goes on.
 struct Merging {
-    engine: Arc<dyn Engine>,
-    recipe: Arc<Recipe>,
     feed: Feed,
-    session: Box<dyn Session>,
-    /// A set the session had no room for.
-    held: Option<BlockSet>,
-    sealed: bool,
+    relay: Relay,
     products: Products,
     /// Bytes read and written since the last step.
     moved: usize,
-    /// None if the output is taken on trust, to measure what this costs.
-    certifier: Option<Certifier>,
+    /// Bytes of all sets read.
+    read: u64,
     sink: Sink,
 }
 
 impl PartJob {
-    /// A part that merges what `feed` reads by `recipe`. `reins` count what it has done.
-    pub(crate) fn new(
-        engine: Arc<dyn Engine>,
-        recipe: Arc<Recipe>,
-        feed: Feed,
-        sink: Sink,
-        trusted: bool,
-        reins: PartReins,
-    ) -> Result<PartJob> {
-        let caps = engine.caps();
-        let session = engine.open(recipe.clone()).map_err(|refusal| {
-            Error::unsupported(format!("engine {} refused: {refusal}", caps.name))
-        })?;
-        let mode = if caps.certify_fully { Mode::Full } else { Mode::Meta };
-        let merging = Merging {
-            engine,
-            recipe,
-            feed,
-            session,
-            held: None,
-            sealed: false,
-            products: Products::default(),
-            moved: 0,
-            certifier: (!trusted).then(|| Certifier::new(mode)),
-            sink,
-        };
-        Ok(PartJob { stage: Stage::Merge(Box::new(merging)), reins })
+    /// A part whose merge is `relay`, of what `feed` reads. `reins` count what it has done.
+    pub(crate) fn new(relay: Relay, feed: Feed, sink: Sink, reins: PartReins) -> PartJob {
+        let products = Products::default();
+        let merging = Merging { feed, relay, products, moved: 0, read: 0, sink };
+        PartJob { stage: Stage::Merge(Box::new(merging)), reins }
     }
 
     /// One step. The part is of no use after an error.
@@ -101,8 +74,12 @@ impl PartJob {
                     Ok(Advance::Step(step))
                 }
                 Merged::Done(ledger) => {
-                    self.stage = Stage::Finish(Box::new(merging.finish(&ledger)?), ledger);
+                    self.stage = Stage::Finish(Box::new(merging.sink), ledger);
                     Ok(Advance::Step(Step::More))
+                }
+                Merged::Anew => {
+                    self.reins.retreat(merging.read);
+                    Ok(Advance::Anew)
                 }
             },
             Stage::Finish(mut sink, ledger) => match sink.finish()? {
@@ -112,7 +89,7 @@ impl PartJob {
                 }
                 None => Ok(Advance::Built(sink, ledger)),
             },
-            Stage::Over => unreachable!("nobody steps a part that is over"),
+            Stage::Over => unreachable!("a part that is over makes no more steps"),
         }
     }
 }
@@ -120,6 +97,7 @@ impl PartJob {
 enum Merged {
     Step(Step),
     Done(Box<Ledger>),
+    Anew,
 }
 
 impl Merging {
@@ -131,64 +109,48 @@ impl Merging {
             return Ok(Merged::Step(wait));
         }
         let waiting_for = self.offer(reins)?;
-        let progress = self.session.poll(&mut self.products);
-        if let Some(certifier) = &mut self.certifier {
-            certifier.read(&self.recipe, &self.products)?;
-        }
+        let relayed = self.relay.poll(&mut self.products)?;
         self.moved += self.products.arena().len();
         self.sink.take(&mut self.products)?;
-        match progress {
-            Progress::More => Ok(Merged::Step(Step::More)),
-            Progress::Starved => Ok(Merged::Step(match waiting_for {
+        Ok(match relayed {
+            Relayed::More => Merged::Step(Step::More),
+            Relayed::Starved => Merged::Step(match waiting_for {
                 Some(ticket) => Step::Wait(ticket),
                 None => Step::More,
-            })),
-            Progress::Pending(ticket) => {
+            }),
+            Relayed::Pending(ticket) => {
+                // An engine that has room is given its next set before it is asked again.
                 let look = self.sink.shop().env.rt.now() + LOOK;
-                Ok(Merged::Step(Step::WaitUntil(ticket, look)))
+                Merged::Step(Step::WaitUntil(waiting_for.unwrap_or(ticket), look))
             }
-            Progress::Done(ledger) => {
-                // Whoever comes next waits for it.
+            Relayed::Done(ledger) => {
+                // The job that moves bytes next waits for it.
                 self.sink.shop().pace(self.moved, Lane::Rest);
-                Ok(Merged::Done(ledger))
+                Merged::Done(ledger)
             }
-            Progress::Failed(fault) => Err(fault.error().clone()),
-        }
+            Relayed::Anew => Merged::Anew,
+        })
     }
 
-    /// Hands arrived sets to the session while it has room; the read to wait for, if that is
+    /// Hands arrived sets to the engine while it has room; the read to wait for, if that is
     /// what is missing.
     fn offer(&mut self, reins: &PartReins) -> Result<Option<Ticket>> {
-        while !self.sealed {
-            self.feed.read_ahead(|| self.engine.caps())?;
-            let set = match self.held.take() {
-                Some(set) => set,
-                None if self.feed.is_spent() => {
-                    self.session.seal();
-                    self.sealed = true;
-                    break;
-                }
-                None => match self.feed.next_set()? {
-                    Ok(set) => {
-                        self.moved += set.bytes() as usize;
-                        reins.advance(set.bytes());
-                        set
-                    }
-                    Err(ticket) => return Ok(Some(ticket)),
-                },
-            };
-            if let Offer::Full(set) = self.session.offer(set) {
-                self.held = Some(set);
+        while self.relay.has_room() {
+            self.feed.read_ahead(|| self.relay.caps())?;
+            if self.feed.is_spent() {
+                self.relay.seal()?;
                 break;
+            }
+            match self.feed.next_set()? {
+                Ok(set) => {
+                    self.moved += set.bytes() as usize;
+                    self.read += set.bytes();
+                    reins.advance(set.bytes());
+                    self.relay.offer(set)?;
+                }
+                Err(ticket) => return Ok(Some(ticket)),
             }
         }
         Ok(None)
-    }
-
-    fn finish(self, ledger: &Ledger) -> Result<Sink> {
-        if let Some(certifier) = self.certifier {
-            certifier.finish(ledger)?;
-        }
-        Ok(self.sink)
     }
 }

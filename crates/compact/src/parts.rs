@@ -25,8 +25,7 @@
 
 mod state;
 
-use lithify_base::{Error, ErrorKind, FileId, Result};
-use lithify_engine::Engine;
+use lithify_base::{Error, ErrorKind, FileId, JobId, Result};
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex, Weak};
 use lithify_env::{Job, Mono, SharedUrgency, Step, Ticket, Urgency};
@@ -40,11 +39,14 @@ use crate::part::{Advance, PartJob};
 use crate::parts::state::{Claim, End, Hand, State, Then};
 use crate::recipe::{self, InputRun};
 use crate::reins::PartStage;
+use crate::relay::Relay;
+use crate::route::{Engines, Place};
 use crate::sink::Sink;
 use crate::workshop::{Times, Workshop};
 use crate::{JobWork, Outcome, Report};
 
-/// What becomes of a part. A compaction that is merged as a whole has no such events.
+/// What becomes of a part. Of a compaction that is merged as a whole only engines other than the CPU, and a
+/// part that is given back, are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartEvent {
     /// A worker begins with it.
@@ -66,6 +68,24 @@ pub enum PartEvent {
         /// Its number.
         part: u32,
         /// Why, such as what a panic said.
+        why: String,
+    },
+    /// An engine other than the CPU is to merge it.
+    Routed {
+        /// Its number.
+        part: u32,
+        /// The engine's name.
+        engine: &'static str,
+        /// Why this one.
+        why: String,
+    },
+    /// The CPU merges it in the place of another engine, from the last point that both know.
+    Replaced {
+        /// Its number.
+        part: u32,
+        /// The other engine's name.
+        engine: &'static str,
+        /// What happened.
         why: String,
     },
 }
@@ -90,7 +110,7 @@ pub(crate) struct Began {
 /// The parts of one compaction.
 pub(crate) struct Parts {
     shop: Arc<Workshop>,
-    engine: Arc<dyn Engine>,
+    engines: Arc<Engines>,
     spec: Arc<CompactionSpec>,
     whole: Whole,
     open: OpenTables,
@@ -120,7 +140,7 @@ struct Made {
 impl Parts {
     pub(crate) fn new(
         shop: Arc<Workshop>,
-        engine: Arc<dyn Engine>,
+        engines: Arc<Engines>,
         spec: Arc<CompactionSpec>,
         whole: Whole,
         list: Vec<Part>,
@@ -141,7 +161,7 @@ impl Parts {
         Arc::new(Parts {
             output,
             shop,
-            engine,
+            engines,
             spec,
             open: OpenTables::of(&whole.runs),
             whole,
@@ -205,6 +225,19 @@ impl Parts {
         });
     }
 
+    /// The engine that a part goes to; `None` is the CPU.
+    fn route(&self, no: usize) -> Option<Place> {
+        let bytes = match &self.list[..] {
+            // Of one part they are not known from the cut.
+            [_] => self.spec.inputs.iter().map(|f| f.bytes).sum(),
+            list => list[no].bytes,
+        };
+        let place = self.engines.route(bytes, self.shop.env.rt.now())?;
+        let (part, engine) = (no as u32 + 1, place.caps().name);
+        (self.spec.on_part)(PartEvent::Routed { part, engine, why: place.why().to_owned() });
+        Some(place)
+    }
+
     /// The order of a part.
     fn order(&self, no: usize) -> PartOrder {
         let (shop, whole, part) = (&self.shop, &self.whole, &self.list[no]);
@@ -223,12 +256,18 @@ impl Parts {
         }
     }
 
-    /// Makes a part ready to be merged.
-    fn prepare(&self, no: usize) -> Result<PartJob> {
-        let order = self.order(no);
-        let (feed, sink) = order.begin(&self.shop, &self.open)?;
-        let (engine, trusted) = (self.engine.clone(), self.shop.output.unchecked);
-        PartJob::new(engine, order.recipe, feed, sink, trusted, self.spec.reins.part(no))
+    /// Makes a part ready to be merged, by the engine of `place` or by the CPU.
+    fn prepare(&self, no: usize, place: Option<Place>) -> Result<PartJob> {
+        let (shop, order) = (&self.shop, self.order(no));
+        let (feed, sink) = order.begin(shop, &self.open)?;
+        let spec = self.spec.clone();
+        let on_replaced = Box::new(move |engine, why| {
+            (spec.on_part)(PartEvent::Replaced { part: no as u32 + 1, engine, why });
+        });
+        let (engines, rt) = (self.engines.clone(), shop.env.rt.clone());
+        let trusted = shop.output.unchecked;
+        let relay = Relay::new(engines, place, order.recipe, rt, trusted, on_replaced)?;
+        Ok(PartJob::new(relay, feed, sink, self.spec.reins.part(no)))
     }
 
     fn built(&self, no: usize, sink: Box<Sink>, ledger: &Ledger) {
@@ -398,11 +437,19 @@ impl Worker {
             return Err(called_off());
         }
         let At::Merge(_, part) = &mut self.at else {
-            self.at = At::Merge(no, Box::new(self.parts.prepare(no)?));
+            let part = self.parts.prepare(no, self.parts.route(no))?;
+            self.at = At::Merge(no, Box::new(part));
             return Ok(Step::More);
         };
         match part.advance()? {
             Advance::Step(step) => Ok(step),
+            Advance::Anew => {
+                // Its files go before others are made.
+                self.at = At::Claimed(no);
+                let part = self.parts.prepare(no, None)?;
+                self.at = At::Merge(no, Box::new(part));
+                Ok(Step::More)
+            }
             Advance::Built(sink, ledger) => {
                 self.parts.tell(no, PartStage::Built);
                 self.at = At::Free;

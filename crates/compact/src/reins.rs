@@ -58,6 +58,13 @@ impl PartReins {
             part.fetch_add(bytes, Ordering::Relaxed);
         }
     }
+    /// So many bytes of what was counted are merged again.
+    pub(crate) fn retreat(&self, bytes: u64) {
+        self.whole.done.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(part) = &self.part {
+            part.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Reins {

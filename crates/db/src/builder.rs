@@ -6,6 +6,7 @@ use lithify_base::{
     CompactionFilterRef, ComparatorRef, MergeOperatorRef, PrefixExtractorRef, Prefixes, Result,
     bytewise,
 };
+use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{Env, FsRef, OsRt, PosixFs, RtOptions};
 
@@ -31,6 +32,8 @@ pub struct Builder {
     pub(crate) prefixes: Prefixes,
     pub(crate) env: Option<Env>,
     pub(crate) listeners: Vec<Arc<dyn EventListener>>,
+    /// Engines that compactions may use besides the CPU.
+    pub(crate) engines: Vec<Arc<dyn Engine>>,
     /// A LevelDB directory may become ours.
     pub(crate) upgrade: bool,
     /// A new database may be made among files of others.
@@ -51,6 +54,7 @@ impl Builder {
             prefixes: Prefixes::default(),
             env: None,
             listeners: Vec::new(),
+            engines: Vec::new(),
             upgrade: false,
             among_files: false,
             denied: 0,
@@ -158,6 +162,37 @@ impl Builder {
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn EventListener>) -> Builder {
         self.listeners.push(listener);
+        self
+    }
+    /// Lets compactions use `engine` besides the CPU; may be given several times. Each part of a compaction
+    /// goes to the engine that is expected to be through with it first, by what the engines say of themselves.
+    /// Where an engine refuses, fails, hangs, or returns what does not hold, the CPU takes over: the tables
+    /// are the same to the byte, and no compaction fails. The event log says who merged what and why, and
+    /// [`Stats::engines`](crate::Stats::engines) counts it.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-doc-engine-{}", std::process::id()));
+    /// use std::sync::Arc;
+    /// use lithify::engine::mock::{FaultPlan, MockEngine};
+    ///
+    /// // An engine for tests, which breaks down at its first piece of work.
+    /// let engine = Arc::new(MockEngine { plan: FaultPlan::Breaks(0) });
+    /// let db = lithify::Builder::new(lithify::Settings::default()).engine(engine).open(&dir)?;
+    /// db.put("apple", "red")?;
+    /// db.flush()?;
+    /// db.put("apple", "green")?;
+    /// db.compact_range(None, None)?;
+    /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"green"[..]));
+    /// assert_eq!(db.stats().engines[0].failures, 1);
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn engine(mut self, engine: Arc<dyn Engine>) -> Builder {
+        self.engines.push(engine);
         self
     }
     /// Lets [`open`](Builder::open) make a new database in a directory that has other files in it, which

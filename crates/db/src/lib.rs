@@ -86,7 +86,8 @@ pub use lithify_base::{
     ErrorKind, FilterContext, Key, MergeOperator, MergeOperatorRef, PrefixExtractor,
     PrefixExtractorRef, Result, ReverseBytewise, Seq,
 };
-pub use lithify_compact::PartStage;
+pub use lithify_compact::{EngineReport, PartStage};
+pub use lithify_engine as engine;
 pub use metrics::{Counts, Latency};
 pub use options::{CompactOptions, ReadOptions, WriteOptions};
 pub use pause::BackgroundPause;

@@ -16,9 +16,9 @@ use std::ops::Range;
 use std::path::Path;
 
 use lithify_base::{CfId, Error, ErrorKind, FileId, Result, Seq, shown_path};
-use lithify_compact::FileNumbers;
+use lithify_compact::{Engines, FileNumbers};
 use lithify_control::MemId;
-use lithify_engine::CpuEngine;
+use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{CappedFs, Env, FsRef, LockGuard, Random, SharedFs, WatchedFs};
 use lithify_format::files::FileName;
@@ -61,6 +61,7 @@ struct Opening {
     /// Of the outfit's world.
     files: Files,
     listeners: Listeners,
+    engines: Vec<Arc<dyn Engine>>,
     outfit: Outfit,
     /// By number, the default one first.
     families: Vec<Family>,
@@ -101,12 +102,14 @@ pub(crate) fn open(mut builder: Builder, path: &Path) -> Result<Db> {
         other => other,
     };
     let listeners = std::mem::take(&mut builder.listeners);
+    let engines = std::mem::take(&mut builder.engines);
     let mut opening = match recovered {
         Some(r) => Opening::existing(builder, env, dir, r)?,
         None => Opening::fresh(builder, env, dir)?,
     };
     opening.files = files;
     opening.listeners = Listeners::new(listeners);
+    opening.engines = engines;
     opening.replay()?;
     opening.start(lock)
 }
@@ -243,6 +246,7 @@ impl Opening {
             settings: builder.settings,
             files: Files::default(),
             listeners: Listeners::default(),
+            engines: Vec::new(),
             families,
             last_seq: state.last_seq,
             max_cf: state.max_cf,
@@ -277,6 +281,7 @@ impl Opening {
             outfit: Outfit::new(env, dir, db_id, next_file, &settings),
             files: Files::default(),
             listeners: Listeners::default(),
+            engines: Vec::new(),
             families: vec![Family { components, ..family }],
             settings,
             last_seq: 0,
@@ -337,7 +342,7 @@ impl Opening {
             listeners: self.listeners,
             outfit: self.outfit,
             max_cf: self.max_cf,
-            engine: Arc::new(CpuEngine),
+            engines: Arc::new(Engines::new(self.engines)),
             log: Box::new(log),
             manifest: manifest.map(Box::new),
             lock,

@@ -10,9 +10,8 @@ use std::path::Path;
 
 use arc_swap::ArcSwap;
 use lithify_base::{Error, ErrorKind, FileId, Result, shown_path};
-use lithify_compact::FileNumbers;
+use lithify_compact::{Engines, FileNumbers};
 use lithify_control::Event;
-use lithify_engine::Engine;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Env, LockGuard, Ticket};
@@ -57,7 +56,7 @@ pub(crate) struct Shared {
     pub(crate) blocks: Arc<BlockCache>,
     /// What a new family is made with.
     pub(crate) outfit: Outfit,
-    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) engines: Arc<Engines>,
     /// Largest number a family ever had.
     pub(crate) max_cf: AtomicU32,
     pub(crate) metrics: Metrics,
@@ -106,7 +105,7 @@ pub(crate) struct Parts {
     pub(crate) listeners: Listeners,
     pub(crate) outfit: Outfit,
     pub(crate) max_cf: u32,
-    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) engines: Arc<Engines>,
     pub(crate) log: Box<Log>,
     /// None for a handle that only reads.
     pub(crate) manifest: Option<Box<ManifestLog>>,
@@ -133,7 +132,7 @@ impl Shared {
             numbers: p.outfit.numbers.clone(),
             blocks: p.outfit.blocks.clone(),
             outfit: p.outfit,
-            engine: p.engine,
+            engines: p.engines,
             metrics: Metrics::new(),
             snapshots: Arc::default(),
             locks: Locks::default(),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use lithify_compact::EngineReport;
 use lithify_env::sync::atomic::Ordering;
 use lithify_lsm::picture;
 
@@ -76,6 +77,9 @@ pub struct Stats {
     pub last_sequence: u64,
     /// Snapshots held.
     pub snapshots: usize,
+    /// The engines that were named to the [`Builder`](crate::Builder::engine), in that order, and what
+    /// they did for all column families.
+    pub engines: Vec<EngineReport>,
 }
 
 impl Stats {
@@ -145,6 +149,7 @@ impl Shell {
             running_compactions,
             last_sequence: self.published.load(Ordering::Acquire),
             snapshots: self.snapshots.list().len(),
+            engines: self.engines.reports(),
         }
     }
 
@@ -207,6 +212,26 @@ impl std::fmt::Display for Stats {
                     l.count, l.p50, l.p99, l.p999, l.max
                 );
             }
+        }
+        for e in &self.engines {
+            let _ = write!(
+                out,
+                "engine {}: {} parts, {} sets, {:.1} MiB; refused {}, sets too large {}, failed {}, \
+                 hung {}, disproved {}",
+                e.name,
+                e.parts,
+                e.sets,
+                mib(e.bytes),
+                e.refusals,
+                e.too_large,
+                e.failures,
+                e.hangs,
+                e.disproved
+            );
+            e.machine.iter().for_each(|(name, figure)| {
+                let _ = write!(out, "; {name} {figure:.3}");
+            });
+            out.push('\n');
         }
         for (cause, time) in self.stalls.iter().filter(|s| !s.1.is_zero()) {
             let _ = writeln!(out, "stalled {time:.2?} by {cause}");

@@ -137,11 +137,11 @@ impl Shell {
             me.judged.lock().extend(judged.filter(|_| outcome.work.filtered > 0));
             me.compaction_ended(job, to, outcome);
         });
-        let work = CompactionJob::new(self.workshop.clone(), self.engine.clone(), work, report);
+        let work = CompactionJob::new(self.workshop.clone(), self.engines.clone(), work, report);
         self.workshop.env.rt.spawn(Class::Compact, Box::new(work));
     }
 
-    /// Notes when the parts of a compaction begin and end.
+    /// Notes when the parts of a compaction begin and end, and who merges them if not the CPU.
     fn part_notes(&self, job: JobId) -> OnPart {
         let me = self.me.clone();
         Box::new(move |event| {
@@ -164,8 +164,20 @@ impl Shell {
                     let cause = ("cause", why.into());
                     me.note("part_back", &[("job", job.0.into()), ("part", part), cause]);
                 }
+                PartEvent::Routed { part, engine, why } => {
+                    me.note_engine("engine_chosen", job, part, engine, why);
+                }
+                PartEvent::Replaced { part, engine, why } => {
+                    me.note_engine("engine_replaced", job, part, engine, why);
+                }
             }
         })
+    }
+
+    fn note_engine(&self, what: &str, job: JobId, part: u32, engine: &'static str, why: String) {
+        let (part, engine) = (u64::from(part).into(), engine.into());
+        let why = ("why", why.into());
+        self.note(what, &[("job", job.0.into()), ("part", part), ("engine", engine), why]);
     }
 
     pub(super) fn compaction_ended(&self, job: JobId, to: usize, outcome: Outcome) {

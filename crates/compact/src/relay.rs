@@ -1,0 +1,424 @@
+//! A relay: one part of a compaction is merged by an engine, and where that fails, by the CPU from the
+//! last point that both know.
+//!
+//! ```text
+//!   machine: sets 0 1 2 | carry | 3 4 fails        kept: carry, 3, 4
+//!   cpu:                  carry   3 4 5 6 ... done  same bytes as if it had begun
+//! ```
+//!
+//! An engine other than the CPU may refuse, break, hang, or lie. While it works the relay keeps the carry
+//! of the last set whose output was taken, and the sets offered since. A batch of products is taken as a
+//! whole or not at all: the certifier reads it on a copy of itself.
+//!
+//! Keeps: what a caller gets was certified, and goes on where the last batch ended, whichever engine it came
+//! from. A fault of an engine other than the CPU is never an error. If what the CPU makes from an engine's
+//! carry does not hold, or the ledger does not at the end, no carry is to be believed: the part is done
+//! *anew*, by the CPU from its beginning. With the CPU alone nothing is kept or copied.
+//! Leaves to others: which engine (`route`), reading sets (`feed`), writing products (`sink`).
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_engine::{Caps, Engine, Fault, Offer, Progress, Refusal, Session, Ticket};
+use lithify_env::sync::Arc;
+use lithify_env::{Mono, RtRef, panic_message};
+use lithify_merge::certify::{Certifier, Mode};
+use lithify_merge::{BlockSet, Carry, Item, Ledger, Products, Recipe};
+
+use crate::route::{Engines, Place, Why, nanos};
+
+/// An engine hangs that is silent for so many times its own prediction,
+const SLOWER: u64 = 10;
+/// and this much more.
+const GRACE: Duration = Duration::from_secs(2);
+/// The longest prediction that is believed.
+const PREDICTION_MAX: Duration = Duration::from_secs(3600);
+
+/// Who is told that the CPU replaces an engine: its name, and why.
+pub(crate) type OnReplaced = Box<dyn Fn(&'static str, String) + Send>;
+
+/// The merge of one part.
+pub(crate) struct Relay {
+    engines: Arc<Engines>,
+    recipe: Arc<Recipe>,
+    rt: RtRef,
+    on_replaced: OnReplaced,
+    session: Box<dyn Session>,
+    /// Sets that the session has no room for yet.
+    waiting: VecDeque<BlockSet>,
+    /// No more sets come after those, and whether the session knows.
+    last: bool,
+    sealed: bool,
+    /// None if the output is taken on trust, to measure what certifying costs.
+    certifier: Option<Certifier>,
+    /// The engine at work, unless it is the CPU.
+    machine: Option<Machine>,
+    /// An engine whose carry the CPU went on from.
+    believed: Option<Place>,
+}
+
+/// An engine other than the CPU at work.
+struct Machine {
+    place: Place,
+    /// The end of the last set whose products were taken.
+    carry: Option<Box<Carry>>,
+    /// Sets that it has taken since, in order.
+    kept: VecDeque<BlockSet>,
+    /// How long it has been at work without a sign of life.
+    silent: Duration,
+    /// When it last said that it waits for its machine.
+    asked: Option<Mono>,
+}
+
+/// How far a part came.
+pub(crate) enum Relayed {
+    /// Poll again.
+    More,
+    /// Only another set gets it further.
+    Starved,
+    /// Poll again once the ticket is complete, or in a second.
+    Pending(Ticket),
+    /// The output is complete and certified.
+    Done(Box<Ledger>),
+    /// An engine was found out too late: nothing of the output so far holds. The CPU is to do the part anew.
+    Anew,
+}
+
+impl Relay {
+    /// A part that is merged by `recipe` on the engine of `place`, or on the CPU. Its output is not certified
+    /// if it is `trusted`.
+    pub(crate) fn new(
+        engines: Arc<Engines>,
+        place: Option<Place>,
+        recipe: Arc<Recipe>,
+        rt: RtRef,
+        trusted: bool,
+        on_replaced: OnReplaced,
+    ) -> Result<Relay> {
+        let mut opened = None;
+        if let Some(mut place) = place {
+            match guarded(|| place.engine().open(recipe.clone())) {
+                Ok(Ok(session)) => opened = Some((session, place)),
+                Ok(Err(refusal)) => {
+                    let error = refused(&place, &refusal);
+                    replaced(&mut place, Why::Refused, &error, rt.now(), &on_replaced);
+                }
+                Err(panic) => replaced(&mut place, Why::Failed, &panic, rt.now(), &on_replaced),
+            }
+        }
+        let (session, machine) = match opened {
+            Some((session, place)) => (session, Some(Machine::new(place))),
+            None => {
+                let cpu = engines.cpu();
+                let session = cpu.open(recipe.clone());
+                (session.map_err(|refusal| cpu_refused(cpu, &refusal))?, None)
+            }
+        };
+        let caps = machine.as_ref().map_or_else(|| engines.cpu().caps(), |m| *m.place.caps());
+        let mode = if caps.certify_fully { Mode::Full } else { Mode::Meta };
+        Ok(Relay {
+            engines,
+            recipe,
+            rt,
+            on_replaced,
+            session,
+            waiting: VecDeque::new(),
+            last: false,
+            sealed: false,
+            certifier: (!trusted).then(|| Certifier::new(mode)),
+            machine,
+            believed: None,
+        })
+    }
+
+    /// What the engine at work wants by now.
+    pub(crate) fn caps(&self) -> Caps {
+        self.machine.as_ref().map_or_else(|| self.engines.cpu().caps(), |m| m.place.engine().caps())
+    }
+
+    /// Whether another set, or the end of them, would be taken now.
+    pub(crate) fn has_room(&self) -> bool {
+        self.waiting.is_empty() && !self.last
+    }
+
+    /// Hands over the next set.
+    ///
+    /// # Errors
+    /// As [`Relay::poll`].
+    pub(crate) fn offer(&mut self, set: BlockSet) -> Result<()> {
+        self.waiting.push_back(set);
+        self.hand_over()
+    }
+
+    /// No more sets come.
+    ///
+    /// # Errors
+    /// As [`Relay::poll`].
+    pub(crate) fn seal(&mut self) -> Result<()> {
+        self.last = true;
+        self.hand_over()
+    }
+
+    /// Hands sets that wait to the session while it has room.
+    fn hand_over(&mut self) -> Result<()> {
+        while let Some(set) = self.waiting.pop_front() {
+            let Some(machine) = &mut self.machine else {
+                if let Offer::Full(set) = self.session.offer(set) {
+                    self.waiting.push_front(set);
+                    return Ok(());
+                }
+                continue;
+            };
+            let most = machine.place.caps().max_set_bytes;
+            if set.bytes() > most {
+                let e = Error::unsupported(format!("a set of {} bytes, over {most}", set.bytes()));
+                self.waiting.push_front(set);
+                self.go_on_with_cpu(Why::TooLarge, &e)?;
+                continue;
+            }
+            match guarded(|| self.session.offer(set.clone())) {
+                Ok(Offer::Taken) => machine.kept.push_back(set),
+                Ok(Offer::Full(_)) => {
+                    self.waiting.push_front(set);
+                    return Ok(());
+                }
+                Err(panic) => {
+                    self.waiting.push_front(set);
+                    self.go_on_with_cpu(Why::Failed, &panic)?;
+                }
+            }
+        }
+        if self.last && !self.sealed {
+            self.sealed = true;
+            if let Err(panic) = guarded(|| self.session.seal()) {
+                self.go_on_with_cpu(Why::Failed, &panic)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does a slice of work. `out` has certified products afterwards, which are to be taken.
+    ///
+    /// # Errors
+    /// Corruption of the input, found by the CPU from the beginning of the part; Internal if the CPU's own
+    /// output is refused.
+    pub(crate) fn poll(&mut self, out: &mut Products) -> Result<Relayed> {
+        self.hand_over()?;
+        if self.machine.is_some() {
+            return self.poll_machine(out);
+        }
+        match self.poll_cpu(out) {
+            Err(error) if self.believed.is_some() => Ok(self.disbelieve(&error, out)),
+            other => other,
+        }
+    }
+
+    fn poll_cpu(&mut self, out: &mut Products) -> Result<Relayed> {
+        let progress = self.session.poll(out);
+        if let Some(certifier) = &mut self.certifier {
+            certifier.read(&self.recipe, out)?;
+        }
+        Ok(match progress {
+            Progress::More => Relayed::More,
+            Progress::Starved => Relayed::Starved,
+            Progress::Pending(ticket) => Relayed::Pending(ticket),
+            Progress::Done(ledger) => {
+                if let Some(certifier) = self.certifier.take() {
+                    certifier.finish(&ledger)?;
+                }
+                Relayed::Done(ledger)
+            }
+            Progress::Failed(fault) => return Err(fault.error().clone()),
+        })
+    }
+
+    /// What the CPU made from an engine's carry does not hold.
+    fn disbelieve(&mut self, error: &Error, out: &mut Products) -> Relayed {
+        out.clear();
+        if let Some(mut place) = self.believed.take() {
+            // A block that does not read says nothing about the engine.
+            let why = if error.is_corruption() { Why::Failed } else { Why::Disproved };
+            replaced(&mut place, why, error, self.rt.now(), &self.on_replaced);
+        }
+        Relayed::Anew
+    }
+
+    fn poll_machine(&mut self, out: &mut Products) -> Result<Relayed> {
+        let began = self.rt.now();
+        let progress = match guarded(|| self.session.poll(out)) {
+            Ok(Progress::Failed(Fault::Engine(e) | Fault::Input(e))) | Err(e) => {
+                return self.replace(Why::Failed, &e, out);
+            }
+            Ok(progress) => progress,
+        };
+        let read = match self.read(out, &progress) {
+            Ok(read) => read,
+            Err(e) => return self.replace(Why::Disproved, &e, out),
+        };
+        let machine = self.machine.as_mut().expect("the caller saw it");
+        machine.take(read.sets, out);
+        self.certifier = read.certifier;
+        if let Progress::Done(ledger) = progress {
+            return Ok(self.settle(ledger, out));
+        }
+        let now = self.rt.now();
+        let idle = machine.kept.is_empty() && self.waiting.is_empty() && !self.sealed;
+        machine.listen(&progress, idle || !out.is_empty(), began, now);
+        if machine.silent > machine.patience() {
+            let e = Error::new(ErrorKind::Io, format!("silent for {:?}", machine.silent));
+            return self.replace(Why::Hung, &e, out);
+        }
+        Ok(match progress {
+            Progress::Starved => Relayed::Starved,
+            Progress::Pending(ticket) => Relayed::Pending(ticket),
+            _ => Relayed::More,
+        })
+    }
+
+    /// Reads a batch of an engine other than the CPU. Nothing has changed if it is refused: the carry before
+    /// the batch, the sets that end in it, and the carry after it, which is in its last item, are all here.
+    fn read(&self, out: &Products, progress: &Progress) -> Result<Read> {
+        let machine = self.machine.as_ref().expect("the caller saw it");
+        let done = matches!(progress, Progress::Done(_));
+        let mut sets = 0;
+        for item in out.items() {
+            let Item::SetDone(ended) = item else { continue };
+            if machine.kept.get(sets).is_none_or(|set| set.no != ended.no) {
+                return Err(broken(format!("set {} ends, which is not the next", ended.no)));
+            }
+            sets += 1;
+        }
+        let whole = out.items().last().is_none_or(|item| matches!(item, Item::SetDone(_)));
+        if !whole && !done {
+            return Err(broken("a batch ends in the middle of a set"));
+        }
+        let (all, merged) = (machine.kept.len(), sets);
+        if done && (merged < all || !self.sealed) {
+            return Err(broken("the output is called complete before the last set"));
+        }
+        if matches!(progress, Progress::Starved) && (merged < all || self.sealed) {
+            return Err(broken("sets are called merged whose output is not there"));
+        }
+        let mut certifier = self.certifier.clone();
+        if let Some(certifier) = &mut certifier {
+            certifier.read(&self.recipe, out)?;
+        }
+        Ok(Read { sets, certifier })
+    }
+
+    /// The output is complete: its ledger must agree with all of it.
+    fn settle(&mut self, ledger: Box<Ledger>, out: &mut Products) -> Relayed {
+        let agreed = self.certifier.take().map_or(Ok(()), |certifier| certifier.finish(&ledger));
+        let machine = self.machine.take().expect("the caller saw it");
+        match agreed {
+            Ok(()) => {
+                machine.place.succeeded();
+                Relayed::Done(ledger)
+            }
+            Err(error) => {
+                self.believed = Some(machine.place);
+                self.disbelieve(&error, out)
+            }
+        }
+    }
+
+    /// The engine at work is replaced; products of its last batch do not count.
+    fn replace(&mut self, why: Why, error: &Error, out: &mut Products) -> Result<Relayed> {
+        out.clear();
+        self.go_on_with_cpu(why, error)?;
+        Ok(Relayed::More)
+    }
+
+    /// Goes on with the CPU from the last carry, with the sets offered since.
+    fn go_on_with_cpu(&mut self, why: Why, error: &Error) -> Result<()> {
+        let Some(mut machine) = self.machine.take() else { return Ok(()) };
+        replaced(&mut machine.place, why, error, self.rt.now(), &self.on_replaced);
+        let cpu = self.engines.cpu();
+        let began = machine.carry.is_none();
+        let session = match machine.carry.take() {
+            None => cpu.open(self.recipe.clone()),
+            Some(carry) => cpu.resume(self.recipe.clone(), *carry),
+        };
+        let session = session.map_err(|refusal| cpu_refused(cpu, &refusal))?;
+        let failed = std::mem::replace(&mut self.session, session);
+        // What a broken machine still does on its way out is of no interest.
+        let _ = guarded(|| failed.cancel());
+        self.sealed = false;
+        machine.kept.drain(..).rev().for_each(|set| self.waiting.push_front(set));
+        self.believed = (!began).then_some(machine.place);
+        self.hand_over()
+    }
+}
+
+/// A batch that was read and may be taken.
+struct Read {
+    /// How many sets end in it.
+    sets: usize,
+    certifier: Option<Certifier>,
+}
+
+impl Machine {
+    fn new(place: Place) -> Machine {
+        Machine { place, carry: None, kept: VecDeque::new(), silent: Duration::ZERO, asked: None }
+    }
+
+    /// Products are taken in which so many sets end.
+    fn take(&mut self, sets: usize, out: &Products) {
+        for set in self.kept.drain(..sets) {
+            self.place.took(set.bytes());
+        }
+        let last = out.items().iter().rev().find_map(|item| match item {
+            Item::SetDone(ended) => Some(ended.carry.clone()),
+            _ => None,
+        });
+        self.carry = last.or(self.carry.take());
+    }
+
+    /// Notes how long the engine has been silent: while its machine is waited for, or it works on the
+    /// caller's thread. It is not if it is `heard`: it brought products, or has nothing to do.
+    fn listen(&mut self, progress: &Progress, heard: bool, began: Mono, now: Mono) {
+        let waited = self.asked.take().map_or(Duration::ZERO, |asked| began.since(asked));
+        self.silent += waited + now.since(began);
+        if heard {
+            self.silent = Duration::ZERO;
+        }
+        if matches!(progress, Progress::Pending(_)) {
+            self.asked = Some(now);
+        }
+    }
+
+    /// How long it may be silent over the sets that it has.
+    fn patience(&self) -> Duration {
+        let bytes = self.kept.iter().map(BlockSet::bytes).sum();
+        let predicted = Duration::from_nanos(nanos(self.place.caps().cost, bytes));
+        predicted.min(PREDICTION_MAX) * SLOWER as u32 + GRACE
+    }
+}
+
+/// Counts and tells that the CPU takes over.
+fn replaced(place: &mut Place, why: Why, error: &Error, now: Mono, tell: &OnReplaced) {
+    place.lost(why, error, now);
+    tell(place.caps().name, format!("{why}: {error}"));
+}
+
+/// What an engine does, which may be anything: a panic is a fault like others.
+fn guarded<T>(call: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
+        Error::new(ErrorKind::Internal, format!("a panic: {}", panic_message(&*payload)))
+    })
+}
+
+fn refused(place: &Place, refusal: &Refusal) -> Error {
+    Error::unsupported(format!("engine {} refused: {refusal}", place.caps().name))
+}
+
+fn cpu_refused(cpu: &dyn Engine, refusal: &Refusal) -> Error {
+    Error::unsupported(format!("engine {} refused: {refusal}", cpu.caps().name))
+}
+
+#[cold]
+fn broken(what: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Internal, format!("engine output refused: {}", what.into()))
+}

@@ -1,0 +1,286 @@
+//! Which engine merges a part of a compaction: the one that is expected to be through first.
+//!
+//! What is known of an engine is what it says of itself ([`Caps`]), how much it was given that is not
+//! done (its *backlog*), and how the last parts went (its *health*). The choice depends on these
+//! figures; the bytes of the output never do.
+//!
+//! Keeps: the CPU takes what no other engine gets, and never refuses. With no other engine there is
+//! nothing to choose, and nothing is counted.
+//! Leaves to others: going on with the CPU where an engine fails (`relay`).
+//!
+//! Worked example: a part of 10 MB costs the CPU 8.0 ms. The engine `gpu` says 0.2 ms and 0.1 ns a byte, so
+//! 1.2 ms, and is busy for 6.0 ms: it would be through after 7.2 ms, and gets the part. Busy for 8.0 ms it
+//! would need 9.2 ms, a little more than the CPU, and gets the part still, because that frees a core.
+//! Behind a backlog of 10 ms the CPU is earlier by far.
+
+use std::fmt;
+use std::time::Duration;
+
+use lithify_base::Error;
+use lithify_engine::{Caps, Cost, CpuEngine, Engine};
+use lithify_env::Mono;
+use lithify_env::sync::{Arc, Mutex};
+
+/// An engine other than the CPU is preferred up to this much more time, because it frees a core.
+const FREES_A_CORE: f64 = 1.2;
+/// How long an engine that failed gets nothing; after each further failure in a row twice as long.
+const REST: Duration = Duration::from_secs(60);
+/// The longest of these.
+const REST_MAX: Duration = Duration::from_secs(3600);
+
+/// Whether an engine is fit for work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Health {
+    /// Nothing speaks against it.
+    #[default]
+    Well,
+    /// Its machine failed so many times in a row; it gets nothing before this instant.
+    Rests { until: Mono, failures: u32 },
+    /// What it returned was disproved. It gets nothing more while the database is open.
+    Disproved,
+}
+
+impl Health {
+    fn is_fit(self, now: Mono) -> bool {
+        match self {
+            Health::Well => true,
+            Health::Rests { until, .. } => until <= now,
+            Health::Disproved => false,
+        }
+    }
+    /// After one more failure.
+    fn failed(self, now: Mono) -> Health {
+        let failures = match self {
+            Health::Well => 1,
+            Health::Rests { failures, .. } => failures.saturating_add(1),
+            Health::Disproved => return Health::Disproved,
+        };
+        let rest = REST.saturating_mul(1u32.checked_shl(failures - 1).unwrap_or(u32::MAX));
+        Health::Rests { until: now + rest.min(REST_MAX), failures }
+    }
+    /// After a part that went well.
+    fn succeeded(self) -> Health {
+        if self == Health::Disproved { self } else { Health::Well }
+    }
+}
+
+/// What is known of an engine when a part is to be merged.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    cost: Cost,
+    /// Nanoseconds of work it was given and is not through with, by its own prediction.
+    backlog: u64,
+    health: Health,
+}
+
+/// The candidate for a part of `bytes`, and when it is expected to be through, in nanoseconds from now;
+/// `None` is the CPU.
+fn choose(candidates: &[Candidate], cpu: Cost, bytes: u64, now: Mono) -> Option<(usize, u64)> {
+    let fit = candidates.iter().enumerate().filter(|(_, c)| c.health.is_fit(now));
+    let ends = fit.map(|(no, c)| (no, c.backlog.saturating_add(nanos(c.cost, bytes))));
+    // Of equals the one that was named first.
+    let best = ends.min_by_key(|&(no, end)| (end, no))?;
+    (best.1 as f64 <= FREES_A_CORE * nanos(cpu, bytes) as f64).then_some(best)
+}
+
+/// What an engine predicts for `bytes`; more than any other if its figures make no sense.
+pub(crate) fn nanos(cost: Cost, bytes: u64) -> u64 {
+    let nanos = cost.of(bytes);
+    if nanos.is_finite() && nanos >= 0.0 { nanos as u64 } else { u64::MAX }
+}
+
+/// Why an engine was replaced by the CPU in the middle of a part, or did not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It does not take the recipe, or is busy.
+    Refused,
+    /// A set is larger than it takes.
+    TooLarge,
+    /// Its machine failed, or it says that the input is bad.
+    Failed,
+    /// It was silent for too long.
+    Hung,
+    /// What it returned was disproved.
+    Disproved,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Why::Refused => "refused",
+            Why::TooLarge => "set too large",
+            Why::Failed => "failed",
+            Why::Hung => "hangs",
+            Why::Disproved => "disproved",
+        })
+    }
+}
+
+/// What an engine other than the CPU did since the database was opened.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct EngineReport {
+    /// Its name.
+    pub name: &'static str,
+    /// Parts of compactions that it was given; most compactions have one part.
+    pub parts: u64,
+    /// Sets of blocks that it merged and whose output was taken.
+    pub sets: u64,
+    /// Bytes of input blocks in these sets.
+    pub bytes: u64,
+    /// Parts that it refused.
+    pub refusals: u64,
+    /// Parts that the CPU went on with because a set was larger than the engine takes.
+    pub too_large: u64,
+    /// Parts that the CPU went on with because the machine failed or called the input bad.
+    pub failures: u64,
+    /// Parts that the CPU went on with because the engine was silent for too long.
+    pub hangs: u64,
+    /// Parts that the CPU went on with, or did again, because the engine's output was disproved.
+    pub disproved: u64,
+    /// What the engine says of its machine ([`Engine::report`]).
+    pub machine: Vec<(&'static str, f64)>,
+}
+
+/// What changes about an engine while the database is open.
+#[derive(Default)]
+struct Standing {
+    backlog: u64,
+    health: Health,
+    report: EngineReport,
+}
+
+/// The engines of a database: those of the user's, in the order in which they were named, and the CPU.
+pub struct Engines {
+    others: Vec<Arc<dyn Engine>>,
+    cpu: CpuEngine,
+    standings: Mutex<Vec<Standing>>,
+}
+
+impl Engines {
+    /// These engines, and the CPU as the last one.
+    pub fn new(others: Vec<Arc<dyn Engine>>) -> Engines {
+        let standings = Mutex::new(others.iter().map(|_| Standing::default()).collect());
+        Engines { others, cpu: CpuEngine, standings }
+    }
+
+    /// The engine that never refuses.
+    pub(crate) fn cpu(&self) -> &dyn Engine {
+        &self.cpu
+    }
+
+    /// A place on the engine that a part of about `bytes` goes to; `None` is the CPU.
+    pub(crate) fn route(self: &Arc<Engines>, bytes: u64, now: Mono) -> Option<Place> {
+        if self.others.is_empty() {
+            return None;
+        }
+        let caps: Vec<Caps> = self.others.iter().map(|engine| engine.caps()).collect();
+        let mut standings = self.standings.lock();
+        let candidates = caps.iter().zip(&*standings);
+        let candidates = candidates.map(|(caps, s)| Candidate {
+            cost: caps.cost,
+            backlog: s.backlog,
+            health: s.health,
+        });
+        let cpu = self.cpu.caps().cost;
+        let (no, end) = choose(&candidates.collect::<Vec<_>>(), cpu, bytes, now)?;
+        let cost = nanos(caps[no].cost, bytes);
+        let standing = &mut standings[no];
+        standing.backlog = standing.backlog.saturating_add(cost);
+        standing.report.parts += 1;
+        drop(standings);
+        let why = format!("{} expected, cpu {}", millis(end), millis(nanos(cpu, bytes)));
+        Some(Place { of: self.clone(), no, caps: caps[no], cost, disproved: false, why })
+    }
+
+    /// What the engines other than the CPU did.
+    pub fn reports(&self) -> Vec<EngineReport> {
+        let engines = self.others.iter().enumerate();
+        let report = |(no, engine): (usize, &Arc<dyn Engine>)| {
+            let (name, machine) = (engine.caps().name, engine.report());
+            EngineReport { name, machine, ..self.standings.lock()[no].report.clone() }
+        };
+        engines.map(report).collect()
+    }
+}
+
+fn millis(nanos: u64) -> String {
+    format!("{:.1} ms", nanos as f64 / 1e6)
+}
+
+/// A part on an engine other than the CPU. What it costs is in the backlog until the engine has lost it, or
+/// the place is dropped.
+pub(crate) struct Place {
+    of: Arc<Engines>,
+    no: usize,
+    caps: Caps,
+    /// In the backlog.
+    cost: u64,
+    /// The engine's output of this part was disproved.
+    disproved: bool,
+    why: String,
+}
+
+impl Place {
+    pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
+        &self.of.others[self.no]
+    }
+    /// What the engine said of itself when it was chosen.
+    pub(crate) fn caps(&self) -> &Caps {
+        &self.caps
+    }
+    /// Why it was chosen.
+    pub(crate) fn why(&self) -> &str {
+        &self.why
+    }
+    fn standing(&self, change: impl FnOnce(&mut Standing)) {
+        change(&mut self.of.standings.lock()[self.no]);
+    }
+    /// Products of a set of `bytes` were taken.
+    pub(crate) fn took(&self, bytes: u64) {
+        self.standing(|s| {
+            s.report.sets += 1;
+            s.report.bytes += bytes;
+        });
+    }
+    /// The part is through, and everything was in order.
+    pub(crate) fn succeeded(&self) {
+        self.standing(|s| s.health = s.health.succeeded());
+    }
+    /// The part goes on without the engine. One lie may show at once and again at the end.
+    pub(crate) fn lost(&mut self, why: Why, error: &Error, now: Mono) {
+        let lie = why == Why::Disproved;
+        if lie && std::mem::replace(&mut self.disproved, true) {
+            return;
+        }
+        let cost = std::mem::take(&mut self.cost);
+        self.standing(|s| {
+            s.backlog = s.backlog.saturating_sub(cost);
+            let counter = match why {
+                Why::Refused => &mut s.report.refusals,
+                Why::TooLarge => &mut s.report.too_large,
+                Why::Failed => &mut s.report.failures,
+                Why::Hung => &mut s.report.hangs,
+                Why::Disproved => &mut s.report.disproved,
+            };
+            *counter += 1;
+            s.health = match why {
+                Why::Refused | Why::TooLarge => s.health,
+                Why::Failed | Why::Hung => s.health.failed(now),
+                Why::Disproved => Health::Disproved,
+            };
+        });
+        if lie {
+            self.engine().disown(error);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.standing(|s| s.backlog = s.backlog.saturating_sub(self.cost));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+use lithify_engine::mock::{FaultPlan, MockEngine};
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// A line for each part: the engines as `name fixed_us ns_per_byte backlog_ms health`, the bytes, and who gets
+/// it. The CPU takes 20 us and 0.8 ns a byte, and it is second 100.
+const TABLE: &str = "
+    bytes 10000000    -> cpu
+    gpu 200 0.1 0     well        bytes 10000000    -> gpu 1.2
+    gpu 200 0.1 6     well        bytes 10000000    -> gpu 7.2
+    gpu 200 0.1 8     well        bytes 10000000    -> gpu 9.2
+    gpu 200 0.1 10    well        bytes 10000000    -> cpu
+    gpu 200 0.1 0     well        bytes 1000        -> cpu
+    gpu 20  0.8 0     well        bytes 1000        -> gpu 0.0
+    gpu 200 0.1 0     disproved   bytes 10000000    -> cpu
+    gpu 200 0.1 0     until=101   bytes 10000000    -> cpu
+    gpu 200 0.1 0     until=100   bytes 10000000    -> gpu 1.2
+    gpu 200 0.1 3 well | fpga 100 0.3 0 well   bytes 10000000 -> fpga 3.1
+    gpu 200 0.1 1 well | fpga 100 0.3 0 well   bytes 10000000 -> gpu 2.2
+    gpu 200 0.1 0 disproved | fpga 100 0.3 0 well   bytes 10000000 -> fpga 3.1
+    a   100 0.1 0 well | b    100 0.1 0 well   bytes 10000000 -> a 1.1
+    gpu NaN 0.1 0     well        bytes 10000000    -> cpu
+    gpu inf 0.1 0     well        bytes 10000000    -> cpu
+    gpu 0   -1  0     well        bytes 10000000    -> cpu
+";
+
+fn health(word: &str) -> Health {
+    match word.split_once('=') {
+        None if word == "well" => Health::Well,
+        None => Health::Disproved,
+        Some((_, second)) => {
+            let until = Mono(second.parse::<u64>().unwrap() * SECOND);
+            Health::Rests { until, failures: 1 }
+        }
+    }
+}
+
+fn candidate(words: &str) -> (&str, Candidate) {
+    let w: Vec<&str> = words.split_whitespace().collect();
+    let number = |at: usize| w[at].parse::<f64>().unwrap();
+    let cost = Cost { fixed_ns: number(1) * 1e3, ns_per_byte: number(2) };
+    let backlog = (number(3) * 1e6) as u64;
+    (w[0], Candidate { cost, backlog, health: health(w[4]) })
+}
+
+#[test]
+fn the_earliest_engine_gets_the_part() {
+    for line in TABLE.lines().map(str::trim).filter(|l| !l.is_empty()) {
+        let (engines, rest) = line.split_once("bytes").unwrap();
+        let (bytes, expected) = rest.split_once("->").unwrap();
+        let named: Vec<(&str, Candidate)> =
+            engines.split('|').filter(|e| !e.trim().is_empty()).map(candidate).collect();
+        let candidates: Vec<Candidate> = named.iter().map(|(_, c)| *c).collect();
+        let cpu = CpuEngine.caps().cost;
+        let chosen = choose(&candidates, cpu, bytes.trim().parse().unwrap(), Mono(100 * SECOND));
+        let chosen = match chosen {
+            None => "cpu".to_owned(),
+            Some((no, end)) => format!("{} {:.1}", named[no].0, end as f64 / 1e6),
+        };
+        assert_eq!(chosen, expected.trim(), "{line}");
+    }
+}
+
+/// Each failure in a row doubles the rest, up to an hour; a part that goes well ends that.
+#[test]
+fn an_engine_that_fails_rests_longer_each_time() {
+    let at = |health| match health {
+        Health::Rests { until, .. } => until.0 / SECOND,
+        other => panic!("{other:?}"),
+    };
+    let mut health = Health::Well;
+    let mut rests = Vec::new();
+    for _ in 0..9 {
+        health = health.failed(Mono(0));
+        rests.push(at(health));
+    }
+    assert_eq!(rests, [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]);
+    for _ in 0..100 {
+        health = health.failed(Mono(0));
+    }
+    assert_eq!(at(health), 3600);
+    assert_eq!(at(health.succeeded().failed(Mono(0))), 60);
+}
+
+#[test]
+fn a_disproved_engine_never_comes_back() {
+    let health = Health::Disproved;
+    assert!(!health.is_fit(Mono::MAX));
+    assert_eq!(health.succeeded(), health);
+    assert_eq!(health.failed(Mono(0)), health);
+}
+
+/// A part counts in the backlog for as long as the engine has it, however it ends.
+#[test]
+fn a_backlog_is_what_is_at_work() {
+    let engines = Arc::new(Engines::new(vec![Arc::new(MockEngine { plan: FaultPlan::None })]));
+    let backlog = || engines.standings.lock()[0].backlog;
+    let one = engines.route(1 << 20, Mono(0)).unwrap();
+    let cost = nanos(one.caps().cost, 1 << 20);
+    assert_eq!(backlog(), cost);
+    // The mock is as fast as the CPU, so behind another part of equal size it is too late.
+    assert!(engines.route(1 << 20, Mono(0)).is_none());
+    drop(one);
+    assert_eq!(backlog(), 0);
+    let mut two = engines.route(1 << 20, Mono(0)).unwrap();
+    two.lost(Why::Hung, &Error::unsupported("test"), Mono(0));
+    assert_eq!(backlog(), 0);
+    drop(two);
+    assert_eq!(backlog(), 0);
+    assert!(engines.route(1 << 20, Mono(0)).is_none(), "it rests");
+    assert!(engines.route(1 << 20, Mono(60 * SECOND)).is_some());
+}
