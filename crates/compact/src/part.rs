@@ -135,11 +135,14 @@ impl Merging {
     /// Hands arrived sets to the engine while it has room; the read to wait for, if that is
     /// what is missing.
     fn offer(&mut self, reins: &PartReins) -> Result<Option<Ticket>> {
-        while self.relay.has_room() {
+        loop {
             self.feed.read_ahead(|| self.relay.caps())?;
+            if !self.relay.has_room()? {
+                return Ok(None);
+            }
             if self.feed.is_spent() {
                 self.relay.seal()?;
-                break;
+                return Ok(None);
             }
             match self.feed.next_set()? {
                 Ok(set) => {
@@ -151,6 +154,5 @@ impl Merging {
                 Err(ticket) => return Ok(Some(ticket)),
             }
         }
-        Ok(None)
     }
 }

@@ -135,12 +135,19 @@ impl Relay {
 
     /// What the engine at work wants by now.
     pub(crate) fn caps(&self) -> Caps {
-        self.machine.as_ref().map_or_else(|| self.engines.cpu().caps(), |m| m.place.engine().caps())
+        match &self.machine {
+            None => self.engines.cpu().caps(),
+            Some(m) => guarded(|| m.place.engine().caps()).unwrap_or(*m.place.caps()),
+        }
     }
 
     /// Whether another set, or the end of them, would be taken now.
-    pub(crate) fn has_room(&self) -> bool {
-        self.waiting.is_empty() && !self.last
+    ///
+    /// # Errors
+    /// As [`Relay::poll`].
+    pub(crate) fn has_room(&mut self) -> Result<bool> {
+        self.hand_over()?;
+        Ok(self.waiting.is_empty() && !self.last)
     }
 
     /// Hands over the next set.
@@ -205,13 +212,16 @@ impl Relay {
     /// Corruption of the input, found by the CPU from the beginning of the part; Internal if the CPU's own
     /// output is refused.
     pub(crate) fn poll(&mut self, out: &mut Products) -> Result<Relayed> {
-        self.hand_over()?;
         if self.machine.is_some() {
             return self.poll_machine(out);
         }
-        match self.poll_cpu(out) {
-            Err(error) if self.believed.is_some() => Ok(self.disbelieve(&error, out)),
-            other => other,
+        if self.believed.is_none() {
+            return self.poll_cpu(out);
+        }
+        // Over a carry that lies even the kernel may panic.
+        match guarded(|| self.poll_cpu(out)) {
+            Ok(Ok(relayed)) => Ok(relayed),
+            Ok(Err(error)) | Err(error) => Ok(self.disbelieve(&error, out)),
         }
     }
 
@@ -259,7 +269,7 @@ impl Relay {
         };
         let machine = self.machine.as_mut().expect("the caller saw it");
         machine.take(read.sets, out);
-        self.certifier = read.certifier;
+        self.certifier = read.certifier.or(self.certifier.take());
         if let Progress::Done(ledger) = progress {
             return Ok(self.settle(ledger, out));
         }
@@ -301,7 +311,7 @@ impl Relay {
         if matches!(progress, Progress::Starved) && (merged < all || self.sealed) {
             return Err(broken("sets are called merged whose output is not there"));
         }
-        let mut certifier = self.certifier.clone();
+        let mut certifier = self.certifier.as_ref().filter(|_| !out.is_empty()).cloned();
         if let Some(certifier) = &mut certifier {
             certifier.read(&self.recipe, out)?;
         }
@@ -356,6 +366,7 @@ impl Relay {
 struct Read {
     /// How many sets end in it.
     sets: usize,
+    /// The certifier behind it; none if it is empty, or nothing is certified.
     certifier: Option<Certifier>,
 }
 
