@@ -2,16 +2,17 @@
 //! time. The sweeps (`sweep`) crash and disturb every step of them.
 //!
 //! Keeps: each says which marks it must reach, so that it stays about what its name says.
-//! Not there, because the engine has no such thing yet: jobs on other machines, an upgrade of an older
-//! format, a call that destroys a database.
+//! Not there, because there is no such thing yet: an upgrade of an older format, a call that destroys a
+//! database.
 
 mod settings;
 
 use lithify::Durability::{Buffered, NoWal, Os, Sync};
+use lithify::engine::mock::FaultPlan;
 
 use self::settings::{
     bucket, bucket_df, df_leveled, df_tiered, expiring, hybrid, in_parts, leveled, side_by_side,
-    tiered,
+    tiered, with_engine,
 };
 use crate::disk::Forgets;
 use crate::model::DEFAULT;
@@ -74,6 +75,16 @@ fn lopsided(w: &mut World) -> Told {
         w.flush_now()?;
         w.run(30);
     }
+    w.settle()
+}
+
+/// Compactions of which the first few are given to an engine other than the CPU.
+fn on_an_engine(w: &mut World) -> Told {
+    w.shuffle(6);
+    w.puts(0..40, 900, Os)?;
+    w.flush_now()?;
+    w.puts(20..60, 900, Os)?;
+    w.flush_now()?;
     w.settle()
 }
 
@@ -296,6 +307,18 @@ pub const ALL: &[Workload] = &[
             w.settle()
         },
         must: &["job_failed", "part_end", "compaction_end"],
+    },
+    Workload {
+        name: "engine-breaks",
+        shape: || with_engine(FaultPlan::Breaks(1)),
+        play: on_an_engine,
+        must: &["engine_chosen", "engine_replaced", "compaction_end"],
+    },
+    Workload {
+        name: "engine-found-out-late",
+        shape: || with_engine(FaultPlan::WrongLedger(1)),
+        play: on_an_engine,
+        must: &["engine_chosen", "engine_replaced", "compaction_end"],
     },
     Workload {
         name: "trivial-move",

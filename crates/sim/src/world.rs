@@ -26,6 +26,7 @@ pub use shape::Shape;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use lithify::engine::mock::MockEngine;
 use lithify::merge::Append;
 use lithify::{Builder, Db, Durability, Error, Snapshot};
 use lithify_env::sync::Arc;
@@ -162,6 +163,10 @@ impl World {
             .fold(builder, |builder, name| builder.column_family(name, self.options_of(name)));
         let builder = match self.extractor_of(DEFAULT) {
             Some(by) => builder.prefix_extractor(by),
+            None => builder,
+        };
+        let builder = match self.shape.engine {
+            Some(plan) => builder.engine(Arc::new(MockEngine { plan })),
             None => builder,
         };
         builder.env(Env { fs, rt })

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "zstd")]
 use lithify::Compression;
+use lithify::engine::mock::FaultPlan;
 use lithify::{Policy, Settings};
 use lithify_env::sync::Arc;
 use lithify_plan::{BucketOptions, DfWhen, PlanOptions};
@@ -58,6 +59,10 @@ pub(super) fn in_parts() -> Shape {
     let mut s = small(Policy::Hybrid);
     s.max_subcompactions = 4;
     Shape::plain(s)
+}
+/// Compactions may use an engine that this goes wrong with.
+pub(super) fn with_engine(plan: FaultPlan) -> Shape {
+    Shape { engine: Some(plan), ..hybrid() }
 }
 /// Writers insert large batches side by side.
 pub(super) fn side_by_side() -> Shape {

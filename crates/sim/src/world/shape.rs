@@ -2,6 +2,7 @@
 //!
 //! Leaves to others: what is done with it (`world`).
 
+use lithify::engine::mock::FaultPlan;
 use lithify::merge::Append;
 use lithify::{ColumnFamilyOptions, CompactionPri, Compression, Policy, Settings};
 use lithify_env::sync::Arc;
@@ -34,7 +35,25 @@ pub struct Shape {
     pub prefixes: u32,
     /// After how many seconds values expire. If any do, those of the default family do.
     pub lifetimes: Arc<Lifetimes>,
+    /// What goes wrong with the engine that compactions use besides the CPU, if there is one.
+    pub engine: Option<FaultPlan>,
 }
+
+/// Of what the engine may suffer.
+const PLANS: [FaultPlan; 12] = [
+    FaultPlan::None,
+    FaultPlan::Late(2),
+    FaultPlan::Breaks(0),
+    FaultPlan::Breaks(1),
+    FaultPlan::Breaks(2),
+    FaultPlan::Hangs,
+    FaultPlan::Refuses,
+    FaultPlan::WrongByte(0),
+    FaultPlan::WrongByte(9),
+    FaultPlan::LostBlock(3),
+    FaultPlan::LostSetDone(0),
+    FaultPlan::WrongLedger(1),
+];
 
 impl Shape {
     /// A shape for scripted lives, which choose by themselves.
@@ -50,6 +69,7 @@ impl Shape {
             families: None,
             prefixes: 0,
             lifetimes: Arc::default(),
+            engine: None,
         }
     }
 
@@ -99,6 +119,7 @@ impl Shape {
             families: None,
             prefixes: 0,
             lifetimes: Arc::default(),
+            engine: None,
         };
         // What was added later comes last, so that older plans mean what they did.
         shape.settings.max_subcompactions = *dice.pick(&[1, 2, 4], "subcompactions");
@@ -145,6 +166,7 @@ impl Shape {
         if dice.one_in(4, "as rocksdb") {
             shape.every_settings().for_each(|s| s.as_rocksdb = true);
         }
+        shape.engine = dice.one_in(5, "engine").then(|| *dice.pick(&PLANS, "engine plan"));
         shape
     }
 
