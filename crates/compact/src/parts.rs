@@ -25,7 +25,7 @@
 
 mod state;
 
-use lithify_base::{Error, ErrorKind, FileId, JobId, Result};
+use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex, Weak};
 use lithify_env::{Job, Mono, SharedUrgency, Step, Ticket, Urgency};

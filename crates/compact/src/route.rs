@@ -153,7 +153,7 @@ struct Standing {
 /// The engines of a database: those of the user's, in the order in which they were named, and the CPU.
 pub struct Engines {
     others: Vec<Arc<dyn Engine>>,
-    cpu: CpuEngine,
+    cpu: Arc<dyn Engine>,
     standings: Mutex<Vec<Standing>>,
 }
 
@@ -161,12 +161,18 @@ impl Engines {
     /// These engines, and the CPU as the last one.
     pub fn new(others: Vec<Arc<dyn Engine>>) -> Engines {
         let standings = Mutex::new(others.iter().map(|_| Standing::default()).collect());
-        Engines { others, cpu: CpuEngine, standings }
+        Engines { others, cpu: Arc::new(CpuEngine), standings }
+    }
+
+    /// `cpu` alone, in the place of the CPU: believed and unguarded as it is.
+    #[cfg(test)]
+    pub(crate) fn alone(cpu: Arc<dyn Engine>) -> Arc<Engines> {
+        Arc::new(Engines { cpu, ..Engines::new(Vec::new()) })
     }
 
     /// The engine that never refuses.
     pub(crate) fn cpu(&self) -> &dyn Engine {
-        &self.cpu
+        &*self.cpu
     }
 
     /// A place on the engine that a part of about `bytes` goes to; `None` is the CPU.

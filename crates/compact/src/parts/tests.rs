@@ -1,7 +1,9 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use lithify_engine::{BlockSet, Caps, CpuEngine, Offer, Products, Progress, Refusal, Session};
+use lithify_engine::{
+    BlockSet, Caps, CpuEngine, Engine, Offer, Products, Progress, Refusal, Session,
+};
 use lithify_env::{Receiver, oneshot, panic_message};
 use lithify_lsm::FileMeta;
 use lithify_merge::workload::Choices;
@@ -11,15 +13,15 @@ use crate::testing::{Entry, World, drive, spawned};
 use crate::{CompactionJob, cuts};
 
 /// A compaction of all tables of `world`, cut into parts, and where it tells how it ended.
-fn parts(world: &World, most: u32, engine: Arc<dyn Engine>) -> (Arc<Parts>, Receiver<Outcome>) {
-    parts_of(world, world.spec(most), most, engine)
+fn parts(world: &World, most: u32, engines: Arc<Engines>) -> (Arc<Parts>, Receiver<Outcome>) {
+    parts_of(world, world.spec(most), most, engines)
 }
 
 fn parts_of(
     world: &World,
     spec: CompactionSpec,
     most: u32,
-    engine: Arc<dyn Engine>,
+    engines: Arc<Engines>,
 ) -> (Arc<Parts>, Receiver<Outcome>) {
     let (shop, runs) = (world.shop.clone(), world.runs());
     let snapshots = spec.snapshots.clone();
@@ -29,11 +31,11 @@ fn parts_of(
     let report: Report = Box::new(move |outcome| sender.send(outcome));
     let began = Began { at: Mono::default(), cpu_nanos: 0, report: Some(report) };
     let whole = Whole { runs, recipe: Arc::new(recipe) };
-    (Parts::new(shop, engine, Arc::new(spec), whole, list, began), told)
+    (Parts::new(shop, engines, Arc::new(spec), whole, list, began), told)
 }
 
-fn cpu() -> Arc<dyn Engine> {
-    Arc::new(CpuEngine)
+fn cpu() -> Arc<Engines> {
+    Engines::alone(Arc::new(CpuEngine))
 }
 
 /// What files hold and how they are cut into blocks: all but their numbers and what follows from these.
@@ -199,7 +201,7 @@ fn a_part_whose_co_worker_panics_is_done_again() {
         let events = told_of.clone();
         let on_part = Box::new(move |event: PartEvent| events.lock().push(event));
         let spec = CompactionSpec { on_part, ..world.spec(3) };
-        let engine = Arc::new(Panics { at, opened: AtomicU64::new(0) });
+        let engine = Engines::alone(Arc::new(Panics { at, opened: AtomicU64::new(0) }));
         let (parts, told) = parts_of(&world, spec, 3, engine);
         let mut main = Worker::main(parts.clone());
         run_as_the_runtime(&world, CoWorker::new(&parts));
@@ -221,7 +223,7 @@ fn a_part_whose_co_worker_panics_is_done_again() {
 fn a_main_worker_that_panics_is_the_end_of_all() {
     let world = World::filled(3);
     let before = world.tables();
-    let engine = Arc::new(Panics { at: 0, opened: AtomicU64::new(0) });
+    let engine = Engines::alone(Arc::new(Panics { at: 0, opened: AtomicU64::new(0) }));
     let (parts, told) = parts(&world, 3, engine);
     let mut main = Worker::main(parts.clone());
     let panics = || while !matches!(main.step(), Step::Done) {};
@@ -306,7 +308,9 @@ fn an_order_makes_the_same_files_elsewhere() {
         let elsewhere = world.elsewhere();
         let (feed, sink) = order.begin(&elsewhere, &OpenTables::default()).unwrap();
         let recipe = order.recipe.clone();
-        let mut job = PartJob::new(cpu(), recipe, feed, sink, false, reins.part(0)).unwrap();
+        let rt = world.shop.env.rt.clone();
+        let relay = Relay::new(cpu(), None, recipe, rt, false, Box::new(|_, _| {})).unwrap();
+        let mut job = PartJob::new(relay, feed, sink, reins.part(0));
         let mut made = Vec::new();
         drive(&elsewhere, || match job.advance().unwrap() {
             Advance::Step(step) => step,
@@ -314,6 +318,7 @@ fn an_order_makes_the_same_files_elsewhere() {
                 made = sink.into_files();
                 Step::Done
             }
+            Advance::Anew => unreachable!("the CPU is not found out"),
         });
         files.splice(0..0, made);
     }
@@ -379,8 +384,8 @@ fn an_engine_that_changes_its_mind_leaves_no_trace() {
     for most in [1, 3] {
         let expected = content(&world, &undisturbed(&world, most));
         for seed in 0..8 {
-            let engine = Arc::new(Fickle(Mutex::new(Choices::new(seed))));
-            let (parts, told) = parts(&world, most, engine);
+            let engines = Engines::alone(Arc::new(Fickle(Mutex::new(Choices::new(seed)))));
+            let (parts, told) = parts(&world, most, engines);
             let mut main = Worker::main(parts);
             drive(&world.shop, || main.step());
             let files = told.take().unwrap().result.unwrap();

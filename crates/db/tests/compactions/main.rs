@@ -4,6 +4,7 @@
 mod common;
 
 mod at_run_time;
+mod engines;
 mod event_log;
 mod explain;
 mod fifo;

@@ -1,12 +1,10 @@
 //! Databases whose compactions run on an engine that refuses, breaks, hangs or lies: they hold what a model
 //! holds, no job fails, and the event log says what happened.
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{Content, scan, tiny};
+use crate::common::{Content, scan, tiny};
 use lithify::engine::mock::{FaultPlan, MockEngine};
 use lithify::engine::{Caps, Carry, Engine, Recipe, Refusal, Session};
 use lithify::verify::verify;
@@ -94,7 +92,7 @@ impl Life {
         db.compact_range(None, None).unwrap();
         assert_eq!(scan(&db).unwrap(), self.model, "{plan:?}");
         let mut iter = db.iter_opt(&lithify::ReadOptions::at(&held)).unwrap();
-        assert_eq!(common::shown(&mut iter).unwrap(), then, "{plan:?}");
+        assert_eq!(crate::common::shown(&mut iter).unwrap(), then, "{plan:?}");
         drop((iter, held));
         let stats = db.stats();
         assert_eq!(stats.counts.job_failures, 0, "{plan:?}");
