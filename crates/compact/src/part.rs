@@ -18,6 +18,7 @@ use lithify_merge::{Ledger, Products};
 use crate::feed::Feed;
 use crate::reins::PartReins;
 use crate::relay::{Relay, Relayed};
+use crate::route::Place;
 use crate::sink::Sink;
 
 /// How long an engine's machine is waited for before it is looked at again.
@@ -31,7 +32,7 @@ pub(crate) struct PartJob {
 
 enum Stage {
     Merge(Box<Merging>),
-    Finish(Box<Sink>, Box<Ledger>),
+    Finish(Box<Sink>, Box<Ledger>, Option<Place>),
     Over,
 }
 
@@ -39,8 +40,9 @@ enum Stage {
 pub(crate) enum Advance {
     /// The part goes on.
     Step(Step),
-    /// Its files are built and synced; they are removed with the sink.
-    Built(Box<Sink>, Box<Ledger>),
+    /// Its files are built and synced; they are removed with the sink. An engine other than the CPU that took
+    /// part comes along.
+    Built(Box<Sink>, Box<Ledger>, Option<Place>),
     /// An engine was found out: the part is to be done anew, by the CPU. Its files are gone.
     Anew,
 }
@@ -74,7 +76,8 @@ impl PartJob {
                     Ok(Advance::Step(step))
                 }
                 Merged::Done(ledger) => {
-                    self.stage = Stage::Finish(Box::new(merging.sink), ledger);
+                    let by = merging.relay.into_place();
+                    self.stage = Stage::Finish(Box::new(merging.sink), ledger, by);
                     Ok(Advance::Step(Step::More))
                 }
                 Merged::Anew => {
@@ -82,12 +85,12 @@ impl PartJob {
                     Ok(Advance::Anew)
                 }
             },
-            Stage::Finish(mut sink, ledger) => match sink.finish()? {
+            Stage::Finish(mut sink, ledger, by) => match sink.finish()? {
                 Some(ticket) => {
-                    self.stage = Stage::Finish(sink, ledger);
+                    self.stage = Stage::Finish(sink, ledger, by);
                     Ok(Advance::Step(Step::Wait(ticket)))
                 }
-                None => Ok(Advance::Built(sink, ledger)),
+                None => Ok(Advance::Built(sink, ledger, by)),
             },
             Stage::Over => unreachable!("a part that is over makes no more steps"),
         }

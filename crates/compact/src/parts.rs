@@ -40,13 +40,12 @@ use crate::parts::state::{Claim, End, Hand, State, Then};
 use crate::recipe::{self, InputRun};
 use crate::reins::PartStage;
 use crate::relay::Relay;
-use crate::route::{Engines, Place};
+use crate::route::{Engines, Place, Why};
 use crate::sink::Sink;
 use crate::workshop::{Times, Workshop};
 use crate::{JobWork, Outcome, Report};
 
-/// What becomes of a part. Of a compaction that is merged as a whole only engines other than the CPU, and a
-/// part that is given back, are told.
+/// What becomes of a part. Of a compaction that is merged as a whole only engines other than the CPU are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartEvent {
     /// A worker begins with it.
@@ -62,13 +61,6 @@ pub enum PartEvent {
     Ended {
         /// Its number.
         part: u32,
-    },
-    /// Its worker gave it back, and left nothing of it: another one begins with it again.
-    GivenBack {
-        /// Its number.
-        part: u32,
-        /// Why, such as what a panic said.
-        why: String,
     },
     /// An engine other than the CPU is to merge it.
     Routed {
@@ -86,6 +78,13 @@ pub enum PartEvent {
         /// The other engine's name.
         engine: &'static str,
         /// What happened.
+        why: String,
+    },
+    /// Its worker gave it back, and left nothing of it: another one begins with it again.
+    GivenBack {
+        /// Its number.
+        part: u32,
+        /// Why, such as what a panic said.
         why: String,
     },
 }
@@ -135,6 +134,8 @@ struct Made {
     entries_in: u64,
     entries_out: u64,
     filtered: u64,
+    /// An engine other than the CPU that took part in it.
+    by: Option<Place>,
 }
 
 impl Parts {
@@ -189,12 +190,37 @@ impl Parts {
         };
         match claim {
             Claim::Part(no) => Claimed::Part(no),
-            Claim::Over(end) => {
-                self.report(end);
-                Claimed::Nothing
-            }
+            Claim::Over(end) => match self.believed(end) {
+                Some(end) => {
+                    self.report(end);
+                    Claimed::Nothing
+                }
+                None => self.claim(hand),
+            },
             Claim::Nothing | Claim::Wait => Claimed::Nothing,
         }
+    }
+
+    /// The end, unless what was read is not what the inputs hold and other engines than the CPU took part:
+    /// then these are disproved, and all parts are done again, without them.
+    fn believed(&self, end: End<Made>) -> Option<End<Made>> {
+        let End::Built(made) = end else { return Some(end) };
+        let error = match self.check(made.iter().map(|made| made.entries_in).sum()) {
+            Err(error) if made.iter().any(|made| made.by.is_some()) => error,
+            _ => return Some(End::Built(made)),
+        };
+        let now = self.shop.env.rt.now();
+        for (no, made) in made.into_iter().enumerate() {
+            self.spec.reins.rewind(no);
+            self.spec.reins.set_stage(no, PartStage::Waits);
+            let Some(mut place) = made.by else { continue };
+            place.lost(Why::Disproved, &error, now);
+            let (part, engine) = (no as u32 + 1, place.caps().name);
+            let why = format!("{}: {error}", Why::Disproved);
+            (self.spec.on_part)(PartEvent::Replaced { part, engine, why });
+        }
+        self.work.lock().state = State::new(self.list.len());
+        None
     }
 
     /// A worker is through with a part, one way or another.
@@ -258,24 +284,25 @@ impl Parts {
 
     /// Makes a part ready to be merged, by the engine of `place` or by the CPU.
     fn prepare(&self, no: usize, place: Option<Place>) -> Result<PartJob> {
-        let (shop, order) = (&self.shop, self.order(no));
-        let (feed, sink) = order.begin(shop, &self.open)?;
+        let order = self.order(no);
+        let (feed, sink) = order.begin(&self.shop, &self.open)?;
         let spec = self.spec.clone();
         let on_replaced = Box::new(move |engine, why| {
             (spec.on_part)(PartEvent::Replaced { part: no as u32 + 1, engine, why });
         });
-        let (engines, rt) = (self.engines.clone(), shop.env.rt.clone());
-        let trusted = shop.output.unchecked;
+        let (engines, rt) = (self.engines.clone(), self.shop.env.rt.clone());
+        let trusted = self.shop.output.unchecked;
         let relay = Relay::new(engines, place, order.recipe, rt, trusted, on_replaced)?;
         Ok(PartJob::new(relay, feed, sink, self.spec.reins.part(no)))
     }
 
-    fn built(&self, no: usize, sink: Box<Sink>, ledger: &Ledger) {
+    fn built(&self, no: usize, sink: Box<Sink>, ledger: &Ledger, by: Option<Place>) {
         let made = Made {
             sink,
             entries_in: ledger.entries_in,
             entries_out: ledger.entries_out,
             filtered: ledger.dropped[Rule::Filtered as usize],
+            by,
         };
         self.put_down(|state| state.finish(no, made));
     }
@@ -437,8 +464,8 @@ impl Worker {
             return Err(called_off());
         }
         let At::Merge(_, part) = &mut self.at else {
-            let part = self.parts.prepare(no, self.parts.route(no))?;
-            self.at = At::Merge(no, Box::new(part));
+            let job = self.parts.prepare(no, self.parts.route(no))?;
+            self.at = At::Merge(no, Box::new(job));
             return Ok(Step::More);
         };
         match part.advance()? {
@@ -446,14 +473,13 @@ impl Worker {
             Advance::Anew => {
                 // Its files go before others are made.
                 self.at = At::Claimed(no);
-                let part = self.parts.prepare(no, None)?;
-                self.at = At::Merge(no, Box::new(part));
+                self.at = At::Merge(no, Box::new(self.parts.prepare(no, None)?));
                 Ok(Step::More)
             }
-            Advance::Built(sink, ledger) => {
+            Advance::Built(sink, ledger, by) => {
                 self.parts.tell(no, PartStage::Built);
                 self.at = At::Free;
-                self.parts.built(no, sink, &ledger);
+                self.parts.built(no, sink, &ledger, by);
                 Ok(self.take())
             }
         }

@@ -55,7 +55,8 @@ pub(crate) struct Relay {
     certifier: Option<Certifier>,
     /// The engine at work, unless it is the CPU.
     machine: Option<Machine>,
-    /// An engine whose carry the CPU went on from.
+    /// An engine whose output was taken, and which is through: the CPU went on from its carry, or nothing is
+    /// left to do.
     believed: Option<Place>,
 }
 
@@ -133,11 +134,16 @@ impl Relay {
         })
     }
 
-    /// What the engine at work wants by now.
+    /// The engine other than the CPU whose output is part of what was made.
+    pub(crate) fn into_place(self) -> Option<Place> {
+        self.believed
+    }
+
+    /// What the engine at work can do now.
     pub(crate) fn caps(&self) -> Caps {
         match &self.machine {
+            Some(machine) => machine.place.engine().caps(),
             None => self.engines.cpu().caps(),
-            Some(m) => guarded(|| m.place.engine().caps()).unwrap_or(*m.place.caps()),
         }
     }
 
@@ -324,7 +330,9 @@ impl Relay {
         let machine = self.machine.take().expect("the caller saw it");
         match agreed {
             Ok(()) => {
-                machine.place.succeeded();
+                let mut place = machine.place;
+                place.succeeded();
+                self.believed = Some(place);
                 Relayed::Done(ledger)
             }
             Err(error) => {

@@ -164,10 +164,10 @@ impl Engines {
         Engines { others, cpu: Arc::new(CpuEngine), standings }
     }
 
-    /// `cpu` alone, in the place of the CPU: believed and unguarded as it is.
+    /// With `cpu` in the place of the CPU, and no other.
     #[cfg(test)]
-    pub(crate) fn alone(cpu: Arc<dyn Engine>) -> Arc<Engines> {
-        Arc::new(Engines { cpu, ..Engines::new(Vec::new()) })
+    pub(crate) fn in_place_of_cpu(cpu: Arc<dyn Engine>) -> Engines {
+        Engines { cpu, ..Engines::new(Vec::new()) }
     }
 
     /// The engine that never refuses.
@@ -250,8 +250,12 @@ impl Place {
         });
     }
     /// The part is through, and everything was in order.
-    pub(crate) fn succeeded(&self) {
-        self.standing(|s| s.health = s.health.succeeded());
+    pub(crate) fn succeeded(&mut self) {
+        let cost = std::mem::take(&mut self.cost);
+        self.standing(|s| {
+            s.backlog = s.backlog.saturating_sub(cost);
+            s.health = s.health.succeeded();
+        });
     }
     /// The part goes on without the engine. One lie may show at once and again at the end.
     pub(crate) fn lost(&mut self, why: Why, error: &Error, now: Mono) {

@@ -254,12 +254,12 @@ fn by_cpu(parts: u32) -> Ended {
 
 /// The CPU's files, where the first one made has this number: numbers are never used twice, so a part that is
 /// done anew has higher ones.
-fn by_cpu_from(first: FileId) -> Ended {
+fn by_cpu_from(first: FileId, parts: u32) -> Ended {
     let world = World::new();
     while world.shop.peek_next_file() < first {
         world.shop.next_file();
     }
-    world.compact(Vec::new(), 1)
+    world.compact(Vec::new(), parts)
 }
 
 /// A compaction with this engine, which must end in the files `expected`, or in those with later numbers if its
@@ -272,7 +272,7 @@ fn with(engine: Arc<dyn Engine>, expected: &Ended, what: &str) -> Ended {
         true => expected,
         false => {
             assert_eq!(ended.reports[0].disproved, 1, "{what}: done anew without a lie");
-            twin = by_cpu_from(made[0].id);
+            twin = by_cpu_from(made[0].id, 1);
             &twin
         }
     };
@@ -421,6 +421,22 @@ fn a_lie_at_the_end_has_the_part_done_anew() {
     assert_eq!(ended.reports[0].disproved, 1);
     assert_ne!(ended.outcome.result.unwrap(), expected.outcome.result.unwrap(), "it was done anew");
     assert_eq!(ended.files.len(), expected.files.len());
+}
+
+/// A ledger that fits in itself, but not to what the inputs hold: all parts are done again, without the engine.
+#[test]
+fn a_lie_about_the_input_has_all_parts_done_again() {
+    for parts in [1, 4] {
+        let device = Device::new(FaultPlan::WrongInput(5));
+        let ended = World::new().compact(vec![device.clone()], parts);
+        let made = ended.outcome.result.unwrap_or_else(|e| panic!("{parts} parts: {e}"));
+        let expected = by_cpu_from(made[0].id, parts);
+        assert!(made[0].id > by_cpu(parts).outcome.result.unwrap()[0].id, "done again");
+        assert_eq!(made, expected.outcome.result.unwrap());
+        assert!(ended.files == expected.files);
+        assert_eq!(ended.outcome.work.entries_in, expected.outcome.work.entries_in);
+        assert!(!device.disowned.lock().is_empty() && ended.reports[0].disproved > 0);
+    }
 }
 
 /// Only an engine that was disproved is told so, with the reason.

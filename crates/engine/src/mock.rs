@@ -1,7 +1,8 @@
 //! A hostile engine: the CPU's kernel with faults from a catalogue, to prove that hosts notice.
 //!
 //! Keeps: every fault but [`FaultPlan::None`] and [`FaultPlan::Late`] either fails the session, hangs it,
-//! or makes output that `merge::certify` or the order of whole sets refuses. Like every engine that may
+//! or makes output that `merge::certify` or the order of whole sets refuses;
+//! [`FaultPlan::WrongInput`] shows only where the host counts what its inputs hold. Like every engine that may
 //! fail it hands out whole sets: one a poll.
 
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub enum FaultPlan {
     SmallSets(u64),
     /// Claims in its ledger that this many more entries were written.
     WrongLedger(u64),
+    /// Claims in its ledger that it read this many more entries, and dropped them.
+    WrongInput(u64),
     /// Hands out this set (from 0) without saying that it ends there.
     LostSetDone(u32),
     /// Says that the input is bad, after this many polls.
@@ -117,6 +120,10 @@ impl Session for MockSession {
         let mut progress = self.inner.poll(out);
         if let (Progress::Done(ledger), FaultPlan::WrongLedger(n)) = (&mut progress, self.plan) {
             ledger.entries_out += n;
+        }
+        if let (Progress::Done(ledger), FaultPlan::WrongInput(n)) = (&mut progress, self.plan) {
+            ledger.entries_in += n;
+            ledger.dropped[0] += n;
         }
         self.spoil(out);
         progress

@@ -13,15 +13,15 @@ use crate::testing::{Entry, World, drive, spawned};
 use crate::{CompactionJob, cuts};
 
 /// A compaction of all tables of `world`, cut into parts, and where it tells how it ended.
-fn parts(world: &World, most: u32, engines: Arc<Engines>) -> (Arc<Parts>, Receiver<Outcome>) {
-    parts_of(world, world.spec(most), most, engines)
+fn parts(world: &World, most: u32, engine: Arc<dyn Engine>) -> (Arc<Parts>, Receiver<Outcome>) {
+    parts_of(world, world.spec(most), most, engine)
 }
 
 fn parts_of(
     world: &World,
     spec: CompactionSpec,
     most: u32,
-    engines: Arc<Engines>,
+    engine: Arc<dyn Engine>,
 ) -> (Arc<Parts>, Receiver<Outcome>) {
     let (shop, runs) = (world.shop.clone(), world.runs());
     let snapshots = spec.snapshots.clone();
@@ -31,11 +31,12 @@ fn parts_of(
     let report: Report = Box::new(move |outcome| sender.send(outcome));
     let began = Began { at: Mono::default(), cpu_nanos: 0, report: Some(report) };
     let whole = Whole { runs, recipe: Arc::new(recipe) };
+    let engines = Arc::new(Engines::in_place_of_cpu(engine));
     (Parts::new(shop, engines, Arc::new(spec), whole, list, began), told)
 }
 
-fn cpu() -> Arc<Engines> {
-    Engines::alone(Arc::new(CpuEngine))
+fn cpu() -> Arc<dyn Engine> {
+    Arc::new(CpuEngine)
 }
 
 /// What files hold and how they are cut into blocks: all but their numbers and what follows from these.
@@ -201,7 +202,7 @@ fn a_part_whose_co_worker_panics_is_done_again() {
         let events = told_of.clone();
         let on_part = Box::new(move |event: PartEvent| events.lock().push(event));
         let spec = CompactionSpec { on_part, ..world.spec(3) };
-        let engine = Engines::alone(Arc::new(Panics { at, opened: AtomicU64::new(0) }));
+        let engine = Arc::new(Panics { at, opened: AtomicU64::new(0) });
         let (parts, told) = parts_of(&world, spec, 3, engine);
         let mut main = Worker::main(parts.clone());
         run_as_the_runtime(&world, CoWorker::new(&parts));
@@ -223,7 +224,7 @@ fn a_part_whose_co_worker_panics_is_done_again() {
 fn a_main_worker_that_panics_is_the_end_of_all() {
     let world = World::filled(3);
     let before = world.tables();
-    let engine = Engines::alone(Arc::new(Panics { at: 0, opened: AtomicU64::new(0) }));
+    let engine = Arc::new(Panics { at: 0, opened: AtomicU64::new(0) });
     let (parts, told) = parts(&world, 3, engine);
     let mut main = Worker::main(parts.clone());
     let panics = || while !matches!(main.step(), Step::Done) {};
@@ -308,17 +309,17 @@ fn an_order_makes_the_same_files_elsewhere() {
         let elsewhere = world.elsewhere();
         let (feed, sink) = order.begin(&elsewhere, &OpenTables::default()).unwrap();
         let recipe = order.recipe.clone();
-        let rt = world.shop.env.rt.clone();
-        let relay = Relay::new(cpu(), None, recipe, rt, false, Box::new(|_, _| {})).unwrap();
+        let (engines, rt) = (Arc::new(Engines::new(Vec::new())), world.shop.env.rt.clone());
+        let relay = Relay::new(engines, None, recipe, rt, false, Box::new(|_, _| ())).unwrap();
         let mut job = PartJob::new(relay, feed, sink, reins.part(0));
         let mut made = Vec::new();
         drive(&elsewhere, || match job.advance().unwrap() {
+            Advance::Anew => unreachable!("the CPU is believed"),
             Advance::Step(step) => step,
-            Advance::Built(sink, _) => {
+            Advance::Built(sink, ..) => {
                 made = sink.into_files();
                 Step::Done
             }
-            Advance::Anew => unreachable!("the CPU is not found out"),
         });
         files.splice(0..0, made);
     }
@@ -347,7 +348,14 @@ fn a_key_outside_of_its_tables_bounds_is_no_loss() {
             let mut wrong = FileMeta::clone(&spec.inputs[no]);
             wrong.range.lo = wrong.range.hi.key.clone();
             spec.inputs[no] = Arc::new(wrong);
-            let job = |report| CompactionJob::new(world.shop.clone(), cpu(), spec, report);
+            let job = |report| {
+                CompactionJob::new(
+                    world.shop.clone(),
+                    Arc::new(Engines::new(Vec::new())),
+                    spec,
+                    report,
+                )
+            };
             match spawned(&world.shop, job).result {
                 Ok(files) => assert_eq!(content(&world, &files), content(&world, &all)),
                 Err(error) => {
@@ -384,8 +392,8 @@ fn an_engine_that_changes_its_mind_leaves_no_trace() {
     for most in [1, 3] {
         let expected = content(&world, &undisturbed(&world, most));
         for seed in 0..8 {
-            let engines = Engines::alone(Arc::new(Fickle(Mutex::new(Choices::new(seed)))));
-            let (parts, told) = parts(&world, most, engines);
+            let engine = Arc::new(Fickle(Mutex::new(Choices::new(seed))));
+            let (parts, told) = parts(&world, most, engine);
             let mut main = Worker::main(parts);
             drive(&world.shop, || main.step());
             let files = told.take().unwrap().result.unwrap();
@@ -399,7 +407,14 @@ fn whole_jobs_on_threads_end_in_the_same_files() {
     let world = World::filled(10);
     let expected = content(&world, &undisturbed(&world, 3));
     for _ in 0..10 {
-        let job = |report| CompactionJob::new(world.shop.clone(), cpu(), world.spec(3), report);
+        let job = |report| {
+            CompactionJob::new(
+                world.shop.clone(),
+                Arc::new(Engines::new(Vec::new())),
+                world.spec(3),
+                report,
+            )
+        };
         let outcome = spawned(&world.shop, job);
         assert_eq!(content(&world, &outcome.result.unwrap()), expected);
     }

@@ -139,7 +139,7 @@ fn a_database_over_a_failing_engine_loses_nothing() {
     let others = [
         (FaultPlan::Refuses, "refused: engine mock refused: the mock refuses"),
         (FaultPlan::Blames(1), "failed: "),
-        (FaultPlan::SmallSets(4 << 10), "set too large: "),
+        (FaultPlan::SmallSets(100), "set too large: "),
         (FaultPlan::LostBlock(1), "disproved: "),
         (FaultPlan::TwiceBlock(2), "disproved: "),
         (FaultPlan::LostFileCut, "disproved: "),
