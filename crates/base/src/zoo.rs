@@ -148,6 +148,12 @@ bugs! {
     56 InclusiveEndLost,
     /// Where no compaction that the policy wants fits on the disk, no narrower one is looked for.
     57 NothingNarrower,
+    /// Who merges a set again compares what is said of its blocks, not their entries.
+    58 ProvenByFigures,
+    /// Of the sets of a compaction always the first is proven.
+    59 FirstSetProven,
+    /// The weight of an entry covers the length of its value, not the bytes.
+    60 WeighedByLength,
 }
 
 impl Bug {

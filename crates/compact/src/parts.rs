@@ -134,6 +134,8 @@ struct Made {
     entries_in: u64,
     entries_out: u64,
     filtered: u64,
+    /// Content weight of what it has read.
+    weight_in: u64,
     /// An engine other than the CPU that took part in it.
     by: Option<Place>,
 }
@@ -205,7 +207,7 @@ impl Parts {
     /// then these are disproved, and all parts are done again, without them.
     fn believed(&self, end: End<Made>) -> Option<End<Made>> {
         let End::Built(made) = end else { return Some(end) };
-        let error = match self.check(made.iter().map(|made| made.entries_in).sum()) {
+        let error = match self.check(&made) {
             Err(error) if made.iter().any(|made| made.by.is_some()) => error,
             _ => return Some(End::Built(made)),
         };
@@ -301,6 +303,7 @@ impl Parts {
             sink,
             entries_in: ledger.entries_in,
             entries_out: ledger.entries_out,
+            weight_in: ledger.sum_in,
             filtered: ledger.dropped[Rule::Filtered as usize],
             by,
         };
@@ -333,7 +336,7 @@ impl Parts {
         };
         let (made, failed) = match end {
             End::Built(made) => {
-                let checked = self.check(made.iter().map(|made| made.entries_in).sum());
+                let checked = self.check(&made);
                 (made, checked.err())
             }
             End::Failed(error, made) => (made, Some(error)),
@@ -359,12 +362,26 @@ impl Parts {
     }
 
     /// Each part's ledger balances by itself; that no entry lies between two parts, or in both, shows
-    /// in what they have read together.
-    fn check(&self, entries_in: u64) -> Result<()> {
-        let inputs = self.whole.runs.iter().flat_map(|run| &run.files).map(|(_, input)| input);
+    /// in what they have read together. That they have read what the inputs hold, and not what an engine
+    /// made up, shows in the content weight, which is known of inputs that this store wrote.
+    fn check(&self, made: &[Made]) -> Result<()> {
+        let entries_in: u64 = made.iter().map(|made| made.entries_in).sum();
+        let weight_in = made.iter().fold(0u64, |sum, made| sum.wrapping_add(made.weight_in));
+        let inputs = || self.whole.runs.iter().flat_map(|run| &run.files).map(|(_, input)| input);
+        let weights = inputs().map(|i| i.table().weight());
+        let held = weights.reduce(|sum, one| Some(sum?.wrapping_add(one?))).flatten();
+        if held.is_some_and(|held| held != weight_in) {
+            let files: Vec<FileId> = self.spec.inputs.iter().map(|f| f.id).collect();
+            let what = format!(
+                "what compaction job {} read weighs {weight_in:#x}, and its inputs {files:?} weigh {:#x}",
+                self.spec.job,
+                held.unwrap_or(0)
+            );
+            return Err(Error::new(ErrorKind::Internal, what));
+        }
         // Tables of other makers may not say how many entries they have.
         let sure = self.list.len() > 1 || recipe::counted(&self.whole.runs);
-        let entries = inputs.map(|i| match i.table().properties().points() {
+        let entries = inputs().map(|i| match i.table().properties().points() {
             0 if i.block_fences().len() > 0 => None,
             points => Some(points),
         });

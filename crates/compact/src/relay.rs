@@ -24,7 +24,7 @@ use lithify_base::{Error, ErrorKind, Result};
 use lithify_engine::{Caps, Engine, Fault, Offer, Progress, Refusal, Session, Ticket};
 use lithify_env::sync::Arc;
 use lithify_env::{Mono, RtRef, panic_message};
-use lithify_merge::certify::{Certifier, Mode};
+use lithify_merge::certify::Certifier;
 use lithify_merge::{BlockSet, Carry, Item, Ledger, Products, Recipe};
 
 use crate::route::{Engines, Place, Why, nanos};
@@ -118,7 +118,6 @@ impl Relay {
             }
         };
         let caps = machine.as_ref().map_or_else(|| engines.cpu().caps(), |m| *m.place.caps());
-        let mode = if caps.certify_fully { Mode::Full } else { Mode::Meta };
         Ok(Relay {
             engines,
             recipe,
@@ -128,7 +127,7 @@ impl Relay {
             waiting: VecDeque::new(),
             last: false,
             sealed: false,
-            certifier: (!trusted).then(|| Certifier::new(mode)),
+            certifier: (!trusted).then(|| Certifier::new(caps.certify)),
             machine,
             believed: None,
         })

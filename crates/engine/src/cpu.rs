@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lithify_base::{Error, ErrorKind, Result};
+use lithify_merge::certify::Mode;
 use lithify_merge::{BlockSet, Carry, Kernel, Products, Recipe, Work};
 
 use crate::{Caps, Cost, Engine, Fault, Offer, Progress, Refusal, Session};
@@ -29,7 +30,7 @@ impl Engine for CpuEngine {
             max_set_bytes: u64::MAX,
             sets_in_flight: SETS,
             ways: u16::MAX,
-            certify_fully: false,
+            certify: Mode::Meta,
             cost: Cost { fixed_ns: 20_000.0, ns_per_byte: 0.8 },
         }
     }

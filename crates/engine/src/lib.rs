@@ -30,6 +30,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use lithify_base::Error;
+use lithify_merge::certify;
 
 pub use cpu::CpuEngine;
 pub use lithify_env::Ticket;
@@ -52,9 +53,10 @@ pub struct Caps {
     /// Most runs of which a set may have blocks, at least 1; `u16::MAX` where their number does not
     /// matter. Sets are cut to keep it where keys allow that; the CPU takes over those that exceed it.
     pub ways: u16,
-    /// Whether its output needs [`lithify_merge::certify::Mode::Full`]: it runs elsewhere, or on
-    /// memory that others can reach.
-    pub certify_fully: bool,
+    /// How much of its output is looked at before it is written: [`certify::Mode::Meta`] for the kernel in
+    /// this process, [`certify::Mode::Sums`] for a device that has proven itself, and
+    /// [`certify::Mode::Full`] for all that runs elsewhere, or on memory that others can reach.
+    pub certify: certify::Mode,
     /// Cost of a session, in nanoseconds: fixed, and per byte of input. The host chooses an engine by it,
     /// and takes one for hung that is silent for much longer.
     pub cost: Cost,

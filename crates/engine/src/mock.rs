@@ -2,17 +2,23 @@
 //!
 //! Keeps: every fault but [`FaultPlan::None`] and [`FaultPlan::Late`] either fails the session, hangs it,
 //! or makes output that `merge::certify` or the order of whole sets refuses;
-//! [`FaultPlan::WrongInput`] shows only where the host counts what its inputs hold. Like every engine that may
+//! [`FaultPlan::WrongInput`] shows only where the host counts what its inputs hold, and
+//! [`FaultPlan::Falsified`] only where a set is merged again (`merge::prove`). Like every engine that may
 //! fail it hands out whole sets: one a poll.
 
 use std::sync::Arc;
 
 use lithify_base::{Error, ErrorKind};
+use lithify_merge::certify::Mode;
 use lithify_merge::{Carry, Products, Recipe};
 
 use crate::{
     BlockSet, Caps, CpuEngine, Engine, Fault, Item, Offer, Progress, Refusal, Session, Ticket, cpu,
 };
+
+mod lie;
+
+pub use lie::Lie;
 
 /// What goes wrong. Counts are of blocks in output order, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +51,8 @@ pub enum FaultPlan {
     LostSetDone(u32),
     /// Says that the input is bad, after this many polls.
     Blames(u32),
+    /// Merges something else than it was told to, and says the truth of what came out.
+    Falsified(Lie),
 }
 
 /// The engine.
@@ -60,17 +68,24 @@ impl Engine for MockEngine {
             FaultPlan::SmallSets(most) => most,
             _ => u64::MAX,
         };
-        Caps { name: "mock", certify_fully: true, max_set_bytes, ..CpuEngine.caps() }
+        Caps { name: "mock", certify: Mode::Full, max_set_bytes, ..CpuEngine.caps() }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
-        self.wrap(cpu::whole_sets(recipe, None))
+        self.wrap(cpu::whole_sets(self.heard(recipe), None))
     }
     fn resume(&self, recipe: Arc<Recipe>, carry: Carry) -> Result<Box<dyn Session>, Refusal> {
-        self.wrap(cpu::whole_sets(recipe, Some(carry)))
+        self.wrap(cpu::whole_sets(self.heard(recipe), Some(carry)))
     }
 }
 
 impl MockEngine {
+    /// The recipe that it follows.
+    fn heard(&self, recipe: Arc<Recipe>) -> Arc<Recipe> {
+        match self.plan {
+            FaultPlan::Falsified(lie) => lie.falsify(&recipe),
+            _ => recipe,
+        }
+    }
     fn wrap(&self, inner: Result<Box<dyn Session>, Refusal>) -> Result<Box<dyn Session>, Refusal> {
         if self.plan == FaultPlan::Refuses {
             return Err(Refusal { reason: "the mock refuses".into() });
@@ -81,6 +96,7 @@ impl MockEngine {
             polls: 0,
             blocks: 0,
             lost: false,
+            offered: 0,
             too_large: false,
         }))
     }
@@ -92,11 +108,24 @@ struct MockSession {
     polls: u32,
     blocks: u64,
     lost: bool,
+    /// Blocks of the input so far.
+    offered: u64,
     too_large: bool,
 }
 
 impl Session for MockSession {
     fn offer(&mut self, set: BlockSet) -> Offer {
+        if let FaultPlan::Falsified(lie) = self.plan {
+            let mut set = set;
+            let offered = lie.spoil(&mut set, self.offered);
+            return match self.inner.offer(set) {
+                Offer::Taken => {
+                    self.offered = offered;
+                    Offer::Taken
+                }
+                full => full,
+            };
+        }
         self.too_large |= matches!(self.plan, FaultPlan::SmallSets(most) if set.bytes() > most);
         self.inner.offer(set)
     }

@@ -16,4 +16,5 @@ pub mod options;
 pub mod table;
 pub mod varint;
 pub mod wal;
+pub mod weight;
 pub mod xxph3;

@@ -8,6 +8,7 @@
 use lithify_base::operator::{full_merge, partial_merge};
 use lithify_base::{MergeOperator, Result, Seq, Tag};
 
+use crate::gc::Input;
 use crate::ledger::{Ledger, Rule, weigh};
 
 /// Operands are combined with each other, not with what is below all of them, beyond that many bytes.
@@ -70,11 +71,11 @@ impl Chain {
         (self.hash, self.stripe, self.run, self.bytes) = (hash, stripe, run, 0);
     }
     /// Adds the next older operand.
-    pub(crate) fn push(&mut self, key: &[u8], hash: u64, tag: Tag, value: &[u8]) {
-        self.bytes += weight(value);
-        let inputs = (1, weigh(hash, tag, value.len()));
-        let spelled = (self.key != key).then(|| (key.into(), hash));
-        self.operands.push(Operand { tag, value: value.to_vec(), spelled, inputs });
+    pub(crate) fn push(&mut self, e: &Input<'_>) {
+        self.bytes += weight(e.value);
+        let inputs = (1, weigh(e.content, e.tag));
+        let spelled = (self.key != e.key).then(|| (e.key.into(), e.hash));
+        self.operands.push(Operand { tag: e.tag, value: e.value.to_vec(), spelled, inputs });
     }
     /// The key as this operand spells it, and its hash.
     pub(crate) fn key_of<'a>(&'a self, operand: &'a Operand) -> (&'a [u8], u64) {

@@ -58,6 +58,8 @@ struct OpenBlock {
     /// Entries since the last restart point.
     since: u16,
     first_key: Vec<u8>,
+    /// What the ledger's sum of entries written was before its first one.
+    sum_before: u64,
     meta: BlockMeta,
 }
 
@@ -81,6 +83,8 @@ pub(crate) struct Writer {
     bytewise: bool,
     kept: Fragments,
     compressor: Option<Compressor>,
+    /// Blocks get a checksum: they are written, not compared with.
+    sums: bool,
     /// A compressed block on its way to the arena.
     scratch: Vec<u8>,
     open: OpenBlock,
@@ -100,6 +104,7 @@ pub(crate) struct Survivor<'a> {
     pub(crate) kind: Kind,
     pub(crate) value: &'a [u8],
     pub(crate) hash: u64,
+    pub(crate) content: u64,
 }
 
 impl Writer {
@@ -137,6 +142,7 @@ impl Writer {
             recipe,
             kept,
             compressor,
+            sums: true,
             scratch: Vec::new(),
             open: OpenBlock::default(),
             cut: Cut::default(),
@@ -145,6 +151,11 @@ impl Writer {
             at_splits,
             out: Products::default(),
         })
+    }
+
+    /// From now on blocks are neither compressed nor summed.
+    pub(crate) fn leave_plain(&mut self) {
+        (self.compressor, self.sums) = (None, false);
     }
 
     /// Goes on where another writer of the same recipe stopped.
@@ -283,7 +294,7 @@ impl Writer {
         }
         self.file.last_hash = Some(e.hash);
         self.ledger.entries_out += 1;
-        self.ledger.sum_out = self.ledger.sum_out.wrapping_add(weigh(e.hash, e.tag, e.value.len()));
+        self.ledger.sum_out = self.ledger.sum_out.wrapping_add(weigh(e.content, e.tag));
         Ok(())
     }
 
@@ -321,7 +332,10 @@ impl Writer {
                     out.append(&self.scratch);
                 }
             }
-            let sum = raw_sum(self.recipe.checksum, &out.arena()[open.at..], type_byte);
+            let sum = match self.sums {
+                true => raw_sum(self.recipe.checksum, &out.arena()[open.at..], type_byte),
+                false => 0,
+            };
             out.append(&[type_byte]);
             out.append(&sum.to_le_bytes());
 
@@ -331,12 +345,14 @@ impl Writer {
             let last = keys.len()..keys.len() + self.file.last_key.len();
             keys.extend_from_slice(&self.file.last_key);
             let mut meta = std::mem::take(&mut open.meta);
+            meta.weight = self.ledger.sum_out.wrapping_sub(open.sum_before);
             meta.at = open.at..out.used;
             meta.hashes = open.hashes_at..out.hashes.len();
             (meta.first, meta.last) = (first, last);
             out.items.push(Item::Block(meta));
         }
         open.clear(out.used, out.hashes.len());
+        open.sum_before = self.ledger.sum_out;
         Ok(())
     }
 

@@ -38,7 +38,7 @@ use lithify_base::{Error, Kind, Result, Seq, Tag};
 
 use crate::chain::Chain;
 use crate::encode::{Survivor, Writer};
-use crate::ledger::{Rule, weigh};
+use crate::ledger::{Rule, content, weigh};
 use crate::recipe::Recipe;
 use crate::zone::Zones;
 
@@ -51,6 +51,16 @@ pub(crate) struct Input<'a> {
     pub(crate) run: u16,
     /// XXPH3 of the key.
     pub(crate) hash: u64,
+    /// Of key and value: with the tag it makes the entry's weight.
+    pub(crate) content: u64,
+}
+
+impl Input<'_> {
+    /// The weight of the entry.
+    #[inline(always)]
+    fn weight(&self) -> u64 {
+        weigh(self.content, self.tag)
+    }
 }
 
 /// A delete that waits for the older entries of its key.
@@ -62,6 +72,7 @@ struct Waiting {
     key: Option<Box<[u8]>>,
     value: Vec<u8>,
     hash: u64,
+    content: u64,
     /// Nothing in use behind it: it goes if only deletes follow.
     elidable: bool,
 }
@@ -133,8 +144,8 @@ impl Gc {
         if new_key && e.tag.kind_byte() == Kind::Value as u8 && plain {
             (self.hider, self.hider_is_value) = (Some(e.tag.seq()), true);
             let tag = self.settle(e, Kind::Value, out);
-            let Input { key, value, hash, .. } = e;
-            return out.put_inline(Survivor { key, tag, kind: Kind::Value, value, hash });
+            let Input { key, value, hash, content, .. } = e;
+            return out.put_inline(Survivor { key, tag, kind: Kind::Value, value, hash, content });
         }
         self.judge(e, out)
     }
@@ -162,15 +173,15 @@ impl Gc {
             if pair && kind == Kind::Value {
                 self.drop_pair(out);
             }
-            out.ledger.drop_entry(Rule::Hidden, weigh(e.hash, e.tag, e.value.len()));
+            out.ledger.drop_entry(Rule::Hidden, e.weight());
         } else if self.is_covered(seq, stripe) {
             self.end_chain(Below::Nothing, out)?;
-            out.ledger.drop_entry(Rule::Covered, weigh(e.hash, e.tag, e.value.len()));
+            out.ledger.drop_entry(Rule::Covered, e.weight());
         } else if kind == Kind::Merge {
             self.release(out)?;
             self.operand(e, stripe, out)?;
         } else if under_operands && self.take_as_base(e, kind, out)? {
-            out.ledger.drop_entry(Rule::Combined, weigh(e.hash, e.tag, e.value.len()));
+            out.ledger.drop_entry(Rule::Combined, e.weight());
         } else if kind.is_delete() {
             self.delete(e, kind, out)?;
             // The operands are applied to what it leaves, which is nothing.
@@ -194,7 +205,7 @@ impl Gc {
         if self.chain.is_empty() {
             self.chain.begin(e.key, e.hash, stripe, e.run);
         }
-        self.chain.push(e.key, e.hash, e.tag, e.value);
+        self.chain.push(&e);
         Ok(())
     }
 
@@ -241,8 +252,9 @@ impl Gc {
     fn put_merged(&mut self, chain: &Chain, value: &[u8], out: &mut Writer) -> Result<()> {
         chain.operands.iter().for_each(|o| o.drop_inputs(&mut out.ledger));
         let tag = Tag::new(chain.seqs().0, Kind::Value);
-        let made = Input { key: &chain.key, tag, value, run: chain.run, hash: chain.hash };
-        out.ledger.make_entry(weigh(made.hash, tag, value.len()));
+        let (run, hash, content) = (chain.run, chain.hash, content(chain.hash, value));
+        let made = Input { key: &chain.key, tag, value, run, hash, content };
+        out.ledger.make_entry(made.weight());
         self.value(made, out)
     }
 
@@ -268,9 +280,10 @@ impl Gc {
             Decision::Remove => (Kind::Delete, &[][..]),
             Decision::Change(value) => (Kind::Value, &value[..]),
         };
-        out.ledger.drop_entry(Rule::Filtered, weigh(e.hash, e.tag, e.value.len()));
-        let made = Input { tag: Tag::new(e.tag.seq(), kind), value, ..e };
-        out.ledger.make_entry(weigh(made.hash, made.tag, value.len()));
+        out.ledger.drop_entry(Rule::Filtered, e.weight());
+        let (tag, content) = (Tag::new(e.tag.seq(), kind), content(e.hash, value));
+        let made = Input { tag, value, content, ..e };
+        out.ledger.make_entry(made.weight());
         match kind {
             Kind::Delete => self.delete(made, kind, out),
             _ => self.survive(made, kind, out),
@@ -294,6 +307,7 @@ impl Gc {
                 kind,
                 value: e.value,
                 hash: e.hash,
+                content: e.content,
             });
         }
         self.pair = kind == Kind::SingleDelete;
@@ -302,21 +316,22 @@ impl Gc {
             self.waiting_key.extend_from_slice(e.key);
         }
         let key = (self.waiting_key != e.key).then(|| e.key.into());
-        let value = e.value.to_vec();
-        self.waiting.push(Waiting { tag: e.tag, kind, key, value, hash: e.hash, elidable });
+        let (value, hash, content) = (e.value.to_vec(), e.hash, e.content);
+        self.waiting.push(Waiting { tag: e.tag, kind, key, value, hash, content, elidable });
         Ok(())
     }
 
     /// D7: the single delete before this value goes with it.
     fn drop_pair(&mut self, out: &mut Writer) {
         if let Some(w) = self.waiting.pop() {
-            out.ledger.drop_entry(Rule::Paired, weigh(w.hash, w.tag, w.value.len()));
+            out.ledger.drop_entry(Rule::Paired, weigh(w.content, w.tag));
         }
     }
 
     fn survive(&mut self, e: Input<'_>, kind: Kind, out: &mut Writer) -> Result<()> {
         let tag = self.settle(e, kind, out);
-        out.put(Survivor { key: e.key, tag, kind, value: e.value, hash: e.hash })
+        let Input { key, value, hash, content, .. } = e;
+        out.put(Survivor { key, tag, kind, value, hash, content })
     }
 
     /// D4: the tag a survivor is written with.
@@ -333,7 +348,7 @@ impl Gc {
             return e.tag;
         }
         let tag = Tag::new(0, kind);
-        let (new, old) = (weigh(e.hash, tag, e.value.len()), weigh(e.hash, e.tag, e.value.len()));
+        let (new, old) = (weigh(e.content, tag), e.weight());
         out.ledger.zeroed += 1;
         out.ledger.sum_zeroed = out.ledger.sum_zeroed.wrapping_add(new.wrapping_sub(old));
         tag
@@ -348,6 +363,7 @@ impl Gc {
                 kind: w.kind,
                 value: &w.value,
                 hash: w.hash,
+                content: w.content,
             })?;
         }
         Ok(())
@@ -372,7 +388,7 @@ impl Gc {
         self.pair = false;
         self.waiting.retain(|w| {
             if w.elidable {
-                out.ledger.drop_entry(Rule::Elided, weigh(w.hash, w.tag, w.value.len()));
+                out.ledger.drop_entry(Rule::Elided, weigh(w.content, w.tag));
             }
             !w.elidable
         });
@@ -384,11 +400,12 @@ impl Gc {
 fn put_operands(chain: &Chain, out: &mut Writer) -> Result<()> {
     for o in &chain.operands {
         let (key, hash) = chain.key_of(o);
+        let (tag, value, content) = (o.tag, &o.value[..], content(hash, &o.value));
         if o.is_combined() {
             o.drop_inputs(&mut out.ledger);
-            out.ledger.make_entry(weigh(hash, o.tag, o.value.len()));
+            out.ledger.make_entry(weigh(content, tag));
         }
-        out.put(Survivor { key, tag: o.tag, kind: Kind::Merge, value: &o.value, hash })?;
+        out.put(Survivor { key, tag, kind: Kind::Merge, value, hash, content })?;
     }
     Ok(())
 }

@@ -17,14 +17,15 @@ use std::sync::Arc;
 use lithify_base::{Error, Result, Tag};
 use lithify_format::xxph3::xxph3_64;
 
+use crate::certify::broken;
 use crate::encode::{Carry, Writer, common_prefix};
 use crate::gc::{Gc, Input};
-use crate::ledger::{Ledger, weigh};
+use crate::ledger::{Ledger, content, weigh};
 use crate::products::{Item, Products, SetDone};
 use crate::recipe::Recipe;
 use crate::set::{BlockSet, BlockSlice, CleanRange};
 use crate::tree::{ByBytes, ByComparator, KeyOrder, Lane, Pick, Stop, Tree};
-use crate::view::View;
+use crate::view::{View, ViewEntry};
 
 /// Most entries picked before they are encoded; bounds the pick list, nothing else.
 const BATCH: usize = 512;
@@ -102,6 +103,23 @@ impl Kernel {
     pub fn resume(recipe: Arc<Recipe>, carry: Carry) -> Result<Kernel> {
         let mut kernel = Kernel::new(recipe)?;
         kernel.out.resume(carry);
+        Ok(kernel)
+    }
+
+    /// A kernel whose blocks are neither compressed nor summed: what an engine's output is compared
+    /// with, entry by entry. It goes on from `carry`, if there is one.
+    ///
+    /// # Errors
+    /// As [`Kernel::new`]; Internal if the carry is of another recipe.
+    pub(crate) fn plain(recipe: Arc<Recipe>, carry: Option<Carry>) -> Result<Kernel> {
+        let mut kernel = Kernel::new(recipe)?;
+        kernel.out.leave_plain();
+        if let Some(carry) = carry {
+            if carry.ledger().tombs() != kernel.out.ledger.tombs() {
+                return Err(broken("a carry counts other range tombstones than the recipe has"));
+            }
+            kernel.out.resume(carry);
+        }
         Ok(kernel)
     }
 
@@ -287,7 +305,8 @@ impl Kernel {
             if !uniform && !self.gc.zones.holds(e.key, comparator) {
                 self.gc.cross(e.key, &mut self.out)?;
             }
-            let input = Input { key: e.key, tag: e.tag, value: e.value, run: l.run, hash: e.hash };
+            let ViewEntry { key, tag, value, hash, content } = e;
+            let input = Input { key, tag, value, run: l.run, hash, content };
             self.gc.entry(input, new_key, &mut self.out)?;
             (any, last_head, last_key, last_tag, last_run) =
                 (true, Some(head), e.key, e.tag, l.run);
@@ -331,11 +350,12 @@ impl Kernel {
             self.gc.cross(key, &mut self.out)?;
         }
         let hash = xxph3_64(key);
+        let content = content(hash, value);
         let ledger = &mut self.out.ledger;
         ledger.entries_in += 1;
         ledger.bytes_in += (key.len() + 8 + value.len()) as u64;
-        ledger.sum_in = ledger.sum_in.wrapping_add(weigh(hash, tag, value.len()));
-        self.gc.entry(Input { key, tag, value, run, hash }, new_key, &mut self.out)
+        ledger.sum_in = ledger.sum_in.wrapping_add(weigh(content, tag));
+        self.gc.entry(Input { key, tag, value, run, hash, content }, new_key, &mut self.out)
     }
 
     /// Bytes of finished blocks that wait to be drained.

@@ -1,12 +1,15 @@
 //! The conservation ledger: what came in, and what was made of it, equals what went
 //! out plus what was dropped by a rule.
 //!
-//! Keeps: counts and a wrapping sum of [`weigh`] over entries. The sum sees a lost, doubled or
-//! re-tagged entry and a value whose length changed; it costs about a nanosecond per entry because
-//! the hash of the key is needed for the filter anyway.
-//! Leaves to others: the bytes of values, which block checksums guard on both sides.
+//! Keeps: counts and the content weight, a wrapping sum of [`weigh`] over entries. The sum sees a
+//! lost, doubled or re-tagged entry and a changed value. An entry's [`content`] is hashed once, where
+//! it is read; if it passes through, the same number stands for what is written.
+//! Leaves to others: whether a drop was right ([`prove`](crate::prove)), and the inputs' weights,
+//! which the host has from its own tables.
 
-use lithify_base::{Error, ErrorKind, Result, Tag};
+use lithify_base::{Error, ErrorKind, Result};
+
+pub use lithify_format::weight::{content, weigh};
 
 /// Why an entry is not in the output (the rules are in `gc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,10 @@ impl Ledger {
         self.made += 1;
         self.sum_made = self.sum_made.wrapping_add(weight);
     }
+    /// What it counts of range tombstones, all of which follows from the recipe alone.
+    pub(crate) fn tombs(&self) -> [u64; 4] {
+        [self.tombs_in, self.tombs_out, self.tombs_hidden, self.tombs_elided]
+    }
     /// True if everything that came in is accounted for, and everything else was made of it.
     pub fn balances(&self) -> bool {
         // An engine may claim any figures: sums that overflow balance nothing.
@@ -104,13 +111,4 @@ impl Ledger {
             format!("compaction ledger does not balance: {self:?}"),
         ))
     }
-}
-
-/// The weight of an entry: a hash of its key hash (XXPH3 of the user key), tag and value length.
-#[inline]
-pub fn weigh(key_hash: u64, tag: Tag, value_len: usize) -> u64 {
-    let x = key_hash
-        ^ tag.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        ^ (value_len as u64).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
-    (x ^ x >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }

@@ -19,6 +19,7 @@ pub mod ledger;
 pub mod naive;
 pub mod offload;
 pub mod products;
+pub mod prove;
 pub mod recipe;
 pub mod set;
 pub mod tombstone;

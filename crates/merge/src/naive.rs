@@ -13,7 +13,7 @@ use lithify_format::xxph3::xxph3_64;
 
 use crate::chain::{self, CHAIN_BYTES_MAX};
 use crate::cut::logical;
-use crate::ledger::{Ledger, RULES, Rule, weigh};
+use crate::ledger::{Ledger, RULES, Rule, content, weigh};
 use crate::products::{Item, Products};
 use crate::recipe::Recipe;
 use crate::tombstone::{Fragment, Fragments, RangeTombstone};
@@ -170,7 +170,7 @@ fn drop_entries(
     let mut out = Vec::new();
     let mut dropped = [0; RULES];
     for Version { entry: e, fate, made } in items {
-        let weight = |t| weigh(xxph3_64(&e.key), t, e.value.len());
+        let weight = |t| weigh(content(xxph3_64(&e.key), &e.value), t);
         match made {
             true => ledger.make_entry(weight(e.tag)),
             false => {

@@ -154,7 +154,8 @@ impl Offload {
         entries += u64::from(self.writer.open_entries());
         let entries = entries.checked_sub(u64::from(before.counts.entries));
         let mut ledger = self.carry.ledger().clone();
-        made.drops.add_to(&mut ledger, entries.unwrap_or(u64::MAX), made.sum_out)?;
+        let sum_out = self.writer.ledger.sum_out.wrapping_sub(ledger.sum_out);
+        made.drops.add_to(&mut ledger, entries.unwrap_or(u64::MAX), sum_out)?;
         ledger.check()?;
         self.writer.ledger = ledger;
         Ok(())

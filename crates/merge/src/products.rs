@@ -36,6 +36,8 @@ pub struct BlockMeta {
     pub raw_key_bytes: u64,
     /// Sum of the lengths of its values.
     pub raw_value_bytes: u64,
+    /// Content weight of its entries ([`lithify_format::weight`]).
+    pub weight: u64,
     /// Smallest sequence number in it.
     pub min_seq: Seq,
     /// Largest sequence number in it.

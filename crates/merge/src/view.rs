@@ -13,10 +13,10 @@ use lithify_format::block::{BlockIter, Layout};
 use lithify_format::checksum::{ChecksumKind, raw_sum};
 use lithify_format::limits::{MAX_BLOCK, plain_max};
 use lithify_format::varint;
+use lithify_format::weight::{content, weigh};
 use lithify_format::xxph3::xxph3_64;
 
 use crate::copy::{copy, copy_within};
-use crate::ledger::weigh;
 use crate::products::TRAILER;
 use crate::set::{BlockSlice, Bytes, CleanRange, JobRange};
 
@@ -29,6 +29,7 @@ struct Slot {
     value_len: u32,
     tag: u64,
     hash: u64,
+    content: u64,
 }
 
 /// One decoded block. Buffers are reused from block to block.
@@ -58,7 +59,7 @@ pub struct Weight {
 impl Weight {
     #[inline]
     fn add(&mut self, s: &Slot) {
-        self.sum = self.sum.wrapping_add(weigh(s.hash, Tag(s.tag), s.value_len as usize));
+        self.sum = self.sum.wrapping_add(weigh(s.content, Tag(s.tag)));
         self.bytes += u64::from(s.key_len) + 8 + u64::from(s.value_len);
     }
 }
@@ -86,6 +87,8 @@ pub struct ViewEntry<'a> {
     pub value: &'a [u8],
     /// XXPH3 of the user key.
     pub hash: u64,
+    /// Of key and value ([`lithify_format::weight::content`]).
+    pub content: u64,
 }
 
 impl View {
@@ -133,7 +136,7 @@ impl View {
         } else {
             self.expand(payload.get(..layout.keys_end()).unwrap_or_default(), prefix)?;
         }
-        self.digest(prefix.len());
+        self.digest(prefix.len(), payload);
         Ok(())
     }
 
@@ -234,9 +237,9 @@ impl View {
         self.slots.push(slot);
     }
 
-    /// Second pass: heads, tags and hashes. Apart from the first, because reading a key right
+    /// Second pass: heads, tags, hashes and weights. Apart from the first, because reading a key right
     /// after writing it piecewise stalls the processor for longer than the read takes.
-    fn digest(&mut self, prefix: usize) {
+    fn digest(&mut self, prefix: usize, payload: &[u8]) {
         let keys = &self.keys[..];
         let mut total = Weight::default();
         self.heads.extend(self.slots.iter_mut().map(|s| {
@@ -245,6 +248,7 @@ impl View {
             s.key_len -= 8;
             s.tag = u64::from_le_bytes(*tag);
             s.hash = xxph3_64(user);
+            s.content = content(s.hash, &payload[s.value as usize..][..s.value_len as usize]);
             total.add(s);
             head(user, prefix)
         }));
@@ -291,6 +295,7 @@ impl View {
             tag: Tag(s.tag),
             value: &values[s.value as usize..][..s.value_len as usize],
             hash: s.hash,
+            content: s.content,
         }
     }
 

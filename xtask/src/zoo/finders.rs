@@ -99,6 +99,15 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::NothingNarrower => {
             test("lithify-sim", "lives", "shortage::a_budget_full_of_garbage_takes_writes")
         }
+        Bug::ProvenByFigures => {
+            test("lithify-engine", "lies", "a_wrong_byte_under_a_right_checksum_is_found")
+        }
+        Bug::FirstSetProven => {
+            test("lithify-engine", "lies", "one_in_64_finds_a_lie_within_the_predicted")
+        }
+        Bug::WeighedByLength => {
+            test("lithify-engine", "lies", "another_value_in_any_block_is_found")
+        }
         Bug::AppendAfterFailure => Finder::Sweep("flush"),
         Bug::RetryIsNewer => Finder::Sweep("flush-again"),
         Bug::SyncAgain | Bug::RefusedStays => Finder::Sweep("put-sync"),

@@ -9,6 +9,7 @@ use lithify_base::{Error, MAX_SEQ, Result, Seq};
 
 use crate::block::{BlockBuilder, BlockIter};
 use crate::varint::{self, Reader};
+use crate::weight::WEIGHT;
 
 /// The kind of index, as fixed32. RocksDB 11 refuses tables without it.
 pub const INDEX_TYPE: &str = "rocksdb.block.based.table.index.type";
@@ -288,6 +289,13 @@ impl TableProps {
             None if stated > MAX_SEQ => Err(Error::corruption("the table's number is too large")),
             None => Ok(Some(stated)),
         }
+    }
+
+    /// Content weight of the point entries with the tags they are stored with
+    /// ([`crate::weight`]); `None` if the table does not say.
+    pub fn weight(&self) -> Option<u64> {
+        let stated = self.other.get(WEIGHT.as_bytes())?;
+        stated.as_slice().try_into().ok().map(u64::from_le_bytes)
     }
 
     /// The kind of index; [`ONE_LEVEL`] where the table does not say.

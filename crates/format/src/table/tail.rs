@@ -25,6 +25,7 @@ use super::range_del::{self, RangeTombstone};
 use crate::block::{BlockBuilder, BlockCheck, IndexKeys};
 use crate::checksum::{ChecksumKind, base_context};
 use crate::filter::{DEFAULT_MILLIBITS, FILTER_POLICY, build_filter, filter_bytes, key_hash};
+use crate::weight::WEIGHT;
 
 /// Which table this is (part of the recipe; R9). Times are seconds since 1970, 0 if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -131,6 +132,8 @@ pub struct BlockMeta {
     pub raw_key_bytes: u64,
     /// Sum of the lengths of values, in bytes.
     pub raw_value_bytes: u64,
+    /// Content weight of its entries ([`crate::weight`]).
+    pub weight: u64,
     /// Deletes and single deletes.
     pub deletes: u64,
     /// Merge operands.
@@ -349,6 +352,10 @@ impl TailBuilder {
         props.other.insert(WHOLE_KEY_FILTERING.into(), flag(spec.whole_keys));
         let prefixes = spec.prefixes.get().is_some();
         props.other.insert(PREFIX_FILTERING.into(), flag(prefixes));
+        if !(spec.external || spec.as_rocksdb) {
+            let weight = self.blocks.iter().fold(0u64, |sum, b| sum.wrapping_add(b.weight));
+            props.other.insert(WEIGHT.into(), weight.to_le_bytes().to_vec());
+        }
         if spec.external {
             let version = EXTERNAL_NUMBERED.to_le_bytes().to_vec();
             props.other.insert(EXTERNAL_VERSION.into(), version);

@@ -12,6 +12,7 @@ use lithify_format::xxph3::xxph3_64;
 
 use super::{Carry, OpenBlock, Survivor, Writer};
 use crate::cut::{Cut, Start};
+use crate::ledger::content;
 use crate::products::{BlockMeta, Item, Products};
 use crate::recipe::Recipe;
 use crate::view::lengths;
@@ -137,6 +138,8 @@ impl Writer {
     pub(crate) fn adopt(&mut self, block: Foreign<'_>) -> Result<()> {
         let Foreign { mut meta, first, last, hashes } = block;
         let logical = meta.logical_bytes();
+        // The open block's entries are among those of the block.
+        self.ledger.sum_out = self.open.sum_before.wrapping_add(meta.weight);
         if self.open.meta.entries > 0 {
             self.check_resumed(&meta, first, last, hashes)?;
             self.cut.resume_block(self.open.meta.logical_bytes(), logical);
@@ -163,6 +166,7 @@ impl Writer {
         self.out.used = 0;
         self.out.hashes.clear();
         self.open.clear(0, 0);
+        self.open.sum_before = self.ledger.sum_out;
         self.open.first_key.clear();
         self.file.last_key.clear();
         last.encode_into(&mut self.file.last_key);
@@ -236,7 +240,8 @@ impl Writer {
             }
             self.at_splits = self.cut.has_splits_ahead(&recipe);
             let hash = xxph3_64(k.user);
-            self.put(Survivor { key: k.user, tag: k.tag, kind, value: raw.value, hash })
+            let content = content(hash, raw.value);
+            self.put(Survivor { key: k.user, tag: k.tag, kind, value: raw.value, hash, content })
                 .map_err(unsorted)?;
             entries += 1;
             if self.open.meta.entries != entries || self.open.first_key.is_empty() {

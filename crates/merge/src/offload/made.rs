@@ -47,8 +47,6 @@ pub struct Made {
     pub last_prefix: Option<u64>,
     /// What came in and what became of it.
     pub drops: Drops,
-    /// Wrapping sum of [`weigh`](crate::ledger::weigh) over the entries written.
-    pub sum_out: u64,
 }
 
 /// The machine's own counts and sums of one set: what the ledger of the output grows by, except for
@@ -215,7 +213,6 @@ fn decode(
         return Err(refused("no block is open after the last one"));
     }
     read(writer, open)?;
-    let sum_out = writer.ledger.sum_out.wrapping_sub(offload.carry.ledger().sum_out);
     let (products, open) = writer.take_all();
     let blocks = products.items.into_iter().filter_map(|item| match item {
         Item::Block(b) => Some(b),
@@ -230,7 +227,6 @@ fn decode(
         hashes: products.hashes,
         last_prefix,
         drops,
-        sum_out,
     })
 }
 

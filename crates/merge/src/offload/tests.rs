@@ -36,7 +36,6 @@ struct Apart {
     hashes: Vec<u64>,
     last_prefix: Option<u64>,
     drops: Drops,
-    sum_out: u64,
     /// For the other way: plain blocks, and the open one.
     payloads: Vec<Vec<u8>>,
     tail: Vec<u8>,
@@ -44,7 +43,7 @@ struct Apart {
 
 impl Apart {
     fn arrays(&self) -> Made {
-        let Apart { set, open, last_prefix, sum_out, .. } = self;
+        let Apart { set, open, last_prefix, .. } = self;
         Made {
             set: *set,
             arena: Box::new(self.arena.clone()),
@@ -54,7 +53,6 @@ impl Apart {
             hashes: self.hashes.clone(),
             last_prefix: *last_prefix,
             drops: self.drops.clone(),
-            sum_out: *sum_out,
         }
     }
     fn decode(&self, offload: &mut Offload) -> Result<Made> {
@@ -145,7 +143,6 @@ impl Machine {
             hashes: [&from.hashes, open.hashes].concat(),
             last_prefix: self.last_prefix,
             drops: difference(self.before.ledger(), after.ledger()),
-            sum_out: after.ledger().sum_out.wrapping_sub(self.before.ledger().sum_out),
             payloads,
             tail,
         }

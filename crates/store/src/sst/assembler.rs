@@ -86,6 +86,8 @@ pub struct BlockParts<'a> {
     pub raw_key_bytes: u64,
     /// Sum of the lengths of its values.
     pub raw_value_bytes: u64,
+    /// Content weight of its entries ([`lithify_format::weight`]).
+    pub weight: u64,
     /// Deletes and single deletes in it.
     pub deletes: u64,
     /// Merge operands in it.
@@ -222,6 +224,7 @@ impl Assembler {
             entries: u64::from(block.entries),
             raw_key_bytes: block.raw_key_bytes,
             raw_value_bytes: block.raw_value_bytes,
+            weight: block.weight,
             deletes: u64::from(block.deletes) + u64::from(block.single_deletes),
             merges: u64::from(block.merges),
             seqs: (block.min_seq, block.max_seq),
@@ -260,6 +263,7 @@ impl Assembler {
             entries: block.entries,
             raw_key_bytes: block.raw_key_bytes,
             raw_value_bytes: block.raw_value_bytes,
+            weight: block.weight,
             deletes: block.deletes,
             merges: block.merges,
             min_seq: block.seqs.0,

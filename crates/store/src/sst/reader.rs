@@ -153,6 +153,12 @@ impl TableReader {
         self.global_seq
     }
 
+    /// Content weight of its point entries ([`lithify_format::weight`]). `None` if it is not known: the
+    /// table has no such property, or one number stands for those that its entries were weighed with.
+    pub fn weight(&self) -> Option<u64> {
+        self.properties().weight().filter(|_| self.global_seq.is_none())
+    }
+
     /// The data block at a place, from the cache or the file.
     pub(crate) fn block(&self, at: BlockAt, fill: Fill) -> Result<Block> {
         let BlockAt { offset, size } = at;

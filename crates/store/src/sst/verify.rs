@@ -13,6 +13,7 @@ use lithify_base::{Error, InternalKey, Kind, Result, Seq};
 use lithify_format::block::{BlockIter, TRAILER_LEN};
 use lithify_format::filter::key_hash;
 use lithify_format::table::handle::BlockHandle;
+use lithify_format::weight::{content, weigh};
 use lithify_lsm::FileMeta;
 
 use super::filter::Scope;
@@ -39,6 +40,8 @@ pub struct Checked {
     pub raw_key_bytes: u64,
     /// Sum of the lengths of values.
     pub raw_value_bytes: u64,
+    /// Their content weight ([`lithify_format::weight`]), with the tags they are stored with.
+    pub weight: u64,
     /// Smallest and largest sequence number, if there is an entry.
     pub seqs: Option<(Seq, Seq)>,
 }
@@ -147,6 +150,8 @@ impl Walk<'_> {
             }
             let key = InternalKey { tag: table.numbered(stored.tag), ..stored };
             self.entry(i, key, entries.value())?;
+            let weight = weigh(content(key_hash(key.user), entries.value()), stored.tag);
+            self.seen.weight = self.seen.weight.wrapping_add(weight);
             more = entries.next()?;
         }
         entries.check_restarts()?;
@@ -232,6 +237,7 @@ impl Walk<'_> {
             self.equal(
                 "its properties say",
                 &[
+                    ("content weight", seen.weight, p.weight().unwrap_or(seen.weight)),
                     ("data blocks", seen.blocks, blocks),
                     ("entries", seen.entries, p.points()),
                     ("deletions", seen.deletes, deletes),

@@ -8,6 +8,8 @@ use crate::filter::key_hash;
 use crate::table::handle::BlockHandle;
 use crate::table::range_del::RangeTombstone;
 use crate::table::tail::{BlockMeta, TableSpec, Tail, TailBuilder};
+use crate::weight::{content, weigh};
+use crate::xxph3::xxph3_64;
 
 /// Logical bytes of an entry over its key and value (R1): the tag and a share of overhead.
 const ENTRY_OVERHEAD: u64 = 8 + 4;
@@ -74,6 +76,8 @@ impl NaiveTableWriter {
         meta.entries += 1;
         meta.raw_key_bytes += key.user.len() as u64 + 8;
         meta.raw_value_bytes += value.len() as u64;
+        let weight = weigh(content(xxph3_64(key.user), value), key.tag);
+        meta.weight = meta.weight.wrapping_add(weight);
         meta.deletes += u64::from(key.tag.kind().is_some_and(Kind::is_delete));
         meta.merges += u64::from(key.tag.kind() == Some(Kind::Merge));
         meta.min_seq = meta.min_seq.min(seq);

@@ -99,7 +99,7 @@ fn spoil(dice: &mut Choices, a: &mut Apart) {
             a.hashes[at] = wrong(dice, a.hashes[at]);
         }
         7 => a.last_prefix = Some(dice.bits()).filter(|_| dice.one_in(2)),
-        8 => a.sum_out = wrong(dice, a.sum_out),
+        8 if n > 0 => a.blocks[i].weight = wrong(dice, a.blocks[i].weight),
         9 => {
             let at = dice.below(a.drops.dropped.len());
             a.drops.dropped[at] = wrong(dice, a.drops.dropped[at]);

@@ -152,6 +152,7 @@ fn an_engine_cannot_hand_over_half_a_block() {
             entries: 1,
             raw_key_bytes: 9,
             raw_value_bytes: 0,
+            weight: 0,
             deletes: 0,
             merges: 0,
             seqs: (1, 1),
