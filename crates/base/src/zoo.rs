@@ -148,7 +148,7 @@ bugs! {
     56 InclusiveEndLost,
     /// Where no compaction that the policy wants fits on the disk, no narrower one is looked for.
     57 NothingNarrower,
-    /// Who merges a set again compares what is said of its blocks, not their entries.
+    /// A set that is merged again is compared by what is said of its blocks, not by their entries.
     58 ProvenByFigures,
     /// Of the sets of a compaction always the first is proven.
     59 FirstSetProven,

@@ -8,7 +8,8 @@
 //!
 //! An engine other than the CPU may refuse, break, hang, or lie. While it works the relay keeps the carry
 //! of the last set whose output was taken, and the sets offered since. A batch of products is taken as a
-//! whole or not at all: the certifier reads it on a copy of itself.
+//! whole or not at all: the certifier reads it on a copy of itself, and one set in so many is merged again
+//! and compared (`merge::prove`), which ones the dice say once their output is here.
 //!
 //! Keeps: what a caller gets was certified, and goes on where the last batch ended, whichever engine it came
 //! from. A fault of an engine other than the CPU is never an error. If what the CPU makes from an engine's
@@ -25,6 +26,7 @@ use lithify_engine::{Caps, Engine, Fault, Offer, Progress, Refusal, Session, Tic
 use lithify_env::sync::Arc;
 use lithify_env::{Mono, RtRef, panic_message};
 use lithify_merge::certify::Certifier;
+use lithify_merge::prove::{self, Claim, Prover};
 use lithify_merge::{BlockSet, Carry, Item, Ledger, Products, Recipe};
 
 use crate::route::{Engines, Place, Why, nanos};
@@ -67,6 +69,8 @@ struct Machine {
     carry: Option<Box<Carry>>,
     /// Sets that it has taken since, in order.
     kept: VecDeque<BlockSet>,
+    /// Chooses the sets that are proven.
+    prover: Prover,
     /// How long it has been at work without a sign of life.
     silent: Duration,
     /// When it last said that it waits for its machine.
@@ -110,7 +114,11 @@ impl Relay {
             }
         }
         let (session, machine) = match opened {
-            Some((session, place)) => (session, Some(Machine::new(place))),
+            Some((session, place)) => {
+                let one_in = if trusted { 0 } else { place.caps().prove };
+                let prover = Prover::new(one_in, rt.seed("prove") ^ rt.now().0);
+                (session, Some(Machine::new(place, prover)))
+            }
             None => {
                 let cpu = engines.cpu();
                 let session = cpu.open(recipe.clone());
@@ -273,6 +281,10 @@ impl Relay {
             Err(e) => return self.replace(Why::Disproved, &e, out),
         };
         let machine = self.machine.as_mut().expect("the caller saw it");
+        // Over a carry that lies even the kernel may panic.
+        if let Err(e) = guarded(|| machine.prove(&self.recipe, out, &progress)).flatten() {
+            return self.disprove(&e, out);
+        }
         machine.take(read.sets, out);
         self.certifier = read.certifier.or(self.certifier.take());
         if let Progress::Done(ledger) = progress {
@@ -321,6 +333,17 @@ impl Relay {
             certifier.read(&self.recipe, out)?;
         }
         Ok(Read { sets, certifier })
+    }
+
+    /// A set was merged again, and the engine's output is another. Where every set is proven the last carry
+    /// holds; else the sets that were not chosen may be lies as well.
+    fn disprove(&mut self, error: &Error, out: &mut Products) -> Result<Relayed> {
+        let holds = |m: &Machine| m.carry.is_none() || m.place.caps().prove == 1;
+        if self.machine.as_ref().is_some_and(holds) {
+            return self.replace(Why::Disproved, error, out);
+        }
+        self.believed = self.machine.take().map(|machine| machine.place);
+        Ok(self.disbelieve(error, out))
     }
 
     /// The output is complete: its ledger must agree with all of it.
@@ -378,8 +401,9 @@ struct Read {
 }
 
 impl Machine {
-    fn new(place: Place) -> Machine {
-        Machine { place, carry: None, kept: VecDeque::new(), silent: Duration::ZERO, asked: None }
+    fn new(place: Place, prover: Prover) -> Machine {
+        let (kept, silent) = (VecDeque::new(), Duration::ZERO);
+        Machine { place, carry: None, kept, prover, silent, asked: None }
     }
 
     /// Products are taken in which so many sets end.
@@ -392,6 +416,27 @@ impl Machine {
             _ => None,
         });
         self.carry = last.or(self.carry.take());
+    }
+
+    /// Proves the sets of a batch that the dice choose, and the end of the output, before they are taken.
+    fn prove(&mut self, recipe: &Arc<Recipe>, out: &Products, progress: &Progress) -> Result<()> {
+        let mut before = self.carry.as_deref();
+        let (mut sets, mut from) = (self.kept.iter(), 0);
+        for (at, item) in out.items().iter().enumerate() {
+            let Item::SetDone(ended) = item else { continue };
+            let claim = Claim { of: out, items: &out.items()[from..=at] };
+            if let Some(set) = sets.next().filter(|_| self.prover.picks()) {
+                prove::set(recipe, before, set.clone(), &[claim])?;
+            }
+            (before, from) = (Some(&*ended.carry), at + 1);
+        }
+        match progress {
+            Progress::Done(ledger) if self.prover.is_on() => {
+                let claim = Claim { of: out, items: &out.items()[from..] };
+                prove::end(recipe, before, &[claim], ledger)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Notes how long the engine has been silent: while its machine is waited for, or it works on the

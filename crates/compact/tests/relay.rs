@@ -13,7 +13,7 @@ use lithify_compact::{
     CompactionJob, CompactionSpec, Cut, EngineReport, Engines, FileNumbers, FlushJob, FlushSpec,
     LevelFormat, Maker, Outcome, OutputOptions, PartEvent, Reins, Workshop,
 };
-use lithify_engine::mock::{FaultPlan, MockEngine};
+use lithify_engine::mock::{FaultPlan, Lie, MockEngine};
 use lithify_engine::{
     BlockSet, Caps, Carry, Cost, Engine, Item, Offer, Products, Progress, Recipe, Refusal, Session,
 };
@@ -211,16 +211,23 @@ struct Device {
     mock: MockEngine,
     name: &'static str,
     cost: Cost,
+    prove: u32,
     disowned: Mutex<Vec<String>>,
 }
 
 impl Device {
+    /// A device of whose sets each is proven.
     fn new(plan: FaultPlan) -> Arc<Device> {
+        Device::proven(plan, 1)
+    }
+    /// A device of whose sets one in so many is proven.
+    fn proven(plan: FaultPlan, prove: u32) -> Arc<Device> {
         let cost = Cost { fixed_ns: 0.0, ns_per_byte: 0.1 };
         Arc::new(Device {
             mock: MockEngine { plan },
             name: "device",
             cost,
+            prove,
             disowned: Mutex::default(),
         })
     }
@@ -228,7 +235,8 @@ impl Device {
 
 impl Engine for Device {
     fn caps(&self) -> Caps {
-        Caps { name: self.name, set_bytes: SET, cost: self.cost, ..self.mock.caps() }
+        let Device { name, cost, prove, .. } = *self;
+        Caps { name, set_bytes: SET, cost, prove, ..self.mock.caps() }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
         self.mock.open(recipe)
@@ -415,7 +423,7 @@ fn a_set_too_large_for_the_engine_goes_to_the_cpu() {
 #[test]
 fn a_lie_at_the_end_has_the_part_done_anew() {
     let expected = by_cpu(1);
-    let device = Device::new(FaultPlan::WrongLedger(1));
+    let device = Device::proven(FaultPlan::WrongLedger(1), 0);
     let ended = with(device.clone(), &expected, "a wrong ledger");
     assert_eq!(device.disowned.lock().len(), 1);
     assert_eq!(ended.reports[0].disproved, 1);
@@ -437,6 +445,26 @@ fn a_lie_about_the_input_has_all_parts_done_again() {
         assert_eq!(ended.outcome.work.entries_in, expected.outcome.work.entries_in);
         assert!(!device.disowned.lock().is_empty() && ended.reports[0].disproved > 0);
     }
+}
+
+/// Output that is consistent in itself, and of another recipe or other values: every set is merged again.
+#[test]
+fn a_falsified_recipe_ends_in_the_cpus_files() {
+    let expected = by_cpu(1);
+    let mut disproved = 0;
+    for lie in Lie::RECIPES.into_iter().chain((0..20).map(Lie::OtherValue)) {
+        disproved += under(FaultPlan::Falsified(lie), &expected).reports[0].disproved;
+    }
+    assert!(disproved >= 15, "{disproved}");
+}
+
+/// A lie that is found late says nothing good of the sets before it, which were not proven.
+#[test]
+fn a_lie_that_is_found_in_a_sample_has_the_part_done_anew() {
+    let expected = by_cpu(1);
+    let device = Device::proven(FaultPlan::Falsified(Lie::TombstonesForgotten), 4);
+    let ended = with(device.clone(), &expected, "a sampled lie");
+    assert_eq!((ended.reports[0].disproved, device.disowned.lock().len()), (1, 1));
 }
 
 /// Only an engine that was disproved is told so, with the reason.
@@ -471,6 +499,7 @@ fn parts_are_routed_one_by_one() {
         mock: MockEngine { plan: FaultPlan::None },
         name: "second",
         cost: Cost { fixed_ns: 0.0, ns_per_byte: 0.2 },
+        prove: 1,
         disowned: Mutex::default(),
     });
     let engines: Vec<Arc<dyn Engine>> = vec![Device::new(FaultPlan::Breaks(1)), second];
@@ -534,7 +563,7 @@ struct OldCarrySession(Box<dyn Session>, Option<Box<Carry>>);
 
 impl Engine for OldCarry {
     fn caps(&self) -> Caps {
-        Caps { name: "old carry", ..Device::new(FaultPlan::None).caps() }
+        Caps { name: "old carry", ..Device::proven(FaultPlan::None, 0).caps() }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
         let inner = MockEngine { plan: FaultPlan::Breaks(4) }.open(recipe)?;

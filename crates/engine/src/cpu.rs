@@ -31,6 +31,7 @@ impl Engine for CpuEngine {
             sets_in_flight: SETS,
             ways: u16::MAX,
             certify: Mode::Meta,
+            prove: 0,
             cost: Cost { fixed_ns: 20_000.0, ns_per_byte: 0.8 },
         }
     }

@@ -68,7 +68,7 @@ impl Engine for MockEngine {
             FaultPlan::SmallSets(most) => most,
             _ => u64::MAX,
         };
-        Caps { name: "mock", certify: Mode::Full, max_set_bytes, ..CpuEngine.caps() }
+        Caps { name: "mock", certify: Mode::Full, prove: 1, max_set_bytes, ..CpuEngine.caps() }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
         self.wrap(cpu::whole_sets(self.heard(recipe), None))
