@@ -1,16 +1,32 @@
 //! What the shell tells the core, each event with what it means.
 
-use lithify_base::{Error, JobId};
+use lithify_base::{Error, JobId, KeyRange};
 use lithify_lsm::FileMeta;
 use lithify_plan::ManualRequest;
 
-use crate::Options;
 use crate::buckets::Flow;
-use crate::outside::Outside;
+use crate::options::Options;
 
 /// Number of a memtable, in the order of freezing. Never reused while the database is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemId(pub u64);
+
+/// A change from outside that a caller wants.
+#[derive(Clone, Debug)]
+pub enum Outside {
+    /// Take these files into the tree, each where nothing newer stands over its keys. They are
+    /// disjoint, their entries are newer than everything in the tree, and no memtable overlaps them.
+    Ingest {
+        /// Their descriptions, with any position.
+        files: Vec<FileMeta>,
+    },
+    /// Drop the files whose keys all lie in one of these ranges, and under which nothing older of
+    /// their keys stays.
+    Drop {
+        /// The ranges.
+        ranges: Vec<KeyRange>,
+    },
+}
 
 /// Something that happened in the world.
 #[derive(Debug)]

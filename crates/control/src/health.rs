@@ -6,8 +6,8 @@
 
 use lithify_base::Error;
 
-use crate::PATIENCE;
 use crate::command::Command;
+use crate::retry::PATIENCE;
 
 /// What is wrong, and how often it went wrong.
 #[derive(Clone, Debug, Default)]

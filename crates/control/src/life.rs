@@ -29,7 +29,25 @@
 //! Whether writes are taken at all is not a state of life but of health (`health`): a core whose
 //! writes were stopped still flushes and commits.
 
-use crate::commit::Writing;
+use lithify_base::{Error, JobId};
+use lithify_lsm::{Edit, Version};
+
+/// How the edits that were handed out ended.
+pub(crate) enum Settled {
+    /// In the manifest for good.
+    Durable,
+    /// The disk is full: they are not durable yet, and are handed out again later.
+    Postponed(Error),
+    /// Whether the manifest has them shows at the next open.
+    Unknown(Error),
+}
+
+/// The edits being written, in their order, and the tree with all of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Writing {
+    pub(crate) edits: Vec<(JobId, Edit)>,
+    pub(crate) next: Version,
+}
 
 /// The edits on their way into the manifest.
 #[derive(Clone, Debug)]

@@ -1,5 +1,8 @@
 //! When what failed is tried again: after a wait that doubles with each failure in a row.
 
+/// Failures in a row after which callers that wait for a compaction are told: those that asked for one,
+/// whichever job failed, and writers that only a compaction can let go on.
+pub(crate) const PATIENCE: u32 = 3;
 /// Shortest wait before a failed job is tried again, nanoseconds.
 const FIRST: u64 = 100_000_000;
 /// Longest such wait, nanoseconds.

@@ -9,7 +9,7 @@ use lithify_plan::{
     Score, Stall, Targets, View, explain, policies, score,
 };
 
-use crate::Core;
+use crate::core::Core;
 use crate::event::MemId;
 
 /// Jobs looked for that could start with more slots: a longer list tells a reader no more.
@@ -58,7 +58,7 @@ impl Core {
             slots: self.options.compaction_slots,
             slots_wanted: limits.slots_free + running,
             running,
-            wall: self.schedule.wall,
+            wall: self.resources.wall,
             manual: self.manuals.wanted().cloned(),
             limits,
         }

@@ -2,28 +2,13 @@
 //! on the first one; it is over when the planner has nothing left to do for it and none of its jobs is
 //! in flight.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lithify_base::{Error, ErrorKind, JobId};
-use lithify_plan::{JobSpec, Kind, ManualRequest, is_settled};
+use lithify_plan::{JobSpec, Kind, is_settled};
 
-use crate::Core;
 use crate::command::Command;
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Manuals {
-    wanted: VecDeque<(u64, ManualRequest)>,
-}
-
-impl Manuals {
-    pub(crate) fn add(&mut self, id: u64, request: ManualRequest) {
-        self.wanted.push_back((id, request));
-    }
-    pub(crate) fn wanted(&self) -> Option<&ManualRequest> {
-        self.wanted.front().map(|(_, r)| r)
-    }
-}
+use crate::core::Core;
 
 impl Core {
     /// The manual compaction being worked on failed. Its caller is told, and may ask again.
@@ -70,9 +55,4 @@ impl Core {
             self.manuals.wanted.pop_front();
         }
     }
-}
-
-/// The answer to requests while the database is being closed.
-pub(crate) fn closing() -> Error {
-    Error::new(ErrorKind::ShuttingDown, "the database is being closed")
 }

@@ -13,7 +13,6 @@
 //! Leaves to others: where a placement may be and what may go (`lithify_plan::relation`), bringing
 //! the files into the directory, their number (the shell).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lithify_base::{CfId, Error, ErrorKind, FileId, JobId, KeyRange, Pos};
@@ -22,39 +21,11 @@ use lithify_plan::{
     Cost, CutPolicy, JobSpec, Kind, Placement, Prio, Reason, droppable, hull, place,
 };
 
-use crate::Core;
 use crate::command::Command;
+use crate::core::Core;
+use crate::event::Outside;
 use crate::jobs::instant_edit;
-use crate::manual::closing;
-
-/// What is wanted.
-#[derive(Clone, Debug)]
-pub enum Outside {
-    /// Take these files into the tree, each where nothing newer stands over its keys. They are
-    /// disjoint, their entries are newer than everything in the tree, and no memtable overlaps them.
-    Ingest {
-        /// Their descriptions, with any position.
-        files: Vec<FileMeta>,
-    },
-    /// Drop the files whose keys all lie in one of these ranges, and under which nothing older of
-    /// their keys stays.
-    Drop {
-        /// The ranges.
-        ranges: Vec<KeyRange>,
-    },
-}
-
-/// Which request each job answers.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Outsiders {
-    asked: BTreeMap<JobId, u64>,
-}
-
-impl Outsiders {
-    pub(crate) fn has(&self, job: JobId) -> bool {
-        self.asked.contains_key(&job)
-    }
-}
+use crate::requests::closing;
 
 impl Core {
     /// Makes `request` a job that only has to commit.

@@ -1,6 +1,7 @@
 //! Every state of a core's life: which event leads where, and what each state lets happen.
 
 use super::*;
+use crate::event::Outside;
 use crate::life::Life;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

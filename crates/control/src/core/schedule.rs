@@ -2,12 +2,11 @@
 //! job that holds up a more urgent wish becomes as urgent as that wish; no job starts that the disk
 //! has no room for.
 
-use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, ErrorKind, FileId, JobId, MAX_LEVELS, Pos};
+use lithify_base::{Error, ErrorKind, JobId, MAX_LEVELS, Pos};
 use lithify_lsm::{Edit, check};
 use lithify_plan::{
     Blocked, Kind, Layers, Limits, MemState, Prio, Reason, Refusal, View, inherited, is_short,
@@ -16,69 +15,15 @@ use lithify_plan::{
 
 use crate::buckets::Buckets;
 use crate::command::Command;
+use crate::core::Core;
+use crate::jobs;
 use crate::life::Life;
-use crate::{Core, jobs};
 
 /// Writers that fill a memtable in less time than this, nanoseconds, have all slots work for them:
 /// with 64 MiB that is 6.4 MB/s and more. What is left undone while they write is done later, when
 /// level 0 is deeper and more of it has to be rewritten: measured, a fill with two slots lost 3 to 20%
 /// to a ramp that waited for pressure.
 pub(crate) const BUSY: u64 = 10_000_000_000;
-
-/// What is remembered about the running of jobs.
-#[derive(Clone, Debug)]
-pub(crate) struct Schedule {
-    /// Callers that wait for background work to end. Until the shell says how many, one may.
-    pub(crate) awaited: usize,
-    /// When a memtable was frozen last.
-    frozen_at: Option<u64>,
-    /// Bytes that tables may still take, as last looked up, less what was written since.
-    pub(crate) disk_free: u64,
-    /// The same of the disk alone, whatever the budget.
-    disk: u64,
-    /// A compaction is in the tree since: what it made obsolete may be gone, or not.
-    stale: bool,
-    /// What the tree of this install is like; worked out when the disk has little room.
-    layers: Cell<Option<(u64, Layers)>>,
-    /// Files that came out whole when they were to be cut in parts.
-    uncut: BTreeSet<FileId>,
-    /// The time as last read, in seconds since 1970; 0 before.
-    pub(crate) wall: u64,
-    /// Jobs more urgent than they were made, with how urgent.
-    raised: BTreeMap<JobId, Prio>,
-}
-
-impl Schedule {
-    pub(crate) fn new() -> Schedule {
-        Schedule {
-            awaited: 1,
-            frozen_at: None,
-            disk_free: u64::MAX,
-            disk: u64::MAX,
-            stale: false,
-            layers: Cell::new(None),
-            uncut: BTreeSet::new(),
-            wall: 0,
-            raised: BTreeMap::new(),
-        }
-    }
-
-    /// The room was looked up.
-    pub(crate) fn look(&mut self, left: u64, disk: u64) {
-        (self.disk_free, self.disk, self.stale) = (left, disk, false);
-    }
-
-    /// Tables with these bytes are there since.
-    pub(crate) fn wrote(&mut self, bytes: u64) {
-        // A file system that can't tell says that it has all there may be.
-        if self.disk < u64::MAX {
-            self.disk = self.disk.saturating_sub(bytes);
-        }
-        if self.disk_free < u64::MAX {
-            self.disk_free = self.disk_free.saturating_sub(bytes);
-        }
-    }
-}
 
 /// Room on the disk for a manifest that is begun anew, with a tree of so many files.
 fn manifest_room(files: usize) -> u64 {
@@ -88,7 +33,7 @@ fn manifest_room(files: usize) -> u64 {
 impl Core {
     /// A memtable is full.
     pub(crate) fn note_writing(&mut self, now: u64) {
-        self.schedule.frozen_at = Some(now);
+        self.resources.frozen_at = Some(now);
     }
 
     pub(crate) fn start_flushes(&mut self, now: u64, out: &mut Vec<Command>) {
@@ -147,8 +92,8 @@ impl Core {
     /// all of it.
     pub(crate) fn limits(&self, now: u64) -> Limits {
         let all = self.options.compaction_slots;
-        let busy = self.schedule.frozen_at.is_some_and(|at| now.saturating_sub(at) < BUSY);
-        let hurry = busy || self.schedule.awaited > 0 || self.manuals.wanted().is_some();
+        let busy = self.resources.frozen_at.is_some_and(|at| now.saturating_sub(at) < BUSY);
+        let hurry = busy || self.resources.awaited > 0 || self.manuals.wanted().is_some();
         let slots = match hurry {
             true => all,
             false => slots_wanted(&self.version, &self.memory.state(), &self.options.plan, all),
@@ -160,8 +105,8 @@ impl Core {
         // commit: those that are frozen in any case, and the next one where that can be had.
         let mem = self.memory.state();
         let kept = manifest_room(self.version.file_count()).saturating_add(mem.frozen_bytes);
-        let disk = self.schedule.disk.saturating_sub(kept);
-        let left = self.schedule.disk_free;
+        let disk = self.resources.disk.saturating_sub(kept);
+        let left = self.resources.disk_free;
         // What a caller asks for may take that as well.
         let next = match self.manuals.wanted() {
             Some(_) => 0,
@@ -180,17 +125,17 @@ impl Core {
     /// What room there is, before the first event: bytes that tables may still take, and those that
     /// the disk has free.
     pub fn know_room(&mut self, left: u64, disk: u64) {
-        self.schedule.look(left, disk);
+        self.resources.look(left, disk);
     }
 
     /// True if writers have to wait for room to be freed.
     pub(crate) fn is_short(&self) -> bool {
-        let (left, disk) = (self.schedule.disk_free, self.schedule.disk);
-        let layers = || match self.schedule.layers.get() {
+        let (left, disk) = (self.resources.disk_free, self.resources.disk);
+        let layers = || match self.resources.layers.get() {
             Some((at, layers)) if at == self.installs => layers,
             _ => {
                 let layers = Layers::of(&self.version);
-                self.schedule.layers.set(Some((self.installs, layers)));
+                self.resources.layers.set(Some((self.installs, layers)));
                 layers
             }
         };
@@ -207,8 +152,8 @@ impl Core {
             && cut
         {
             let version = &self.version;
-            self.schedule.uncut.retain(|id| version.file(*id).is_some());
-            self.schedule.uncut.insert(whole.id);
+            self.resources.uncut.retain(|id| version.file(*id).is_some());
+            self.resources.uncut.insert(whole.id);
         }
     }
 
@@ -223,8 +168,8 @@ impl Core {
         let flights = self.jobs.in_flight();
         View::new(&self.version, flights, mem, &self.options.plan, self.limits(now))
             .with_manual(self.manuals.wanted())
-            .with_uncut(&self.schedule.uncut)
-            .at(self.schedule.wall)
+            .with_uncut(&self.resources.uncut)
+            .at(self.resources.wall)
     }
 
     /// Makes jobs as urgent as what they hold up. Looked at when the jobs or the tree have changed.
@@ -236,23 +181,23 @@ impl Core {
         };
         for (id, spec) in self.jobs.running_compactions() {
             let of = |all: &BTreeMap<JobId, Prio>| all.get(&id).copied().unwrap_or(spec.prio);
-            if of(&raised) != of(&self.schedule.raised) {
+            if of(&raised) != of(&self.resources.raised) {
                 out.push(Command::Hurry { job: id, prio: of(&raised) });
             }
         }
-        self.schedule.raised = raised;
+        self.resources.raised = raised;
     }
 
     /// Jobs that are more urgent than they were made.
     pub(crate) fn raised(&self) -> impl Iterator<Item = (JobId, Prio)> + '_ {
-        self.schedule.raised.iter().map(|(job, prio)| (*job, *prio))
+        self.resources.raised.iter().map(|(job, prio)| (*job, *prio))
     }
 
     /// Tells callers if compactions get nowhere because the disk has no room for any: only a user can
     /// change that.
     pub(crate) fn look_for_room(&mut self, now: u64, out: &mut Vec<Command>) {
         // What is at work may free some, and so may what has just ended, and what is held back.
-        let unclear = !self.jobs.in_flight().is_empty() || self.schedule.stale;
+        let unclear = !self.jobs.in_flight().is_empty() || self.resources.stale;
         if unclear || !self.life.is_open() || self.health.read_only().is_some() {
             return;
         }
@@ -280,7 +225,7 @@ impl Core {
                 && self.memory.len() == 0
                 && self.retry.compactions_may_start(now) =>
             {
-                let left = self.schedule.disk_free;
+                let left = self.resources.disk_free;
                 let what = format!(
                     "the disk, or its budget, has {left} bytes left, and no compaction can free \
                      more; free space, or raise disk_budget, and writes go on by themselves"
@@ -301,7 +246,7 @@ impl Core {
 
     /// A compaction is in the tree.
     pub(crate) fn advanced(&mut self, out: &mut Vec<Command>) {
-        self.schedule.stale = self.schedule.disk < u64::MAX;
+        self.resources.stale = self.resources.disk < u64::MAX;
         self.health.compaction_succeeded(out);
     }
 

@@ -6,24 +6,9 @@ use lithify_base::{Error, ErrorKind, FileId, JobId};
 use lithify_lsm::{Edit, Version};
 
 use crate::command::{Command, NewEdit};
-use crate::{Core, PATIENCE};
-
-/// How the edits that were handed out ended.
-pub(crate) enum Settled {
-    /// In the manifest for good.
-    Durable,
-    /// The disk is full: they are not durable yet, and are handed out again later.
-    Postponed(Error),
-    /// Whether the manifest has them shows at the next open.
-    Unknown(Error),
-}
-
-/// The edits being written, in their order, and the tree with all of them.
-#[derive(Clone, Debug)]
-pub(crate) struct Writing {
-    edits: Vec<(JobId, Edit)>,
-    pub(crate) next: Version,
-}
+use crate::core::Core;
+use crate::life::{Settled, Writing};
+use crate::retry::PATIENCE;
 
 /// Bytes of the files that `edit` adds and that were not there before.
 fn made_bytes(edit: &Edit) -> u64 {
@@ -122,7 +107,7 @@ impl Core {
         let jobs: Vec<JobId> = edits.iter().map(|(job, _)| *job).collect();
         for (job, edit) in edits {
             self.buckets.forget(job);
-            self.schedule.wrote(made_bytes(&edit));
+            self.resources.wrote(made_bytes(&edit));
             let (mem, inputs) = self.jobs.retire(job);
             if let Some(mem) = mem {
                 let bytes = edit.adds.iter().map(|f| f.bytes).sum();

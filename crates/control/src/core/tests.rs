@@ -7,6 +7,8 @@ use lithify_lsm::FileMeta;
 use lithify_plan::{Cause, CompactionPri, Kind, ManualRequest, Prio};
 
 use super::*;
+use crate::event::MemId;
+use crate::jobs;
 
 mod life;
 mod outside;

@@ -1,0 +1,63 @@
+//! What the start of jobs depends on besides the tree: room on the disk, callers that wait, the time,
+//! and what was learnt of files and jobs.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use lithify_base::{FileId, JobId};
+use lithify_plan::{Layers, Prio};
+
+/// What is remembered from one start of jobs to the next.
+#[derive(Clone, Debug)]
+pub(crate) struct Resources {
+    /// Callers that wait for background work to end. Until the shell says how many, one may.
+    pub(crate) awaited: usize,
+    /// When a memtable was frozen last.
+    pub(crate) frozen_at: Option<u64>,
+    /// Bytes that tables may still take, as last looked up, less what was written since.
+    pub(crate) disk_free: u64,
+    /// The same of the disk alone, whatever the budget.
+    pub(crate) disk: u64,
+    /// A compaction is in the tree since: what it made obsolete may be gone, or not.
+    pub(crate) stale: bool,
+    /// What the tree of this install is like; worked out when the disk has little room.
+    pub(crate) layers: Cell<Option<(u64, Layers)>>,
+    /// Files that came out whole when they were to be cut in parts.
+    pub(crate) uncut: BTreeSet<FileId>,
+    /// The time as last read, in seconds since 1970; 0 before.
+    pub(crate) wall: u64,
+    /// Jobs more urgent than they were made, with how urgent.
+    pub(crate) raised: BTreeMap<JobId, Prio>,
+}
+
+impl Resources {
+    pub(crate) fn new() -> Resources {
+        Resources {
+            awaited: 1,
+            frozen_at: None,
+            disk_free: u64::MAX,
+            disk: u64::MAX,
+            stale: false,
+            layers: Cell::new(None),
+            uncut: BTreeSet::new(),
+            wall: 0,
+            raised: BTreeMap::new(),
+        }
+    }
+
+    /// The room was looked up.
+    pub(crate) fn look(&mut self, left: u64, disk: u64) {
+        (self.disk_free, self.disk, self.stale) = (left, disk, false);
+    }
+
+    /// Tables with these bytes are there since.
+    pub(crate) fn wrote(&mut self, bytes: u64) {
+        // A file system that can't tell says that it has all there may be.
+        if self.disk < u64::MAX {
+            self.disk = self.disk.saturating_sub(bytes);
+        }
+        if self.disk_free < u64::MAX {
+            self.disk_free = self.disk_free.saturating_sub(bytes);
+        }
+    }
+}
