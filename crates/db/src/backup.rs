@@ -2,16 +2,13 @@
 
 use std::path::Path;
 
-use lithify_base::{Error, ErrorKind, Result};
+use lithify_base::{Error, Result};
 use lithify_env::Env;
-use lithify_env::sync::Arc;
 pub use lithify_store::backup::Progress as BackupProgress;
 use lithify_store::backup::{Backup, BackupDir};
 use lithify_store::dir::Dir;
 
 use crate::db::Db;
-use crate::shell::Shell;
-use crate::super_version::SuperVersion;
 
 /// A directory of backups. Tables that several backups have are kept once; each backup is whole by
 /// itself, and any may be deleted.
@@ -102,20 +99,8 @@ impl Backups {
     /// taken by a file that is none. `Locked`; `LimitExceeded` if numbers are at their end; `Io`, `NoSpace`;
     /// what the flush gives. Earlier backups are as they were.
     pub fn create(&self, db: &Db, watch: &mut dyn FnMut(BackupProgress)) -> Result<BackupSummary> {
-        let shell: &Arc<Shell> = &db.shell;
-        self.dir.check_place(&shell.dir)?;
-        // Their tables are pinned for as long as they are held.
-        let (trees, last_seq) = shell.one_moment()?;
-        let unflushed = |sv: &SuperVersion| sv.mems.iter().any(|mem| !mem.table.is_empty());
-        if shell.is_read_only_handle() && trees.iter().any(|(_, sv)| unflushed(sv)) {
-            let what = "the log holds writes that are in no table, and a handle that only reads \
-                        can't flush them; open the database for writing to back it up";
-            return Err(Error::new(ErrorKind::ReadOnly, what));
-        }
-        let what = shell.copy_of(&trees, last_seq, shell.dir.newest_options()?);
-        let now = shell.env.rt.wall_seconds();
-        let (backup, progress) = self.dir.create(&shell.dir, what, now, watch)?;
-        Ok(summary(&backup, progress.copied))
+        let (backup, copied) = db.shell.back_up(&self.dir, watch)?;
+        Ok(summary(&backup, copied))
     }
 
     /// The backups, the oldest first.

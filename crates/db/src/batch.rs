@@ -1,16 +1,9 @@
 //! Batches: several writes that become visible together or not at all.
 
-use lithify_base::{CfId, Comparator, Error, Result};
-use lithify_format::wal::BatchBuilder;
+use lithify_base::Result;
+use lithify_tree::{Batch, DEFAULT_CF};
 
-use crate::open::DEFAULT_CF;
-
-/// Longest key, bytes.
-pub const MAX_KEY_BYTES: usize = 16 << 20;
-/// Longest value, bytes.
-pub const MAX_VALUE_BYTES: usize = 1 << 30;
-/// Largest batch, bytes of its encoded form.
-pub const MAX_BATCH_BYTES: usize = 3 << 30;
+use crate::families::ColumnFamily;
 
 /// Writes to apply atomically, in the order they were added; of two writes to one key the later
 /// one wins. Reusable: [`clear`](WriteBatch::clear) keeps the memory.
@@ -24,7 +17,7 @@ pub const MAX_BATCH_BYTES: usize = 3 << 30;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct WriteBatch {
-    pub(crate) inner: BatchBuilder,
+    pub(crate) inner: Batch,
 }
 
 impl WriteBatch {
@@ -38,27 +31,14 @@ impl WriteBatch {
     /// [`LimitExceeded`](crate::ErrorKind::LimitExceeded) if the key, the value or the batch is
     /// too large, or there is no memory; the batch is unchanged.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_to(DEFAULT_CF, key.as_ref(), value.as_ref())
-    }
-    pub(crate) fn put_to(&mut self, cf: CfId, key: &[u8], value: &[u8]) -> Result<()> {
-        check_key(key)?;
-        check_value(value)?;
-        self.make_room(key.len() + value.len())?;
-        self.inner.put(cf, key, value);
-        Ok(())
+        self.inner.put(DEFAULT_CF, key.as_ref(), value.as_ref())
     }
     /// Deletes `key`; it need not exist.
     ///
     /// # Errors
     /// As [`put`](WriteBatch::put).
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_to(DEFAULT_CF, key.as_ref())
-    }
-    pub(crate) fn delete_to(&mut self, cf: CfId, key: &[u8]) -> Result<()> {
-        check_key(key)?;
-        self.make_room(key.len())?;
-        self.inner.delete(cf, key);
-        Ok(())
+        self.inner.delete(DEFAULT_CF, key.as_ref())
     }
     /// Deletes `key`, which was put at most once since it was last deleted: see
     /// [`Db::single_delete`](crate::Db::single_delete).
@@ -66,13 +46,7 @@ impl WriteBatch {
     /// # Errors
     /// As [`put`](WriteBatch::put).
     pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.single_delete_to(DEFAULT_CF, key.as_ref())
-    }
-    pub(crate) fn single_delete_to(&mut self, cf: CfId, key: &[u8]) -> Result<()> {
-        check_key(key)?;
-        self.make_room(key.len())?;
-        self.inner.single_delete(cf, key);
-        Ok(())
+        self.inner.single_delete(DEFAULT_CF, key.as_ref())
     }
     /// Merges `operand` into the value of `key`: see [`Db::merge`](crate::Db::merge).
     ///
@@ -80,14 +54,7 @@ impl WriteBatch {
     /// As [`put`](WriteBatch::put). That the database has a merge operator is checked when the batch
     /// is written.
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.merge_to(DEFAULT_CF, key.as_ref(), operand.as_ref())
-    }
-    pub(crate) fn merge_to(&mut self, cf: CfId, key: &[u8], operand: &[u8]) -> Result<()> {
-        check_key(key)?;
-        check_value(operand)?;
-        self.make_room(key.len() + operand.len())?;
-        self.inner.merge(cf, key, operand);
-        Ok(())
+        self.inner.merge(DEFAULT_CF, key.as_ref(), operand.as_ref())
     }
     /// Deletes every key from `from` on that is below `to`.
     ///
@@ -95,17 +62,11 @@ impl WriteBatch {
     /// As [`put`](WriteBatch::put). That `from` is below `to` is checked when the batch is
     /// written, by the database's order.
     pub fn delete_range(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_range_of(DEFAULT_CF, from.as_ref(), to.as_ref())
-    }
-    pub(crate) fn delete_range_of(&mut self, cf: CfId, from: &[u8], to: &[u8]) -> Result<()> {
-        check_bounds(from, to)?;
-        self.make_room(from.len() + to.len())?;
-        self.inner.delete_range(cf, from, to);
-        Ok(())
+        self.inner.delete_range(DEFAULT_CF, from.as_ref(), to.as_ref())
     }
     /// Number of writes.
     pub fn len(&self) -> usize {
-        self.inner.count() as usize
+        self.inner.len()
     }
     /// True if there are none.
     pub fn is_empty(&self) -> bool {
@@ -119,42 +80,66 @@ impl WriteBatch {
     pub fn byte_len(&self) -> usize {
         self.inner.byte_len()
     }
+}
 
-    /// Room for one more entry with `bytes` bytes of key and value.
-    pub(crate) fn make_room(&mut self, bytes: usize) -> Result<()> {
-        check_limit("batch", self.inner.byte_len() + bytes + 32, MAX_BATCH_BYTES)?;
-        self.inner.try_reserve(1, bytes)
+impl WriteBatch {
+    /// Sets `key` of `family` to `value`.
+    ///
+    /// # Errors
+    /// As [`put`](WriteBatch::put). Whether the family is one of the database's is checked when the
+    /// batch is written, by its number: a batch must not mix families of several databases.
+    pub fn put_cf(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.inner.put(family.shell.cf(), key.as_ref(), value.as_ref())
+    }
+    /// Deletes `key` of `family`; it need not exist.
+    ///
+    /// # Errors
+    /// As [`put_cf`](WriteBatch::put_cf).
+    pub fn delete_cf(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.inner.delete(family.shell.cf(), key.as_ref())
+    }
+    /// Deletes `key` of `family`, which was put at most once since it was last deleted: see
+    /// [`Db::single_delete`](crate::Db::single_delete).
+    ///
+    /// # Errors
+    /// As [`put_cf`](WriteBatch::put_cf).
+    pub fn single_delete_cf(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.inner.single_delete(family.shell.cf(), key.as_ref())
+    }
+    /// Merges `operand` into the value of `key` of `family`: see
+    /// [`Db::merge`](crate::Db::merge).
+    ///
+    /// # Errors
+    /// As [`merge`](WriteBatch::merge) and [`put_cf`](WriteBatch::put_cf).
+    pub fn merge_cf(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.inner.merge(family.shell.cf(), key.as_ref(), operand.as_ref())
+    }
+    /// Deletes every key of `family` from `from` on that is below `to`.
+    ///
+    /// # Errors
+    /// As [`delete_range`](WriteBatch::delete_range) and [`put_cf`](WriteBatch::put_cf).
+    pub fn delete_range_cf(
+        &mut self,
+        family: &ColumnFamily,
+        from: impl AsRef<[u8]>,
+        to: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.inner.delete_range(family.shell.cf(), from.as_ref(), to.as_ref())
     }
 }
 
-pub(crate) fn check_key(key: &[u8]) -> Result<()> {
-    check_limit("key", key.len(), MAX_KEY_BYTES)
-}
-
-pub(crate) fn check_value(value: &[u8]) -> Result<()> {
-    check_limit("value", value.len(), MAX_VALUE_BYTES)
-}
-
-/// The bounds of a range deletion.
-pub(crate) fn check_bounds(from: &[u8], to: &[u8]) -> Result<()> {
-    check_key(from)?;
-    check_key(to)
-}
-
-/// A range does not end before it starts; an empty one is no error.
-pub(crate) fn check_order(order: &dyn Comparator, from: &[u8], to: &[u8]) -> Result<()> {
-    match order.compare(from, to).is_gt() {
-        true => Err(Error::invalid("the range ends before it starts; swap its bounds")),
-        false => Ok(()),
+impl AsRef<Batch> for WriteBatch {
+    fn as_ref(&self) -> &Batch {
+        &self.inner
     }
-}
-
-fn check_limit(what: &str, len: usize, limit: usize) -> Result<()> {
-    if len <= limit {
-        return Ok(());
-    }
-    Err(Error::new(
-        lithify_base::ErrorKind::LimitExceeded,
-        format!("the {what} has {len} bytes; the limit is {limit}; nothing was written"),
-    ))
 }

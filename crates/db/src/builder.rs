@@ -1,70 +1,43 @@
 //! Opening a database with components of one's own: another comparator, another world.
 
 use std::path::Path;
+use std::time::Duration;
 
 use lithify_base::{
     CompactionFilterRef, ComparatorRef, MergeOperatorRef, PrefixExtractorRef, Prefixes, Result,
-    bytewise,
 };
 use lithify_engine::Engine;
+use lithify_env::Env;
 use lithify_env::sync::Arc;
-use lithify_env::{Env, FsRef, OsRt, PosixFs, RtOptions};
+use lithify_layers::open_with_times;
+use lithify_rescue::import::{self, ImportOptions, ImportProgress, ImportReport};
+use lithify_rescue::salvage::{self, SalvageReport};
+use lithify_rescue::verify;
+use lithify_store::dir::Dir;
+use lithify_tree::{
+    ColumnFamilyOptions, EventListener, Handle, OpenOptions, Settings, machine, open, open_reading,
+    recovered,
+};
 
 use crate::db::Db;
-use crate::families::Named;
 use crate::follower::Follower;
-use crate::import::{self, ImportOptions, ImportProgress, ImportReport};
-use crate::listener::EventListener;
-use crate::open;
-use crate::salvage::{self, SalvageReport};
-use crate::settings::Settings;
-
-/// The permission bits of the group and of others.
-const PRIVATE: u32 = 0o077;
+use crate::store::TtlDb;
 
 /// Opens a database: [`Settings`] plus components.
 #[derive(Clone)]
 pub struct Builder {
-    pub(crate) settings: Settings,
-    pub(crate) order: ComparatorRef,
-    pub(crate) operator: Option<MergeOperatorRef>,
-    pub(crate) filter: Option<CompactionFilterRef>,
-    pub(crate) prefixes: Prefixes,
-    pub(crate) env: Option<Env>,
-    pub(crate) listeners: Vec<Arc<dyn EventListener>>,
-    /// Engines that compactions may use besides the CPU.
-    pub(crate) engines: Vec<Arc<dyn Engine>>,
-    /// A LevelDB directory may become ours.
-    pub(crate) upgrade: bool,
-    /// A new database may be made among files of others.
-    pub(crate) among_files: bool,
-    /// Permission bits that no new file gets, for what is made of a directory that does not give them.
-    pub(crate) denied: u32,
-    pub(crate) families: Named,
+    pub(crate) with: OpenOptions,
 }
 
 impl Builder {
     /// With default components: byte order and this machine.
     pub fn new(settings: Settings) -> Builder {
-        Builder {
-            settings,
-            order: bytewise(),
-            operator: None,
-            filter: None,
-            prefixes: Prefixes::default(),
-            env: None,
-            listeners: Vec::new(),
-            engines: Vec::new(),
-            upgrade: false,
-            among_files: false,
-            denied: 0,
-            families: Named::new(),
-        }
+        Builder { with: OpenOptions::new(settings) }
     }
     /// Orders keys by `order`. A database remembers its comparator's name and refuses another.
     #[must_use]
     pub fn comparator(mut self, order: ComparatorRef) -> Builder {
-        self.order = order;
+        self.with.order = order;
         self
     }
     /// Gives [`Db::merge`] its meaning. A database that holds operands opens with the operator that they
@@ -86,7 +59,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn merge_operator(mut self, operator: MergeOperatorRef) -> Builder {
-        self.operator = Some(operator);
+        self.with.operator = Some(operator);
         self
     }
     /// Lets `filter` decide what compactions keep. It is not remembered: a database opened without it
@@ -117,7 +90,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn compaction_filter(mut self, filter: CompactionFilterRef) -> Builder {
-        self.filter = Some(filter);
+        self.with.filter = Some(filter);
         self
     }
     /// Puts prefixes of keys into the filters of new tables, so that a scan of the keys of one prefix
@@ -148,20 +121,20 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn prefix_extractor(mut self, extractor: PrefixExtractorRef) -> Builder {
-        self.prefixes = Prefixes::by(extractor);
+        self.with.prefixes = Prefixes::by(extractor);
         self
     }
     /// Runs on `env` instead of this machine's files and threads: for tests and simulation.
     #[must_use]
     pub fn env(mut self, env: Env) -> Builder {
-        self.env = Some(env);
+        self.with.env = Some(env);
         self
     }
     /// Tells `listener` what happens; may be given several times. A handle that only reads tells
     /// nothing.
     #[must_use]
     pub fn listener(mut self, listener: Arc<dyn EventListener>) -> Builder {
-        self.listeners.push(listener);
+        self.with.listeners.push(listener);
         self
     }
     /// Lets compactions use `engine` besides the CPU; may be given several times. Each part of a compaction
@@ -192,7 +165,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn engine(mut self, engine: Arc<dyn Engine>) -> Builder {
-        self.engines.push(engine);
+        self.with.engines.push(engine);
         self
     }
     /// Lets [`open`](Builder::open) make a new database in a directory that has other files in it, which
@@ -217,7 +190,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn create_among_files(mut self) -> Builder {
-        self.among_files = true;
+        self.with.among_files = true;
         self
     }
     /// Opens, and creates if need be, the database in `path`.
@@ -225,14 +198,14 @@ impl Builder {
     /// # Errors
     /// As [`Db::open`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
-        open::open(self, path.as_ref())
+        open(self.with, path.as_ref()).map(Db::from)
     }
     /// Opens the database in `path` for reading only.
     ///
     /// # Errors
     /// As [`Db::open_read_only`].
     pub fn open_read_only(self, path: impl AsRef<Path>) -> Result<Db> {
-        open::open_read_only(self, path.as_ref())
+        open_reading(self.with, path.as_ref(), Handle::Reads).map(Db::from)
     }
 
     /// Opens a reader of the database in `path` that keeps up with whoever writes it, in another
@@ -241,7 +214,7 @@ impl Builder {
     /// # Errors
     /// As [`Db::open_read_only`]; `Stalled` if files change faster than they can be looked at.
     pub fn open_follower(self, path: impl AsRef<Path>) -> Result<Follower> {
-        Follower::open(self, path.as_ref())
+        Follower::open(self.with, path.as_ref())
     }
 
     /// Takes out what is readable of the damaged database in `from` into a new one in `to`, which
@@ -261,7 +234,7 @@ impl Builder {
         to: impl AsRef<Path>,
         watch: &mut dyn FnMut(u64),
     ) -> Result<SalvageReport> {
-        salvage::salvage(self, from.as_ref(), to.as_ref(), watch)
+        salvage::salvage(self.with, from.as_ref(), to.as_ref(), watch)
     }
 
     /// Makes a database in `to`, which must be absent or empty, of the directory that RocksDB or
@@ -300,7 +273,7 @@ impl Builder {
         options: ImportOptions,
         watch: &mut dyn FnMut(ImportProgress),
     ) -> Result<ImportReport> {
-        import::import(self, from.as_ref(), to.as_ref(), options, watch)
+        import::import(self.with, from.as_ref(), to.as_ref(), options, watch)
     }
     /// Makes the directory that RocksDB or LevelDB left in `path` a database of ours. LevelDB cannot
     /// open it afterwards, RocksDB only once it is [settled](Db::settle); so there is a way back if
@@ -316,44 +289,107 @@ impl Builder {
         options: ImportOptions,
         watch: &mut dyn FnMut(ImportProgress),
     ) -> Result<ImportReport> {
-        import::in_place(self, path.as_ref(), kept, options, watch)
+        import::in_place(self.with, path.as_ref(), kept, options, watch)
     }
 
     /// This machine, with as many threads as `settings` ask for: the world of a database that is
     /// given no other. For those who put something in front of a part of it.
     pub fn machine(settings: &Settings) -> Env {
-        let compaction = settings.compaction_threads as usize;
-        Env {
-            fs: Arc::new(PosixFs::new()),
-            rt: Arc::new(OsRt::new(RtOptions {
-                flush_threads: settings.flush_threads as usize,
-                compact_threads: compaction,
-                // Each job keeps several transfers under way, and a flush's writes must not
-                // queue behind a compaction's reads. These threads wait, they do not work.
-                io_threads: (16 * compaction).clamp(16, 256),
-                // One may be in a commit, and one in the upkeep proper.
-                upkeep_threads: 2,
-                background_priority: 0,
-                seed: None,
-            })),
-        }
+        machine(settings)
     }
 
-    /// The files, where nothing runs.
-    pub(crate) fn fs(&self) -> FsRef {
-        match &self.env {
-            Some(env) => env.fs.clone(),
-            None => Arc::new(PosixFs::new()),
-        }
+    /// The names of the column families of the database in `path`, `default` first, the others by age.
+    /// Nothing is opened, changed or locked.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no database; as an open if its manifest can't be read.
+    pub fn list_column_families(&self, path: impl AsRef<Path>) -> Result<Vec<String>> {
+        let found = recovered(&Dir::new(self.with.fs(), path.as_ref()).hold_if_there()?)?;
+        Ok(found.state.families.into_values().map(|family| family.name).collect())
+    }
+    /// Opens the column family `name` with `options`, if there is one. Every family of a directory is
+    /// opened; those that are not named here have the database's settings, no merge operator and no
+    /// compaction filter, and need a comparator of ours. With [`Policy::Fifo`](crate::Policy::Fifo) for
+    /// the database, name those that must not forget. [`Settings::stored_families_in`] has what each was
+    /// opened with last.
+    #[must_use]
+    pub fn column_family(mut self, name: &str, options: ColumnFamilyOptions) -> Builder {
+        self.with.families.insert(name.to_owned(), options);
+        self
     }
 
-    /// Permission bits that no new file of the database gets.
-    pub(crate) fn denied(&self) -> u32 {
-        self.denied | if self.settings.private_files { PRIVATE } else { 0 }
+    /// Opens, and creates if need be, a database whose values expire `ttl` after they were written,
+    /// to the second; zero means never. Each value takes four bytes more, the time of its writing.
+    /// The form is that of RocksDB's `DBWithTTL`: either opens the directory of the other.
+    ///
+    /// Nobody sees a value that has expired, and compactions drop it; to have that done in time, set
+    /// [`periodic_compaction_seconds`](crate::Settings::periodic_compaction_seconds). The time to
+    /// live is not stored: it may be another one at each open, and be changed by
+    /// [`TtlDb::set_ttl`]. A database must be opened this way each time or never: opened by
+    /// [`open`](Builder::open), it shows values with the times at their ends. Values of another column
+    /// family have times if it is given a [time to live](crate::ColumnFamilyOptions::ttl) of its own.
+    ///
+    /// A merge is a write: the value that it results in is as old as its newest operand, and what
+    /// had expired when an operand was written takes no part. Do not rely on what a value adds to an
+    /// operand that comes shortly before it expires: a compaction may meet the value first.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-doc-ttl-{}", std::process::id()));
+    /// use std::time::Duration;
+    /// let builder = lithify::Builder::new(lithify::Settings::default());
+    /// let sessions = builder.open_ttl(&dir, Duration::from_secs(3600))?;
+    /// sessions.put(b"session 17", b"ann")?;
+    /// assert_eq!(sessions.get(b"session 17")?.as_deref(), Some(&b"ann"[..]));
+    /// // An hour later it is not there any more.
+    /// # sessions.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    pub fn open_ttl(self, path: impl AsRef<Path>, ttl: Duration) -> Result<TtlDb> {
+        open_with_times(self.with, ttl, |with| Builder { with }.open(path))
+    }
+    /// The same for reading only.
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`].
+    pub fn open_ttl_read_only(self, path: impl AsRef<Path>, ttl: Duration) -> Result<TtlDb> {
+        open_with_times(self.with, ttl, |with| Builder { with }.open_read_only(path))
     }
 
-    /// The world to run in.
-    pub(crate) fn world(&self) -> Env {
-        self.env.clone().unwrap_or_else(|| Builder::machine(&self.settings))
+    /// Checks every byte and every invariant of the database in `path`. Nothing is changed and no lock is
+    /// taken, so the database may be open meanwhile. Each column family is checked in the order that it
+    /// records by name: one of ours, the builder's, or that of a family given with
+    /// [`column_family`](Builder::column_family). `watch` is told of the progress.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-verify-{}", std::process::id()));
+    /// use lithify::{Builder, Db, Settings};
+    ///
+    /// Db::open(&dir, Settings::default())?.close()?;
+    /// let report = Builder::new(Settings::default()).verify(&dir, &mut |_| {})?;
+    /// report.findings.iter().for_each(|finding| eprintln!("{finding}"));
+    /// assert!(report.is_clean());
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotFound` if there is no database; `Io` if the directory can't be listed. All else is in the
+    /// report, with the name of the column family; a family whose order is not known is in it as
+    /// [`verify::Grade::Unchecked`].
+    pub fn verify(
+        &self,
+        path: impl AsRef<Path>,
+        watch: &mut dyn FnMut(verify::Progress),
+    ) -> Result<verify::Report> {
+        let dir = Dir::new(self.with.fs(), path.as_ref()).hold_if_there()?;
+        lithify_store::verify::verify(&dir, &self.with.orders(), watch)
     }
 }

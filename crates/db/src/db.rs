@@ -3,31 +3,40 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lithify_base::{Key, KeyRange, Result, shown_path};
+use lithify_base::{Result, shown_path};
 use lithify_env::sync::Arc;
 
-use crate::batch::{WriteBatch, check_key, check_order, check_value};
+use lithify_layers::{Locks, Transaction, TransactionOptions};
+use lithify_tree::{
+    BackgroundPause, Closer, CompactOptions, DbIter, Explanation, Opened, ReadOptions, Settings,
+    Shell, Snapshot, Stats, Value, WriteOptions,
+};
+
+use crate::batch::WriteBatch;
 use crate::builder::Builder;
-use crate::explain::Explanation;
 use crate::follower::Follower;
-use crate::iter::user::User;
-use crate::options::{CompactOptions, ReadOptions, WriteOptions};
-use crate::pause::BackgroundPause;
-use crate::read::{Merged, Value};
-use crate::settings::Settings;
-use crate::shell::Shell;
-use crate::snapshot::Snapshot;
-use crate::stats::Stats;
-use crate::super_version::SuperVersion;
-use crate::write::Own;
 
 /// An open database. Clones are the same database; it is closed by [`close`](Db::close) or when
 /// the last handle is dropped.
 #[derive(Clone)]
 pub struct Db {
     pub(crate) shell: Arc<Shell>,
+    pub(crate) owned: Arc<Owned>,
+}
+
+/// What the handles of one open database own together.
+pub(crate) struct Owned {
+    /// Of all transactions.
+    pub(crate) locks: Locks,
     /// Closes the database when the last handle goes.
-    pub(crate) _closer: Arc<crate::shell::Closer>,
+    _closer: Closer,
+}
+
+impl From<Opened> for Db {
+    fn from(opened: Opened) -> Db {
+        let owned = Owned { locks: Locks::default(), _closer: opened.closer };
+        Db { shell: opened.shell, owned: Arc::new(owned) }
+    }
 }
 
 impl Db {
@@ -81,10 +90,7 @@ impl Db {
         value: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        check_key(key)?;
-        check_value(value)?;
-        self.shell.write(Own::Put { cf: self.shell.cf, key, value }, options)
+        self.shell.put(key.as_ref(), value.as_ref(), options)
     }
     /// Deletes `key`; it need not exist.
     ///
@@ -98,8 +104,7 @@ impl Db {
     /// # Errors
     /// As [`put_opt`](Db::put_opt).
     pub fn delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
-        check_key(key.as_ref())?;
-        self.shell.write(Own::Delete { cf: self.shell.cf, key: key.as_ref() }, options)
+        self.shell.delete(key.as_ref(), options)
     }
     /// Deletes `key`, which was put at most once since it was last deleted. A compaction that meets
     /// the deletion and the value drops both, wherever they are; a deletion by
@@ -132,9 +137,7 @@ impl Db {
     /// # Errors
     /// As [`put_opt`](Db::put_opt).
     pub fn single_delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.single_delete_to(self.shell.cf, key.as_ref())?;
-        self.write_opt(&batch, options)
+        self.shell.single_delete(key.as_ref(), options)
     }
     /// Merges `operand` into the value of `key` by the database's
     /// [merge operator](Builder::merge_operator), without reading it: reads, flushes and compactions do
@@ -157,9 +160,7 @@ impl Db {
         operand: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.merge_to(self.shell.cf, key.as_ref(), operand.as_ref())?;
-        self.write_opt(&batch, options)
+        self.shell.merge(key.as_ref(), operand.as_ref(), options)
     }
     /// Deletes every key from `from` on that is below `to`, at once and however many there are.
     ///
@@ -179,9 +180,7 @@ impl Db {
         to: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        let mut batch = WriteBatch::new();
-        batch.delete_range_of(self.shell.cf, from.as_ref(), to.as_ref())?;
-        self.write_opt(&batch, options)
+        self.shell.delete_range(from.as_ref(), to.as_ref(), options)
     }
     /// Applies a batch atomically.
     ///
@@ -196,7 +195,7 @@ impl Db {
     /// # Errors
     /// As [`put_opt`](Db::put_opt).
     pub fn write_opt(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
-        self.shell.write(Own::Batch(&batch.inner), options)
+        self.shell.write_batch(&batch.inner, options)
     }
     /// Makes every write acknowledged so far durable against power loss, but for those that skipped
     /// the log ([`Durability::NoWal`](crate::Durability::NoWal)): they are once they are
@@ -298,7 +297,7 @@ impl Db {
         options: &CompactOptions,
     ) -> Result<()> {
         self.shell.flush()?;
-        let range = self.clip(from, to)?;
+        let range = self.shell.clip(from, to)?;
         // Without bounds it is about all keys, whatever comes meanwhile.
         let bounded = from.is_some() || to.is_some();
         if bounded && range.is_none() {
@@ -370,7 +369,7 @@ impl Db {
     }
     /// The settings in force.
     pub fn settings(&self) -> Settings {
-        Settings::clone(&self.shell.settings.load())
+        self.shell.settings()
     }
     /// The name of the order of this family's keys, as its comparator says it.
     pub fn comparator_name(&self) -> &str {
@@ -423,84 +422,20 @@ impl Db {
         self.shell.close()
     }
 
-    /// The range between two optional bounds, within that of all keys; `None` if nothing lies there.
-    pub(crate) fn clip(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<Option<KeyRange>> {
-        let Some(all) = self.shell.super_version().bounds() else {
-            return Ok(None);
-        };
-        let order = self.shell.order();
-        if let (Some(from), Some(to)) = (from, to) {
-            check_order(order, from, to)?;
-        }
-        let lo: Key = from.map_or_else(|| all.lo.clone(), Into::into);
-        let range = match to {
-            // It ends before the first key.
-            Some(to) if order.compare(&lo, to).is_gt() => return Ok(None),
-            Some(to) => KeyRange::excl(lo, to),
-            None => KeyRange { lo, hi: all.hi.clone() },
-        };
-        Ok(range.clamp(&all, order))
+    /// Begins a transaction. Dropping it rolls it back. Its reads and writes are of this handle's
+    /// column family, and of others with [`get_cf`](Transaction::get_cf),
+    /// [`put_cf`](Transaction::put_cf) and their like.
+    ///
+    /// Writes outside of transactions take no locks: a pessimistic transaction does not keep them
+    /// out. Where keys are shared, let each write be a transaction. An optimistic transaction is
+    /// told of every write.
+    pub fn begin_transaction(&self, options: TransactionOptions) -> Transaction<Db> {
+        Transaction::begin(self.clone(), options)
     }
 }
 
 impl std::fmt::Debug for Db {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Db({})", shown_path(self.shell.path()))
-    }
-}
-
-/// An iterator over user keys. It shows the database as it was when the iterator was made (or
-/// its snapshot), owns what it needs, and may outlive the handle.
-pub struct DbIter {
-    pub(crate) user: User<Merged>,
-    /// Keeps memtables and tables alive.
-    pub(crate) _pinned: Arc<SuperVersion>,
-}
-
-impl DbIter {
-    /// Moves to the first key at or after `key`.
-    pub fn seek(&mut self, key: impl AsRef<[u8]>) {
-        self.user.seek(key.as_ref());
-    }
-    /// Moves to the last key at or before `key`.
-    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
-        self.user.seek_for_prev(key.as_ref());
-    }
-    /// Moves to the first key.
-    pub fn seek_to_first(&mut self) {
-        self.user.seek_to_first();
-    }
-    /// Moves to the last key.
-    pub fn seek_to_last(&mut self) {
-        self.user.seek_to_last();
-    }
-    /// Moves to the next key; no effect if there is no current one.
-    pub fn next(&mut self) {
-        self.user.next();
-    }
-    /// Moves to the previous key; no effect if there is no current one.
-    pub fn prev(&mut self) {
-        self.user.prev();
-    }
-    /// True if the iterator is at an entry. False at either end, before the first seek, and
-    /// after an error: ask [`status`](DbIter::status).
-    pub fn valid(&self) -> bool {
-        self.user.valid()
-    }
-    /// The current key; empty if not [`valid`](DbIter::valid).
-    pub fn key(&self) -> &[u8] {
-        if self.valid() { self.user.key() } else { &[] }
-    }
-    /// The current value; empty if not [`valid`](DbIter::valid).
-    pub fn value(&self) -> &[u8] {
-        if self.valid() { self.user.value() } else { &[] }
-    }
-    /// The error that ended the iteration, if one did. Check it whenever `valid` turns false.
-    ///
-    /// # Errors
-    /// `Corruption` or `Io` naming file and place; `MergeFailed` at a key whose operands the merge
-    /// operator can't combine.
-    pub fn status(&self) -> Result<()> {
-        self.user.status()
     }
 }

@@ -22,9 +22,9 @@ use lithify_env::sync::Arc;
 use lithify_format::files::FileName;
 use lithify_store::dir::Dir;
 
-use crate::builder::Builder;
+use lithify_tree::{Handle, OpenOptions, follower_fs, open_reading};
+
 use crate::db::Db;
-use crate::open::{self, Handle};
 
 /// How often a primary that commits meanwhile is looked at anew. It commits a few times a second, and
 /// a look takes milliseconds.
@@ -62,7 +62,7 @@ pub struct Follower {
 /// What is looked at, and how.
 struct Source {
     path: PathBuf,
-    builder: Builder,
+    with: OpenOptions,
     /// Of the builder.
     env: Env,
 }
@@ -83,10 +83,11 @@ struct Seen {
 }
 
 impl Follower {
-    pub(crate) fn open(builder: Builder, path: &Path) -> Result<Follower> {
-        let mut env = builder.world();
-        env.fs = Arc::new(open::follower_fs(env.fs));
-        let source = Source { path: path.to_owned(), builder: builder.env(env.clone()), env };
+    pub(crate) fn open(mut with: OpenOptions, path: &Path) -> Result<Follower> {
+        let mut env = with.world();
+        env.fs = Arc::new(follower_fs(env.fs));
+        with.env = Some(env.clone());
+        let source = Source { path: path.to_owned(), with, env };
         let now = ArcSwap::from_pointee(source.look()?);
         Ok(Follower { source, now })
     }
@@ -151,7 +152,7 @@ impl Source {
     }
 
     fn open(&self) -> Result<Db> {
-        let db = open::open_reading(self.builder.clone(), &self.path, Handle::Follows)?;
+        let db = open_reading(self.with.clone(), &self.path, Handle::Follows).map(Db::from)?;
         db.shell.families().iter().try_for_each(|family| family.open_tables())?;
         Ok(db)
     }

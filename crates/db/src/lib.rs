@@ -24,63 +24,25 @@
 //! ([`ErrorKind`]), and every message says what the user can do.
 #![forbid(unsafe_code)]
 
-mod alter;
 mod backup;
 mod batch;
 mod builder;
-mod cancel;
-mod checkpoint;
 mod db;
 pub mod env;
-mod events;
-mod explain;
 mod families;
 mod follower;
-mod gate;
-pub mod import;
-mod ingest;
-mod iter;
-mod listener;
 pub mod merge;
-mod metrics;
-mod multi_get;
-mod open;
-mod operands;
-mod options;
-mod pause;
 pub mod prefix;
-mod property;
-mod ranges;
-mod read;
-mod reentry;
-pub mod salvage;
-mod settings;
-mod settle;
-mod shared;
-mod shell;
-mod snapshot;
-mod solo;
-mod stats;
-mod super_version;
+mod store;
 mod table_builder;
-mod ttl;
-mod turn;
-mod txn;
-pub mod verify;
-mod write;
+mod tables;
 
 pub use backup::{BackupProgress, BackupSummary, Backups};
-pub use batch::{MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteBatch};
+pub use batch::WriteBatch;
 pub use builder::Builder;
-pub use cancel::CancelToken;
-pub use db::{Db, DbIter};
-pub use explain::{
-    Bound, Explanation, HangingCall, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes,
-};
-pub use families::{ColumnFamily, ColumnFamilyOptions};
+pub use db::Db;
+pub use families::ColumnFamily;
 pub use follower::Follower;
-pub use ingest::{IngestOptions, Transfer};
-pub use listener::{DbEvent, EventKind, EventListener};
 pub use lithify_base::{
     Bytewise, CompactionFilter, CompactionFilterRef, Comparator, ComparatorRef, Decision, Error,
     ErrorKind, FilterContext, Key, MergeOperator, MergeOperatorRef, PrefixExtractor,
@@ -88,16 +50,22 @@ pub use lithify_base::{
 };
 pub use lithify_compact::{EngineReport, PartStage};
 pub use lithify_engine as engine;
-pub use metrics::{Counts, Latency};
-pub use options::{CompactOptions, ReadOptions, WriteOptions};
-pub use pause::BackgroundPause;
-pub use ranges::SizeOptions;
-pub use read::Value;
-pub use settings::{
-    Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings,
+pub use lithify_layers::{Concurrency, TransactionOptions, TtlIter};
+#[doc(inline)]
+pub use lithify_rescue::{import, salvage};
+pub use lithify_tree::{
+    BackgroundPause, Bound, Budget, CancelToken, ColumnFamilyOptions, CompactOptions,
+    CompactionPri, Compression, Counts, DbEvent, DbIter, Durability, EffectiveSetting, EventKind,
+    EventListener, Explanation, HangingCall, IngestOptions, JobReport, JobStage, Latency,
+    LevelNeed, LevelStats, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, PartReport, Policy,
+    ReadOptions, Settings, SizeOptions, Snapshot, Stats, Transfer, Value, Wish, WriteOptions,
+    Writes,
 };
-pub use snapshot::Snapshot;
-pub use stats::{LevelStats, Stats};
+pub use store::{Transaction, TtlDb};
 pub use table_builder::{BuiltTable, TableBuilder};
-pub use ttl::{TtlDb, TtlIter};
-pub use txn::{Concurrency, Transaction, TransactionOptions};
+
+/// Checking a database without opening it.
+pub mod verify {
+    #[doc(inline)]
+    pub use lithify_rescue::verify::{Finding, Grade, Progress, Report, verify};
+}

@@ -9,11 +9,12 @@ use lithify_compact::{ExternalTable, Maker};
 use lithify_env::{Env, OpenOpts, Random};
 use lithify_store::dir::{self, OrTyped};
 
-use crate::batch::{check_bounds, check_key, check_order, check_value};
+use lithify_tree::{
+    OpenOptions, Settings, check_bounds, check_key, check_order, check_value, output_options,
+};
+
 use crate::builder::Builder;
 use crate::db::Db;
-use crate::settings::Settings;
-use crate::settings::translate::output_options;
 
 /// A table that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,9 +185,9 @@ impl Builder {
     /// # Errors
     /// As [`TableBuilder::create`].
     pub fn table(self, path: impl AsRef<Path>) -> Result<TableBuilder> {
-        let env = self.world();
-        let operator = self.operator.as_ref();
-        TableBuilder::new(path.as_ref(), &self.settings, self.prefixes, operator, self.order, env)
+        let env = self.with.world();
+        let OpenOptions { settings, order, operator, prefixes, .. } = self.with;
+        TableBuilder::new(path.as_ref(), &settings, prefixes, operator.as_ref(), order, env)
     }
 }
 
@@ -198,11 +199,9 @@ impl Db {
     /// # Errors
     /// As [`TableBuilder::create`].
     pub fn table_builder(&self, path: impl AsRef<Path>) -> Result<TableBuilder> {
-        let order = self.shell.super_version().tree.version.comparator().clone();
-        let workshop = self.shell.workshop();
-        let (prefixes, operator) = (workshop.output.prefixes.clone(), workshop.operator.as_ref());
-        let settings = self.shell.settings.load();
-        let env = self.shell.env.clone();
+        let (settings, order) = (self.shell.settings(), self.shell.comparator().clone());
+        let (prefixes, operator) = (self.shell.prefixes().clone(), self.shell.operator());
+        let env = self.shell.env().clone();
         TableBuilder::new(path.as_ref(), &settings, prefixes, operator, order, env)
     }
 }

@@ -24,6 +24,8 @@ struct Floors {
     yard: BTreeSet<String>,
     /// All that a room may name, where that is less than its floor allows.
     only: BTreeMap<String, BTreeSet<String>>,
+    /// The room whose names the examples in the docs of other rooms use, as its users do.
+    examples: Option<String>,
 }
 
 /// A dependency between rooms of the workspace.
@@ -57,6 +59,7 @@ impl Floors {
     fn parse(text: &str) -> Result<Floors> {
         let table: toml::Table = text.parse()?;
         let mut floors = Floors::default();
+        floors.examples = table.get("examples").and_then(|v| v.as_str()).map(str::to_owned);
         let list = table.get("floor").and_then(|v| v.as_array()).context("no [[floor]]")?;
         for (number, floor) in list.iter().enumerate() {
             for room in names(floor.get("rooms"))? {
@@ -77,7 +80,8 @@ impl Floors {
     /// Why `edge` must not be, if so.
     fn objection(&self, edge: &Edge) -> Option<String> {
         let (from, to) = (&edge.from, &edge.to);
-        if self.yard.contains(from) || (edge.for_tests && self.yard.contains(to)) {
+        let seen_by_tests = self.yard.contains(to) || self.examples.as_ref() == Some(to);
+        if self.yard.contains(from) || (edge.for_tests && seen_by_tests) {
             return None;
         }
         if self.yard.contains(to) {
@@ -156,6 +160,7 @@ mod tests {
     use super::*;
 
     const SMALL: &str = r#"
+        examples = "facade"
         [[floor]]
         name = "ground"
         rooms = ["base", "format"]
@@ -163,6 +168,10 @@ mod tests {
         [[floor]]
         name = "mind"
         rooms = ["lsm"]
+        edges = []
+        [[floor]]
+        name = "facade"
+        rooms = ["facade"]
         edges = []
         [yard]
         rooms = ["testkit"]
@@ -189,6 +198,12 @@ mod tests {
         assert_eq!(objection("lsm", "testkit", true), None);
         assert_eq!(objection("testkit", "lsm", false), None);
         assert!(objection("lsm", "testkit", false).unwrap().contains("yard"));
+    }
+
+    #[test]
+    fn examples_in_docs_may_name_the_facade_and_nothing_else_may() {
+        assert_eq!(objection("lsm", "facade", true), None);
+        assert!(objection("lsm", "facade", false).unwrap().contains("higher floor"));
     }
 
     #[test]

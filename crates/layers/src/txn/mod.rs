@@ -1,0 +1,490 @@
+//! Transactions: several reads and writes that commit whole, or not at all, and not if somebody else
+//! got in between.
+//!
+//! There are two ways to keep others out, as in RocksDB. A pessimistic transaction locks a key
+//! before it writes it or reads it with `get_for_update`; others wait ([`locks`]). An optimistic
+//! one takes no locks: it notes for each such key since when it relies on it, and its commit is
+//! refused if one was written since (`Shell::is_newer`). That check is made under the write turn,
+//! right before the batch is written, so that nothing comes in between; whatever needs a look at
+//! tables was looked at before, and only what has been written meanwhile is left.
+//!
+//! Keeps: nothing of a transaction is in the database before its commit, which is one batch; its
+//! reads see its own writes ([`pending`]); a claim (a lock, or a moment relied on) ends with the
+//! transaction or with the rollback to a savepoint before it.
+//! Leaves to others: writing the batch; naming other column families than its own ([`families`]).
+
+mod families;
+mod locks;
+mod pending;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lithify_base::zoo::{self, Bug};
+use lithify_base::{Error, ErrorKind, Kind, Result, Seq};
+use lithify_env::sync::Arc;
+use lithify_format::wal::BatchMark;
+
+use lithify_tree::{
+    DEFAULT_CF, DbIter, ReadOptions, Shell, Snapshot, Value, WriteOptions, check_key, check_value,
+};
+
+use crate::store::Store;
+
+pub use locks::Locks;
+use locks::{FamilyKey, TxnId};
+use pending::Pending;
+
+/// How transactions keep out of each other's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concurrency {
+    /// Keys are locked when they are first written or read for update, and others wait for them:
+    /// best where transactions often meet. A commit meets no conflict.
+    Pessimistic,
+    /// Nobody waits; a commit is refused with `Busy` if a key was written
+    /// meanwhile, and the transaction is run again: best where they seldom meet.
+    Optimistic,
+}
+
+/// Options of a transaction.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TransactionOptions {
+    /// How it keeps out of others' way. Use one way for all transactions that share keys: the two
+    /// do not see each other's locks.
+    pub concurrency: Concurrency,
+    /// Take a snapshot at the beginning, as [`Transaction::set_snapshot`] does. Default: false.
+    pub snapshot: bool,
+    /// How long a pessimistic transaction waits for a lock. Zero: not at all;
+    /// [`Duration::MAX`]: as long as it takes. A circle of waits is found at once in any case.
+    /// Default: 1 s.
+    pub lock_timeout: Duration,
+    /// Most keys that it may have locked, or may rely on, at a time; each takes its own length and
+    /// about 100 bytes of memory. Default: 1,048,576.
+    pub max_keys: usize,
+    /// Options of the commit: durability, and whether it may wait.
+    pub write: WriteOptions,
+}
+
+impl TransactionOptions {
+    /// The defaults of a pessimistic transaction.
+    pub fn pessimistic() -> TransactionOptions {
+        TransactionOptions {
+            concurrency: Concurrency::Pessimistic,
+            snapshot: false,
+            lock_timeout: Duration::from_secs(1),
+            max_keys: 1 << 20,
+            write: WriteOptions::default(),
+        }
+    }
+    /// The defaults of an optimistic transaction.
+    pub fn optimistic() -> TransactionOptions {
+        let concurrency = Concurrency::Optimistic;
+        TransactionOptions { concurrency, ..TransactionOptions::pessimistic() }
+    }
+    /// With a snapshot taken at the beginning.
+    #[must_use]
+    pub fn with_snapshot(self) -> TransactionOptions {
+        TransactionOptions { snapshot: true, ..self }
+    }
+    /// With another [`lock_timeout`](TransactionOptions::lock_timeout).
+    #[must_use]
+    pub fn with_lock_timeout(self, lock_timeout: Duration) -> TransactionOptions {
+        TransactionOptions { lock_timeout, ..self }
+    }
+    /// With another [`max_keys`](TransactionOptions::max_keys).
+    #[must_use]
+    pub fn with_max_keys(self, max_keys: usize) -> TransactionOptions {
+        TransactionOptions { max_keys, ..self }
+    }
+    /// With other options of the commit.
+    #[must_use]
+    pub fn with_write(self, write: WriteOptions) -> TransactionOptions {
+        TransactionOptions { write, ..self }
+    }
+}
+
+/// Reads and writes that become visible together, by [`commit`](Transaction::commit), or never.
+///
+/// What it is isolated from depends on how it reads:
+///
+/// | reads by | without a snapshot | with one |
+/// |---|---|---|
+/// | [`get`](Transaction::get), [`iter`](Transaction::iter) | what was committed last: it may change from read to read, and be stale by the commit | the database as it was at the snapshot: snapshot isolation. Of two transactions that write one key one is refused; two that each read what the other writes may both commit (write skew) |
+/// | [`get_for_update`](Transaction::get_for_update) | nobody else writes the key between the read and the commit: if all reads are made so, transactions are serializable | the same, from the snapshot on |
+///
+/// Ranges cannot be claimed: of keys that were not there when an iterator passed, nothing is known.
+///
+/// It may read and write several column families, and commits to all of them or none:
+/// [`put_cf`](Transaction::put_cf) has an example.
+///
+/// ```
+/// # fn main() -> lithify::Result<()> {
+/// # let dir = std::env::temp_dir().join(format!("lithify-txn-doc-{}", std::process::id()));
+/// use lithify::{Db, ErrorKind, Settings, TransactionOptions};
+///
+/// let db = Db::open(&dir, Settings::default())?;
+/// db.put(b"stock", b"2")?;
+/// loop {
+///     let mut txn = db.begin_transaction(TransactionOptions::optimistic());
+///     let stock: u32 = match txn.get_for_update(b"stock")? {
+///         Some(n) => String::from_utf8_lossy(&n).parse().unwrap_or(0),
+///         None => 0,
+///     };
+///     txn.put(b"stock", (stock - 1).to_string())?;
+///     txn.put(b"order-17", b"stone")?;
+///     match txn.commit() {
+///         Err(e) if e.kind() == ErrorKind::Busy => continue, // somebody else was quicker
+///         done => break done?,
+///     }
+/// }
+/// assert_eq!(db.get(b"stock")?.as_deref(), Some(&b"1"[..]));
+/// # db.close()?;
+/// # std::fs::remove_dir_all(&dir).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub struct Transaction<D: Store> {
+    db: D,
+    id: TxnId,
+    options: TransactionOptions,
+    snapshot: Option<Snapshot>,
+    /// The last moment that was relied on without a snapshot.
+    moment: Option<Snapshot>,
+    pending: Pending,
+    /// Keys that are locked; or, of an optimistic transaction, relied on since a moment.
+    claims: BTreeMap<FamilyKey, Option<Snapshot>>,
+    savepoints: Vec<Savepoint>,
+}
+
+struct Savepoint {
+    mark: BatchMark,
+    /// What was claimed since.
+    claims: Vec<FamilyKey>,
+}
+
+impl<D: Store> Transaction<D> {
+    /// Begins one over `db`.
+    pub fn begin(db: D, options: TransactionOptions) -> Transaction<D> {
+        let mut transaction = Transaction {
+            id: db.locks().enrol(),
+            pending: Pending::default(),
+            db,
+            options,
+            snapshot: None,
+            moment: None,
+            claims: BTreeMap::new(),
+            savepoints: Vec::new(),
+        };
+        if transaction.options.snapshot {
+            transaction.set_snapshot();
+        }
+        transaction
+    }
+
+    /// Its number, as in errors of transactions that wait for it.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+    /// The snapshot it reads at, if it has one.
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        self.snapshot.as_ref()
+    }
+    /// Takes a snapshot: later reads see the database as it is now, with this transaction's own
+    /// writes, and keys that are claimed later must not have been written since.
+    pub fn set_snapshot(&mut self) {
+        self.snapshot = Some(self.db.tree().snapshot());
+    }
+    /// Lets go of the snapshot: later reads see what was committed last.
+    pub fn clear_snapshot(&mut self) {
+        self.snapshot = None;
+    }
+    /// Number of writes it has made.
+    pub fn len(&self) -> usize {
+        self.pending.batch().len()
+    }
+    /// True if it has made none.
+    pub fn is_empty(&self) -> bool {
+        self.pending.batch().is_empty()
+    }
+
+    /// The value of `key`: its own, else that of the snapshot, else what was committed last.
+    ///
+    /// # Errors
+    /// As `Db::get`.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.read(self.db.tree(), key.as_ref(), self.snapshot.as_ref())
+    }
+    /// The same, and the key is claimed: locked until the transaction ends, or to be unchanged
+    /// until the commit.
+    ///
+    /// # Errors
+    /// As [`get`](Transaction::get); `Deadlock` and `TimedOut` if a lock is not to be had, `Busy` if a
+    /// pessimistic transaction with a snapshot finds that the key was written since,
+    /// `LimitExceeded` if it has claimed too many keys. The key is not claimed then, and the
+    /// transaction is as it was.
+    pub fn get_for_update(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.read_for_update(&self.db.tree().clone(), key.as_ref())
+    }
+    /// An iterator over the database with this transaction's writes, as both are now. Keys it passes
+    /// are not claimed. It shows nothing that is written later, and may outlive the transaction.
+    ///
+    /// # Errors
+    /// As `Db::get`.
+    pub fn iter(&self) -> Result<DbIter> {
+        self.iter_opt(&ReadOptions::default())
+    }
+    /// [`iter`](Transaction::iter) with options; a snapshot among them goes before the transaction's.
+    ///
+    /// # Errors
+    /// As `Db::iter_opt`.
+    pub fn iter_opt(&self, options: &ReadOptions) -> Result<DbIter> {
+        self.iter_of(self.db.tree(), options)
+    }
+
+    /// Sets `key` to `value`, once committed. The key is claimed.
+    ///
+    /// # Errors
+    /// As [`get_for_update`](Transaction::get_for_update), and for what is too long
+    /// as `WriteBatch::put`. Nothing was written, but the key may be
+    /// claimed.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.add(&self.db.tree().clone(), Kind::Value, key.as_ref(), value.as_ref())
+    }
+    /// Deletes `key`, once committed; it need not exist. The key is claimed.
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put).
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add(&self.db.tree().clone(), Kind::Delete, key.as_ref(), &[])
+    }
+
+    /// Deletes `key`, which was put at most once since it was last deleted: see
+    /// `Db::single_delete`. The key is claimed.
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put).
+    pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add(&self.db.tree().clone(), Kind::SingleDelete, key.as_ref(), &[])
+    }
+
+    /// Merges `operand` into the value of `key`, once committed: see `Db::merge`. The key is
+    /// claimed.
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put). That the database has a merge operator is checked by reads of
+    /// the key and by the commit.
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.add(&self.db.tree().clone(), Kind::Merge, key.as_ref(), operand.as_ref())
+    }
+
+    /// Marks a point to which [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) returns.
+    pub fn set_savepoint(&mut self) {
+        let mark = self.pending.mark();
+        self.savepoints.push(Savepoint { mark, claims: Vec::new() });
+    }
+    /// Undoes all that was done since the last savepoint, and removes that. Keys that were first
+    /// claimed since are claimed no more: what was read of them counts as not read.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no savepoint; `LimitExceeded` if there is no memory, and nothing
+    /// was undone.
+    pub fn rollback_to_savepoint(&mut self) -> Result<()> {
+        let savepoint = self.savepoints.last().ok_or_else(no_savepoint)?;
+        self.pending.cut(savepoint.mark)?;
+        for key in self.savepoints.pop().into_iter().flat_map(|s| s.claims) {
+            self.claims.remove(&key);
+            self.release(&key);
+        }
+        Ok(())
+    }
+    /// Removes the last savepoint and keeps what was done since.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub fn pop_savepoint(&mut self) -> Result<()> {
+        let last = self.savepoints.pop().ok_or_else(no_savepoint)?;
+        if let Some(before) = self.savepoints.last_mut() {
+            before.claims.extend(last.claims);
+        }
+        Ok(())
+    }
+
+    /// Undoes everything: writes, claims and savepoints. The snapshot stays, and the transaction can
+    /// be used again.
+    pub fn rollback(&mut self) {
+        self.pending.clear();
+        self.savepoints.clear();
+        self.moment = None;
+        for key in std::mem::take(&mut self.claims).into_keys() {
+            self.release(&key);
+        }
+    }
+    /// Writes all of it at once, to all families. Whatever comes of it, the transaction is over and
+    /// its locks are free.
+    ///
+    /// # Errors
+    /// `Busy` if an optimistic transaction relies on a key that was written meanwhile: nothing was
+    /// written, run it again. Else as `Db::write_opt`; `NotFound` if a family was dropped.
+    pub fn commit(mut self) -> Result<()> {
+        if zoo::on(Bug::UnlockedEarly) {
+            std::mem::take(&mut self.claims).keys().for_each(|key| self.release(key));
+            self.db.tree().dawdle();
+        }
+        let shell = self.writer()?;
+        let (batch, options) = (self.pending.batch(), &self.options.write);
+        if self.options.concurrency == Concurrency::Pessimistic {
+            return shell.write_batch(batch, options);
+        }
+        let published = shell.published();
+        self.check(0)?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        if zoo::on(Bug::CheckedOnce) {
+            shell.dawdle();
+            return shell.write_batch(batch, options);
+        }
+        shell.write_batch_if(batch, options, || match shell.published() == published {
+            true => Ok(()),
+            false => self.check(published),
+        })
+    }
+
+    /// Who writes the batch. The handle of another family takes no entries of the default one.
+    fn writer(&self) -> Result<Arc<Shell>> {
+        let own = self.db.tree();
+        match own.cf() != DEFAULT_CF && self.pending.names(DEFAULT_CF) {
+            true => own.family_of(DEFAULT_CF),
+            false => Ok(own.clone()),
+        }
+    }
+
+    fn read(&self, of: &Shell, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>> {
+        of.get_under(|| self.pending.entries(of.cf(), key), key, at)
+    }
+
+    fn read_for_update(&mut self, of: &Shell, key: &[u8]) -> Result<Option<Value>> {
+        check_key(key)?;
+        let since = self.claim(of, key)?;
+        self.read(of, key, since.as_ref().or(self.snapshot.as_ref()))
+    }
+
+    fn iter_of(&self, of: &Shell, options: &ReadOptions) -> Result<DbIter> {
+        let mut options = options.clone();
+        options.snapshot = options.snapshot.or_else(|| self.snapshot.clone());
+        of.iter_under(self.pending.cursor(of.cf()), &options)
+    }
+
+    /// Claims the key of a family and adds a write to it.
+    fn add(&mut self, of: &Shell, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        check_value(value)?;
+        self.claim(of, key)?;
+        let order = || of.comparator().clone();
+        self.pending.add(of.cf(), order, kind, key, value)
+    }
+
+    /// Claims the key of a family, if it is not claimed yet; the moment it is relied on since, if there
+    /// is one.
+    fn claim(&mut self, of: &Shell, key: &[u8]) -> Result<Option<Snapshot>> {
+        let key = FamilyKey::new(of.cf(), key, of.comparator());
+        if let Some(since) = self.claims.get(&key) {
+            return Ok(since.clone());
+        }
+        if self.claims.len() >= self.options.max_keys {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                format!(
+                    "the transaction has claimed {} keys; raise max_keys, or make it smaller",
+                    self.claims.len()
+                ),
+            ));
+        }
+        let since = match self.options.concurrency {
+            Concurrency::Optimistic => Some(self.now()),
+            Concurrency::Pessimistic => {
+                self.lock(of, &key)?;
+                None
+            }
+        };
+        if let Some(savepoint) = self.savepoints.last_mut() {
+            savepoint.claims.push(key.clone());
+        }
+        self.claims.insert(key, since.clone());
+        Ok(since)
+    }
+
+    /// The moment that a key is relied on since: of the snapshot, or now.
+    fn now(&mut self) -> Snapshot {
+        if let Some(snapshot) = &self.snapshot {
+            return snapshot.clone();
+        }
+        let published = self.db.tree().published();
+        let last = self.moment.take().filter(|last| last.sequence() == published);
+        self.moment.insert(last.unwrap_or_else(|| self.db.tree().snapshot())).clone()
+    }
+
+    fn lock(&self, of: &Shell, key: &FamilyKey) -> Result<()> {
+        self.db.locks().lock(self.id, key, self.options.lock_timeout, &*of.env().rt)?;
+        let Some(snapshot) = &self.snapshot else { return Ok(()) };
+        let newer = of.is_newer(&of.super_version(), &key.key, snapshot.sequence());
+        let refused = match newer {
+            Ok(false) => return Ok(()),
+            Ok(true) => busy(&key.key, "this transaction's snapshot"),
+            Err(e) => e,
+        };
+        self.db.locks().unlock(self.id, key);
+        Err(refused)
+    }
+    /// Unlocks what is no longer claimed.
+    fn release(&self, key: &FamilyKey) {
+        if self.options.concurrency == Concurrency::Pessimistic {
+            self.db.locks().unlock(self.id, key);
+        }
+    }
+
+    /// Whether nothing was written, after number `after`, of what this transaction relies on.
+    fn check(&self, after: Seq) -> Result<()> {
+        let mut at = self.db.tree().clone();
+        let mut sv = at.super_version();
+        // By families: the keys of one follow each other.
+        for (FamilyKey { cf, key, .. }, since) in &self.claims {
+            if *cf != at.cf() {
+                at = at.family_of(*cf)?;
+                sv = at.super_version();
+            }
+            let since = since.as_ref().map_or(after, |s| s.sequence().max(after));
+            if at.is_newer(&sv, key, since)? {
+                return Err(busy(key, "this transaction relied on it"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<D: Store> Drop for Transaction<D> {
+    fn drop(&mut self) {
+        self.rollback();
+    }
+}
+
+impl<D: Store> std::fmt::Debug for Transaction<D> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (writes, claims) = (self.len(), self.claims.len());
+        write!(f, "Transaction {} ({writes} writes, {claims} keys)", self.id)
+    }
+}
+
+fn busy(key: &[u8], since: &str) -> Error {
+    // Enough of the key to know it by.
+    let shown = key[..key.len().min(64)].escape_ascii();
+    let what = format!(
+        "key \"{shown}\" was written after {since}; roll back and run the transaction again"
+    );
+    Error::new(ErrorKind::Busy, what)
+}
+
+fn no_savepoint() -> Error {
+    Error::new(ErrorKind::NotFound, "the transaction has no savepoint; set one first")
+}

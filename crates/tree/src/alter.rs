@@ -1,0 +1,131 @@
+//! Changing settings of an open database.
+//!
+//! Keeps: what is written down is sound, and written before it is in force: after a crash the
+//! OPTIONS file has the old settings or the new ones. Nothing is in force that could not be
+//! written.
+//! Leaves to others: which settings can change (`settings::table`).
+
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_control::Event;
+use lithify_env::sync::Arc;
+use lithify_format::files::FileName;
+
+use crate::open::DEFAULT_CF;
+use crate::settings::Settings;
+use crate::settings::table::row;
+use crate::settings::translate::{core_options, options_text};
+use crate::shell::Shell;
+use crate::solo::Solo;
+
+impl Shell {
+    /// Changes settings by name; all of them or none.
+    pub fn alter(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.check_caller()?;
+        self.check_open()?;
+        if self.is_read_only_handle() {
+            let what = "a handle that only reads has no settings to change; open it with `open`";
+            return Err(Error::new(ErrorKind::ReadOnly, what));
+        }
+        let _one_at_a_time = self.alone();
+        let new = changed(&self.settings.load(), changes)?;
+        new.check()?;
+        self.check_owner()?;
+        let of_all = self.altered(new)?;
+        self.write_options_again(&of_all)?;
+        for (family, settings) in of_all {
+            if family.cf == DEFAULT_CF {
+                self.db_settings.store(settings.clone());
+            }
+            family.settings.store(settings);
+            family.in_force();
+        }
+        self.look_at_disk();
+        for (name, value) in changes {
+            let (name, value) = ((*name).into(), (*value).into());
+            self.note("setting_changed", &[("name", name), ("value", value)]);
+        }
+        Ok(())
+    }
+
+    /// Switches automatic compaction, until the database is closed.
+    pub(crate) fn alter_auto_compaction(&self, on: bool) {
+        let _one_at_a_time = self.alone();
+        let old = self.settings.load_full();
+        self.settings.store(Arc::new(Settings { auto_compaction: on, ..Settings::clone(&old) }));
+        self.drive_by(|| Event::AutoCompaction { on: self.settings.load().auto_compaction });
+    }
+
+    /// Waits until nobody else changes settings: two would write one file.
+    fn alone(&self) -> Alone<'_> {
+        self.altering.take(&*self.env.rt, None);
+        Alone(&self.altering)
+    }
+
+    /// Tells everybody the settings of now.
+    fn in_force(&self) {
+        let now = self.settings.load_full();
+        if self.cf == DEFAULT_CF {
+            self.outfit.limiter.set(now.background_rate, now.tuning());
+        }
+        self.drive_by(|| Event::Options(Box::new(core_options(&self.settings.load()))));
+    }
+
+    /// The settings of all families once this one has `new`: what concerns the database as a whole
+    /// is changed through the default family, and then everywhere.
+    fn altered(&self, new: Settings) -> Result<Vec<(Arc<Shell>, Arc<Settings>)>> {
+        let db = self.db_settings.load();
+        if self.cf != DEFAULT_CF && new != new.clone().in_database(&db) {
+            return Err(Error::invalid(
+                "this setting is of the database as a whole; change it through the database's own \
+                 handle, not a column family's",
+            ));
+        }
+        let altered = |family: Arc<Shell>| {
+            let old = Settings::clone(&family.settings.load());
+            let settings = match family.cf {
+                cf if cf == self.cf => new.clone(),
+                _ if self.cf == DEFAULT_CF => old.in_database(&new),
+                _ => old,
+            };
+            (family, Arc::new(settings))
+        };
+        Ok(self.families().into_iter().map(altered).collect())
+    }
+
+    /// Replaces the text of the newest OPTIONS file, which the open wrote.
+    fn write_options_again(&self, of_all: &[(Arc<Shell>, Arc<Settings>)]) -> Result<()> {
+        let number = self.dir.newest_options()?.unwrap_or_else(|| self.next_file().0);
+        let mut described = self.described();
+        for (described, (_, settings)) in described.iter_mut().zip(of_all) {
+            described.settings = Settings::clone(settings);
+        }
+        let text = options_text(&described);
+        let (name, temp) = (FileName::Options(number), FileName::OptionsTemp(number));
+        self.dir.replace(name, temp, text.as_bytes())
+    }
+}
+
+/// Nobody else changes settings while it lives.
+struct Alone<'a>(&'a Solo);
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
+}
+
+fn changed(old: &Settings, changes: &[(&str, &str)]) -> Result<Settings> {
+    let mut new = old.clone();
+    for (name, value) in changes {
+        let row = row(name)?;
+        if !row.live {
+            return Err(Error::invalid(format!(
+                "{} can't be changed while the database is open; close it and open it with the \
+                 new value",
+                row.name
+            )));
+        }
+        new.set(row.name, value)?;
+    }
+    Ok(new)
+}

@@ -1,0 +1,332 @@
+//! Column families: several trees in one database, each with an order of keys, settings and stalls of
+//! its own; one log, so a batch over several families is atomic.
+//!
+//! A family is known by its number, which is never used again, in batches, the log and the manifest,
+//! and by its name to users. Making and dropping one is an edit of the manifest, written while the
+//! write turn is held. A dropped family takes no writes and shows nothing any more; its files go when
+//! no iterator pins them, or with the next open.
+//! Leaves to others: what families share (`shared`), the tree of one (`shell`).
+
+use std::time::Duration;
+
+use lithify_base::zoo::{self, Bug};
+use lithify_base::{
+    CfId, CompactionFilterRef, ComparatorRef, Error, ErrorKind, MergeOperatorRef,
+    PrefixExtractorRef, Prefixes, Result,
+};
+use lithify_control::{Core, Event, MemId};
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::Ordering;
+use lithify_format::manifest::WireEdit;
+use lithify_lsm::Version;
+use lithify_store::manifest::{self, translate};
+
+use crate::open::{Components, DEFAULT_CF, DEFAULT_NAME, proportion, write_options};
+use crate::settings::Settings;
+use crate::settings::translate::{Described, core_options};
+use crate::shared::Shared;
+use crate::shell::{Shell, TreeParts};
+use crate::super_version::Mem;
+use crate::write::Held;
+
+/// Longest name of a family, bytes.
+const NAME_MAX: usize = 1024;
+
+/// What a column family is like.
+#[derive(Clone, Default)]
+pub struct ColumnFamilyOptions {
+    settings: Option<Settings>,
+    order: Option<ComparatorRef>,
+    components: Components,
+    ttl: Option<Duration>,
+}
+
+impl ColumnFamilyOptions {
+    /// The settings of the database, keys in byte order.
+    pub fn new() -> ColumnFamilyOptions {
+        ColumnFamilyOptions::default()
+    }
+    /// Settings of the family's own. Those that concern the database as a whole are the database's
+    /// whatever they say here: `create_if_missing`, `error_if_exists`, `private_files`,
+    /// `memory_budget`, `disk_budget`, `durability`,
+    /// `max_wal_bytes`, the numbers of threads and of open files, direct IO, `verify_checksums` and
+    /// `event_log`. They may be other ones at each open.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> ColumnFamilyOptions {
+        self.settings = Some(settings);
+        self
+    }
+    /// Orders keys by `order`. A family remembers its comparator's name and refuses another.
+    #[must_use]
+    pub fn comparator(mut self, order: ComparatorRef) -> ColumnFamilyOptions {
+        self.order = Some(order);
+        self
+    }
+
+    /// As `Builder::merge_operator`, for this family.
+    #[must_use]
+    pub fn merge_operator(mut self, operator: MergeOperatorRef) -> ColumnFamilyOptions {
+        self.components.operator = Some(operator);
+        self
+    }
+    /// As `Builder::compaction_filter`, for this family.
+    #[must_use]
+    pub fn compaction_filter(mut self, filter: CompactionFilterRef) -> ColumnFamilyOptions {
+        self.components.filter = Some(filter);
+        self
+    }
+
+    /// As `Builder::prefix_extractor`, for this family.
+    #[must_use]
+    pub fn prefix_extractor(mut self, extractor: PrefixExtractorRef) -> ColumnFamilyOptions {
+        self.components.prefixes = Prefixes::by(extractor);
+        self
+    }
+
+    /// Values expire `ttl` after they were written; zero means never. That is for databases that are
+    /// opened with `Builder::open_ttl` and families made with
+    /// `TtlDb::create_column_family`: the family needs it
+    /// each time or never, as its values carry times then. Elsewhere it is refused.
+    #[must_use]
+    pub fn ttl(mut self, ttl: Duration) -> ColumnFamilyOptions {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// What the default family is opened with.
+    pub(crate) fn of_default(
+        settings: Settings,
+        order: ComparatorRef,
+        components: Components,
+    ) -> ColumnFamilyOptions {
+        let (settings, order) = (Some(settings), Some(order));
+        ColumnFamilyOptions { settings, order, components, ttl: None }
+    }
+    /// The order of keys that it was given.
+    pub(crate) fn order(&self) -> Option<ComparatorRef> {
+        self.order.clone()
+    }
+    /// Takes the time to live away, which the layer that expires values heeds by itself.
+    pub fn take_ttl(&mut self) -> Option<Duration> {
+        self.ttl.take()
+    }
+    /// Components that are no part of the tree.
+    pub fn components(&self) -> Components {
+        self.components.clone()
+    }
+    /// Puts others in their place.
+    pub fn change_components(&mut self, change: impl FnOnce(Components) -> Components) {
+        self.components = change(std::mem::take(&mut self.components));
+    }
+
+    /// The settings in a database with settings `db`.
+    pub(crate) fn settings_in(&self, db: &Settings, name: &str) -> Result<Settings> {
+        if self.ttl.is_some() {
+            return Err(Error::invalid(format!(
+                "column family `{name}` is given a time to live, which only Builder::open_ttl and \
+                 TtlDb::create_column_family heed; use them, or leave it out"
+            )));
+        }
+        let Some(own) = self.settings.clone() else { return Ok(db.clone()) };
+        let settings = own.in_database(db);
+        settings.check().map_err(|e| {
+            let what = format!("of the settings of column family `{name}`");
+            Error::new(e.kind(), what).caused_by(e)
+        })?;
+        Ok(settings)
+    }
+
+    /// The order of keys, where the manifest records the comparator `recorded`.
+    pub(crate) fn order_of(&self, name: &str, recorded: Option<&str>) -> Result<ComparatorRef> {
+        if let Some(order) = &self.order {
+            return Ok(order.clone());
+        }
+        manifest::known_order(recorded).map_err(|e| {
+            let what = format!(
+                "column family `{name}` can't be opened; give its comparator with \
+                 Builder::column_family"
+            );
+            Error::new(e.kind(), what).caused_by(e)
+        })
+    }
+}
+
+impl std::fmt::Debug for ColumnFamilyOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let order = self.order.as_ref().map(|order| order.name());
+        f.debug_struct("ColumnFamilyOptions").field("comparator", &order).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// The open family with this number.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn family_of(&self, cf: CfId) -> Result<Arc<Shell>> {
+        let found = self.families.lock().iter().find(|family| family.cf == cf).cloned();
+        found.ok_or_else(|| self.stranger(cf))
+    }
+
+    /// The open family with this name.
+    pub fn family_named(&self, name: &str) -> Result<Arc<Shell>> {
+        let found = self.families.lock().iter().find(|family| family.name == name).cloned();
+        found.ok_or_else(|| match self.closed.load(Ordering::SeqCst) {
+            true => self.closed_error(),
+            false => {
+                let what = format!("there is no column family `{name}`; create it first");
+                Error::new(ErrorKind::NotFound, what)
+            }
+        })
+    }
+
+    /// What a write to a family is told that is not there.
+    pub(crate) fn stranger(&self, cf: CfId) -> Error {
+        if self.closed.load(Ordering::SeqCst) {
+            return self.closed_error();
+        }
+        let dropped = self.dropped.lock().iter().find(|family| family.cf == cf).cloned();
+        dropped.map_or_else(
+            || {
+                let what = format!(
+                    "there is no column family number {}: it was dropped, or is another \
+                     database's; nothing was written",
+                    cf.0
+                );
+                Error::new(ErrorKind::NotFound, what)
+            },
+            |family| family.dropped_error(),
+        )
+    }
+
+    /// All families, to be written down.
+    pub(crate) fn described(&self) -> Vec<Described> {
+        let described = |f: &Arc<Shell>| Described {
+            name: f.name.clone(),
+            settings: Settings::clone(&f.settings.load()),
+            comparator: f.order().name().to_owned(),
+            merge_operator: f.workshop().operator.as_ref().map(|op| op.name().to_owned()),
+            prefix_extractor: f.workshop().output.prefixes.name().map(str::to_owned),
+        };
+        self.families().iter().map(described).collect()
+    }
+
+    /// Writes the settings of all families down, for tools. The database does without.
+    fn note_options(&self) {
+        if let Err(e) = write_options(&self.dir, &self.numbers, &self.described()) {
+            self.note("options_not_written", &[("cause", e.to_string().into())]);
+        }
+    }
+}
+
+impl Shell {
+    /// Takes the turn, for a change of the families. Nothing is in doubt then.
+    fn hold_families(&self) -> Result<Held<'_>> {
+        self.check_caller()?;
+        let mut held = Held::new(self, self.take_turn()?);
+        if let Some(error) = self.family_of(DEFAULT_CF)?.gate.refused() {
+            return Err(error);
+        }
+        // A lost log is replaced while there is one family, and then nobody can know of it any more.
+        self.check_replaced(held.log(), false)?;
+        self.sync_closing(held.log())?;
+        Ok(held)
+    }
+
+    /// Makes a column family. It is there once this returns, whatever happens then.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a name that is taken, empty or too long, or settings that contradict each
+    /// other; `LimitExceeded` beyond the number of families that there may be; `NoSpace` if it was not
+    /// made; `OutcomeUnknown` if only the next open shows whether it was; `ReadOnly`.
+    pub fn create_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<Arc<Shell>> {
+        if name.is_empty() || name.len() > NAME_MAX {
+            return Err(Error::invalid(format!(
+                "the name of a column family has 1 to {NAME_MAX} bytes, and this one has {}",
+                name.len()
+            )));
+        }
+        let settings = options.settings_in(&self.db_settings.load(), name)?;
+        let order = options.order_of(name, None)?;
+        let mut held = self.hold_families()?;
+        if self.families().iter().any(|family| family.name == name) {
+            return Err(Error::invalid(format!(
+                "there is a column family `{name}` already; open it with column_family"
+            )));
+        }
+        proportion::admit(self.families().len() + 1, &self.db_settings.load())?;
+        let last = match zoo::on(Bug::FamilyNumberAgain) {
+            true => self.families().last().map_or(0, |family| family.cf.0),
+            false => self.max_cf.load(Ordering::SeqCst),
+        };
+        let Some(number) = last.checked_add(1) else {
+            return Err(Error::new(
+                ErrorKind::LimitExceeded,
+                "the numbers of column families are used up, and none is used twice; nothing was \
+                 written; take the database into a new one with `lithify salvage`, which numbers \
+                 them anew",
+            ));
+        };
+        let cf = CfId(number);
+        let log_number = held.log().wal_number;
+        let edit = WireEdit {
+            cf,
+            cf_add: Some(name.to_owned()),
+            comparator: Some(order.name().to_owned()),
+            log_number: Some(log_number.0),
+            max_cf: Some(cf.0),
+            ..WireEdit::default()
+        };
+        // The number is burnt whatever comes of it.
+        self.max_cf.store(cf.0, Ordering::SeqCst);
+        let (tables, workshop) =
+            self.outfit.tools(cf, name, &settings, &order, &options.components);
+        let writer =
+            crate::shell::new_memtable(settings.memtable_bytes, &order, &self.outfit.arenas)?.1;
+        self.change_families(edit)?;
+        let mems = vec![Mem::new(MemId(1), writer.table().clone(), log_number)];
+        let core =
+            Core::new(core_options(&settings), Version::empty(order), translate::FIRST_EPOCH);
+        let name = name.to_owned();
+        let parts = TreeParts { cf, name, settings, tables, core, workshop, mems };
+        let shell = self.shared().add(held.log(), parts, writer);
+        shell.drive(Event::Awaited { by: 0 });
+        self.tell_paused();
+        shell.note("family_created", &[("id", u64::from(cf.0).into())]);
+        self.note_options();
+        Ok(shell)
+    }
+
+    /// Drops a column family with all it holds.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of that name; `InvalidArgument` for the default family; else as
+    /// [`create_family`](Shell::create_family).
+    pub fn drop_family(&self, name: &str) -> Result<()> {
+        if name == DEFAULT_NAME {
+            return Err(Error::invalid("the default column family can't be dropped"));
+        }
+        let mut held = self.hold_families()?;
+        let family = self.family_named(name)?;
+        let edit = WireEdit { cf: family.cf, cf_drop: true, ..WireEdit::default() };
+        family.change_families(edit)?;
+        family.note("family_dropped", &[("id", u64::from(family.cf.0).into())]);
+        held.log().families.retain(|filling| filling.shell.cf != family.cf);
+        family.empty();
+        self.note_options();
+        Ok(())
+    }
+
+    /// Writes an edit that makes or drops a family.
+    fn change_families(&self, edit: WireEdit) -> Result<()> {
+        let Err(error) = self.commit_family(edit) else { return Ok(()) };
+        if error.kind() == ErrorKind::NoSpace {
+            return Err(error);
+        }
+        let what = "whether the column family was made or dropped shows at the next open, until \
+                    which the database is read-only";
+        let unknown = Error::new(ErrorKind::OutcomeUnknown, what).caused_by(error);
+        self.go_read_only(unknown.clone());
+        Err(unknown)
+    }
+}

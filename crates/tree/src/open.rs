@@ -1,0 +1,518 @@
+//! Opening: lock, read the manifest, check the files, replay the logs, start.
+//!
+//! What the logs hold is written to level 0 before the open returns, in one edit per memtable,
+//! and a new manifest is started; so the directory an open leaves behind never depends on the
+//! logs it found, and opening again after a crash at any point finds the same data (F4).
+//! Leaves to others: what the families are made with ([`outfit`]), and each one of them ([`family`]).
+
+mod family;
+mod foreign;
+mod options;
+mod outfit;
+pub mod proportion;
+
+pub use foreign::identity;
+pub use options::{OpenOptions, machine};
+pub use outfit::Components;
+pub(crate) use outfit::Outfit;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::path::Path;
+
+use lithify_base::{CfId, Error, ErrorKind, FileId, Result, Seq, shown_path};
+use lithify_compact::{Engines, FileNumbers};
+use lithify_control::MemId;
+use lithify_engine::Engine;
+use lithify_env::sync::Arc;
+use lithify_env::{CappedFs, Env, FsRef, LockGuard, Random, SharedFs, WatchedFs};
+use lithify_format::files::FileName;
+use lithify_format::manifest::{FamilyState, ManifestState};
+use lithify_format::wal::BatchBuilder;
+use lithify_format::wal::tail::LoggedBatch;
+use lithify_lsm::{Edit, Version};
+use lithify_memtable::MemWriter;
+use lithify_store::dir::{self, Dir};
+use lithify_store::janitor::{self, Live};
+use lithify_store::manifest::{self, ManifestLog, Recovered, translate};
+use lithify_store::numbers;
+use lithify_store::wal::{self, OnRot};
+
+use crate::listener::Listeners;
+use crate::operands::{self, Foreign};
+use crate::settings::Settings;
+use crate::settings::translate::{Described, options_text};
+use crate::shared::{Parts, Shared};
+use crate::shell::{Closer, Shell};
+use crate::super_version::Mem;
+use crate::write::{Log, insert_batch};
+
+use family::{Family, Replay, internal};
+
+/// Fewest table files that are kept open, however few the process may have.
+const OPEN_FILES_MIN: u64 = 16;
+/// How many times its even share of the logs a family's memtable is made for while they are replayed:
+/// many families that a small log names take no more memory together than the log warrants.
+const LOGGED_SHARE: u64 = 4;
+/// Number of the default column family.
+pub const DEFAULT_CF: CfId = CfId(0);
+/// Name of the default column family.
+pub const DEFAULT_NAME: &str = "default";
+
+/// An open database.
+pub struct Opened {
+    /// Its default family.
+    pub shell: Arc<Shell>,
+    /// Closes the database when it is dropped.
+    pub closer: Closer,
+}
+
+impl Opened {
+    /// Closes the database.
+    ///
+    /// # Errors
+    /// What kept the last writes from being made safe. It is closed all the same.
+    pub fn close(self) -> Result<()> {
+        self.shell.close()
+    }
+}
+
+/// A database that is being put together.
+struct Opening {
+    settings: Settings,
+    /// Of the outfit's world.
+    files: Files,
+    listeners: Listeners,
+    engines: Vec<Arc<dyn Engine>>,
+    outfit: Outfit,
+    /// By number, the default one first.
+    families: Vec<Family>,
+    last_seq: Seq,
+    max_cf: u32,
+    /// Numbers of the logs that families may need.
+    logs: Range<u64>,
+    known_logs: BTreeMap<u64, Option<u64>>,
+}
+
+/// Opens, and creates if need be, the database in directory `path`.
+///
+/// # Errors
+/// `InvalidArgument` for settings that contradict each other, and for a directory of other files;
+/// `Locked` if another handle or process has it open; `Corruption` or `Unsupported` for a directory
+/// that can't be read; `Io`.
+pub fn open(mut with: OpenOptions, path: &Path) -> Result<Opened> {
+    with.settings.check()?;
+    let (mut env, files) = layered(with.world(), &with.settings, Handle::Writes);
+    let dir = Dir::new(env.fs.clone(), path).hold_if_there()?;
+    if dir.read_current()?.is_none() {
+        // Before the first byte is written, the lock included. Another process may be making the
+        // database meanwhile: then its lock says what is to be said.
+        match may_be_made(&with, &dir) {
+            Err(e) if dir.read_current()?.is_none() => return Err(e),
+            _ => {}
+        }
+    }
+    let dir = dir.create(with.denied())?;
+    env.fs = dir.fs().clone();
+    let lock = dir.lock()?;
+    let recovered = manifest::recover(&dir)?;
+    if recovered.is_some() && with.settings.error_if_exists {
+        return Err(Error::invalid(format!(
+            "{} holds a database already; choose another directory or clear error_if_exists",
+            shown_path(path)
+        )));
+    }
+    if let Some(found) = &recovered {
+        found.check_room(&dir)?;
+    }
+    let recovered = match recovered {
+        Some(r) if !r.ours => Some(foreign::admit(&with, &env, &dir, r)?),
+        other => other,
+    };
+    let listeners = std::mem::take(&mut with.listeners);
+    let engines = std::mem::take(&mut with.engines);
+    let mut opening = match recovered {
+        Some(r) => Opening::existing(with, env, dir, r)?,
+        None => Opening::fresh(with, env, dir)?,
+    };
+    opening.files = files;
+    opening.listeners = Listeners::new(listeners);
+    opening.engines = engines;
+    opening.replay()?;
+    opening.start(lock)
+}
+
+/// Refuses to make a database in a directory that has none.
+fn may_be_made(with: &OpenOptions, dir: &Dir) -> Result<()> {
+    if !with.settings.create_if_missing {
+        return Err(missing(dir.path(), "check the path, or set create_if_missing"));
+    }
+    manifest::check_empty(dir)?;
+    if with.among_files { Ok(()) } else { dir.check_unclaimed() }
+}
+
+/// Opens the database in `path` for reading only, with tables that are opened as `handle` needs it.
+///
+/// # Errors
+/// As [`open`]; `NotFound` if there is none.
+pub fn open_reading(with: OpenOptions, path: &Path, handle: Handle) -> Result<Opened> {
+    with.settings.check()?;
+    let (mut env, files) = layered(with.world(), &with.settings, handle);
+    let dir = Dir::new(env.fs.clone(), path).hold_if_there()?;
+    env.fs = dir.fs().clone();
+    let recovered = match dir.read_current()? {
+        Some(_) => manifest::recover(&dir)?,
+        None => None,
+    };
+    let Some(recovered) = recovered else {
+        return Err(missing(path, "check the path; opening for reading makes none"));
+    };
+    let mut opening = Opening::existing(with, env, dir, recovered)?;
+    opening.files = files;
+    opening.replay()?;
+    opening.serve()
+}
+
+/// What stands between a database and its file system.
+#[derive(Clone, Default)]
+pub(crate) struct Files {
+    /// Keeps few tables open, if anything limits them.
+    pub(crate) capped: Option<CappedFs>,
+    /// Knows which calls hang; not for a handle that only reads, which has no log to tell it in.
+    pub(crate) watched: Option<WatchedFs>,
+}
+
+/// What is done with the files of a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Handle {
+    /// They are read.
+    Reads,
+    /// Another process deletes what is read: no table can be closed and opened again. Its file system
+    /// sees to that ([`follower_fs`]).
+    Follows,
+    /// They are read and written.
+    Writes,
+}
+
+/// `env` with few tables open at a time, and watched.
+fn layered(mut env: Env, s: &Settings, handle: Handle) -> (Env, Files) {
+    let mut files = Files::default();
+    if handle == Handle::Writes {
+        let watched = WatchedFs::new(env.fs, env.rt.clone());
+        env.fs = Arc::new(watched.clone());
+        files.watched = Some(watched);
+    }
+    let own = || s.max_open_files.map(|most| most as usize);
+    if let Some(most) = own().or_else(|| share_of_process(&env.fs))
+        && handle != Handle::Follows
+    {
+        let capped = CappedFs::new(env.fs, most, is_table);
+        env.fs = Arc::new(capped.clone());
+        files.capped = Some(capped);
+    }
+    (env, files)
+}
+
+/// How many tables may be open if nothing else is said: most of what the process may open.
+fn share_of_process(fs: &FsRef) -> Option<usize> {
+    let most = (fs.open_files_max()? / 4 * 3).max(OPEN_FILES_MIN);
+    Some(usize::try_from(most).unwrap_or(usize::MAX))
+}
+
+/// `fs` with each table open once, and for as long as a view has it.
+pub fn follower_fs(fs: FsRef) -> SharedFs {
+    let most = share_of_process(&fs).unwrap_or(usize::MAX);
+    SharedFs::new(fs, most, is_table)
+}
+
+/// Tables are closed and opened again: they never change, and their names stay while they are needed.
+fn is_table(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
+    matches!(name, Some(FileName::Table(_) | FileName::LevelDbTable(_)))
+}
+
+fn missing(path: &Path, what_to_do: &str) -> Error {
+    let what = format!("{} holds no database; {what_to_do}", shown_path(path));
+    Error::new(ErrorKind::NotFound, what)
+}
+
+/// The manifest of a directory that must hold a database.
+///
+/// # Errors
+/// `NotFound` if it holds none; as [`manifest::recover`].
+pub fn recovered(dir: &Dir) -> Result<Recovered> {
+    let there = dir.list_if_there()?.is_some();
+    let found = if there { manifest::recover(dir)? } else { None };
+    found.ok_or_else(|| missing(dir.path(), "check the path"))
+}
+
+impl Opening {
+    fn existing(with: OpenOptions, env: Env, dir: Dir, found: Recovered) -> Result<Opening> {
+        let mut state = found.state;
+        let named = |(cf, f): (&CfId, &FamilyState)| (*cf, f.name.clone(), f.comparator.clone());
+        let names: Vec<_> = state.families.iter().map(named).collect();
+        proportion::check(&dir, names.len(), &with.settings)?;
+        let declared = operands::declared(&dir)?;
+        let mut families = Vec::new();
+        for (cf, name, comparator) in names {
+            let options = with.family(cf, &name);
+            let order = options.order_of(&name, comparator.as_deref())?;
+            manifest::count_tables(&dir, &mut state, cf, &order)?;
+            let version = manifest::family_version(&state, cf, order)?;
+            check_files(&dir, &version)?;
+            let settings = options.settings_in(&with.settings, &name)?;
+            let components = options.components();
+            let foreign = Foreign::look(&declared, &name, components.operator.as_ref());
+            let family = Family::of(cf, &name, settings, version);
+            families.push(Family { components, foreign, ..family });
+        }
+        let db_id = match state.db_id.clone() {
+            Some(id) => id,
+            None => dir.read_identity()?.unwrap_or_default(),
+        };
+        Ok(Opening {
+            outfit: Outfit::new(env, dir, db_id, FileId(state.next_file), &with.settings),
+            settings: with.settings,
+            files: Files::default(),
+            listeners: Listeners::default(),
+            engines: Vec::new(),
+            families,
+            last_seq: state.last_seq,
+            max_cf: state.max_cf,
+            logs: state.logs(),
+            known_logs: state.wals,
+        })
+    }
+
+    fn fresh(with: OpenOptions, env: Env, dir: Dir) -> Result<Opening> {
+        let db_id = match dir.read_identity()? {
+            Some(id) => id,
+            None => {
+                // One runtime may serve several databases: each gets an id of its own.
+                let who = format!("identity of {}", shown_path(dir.path()));
+                let mut random = Random::from_seed(env.rt.seed(&who));
+                let id = dir::fresh_identity(&mut random);
+                dir.write_identity(&id)?;
+                id
+            }
+        };
+        let settings = with.settings;
+        // A crash while creating leaves files behind; their numbers are used up.
+        let next_file = FileId(numbers::next_number(&dir, 0)?);
+        let version = Version::empty(with.order);
+        let family = Family::of(DEFAULT_CF, DEFAULT_NAME, settings.clone(), version);
+        let components =
+            Components { operator: with.operator, filter: with.filter, prefixes: with.prefixes };
+        Ok(Opening {
+            outfit: Outfit::new(env, dir, db_id, next_file, &settings),
+            files: Files::default(),
+            listeners: Listeners::default(),
+            engines: Vec::new(),
+            families: vec![Family { components, ..family }],
+            settings,
+            last_seq: 0,
+            max_cf: 0,
+            logs: 0..0,
+            known_logs: BTreeMap::new(),
+        })
+    }
+
+    /// Puts what the logs hold into memtables, oldest first; the last one may be empty.
+    fn replay(&mut self) -> Result<()> {
+        let arenas = &self.outfit.arenas;
+        let logged = wal::bytes_logged(&self.outfit.dir, self.logs.clone())?;
+        let expected = LOGGED_SHARE * logged / self.families.len().max(1) as u64;
+        for family in &mut self.families {
+            if let Some(foreign) = &family.foreign {
+                foreign.check_tables(&family.version, &family.tools(&self.outfit).0)?;
+            }
+            family.mems.push(family.new_memtable(arenas, expected)?);
+        }
+        let mut replay = Replay { families: &mut self.families, log: 0 };
+        let visit = |log: u64, batch: &LoggedBatch<'_>| {
+            let batch = batch.view()?;
+            replay.log = log;
+            replay.check(&batch)?;
+            replay.reserve(&batch)?;
+            insert_batch(&mut replay, &batch, batch.sequence());
+            replay.families.iter_mut().try_for_each(|family| family.make_room(arenas, expected))
+        };
+        let (dir, logs) = (&self.outfit.dir, self.logs.clone());
+        let replayed = wal::replay(dir, logs, &self.known_logs, OnRot::Refuse, visit)?;
+        self.last_seq = self.last_seq.max(replayed.last_seq);
+        Ok(())
+    }
+
+    /// What the families share, with a log that begins at `wal_number`.
+    fn shared(
+        self,
+        wal_number: FileId,
+        manifest: Option<ManifestLog>,
+        lock: Option<Box<dyn LockGuard>>,
+    ) -> Arc<Shared> {
+        let log = Log {
+            families: Vec::new(),
+            wal: None,
+            wal_number,
+            before: None,
+            closing: Vec::new(),
+            kept: VecDeque::new(),
+            given_up: None,
+            next_seq: self.last_seq + 1,
+            gap: false,
+            group: BatchBuilder::new(),
+        };
+        Shared::new(Parts {
+            settings: self.settings,
+            files: self.files,
+            listeners: self.listeners,
+            outfit: self.outfit,
+            max_cf: self.max_cf,
+            engines: Arc::new(Engines::new(self.engines)),
+            log: Box::new(log),
+            manifest: manifest.map(Box::new),
+            lock,
+        })
+    }
+
+    /// A handle that only reads: the replayed memtables stay in memory.
+    fn serve(mut self) -> Result<Opened> {
+        let families = std::mem::take(&mut self.families);
+        let shared = self.shared(FileId(0), None, None);
+        for mut family in families {
+            // Everything goes into one memtable stack; only the newest keeps its writer.
+            let newest = family.mems.pop().expect("there is always one");
+            let older = family.mems.drain(..).map(MemWriter::freeze);
+            let tables = older.chain([newest.table().clone()]).zip(1..);
+            let mems = tables.map(|(table, id)| Mem::new(MemId(id), table, FileId(0)));
+            let mut mems: Vec<Mem> = mems.collect();
+            mems.reverse();
+            let tools = family.tools(&shared.outfit);
+            shared.join(family.parts(tools, mems), newest);
+        }
+        Ok(begin(&shared))
+    }
+
+    /// Refuses to write if the numbers of writes that are left are few, whether the manifest, a table or
+    /// a log says so.
+    fn check_seqs(&self, families: &[Family]) -> Result<()> {
+        let files = families.iter().flat_map(|f| f.version.files());
+        let last = files.map(|f| f.seqs.1).fold(self.last_seq, Ord::max);
+        numbers::check_seqs(last).map_err(|e| e.in_file(shown_path(self.outfit.dir.path())))
+    }
+
+    /// Flushes what was replayed, starts a new manifest and log, collects orphans, and goes.
+    fn start(mut self, lock: Box<dyn LockGuard>) -> Result<Opened> {
+        let mut families = std::mem::take(&mut self.families);
+        self.check_seqs(&families)?;
+        let numbers = self.outfit.numbers.clone();
+        let mut tools = Vec::new();
+        for family in &mut families {
+            let made = family.tools(&self.outfit);
+            family.flush(&made.1)?;
+            tools.push(made);
+        }
+        let wal_number = numbers.next();
+        for family in &mut families {
+            let last = Edit { log_number: Some(wal_number.0), ..Edit::new(family.cf) };
+            family.version = family.version.apply(&last).map_err(internal)?;
+        }
+        let manifest_number = numbers.next().0;
+        let named: Vec<_> = families.iter().map(Family::described).collect();
+        let (dir, db_id) = (&self.outfit.dir, &self.outfit.maker.db_id);
+        let options_number = write_options(dir, &numbers, &named)?;
+        let trees: Vec<_> = families.iter().map(|f| (f.cf, &*f.name, &f.version)).collect();
+        let mut state = manifest_state(&trees, db_id, numbers.peek(), self.last_seq);
+        state.max_cf = state.max_cf.max(self.max_cf);
+        let manifest = ManifestLog::create(dir, manifest_number, state)?;
+        let files = families.iter().flat_map(|f| f.version.files());
+        let live = Live {
+            tables: files.map(|f| f.backing.unwrap_or(f.id).0).collect(),
+            manifests: [manifest_number].into(),
+            logs: wal_number.0..numbers.peek().0,
+            options: Some(options_number),
+            next_file: numbers.peek().0,
+        };
+        janitor::sweep(dir, &live, db_id)?;
+        let shared = self.shared(wal_number, Some(manifest), Some(lock));
+        for (family, tools) in families.into_iter().zip(tools) {
+            let writer = family.new_memtable(&shared.outfit.arenas, u64::MAX)?;
+            let mems = vec![Mem::new(MemId(1), writer.table().clone(), wal_number)];
+            shared.join(family.parts(tools, mems), writer);
+        }
+        Ok(begin(&shared))
+    }
+}
+
+/// Writes the settings of the families down; the file's number.
+pub(crate) fn write_options(
+    dir: &Dir,
+    numbers: &FileNumbers,
+    families: &[Described],
+) -> Result<u64> {
+    let text = options_text(families);
+    let number = numbers.next().0;
+    dir.replace(FileName::Options(number), FileName::OptionsTemp(number), text.as_bytes())?;
+    Ok(number)
+}
+
+/// What a manifest of these families and their trees says.
+pub(crate) fn manifest_state(
+    trees: &[(CfId, &str, &Version)],
+    db_id: &str,
+    next_file: FileId,
+    last_seq: Seq,
+) -> ManifestState {
+    let family = |&(cf, name, version): &(CfId, &str, &Version)| {
+        let family = FamilyState {
+            name: name.to_owned(),
+            comparator: Some(version.order().name().to_owned()),
+            log_number: version.log_number(),
+            files: version.files().map(|f| (f.id.0, translate::wire_file(f))).collect(),
+            ..FamilyState::default()
+        };
+        (cf, family)
+    };
+    ManifestState {
+        db_id: Some(db_id.to_owned()),
+        next_file: next_file.0,
+        // What is taken in from outside is in the tree a moment before its number is published.
+        last_seq: trees.iter().flat_map(|t| t.2.files()).map(|f| f.seqs.1).fold(last_seq, Ord::max),
+        max_cf: trees.iter().map(|(cf, ..)| cf.0).max().unwrap_or(0),
+        families: trees.iter().map(family).collect(),
+        ..ManifestState::default()
+    }
+}
+
+/// Every file of the tree must be there with its recorded size (V10).
+fn check_files(dir: &Dir, version: &Version) -> Result<()> {
+    for file in version.files() {
+        let number = file.backing.unwrap_or(file.id).0;
+        let name = FileName::Table(number);
+        let old = FileName::LevelDbTable(number);
+        let found = match dir.len_of(name)? {
+            None => dir.len_of(old)?,
+            some => some,
+        };
+        match found {
+            None => {
+                let what = "the manifest names this table, which is missing; restore it from a \
+                            backup";
+                return Err(Error::corruption(what).in_file(shown_path(&dir.path_of(name))));
+            }
+            Some(n) if n != file.bytes && file.backing.is_none() => {
+                let what = format!("the table has {n} bytes, the manifest says {}", file.bytes);
+                return Err(Error::corruption(what).in_file(shown_path(&dir.path_of(name))));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Sets an open database going.
+fn begin(shared: &Arc<Shared>) -> Opened {
+    shared.begin();
+    let shell = shared.families()[0].clone();
+    Opened { closer: Closer(shell.clone()), shell }
+}

@@ -1,0 +1,152 @@
+//! What a database is opened with: settings, components and the world.
+
+use std::collections::BTreeMap;
+
+use lithify_base::{
+    CfId, CompactionFilterRef, ComparatorRef, MergeOperatorRef, Prefixes, Result, bytewise,
+};
+use lithify_engine::Engine;
+use lithify_env::sync::Arc;
+use lithify_env::{Env, FsRef, OsRt, PosixFs, RtOptions};
+use lithify_store::manifest;
+
+use super::{Components, DEFAULT_CF};
+use crate::families::ColumnFamilyOptions;
+use crate::listener::EventListener;
+use crate::settings::Settings;
+
+/// Permission bits that private files do not give to the group and to others.
+const PRIVATE: u32 = 0o077;
+
+/// What a database is opened with.
+#[derive(Clone)]
+pub struct OpenOptions {
+    /// Of the database as a whole, and of its default family.
+    pub settings: Settings,
+    /// The order of the default family's keys.
+    pub order: ComparatorRef,
+    /// Combines the default family's operands.
+    pub operator: Option<MergeOperatorRef>,
+    /// Drops and changes values of the default family in compactions.
+    pub filter: Option<CompactionFilterRef>,
+    /// Prefixes of the default family's keys that filters have.
+    pub prefixes: Prefixes,
+    /// The world; this machine's if `None`.
+    pub env: Option<Env>,
+    /// Told of what happens.
+    pub listeners: Vec<Arc<dyn EventListener>>,
+    /// Engines that compactions may use besides the CPU.
+    pub engines: Vec<Arc<dyn Engine>>,
+    /// A LevelDB directory may become ours.
+    pub upgrade: bool,
+    /// A new database may be made among files of others.
+    pub among_files: bool,
+    /// Permission bits that no new file gets, for what is made of a directory that does not give them.
+    pub denied: u32,
+    /// What is known of other families, by their names.
+    pub families: BTreeMap<String, ColumnFamilyOptions>,
+}
+
+impl OpenOptions {
+    /// Default components: byte order and this machine.
+    pub fn new(settings: Settings) -> OpenOptions {
+        OpenOptions {
+            settings,
+            order: bytewise(),
+            operator: None,
+            filter: None,
+            prefixes: Prefixes::default(),
+            env: None,
+            listeners: Vec::new(),
+            engines: Vec::new(),
+            upgrade: false,
+            among_files: false,
+            denied: 0,
+            families: BTreeMap::new(),
+        }
+    }
+
+    /// The file system.
+    pub fn fs(&self) -> FsRef {
+        match &self.env {
+            Some(env) => env.fs.clone(),
+            None => Arc::new(PosixFs::new()),
+        }
+    }
+
+    /// Permission bits that no new file gets.
+    pub fn denied(&self) -> u32 {
+        self.denied | if self.settings.private_files { PRIVATE } else { 0 }
+    }
+
+    /// The world that was given, or this machine's.
+    pub fn world(&self) -> Env {
+        self.env.clone().unwrap_or_else(|| machine(&self.settings))
+    }
+
+    /// What is known of a family of the directory.
+    pub fn family(&self, cf: CfId, name: &str) -> ColumnFamilyOptions {
+        match cf {
+            DEFAULT_CF => ColumnFamilyOptions::of_default(
+                self.settings.clone(),
+                self.order.clone(),
+                Components {
+                    operator: self.operator.clone(),
+                    filter: self.filter.clone(),
+                    prefixes: self.prefixes.clone(),
+                },
+            ),
+            _ => self.families.get(name).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The orders of keys that it is given.
+    pub fn orders(&self) -> Vec<ComparatorRef> {
+        let of_families = self.families.values().filter_map(ColumnFamilyOptions::order);
+        std::iter::once(self.order.clone()).chain(of_families).collect()
+    }
+
+    /// The order of keys of a family in a directory that is made a new one of, where `recorded` is its
+    /// comparator. Byte order is what a builder has by default: the directory may say another one of
+    /// ours.
+    ///
+    /// # Errors
+    /// `Unsupported` if only the program knows it.
+    pub fn order_found(
+        &self,
+        cf: CfId,
+        name: &str,
+        recorded: Option<&str>,
+    ) -> Result<ComparatorRef> {
+        match cf {
+            DEFAULT_CF if self.order.is_bytewise() => manifest::known_order(recorded),
+            cf => self.family(cf, name).order_of(name, recorded),
+        }
+    }
+
+    /// Leaves times to live out: values are taken over with their times.
+    pub fn forget_times(&mut self) {
+        for options in self.families.values_mut() {
+            options.take_ttl();
+        }
+    }
+}
+
+/// This machine, with the threads that `settings` ask for.
+pub fn machine(settings: &Settings) -> Env {
+    let compaction = settings.compaction_threads as usize;
+    Env {
+        fs: Arc::new(PosixFs::new()),
+        rt: Arc::new(OsRt::new(RtOptions {
+            flush_threads: settings.flush_threads as usize,
+            compact_threads: compaction,
+            // Each job keeps several transfers under way, and a flush's writes must not
+            // queue behind a compaction's reads. These threads wait, they do not work.
+            io_threads: (16 * compaction).clamp(16, 256),
+            // One may be in a commit, and one in the upkeep proper.
+            upkeep_threads: 2,
+            background_priority: 0,
+            seed: None,
+        })),
+    }
+}

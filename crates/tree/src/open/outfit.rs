@@ -1,0 +1,127 @@
+//! What the column families of a database are made with: its world, and what they share of memory,
+//! numbers and rates.
+
+use lithify_base::{
+    CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes, shown_path,
+};
+use lithify_compact::{FileNumbers, Maker, OutputOptions, Workshop};
+use lithify_env::sync::Arc;
+use lithify_env::{BufPool, Env, Random, RateLimiter, RegionPool};
+use lithify_memtable::ArenaPool;
+use lithify_store::cache::{BlockCache, TableCache, TableOptions};
+use lithify_store::dir::{self, Dir};
+use lithify_store::sst::Verify;
+
+use crate::reentry::{Mark, marking};
+use crate::settings::Settings;
+use crate::settings::translate::output_options;
+
+/// Most tables the cache keeps open by itself; those of the tree stay open anyway.
+const OPEN_TABLES: usize = 256;
+
+/// What the families of a database are made with.
+#[derive(Clone)]
+pub(crate) struct Outfit {
+    pub(crate) env: Env,
+    pub(crate) dir: Dir,
+    pub(crate) maker: Maker,
+    pub(crate) numbers: FileNumbers,
+    pub(crate) blocks: Arc<BlockCache>,
+    pub(crate) arenas: Arc<dyn ArenaPool>,
+    pub(crate) limiter: Arc<RateLimiter>,
+    /// On the threads that are at work for this database.
+    pub(crate) mark: Mark,
+    buffers: BufPool,
+}
+
+impl Outfit {
+    pub(super) fn new(
+        env: Env,
+        dir: Dir,
+        db_id: String,
+        next_file: FileId,
+        s: &Settings,
+    ) -> Outfit {
+        let session = session(&env, &dir, next_file);
+        Outfit {
+            env,
+            dir,
+            maker: Maker { db_id, session },
+            numbers: FileNumbers::new(next_file),
+            blocks: BlockCache::new(s.cache_budget(), shards()),
+            arenas: arenas(s),
+            limiter: Arc::new(RateLimiter::new(s.background_rate, s.tuning())),
+            mark: Mark::fresh(),
+            buffers: BufPool::new(s.effective_buffer_bytes() as usize),
+        }
+    }
+
+    /// The tables and the workshop of a family.
+    pub(crate) fn tools(
+        &self,
+        cf: CfId,
+        name: &str,
+        s: &Settings,
+        order: &ComparatorRef,
+        own: &Components,
+    ) -> (Arc<TableCache>, Arc<Workshop>) {
+        let options = TableOptions {
+            order: order.clone(),
+            prefixes: own.prefixes.clone(),
+            blocks: Some(self.blocks.clone()),
+            verify: match s.verify_checksums && !s.unchecked {
+                true => Verify::Always,
+                false => Verify::Never,
+            },
+            direct: s.direct_reads,
+        };
+        let tables = TableCache::new(self.dir.clone(), options, OPEN_TABLES);
+        let output = output_options(s, own.prefixes.clone());
+        let output = OutputOptions { cf, cf_name: name.to_owned(), ..output };
+        let mut env = self.env.clone();
+        env.rt = marking(env.rt, self.mark);
+        let mut workshop = Workshop::new(
+            env,
+            self.dir.clone(),
+            tables.clone(),
+            self.buffers.clone(),
+            self.maker.clone(),
+            order.clone(),
+            output,
+            self.numbers.clone(),
+        );
+        workshop.operator = own.operator.clone();
+        workshop.filter = own.filter.clone();
+        workshop.limiter = self.limiter.clone();
+        (tables, Arc::new(workshop))
+    }
+}
+
+/// Components of one family that are no part of its tree.
+#[derive(Clone, Default)]
+pub struct Components {
+    /// Combines operands.
+    pub operator: Option<MergeOperatorRef>,
+    /// Drops and changes values in compactions.
+    pub filter: Option<CompactionFilterRef>,
+    /// Prefixes of keys that filters have.
+    pub prefixes: Prefixes,
+}
+
+/// An identity of this opening. One runtime may open several databases, and one of them several times,
+/// another copy in its place between: equal names have equal seeds, so the name has what differs.
+fn session(env: &Env, dir: &Dir, next_file: FileId) -> String {
+    let (path, now) = (shown_path(dir.path()), env.rt.now().nanos());
+    let who = format!("session of {path} from {} at {now}", next_file.0);
+    dir::fresh_session(&mut Random::from_seed(env.rt.seed(&who)))
+}
+
+/// Recycled memory for the memtables of all families.
+fn arenas(s: &Settings) -> Arc<dyn ArenaPool> {
+    Arc::new(RegionPool::new(s.memtable_bytes as usize * s.memtable_count as usize))
+}
+
+/// Shards of the block cache: enough that threads rarely meet.
+fn shards() -> usize {
+    std::thread::available_parallelism().map_or(4, |n| (4 * n.get()).min(64))
+}

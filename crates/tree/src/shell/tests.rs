@@ -1,0 +1,224 @@
+//! What threads that overtake each other may and may not do, step by step.
+
+#![allow(clippy::disallowed_methods, reason = "threads of the test's own")]
+
+use std::time::Duration;
+
+use lithify_compact::{JobWork, Outcome};
+use lithify_env::{Env, FaultFs, RtOptions};
+
+use super::*;
+use crate::open::{OpenOptions, Opened, open as open_database};
+use crate::options::{CompactOptions, WriteOptions};
+use crate::read::Value;
+use crate::write::Held;
+
+impl Opened {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.shell.put(key, value, &WriteOptions::default())
+    }
+    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.shell.get(key, None)
+    }
+    fn flush(&self) -> Result<()> {
+        self.shell.flush()
+    }
+}
+
+fn world() -> Env {
+    Env::in_memory(RtOptions { upkeep_threads: 2, ..RtOptions::default() })
+}
+
+fn open() -> Opened {
+    open_in(world())
+}
+
+fn open_in(env: Env) -> Opened {
+    let settings = Settings { auto_compaction: false, ..Settings::default() };
+    let with = OpenOptions { env: Some(env), ..OpenOptions::new(settings) };
+    open_database(with, "db".as_ref()).unwrap()
+}
+
+/// Freezes the memtable; what to wait for.
+fn freeze(db: &Opened) -> Option<MemId> {
+    let mut held = Held::new(&db.shell, db.shell.take_turn().unwrap());
+    db.shell.freeze_for_flush(held.log()).unwrap()
+}
+
+/// Two trees are handed out in order, but by threads that may be held up: the second is shown
+/// first, and the first must not undo it.
+#[test]
+fn a_tree_that_comes_late_changes_nothing() {
+    let db = open();
+    db.put(b"a", b"old").unwrap();
+    db.flush().unwrap();
+    let (no, late) = {
+        let sv = db.shell.super_version();
+        (sv.no, sv.tree.version.clone())
+    };
+    db.put(b"a", b"new").unwrap();
+    db.put(b"b", b"new").unwrap();
+    db.flush().unwrap();
+    db.shell.install(no, late, Some(MemId(1)));
+    assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"new"[..]));
+    assert_eq!(db.get(b"b").unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+/// The second tree holds the memtable of the first, too, and with it gone the first's memtable
+/// must not come before it.
+#[test]
+fn a_tree_that_comes_early_takes_older_memtables_along() {
+    let db = open();
+    db.put(b"a", b"old").unwrap();
+    let old = db.shell.super_version().mems[0].clone();
+    db.flush().unwrap();
+    db.put(b"a", b"new").unwrap();
+    db.flush().unwrap();
+    let sv = db.shell.super_version();
+    // As it was when the older memtable's own tree had not arrived.
+    let mut behind = SuperVersion::clone(&sv);
+    behind.mems.push(old);
+    behind.no -= 1;
+    db.shell.current.store(Arc::new(behind));
+    db.shell.install(sv.no, sv.tree.version.clone(), Some(MemId(2)));
+    assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+/// A flush is over when readers see it in the tree: a checkpoint reads the tree only.
+#[test]
+fn a_flush_ends_when_its_tree_is_shown() {
+    let db = open();
+    db.put(b"a", b"1").unwrap();
+    let last = freeze(&db);
+    let (shown, waiter);
+    {
+        let _nothing_is_shown = db.shell.views.lock();
+        shown = db.shell.current.load().no > 0;
+        let shell = db.shell.clone();
+        waiter = std::thread::spawn(move || shell.wait_flushed(last));
+        while db.shell.core().frozen() > 0 {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(shown || !waiter.is_finished(), "the tree is not shown yet");
+    }
+    waiter.join().unwrap().unwrap();
+    assert_eq!(db.shell.super_version().tree.version.files().count(), 1);
+}
+
+/// A panic while commands are carried out ends writes, not reads, and the database closes.
+#[test]
+fn a_panic_while_carrying_out_commands_halts() {
+    let db = open();
+    db.put(b"a", b"1").unwrap();
+    // A memtable nobody has seen is to be flushed.
+    db.shell.drive(Event::Frozen { mem: MemId(99), bytes: 1, log_number: 1 });
+    assert_eq!(db.put(b"b", b"1").unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::ReadOnly);
+    assert_eq!(
+        db.shell.compact(None, &CompactOptions::default()).unwrap_err().kind(),
+        ErrorKind::ReadOnly
+    );
+    assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
+    db.close().unwrap();
+}
+
+/// A job that followed one that failed was given up, and ends well all the same: a close that waits
+/// for what is at work must not miss it.
+#[test]
+fn a_close_hears_of_jobs_that_were_given_up() {
+    let db = open();
+    let given_up = JobId(999);
+    let reins = Arc::new(lithify_compact::Reins::flush(0));
+    db.shell.set_to_work(given_up, reins, None);
+    let (told, heard) = std::sync::mpsc::channel();
+    let shell = db.shell.clone();
+    std::thread::spawn(move || told.send(shell.close()));
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(heard.try_recv().is_err(), "a job is at work");
+    let outcome = Outcome { result: Ok(Vec::new()), work: JobWork::default(), flow: None };
+    db.shell.compaction_ended(given_up, 1, outcome);
+    heard.recv_timeout(Duration::from_secs(10)).expect("the close ends").unwrap();
+}
+
+/// Commands are carried out without the core's lock, so a close may find nothing at work between
+/// the answer of the core and the job it starts.
+#[test]
+fn a_close_waits_for_commands_under_way() {
+    let db = open();
+    db.put(b"a", b"1").unwrap();
+    freeze(&db);
+    let (told, heard) = std::sync::mpsc::channel();
+    {
+        let _nothing_is_shown = db.shell.views.lock();
+        while db.shell.core().frozen() > 0 {
+            std::thread::yield_now();
+        }
+        let shell = db.shell.clone();
+        std::thread::spawn(move || told.send(shell.close()));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(heard.try_recv().is_err(), "the flushed tree is not shown yet");
+    }
+    heard.recv_timeout(Duration::from_secs(10)).expect("the close ends").unwrap();
+}
+
+/// A halted core knows of no edit that is being written, and the manifest is another owner's once the
+/// lock is free.
+#[test]
+fn a_close_waits_for_edits_being_written() {
+    let gate = Arc::new(Mutex::new(()));
+    let written = Arc::new(AtomicBool::new(false));
+    let Env { fs, rt } = world();
+    let fs = {
+        let (gate, written) = (gate.clone(), written.clone());
+        FaultFs::new(fs, move |op| {
+            let manifest = op.path.to_string_lossy().contains("MANIFEST");
+            if manifest && op.name == "sync_data" {
+                drop(gate.lock());
+                written.store(true, Ordering::SeqCst);
+            }
+            None
+        })
+    };
+    let db = open_in(Env { fs: Arc::new(fs), rt });
+    let (told, heard) = std::sync::mpsc::channel();
+    {
+        let _no_manifest_is_synced = gate.lock();
+        db.put(b"a", b"1").unwrap();
+        freeze(&db);
+        while db.shell.desk.lock().manifest.is_some() {
+            std::thread::yield_now();
+        }
+        // A memtable nobody has seen.
+        db.shell.drive(Event::Frozen { mem: MemId(99), bytes: 1, log_number: 1 });
+        assert!(db.shell.core().is_halted());
+        let shell = db.shell.clone();
+        std::thread::spawn(move || told.send(shell.close()));
+        std::thread::sleep(Duration::from_millis(50));
+        assert!(heard.try_recv().is_err(), "the manifest is being written");
+    }
+    heard.recv_timeout(Duration::from_secs(10)).expect("the close ends").unwrap();
+    assert!(written.load(Ordering::SeqCst));
+}
+
+/// A job that followed one that failed was given up, and ends well all the same: what it made goes at
+/// once, not with the next open.
+#[test]
+fn files_of_jobs_that_were_given_up_are_deleted() {
+    let db = open();
+    let id = db.shell.next_file();
+    let path = db.shell.dir.path_of(lithify_format::files::FileName::Table(id.0));
+    db.shell.env.fs.create(&path, lithify_env::OpenOpts::write()).unwrap();
+    let given_up = JobId(999);
+    db.shell.set_to_work(given_up, Arc::new(lithify_compact::Reins::flush(0)), None);
+    let keys = KeyRange::incl(&b"a"[..], &b"z"[..]);
+    let made = lithify_lsm::FileMeta::new(id, lithify_base::Pos::base(1), keys);
+    let outcome = Outcome { result: Ok(vec![made]), work: JobWork::default(), flow: None };
+    db.shell.compaction_ended(given_up, 1, outcome);
+    let late = std::time::Instant::now() + Duration::from_secs(10);
+    while db.shell.env.fs.len(&path).unwrap().is_some() {
+        assert!(std::time::Instant::now() < late, "the file stays");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    db.close().unwrap();
+}

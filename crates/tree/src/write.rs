@@ -1,0 +1,485 @@
+//! The write path: join or lead a commit group, append it to the log with one write, insert it
+//! into the memtable, publish its sequence numbers.
+//!
+//! Whoever holds the turn owns the [`Log`]. It first passes the gate (stalls) and makes room (a
+//! full memtable is frozen), so a writer that must wait does so before anything of it exists.
+//! A group is visible to readers all at once, because they read at published numbers only.
+//! Leaves to others: what a group is made of ([`entries`]); how logs begin and end, and what happens
+//! when one fails ([`logs`]); which memtables make room, and how ([`room`]);
+//! who inserts what ([`together`]).
+
+mod entries;
+pub(crate) mod logs;
+mod room;
+pub(crate) mod together;
+
+pub use entries::{Mems, insert_batch};
+pub(crate) use entries::{Own, Reservation};
+
+use std::collections::{BTreeSet, VecDeque};
+
+use lithify_base::zoo::{self, Bug};
+use lithify_base::{CfId, Error, FileId, Kind, Result, Seq};
+use lithify_control::MemId;
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::{AtomicU64, Ordering};
+use lithify_format::wal::BatchBuilder;
+use lithify_memtable::MemWriter;
+use lithify_store::wal::{WalEnd, WalWriter};
+
+use entries::reserve;
+use logs::{Closing, GivenUp};
+
+use crate::batch::check_order;
+use crate::gate::{Wait, stalled};
+use crate::metrics::Counter;
+use crate::open::DEFAULT_CF;
+use crate::options::WriteOptions;
+use crate::reentry;
+use crate::settings::Durability;
+use crate::shell::Shell;
+use crate::turn::{Outcome, Waiter};
+
+/// Memory a group keeps for the next; what one huge batch took is given back.
+const GROUP_BYTES_KEPT: usize = 4 << 20;
+
+/// What the holder of the write turn owns.
+pub(crate) struct Log {
+    /// What is being filled: the families by number, the default one first.
+    pub(crate) families: Vec<Filling>,
+    /// The open log; made when the first write wants one.
+    pub(crate) wal: Option<WalWriter>,
+    /// Number of the log that belongs to the active memtables, open or not yet made.
+    pub(crate) wal_number: FileId,
+    /// How the log before ended.
+    pub(crate) before: Option<WalEnd>,
+    /// Logs of earlier memtables that are still being synced.
+    pub(crate) closing: Vec<Closing>,
+    /// Earlier logs that a family may still need, with their bytes, oldest first.
+    pub(crate) kept: VecDeque<(u64, u64)>,
+    /// The log was lost and is not replaced yet: nothing can be written.
+    pub(crate) given_up: Option<GivenUp>,
+    /// Number of the next write.
+    pub(crate) next_seq: Seq,
+    /// Writes that skipped the log came after the log's last record.
+    pub(crate) gap: bool,
+    /// The group being written; its memory is reused.
+    pub(crate) group: BatchBuilder,
+}
+
+/// The active memtable of one family.
+pub(crate) struct Filling {
+    pub(crate) shell: Arc<Shell>,
+    /// Write handle.
+    pub(crate) mem: MemWriter,
+    /// The memtable's number.
+    pub(crate) id: MemId,
+    /// The memtable's first log, as readers know it.
+    pub(crate) log: Arc<AtomicU64>,
+    /// It holds writes that no log holds.
+    pub(crate) unlogged: bool,
+    /// The last frozen memtable that did.
+    pub(crate) unlogged_before: Option<MemId>,
+}
+
+impl Filling {
+    /// The active memtable of `shell`, whose writer is `mem`.
+    pub(crate) fn new(shell: Arc<Shell>, mem: MemWriter) -> Filling {
+        let active = shell.super_version().mems[0].clone();
+        let (id, log) = (active.id, active.log);
+        Filling { shell, mem, id, log, unlogged: false, unlogged_before: None }
+    }
+    fn is_full(&self) -> bool {
+        self.mem.table().bytes() as u64 >= self.shell.memtable_bytes
+    }
+}
+
+impl Log {
+    /// Where the family is in `families`.
+    #[inline]
+    pub(crate) fn at(&self, cf: CfId) -> Option<usize> {
+        match cf.0 {
+            0 => Some(0),
+            _ => self.families.binary_search_by_key(&cf, |f| f.shell.cf).ok(),
+        }
+    }
+    /// True if there is no family but the default one.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.families.len() == 1
+    }
+    /// Whether writes to all families that `batch` names flow freely.
+    fn flows(&self, batch: &BatchBuilder) -> bool {
+        let free = |cf| self.at(cf).is_some_and(|at| self.families[at].shell.gate.is_free());
+        match batch.names_families() {
+            true => batch.view().iter().all(|op| free(op.cf)),
+            false => free(DEFAULT_CF),
+        }
+    }
+    /// The first family that `own` names and that is not there.
+    fn stranger(&self, own: Own<'_>) -> Option<CfId> {
+        let absent = |cf: &CfId| self.at(*cf).is_none();
+        match own.batch() {
+            Some(batch) if batch.names_families() => {
+                batch.view().iter().map(|op| op.cf).find(absent)
+            }
+            Some(_) => None,
+            None => own.cf().filter(absent),
+        }
+    }
+}
+
+/// The turn while it is held. However the holder ends, it is passed on and nobody who waits is
+/// forgotten.
+pub(crate) struct Held<'a> {
+    shell: &'a Shell,
+    log: Option<Box<Log>>,
+    /// Whose batches the holder took over and has not answered for.
+    peers: Vec<Arc<Waiter<Log>>>,
+}
+
+impl<'a> Held<'a> {
+    pub(crate) fn new(shell: &'a Shell, log: Box<Log>) -> Held<'a> {
+        shell.mark().begin();
+        Held { shell, log: Some(log), peers: Vec::new() }
+    }
+    pub(crate) fn log(&mut self) -> &mut Log {
+        self.log.as_mut().expect("held until it is dropped")
+    }
+    /// Lets others write while this one waits.
+    fn step_aside(&mut self, wait: impl FnOnce()) -> Result<()> {
+        if let Some(log) = self.log.take() {
+            self.pass_on(log);
+        }
+        wait();
+        self.log = Some(self.shell.take_turn()?);
+        self.shell.mark().begin();
+        Ok(())
+    }
+    /// The thread is at work for the database as long as it has the turn.
+    fn pass_on(&self, log: Box<Log>) {
+        reentry::end();
+        self.shell.turn.pass_on(log);
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let Some(mut log) = self.log.take() else { return };
+        if std::thread::panicking() {
+            let error = self.shell.torn(&mut log);
+            for peer in self.peers.drain(..) {
+                peer.serve(Err(error.clone()));
+            }
+        }
+        self.pass_on(log);
+    }
+}
+
+impl Shell {
+    /// Writes `own`, alone or with others.
+    pub(crate) fn write(&self, own: Own<'_>, options: &WriteOptions) -> Result<()> {
+        if let Own::Batch(batch) = own {
+            self.check_batch(batch)?;
+            if batch.is_empty() {
+                return Ok(());
+            }
+        }
+        self.check_caller()?;
+        if options.no_wait {
+            self.gate.check_free()?;
+        }
+        let _timed = self.metrics.write.sample(&*self.env.rt);
+        let durability = self.durability(options);
+        if let Some(log) = self.turn.try_take() {
+            return self.lead(log, own, durability, options.no_wait, || Ok(()));
+        }
+        let (waiter, outcome) = self.turn.wait(&*self.env.rt, own.to_batch()?, durability);
+        match outcome {
+            Outcome::Served(result) => result,
+            Outcome::Yours(log) => {
+                self.lead(log, Own::Queued(&waiter), durability, options.no_wait, || Ok(()))
+            }
+        }
+    }
+
+    /// Writes `batch` if `check` passes once nobody else can write: between it and the batch there is
+    /// no other write.
+    ///
+    /// # Errors
+    /// Those of `check`, then nothing was written; else as a write.
+    pub(crate) fn write_if(
+        &self,
+        batch: &BatchBuilder,
+        options: &WriteOptions,
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        self.check_batch(batch)?;
+        if options.no_wait {
+            self.gate.check_free()?;
+        }
+        let _timed = self.metrics.write.sample(&*self.env.rt);
+        let durability = self.durability(options);
+        let log = self.take_turn()?;
+        self.lead(log, Own::Batch(batch), durability, options.no_wait, check)
+    }
+
+    fn durability(&self, options: &WriteOptions) -> Durability {
+        options.durability.unwrap_or_else(|| self.settings.load().durability)
+    }
+
+    /// Makes everything acknowledged so far durable.
+    pub fn sync_log(&self) -> Result<()> {
+        let log = self.take_turn()?;
+        self.lead(log, Own::Sync, Durability::Sync, false, || Ok(()))
+    }
+
+    /// The same for whoever holds the turn.
+    pub(crate) fn sync_held(&self, log: &mut Log) -> Result<()> {
+        self.append(log, Own::Sync, Durability::Sync, &[])
+    }
+
+    /// The turn, waiting for it if need be.
+    pub(crate) fn take_turn(&self) -> Result<Box<Log>> {
+        self.check_caller()?;
+        if let Some(log) = self.turn.try_take() {
+            return Ok(log);
+        }
+        match self.turn.wait(&*self.env.rt, BatchBuilder::new(), Durability::NoWal).1 {
+            Outcome::Yours(log) => Ok(log),
+            Outcome::Served(result) => Err(result.err().unwrap_or_else(|| self.closed_error())),
+        }
+    }
+
+    /// A range deletion must not end before it starts, an operand needs an operator, and what was
+    /// added without a family must not go by the handle of another one than the default.
+    fn check_batch(&self, batch: &BatchBuilder) -> Result<()> {
+        if batch.is_plain() && self.cf == DEFAULT_CF {
+            return Ok(());
+        }
+        for op in batch.view().iter() {
+            if op.cf == DEFAULT_CF && self.cf != DEFAULT_CF {
+                return Err(Error::invalid(format!(
+                    "the batch has entries of the default column family and is written by the \
+                     handle of `{}`; add them with put_cf and its like, or write the batch by the \
+                     database; nothing was written",
+                    self.name
+                )));
+            }
+            if !matches!(op.kind, Kind::Merge | Kind::RangeDelete) {
+                continue;
+            }
+            let family = self.family_of(op.cf)?;
+            if op.kind == Kind::Merge && family.workshop().operator.is_none() {
+                return Err(Error::invalid(
+                    "the database was opened without a merge operator; give it one with \
+                     Builder::merge_operator; nothing was written",
+                ));
+            }
+            if op.kind == Kind::RangeDelete {
+                check_order(family.order(), op.key, op.value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds the turn: writes `own` and whatever else waits, then passes the turn on. If `check`
+    /// fails, nothing is written.
+    fn lead(
+        &self,
+        log: Box<Log>,
+        own: Own<'_>,
+        durability: Durability,
+        no_wait: bool,
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let mut held = Held::new(self, log);
+        let mut bytes = own.byte_len() as u64;
+        loop {
+            self.pass_gates(&mut held, own, bytes, no_wait)?;
+            self.check_replaced(held.log(), no_wait)?;
+            if !self.make_room(held.log())? {
+                break;
+            }
+            // The verdict on this very freeze may be to stop.
+            bytes = 0;
+        }
+        // The turn was not given away since, and is not before the batch is written.
+        check()?;
+        self.take_along(&mut held);
+        let Held { log, peers, .. } = &mut held;
+        let log = log.as_mut().expect("held");
+        let result = self.commit(log, own, durability, peers);
+        for peer in held.peers.drain(..) {
+            peer.serve(result.clone());
+        }
+        result
+    }
+
+    /// Passes the gates of the families that `own` is about. With other families about, the turn is
+    /// free meanwhile: a stall holds up those who write to the stalled family, and nobody else.
+    fn pass_gates(
+        &self,
+        held: &mut Held<'_>,
+        own: Own<'_>,
+        bytes: u64,
+        no_wait: bool,
+    ) -> Result<()> {
+        loop {
+            if let Some(cf) = held.log().stranger(own) {
+                return Err(self.stranger(cf));
+            }
+            let Some((family, wait)) = self.stalled_family(held.log(), own, bytes)? else {
+                return Ok(());
+            };
+            if no_wait {
+                return Err(stalled(wait.cause));
+            }
+            let wait = || family.gate.sit_out(&wait, &*self.env.rt, &self.metrics);
+            match held.log().is_alone() {
+                true => wait(),
+                false => held.step_aside(wait)?,
+            }
+        }
+    }
+
+    /// The first family that `own` is about whose gate does not let it pass, and what to wait for.
+    fn stalled_family(
+        &self,
+        log: &Log,
+        own: Own<'_>,
+        bytes: u64,
+    ) -> Result<Option<(Arc<Shell>, Wait)>> {
+        let named = own.batch().filter(|batch| batch.names_families());
+        let Some(batch) = named else {
+            // A batch without names is the default family's, whoever writes it.
+            let at = own.cf().and_then(|cf| log.at(cf)).unwrap_or(0);
+            let gate = &log.families[at].shell.gate;
+            if gate.is_free() {
+                return Ok(None);
+            }
+            let wait = gate.ask(bytes, self.env.rt.now())?;
+            return Ok(wait.map(|wait| (log.families[at].shell.clone(), wait)));
+        };
+        if log.flows(batch) {
+            return Ok(None);
+        }
+        let cfs: BTreeSet<CfId> = batch.view().iter().map(|op| op.cf).collect();
+        for at in cfs.into_iter().filter_map(|cf| log.at(cf)) {
+            let shell = &log.families[at].shell;
+            if let Some(wait) = shell.gate.ask(bytes, self.env.rt.now())? {
+                return Ok(Some((shell.clone(), wait)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes over what others want written. With one family they are charged for what its gate let
+    /// pass; with several, those whose families do not flow freely wait for their own turn.
+    fn take_along(&self, held: &mut Held<'_>) {
+        if held.log().is_alone() {
+            held.peers = self.turn.gather(|batch| !batch.names_families());
+            if !held.peers.is_empty() {
+                self.gate.charge(held.peers.iter().map(|p| p.batch.byte_len() as u64).sum());
+            }
+            return;
+        }
+        let log = held.log.as_ref().expect("held");
+        held.peers = self.turn.gather(|batch| log.flows(batch));
+    }
+
+    /// One commit group: log, memtable, publish.
+    fn commit(
+        &self,
+        log: &mut Log,
+        own: Own<'_>,
+        durability: Durability,
+        peers: &[Arc<Waiter<Log>>],
+    ) -> Result<()> {
+        let durability = peers.iter().map(|p| p.durability).fold(durability, Ord::max);
+        let first = log.next_seq;
+        reserve(log, own, peers)?;
+        if durability == Durability::NoWal {
+            log.gap = true;
+        } else {
+            self.append(log, own, durability, peers)?;
+        }
+        let (next, bytes) = match peers {
+            [] => (own.insert(log, first), own.byte_len()),
+            _ => self.insert_group(log, own, peers, first)?,
+        };
+        log.next_seq = next;
+        if durability == Durability::NoWal {
+            log.note_unlogged(first);
+        }
+        self.published.store(next - 1, Ordering::Release);
+        self.metrics.add(Counter::Writes, next - first);
+        self.metrics.add(Counter::WriteBytes, bytes as u64);
+        self.metrics.add(Counter::Groups, 1);
+        Ok(())
+    }
+
+    /// Appends the group to the log and brings it as far as `durability` asks.
+    fn append(
+        &self,
+        log: &mut Log,
+        own: Own<'_>,
+        durability: Durability,
+        peers: &[Arc<Waiter<Log>>],
+    ) -> Result<()> {
+        if durability == Durability::Sync || log.wal.is_none() {
+            self.check_owner()?;
+        }
+        log.group.clear();
+        own.add_to(&mut log.group);
+        for peer in peers {
+            log.group.append(&peer.batch);
+        }
+        let writes = !log.group.is_empty();
+        match self.append_group(log, durability) {
+            Ok(()) if durability == Durability::Sync => self.sync_closing(log),
+            Err(error) if logs::is_lost(&error) => {
+                if !zoo::on(Bug::RefusedStays) {
+                    self.replace_log(log, error.clone())?;
+                }
+                // What was written before is in tables now: all that a sync asks for.
+                if writes { Err(logs::not_committed(error)) } else { Ok(()) }
+            }
+            other => other,
+        }
+    }
+
+    /// Gathers the group in the log and brings that as far as `durability` asks.
+    fn append_group(&self, log: &mut Log, durability: Durability) -> Result<()> {
+        if !log.group.is_empty() {
+            let first = log.next_seq;
+            log.group.set_sequence(first);
+            let gap = std::mem::take(&mut log.gap);
+            let count = u64::from(log.group.count());
+            if log.wal.is_none() {
+                log.wal = Some(self.create_wal(log)?);
+            }
+            let wal = log.wal.as_mut().expect("made above");
+            if gap {
+                // Says up to which number writes skipped the log.
+                wal.seal_gap(first - 1)?;
+            }
+            let payload = log.group.as_bytes();
+            wal.append(payload, first + count - 1)?;
+            self.metrics.add(Counter::WalBytes, payload.len() as u64);
+            if payload.len() > GROUP_BYTES_KEPT {
+                log.group = BatchBuilder::new();
+            }
+        }
+        let Some(wal) = log.wal.as_mut() else { return Ok(()) };
+        match durability {
+            Durability::NoWal | Durability::Buffered => wal.keep(),
+            Durability::Os => wal.write_out()?,
+            Durability::Sync => {
+                self.metrics.add(Counter::WalSyncs, 1);
+                wal.sync()?;
+            }
+        }
+        Ok(())
+    }
+}
