@@ -20,7 +20,7 @@ use crate::follower::Follower;
 /// the last handle is dropped.
 #[derive(Clone)]
 pub struct Db {
-    pub(crate) shell: Arc<Shell>,
+    pub(crate) shell: Shell,
     pub(crate) owned: Arc<Owned>,
 }
 

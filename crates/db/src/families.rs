@@ -7,7 +7,6 @@ use std::ops::Deref;
 use std::path::Path;
 
 use lithify_base::Result;
-use lithify_env::sync::Arc;
 use lithify_tree::{ColumnFamilyOptions, Settings, Shell};
 
 use crate::builder::Builder;
@@ -114,7 +113,7 @@ impl Db {
         self.shell.families().iter().map(|family| family.name().to_owned()).collect()
     }
 
-    fn of(&self, shell: Arc<Shell>) -> ColumnFamily {
+    fn of(&self, shell: Shell) -> ColumnFamily {
         ColumnFamily { db: Db { shell, owned: self.owned.clone() } }
     }
 }

@@ -1,7 +1,6 @@
 //! The layers of `lithify_layers` over the handles of this crate.
 
 use lithify_base::Result;
-use lithify_env::sync::Arc;
 use lithify_layers::{Locks, Store};
 use lithify_tree::{ColumnFamilyOptions, Shell};
 
@@ -21,7 +20,7 @@ impl Store for Db {
     type Family = ColumnFamily;
     type Batch = WriteBatch;
 
-    fn tree(&self) -> &Arc<Shell> {
+    fn tree(&self) -> &Shell {
         &self.shell
     }
     fn locks(&self) -> &Locks {

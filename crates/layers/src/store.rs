@@ -3,7 +3,6 @@
 use std::ops::Deref;
 
 use lithify_base::Result;
-use lithify_env::sync::Arc;
 use lithify_tree::{Batch, ColumnFamilyOptions, Shell};
 
 use crate::txn::Locks;
@@ -17,7 +16,7 @@ pub trait Store: Clone + 'static {
     type Batch: AsRef<Batch>;
 
     /// The operations: gets, writes, iterators.
-    fn tree(&self) -> &Arc<Shell>;
+    fn tree(&self) -> &Shell;
     /// The locks of all transactions of the database.
     fn locks(&self) -> &Locks;
     /// The family of that name.

@@ -22,24 +22,24 @@ impl Shell {
     pub fn alter(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.check_caller()?;
         self.check_open()?;
-        if self.is_read_only_handle() {
+        if self.shared.is_read_only_handle() {
             let what = "a handle that only reads has no settings to change; open it with `open`";
             return Err(Error::new(ErrorKind::ReadOnly, what));
         }
         let _one_at_a_time = self.alone();
-        let new = changed(&self.settings.load(), changes)?;
+        let new = changed(&self.family.settings.load(), changes)?;
         new.check()?;
-        self.check_owner()?;
+        self.shared.check_owner()?;
         let of_all = self.altered(new)?;
         self.write_options_again(&of_all)?;
         for (family, settings) in of_all {
-            if family.cf == DEFAULT_CF {
-                self.db_settings.store(settings.clone());
+            if family.family.cf == DEFAULT_CF {
+                self.shared.db_settings.store(settings.clone());
             }
-            family.settings.store(settings);
+            family.family.settings.store(settings);
             family.in_force();
         }
-        self.look_at_disk();
+        self.shared.look_at_disk();
         for (name, value) in changes {
             let (name, value) = ((*name).into(), (*value).into());
             self.note("setting_changed", &[("name", name), ("value", value)]);
@@ -50,41 +50,43 @@ impl Shell {
     /// Switches automatic compaction, until the database is closed.
     pub(crate) fn alter_auto_compaction(&self, on: bool) {
         let _one_at_a_time = self.alone();
-        let old = self.settings.load_full();
-        self.settings.store(Arc::new(Settings { auto_compaction: on, ..Settings::clone(&old) }));
-        self.drive_by(|| Event::AutoCompaction { on: self.settings.load().auto_compaction });
+        let old = self.family.settings.load_full();
+        self.family
+            .settings
+            .store(Arc::new(Settings { auto_compaction: on, ..Settings::clone(&old) }));
+        self.drive_by(|| Event::AutoCompaction { on: self.family.settings.load().auto_compaction });
     }
 
     /// Waits until nobody else changes settings: two would write one file.
     fn alone(&self) -> Alone<'_> {
-        self.altering.take(&*self.env.rt, None);
-        Alone(&self.altering)
+        self.shared.altering.take(&*self.shared.resources.env.rt, None);
+        Alone(&self.shared.altering)
     }
 
     /// Tells everybody the settings of now.
     fn in_force(&self) {
-        let now = self.settings.load_full();
-        if self.cf == DEFAULT_CF {
-            self.outfit.limiter.set(now.background_rate, now.tuning());
+        let now = self.family.settings.load_full();
+        if self.family.cf == DEFAULT_CF {
+            self.shared.resources.limiter.set(now.background_rate, now.tuning());
         }
-        self.drive_by(|| Event::Options(Box::new(core_options(&self.settings.load()))));
+        self.drive_by(|| Event::Options(Box::new(core_options(&self.family.settings.load()))));
     }
 
     /// The settings of all families once this one has `new`: what concerns the database as a whole
     /// is changed through the default family, and then everywhere.
-    fn altered(&self, new: Settings) -> Result<Vec<(Arc<Shell>, Arc<Settings>)>> {
-        let db = self.db_settings.load();
-        if self.cf != DEFAULT_CF && new != new.clone().in_database(&db) {
+    fn altered(&self, new: Settings) -> Result<Vec<(Shell, Arc<Settings>)>> {
+        let db = self.shared.db_settings.load();
+        if self.family.cf != DEFAULT_CF && new != new.clone().in_database(&db) {
             return Err(Error::invalid(
                 "this setting is of the database as a whole; change it through the database's own \
                  handle, not a column family's",
             ));
         }
-        let altered = |family: Arc<Shell>| {
-            let old = Settings::clone(&family.settings.load());
-            let settings = match family.cf {
-                cf if cf == self.cf => new.clone(),
-                _ if self.cf == DEFAULT_CF => old.in_database(&new),
+        let altered = |family: Shell| {
+            let old = Settings::clone(&family.family.settings.load());
+            let settings = match family.family.cf {
+                cf if cf == self.family.cf => new.clone(),
+                _ if self.family.cf == DEFAULT_CF => old.in_database(&new),
                 _ => old,
             };
             (family, Arc::new(settings))
@@ -93,15 +95,20 @@ impl Shell {
     }
 
     /// Replaces the text of the newest OPTIONS file, which the open wrote.
-    fn write_options_again(&self, of_all: &[(Arc<Shell>, Arc<Settings>)]) -> Result<()> {
-        let number = self.dir.newest_options()?.unwrap_or_else(|| self.next_file().0);
-        let mut described = self.described();
+    fn write_options_again(&self, of_all: &[(Shell, Arc<Settings>)]) -> Result<()> {
+        let number = self
+            .shared
+            .resources
+            .dir
+            .newest_options()?
+            .unwrap_or_else(|| self.shared.next_file().0);
+        let mut described = self.shared.described();
         for (described, (_, settings)) in described.iter_mut().zip(of_all) {
             described.settings = Settings::clone(settings);
         }
         let text = options_text(&described);
         let (name, temp) = (FileName::Options(number), FileName::OptionsTemp(number));
-        self.dir.replace(name, temp, text.as_bytes())
+        self.shared.resources.dir.replace(name, temp, text.as_bytes())
     }
 }
 

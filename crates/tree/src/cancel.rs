@@ -2,9 +2,9 @@
 
 use lithify_control::Event;
 use lithify_env::sync::atomic::{AtomicBool, Ordering};
-use lithify_env::sync::{Arc, Mutex, Weak};
+use lithify_env::sync::{Arc, Mutex};
 
-use crate::shell::Shell;
+use crate::shell::{Shell, WeakShell};
 
 /// Calls off what it was given to. Clones are the same token; once cancelled it stays so.
 ///
@@ -32,7 +32,7 @@ pub struct CancelToken(Arc<Inner>);
 struct Inner {
     cancelled: AtomicBool,
     /// Whom to tell.
-    waiting: Mutex<Vec<(Weak<Shell>, u64)>>,
+    waiting: Mutex<Vec<(WeakShell, u64)>>,
 }
 
 impl CancelToken {
@@ -66,7 +66,7 @@ impl CancelToken {
     /// It is over. Another database may know another compaction by the same number.
     pub(crate) fn forget(&self, shell: &Shell, id: u64) {
         let this = (shell.weak(), id);
-        let is_this = |(shell, id): &(Weak<Shell>, u64)| *id == this.1 && shell.ptr_eq(&this.0);
+        let is_this = |(shell, id): &(WeakShell, u64)| *id == this.1 && shell.ptr_eq(&this.0);
         self.0.waiting.lock().retain(|waiting| !is_this(waiting));
     }
 }

@@ -15,17 +15,17 @@ use crate::super_version::SuperVersion;
 use crate::write::Held;
 
 /// Families with what they hold.
-pub(crate) type Trees = Vec<(Arc<Shell>, Arc<SuperVersion>)>;
+pub(crate) type Trees = Vec<(Shell, Arc<SuperVersion>)>;
 
 impl Shell {
     /// Makes a copy of the present state in `path`. The memtables are flushed first, so that the
     /// tables hold everything; they are pinned while they are linked.
     pub fn checkpoint(&self, path: &Path) -> Result<()> {
-        let target = Dir::new(self.env.fs.clone(), path);
-        target.check_target(&self.dir, "a checkpoint")?;
+        let target = Dir::new(self.shared.resources.env.fs.clone(), path);
+        target.check_target(&self.shared.resources.dir, "a checkpoint")?;
         let (pinned, last_seq) = self.one_moment()?;
         let copy = self.copy_of(&pinned, last_seq, None);
-        copy.write(&self.dir, &target, &mut |_| {}).map(drop)
+        copy.write(&self.shared.resources.dir, &target, &mut |_| {}).map(drop)
     }
 
     /// Backs the present state up into `to`; the backup, and the bytes that were copied for it.
@@ -38,29 +38,32 @@ impl Shell {
         to: &BackupDir,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(Backup, u64)> {
-        to.check_place(&self.dir)?;
+        to.check_place(&self.shared.resources.dir)?;
         // Their tables are pinned for as long as they are held.
         let (trees, last_seq) = self.one_moment()?;
         let unflushed = |sv: &SuperVersion| sv.mems.iter().any(|mem| !mem.table.is_empty());
-        if self.is_read_only_handle() && trees.iter().any(|(_, sv)| unflushed(sv)) {
+        if self.shared.is_read_only_handle() && trees.iter().any(|(_, sv)| unflushed(sv)) {
             let what = "the log holds writes that are in no table, and a handle that only reads \
                         can't flush them; open the database for writing to back it up";
             return Err(Error::new(ErrorKind::ReadOnly, what));
         }
-        let what = self.copy_of(&trees, last_seq, self.dir.newest_options()?);
-        let now = self.env.rt.wall_seconds();
-        let (backup, progress) = to.create(&self.dir, what, now, watch)?;
+        let what = self.copy_of(&trees, last_seq, self.shared.resources.dir.newest_options()?);
+        let now = self.shared.resources.env.rt.wall_seconds();
+        let (backup, progress) = to.create(&self.shared.resources.dir, what, now, watch)?;
         Ok((backup, progress.copied))
     }
 
     /// What a copy of these trees is to have.
     pub(crate) fn copy_of(&self, trees: &Trees, last_seq: Seq, options: Option<u64>) -> Checkpoint {
-        let manifest = self.next_file();
-        let db_id = &self.outfit.maker.db_id;
-        let named = trees.iter().map(|(family, sv)| (family.cf, &*family.name, &sv.tree.version));
+        let manifest = self.shared.next_file();
+        let db_id = &self.shared.resources.maker.db_id;
+        let named = trees
+            .iter()
+            .map(|(family, sv)| (family.family.cf, &*family.family.name, &sv.tree.version));
         let named: Vec<_> = named.collect();
-        let mut state = manifest_state(&named, db_id, self.numbers.peek(), last_seq);
-        state.max_cf = self.max_cf.load(Ordering::SeqCst);
+        let mut state =
+            manifest_state(&named, db_id, self.shared.resources.numbers.peek(), last_seq);
+        state.max_cf = self.shared.max_cf.load(Ordering::SeqCst);
         Checkpoint {
             state,
             manifest: manifest.0,
@@ -75,12 +78,12 @@ impl Shell {
     /// meanwhile: a later flush of one would bring in its part of a batch alone.
     pub(crate) fn one_moment(&self) -> Result<(Trees, Seq)> {
         let families = self.families();
-        if self.is_read_only_handle() {
+        if self.shared.is_read_only_handle() {
             let trees = families.into_iter().map(|family| {
                 let sv = family.super_version();
                 (family, sv)
             });
-            return Ok((trees.collect(), self.published.load(Ordering::Acquire)));
+            return Ok((trees.collect(), self.shared.writes.published.load(Ordering::Acquire)));
         }
         let mut held = Held::new(self, self.take_turn()?);
         let mut frozen = Vec::new();
@@ -96,7 +99,7 @@ impl Shell {
             (family, sv)
         });
         let trees = trees.collect();
-        let last_seq = self.published.load(Ordering::Acquire);
+        let last_seq = self.shared.writes.published.load(Ordering::Acquire);
         drop(held);
         Ok((trees, last_seq))
     }

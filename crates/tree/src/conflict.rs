@@ -20,7 +20,7 @@ use crate::super_version::SuperVersion;
 impl Shell {
     /// The newest number that every reader may see.
     pub fn published(&self) -> Seq {
-        self.published.load(Ordering::Acquire)
+        self.shared.writes.published.load(Ordering::Acquire)
     }
 
     /// Whether `key` was written after number `since`, at which somebody holds a snapshot.
@@ -44,7 +44,7 @@ impl Shell {
         for run in &sv.tree.runs {
             let slot = run.find(key, order).filter(|slot| slot.file.seqs.1 > since);
             let Some(slot) = slot else { continue };
-            let reader = slot.reader(&self.tables)?;
+            let reader = slot.reader(&self.family.tables)?;
             let deleted = slot.file.range_deletes > 0
                 && reader.covering_seq(&slot.file, key, MAX_SEQ).is_some_and(|seq| seq > since);
             if deleted || reader.get(key, hash, MAX_SEQ)?.is_some_and(|(tag, _)| tag.seq() > since)

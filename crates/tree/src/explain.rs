@@ -226,14 +226,14 @@ fn percent(done: u64, bytes: u64) -> u64 {
 impl Shell {
     /// What limits writing now.
     pub fn explain(&self) -> Explanation {
-        let now = self.env.rt.now();
+        let now = self.shared.resources.env.rt.now();
         let (outlook, refusal) = {
             let core = self.core();
             (core.outlook(now.0), core.read_only().map(ToString::to_string))
         };
-        let gate = self.gate.report();
+        let gate = self.family.gate.report();
         let blocked = outlook.blocked();
-        let live = !self.is_read_only_handle();
+        let live = !self.shared.is_read_only_handle();
         let writes = match (live, refusal.or_else(|| gate.refused.map(|e| e.to_string()))) {
             (true, Some(why)) => Writes::Refused { why },
             (true, None) => under(&gate.pressure),
@@ -265,7 +265,7 @@ impl Shell {
     }
 
     fn hanging(&self, now: Mono) -> Vec<HangingCall> {
-        let Some(watched) = &self.files.watched else { return Vec::new() };
+        let Some(watched) = &self.shared.resources.files.watched else { return Vec::new() };
         let told = |c: Hanging| HangingCall { call: c.op, path: c.path, lasts: now.since(c.since) };
         watched.look(HANGS).into_iter().map(told).collect()
     }

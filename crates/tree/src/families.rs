@@ -163,26 +163,28 @@ impl Shared {
     ///
     /// # Errors
     /// `NotFound`.
-    pub fn family_of(&self, cf: CfId) -> Result<Arc<Shell>> {
+    pub(crate) fn family_of(self: &Arc<Shared>, cf: CfId) -> Result<Shell> {
         let found = self.families.lock().iter().find(|family| family.cf == cf).cloned();
-        found.ok_or_else(|| self.stranger(cf))
+        found.map(|family| self.shell(family)).ok_or_else(|| self.stranger(cf))
     }
 
     /// The open family with this name.
-    pub fn family_named(&self, name: &str) -> Result<Arc<Shell>> {
+    pub(crate) fn family_named(self: &Arc<Shared>, name: &str) -> Result<Shell> {
         let found = self.families.lock().iter().find(|family| family.name == name).cloned();
-        found.ok_or_else(|| match self.closed.load(Ordering::SeqCst) {
-            true => self.closed_error(),
-            false => {
-                let what = format!("there is no column family `{name}`; create it first");
-                Error::new(ErrorKind::NotFound, what)
+        found.map(|family| self.shell(family)).ok_or_else(|| {
+            match self.life.closed.load(Ordering::SeqCst) {
+                true => self.closed_error(),
+                false => {
+                    let what = format!("there is no column family `{name}`; create it first");
+                    Error::new(ErrorKind::NotFound, what)
+                }
             }
         })
     }
 
     /// What a write to a family is told that is not there.
-    pub(crate) fn stranger(&self, cf: CfId) -> Error {
-        if self.closed.load(Ordering::SeqCst) {
+    pub(crate) fn stranger(self: &Arc<Shared>, cf: CfId) -> Error {
+        if self.life.closed.load(Ordering::SeqCst) {
             return self.closed_error();
         }
         let dropped = self.dropped.lock().iter().find(|family| family.cf == cf).cloned();
@@ -200,10 +202,10 @@ impl Shared {
     }
 
     /// All families, to be written down.
-    pub(crate) fn described(&self) -> Vec<Described> {
-        let described = |f: &Arc<Shell>| Described {
-            name: f.name.clone(),
-            settings: Settings::clone(&f.settings.load()),
+    pub(crate) fn described(self: &Arc<Shared>) -> Vec<Described> {
+        let described = |f: &Shell| Described {
+            name: f.family.name.clone(),
+            settings: Settings::clone(&f.family.settings.load()),
             comparator: f.order().name().to_owned(),
             merge_operator: f.workshop().operator.as_ref().map(|op| op.name().to_owned()),
             prefix_extractor: f.workshop().output.prefixes.name().map(str::to_owned),
@@ -212,8 +214,10 @@ impl Shared {
     }
 
     /// Writes the settings of all families down, for tools. The database does without.
-    fn note_options(&self) {
-        if let Err(e) = write_options(&self.dir, &self.numbers, &self.described()) {
+    fn note_options(self: &Arc<Shared>) {
+        if let Err(e) =
+            write_options(&self.resources.dir, &self.resources.numbers, &self.described())
+        {
             self.note("options_not_written", &[("cause", e.to_string().into())]);
         }
     }
@@ -224,7 +228,7 @@ impl Shell {
     fn hold_families(&self) -> Result<Held<'_>> {
         self.check_caller()?;
         let mut held = Held::new(self, self.take_turn()?);
-        if let Some(error) = self.family_of(DEFAULT_CF)?.gate.refused() {
+        if let Some(error) = self.family_of(DEFAULT_CF)?.family.gate.refused() {
             return Err(error);
         }
         // A lost log is replaced while there is one family, and then nobody can know of it any more.
@@ -239,25 +243,25 @@ impl Shell {
     /// `InvalidArgument` for a name that is taken, empty or too long, or settings that contradict each
     /// other; `LimitExceeded` beyond the number of families that there may be; `NoSpace` if it was not
     /// made; `OutcomeUnknown` if only the next open shows whether it was; `ReadOnly`.
-    pub fn create_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<Arc<Shell>> {
+    pub fn create_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<Shell> {
         if name.is_empty() || name.len() > NAME_MAX {
             return Err(Error::invalid(format!(
                 "the name of a column family has 1 to {NAME_MAX} bytes, and this one has {}",
                 name.len()
             )));
         }
-        let settings = options.settings_in(&self.db_settings.load(), name)?;
+        let settings = options.settings_in(&self.shared.db_settings.load(), name)?;
         let order = options.order_of(name, None)?;
         let mut held = self.hold_families()?;
-        if self.families().iter().any(|family| family.name == name) {
+        if self.families().iter().any(|family| family.family.name == name) {
             return Err(Error::invalid(format!(
                 "there is a column family `{name}` already; open it with column_family"
             )));
         }
-        proportion::admit(self.families().len() + 1, &self.db_settings.load())?;
+        proportion::admit(self.families().len() + 1, &self.shared.db_settings.load())?;
         let last = match zoo::on(Bug::FamilyNumberAgain) {
-            true => self.families().last().map_or(0, |family| family.cf.0),
-            false => self.max_cf.load(Ordering::SeqCst),
+            true => self.families().last().map_or(0, |family| family.family.cf.0),
+            false => self.shared.max_cf.load(Ordering::SeqCst),
         };
         let Some(number) = last.checked_add(1) else {
             return Err(Error::new(
@@ -278,11 +282,15 @@ impl Shell {
             ..WireEdit::default()
         };
         // The number is burnt whatever comes of it.
-        self.max_cf.store(cf.0, Ordering::SeqCst);
+        self.shared.max_cf.store(cf.0, Ordering::SeqCst);
         let (tables, workshop) =
-            self.outfit.tools(cf, name, &settings, &order, &options.components);
-        let writer =
-            crate::shell::new_memtable(settings.memtable_bytes, &order, &self.outfit.arenas)?.1;
+            self.shared.resources.tools(cf, name, &settings, &order, &options.components);
+        let writer = crate::shell::new_memtable(
+            settings.memtable_bytes,
+            &order,
+            &self.shared.resources.arenas,
+        )?
+        .1;
         self.change_families(edit)?;
         let mems = vec![Mem::new(MemId(1), writer.table().clone(), log_number)];
         let core =
@@ -293,7 +301,7 @@ impl Shell {
         shell.drive(Event::Awaited { by: 0 });
         self.tell_paused();
         shell.note("family_created", &[("id", u64::from(cf.0).into())]);
-        self.note_options();
+        self.shared.note_options();
         Ok(shell)
     }
 
@@ -308,12 +316,12 @@ impl Shell {
         }
         let mut held = self.hold_families()?;
         let family = self.family_named(name)?;
-        let edit = WireEdit { cf: family.cf, cf_drop: true, ..WireEdit::default() };
+        let edit = WireEdit { cf: family.family.cf, cf_drop: true, ..WireEdit::default() };
         family.change_families(edit)?;
-        family.note("family_dropped", &[("id", u64::from(family.cf.0).into())]);
-        held.log().families.retain(|filling| filling.shell.cf != family.cf);
+        family.note("family_dropped", &[("id", u64::from(family.family.cf.0).into())]);
+        held.log().families.retain(|filling| filling.family.cf != family.family.cf);
         family.empty();
-        self.note_options();
+        self.shared.note_options();
         Ok(())
     }
 
@@ -326,7 +334,7 @@ impl Shell {
         let what = "whether the column family was made or dropped shows at the next open, until \
                     which the database is read-only";
         let unknown = Error::new(ErrorKind::OutcomeUnknown, what).caused_by(error);
-        self.go_read_only(unknown.clone());
+        self.shared.go_read_only(unknown.clone());
         Err(unknown)
     }
 }

@@ -61,7 +61,7 @@ impl Shell {
     pub fn ingest(&self, paths: &[PathBuf], options: &IngestOptions) -> Result<()> {
         self.check_caller()?;
         self.check_open()?;
-        if let Some(error) = self.gate.refused() {
+        if let Some(error) = self.family.gate.refused() {
             return Err(error);
         }
         let files = self.bring(paths, options)?;
@@ -70,7 +70,7 @@ impl Shell {
         drop(held);
         if options.transfer == Transfer::Move {
             for path in paths {
-                if let Err(e) = self.env.fs.unlink(path) {
+                if let Err(e) = self.shared.resources.env.fs.unlink(path) {
                     self.note("original_not_removed", &[("cause", e.to_string().into())]);
                 }
             }
@@ -87,7 +87,13 @@ impl Shell {
         let order = self.super_version().tree.version.comparator().clone();
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
-            let new = Newcomer::bring(&self.dir, path, self.next_file(), how, &order)?;
+            let new = Newcomer::bring(
+                &self.shared.resources.dir,
+                path,
+                self.shared.next_file(),
+                how,
+                &order,
+            )?;
             operands::check_newcomer(new.operands_for(), self.workshop().operator.as_ref())
                 .map_err(|e| e.in_file(shown_path(path)))?;
             files.push((new, path));
@@ -110,23 +116,23 @@ impl Shell {
 
     /// Under the write turn: gives the files the next number and a place.
     fn take_in(&self, log: &mut Log, files: Vec<Newcomer>) -> Result<()> {
-        if let Some(error) = self.gate.refused() {
+        if let Some(error) = self.family.gate.refused() {
             return Err(error);
         }
         let ranges: Vec<KeyRange> = files.iter().map(|f| f.range().clone()).collect();
         self.make_way(log, &ranges)?;
-        self.check_owner()?;
+        self.shared.check_owner()?;
         files.iter().try_for_each(Newcomer::settle)?;
-        self.dir.sync()?;
+        self.shared.resources.dir.sync()?;
         // Whatever comes of it, the number is used up: the manifest may name it.
         let seq = log.next_seq;
-        let _before = self.snapshots.take(|| seq - 1);
+        let _before = self.shared.snapshots.take(|| seq - 1);
         log.next_seq += 1;
         log.gap = true;
         let files: Vec<FileMeta> = files.into_iter().map(|f| f.numbered(seq)).collect();
         let (count, bytes) = (files.len() as u64, files.iter().map(|f| f.bytes).sum::<u64>());
         let done = self.outside(Outside::Ingest { files });
-        self.published.store(seq, Ordering::Release);
+        self.shared.writes.published.store(seq, Ordering::Release);
         done?;
         let fields = [("files", count.into()), ("bytes", bytes.into()), ("sequence", seq.into())];
         self.note("ingested", &fields);
@@ -142,7 +148,7 @@ impl Shell {
             keys.is_some_and(|keys| ranges.iter().any(|r| r.overlaps(&keys, order)))
         });
         // What no log holds, or only a lost one, is durable once it is in tables.
-        let own = log.at(self.cf).map(|at| &log.families[at]);
+        let own = log.at(self.family.cf).map(|at| &log.families[at]);
         let unlogged = own.is_some_and(|own| own.unlogged || own.unlogged_before.is_some())
             || log.given_up.is_some();
         let last = self.freeze_for_flush(log)?;
@@ -158,7 +164,7 @@ impl Shell {
 
     /// Has a change from outside made, and waits until it is in the tree that readers see.
     pub(crate) fn outside(&self, request: Outside) -> Result<()> {
-        let id = self.next_manual.fetch_add(1, Ordering::Relaxed);
+        let id = self.family.work.next_manual.fetch_add(1, Ordering::Relaxed);
         self.drive(Event::Outside { id, request });
         self.wait_manual(id)
     }

@@ -232,7 +232,7 @@ impl Shared {
         if listeners.queue.lock().events.is_empty() || !listeners.busy.try_take() {
             return;
         }
-        self.env.rt.spawn(Class::Io, Box::new(Deliver { shared: self.clone() }));
+        self.resources.env.rt.spawn(Class::Io, Box::new(Deliver { shared: self.clone() }));
     }
 
     /// Delivers the rest on this thread; unless a listener does not return.
@@ -241,8 +241,8 @@ impl Shared {
         if listeners.all.is_empty() {
             return;
         }
-        let late = self.env.rt.now() + PATIENCE;
-        if !listeners.busy.take(&*self.env.rt, Some(late)) {
+        let late = self.resources.env.rt.now() + PATIENCE;
+        if !listeners.busy.take(&*self.resources.env.rt, Some(late)) {
             return;
         }
         while listeners.deliver_one(self.mark().listeners()) {}

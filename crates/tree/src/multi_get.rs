@@ -54,8 +54,8 @@ impl Shell {
             }
             self.in_run(&sv, run, &mut open, at, &mut values)?;
         }
-        self.metrics.add(Counter::Gets, values.len() as u64);
-        self.metrics.add(Counter::GetHits, values.iter().flatten().count() as u64);
+        self.shared.metrics.add(Counter::Gets, values.len() as u64);
+        self.shared.metrics.add(Counter::GetHits, values.iter().flatten().count() as u64);
         Ok(values)
     }
 
@@ -79,7 +79,7 @@ impl Shell {
             let range = &slot.file.range;
             let here = open[next..].iter().take_while(|o| range.contains(o.key, order)).count();
             let batch = &mut open[next..next + here];
-            let reader = slot.reader(&self.tables)?;
+            let reader = slot.reader(&self.family.tables)?;
             if slot.file.range_deletes > 0 {
                 for asked in batch.iter_mut() {
                     asked.hidden = asked.hidden.max(reader.covering_seq(&slot.file, asked.key, at));

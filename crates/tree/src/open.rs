@@ -3,27 +3,26 @@
 //! What the logs hold is written to level 0 before the open returns, in one edit per memtable,
 //! and a new manifest is started; so the directory an open leaves behind never depends on the
 //! logs it found, and opening again after a crash at any point finds the same data (F4).
-//! Leaves to others: what the families are made with ([`outfit`]), and each one of them ([`family`]).
+//! Leaves to others: what the families are made with ([`resources`]), and each one of them ([`family`]).
 
 mod family;
 mod foreign;
 mod options;
-mod outfit;
 pub mod proportion;
+mod resources;
 
 pub use foreign::identity;
 pub use options::{OpenOptions, machine};
-pub use outfit::Components;
-pub(crate) use outfit::Outfit;
+pub use resources::Components;
+pub(crate) use resources::Resources;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::path::Path;
 
 use lithify_base::{CfId, Error, ErrorKind, FileId, Result, Seq, shown_path};
-use lithify_compact::{Engines, FileNumbers};
+use lithify_compact::FileNumbers;
 use lithify_control::MemId;
-use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{CappedFs, Env, FsRef, LockGuard, Random, SharedFs, WatchedFs};
 use lithify_format::files::FileName;
@@ -62,7 +61,7 @@ pub const DEFAULT_NAME: &str = "default";
 /// An open database.
 pub struct Opened {
     /// Its default family.
-    pub shell: Arc<Shell>,
+    pub shell: Shell,
     /// Closes the database when it is dropped.
     pub closer: Closer,
 }
@@ -80,11 +79,8 @@ impl Opened {
 /// A database that is being put together.
 struct Opening {
     settings: Settings,
-    /// Of the outfit's world.
-    files: Files,
     listeners: Listeners,
-    engines: Vec<Arc<dyn Engine>>,
-    outfit: Outfit,
+    resources: Resources,
     /// By number, the default one first.
     families: Vec<Family>,
     last_seq: Seq,
@@ -100,7 +96,7 @@ struct Opening {
 /// `InvalidArgument` for settings that contradict each other, and for a directory of other files;
 /// `Locked` if another handle or process has it open; `Corruption` or `Unsupported` for a directory
 /// that can't be read; `Io`.
-pub fn open(mut with: OpenOptions, path: &Path) -> Result<Opened> {
+pub fn open(with: OpenOptions, path: &Path) -> Result<Opened> {
     with.settings.check()?;
     let (mut env, files) = layered(with.world(), &with.settings, Handle::Writes);
     let dir = Dir::new(env.fs.clone(), path).hold_if_there()?;
@@ -129,15 +125,10 @@ pub fn open(mut with: OpenOptions, path: &Path) -> Result<Opened> {
         Some(r) if !r.ours => Some(foreign::admit(&with, &env, &dir, r)?),
         other => other,
     };
-    let listeners = std::mem::take(&mut with.listeners);
-    let engines = std::mem::take(&mut with.engines);
     let mut opening = match recovered {
-        Some(r) => Opening::existing(with, env, dir, r)?,
-        None => Opening::fresh(with, env, dir)?,
+        Some(r) => Opening::existing(with, (env, files), dir, r)?,
+        None => Opening::fresh(with, (env, files), dir)?,
     };
-    opening.files = files;
-    opening.listeners = Listeners::new(listeners);
-    opening.engines = engines;
     opening.replay()?;
     opening.start(lock)
 }
@@ -167,8 +158,7 @@ pub fn open_reading(with: OpenOptions, path: &Path, handle: Handle) -> Result<Op
     let Some(recovered) = recovered else {
         return Err(missing(path, "check the path; opening for reading makes none"));
     };
-    let mut opening = Opening::existing(with, env, dir, recovered)?;
-    opening.files = files;
+    let mut opening = Opening::existing(with, (env, files), dir, recovered)?;
     opening.replay()?;
     opening.serve()
 }
@@ -247,7 +237,12 @@ pub fn recovered(dir: &Dir) -> Result<Recovered> {
 }
 
 impl Opening {
-    fn existing(with: OpenOptions, env: Env, dir: Dir, found: Recovered) -> Result<Opening> {
+    fn existing(
+        with: OpenOptions,
+        world: (Env, Files),
+        dir: Dir,
+        found: Recovered,
+    ) -> Result<Opening> {
         let mut state = found.state;
         let named = |(cf, f): (&CfId, &FamilyState)| (*cf, f.name.clone(), f.comparator.clone());
         let names: Vec<_> = state.families.iter().map(named).collect();
@@ -271,11 +266,16 @@ impl Opening {
             None => dir.read_identity()?.unwrap_or_default(),
         };
         Ok(Opening {
-            outfit: Outfit::new(env, dir, db_id, FileId(state.next_file), &with.settings),
+            resources: Resources::new(
+                world,
+                dir,
+                db_id,
+                FileId(state.next_file),
+                &with.settings,
+                with.engines,
+            ),
             settings: with.settings,
-            files: Files::default(),
-            listeners: Listeners::default(),
-            engines: Vec::new(),
+            listeners: Listeners::new(with.listeners),
             families,
             last_seq: state.last_seq,
             max_cf: state.max_cf,
@@ -284,13 +284,13 @@ impl Opening {
         })
     }
 
-    fn fresh(with: OpenOptions, env: Env, dir: Dir) -> Result<Opening> {
+    fn fresh(with: OpenOptions, world: (Env, Files), dir: Dir) -> Result<Opening> {
         let db_id = match dir.read_identity()? {
             Some(id) => id,
             None => {
                 // One runtime may serve several databases: each gets an id of its own.
                 let who = format!("identity of {}", shown_path(dir.path()));
-                let mut random = Random::from_seed(env.rt.seed(&who));
+                let mut random = Random::from_seed(world.0.rt.seed(&who));
                 let id = dir::fresh_identity(&mut random);
                 dir.write_identity(&id)?;
                 id
@@ -304,10 +304,8 @@ impl Opening {
         let components =
             Components { operator: with.operator, filter: with.filter, prefixes: with.prefixes };
         Ok(Opening {
-            outfit: Outfit::new(env, dir, db_id, next_file, &settings),
-            files: Files::default(),
-            listeners: Listeners::default(),
-            engines: Vec::new(),
+            resources: Resources::new(world, dir, db_id, next_file, &settings, with.engines),
+            listeners: Listeners::new(with.listeners),
             families: vec![Family { components, ..family }],
             settings,
             last_seq: 0,
@@ -319,12 +317,12 @@ impl Opening {
 
     /// Puts what the logs hold into memtables, oldest first; the last one may be empty.
     fn replay(&mut self) -> Result<()> {
-        let arenas = &self.outfit.arenas;
-        let logged = wal::bytes_logged(&self.outfit.dir, self.logs.clone())?;
+        let arenas = &self.resources.arenas;
+        let logged = wal::bytes_logged(&self.resources.dir, self.logs.clone())?;
         let expected = LOGGED_SHARE * logged / self.families.len().max(1) as u64;
         for family in &mut self.families {
             if let Some(foreign) = &family.foreign {
-                foreign.check_tables(&family.version, &family.tools(&self.outfit).0)?;
+                foreign.check_tables(&family.version, &family.tools(&self.resources).0)?;
             }
             family.mems.push(family.new_memtable(arenas, expected)?);
         }
@@ -337,7 +335,7 @@ impl Opening {
             insert_batch(&mut replay, &batch, batch.sequence());
             replay.families.iter_mut().try_for_each(|family| family.make_room(arenas, expected))
         };
-        let (dir, logs) = (&self.outfit.dir, self.logs.clone());
+        let (dir, logs) = (&self.resources.dir, self.logs.clone());
         let replayed = wal::replay(dir, logs, &self.known_logs, OnRot::Refuse, visit)?;
         self.last_seq = self.last_seq.max(replayed.last_seq);
         Ok(())
@@ -364,11 +362,9 @@ impl Opening {
         };
         Shared::new(Parts {
             settings: self.settings,
-            files: self.files,
             listeners: self.listeners,
-            outfit: self.outfit,
+            resources: self.resources,
             max_cf: self.max_cf,
-            engines: Arc::new(Engines::new(self.engines)),
             log: Box::new(log),
             manifest: manifest.map(Box::new),
             lock,
@@ -387,7 +383,7 @@ impl Opening {
             let mems = tables.map(|(table, id)| Mem::new(MemId(id), table, FileId(0)));
             let mut mems: Vec<Mem> = mems.collect();
             mems.reverse();
-            let tools = family.tools(&shared.outfit);
+            let tools = family.tools(&shared.resources);
             shared.join(family.parts(tools, mems), newest);
         }
         Ok(begin(&shared))
@@ -398,17 +394,17 @@ impl Opening {
     fn check_seqs(&self, families: &[Family]) -> Result<()> {
         let files = families.iter().flat_map(|f| f.version.files());
         let last = files.map(|f| f.seqs.1).fold(self.last_seq, Ord::max);
-        numbers::check_seqs(last).map_err(|e| e.in_file(shown_path(self.outfit.dir.path())))
+        numbers::check_seqs(last).map_err(|e| e.in_file(shown_path(self.resources.dir.path())))
     }
 
     /// Flushes what was replayed, starts a new manifest and log, collects orphans, and goes.
     fn start(mut self, lock: Box<dyn LockGuard>) -> Result<Opened> {
         let mut families = std::mem::take(&mut self.families);
         self.check_seqs(&families)?;
-        let numbers = self.outfit.numbers.clone();
+        let numbers = self.resources.numbers.clone();
         let mut tools = Vec::new();
         for family in &mut families {
-            let made = family.tools(&self.outfit);
+            let made = family.tools(&self.resources);
             family.flush(&made.1)?;
             tools.push(made);
         }
@@ -419,7 +415,7 @@ impl Opening {
         }
         let manifest_number = numbers.next().0;
         let named: Vec<_> = families.iter().map(Family::described).collect();
-        let (dir, db_id) = (&self.outfit.dir, &self.outfit.maker.db_id);
+        let (dir, db_id) = (&self.resources.dir, &self.resources.maker.db_id);
         let options_number = write_options(dir, &numbers, &named)?;
         let trees: Vec<_> = families.iter().map(|f| (f.cf, &*f.name, &f.version)).collect();
         let mut state = manifest_state(&trees, db_id, numbers.peek(), self.last_seq);
@@ -436,7 +432,7 @@ impl Opening {
         janitor::sweep(dir, &live, db_id)?;
         let shared = self.shared(wal_number, Some(manifest), Some(lock));
         for (family, tools) in families.into_iter().zip(tools) {
-            let writer = family.new_memtable(&shared.outfit.arenas, u64::MAX)?;
+            let writer = family.new_memtable(&shared.resources.arenas, u64::MAX)?;
             let mems = vec![Mem::new(MemId(1), writer.table().clone(), wal_number)];
             shared.join(family.parts(tools, mems), writer);
         }
@@ -513,6 +509,6 @@ fn check_files(dir: &Dir, version: &Version) -> Result<()> {
 /// Sets an open database going.
 fn begin(shared: &Arc<Shared>) -> Opened {
     shared.begin();
-    let shell = shared.families()[0].clone();
+    let shell = shared.families().swap_remove(0);
     Opened { closer: Closer(shell.clone()), shell }
 }

@@ -299,7 +299,7 @@ impl Shell {
         let hash = key_hash(key);
         for run in &sv.tree.runs {
             let Some(slot) = run.find(key, order) else { continue };
-            let reader: &Arc<_> = slot.reader(&self.tables)?;
+            let reader: &Arc<_> = slot.reader(&self.family.tables)?;
             if slot.file.range_deletes > 0 {
                 hidden = hidden.max(reader.covering_seq(&slot.file, key, at));
             }

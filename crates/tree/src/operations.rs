@@ -1,6 +1,8 @@
 //! What the layers above do with one column family: the writes, and what is asked of the tree as a
 //! whole. Reads are in [`crate::read`], waiting in `shell::waiting`.
 
+use std::path::Path;
+
 use lithify_base::{
     CfId, Comparator, ComparatorRef, Key, KeyRange, MergeOperatorRef, Prefixes, Result,
 };
@@ -19,15 +21,15 @@ impl Shell {
     /// Its number in the log, the manifest and the tables.
     #[inline]
     pub fn cf(&self) -> CfId {
-        self.cf
+        self.family.cf
     }
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.family.name
     }
     /// The settings in force.
     pub fn settings(&self) -> Settings {
-        Settings::clone(&self.settings.load())
+        Settings::clone(&self.family.settings.load())
     }
     /// The order of its keys.
     pub fn order(&self) -> &dyn Comparator {
@@ -43,7 +45,29 @@ impl Shell {
     }
     /// The world that the database lives in.
     pub fn env(&self) -> &Env {
-        &self.env
+        &self.shared.resources.env
+    }
+    /// The open families by number, the default one first.
+    pub fn families(&self) -> Vec<Shell> {
+        self.shared.families()
+    }
+    /// The open family with this number.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn family_of(&self, cf: CfId) -> Result<Shell> {
+        self.shared.family_of(cf)
+    }
+    /// The open family with this name.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn family_named(&self, name: &str) -> Result<Shell> {
+        self.shared.family_named(name)
+    }
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.shared.path()
     }
     /// Whether both are column families of one open database.
     pub fn is_of_same_database(&self, other: &Shell) -> bool {
@@ -58,7 +82,7 @@ impl Shell {
     pub fn put(&self, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
         check_key(key)?;
         check_value(value)?;
-        self.write(Own::Put { cf: self.cf, key, value }, options)
+        self.write(Own::Put { cf: self.family.cf, key, value }, options)
     }
     /// Deletes `key`; it need not exist.
     ///
@@ -67,7 +91,7 @@ impl Shell {
     #[inline]
     pub fn delete(&self, key: &[u8], options: &WriteOptions) -> Result<()> {
         check_key(key)?;
-        self.write(Own::Delete { cf: self.cf, key }, options)
+        self.write(Own::Delete { cf: self.family.cf, key }, options)
     }
     /// Deletes `key`, which was put at most once since it was last deleted.
     ///
@@ -75,7 +99,7 @@ impl Shell {
     /// As [`put`](Shell::put).
     pub fn single_delete(&self, key: &[u8], options: &WriteOptions) -> Result<()> {
         let mut batch = Batch::default();
-        batch.single_delete(self.cf, key)?;
+        batch.single_delete(self.family.cf, key)?;
         self.write_batch(&batch, options)
     }
     /// Merges `operand` into the value of `key`.
@@ -84,7 +108,7 @@ impl Shell {
     /// As [`put`](Shell::put); `InvalidArgument` if the family was opened without a merge operator.
     pub fn merge(&self, key: &[u8], operand: &[u8], options: &WriteOptions) -> Result<()> {
         let mut batch = Batch::default();
-        batch.merge(self.cf, key, operand)?;
+        batch.merge(self.family.cf, key, operand)?;
         self.write_batch(&batch, options)
     }
     /// Deletes every key from `from` on that is below `to`.
@@ -93,7 +117,7 @@ impl Shell {
     /// As [`put`](Shell::put); `InvalidArgument` if `from` is above `to`.
     pub fn delete_range(&self, from: &[u8], to: &[u8], options: &WriteOptions) -> Result<()> {
         let mut batch = Batch::default();
-        batch.delete_range(self.cf, from, to)?;
+        batch.delete_range(self.family.cf, from, to)?;
         self.write_batch(&batch, options)
     }
     /// Applies a batch atomically.
@@ -157,12 +181,12 @@ impl Shell {
     /// As of a compaction.
     pub fn settle_all(&self) -> Result<()> {
         self.families().iter().try_for_each(|family| family.settle())?;
-        self.settled.store(true, Ordering::SeqCst);
+        self.shared.life.settled.store(true, Ordering::SeqCst);
         Ok(())
     }
 
     /// The order of its keys, to be shared.
     pub fn comparator(&self) -> &ComparatorRef {
-        &self.order
+        &self.family.order
     }
 }

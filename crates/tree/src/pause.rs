@@ -3,7 +3,6 @@
 
 use lithify_base::{Result, shown_path};
 use lithify_control::Event;
-use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 
 use crate::shell::Shell;
@@ -12,12 +11,12 @@ use crate::shell::Shell;
 /// dropped.
 #[must_use = "the background work goes on when this is dropped"]
 pub struct BackgroundPause {
-    shell: Arc<Shell>,
+    shell: Shell,
 }
 
 impl Drop for BackgroundPause {
     fn drop(&mut self) {
-        self.shell.pauses.fetch_sub(1, Ordering::SeqCst);
+        self.shell.shared.background.pauses.fetch_sub(1, Ordering::SeqCst);
         self.shell.tell_from_anywhere(|shell| shell.tell_paused());
     }
 }
@@ -30,17 +29,17 @@ impl std::fmt::Debug for BackgroundPause {
 
 impl Shell {
     /// Starts no more jobs, and waits for those at work.
-    pub fn pause(self: &Arc<Shell>) -> Result<BackgroundPause> {
+    pub fn pause(&self) -> Result<BackgroundPause> {
         self.check_caller()?;
         self.check_open()?;
-        self.pauses.fetch_add(1, Ordering::SeqCst);
+        self.shared.background.pauses.fetch_add(1, Ordering::SeqCst);
         let pause = BackgroundPause { shell: self.clone() };
         self.tell_paused();
         self.wait_until(None, |shell| {
             // The mind knows first of a job that begins, and is the first to forget one.
-            let works = |f: &Arc<Shell>| f.core().is_working() || !f.at_work().is_empty();
+            let works = |f: &Shell| f.core().is_working() || !f.at_work().is_empty();
             // Jobs of a family that was dropped end by themselves, and take their files with them.
-            let dropped = shell.dropped.lock().clone();
+            let dropped = shell.shared.dropped_families();
             Ok((!shell.families().iter().chain(&dropped).any(works)).then_some(()))
         })?;
         Ok(pause)
@@ -48,10 +47,11 @@ impl Shell {
 
     /// A close is not held up: what no log holds has to be flushed.
     pub(crate) fn tell_paused(&self) {
-        if !self.is_read_only_handle() {
+        if !self.shared.is_read_only_handle() {
             for family in self.families() {
                 family.drive_by(|| Event::Paused {
-                    on: self.pauses.load(Ordering::SeqCst) > 0 && family.check_open().is_ok(),
+                    on: self.shared.background.pauses.load(Ordering::SeqCst) > 0
+                        && family.check_open().is_ok(),
                 });
             }
         }

@@ -36,7 +36,7 @@ impl Shell {
         }
         let sv = self.super_version();
         let (active, frozen) = sv.mems.split_first()?;
-        let pressure = self.gate.report().pressure;
+        let pressure = self.family.gate.report().pressure;
         let entries = |mem: &Mem| mem.table.entry_count();
         let sum =
             |of: fn(&FileMeta) -> u64| -> u64 { sv.tree.version.files().map(|f| of(f)).sum() };
@@ -61,20 +61,24 @@ impl Shell {
             "total-sst-files-size" => stats.disk_bytes + self.obsolete_bytes(),
             "estimate-pending-compaction-bytes" => stats.debt_bytes,
             "num-snapshots" => stats.snapshots as u64,
-            "oldest-snapshot-sequence" => self.snapshots.list().first().copied().unwrap_or(0),
+            "oldest-snapshot-sequence" => {
+                self.shared.snapshots.list().first().copied().unwrap_or(0)
+            }
             "num-live-versions" => self.live_trees() as u64,
             "current-super-version-number" => sv.no,
-            "min-log-number-to-keep" => self.first_log(),
-            "is-file-deletions-enabled" => u64::from(self.pauses.load(Ordering::SeqCst) == 0),
+            "min-log-number-to-keep" => self.shared.first_log(),
+            "is-file-deletions-enabled" => {
+                u64::from(self.shared.background.pauses.load(Ordering::SeqCst) == 0)
+            }
             "actual-delayed-write-rate" => pressure.delay.map_or(0, |(rate, _)| rate),
             "is-write-stopped" => u64::from(pressure.stop.is_some()),
-            "block-cache-capacity" => self.blocks.capacity(),
+            "block-cache-capacity" => self.shared.resources.blocks.capacity(),
             "block-cache-usage" => stats.cache_bytes,
             "estimate-oldest-key-time" => {
                 let times = sv.tree.version.files().map(|f| f.oldest_ancestor);
                 times.filter(|&time| time > 0).min().unwrap_or(0)
             }
-            "latest-sequence-number" => self.published.load(Ordering::Acquire),
+            "latest-sequence-number" => self.shared.writes.published.load(Ordering::Acquire),
             _ => return None,
         })
     }

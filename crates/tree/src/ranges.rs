@@ -79,7 +79,7 @@ impl Shell {
         for slot in &run.slots[span] {
             bytes += match range.covers(&slot.file.range, order) {
                 true => slot.file.bytes,
-                false => share(&slot.file, slot.reader(&self.tables)?, range),
+                false => share(&slot.file, slot.reader(&self.family.tables)?, range),
             };
         }
         Ok(bytes)

@@ -157,12 +157,12 @@ impl Shell {
     /// The newest value of `key` at `at`, or now.
     pub fn get(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>> {
         self.check_open()?;
-        let _timed = self.metrics.get.sample(&*self.env.rt);
+        let _timed = self.shared.metrics.get.sample(&*self.shared.resources.env.rt);
         let (sv, at) = self.pin(at)?;
         let found = self.look_up(&sv, key, at)?;
-        self.metrics.add(Counter::Gets, 1);
+        self.shared.metrics.add(Counter::Gets, 1);
         if found.is_some() {
-            self.metrics.add(Counter::GetHits, 1);
+            self.shared.metrics.add(Counter::GetHits, 1);
         }
         Ok(found)
     }
@@ -196,9 +196,12 @@ impl Shell {
     ) -> Result<(Guard<Arc<SuperVersion>>, Seq)> {
         // The tree is pinned before the number is read: a number read first could be older than
         // what a compaction has meanwhile dropped.
-        let sv = self.current.load();
-        let at = self.snapshots.read_at(snapshot, || self.published.load(Ordering::Acquire))?;
-        let own = snapshot.and_then(|snapshot| snapshot.tree(self.cf));
+        let sv = self.family.views.current.load();
+        let at = self
+            .shared
+            .snapshots
+            .read_at(snapshot, || self.shared.writes.published.load(Ordering::Acquire))?;
+        let own = snapshot.and_then(|snapshot| snapshot.tree(self.family.cf));
         Ok((own.map_or(sv, Guard::from_inner), at))
     }
 
@@ -212,7 +215,7 @@ impl Shell {
         let hash = key_hash(key);
         for run in &sv.tree.runs {
             let Some(slot) = run.find(key, order) else { continue };
-            let reader = slot.reader(&self.tables)?;
+            let reader = slot.reader(&self.family.tables)?;
             if slot.file.range_deletes > 0 {
                 hidden = hidden.max(reader.covering_seq(&slot.file, key, at));
             }
@@ -239,7 +242,7 @@ impl Shell {
                 *hidden = (*hidden).max(mem.covering(key, at));
             }
             if let Some((tag, value)) = mem.get_newest(key, at) {
-                self.metrics.add(Counter::MemtableHits, 1);
+                self.shared.metrics.add(Counter::MemtableHits, 1);
                 let copy = || memory::copied(value, "a value").map(Repr::Copied);
                 let found = decide(tag, *hidden, copy, || self.merged_value(sv, key, at))?;
                 return Ok(ControlFlow::Break(found));
@@ -261,7 +264,7 @@ impl Shell {
         let mut sv = Guard::into_inner(sv);
         if zoo::on(Bug::PinnedLate) {
             self.dawdle();
-            sv = self.current.load_full();
+            sv = self.family.views.current.load_full();
         }
         let order = sv.tree.version.comparator().clone();
         let mut tombstones = Tombstones::new(order.clone(), at);
@@ -273,13 +276,13 @@ impl Shell {
             children.push(Child::Mem(mem.table.iter()));
         }
         for slot in &sv.tree.with_range_deletes {
-            tombstones.add_table(slot.file.clone(), slot.reader(&self.tables)?.clone());
+            tombstones.add_table(slot.file.clone(), slot.reader(&self.family.tables)?.clone());
         }
         let prefixes = &self.workshop().output.prefixes;
         let scope = scope(prefixes, options, &*order);
         for run in &sv.tree.runs {
             let fill = !options.skip_cache_fill;
-            let (run, tables) = (run.clone(), self.tables.clone());
+            let (run, tables) = (run.clone(), self.family.tables.clone());
             let run = Stratum::new(run, tables, order.clone(), scope.clone(), fill);
             children.push(Child::Run(run));
         }
@@ -290,7 +293,7 @@ impl Shell {
                 std::iter::once(Child::Mem(cursor)).chain(children.into_iter().map(old)).collect();
             read_at = last;
         }
-        self.metrics.add(Counter::Iterators, 1);
+        self.shared.metrics.add(Counter::Iterators, 1);
         let bounds = (options.lower_bound.clone(), options.upper_bound.clone());
         let merged = Merging::new(order.clone(), children);
         let operator = self.workshop().operator.clone();
@@ -301,24 +304,24 @@ impl Shell {
 
     /// Registers a snapshot of now.
     pub fn snapshot(&self) -> Snapshot {
-        let now = || self.published.load(Ordering::Acquire);
+        let now = || self.shared.writes.published.load(Ordering::Acquire);
         if zoo::on(Bug::RegisteredLate) {
             let seq = now();
             self.dawdle();
-            return self.snapshots.take(|| seq);
+            return self.shared.snapshots.take(|| seq);
         }
-        self.snapshots.take(now)
+        self.shared.snapshots.take(now)
     }
 
     /// Lets others go on for a moment, where a bug of the zoo leaves a gap.
     pub fn dawdle(&self) {
-        let rt = &self.env.rt;
+        let rt = &self.shared.resources.env.rt;
         rt.park(&Ticket::new(), Some(rt.now() + Duration::from_millis(2)));
     }
 
     /// What readers see now.
     pub fn super_version(&self) -> Arc<SuperVersion> {
-        self.current.load_full()
+        self.family.views.current.load_full()
     }
 }
 

@@ -196,7 +196,7 @@ impl Job for Marked {
 
 /// Closes a database whose last handle went away in user code that it waits for. A close waits for jobs of
 /// every class, so this one runs apart from them.
-pub(crate) struct CloseLater(pub(crate) Arc<Shell>);
+pub(crate) struct CloseLater(pub(crate) Shell);
 
 impl Job for CloseLater {
     fn step(&mut self) -> Step {
@@ -208,11 +208,11 @@ impl Job for CloseLater {
 
 /// Tells minds what user code did that they wait for.
 struct TellLater<F> {
-    shell: Arc<Shell>,
+    shell: Shell,
     tell: F,
 }
 
-impl<F: Fn(&Arc<Shell>) + Send> Job for TellLater<F> {
+impl<F: Fn(&Shell) + Send> Job for TellLater<F> {
     fn step(&mut self) -> Step {
         (self.tell)(&self.shell);
         Step::Done
@@ -222,14 +222,15 @@ impl<F: Fn(&Arc<Shell>) + Send> Job for TellLater<F> {
 impl Shell {
     /// Has `tell` tell minds what happened, for calls that have no error to give: at once, but in a job
     /// where this thread is in user code that the database waits for, as a mind may have called that.
-    pub(crate) fn tell_from_anywhere(
-        self: &Arc<Shell>,
-        tell: impl Fn(&Arc<Shell>) + Send + 'static,
-    ) {
-        if !self.mark().is_on() {
+    pub(crate) fn tell_from_anywhere(&self, tell: impl Fn(&Shell) + Send + 'static) {
+        if !self.shared.mark().is_on() {
             return tell(self);
         }
-        self.env.rt.spawn(Class::Upkeep, Box::new(TellLater { shell: self.clone(), tell }));
+        self.shared
+            .resources
+            .env
+            .rt
+            .spawn(Class::Upkeep, Box::new(TellLater { shell: self.clone(), tell }));
     }
 
     /// Whether the caller may write, wait or close: it is of the process that opened the database, and no
@@ -239,8 +240,8 @@ impl Shell {
     /// `Fenced` in a forked child, `InvalidArgument` from within.
     #[inline]
     pub(crate) fn check_caller(&self) -> Result<()> {
-        self.check_home()?;
-        if self.mark().is_on() { Err(refusal()) } else { Ok(()) }
+        self.shared.check_home()?;
+        if self.shared.mark().is_on() { Err(refusal()) } else { Ok(()) }
     }
 }
 

@@ -51,8 +51,8 @@ impl Shell {
             }
             for stretch in stretches {
                 let request = ManualRequest {
-                    up_to: Some(self.published.load(Ordering::Acquire)),
-                    rewrite_before: stretch.rewrite.then(|| self.next_file()),
+                    up_to: Some(self.shared.writes.published.load(Ordering::Acquire)),
+                    rewrite_before: stretch.rewrite.then(|| self.shared.next_file()),
                     ..ManualRequest::new(Some(stretch.range))
                 };
                 self.serve(request, None)?;
@@ -71,7 +71,7 @@ impl Shell {
             let reason = match misplaced {
                 true => Some(Reason::Place),
                 false => {
-                    let old = self.tables.open(file)?.format_version() < FORMAT_READ;
+                    let old = self.family.tables.open(file)?.format_version() < FORMAT_READ;
                     old.then_some(Reason::Format)
                 }
             };

@@ -60,9 +60,32 @@ use crate::super_version::{Mem, SuperVersion, Tree};
 /// not fill.
 const REGION_MIN: u64 = 2 << 20;
 
-/// One column family of an open database: its mind, and what its mind decides about.
+/// One column family of an open database, together with what it shares with the others.
+#[derive(Clone)]
 pub struct Shell {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) family: Arc<OpenFamily>,
+}
+
+/// A [`Shell`] that keeps nothing open.
+#[derive(Clone)]
+pub(crate) struct WeakShell {
+    shared: Weak<Shared>,
+    family: Weak<OpenFamily>,
+}
+
+impl WeakShell {
+    pub(crate) fn upgrade(&self) -> Option<Shell> {
+        Some(Shell { shared: self.shared.upgrade()?, family: self.family.upgrade()? })
+    }
+    /// Whether both are the same family.
+    pub(crate) fn ptr_eq(&self, other: &WeakShell) -> bool {
+        self.family.ptr_eq(&other.family)
+    }
+}
+
+/// One column family: its core, and what the core decides about. It knows nothing of the others.
+pub(crate) struct OpenFamily {
     pub(crate) cf: CfId,
     pub(crate) name: String,
     /// Those in force, of the database where they concern it as a whole, else of the family. Some
@@ -72,41 +95,45 @@ pub struct Shell {
     pub(crate) memtable_bytes: u64,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) gate: Gate,
-    /// What readers see.
-    pub(crate) current: ArcSwap<SuperVersion>,
+    pub(crate) views: Views,
     pub(crate) order: ComparatorRef,
     core: Mutex<Core>,
     /// On the threads that hold its lock.
     thinks: Mark,
-    views: Mutex<()>,
-    workshop: Arc<Workshop>,
+    /// On the threads that are at work for the database.
+    mark: Mark,
+    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) work: Work,
+    /// The family was dropped or the database closed: nothing is read or written any more.
+    over: AtomicBool,
+    /// It was dropped.
+    gone: AtomicBool,
+}
+
+/// What readers see, and have seen.
+pub(crate) struct Views {
+    /// What readers see.
+    pub(crate) current: ArcSwap<SuperVersion>,
+    lock: Mutex<()>,
+    /// Trees that readers may still look at, the newest last.
+    trees: Mutex<Vec<Weak<Tree>>>,
+    /// Compactions whose filter took something away, until the tree without it is shown.
+    judged: Mutex<Vec<Judged>>,
+}
+
+/// Jobs and requests of one family, and what they leave behind.
+pub(crate) struct Work {
     /// Jobs that a worker is busy with.
     at_work: Mutex<BTreeMap<JobId, Arc<AtWork>>>,
     /// Callers that wait for background work to end.
     awaited: AtomicUsize,
-    /// Trees that readers may still look at, the newest last.
-    trees: Mutex<Vec<Weak<Tree>>>,
     /// Files out of the tree that a reader may still pin.
     obsolete: Mutex<Vec<FileRef>>,
-    /// Compactions whose filter took something away, until the tree without it is shown.
-    judged: Mutex<Vec<Judged>>,
     /// Files of jobs that were given up.
     litter: Mutex<Vec<FileId>>,
     manual_results: Mutex<BTreeMap<u64, Result<()>>>,
     pub(crate) next_manual: AtomicU64,
     levels: Mutex<LevelTally>,
-    /// The family was dropped or the database closed: nothing is read or written any more.
-    over: AtomicBool,
-    /// It was dropped.
-    gone: AtomicBool,
-    me: Weak<Shell>,
-}
-
-impl Deref for Shell {
-    type Target = Shared;
-    fn deref(&self) -> &Shared {
-        &self.shared
-    }
 }
 
 /// The mind while its lock is held, and the marks that this thread holds it.
@@ -130,20 +157,20 @@ impl DerefMut for CoreGuard<'_> {
 
 /// While it lives, a close waits: for commands handed out and not carried out, and for edits being
 /// written.
-struct UnderWay(Arc<Shell>);
+struct UnderWay(Shell);
 
 impl UnderWay {
-    fn new(shell: Arc<Shell>) -> UnderWay {
-        shell.under_way.fetch_add(1, Ordering::SeqCst);
+    fn new(shell: Shell) -> UnderWay {
+        shell.shared.background.under_way.fetch_add(1, Ordering::SeqCst);
         UnderWay(shell)
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let last = self.0.under_way.fetch_sub(1, Ordering::SeqCst) == 1;
-        if last && self.0.closed.load(Ordering::SeqCst) {
-            self.0.progressed();
+        let last = self.0.shared.background.under_way.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && self.0.shared.life.closed.load(Ordering::SeqCst) {
+            self.0.shared.progressed();
         }
     }
 }
@@ -184,71 +211,103 @@ pub(crate) struct TreeParts {
     pub(crate) mems: Vec<Mem>,
 }
 
-impl Shell {
-    pub(crate) fn new(shared: Arc<Shared>, p: TreeParts) -> Arc<Shell> {
+impl OpenFamily {
+    pub(crate) fn new(p: TreeParts, mark: Mark) -> OpenFamily {
         let version = p.core.version().clone();
         let order = version.comparator().clone();
         let tree = Arc::new(Tree::new(version, None));
         let trees = Mutex::new(vec![Arc::downgrade(&tree)]);
         let sv = SuperVersion { no: 0, mems: p.mems, tree };
-        Arc::new_cyclic(|me| Shell {
-            me: me.clone(),
+        OpenFamily {
             gate: Gate::new((p.cf.0 != 0).then(|| p.name.clone())),
-            shared,
             cf: p.cf,
             name: p.name,
             memtable_bytes: p.settings.memtable_bytes,
             settings: ArcSwap::from_pointee(p.settings),
             tables: p.tables,
-            current: ArcSwap::from_pointee(sv),
+            views: Views {
+                current: ArcSwap::from_pointee(sv),
+                lock: Mutex::new(()),
+                trees,
+                judged: Mutex::default(),
+            },
             order,
             core: Mutex::new(p.core),
             thinks: Mark::fresh(),
-            views: Mutex::new(()),
+            mark,
             workshop: p.workshop,
-            at_work: Mutex::default(),
-            awaited: AtomicUsize::new(0),
-            trees,
-            obsolete: Mutex::default(),
-            judged: Mutex::default(),
-            litter: Mutex::default(),
-            manual_results: Mutex::default(),
-            next_manual: AtomicU64::new(1),
-            levels: Mutex::default(),
+            work: Work {
+                at_work: Mutex::default(),
+                awaited: AtomicUsize::new(0),
+                obsolete: Mutex::default(),
+                litter: Mutex::default(),
+                manual_results: Mutex::default(),
+                next_manual: AtomicU64::new(1),
+                levels: Mutex::default(),
+            },
             over: AtomicBool::new(false),
             gone: AtomicBool::new(false),
-        })
+        }
     }
 
-    /// The mind, for memory work only.
+    /// The core, for memory work only.
     pub(crate) fn core(&self) -> CoreGuard<'_> {
         assert!(
             !self.thinks.is_on(),
             "a comparator asked its database for what only the mind knows, which is asking it"
         );
-        let at = (self.mark().set(), self.thinks.set());
+        let at = (self.mark.set(), self.thinks.set());
         CoreGuard { core: self.core.lock(), _at: at }
     }
+    /// What readers see.
+    pub(crate) fn super_version(&self) -> Arc<SuperVersion> {
+        self.views.current.load_full()
+    }
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
+    }
+    pub(crate) fn dropped_error(&self) -> Error {
+        let what = format!("column family `{}` was dropped", self.name);
+        Error::new(ErrorKind::NotFound, what)
+    }
+
+    /// Puts a fresh active memtable in front of the frozen one.
+    pub(crate) fn push_memtable(&self, new: Mem) {
+        let _one_at_a_time = self.views.lock.lock();
+        let mut next = SuperVersion::clone(&self.views.current.load());
+        next.mems.insert(0, new);
+        self.views.current.store(Arc::new(next));
+    }
+
+    /// An empty memtable and its write handle, of memory from `arenas`.
+    pub(crate) fn new_memtable(
+        &self,
+        arenas: &Arc<dyn ArenaPool>,
+    ) -> Result<(Arc<MemTable>, MemWriter)> {
+        new_memtable(self.settings.load().memtable_bytes, &self.order, arenas)
+    }
+}
+
+impl Shell {
+    /// The core, for memory work only.
+    pub(crate) fn core(&self) -> CoreGuard<'_> {
+        self.family.core()
+    }
     pub(crate) fn tally(&self) -> lithify_env::sync::MutexGuard<'_, LevelTally> {
-        self.levels.lock()
+        self.family.work.levels.lock()
     }
     /// Jobs that a worker is busy with.
     pub(crate) fn at_work(&self) -> BTreeMap<JobId, Arc<AtWork>> {
-        self.at_work.lock().clone()
+        self.family.work.at_work.lock().clone()
     }
     /// Opens every table of the tree: from now on nobody can take them away.
     pub fn open_tables(&self) -> Result<()> {
         let sv = self.super_version();
         let mut slots = sv.tree.runs.iter().flat_map(|run| run.slots.iter());
-        slots.try_for_each(|slot| slot.reader(&self.tables).map(drop))
+        slots.try_for_each(|slot| slot.reader(&self.family.tables).map(drop))
     }
     pub(crate) fn workshop(&self) -> &Workshop {
-        &self.workshop
-    }
-    /// An empty memtable and its write handle.
-    pub(crate) fn new_memtable(&self) -> Result<(Arc<MemTable>, MemWriter)> {
-        let settings = self.settings.load();
-        new_memtable(settings.memtable_bytes, &self.order, &self.outfit.arenas)
+        &self.family.workshop
     }
 
     /// Tells the mind what happened and carries out what it wants.
@@ -260,7 +319,7 @@ impl Shell {
     /// that comes later is the newer one.
     pub(crate) fn drive_by(&self, event: impl FnOnce() -> Event) {
         // Commands are carried out under the mark, too: some compare keys under other locks.
-        let _at = self.mark().set();
+        let _at = self.shared.mark().set();
         let told = catch_unwind(AssertUnwindSafe(|| self.tell(|core, now| core.on(event(), now))));
         if let Err(payload) = told {
             let what = format!("the database lost its mind: {}", panic_message(&*payload));
@@ -274,21 +333,25 @@ impl Shell {
         // overtake each other; the rest is ordered by what it waits for.
         let (commands, quieter, _under_way) = {
             let mut core = self.core();
-            let now = self.env.rt.now();
+            let now = self.shared.resources.env.rt.now();
             let before = (core.jobs(), core.is_idle());
             let mut rest = Vec::new();
             for command in event(&mut core, now.0) {
                 match command {
-                    Command::Stall(pressure) => self.gate.press(pressure, now, &self.events),
-                    Command::FlushesFail(error) => self.gate.trouble(error),
-                    Command::CompactionsFail(error) => self.gate.stuck(error, now, &self.events),
+                    Command::Stall(pressure) => {
+                        self.family.gate.press(pressure, now, &self.shared.events)
+                    }
+                    Command::FlushesFail(error) => self.family.gate.trouble(error),
+                    Command::CompactionsFail(error) => {
+                        self.family.gate.stuck(error, now, &self.shared.events)
+                    }
                     Command::ReadOnly { error } => self.refuse_writes(error),
                     other => rest.push(other),
                 }
             }
             let after = (core.jobs(), core.is_idle());
             let over = after.0 < before.0 || (after.1 && !before.1);
-            let under_way = (!rest.is_empty()).then(|| UnderWay::new(self.me()));
+            let under_way = (!rest.is_empty()).then(|| UnderWay::new(self.clone()));
             (rest, over || core.is_halted(), under_way)
         };
         for command in commands {
@@ -296,7 +359,7 @@ impl Shell {
         }
         // A job may leave the table, or the mind find nothing to do, without any command.
         if quieter {
-            self.progressed();
+            self.shared.progressed();
         }
     }
 
@@ -309,28 +372,28 @@ impl Shell {
                 self.start_compaction(job, spec, inputs, *version);
             }
             Command::Abort { job } => {
-                if let Some(work) = self.at_work.lock().get(&job) {
+                if let Some(work) = self.family.work.at_work.lock().get(&job) {
                     work.reins.stop();
                 }
             }
-            Command::Discard { files } => self.litter.lock().extend(files),
+            Command::Discard { files } => self.family.work.litter.lock().extend(files),
             Command::Hurry { job, prio } => {
-                if let Some(work) = self.at_work.lock().get(&job) {
+                if let Some(work) = self.family.work.at_work.lock().get(&job) {
                     work.reins.hurry(prio);
                 }
             }
             Command::Commit { edits } => self.commit_edits(edits),
             Command::Install { no, version, flushed, obsolete } => {
                 self.install(no, *version, flushed);
-                self.obsolete.lock().extend(obsolete);
-                self.progressed();
-                if self.gate.stop() == Some(Cause::DiskSpace) {
+                self.family.work.obsolete.lock().extend(obsolete);
+                self.shared.progressed();
+                if self.family.gate.stop() == Some(Cause::DiskSpace) {
                     self.sweep_for_room();
                 }
             }
             Command::RequestDone { id, result } => {
-                self.manual_results.lock().insert(id, result);
-                self.progressed();
+                self.family.work.manual_results.lock().insert(id, result);
+                self.shared.progressed();
             }
             Command::Stall(_)
             | Command::FlushesFail(_)
@@ -342,82 +405,67 @@ impl Shell {
     /// Writes are over: for this family alone if it was dropped, else for the database.
     fn refuse_writes(&self, error: Error) {
         match self.is_dropped() {
-            true => self.gate.refuse(error),
-            false => self.go_read_only(error),
+            true => self.family.gate.refuse(error),
+            false => self.shared.go_read_only(error),
         }
     }
 
     /// A handle that outlives the close must not read on: its files may be somebody else's by now.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.over.load(Ordering::Relaxed) { Err(self.over_error()) } else { Ok(()) }
+        if self.family.over.load(Ordering::Relaxed) { Err(self.over_error()) } else { Ok(()) }
     }
     fn over_error(&self) -> Error {
-        if self.is_dropped() { self.dropped_error() } else { self.closed_error() }
+        if self.is_dropped() { self.family.dropped_error() } else { self.shared.closed_error() }
     }
     /// Nothing is read any more, and whoever waits for progress looks again.
     pub(crate) fn set_over(&self) {
-        self.over.store(true, Ordering::SeqCst);
+        self.family.over.store(true, Ordering::SeqCst);
     }
     pub(crate) fn is_dropped(&self) -> bool {
-        self.gone.load(Ordering::SeqCst)
-    }
-    pub(crate) fn dropped_error(&self) -> Error {
-        let what = format!("column family `{}` was dropped", self.name);
-        Error::new(ErrorKind::NotFound, what)
+        self.family.is_dropped()
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
     /// A reference that keeps nothing open.
-    pub(crate) fn weak(&self) -> Weak<Shell> {
-        self.me.clone()
-    }
-    pub(crate) fn me(&self) -> Arc<Shell> {
-        self.me.upgrade().expect("a shell at work is alive")
+    pub(crate) fn weak(&self) -> WeakShell {
+        WeakShell { shared: Arc::downgrade(&self.shared), family: Arc::downgrade(&self.family) }
     }
 
     /// Adds to the event log; what is not about the default family names its own.
     pub(crate) fn note(&self, event: &str, fields: &[(&str, Field)]) {
-        let now = self.env.rt.now();
-        if self.cf == DEFAULT_CF {
-            return self.events.note(now, event, fields);
+        let now = self.shared.resources.env.rt.now();
+        if self.family.cf == DEFAULT_CF {
+            return self.shared.events.note(now, event, fields);
         }
-        let family = [("family", Field::from(self.name.as_str()))];
-        self.events.note(now, event, &[&family[..], fields].concat());
+        let family = [("family", Field::from(self.family.name.as_str()))];
+        self.shared.events.note(now, event, &[&family[..], fields].concat());
     }
 
     // ---- what readers see
 
-    /// Puts a fresh active memtable in front of the frozen one.
-    pub(crate) fn push_memtable(&self, new: Mem) {
-        let _one_at_a_time = self.views.lock();
-        let mut next = SuperVersion::clone(&self.current.load());
-        next.mems.insert(0, new);
-        self.current.store(Arc::new(next));
-    }
-
     /// Shows readers tree number `no`, which holds every memtable up to `flushed`. A tree that
     /// comes after its successor changes nothing, as the successor holds what it holds.
     fn install(&self, no: u64, version: Version, flushed: Option<MemId>) {
-        let _one_at_a_time = self.views.lock();
-        let now = self.current.load_full();
+        let _one_at_a_time = self.family.views.lock.lock();
+        let now = self.family.views.current.load_full();
         let mems = now.mems.iter().filter(|m| flushed.is_none_or(|f| m.id > f)).cloned().collect();
         let mut known = None;
         let (no, tree) = match no > now.no {
             true => {
                 known = self.shown(&version);
                 let tree = Arc::new(Tree::new(version, Some(&now.tree)));
-                let mut trees = self.trees.lock();
+                let mut trees = self.family.views.trees.lock();
                 trees.retain(|t| t.strong_count() > 0);
                 trees.push(Arc::downgrade(&tree));
                 (no, tree)
             }
             false => (now.no, now.tree.clone()),
         };
-        let show = || self.current.store(Arc::new(SuperVersion { no, mems, tree }));
+        let show = || self.family.views.current.store(Arc::new(SuperVersion { no, mems, tree }));
         match known {
-            Some(known) => self.snapshots.keep(self.cf, known, &now, show),
+            Some(known) => self.shared.snapshots.keep(self.family.cf, known, &now, show),
             None => show(),
         }
     }
@@ -425,7 +473,7 @@ impl Shell {
     /// The newest snapshot that all compactions knew of whose filters took something away that `version`
     /// is the first to lack; `None` if there is no such compaction.
     fn shown(&self, version: &Version) -> Option<Option<Seq>> {
-        let mut judged = self.judged.lock();
+        let mut judged = self.family.views.judged.lock();
         if judged.is_empty() {
             return None;
         }

@@ -101,7 +101,7 @@ impl Shell {
     /// Statistics.
     pub fn stats(&self) -> Stats {
         let sv = self.super_version();
-        let cache = self.blocks.counts();
+        let cache = self.shared.resources.blocks.counts();
         let (debt_bytes, running_compactions, frozen_memtables) = {
             let core = self.core();
             (core.debt(), core.in_flight().len(), core.frozen())
@@ -124,13 +124,13 @@ impl Shell {
             .collect();
         drop(tally);
         Stats {
-            counts: self.metrics.counts(),
-            write_latency: self.metrics.write.latency(),
-            get_latency: self.metrics.get.latency(),
-            flush_duration: self.metrics.flush.latency(),
-            compaction_duration: self.metrics.compaction.latency(),
+            counts: self.shared.metrics.counts(),
+            write_latency: self.shared.metrics.write.latency(),
+            get_latency: self.shared.metrics.get.latency(),
+            flush_duration: self.shared.metrics.flush.latency(),
+            compaction_duration: self.shared.metrics.compaction.latency(),
             levels,
-            stalls: self.gate.waited(),
+            stalls: self.family.gate.waited(),
             memtable_bytes: sv.mems.iter().map(|m| m.table.bytes() as u64).sum(),
             memtable_entries: sv
                 .mems
@@ -141,16 +141,16 @@ impl Shell {
             cache_bytes: cache.bytes,
             cache_hits: cache.hits,
             cache_misses: cache.misses,
-            prefix_filter_useful: self.tables.left_out(),
-            table_memory: self.blocks.resident(),
+            prefix_filter_useful: self.family.tables.left_out(),
+            table_memory: self.shared.resources.blocks.resident(),
             buffer_bytes: (self.workshop().buffers.in_use() + self.workshop().buffers.idle())
                 as u64,
             disk_bytes: sv.tree.version.files().map(|f| f.bytes).sum(),
             debt_bytes,
             running_compactions,
-            last_sequence: self.published.load(Ordering::Acquire),
-            snapshots: self.snapshots.list().len(),
-            engines: self.engines.reports(),
+            last_sequence: self.shared.writes.published.load(Ordering::Acquire),
+            snapshots: self.shared.snapshots.list().len(),
+            engines: self.shared.resources.engines.reports(),
         }
     }
 

@@ -37,7 +37,7 @@ use crate::open::DEFAULT_CF;
 use crate::options::WriteOptions;
 use crate::reentry;
 use crate::settings::Durability;
-use crate::shell::Shell;
+use crate::shell::{OpenFamily, Shell};
 use crate::turn::{Outcome, Waiter};
 
 /// Memory a group keeps for the next; what one huge batch took is given back.
@@ -69,7 +69,7 @@ pub(crate) struct Log {
 
 /// The active memtable of one family.
 pub(crate) struct Filling {
-    pub(crate) shell: Arc<Shell>,
+    pub(crate) family: Arc<OpenFamily>,
     /// Write handle.
     pub(crate) mem: MemWriter,
     /// The memtable's number.
@@ -83,14 +83,14 @@ pub(crate) struct Filling {
 }
 
 impl Filling {
-    /// The active memtable of `shell`, whose writer is `mem`.
-    pub(crate) fn new(shell: Arc<Shell>, mem: MemWriter) -> Filling {
-        let active = shell.super_version().mems[0].clone();
+    /// The active memtable of `family`, whose writer is `mem`.
+    pub(crate) fn new(family: Arc<OpenFamily>, mem: MemWriter) -> Filling {
+        let active = family.super_version().mems[0].clone();
         let (id, log) = (active.id, active.log);
-        Filling { shell, mem, id, log, unlogged: false, unlogged_before: None }
+        Filling { family, mem, id, log, unlogged: false, unlogged_before: None }
     }
     fn is_full(&self) -> bool {
-        self.mem.table().bytes() as u64 >= self.shell.memtable_bytes
+        self.mem.table().bytes() as u64 >= self.family.memtable_bytes
     }
 }
 
@@ -100,7 +100,7 @@ impl Log {
     pub(crate) fn at(&self, cf: CfId) -> Option<usize> {
         match cf.0 {
             0 => Some(0),
-            _ => self.families.binary_search_by_key(&cf, |f| f.shell.cf).ok(),
+            _ => self.families.binary_search_by_key(&cf, |f| f.family.cf).ok(),
         }
     }
     /// True if there is no family but the default one.
@@ -110,7 +110,7 @@ impl Log {
     }
     /// Whether writes to all families that `batch` names flow freely.
     fn flows(&self, batch: &BatchBuilder) -> bool {
-        let free = |cf| self.at(cf).is_some_and(|at| self.families[at].shell.gate.is_free());
+        let free = |cf| self.at(cf).is_some_and(|at| self.families[at].family.gate.is_free());
         match batch.names_families() {
             true => batch.view().iter().all(|op| free(op.cf)),
             false => free(DEFAULT_CF),
@@ -140,7 +140,7 @@ pub(crate) struct Held<'a> {
 
 impl<'a> Held<'a> {
     pub(crate) fn new(shell: &'a Shell, log: Box<Log>) -> Held<'a> {
-        shell.mark().begin();
+        shell.shared.mark().begin();
         Held { shell, log: Some(log), peers: Vec::new() }
     }
     pub(crate) fn log(&mut self) -> &mut Log {
@@ -153,13 +153,13 @@ impl<'a> Held<'a> {
         }
         wait();
         self.log = Some(self.shell.take_turn()?);
-        self.shell.mark().begin();
+        self.shell.shared.mark().begin();
         Ok(())
     }
     /// The thread is at work for the database as long as it has the turn.
     fn pass_on(&self, log: Box<Log>) {
         reentry::end();
-        self.shell.turn.pass_on(log);
+        self.shell.shared.writes.turn.pass_on(log);
     }
 }
 
@@ -187,14 +187,18 @@ impl Shell {
         }
         self.check_caller()?;
         if options.no_wait {
-            self.gate.check_free()?;
+            self.family.gate.check_free()?;
         }
-        let _timed = self.metrics.write.sample(&*self.env.rt);
+        let _timed = self.shared.metrics.write.sample(&*self.shared.resources.env.rt);
         let durability = self.durability(options);
-        if let Some(log) = self.turn.try_take() {
+        if let Some(log) = self.shared.writes.turn.try_take() {
             return self.lead(log, own, durability, options.no_wait, || Ok(()));
         }
-        let (waiter, outcome) = self.turn.wait(&*self.env.rt, own.to_batch()?, durability);
+        let (waiter, outcome) = self.shared.writes.turn.wait(
+            &*self.shared.resources.env.rt,
+            own.to_batch()?,
+            durability,
+        );
         match outcome {
             Outcome::Served(result) => result,
             Outcome::Yours(log) => {
@@ -216,16 +220,16 @@ impl Shell {
     ) -> Result<()> {
         self.check_batch(batch)?;
         if options.no_wait {
-            self.gate.check_free()?;
+            self.family.gate.check_free()?;
         }
-        let _timed = self.metrics.write.sample(&*self.env.rt);
+        let _timed = self.shared.metrics.write.sample(&*self.shared.resources.env.rt);
         let durability = self.durability(options);
         let log = self.take_turn()?;
         self.lead(log, Own::Batch(batch), durability, options.no_wait, check)
     }
 
     fn durability(&self, options: &WriteOptions) -> Durability {
-        options.durability.unwrap_or_else(|| self.settings.load().durability)
+        options.durability.unwrap_or_else(|| self.family.settings.load().durability)
     }
 
     /// Makes everything acknowledged so far durable.
@@ -242,28 +246,36 @@ impl Shell {
     /// The turn, waiting for it if need be.
     pub(crate) fn take_turn(&self) -> Result<Box<Log>> {
         self.check_caller()?;
-        if let Some(log) = self.turn.try_take() {
+        if let Some(log) = self.shared.writes.turn.try_take() {
             return Ok(log);
         }
-        match self.turn.wait(&*self.env.rt, BatchBuilder::new(), Durability::NoWal).1 {
+        match self
+            .shared
+            .writes
+            .turn
+            .wait(&*self.shared.resources.env.rt, BatchBuilder::new(), Durability::NoWal)
+            .1
+        {
             Outcome::Yours(log) => Ok(log),
-            Outcome::Served(result) => Err(result.err().unwrap_or_else(|| self.closed_error())),
+            Outcome::Served(result) => {
+                Err(result.err().unwrap_or_else(|| self.shared.closed_error()))
+            }
         }
     }
 
     /// A range deletion must not end before it starts, an operand needs an operator, and what was
     /// added without a family must not go by the handle of another one than the default.
     fn check_batch(&self, batch: &BatchBuilder) -> Result<()> {
-        if batch.is_plain() && self.cf == DEFAULT_CF {
+        if batch.is_plain() && self.family.cf == DEFAULT_CF {
             return Ok(());
         }
         for op in batch.view().iter() {
-            if op.cf == DEFAULT_CF && self.cf != DEFAULT_CF {
+            if op.cf == DEFAULT_CF && self.family.cf != DEFAULT_CF {
                 return Err(Error::invalid(format!(
                     "the batch has entries of the default column family and is written by the \
                      handle of `{}`; add them with put_cf and its like, or write the batch by the \
                      database; nothing was written",
-                    self.name
+                    self.family.name
                 )));
             }
             if !matches!(op.kind, Kind::Merge | Kind::RangeDelete) {
@@ -327,7 +339,7 @@ impl Shell {
     ) -> Result<()> {
         loop {
             if let Some(cf) = held.log().stranger(own) {
-                return Err(self.stranger(cf));
+                return Err(self.shared.stranger(cf));
             }
             let Some((family, wait)) = self.stalled_family(held.log(), own, bytes)? else {
                 return Ok(());
@@ -335,7 +347,8 @@ impl Shell {
             if no_wait {
                 return Err(stalled(wait.cause));
             }
-            let wait = || family.gate.sit_out(&wait, &*self.env.rt, &self.metrics);
+            let wait =
+                || family.gate.sit_out(&wait, &*self.shared.resources.env.rt, &self.shared.metrics);
             match held.log().is_alone() {
                 true => wait(),
                 false => held.step_aside(wait)?,
@@ -349,25 +362,25 @@ impl Shell {
         log: &Log,
         own: Own<'_>,
         bytes: u64,
-    ) -> Result<Option<(Arc<Shell>, Wait)>> {
+    ) -> Result<Option<(Arc<OpenFamily>, Wait)>> {
         let named = own.batch().filter(|batch| batch.names_families());
         let Some(batch) = named else {
             // A batch without names is the default family's, whoever writes it.
             let at = own.cf().and_then(|cf| log.at(cf)).unwrap_or(0);
-            let gate = &log.families[at].shell.gate;
+            let gate = &log.families[at].family.gate;
             if gate.is_free() {
                 return Ok(None);
             }
-            let wait = gate.ask(bytes, self.env.rt.now())?;
-            return Ok(wait.map(|wait| (log.families[at].shell.clone(), wait)));
+            let wait = gate.ask(bytes, self.shared.resources.env.rt.now())?;
+            return Ok(wait.map(|wait| (log.families[at].family.clone(), wait)));
         };
         if log.flows(batch) {
             return Ok(None);
         }
         let cfs: BTreeSet<CfId> = batch.view().iter().map(|op| op.cf).collect();
         for at in cfs.into_iter().filter_map(|cf| log.at(cf)) {
-            let shell = &log.families[at].shell;
-            if let Some(wait) = shell.gate.ask(bytes, self.env.rt.now())? {
+            let shell = &log.families[at].family;
+            if let Some(wait) = shell.gate.ask(bytes, self.shared.resources.env.rt.now())? {
                 return Ok(Some((shell.clone(), wait)));
             }
         }
@@ -378,14 +391,14 @@ impl Shell {
     /// pass; with several, those whose families do not flow freely wait for their own turn.
     fn take_along(&self, held: &mut Held<'_>) {
         if held.log().is_alone() {
-            held.peers = self.turn.gather(|batch| !batch.names_families());
+            held.peers = self.shared.writes.turn.gather(|batch| !batch.names_families());
             if !held.peers.is_empty() {
-                self.gate.charge(held.peers.iter().map(|p| p.batch.byte_len() as u64).sum());
+                self.family.gate.charge(held.peers.iter().map(|p| p.batch.byte_len() as u64).sum());
             }
             return;
         }
         let log = held.log.as_ref().expect("held");
-        held.peers = self.turn.gather(|batch| log.flows(batch));
+        held.peers = self.shared.writes.turn.gather(|batch| log.flows(batch));
     }
 
     /// One commit group: log, memtable, publish.
@@ -412,10 +425,10 @@ impl Shell {
         if durability == Durability::NoWal {
             log.note_unlogged(first);
         }
-        self.published.store(next - 1, Ordering::Release);
-        self.metrics.add(Counter::Writes, next - first);
-        self.metrics.add(Counter::WriteBytes, bytes as u64);
-        self.metrics.add(Counter::Groups, 1);
+        self.shared.writes.published.store(next - 1, Ordering::Release);
+        self.shared.metrics.add(Counter::Writes, next - first);
+        self.shared.metrics.add(Counter::WriteBytes, bytes as u64);
+        self.shared.metrics.add(Counter::Groups, 1);
         Ok(())
     }
 
@@ -428,7 +441,7 @@ impl Shell {
         peers: &[Arc<Waiter<Log>>],
     ) -> Result<()> {
         if durability == Durability::Sync || log.wal.is_none() {
-            self.check_owner()?;
+            self.shared.check_owner()?;
         }
         log.group.clear();
         own.add_to(&mut log.group);
@@ -466,7 +479,7 @@ impl Shell {
             }
             let payload = log.group.as_bytes();
             wal.append(payload, first + count - 1)?;
-            self.metrics.add(Counter::WalBytes, payload.len() as u64);
+            self.shared.metrics.add(Counter::WalBytes, payload.len() as u64);
             if payload.len() > GROUP_BYTES_KEPT {
                 log.group = BatchBuilder::new();
             }
@@ -476,7 +489,7 @@ impl Shell {
             Durability::NoWal | Durability::Buffered => wal.keep(),
             Durability::Os => wal.write_out()?,
             Durability::Sync => {
-                self.metrics.add(Counter::WalSyncs, 1);
+                self.shared.metrics.add(Counter::WalSyncs, 1);
                 wal.sync()?;
             }
         }

@@ -5,7 +5,6 @@
 //! Leaves to others: all that is the same for any family (`txn`).
 
 use lithify_base::{Error, Kind, Result};
-use lithify_env::sync::Arc;
 use lithify_tree::{DbIter, ReadOptions, Shell, Value};
 
 use super::Transaction;
@@ -118,7 +117,7 @@ impl<D: Store> Transaction<D> {
     }
 
     /// The tree of a family of the database that the transaction is of.
-    fn tree_of<'f>(&self, family: &'f D::Family) -> Result<&'f Arc<Shell>> {
+    fn tree_of<'f>(&self, family: &'f D::Family) -> Result<&'f Shell> {
         match family.tree().is_of_same_database(self.db.tree()) {
             true => Ok(family.tree()),
             false => Err(Error::invalid(format!(

@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Kind, Result, Seq};
-use lithify_env::sync::Arc;
 use lithify_format::wal::BatchMark;
 
 use lithify_tree::{
@@ -352,7 +351,7 @@ impl<D: Store> Transaction<D> {
     }
 
     /// Who writes the batch. The handle of another family takes no entries of the default one.
-    fn writer(&self) -> Result<Arc<Shell>> {
+    fn writer(&self) -> Result<Shell> {
         let own = self.db.tree();
         match own.cf() != DEFAULT_CF && self.pending.names(DEFAULT_CF) {
             true => own.family_of(DEFAULT_CF),

@@ -12,7 +12,7 @@ use lithify_memtable::{ArenaPool, MemTable, MemWriter};
 use lithify_store::cache::TableCache;
 use lithify_store::manifest::translate;
 
-use super::{Components, Outfit};
+use super::{Components, Resources};
 use crate::operands::Foreign;
 use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
@@ -115,9 +115,9 @@ impl Family {
         Ok(())
     }
 
-    pub(super) fn tools(&self, outfit: &Outfit) -> (Arc<TableCache>, Arc<Workshop>) {
+    pub(super) fn tools(&self, resources: &Resources) -> (Arc<TableCache>, Arc<Workshop>) {
         let order = self.version.comparator();
-        outfit.tools(self.cf, &self.name, &self.settings, order, &self.components)
+        resources.tools(self.cf, &self.name, &self.settings, order, &self.components)
     }
 
     /// Writes what was replayed to level 0, as if each memtable had been flushed by itself (V13).

@@ -21,57 +21,59 @@ impl Shell {
     /// first call does it; whoever calls later waits for that, and is told the same.
     pub fn close(&self) -> Result<()> {
         self.check_caller()?;
-        if self.mark().listeners().is_on() {
+        if self.shared.mark().listeners().is_on() {
             return Err(refusal_of_listener());
         }
-        if self.closed.swap(true, Ordering::SeqCst) {
-            self.env.rt.park(&self.ending.over, None);
-            return self.ending.result.lock().clone();
+        if self.shared.life.closed.swap(true, Ordering::SeqCst) {
+            self.shared.resources.env.rt.park(&self.shared.life.ending.over, None);
+            return self.shared.life.ending.result.lock().clone();
         }
-        let _over = Over(&self.ending.over);
+        let _over = Over(&self.shared.life.ending.over);
         self.families().iter().for_each(|family| family.set_over());
-        let result = if self.read_only_handle { self.let_go() } else { self.end() };
-        self.ending.result.lock().clone_from(&result);
+        let result = if self.shared.life.read_only_handle { self.let_go() } else { self.end() };
+        self.shared.life.ending.result.lock().clone_from(&result);
         result
     }
 
     /// The end of a handle that only reads.
     fn let_go(&self) -> Result<()> {
         let log = self.take_turn()?;
-        self.turn.close(self.closed_error());
+        self.shared.writes.turn.close(self.shared.closed_error());
         drop(log);
-        self.families.lock().clear();
+        self.shared.families.lock().clear();
         Ok(())
     }
 
     fn end(&self) -> Result<()> {
-        self.families().iter().for_each(|family| family.gate.hurry(self.closed_error()));
+        self.families()
+            .iter()
+            .for_each(|family| family.family.gate.hurry(self.shared.closed_error()));
         // What is left is not held back any more, and as fast as it goes.
         self.tell_paused();
-        self.outfit.limiter.set(0, Tuning::Fixed);
+        self.shared.resources.limiter.set(0, Tuning::Fixed);
         let mut log = self.take_turn()?;
         // No family comes or goes from now on.
         let families = self.families();
         families.iter().for_each(|family| family.set_over());
-        let flushed = match self.gate.refused() {
+        let flushed = match self.family.gate.refused() {
             None => self.flush_unlogged(&mut log),
             Some(_) => Ok(()),
         };
         // While flushes still work: they take over what a lost log held.
         let synced = self.sync_closing(&mut log);
         let ended = self.end_log(&mut log);
-        self.turn.close(self.closed_error());
-        self.refuse(&self.closed_error());
+        self.shared.writes.turn.close(self.shared.closed_error());
+        self.shared.refuse(&self.shared.closed_error());
         families.iter().for_each(|family| family.drive(Event::Closing));
         self.end_group();
-        self.progressed();
-        let dropped = self.dropped.lock().clone();
+        self.shared.progressed();
+        let dropped = self.shared.dropped_families();
         self.wait_until(None, |shell| {
             let idle = families.iter().chain(&dropped).all(|family| family.is_at_rest());
-            let alone = shell.under_way.load(Ordering::SeqCst) == 0;
+            let alone = shell.shared.background.under_way.load(Ordering::SeqCst) == 0;
             Ok((idle && alone).then_some(()))
         })?;
-        let told = match self.settled.load(Ordering::SeqCst) {
+        let told = match self.shared.life.settled.load(Ordering::SeqCst) {
             true => self.forget_history(),
             false => Ok(()),
         };
@@ -82,47 +84,48 @@ impl Shell {
             self.record_log(end.number());
         }
         drop(log);
-        self.stop.complete();
-        self.env.rt.park(&self.stopped, None);
-        self.deliver_rest();
+        self.shared.background.stop.complete();
+        self.shared.resources.env.rt.park(&self.shared.background.stopped, None);
+        self.shared.deliver_rest();
         self.hold_what_is_pinned(families.iter().chain(&dropped));
-        self.families.lock().clear();
-        self.dropped.lock().clear();
-        *self.lock.lock() = None;
+        self.shared.families.lock().clear();
+        self.shared.dropped.lock().clear();
+        *self.shared.life.lock.lock() = None;
         flushed.and(synced).and(ended.map(drop)).and(told)
     }
 
     /// Starts a new manifest: RocksDB refuses one whose earlier edits tell of stacked runs, too.
     fn forget_history(&self) -> Result<()> {
-        self.check_owner()?;
-        let Some(mut manifest) = self.desk.lock().manifest.take() else { return Ok(()) };
-        self.check_epoch(&manifest)?;
-        self.roll(&mut manifest)?;
-        self.desk.lock().manifest = Some(manifest);
+        self.shared.check_owner()?;
+        let Some(mut manifest) = self.shared.desk.lock().manifest.take() else { return Ok(()) };
+        self.shared.check_epoch(&manifest)?;
+        self.shared.roll(&mut manifest)?;
+        self.shared.desk.lock().manifest = Some(manifest);
         Ok(())
     }
 
     /// Nobody works for this family, and nothing waits to be committed.
     fn is_at_rest(&self) -> bool {
         let core = self.core();
-        (core.jobs() == 0 || core.is_halted()) && self.at_work.lock().is_empty()
+        (core.jobs() == 0 || core.is_halted()) && self.family.work.at_work.lock().is_empty()
     }
 
     /// Opens the tables of every tree that an iterator still shows: from now on another handle may
     /// delete the files, and only what is open outlives that. One that can't be opened, or is beyond half
     /// the cap of open files, shows as the iterator's error.
-    fn hold_what_is_pinned<'a>(&self, families: impl Iterator<Item = &'a Arc<Shell>>) {
+    fn hold_what_is_pinned<'a>(&self, families: impl Iterator<Item = &'a Shell>) {
         let pinned: Vec<FileName> = families.flat_map(|f| f.open_what_is_pinned()).collect();
-        if let Some(files) = &self.files.capped {
-            let pinned: BTreeSet<PathBuf> = pinned.iter().map(|n| self.dir.path_of(*n)).collect();
+        if let Some(files) = &self.shared.resources.files.capped {
+            let pinned: BTreeSet<PathBuf> =
+                pinned.iter().map(|n| self.shared.resources.dir.path_of(*n)).collect();
             files.hold(|path| pinned.contains(path));
         }
     }
 
     /// Opens the tables of this family that an iterator still shows; their names.
     fn open_what_is_pinned(&self) -> Vec<FileName> {
-        let now = self.current.load_full();
-        let trees = std::mem::take(&mut *self.trees.lock());
+        let now = self.family.views.current.load_full();
+        let trees = std::mem::take(&mut *self.family.views.trees.lock());
         let mut pinned = Vec::new();
         for tree in trees.iter().filter_map(Weak::upgrade) {
             // Held by `current` (once more by `now`) and by the line above, if by nobody else.
@@ -131,7 +134,7 @@ impl Shell {
                 continue;
             }
             for slot in tree.runs.iter().flat_map(|run| run.slots.iter()) {
-                let _ = slot.reader(&self.tables);
+                let _ = slot.reader(&self.family.tables);
                 let number = slot.file.backing.unwrap_or(slot.file.id).0;
                 pinned.extend([FileName::Table(number), FileName::LevelDbTable(number)]);
             }
@@ -147,7 +150,7 @@ impl Shell {
             self.freeze(log, &which)?;
         }
         for family in &log.families {
-            family.shell.wait_flushed(family.unlogged_before)?;
+            self.shared.shell(family.family.clone()).wait_flushed(family.unlogged_before)?;
         }
         Ok(())
     }
@@ -158,7 +161,7 @@ impl Shell {
         let ended = wal.end().and_then(|end| wal.close().map(|()| end));
         match ended {
             Ok(end) => Ok(Some(end)),
-            Err(e) if logs::is_lost(&e) && self.gate.refused().is_none() => {
+            Err(e) if logs::is_lost(&e) && self.family.gate.refused().is_none() => {
                 self.replace_log(log, e).map(|()| None)
             }
             Err(e) => Err(e),
@@ -168,14 +171,14 @@ impl Shell {
     /// Notes in the manifest that the last log is whole, so that the next open misses what
     /// someone removes or cuts off meanwhile. The log is as safe without.
     fn record_log(&self, number: FileId) {
-        if self.check_owner().is_err() {
+        if self.shared.check_owner().is_err() {
             return;
         }
-        let Some(mut manifest) = self.desk.lock().manifest.take() else { return };
-        if self.check_epoch(&manifest).is_err() {
+        let Some(mut manifest) = self.shared.desk.lock().manifest.take() else { return };
+        if self.shared.check_epoch(&manifest).is_err() {
             return;
         }
-        let Ok(synced) = self.dir.len_of(FileName::Wal(number.0)) else { return };
+        let Ok(synced) = self.shared.resources.dir.len_of(FileName::Wal(number.0)) else { return };
         let addition = WalAddition { number: number.0, synced };
         let edit = WireEdit { wal_additions: vec![addition], ..WireEdit::default() };
         if manifest.uncertain().is_none()
@@ -209,17 +212,17 @@ impl Drop for Over<'_> {
 }
 
 /// Closes the database when the last handle goes.
-pub struct Closer(pub(crate) Arc<Shell>);
+pub struct Closer(pub(crate) Shell);
 
 impl Drop for Closer {
     fn drop(&mut self) {
-        if self.0.check_home().is_err() {
+        if self.0.shared.check_home().is_err() {
             // A copy in a forked child: what would be dropped with it is the parent's.
             std::mem::forget(self.0.clone());
             return;
         }
-        if self.0.mark().is_on() || self.0.mark().listeners().is_on() {
-            self.0.env.rt.spawn_apart(Box::new(CloseLater(self.0.clone())));
+        if self.0.shared.mark().is_on() || self.0.shared.mark().listeners().is_on() {
+            self.0.shared.resources.env.rt.spawn_apart(Box::new(CloseLater(self.0.clone())));
             return;
         }
         // No handle is left to tell of an error; `Db::close` is there for those who want to know.

@@ -43,7 +43,7 @@ struct Group {
 impl Group {
     fn takes(&self, (shell, edits): &Change) -> bool {
         let gives_up = |new: &NewEdit| new.edit.log_number.is_some_and(|from| from > self.lost);
-        self.families.contains(&shell.0.cf) && edits.iter().any(gives_up)
+        self.families.contains(&shell.0.family.cf) && edits.iter().any(gives_up)
     }
 }
 
@@ -99,14 +99,14 @@ impl Told {
 impl Shell {
     /// Hands edits to an upkeep job, together with the manifest.
     pub(super) fn commit_edits(&self, edits: Vec<NewEdit>) {
-        let change = (UnderWay::new(self.me()), edits);
-        let mut desk = self.desk.lock();
+        let change = (UnderWay::new(self.clone()), edits);
+        let mut desk = self.shared.desk.lock();
         let desk_now = &mut *desk;
         match desk_now.group.as_mut().filter(|group| group.takes(&change)) {
             None => desk_now.waiting.push_back(Batch::Tree(change)),
             Some(group) if group.over => {
                 drop(desk);
-                return self.edits_written(&change.1, Err(self.closed_error()));
+                return self.edits_written(&change.1, Err(self.shared.closed_error()));
             }
             Some(group) => {
                 group.come.push(change);
@@ -122,20 +122,20 @@ impl Shell {
     /// From now on the edits of `families` that give up log `lost` wait for each other.
     pub(crate) fn expect_group(&self, lost: FileId, families: BTreeSet<CfId>) {
         let group = Group { lost: lost.0, families, come: Vec::new(), over: false };
-        self.desk.lock().group = Some(group);
+        self.shared.desk.lock().group = Some(group);
     }
 
     /// Whether what this family flushed waits for the flushes of others, as a log is lost.
     pub(super) fn waits_in_group(&self) -> bool {
-        let desk = self.desk.lock();
+        let desk = self.shared.desk.lock();
         let come = desk.group.iter().flat_map(|group| &group.come);
-        come.into_iter().any(|(shell, _)| shell.0.cf == self.cf)
+        come.into_iter().any(|(shell, _)| shell.0.family.cf == self.family.cf)
     }
 
     /// Edits that still wait for each other are not written any more: the lost log shows at the next
     /// open.
     pub(super) fn end_group(&self) {
-        let come = match &mut self.desk.lock().group {
+        let come = match &mut self.shared.desk.lock().group {
             Some(group) => {
                 group.over = true;
                 std::mem::take(&mut group.come)
@@ -143,7 +143,7 @@ impl Shell {
             None => Vec::new(),
         };
         for (shell, edits) in come {
-            shell.0.edits_written(&edits, Err(self.closed_error()));
+            shell.0.edits_written(&edits, Err(self.shared.closed_error()));
         }
     }
 
@@ -153,11 +153,11 @@ impl Shell {
     /// As of a commit: with `NoSpace` it did not take effect; else nobody knows.
     pub(crate) fn commit_family(&self, edit: WireEdit) -> Result<()> {
         let told = Arc::new(Told::default());
-        let shell = UnderWay::new(self.me());
+        let shell = UnderWay::new(self.clone());
         let batch = Batch::Family(FamilyEdit { shell, edit: Box::new(edit), told: told.clone() });
-        self.desk.lock().waiting.push_back(batch);
+        self.shared.desk.lock().waiting.push_back(batch);
         self.write_manifest();
-        self.env.rt.park(&told.done, None);
+        self.shared.resources.env.rt.park(&told.done, None);
         let result = told.result.lock().take();
         result.unwrap_or_else(|| Err(Error::new(ErrorKind::Internal, "an edit was not written")))
     }
@@ -165,7 +165,7 @@ impl Shell {
     /// Has what waits written, unless somebody is at it, who then looks again.
     fn write_manifest(&self) {
         let (manifest, batches) = {
-            let mut desk = self.desk.lock();
+            let mut desk = self.shared.desk.lock();
             if desk.manifest.is_none() || desk.waiting.is_empty() {
                 return;
             }
@@ -173,7 +173,7 @@ impl Shell {
         };
         let shared = self.shared().clone();
         let job = CommitEdits { shared, manifest, batches, lost: None };
-        self.env.rt.spawn(Class::Upkeep, Box::new(job));
+        self.shared.resources.env.rt.spawn(Class::Upkeep, Box::new(job));
     }
 
     fn edits_written(&self, edits: &[NewEdit], result: Result<()>) {
@@ -181,7 +181,7 @@ impl Shell {
             Ok(()) => {
                 for NewEdit { edit, what } in edits {
                     if is_move(edit) {
-                        self.metrics.add(Counter::Moves, 1);
+                        self.shared.metrics.add(Counter::Moves, 1);
                     }
                     self.note("committed", &[("what", what.as_str().into())]);
                 }
@@ -190,7 +190,7 @@ impl Shell {
             Err(error) => {
                 self.note("commit_failed", &[("cause", error.to_string().into())]);
                 self.drive(Event::EditFailed { error });
-                self.progressed();
+                self.shared.progressed();
             }
         }
     }
@@ -265,7 +265,7 @@ impl CommitEdits {
     }
 
     /// The edits of trees, each with its family.
-    fn edits(&self) -> impl Iterator<Item = (&Arc<Shell>, &Edit)> {
+    fn edits(&self) -> impl Iterator<Item = (&Shell, &Edit)> {
         let changes = self.batches.iter().flat_map(|batch| match batch {
             Batch::Tree(change) => std::slice::from_ref(change),
             Batch::Group(changes) => changes,
@@ -278,10 +278,10 @@ impl CommitEdits {
         if zoo::on(Bug::InputsGoFirst) {
             let edits = self.edits().filter(|(_, edit)| !is_move(edit));
             let gone = edits.flat_map(|(_, edit)| &edit.deletes);
-            gone.for_each(|(_, id)| drop(self.shared.dir.remove(FileName::Table(id.0))));
+            gone.for_each(|(_, id)| drop(self.shared.resources.dir.remove(FileName::Table(id.0))));
         }
-        let next_file = Some(self.shared.numbers.peek().0);
-        let published = self.shared.published.load(Ordering::Acquire);
+        let next_file = Some(self.shared.resources.numbers.peek().0);
+        let published = self.shared.writes.published.load(Ordering::Acquire);
         let wire = |cf: CfId, new: &NewEdit| {
             // The number of what is taken in from outside is published only once it is in the tree.
             let inside = new.edit.adds.iter().map(|f| f.seqs.1).max().unwrap_or(0);
@@ -291,11 +291,13 @@ impl CommitEdits {
         let mut edits: Vec<WireEdit> = Vec::new();
         for batch in &self.batches {
             match batch {
-                Batch::Tree((shell, new)) => edits.extend(new.iter().map(|e| wire(shell.0.cf, e))),
+                Batch::Tree((shell, new)) => {
+                    edits.extend(new.iter().map(|e| wire(shell.0.family.cf, e)))
+                }
                 Batch::Group(changes) => {
-                    let all = changes
-                        .iter()
-                        .flat_map(|(shell, new)| new.iter().map(move |new| (shell.0.cf, new)));
+                    let all = changes.iter().flat_map(|(shell, new)| {
+                        new.iter().map(move |new| (shell.0.family.cf, new))
+                    });
                     edits.extend(all.map(|(cf, new)| wire(cf, new)));
                     for (after, edit) in edits.iter_mut().rev().enumerate() {
                         edit.group_remaining = Some(after as u32);
@@ -325,7 +327,7 @@ impl CommitEdits {
         }
         manifest.commit(&edits)?;
         if let Some(first_log) = first_log {
-            self.shared.logs_from.fetch_max(first_log, Ordering::AcqRel);
+            self.shared.writes.logs_from.fetch_max(first_log, Ordering::AcqRel);
         }
         Ok(())
     }
@@ -334,16 +336,18 @@ impl CommitEdits {
     /// the log number of the only family says so.
     fn first_log(&self) -> Option<u64> {
         // Looked up first: a write that comes later is in this log or a later one.
-        let now = self.shared.log_now.load(Ordering::Acquire);
+        let now = self.shared.writes.log_now.load(Ordering::Acquire);
         let mut families = self.shared.families();
         if families.len() < 2 {
             return None;
         }
         if zoo::on(Bug::LogOfOthersGone) {
-            families.retain(|family| self.edits().any(|(shell, _)| shell.cf == family.cf));
+            families.retain(|family| {
+                self.edits().any(|(shell, _)| shell.family.cf == family.family.cf)
+            });
         }
-        let needs = |family: &Arc<Shell>| {
-            let of_family = self.edits().filter(|(shell, _)| shell.cf == family.cf);
+        let needs = |family: &Shell| {
+            let of_family = self.edits().filter(|(shell, _)| shell.family.cf == family.family.cf);
             let flushed = of_family.filter_map(|(_, edit)| edit.log_number).max();
             let sv = family.super_version();
             sv.first_log(flushed.unwrap_or(0), now)
@@ -358,7 +362,7 @@ impl CommitEdits {
             return None;
         }
         let below = self.edits().filter_map(|(_, edit)| edit.log_number).max()?;
-        let closing = self.shared.closing.lock();
+        let closing = self.shared.writes.closing.lock();
         let below = closing.iter().filter(|log| log.end.number().0 < below);
         for log in below {
             if !log.done.is_done() {

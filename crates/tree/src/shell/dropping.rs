@@ -6,20 +6,19 @@ use lithify_env::sync::atomic::Ordering;
 use lithify_lsm::{FileRef, Version};
 use lithify_store::manifest::translate;
 
-use super::Shell;
+use super::{OpenFamily, Shell};
 use crate::settings::translate::core_options;
 use crate::super_version::{SuperVersion, Tree};
 
 impl Shell {
     /// The edit that drops this family is durable: nothing of it is committed any more.
     pub(super) fn set_dropped(&self) {
-        self.gone.store(true, Ordering::SeqCst);
+        self.family.gone.store(true, Ordering::SeqCst);
         self.set_over();
-        self.gate.refuse(self.dropped_error());
-        let is_me = |family: &Arc<Shell>| family.cf == self.cf;
-        let gone = self.families().into_iter().find(is_me);
-        self.families.lock().retain(|family| !is_me(family));
-        self.dropped.lock().extend(gone);
+        self.family.gate.refuse(self.family.dropped_error());
+        let is_me = |family: &mut Arc<OpenFamily>| Arc::ptr_eq(family, &self.family);
+        let gone: Vec<_> = self.shared.families.lock().extract_if(.., is_me).collect();
+        self.shared.dropped.lock().extend(gone);
     }
 
     /// Lets go of all that a dropped family held. Its jobs end, readers that come find nothing, and its
@@ -28,18 +27,22 @@ impl Shell {
         self.drive(Event::Closing);
         let sv = self.super_version();
         let files: Vec<FileRef> = sv.tree.version.files().cloned().collect();
-        let nothing = Version::empty(self.order.clone());
-        let options = core_options(&self.settings.load());
+        let nothing = Version::empty(self.family.order.clone());
+        let options = core_options(&self.family.settings.load());
         let mut core = Core::new(options, nothing.clone(), translate::FIRST_EPOCH);
-        core.halt(self.dropped_error());
+        core.halt(self.family.dropped_error());
         *self.core() = core;
         let tree = Arc::new(Tree::new(nothing, None));
         {
-            let _one_at_a_time = self.views.lock();
-            self.current.store(Arc::new(SuperVersion { no: u64::MAX, mems: Vec::new(), tree }));
+            let _one_at_a_time = self.family.views.lock.lock();
+            self.family.views.current.store(Arc::new(SuperVersion {
+                no: u64::MAX,
+                mems: Vec::new(),
+                tree,
+            }));
         }
         drop(sv);
-        self.obsolete.lock().extend(files);
-        self.progressed();
+        self.family.work.obsolete.lock().extend(files);
+        self.shared.progressed();
     }
 }

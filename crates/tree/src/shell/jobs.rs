@@ -37,14 +37,14 @@ impl Shell {
             reins: reins.clone(),
             mem: table.table.clone(),
             out,
-            snapshots: self.snapshots.list(),
+            snapshots: self.shared.snapshots.list(),
             cut: self.cut(cutting, &sv.tree.version, &table.table),
         };
         self.set_to_work(job, reins, table.table.range());
-        let me = self.me();
+        let me = self.clone();
         let report = Box::new(move |outcome| me.flush_ended(job, outcome));
-        let work = FlushJob::new(self.workshop.clone(), spec, report);
-        self.workshop.env.rt.spawn(Class::Flush, Box::new(work));
+        let work = FlushJob::new(self.family.workshop.clone(), spec, report);
+        self.family.workshop.env.rt.spawn(Class::Flush, Box::new(work));
     }
 
     /// How a flush is cut. Keys that only go on where the tree ends (a sequential load) are not:
@@ -61,22 +61,22 @@ impl Shell {
             Cutting::By(map) => Cut::By(map),
             Cutting::First => Cut::First {
                 version: Box::new(version.clone()),
-                options: Box::new(core_options(&self.settings.load()).plan),
+                options: Box::new(core_options(&self.family.settings.load()).plan),
             },
         }
     }
 
     fn flush_ended(&self, job: JobId, outcome: Outcome) {
-        self.at_work.lock().remove(&job);
+        self.family.work.at_work.lock().remove(&job);
         let flow = outcome.flow.map(|(map, report)| Box::new(Flow { map, report }));
         match outcome.result {
             Ok(adds) => {
                 let work = outcome.work;
-                self.metrics.add(Counter::Flushes, 1);
-                self.metrics.add(Counter::FlushBytes, work.written);
-                self.metrics.add(Counter::FlushNanos, work.nanos);
-                self.metrics.flush.record(work.nanos);
-                let mut levels = self.levels.lock();
+                self.shared.metrics.add(Counter::Flushes, 1);
+                self.shared.metrics.add(Counter::FlushBytes, work.written);
+                self.shared.metrics.add(Counter::FlushNanos, work.nanos);
+                self.shared.metrics.flush.record(work.nanos);
+                let mut levels = self.family.work.levels.lock();
                 levels.written[0] += work.written;
                 levels.jobs[0] += 1;
                 drop(levels);
@@ -119,7 +119,7 @@ impl Shell {
         let reins = Arc::new(Reins::compaction(spec.prio, spec.est.read));
         self.set_to_work(job, reins.clone(), None);
         let to = usize::from(spec.out.level);
-        let snapshots = self.snapshots.list();
+        let snapshots = self.shared.snapshots.list();
         let known = snapshots.last().copied();
         let judged = inputs.first().map(|file| Judged { input: file.id, known });
         let work = CompactionSpec {
@@ -131,19 +131,24 @@ impl Shell {
             reins,
             on_part: self.part_notes(job),
         };
-        let me = self.me();
+        let me = self.clone();
         let report = Box::new(move |outcome: Outcome| {
             // Before its output can be shown.
-            me.judged.lock().extend(judged.filter(|_| outcome.work.filtered > 0));
+            me.family.views.judged.lock().extend(judged.filter(|_| outcome.work.filtered > 0));
             me.compaction_ended(job, to, outcome);
         });
-        let work = CompactionJob::new(self.workshop.clone(), self.engines.clone(), work, report);
-        self.workshop.env.rt.spawn(Class::Compact, Box::new(work));
+        let work = CompactionJob::new(
+            self.family.workshop.clone(),
+            self.shared.resources.engines.clone(),
+            work,
+            report,
+        );
+        self.family.workshop.env.rt.spawn(Class::Compact, Box::new(work));
     }
 
     /// Notes when the parts of a compaction begin and end, and who merges them if not the CPU.
     fn part_notes(&self, job: JobId) -> OnPart {
-        let me = self.me.clone();
+        let me = self.weak();
         Box::new(move |event| {
             let Some(me) = me.upgrade() else { return };
             match event {
@@ -181,19 +186,19 @@ impl Shell {
     }
 
     pub(super) fn compaction_ended(&self, job: JobId, to: usize, outcome: Outcome) {
-        self.at_work.lock().remove(&job);
+        self.family.work.at_work.lock().remove(&job);
         let work = outcome.work;
-        self.metrics.add(Counter::CompactionNanos, work.nanos);
-        self.metrics.add(Counter::CompactionCpuNanos, work.cpu_nanos);
-        self.metrics.add(Counter::CompactionRead, work.read);
-        self.metrics.add(Counter::CompactionWrite, work.written);
-        self.metrics.add(Counter::CompactionEntries, work.entries_in);
-        self.metrics.add(Counter::CompactionDrops, work.entries_in - work.entries_out);
+        self.shared.metrics.add(Counter::CompactionNanos, work.nanos);
+        self.shared.metrics.add(Counter::CompactionCpuNanos, work.cpu_nanos);
+        self.shared.metrics.add(Counter::CompactionRead, work.read);
+        self.shared.metrics.add(Counter::CompactionWrite, work.written);
+        self.shared.metrics.add(Counter::CompactionEntries, work.entries_in);
+        self.shared.metrics.add(Counter::CompactionDrops, work.entries_in - work.entries_out);
         match outcome.result {
             Ok(adds) => {
-                self.metrics.add(Counter::Compactions, 1);
-                self.metrics.compaction.record(work.nanos);
-                let mut levels = self.levels.lock();
+                self.shared.metrics.add(Counter::Compactions, 1);
+                self.shared.metrics.compaction.record(work.nanos);
+                let mut levels = self.family.work.levels.lock();
                 levels.written[to] += work.written;
                 levels.read[to] += work.read;
                 levels.jobs[to] += 1;
@@ -228,20 +233,24 @@ impl Shell {
                 ("bytes", file.bytes.into()),
                 ("job", job.0.into()),
             ];
-            self.events.listeners().push(self.env.rt.now(), "table_created", &fields);
+            self.shared.events.listeners().push(
+                self.shared.resources.env.rt.now(),
+                "table_created",
+                &fields,
+            );
         }
     }
 
     pub(super) fn set_to_work(&self, job: JobId, reins: Arc<Reins>, flushes: Option<KeyRange>) {
-        let work = Arc::new(AtWork { reins, since: self.env.rt.now(), flushes });
-        self.at_work.lock().insert(job, work);
+        let work = Arc::new(AtWork { reins, since: self.shared.resources.env.rt.now(), flushes });
+        self.family.work.at_work.lock().insert(job, work);
     }
 
     fn job_failed(&self, job: JobId, error: Error) {
         let what = if error.kind() == ErrorKind::ShuttingDown {
             "job_stopped"
         } else {
-            self.metrics.add(Counter::JobFailures, 1);
+            self.shared.metrics.add(Counter::JobFailures, 1);
             "job_failed"
         };
         self.note(what, &[("job", job.0.into()), ("cause", error.to_string().into())]);
@@ -254,9 +263,9 @@ impl Shell {
         if let Event::Built { adds, .. } = &event
             && self.is_dropped()
         {
-            self.litter.lock().extend(adds.iter().map(|file| file.id));
+            self.family.work.litter.lock().extend(adds.iter().map(|file| file.id));
         }
         self.drive(event);
-        self.progressed();
+        self.shared.progressed();
     }
 }

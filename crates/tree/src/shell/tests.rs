@@ -79,7 +79,7 @@ fn a_tree_that_comes_early_takes_older_memtables_along() {
     let mut behind = SuperVersion::clone(&sv);
     behind.mems.push(old);
     behind.no -= 1;
-    db.shell.current.store(Arc::new(behind));
+    db.shell.family.views.current.store(Arc::new(behind));
     db.shell.install(sv.no, sv.tree.version.clone(), Some(MemId(2)));
     assert_eq!(db.get(b"a").unwrap().as_deref(), Some(&b"new"[..]));
 }
@@ -92,8 +92,8 @@ fn a_flush_ends_when_its_tree_is_shown() {
     let last = freeze(&db);
     let (shown, waiter);
     {
-        let _nothing_is_shown = db.shell.views.lock();
-        shown = db.shell.current.load().no > 0;
+        let _nothing_is_shown = db.shell.family.views.lock.lock();
+        shown = db.shell.family.views.current.load().no > 0;
         let shell = db.shell.clone();
         waiter = std::thread::spawn(move || shell.wait_flushed(last));
         while db.shell.core().frozen() > 0 {
@@ -150,7 +150,7 @@ fn a_close_waits_for_commands_under_way() {
     freeze(&db);
     let (told, heard) = std::sync::mpsc::channel();
     {
-        let _nothing_is_shown = db.shell.views.lock();
+        let _nothing_is_shown = db.shell.family.views.lock.lock();
         while db.shell.core().frozen() > 0 {
             std::thread::yield_now();
         }
@@ -186,7 +186,7 @@ fn a_close_waits_for_edits_being_written() {
         let _no_manifest_is_synced = gate.lock();
         db.put(b"a", b"1").unwrap();
         freeze(&db);
-        while db.shell.desk.lock().manifest.is_some() {
+        while db.shell.shared.desk.lock().manifest.is_some() {
             std::thread::yield_now();
         }
         // A memtable nobody has seen.
@@ -206,9 +206,9 @@ fn a_close_waits_for_edits_being_written() {
 #[test]
 fn files_of_jobs_that_were_given_up_are_deleted() {
     let db = open();
-    let id = db.shell.next_file();
-    let path = db.shell.dir.path_of(lithify_format::files::FileName::Table(id.0));
-    db.shell.env.fs.create(&path, lithify_env::OpenOpts::write()).unwrap();
+    let id = db.shell.shared.next_file();
+    let path = db.shell.shared.resources.dir.path_of(lithify_format::files::FileName::Table(id.0));
+    db.shell.shared.resources.env.fs.create(&path, lithify_env::OpenOpts::write()).unwrap();
     let given_up = JobId(999);
     db.shell.set_to_work(given_up, Arc::new(lithify_compact::Reins::flush(0)), None);
     let keys = KeyRange::incl(&b"a"[..], &b"z"[..]);
@@ -216,7 +216,7 @@ fn files_of_jobs_that_were_given_up_are_deleted() {
     let outcome = Outcome { result: Ok(vec![made]), work: JobWork::default(), flow: None };
     db.shell.compaction_ended(given_up, 1, outcome);
     let late = std::time::Instant::now() + Duration::from_secs(10);
-    while db.shell.env.fs.len(&path).unwrap().is_some() {
+    while db.shell.shared.resources.env.fs.len(&path).unwrap().is_some() {
         assert!(std::time::Instant::now() < late, "the file stays");
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use lithify_base::{KeyRange, Result};
 use lithify_control::{Event, MemId};
 use lithify_env::Wake;
-use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_plan::ManualRequest;
 
@@ -23,13 +22,13 @@ impl Shell {
         limit: Option<Duration>,
         mut done: impl FnMut(&Shell) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
-        let deadline = limit.map(|l| self.env.rt.now() + l);
+        let deadline = limit.map(|l| self.shared.resources.env.rt.now() + l);
         loop {
-            let ticket = self.progress.lock().clone();
+            let ticket = self.shared.background.progress.lock().clone();
             if let Some(answer) = done(self)? {
                 return Ok(Some(answer));
             }
-            if self.env.rt.park(&ticket, deadline) == Wake::TimedOut {
+            if self.shared.resources.env.rt.park(&ticket, deadline) == Wake::TimedOut {
                 return done(self);
             }
         }
@@ -45,10 +44,10 @@ impl Shell {
 
     /// Freezes the memtable unless it is empty; what to wait for.
     pub(crate) fn freeze_for_flush(&self, log: &mut Log) -> Result<Option<MemId>> {
-        if let Some(error) = self.gate.refused() {
+        if let Some(error) = self.family.gate.refused() {
             return Err(error);
         }
-        let at = log.at(self.cf).ok_or_else(|| self.stranger(self.cf))?;
+        let at = log.at(self.family.cf).ok_or_else(|| self.shared.stranger(self.family.cf))?;
         if !log.families[at].mem.table().is_empty() {
             self.freeze(log, &[at])?;
         }
@@ -57,12 +56,12 @@ impl Shell {
     }
 
     pub(crate) fn wait_flushed(&self, last: Option<MemId>) -> Result<()> {
-        last.map_or(Ok(()), |last| self.wait_all_flushed(&[(self.me(), last)]))
+        last.map_or(Ok(()), |last| self.wait_all_flushed(&[(self.clone(), last)]))
     }
 
     /// The same for several families.
-    pub(crate) fn wait_all_flushed(&self, all: &[(Arc<Shell>, MemId)]) -> Result<()> {
-        let everyone: Vec<(Arc<Shell>, u64)> = self
+    pub(crate) fn wait_all_flushed(&self, all: &[(Shell, MemId)]) -> Result<()> {
+        let everyone: Vec<(Shell, u64)> = self
             .families()
             .into_iter()
             .map(|family| {
@@ -78,10 +77,10 @@ impl Shell {
                 }
                 done = false;
                 let others = family.waits_in_group();
-                let waited_for = |f: &Shell| others || f.cf == family.cf;
+                let waited_for = |f: &Shell| others || f.family.cf == family.family.cf;
                 let mut waited_for = everyone.iter().filter(|(f, _)| waited_for(f));
                 waited_for.try_for_each(|(f, troubles)| f.check_flushes_since(*troubles))?;
-                family.gate.refused().map_or(Ok(()), Err)?;
+                family.family.gate.refused().map_or(Ok(()), Err)?;
             }
             Ok(done.then_some(()))
         })?;
@@ -94,11 +93,11 @@ impl Shell {
     /// If the family was dropped.
     fn is_flushed(&self, last: MemId) -> Result<bool> {
         // What counts is what readers see: the core knows a little earlier.
-        if self.current.load().mems.iter().all(|m| m.id > last) {
+        if self.family.views.current.load().mems.iter().all(|m| m.id > last) {
             return Ok(true);
         }
         if self.is_dropped() {
-            return Err(self.dropped_error());
+            return Err(self.family.dropped_error());
         }
         Ok(false)
     }
@@ -115,8 +114,8 @@ impl Shell {
     /// Compacts `range` (all keys if `None`) and waits for it, unless it is called off.
     pub fn compact(&self, range: Option<KeyRange>, options: &CompactOptions) -> Result<()> {
         let request = ManualRequest {
-            up_to: Some(self.published.load(Ordering::Acquire)),
-            rewrite_before: options.rewrite.then(|| self.next_file()),
+            up_to: Some(self.shared.writes.published.load(Ordering::Acquire)),
+            rewrite_before: options.rewrite.then(|| self.shared.next_file()),
             ..ManualRequest::new(range)
         };
         self.serve(request, options.cancel.as_ref())
@@ -124,10 +123,10 @@ impl Shell {
 
     /// Has a request served, and waits for it, unless it is called off.
     pub(crate) fn serve(&self, request: ManualRequest, cancel: Option<&CancelToken>) -> Result<()> {
-        if let Some(error) = self.gate.refused() {
+        if let Some(error) = self.family.gate.refused() {
             return Err(error);
         }
-        let id = self.next_manual.fetch_add(1, Ordering::Relaxed);
+        let id = self.family.work.next_manual.fetch_add(1, Ordering::Relaxed);
         self.drive(Event::Manual { id, request });
         if let Some(cancel) = cancel {
             cancel.covers(self, id);
@@ -141,15 +140,15 @@ impl Shell {
 
     /// Waits for the answer to request `id`.
     pub(crate) fn wait_manual(&self, id: u64) -> Result<()> {
-        self.wait_until(None, |shell| Ok(shell.manual_results.lock().remove(&id)))?
+        self.wait_until(None, |shell| Ok(shell.family.work.manual_results.lock().remove(&id)))?
             .unwrap_or(Ok(()))
     }
 
     /// Waits until all families have nothing left to do, at most `limit`; true if that is so.
     pub fn wait_all_idle(&self, limit: Option<Duration>) -> Result<bool> {
-        let deadline = limit.map(|limit| self.env.rt.now() + limit);
+        let deadline = limit.map(|limit| self.shared.resources.env.rt.now() + limit);
         for family in self.families() {
-            let left = deadline.map(|at| at.since(self.env.rt.now()));
+            let left = deadline.map(|at| at.since(self.shared.resources.env.rt.now()));
             if !family.wait_idle(left)? && !family.is_dropped() {
                 return Ok(false);
             }
@@ -160,7 +159,7 @@ impl Shell {
     pub(crate) fn wait_idle(&self, limit: Option<Duration>) -> Result<bool> {
         self.check_caller()?;
         // What kept compactions from starting a moment ago may be over.
-        self.look_at_disk();
+        self.shared.look_at_disk();
         let failed = self.core().failed_compactions();
         let _awaited = Awaiting::new(self);
         let idle = self.wait_until(limit, |shell| {
@@ -174,10 +173,10 @@ impl Shell {
                 }
                 (core.is_idle(), core.installs())
             };
-            if idle && shell.current.load().no >= installs {
+            if idle && shell.family.views.current.load().no >= installs {
                 return Ok(Some(()));
             }
-            match shell.gate.refused() {
+            match shell.family.gate.refused() {
                 Some(error) => Err(error),
                 None => Ok(None),
             }
@@ -187,7 +186,7 @@ impl Shell {
 
     /// Switches automatic compaction of this family on or off.
     pub fn set_auto_compaction(&self, on: bool) {
-        if self.read_only_handle || self.check_caller().is_err() {
+        if self.shared.life.read_only_handle || self.check_caller().is_err() {
             return; // its tree is as it was left, whatever is due
         }
         self.alter_auto_compaction(on);
@@ -199,7 +198,7 @@ struct Awaiting<'a>(&'a Shell);
 
 impl Awaiting<'_> {
     fn new(shell: &Shell) -> Awaiting<'_> {
-        shell.awaited.fetch_add(1, Ordering::Relaxed);
+        shell.family.work.awaited.fetch_add(1, Ordering::Relaxed);
         shell.tell_awaited();
         Awaiting(shell)
     }
@@ -207,15 +206,17 @@ impl Awaiting<'_> {
 
 impl Drop for Awaiting<'_> {
     fn drop(&mut self) {
-        self.0.awaited.fetch_sub(1, Ordering::Relaxed);
+        self.0.family.work.awaited.fetch_sub(1, Ordering::Relaxed);
         self.0.tell_awaited();
     }
 }
 
 impl Shell {
     fn tell_awaited(&self) {
-        if !self.read_only_handle {
-            self.drive_by(|| Event::Awaited { by: self.awaited.load(Ordering::Relaxed) });
+        if !self.shared.life.read_only_handle {
+            self.drive_by(|| Event::Awaited {
+                by: self.family.work.awaited.load(Ordering::Relaxed),
+            });
         }
     }
 }

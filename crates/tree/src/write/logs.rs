@@ -73,7 +73,7 @@ impl Closing {
 #[derive(Clone)]
 pub(crate) struct GivenUp {
     /// Of each family the last memtable whose writes have no other log.
-    mems: Vec<(Arc<Shell>, MemId)>,
+    mems: Vec<(Shell, MemId)>,
 }
 
 /// True if `error` says that nobody knows what a log holds.
@@ -93,14 +93,19 @@ impl Shell {
     /// the write exists.
     pub(super) fn create_wal(&self, log: &mut Log) -> Result<WalWriter> {
         let number = log.wal_number;
-        match WalWriter::create(&self.dir, number, log.before.as_ref(), log.next_seq - 1) {
+        match WalWriter::create(
+            &self.shared.resources.dir,
+            number,
+            log.before.as_ref(),
+            log.next_seq - 1,
+        ) {
             Ok(wal) => {
-                self.log_made(number);
+                self.shared.log_made(number);
                 Ok(wal)
             }
             Err(e) => {
-                log.wal_number = self.next_file();
-                self.log_now.store(log.wal_number.0, Ordering::Release);
+                log.wal_number = self.shared.next_file();
+                self.shared.writes.log_now.store(log.wal_number.0, Ordering::Release);
                 Err(match e.kind() {
                     ErrorKind::NoSpace => e,
                     _ => Error::new(
@@ -122,15 +127,15 @@ impl Shell {
         let result = Arc::new(Mutex::new(Ok(())));
         let end = wal.end().expect("a log that has ended says so again");
         let ended = Arc::new(Mutex::new(Some(wal)));
-        self.log_ended(end.number(), &ended);
+        self.shared.log_ended(end.number(), &ended);
         let job = CloseWal { ended, before, done: done.clone(), result: result.clone() };
-        self.env.rt.spawn(Class::Io, Box::new(job));
-        let from = self.logs_from.load(Ordering::Acquire);
+        self.shared.resources.env.rt.spawn(Class::Io, Box::new(job));
+        let from = self.shared.writes.logs_from.load(Ordering::Acquire);
         log.kept.retain(|(number, _)| *number >= from);
         log.kept.push_back((end.number().0, end.record.size));
         let closing = Closing { mem: log.families[0].id, end, done, result };
         log.closing.push(closing.clone());
-        let mut all = self.closing.lock();
+        let mut all = self.shared.writes.closing.lock();
         all.retain(|c| !c.is_over());
         all.push(closing);
     }
@@ -143,9 +148,9 @@ impl Shell {
     pub(crate) fn sync_closing(&self, log: &mut Log) -> Result<()> {
         let all = std::mem::take(&mut log.closing);
         for closing in &all {
-            self.env.rt.park(&closing.done, None);
+            self.shared.resources.env.rt.park(&closing.done, None);
         }
-        if log.given_up.is_some() && self.gate.refused().is_none() {
+        if log.given_up.is_some() && self.family.gate.refused().is_none() {
             return self.wait_replaced(log);
         }
         for closing in all {
@@ -155,13 +160,21 @@ impl Shell {
                 if !log.is_alone() {
                     return Err(self.not_replaced(lost, &several()));
                 }
-                if let Err(e) = log.families[0].shell.wait_flushed(Some(closing.mem)) {
+                if let Err(e) = self
+                    .shared
+                    .shell(log.families[0].family.clone())
+                    .wait_flushed(Some(closing.mem))
+                {
                     // The log of now follows the lost one, and goes with it.
                     let cause = self.give_up_log(log).err().unwrap_or(e);
                     return Err(self.not_replaced(lost, &cause));
                 }
                 closing.end.set_superseded();
-                self.closing.lock().retain(|c| c.end.number() != closing.end.number());
+                self.shared
+                    .writes
+                    .closing
+                    .lock()
+                    .retain(|c| c.end.number() != closing.end.number());
             }
         }
         Ok(())
@@ -185,10 +198,14 @@ impl Shell {
     fn give_up_log(&self, log: &mut Log) -> Result<()> {
         log.wal = None;
         let all: Vec<usize> = (0..log.families.len()).collect();
-        let fresh = fresh_memtables(log, &all)?;
-        let mems: Vec<_> = log.families.iter().map(|f| (f.shell.clone(), f.id)).collect();
+        let fresh = fresh_memtables(log, &all, &self.shared.resources.arenas)?;
+        let mems: Vec<_> =
+            log.families.iter().map(|f| (self.shared.shell(f.family.clone()), f.id)).collect();
         if !log.is_alone() {
-            self.expect_group(log.wal_number, mems.iter().map(|(family, _)| family.cf).collect());
+            self.expect_group(
+                log.wal_number,
+                mems.iter().map(|(family, _)| family.family.cf).collect(),
+            );
         }
         log.given_up = Some(GivenUp { mems });
         self.swap_memtables(log, fresh);
@@ -198,10 +215,10 @@ impl Shell {
     /// All that lost logs held is in tables, and the edit that says so is durable.
     fn log_replaced(&self, log: &mut Log) {
         for closing in log.closing.drain(..) {
-            self.env.rt.park(&closing.done, None);
+            self.shared.resources.env.rt.park(&closing.done, None);
         }
         log.given_up = None;
-        self.closing.lock().clear();
+        self.shared.writes.closing.lock().clear();
         // The next log continues none.
         log.before = None;
         self.note("log_replaced", &[]);
@@ -219,7 +236,7 @@ impl Shell {
         while let Some(GivenUp { mems }) = &log.given_up {
             for (family, last) in mems {
                 if family.super_version().mems.iter().any(|m| m.id <= *last) {
-                    family.gate.check_flushes(no_wait)?;
+                    family.family.gate.check_flushes(no_wait)?;
                 }
             }
             // A flush that fails is trouble, which its gate knows.
@@ -239,7 +256,7 @@ impl Shell {
     /// The log may hold the write, or not, and what it held before is not in tables because of
     /// `flush`. The end of writing, unless space is all that is missing.
     fn not_replaced(&self, lost: Error, flush: &Error) -> Error {
-        let full = flush.kind() == ErrorKind::NoSpace && self.gate.refused().is_none();
+        let full = flush.kind() == ErrorKind::NoSpace && self.family.gate.refused().is_none();
         let rest = match full {
             true => {
                 "it will not appear once there is space again, and writes go on by themselves; \
@@ -253,7 +270,7 @@ impl Shell {
         let what = format!("the log could not be written; {rest}");
         let error = Error::new(ErrorKind::OutcomeUnknown, what).caused_by(lost);
         if !full {
-            self.go_read_only(error.clone());
+            self.shared.go_read_only(error.clone());
         }
         error
     }

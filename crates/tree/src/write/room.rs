@@ -10,7 +10,7 @@ use lithify_base::{Error, ErrorKind, FileId, Result, Seq};
 use lithify_control::{Event, MemId};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
-use lithify_memtable::{MemTable, MemWriter};
+use lithify_memtable::{ArenaPool, MemTable, MemWriter};
 use lithify_store::numbers;
 
 use super::{Filling, Log, logs};
@@ -28,7 +28,7 @@ impl Log {
         }
         out.sort_unstable();
         out.dedup();
-        out.retain(|at| !self.families[*at].shell.gate.is_stopped());
+        out.retain(|at| !self.families[*at].family.gate.is_stopped());
         out
     }
 
@@ -53,7 +53,7 @@ impl Log {
         let active: u64 = (0..self.families.len()).map(|at| bytes(&at)).sum();
         let frozen = || {
             let of = |f: &Filling| {
-                let sv = f.shell.super_version();
+                let sv = f.family.super_version();
                 sv.mems.iter().skip(1).map(|m| m.table.bytes() as u64).sum::<u64>()
             };
             self.families.iter().map(of).sum::<u64>()
@@ -101,7 +101,7 @@ impl Shell {
         if !numbers::fits_memtable(log.next_seq) {
             return Err(numbers_used_up());
         }
-        let fresh = fresh_memtables(log, which)?;
+        let fresh = fresh_memtables(log, which, &self.shared.resources.arenas)?;
         if let Some(wal) = &mut log.wal {
             match wal.end() {
                 Ok(end) => log.before = Some(end),
@@ -120,9 +120,9 @@ impl Shell {
     /// Puts empty memtables in the place of active ones, whose log is closed or lost, and has those
     /// flushed.
     pub(super) fn swap_memtables(&self, log: &mut Log, fresh: Vec<Fresh>) {
-        let next_wal = self.next_file();
+        let next_wal = self.shared.next_file();
         log.wal_number = next_wal;
-        self.log_now.store(next_wal.0, Ordering::Release);
+        self.shared.writes.log_now.store(next_wal.0, Ordering::Release);
         let mut frozen = Vec::new();
         for Fresh { at, table, writer } in fresh {
             let family = &mut log.families[at];
@@ -134,21 +134,21 @@ impl Shell {
                 family.unlogged_before = Some(old_id);
             }
             let bytes = old.bytes() as u64;
-            family.shell.push_memtable(new);
+            family.family.push_memtable(new);
             let event = Event::Frozen { mem: old_id, bytes, log_number: next_wal.0 };
-            frozen.push((family.shell.clone(), event));
+            frozen.push((self.shared.shell(family.family.clone()), event));
         }
         log.pass_over_empty(next_wal);
         frozen.into_iter().for_each(|(shell, event)| shell.drive(event));
-        self.look_at_low_disk();
+        self.shared.look_at_low_disk();
     }
 
     /// Most bytes of logs that are kept before memtables are flushed to let them go.
     pub(super) fn max_wal_bytes(&self, log: &Log) -> u64 {
         let of = |f: &Filling| {
-            f.shell.memtable_bytes * u64::from(f.shell.settings.load().memtable_count)
+            f.family.memtable_bytes * u64::from(f.family.settings.load().memtable_count)
         };
-        match self.db_settings.load().max_wal_bytes {
+        match self.shared.db_settings.load().max_wal_bytes {
             0 => 4 * log.families.iter().map(of).sum::<u64>(),
             most => most,
         }
@@ -156,7 +156,7 @@ impl Shell {
 
     /// Bytes that the memtables of all families may take.
     pub(super) fn memtable_budget(&self) -> u64 {
-        let s = self.db_settings.load();
+        let s = self.shared.db_settings.load();
         s.memtable_bytes * u64::from(s.memtable_count)
     }
 }
@@ -178,9 +178,13 @@ pub(super) struct Fresh {
 }
 
 /// Empty memtables for the families at `which`.
-pub(super) fn fresh_memtables(log: &Log, which: &[usize]) -> Result<Vec<Fresh>> {
+pub(super) fn fresh_memtables(
+    log: &Log,
+    which: &[usize],
+    arenas: &Arc<dyn ArenaPool>,
+) -> Result<Vec<Fresh>> {
     let fresh = |&at: &usize| {
-        let (table, writer) = log.families[at].shell.new_memtable()?;
+        let (table, writer) = log.families[at].family.new_memtable(arenas)?;
         Ok(Fresh { at, table, writer })
     };
     which.iter().map(fresh).collect()

@@ -165,7 +165,7 @@ impl Shell {
     ) -> Result<(Seq, usize)> {
         let all = || std::iter::once(own).chain(peers.iter().map(|peer| Own::Queued(peer)));
         let bytes = all().map(|write| write.byte_len()).sum();
-        let together = self.settings.load().concurrent_memtable_writes
+        let together = self.family.settings.load().concurrent_memtable_writes
             && all().filter(Own::is_large).nth(1).is_some();
         let next = match together {
             true => self.insert_together(log, own, peers, first)?,
@@ -184,7 +184,7 @@ impl Shell {
     ) -> Result<Seq> {
         let all = std::iter::once(own).chain(peers.iter().map(|peer| Own::Queued(peer)));
         let mem = &mut log.families[0].mem;
-        let mut handed = Handed::new(&*self.env.rt, self.mark());
+        let mut handed = Handed::new(&*self.shared.resources.env.rt, self.shared.mark());
         // What the holder inserts while others are at theirs, and what it inserts after that.
         let (mut now, mut later) = (Vec::new(), Vec::new());
         let (mut entries, mut bytes) = (0, 0);
@@ -209,11 +209,11 @@ impl Shell {
             drop(handed);
             return Err(self.torn(log));
         };
-        self.env.rt.breathe();
+        self.shared.resources.env.rt.breathe();
         for (write, first) in now {
             write.insert(&mut writer, first);
         }
-        self.metrics.add(Counter::OwnInserts, handed.insert_the_rest() as u64);
+        self.shared.metrics.add(Counter::OwnInserts, handed.insert_the_rest() as u64);
         let Some(writers) = handed.gather() else { return Err(self.torn(log)) };
         writers.into_iter().chain([writer]).for_each(|writer| mem.take_back(writer));
         for (write, first) in later {
@@ -228,7 +228,7 @@ impl Shell {
         let what = "a write panicked; whether it and those with it survive shows at the next \
                     open, until which the database is read-only";
         let error = Error::new(ErrorKind::OutcomeUnknown, what);
-        self.go_read_only(error.clone());
+        self.shared.go_read_only(error.clone());
         log.wal = None;
         error
     }

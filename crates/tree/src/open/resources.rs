@@ -4,7 +4,8 @@
 use lithify_base::{
     CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes, shown_path,
 };
-use lithify_compact::{FileNumbers, Maker, OutputOptions, Workshop};
+use lithify_compact::{Engines, FileNumbers, Maker, OutputOptions, Workshop};
+use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, Env, Random, RateLimiter, RegionPool};
 use lithify_memtable::ArenaPool;
@@ -12,6 +13,7 @@ use lithify_store::cache::{BlockCache, TableCache, TableOptions};
 use lithify_store::dir::{self, Dir};
 use lithify_store::sst::Verify;
 
+use super::Files;
 use crate::reentry::{Mark, marking};
 use crate::settings::Settings;
 use crate::settings::translate::output_options;
@@ -21,7 +23,7 @@ const OPEN_TABLES: usize = 256;
 
 /// What the families of a database are made with.
 #[derive(Clone)]
-pub(crate) struct Outfit {
+pub(crate) struct Resources {
     pub(crate) env: Env,
     pub(crate) dir: Dir,
     pub(crate) maker: Maker,
@@ -31,19 +33,23 @@ pub(crate) struct Outfit {
     pub(crate) limiter: Arc<RateLimiter>,
     /// On the threads that are at work for this database.
     pub(crate) mark: Mark,
+    /// What stands before the file system of `env`.
+    pub(crate) files: Files,
+    pub(crate) engines: Arc<Engines>,
     buffers: BufPool,
 }
 
-impl Outfit {
+impl Resources {
     pub(super) fn new(
-        env: Env,
+        (env, files): (Env, Files),
         dir: Dir,
         db_id: String,
         next_file: FileId,
         s: &Settings,
-    ) -> Outfit {
+        engines: Vec<Arc<dyn Engine>>,
+    ) -> Resources {
         let session = session(&env, &dir, next_file);
-        Outfit {
+        Resources {
             env,
             dir,
             maker: Maker { db_id, session },
@@ -52,6 +58,8 @@ impl Outfit {
             arenas: arenas(s),
             limiter: Arc::new(RateLimiter::new(s.background_rate, s.tuning())),
             mark: Mark::fresh(),
+            files,
+            engines: Arc::new(Engines::new(engines)),
             buffers: BufPool::new(s.effective_buffer_bytes() as usize),
         }
     }
