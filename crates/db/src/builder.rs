@@ -208,7 +208,7 @@ impl Builder {
         open_reading(self.with, path.as_ref(), Handle::Reads).map(Db::from)
     }
 
-    /// Opens a reader of the database in `path` that keeps up with whoever writes it, in another
+    /// Opens a reader of the database in `path` that keeps up with its writer, in another
     /// process or in this one. Nothing in the directory is changed, and no lock is taken.
     ///
     /// # Errors
@@ -322,7 +322,7 @@ impl Builder {
     /// to the second; zero means never. Each value takes four bytes more, the time of its writing.
     /// The form is that of RocksDB's `DBWithTTL`: either opens the directory of the other.
     ///
-    /// Nobody sees a value that has expired, and compactions drop it; to have that done in time, set
+    /// No read shows a value that has expired, and compactions drop it; to have that done in time, set
     /// [`periodic_compaction_seconds`](crate::Settings::periodic_compaction_seconds). The time to
     /// live is not stored: it may be another one at each open, and be changed by
     /// [`TtlDb::set_ttl`]. A database must be opened this way each time or never: opened by

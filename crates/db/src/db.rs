@@ -59,7 +59,7 @@ impl Db {
         Builder::new(settings).open_read_only(path)
     }
 
-    /// Opens a reader of the database in `path` that keeps up with whoever writes it.
+    /// Opens a reader of the database in `path` that keeps up with its writer.
     ///
     /// # Errors
     /// As [`Builder::open_follower`].
@@ -110,7 +110,7 @@ impl Db {
     /// the deletion and the value drops both, wherever they are; a deletion by
     /// [`delete`](Db::delete) has to go down to the oldest data first.
     ///
-    /// That is right only for keys that nobody puts twice in a row, deletes with `delete` or merges
+    /// That is right only for keys that are not put twice in a row, deleted with `delete` or merged
     /// into, or an older value may come back: a queue's entries, say, or the keys of an index. A range
     /// deletion may take them.
     ///
@@ -307,7 +307,7 @@ impl Db {
     }
     /// Lets no flush and no compaction start, and no table or log be deleted, until what this returns is
     /// dropped; waits for those at work. Writes go on until the memtables are full, and then wait;
-    /// so does whoever waits for background work. Pauses nest. A close ends them.
+    /// so do callers that wait for background work. Pauses nest. A close ends them.
     ///
     /// ```
     /// # fn main() -> lithify::Result<()> {

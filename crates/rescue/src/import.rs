@@ -62,7 +62,7 @@ pub struct ImportProgress {
     pub stage: ImportStage,
     /// How much of it is done: bytes of tables; keys while comparing.
     pub done: u64,
-    /// How much there is to do; 0 if nobody knows.
+    /// How much there is to do; 0 if that is not known.
     pub total: u64,
 }
 
@@ -202,7 +202,7 @@ fn foreign_manifest(dir: &Dir) -> Result<Recovered> {
 }
 
 /// Keeps the program that wrote the directory from opening it meanwhile. Where nothing can be locked,
-/// because there is no lock file or it can't be written, nobody can have it open for writing.
+/// because there is no lock file or it can't be written, no program can have it open for writing.
 fn hold(dir: &Dir) -> Result<Option<Box<dyn LockGuard>>> {
     if dir.len_of(dir::FileName::Lock)?.is_none() {
         return Ok(None);

@@ -10,12 +10,12 @@ use lithify_control::Event;
 use lithify_env::sync::Arc;
 use lithify_format::files::FileName;
 
-use crate::open::DEFAULT_CF;
+use crate::background::solo::Solo;
+use crate::names::DEFAULT_CF;
 use crate::settings::Settings;
 use crate::settings::table::row;
 use crate::settings::translate::{core_options, options_text};
 use crate::shell::Shell;
-use crate::solo::Solo;
 
 impl Shell {
     /// Changes settings by name; all of them or none.

@@ -10,68 +10,53 @@
 #![forbid(unsafe_code)]
 
 mod alter;
-mod batch;
-mod cancel;
-mod checkpoint;
-mod conflict;
-mod events;
-mod explain;
-mod families;
-mod gate;
-mod ingest;
-mod iter;
-mod listener;
-mod metrics;
-mod multi_get;
+mod background;
+mod close;
+mod family;
+mod manifest;
+mod names;
 mod open;
-mod operands;
 mod operations;
 mod options;
-mod pause;
-mod property;
-mod ranges;
 mod read;
 mod reentry;
+mod report;
 mod settings;
-mod settle;
 mod shared;
 mod shell;
-mod snapshot;
-mod solo;
-mod stats;
-mod super_version;
-mod turn;
 mod write;
 
-pub use batch::{
-    Batch, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, check_bounds, check_key, check_order,
-    check_value,
+pub use background::cancel::CancelToken;
+pub use background::pause::BackgroundPause;
+pub use close::closing::Closer;
+pub use lithify_control::Outside;
+pub use manifest::ingest::{IngestOptions, Transfer};
+pub use names::{DEFAULT_CF, DEFAULT_NAME};
+pub use open::family_options::ColumnFamilyOptions;
+pub use open::{
+    Components, Handle, OpenOptions, Opened, follower_fs, identity, machine, open, open_reading,
+    proportion, recovered,
 };
-pub use cancel::CancelToken;
-pub use explain::{
+pub use options::{CompactOptions, ReadOptions, WriteOptions};
+pub use read::Value;
+pub use read::iter::db::DbIter;
+pub use read::operands::{Operands, is_same};
+pub use read::ranges::SizeOptions;
+pub use read::snapshot::Snapshot;
+pub use read::super_version::SuperVersion;
+pub use report::explain::{
     Bound, Explanation, HangingCall, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes,
 };
-pub use families::ColumnFamilyOptions;
-pub use ingest::{IngestOptions, Transfer};
-pub use iter::db::DbIter;
-pub use listener::{DbEvent, EventKind, EventListener};
-pub use lithify_control::Outside;
-pub use metrics::{Counts, Latency};
-pub use open::{
-    Components, DEFAULT_CF, DEFAULT_NAME, Handle, OpenOptions, Opened, follower_fs, identity,
-    machine, open, open_reading, proportion, recovered,
-};
-pub use operands::{Operands, is_same};
-pub use options::{CompactOptions, ReadOptions, WriteOptions};
-pub use pause::BackgroundPause;
-pub use ranges::SizeOptions;
-pub use read::Value;
+pub use report::listener::{DbEvent, EventKind, EventListener};
+pub use report::metrics::{Counts, Latency};
+pub use report::stats::{LevelStats, Stats};
 pub use settings::translate::output_options;
 pub use settings::{
     Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings,
 };
-pub use shell::{Closer, Shell};
-pub use snapshot::Snapshot;
-pub use stats::{LevelStats, Stats};
-pub use super_version::SuperVersion;
-pub use write::{Mems, insert_batch};
+pub use shell::Shell;
+pub use write::batch::{
+    Batch, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, check_bounds, check_key, check_order,
+    check_value,
+};
+pub use write::mems::{Adds, Mems, insert_batch};

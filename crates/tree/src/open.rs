@@ -6,58 +6,60 @@
 //! Leaves to others: what the families are made with ([`resources`]), and each one of them ([`family`]).
 
 mod family;
+pub(crate) mod family_options;
+pub(crate) mod files;
 mod foreign;
-mod options;
+pub(crate) mod options;
 pub mod proportion;
-mod resources;
+pub(crate) mod resources;
+pub(crate) mod written;
 
+pub use files::{Handle, follower_fs};
 pub use foreign::identity;
 pub use options::{OpenOptions, machine};
 pub use resources::Components;
 pub(crate) use resources::Resources;
+
+use files::{Files, layered};
+use written::{manifest_state, write_options};
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::path::Path;
 
 use lithify_base::{CfId, Error, ErrorKind, FileId, Result, Seq, shown_path};
-use lithify_compact::FileNumbers;
-use lithify_control::MemId;
+use lithify_control::{Event, MemId};
 use lithify_env::sync::Arc;
-use lithify_env::{CappedFs, Env, FsRef, LockGuard, Random, SharedFs, WatchedFs};
+use lithify_env::{Class, Env, LockGuard, Random};
 use lithify_format::files::FileName;
-use lithify_format::manifest::{FamilyState, ManifestState};
+use lithify_format::manifest::FamilyState;
 use lithify_format::wal::BatchBuilder;
 use lithify_format::wal::tail::LoggedBatch;
 use lithify_lsm::{Edit, Version};
 use lithify_memtable::MemWriter;
 use lithify_store::dir::{self, Dir};
 use lithify_store::janitor::{self, Live};
-use lithify_store::manifest::{self, ManifestLog, Recovered, translate};
+use lithify_store::manifest::{self, ManifestLog, Recovered};
 use lithify_store::numbers;
 use lithify_store::wal::{self, OnRot};
 
-use crate::listener::Listeners;
-use crate::operands::{self, Foreign};
+use crate::background::upkeep::Upkeep;
+use crate::close::closing::Closer;
+use crate::names::{DEFAULT_CF, DEFAULT_NAME};
+use crate::read::operands::{self, Foreign};
+use crate::read::super_version::Mem;
+use crate::report::listener::Listeners;
 use crate::settings::Settings;
-use crate::settings::translate::{Described, options_text};
 use crate::shared::{Parts, Shared};
-use crate::shell::{Closer, Shell};
-use crate::super_version::Mem;
-use crate::write::{Log, insert_batch};
+use crate::shell::Shell;
+use crate::write::log::Log;
+use crate::write::mems::insert_batch;
 
 use family::{Family, Replay, internal};
 
-/// Fewest table files that are kept open, however few the process may have.
-const OPEN_FILES_MIN: u64 = 16;
 /// How many times its even share of the logs a family's memtable is made for while they are replayed:
 /// many families that a small log names take no more memory together than the log warrants.
 const LOGGED_SHARE: u64 = 4;
-/// Number of the default column family.
-pub const DEFAULT_CF: CfId = CfId(0);
-/// Name of the default column family.
-pub const DEFAULT_NAME: &str = "default";
-
 /// An open database.
 pub struct Opened {
     /// Its default family.
@@ -161,64 +163,6 @@ pub fn open_reading(with: OpenOptions, path: &Path, handle: Handle) -> Result<Op
     let mut opening = Opening::existing(with, (env, files), dir, recovered)?;
     opening.replay()?;
     opening.serve()
-}
-
-/// What stands between a database and its file system.
-#[derive(Clone, Default)]
-pub(crate) struct Files {
-    /// Keeps few tables open, if anything limits them.
-    pub(crate) capped: Option<CappedFs>,
-    /// Knows which calls hang; not for a handle that only reads, which has no log to tell it in.
-    pub(crate) watched: Option<WatchedFs>,
-}
-
-/// What is done with the files of a directory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Handle {
-    /// They are read.
-    Reads,
-    /// Another process deletes what is read: no table can be closed and opened again. Its file system
-    /// sees to that ([`follower_fs`]).
-    Follows,
-    /// They are read and written.
-    Writes,
-}
-
-/// `env` with few tables open at a time, and watched.
-fn layered(mut env: Env, s: &Settings, handle: Handle) -> (Env, Files) {
-    let mut files = Files::default();
-    if handle == Handle::Writes {
-        let watched = WatchedFs::new(env.fs, env.rt.clone());
-        env.fs = Arc::new(watched.clone());
-        files.watched = Some(watched);
-    }
-    let own = || s.max_open_files.map(|most| most as usize);
-    if let Some(most) = own().or_else(|| share_of_process(&env.fs))
-        && handle != Handle::Follows
-    {
-        let capped = CappedFs::new(env.fs, most, is_table);
-        env.fs = Arc::new(capped.clone());
-        files.capped = Some(capped);
-    }
-    (env, files)
-}
-
-/// How many tables may be open if nothing else is said: most of what the process may open.
-fn share_of_process(fs: &FsRef) -> Option<usize> {
-    let most = (fs.open_files_max()? / 4 * 3).max(OPEN_FILES_MIN);
-    Some(usize::try_from(most).unwrap_or(usize::MAX))
-}
-
-/// `fs` with each table open once, and for as long as a view has it.
-pub fn follower_fs(fs: FsRef) -> SharedFs {
-    let most = share_of_process(&fs).unwrap_or(usize::MAX);
-    SharedFs::new(fs, most, is_table)
-}
-
-/// Tables are closed and opened again: they never change, and their names stay while they are needed.
-fn is_table(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).and_then(FileName::parse);
-    matches!(name, Some(FileName::Table(_) | FileName::LevelDbTable(_)))
 }
 
 fn missing(path: &Path, what_to_do: &str) -> Error {
@@ -440,46 +384,6 @@ impl Opening {
     }
 }
 
-/// Writes the settings of the families down; the file's number.
-pub(crate) fn write_options(
-    dir: &Dir,
-    numbers: &FileNumbers,
-    families: &[Described],
-) -> Result<u64> {
-    let text = options_text(families);
-    let number = numbers.next().0;
-    dir.replace(FileName::Options(number), FileName::OptionsTemp(number), text.as_bytes())?;
-    Ok(number)
-}
-
-/// What a manifest of these families and their trees says.
-pub(crate) fn manifest_state(
-    trees: &[(CfId, &str, &Version)],
-    db_id: &str,
-    next_file: FileId,
-    last_seq: Seq,
-) -> ManifestState {
-    let family = |&(cf, name, version): &(CfId, &str, &Version)| {
-        let family = FamilyState {
-            name: name.to_owned(),
-            comparator: Some(version.order().name().to_owned()),
-            log_number: version.log_number(),
-            files: version.files().map(|f| (f.id.0, translate::wire_file(f))).collect(),
-            ..FamilyState::default()
-        };
-        (cf, family)
-    };
-    ManifestState {
-        db_id: Some(db_id.to_owned()),
-        next_file: next_file.0,
-        // What is taken in from outside is in the tree a moment before its number is published.
-        last_seq: trees.iter().flat_map(|t| t.2.files()).map(|f| f.seqs.1).fold(last_seq, Ord::max),
-        max_cf: trees.iter().map(|(cf, ..)| cf.0).max().unwrap_or(0),
-        families: trees.iter().map(family).collect(),
-        ..ManifestState::default()
-    }
-}
-
 /// Every file of the tree must be there with its recorded size (V10).
 fn check_files(dir: &Dir, version: &Version) -> Result<()> {
     for file in version.files() {
@@ -506,9 +410,30 @@ fn check_files(dir: &Dir, version: &Version) -> Result<()> {
     Ok(())
 }
 
+/// All families are there: background work begins.
+fn set_going(shared: &Arc<Shared>) {
+    if shared.life.read_only_handle {
+        shared.refuse(&Error::new(
+            ErrorKind::ReadOnly,
+            "the database was opened for reading only; open it with `open` to write",
+        ));
+        shared.background.stopped.complete();
+        return;
+    }
+    // The clock of the log starts anew with each open.
+    let wall = shared.resources.env.rt.wall_seconds();
+    let policy = shared.db_settings.load().effective_policy().name();
+    shared.note("opened", &[("policy", policy.into()), ("unix_seconds", wall.into())]);
+    shared.look_at_disk_first();
+    shared.resources.env.rt.spawn(Class::Upkeep, Box::new(Upkeep::new(shared.clone())));
+    for family in shared.families() {
+        family.drive(Event::Awaited { by: 0 });
+    }
+}
+
 /// Sets an open database going.
 fn begin(shared: &Arc<Shared>) -> Opened {
-    shared.begin();
+    set_going(shared);
     let shell = shared.families().swap_remove(0);
     Opened { closer: Closer(shell.clone()), shell }
 }

@@ -11,11 +11,11 @@ use lithify_env::Env;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 
-use crate::batch::{Batch, check_key, check_order, check_value};
 use crate::options::WriteOptions;
 use crate::settings::Settings;
 use crate::shell::Shell;
 use crate::write::Own;
+use crate::write::batch::{Batch, check_key, check_order, check_value};
 
 impl Shell {
     /// Its number in the log, the manifest and the tables.

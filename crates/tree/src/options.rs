@@ -2,9 +2,9 @@
 
 use lithify_base::Key;
 
-use crate::cancel::CancelToken;
+use crate::background::cancel::CancelToken;
+use crate::read::snapshot::Snapshot;
 use crate::settings::Durability;
-use crate::snapshot::Snapshot;
 
 /// Options of one write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

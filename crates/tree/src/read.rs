@@ -2,6 +2,15 @@
 //! first entry at or below the sequence number decides, unless a newer range deletion hides it
 //! (`docs/internals/read-path.md`). No lock, no allocation but the copy of a memtable's value.
 
+mod conflict;
+pub(crate) mod iter;
+mod merged;
+mod multi_get;
+pub(crate) mod operands;
+pub(crate) mod ranges;
+pub(crate) mod snapshot;
+pub(crate) mod super_version;
+
 use std::ops::{ControlFlow, Deref};
 use std::time::Duration;
 
@@ -17,18 +26,18 @@ use lithify_memtable::MemIter;
 use lithify_store::cache::PinnedSlice;
 use lithify_store::sst::Scope;
 
-use crate::iter::Cursor;
-use crate::iter::capped::Capped;
-use crate::iter::db::DbIter;
-use crate::iter::merging::Merging;
-use crate::iter::stratum::Stratum;
-use crate::iter::tombstones::Tombstones;
-use crate::iter::user::User;
-use crate::metrics::Counter;
 use crate::options::{ReadOptions, common_start};
+use crate::read::iter::Cursor;
+use crate::read::iter::capped::Capped;
+use crate::read::iter::db::DbIter;
+use crate::read::iter::merging::Merging;
+use crate::read::iter::stratum::Stratum;
+use crate::read::iter::tombstones::Tombstones;
+use crate::read::iter::user::User;
+use crate::read::snapshot::Snapshot;
+use crate::read::super_version::SuperVersion;
+use crate::report::metrics::Counter;
 use crate::shell::Shell;
-use crate::snapshot::Snapshot;
-use crate::super_version::SuperVersion;
 
 /// A value that was read: bytes of a cached block, or a copy. Dereferences to the bytes.
 pub struct Value(pub(crate) Repr);

@@ -1,40 +1,37 @@
 //! What the column families of one database share: the world and the directory, the write turn
 //! with the log, the manifest, sequence numbers, the block cache, counters and the event log.
 //!
-//! Each family has a [`Shell`] of its own, with its own mind, tree, memtables and gate; all of them
-//! point here. Threads are shared by the runtime: its queues order the jobs of all families by
+//! Each family is an [`OpenFamily`], with its own core, tree, memtables and gate, which knows nothing of
+//! what is here. Threads are shared by the runtime: its queues order the jobs of all families by
 //! their urgency.
-//! Leaves to others: everything about a single tree (`shell`).
+//! Leaves to others: everything about a single tree (`family`), and what is done with both (`shell`).
 
 use std::path::Path;
 
 use arc_swap::ArcSwap;
-use lithify_base::{Error, ErrorKind, FileId, Result, shown_path};
-use lithify_control::Event;
-use lithify_env::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use lithify_base::{Error, ErrorKind, FileId, Result};
+use lithify_env::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Class, LockGuard, Ticket};
+use lithify_env::{LockGuard, Ticket};
 use lithify_format::files::FileName;
-use lithify_memtable::MemWriter;
 use lithify_store::manifest::ManifestLog;
 
-use crate::events::Events;
-use crate::listener::Listeners;
-use crate::metrics::Metrics;
-use crate::open::Resources;
+use crate::background::progress::Progress;
+use crate::background::solo::Solo;
+use crate::close::ending::Ending;
+use crate::family::OpenFamily;
+use crate::manifest::queue::ManifestQueue;
+use crate::open::resources::Resources;
+use crate::read::snapshot::Snapshots;
 use crate::reentry::Mark;
+use crate::report::events::Events;
+use crate::report::listener::Listeners;
+use crate::report::metrics::Metrics;
 use crate::settings::Settings;
-use crate::shell::closing::Ending;
-use crate::shell::commits::Desk;
-use crate::shell::upkeep::Upkeep;
-use crate::shell::{OpenFamily, Shell, TreeParts};
-use crate::snapshot::Snapshots;
-use crate::solo::Solo;
-use crate::turn::Turn;
-use crate::write::logs::{Closing, LogFile};
-use crate::write::{Filling, Log};
+use crate::write::log::{Closing, Log, LogFile};
+use crate::write::turn::Turn;
 
-/// One open database. Its families know nothing of it: a [`Shell`] joins the two.
+/// One open database. Its families know nothing of it: a `Shell` joins the two.
 pub(crate) struct Shared {
     /// Of the database as a whole, and of its default family: those in force.
     pub(crate) db_settings: ArcSwap<Settings>,
@@ -48,7 +45,7 @@ pub(crate) struct Shared {
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) writes: Writes,
     /// The manifest, and edits that wait for it.
-    pub(crate) desk: Mutex<Desk>,
+    pub(crate) queue: Mutex<ManifestQueue>,
     /// The open families by number, the default one first; none once the database is closed.
     pub(crate) families: Mutex<Vec<Arc<OpenFamily>>>,
     /// Dropped families that still have files or jobs.
@@ -79,18 +76,14 @@ pub(crate) struct Background {
     pub(crate) pauses: AtomicUsize,
     /// The room on the disk, or of its budget, is looked up often.
     pub(crate) disk_low: AtomicBool,
-    /// Completed and replaced whenever something was installed, failed or ended.
-    pub(crate) progress: Mutex<Ticket>,
-    /// Answers of cores that are being carried out: some of it no other thread can see yet.
-    pub(crate) under_way: AtomicUsize,
+    pub(crate) progress: Arc<Progress>,
     /// Completed when the upkeep job shall end, and by it when it has.
     pub(crate) stop: Ticket,
     pub(crate) stopped: Ticket,
 }
 
-/// Whether the database is open, for what, and how it ended.
+/// For what the database is open, and how it ended.
 pub(crate) struct Life {
-    pub(crate) closed: AtomicBool,
     /// The close leaves a manifest that RocksDB reads.
     pub(crate) settled: AtomicBool,
     pub(crate) ending: Ending,
@@ -130,66 +123,23 @@ impl Shared {
                 closing: Mutex::default(),
                 logs: Mutex::default(),
             },
-            desk: Mutex::new(Desk::new(p.manifest)),
+            queue: Mutex::new(ManifestQueue::new(p.manifest)),
             families: Mutex::default(),
             dropped: Mutex::default(),
             background: Background {
                 pauses: AtomicUsize::new(0),
                 disk_low: AtomicBool::new(false),
-                progress: Mutex::default(),
-                under_way: AtomicUsize::new(0),
+                progress: Arc::default(),
                 stop: Ticket::new(),
                 stopped: Ticket::new(),
             },
             life: Life {
-                closed: AtomicBool::new(false),
                 settled: AtomicBool::new(false),
                 ending: Ending::default(),
                 read_only_handle,
                 lock: Mutex::new(p.lock.map(Arc::from)),
             },
         })
-    }
-
-    /// Adds a family, while the database is opened.
-    pub(crate) fn join(self: &Arc<Shared>, parts: TreeParts, writer: MemWriter) {
-        let mut log = self.writes.turn.try_take().expect("nobody writes yet");
-        self.add(&mut log, parts, writer);
-        self.writes.turn.pass_on(log);
-    }
-
-    /// Adds a family, whose number is above those of all others.
-    pub(crate) fn add(
-        self: &Arc<Shared>,
-        log: &mut Log,
-        parts: TreeParts,
-        writer: MemWriter,
-    ) -> Shell {
-        let family = Arc::new(OpenFamily::new(parts, self.mark()));
-        log.families.push(Filling::new(family.clone(), writer));
-        self.families.lock().push(family.clone());
-        self.shell(family)
-    }
-
-    /// All families are there: background work begins.
-    pub(crate) fn begin(self: &Arc<Shared>) {
-        if self.life.read_only_handle {
-            self.refuse(&Error::new(
-                ErrorKind::ReadOnly,
-                "the database was opened for reading only; open it with `open` to write",
-            ));
-            self.background.stopped.complete();
-            return;
-        }
-        // The clock of the log starts anew with each open.
-        let wall = self.resources.env.rt.wall_seconds();
-        let policy = self.db_settings.load().effective_policy().name();
-        self.note("opened", &[("policy", policy.into()), ("unix_seconds", wall.into())]);
-        self.look_at_disk_first();
-        self.resources.env.rt.spawn(Class::Upkeep, Box::new(Upkeep::new(self.clone())));
-        for family in self.families() {
-            family.drive(Event::Awaited { by: 0 });
-        }
     }
 
     /// On the threads that are at work for this database.
@@ -202,48 +152,13 @@ impl Shared {
     pub(crate) fn is_read_only_handle(&self) -> bool {
         self.life.read_only_handle
     }
-    /// A file number nobody used before.
+    /// A file number that was not used before.
     pub(crate) fn next_file(&self) -> FileId {
         self.resources.numbers.next()
     }
-    /// The open families by number, the default one first.
-    pub(crate) fn families(self: &Arc<Shared>) -> Vec<Shell> {
-        let families = self.families.lock().clone();
-        families.into_iter().map(|family| self.shell(family)).collect()
-    }
-    /// Dropped families that still have files or jobs.
-    pub(crate) fn dropped_families(self: &Arc<Shared>) -> Vec<Shell> {
-        let dropped = self.dropped.lock().clone();
-        dropped.into_iter().map(|family| self.shell(family)).collect()
-    }
-    /// A family of this database.
-    pub(crate) fn shell(self: &Arc<Shared>, family: Arc<OpenFamily>) -> Shell {
-        Shell { shared: self.clone(), family }
-    }
-
-    /// Wakes whoever waits for a tree to change.
+    /// Wakes all callers that wait for a tree to change.
     pub(crate) fn progressed(&self) {
-        std::mem::take(&mut *self.background.progress.lock()).complete();
-    }
-
-    /// Writes fail with `error` from now on, in all families.
-    pub(crate) fn refuse(self: &Arc<Shared>, error: &Error) {
-        self.families().iter().for_each(|family| family.family.gate.refuse(error.clone()));
-    }
-
-    /// Stops writes for good.
-    pub(crate) fn go_read_only(self: &Arc<Shared>, error: Error) {
-        let cause = [("cause", error.to_string().into())];
-        self.events.note(self.resources.env.rt.now(), "read_only", &cause);
-        self.refuse(
-            &Error::new(
-                ErrorKind::ReadOnly,
-                "an earlier error stopped writes; reads go on; reopen the database once the cause \
-                 is mended",
-            )
-            .caused_by(error),
-        );
-        self.progressed();
+        self.background.progress.made();
     }
 
     pub(crate) fn closed_error(&self) -> Error {
@@ -263,32 +178,6 @@ impl Shared {
         }
     }
 
-    /// Whether the directory is still ours: asked before every commit and before whatever reaches
-    /// stable storage. A database that has lost it never writes again.
-    pub(crate) fn check_owner(self: &Arc<Shared>) -> Result<()> {
-        let lock = self.life.lock.lock().clone();
-        let Some(lock) = lock.filter(|lock| !lock.is_owner()) else { return Ok(()) };
-        let what = "the lock file is not the one this handle took: it was removed, and another may \
-                    have the database open by now; nothing more is written here";
-        Err(self.fence(what, lock.path()))
-    }
-
-    /// The same where the lock can't tell, because its file was put back or the file system has no
-    /// identities to compare: every open leaves a manifest of its own in CURRENT.
-    pub(crate) fn check_epoch(self: &Arc<Shared>, manifest: &ManifestLog) -> Result<()> {
-        // If nobody can tell, the lock's word stands.
-        match manifest.lost().unwrap_or(None) {
-            Some(what) => Err(self.fence(what, &self.resources.dir.path_of(FileName::Current))),
-            None => Ok(()),
-        }
-    }
-
-    fn fence(self: &Arc<Shared>, what: &str, path: &Path) -> Error {
-        let error = Error::new(ErrorKind::Fenced, what).in_file(shown_path(path));
-        self.go_read_only(error.clone());
-        error
-    }
-
     /// Starts a new manifest with what is certain.
     pub(crate) fn roll(&self, manifest: &mut ManifestLog) -> Result<()> {
         let old = manifest.number();
@@ -297,12 +186,5 @@ impl Shared {
         // Deleted only now that CURRENT durably names the new one; a leftover is an orphan.
         let _ = self.resources.dir.remove(FileName::Manifest(old));
         Ok(())
-    }
-
-    /// Logs below this number hold nothing that any family needs.
-    pub(crate) fn first_log(self: &Arc<Shared>) -> u64 {
-        let of_family = |family: &Shell| family.core().version().log_number();
-        let least = self.families().iter().map(of_family).min().unwrap_or(0);
-        least.max(self.writes.logs_from.load(Ordering::Acquire))
     }
 }

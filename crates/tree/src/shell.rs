@@ -10,55 +10,37 @@
 //! Commands are carried out after the core's lock is gone, so those of two events may overtake
 //! each other. Edits can't, because only one is handed out at a time; trees can, and are numbered.
 //!
-//! Chapters: [`jobs`] flushes and compactions, [`commits`] the manifest, [`upkeep`] what may wait,
-//! [`waiting`] what callers wait for, [`dropping`] the end of a family, [`closing`] that of all.
-//! Here is what they share.
+//! Leaves to others: flushes and compactions, and what callers wait for (`background`), the manifest
+//! (`manifest`), the end of a family and of all (`close`).
 //!
 //! A panic on the way (a broken invariant, or a comparator's) halts the core: nothing more is
 //! started or committed, writes are refused, reads go on, and the database can be closed.
 
-pub(crate) mod closing;
-pub(crate) mod commits;
-mod dropping;
-mod jobs;
-pub(crate) mod upkeep;
-mod waiting;
+pub(crate) mod calls;
 
 #[cfg(test)]
 mod tests;
 
-pub use closing::Closer;
-pub(crate) use upkeep::HANGS;
-
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use arc_swap::ArcSwap;
-use lithify_base::{
-    CfId, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Result, Seq, memory,
-};
-use lithify_compact::{Reins, Workshop};
+use lithify_base::{Error, ErrorKind, FileId, JobId, Result, Seq};
+use lithify_compact::Workshop;
 use lithify_control::{Command, Core, Event, MemId};
-use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use lithify_env::sync::{Arc, Mutex, MutexGuard, Weak};
-use lithify_env::{Mono, panic_message};
-use lithify_lsm::{FileRef, Version};
-use lithify_memtable::{ArenaPool, HeapPool, MemTable, MemTableOptions, MemWriter};
+use lithify_env::panic_message;
+use lithify_env::sync::atomic::Ordering;
+use lithify_env::sync::{Arc, Weak};
+use lithify_lsm::Version;
+use lithify_memtable::MemWriter;
 use lithify_plan::Cause;
-use lithify_store::cache::TableCache;
 
-use crate::events::Field;
-use crate::gate::Gate;
-use crate::open::DEFAULT_CF;
-use crate::reentry::{At, Mark};
-use crate::settings::Settings;
+use crate::background::progress::UnderWay;
+use crate::family::{AtWork, CoreGuard, LevelTally, OpenFamily, TreeParts};
+use crate::names::DEFAULT_CF;
+use crate::read::super_version::{SuperVersion, Tree};
+use crate::report::field::Field;
 use crate::shared::Shared;
-use crate::super_version::{Mem, SuperVersion, Tree};
-
-/// Smallest memtables that are kept in regions: these are pieces of 2 MiB, which smaller ones would
-/// not fill.
-const REGION_MIN: u64 = 2 << 20;
+use crate::write::log::{Filling, Log};
 
 /// One column family of an open database, together with what it shares with the others.
 #[derive(Clone)]
@@ -78,214 +60,6 @@ impl WeakShell {
     pub(crate) fn upgrade(&self) -> Option<Shell> {
         Some(Shell { shared: self.shared.upgrade()?, family: self.family.upgrade()? })
     }
-    /// Whether both are the same family.
-    pub(crate) fn ptr_eq(&self, other: &WeakShell) -> bool {
-        self.family.ptr_eq(&other.family)
-    }
-}
-
-/// One column family: its core, and what the core decides about. It knows nothing of the others.
-pub(crate) struct OpenFamily {
-    pub(crate) cf: CfId,
-    pub(crate) name: String,
-    /// Those in force, of the database where they concern it as a whole, else of the family. Some
-    /// can change.
-    pub(crate) settings: ArcSwap<Settings>,
-    /// Size at which a memtable is full; it never changes.
-    pub(crate) memtable_bytes: u64,
-    pub(crate) tables: Arc<TableCache>,
-    pub(crate) gate: Gate,
-    pub(crate) views: Views,
-    pub(crate) order: ComparatorRef,
-    core: Mutex<Core>,
-    /// On the threads that hold its lock.
-    thinks: Mark,
-    /// On the threads that are at work for the database.
-    mark: Mark,
-    pub(crate) workshop: Arc<Workshop>,
-    pub(crate) work: Work,
-    /// The family was dropped or the database closed: nothing is read or written any more.
-    over: AtomicBool,
-    /// It was dropped.
-    gone: AtomicBool,
-}
-
-/// What readers see, and have seen.
-pub(crate) struct Views {
-    /// What readers see.
-    pub(crate) current: ArcSwap<SuperVersion>,
-    lock: Mutex<()>,
-    /// Trees that readers may still look at, the newest last.
-    trees: Mutex<Vec<Weak<Tree>>>,
-    /// Compactions whose filter took something away, until the tree without it is shown.
-    judged: Mutex<Vec<Judged>>,
-}
-
-/// Jobs and requests of one family, and what they leave behind.
-pub(crate) struct Work {
-    /// Jobs that a worker is busy with.
-    at_work: Mutex<BTreeMap<JobId, Arc<AtWork>>>,
-    /// Callers that wait for background work to end.
-    awaited: AtomicUsize,
-    /// Files out of the tree that a reader may still pin.
-    obsolete: Mutex<Vec<FileRef>>,
-    /// Files of jobs that were given up.
-    litter: Mutex<Vec<FileId>>,
-    manual_results: Mutex<BTreeMap<u64, Result<()>>>,
-    pub(crate) next_manual: AtomicU64,
-    levels: Mutex<LevelTally>,
-}
-
-/// The mind while its lock is held, and the marks that this thread holds it.
-pub(crate) struct CoreGuard<'a> {
-    core: MutexGuard<'a, Core>,
-    _at: (At, At),
-}
-
-impl Deref for CoreGuard<'_> {
-    type Target = Core;
-    fn deref(&self) -> &Core {
-        &self.core
-    }
-}
-
-impl DerefMut for CoreGuard<'_> {
-    fn deref_mut(&mut self) -> &mut Core {
-        &mut self.core
-    }
-}
-
-/// While it lives, a close waits: for commands handed out and not carried out, and for edits being
-/// written.
-struct UnderWay(Shell);
-
-impl UnderWay {
-    fn new(shell: Shell) -> UnderWay {
-        shell.shared.background.under_way.fetch_add(1, Ordering::SeqCst);
-        UnderWay(shell)
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        let last = self.0.shared.background.under_way.fetch_sub(1, Ordering::SeqCst) == 1;
-        if last && self.0.shared.life.closed.load(Ordering::SeqCst) {
-            self.0.shared.progressed();
-        }
-    }
-}
-
-/// A compaction whose filter took values away.
-struct Judged {
-    /// One of its inputs, which goes when its output is shown.
-    input: FileId,
-    /// The newest snapshot that it knew of.
-    known: Option<Seq>,
-}
-
-/// A job that a worker is busy with.
-pub(crate) struct AtWork {
-    pub(crate) reins: Arc<Reins>,
-    pub(crate) since: Mono,
-    /// The keys of a flush; those of a compaction are in its spec.
-    pub(crate) flushes: Option<KeyRange>,
-}
-
-/// Bytes moved into each level since the open.
-#[derive(Default)]
-pub(crate) struct LevelTally {
-    pub(crate) written: [u64; lithify_base::MAX_LEVELS],
-    pub(crate) read: [u64; lithify_base::MAX_LEVELS],
-    pub(crate) jobs: [u64; lithify_base::MAX_LEVELS],
-}
-
-/// What a family begins with.
-pub(crate) struct TreeParts {
-    pub(crate) cf: CfId,
-    pub(crate) name: String,
-    pub(crate) settings: Settings,
-    pub(crate) tables: Arc<TableCache>,
-    pub(crate) core: Core,
-    pub(crate) workshop: Arc<Workshop>,
-    /// Memtables, the newest first.
-    pub(crate) mems: Vec<Mem>,
-}
-
-impl OpenFamily {
-    pub(crate) fn new(p: TreeParts, mark: Mark) -> OpenFamily {
-        let version = p.core.version().clone();
-        let order = version.comparator().clone();
-        let tree = Arc::new(Tree::new(version, None));
-        let trees = Mutex::new(vec![Arc::downgrade(&tree)]);
-        let sv = SuperVersion { no: 0, mems: p.mems, tree };
-        OpenFamily {
-            gate: Gate::new((p.cf.0 != 0).then(|| p.name.clone())),
-            cf: p.cf,
-            name: p.name,
-            memtable_bytes: p.settings.memtable_bytes,
-            settings: ArcSwap::from_pointee(p.settings),
-            tables: p.tables,
-            views: Views {
-                current: ArcSwap::from_pointee(sv),
-                lock: Mutex::new(()),
-                trees,
-                judged: Mutex::default(),
-            },
-            order,
-            core: Mutex::new(p.core),
-            thinks: Mark::fresh(),
-            mark,
-            workshop: p.workshop,
-            work: Work {
-                at_work: Mutex::default(),
-                awaited: AtomicUsize::new(0),
-                obsolete: Mutex::default(),
-                litter: Mutex::default(),
-                manual_results: Mutex::default(),
-                next_manual: AtomicU64::new(1),
-                levels: Mutex::default(),
-            },
-            over: AtomicBool::new(false),
-            gone: AtomicBool::new(false),
-        }
-    }
-
-    /// The core, for memory work only.
-    pub(crate) fn core(&self) -> CoreGuard<'_> {
-        assert!(
-            !self.thinks.is_on(),
-            "a comparator asked its database for what only the mind knows, which is asking it"
-        );
-        let at = (self.mark.set(), self.thinks.set());
-        CoreGuard { core: self.core.lock(), _at: at }
-    }
-    /// What readers see.
-    pub(crate) fn super_version(&self) -> Arc<SuperVersion> {
-        self.views.current.load_full()
-    }
-    pub(crate) fn is_dropped(&self) -> bool {
-        self.gone.load(Ordering::SeqCst)
-    }
-    pub(crate) fn dropped_error(&self) -> Error {
-        let what = format!("column family `{}` was dropped", self.name);
-        Error::new(ErrorKind::NotFound, what)
-    }
-
-    /// Puts a fresh active memtable in front of the frozen one.
-    pub(crate) fn push_memtable(&self, new: Mem) {
-        let _one_at_a_time = self.views.lock.lock();
-        let mut next = SuperVersion::clone(&self.views.current.load());
-        next.mems.insert(0, new);
-        self.views.current.store(Arc::new(next));
-    }
-
-    /// An empty memtable and its write handle, of memory from `arenas`.
-    pub(crate) fn new_memtable(
-        &self,
-        arenas: &Arc<dyn ArenaPool>,
-    ) -> Result<(Arc<MemTable>, MemWriter)> {
-        new_memtable(self.settings.load().memtable_bytes, &self.order, arenas)
-    }
 }
 
 impl Shell {
@@ -300,7 +74,7 @@ impl Shell {
     pub(crate) fn at_work(&self) -> BTreeMap<JobId, Arc<AtWork>> {
         self.family.work.at_work.lock().clone()
     }
-    /// Opens every table of the tree: from now on nobody can take them away.
+    /// Opens every table of the tree: from now on no deletion takes them away.
     pub fn open_tables(&self) -> Result<()> {
         let sv = self.super_version();
         let mut slots = sv.tree.runs.iter().flat_map(|run| run.slots.iter());
@@ -328,7 +102,7 @@ impl Shell {
         }
     }
 
-    fn tell(&self, event: impl FnOnce(&mut Core, u64) -> Vec<Command>) {
+    pub(crate) fn tell(&self, event: impl FnOnce(&mut Core, u64) -> Vec<Command>) {
         // Commands that only set memory are applied under the lock, so that verdicts can't
         // overtake each other; the rest is ordered by what it waits for.
         let (commands, quieter, _under_way) = {
@@ -351,7 +125,8 @@ impl Shell {
             }
             let after = (core.jobs(), core.is_idle());
             let over = after.0 < before.0 || (after.1 && !before.1);
-            let under_way = (!rest.is_empty()).then(|| UnderWay::new(self.clone()));
+            let under_way =
+                (!rest.is_empty()).then(|| UnderWay::new(&self.shared.background.progress));
             (rest, over || core.is_halted(), under_way)
         };
         for command in commands {
@@ -363,7 +138,7 @@ impl Shell {
         }
     }
 
-    fn execute(&self, command: Command) {
+    pub(crate) fn execute(&self, command: Command) {
         match command {
             Command::StartFlush { job, mem, out, cutting } => {
                 self.start_flush(job, mem, out, cutting);
@@ -403,21 +178,21 @@ impl Shell {
     }
 
     /// Writes are over: for this family alone if it was dropped, else for the database.
-    fn refuse_writes(&self, error: Error) {
+    pub(crate) fn refuse_writes(&self, error: Error) {
         match self.is_dropped() {
             true => self.family.gate.refuse(error),
             false => self.shared.go_read_only(error),
         }
     }
 
-    /// A handle that outlives the close must not read on: its files may be somebody else's by now.
+    /// A handle that outlives the close must not read on: another handle may own its files by now.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.family.over.load(Ordering::Relaxed) { Err(self.over_error()) } else { Ok(()) }
     }
-    fn over_error(&self) -> Error {
+    pub(crate) fn over_error(&self) -> Error {
         if self.is_dropped() { self.family.dropped_error() } else { self.shared.closed_error() }
     }
-    /// Nothing is read any more, and whoever waits for progress looks again.
+    /// Nothing is read any more, and callers that wait for progress look again.
     pub(crate) fn set_over(&self) {
         self.family.over.store(true, Ordering::SeqCst);
     }
@@ -447,7 +222,7 @@ impl Shell {
 
     /// Shows readers tree number `no`, which holds every memtable up to `flushed`. A tree that
     /// comes after its successor changes nothing, as the successor holds what it holds.
-    fn install(&self, no: u64, version: Version, flushed: Option<MemId>) {
+    pub(crate) fn install(&self, no: u64, version: Version, flushed: Option<MemId>) {
         let _one_at_a_time = self.family.views.lock.lock();
         let now = self.family.views.current.load_full();
         let mems = now.mems.iter().filter(|m| flushed.is_none_or(|f| m.id > f)).cloned().collect();
@@ -472,7 +247,7 @@ impl Shell {
 
     /// The newest snapshot that all compactions knew of whose filters took something away that `version`
     /// is the first to lack; `None` if there is no such compaction.
-    fn shown(&self, version: &Version) -> Option<Option<Seq>> {
+    pub(crate) fn shown(&self, version: &Version) -> Option<Option<Seq>> {
         let mut judged = self.family.views.judged.lock();
         if judged.is_empty() {
             return None;
@@ -482,18 +257,68 @@ impl Shell {
     }
 }
 
-/// An empty memtable for about `bytes` bytes, and its write handle.
-pub(crate) fn new_memtable(
-    bytes: u64,
-    order: &ComparatorRef,
-    arenas: &Arc<dyn ArenaPool>,
-) -> Result<(Arc<MemTable>, MemWriter)> {
-    let options =
-        MemTableOptions { order: order.clone(), arena_bytes: bytes as usize, bloom: true };
-    let pool = match bytes < REGION_MIN {
-        true => Arc::new(HeapPool),
-        false => arenas.clone(),
-    };
-    MemTable::try_new(options, pool)
-        .map_err(|none| memory::refused("a memtable", none.bytes, &none))
+impl Shared {
+    /// Adds a family, while the database is opened.
+    pub(crate) fn join(self: &Arc<Shared>, parts: TreeParts, writer: MemWriter) {
+        let mut log = self.writes.turn.try_take().expect("no write begins before the open ends");
+        self.add(&mut log, parts, writer);
+        self.writes.turn.pass_on(log);
+    }
+
+    /// Adds a family, whose number is above those of all others.
+    pub(crate) fn add(
+        self: &Arc<Shared>,
+        log: &mut Log,
+        parts: TreeParts,
+        writer: MemWriter,
+    ) -> Shell {
+        let family = Arc::new(OpenFamily::new(parts, self.mark()));
+        log.families.push(Filling::new(family.clone(), writer));
+        self.families.lock().push(family.clone());
+        self.shell(family)
+    }
+
+    /// The open families by number, the default one first.
+    pub(crate) fn families(self: &Arc<Shared>) -> Vec<Shell> {
+        let families = self.families.lock().clone();
+        families.into_iter().map(|family| self.shell(family)).collect()
+    }
+
+    /// Dropped families that still have files or jobs.
+    pub(crate) fn dropped_families(self: &Arc<Shared>) -> Vec<Shell> {
+        let dropped = self.dropped.lock().clone();
+        dropped.into_iter().map(|family| self.shell(family)).collect()
+    }
+
+    /// A family of this database.
+    pub(crate) fn shell(self: &Arc<Shared>, family: Arc<OpenFamily>) -> Shell {
+        Shell { shared: self.clone(), family }
+    }
+
+    /// Writes fail with `error` from now on, in all families.
+    pub(crate) fn refuse(self: &Arc<Shared>, error: &Error) {
+        self.families().iter().for_each(|family| family.family.gate.refuse(error.clone()));
+    }
+
+    /// Stops writes for good.
+    pub(crate) fn go_read_only(self: &Arc<Shared>, error: Error) {
+        let cause = [("cause", error.to_string().into())];
+        self.events.note(self.resources.env.rt.now(), "read_only", &cause);
+        self.refuse(
+            &Error::new(
+                ErrorKind::ReadOnly,
+                "an earlier error stopped writes; reads go on; reopen the database once the cause \
+                 is mended",
+            )
+            .caused_by(error),
+        );
+        self.progressed();
+    }
+
+    /// Logs below this number hold nothing that any family needs.
+    pub(crate) fn first_log(self: &Arc<Shared>) -> u64 {
+        let of_family = |family: &Shell| family.core().version().log_number();
+        let least = self.families().iter().map(of_family).min().unwrap_or(0);
+        least.max(self.writes.logs_from.load(Ordering::Acquire))
+    }
 }

@@ -8,106 +8,45 @@
 //! when one fails ([`logs`]); which memtables make room, and how ([`room`]);
 //! who inserts what ([`together`]).
 
+pub(crate) mod batch;
 mod entries;
+pub(crate) mod gate;
+pub(crate) mod log;
 pub(crate) mod logs;
+pub(crate) mod mems;
+pub(crate) mod parts;
 mod room;
-pub(crate) mod together;
+mod together;
+pub(crate) mod turn;
 
-pub use entries::{Mems, insert_batch};
-pub(crate) use entries::{Own, Reservation};
+pub(crate) use entries::Own;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{CfId, Error, FileId, Kind, Result, Seq};
-use lithify_control::MemId;
+use lithify_base::{CfId, Error, Kind, Result};
 use lithify_env::sync::Arc;
-use lithify_env::sync::atomic::{AtomicU64, Ordering};
+use lithify_env::sync::atomic::Ordering;
 use lithify_format::wal::BatchBuilder;
-use lithify_memtable::MemWriter;
-use lithify_store::wal::{WalEnd, WalWriter};
 
 use entries::reserve;
-use logs::{Closing, GivenUp};
+use log::Log;
 
-use crate::batch::check_order;
-use crate::gate::{Wait, stalled};
-use crate::metrics::Counter;
-use crate::open::DEFAULT_CF;
+use crate::family::OpenFamily;
+use crate::names::DEFAULT_CF;
 use crate::options::WriteOptions;
 use crate::reentry;
+use crate::report::metrics::Counter;
 use crate::settings::Durability;
-use crate::shell::{OpenFamily, Shell};
-use crate::turn::{Outcome, Waiter};
+use crate::shell::Shell;
+use crate::write::batch::check_order;
+use crate::write::gate::{Wait, stalled};
+use crate::write::turn::{Outcome, Waiter};
 
 /// Memory a group keeps for the next; what one huge batch took is given back.
 const GROUP_BYTES_KEPT: usize = 4 << 20;
 
-/// What the holder of the write turn owns.
-pub(crate) struct Log {
-    /// What is being filled: the families by number, the default one first.
-    pub(crate) families: Vec<Filling>,
-    /// The open log; made when the first write wants one.
-    pub(crate) wal: Option<WalWriter>,
-    /// Number of the log that belongs to the active memtables, open or not yet made.
-    pub(crate) wal_number: FileId,
-    /// How the log before ended.
-    pub(crate) before: Option<WalEnd>,
-    /// Logs of earlier memtables that are still being synced.
-    pub(crate) closing: Vec<Closing>,
-    /// Earlier logs that a family may still need, with their bytes, oldest first.
-    pub(crate) kept: VecDeque<(u64, u64)>,
-    /// The log was lost and is not replaced yet: nothing can be written.
-    pub(crate) given_up: Option<GivenUp>,
-    /// Number of the next write.
-    pub(crate) next_seq: Seq,
-    /// Writes that skipped the log came after the log's last record.
-    pub(crate) gap: bool,
-    /// The group being written; its memory is reused.
-    pub(crate) group: BatchBuilder,
-}
-
-/// The active memtable of one family.
-pub(crate) struct Filling {
-    pub(crate) family: Arc<OpenFamily>,
-    /// Write handle.
-    pub(crate) mem: MemWriter,
-    /// The memtable's number.
-    pub(crate) id: MemId,
-    /// The memtable's first log, as readers know it.
-    pub(crate) log: Arc<AtomicU64>,
-    /// It holds writes that no log holds.
-    pub(crate) unlogged: bool,
-    /// The last frozen memtable that did.
-    pub(crate) unlogged_before: Option<MemId>,
-}
-
-impl Filling {
-    /// The active memtable of `family`, whose writer is `mem`.
-    pub(crate) fn new(family: Arc<OpenFamily>, mem: MemWriter) -> Filling {
-        let active = family.super_version().mems[0].clone();
-        let (id, log) = (active.id, active.log);
-        Filling { family, mem, id, log, unlogged: false, unlogged_before: None }
-    }
-    fn is_full(&self) -> bool {
-        self.mem.table().bytes() as u64 >= self.family.memtable_bytes
-    }
-}
-
 impl Log {
-    /// Where the family is in `families`.
-    #[inline]
-    pub(crate) fn at(&self, cf: CfId) -> Option<usize> {
-        match cf.0 {
-            0 => Some(0),
-            _ => self.families.binary_search_by_key(&cf, |f| f.family.cf).ok(),
-        }
-    }
-    /// True if there is no family but the default one.
-    #[inline]
-    pub(crate) fn is_alone(&self) -> bool {
-        self.families.len() == 1
-    }
     /// Whether writes to all families that `batch` names flow freely.
     fn flows(&self, batch: &BatchBuilder) -> bool {
         let free = |cf| self.at(cf).is_some_and(|at| self.families[at].family.gate.is_free());

@@ -12,13 +12,13 @@ use lithify_memtable::{ArenaPool, MemTable, MemWriter};
 use lithify_store::cache::TableCache;
 use lithify_store::manifest::translate;
 
-use super::{Components, Resources};
-use crate::operands::Foreign;
+use super::resources::{Components, Resources};
+use crate::family::{TreeParts, new_memtable};
+use crate::read::operands::Foreign;
+use crate::read::super_version::Mem;
 use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
-use crate::shell::{TreeParts, new_memtable};
-use crate::super_version::Mem;
-use crate::write::{Mems, Reservation};
+use crate::write::mems::{Mems, Reservation};
 
 /// A column family that is being put together.
 pub(super) struct Family {
@@ -196,7 +196,7 @@ mod tests {
         let mut families: Vec<Family> = (0..families).map(empty).collect();
         let mut replay = Replay { families: &mut families, log: 1 };
         replay.reserve(&batch.view()).unwrap();
-        crate::write::insert_batch(&mut replay, &batch.view(), 1);
+        crate::write::mems::insert_batch(&mut replay, &batch.view(), 1);
         families.iter().flat_map(|f| &f.mems).map(|mem| mem.table().reserved_bytes()).sum()
     }
 

@@ -10,9 +10,10 @@ use lithify_env::sync::Arc;
 use lithify_env::{Env, FsRef, OsRt, PosixFs, RtOptions};
 use lithify_store::manifest;
 
-use super::{Components, DEFAULT_CF};
-use crate::families::ColumnFamilyOptions;
-use crate::listener::EventListener;
+use super::family_options::ColumnFamilyOptions;
+use super::resources::Components;
+use crate::names::DEFAULT_CF;
+use crate::report::listener::EventListener;
 use crate::settings::Settings;
 
 /// Permission bits that private files do not give to the group and to others.

@@ -13,7 +13,7 @@ use lithify_store::cache::{BlockCache, TableCache, TableOptions};
 use lithify_store::dir::{self, Dir};
 use lithify_store::sst::Verify;
 
-use super::Files;
+use super::files::Files;
 use crate::reentry::{Mark, marking};
 use crate::settings::Settings;
 use crate::settings::translate::output_options;

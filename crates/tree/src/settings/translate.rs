@@ -13,7 +13,7 @@ use lithify_store::sst::DeletionTrigger;
 
 use super::table::ROWS;
 use super::{Compression, Settings};
-use crate::open::{DEFAULT_CF, DEFAULT_NAME};
+use crate::names::{DEFAULT_CF, DEFAULT_NAME};
 
 /// Fewest buckets to begin with: of two or three none could ever be twice as hot as the average.
 const BUCKETS_MIN: u32 = 8;

@@ -7,10 +7,15 @@ use std::time::Duration;
 use lithify_compact::{JobWork, Outcome};
 use lithify_env::{Env, FaultFs, RtOptions};
 
+use lithify_base::KeyRange;
+use lithify_env::sync::Mutex;
+use lithify_env::sync::atomic::AtomicBool;
+
 use super::*;
 use crate::open::{OpenOptions, Opened, open as open_database};
 use crate::options::{CompactOptions, WriteOptions};
 use crate::read::Value;
+use crate::settings::Settings;
 use crate::write::Held;
 
 impl Opened {
@@ -186,7 +191,7 @@ fn a_close_waits_for_edits_being_written() {
         let _no_manifest_is_synced = gate.lock();
         db.put(b"a", b"1").unwrap();
         freeze(&db);
-        while db.shell.shared.desk.lock().manifest.is_some() {
+        while db.shell.shared.queue.lock().manifest.is_some() {
             std::thread::yield_now();
         }
         // A memtable nobody has seen.

@@ -31,50 +31,17 @@
 //! Leaves to others: what goes into a log (`write`), its bytes (`lithify_store::wal`).
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Error, ErrorKind, FileId, Result};
+use lithify_base::{Error, ErrorKind, Result};
 use lithify_control::MemId;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Job, Step, Ticket, Urgency};
-use lithify_store::wal::{WalEnd, WalWriter};
+use lithify_store::wal::WalWriter;
 
-use super::Log;
+use super::log::{Closing, Ended, GivenUp, Log};
 use super::room::fresh_memtables;
+use crate::family::OpenFamily;
 use crate::shell::Shell;
-
-/// A log that has ended, until somebody closes it.
-pub(crate) type Ended = Arc<Mutex<Option<WalWriter>>>;
-
-/// A log that was made and not deleted.
-pub(crate) struct LogFile {
-    pub(crate) number: FileId,
-    /// `None` as long as it is the one that is written.
-    pub(crate) ended: Option<Ended>,
-}
-
-/// A log of an earlier memtable on its way to stable storage.
-#[derive(Clone)]
-pub(crate) struct Closing {
-    /// Its memtable, in the default family.
-    mem: MemId,
-    pub(crate) end: WalEnd,
-    pub(crate) done: Ticket,
-    pub(crate) result: Arc<Mutex<Result<()>>>,
-}
-
-impl Closing {
-    /// Nobody needs to look at it any more.
-    fn is_over(&self) -> bool {
-        self.done.is_done() && self.result.lock().is_ok()
-    }
-}
-
-/// A log that was lost, while what it held is not in tables yet.
-#[derive(Clone)]
-pub(crate) struct GivenUp {
-    /// Of each family the last memtable whose writes have no other log.
-    mems: Vec<(Shell, MemId)>,
-}
 
 /// True if `error` says that nobody knows what a log holds.
 pub(crate) fn is_lost(error: &Error) -> bool {
@@ -199,13 +166,9 @@ impl Shell {
         log.wal = None;
         let all: Vec<usize> = (0..log.families.len()).collect();
         let fresh = fresh_memtables(log, &all, &self.shared.resources.arenas)?;
-        let mems: Vec<_> =
-            log.families.iter().map(|f| (self.shared.shell(f.family.clone()), f.id)).collect();
+        let mems: Vec<_> = log.families.iter().map(|f| (f.family.clone(), f.id)).collect();
         if !log.is_alone() {
-            self.expect_group(
-                log.wal_number,
-                mems.iter().map(|(family, _)| family.family.cf).collect(),
-            );
+            self.expect_group(log.wal_number, mems.iter().map(|(family, _)| family.cf).collect());
         }
         log.given_up = Some(GivenUp { mems });
         self.swap_memtables(log, fresh);
@@ -236,7 +199,7 @@ impl Shell {
         while let Some(GivenUp { mems }) = &log.given_up {
             for (family, last) in mems {
                 if family.super_version().mems.iter().any(|m| m.id <= *last) {
-                    family.family.gate.check_flushes(no_wait)?;
+                    family.gate.check_flushes(no_wait)?;
                 }
             }
             // A flush that fails is trouble, which its gate knows.
@@ -248,7 +211,9 @@ impl Shell {
     /// Waits until all that a log held that was given up is in tables, or a flush fails.
     fn wait_replaced(&self, log: &mut Log) -> Result<()> {
         let Some(GivenUp { mems }) = &log.given_up else { return Ok(()) };
-        self.wait_all_flushed(mems)?;
+        let shell = |(f, last): &(Arc<OpenFamily>, MemId)| (self.shared.shell(f.clone()), *last);
+        let mems: Vec<_> = mems.iter().map(shell).collect();
+        self.wait_all_flushed(&mems)?;
         self.log_replaced(log);
         Ok(())
     }

@@ -13,9 +13,10 @@ use lithify_env::sync::atomic::Ordering;
 use lithify_memtable::{ArenaPool, MemTable, MemWriter};
 use lithify_store::numbers;
 
-use super::{Filling, Log, logs};
+use super::log::{Filling, Log};
+use super::logs;
+use crate::read::super_version::Mem;
 use crate::shell::Shell;
-use crate::super_version::Mem;
 
 impl Log {
     /// The families, by their places, whose memtables make room. One that is stopped keeps its own.

@@ -13,74 +13,19 @@
 use lithify_base::{Error, ErrorKind, Result, Seq};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Rt, Ticket};
-use lithify_format::wal::BatchView;
 use lithify_memtable::SharedWriter;
 
-use super::{Log, Own, insert_batch};
-use crate::metrics::Counter;
-use crate::open::DEFAULT_CF;
+use super::entries::Own;
+use super::log::Log;
+use super::parts::{Crew, Part, State};
+use crate::names::DEFAULT_CF;
 use crate::reentry::Mark;
+use crate::report::metrics::Counter;
 use crate::shell::Shell;
-use crate::turn::Waiter;
+use crate::write::turn::Waiter;
 
 /// Entries of a batch from which its writer is asked to insert it.
 const LARGE: usize = if cfg!(shuttle) { 2 } else { 48 };
-
-/// A batch that a waiter may insert, or the holder takes back.
-pub(crate) struct Part {
-    writer: Option<SharedWriter>,
-    first: Seq,
-    crew: Arc<Crew>,
-    mark: Mark,
-}
-
-/// Those who insert batches of one group.
-struct Crew {
-    state: Mutex<State>,
-    /// Complete once nobody is at work.
-    home: Ticket,
-}
-
-struct State {
-    /// Parts that are out, and one for the holder.
-    at_work: usize,
-    back: Vec<SharedWriter>,
-    /// A part was not inserted as a whole.
-    torn: bool,
-}
-
-impl Crew {
-    fn leave(&self, report: impl FnOnce(&mut State)) {
-        let mut state = self.state.lock();
-        report(&mut state);
-        state.at_work -= 1;
-        if state.at_work == 0 {
-            drop(state);
-            self.home.complete();
-        }
-    }
-}
-
-impl Part {
-    /// Inserts `batch`, which the part was made for.
-    pub(crate) fn insert(mut self, batch: &BatchView<'_>) {
-        let _at = self.mark.set();
-        // Until it is back, the part counts as torn: a comparator may panic.
-        let mut writer = self.writer.take().expect("a part is inserted once");
-        insert_batch(&mut writer, batch, self.first);
-        self.writer = Some(writer);
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        let writer = self.writer.take();
-        self.crew.leave(|state| match writer {
-            Some(writer) => state.back.push(writer),
-            None => state.torn = true,
-        });
-    }
-}
 
 /// The parts of a group that were handed out, and to whom.
 struct Handed<'a> {

@@ -1,0 +1,320 @@
+//! What may wait: files that nobody needs any more, the cache's share of memory, the event log,
+//! and time for the mind. One job does it all, woken by time and by the close.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use lithify_base::{Error, ErrorKind, FileId, shown_path};
+use lithify_control::Event;
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::Ordering;
+use lithify_env::{Hanging, Job, Mono, Step};
+use lithify_format::files::FileName;
+use lithify_lsm::FileRef;
+use lithify_store::wal::WalWriter;
+
+use crate::family::OpenFamily;
+use crate::report::field::Field;
+use crate::shared::Shared;
+use crate::shell::Shell;
+use crate::write::log::{Ended, LogFile};
+
+/// Size at which the event log is put aside as `EVENTS.old` and started anew, bytes.
+const EVENTS_MAX: u64 = 32 << 20;
+/// How often the disk's free space and the time of day are looked up.
+const DISK_EVERY: Duration = Duration::from_secs(1);
+/// With less room than so many memtables of all families it is looked up more often than that,
+const LOW_MEMTABLES: u64 = 16;
+/// and with less than this, which no writer fills in the meantime, bytes.
+const LOW_BYTES: u64 = 4 << 30;
+/// How often the upkeep job looks around when nothing wakes it.
+const UPKEEP_EVERY: Duration = Duration::from_millis(50);
+/// A call to the disk that takes longer is noted: with the time between two looks and that until the
+/// note is written it is less than 5 s.
+pub(crate) const HANGS: Duration = Duration::from_secs(4);
+
+impl Shared {
+    /// Tells the minds how much fits on the disk, so that they begin nothing that does not.
+    pub(crate) fn look_at_disk(self: &Arc<Shared>) {
+        // A handle that only reads begins nothing.
+        if !self.life.read_only_handle {
+            let (bytes, disk) = self.room();
+            let told = |f: Shell| f.drive(Event::DiskFree { bytes, disk });
+            self.families().into_iter().for_each(told);
+        }
+    }
+
+    /// Tells it before anything is begun.
+    pub(crate) fn look_at_disk_first(self: &Arc<Shared>) {
+        let (bytes, disk) = self.room();
+        self.families().iter().for_each(|family| family.core().know_room(bytes, disk));
+    }
+
+    /// Bytes that tables may still take, and those that the disk has free: all there may be where the
+    /// file system can't tell, so that it is tried.
+    fn room(self: &Arc<Shared>) -> (u64, u64) {
+        let disk = self.resources.env.fs.free_space(self.resources.dir.path()).unwrap_or(u64::MAX);
+        let bytes = match self.db_settings.load().disk_budget {
+            Some(budget) => disk.min(budget.saturating_sub(self.tree_bytes())),
+            None => disk,
+        };
+        let families = self.families();
+        let memtables =
+            families.iter().map(|f| f.family.memtable_bytes).fold(0, u64::saturating_add);
+        let near = memtables.saturating_mul(LOW_MEMTABLES).max(LOW_BYTES);
+        self.background.disk_low.store(bytes < near, Ordering::Relaxed);
+        (bytes, disk)
+    }
+
+    /// The same where it may have become too little since the last look.
+    pub(crate) fn look_at_low_disk(self: &Arc<Shared>) {
+        if self.background.disk_low.load(Ordering::Relaxed) {
+            self.look_at_disk();
+        }
+    }
+
+    fn tree_bytes(self: &Arc<Shared>) -> u64 {
+        let of_family =
+            |f: &Shell| f.super_version().tree.version.files().map(|f| f.bytes).sum::<u64>();
+        self.families().iter().map(of_family).sum()
+    }
+
+    /// Remembers a log that will be obsolete one day.
+    pub(crate) fn log_made(&self, number: FileId) {
+        self.writes.logs.lock().push(LogFile { number, ended: None });
+    }
+
+    /// Remembers who closes a log, if it is not obsolete before.
+    pub(crate) fn log_ended(&self, number: FileId, ended: &Ended) {
+        let mut logs = self.writes.logs.lock();
+        logs.iter_mut().rfind(|l| l.number == number).expect("it was made").ended =
+            Some(ended.clone());
+    }
+
+    /// Deletes logs whose writes are all in tables, also those that wait to be made durable, but
+    /// not the newest: if the manifest's last edit is damaged later on, that log or its follower's
+    /// first record tells.
+    pub(crate) fn sweep_logs(self: &Arc<Shared>) {
+        let first = self.first_log();
+        let gone: Vec<LogFile> = {
+            let mut logs = self.writes.logs.lock();
+            let newest = logs.last().map(|l| l.number);
+            logs.extract_if(.., |l| l.number.0 < first && Some(l.number) != newest).collect()
+        };
+        for LogFile { number, ended } in gone {
+            let wal = ended.and_then(|ended| ended.lock().take());
+            wal.into_iter().for_each(WalWriter::abandon);
+            if let Err(e) = self.resources.dir.remove(FileName::Wal(number.0)) {
+                self.note("delete_failed", &[("cause", e.to_string().into())]);
+            }
+        }
+    }
+
+    /// Adds to the event log what concerns the whole database.
+    pub(crate) fn note(&self, event: &str, fields: &[(&str, Field)]) {
+        self.events.note(self.resources.env.rt.now(), event, fields);
+    }
+
+    /// Gives the block cache what memtables, buffers and open tables leave of the budget, and a
+    /// sixteenth of it in any case.
+    pub(crate) fn fit_cache(&self) {
+        let room = self.db_settings.load().cache_budget();
+        let tables = self.resources.blocks.resident();
+        let bytes = room.saturating_sub(tables).max(room / 16);
+        // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
+        if self.resources.blocks.capacity().abs_diff(bytes) > room / 64 {
+            self.resources.blocks.set_capacity(bytes);
+        }
+    }
+
+    /// Deletes files of dropped families, and lets go of those that have nothing left.
+    fn sweep_dropped(self: &Arc<Shared>) {
+        let mut over = self.dropped_families();
+        over.retain(Shell::sweep_all);
+        let is_over =
+            |family: &Arc<OpenFamily>| over.iter().any(|gone| Arc::ptr_eq(&gone.family, family));
+        self.dropped.lock().retain(|family| !is_over(family));
+    }
+}
+
+impl Shell {
+    /// Bytes of tables out of the tree that somebody still reads.
+    pub(crate) fn obsolete_bytes(&self) -> u64 {
+        self.family.work.obsolete.lock().iter().map(|f| f.bytes).sum()
+    }
+    /// Trees that somebody still reads.
+    pub(crate) fn live_trees(&self) -> usize {
+        self.family.views.trees.lock().iter().filter(|tree| tree.strong_count() > 0).count()
+    }
+    pub(crate) fn running_flushes(&self) -> usize {
+        self.family.work.at_work.lock().values().filter(|work| work.flushes.is_some()).count()
+    }
+
+    /// Writers wait for room, and some tables may have become obsolete: the next job, which may need the
+    /// room that they take, does not wait for the upkeep job.
+    pub(crate) fn sweep_for_room(&self) {
+        if self.shared.background.pauses.load(Ordering::SeqCst) == 0 {
+            self.sweep_tables();
+        }
+        self.shared.look_at_disk();
+    }
+
+    /// Deletes what a dropped family has left; true if that was all, and nobody is at work on more.
+    fn sweep_all(&self) -> bool {
+        // Looked at first: whoever ends leaves its files behind before.
+        let idle = self.family.work.at_work.lock().is_empty();
+        self.sweep_tables();
+        self.sweep_litter();
+        idle && self.family.work.obsolete.lock().is_empty()
+            && self.family.work.litter.lock().is_empty()
+    }
+
+    /// Deletes obsolete tables that nobody pins any more: the list holds the last references. A
+    /// table that moved is known by a reference for each place it had, and goes with the last.
+    pub(crate) fn sweep_tables(&self) {
+        let free: Vec<FileRef> = {
+            let mut list = self.family.work.obsolete.lock();
+            let (free, kept): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut *list).into_iter().partition(|f| Arc::strong_count(f) == 1);
+            let pinned: BTreeSet<FileId> = kept.iter().map(|f| f.id).collect();
+            let (free, still) = free.into_iter().partition(|f| !pinned.contains(&f.id));
+            *list = kept;
+            list.extend::<Vec<_>>(still);
+            free
+        };
+        if free.is_empty() {
+            return;
+        }
+        let version = self.core().version().clone();
+        let gone: BTreeSet<FileId> =
+            free.iter().map(|f| f.id).filter(|id| version.file(*id).is_none()).collect();
+        gone.into_iter().for_each(|id| self.delete_table(id));
+    }
+
+    /// Deletes what jobs made that were given up.
+    pub(crate) fn sweep_litter(&self) {
+        let litter = std::mem::take(&mut *self.family.work.litter.lock());
+        litter.into_iter().for_each(|id| self.delete_table(id));
+    }
+
+    fn delete_table(&self, id: FileId) {
+        self.family.tables.forget(id);
+        self.shared.events.listeners().push(
+            self.shared.resources.env.rt.now(),
+            "table_deleted",
+            &[("file", id.0.into())],
+        );
+        if let Err(e) = self.shared.resources.dir.remove_table(id.0) {
+            // An orphan now; the next open collects it.
+            self.note("delete_failed", &[("cause", e.to_string().into())]);
+        }
+    }
+}
+
+/// Looks around now and then: time for the mind, the event log, files nobody pins any more.
+pub(crate) struct Upkeep {
+    shared: Arc<Shared>,
+    log: Option<lithify_env::FileRef>,
+    at: u64,
+    /// When they are looked up next.
+    disk_at: Mono,
+    /// Calls that were noted as hanging.
+    hanging: Vec<Hanging>,
+}
+
+impl Upkeep {
+    pub(crate) fn new(shared: Arc<Shared>) -> Upkeep {
+        Upkeep { shared, log: None, at: 0, disk_at: Mono::ZERO, hanging: Vec::new() }
+    }
+
+    fn look_at_disk_and_clock(&mut self) {
+        let now = self.shared.resources.env.rt.now();
+        if now < self.disk_at {
+            return;
+        }
+        self.disk_at = now + DISK_EVERY;
+        self.shared.look_at_disk();
+        let seconds = self.shared.resources.env.rt.wall_seconds();
+        for family in self.shared.families() {
+            family.drive(Event::WallTime { seconds });
+        }
+    }
+
+    /// Notes which calls hang, and which no longer do. What hangs in this job itself is only known
+    /// to `Db::explain`, as nobody could write it down.
+    fn look_at_calls(&mut self) {
+        let Some(watched) = &self.shared.resources.files.watched else { return };
+        let hanging = watched.look(HANGS);
+        let now = self.shared.resources.env.rt.now();
+        let told = |call: &Hanging, event: &str| {
+            let micros = now.since(call.since).as_micros() as u64;
+            let fields = [
+                ("call", call.op.into()),
+                ("file", shown_path(&call.path).to_string().into()),
+                ("micros", micros.into()),
+            ];
+            self.shared.note(event, &fields);
+        };
+        let is_in = |list: &[Hanging], call: &Hanging| list.iter().any(|c| c.id == call.id);
+        self.hanging.iter().filter(|c| !is_in(&hanging, c)).for_each(|c| told(c, "disk_answers"));
+        hanging.iter().filter(|c| !is_in(&self.hanging, c)).for_each(|c| told(c, "disk_hangs"));
+        self.hanging = hanging;
+    }
+
+    fn write_events(&mut self) {
+        let text = self.shared.events.drain();
+        if text.is_empty() {
+            return;
+        }
+        if self.log.is_some() && self.at > EVENTS_MAX {
+            self.log = None;
+            self.shared.resources.dir.set_events_aside();
+        }
+        if self.log.is_none() {
+            let Ok((file, at)) = self.shared.resources.dir.open_events() else { return };
+            self.at = at;
+            self.log = Some(file);
+        }
+        if let Some(file) = &self.log
+            && lithify_env::write_all_at(&**file, text.as_bytes(), self.at).is_ok()
+        {
+            self.at += text.len() as u64;
+        }
+    }
+}
+
+impl Job for Upkeep {
+    fn step(&mut self) -> Step {
+        // Asked before all else: what is left when the stop comes takes one more whole round.
+        let last = self.shared.background.stop.is_done();
+        self.look_at_calls();
+        let families = self.shared.families();
+        families.iter().for_each(|family| family.drive(Event::Tick));
+        self.look_at_disk_and_clock();
+        if self.shared.background.pauses.load(Ordering::SeqCst) == 0 {
+            self.shared.sweep_logs();
+            for family in families {
+                family.sweep_tables();
+                family.sweep_litter();
+            }
+            self.shared.sweep_dropped();
+        }
+        // With what was just deleted.
+        self.shared.look_at_low_disk();
+        self.shared.fit_cache();
+        self.write_events();
+        self.shared.deliver_events();
+        if last {
+            self.shared.background.stopped.complete();
+            return Step::Done;
+        }
+        Step::WaitUntil(
+            self.shared.background.stop.clone(),
+            self.shared.resources.env.rt.now() + UPKEEP_EVERY,
+        )
+    }
+    fn panicked(&mut self, message: String) {
+        self.shared.go_read_only(Error::new(ErrorKind::Internal, message));
+        self.shared.background.stopped.complete();
+    }
+}

@@ -1,0 +1,220 @@
+//! The end of a database: what no log holds is flushed, jobs end, the log is sealed, the lock goes.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use lithify_base::{FileId, Result};
+use lithify_control::Event;
+use lithify_env::sync::atomic::Ordering;
+use lithify_env::sync::{Arc, Weak};
+use lithify_env::{Ticket, Tuning};
+use lithify_format::files::FileName;
+use lithify_format::manifest::{WalAddition, WireEdit};
+use lithify_store::wal::WalEnd;
+
+use crate::reentry::refusal_of_listener;
+use crate::shell::Shell;
+use crate::shell::calls::CloseLater;
+use crate::write::log::Log;
+use crate::write::logs;
+
+impl Shell {
+    /// Ends the database: what no log holds is flushed, jobs end, the log is closed. Only the
+    /// first call does it; a later call waits for that and returns the same.
+    pub fn close(&self) -> Result<()> {
+        self.check_caller()?;
+        if self.shared.mark().listeners().is_on() {
+            return Err(refusal_of_listener());
+        }
+        if self.shared.background.progress.closed.swap(true, Ordering::SeqCst) {
+            self.shared.resources.env.rt.park(&self.shared.life.ending.over, None);
+            return self.shared.life.ending.result.lock().clone();
+        }
+        let _over = Over(&self.shared.life.ending.over);
+        self.families().iter().for_each(|family| family.set_over());
+        let result = if self.shared.life.read_only_handle { self.let_go() } else { self.end() };
+        self.shared.life.ending.result.lock().clone_from(&result);
+        result
+    }
+
+    /// The end of a handle that only reads.
+    fn let_go(&self) -> Result<()> {
+        let log = self.take_turn()?;
+        self.shared.writes.turn.close(self.shared.closed_error());
+        drop(log);
+        self.shared.families.lock().clear();
+        Ok(())
+    }
+
+    fn end(&self) -> Result<()> {
+        self.families()
+            .iter()
+            .for_each(|family| family.family.gate.hurry(self.shared.closed_error()));
+        // What is left is not held back any more, and as fast as it goes.
+        self.tell_paused();
+        self.shared.resources.limiter.set(0, Tuning::Fixed);
+        let mut log = self.take_turn()?;
+        // No family comes or goes from now on.
+        let families = self.families();
+        families.iter().for_each(|family| family.set_over());
+        let flushed = match self.family.gate.refused() {
+            None => self.flush_unlogged(&mut log),
+            Some(_) => Ok(()),
+        };
+        // While flushes still work: they take over what a lost log held.
+        let synced = self.sync_closing(&mut log);
+        let ended = self.end_log(&mut log);
+        self.shared.writes.turn.close(self.shared.closed_error());
+        self.shared.refuse(&self.shared.closed_error());
+        families.iter().for_each(|family| family.drive(Event::Closing));
+        self.end_group();
+        self.shared.progressed();
+        let dropped = self.shared.dropped_families();
+        self.wait_until(None, |shell| {
+            let idle = families.iter().chain(&dropped).all(|family| family.is_at_rest());
+            let alone = !shell.shared.background.progress.is_under_way();
+            Ok((idle && alone).then_some(()))
+        })?;
+        let told = match self.shared.life.settled.load(Ordering::SeqCst) {
+            true => self.forget_history(),
+            false => Ok(()),
+        };
+        // To record the last log is to promise all before it, and one of those may be lost.
+        if let Ok(Some(end)) = &ended
+            && end.is_durable()
+        {
+            self.record_log(end.number());
+        }
+        drop(log);
+        self.shared.background.stop.complete();
+        self.shared.resources.env.rt.park(&self.shared.background.stopped, None);
+        self.shared.deliver_rest();
+        self.hold_what_is_pinned(families.iter().chain(&dropped));
+        self.shared.families.lock().clear();
+        self.shared.dropped.lock().clear();
+        *self.shared.life.lock.lock() = None;
+        flushed.and(synced).and(ended.map(drop)).and(told)
+    }
+
+    /// Starts a new manifest: RocksDB refuses one whose earlier edits tell of stacked runs, too.
+    fn forget_history(&self) -> Result<()> {
+        self.shared.check_owner()?;
+        let Some(mut manifest) = self.shared.queue.lock().manifest.take() else { return Ok(()) };
+        self.shared.check_epoch(&manifest)?;
+        self.shared.roll(&mut manifest)?;
+        self.shared.queue.lock().manifest = Some(manifest);
+        Ok(())
+    }
+
+    /// No job works for this family, and no edit waits.
+    fn is_at_rest(&self) -> bool {
+        let core = self.core();
+        (core.jobs() == 0 || core.is_halted()) && self.family.work.at_work.lock().is_empty()
+    }
+
+    /// Opens the tables of every tree that an iterator still shows: from now on another handle may
+    /// delete the files, and only what is open outlives that. One that can't be opened, or is beyond half
+    /// the cap of open files, shows as the iterator's error.
+    fn hold_what_is_pinned<'a>(&self, families: impl Iterator<Item = &'a Shell>) {
+        let pinned: Vec<FileName> = families.flat_map(|f| f.open_what_is_pinned()).collect();
+        if let Some(files) = &self.shared.resources.files.capped {
+            let pinned: BTreeSet<PathBuf> =
+                pinned.iter().map(|n| self.shared.resources.dir.path_of(*n)).collect();
+            files.hold(|path| pinned.contains(path));
+        }
+    }
+
+    /// Opens the tables of this family that an iterator still shows; their names.
+    fn open_what_is_pinned(&self) -> Vec<FileName> {
+        let now = self.family.views.current.load_full();
+        let trees = std::mem::take(&mut *self.family.views.trees.lock());
+        let mut pinned = Vec::new();
+        for tree in trees.iter().filter_map(Weak::upgrade) {
+            // Held by `current` (once more by `now`) and by the line above, if by nothing else.
+            let is_current = Arc::ptr_eq(&tree, &now.tree);
+            if is_current && Arc::strong_count(&now) <= 2 && Arc::strong_count(&tree) <= 2 {
+                continue;
+            }
+            for slot in tree.runs.iter().flat_map(|run| run.slots.iter()) {
+                let _ = slot.reader(&self.family.tables);
+                let number = slot.file.backing.unwrap_or(slot.file.id).0;
+                pinned.extend([FileName::Table(number), FileName::LevelDbTable(number)]);
+            }
+        }
+        pinned
+    }
+
+    /// Waits until no memtable holds writes that no log holds.
+    fn flush_unlogged(&self, log: &mut Log) -> Result<()> {
+        let which: Vec<usize> =
+            (0..log.families.len()).filter(|at| log.families[*at].unlogged).collect();
+        if !which.is_empty() {
+            self.freeze(log, &which)?;
+        }
+        for family in &log.families {
+            self.shared.shell(family.family.clone()).wait_flushed(family.unlogged_before)?;
+        }
+        Ok(())
+    }
+
+    /// Seals and syncs the last log; how it ended, if there is one and it still counts.
+    fn end_log(&self, log: &mut Log) -> Result<Option<WalEnd>> {
+        let Some(mut wal) = log.wal.take() else { return Ok(None) };
+        let ended = wal.end().and_then(|end| wal.close().map(|()| end));
+        match ended {
+            Ok(end) => Ok(Some(end)),
+            Err(e) if logs::is_lost(&e) && self.family.gate.refused().is_none() => {
+                self.replace_log(log, e).map(|()| None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Notes in the manifest that the last log is whole, so that the next open misses what
+    /// someone removes or cuts off meanwhile. The log is as safe without.
+    fn record_log(&self, number: FileId) {
+        if self.shared.check_owner().is_err() {
+            return;
+        }
+        let Some(mut manifest) = self.shared.queue.lock().manifest.take() else { return };
+        if self.shared.check_epoch(&manifest).is_err() {
+            return;
+        }
+        let Ok(synced) = self.shared.resources.dir.len_of(FileName::Wal(number.0)) else { return };
+        let addition = WalAddition { number: number.0, synced };
+        let edit = WireEdit { wal_additions: vec![addition], ..WireEdit::default() };
+        if manifest.uncertain().is_none()
+            && let Err(e) = manifest.commit(&[edit])
+        {
+            self.note("log_not_recorded", &[("cause", e.to_string().into())]);
+        }
+    }
+}
+
+/// Completes its ticket, whatever happens.
+struct Over<'a>(&'a Ticket);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.complete();
+    }
+}
+
+/// Closes the database when the last handle goes.
+pub struct Closer(pub(crate) Shell);
+
+impl Drop for Closer {
+    fn drop(&mut self) {
+        if self.0.shared.check_home().is_err() {
+            // A copy in a forked child: what would be dropped with it is the parent's.
+            std::mem::forget(self.0.clone());
+            return;
+        }
+        if self.0.shared.mark().is_on() || self.0.shared.mark().listeners().is_on() {
+            self.0.shared.resources.env.rt.spawn_apart(Box::new(CloseLater(self.0.clone())));
+            return;
+        }
+        // No handle is left to tell of an error; `Db::close` is there for those who want to know.
+        let _ = self.0.close();
+    }
+}

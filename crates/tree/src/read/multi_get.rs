@@ -1,0 +1,104 @@
+//! Several keys at one moment: the memtables key by key, then each run once for all keys that are
+//! still open, sorted, so that the keys of one table ask its filter and index together and share what
+//! is read of it.
+//!
+//! Keeps: answers as [`Shell::get`] does for each key.
+//! Leaves to others: one key ([`crate::read`]), reading blocks together (`lithify_store::sst`).
+
+use lithify_base::{Result, Seq};
+use lithify_format::filter::key_hash;
+use lithify_store::sst::Wanted;
+
+use crate::read::snapshot::Snapshot;
+use crate::read::super_version::{RunTables, SuperVersion};
+use crate::read::{Repr, Value, decide};
+use crate::report::metrics::Counter;
+use crate::shell::Shell;
+
+/// A key without an answer.
+struct Open<'k> {
+    key: &'k [u8],
+    hash: u64,
+    /// Where its answer goes.
+    place: usize,
+    /// Newest range deletion over it met so far.
+    hidden: Option<Seq>,
+    /// It has its answer after all.
+    decided: bool,
+}
+
+impl Shell {
+    /// Several keys at one moment.
+    pub fn multi_get(
+        &self,
+        keys: &mut dyn Iterator<Item = &[u8]>,
+        at: Option<&Snapshot>,
+    ) -> Result<Vec<Option<Value>>> {
+        self.check_open()?;
+        let (sv, at) = self.pin(at)?;
+        let mut values: Vec<Option<Value>> = Vec::with_capacity(keys.size_hint().0);
+        let mut open = Vec::new();
+        for (place, key) in keys.enumerate() {
+            let mut hidden = None;
+            let found = self.in_memory(&sv, key, at, &mut hidden)?;
+            if found.is_continue() {
+                open.push(Open { key, hash: key_hash(key), place, hidden, decided: false });
+            }
+            values.push(found.break_value().flatten());
+        }
+        let order = self.order();
+        open.sort_by(|a, b| order.compare(a.key, b.key));
+        for run in &sv.tree.runs {
+            if open.is_empty() {
+                break;
+            }
+            self.in_run(&sv, run, &mut open, at, &mut values)?;
+        }
+        self.shared.metrics.add(Counter::Gets, values.len() as u64);
+        self.shared.metrics.add(Counter::GetHits, values.iter().flatten().count() as u64);
+        Ok(values)
+    }
+
+    /// Looks into one run for all open keys, which are sorted; those it decides are open no more.
+    fn in_run(
+        &self,
+        sv: &SuperVersion,
+        run: &RunTables,
+        open: &mut Vec<Open<'_>>,
+        at: Seq,
+        values: &mut [Option<Value>],
+    ) -> Result<()> {
+        let order = self.order();
+        let (mut wanted, mut found) = (Vec::new(), Vec::new());
+        let mut next = 0;
+        while let Some(first) = open.get(next) {
+            let Some(slot) = run.find(first.key, order) else {
+                next += 1;
+                continue;
+            };
+            let range = &slot.file.range;
+            let here = open[next..].iter().take_while(|o| range.contains(o.key, order)).count();
+            let batch = &mut open[next..next + here];
+            let reader = slot.reader(&self.family.tables)?;
+            if slot.file.range_deletes > 0 {
+                for asked in batch.iter_mut() {
+                    asked.hidden = asked.hidden.max(reader.covering_seq(&slot.file, asked.key, at));
+                }
+            }
+            wanted.clear();
+            wanted.extend(batch.iter().map(|o| Wanted { key: o.key, hash: o.hash }));
+            reader.get_many(&wanted, at, |i, tag, value| {
+                found.push((i, tag, Repr::Pinned(value)));
+            })?;
+            for (i, tag, value) in found.drain(..) {
+                let asked = &mut batch[i];
+                let merged = || self.merged_value(sv, asked.key, at);
+                values[asked.place] = decide(tag, asked.hidden, || Ok(value), merged)?;
+                asked.decided = true;
+            }
+            next += here;
+        }
+        open.retain(|asked| !asked.decided);
+        Ok(())
+    }
+}

@@ -1,0 +1,125 @@
+//! What the holder of the write turn owns: the log, and the memtables that are being filled.
+
+use std::collections::VecDeque;
+
+use lithify_base::{CfId, FileId, Result, Seq};
+use lithify_control::MemId;
+use lithify_env::Ticket;
+use lithify_env::sync::atomic::AtomicU64;
+use lithify_env::sync::{Arc, Mutex};
+use lithify_format::wal::BatchBuilder;
+use lithify_memtable::MemWriter;
+use lithify_store::wal::{WalEnd, WalWriter};
+
+use super::mems::Mems;
+use crate::family::OpenFamily;
+
+/// What the holder of the write turn owns.
+pub(crate) struct Log {
+    /// What is being filled: the families by number, the default one first.
+    pub(crate) families: Vec<Filling>,
+    /// The open log; made when the first write wants one.
+    pub(crate) wal: Option<WalWriter>,
+    /// Number of the log that belongs to the active memtables, open or not yet made.
+    pub(crate) wal_number: FileId,
+    /// How the log before ended.
+    pub(crate) before: Option<WalEnd>,
+    /// Logs of earlier memtables that are still being synced.
+    pub(crate) closing: Vec<Closing>,
+    /// Earlier logs that a family may still need, with their bytes, oldest first.
+    pub(crate) kept: VecDeque<(u64, u64)>,
+    /// The log was lost and is not replaced yet: nothing can be written.
+    pub(crate) given_up: Option<GivenUp>,
+    /// Number of the next write.
+    pub(crate) next_seq: Seq,
+    /// Writes that skipped the log came after the log's last record.
+    pub(crate) gap: bool,
+    /// The group being written; its memory is reused.
+    pub(crate) group: BatchBuilder,
+}
+
+/// The active memtable of one family.
+pub(crate) struct Filling {
+    pub(crate) family: Arc<OpenFamily>,
+    /// Write handle.
+    pub(crate) mem: MemWriter,
+    /// The memtable's number.
+    pub(crate) id: MemId,
+    /// The memtable's first log, as readers know it.
+    pub(crate) log: Arc<AtomicU64>,
+    /// It holds writes that no log holds.
+    pub(crate) unlogged: bool,
+    /// The last frozen memtable that did.
+    pub(crate) unlogged_before: Option<MemId>,
+}
+
+impl Filling {
+    /// The active memtable of `family`, whose writer is `mem`.
+    pub(crate) fn new(family: Arc<OpenFamily>, mem: MemWriter) -> Filling {
+        let active = family.super_version().mems[0].clone();
+        let (id, log) = (active.id, active.log);
+        Filling { family, mem, id, log, unlogged: false, unlogged_before: None }
+    }
+    pub(super) fn is_full(&self) -> bool {
+        self.mem.table().bytes() as u64 >= self.family.memtable_bytes
+    }
+}
+
+/// A log that has ended, until it is closed.
+pub(crate) type Ended = Arc<Mutex<Option<WalWriter>>>;
+
+/// A log that was made and not deleted.
+pub(crate) struct LogFile {
+    pub(crate) number: FileId,
+    /// `None` as long as it is the one that is written.
+    pub(crate) ended: Option<Ended>,
+}
+
+/// A log of an earlier memtable on its way to stable storage.
+#[derive(Clone)]
+pub(crate) struct Closing {
+    /// Its memtable, in the default family.
+    pub(super) mem: MemId,
+    pub(crate) end: WalEnd,
+    pub(crate) done: Ticket,
+    pub(crate) result: Arc<Mutex<Result<()>>>,
+}
+
+impl Closing {
+    /// True if it needs no second look.
+    pub(super) fn is_over(&self) -> bool {
+        self.done.is_done() && self.result.lock().is_ok()
+    }
+}
+
+/// A log that was lost, while what it held is not in tables yet.
+#[derive(Clone)]
+pub(crate) struct GivenUp {
+    /// Of each family the last memtable whose writes have no other log.
+    pub(super) mems: Vec<(Arc<OpenFamily>, MemId)>,
+}
+
+impl Log {
+    /// Where the family is in `families`.
+    #[inline]
+    pub(crate) fn at(&self, cf: CfId) -> Option<usize> {
+        match cf.0 {
+            0 => Some(0),
+            _ => self.families.binary_search_by_key(&cf, |f| f.family.cf).ok(),
+        }
+    }
+    /// True if there is no family but the default one.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.families.len() == 1
+    }
+}
+
+impl Mems for Log {
+    type Writer = MemWriter;
+    #[inline]
+    fn of(&mut self, cf: CfId) -> Option<&mut MemWriter> {
+        let at = self.at(cf)?;
+        self.families.get_mut(at).map(|f| &mut f.mem)
+    }
+}
