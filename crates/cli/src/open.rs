@@ -140,8 +140,8 @@ impl TreeArg {
 /// `--set NAME=VALUE`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SetArg {
-    /// Open it with this setting instead of the one it was last opened with; `lithify settings` lists
-    /// all
+    /// Open it with this setting instead of the one it was last opened with; `lithify settings --all`
+    /// lists all
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 }

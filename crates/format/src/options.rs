@@ -2,7 +2,7 @@
 //!
 //! `[Version]`, `[DBOptions]`, then per column family `[CFOptions "name"]` and
 //! `[TableOptions/BlockBasedTable "name"]`, `default` first; `name=value` lines, `#` comments,
-//! backslash escapes. We write the options that our settings have a meaning for; RocksDB's
+//! backslash escapes. Which options are written is the caller's choice; RocksDB's
 //! parser takes its defaults for the rest. On reading, only names that decide what bytes mean
 //! matter: comparator, merge operator, prefix extractor and the family list.
 //!
@@ -30,26 +30,11 @@ const ROCKSDB_VERSION: &str = "11.8.1";
 /// Longest OPTIONS file read, bytes; RocksDB's own have about 8 KiB per family.
 const MAX_LEN: usize = 64 << 20;
 
-/// Options of the whole database.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DbOptions {
-    /// Threads for flush and compaction.
-    pub max_background_jobs: u32,
-    /// Threads that one compaction may use.
-    pub max_subcompactions: u32,
-    /// Tables kept open; -1 is all.
-    pub max_open_files: i64,
-    /// Bytes of logs after which the oldest memtable is flushed; 0 is four memtables' worth.
-    pub max_total_wal_size: u64,
-    /// Bytes of all memtables together; 0 is no limit.
-    pub db_write_buffer_size: u64,
-    /// Reads bypass the page cache.
-    pub use_direct_reads: bool,
-    /// Flush and compaction bypass the page cache.
-    pub use_direct_io_for_flush_and_compaction: bool,
-}
+/// Lines of a section, name and value, in the order in which they are written.
+pub type Lines = Vec<(&'static str, String)>;
 
-/// Options of one column family and its tables.
+/// What is written of one column family and its tables. Values are text that needs no escapes: no line
+/// break and no `#`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FamilyOptions {
     /// Family name; the first family of a file is `default`.
@@ -60,72 +45,27 @@ pub struct FamilyOptions {
     pub merge_operator: Option<String>,
     /// Prefix extractor name, for example `rocksdb.FixedPrefix.4`.
     pub prefix_extractor: Option<String>,
-    /// Memtable size, bytes.
-    pub write_buffer_size: u64,
-    /// Memtables, active and frozen.
-    pub max_write_buffer_number: u32,
-    /// Which file of a level goes down first, for example `kMinOverlappingRatio`.
-    pub compaction_pri: String,
-    /// Runs in level 0 that start a compaction, slow writes down, and stop them.
-    pub level0_triggers: [u32; 3],
-    /// Number of levels.
-    pub num_levels: u32,
-    /// Size of level 1, bytes.
-    pub max_bytes_for_level_base: u64,
-    /// Size of a level over the one above.
-    pub max_bytes_for_level_multiplier: f64,
-    /// Level sizes follow the size of the last level.
-    pub dynamic_level_bytes: bool,
-    /// File size of level 1, bytes.
-    pub target_file_size_base: u64,
-    /// File size of a level over the one above.
-    pub target_file_size_multiplier: u32,
-    /// Compaction debt at which writes slow down and stop, bytes.
-    pub pending_compaction_limits: [u64; 2],
-    /// No automatic compaction.
-    pub disable_auto_compactions: bool,
-    /// Codec by RocksDB's name, for example `kLZ4Compression`.
-    pub compression: String,
-    /// Codec of the last level.
-    pub bottommost_compression: String,
-    /// Data block size, bytes.
-    pub block_size: u64,
-    /// Entries between restart points of data blocks.
-    pub block_restart_interval: u32,
-    /// Entries between restart points of index blocks.
-    pub index_block_restart_interval: u32,
-    /// Bloom filter bits per key; 0 writes no filter.
-    pub bloom_bits_per_key: f64,
-    /// Whether filters hold whole keys.
-    pub whole_key_filtering: bool,
-    /// Size of the parts of index and filter, in bytes; 0 = they are not cut.
-    pub partition_bytes: u64,
-    /// Table format version.
-    pub format_version: u32,
-    /// Settings of ours that only this family has, name and value; no line break is in any of them.
-    pub own: Vec<(&'static str, String)>,
+    /// The options of the family, by RocksDB's names.
+    pub options: Lines,
+    /// The options of its tables, by RocksDB's names.
+    pub table: Lines,
+    /// Settings of ours that only this family has.
+    pub own: Lines,
 }
 
 /// The text of an OPTIONS file.
 ///
-/// `own` are settings of ours, of the database, as those of the families.
+/// `db` are the options of the database, by RocksDB's names; `own` are settings of ours, of the database.
 ///
 /// # Panics
 /// If the first family is not `default`: RocksDB's parser demands that order.
-pub fn write(db: &DbOptions, families: &[FamilyOptions], own: &[(&str, String)]) -> String {
+pub fn write(db: &Lines, families: &[FamilyOptions], own: &Lines) -> String {
     assert!(families.first().is_some_and(|f| f.name == "default"), "`default` comes first");
     let mut out = format!("{HEAD}\n\n[Version]\n");
     line(&mut out, "rocksdb_version", ROCKSDB_VERSION);
     line(&mut out, "options_file_version", "1.1");
     out.push_str("\n[DBOptions]\n");
-    line(&mut out, "max_background_jobs", db.max_background_jobs);
-    line(&mut out, "max_subcompactions", db.max_subcompactions);
-    line(&mut out, "max_open_files", db.max_open_files);
-    line(&mut out, "max_total_wal_size", db.max_total_wal_size);
-    line(&mut out, "db_write_buffer_size", db.db_write_buffer_size);
-    line(&mut out, "use_direct_reads", db.use_direct_reads);
-    let direct = db.use_direct_io_for_flush_and_compaction;
-    line(&mut out, "use_direct_io_for_flush_and_compaction", direct);
+    db.iter().for_each(|(name, value)| line(&mut out, name, value));
     for family in families {
         write_family(&mut out, family);
     }
@@ -162,50 +102,13 @@ pub fn check_sum(bytes: &[u8]) -> Result<bool> {
 fn write_family(out: &mut String, f: &FamilyOptions) {
     let name = escape(&f.name);
     let nullable = |name: &Option<String>| escape(name.as_deref().unwrap_or("nullptr"));
-    let [compact, slow_down, stop] = f.level0_triggers;
-    let [soft, hard] = f.pending_compaction_limits;
     let _ = write!(out, "\n[CFOptions \"{name}\"]\n");
     line(out, "comparator", escape(&f.comparator));
     line(out, "merge_operator", nullable(&f.merge_operator));
     line(out, "prefix_extractor", nullable(&f.prefix_extractor));
-    line(out, "write_buffer_size", f.write_buffer_size);
-    line(out, "max_write_buffer_number", f.max_write_buffer_number);
-    line(out, "compaction_style", "kCompactionStyleLevel");
-    line(out, "compaction_pri", &f.compaction_pri);
-    line(out, "level0_file_num_compaction_trigger", compact);
-    line(out, "level0_slowdown_writes_trigger", slow_down);
-    line(out, "level0_stop_writes_trigger", stop);
-    line(out, "num_levels", f.num_levels);
-    line(out, "max_bytes_for_level_base", f.max_bytes_for_level_base);
-    let multiplier = format_args!("{:.6}", f.max_bytes_for_level_multiplier);
-    line(out, "max_bytes_for_level_multiplier", multiplier);
-    line(out, "level_compaction_dynamic_level_bytes", f.dynamic_level_bytes);
-    line(out, "target_file_size_base", f.target_file_size_base);
-    line(out, "target_file_size_multiplier", f.target_file_size_multiplier);
-    line(out, "soft_pending_compaction_bytes_limit", soft);
-    line(out, "hard_pending_compaction_bytes_limit", hard);
-    line(out, "disable_auto_compactions", f.disable_auto_compactions);
-    line(out, "compression", escape(&f.compression));
-    line(out, "bottommost_compression", escape(&f.bottommost_compression));
-    line(out, "table_factory", "BlockBasedTable");
+    f.options.iter().for_each(|(name, value)| line(out, name, value));
     let _ = write!(out, "\n[TableOptions/BlockBasedTable \"{name}\"]\n");
-    line(out, "block_size", f.block_size);
-    line(out, "block_restart_interval", f.block_restart_interval);
-    line(out, "index_block_restart_interval", f.index_block_restart_interval);
-    line(out, "format_version", f.format_version);
-    line(out, "checksum", "kXXH3");
-    line(out, "whole_key_filtering", f.whole_key_filtering);
-    if f.partition_bytes > 0 {
-        line(out, "index_type", "kTwoLevelIndexSearch");
-        line(out, "partition_filters", f.bloom_bits_per_key > 0.0);
-        line(out, "metadata_block_size", f.partition_bytes);
-    }
-    if f.bloom_bits_per_key > 0.0 {
-        let policy = format_args!("bloomfilter:{}:false", f.bloom_bits_per_key);
-        line(out, "filter_policy", policy);
-    } else {
-        line(out, "filter_policy", "nullptr");
-    }
+    f.table.iter().for_each(|(name, value)| line(out, name, value));
     for (name, value) in &f.own {
         let _ = writeln!(out, "{OWN_OF_FAMILY}{name}={value}");
     }

@@ -3,18 +3,18 @@
 //! Keeps: what is written down is sound, and written before it is in force: after a crash the
 //! OPTIONS file has the old settings or the new ones. Nothing is in force that could not be
 //! written.
-//! Leaves to others: which settings can change (`settings::table`).
+//! Leaves to others: which settings can change (the table of settings).
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_control::Event;
 use lithify_env::sync::Arc;
 use lithify_format::files::FileName;
+use lithify_settings::row;
 
 use crate::background::solo::Solo;
 use crate::names::DEFAULT_CF;
 use crate::settings::Settings;
-use crate::settings::table::row;
-use crate::settings::translate::{core_options, options_text};
+use crate::settings::translate::{core_options, options_text, tuning};
 use crate::shell::Shell;
 
 impl Shell {
@@ -50,10 +50,9 @@ impl Shell {
     /// Switches automatic compaction, until the database is closed.
     pub(crate) fn alter_auto_compaction(&self, on: bool) {
         let _one_at_a_time = self.alone();
-        let old = self.family.settings.load_full();
-        self.family
-            .settings
-            .store(Arc::new(Settings { auto_compaction: on, ..Settings::clone(&old) }));
+        let mut new = Settings::clone(&self.family.settings.load());
+        new.auto_compaction = on;
+        self.family.settings.store(Arc::new(new));
         self.drive_by(|| Event::AutoCompaction { on: self.family.settings.load().auto_compaction });
     }
 
@@ -67,7 +66,7 @@ impl Shell {
     fn in_force(&self) {
         let now = self.family.settings.load_full();
         if self.family.cf == DEFAULT_CF {
-            self.shared.resources.limiter.set(now.background_rate, now.tuning());
+            self.shared.resources.limiter.set(now.background_rate, tuning(&now));
         }
         self.drive_by(|| Event::Options(Box::new(core_options(&self.family.settings.load()))));
     }

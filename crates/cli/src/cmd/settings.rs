@@ -1,4 +1,4 @@
-//! `settings`: every setting with the value in force, and why it has it.
+//! `settings`: the settings with the values in force, and why they have them.
 
 use std::path::PathBuf;
 
@@ -18,10 +18,12 @@ Examples:
   lithify settings --explain fruit                            what fruit was last opened with
   lithify settings --explain fruit --family trees             the same of one of its column families
   lithify settings --explain --set memory_budget=4GiB         what would follow
+  lithify settings --all                                      those for RocksDB's sake, too
   lithify put --db fruit --set durability=sync apple red      with a setting of one's own
 
 memory_budget, compaction_threads and disk_budget say what the database may take; everything else
-follows from them unless it is set. Nothing is opened and nothing changes.";
+follows from them unless it is set. Settings that are there for RocksDB's sake are left out while they
+have their defaults; docs/settings.md says what each is. Nothing is opened and nothing changes.";
 
 /// `lithify settings`.
 #[derive(clap::Args)]
@@ -33,9 +35,12 @@ pub(crate) struct Settings {
     /// Column family of the database, if not the default one
     #[arg(long, value_name = "NAME", requires = "dir")]
     family: Option<String>,
-    /// Say why each setting has its value: what it follows from, or who set it
+    /// Say why each setting has its value: what it follows from, or that it was set
     #[arg(long)]
     explain: bool,
+    /// Print those for RocksDB's sake too, whatever they are (JSON has all of them anyway)
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     set: SetArg,
     /// Print a JSON array
@@ -77,7 +82,8 @@ impl Settings {
         if self.explain {
             table.set_header(["setting", "value", "why"]);
         }
-        for t in &told {
+        let seen = |t: &&EffectiveSetting| self.all || !t.for_rocksdb || !t.derived;
+        for t in told.iter().filter(seen) {
             let why = match (t.derived, self.set.names(t.name), &file) {
                 (false, true, _) => format!("--set: {}", t.reason),
                 (false, false, Some(file)) => format!("{file}: {}", t.reason),
@@ -88,6 +94,12 @@ impl Settings {
             table.add_row(row);
         }
         output::line(&table.to_string())?;
+        let left_out = told.len() - told.iter().filter(seen).count();
+        if left_out > 0 {
+            output::line(&format!(
+                "{left_out} more are there for RocksDB's sake and have their defaults; --all prints them"
+            ))?;
+        }
         // What could not be opened is told last, where it is seen.
         Ok(settings.check()?)
     }
@@ -99,7 +111,7 @@ fn as_json(told: &[EffectiveSetting]) -> Result<()> {
         .map(|t| {
             json!({
                 "name": t.name, "value": t.value, "derived": t.derived, "reason": t.reason,
-                "live": t.live,
+                "live": t.live, "for_rocksdb": t.for_rocksdb, "takes": t.takes, "rocksdb": t.rocksdb,
             })
         })
         .collect();

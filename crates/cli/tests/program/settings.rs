@@ -27,12 +27,41 @@ fn what_was_set_is_told_from_what_follows() {
     assert!(trigger.contains("OPTIONS-") && trigger.contains("set; the default is 4"), "{trigger}");
     assert!(line(&told, "bloom_bits").contains("--set: set; the default is 10"));
     assert!(line(&told, "l0_stop").contains("default: "));
-    // Who opens it next and says nothing changes nothing.
+    // An open that says nothing changes nothing.
     ok(&["put", "--db", &db, "b", "2"]);
     assert_eq!(line(&ok(&["settings", &db]), "l0_trigger").split_whitespace().last(), Some("8"));
     let json: serde_json::Value = serde_json::from_str(&ok(&["settings", "--json", &db])).unwrap();
     let budget = json.as_array().unwrap().iter().find(|s| s["name"] == "memory_budget").unwrap();
     assert_eq!((&budget["value"], &budget["derived"]), (&"64MiB".into(), &false.into()));
+}
+
+/// A user sees first what most need. What is there for RocksDB's sake is seen once it is set, or asked for.
+#[test]
+fn settings_for_rocksdbs_sake_are_seen_when_they_are_set_or_asked_for() {
+    let names = |args: &[&str]| -> Vec<String> {
+        let told = ok(args);
+        let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+        told.lines().filter_map(first).filter(|name| name.contains('_')).collect()
+    };
+    let has = |names: &[String], name: &str| names.iter().any(|n| n == name);
+    let plain = names(&["settings"]);
+    assert!(has(&plain, "l0_trigger") && !has(&plain, "universal_size_ratio"), "{plain:?}");
+    assert!(plain.len() <= 40, "{plain:?}");
+    let all = names(&["settings", "--all", "--explain"]);
+    assert!(has(&all, "universal_size_ratio") && has(&all, "fifo_max_bytes"), "{all:?}");
+    let set = names(&["settings", "--set", "universal_size_ratio=7"]);
+    assert!(has(&set, "universal_size_ratio") && !has(&set, "fifo_max_bytes"), "{set:?}");
+    let more = all.len() - plain.len();
+    assert!(ok(&["settings"]).contains(&format!("{more} more are there for RocksDB's sake")));
+    assert!(!ok(&["settings", "--all"]).contains("more are there"));
+    // Programs that read JSON get all of them, in one order.
+    let json: serde_json::Value = serde_json::from_str(&ok(&["settings", "--json"])).unwrap();
+    let json = json.as_array().unwrap();
+    let ratio = json.iter().find(|s| s["name"] == "universal_size_ratio").unwrap();
+    assert_eq!((&ratio["for_rocksdb"], &ratio["takes"]), (&true.into(), &"0 to 10000".into()));
+    assert_eq!(ratio["rocksdb"], "compaction_options_universal.size_ratio");
+    let seen = |s: &&serde_json::Value| s["for_rocksdb"] == false;
+    assert!(json.len() > json.iter().filter(seen).count());
 }
 
 #[test]
@@ -62,7 +91,7 @@ fn a_rewrite_takes_other_settings_everywhere() {
     assert!(bytes(&["--rewrite"]) < plain / 4);
 }
 
-/// What a family was given stays with it, by whatever settings the database is opened: a log that forgets does not make
+/// What a family was given stays with it at each open of the database: a log that forgets does not make
 /// its neighbours forget, nor the other way round.
 #[test]
 fn families_keep_their_settings() {

@@ -1,15 +1,11 @@
 use super::*;
 
-fn db() -> DbOptions {
-    DbOptions {
-        max_background_jobs: 2,
-        max_subcompactions: 1,
-        max_open_files: -1,
-        max_total_wal_size: 0,
-        db_write_buffer_size: 0,
-        use_direct_reads: false,
-        use_direct_io_for_flush_and_compaction: true,
-    }
+fn lines(text: &[(&'static str, &str)]) -> Lines {
+    text.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
+}
+
+fn db() -> Lines {
+    lines(&[("max_background_jobs", "2"), ("max_open_files", "-1")])
 }
 
 fn family(name: &str) -> FamilyOptions {
@@ -18,35 +14,20 @@ fn family(name: &str) -> FamilyOptions {
         comparator: "leveldb.BytewiseComparator".to_owned(),
         merge_operator: None,
         prefix_extractor: Some("rocksdb.FixedPrefix.4".to_owned()),
-        write_buffer_size: 64 << 20,
-        max_write_buffer_number: 2,
-        compaction_pri: "kMinOverlappingRatio".to_owned(),
-        level0_triggers: [4, 20, 36],
-        num_levels: 7,
-        max_bytes_for_level_base: 256 << 20,
-        max_bytes_for_level_multiplier: 10.0,
-        dynamic_level_bytes: true,
-        target_file_size_base: 64 << 20,
-        target_file_size_multiplier: 1,
-        pending_compaction_limits: [64 << 30, 256 << 30],
-        disable_auto_compactions: false,
-        compression: "kLZ4Compression".to_owned(),
-        bottommost_compression: "kDisableCompressionOption".to_owned(),
-        block_size: 4096,
-        block_restart_interval: 16,
-        index_block_restart_interval: 16,
-        bloom_bits_per_key: 10.0,
-        whole_key_filtering: true,
-        partition_bytes: 0,
-        format_version: 6,
-        own: Vec::new(),
+        options: lines(&[
+            ("write_buffer_size", "67108864"),
+            ("max_bytes_for_level_multiplier", "10.000000"),
+            ("compression", "kLZ4Compression"),
+        ]),
+        table: lines(&[("format_version", "6"), ("filter_policy", "bloomfilter:10:false")]),
+        own: Lines::new(),
     }
 }
 
 #[test]
 fn what_we_write_we_read() {
     let odd = "a\\b:c\nd # \"e\"";
-    let text = write(&db(), &[family("default"), family(odd)], &[]);
+    let text = write(&db(), &[family("default"), family(odd)], &Lines::new());
     let file = OptionsFile::parse(text.as_bytes()).unwrap();
     assert_eq!(file.rocksdb_version, ROCKSDB_VERSION);
     assert_eq!(file.db["max_background_jobs"], "2");
@@ -98,7 +79,7 @@ fn malformed_files_name_the_line() {
 
 #[test]
 fn truncations_never_panic() {
-    let text = write(&db(), &[family("default")], &[]);
+    let text = write(&db(), &[family("default")], &Lines::new());
     for cut in 0..text.len() {
         let _ = OptionsFile::parse(&text.as_bytes()[..cut]);
     }
@@ -106,7 +87,7 @@ fn truncations_never_panic() {
 
 #[test]
 fn every_flipped_bit_breaks_the_sum_or_the_text() {
-    let text = write(&db(), &[family("default")], &[]).into_bytes();
+    let text = write(&db(), &[family("default")], &Lines::new()).into_bytes();
     assert!(check_sum(&text).unwrap());
     OptionsFile::parse(&text).unwrap();
     for bit in 0..text.len() * 8 {
@@ -130,12 +111,13 @@ fn every_flipped_bit_breaks_the_sum_or_the_text() {
 #[test]
 fn settings_of_ours_are_comments_to_others() {
     let own = [("policy", "auto".to_owned()), ("memory_budget", "512MiB".to_owned())];
-    let text = write(&db(), &[family("default")], &own);
+    let text = write(&db(), &[family("default")], &own.to_vec());
     assert!(check_sum(text.as_bytes()).unwrap());
     let file = OptionsFile::parse(text.as_bytes()).unwrap();
     assert_eq!(file.own["memory_budget"], "512MiB");
     assert_eq!(file.own.len(), 2);
-    let plain = OptionsFile::parse(write(&db(), &[family("default")], &[]).as_bytes()).unwrap();
+    let plain =
+        OptionsFile::parse(write(&db(), &[family("default")], &Lines::new()).as_bytes()).unwrap();
     assert_eq!((plain.own.len(), plain.families), (0, file.families));
 }
 
@@ -146,7 +128,7 @@ fn each_family_keeps_settings_of_its_own() {
         FamilyOptions { own, ..family(name) }
     };
     let own = [("bloom_bits", "10".to_owned())];
-    let text = write(&db(), &[family("default"), with("a", "12"), with("b", "0")], &own);
+    let text = write(&db(), &[family("default"), with("a", "12"), with("b", "0")], &own.to_vec());
     assert!(check_sum(text.as_bytes()).unwrap());
     let file = OptionsFile::parse(text.as_bytes()).unwrap();
     assert_eq!((file.own.len(), &*file.own["bloom_bits"]), (1, "10"));

@@ -12,7 +12,7 @@ use std::process::Command;
 use lithify_base::{CfId, Kind, Seq, Tag};
 use lithify_format::files::{FileName, current_content};
 use lithify_format::manifest::{ManifestState, WalAddition, WireEdit, WireFile, read_manifest};
-use lithify_format::options::{self, DbOptions, FamilyOptions, OptionsFile};
+use lithify_format::options::{self, FamilyOptions, Lines, OptionsFile};
 use lithify_format::wal::{
     BatchBuilder, Predecessor, Promise, RecordWriter, Seal, SealReason, SeqRule, Verdict, WalWalk,
 };
@@ -99,45 +99,60 @@ fn state() -> ManifestState {
     state
 }
 
+const DATABASE: &[(&str, &str)] = &[
+    ("max_background_jobs", "2"),
+    ("max_subcompactions", "1"),
+    ("max_open_files", "-1"),
+    ("max_total_wal_size", "0"),
+    ("db_write_buffer_size", "0"),
+    ("use_direct_reads", "false"),
+    ("use_direct_io_for_flush_and_compaction", "true"),
+];
+const FAMILY: &[(&str, &str)] = &[
+    ("write_buffer_size", "67108864"),
+    ("max_write_buffer_number", "2"),
+    ("compaction_style", "kCompactionStyleLevel"),
+    ("compaction_pri", "kMinOverlappingRatio"),
+    ("level0_file_num_compaction_trigger", "4"),
+    ("level0_slowdown_writes_trigger", "20"),
+    ("level0_stop_writes_trigger", "36"),
+    ("num_levels", "7"),
+    ("max_bytes_for_level_base", "268435456"),
+    ("max_bytes_for_level_multiplier", "10.000000"),
+    ("level_compaction_dynamic_level_bytes", "true"),
+    ("target_file_size_base", "67108864"),
+    ("target_file_size_multiplier", "1"),
+    ("soft_pending_compaction_bytes_limit", "68719476736"),
+    ("hard_pending_compaction_bytes_limit", "274877906944"),
+    ("disable_auto_compactions", "false"),
+    ("compression", "kLZ4Compression"),
+    ("bottommost_compression", "kDisableCompressionOption"),
+    ("table_factory", "BlockBasedTable"),
+];
+const TABLE: &[(&str, &str)] = &[
+    ("block_size", "4096"),
+    ("block_restart_interval", "16"),
+    ("index_block_restart_interval", "16"),
+    ("format_version", "5"),
+    ("checksum", "kXXH3"),
+    ("whole_key_filtering", "true"),
+    ("filter_policy", "bloomfilter:10:false"),
+];
+
 fn options_text() -> String {
-    let db = DbOptions {
-        max_background_jobs: 2,
-        max_subcompactions: 1,
-        max_open_files: -1,
-        max_total_wal_size: 0,
-        db_write_buffer_size: 0,
-        use_direct_reads: false,
-        use_direct_io_for_flush_and_compaction: true,
+    let lines = |of: &[(&'static str, &str)]| -> Lines {
+        of.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
     };
     let family = |name: &str| FamilyOptions {
         name: name.to_owned(),
         comparator: COMPARATOR.to_owned(),
         merge_operator: None,
         prefix_extractor: None,
-        write_buffer_size: 64 << 20,
-        max_write_buffer_number: 2,
-        compaction_pri: "kMinOverlappingRatio".to_owned(),
-        level0_triggers: [4, 20, 36],
-        num_levels: 7,
-        max_bytes_for_level_base: 256 << 20,
-        max_bytes_for_level_multiplier: 10.0,
-        dynamic_level_bytes: true,
-        target_file_size_base: 64 << 20,
-        target_file_size_multiplier: 1,
-        pending_compaction_limits: [64 << 30, 256 << 30],
-        disable_auto_compactions: false,
-        compression: "kLZ4Compression".to_owned(),
-        bottommost_compression: "kDisableCompressionOption".to_owned(),
-        block_size: 4096,
-        block_restart_interval: 16,
-        index_block_restart_interval: 16,
-        bloom_bits_per_key: 10.0,
-        whole_key_filtering: true,
-        partition_bytes: 0,
-        format_version: 5,
-        own: Vec::new(),
+        options: lines(FAMILY),
+        table: lines(TABLE),
+        own: Lines::new(),
     };
-    options::write(&db, &[family("default"), family("metrics")], &[])
+    options::write(&lines(DATABASE), &[family("default"), family("metrics")], &Lines::new())
 }
 
 fn golden(name: &str, bytes: &[u8]) {

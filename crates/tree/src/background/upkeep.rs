@@ -118,7 +118,7 @@ impl Shared {
     /// Gives the block cache what memtables, buffers and open tables leave of the budget, and a
     /// sixteenth of it in any case.
     pub(crate) fn fit_cache(&self) {
-        let room = self.db_settings.load().cache_budget();
+        let room = lithify_settings::cache_bytes(&self.db_settings.load());
         let tables = self.resources.blocks.resident();
         let bytes = room.saturating_sub(tables).max(room / 16);
         // Steps of 1/64: what a table more or less weighs is not worth an eviction run.

@@ -30,6 +30,30 @@ impl ColumnFamilyOptions {
     /// `memory_budget`, `disk_budget`, `durability`,
     /// `max_wal_bytes`, the numbers of threads and of open files, direct IO, `verify_checksums` and
     /// `event_log`. They may be other ones at each open.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-stored-{}", std::process::id()));
+    /// use lithify::{Builder, ColumnFamilyOptions, Db, Settings};
+    ///
+    /// let db = Db::open(&dir, Settings::default())?;
+    /// let logs = db.create_column_family("logs", ColumnFamilyOptions::new())?;
+    /// logs.set_settings(&[("l0_trigger", "8")])?;
+    /// db.close()?;
+    ///
+    /// // A tool that opens the database as its owner does.
+    /// let settings = Settings::stored_in(&dir)?.map(|(s, _)| s).unwrap_or_default();
+    /// let mut builder = Builder::new(settings.clone());
+    /// for (name, own) in Settings::stored_families_in(&dir, &settings)? {
+    ///     builder = builder.column_family(&name, ColumnFamilyOptions::new().settings(own));
+    /// }
+    /// let db = builder.open(&dir)?;
+    /// assert_eq!(db.column_family("logs")?.settings().l0_trigger, 8);
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> ColumnFamilyOptions {
         self.settings = Some(settings);

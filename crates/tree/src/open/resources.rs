@@ -16,7 +16,7 @@ use lithify_store::sst::Verify;
 use super::files::Files;
 use crate::reentry::{Mark, marking};
 use crate::settings::Settings;
-use crate::settings::translate::output_options;
+use crate::settings::translate::{output_options, tuning};
 
 /// Most tables the cache keeps open by itself; those of the tree stay open anyway.
 const OPEN_TABLES: usize = 256;
@@ -54,13 +54,13 @@ impl Resources {
             dir,
             maker: Maker { db_id, session },
             numbers: FileNumbers::new(next_file),
-            blocks: BlockCache::new(s.cache_budget(), shards()),
+            blocks: BlockCache::new(lithify_settings::cache_bytes(s), shards()),
             arenas: arenas(s),
-            limiter: Arc::new(RateLimiter::new(s.background_rate, s.tuning())),
+            limiter: Arc::new(RateLimiter::new(s.background_rate, tuning(s))),
             mark: Mark::fresh(),
             files,
             engines: Arc::new(Engines::new(engines)),
-            buffers: BufPool::new(s.effective_buffer_bytes() as usize),
+            buffers: BufPool::new(lithify_settings::buffer_bytes(s) as usize),
         }
     }
 

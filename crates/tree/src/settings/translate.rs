@@ -1,24 +1,23 @@
-//! A user's settings as the rooms below want them: how output looks, what the core and its planner
-//! aim for, and RocksDB's options text.
+//! A user's settings as the rooms below want them: how output looks, and what the core and its planner
+//! aim for.
 //!
 //! Leaves to others: which settings are sound ([`Settings::check`]).
 
 use lithify_base::{MAX_LEVELS, Prefixes};
 use lithify_compact::{LevelFormat, OutputOptions};
+use lithify_env::Tuning;
 use lithify_format::compress::Codec;
-use lithify_format::options::{self, DbOptions, FamilyOptions};
 use lithify_plan::PlanOptions;
 use lithify_plan::options::BucketOptions;
+pub(crate) use lithify_settings::{Described, options_text};
+use lithify_settings::{RESTART_INTERVAL, buffer_bytes};
 use lithify_store::sst::DeletionTrigger;
 
-use super::table::ROWS;
 use super::{Compression, Settings};
 use crate::names::{DEFAULT_CF, DEFAULT_NAME};
 
 /// Fewest buckets to begin with: of two or three none could ever be twice as hot as the average.
 const BUCKETS_MIN: u32 = 8;
-/// Entries per restart point of data blocks.
-const RESTART_INTERVAL: u16 = 16;
 
 /// How tables are written.
 pub fn output_options(s: &Settings, prefixes: Prefixes) -> OutputOptions {
@@ -50,7 +49,7 @@ pub fn output_options(s: &Settings, prefixes: Prefixes) -> OutputOptions {
         direct_io: s.direct_background_io,
         unchecked: s.unchecked,
         as_rocksdb: s.as_rocksdb,
-        write_bytes: s.write_bytes(),
+        write_bytes: write_bytes(s),
         cf_name: DEFAULT_NAME.to_owned(),
         cf: DEFAULT_CF,
     }
@@ -104,70 +103,13 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
     }
 }
 
-/// The settings as RocksDB's options text, for tools and for a later open.
-pub(crate) fn options_text(families: &[Described]) -> String {
-    let s = &families[0].settings;
-    let db = DbOptions {
-        max_background_jobs: s.compaction_threads + s.flush_threads,
-        max_subcompactions: s.max_subcompactions,
-        max_open_files: s.max_open_files.map_or(-1, i64::from),
-        max_total_wal_size: s.max_wal_bytes,
-        db_write_buffer_size: 0,
-        use_direct_reads: s.direct_reads,
-        use_direct_io_for_flush_and_compaction: s.direct_background_io,
-    };
-    let own: Vec<(&str, String)> = ROWS.iter().map(|row| (row.name, (row.show)(s))).collect();
-    let of_family = |family| family_options(family, s);
-    options::write(&db, &families.iter().map(of_family).collect::<Vec<_>>(), &own)
+/// The size of transfers of flushes and compactions.
+fn write_bytes(s: &Settings) -> usize {
+    let jobs = u64::from(s.compaction_threads + s.flush_threads);
+    lithify_compact::write_bytes(s.file_bytes, buffer_bytes(s) / jobs)
 }
 
-/// What is written down of a family.
-pub(crate) struct Described {
-    pub(crate) name: String,
-    pub(crate) settings: Settings,
-    pub(crate) comparator: String,
-    pub(crate) merge_operator: Option<String>,
-    pub(crate) prefix_extractor: Option<String>,
-}
-
-/// The options of a family of a database with settings `db`.
-fn family_options(family: &Described, db: &Settings) -> FamilyOptions {
-    let s = &family.settings;
-    let own = ROWS.iter().map(|row| (row.name, (row.show)(s), (row.show)(db)));
-    let name = |c: Compression| match c {
-        Compression::None => "kNoCompression",
-        Compression::Lz4 => "kLZ4Compression",
-        Compression::Snappy => "kSnappyCompression",
-        Compression::Zlib(_) => "kZlibCompression",
-        Compression::Bzip2 => "kBZip2Compression",
-        Compression::Zstd(_) => "kZSTD",
-    };
-    FamilyOptions {
-        name: family.name.clone(),
-        comparator: family.comparator.clone(),
-        merge_operator: family.merge_operator.clone(),
-        prefix_extractor: family.prefix_extractor.clone(),
-        num_levels: MAX_LEVELS as u32,
-        target_file_size_multiplier: 1,
-        block_restart_interval: u32::from(RESTART_INTERVAL),
-        index_block_restart_interval: u32::from(RESTART_INTERVAL),
-        write_buffer_size: s.memtable_bytes,
-        max_write_buffer_number: s.memtable_count,
-        compaction_pri: s.compaction_pri.rocksdb_name().to_owned(),
-        level0_triggers: [s.l0_trigger, s.l0_slowdown, s.l0_stop],
-        max_bytes_for_level_base: s.level_base_bytes,
-        max_bytes_for_level_multiplier: f64::from(s.level_multiplier),
-        dynamic_level_bytes: s.dynamic_levels,
-        target_file_size_base: s.file_bytes,
-        pending_compaction_limits: [s.soft_debt_bytes, s.hard_debt_bytes],
-        disable_auto_compactions: !s.auto_compaction,
-        compression: name(s.compression_upper).to_owned(),
-        bottommost_compression: name(s.compression_lower).to_owned(),
-        block_size: u64::from(s.block_bytes),
-        bloom_bits_per_key: f64::from(s.bloom_bits),
-        whole_key_filtering: s.whole_key_filtering,
-        partition_bytes: u64::from(s.partition_bytes),
-        format_version: s.format_version,
-        own: own.filter(|(_, own, of_db)| own != of_db).map(|(name, own, _)| (name, own)).collect(),
-    }
+/// How the rate of background work is found.
+pub(crate) fn tuning(s: &Settings) -> Tuning {
+    if s.auto_tuned_rate { Tuning::Auto } else { Tuning::Fixed }
 }

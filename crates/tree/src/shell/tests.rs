@@ -39,7 +39,8 @@ fn open() -> Opened {
 }
 
 fn open_in(env: Env) -> Opened {
-    let settings = Settings { auto_compaction: false, ..Settings::default() };
+    let mut settings = Settings::default();
+    settings.auto_compaction = false;
     let with = OpenOptions { env: Some(env), ..OpenOptions::new(settings) };
     open_database(with, "db".as_ref()).unwrap()
 }

@@ -1,18 +1,33 @@
 //! Values of settings as text, in both directions: `64MiB`, `on`, `zstd:3`, `auto`.
+//!
+//! Keeps: `read(show(value))` is `value`.
 
-use super::{CompactionPri, Compression, Durability, Policy};
+use crate::{CompactionPri, Compression, Durability, Policy};
 
-/// A way to write values of type `T`.
-pub(super) trait Kind<T> {
+/// A way to write values of type `T` as text.
+pub(crate) trait Kind<T> {
+    /// The largest number that a value can be; 0 if values are no numbers.
+    const MOST: u64 = 0;
+    /// The value as text.
     fn show(value: &T) -> String;
-    /// What the text says, or what it should have been.
+    /// The value that the text says; else what the text should have been.
     fn read(text: &str) -> Result<T, String>;
+    /// The value as a number; `None` if it is none, or is left to the store.
+    fn number(_: &T) -> Option<u64> {
+        None
+    }
+    /// What `read` takes besides numbers, for people: names of values, or `auto`.
+    fn takes() -> String {
+        String::new()
+    }
 }
 
 /// As the type is written.
-pub(super) struct Plain;
-/// A number of bytes.
-pub(super) struct Bytes;
+pub(crate) struct Plain;
+/// A number of bytes, with the largest unit that divides it.
+pub(crate) struct Bytes;
+/// A number of bytes that is read like [`Bytes`] and shown in digits, as OPTIONS files have it.
+pub(crate) struct Digits;
 
 /// What stands for a value that follows from others.
 const AUTO: &str = "auto";
@@ -20,6 +35,7 @@ const AUTO: &str = "auto";
 const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
 
 impl Kind<u64> for Bytes {
+    const MOST: u64 = u64::MAX;
     fn show(&bytes: &u64) -> String {
         let whole = |&&(_, bits): &&(&str, u32)| bytes > 0 && bytes % (1 << bits) == 0;
         match UNITS.iter().find(whole) {
@@ -39,9 +55,13 @@ impl Kind<u64> for Bytes {
             format!("`{text}` is no size; write a number of bytes, or of KiB, MiB, GiB or TiB")
         })
     }
+    fn number(&bytes: &u64) -> Option<u64> {
+        Some(bytes)
+    }
 }
 
 impl Kind<u32> for Bytes {
+    const MOST: u64 = u32::MAX as u64;
     fn show(&bytes: &u32) -> String {
         <Bytes as Kind<u64>>::show(&bytes.into())
     }
@@ -49,9 +69,26 @@ impl Kind<u32> for Bytes {
         let bytes = <Bytes as Kind<u64>>::read(text)?;
         u32::try_from(bytes).map_err(|_| format!("`{text}` is too large"))
     }
+    fn number(&bytes: &u32) -> Option<u64> {
+        Some(bytes.into())
+    }
+}
+
+impl Kind<u32> for Digits {
+    const MOST: u64 = u32::MAX as u64;
+    fn show(bytes: &u32) -> String {
+        bytes.to_string()
+    }
+    fn read(text: &str) -> Result<u32, String> {
+        <Bytes as Kind<u32>>::read(text)
+    }
+    fn number(&bytes: &u32) -> Option<u64> {
+        Some(bytes.into())
+    }
 }
 
 impl Kind<Option<u64>> for Bytes {
+    const MOST: u64 = u64::MAX;
     fn show(bytes: &Option<u64>) -> String {
         bytes.as_ref().map_or_else(|| AUTO.to_owned(), <Bytes as Kind<u64>>::show)
     }
@@ -62,27 +99,42 @@ impl Kind<Option<u64>> for Bytes {
         let also = |what| format!("{what}, or `{AUTO}`");
         <Bytes as Kind<u64>>::read(text).map(Some).map_err(also)
     }
+    fn number(&bytes: &Option<u64>) -> Option<u64> {
+        bytes
+    }
+    fn takes() -> String {
+        AUTO.to_owned()
+    }
 }
 
 impl Kind<u32> for Plain {
+    const MOST: u64 = u32::MAX as u64;
     fn show(number: &u32) -> String {
         number.to_string()
     }
     fn read(text: &str) -> Result<u32, String> {
         text.parse().map_err(|_| format!("`{text}` is no whole number"))
     }
+    fn number(&number: &u32) -> Option<u64> {
+        Some(number.into())
+    }
 }
 
 impl Kind<u64> for Plain {
+    const MOST: u64 = u64::MAX;
     fn show(number: &u64) -> String {
         number.to_string()
     }
     fn read(text: &str) -> Result<u64, String> {
         text.parse().map_err(|_| format!("`{text}` is no whole number"))
     }
+    fn number(&number: &u64) -> Option<u64> {
+        Some(number)
+    }
 }
 
 impl Kind<Option<u32>> for Plain {
+    const MOST: u64 = u32::MAX as u64;
     fn show(number: &Option<u32>) -> String {
         number.map_or_else(|| AUTO.to_owned(), |n| n.to_string())
     }
@@ -92,6 +144,12 @@ impl Kind<Option<u32>> for Plain {
         }
         let number = text.parse();
         number.map(Some).map_err(|_| format!("`{text}` is neither a whole number nor `{AUTO}`"))
+    }
+    fn number(&number: &Option<u32>) -> Option<u64> {
+        number.map(u64::from)
+    }
+    fn takes() -> String {
+        AUTO.to_owned()
     }
 }
 
@@ -106,36 +164,35 @@ impl Kind<bool> for Plain {
             _ => Err(format!("`{text}` is neither `on` nor `off`")),
         }
     }
+    fn takes() -> String {
+        "on, off".to_owned()
+    }
 }
 
-/// The value of a name, out of all there are.
+/// The names of values, for people.
+fn names<T>(all: impl IntoIterator<Item = T>, name: fn(T) -> &'static str) -> String {
+    all.into_iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// The value of that name, out of all there are.
 fn named<T: Copy>(
     text: &str,
-    all: impl Iterator<Item = T> + Clone,
+    all: impl IntoIterator<Item = T> + Clone,
     name: fn(T) -> &'static str,
 ) -> Result<T, String> {
-    all.clone().find(|&value| name(value) == text).ok_or_else(|| {
-        let names: Vec<&str> = all.map(name).collect();
-        format!("`{text}` is none of {}", names.join(", "))
-    })
-}
-
-fn durability_name(durability: Durability) -> &'static str {
-    match durability {
-        Durability::NoWal => "no-wal",
-        Durability::Buffered => "buffered",
-        Durability::Os => "os",
-        Durability::Sync => "sync",
-    }
+    let found = all.clone().into_iter().find(|&value| name(value) == text);
+    found.ok_or_else(|| format!("`{text}` is none of {}", names(all, name)))
 }
 
 impl Kind<Durability> for Plain {
     fn show(&durability: &Durability) -> String {
-        durability_name(durability).to_owned()
+        durability.name().to_owned()
     }
     fn read(text: &str) -> Result<Durability, String> {
-        let all = [Durability::NoWal, Durability::Buffered, Durability::Os, Durability::Sync];
-        named(text, all.into_iter(), durability_name)
+        named(text, Durability::ALL, Durability::name)
+    }
+    fn takes() -> String {
+        names(Durability::ALL, Durability::name)
     }
 }
 
@@ -148,7 +205,10 @@ impl Kind<Option<Policy>> for Plain {
             return Ok(None);
         }
         let also = |what| format!("{what}, {AUTO}");
-        named(text, Policy::EVERY.into_iter(), Policy::name).map(Some).map_err(also)
+        named(text, Policy::EVERY, Policy::name).map(Some).map_err(also)
+    }
+    fn takes() -> String {
+        format!("{}, {AUTO}", names(Policy::EVERY, Policy::name))
     }
 }
 
@@ -157,7 +217,10 @@ impl Kind<CompactionPri> for Plain {
         pri.name().to_owned()
     }
     fn read(text: &str) -> Result<CompactionPri, String> {
-        named(text, CompactionPri::ALL.into_iter(), CompactionPri::name)
+        named(text, CompactionPri::ALL, CompactionPri::name)
+    }
+    fn takes() -> String {
+        names(CompactionPri::ALL, CompactionPri::name)
     }
 }
 
@@ -174,19 +237,19 @@ impl Kind<Compression> for Plain {
     }
     fn read(text: &str) -> Result<Compression, String> {
         let level = |codec: &str| text.strip_prefix(codec).and_then(|level| level.parse().ok());
-        if let Some(level) = level("zlib:") {
-            return Ok(Compression::Zlib(level));
+        match text {
+            "none" => return Ok(Compression::None),
+            "lz4" => return Ok(Compression::Lz4),
+            "snappy" => return Ok(Compression::Snappy),
+            "bzip2" => return Ok(Compression::Bzip2),
+            _ => {}
         }
-        match (text, level("zstd:")) {
-            ("none", _) => Ok(Compression::None),
-            ("lz4", _) => Ok(Compression::Lz4),
-            ("snappy", _) => Ok(Compression::Snappy),
-            ("bzip2", _) => Ok(Compression::Bzip2),
-            (_, Some(level)) => Ok(Compression::Zstd(level)),
-            _ => Err(format!(
-                "`{text}` is none of none, lz4, snappy, zlib:1 to zlib:9, bzip2, \
-                 zstd:1 to zstd:19"
-            )),
-        }
+        let zlib = level("zlib:").map(Compression::Zlib);
+        let found = zlib.or_else(|| level("zstd:").map(Compression::Zstd));
+        found
+            .ok_or_else(|| format!("`{text}` is none of {}", <Plain as Kind<Compression>>::takes()))
+    }
+    fn takes() -> String {
+        "none, lz4, snappy, zlib:1 to zlib:9, bzip2, zstd:1 to zstd:19".to_owned()
     }
 }

@@ -10,7 +10,7 @@ fn read(family: &str, table: &str) -> Settings {
         "{HEAD}[CFOptions \"default\"]\n{family}\n[TableOptions/BlockBasedTable \"default\"]\n{table}\n"
     );
     let file = OptionsFile::parse(text.as_bytes()).unwrap();
-    let settings = settings_of(&file.db, &file.families[0]);
+    let settings = settings_of(&Options { db: &file.db, family: &file.families[0] });
     settings.check().unwrap();
     settings
 }
@@ -73,7 +73,7 @@ fn codecs_and_filters_are_those_of_the_tables() {
         ("bloomfilter:12:false", 12),
         ("{id=ribbonfilter:9.9:0;bloom_before_level=0;}", 10),
         ("nullptr", 0),
-        ("somebody.else", 0),
+        ("another.policy", 0),
     ] {
         assert_eq!(read("", &format!("  filter_policy={policy}")).bloom_bits, bits, "{policy}");
     }
@@ -90,7 +90,7 @@ fn codecs_and_filters_are_those_of_the_tables() {
     );
 }
 
-/// What nobody can read is left as it is, and what is beyond a machine is told by the check.
+/// Text that is no number changes nothing; a number beyond the machine is told by the check.
 #[test]
 fn odd_numbers_change_nothing() {
     let s = read("  write_buffer_size=many\n  level0_stop_writes_trigger=-1", "  block_size=");

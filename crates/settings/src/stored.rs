@@ -1,8 +1,6 @@
 //! The settings that a directory was last opened with, out of its newest OPTIONS file: exactly, if
 //! it was written here, and as far as the names mean the same, if RocksDB wrote it ([`rocksdb`]).
 
-mod rocksdb;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -10,11 +8,11 @@ use lithify_base::{Error, Result, shown_path};
 use lithify_env::PosixFs;
 use lithify_env::sync::Arc;
 use lithify_format::files::FileName;
-use lithify_format::options::OptionsFile;
+use lithify_format::options::{FamilySection, OptionsFile};
 use lithify_store::dir::Dir;
 
-use super::Settings;
-use super::table::ROWS;
+use crate::rocksdb::{self, Options};
+use crate::table::{ROWS, Settings};
 
 impl Settings {
     /// The settings that the database in `path` was last opened with or changed to, and the name of
@@ -26,42 +24,14 @@ impl Settings {
     /// version does not take.
     pub fn stored_in(path: impl AsRef<Path>) -> Result<Option<(Settings, String)>> {
         read(path.as_ref(), |file| match file.own.is_empty() {
-            true => Ok(file
-                .families
-                .first()
-                .map_or_else(Settings::default, |family| rocksdb::settings_of(&file.db, family))),
+            true => Ok(file.families.first().map_or_else(Settings::default, |f| foreign(file, f))),
             false => with(Settings::default(), &file.own),
         })
     }
 
     /// The settings that each column family but `default` of the database in `path` was last opened
     /// with or changed to, by name. What a family has in common with the database is taken from
-    /// `db`. For [`ColumnFamilyOptions::settings`](crate::ColumnFamilyOptions::settings); an open does
-    /// not look at them.
-    ///
-    /// ```
-    /// # fn main() -> lithify::Result<()> {
-    /// # let dir = std::env::temp_dir().join(format!("lithify-stored-{}", std::process::id()));
-    /// use lithify::{Builder, ColumnFamilyOptions, Db, Settings};
-    ///
-    /// let db = Db::open(&dir, Settings::default())?;
-    /// let logs = db.create_column_family("logs", ColumnFamilyOptions::new())?;
-    /// logs.set_settings(&[("l0_trigger", "8")])?;
-    /// db.close()?;
-    ///
-    /// // A tool that opens the database as its owner does.
-    /// let settings = Settings::stored_in(&dir)?.map(|(s, _)| s).unwrap_or_default();
-    /// let mut builder = Builder::new(settings.clone());
-    /// for (name, own) in Settings::stored_families_in(&dir, &settings)? {
-    ///     builder = builder.column_family(&name, ColumnFamilyOptions::new().settings(own));
-    /// }
-    /// let db = builder.open(&dir)?;
-    /// assert_eq!(db.column_family("logs")?.settings().l0_trigger, 8);
-    /// # db.close()?;
-    /// # std::fs::remove_dir_all(&dir).ok();
-    /// # Ok(())
-    /// # }
-    /// ```
+    /// `db`. For `ColumnFamilyOptions::settings`, which has an example; an open does not look at them.
     ///
     /// # Errors
     /// As [`stored_in`](Settings::stored_in).
@@ -70,9 +40,9 @@ impl Settings {
         db: &Settings,
     ) -> Result<BTreeMap<String, Settings>> {
         let all = read(path.as_ref(), |file| {
-            let of = |family: &lithify_format::options::FamilySection| {
+            let of = |family: &FamilySection| {
                 let settings = match file.own.is_empty() {
-                    true => rocksdb::settings_of(&file.db, family).in_database(db),
+                    true => foreign(file, family).in_database(db),
                     false => with(db.clone(), &family.own)?,
                 };
                 Ok((family.name.clone(), settings))
@@ -94,6 +64,11 @@ fn read<T>(
     let within = |e: Error| e.in_file(shown_path(&dir.path_of(name)));
     let file = OptionsFile::parse(&text).map_err(within)?;
     Ok(Some((take(&file).map_err(within)?, name.to_string())))
+}
+
+/// The settings of a family of a directory that RocksDB wrote.
+fn foreign(file: &OptionsFile, family: &FamilySection) -> Settings {
+    rocksdb::settings_of(&Options { db: &file.db, family })
 }
 
 /// `settings` with what is written down. Names that a later version wrote are passed over.

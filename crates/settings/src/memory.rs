@@ -1,0 +1,55 @@
+//! How `memory_budget` is shared: memtables first; of what they leave, buffers of flushes and compactions
+//! have a part, a quarter is counted by none, and cached blocks get the rest.
+
+use crate::table::Settings;
+
+/// The part of what memtables leave of the memory that buffers of jobs get.
+const BUFFER_SHARE: u64 = 4;
+/// The part that is left for what is not counted: tables being built keep the keys of their blocks and
+/// the hashes of their filters, cursors read ahead, and allocators keep more than they hand out.
+const UNCOUNTED_SHARE: u64 = 4;
+
+/// Bytes of all memtables.
+pub(crate) fn memtables(s: &Settings) -> u64 {
+    s.memtable_bytes.saturating_mul(u64::from(s.memtable_count))
+}
+
+/// Bytes that memtables leave of the memory.
+pub(crate) fn beside_memtables(s: &Settings) -> u64 {
+    s.memory_budget.saturating_sub(memtables(s))
+}
+
+/// Bytes of buffers of flushes and compactions: as set, else the share they get.
+pub fn buffer_bytes(s: &Settings) -> u64 {
+    s.buffer_bytes.unwrap_or(beside_memtables(s) / BUFFER_SHARE)
+}
+
+/// Bytes left for cached blocks and table metadata.
+pub fn cache_bytes(s: &Settings) -> u64 {
+    let left = beside_memtables(s);
+    let others = buffer_bytes(s).saturating_add(left / UNCOUNTED_SHARE);
+    left.saturating_sub(others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Policy;
+
+    #[test]
+    fn sizes_at_their_end_do_not_wrap_around() {
+        for policy in Policy::ALL {
+            let with = |name: &str| {
+                let mut settings = Settings { policy: Some(policy), ..Settings::default() };
+                settings.set(name, &u64::MAX.to_string()).unwrap();
+                settings
+            };
+            let error = with("memtable_bytes").check().unwrap_err();
+            assert_eq!(error.kind(), lithify_base::ErrorKind::InvalidArgument, "{error}");
+            assert_eq!(buffer_bytes(&with("memtable_bytes")), 0, "memtables leave nothing");
+            assert_eq!(cache_bytes(&with("buffer_bytes")), 0, "buffers leave nothing");
+            let whole = cache_bytes(&with("memory_budget"));
+            assert!(whole > u64::MAX / 4, "most of it is cache: {whole}");
+        }
+    }
+}
