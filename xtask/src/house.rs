@@ -79,7 +79,7 @@ fn largest_crate(product: &[&Source]) -> Measure {
     let lines = |sources: &[&Source]| sources.iter().map(|s| s.product_lines().count()).sum();
     let sizes = by_package(product).into_iter().map(|(name, s)| (lines(&s), name.to_owned()));
     let (now, place) = sizes.max().unwrap_or_default();
-    Measure { name: "lines of the largest crate", now, held: 16500, goal: 6500, place }
+    Measure { name: "lines of the largest crate", now, held: 11700, goal: 6500, place }
 }
 
 fn largest_cycle(product: &[&Source]) -> Measure {
@@ -93,7 +93,7 @@ fn largest_cycle(product: &[&Source]) -> Measure {
         (members.len(), format!("{name}: {}", place.join(", ")))
     });
     let (now, place) = cycles.max().unwrap_or_default();
-    Measure { name: "modules in the largest import cycle", now, held: 35, goal: 6, place }
+    Measure { name: "modules in the largest import cycle", now, held: 9, goal: 6, place }
 }
 
 fn widest_struct(product: &[&Source]) -> Measure {
@@ -105,7 +105,7 @@ fn widest_struct(product: &[&Source]) -> Measure {
     Measure {
         name: "fields of the widest struct that is no record",
         now,
-        held: 34,
+        held: 18,
         goal: 15,
         place,
     }
@@ -127,14 +127,14 @@ fn lengths(product: &[&Source]) -> [Measure; 2] {
         Measure {
             name: "functions over 60 lines",
             now: long.len(),
-            held: 8,
+            held: 2,
             goal: 0,
             place: long.join("; "),
         },
         Measure {
             name: "lines of 99 functions in 100, at most",
             now: p99,
-            held: 46,
+            held: 45,
             goal: 45,
             place,
         },
@@ -174,7 +174,7 @@ fn hidden_actors(sources: &[Source]) -> Measure {
     let now = counts.iter().map(|(n, _)| n).sum();
     let (most, path) = counts.into_iter().max().unwrap_or_default();
     let place = format!("{most} of them in {path}");
-    Measure { name: "uses of nobody, whoever and somebody", now, held: 254, goal: 0, place }
+    Measure { name: "uses of nobody, whoever and somebody", now, held: 170, goal: 0, place }
 }
 
 /// What is above its bound.
