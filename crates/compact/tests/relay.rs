@@ -435,7 +435,7 @@ fn a_lie_at_the_end_has_the_part_done_anew() {
 #[test]
 fn a_lie_about_the_input_has_all_parts_done_again() {
     for parts in [1, 4] {
-        let device = Device::new(FaultPlan::WrongInput(5));
+        let device = Device::proven(FaultPlan::WrongInput(5), 0);
         let ended = World::new().compact(vec![device.clone()], parts);
         let made = ended.outcome.result.unwrap_or_else(|e| panic!("{parts} parts: {e}"));
         let expected = by_cpu_from(made[0].id, parts);
