@@ -12,10 +12,10 @@ use crate::repo;
 use crate::run::{at_root, call};
 use crate::{peers, test};
 
-/// Suites of the workspace that run RocksDB's tools: package, test, further arguments.
+/// Suites of the workspace that run RocksDB's tools: package, test program, further arguments.
 const ORACLES: [(&str, &str, &[&str]); 3] = [
-    ("lithify", "oracle_tables", &["--features", "zstd"]),
-    ("lithify-format", "interop", &["--features", "zstd"]),
+    ("lithify", "files", &["--features", "zstd", "oracle_tables::"]),
+    ("lithify-format", "formats", &["--features", "zstd", "interop::"]),
     ("lithify-store", "foreign", &[]),
 ];
 

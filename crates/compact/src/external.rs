@@ -13,7 +13,7 @@ use lithify_env::{BufPool, FileRef};
 use lithify_format::table::tail::TableSpec;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
 use lithify_merge::{Item, Kernel, Products, Recipe};
-use lithify_store::sst::{Assembler, AssemblerOptions, FinishedTable, WriteMode};
+use lithify_tables::sst::{Assembler, AssemblerOptions, FinishedTable, WriteMode};
 
 use crate::workshop::{Maker, OutputOptions, Times};
 

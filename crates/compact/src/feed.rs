@@ -20,12 +20,12 @@ use lithify_base::{Result, memory};
 use lithify_engine::Caps;
 use lithify_env::sync::Arc;
 use lithify_env::{IoBuf, OpenOpts, PendingIo, SharedUrgency, Ticket, spawn_read};
+use lithify_files::dir::typed;
 use lithify_format::checksum::context_modifier;
 use lithify_lsm::FileRef;
 use lithify_merge::cleancut::{BlockIndex, CleanCut, CutSet};
 use lithify_merge::{BlockSet, BlockSlice, Bytes, RunSlice};
-use lithify_store::dir::typed;
-use lithify_store::sst::{BlockAt, FullIndex, TableReader};
+use lithify_tables::sst::{BlockAt, FullIndex, TableReader};
 
 use crate::order::PartOrder;
 use crate::recipe::InputRun;

@@ -9,7 +9,7 @@ use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::sync::Arc;
 use lithify_env::{Class, Job, Receiver, Sender, SharedUrgency, Step, Ticket, Urgency, oneshot};
 use lithify_lsm::FileRef;
-use lithify_store::sst::FullIndex;
+use lithify_tables::sst::FullIndex;
 
 use crate::workshop::Workshop;
 

@@ -14,7 +14,7 @@ use lithify_env::SharedUrgency;
 use lithify_env::sync::Arc;
 use lithify_lsm::FileRef;
 use lithify_merge::{JobRange, Recipe};
-use lithify_store::sst::FullIndex;
+use lithify_tables::sst::FullIndex;
 
 use crate::feed::Feed;
 use crate::recipe::InputRun;

@@ -6,7 +6,7 @@ use lithify_env::sync::Arc;
 use lithify_lsm::{FileRef, Version};
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
 use lithify_merge::{InUse, Recipe, UserFilter};
-use lithify_store::sst::FullIndex;
+use lithify_tables::sst::FullIndex;
 
 use crate::workshop::Workshop;
 

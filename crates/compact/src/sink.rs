@@ -8,10 +8,10 @@ use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_env::sync::Arc;
 use lithify_env::{Class, Job, Receiver, Sender, SharedUrgency, Step, Ticket, Urgency, oneshot};
+use lithify_files::dir::{Dir, FileName};
 use lithify_lsm::FileMeta;
 use lithify_merge::{Item, Products};
-use lithify_store::dir::{Dir, FileName};
-use lithify_store::sst::{Assembler, AssemblerOptions, FinishStep, FinishedTable, WriteMode};
+use lithify_tables::sst::{Assembler, AssemblerOptions, FinishStep, FinishedTable, WriteMode};
 
 use crate::order::OutputOrder;
 use crate::workshop::Workshop;

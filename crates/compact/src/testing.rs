@@ -7,14 +7,14 @@ use std::path::Path;
 use lithify_base::{CfId, End, FileId, JobId, KeyRange, Kind, Pos, Prefixes, Tag, bytewise};
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, Class, Env, Fs, Job, MemFs, OsRt, RtOptions, Step, oneshot};
+use lithify_files::dir::Dir;
 use lithify_format::compress::Codec;
 use lithify_lsm::{Edit, FileRef, Version};
 use lithify_memtable::{HeapPool, MemTable, MemTableOptions};
 use lithify_merge::workload::Choices;
 use lithify_plan::{Cost, CutPolicy, JobSpec, Kind as JobKind, Prio, Reason};
-use lithify_store::cache::{TableCache, TableOptions};
-use lithify_store::dir::Dir;
-use lithify_store::sst::{DeletionTrigger, FullIndex, TableIter, Verify};
+use lithify_tables::cache::{TableCache, TableOptions};
+use lithify_tables::sst::{DeletionTrigger, FullIndex, TableIter, Verify};
 
 use crate::recipe::{InputRun, input_runs};
 use crate::survey::Cut;

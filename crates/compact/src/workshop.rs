@@ -8,13 +8,13 @@ use lithify_base::{CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperat
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::{BufPool, Env, Lane, RateLimiter, Step, Ticket, Tuning};
+use lithify_files::dir::Dir;
 use lithify_format::compress::Codec;
 use lithify_format::table::index::IndexShape;
 use lithify_format::table::tail::{TableIdentity, TableSpec};
 use lithify_merge::Recipe;
-use lithify_store::cache::TableCache;
-use lithify_store::dir::Dir;
-use lithify_store::sst::DeletionTrigger;
+use lithify_tables::cache::TableCache;
+use lithify_tables::sst::DeletionTrigger;
 
 use crate::order::OutputOrder;
 

@@ -19,13 +19,13 @@ use lithify_engine::{
 };
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{BufPool, Env, Fs, MemFs, OpenOpts, Rt, read_full_at};
+use lithify_files::dir::Dir;
 use lithify_format::compress::Codec;
 use lithify_lsm::{Edit, FileRef, Version};
 use lithify_memtable::{HeapPool, MemTable, MemTableOptions};
 use lithify_plan::{Cost as PlanCost, CutPolicy, JobSpec, Kind as JobKind, Prio, Reason};
-use lithify_store::cache::{TableCache, TableOptions};
-use lithify_store::dir::Dir;
-use lithify_store::sst::{DeletionTrigger, Verify};
+use lithify_tables::cache::{TableCache, TableOptions};
+use lithify_tables::sst::{DeletionTrigger, Verify};
 
 use stepped::Stepped;
 

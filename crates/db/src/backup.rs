@@ -4,9 +4,9 @@ use std::path::Path;
 
 use lithify_base::{Error, Result};
 use lithify_env::Env;
+use lithify_files::dir::Dir;
 pub use lithify_store::backup::Progress as BackupProgress;
 use lithify_store::backup::{Backup, BackupDir};
-use lithify_store::dir::Dir;
 
 use crate::db::Db;
 

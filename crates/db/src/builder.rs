@@ -9,11 +9,11 @@ use lithify_base::{
 use lithify_engine::Engine;
 use lithify_env::Env;
 use lithify_env::sync::Arc;
+use lithify_files::dir::Dir;
 use lithify_layers::open_with_times;
 use lithify_rescue::import::{self, ImportOptions, ImportProgress, ImportReport};
 use lithify_rescue::salvage::{self, SalvageReport};
 use lithify_rescue::verify;
-use lithify_store::dir::Dir;
 use lithify_tree::{
     ColumnFamilyOptions, EventListener, Handle, OpenOptions, Settings, machine, open, open_reading,
     recovered,

@@ -19,8 +19,8 @@ use arc_swap::ArcSwap;
 use lithify_base::{Error, ErrorKind, Result, shown_path};
 use lithify_env::Env;
 use lithify_env::sync::Arc;
-use lithify_format::files::FileName;
-use lithify_store::dir::Dir;
+use lithify_files::dir::Dir;
+use lithify_journal::files::FileName;
 
 use lithify_tree::{Handle, OpenOptions, follower_fs, open_reading};
 

@@ -7,7 +7,7 @@ use lithify_base::{
 };
 use lithify_compact::{ExternalTable, Maker};
 use lithify_env::{Env, OpenOpts, Random};
-use lithify_store::dir::{self, OrTyped};
+use lithify_files::dir::{self, OrTyped};
 
 use lithify_tree::{
     OpenOptions, Settings, check_bounds, check_key, check_order, check_value, output_options,

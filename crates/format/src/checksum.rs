@@ -57,6 +57,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 }
 
 /// CRC32c of the bytes summed by `crc` followed by `bytes`.
+#[inline]
 pub fn crc32c_extend(crc: u32, bytes: &[u8]) -> u32 {
     let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!crc));
     digest.update(bytes);

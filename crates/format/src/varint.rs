@@ -38,6 +38,7 @@ pub fn len_u64(v: u64) -> usize {
 
 /// Appends `bytes` with their length before them. Lengths are limited to 32 bits by every
 /// format that uses this.
+#[inline]
 pub fn put_length_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     put_u64(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
@@ -111,60 +112,73 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// A cursor at the start of `bytes`.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { rest: bytes, total: bytes.len() }
     }
     /// Bytes read so far.
+    #[inline]
     pub fn offset(&self) -> usize {
         self.total - self.rest.len()
     }
     /// Bytes left.
+    #[inline]
     pub fn remaining(&self) -> usize {
         self.rest.len()
     }
     /// True if nothing is left.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
     /// What is left, without reading it.
+    #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
     /// One byte.
+    #[inline]
     pub fn u8(&mut self) -> Result<u8> {
         Ok(self.array::<1>("byte")?[0])
     }
     /// A little-endian 16-bit integer.
+    #[inline]
     pub fn u16(&mut self) -> Result<u16> {
         self.array("16-bit integer").map(u16::from_le_bytes)
     }
     /// A little-endian 32-bit integer.
+    #[inline]
     pub fn u32(&mut self) -> Result<u32> {
         self.array("32-bit integer").map(u32::from_le_bytes)
     }
     /// A little-endian 64-bit integer.
+    #[inline]
     pub fn u64(&mut self) -> Result<u64> {
         self.array("64-bit integer").map(u64::from_le_bytes)
     }
     /// A 32-bit varint.
+    #[inline]
     pub fn var32(&mut self) -> Result<u32> {
         let (v, rest) = get_u32(self.rest).ok_or_else(|| self.bad("32-bit varint"))?;
         self.rest = rest;
         Ok(v)
     }
     /// A 64-bit varint.
+    #[inline]
     pub fn var64(&mut self) -> Result<u64> {
         let (v, rest) = get_u64(self.rest).ok_or_else(|| self.bad("64-bit varint"))?;
         self.rest = rest;
         Ok(v)
     }
     /// The next `n` bytes.
+    #[inline]
     pub fn bytes(&mut self, n: usize) -> Result<&'a [u8]> {
         let (head, rest) = self.rest.split_at_checked(n).ok_or_else(|| self.bad("byte string"))?;
         self.rest = rest;
         Ok(head)
     }
     /// A byte string with its 32-bit varint length before it.
+    #[inline]
     pub fn length_prefixed(&mut self) -> Result<&'a [u8]> {
         let start = *self;
         let n = self.var32()? as usize;

@@ -8,7 +8,7 @@ use lithify::merge::Append;
 use lithify::verify::verify;
 use lithify::{Builder, ColumnFamilyOptions, Db, ErrorKind, ReverseBytewise, Settings, WriteBatch};
 use lithify_env::{Env, Fs, MemFs, OpenOpts, OsRt, RtOptions, RtRef, read_full_at, write_all_at};
-use lithify_format::wal::{Found, RecordKind, RecordReader, RecordWriter};
+use lithify_journal::wal::{Found, RecordKind, RecordReader, RecordWriter};
 
 use crate::tables::Sound;
 

@@ -1,9 +1,9 @@
 //! Logs and manifests: records, batches, edits.
 
 use lithify_base::bytewise;
-use lithify_format::manifest::{WireEdit, read_manifest};
-use lithify_format::wal::record::BLOCK_SIZE;
-use lithify_format::wal::{
+use lithify_journal::manifest::{WireEdit, read_manifest};
+use lithify_journal::wal::record::BLOCK_SIZE;
+use lithify_journal::wal::{
     BatchBuilder, BatchView, Found, Op, Predecessor, Promise, RecordReader, RecordWriter, Seal,
     SeqRule, Verdict, WalWalk,
 };

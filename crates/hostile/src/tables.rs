@@ -14,9 +14,9 @@ use lithify_format::table::footer::{FOOTER_LEN, Footer};
 use lithify_format::table::index::IndexShape;
 use lithify_format::table::naive::NaiveTableWriter;
 use lithify_format::table::tail::TableSpec;
-use lithify_store::cache::BlockCache;
-use lithify_store::sst::verify::inspect;
-use lithify_store::sst::{OpenTable, Scope, TableIter, TableReader};
+use lithify_tables::cache::BlockCache;
+use lithify_tables::sst::verify::inspect;
+use lithify_tables::sst::{OpenTable, Scope, TableIter, TableReader};
 
 /// A sound table and where its blocks lie.
 pub(super) struct Sound {

@@ -1,7 +1,7 @@
 //! Files of text and names of files.
 
-use lithify_format::files::{FileName, current_content, parse_current};
-use lithify_format::options::{OptionsFile, check_sum};
+use lithify_journal::files::{FileName, current_content, parse_current};
+use lithify_journal::options::{OptionsFile, check_sum};
 
 pub(super) fn options(bytes: &[u8]) {
     let _ = check_sum(bytes);

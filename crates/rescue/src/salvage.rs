@@ -19,7 +19,7 @@ use lithify_base::{
     CfId, ComparatorRef, InternalKey, Kind, MAX_SEQ, MergeOperatorRef, Result, Tag,
 };
 use lithify_env::Env;
-use lithify_store::Dir;
+use lithify_files::Dir;
 pub use lithify_store::salvage::Lost;
 use lithify_store::salvage::{FamilySalvage, LoggedEntry, TableSalvage};
 use lithify_tree::{

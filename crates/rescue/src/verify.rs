@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lithify_base::{ComparatorRef, Result};
 use lithify_env::FsRef;
-use lithify_store::Dir;
+use lithify_files::Dir;
 pub use lithify_store::verify::{Finding, Grade, Progress, Report};
 
 /// Checks every byte and every invariant of the database in `path` of `fs`, where `order` is the order of keys if it is

@@ -6,7 +6,7 @@
 //! Leaves to others: the form of the file (`format::options`).
 
 use lithify_base::MAX_LEVELS;
-use lithify_format::options::{self, FamilyOptions, Lines};
+use lithify_journal::options::{self, FamilyOptions, Lines};
 
 use crate::{ROWS, Settings};
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
-use lithify_format::options::FamilySection;
+use lithify_journal::options::FamilySection;
 
 use crate::{CompactionPri, Compression, Policy, ROWS, Settings};
 

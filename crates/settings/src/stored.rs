@@ -7,9 +7,9 @@ use std::path::Path;
 use lithify_base::{Error, Result, shown_path};
 use lithify_env::PosixFs;
 use lithify_env::sync::Arc;
-use lithify_format::files::FileName;
-use lithify_format::options::{FamilySection, OptionsFile};
-use lithify_store::dir::Dir;
+use lithify_files::dir::Dir;
+use lithify_journal::files::FileName;
+use lithify_journal::options::{FamilySection, OptionsFile};
 
 use crate::rocksdb::{self, Options};
 use crate::table::{ROWS, Settings};

@@ -28,13 +28,13 @@ use std::path::{Path, PathBuf};
 use lithify_base::{Error, ErrorKind, Result, memory};
 use lithify_env::sync::Mutex;
 use lithify_env::{FileRef, FsRef, LockGuard, read_full_at, write_all_at};
+use lithify_files::dir::{Allowance, Dir, OrTyped, denied_by};
 use xxhash_rust::xxh3::Xxh3;
 
 use self::folder::{Folder, make_file};
 use self::list::Unmade;
 pub use self::list::{BackedUp, Backup};
 use crate::copy::in_chunks;
-use crate::dir::{Allowance, Dir, OrTyped, denied_by};
 
 /// Largest meta file that is read, bytes: about a million tables.
 const META_MAX: u64 = 128 << 20;

@@ -9,10 +9,10 @@
 //! Leaves to others: keeping the files alive meanwhile, and writing out the logs before.
 
 use lithify_base::Result;
-use lithify_format::manifest::ManifestState;
+use lithify_files::dir::{Dir, FileName, OrTyped};
+use lithify_journal::manifest::ManifestState;
 
 use crate::copy::{copy, link_table};
-use crate::dir::{Dir, FileName, OrTyped};
 use crate::manifest::ManifestLog;
 
 pub use crate::copy::Placed;

@@ -6,8 +6,7 @@
 
 use lithify_base::{Error, Result};
 use lithify_env::{File, FileRef, OpenOpts, read_full_at, write_all_at};
-
-use crate::dir::{Dir, FileName, OrTyped, typed};
+use lithify_files::dir::{Dir, FileName, OrTyped, typed};
 
 /// Bytes read at a time.
 const CHUNK: usize = 1 << 20;

@@ -18,8 +18,8 @@ pub use options::{DeclaredOptions, declared};
 pub use survey::{Depth, Operators, Survey, survey};
 
 use lithify_base::{Error, MAX_SEQ, Result};
+use lithify_files::dir::{Dir, FileName};
 
-use crate::dir::{Dir, FileName};
 use crate::manifest::Recovered;
 
 /// The engine that made a directory.

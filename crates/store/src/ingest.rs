@@ -20,11 +20,11 @@ use lithify_base::{
     Comparator, ComparatorRef, Error, FileId, InternalKey, KeyRange, Kind, Pos, Result, Seq, Tag,
 };
 use lithify_env::OpenOpts;
+use lithify_files::dir::{Dir, FileName, OrTyped, denied_by, typed};
 use lithify_lsm::FileMeta;
+use lithify_tables::sst::{OpenTable, TableIter, TableReader, verify};
 
 use crate::copy::{cannot_link, copy_bytes};
-use crate::dir::{Dir, FileName, OrTyped, denied_by, typed};
-use crate::sst::{OpenTable, TableIter, TableReader, verify};
 
 /// How a file comes into the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

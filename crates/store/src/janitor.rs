@@ -13,10 +13,9 @@ use std::ops::Range;
 use lithify_base::Result;
 use lithify_base::zoo::{self, Bug};
 use lithify_env::OpenOpts;
+use lithify_files::dir::{Dir, FileName, Listed};
 use lithify_format::table::footer::FOOTER_LEN;
-
-use crate::dir::{Dir, FileName, Listed};
-use crate::sst::{OpenTable, TableReader};
+use lithify_tables::sst::{OpenTable, TableReader};
 
 /// What is needed.
 #[derive(Clone, Debug, Default)]

@@ -15,17 +15,13 @@
 //! Leaves to others: what the files hold; which of ours are needed (`janitor`).
 
 use lithify_base::{Error, MAX_SEQ, Result, Seq};
-use lithify_format::manifest::ManifestState;
-
-use crate::dir::{Dir, FileName};
+use lithify_files::dir::AHEAD_MAX;
+use lithify_files::dir::{Dir, FileName};
+use lithify_journal::manifest::ManifestState;
 
 /// Largest next file number with which a database is opened for writing. Three times as
 /// many are left to the open handle, which cannot use them up.
 pub const NUMBER_MAX: u64 = 1 << 62;
-
-/// Numbers that a database may hand out between two edits of its manifest. Each job and each log that
-/// could not be begun for want of space takes one, so 10^12 are enough for months of failing.
-pub const AHEAD_MAX: u64 = 1 << 40;
 
 /// Sequence numbers that must be left when a database is opened for writing: 9 years of 10^6 writes a
 /// second.

@@ -18,10 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use lithify_base::{CfId, ComparatorRef, Error, Key, Result, shown};
-use lithify_format::manifest::WireFile;
+use lithify_files::dir::{Dir, FileName};
+use lithify_journal::manifest::WireFile;
 use lithify_merge::tombstone::Fragments;
 
-use crate::dir::{Dir, FileName};
 use crate::manifest::{Orders, Recovered, newest_readable, recover};
 use crate::verify::{MANIFEST_MAX, is_followed};
 

@@ -19,15 +19,15 @@ use std::path::Path;
 
 use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Result, shown};
 use lithify_env::OpenOpts;
-use lithify_format::manifest::ManifestState;
-use lithify_format::options::{self, OptionsFile};
+use lithify_files::dir::{Dir, FileName, Listed, OPTIONS_MAX};
+use lithify_journal::manifest::ManifestState;
+use lithify_journal::options::{self, OptionsFile};
 use lithify_lsm::{FileMeta, FileRef, Version, check};
+use lithify_tables::sst::verify::{Stated, inspect};
+use lithify_tables::sst::{OpenTable, TableReader};
 
-use crate::dir::{Dir, FileName, Listed, OPTIONS_MAX};
 use crate::janitor::{self, Live};
 use crate::manifest::{family_version, known_order, translate};
-use crate::sst::verify::{Stated, inspect};
-use crate::sst::{OpenTable, TableReader};
 
 mod logs;
 mod manifest;
@@ -333,7 +333,7 @@ impl Look<'_> {
         for (number, len) in numbers {
             let start = self.progress.done;
             let (progress, watch) = (&mut self.progress, &mut *self.watch);
-            let opened = crate::sst::open_alone(self.dir, number, self.orders);
+            let opened = lithify_tables::sst::open_alone(self.dir, number, self.orders);
             let (checked, errors) = match opened {
                 Ok(table) => inspect(&table, None, &mut |bytes| {
                     progress.done += bytes;

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use lithify_base::{Bytewise, CfId, InternalKey, Kind, MAX_SEQ, bytewise};
 use lithify_env::{OpenOpts, PosixFs};
+use lithify_files::Dir;
 use lithify_format::filter::key_hash;
 use lithify_format::table::naive::NaiveTableReader;
-use lithify_store::cache::{TableCache, TableOptions};
-use lithify_store::sst::verify::verify;
-use lithify_store::sst::{OpenTable, TableIter, TableReader, Verify};
-use lithify_store::{Dir, manifest};
+use lithify_store::manifest;
+use lithify_tables::cache::{TableCache, TableOptions};
+use lithify_tables::sst::verify::verify;
+use lithify_tables::sst::{OpenTable, TableIter, TableReader, Verify};
 
 fn open(path: &Path) -> Arc<TableReader> {
     use lithify_env::Fs;

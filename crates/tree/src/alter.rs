@@ -8,7 +8,7 @@
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_control::Event;
 use lithify_env::sync::Arc;
-use lithify_format::files::FileName;
+use lithify_journal::files::FileName;
 use lithify_settings::row;
 
 use crate::background::solo::Solo;

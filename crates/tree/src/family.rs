@@ -15,7 +15,7 @@ use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex, MutexGuard, Weak};
 use lithify_lsm::FileRef;
 use lithify_memtable::{ArenaPool, HeapPool, MemTable, MemTableOptions, MemWriter};
-use lithify_store::cache::TableCache;
+use lithify_tables::cache::TableCache;
 
 use crate::read::super_version::{Mem, SuperVersion, Tree};
 use crate::reentry::{At, Mark};

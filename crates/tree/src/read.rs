@@ -23,8 +23,8 @@ use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_format::filter::key_hash;
 use lithify_memtable::MemIter;
-use lithify_store::cache::PinnedSlice;
-use lithify_store::sst::Scope;
+use lithify_tables::cache::PinnedSlice;
+use lithify_tables::sst::Scope;
 
 use crate::options::{ReadOptions, common_start};
 use crate::read::iter::Cursor;

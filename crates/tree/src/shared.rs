@@ -13,7 +13,7 @@ use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_env::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{LockGuard, Ticket};
-use lithify_format::files::FileName;
+use lithify_journal::files::FileName;
 use lithify_store::manifest::ManifestLog;
 
 use crate::background::progress::Progress;

@@ -27,7 +27,7 @@ use lithify_base::zoo::{self, Bug};
 use lithify_base::{CfId, Error, Kind, Result};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
-use lithify_format::wal::BatchBuilder;
+use lithify_journal::wal::BatchBuilder;
 
 use entries::reserve;
 use log::Log;

@@ -58,8 +58,8 @@ pub(crate) fn check() -> Result<Vec<Finding>> {
 impl Floors {
     fn parse(text: &str) -> Result<Floors> {
         let table: toml::Table = text.parse()?;
-        let mut floors = Floors::default();
-        floors.examples = table.get("examples").and_then(|v| v.as_str()).map(str::to_owned);
+        let examples = table.get("examples").and_then(|v| v.as_str()).map(str::to_owned);
+        let mut floors = Floors { examples, ..Floors::default() };
         let list = table.get("floor").and_then(|v| v.as_array()).context("no [[floor]]")?;
         for (number, floor) in list.iter().enumerate() {
             for room in names(floor.get("rooms"))? {

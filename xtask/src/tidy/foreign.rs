@@ -1,14 +1,14 @@
 //! Foreign text: what others named may act on a terminal, so it reaches one in few places only.
 //!
 //! The command line prints in one file, which spells out what is hidden. A path's `display` shows the bytes
-//! of its name as they are, so a message takes it through `lithify_base::shown_path`. In `store` it may
-//! stand: what it is for there are errors, and an error spells out all that it is made of.
+//! of its name as they are, so a message takes it through `lithify_base::shown_path`. In the rooms of files
+//! it may stand: what it is for there are errors, and an error spells out all that it is made of.
 
 use super::Finding;
 use crate::repo::Source;
 
-/// The room whose text leaves it in errors alone.
-const ERRORS_ONLY: &str = "crates/store";
+/// The rooms whose text leaves them in errors alone.
+const ERRORS_ONLY: &[&str] = &["crates/files", "crates/tables", "crates/store"];
 /// The one file that prints for the command line.
 const PRINTER: &str = "crates/cli/src/output.rs";
 /// Rooms that know no foreign directories but those that a developer names.
@@ -25,7 +25,7 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
         let mut add = |what: &str| {
             findings.push(Finding::new(&source.path, number, "foreign", what.to_owned()));
         };
-        if package != ERRORS_ONLY && line.contains(".display()") {
+        if !ERRORS_ONLY.contains(&package) && line.contains(".display()") {
             add(
                 "`display` prints a path's bytes as they are; use `lithify_base::shown_path`, or `{:?}`",
             );

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use lithify_bench::{Happening, Moment};
 use lithify_env::{Fs, OpenOpts, PosixFs, read_full_at};
-use lithify_format::files::FileName;
+use lithify_journal::files::FileName;
 use serde_json::Value;
 
 /// The history of the closed store in `dir`.

@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use lithify::{CompactionPri, ErrorKind, Explanation, Policy, Settings, Writes};
 use lithify_env::{OpenOpts, lock_holders};
-use lithify_format::files::FileName;
-use lithify_store::Dir;
+use lithify_files::Dir;
+use lithify_journal::files::FileName;
 use serde_json::{Value, json};
 
 use crate::cmd::picture::dir_of;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use lithify_base::{CfId, Error, ErrorKind, shown_path};
 use lithify_env::PosixFs;
-use lithify_format::manifest::ManifestState;
+use lithify_files::Dir;
+use lithify_journal::manifest::ManifestState;
 use lithify_lsm::{Version, picture};
-use lithify_store::Dir;
 use lithify_store::manifest::{Recovered, family_version, known_order, recover};
 use serde_json::{Value, json};
 

@@ -9,8 +9,8 @@ use anyhow::{Result, bail};
 use lithify_base::{Bytewise, Error, ErrorKind, Kind, ReverseBytewise, shown_path};
 use lithify_env::{Fs, OpenOpts, PosixFs};
 use lithify_lsm::picture::readable;
-use lithify_store::sst::verify::verify;
-use lithify_store::sst::{OpenTable, TableIter, TableReader};
+use lithify_tables::sst::verify::verify;
+use lithify_tables::sst::{OpenTable, TableIter, TableReader};
 use serde_json::{Map, Value};
 
 use crate::output;

@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 use lithify_base::{Bytewise, CfId, Comparator as _, InternalKey, Kind, Tag};
 use lithify_format::block::BlockBuilder;
 use lithify_format::compress::{Codec, Compressor};
-use lithify_format::manifest::{FamilyState, ManifestState};
 use lithify_format::table::footer::Footer;
 use lithify_format::table::handle::BlockHandle;
 use lithify_format::table::metaindex::{self, MetaIndex};
 use lithify_format::table::tail::{BlockMeta, TableSpec, TailBuilder};
+use lithify_journal::manifest::{FamilyState, ManifestState};
 
 const MIB: u64 = 1 << 20;
 const TIME_MAX: Duration = Duration::from_secs(10);

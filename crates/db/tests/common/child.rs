@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use lithify::{Builder, CompactionPri, Compression, Db, Error, ErrorKind, Policy, Settings};
 use lithify_env::{Env, FaultFs, PosixFs};
-use lithify_format::files::FileName;
-use lithify_store::dir::Dir;
+use lithify_files::dir::Dir;
+use lithify_journal::files::FileName;
 use lithify_store::manifest;
 
 use super::verdict::{Journal, Note, What};

@@ -9,7 +9,7 @@ use std::path::Path;
 use lithify::{Builder, ColumnFamilyOptions, Db, ErrorKind, Result, Settings};
 use lithify_base::CfId;
 use lithify_env::{Env, RtOptions};
-use lithify_format::manifest::{FamilyState, ManifestState};
+use lithify_journal::manifest::{FamilyState, ManifestState};
 
 /// Families that are fine whatever the budget.
 const ALWAYS: u32 = 4096;

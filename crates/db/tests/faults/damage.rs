@@ -20,7 +20,7 @@ use lithify::{
 };
 use lithify_base::bytewise;
 use lithify_env::{EntryKind, Env, Fs, FsRef, MemFs, OpenOpts, OsRt, RtOptions, RtRef};
-use lithify_store::sst::{FullIndex, OpenTable, TableReader};
+use lithify_tables::sst::{FullIndex, OpenTable, TableReader};
 
 const DIRECTORY: &str = "/db";
 const KEYS: u32 = 60;

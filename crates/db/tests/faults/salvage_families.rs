@@ -16,7 +16,7 @@ use lithify::salvage::SalvageReport;
 use lithify::{Builder, ColumnFamilyOptions, Db, ErrorKind, ReverseBytewise, Settings, WriteBatch};
 use lithify_base::Comparator;
 use lithify_env::{Env, Fs, MemFs, OsRt, RtOptions, RtRef};
-use lithify_format::wal::{BatchBuilder, RecordWriter};
+use lithify_journal::wal::{BatchBuilder, RecordWriter};
 
 const DIRECTORY: &str = "/db";
 const TO: &str = "/new";

@@ -14,8 +14,8 @@ use lithify::{
 };
 use lithify_base::CfId;
 use lithify_env::{Env, MemFs, OsRt, RtOptions};
-use lithify_format::manifest::{FamilyState, ManifestState, WireFile};
-use lithify_store::Dir;
+use lithify_files::Dir;
+use lithify_journal::manifest::{FamilyState, ManifestState, WireFile};
 use lithify_store::manifest::{ManifestLog, recover};
 
 const DIRECTORY: &str = "/db";

@@ -11,7 +11,7 @@ use lithify_base::bytewise;
 use lithify_env::{Fs, OpenOpts, PosixFs};
 use lithify_format::table::metaindex::COMPRESSION_DICT;
 use lithify_format::table::naive::NaiveTableReader;
-use lithify_store::sst::{OpenTable, TableReader, verify};
+use lithify_tables::sst::{OpenTable, TableReader, verify};
 
 fn with_dictionary(bytes: u32) -> Settings {
     let mut s = tiny();

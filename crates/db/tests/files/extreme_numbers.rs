@@ -12,11 +12,11 @@ use lithify::verify::verify;
 use lithify::{Builder, ColumnFamilyOptions, Db, ErrorKind, Settings};
 use lithify_base::{CfId, FileId, MAX_SEQ};
 use lithify_env::{Env, FsRef, MemFs, OsRt, RtOptions, RtRef};
-use lithify_format::manifest::{FamilyState, ManifestState, WireFile};
-use lithify_format::wal::BatchBuilder;
-use lithify_store::Dir;
+use lithify_files::Dir;
+use lithify_files::wal::WalWriter;
+use lithify_journal::manifest::{FamilyState, ManifestState, WireFile};
+use lithify_journal::wal::BatchBuilder;
 use lithify_store::manifest::{ManifestLog, recover};
-use lithify_store::wal::WalWriter;
 
 const DIRECTORY: &str = "/db";
 const FAR: u64 = 1 << 40;

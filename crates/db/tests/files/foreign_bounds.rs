@@ -16,17 +16,17 @@ use lithify::{
 };
 use lithify_base::{InternalKey, Kind, Tag};
 use lithify_env::{BufPool, Env, Fs, FsRef, MemFs, OsRt, RtOptions};
-use lithify_format::manifest::{ManifestState, WireFile};
+use lithify_files::Dir;
 use lithify_format::table::tail::{TableIdentity, TableSpec};
+use lithify_journal::manifest::{ManifestState, WireFile};
 use lithify_lsm::FileMeta;
 use lithify_merge::kernel::Kernel;
 use lithify_merge::products::{Item, Products};
 use lithify_merge::tombstone::RangeTombstone;
 use lithify_merge::{Fragments, Recipe};
-use lithify_store::Dir;
 use lithify_store::manifest::ManifestLog;
 use lithify_store::manifest::translate::wire_file;
-use lithify_store::sst::{Assembler, AssemblerOptions, DeletionTrigger, WriteMode};
+use lithify_tables::sst::{Assembler, AssemblerOptions, DeletionTrigger, WriteMode};
 
 const PATH: &str = "/db";
 /// Last byte first: an order that only the program knows.

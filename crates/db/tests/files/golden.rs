@@ -17,9 +17,9 @@ use crate::common::image::{self, Image};
 use crate::common::{Content, scan, tiny};
 use lithify::{Builder, Compression, Db, Durability, Error, ErrorKind, Settings, WriteOptions};
 use lithify_env::{Env, MemFs, OsRt, RtOptions};
-use lithify_format::manifest::{WireEdit, read_manifest};
-use lithify_format::wal::RecordWriter;
-use lithify_format::wal::record::HEADER_SIZE;
+use lithify_journal::manifest::{WireEdit, read_manifest};
+use lithify_journal::wal::RecordWriter;
+use lithify_journal::wal::record::HEADER_SIZE;
 
 const DIRECTORY: &str = "/db";
 

@@ -20,7 +20,7 @@ use lithify::import::{ImportOptions, ImportProgress, ImportReport, ImportStage, 
 use lithify::merge::built_in;
 use lithify::{Builder, ColumnFamilyOptions, Db, ErrorKind, ReverseBytewise, Settings};
 use lithify_env::{Env, FaultFs, Fs, FsRef, MemFs, OpenOpts, OsRt, RtOptions, RtRef};
-use lithify_format::wal::{BatchBuilder, Found, RecordReader, RecordWriter};
+use lithify_journal::wal::{BatchBuilder, Found, RecordReader, RecordWriter};
 
 const FROM: &str = "/theirs";
 const TO: &str = "/new";

@@ -15,8 +15,8 @@ use lithify::{Compression, Db, Settings, Snapshot};
 use lithify_base::bytewise;
 use lithify_env::{Fs, OpenOpts, PosixFs};
 use lithify_format::table::props::TWO_LEVEL;
-use lithify_store::sst::verify::verify;
-use lithify_store::sst::{OpenTable, TableIter, TableReader};
+use lithify_tables::sst::verify::verify;
+use lithify_tables::sst::{OpenTable, TableIter, TableReader};
 
 /// Most bytes of a key that the load writes.
 const LONGEST_KEY: usize = 3000;

@@ -7,7 +7,7 @@ use lithify::{Compression, Db, ErrorKind, ReadOptions, Settings, TableBuilder};
 use lithify_base::bytewise;
 use lithify_env::{Fs, OpenOpts, PosixFs};
 use lithify_format::table::props::TWO_LEVEL;
-use lithify_store::sst::{OpenTable, TableReader, verify};
+use lithify_tables::sst::{OpenTable, TableReader, verify};
 
 fn in_parts() -> Settings {
     let mut s = tiny();

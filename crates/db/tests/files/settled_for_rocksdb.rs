@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::common::{image, scan, tiny};
 use lithify::{Builder, Db, Policy};
 use lithify_env::{Env, MemFs, OsRt, RtOptions};
-use lithify_format::manifest::WireEdit;
-use lithify_format::wal::{Found, RecordKind, RecordReader};
+use lithify_journal::manifest::WireEdit;
+use lithify_journal::wal::{Found, RecordKind, RecordReader};
 
 const DIRECTORY: &str = "/db";
 

@@ -10,7 +10,7 @@ use lithify::{Builder, Db, TableBuilder};
 use lithify_base::bytewise;
 use lithify_env::{Env, OpenOpts, RtOptions};
 use lithify_format::table::props::TableProps;
-use lithify_store::sst::{OpenTable, TableReader};
+use lithify_tables::sst::{OpenTable, TableReader};
 
 fn properties(env: &Env, path: &Path) -> TableProps {
     let file = env.fs.open(path, OpenOpts::read()).unwrap();

@@ -3,4 +3,3 @@
 mod codecs;
 mod golden_tables;
 mod interop;
-mod log_golden;

@@ -10,7 +10,7 @@ use lithify::import::ImportOptions;
 use lithify::{Backups, Db, IngestOptions, Result};
 use lithify_base::{Bytewise, Error, ErrorKind, ReverseBytewise};
 use lithify_env::{Fs, OpenOpts, PosixFs};
-use lithify_store::sst::{OpenTable, TableIter, TableReader, verify::verify};
+use lithify_tables::sst::{OpenTable, TableIter, TableReader, verify::verify};
 
 use super::guard::walk;
 use super::images::{builder, env};

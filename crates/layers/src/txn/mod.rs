@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Kind, Result, Seq};
-use lithify_format::wal::BatchMark;
+use lithify_journal::wal::BatchMark;
 
 use lithify_tree::{
     DEFAULT_CF, DbIter, ReadOptions, Shell, Snapshot, Value, WriteOptions, check_key, check_value,

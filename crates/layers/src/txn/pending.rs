@@ -15,7 +15,7 @@ use std::collections::btree_map::Entry;
 use lithify_base::{CfId, ComparatorRef, Error, Kind, MAX_SEQ, Result, Seq, Tag, memory};
 use lithify_env::OutOfMemory;
 use lithify_env::sync::Arc;
-use lithify_format::wal::BatchMark;
+use lithify_journal::wal::BatchMark;
 use lithify_memtable::{HeapPool, MemIter, MemTable, MemTableOptions, MemWriter};
 use lithify_tree::{Batch, Mems, insert_batch};
 

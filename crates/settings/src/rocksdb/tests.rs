@@ -1,4 +1,4 @@
-use lithify_format::options::OptionsFile;
+use lithify_journal::options::OptionsFile;
 
 use super::*;
 

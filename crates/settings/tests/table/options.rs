@@ -1,6 +1,6 @@
 //! Settings in OPTIONS files, ours and RocksDB's.
 
-use lithify_format::options::OptionsFile;
+use lithify_journal::options::OptionsFile;
 use lithify_settings::{Budget, Compression, Described, ROWS, Settings, options_text};
 
 /// What the default budget gives on a machine with four processors.

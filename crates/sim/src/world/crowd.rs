@@ -14,8 +14,8 @@ use lithify::{Durability, Error, WriteOptions};
 use lithify_env::Rt;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_format::files::FileName;
-use lithify_format::wal::{SeqRule, WalWalk};
+use lithify_journal::files::FileName;
+use lithify_journal::wal::{SeqRule, WalWalk};
 
 use super::script::Told;
 use super::writes::batch_of;

@@ -19,6 +19,7 @@ use std::path::Path;
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::{FileRef, OpenOpts};
+use lithify_files::dir::{Dir, FileName, OPTIONS_MAX, OrTyped};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::folder::Folder;
@@ -27,7 +28,6 @@ use super::survey::begun;
 use super::{BackupDir, META, Meta, PRIVATE, Progress, SHARED};
 use super::{copy, folder, id_of, private_path, transfer};
 use crate::checkpoint::Checkpoint;
-use crate::dir::{Dir, FileName, OPTIONS_MAX, OrTyped};
 
 /// A table to back up.
 struct Source {

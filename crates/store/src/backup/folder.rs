@@ -10,8 +10,7 @@ use std::path::PathBuf;
 
 use lithify_base::Result;
 use lithify_env::{DirEnt, FileRef, OpenOpts, write_all_at};
-
-use crate::dir::{Dir, OrTyped, typed};
+use lithify_files::dir::{Dir, OrTyped, typed};
 
 /// A folder. Cheap to clone.
 #[derive(Clone)]

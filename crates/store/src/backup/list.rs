@@ -21,7 +21,7 @@
 use std::fmt::{self, Write as _};
 
 use lithify_base::{Error, Result};
-use lithify_format::files::FileName;
+use lithify_journal::files::FileName;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// First line.

@@ -12,11 +12,11 @@ use std::path::Path;
 
 use lithify_base::{Error, Result};
 use lithify_env::{DirEnt, EntryKind, read_full_at};
+use lithify_files::dir::{FileName, OF_A_NEW_DISK, OrTyped};
 
 use super::folder::Folder;
 use super::list::OURS;
 use super::{BackupDir, META, Meta, PARTS, folder};
-use crate::dir::{FileName, OF_A_NEW_DISK, OrTyped};
 
 /// What only RocksDB makes among its backups.
 const OF_ROCKS: &str = "shared_checksum";

@@ -3,11 +3,12 @@ use std::io;
 use lithify_base::{CfId, ErrorKind, FileId, KeyRange, Pos, bytewise};
 use lithify_env::sync::Arc;
 use lithify_env::{FaultFs, FsRef, MemFs};
+use lithify_files::testing::{bytes_of, dir_on, overwrite};
 use lithify_lsm::FileMeta;
+use lithify_tables::testing::{Make, entries, open};
 
 use super::*;
 use crate::manifest::{family_version, recover, translate};
-use crate::testing::{Make, bytes_of, dir_on, entries, open, overwrite};
 
 /// A source with two tables, a log and options.
 fn source(fs: FsRef) -> Dir {

@@ -5,9 +5,9 @@
 //! Leaves to others: keeping the directory still meanwhile.
 
 use lithify_base::Result;
+use lithify_files::dir::{Dir, FileName, OrTyped};
 
 use crate::copy::{Placed, copy, link_table};
-use crate::dir::{Dir, FileName, OrTyped};
 
 /// Makes `to`, which must be absent or empty, what `from` is.
 ///

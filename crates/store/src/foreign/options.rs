@@ -2,16 +2,15 @@
 //!
 //! Keeps: only options that decide what bytes mean, or where they are, are looked at. How the other
 //! engine was tuned means nothing to this one.
-//! Leaves to others: the text's form (`lithify_format::options`).
+//! Leaves to others: the text's form (`lithify_journal::options`).
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
 use lithify_base::{Error, Result};
-use lithify_format::options::{FamilySection, OptionsFile};
-
-use crate::dir::{Dir, FileName};
+use lithify_files::dir::{Dir, FileName};
+use lithify_journal::options::{FamilySection, OptionsFile};
 
 /// What the newest options file says of the families, by name.
 #[derive(Clone, Debug, Default)]
@@ -56,7 +55,7 @@ fn logs_are_here(dir: &Dir, file: &OptionsFile, wanted: &Range<u64>) -> Result<(
     if Path::new(logs.trim_end_matches('/')) == dir.path() {
         return Ok(());
     }
-    let needed = |entry: &crate::dir::Listed| match entry.file {
+    let needed = |entry: &lithify_files::dir::Listed| match entry.file {
         Some(FileName::Wal(n)) => wanted.contains(&n),
         _ => false,
     };

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Kind, MAX_SEQ, Result};
 use lithify_env::OpenOpts;
-use lithify_format::manifest::WireFile;
-use lithify_format::manifest::file::FileCounts;
+use lithify_files::dir::{Dir, FileName};
+use lithify_files::wal::{self, OnRot};
+use lithify_journal::manifest::WireFile;
+use lithify_journal::manifest::file::FileCounts;
+use lithify_tables::sst::verify::{Checked, inspect};
+use lithify_tables::sst::{OpenTable, TableReader};
 
 use super::{DeclaredOptions, Maker, declared, maker};
-use crate::dir::{Dir, FileName};
 use crate::manifest::{Orders, Recovered, counts_of, family_version, name_ends, timestamps};
-use crate::sst::verify::{Checked, inspect};
-use crate::sst::{OpenTable, TableReader};
-use crate::wal::{self, OnRot};
 
 /// How much is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use std::path::Path;
 use lithify_base::ErrorKind;
 use lithify_env::sync::Arc;
 use lithify_env::{Fs, MemFs};
-use lithify_format::manifest::ManifestState;
+use lithify_files::testing::{dir_on, overwrite};
+use lithify_journal::manifest::ManifestState;
 
 use super::*;
 use crate::manifest::{ManifestLog, recover};
-use crate::testing::{dir_on, overwrite};
 
 const OPTIONS: &str = "[Version]\n  rocksdb_version=11.8.1\n[DBOptions]\n  max_open_files=-1\n\
     [CFOptions \"default\"]\n  comparator=leveldb.BytewiseComparator\n  merge_operator={id=counter;}\n\

@@ -1,8 +1,9 @@
 use lithify_env::sync::Arc;
 use lithify_env::{FaultFs, MemFs, OpenOpts, write_all_at};
+use lithify_files::testing::{dir_on, mem_dir};
+use lithify_tables::testing::{DB, Make, entries};
 
 use super::*;
-use crate::testing::{DB, Make, dir_on, entries, mem_dir};
 
 fn live() -> Live {
     Live {

@@ -6,13 +6,13 @@
 
 use lithify_base::{CfId, ComparatorRef, Result};
 use lithify_env::OpenOpts;
-use lithify_format::manifest::file::FileCounts;
-use lithify_format::manifest::{ManifestState, WireFile};
+use lithify_files::dir::{Dir, FileName};
 use lithify_format::table::props::TableProps;
+use lithify_journal::manifest::file::FileCounts;
+use lithify_journal::manifest::{ManifestState, WireFile};
+use lithify_tables::sst::{OpenTable, TableReader};
 
 use super::recover::check_order;
-use crate::dir::{Dir, FileName};
-use crate::sst::{OpenTable, TableReader};
 
 /// Fills in the counts of a family's files where the manifest gives none, from the tables, and gives
 /// its files ends at which range deletions can be cut (see `ends`).

@@ -18,13 +18,13 @@
 //! Leaves to others: byte order, where `Fragments::clamp` names the end itself.
 
 use lithify_base::{Comparator, ComparatorRef, InternalKey, Key, Result, Tag};
-use lithify_format::manifest::{FamilyState, WireFile};
+use lithify_files::dir::Dir;
+use lithify_journal::manifest::{FamilyState, WireFile};
 use lithify_lsm::FileMeta;
+use lithify_tables::sst::TableIter;
 
 use super::count;
 use super::translate;
-use crate::dir::Dir;
-use crate::sst::TableIter;
 
 /// Moves the end of each file whose range deletions it cuts just after a key, as above.
 ///

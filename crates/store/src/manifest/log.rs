@@ -18,9 +18,8 @@ use std::collections::BTreeMap;
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{CfId, Error, ErrorKind, Level, Result};
 use lithify_env::{FileRef, OpenOpts, write_all_at};
-use lithify_format::manifest::{ManifestState, ManifestWriter, WireEdit};
-
-use crate::dir::{Dir, FileName, OrTyped};
+use lithify_files::dir::{Dir, FileName, OrTyped};
+use lithify_journal::manifest::{ManifestState, ManifestWriter, WireEdit};
 
 /// Bytes of edits behind a snapshot after which a new manifest pays, at least.
 const ROLL_MIN: u64 = 4 << 20;

@@ -10,12 +10,12 @@ use lithify_base::zoo::{self, Bug};
 use lithify_base::{
     Bytewise, CfId, Comparator, ComparatorRef, Error, Key, Result, ReverseBytewise,
 };
-use lithify_format::manifest::{FamilyState, ManifestState, read_manifest_over};
-use lithify_format::wal::Verdict;
+use lithify_files::dir::{Dir, FileName};
+use lithify_journal::manifest::{FamilyState, ManifestState, read_manifest_over};
+use lithify_journal::wal::Verdict;
 use lithify_lsm::{Edit, Version};
 
 use super::translate;
-use crate::dir::{Dir, FileName};
 use crate::numbers;
 
 /// Largest manifest that is read.

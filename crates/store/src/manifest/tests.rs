@@ -10,17 +10,17 @@ use lithify_base::{
 };
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Fault, FaultFs, FsRef, MemFs, OpenOpts, write_all_at};
-use lithify_format::manifest::{FamilyState, ManifestState, WireEdit, WireFile};
+use lithify_files::dir::{Dir, FileName};
+use lithify_journal::manifest::{FamilyState, ManifestState, WireEdit, WireFile};
 use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta};
 use lithify_merge::tombstone::RangeTombstone;
 use lithify_merge::workload::Choices;
+use lithify_tables::testing;
 
 use super::translate::{
     decode_hint, encode_hint, file_meta, order_foreign, renumber, wire_edit, wire_file,
 };
 use super::*;
-use crate::dir::{Dir, FileName};
-use crate::testing;
 
 fn order() -> ComparatorRef {
     bytewise()
@@ -262,7 +262,7 @@ fn a_foreign_order_is_named() {
 /// RocksDB's manifest does not say that a table holds range deletions; readers must know.
 #[test]
 fn tables_of_a_foreign_manifest_are_counted() {
-    let dir = testing::mem_dir();
+    let dir = lithify_files::testing::mem_dir();
     let hidden =
         [RangeTombstone { lo: (*b"key1").into(), hi: (*b"key2").into(), seq: 900, run: 0 }];
     let table = testing::Make::default();

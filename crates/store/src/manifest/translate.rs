@@ -4,15 +4,15 @@
 //! has a tag of its own, so that RocksDB refuses a directory it would misread.
 //!
 //! Keeps: `file_meta(&wire_file(m)) == m` for every description we write.
-//! Leaves to others: bytes (`lithify_format::manifest`), invariants of the tree (`lithify_lsm`).
+//! Leaves to others: bytes (`lithify_journal::manifest`), invariants of the tree (`lithify_lsm`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use lithify_base::{Comparator, End, Error, FileId, InternalKey, KeyRange, MAX_SEQ, Result, Tag};
-use lithify_format::manifest::file::FileCounts;
-use lithify_format::manifest::{FamilyState, JobTag, WireEdit, WireFile};
 use lithify_format::varint::{self, Reader};
+use lithify_journal::manifest::file::FileCounts;
+use lithify_journal::manifest::{FamilyState, JobTag, WireEdit, WireFile};
 use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta};
 
 /// Smallest epoch that a flush of ours gets: 0 means unknown, 1 is RocksDB's for files that were

@@ -2,10 +2,10 @@ use std::path::Path;
 
 use lithify_base::CfId;
 use lithify_env::OpenOpts;
-use lithify_format::manifest::{FamilyState, WireFile};
+use lithify_files::testing::mem_dir;
+use lithify_journal::manifest::{FamilyState, WireFile};
 
 use super::*;
-use crate::testing::mem_dir;
 
 fn dir_of(names: &[&str]) -> Dir {
     let dir = mem_dir();

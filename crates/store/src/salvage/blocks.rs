@@ -13,8 +13,7 @@ use lithify_base::{Comparator, InternalKey, Kind};
 use lithify_format::block::{BlockCheck, BlockIter, TRAILER_LEN};
 use lithify_format::compress::Decoder;
 use lithify_format::limits::plain_max;
-
-use crate::sst::BlockAt;
+use lithify_tables::sst::BlockAt;
 
 /// Longest block looked for, in bytes: the largest block size there is, and a large value.
 const LONGEST: usize = 2 << 20;

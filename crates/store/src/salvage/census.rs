@@ -18,16 +18,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lithify_base::CfId;
 use lithify_env::OpenOpts;
+use lithify_files::dir::{Dir, FileName};
 use lithify_format::compress::Decoder;
-use lithify_format::manifest::{ManifestState, WireFile};
 use lithify_format::table::metaindex::{self, MetaIndex};
 use lithify_format::table::props::TableProps;
+use lithify_journal::manifest::{ManifestState, WireFile};
+use lithify_tables::sst::Blocks;
 
 use super::logs::Logs;
 use super::table::footer;
 use super::{DEFAULT_CF, Lost};
-use crate::dir::{Dir, FileName};
-use crate::sst::{Blocks, Source, Verify};
 
 /// Most families that are given a name: hostile logs may tell of any number, and each costs a memtable.
 const UNNAMED_MAX: usize = 16;
@@ -236,9 +236,8 @@ fn family_of(props: &TableProps) -> Option<CfId> {
 fn properties(dir: &Dir, number: u64) -> Option<TableProps> {
     let (name, file) = dir.open_table(number, OpenOpts::read()).ok()?;
     let footer = footer(&*file).ok()?;
-    let source = Source::new(file, dir.path_of(name).display().to_string()).ok()?;
-    let decoder = Decoder::rocksdb().into();
-    let blocks = Blocks { source, footer, decoder, verify: Verify::Always };
+    let path = dir.path_of(name).display().to_string();
+    let blocks = Blocks::new(file, path, footer, Decoder::rocksdb()).ok()?;
     let names = MetaIndex::decode(blocks.read(footer.metaindex).ok()?.as_ref()).ok()?;
     let block = blocks.read(names.get(metaindex::PROPERTIES)?).ok()?;
     TableProps::decode(block.as_ref()).ok()

@@ -16,15 +16,15 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use lithify_base::{CfId, Error, Kind, Result, Seq, Tag};
-use lithify_format::manifest::ManifestState;
-use lithify_format::wal::{
+use lithify_files::dir::{Dir, FileName, Sparse};
+use lithify_files::wal::{LOG_MAX, log_numbers};
+use lithify_journal::manifest::ManifestState;
+use lithify_journal::wal::{
     BatchView, Found, Predecessor, RecordKind, RecordReader, SeqRule, WalWalk,
 };
 use lithify_merge::tombstone::RangeTombstone;
 
 use super::Lost;
-use crate::dir::{Dir, FileName, Sparse};
-use crate::wal::{LOG_MAX, log_numbers};
 
 /// A point entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]

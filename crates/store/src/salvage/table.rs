@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use lithify_base::{Comparator, ComparatorRef, Error, InternalKey, Key, Kind, Result, Tag, memory};
 use lithify_env::{File, FileRef, OpenOpts, read_full_at};
+use lithify_files::dir::{Allowance, Dir, FileName, OrTyped};
 use lithify_format::block::{BlockCheck, BlockIter, TRAILER_LEN};
 use lithify_format::checksum::{ChecksumKind, base_context};
 use lithify_format::compress::Decoder;
-use lithify_format::manifest::WireFile;
 use lithify_format::table::footer::{FOOTER_LEN, Footer};
 use lithify_format::table::handle::BlockHandle;
 use lithify_format::table::metaindex::{self, MetaIndex};
 use lithify_format::table::range_del;
+use lithify_journal::manifest::WireFile;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
+use lithify_tables::sst::{Block, BlockAt, Blocks, FullIndex, OpenTable, TableReader};
 
 use super::{Lost, blocks};
-use crate::dir::{Allowance, Dir, FileName, OrTyped};
 use crate::manifest::translate;
-use crate::sst::{Block, BlockAt, Blocks, FullIndex, OpenTable, Source, TableReader, Verify};
 
 /// Largest table that is searched for blocks, because all of it is held in memory meanwhile.
 const SEARCHED_MAX: u64 = 4 << 30;
@@ -60,7 +60,7 @@ enum Reading {
 impl Reading {
     fn blocks(&self) -> &Blocks {
         match self {
-            Reading::Opened(table) => &table.blocks,
+            Reading::Opened(table) => table.blocks(),
             Reading::Searched(blocks) => blocks,
         }
     }
@@ -99,7 +99,7 @@ impl TableSalvage {
         // Opened without a cache, so nothing is left to be read.
         let full = FullIndex::of(table)?;
         // Tables of ours count their blocks, and hold no deletion beyond the bounds of the file.
-        let ours = full.counts().list.is_some();
+        let ours = full.has_counts();
         let pieces: Vec<Piece> = full
             .block_fences()
             .map(|f| Piece {
@@ -295,12 +295,10 @@ fn searched(
     let bytes_behind = bytes.len() as u64 - end;
     let tail = Lost { offset: Some(end), bytes: bytes_behind, ..Lost::file(name, what) };
     let mut lost = vec![tail];
-    let source = Source::new(file, path)?;
     let version = footer.map_or(6, |f| f.version);
     let metaindex = footer.map(|f| f.metaindex).unwrap_or_default();
     let footer = Footer { version, check, metaindex, index: None };
-    let decoder = Arc::new(decoder);
-    let read = Blocks { source, footer, decoder, verify: Verify::Always };
+    let read = Blocks::new(file, path, footer, decoder)?;
     let deletions = match deletions(&read, &**order) {
         Ok(deletions) => deletions,
         Err(e) => {
@@ -319,7 +317,7 @@ fn searched(
 
 /// The range deletions of a table whose other parts may be damaged.
 fn deletions(blocks: &Blocks, order: &dyn Comparator) -> Result<Fragments> {
-    let names = MetaIndex::decode(blocks.read(blocks.footer.metaindex)?.as_ref())?;
+    let names = MetaIndex::decode(blocks.read(blocks.footer().metaindex)?.as_ref())?;
     let Some(handle) = names.get(metaindex::RANGE_DEL) else { return Ok(Fragments::default()) };
     let raw = range_del::decode(blocks.read(handle)?.as_ref())?;
     let whole = |t: range_del::RangeTombstone| {

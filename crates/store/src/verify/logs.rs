@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use lithify_base::{CfId, Error, InternalKey, Key, Kind, Result, Seq, Tag};
-use lithify_format::manifest::ManifestState;
-use lithify_format::wal::tail::LoggedBatch;
-use lithify_format::wal::{Promise, SeqRule, Verdict, WalWalk};
+use lithify_files::dir::FileName;
+use lithify_files::wal::{LOG_MAX, OnRot, log_numbers, replay};
+use lithify_journal::manifest::ManifestState;
+use lithify_journal::wal::tail::LoggedBatch;
+use lithify_journal::wal::{Promise, SeqRule, Verdict, WalWalk};
 use lithify_merge::tombstone::RangeTombstone;
 
 use super::{Look, newest_log};
-use crate::dir::FileName;
-use crate::wal::{LOG_MAX, OnRot, log_numbers, replay};
 
 /// Keys of a family that only logs hold.
 pub(super) enum Logged {

@@ -2,11 +2,11 @@
 //! whether the three agree.
 
 use lithify_base::{Error, Result};
-use lithify_format::manifest::read_manifest_over;
-use lithify_format::wal::{Found, LogBytes, RecordReader, Verdict};
+use lithify_files::dir::FileName;
+use lithify_journal::manifest::read_manifest_over;
+use lithify_journal::wal::{Found, LogBytes, RecordReader, Verdict};
 
 use super::{Look, no_database};
-use crate::dir::FileName;
 use crate::manifest::{Recovered, newest_readable, recover};
 
 /// Largest manifest that is looked at.

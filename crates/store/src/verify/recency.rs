@@ -18,10 +18,10 @@
 use lithify_base::{ComparatorRef, Error, FileId, MAX_SEQ, Seq, Tag};
 use lithify_lsm::{FileMeta, FileRef, Version};
 use lithify_merge::tombstone::Fragments;
+use lithify_tables::sst::{TableIter, TableReader};
 
 use super::logs::Logged;
 use super::{Look, open_table};
-use crate::sst::{TableIter, TableReader};
 
 /// Broken keys listed; what is beyond is counted.
 const LISTED_MAX: u64 = 64;

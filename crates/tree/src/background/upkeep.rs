@@ -9,9 +9,9 @@ use lithify_control::Event;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::{Hanging, Job, Mono, Step};
-use lithify_format::files::FileName;
+use lithify_files::wal::WalWriter;
+use lithify_journal::files::FileName;
 use lithify_lsm::FileRef;
-use lithify_store::wal::WalWriter;
 
 use crate::family::OpenFamily;
 use crate::report::field::Field;

@@ -8,9 +8,9 @@ use lithify_control::Event;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Weak};
 use lithify_env::{Ticket, Tuning};
-use lithify_format::files::FileName;
-use lithify_format::manifest::{WalAddition, WireEdit};
-use lithify_store::wal::WalEnd;
+use lithify_files::wal::WalEnd;
+use lithify_journal::files::FileName;
+use lithify_journal::manifest::{WalAddition, WireEdit};
 
 use crate::reentry::refusal_of_listener;
 use crate::shell::Shell;

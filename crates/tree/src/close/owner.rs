@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lithify_base::{Error, ErrorKind, Result, shown_path};
 use lithify_env::sync::Arc;
-use lithify_format::files::FileName;
+use lithify_journal::files::FileName;
 use lithify_store::manifest::ManifestLog;
 
 use crate::shared::Shared;

@@ -5,9 +5,9 @@ use std::path::Path;
 use lithify_base::{Error, ErrorKind, Result, Seq};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
+use lithify_files::dir::Dir;
 use lithify_store::backup::{Backup, BackupDir, Progress};
 use lithify_store::checkpoint::Checkpoint;
-use lithify_store::dir::Dir;
 
 use crate::open::written::manifest_state;
 use crate::read::super_version::SuperVersion;

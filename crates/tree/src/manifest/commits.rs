@@ -12,8 +12,8 @@ use lithify_control::{Event, NewEdit};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::{Class, Job, Step, Ticket, Urgency};
-use lithify_format::files::FileName;
-use lithify_format::manifest::WireEdit;
+use lithify_journal::files::FileName;
+use lithify_journal::manifest::WireEdit;
 use lithify_lsm::Edit;
 use lithify_store::manifest::{ManifestLog, translate};
 

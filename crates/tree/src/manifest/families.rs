@@ -12,7 +12,7 @@ use lithify_base::{CfId, Error, ErrorKind, Result};
 use lithify_control::{Core, Event, MemId};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
-use lithify_format::manifest::WireEdit;
+use lithify_journal::manifest::WireEdit;
 use lithify_lsm::Version;
 use lithify_store::manifest::translate;
 

@@ -7,7 +7,7 @@ use lithify_base::{CfId, Result};
 use lithify_control::NewEdit;
 use lithify_env::Ticket;
 use lithify_env::sync::{Arc, Mutex};
-use lithify_format::manifest::WireEdit;
+use lithify_journal::manifest::WireEdit;
 use lithify_store::manifest::ManifestLog;
 
 use crate::background::progress::UnderWay;

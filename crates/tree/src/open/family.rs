@@ -6,11 +6,11 @@ use lithify_compact::{Cut, FlushJob, FlushSpec, Outcome, Reins, Workshop};
 use lithify_control::Core;
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Job, Step};
-use lithify_format::wal::BatchView;
+use lithify_journal::wal::BatchView;
 use lithify_lsm::{Edit, FileMeta, Version};
 use lithify_memtable::{ArenaPool, MemTable, MemWriter};
-use lithify_store::cache::TableCache;
 use lithify_store::manifest::translate;
+use lithify_tables::cache::TableCache;
 
 use super::resources::{Components, Resources};
 use crate::family::{TreeParts, new_memtable};
@@ -179,7 +179,7 @@ fn flush_now(workshop: &Arc<Workshop>, mem: Arc<MemTable>, out: Pos) -> Result<V
 
 #[cfg(test)]
 mod tests {
-    use lithify_format::wal::BatchBuilder;
+    use lithify_journal::wal::BatchBuilder;
     use lithify_memtable::HeapPool;
 
     use super::*;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lithify_env::sync::Arc;
 use lithify_env::{CappedFs, Env, FsRef, SharedFs, WatchedFs};
-use lithify_format::files::FileName;
+use lithify_journal::files::FileName;
 
 use crate::settings::Settings;
 

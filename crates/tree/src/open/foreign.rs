@@ -2,7 +2,7 @@
 
 use lithify_base::{CfId, Result, shown_path};
 use lithify_env::{Env, Random};
-use lithify_store::dir::{self, Dir};
+use lithify_files::dir::{self, Dir};
 use lithify_store::foreign::{self, Depth, Maker, Survey, survey};
 use lithify_store::manifest::Recovered;
 

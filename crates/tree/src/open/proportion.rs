@@ -2,7 +2,7 @@
 //! read or written, and what may be added to it.
 
 use lithify_base::{Error, ErrorKind, Result, shown_path};
-use lithify_store::dir::Dir;
+use lithify_files::dir::Dir;
 
 use crate::settings::Settings;
 

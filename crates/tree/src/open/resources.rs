@@ -8,10 +8,10 @@ use lithify_compact::{Engines, FileNumbers, Maker, OutputOptions, Workshop};
 use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, Env, Random, RateLimiter, RegionPool};
+use lithify_files::dir::{self, Dir};
 use lithify_memtable::ArenaPool;
-use lithify_store::cache::{BlockCache, TableCache, TableOptions};
-use lithify_store::dir::{self, Dir};
-use lithify_store::sst::Verify;
+use lithify_tables::cache::{BlockCache, TableCache, TableOptions};
+use lithify_tables::sst::Verify;
 
 use super::files::Files;
 use crate::reentry::{Mark, marking};

@@ -2,10 +2,10 @@
 
 use lithify_base::{CfId, FileId, Result, Seq};
 use lithify_compact::FileNumbers;
-use lithify_format::files::FileName;
-use lithify_format::manifest::{FamilyState, ManifestState};
+use lithify_files::dir::Dir;
+use lithify_journal::files::FileName;
+use lithify_journal::manifest::{FamilyState, ManifestState};
 use lithify_lsm::Version;
-use lithify_store::dir::Dir;
 use lithify_store::manifest::translate;
 
 use crate::settings::translate::{Described, options_text};

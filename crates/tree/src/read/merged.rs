@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use lithify_base::{Result, Seq, Tag};
 use lithify_env::sync::Arc;
 use lithify_format::filter::key_hash;
-use lithify_store::sst::Fill;
+use lithify_tables::sst::Fill;
 
 use crate::read::operands::Operands;
 use crate::read::super_version::SuperVersion;

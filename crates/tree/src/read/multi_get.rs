@@ -3,11 +3,11 @@
 //! is read of it.
 //!
 //! Keeps: answers as [`Shell::get`] does for each key.
-//! Leaves to others: one key ([`crate::read`]), reading blocks together (`lithify_store::sst`).
+//! Leaves to others: one key ([`crate::read`]), reading blocks together (`lithify_tables::sst`).
 
 use lithify_base::{Result, Seq};
 use lithify_format::filter::key_hash;
-use lithify_store::sst::Wanted;
+use lithify_tables::sst::Wanted;
 
 use crate::read::snapshot::Snapshot;
 use crate::read::super_version::{RunTables, SuperVersion};

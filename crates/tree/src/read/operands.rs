@@ -10,11 +10,11 @@ use std::ops::ControlFlow;
 
 use lithify_base::operator::{built_in, full_merge};
 use lithify_base::{CfId, Error, Kind, MergeOperatorRef, Result, Seq, Tag, memory};
-use lithify_format::options::OptionsFile;
-use lithify_format::wal::BatchView;
+use lithify_files::dir::Dir;
+use lithify_journal::options::OptionsFile;
+use lithify_journal::wal::BatchView;
 use lithify_lsm::Version;
-use lithify_store::cache::TableCache;
-use lithify_store::dir::Dir;
+use lithify_tables::cache::TableCache;
 
 use crate::names::DEFAULT_NAME;
 

@@ -2,7 +2,7 @@
 
 use lithify_base::{KeyRange, Result};
 use lithify_lsm::FileRef;
-use lithify_store::sst::TableReader;
+use lithify_tables::sst::TableReader;
 
 use crate::read::super_version::{RunTables, SuperVersion};
 use crate::shell::Shell;

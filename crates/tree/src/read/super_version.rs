@@ -8,8 +8,8 @@ use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_lsm::{FileRef, Run, Version};
 use lithify_memtable::MemTable;
-use lithify_store::cache::TableCache;
-use lithify_store::sst::TableReader;
+use lithify_tables::cache::TableCache;
+use lithify_tables::sst::TableReader;
 
 /// A memtable and its number.
 #[derive(Clone)]

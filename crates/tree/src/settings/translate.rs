@@ -11,7 +11,7 @@ use lithify_plan::PlanOptions;
 use lithify_plan::options::BucketOptions;
 pub(crate) use lithify_settings::{Described, options_text};
 use lithify_settings::{RESTART_INTERVAL, buffer_bytes};
-use lithify_store::sst::DeletionTrigger;
+use lithify_tables::sst::DeletionTrigger;
 
 use super::{Compression, Settings};
 use crate::names::{DEFAULT_CF, DEFAULT_NAME};

@@ -213,7 +213,7 @@ fn a_close_waits_for_edits_being_written() {
 fn files_of_jobs_that_were_given_up_are_deleted() {
     let db = open();
     let id = db.shell.shared.next_file();
-    let path = db.shell.shared.resources.dir.path_of(lithify_format::files::FileName::Table(id.0));
+    let path = db.shell.shared.resources.dir.path_of(lithify_journal::files::FileName::Table(id.0));
     db.shell.shared.resources.env.fs.create(&path, lithify_env::OpenOpts::write()).unwrap();
     let given_up = JobId(999);
     db.shell.set_to_work(given_up, Arc::new(lithify_compact::Reins::flush(0)), None);

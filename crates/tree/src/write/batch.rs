@@ -2,7 +2,7 @@
 //! its number.
 
 use lithify_base::{CfId, Comparator, Error, Result};
-use lithify_format::wal::{BatchBuilder, BatchMark, BatchView};
+use lithify_journal::wal::{BatchBuilder, BatchMark, BatchView};
 
 /// Longest key, bytes.
 pub const MAX_KEY_BYTES: usize = 16 << 20;

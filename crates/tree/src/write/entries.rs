@@ -2,7 +2,7 @@
 
 use lithify_base::{CfId, Kind, Result, Seq};
 use lithify_env::sync::Arc;
-use lithify_format::wal::BatchBuilder;
+use lithify_journal::wal::BatchBuilder;
 
 use super::log::Log;
 use super::mems::{Adds, Mems, Reservation, insert_batch, refused};

@@ -7,9 +7,9 @@ use lithify_control::MemId;
 use lithify_env::Ticket;
 use lithify_env::sync::atomic::AtomicU64;
 use lithify_env::sync::{Arc, Mutex};
-use lithify_format::wal::BatchBuilder;
+use lithify_files::wal::{WalEnd, WalWriter};
+use lithify_journal::wal::BatchBuilder;
 use lithify_memtable::MemWriter;
-use lithify_store::wal::{WalEnd, WalWriter};
 
 use super::mems::Mems;
 use crate::family::OpenFamily;

@@ -28,7 +28,7 @@
 //! Keeps: no sync is repeated on a lost log. A synced write is acknowledged only when every log
 //! before its own is durable, or all that log held is in tables. No write follows a lost log that
 //! still counts.
-//! Leaves to others: what goes into a log (`write`), its bytes (`lithify_store::wal`).
+//! Leaves to others: what goes into a log (`write`), its bytes (`lithify_files::wal`).
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Result};
@@ -36,7 +36,7 @@ use lithify_control::MemId;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Job, Step, Ticket, Urgency};
-use lithify_store::wal::WalWriter;
+use lithify_files::wal::WalWriter;
 
 use super::log::{Closing, Ended, GivenUp, Log};
 use super::room::fresh_memtables;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lithify_base::{CfId, Error, Kind, Result, Seq, memory};
 use lithify_env::OutOfMemory;
-use lithify_format::wal::BatchView;
+use lithify_journal::wal::BatchView;
 use lithify_memtable::{MemWriter, SharedWriter};
 
 /// Who has a write handle for a family.

@@ -3,7 +3,7 @@
 use lithify_base::Seq;
 use lithify_env::Ticket;
 use lithify_env::sync::{Arc, Mutex};
-use lithify_format::wal::BatchView;
+use lithify_journal::wal::BatchView;
 use lithify_memtable::SharedWriter;
 
 use super::mems::insert_batch;

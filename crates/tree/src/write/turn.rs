@@ -11,7 +11,7 @@ use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::sync::atomic::{AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex, OnceLock};
 use lithify_env::{Rt, Ticket};
-use lithify_format::wal::BatchBuilder;
+use lithify_journal::wal::BatchBuilder;
 
 use crate::settings::Durability;
 use crate::write::parts::Part;

@@ -235,7 +235,7 @@ fn lone_table(shape: &Shape, path: &Path) -> Seen {
 }
 
 /// The options had the effect they are here for.
-fn check_shape(shape: &Shape, table: &lithify_store::sst::TableReader) {
+fn check_shape(shape: &Shape, table: &lithify_tables::sst::TableReader) {
     let props = table.properties();
     let is_two_level = props.index_type() == lithify_format::table::props::TWO_LEVEL;
     assert_eq!(is_two_level, shape.table.contains("kTwoLevel"), "{shape:?}");
@@ -243,7 +243,7 @@ fn check_shape(shape: &Shape, table: &lithify_store::sst::TableReader) {
     assert!(!is_two_level || props.index_partitions > 2, "{shape:?}");
 }
 
-fn check_filter(shape: &Shape, table: &lithify_store::sst::TableReader, read: &History) {
+fn check_filter(shape: &Shape, table: &lithify_tables::sst::TableReader, read: &History) {
     let (passed, of) = false_positives(table, &read.entries);
     // Older versions have an older filter, which is taken to hold everything.
     let whole_keys = !shape.table.contains("whole_key_filtering=false") && shape.version >= 5;

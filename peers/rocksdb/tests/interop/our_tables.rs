@@ -8,8 +8,9 @@ use lithify::prefix::FixedPrefix;
 use lithify::{Builder, Compression, Db, Settings, Snapshot};
 use lithify_base::{CfId, bytewise};
 use lithify_env::PosixFs;
-use lithify_format::files::FileName;
-use lithify_store::{Dir, manifest};
+use lithify_journal::files::FileName;
+use lithify_files::Dir;
+use lithify_store::manifest;
 use rocksdb::{DB, ReadOptions};
 
 use crate::c_api;

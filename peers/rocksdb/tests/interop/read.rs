@@ -6,9 +6,9 @@ use std::sync::Arc;
 use lithify_base::{MAX_SEQ, Result, bytewise};
 use lithify_env::{Fs, OpenOpts, PosixFs};
 use lithify_format::filter::key_hash;
-use lithify_store::cache::BlockCache;
-use lithify_store::sst::verify::verify;
-use lithify_store::sst::{OpenTable, TableIter, TableReader};
+use lithify_tables::cache::BlockCache;
+use lithify_tables::sst::verify::verify;
+use lithify_tables::sst::{OpenTable, TableIter, TableReader};
 
 use crate::history::{Entry, History, Range};
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use lithify_env::{OpenOpts, read_full_at};
-use lithify_format::files::FileName;
-use lithify_store::Dir;
-use lithify_store::dir::OrTyped as _;
+use lithify_files::Dir;
+use lithify_files::dir::OrTyped as _;
+use lithify_journal::files::FileName;
 use serde_json::Value;
 
 use crate::text::escape;

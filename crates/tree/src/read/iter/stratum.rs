@@ -3,8 +3,8 @@
 
 use lithify_base::{ComparatorRef, Error, Result, Tag};
 use lithify_env::sync::Arc;
-use lithify_store::cache::TableCache;
-use lithify_store::sst::{Scope, TableIter};
+use lithify_tables::cache::TableCache;
+use lithify_tables::sst::{Scope, TableIter};
 
 use super::Cursor;
 use crate::read::super_version::RunTables;

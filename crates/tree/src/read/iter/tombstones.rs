@@ -5,7 +5,7 @@ use lithify_base::{ComparatorRef, Result, Seq};
 use lithify_env::sync::Arc;
 use lithify_lsm::FileRef;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
-use lithify_store::sst::TableReader;
+use lithify_tables::sst::TableReader;
 
 /// The range deletions one reader must honour.
 pub(crate) struct Tombstones {

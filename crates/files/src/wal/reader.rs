@@ -1,0 +1,393 @@
+//! Replaying logs after a stop: which batches survive, and where the truth ends.
+//!
+//! Logs form a chain: each begins with how the one before it ended. Replay follows the chain back
+//! from the newest log, so logs that an earlier recovery gave up are passed over, and then reads
+//! it forward. A log is *whole* if it reaches the last number that its follower names. One that
+//! is not was torn by a crash, unless something vouches for it: its own seals, the manifest, or a
+//! seal of any later log (a writer promises nothing until all earlier logs are durable). Behind
+//! a torn log nothing counts, so that what remains is a prefix of the writes (P2).
+//!
+//! ```text
+//!   7.log  ----------x.....        damage at x, the writes before it end at 40
+//!   9.log  [7 ends at 40] ----     7 is whole: only its closing seal was lost
+//!   9.log  [7 ends at 55] ----     41..55 were never promised: the truth ends at 40
+//!   9.log  [7 ends at 55] --S--    a seal of 9 promises: x is rot -> Corruption
+//! ```
+//!
+//! Keeps: batches are visited in sequence order without holes, except where a log says that
+//! writes skipped it. A crash alone is never called corruption (P5). Logs are never changed here.
+//! Leaves to others: what is done with a batch; which logs are obsolete.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use lithify_base::zoo::{self, Bug};
+use lithify_base::{Error, Result, Seq};
+use lithify_env::{OpenOpts, read_full_at};
+use lithify_journal::wal::record::{HEADER_SIZE, TYPE_SEAL};
+use lithify_journal::wal::tail::{Findings, LoggedBatch};
+use lithify_journal::wal::{
+    Found, Predecessor, Promise, RecordKind, RecordReader, Seal, SeqRule, WalWalk,
+};
+
+use crate::dir::{Dir, FileName, OrTyped, Sparse};
+
+/// Largest log that is read, by what it takes on disk: logs are read whole, and one is about as large
+/// as a memtable.
+pub const LOG_MAX: u64 = 8 << 30;
+/// Bytes that hold the first records of any log: its predecessor and its opening seal.
+const HEAD_BYTES: usize = 128;
+
+/// What to do when promised bytes are bad.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRot {
+    /// Refuse with Corruption: nothing is lost that a backup may still have.
+    #[default]
+    Refuse,
+    /// Keep what lies before, and report what was left out.
+    Salvage,
+}
+
+/// Where replay stopped before the end of the logs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The log it stopped in.
+    pub log: u64,
+    /// End of its good part, in bytes.
+    pub at: u64,
+    /// Bytes behind that were left out, those of later logs included.
+    pub dropped_bytes: u64,
+    /// Later logs that were left out whole.
+    pub dropped_logs: Vec<u64>,
+    /// True if promised bytes were among them (only with [`OnRot::Salvage`]).
+    pub rot: bool,
+}
+
+/// A log that was replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayedLog {
+    /// Its number.
+    pub number: u64,
+    /// Bytes of its good part.
+    pub len: u64,
+    /// Batches visited.
+    pub batches: u64,
+    /// Whether it was closed in order.
+    pub closed: bool,
+}
+
+/// What a replay found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replay {
+    /// Logs in order.
+    pub logs: Vec<ReplayedLog>,
+    /// Last sequence number the logs know of; 0 if they know of none.
+    pub last_seq: Seq,
+    /// Where it stopped early, if it did.
+    pub cut: Option<Cut>,
+    /// Logs that an earlier recovery gave up: their followers continue an older log.
+    pub passed: Vec<u64>,
+}
+
+impl Replay {
+    /// How the last log ended: what the next log's first record says. `None` if no log has
+    /// anything in it.
+    pub fn end(&self) -> Option<Predecessor> {
+        let last = self.logs.iter().rfind(|log| log.len > 0)?;
+        Some(Predecessor { log_number: last.number, size: last.len, last_seq: self.last_seq })
+    }
+}
+
+/// Replays the logs of `dir` whose numbers are in `wanted`: from the first one that is needed up to the
+/// next file number, as a file with a larger number is not ours. `known` are the logs the manifest names,
+/// with the size it knows to be synced. `visit` gets each batch with the number of its log.
+///
+/// # Errors
+/// Corruption if promised bytes are bad or missing (unless salvaging) or a log is absent,
+/// `Unsupported` for records this version lacks, Io, and whatever `visit` returns.
+pub fn replay(
+    dir: &Dir,
+    wanted: Range<u64>,
+    known: &BTreeMap<u64, Option<u64>>,
+    on_rot: OnRot,
+    mut visit: impl FnMut(u64, &LoggedBatch<'_>) -> Result<()>,
+) -> Result<Replay> {
+    let from = wanted.start;
+    let numbers = log_numbers(dir, wanted)?;
+    let promised = |(_, synced): &(&u64, &Option<u64>)| synced.is_some_and(|n| n > 0);
+    let absent = known.range(from..).filter(promised).find(|(n, _)| !numbers.contains(n));
+    if let (Some((&number, _)), OnRot::Refuse) = (absent, on_rot) {
+        return Err(missing(dir, number, "the manifest"));
+    }
+    let Chain { logs: chain, passed, lost } = chain(dir, from, &numbers, on_rot)?;
+    let logs = Logs { dir, known, chain: &chain, lost: &lost };
+    let mut out = Replay { passed, ..Replay::default() };
+    for i in 0..chain.len() {
+        let rot = match logs.replay_one(i, &mut out, &mut visit) {
+            Ok(true) if i + 1 == chain.len() && !lost.is_empty() => true,
+            Ok(true) => continue,
+            Ok(false) if zoo::on(Bug::ReplayPastHole) => continue,
+            Ok(false) => false,
+            Err(e) if e.is_corruption() && on_rot == OnRot::Salvage => true,
+            Err(e) => return Err(e.in_file(dir.path_of(FileName::Wal(chain[i].number)).display())),
+        };
+        out.cut = Some(logs.cut(i, &out, rot)?);
+        break;
+    }
+    Ok(out)
+}
+
+/// A log and what its first records say.
+#[derive(Clone, Copy)]
+struct Linked {
+    number: u64,
+    before: Option<Predecessor>,
+    rule: SeqRule,
+}
+
+/// Which logs count.
+struct Chain {
+    /// Oldest first.
+    logs: Vec<Linked>,
+    /// Given up by an earlier recovery.
+    passed: Vec<u64>,
+    /// Behind a missing one; empty unless salvaging.
+    lost: Vec<u64>,
+}
+
+/// Numbers of the logs that are there, of those in `wanted`, ascending.
+///
+/// # Errors
+/// Corruption if one of them is no regular file; Io.
+pub fn log_numbers(dir: &Dir, wanted: Range<u64>) -> Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for entry in dir.list()? {
+        match FileName::parse(&entry.name) {
+            Some(FileName::Wal(n)) if wanted.contains(&n) => numbers.push(n),
+            _ => continue,
+        }
+        if entry.file.is_none() {
+            // What it stands for may be acknowledged writes: passing it over would lose them.
+            let what = "a log that may be needed is no regular file, but a link, directory, FIFO or \
+                        device; put the file itself here, or take this name away";
+            return Err(Error::corruption(what).in_file(dir.path().join(&entry.name).display()));
+        }
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// What the logs of `dir` whose numbers are in `wanted` take of the disk, in bytes.
+///
+/// # Errors
+/// Io.
+pub fn bytes_logged(dir: &Dir, wanted: Range<u64>) -> Result<u64> {
+    let numbers = log_numbers(dir, wanted)?;
+    numbers.into_iter().try_fold(0, |sum, n| Ok(sum + dir.bytes_on_disk(FileName::Wal(n))?))
+}
+
+/// The logs that count, oldest first, and those passed over. Goes back from the newest log, each
+/// time to the one it names. A log that names none (empty, torn at its start, or foreign) leads
+/// to the next lower number. Names of logs are durable before a follower exists, so a missing
+/// one was removed by someone else.
+fn chain(dir: &Dir, from: u64, numbers: &[u64], on_rot: OnRot) -> Result<Chain> {
+    let (mut chain, mut passed, mut lost) = (Vec::<Linked>::new(), Vec::new(), Vec::new());
+    let mut rest = numbers;
+    while let Some((&number, older)) = rest.split_last() {
+        let log = read_head(dir, number)?;
+        rest = match log.before.map(|p| p.log_number) {
+            None => older,
+            Some(named) if named < from => &[],
+            Some(named) => match (older.binary_search(&named), on_rot) {
+                (Ok(at), _) => &older[..=at],
+                (Err(_), OnRot::Refuse) => {
+                    return Err(missing(dir, named, &FileName::Wal(number).to_string()));
+                }
+                // Nothing from here on continues what is left.
+                (Err(at), OnRot::Salvage) => {
+                    lost.extend(chain.drain(..).map(|l| l.number).chain([number]));
+                    rest = &older[..at];
+                    continue;
+                }
+            },
+        };
+        passed.extend_from_slice(&older[rest.len()..]);
+        chain.push(log);
+    }
+    chain.reverse();
+    passed.sort_unstable();
+    lost.sort_unstable();
+    Ok(Chain { logs: chain, passed, lost })
+}
+
+/// The first records of a log. Logs of ours open with a seal; its numbers are contiguous then.
+///
+/// What a log says of the one before it counts only with that seal: the first block of a log that was
+/// never synced may hold, whole or in part, what a deleted log left there. Foreign logs have no
+/// seals, and records of data come next.
+fn read_head(dir: &Dir, number: u64) -> Result<Linked> {
+    let file = dir.open_file(FileName::Wal(number), OpenOpts::read())?;
+    let mut head = [0; HEAD_BYTES];
+    let count = read_full_at(&*file, &mut head, 0).or_typed()?;
+    let head = &head[..count];
+    let mut log = Linked { number, before: None, rule: SeqRule::Rising };
+    let mut reader = RecordReader::new(head, Some(number));
+    let (mut named, mut end) = (None, 0);
+    loop {
+        match reader.next_record() {
+            Found::Record(record) if record.kind == RecordKind::Predecessor && end == 0 => {
+                // One that names itself or a later log is damage, as the walk will find.
+                named = Predecessor::decode(&record.payload).ok();
+                named = named.filter(|p| p.log_number < number);
+                end = record.end as usize;
+            }
+            Found::Record(record) if record.kind == RecordKind::Seal => {
+                log.rule = SeqRule::Contiguous;
+                let seal = Seal::decode(&record.payload);
+                if seal.is_ok_and(|s| s.log_number == number && s.offset == record.offset) {
+                    log.before = named;
+                }
+                break;
+            }
+            // Data may go on behind what was read here, so its type has to do.
+            _ => {
+                let kind = head.get(end + HEADER_SIZE - 1);
+                if kind.is_some_and(|kind| !matches!(*kind, 0 | TYPE_SEAL)) {
+                    log.before = named;
+                }
+                break;
+            }
+        }
+    }
+    Ok(log)
+}
+
+fn missing(dir: &Dir, number: u64, named_by: &str) -> Error {
+    Error::corruption(format!("this log is missing, and {named_by} names it"))
+        .in_file(dir.path_of(FileName::Wal(number)).display())
+}
+
+/// What the logs of a replay share.
+struct Logs<'a> {
+    dir: &'a Dir,
+    known: &'a BTreeMap<u64, Option<u64>>,
+    chain: &'a [Linked],
+    lost: &'a [u64],
+}
+
+impl Logs<'_> {
+    /// Replays log `i` of the chain; false if the truth ends in it.
+    fn replay_one(
+        &self,
+        i: usize,
+        out: &mut Replay,
+        visit: &mut impl FnMut(u64, &LoggedBatch<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let log = self.chain[i];
+        let follower = self.chain.get(i + 1);
+        let end = follower.and_then(|f| f.before);
+        let bytes = self.read(log.number)?;
+        let part = end.map_or(u64::MAX, |p| p.size).min(bytes.len());
+        let mut walk = WalWalk::over(bytes.bytes().up_to(part), log.number, log.rule);
+        let before = out.last_seq;
+        let mut replayed = ReplayedLog { number: log.number, len: 0, batches: 0, closed: false };
+        while let Some(batch) = walk.next_batch()? {
+            if batch.first_seq <= before && replayed.batches == 0 {
+                let what = "the log repeats sequence numbers of the one before it";
+                return Err(Error::corruption(what).at(batch.record.offset));
+            }
+            visit(log.number, &batch)?;
+            replayed.batches += 1;
+        }
+        let found = walk.findings();
+        replayed.len = found.good_end;
+        replayed.closed = walk.was_closed();
+        out.last_seq = before.max(found.last_seq);
+        out.logs.push(replayed);
+
+        let promise = Promise { synced: self.promised(log.number), end: None };
+        walk.verdict(&promise).into_result(part)?;
+        let torn = found.damage.is_some();
+        match (end, follower) {
+            (Some(end), _) => self.reaches(i, &found, end),
+            // Only the numbers can show that nothing is missing in between.
+            (None, Some(next)) if torn => {
+                Ok(self.first_seq(*next)?.is_some_and(|first| first == out.last_seq + 1))
+            }
+            _ => Ok(!torn),
+        }
+    }
+
+    /// Whether log `i`, in which `found` was found, is whole: its follower says how it ended. The
+    /// closing seal may still have been under way when the follower began, so what counts is
+    /// whether every write is there.
+    fn reaches(&self, i: usize, found: &Findings, end: Predecessor) -> Result<bool> {
+        let named = end.last_seq;
+        match found.last_seq.cmp(&named) {
+            Ordering::Equal => Ok(true),
+            Ordering::Greater => Err(Error::corruption(format!(
+                "the log ends with write {}, and the one after it says with {named}",
+                found.last_seq
+            ))
+            .at(found.good_end)),
+            Ordering::Less => {
+                for later in &self.chain[i + 1..] {
+                    if self.vouches(*later)? {
+                        let at = found.damage.map_or(found.good_end, |damage| damage.offset);
+                        let name = FileName::Wal(later.number);
+                        return Err(Error::corruption(format!(
+                            "writes from here to number {named} are bad or missing, and {name} \
+                             promises that they were synced"
+                        ))
+                        .at(at));
+                    }
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// Whether a log promises anything, which proves that all logs before it are durable.
+    fn vouches(&self, log: Linked) -> Result<bool> {
+        if self.promised(log.number) > 0 {
+            return Ok(true);
+        }
+        let bytes = self.read(log.number)?;
+        let mut walk = WalWalk::over(bytes.bytes(), log.number, log.rule);
+        while walk.findings().sealed == 0 && walk.next_batch()?.is_some() {}
+        Ok(walk.findings().sealed > 0)
+    }
+
+    /// Number of a log's first write.
+    fn first_seq(&self, log: Linked) -> Result<Option<Seq>> {
+        let bytes = self.read(log.number)?;
+        let first = WalWalk::over(bytes.bytes(), log.number, log.rule).next_batch()?;
+        Ok(first.map(|batch| batch.first_seq))
+    }
+
+    fn promised(&self, number: u64) -> u64 {
+        self.known.get(&number).copied().flatten().unwrap_or(0)
+    }
+
+    fn read(&self, number: u64) -> Result<Sparse> {
+        match self.dir.read_sparse(FileName::Wal(number), LOG_MAX)? {
+            Some(bytes) => Ok(bytes),
+            None => Err(missing(self.dir, number, "the directory")),
+        }
+    }
+
+    /// What is left out when replay stops in log `i`.
+    fn cut(&self, i: usize, out: &Replay, rot: bool) -> Result<Cut> {
+        let log = self.chain[i].number;
+        // A log that could not even be begun was not replayed.
+        let at = out.logs.last().filter(|l| l.number == log).map_or(0, |l| l.len);
+        let later = self.chain[i + 1..].iter().map(|l| l.number);
+        let dropped_logs: Vec<u64> = later.chain(self.lost.iter().copied()).collect();
+        let mut bytes = 0;
+        for &number in std::iter::once(&log).chain(&dropped_logs) {
+            bytes += self.dir.len_of(FileName::Wal(number))?.unwrap_or(0);
+        }
+        Ok(Cut { log, at, dropped_bytes: bytes.saturating_sub(at), dropped_logs, rot })
+    }
+}

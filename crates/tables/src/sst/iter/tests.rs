@@ -1,0 +1,184 @@
+use lithify_env::sync::atomic::{AtomicU64, Ordering};
+use lithify_env::{FaultFs, MemFs};
+use lithify_files::dir::Dir;
+use lithify_files::testing::{dir_on, mem_dir};
+use lithify_merge::workload::Choices;
+
+use super::*;
+use crate::cache::BlockCache;
+use crate::testing::{Entry, Make, blocks_in, entries, model_seek, open};
+
+fn at(iter: &TableIter) -> Option<Entry> {
+    iter.status().unwrap();
+    iter.valid().then(|| (iter.user_key().to_vec(), iter.tag(), iter.value().to_vec()))
+}
+
+#[test]
+fn a_random_walk_agrees_with_the_model() {
+    let entries = entries(150, 21);
+    // The last two have an index in parts; no part stays in the last one's cache.
+    for (block_bytes, readahead, cache) in [
+        (128, 1 << 20, None),
+        (512, 0, None),
+        (512, 600, None),
+        (4096, 1 << 20, None),
+        (128, 600, Some(1 << 20)),
+        (128, 1 << 20, Some(0)),
+    ] {
+        let dir = mem_dir();
+        let index_cap = if cache.is_some() { 0 } else { 1 << 20 };
+        let make = Make { block_bytes, index_cap, ..Make::default() };
+        make.write(&dir, 1, &entries, &[]).unwrap();
+        let table = open(&dir, 1, cache.map(|bytes| BlockCache::new(bytes, 1))).unwrap();
+        assert_eq!(table.index.parts() > 3, cache.is_some());
+        let mut iter = TableIter::new(table);
+        iter.set_readahead(readahead);
+        let mut choices = Choices::new(u64::from(block_bytes));
+        // Position in the model; `None` is off either end.
+        let mut here: Option<usize> = None;
+        for _ in 0..4000 {
+            let (key, tag, _) = &entries[choices.below(entries.len())];
+            let tag = Tag(tag.0.wrapping_add(choices.below(3) as u64 * 256).wrapping_sub(256));
+            match choices.below(8) {
+                0 => {
+                    iter.seek(key, tag);
+                    here = Some(model_seek(&entries, key, tag)).filter(|&i| i < entries.len());
+                }
+                1 => {
+                    iter.seek_for_prev(key, tag);
+                    let i = model_seek(&entries, key, tag);
+                    let exact = entries.get(i).is_some_and(|e| e.0 == *key && e.1 == tag);
+                    here = if exact { Some(i) } else { i.checked_sub(1) };
+                }
+                2 if choices.one_in(10) => {
+                    iter.seek_to_first();
+                    here = Some(0);
+                }
+                2 if choices.one_in(10) => {
+                    iter.seek_to_last();
+                    here = Some(entries.len() - 1);
+                }
+                3..=5 => {
+                    iter.next();
+                    here = here.map(|i| i + 1).filter(|&i| i < entries.len());
+                }
+                _ => {
+                    iter.prev();
+                    here = here.and_then(|i| i.checked_sub(1));
+                }
+            }
+            assert_eq!(at(&iter), here.map(|i| entries[i].clone()));
+        }
+    }
+}
+
+#[test]
+fn seeks_before_and_behind_everything() {
+    let dir = mem_dir();
+    let entries = entries(30, 22);
+    Make::default().write(&dir, 1, &entries, &[]).unwrap();
+    let mut iter = TableIter::new(open(&dir, 1, None).unwrap());
+    assert!(!iter.valid() && iter.user_key().is_empty());
+    assert!(iter.seek(b"", Tag::seek(0)));
+    assert_eq!(at(&iter).unwrap(), entries[0]);
+    assert!(!iter.seek_for_prev(b"", Tag::seek(0)));
+    assert!(!iter.seek(b"zz", Tag::seek(0)) && !iter.next() && !iter.prev());
+    assert!(iter.seek_for_prev(b"zz", Tag::seek(0)));
+    assert_eq!(at(&iter).unwrap(), entries[entries.len() - 1]);
+}
+
+#[test]
+fn a_table_of_tombstones_only_has_no_entries() {
+    let dir = mem_dir();
+    let tombstone = lithify_merge::tombstone::RangeTombstone {
+        lo: b"a".as_slice().into(),
+        hi: b"b".as_slice().into(),
+        seq: 3,
+        run: 0,
+    };
+    Make::default().write(&dir, 1, &[], &[tombstone]).unwrap();
+    let mut iter = TableIter::new(open(&dir, 1, None).unwrap());
+    assert!(!iter.seek_to_first() && !iter.seek_to_last() && !iter.seek(b"a", Tag::seek(9)));
+    assert!(!iter.seek_for_prev(b"a", Tag::seek(9)));
+    iter.status().unwrap();
+}
+
+#[test]
+fn pinned_values_outlive_the_cursor_and_the_cache() {
+    let dir = mem_dir();
+    let entries = entries(300, 23);
+    Make::default().write(&dir, 1, &entries, &[]).unwrap();
+    let cache = BlockCache::new(2048, 1);
+    let mut iter = TableIter::new(open(&dir, 1, Some(cache)).unwrap());
+    let mut pinned = Vec::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        pinned.push(iter.pinned_value().unwrap());
+        iter.next();
+    }
+    drop(iter);
+    assert_eq!(pinned.len(), entries.len());
+    assert!(pinned.iter().zip(&entries).all(|(p, e)| **p == e.2[..]));
+}
+
+#[test]
+fn a_scan_reads_ahead_in_growing_chunks_and_spares_the_cache() {
+    let mem: lithify_env::FsRef = Arc::new(MemFs::new());
+    let entries = entries(6000, 24);
+    Make { block_bytes: 4096, buffer: 1 << 20, ..Make::default() }
+        .write(&dir_on(mem.clone()), 1, &entries, &[])
+        .unwrap();
+    let sizes = Arc::new(lithify_env::sync::Mutex::new(Vec::new()));
+    let seen = sizes.clone();
+    let fs = FaultFs::new(mem, move |op| {
+        if op.name == "read_at" {
+            seen.lock().push(op.len);
+        }
+        None
+    });
+    let dir = Dir::new(Arc::new(fs), "/db");
+    let cache = BlockCache::new(64 << 20, 1);
+    let table = open(&dir, 1, Some(cache.clone())).unwrap();
+    sizes.lock().clear();
+    let mut iter = TableIter::new(table.clone());
+    let count = AtomicU64::new(0);
+    iter.seek_to_first();
+    while iter.valid() {
+        count.fetch_add(1, Ordering::Relaxed);
+        iter.next();
+    }
+    assert_eq!(count.into_inner(), entries.len() as u64);
+    let sizes = sizes.lock().clone();
+    let blocks = blocks_in(&table);
+    assert!(blocks > 60 && sizes.len() < blocks / 4, "{} reads, {blocks} blocks", sizes.len());
+    assert!(
+        sizes.windows(2).take(4).all(|w| w[0] < 3 * w[1]) && sizes.iter().any(|&s| s >= 64 << 10)
+    );
+    assert_eq!(cache.counts().blocks, u64::from(SEQUENTIAL_AFTER));
+}
+
+#[test]
+fn cursors_read_ahead_little_together() {
+    let dir = mem_dir();
+    let entries: Vec<Entry> =
+        (0..40_000).map(|n: u32| (n.to_be_bytes().to_vec(), Tag(256 + 1), vec![7; 100])).collect();
+    Make::default().write(&dir, 1, &entries, &[]).unwrap();
+    let capacity = 8 << 20;
+    let cache = BlockCache::new(capacity, 1);
+    let table = open(&dir, 1, Some(cache.clone())).unwrap();
+    let mut iters: Vec<TableIter> = (0..64).map(|_| TableIter::new(table.clone())).collect();
+    let mut most = Vec::new();
+    for iter in &mut iters {
+        iter.set_fill_cache(false);
+        iter.seek_to_first();
+        assert!((0..30_000).all(|_| iter.next()));
+        most.push(iter.ahead.bytes.len());
+    }
+    assert!(most[0] > 128 << 10, "the first may have a quarter of the share");
+    assert!(most.is_sorted_by(|a, b| a >= b), "{most:?}");
+    assert_eq!(most[63], AHEAD_MIN, "the last get little");
+    let floor = 64 * 2 * AHEAD_MIN as u64;
+    assert!(cache.ahead_bytes() <= capacity / 8 + floor, "{}", cache.ahead_bytes());
+    drop(iters);
+    assert_eq!(cache.ahead_bytes(), 0);
+}
