@@ -77,7 +77,7 @@ pub struct Stats {
     pub last_sequence: u64,
     /// Snapshots held.
     pub snapshots: usize,
-    /// The engines that were named to the [`Builder`](crate::Builder::engine), in that order, and what
+    /// The engines that were named to the `Builder::engine`, in that order, and what
     /// they did for all column families.
     pub engines: Vec<EngineReport>,
 }
