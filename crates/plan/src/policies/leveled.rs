@@ -1,5 +1,5 @@
 //! One run per level. A level over its target gives its best file to the next level, together with
-//! what lies under it there ([`descent`](crate::steps::descent)); jobs on disjoint key ranges run at
+//! what lies under it there (`steps::descent`); jobs on disjoint key ranges run at
 //! the same time.
 //!
 //! Keeps: what it sends down makes no extra run. Leaves to others: conflicts (`rule`), the piling up
