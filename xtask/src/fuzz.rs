@@ -37,7 +37,7 @@ const EXECUTED: &str = "stat::number_of_executed_units:";
 struct Wish {
     seconds: u32,
     jobs: usize,
-    /// Where the making up of bytes begins; chosen by libFuzzer if nobody says.
+    /// Where the making up of bytes begins; chosen by libFuzzer unless it is said.
     seed: Option<u64>,
     targets: Vec<String>,
     /// The folder of what is learnt, one below it for each target.

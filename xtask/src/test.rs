@@ -47,7 +47,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         command.env("LITHIFY_ORACLES", "1");
     }
     call(command.args(chosen))?;
-    // Whoever chose tests has those; all of them includes the simulation at its own speed, and the
+    // Chosen tests are run alone; all of them includes the simulation at its own speed, and the
     // threads under model checkers, which are builds of their own.
     if args.is_empty() {
         sim::check()?;

@@ -268,7 +268,7 @@ fn wait(mut child: Child, seconds: u64) -> Result<(Option<bool>, f64)> {
     }
 }
 
-/// Processor time that a running program has used, seconds; `None` where nobody can tell.
+/// Processor time that a running program has used, seconds; `None` where that can't be told.
 fn processor_time(stat: &Path) -> Option<f64> {
     let text = std::fs::read_to_string(stat).ok()?;
     // Behind the name, which is in brackets and may hold anything: fields 14 and 15 are ticks.

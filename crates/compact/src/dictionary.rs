@@ -8,7 +8,7 @@ use lithify_base::Result;
 use lithify_env::sync::Arc;
 use lithify_format::compress::{self, Codec};
 
-use crate::workshop::OutputOptions;
+use crate::context::OutputOptions;
 
 /// Samples are so many times as large as the dictionary: with fewer, training finds what they have in
 /// common by chance.

@@ -2,7 +2,7 @@
 //! encoder of every other table.
 //!
 //! Keeps: all entries have the number 0, each key occurs once, and the table says that it is in the
-//! external form, so whoever takes it in may give all of them one number. Its block sums are bound to
+//! external form, so the database that takes it in may give all of them one number. Its block sums are bound to
 //! an identity of its own.
 //! Leaves to others: the order of entries ([`Kernel::push`] fails on a wrong one, but the caller can
 //! say it better), taking tables in.
@@ -15,7 +15,7 @@ use lithify_merge::tombstone::{Fragments, RangeTombstone};
 use lithify_merge::{Item, Kernel, Products, Recipe};
 use lithify_tables::sst::{Assembler, AssemblerOptions, FinishedTable, WriteMode};
 
-use crate::workshop::{Maker, OutputOptions, Times};
+use crate::context::{Maker, OutputOptions, Times};
 
 /// The level whose tables it looks like: where it goes is not known, and most data is there.
 const LEVEL: u8 = MAX_LEVELS as u8 - 1;

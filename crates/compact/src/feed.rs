@@ -27,13 +27,13 @@ use lithify_merge::cleancut::{BlockIndex, CleanCut, CutSet};
 use lithify_merge::{BlockSet, BlockSlice, Bytes, RunSlice};
 use lithify_tables::sst::{BlockAt, FullIndex, TableReader};
 
+use crate::context::JobContext;
 use crate::order::PartOrder;
 use crate::recipe::InputRun;
-use crate::workshop::Workshop;
 
 /// Reads block sets in key order.
 pub(crate) struct Feed {
-    shop: Arc<Workshop>,
+    context: Arc<JobContext>,
     urgency: SharedUrgency,
     /// Bytes of inputs that may be in memory.
     memory: u64,
@@ -152,7 +152,11 @@ impl AsRef<[u8]> for Buffer {
 impl Feed {
     /// A feed over what `runs`, the tables of `order`, hold of its keys. Sets that are read, wait or are
     /// at the engine have about as many bytes as it allows.
-    pub(crate) fn new(shop: Arc<Workshop>, order: &PartOrder, runs: &[InputRun]) -> Result<Feed> {
+    pub(crate) fn new(
+        context: Arc<JobContext>,
+        order: &PartOrder,
+        runs: &[InputRun],
+    ) -> Result<Feed> {
         let range = &order.recipe.range;
         // A key outside of its file's range would be in no set. That is noticed in the end, by how
         // many entries were read, if it is known how many there are.
@@ -166,10 +170,10 @@ impl Feed {
                 }
                 blocks.before.push(blocks.all);
                 blocks.all += input.block_fences().len();
-                let file = match shop.output.direct_io {
+                let file = match context.output.direct_io {
                     true => {
                         let number = meta.backing.unwrap_or(meta.id).0;
-                        shop.dir.open_table(number, OpenOpts::read().direct())?.1
+                        context.dir.open_table(number, OpenOpts::read().direct())?.1
                     }
                     false => input.table().file().clone(),
                 };
@@ -178,15 +182,15 @@ impl Feed {
             }
             all.push(blocks);
         }
-        let cut = CleanCut::new(Inputs(all), range, shop.order.clone());
+        let cut = CleanCut::new(Inputs(all), range, context.order.clone());
         let (urgency, memory) = (order.urgency.clone(), order.memory);
-        Ok(Feed { shop, urgency, memory, cut, ahead: VecDeque::new() })
+        Ok(Feed { context, urgency, memory, cut, ahead: VecDeque::new() })
     }
 
     /// Asks for as many sets ahead as there is room for. What the engine wants by then, `caps`, is looked
     /// up before each set is cut.
     pub(crate) fn read_ahead(&mut self, caps: impl Fn() -> Caps) -> Result<()> {
-        let (runs, write) = (self.cut.index().runs(), self.shop.output.write_bytes as u64);
+        let (runs, write) = (self.cut.index().runs(), self.context.output.write_bytes as u64);
         while !self.cut.is_spent() {
             let portion = portion(&caps(), self.memory, runs, write);
             if !self.wants_more(&portion) {
@@ -247,9 +251,9 @@ impl Feed {
         let end = (last.offset + u64::from(last.size) + TRAILER).next_multiple_of(align);
         let len = (end - start) as usize;
         check_holes(from.input.table(), start, len, blocks.clone().map(|no| from.input.block(no)))?;
-        let buffer = self.shop.buffers.try_get(len);
+        let buffer = self.context.buffers.try_get(len);
         let buffer = buffer.map_err(|none| memory::refused("an input", len, &none))?;
-        let rt = &*self.shop.env.rt;
+        let rt = &*self.context.env.rt;
         let io = spawn_read(rt, &self.urgency, from.file.clone(), buffer, start, len);
         Ok(Piece { run, source, blocks, start, len, io })
     }

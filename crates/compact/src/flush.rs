@@ -14,12 +14,12 @@ use lithify_merge::tombstone::RangeTombstone;
 use lithify_merge::{Kernel, Products};
 use lithify_plan::adapt::FlushReport;
 
+use crate::context::{JobContext, Times};
 use crate::order::OutputOrder;
 use crate::recipe;
 use crate::sink::Sink;
 use crate::survey::{self, Cut};
-use crate::workshop::{Times, Workshop};
-use crate::{JobWork, Outcome, Reins, Report};
+use crate::{JobControl, JobWork, Outcome, Report};
 
 /// Output bytes after which a step ends.
 const SLICE_BYTES: usize = 1 << 20;
@@ -35,12 +35,12 @@ pub struct FlushSpec {
     /// How it is cut into files.
     pub cut: Cut,
     /// What its owner holds of it.
-    pub reins: Arc<Reins>,
+    pub control: Arc<JobControl>,
 }
 
 /// A flush at work.
 pub struct FlushJob {
-    shop: Arc<Workshop>,
+    context: Arc<JobContext>,
     spec: FlushSpec,
     stage: Stage,
     report: Option<Report>,
@@ -70,9 +70,9 @@ struct Walking {
 
 impl FlushJob {
     /// A job that tells `report` how it ended.
-    pub fn new(shop: Arc<Workshop>, spec: FlushSpec, report: Report) -> FlushJob {
+    pub fn new(context: Arc<JobContext>, spec: FlushSpec, report: Report) -> FlushJob {
         FlushJob {
-            shop,
+            context,
             spec,
             stage: Stage::Prepare,
             report: Some(report),
@@ -92,16 +92,17 @@ impl FlushJob {
                 if let Some(ticket) = walking.sink.must_wait()? {
                     return Ok(Step::Wait(ticket));
                 }
-                if let Some(wait) = self.shop.pace(std::mem::take(&mut walking.moved), Lane::First)
+                if let Some(wait) =
+                    self.context.pace(std::mem::take(&mut walking.moved), Lane::First)
                 {
                     return Ok(wait);
                 }
-                if walking.slice(&self.spec.mem, &self.spec.reins)? {
+                if walking.slice(&self.spec.mem, &self.spec.control)? {
                     return Ok(Step::More);
                 }
                 let ledger = walking.end(&self.spec.mem)?;
-                // Whoever comes next waits for it.
-                self.shop.pace(walking.moved, Lane::First);
+                // The job that moves bytes next waits for it.
+                self.context.pace(walking.moved, Lane::First);
                 self.work.entries_in = ledger.entries_in;
                 self.work.entries_out = ledger.entries_out;
                 let Stage::Walk(walking) = std::mem::replace(&mut self.stage, Stage::Over) else {
@@ -128,7 +129,8 @@ impl FlushJob {
 
     /// Looks over the memtable where it is cut by buckets: the keys at which files start.
     fn survey(&mut self) -> Vec<Key> {
-        let Some(survey) = survey::look(&self.spec.mem, &self.spec.cut, &*self.shop.order) else {
+        let Some(survey) = survey::look(&self.spec.mem, &self.spec.cut, &*self.context.order)
+        else {
             return Vec::new();
         };
         self.flow = Some((survey.map, survey.report));
@@ -146,20 +148,20 @@ impl FlushJob {
         let snapshots = std::mem::take(&mut self.spec.snapshots);
         let splits = self.survey();
         let level = self.spec.out.level;
-        let recipe = recipe::flush(&self.shop, raw, splits, snapshots, level)?;
-        let now = self.shop.env.rt.wall_seconds();
+        let recipe = recipe::flush(&self.context, raw, splits, snapshots, level)?;
+        let now = self.context.env.rt.wall_seconds();
         let times = Times { now, oldest_ancestor: now };
         let output = OutputOrder {
             pos: self.spec.out,
             epoch: u64::from(self.spec.out.stratum.0),
             times,
-            shape: self.shop.output.clone(),
+            shape: self.context.output.clone(),
         };
         Ok(Walking {
             kernel: Kernel::new(Arc::new(recipe))?,
             products: Products::default(),
-            sink: Sink::new(self.shop.clone(), self.spec.reins.urgency().clone(), output),
-            audit: (!self.shop.output.unchecked).then(Audit::default),
+            sink: Sink::new(self.context.clone(), self.spec.control.urgency().clone(), output),
+            audit: (!self.context.output.unchecked).then(Audit::default),
             last: None,
             moved: 0,
         })
@@ -168,7 +170,7 @@ impl FlushJob {
     fn end(&mut self, result: Result<Vec<lithify_lsm::FileMeta>>) {
         self.stage = Stage::Over;
         if let Some(started) = self.started {
-            self.work.nanos = self.shop.env.rt.now().since(started).as_nanos() as u64;
+            self.work.nanos = self.context.env.rt.now().since(started).as_nanos() as u64;
         }
         if let Some(report) = self.report.take() {
             report(Outcome { result, work: self.work, flow: self.flow.take() });
@@ -178,7 +180,7 @@ impl FlushJob {
 
 impl Walking {
     /// Pushes entries until a slice of output is ready; false at the end of the memtable.
-    fn slice(&mut self, mem: &MemTable, reins: &Reins) -> Result<bool> {
+    fn slice(&mut self, mem: &MemTable, control: &JobControl) -> Result<bool> {
         let walk = match &self.last {
             None => mem.walk(),
             Some((key, tag)) => mem.walk_after(key, *tag),
@@ -197,7 +199,7 @@ impl Walking {
         let goes_on = full.is_some();
         self.last = full.map(|(key, tag)| (key.to_vec(), tag));
         self.moved += self.kernel.ready_bytes();
-        reins.advance(self.kernel.ready_bytes() as u64);
+        control.advance(self.kernel.ready_bytes() as u64);
         self.kernel.drain(&mut self.products);
         self.sink.take(&mut self.products)?;
         Ok(goes_on)
@@ -217,7 +219,7 @@ impl Walking {
 
 impl Job for FlushJob {
     fn step(&mut self) -> Step {
-        let rt = self.shop.env.rt.clone();
+        let rt = self.context.env.rt.clone();
         self.started.get_or_insert_with(|| rt.now());
         let before = rt.thread_cpu();
         let result = self.advance();
@@ -229,7 +231,7 @@ impl Job for FlushJob {
         })
     }
     fn urgency(&self) -> Urgency {
-        self.spec.reins.urgency().get()
+        self.spec.control.urgency().get()
     }
     fn panicked(&mut self, message: String) {
         if zoo::on(Bug::PanicUntold) {

@@ -12,12 +12,12 @@ use lithify_env::{Class, Job, Mono, Step, Urgency};
 use lithify_lsm::{FileRef, Version};
 use lithify_plan::JobSpec;
 
+use crate::context::JobContext;
 use crate::opening::{Inputs, Opening};
 use crate::parts::{Began, CoWorker, Parts, Whole, Worker};
 use crate::recipe::{self, InputRun};
 use crate::route::Engines;
-use crate::workshop::Workshop;
-use crate::{JobWork, OnPart, Outcome, Reins, Report, cuts, dictionary};
+use crate::{JobControl, JobWork, OnPart, Outcome, Report, cuts, dictionary};
 
 /// What to compact.
 pub struct CompactionSpec {
@@ -32,14 +32,14 @@ pub struct CompactionSpec {
     /// Live snapshots, ascending.
     pub snapshots: Vec<Seq>,
     /// What its owner holds of it.
-    pub reins: Arc<Reins>,
+    pub control: Arc<JobControl>,
     /// Who is told of its parts, if it has several.
     pub on_part: OnPart,
 }
 
 /// A compaction at work.
 pub struct CompactionJob {
-    shop: Arc<Workshop>,
+    context: Arc<JobContext>,
     engines: Arc<Engines>,
     spec: Arc<CompactionSpec>,
     stage: Stage,
@@ -59,13 +59,13 @@ enum Stage {
 impl CompactionJob {
     /// A job that tells `report` how it ended.
     pub fn new(
-        shop: Arc<Workshop>,
+        context: Arc<JobContext>,
         engines: Arc<Engines>,
         spec: CompactionSpec,
         report: Report,
     ) -> CompactionJob {
         CompactionJob {
-            shop,
+            context,
             engines,
             spec: Arc::new(spec),
             stage: Stage::Prepare,
@@ -77,14 +77,15 @@ impl CompactionJob {
 
     /// A step before there are parts.
     fn advance(&mut self) -> Result<Step> {
-        if self.spec.reins.is_stopped() {
+        if self.spec.control.is_stopped() {
             return Err(called_off());
         }
         match &mut self.stage {
             Stage::Prepare => {
-                let urgency = self.spec.reins.urgency().clone();
-                let sampled = dictionary::sampled(&self.shop.output, self.spec.plan.out.level);
-                let opening = Opening::new(self.shop.clone(), urgency, &self.spec.inputs, sampled);
+                let urgency = self.spec.control.urgency().clone();
+                let sampled = dictionary::sampled(&self.context.output, self.spec.plan.out.level);
+                let opening =
+                    Opening::new(self.context.clone(), urgency, &self.spec.inputs, sampled);
                 self.stage = Stage::Open(opening);
                 Ok(Step::More)
             }
@@ -104,12 +105,12 @@ impl CompactionJob {
 
     /// Cuts the job into parts, and asks for help where there are several.
     fn cut(&mut self, inputs: Inputs) -> Result<()> {
-        let (shop, spec) = (&self.shop, &self.spec);
+        let (context, spec) = (&self.context, &self.spec);
         let runs: Vec<InputRun> = recipe::input_runs(inputs.tables);
         let snapshots = spec.snapshots.clone();
-        let mut recipe = recipe::compaction(shop, &spec.version, &runs, &spec.plan, snapshots)?;
-        recipe.dictionary = dictionary::of(&inputs.samples, &shop.output)?;
-        let list = cuts::cut(&runs, spec.plan.cuts.parts, &*shop.order);
+        let mut recipe = recipe::compaction(context, &spec.version, &runs, &spec.plan, snapshots)?;
+        recipe.dictionary = dictionary::of(&inputs.samples, &context.output)?;
+        let list = cuts::cut(&runs, spec.plan.cuts.parts, &*context.order);
         let began = Began {
             at: self.started.unwrap_or_default(),
             cpu_nanos: self.cpu_nanos,
@@ -117,9 +118,9 @@ impl CompactionJob {
         };
         let whole = Whole { runs, recipe: Arc::new(recipe) };
         let parts =
-            Parts::new(shop.clone(), self.engines.clone(), spec.clone(), whole, list, began);
+            Parts::new(context.clone(), self.engines.clone(), spec.clone(), whole, list, began);
         self.stage = Stage::Parts(Worker::main(parts.clone()));
-        let rt = &shop.env.rt;
+        let rt = &context.env.rt;
         for _ in 1..parts.len().min(rt.threads(Class::Compact)) {
             rt.spawn(Class::Compact, Box::new(CoWorker::new(&parts)));
         }
@@ -129,7 +130,8 @@ impl CompactionJob {
     fn fail(&mut self, error: Error) {
         self.stage = Stage::Over;
         let Some(report) = self.report.take() else { return };
-        let nanos = self.started.map_or(0, |at| self.shop.env.rt.now().since(at).as_nanos() as u64);
+        let nanos =
+            self.started.map_or(0, |at| self.context.env.rt.now().since(at).as_nanos() as u64);
         let work = JobWork { nanos, cpu_nanos: self.cpu_nanos, ..JobWork::default() };
         report(Outcome { result: Err(error), work, flow: None });
     }
@@ -145,7 +147,7 @@ impl Job for CompactionJob {
         if let Stage::Parts(worker) = &mut self.stage {
             return worker.step();
         }
-        let rt = self.shop.env.rt.clone();
+        let rt = self.context.env.rt.clone();
         self.started.get_or_insert_with(|| rt.now());
         let before = rt.thread_cpu();
         let result = self.advance();
@@ -156,7 +158,7 @@ impl Job for CompactionJob {
         })
     }
     fn urgency(&self) -> Urgency {
-        self.spec.reins.urgency().get()
+        self.spec.control.urgency().get()
     }
     fn panicked(&mut self, message: String) {
         let text = format!("compaction job {} panicked: {message}", self.spec.job);

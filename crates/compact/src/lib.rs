@@ -15,34 +15,34 @@
 //! Leaves to others: what to compact (`plan`), when the result counts (`control`).
 #![forbid(unsafe_code)]
 
+mod context;
 mod cuts;
 mod dictionary;
 mod external;
 mod feed;
 mod flush;
 mod job;
+mod job_control;
 mod opening;
 mod order;
 mod part;
 mod parts;
 mod recipe;
-mod reins;
 mod relay;
 mod route;
 mod sink;
 mod survey;
 #[cfg(test)]
 mod testing;
-mod workshop;
 
+pub use context::{FileNumbers, JobContext, LevelFormat, Maker, OutputOptions, write_bytes};
 pub use external::ExternalTable;
 pub use flush::{FlushJob, FlushSpec};
 pub use job::{CompactionJob, CompactionSpec};
+pub use job_control::{JobControl, PartProgress, PartStage};
 pub use parts::PartEvent;
-pub use reins::{PartProgress, PartStage, Reins};
 pub use route::{EngineReport, Engines};
 pub use survey::Cut;
-pub use workshop::{FileNumbers, LevelFormat, Maker, OutputOptions, Workshop, write_bytes};
 
 use lithify_base::Result;
 use lithify_env::sync::Arc;

@@ -11,14 +11,14 @@ use lithify_env::{Class, Job, Receiver, Sender, SharedUrgency, Step, Ticket, Urg
 use lithify_lsm::FileRef;
 use lithify_tables::sst::FullIndex;
 
-use crate::workshop::Workshop;
+use crate::context::JobContext;
 
 /// Tables being opened at once. Each takes a multiple of its tail while it is decoded.
 const AT_ONCE: usize = 8;
 
 /// Tables on their way to being open.
 pub(crate) struct Opening {
-    shop: Arc<Workshop>,
+    context: Arc<JobContext>,
     urgency: SharedUrgency,
     /// Not asked for yet.
     rest: VecDeque<FileRef>,
@@ -43,13 +43,13 @@ type Opened = (Arc<FullIndex>, Vec<Vec<u8>>);
 impl Opening {
     /// Of all `files`, with about `sampled` bytes of blocks as samples of what they hold.
     pub(crate) fn new(
-        shop: Arc<Workshop>,
+        context: Arc<JobContext>,
         urgency: SharedUrgency,
         files: &[FileRef],
         sampled: u64,
     ) -> Opening {
         Opening {
-            shop,
+            context,
             urgency,
             rest: files.iter().cloned().collect(),
             asked: VecDeque::new(),
@@ -85,16 +85,16 @@ impl Opening {
 
     fn ask(&mut self, file: FileRef) {
         let (sender, receiver) = oneshot();
-        match self.shop.tables.get(&file) {
+        match self.context.tables.get(&file) {
             // One that is open may have to be read from: if its index is in parts, or for samples.
             Some(table) if table.is_index_resident() && self.sampled == 0 => {
                 sender.send(FullIndex::of(table).map(|full| (Arc::new(full), Vec::new())));
             }
             _ => {
-                let (shop, urgency) = (self.shop.clone(), self.urgency.clone());
+                let (context, urgency) = (self.context.clone(), self.urgency.clone());
                 let job =
-                    OpenOne { shop, urgency, file: file.clone(), sampled: self.sampled, sender };
-                self.shop.env.rt.spawn(Class::Io, Box::new(job));
+                    OpenOne { context, urgency, file: file.clone(), sampled: self.sampled, sender };
+                self.context.env.rt.spawn(Class::Io, Box::new(job));
             }
         }
         self.asked.push_back((file, receiver));
@@ -103,7 +103,7 @@ impl Opening {
 
 /// Opens one table.
 struct OpenOne {
-    shop: Arc<Workshop>,
+    context: Arc<JobContext>,
     urgency: SharedUrgency,
     file: FileRef,
     sampled: u64,
@@ -112,7 +112,7 @@ struct OpenOne {
 
 impl OpenOne {
     fn open(&self) -> Result<Opened> {
-        let full = FullIndex::of(self.shop.tables.open(&self.file)?)?;
+        let full = FullIndex::of(self.context.tables.open(&self.file)?)?;
         let samples = full.samples(self.sampled)?;
         Ok((Arc::new(full), samples))
     }

@@ -4,7 +4,7 @@
 //! be merged by any worker, with tables opened anew, and again after a worker gave it back: its files
 //! hold the same entries and are cut alike. Only their numbers differ, as no number is used twice.
 //!
-//! Leaves to others: what all compactions of a column family share, and no entry depends on (`workshop`):
+//! Leaves to others: what all compactions of a column family share, and no entry depends on (`context`):
 //! the directory, whose tables they are, threads, buffers.
 
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use lithify_lsm::FileRef;
 use lithify_merge::{JobRange, Recipe};
 use lithify_tables::sst::FullIndex;
 
+use crate::context::{JobContext, OutputOptions, Times};
 use crate::feed::Feed;
 use crate::recipe::InputRun;
 use crate::sink::Sink;
-use crate::workshop::{OutputOptions, Times, Workshop};
 
 /// The order of one part of a compaction.
 #[derive(Clone, Debug)]
@@ -70,28 +70,32 @@ impl OpenTables {
     }
 
     /// A table; opened if it is not open.
-    fn get(&self, shop: &Workshop, file: &FileRef) -> Result<Arc<FullIndex>> {
+    fn get(&self, context: &JobContext, file: &FileRef) -> Result<Arc<FullIndex>> {
         match self.0.get(&file.id) {
             Some(open) => Ok(open.clone()),
-            None => Ok(Arc::new(FullIndex::of(shop.tables.open(file)?)?)),
+            None => Ok(Arc::new(FullIndex::of(context.tables.open(file)?)?)),
         }
     }
 }
 
 impl PartOrder {
-    /// What reads the part and what writes it, in `shop`. `open` has the tables that are open already.
+    /// What reads the part and what writes it, in `context`. `open` has the tables that are open already.
     ///
     /// # Errors
     /// Corruption or Io if another table cannot be opened.
-    pub(crate) fn begin(&self, shop: &Arc<Workshop>, open: &OpenTables) -> Result<(Feed, Sink)> {
+    pub(crate) fn begin(
+        &self,
+        context: &Arc<JobContext>,
+        open: &OpenTables,
+    ) -> Result<(Feed, Sink)> {
         let mut runs = Vec::with_capacity(self.runs.len());
         for run in &self.runs {
-            let with_index = |file: &FileRef| Ok((file.clone(), open.get(shop, file)?));
+            let with_index = |file: &FileRef| Ok((file.clone(), open.get(context, file)?));
             let files = run.tables.iter().map(with_index).collect::<Result<_>>()?;
             runs.push(InputRun { pos: run.pos, files });
         }
-        let feed = Feed::new(shop.clone(), self, &runs)?;
-        let sink = Sink::new(shop.clone(), self.urgency.clone(), self.output.clone())
+        let feed = Feed::new(context.clone(), self, &runs)?;
+        let sink = Sink::new(context.clone(), self.urgency.clone(), self.output.clone())
             .with_dictionary(self.recipe.dictionary.clone());
         Ok((feed, sink))
     }

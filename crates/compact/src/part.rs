@@ -16,7 +16,7 @@ use lithify_env::{Lane, Step, Ticket};
 use lithify_merge::{Ledger, Products};
 
 use crate::feed::Feed;
-use crate::reins::PartReins;
+use crate::job_control::PartControl;
 use crate::relay::{Relay, Relayed};
 use crate::route::Place;
 use crate::sink::Sink;
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// A part at work.
 pub(crate) struct PartJob {
     stage: Stage,
-    reins: PartReins,
+    control: PartControl,
 }
 
 enum Stage {
@@ -60,17 +60,17 @@ struct Merging {
 }
 
 impl PartJob {
-    /// A part whose merge is `relay`, of what `feed` reads. `reins` count what it has done.
-    pub(crate) fn new(relay: Relay, feed: Feed, sink: Sink, reins: PartReins) -> PartJob {
+    /// A part whose merge is `relay`, of what `feed` reads. `control` count what it has done.
+    pub(crate) fn new(relay: Relay, feed: Feed, sink: Sink, control: PartControl) -> PartJob {
         let products = Products::default();
         let merging = Merging { feed, relay, products, moved: 0, read: 0, sink };
-        PartJob { stage: Stage::Merge(Box::new(merging)), reins }
+        PartJob { stage: Stage::Merge(Box::new(merging)), control }
     }
 
     /// One step. The part is of no use after an error.
     pub(crate) fn advance(&mut self) -> Result<Advance> {
         match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Merge(mut merging) => match merging.advance(&self.reins)? {
+            Stage::Merge(mut merging) => match merging.advance(&self.control)? {
                 Merged::Step(step) => {
                     self.stage = Stage::Merge(merging);
                     Ok(Advance::Step(step))
@@ -81,7 +81,7 @@ impl PartJob {
                     Ok(Advance::Step(Step::More))
                 }
                 Merged::Anew => {
-                    self.reins.retreat(merging.read);
+                    self.control.retreat(merging.read);
                     Ok(Advance::Anew)
                 }
             },
@@ -104,14 +104,14 @@ enum Merged {
 }
 
 impl Merging {
-    fn advance(&mut self, reins: &PartReins) -> Result<Merged> {
+    fn advance(&mut self, control: &PartControl) -> Result<Merged> {
         if let Some(ticket) = self.sink.must_wait()? {
             return Ok(Merged::Step(Step::Wait(ticket)));
         }
-        if let Some(wait) = self.sink.shop().pace(std::mem::take(&mut self.moved), Lane::Rest) {
+        if let Some(wait) = self.sink.context().pace(std::mem::take(&mut self.moved), Lane::Rest) {
             return Ok(Merged::Step(wait));
         }
-        let waiting_for = self.offer(reins)?;
+        let waiting_for = self.offer(control)?;
         let relayed = self.relay.poll(&mut self.products)?;
         self.moved += self.products.arena().len();
         self.sink.take(&mut self.products)?;
@@ -123,12 +123,12 @@ impl Merging {
             }),
             Relayed::Pending(ticket) => {
                 // An engine that has room is given its next set before it is asked again.
-                let look = self.sink.shop().env.rt.now() + LOOK;
+                let look = self.sink.context().env.rt.now() + LOOK;
                 Merged::Step(Step::WaitUntil(waiting_for.unwrap_or(ticket), look))
             }
             Relayed::Done(ledger) => {
                 // The job that moves bytes next waits for it.
-                self.sink.shop().pace(self.moved, Lane::Rest);
+                self.sink.context().pace(self.moved, Lane::Rest);
                 Merged::Done(ledger)
             }
             Relayed::Anew => Merged::Anew,
@@ -137,7 +137,7 @@ impl Merging {
 
     /// Hands arrived sets to the engine while it has room; the read to wait for, if that is
     /// what is missing.
-    fn offer(&mut self, reins: &PartReins) -> Result<Option<Ticket>> {
+    fn offer(&mut self, control: &PartControl) -> Result<Option<Ticket>> {
         loop {
             self.feed.read_ahead(|| self.relay.caps())?;
             if !self.relay.has_room()? {
@@ -151,7 +151,7 @@ impl Merging {
                 Ok(set) => {
                     self.moved += set.bytes() as usize;
                     self.read += set.bytes();
-                    reins.advance(set.bytes());
+                    control.advance(set.bytes());
                     self.relay.offer(set)?;
                 }
                 Err(ticket) => return Ok(Some(ticket)),

@@ -32,17 +32,17 @@ use lithify_env::{Job, Mono, SharedUrgency, Step, Ticket, Urgency};
 use lithify_merge::ledger::Rule;
 use lithify_merge::{Ledger, Recipe};
 
+use crate::context::{JobContext, Times};
 use crate::cuts::Part;
 use crate::job::{CompactionSpec, called_off};
+use crate::job_control::PartStage;
 use crate::order::{OpenTables, OutputOrder, PartOrder, RunOrder};
 use crate::part::{Advance, PartJob};
 use crate::parts::state::{Claim, End, Hand, State, Then};
 use crate::recipe::{self, InputRun};
-use crate::reins::PartStage;
 use crate::relay::Relay;
 use crate::route::{Engines, Place, Why};
 use crate::sink::Sink;
-use crate::workshop::{Times, Workshop};
 use crate::{JobWork, Outcome, Report};
 
 /// What becomes of a part. Of a compaction that is merged as a whole only engines other than the CPU are told.
@@ -108,7 +108,7 @@ pub(crate) struct Began {
 
 /// The parts of one compaction.
 pub(crate) struct Parts {
-    shop: Arc<Workshop>,
+    context: Arc<JobContext>,
     engines: Arc<Engines>,
     spec: Arc<CompactionSpec>,
     whole: Whole,
@@ -142,28 +142,28 @@ struct Made {
 
 impl Parts {
     pub(crate) fn new(
-        shop: Arc<Workshop>,
+        context: Arc<JobContext>,
         engines: Arc<Engines>,
         spec: Arc<CompactionSpec>,
         whole: Whole,
         list: Vec<Part>,
         began: Began,
     ) -> Arc<Parts> {
-        let now = shop.env.rt.wall_seconds();
+        let now = context.env.rt.wall_seconds();
         let born = spec.inputs.iter().map(|f| f.oldest_ancestor).filter(|&t| t > 0).min();
         if list.len() > 1 {
-            spec.reins.cut(list.iter().map(|part| part.bytes));
+            spec.control.cut(list.iter().map(|part| part.bytes));
         }
         let output = OutputOrder {
             pos: spec.plan.out,
             epoch: spec.inputs.iter().map(|f| f.epoch).min().unwrap_or(0),
             times: Times { now, oldest_ancestor: born.unwrap_or(now) },
-            shape: shop.output.clone(),
+            shape: context.output.clone(),
         };
         let state = State::new(list.len());
         Arc::new(Parts {
             output,
-            shop,
+            context,
             engines,
             spec,
             open: OpenTables::of(&whole.runs),
@@ -211,10 +211,10 @@ impl Parts {
             Err(error) if made.iter().any(|made| made.by.is_some()) => error,
             _ => return Some(End::Built(made)),
         };
-        let now = self.shop.env.rt.now();
+        let now = self.context.env.rt.now();
         for (no, made) in made.into_iter().enumerate() {
-            self.spec.reins.rewind(no);
-            self.spec.reins.set_stage(no, PartStage::Waits);
+            self.spec.control.rewind(no);
+            self.spec.control.set_stage(no, PartStage::Waits);
             let Some(mut place) = made.by else { continue };
             place.lost(Why::Disproved, &error, now);
             let (part, engine) = (no as u32 + 1, place.caps().name);
@@ -242,7 +242,7 @@ impl Parts {
         if self.list.len() == 1 {
             return;
         }
-        self.spec.reins.set_stage(no, stage);
+        self.spec.control.set_stage(no, stage);
         let part = no as u32 + 1;
         (self.spec.on_part)(match stage {
             PartStage::Working => {
@@ -260,7 +260,7 @@ impl Parts {
             [_] => self.spec.inputs.iter().map(|f| f.bytes).sum(),
             list => list[no].bytes,
         };
-        let place = self.engines.route(bytes, self.shop.env.rt.now())?;
+        let place = self.engines.route(bytes, self.context.env.rt.now())?;
         let (part, engine) = (no as u32 + 1, place.caps().name);
         (self.spec.on_part)(PartEvent::Routed { part, engine, why: place.why().to_owned() });
         Some(place)
@@ -268,34 +268,34 @@ impl Parts {
 
     /// The order of a part.
     fn order(&self, no: usize) -> PartOrder {
-        let (shop, whole, part) = (&self.shop, &self.whole, &self.list[no]);
+        let (context, whole, part) = (&self.context, &self.whole, &self.list[no]);
         let recipe = match self.list.len() {
             1 => whole.recipe.clone(),
             _ => Arc::new(whole.recipe.part(part.range.clone())),
         };
-        let run = |run| RunOrder::of(run, &part.range, &*shop.order);
+        let run = |run| RunOrder::of(run, &part.range, &*context.order);
         PartOrder {
             runs: whole.runs.iter().map(run).collect(),
             counted: recipe::counted(&whole.runs),
             recipe,
             output: self.output.clone(),
-            memory: INPUT_WRITES * shop.output.write_bytes as u64,
-            urgency: self.spec.reins.urgency().clone(),
+            memory: INPUT_WRITES * context.output.write_bytes as u64,
+            urgency: self.spec.control.urgency().clone(),
         }
     }
 
     /// Makes a part ready to be merged, by the engine of `place` or by the CPU.
     fn prepare(&self, no: usize, place: Option<Place>) -> Result<PartJob> {
         let order = self.order(no);
-        let (feed, sink) = order.begin(&self.shop, &self.open)?;
+        let (feed, sink) = order.begin(&self.context, &self.open)?;
         let spec = self.spec.clone();
         let on_replaced = Box::new(move |engine, why| {
             (spec.on_part)(PartEvent::Replaced { part: no as u32 + 1, engine, why });
         });
-        let (engines, rt) = (self.engines.clone(), self.shop.env.rt.clone());
-        let trusted = self.shop.output.unchecked;
+        let (engines, rt) = (self.engines.clone(), self.context.env.rt.clone());
+        let trusted = self.context.output.unchecked;
         let relay = Relay::new(engines, place, order.recipe, rt, trusted, on_replaced)?;
-        Ok(PartJob::new(relay, feed, sink, self.spec.reins.part(no)))
+        Ok(PartJob::new(relay, feed, sink, self.spec.control.part(no)))
     }
 
     fn built(&self, no: usize, sink: Box<Sink>, ledger: &Ledger, by: Option<Place>) {
@@ -312,8 +312,8 @@ impl Parts {
 
     /// Another worker is to do a part again, of which nothing is left.
     fn give_back(&self, no: usize, why: String) {
-        self.spec.reins.rewind(no);
-        self.spec.reins.set_stage(no, PartStage::Waits);
+        self.spec.control.rewind(no);
+        self.spec.control.set_stage(no, PartStage::Waits);
         (self.spec.on_part)(PartEvent::GivenBack { part: no as u32 + 1, why });
         self.put_down(|state| state.give_back(no));
     }
@@ -330,7 +330,7 @@ impl Parts {
     fn report(&self, end: End<Made>) {
         let mut work = JobWork {
             read: self.spec.inputs.iter().map(|f| f.bytes).sum(),
-            nanos: self.shop.env.rt.now().since(self.began).as_nanos() as u64,
+            nanos: self.context.env.rt.now().since(self.began).as_nanos() as u64,
             cpu_nanos: self.cpu_nanos.load(Ordering::Relaxed),
             ..JobWork::default()
         };
@@ -460,7 +460,7 @@ impl Worker {
 
     /// Works on the part in hand, and takes the next when it is built. Done when none is left.
     pub(crate) fn step(&mut self) -> Step {
-        let rt = self.parts.shop.env.rt.clone();
+        let rt = self.parts.context.env.rt.clone();
         let before = rt.thread_cpu();
         let step = self.advance().unwrap_or_else(|error| {
             self.fail(error);
@@ -478,7 +478,7 @@ impl Worker {
             At::Claimed(no) | At::Merge(no, _) => no,
         };
         // One part that failed is the end of all.
-        if self.parts.spec.reins.is_stopped() || self.parts.work.lock().state.is_failing() {
+        if self.parts.spec.control.is_stopped() || self.parts.work.lock().state.is_failing() {
             return Err(called_off());
         }
         let At::Merge(_, part) = &mut self.at else {
@@ -537,7 +537,7 @@ pub(crate) struct CoWorker {
 
 impl CoWorker {
     pub(crate) fn new(parts: &Arc<Parts>) -> CoWorker {
-        let urgency = parts.spec.reins.urgency().clone();
+        let urgency = parts.spec.control.urgency().clone();
         CoWorker { parts: Arc::downgrade(parts), worker: None, urgency }
     }
 }

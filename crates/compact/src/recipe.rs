@@ -8,7 +8,7 @@ use lithify_merge::tombstone::{Fragments, RangeTombstone};
 use lithify_merge::{InUse, Recipe, UserFilter};
 use lithify_tables::sst::FullIndex;
 
-use crate::workshop::Workshop;
+use crate::context::JobContext;
 
 /// The input files of one position, in key order: one sorted sequence of entries.
 pub(crate) struct InputRun {
@@ -82,30 +82,30 @@ pub(crate) fn tombstones(runs: &[InputRun], order: &dyn Comparator) -> Fragments
 
 /// The recipe of a compaction into `out`.
 pub(crate) fn compaction(
-    shop: &Workshop,
+    context: &JobContext,
     version: &Version,
     runs: &[InputRun],
     plan: &lithify_plan::JobSpec,
     snapshots: Vec<Seq>,
 ) -> Result<Recipe> {
     let mut recipe = Recipe::new(runs.len() as u16);
-    recipe.order = shop.order.clone();
+    recipe.order = context.order.clone();
     recipe.snapshots = snapshots;
     let above = |pos| if zoo::on(Bug::DeeperLevelsOnly) { Pos::base(plan.out.level) } else { pos };
     recipe.in_use = runs.iter().map(|r| in_use(version, runs, above(r.pos), &plan.hull)).collect();
-    recipe.tombstones = tombstones(runs, &*shop.order);
+    recipe.tombstones = tombstones(runs, &*context.order);
     recipe.hard_splits = plan.cuts.hard.clone();
     recipe.soft_splits = plan.cuts.soft.clone();
-    recipe.user_filter = shop.filter.as_ref().map(|filter| UserFilter {
+    recipe.user_filter = context.filter.as_ref().map(|filter| UserFilter {
         filter: filter.clone(),
         context: FilterContext {
             level: plan.out.level,
             bottommost: recipe.in_use.iter().all(|used| *used == InUse::none()),
-            now: shop.env.rt.wall_seconds(),
+            now: context.env.rt.wall_seconds(),
         },
     });
-    recipe.file_bytes = plan.cuts.target_bytes.max(u64::from(shop.output.block_bytes));
-    encode(shop, &mut recipe, plan.out.level);
+    recipe.file_bytes = plan.cuts.target_bytes.max(u64::from(context.output.block_bytes));
+    encode(context, &mut recipe, plan.out.level);
     recipe.check()?;
     Ok(recipe)
 }
@@ -113,27 +113,27 @@ pub(crate) fn compaction(
 /// The recipe of a flush: older data may lie anywhere, so nothing is elided or zeroed, and the
 /// user's filter is not asked.
 pub(crate) fn flush(
-    shop: &Workshop,
+    context: &JobContext,
     raw: Vec<RangeTombstone>,
     splits: Vec<Key>,
     snapshots: Vec<Seq>,
     level: u8,
 ) -> Result<Recipe> {
     let mut recipe = Recipe::new(1);
-    recipe.order = shop.order.clone();
+    recipe.order = context.order.clone();
     recipe.snapshots = snapshots;
-    recipe.tombstones = Fragments::from_raw(raw, &*shop.order);
+    recipe.tombstones = Fragments::from_raw(raw, &*context.order);
     recipe.hard_splits = splits;
     recipe.file_bytes = u64::MAX;
     recipe.drop_tombstones = false;
     recipe.zero_seqs = false;
-    encode(shop, &mut recipe, level);
+    encode(context, &mut recipe, level);
     recipe.check()?;
     Ok(recipe)
 }
 
 /// What flushes and compactions have in common.
-fn encode(shop: &Workshop, recipe: &mut Recipe, level: u8) {
-    shop.output.encode(recipe, level);
-    recipe.operator = shop.operator.clone();
+fn encode(context: &JobContext, recipe: &mut Recipe, level: u8) {
+    context.output.encode(recipe, level);
+    recipe.operator = context.operator.clone();
 }

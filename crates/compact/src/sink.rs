@@ -13,8 +13,8 @@ use lithify_lsm::FileMeta;
 use lithify_merge::{Item, Products};
 use lithify_tables::sst::{Assembler, AssemblerOptions, FinishStep, FinishedTable, WriteMode};
 
+use crate::context::JobContext;
 use crate::order::OutputOrder;
-use crate::workshop::Workshop;
 
 /// Output writes under way at once for a compaction's file.
 const WRITES_BEHIND: usize = 3;
@@ -29,7 +29,7 @@ const EEXIST: i32 = 17;
 
 /// Takes products and makes table files.
 pub(crate) struct Sink {
-    shop: Arc<Workshop>,
+    context: Arc<JobContext>,
     urgency: SharedUrgency,
     output: OutputOrder,
     /// What blocks were compressed with, if a dictionary.
@@ -63,7 +63,7 @@ impl Litter {
     /// The next output file.
     fn create(
         &mut self,
-        shop: &Workshop,
+        context: &JobContext,
         urgency: SharedUrgency,
         output: &OutputOrder,
         dictionary: Option<Arc<[u8]>>,
@@ -72,19 +72,19 @@ impl Litter {
             true => dictionary.filter(|_| self.files.is_empty()),
             false => dictionary,
         };
-        let id = shop.next_file();
+        let id = context.next_file();
         self.files.push(id);
-        let spec = shop.table_spec(id, output, dictionary);
+        let spec = context.table_spec(id, output, dictionary);
         let in_flight = if output.pos.level == 0 { FLUSH_WRITES_BEHIND } else { WRITES_BEHIND };
         let options = AssemblerOptions {
-            pool: shop.buffers.clone(),
-            buffer: shop.output.write_bytes,
-            mode: WriteMode::Async { rt: shop.env.rt.clone(), in_flight, urgency },
-            direct: shop.output.direct_io,
+            pool: context.buffers.clone(),
+            buffer: context.output.write_bytes,
+            mode: WriteMode::Async { rt: context.env.rt.clone(), in_flight, urgency },
+            direct: context.output.direct_io,
             reserve: 0,
             deletions: output.shape.deletions,
         };
-        let created = Assembler::create(&shop.dir, spec, shop.order.clone(), options);
+        let created = Assembler::create(&context.dir, spec, context.order.clone(), options);
         if created.as_ref().is_err_and(|e| e.errno() == Some(EEXIST)) {
             // A file of another owner, if this one was robbed of its lock.
             self.files.pop();
@@ -98,10 +98,14 @@ type Closing = Receiver<Result<Box<FinishedTable>>>;
 
 impl Sink {
     /// A sink whose files are as `output` orders, written as urgently as `urgency` says.
-    pub(crate) fn new(shop: Arc<Workshop>, urgency: SharedUrgency, output: OutputOrder) -> Sink {
-        let litter = Litter { dir: shop.dir.clone(), files: Vec::new() };
+    pub(crate) fn new(
+        context: Arc<JobContext>,
+        urgency: SharedUrgency,
+        output: OutputOrder,
+    ) -> Sink {
+        let litter = Litter { dir: context.dir.clone(), files: Vec::new() };
         Sink {
-            shop,
+            context,
             urgency,
             output,
             dictionary: None,
@@ -129,7 +133,7 @@ impl Sink {
                         Some(table) => table,
                         closed => {
                             let table = self.litter.create(
-                                &self.shop,
+                                &self.context,
                                 self.urgency.clone(),
                                 &self.output,
                                 self.dictionary.clone(),
@@ -148,7 +152,7 @@ impl Sink {
                         // Without blocks, so none was compressed.
                         None => {
                             let urgency = self.urgency.clone();
-                            self.litter.create(&self.shop, urgency, &self.output, None)?
+                            self.litter.create(&self.context, urgency, &self.output, None)?
                         }
                     };
                     table.push_tombstones(&cut.tombstones);
@@ -182,15 +186,15 @@ impl Sink {
             return Ok(Some(closing.ticket().clone()));
         }
         if !self.directory_synced && !self.done.is_empty() {
-            self.shop.dir.sync()?;
+            self.context.dir.sync()?;
             self.directory_synced = true;
         }
         Ok(None)
     }
 
     /// Where its files are made.
-    pub(crate) fn shop(&self) -> &Workshop {
-        &self.shop
+    pub(crate) fn context(&self) -> &JobContext {
+        &self.context
     }
     /// Bytes of finished files.
     pub(crate) fn written(&self) -> u64 {
@@ -208,7 +212,7 @@ impl Sink {
         table.finish_step()?;
         let (result, closing) = oneshot();
         let job = Finish { urgency: self.urgency.clone(), table, result };
-        self.shop.env.rt.spawn(Class::Io, Box::new(job));
+        self.context.env.rt.spawn(Class::Io, Box::new(job));
         self.closing.push(closing);
         Ok(())
     }

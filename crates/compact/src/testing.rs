@@ -16,17 +16,17 @@ use lithify_plan::{Cost, CutPolicy, JobSpec, Kind as JobKind, Prio, Reason};
 use lithify_tables::cache::{TableCache, TableOptions};
 use lithify_tables::sst::{DeletionTrigger, FullIndex, TableIter, Verify};
 
+use crate::context::{FileNumbers, JobContext, LevelFormat, Maker, OutputOptions};
 use crate::recipe::{InputRun, input_runs};
 use crate::survey::Cut;
-use crate::workshop::{FileNumbers, LevelFormat, Maker, OutputOptions, Workshop};
-use crate::{CompactionSpec, FlushJob, FlushSpec, Outcome, Reins};
+use crate::{CompactionSpec, FlushJob, FlushSpec, JobControl, Outcome};
 
 /// Bytes of a write: small, so that small tables are many sets.
 pub(crate) const WRITE: usize = 4 << 10;
 
 /// A directory in memory with tables.
 pub(crate) struct World {
-    pub(crate) shop: Arc<Workshop>,
+    pub(crate) context: Arc<JobContext>,
     pub(crate) fs: MemFs,
     numbers: FileNumbers,
     /// Newest position first, each in key order.
@@ -68,8 +68,8 @@ impl World {
         let fs = MemFs::new();
         fs.create_dir_all(Path::new("/db")).unwrap();
         let numbers = FileNumbers::new(FileId(1));
-        let shop = shop(&fs, numbers.clone(), output(version));
-        World { shop, fs, numbers, inputs: Vec::new(), seq: 0 }
+        let context = context(&fs, numbers.clone(), output(version));
+        World { context, fs, numbers, inputs: Vec::new(), seq: 0 }
     }
 
     /// A world with runs that overlap: each of the first has some keys of all, and the last, older, has
@@ -88,8 +88,8 @@ impl World {
     }
 
     /// Another place with the same files: tables are opened anew, and files numbered on.
-    pub(crate) fn elsewhere(&self) -> Arc<Workshop> {
-        shop(&self.fs, self.numbers.clone(), OutputOptions::clone(&self.shop.output))
+    pub(crate) fn elsewhere(&self) -> Arc<JobContext> {
+        context(&self.fs, self.numbers.clone(), OutputOptions::clone(&self.context.output))
     }
 
     /// Adds a table at `pos` with some versions and deletions of `keys`; newer than all so far.
@@ -106,12 +106,12 @@ impl World {
                 _ => writer.add(self.seq, Kind::Value, &key(n), &dice.bytes(len)),
             };
         }
-        let reins = Arc::new(Reins::flush(0));
-        let spec = FlushSpec { mem, out: pos, snapshots: Vec::new(), cut: Cut::Whole, reins };
+        let control = Arc::new(JobControl::flush(0));
+        let spec = FlushSpec { mem, out: pos, snapshots: Vec::new(), cut: Cut::Whole, control };
         let (sender, told) = oneshot();
         let report = Box::new(move |outcome: Outcome| sender.send(outcome));
-        let mut job = FlushJob::new(self.shop.clone(), spec, report);
-        drive(&self.shop, || job.step());
+        let mut job = FlushJob::new(self.context.clone(), spec, report);
+        drive(&self.context, || job.step());
         let files = told.take().unwrap().result.unwrap();
         self.inputs.extend(files.into_iter().map(Arc::new));
         let order = |f: &FileRef| (std::cmp::Reverse(f.pos.stratum), f.pos.level);
@@ -122,7 +122,7 @@ impl World {
 
     pub(crate) fn runs(&self) -> Vec<InputRun> {
         let open = |f: &FileRef| {
-            let full = FullIndex::of(self.shop.tables.open(f).unwrap()).unwrap();
+            let full = FullIndex::of(self.context.tables.open(f).unwrap()).unwrap();
             (f.clone(), Arc::new(full))
         };
         input_runs(self.inputs.iter().map(open).collect())
@@ -158,7 +158,7 @@ impl World {
             inputs: self.inputs.clone(),
             version,
             snapshots: vec![self.seq / 2],
-            reins: Arc::new(Reins::compaction(Prio::Normal, 1 << 20)),
+            control: Arc::new(JobControl::compaction(Prio::Normal, 1 << 20)),
             on_part: Box::new(|_| {}),
         }
     }
@@ -167,7 +167,7 @@ impl World {
     pub(crate) fn entries(&self, files: &[FileRef]) -> Vec<Entry> {
         let mut all = Vec::new();
         for file in files {
-            let mut iter = TableIter::new(self.shop.tables.open(file).unwrap());
+            let mut iter = TableIter::new(self.context.tables.open(file).unwrap());
             let mut more = iter.seek_to_first();
             while more {
                 all.push((iter.user_key().to_vec(), iter.tag(), iter.value().to_vec()));
@@ -188,7 +188,7 @@ impl World {
     }
 }
 
-fn shop(fs: &MemFs, numbers: FileNumbers, output: OutputOptions) -> Arc<Workshop> {
+fn context(fs: &MemFs, numbers: FileNumbers, output: OutputOptions) -> Arc<JobContext> {
     let rt = Arc::new(OsRt::new(RtOptions { compact_threads: 2, ..RtOptions::default() }));
     let dir = Dir::new(Arc::new(fs.clone()), "/db");
     let options = TableOptions {
@@ -202,33 +202,33 @@ fn shop(fs: &MemFs, numbers: FileNumbers, output: OutputOptions) -> Arc<Workshop
     let maker = Maker { db_id: "test".into(), session: "S".repeat(20) };
     let env = Env { fs: Arc::new(fs.clone()), rt };
     let pool = BufPool::new(1 << 20);
-    Arc::new(Workshop::new(env, dir, tables, pool, maker, bytewise(), output, numbers))
+    Arc::new(JobContext::new(env, dir, tables, pool, maker, bytewise(), output, numbers))
 }
 
 /// Steps a job to its end, waiting as it asks.
-pub(crate) fn drive(shop: &Workshop, mut step: impl FnMut() -> Step) {
+pub(crate) fn drive(context: &JobContext, mut step: impl FnMut() -> Step) {
     loop {
         match step() {
             Step::More => {}
             Step::Wait(ticket) => {
-                shop.env.rt.park(&ticket, None);
+                context.env.rt.park(&ticket, None);
             }
             Step::WaitUntil(ticket, at) => {
-                shop.env.rt.park(&ticket, Some(at));
+                context.env.rt.park(&ticket, Some(at));
             }
             Step::Done => return,
         }
     }
 }
 
-/// Has the threads of `shop` do a job, and waits for its report.
+/// Has the threads of `context` do a job, and waits for its report.
 pub(crate) fn spawned<J: Job + 'static>(
-    shop: &Workshop,
+    context: &JobContext,
     job: impl FnOnce(crate::Report) -> J,
 ) -> Outcome {
     let (sender, told) = oneshot();
     let job = job(Box::new(move |outcome| sender.send(outcome)));
-    shop.env.rt.spawn(Class::Compact, Box::new(job));
-    shop.env.rt.park(told.ticket(), None);
+    context.env.rt.spawn(Class::Compact, Box::new(job));
+    context.env.rt.park(told.ticket(), None);
     told.take().unwrap()
 }

@@ -11,7 +11,7 @@ use lithify_base::{
 };
 use lithify_compact::{
     CompactionJob, CompactionSpec, Cut, EngineReport, Engines, FileNumbers, FlushJob, FlushSpec,
-    LevelFormat, Maker, Outcome, OutputOptions, PartEvent, Reins, Workshop,
+    JobContext, JobControl, LevelFormat, Maker, Outcome, OutputOptions, PartEvent,
 };
 use lithify_engine::mock::{FaultPlan, Lie, MockEngine};
 use lithify_engine::{
@@ -61,7 +61,7 @@ impl Ended {
 struct World {
     fs: MemFs,
     rt: Arc<Stepped>,
-    shop: Arc<Workshop>,
+    context: Arc<JobContext>,
     version: Version,
 }
 
@@ -79,7 +79,7 @@ impl World {
             direct: false,
         };
         let maker = Maker { db_id: "test".into(), session: "ABCDEFGHIJKLMNOPQRST".into() };
-        let shop = Workshop::new(
+        let context = JobContext::new(
             env,
             dir.clone(),
             TableCache::new(dir, options, 16),
@@ -90,7 +90,7 @@ impl World {
             FileNumbers::new(FileId(10)),
         );
         let version = Version::empty(bytewise());
-        let mut world = World { fs, rt, shop: Arc::new(shop), version };
+        let mut world = World { fs, rt, context: Arc::new(context), version };
         world.flush(1, 0);
         world.flush(2, 2000);
         world
@@ -114,14 +114,14 @@ impl World {
             out: Pos { level: 0, stratum: Stratum(stratum) },
             snapshots: Vec::new(),
             cut: Cut::Whole,
-            reins: Arc::new(Reins::flush(1)),
+            control: Arc::new(JobControl::flush(1)),
         };
         let ended = Arc::new(Mutex::new(None));
         let report = {
             let ended = ended.clone();
             Box::new(move |outcome: Outcome| *ended.lock() = Some(outcome))
         };
-        self.rt.run(Box::new(FlushJob::new(self.shop.clone(), spec, report)));
+        self.rt.run(Box::new(FlushJob::new(self.context.clone(), spec, report)));
         let outcome = ended.lock().take().unwrap();
         let edit = Edit { adds: outcome.result.unwrap(), ..Edit::new(CfId(0)) };
         self.version = self.version.apply(&edit).unwrap();
@@ -146,7 +146,7 @@ impl World {
             est: PlanCost { read: bytes, write: bytes, entries: 0 },
             reason: Reason::Said("a test".into()),
         };
-        let reins = Arc::new(Reins::compaction(Prio::Normal, bytes));
+        let control = Arc::new(JobControl::compaction(Prio::Normal, bytes));
         let (ended, events) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
         let on_part = {
             let events = events.clone();
@@ -162,14 +162,14 @@ impl World {
             inputs,
             version: self.version.clone(),
             snapshots: vec![1700],
-            reins: reins.clone(),
+            control: control.clone(),
             on_part,
         };
-        let job = CompactionJob::new(self.shop.clone(), engines.clone(), spec, report);
+        let job = CompactionJob::new(self.context.clone(), engines.clone(), spec, report);
         self.rt.run(Box::new(job));
         let outcome = ended.lock().take().expect("a job reports");
         let events = std::mem::take(&mut *events.lock());
-        let (reports, progress) = (engines.reports(), reins.progress());
+        let (reports, progress) = (engines.reports(), control.progress());
         Ended { outcome, files: self.files(), events, reports, progress }
     }
 
@@ -264,8 +264,8 @@ fn by_cpu(parts: u32) -> Ended {
 /// done anew has higher ones.
 fn by_cpu_from(first: FileId, parts: u32) -> Ended {
     let world = World::new();
-    while world.shop.peek_next_file() < first {
-        world.shop.next_file();
+    while world.context.peek_next_file() < first {
+        world.context.next_file();
     }
     world.compact(Vec::new(), parts)
 }

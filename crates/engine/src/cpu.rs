@@ -1,6 +1,6 @@
 //! The reference engine: the merge kernel on the caller's thread.
 //!
-//! Keeps: one poll reads about [`SLICE_BYTES`] of input, so whoever drives it can stop, write or
+//! Keeps: one poll reads about [`SLICE_BYTES`] of input, so its caller can stop, write or
 //! yield every few milliseconds. Takes every recipe that makes sense.
 //! Leaves to others: threads; several sessions on several threads share nothing.
 

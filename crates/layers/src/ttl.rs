@@ -3,7 +3,7 @@
 //!
 //! A value is followed by four bytes, the seconds since 1970 at which it was written, little-endian. It
 //! has expired once more than the time to live has passed since. Nothing in the directory says that
-//! values are of this form; whoever opens it has to know, as with RocksDB.
+//! values are of this form; a program that opens it has to know, as with RocksDB.
 //!
 //! Keeps: reads show no value that has expired (RocksDB's show it until a compaction drops it);
 //! compactions drop it; a time is never part of what users, their merge operators and their

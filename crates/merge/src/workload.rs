@@ -253,7 +253,7 @@ impl MergeOperator for Moody {
     ) -> Result<Vec<u8>> {
         match Moody::mood(key) {
             0 => Err(Error::invalid("a key of the wrong kind")),
-            1 => panic::resume_unwind(Box::new("a panic that nobody prints")),
+            1 => panic::resume_unwind(Box::new("a panic that is not printed")),
             _ => Ok([&[u8::from(existing.is_some())], existing.unwrap_or(b""), &operands.concat()]
                 .concat()),
         }

@@ -1,4 +1,4 @@
-//! Taking in a table from outside: a file of the directory that nobody names yet, checked from its
+//! Taking in a table from outside: a file of the directory that no edit names yet, checked from its
 //! first byte to its last.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //! this database made. So the rename comes as late as it can.
 //!
 //! Keeps: what was checked is what is taken in, since the checks read the file in the directory. A
-//! table that was not taken in goes with its [`Newcomer`].
+//! table that was not taken in goes with its [`StagedTable`].
 //! Leaves to others: its place in the tree, its sequence number, the original.
 
 use std::path::Path;
@@ -36,7 +36,7 @@ pub enum Bring {
 }
 
 /// A checked table of the directory that nothing names yet.
-pub struct Newcomer {
+pub struct StagedTable {
     dir: Dir,
     meta: FileMeta,
     operands_for: Option<String>,
@@ -44,7 +44,7 @@ pub struct Newcomer {
     keep: bool,
 }
 
-impl Newcomer {
+impl StagedTable {
     /// Brings the table `path` into `dir` under `number` and checks every byte of it.
     ///
     /// # Errors
@@ -56,10 +56,10 @@ impl Newcomer {
         number: FileId,
         how: Bring,
         order: &ComparatorRef,
-    ) -> Result<Newcomer> {
+    ) -> Result<StagedTable> {
         let range = KeyRange::incl(&b""[..], &b""[..]);
         let meta = FileMeta::new(number, Pos::new(0, 0), range);
-        let mut new = Newcomer { dir: dir.clone(), meta, operands_for: None, keep: false };
+        let mut new = StagedTable { dir: dir.clone(), meta, operands_for: None, keep: false };
         let temp = FileName::Temp(number.0);
         let opened = dir.fs().open(path, OpenOpts::read()).or_typed()?;
         let linked = match how {
@@ -72,7 +72,7 @@ impl Newcomer {
             },
         };
         match linked {
-            // Whoever wrote it need not have synced it.
+            // Its writer need not have synced it.
             true => opened.sync_all().or_typed()?,
             false => {
                 // No more readable than the original.
@@ -127,7 +127,7 @@ impl Newcomer {
     }
 }
 
-impl Drop for Newcomer {
+impl Drop for StagedTable {
     fn drop(&mut self) {
         if !self.keep {
             // What stays is a leftover; the next open collects the first of the two.

@@ -1,4 +1,4 @@
-//! Which files of a directory nobody needs any more: a pure decision, and the deletion.
+//! Which files of a directory are not needed any more: a pure decision, and the deletion.
 //!
 //! Keeps: a file is deleted only if its name is one of ours, its number was
 //! handed out by this database, and nothing live needs it; a table, besides, only if it does not
@@ -126,7 +126,7 @@ pub fn sweep(dir: &Dir, live: &Live, db_id: &str) -> Result<Swept> {
     Ok(swept)
 }
 
-/// True if `file` is a table that does not name this database as its maker, or if nobody can tell.
+/// True if `file` is a table that does not name this database as its maker, or if that can't be told.
 /// One whose bytes make no table is what a crash leaves of one of ours: its number was handed out
 /// here.
 fn is_of_another(dir: &Dir, file: FileName, len: u64, db_id: &str) -> bool {

@@ -11,7 +11,7 @@ use lithify_env::sync::Arc;
 use lithify_journal::files::FileName;
 use lithify_settings::row;
 
-use crate::background::solo::Solo;
+use crate::background::exclusive::Exclusive;
 use crate::names::DEFAULT_CF;
 use crate::settings::Settings;
 use crate::settings::translate::{core_options, options_text, tuning};
@@ -112,7 +112,7 @@ impl Shell {
 }
 
 /// Nobody else changes settings while it lives.
-struct Alone<'a>(&'a Solo);
+struct Alone<'a>(&'a Exclusive);
 
 impl Drop for Alone<'_> {
     fn drop(&mut self) {

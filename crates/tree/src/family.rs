@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use lithify_base::{
     CfId, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Result, Seq, memory,
 };
-use lithify_compact::{Reins, Workshop};
+use lithify_compact::{JobContext, JobControl};
 use lithify_control::Core;
 use lithify_env::Mono;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ pub(crate) struct OpenFamily {
     pub(crate) thinks: Mark,
     /// On the threads that are at work for the database.
     pub(crate) mark: Mark,
-    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) context: Arc<JobContext>,
     pub(crate) work: Work,
     /// The family was dropped or the database closed: nothing is read or written any more.
     pub(crate) over: AtomicBool,
@@ -107,7 +107,7 @@ pub(crate) struct Judged {
 
 /// A job that a worker is busy with.
 pub(crate) struct AtWork {
-    pub(crate) reins: Arc<Reins>,
+    pub(crate) control: Arc<JobControl>,
     pub(crate) since: Mono,
     /// The keys of a flush; those of a compaction are in its spec.
     pub(crate) flushes: Option<KeyRange>,
@@ -128,7 +128,7 @@ pub(crate) struct TreeParts {
     pub(crate) settings: Settings,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) core: Core,
-    pub(crate) workshop: Arc<Workshop>,
+    pub(crate) context: Arc<JobContext>,
     /// Memtables, the newest first.
     pub(crate) mems: Vec<Mem>,
 }
@@ -157,7 +157,7 @@ impl OpenFamily {
             core: Mutex::new(p.core),
             thinks: Mark::fresh(),
             mark,
-            workshop: p.workshop,
+            context: p.context,
             work: Work {
                 at_work: Mutex::default(),
                 awaited: AtomicUsize::new(0),

@@ -37,11 +37,11 @@ impl Shell {
     }
     /// Combines its operands; `None` if it was opened without one.
     pub fn operator(&self) -> Option<&MergeOperatorRef> {
-        self.workshop().operator.as_ref()
+        self.context().operator.as_ref()
     }
     /// Prefixes of its keys that filters have.
     pub fn prefixes(&self) -> &Prefixes {
-        &self.workshop().output.prefixes
+        &self.context().output.prefixes
     }
     /// The world that the database lives in.
     pub fn env(&self) -> &Env {

@@ -287,7 +287,7 @@ impl Shell {
         for slot in &sv.tree.with_range_deletes {
             tombstones.add_table(slot.file.clone(), slot.reader(&self.family.tables)?.clone());
         }
-        let prefixes = &self.workshop().output.prefixes;
+        let prefixes = &self.context().output.prefixes;
         let scope = scope(prefixes, options, &*order);
         for run in &sv.tree.runs {
             let fill = !options.skip_cache_fill;
@@ -305,7 +305,7 @@ impl Shell {
         self.shared.metrics.add(Counter::Iterators, 1);
         let bounds = (options.lower_bound.clone(), options.upper_bound.clone());
         let merged = Merging::new(order.clone(), children);
-        let operator = self.workshop().operator.clone();
+        let operator = self.context().operator.clone();
         let limited = options.prefix_same_as_start.then(|| prefixes.clone());
         let user = User::new(merged, order, read_at, tombstones, bounds, operator, limited);
         Ok(DbIter { user, _pinned: sv })

@@ -16,8 +16,8 @@ use lithify_env::{LockGuard, Ticket};
 use lithify_journal::files::FileName;
 use lithify_store::manifest::ManifestLog;
 
+use crate::background::exclusive::Exclusive;
 use crate::background::progress::Progress;
-use crate::background::solo::Solo;
 use crate::close::ending::Ending;
 use crate::family::OpenFamily;
 use crate::manifest::queue::ManifestQueue;
@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     /// Of the database as a whole, and of its default family: those in force.
     pub(crate) db_settings: ArcSwap<Settings>,
     /// Held while settings are changed.
-    pub(crate) altering: Solo,
+    pub(crate) altering: Exclusive,
     pub(crate) resources: Resources,
     /// Largest number a family ever had.
     pub(crate) max_cf: AtomicU32,
@@ -109,7 +109,7 @@ impl Shared {
         Arc::new(Shared {
             events: Events::new(p.settings.event_log && !read_only_handle)
                 .with_listeners(p.listeners),
-            altering: Solo::default(),
+            altering: Exclusive::default(),
             max_cf: AtomicU32::new(p.max_cf),
             db_settings: ArcSwap::from_pointee(p.settings),
             resources: p.resources,

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lithify_base::{Error, ErrorKind, FileId, JobId, Result, Seq};
-use lithify_compact::Workshop;
+use lithify_compact::JobContext;
 use lithify_control::{Command, Core, Event, MemId};
 use lithify_env::panic_message;
 use lithify_env::sync::atomic::Ordering;
@@ -80,8 +80,8 @@ impl Shell {
         let mut slots = sv.tree.runs.iter().flat_map(|run| run.slots.iter());
         slots.try_for_each(|slot| slot.reader(&self.family.tables).map(drop))
     }
-    pub(crate) fn workshop(&self) -> &Workshop {
-        &self.family.workshop
+    pub(crate) fn context(&self) -> &JobContext {
+        &self.family.context
     }
 
     /// Tells the mind what happened and carries out what it wants.
@@ -148,13 +148,13 @@ impl Shell {
             }
             Command::Abort { job } => {
                 if let Some(work) = self.family.work.at_work.lock().get(&job) {
-                    work.reins.stop();
+                    work.control.stop();
                 }
             }
             Command::Discard { files } => self.family.work.litter.lock().extend(files),
             Command::Hurry { job, prio } => {
                 if let Some(work) = self.family.work.at_work.lock().get(&job) {
-                    work.reins.hurry(prio);
+                    work.control.hurry(prio);
                 }
             }
             Command::Commit { edits } => self.commit_edits(edits),

@@ -221,7 +221,7 @@ impl Shell {
                 continue;
             }
             let family = self.family_of(op.cf)?;
-            if op.kind == Kind::Merge && family.workshop().operator.is_none() {
+            if op.kind == Kind::Merge && family.context().operator.is_none() {
                 return Err(Error::invalid(
                     "the database was opened without a merge operator; give it one with \
                      Builder::merge_operator; nothing was written",

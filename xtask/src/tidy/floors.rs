@@ -20,7 +20,7 @@ struct Floors {
     floor: BTreeMap<String, usize>,
     /// Edges within a floor.
     edges: BTreeSet<(String, String)>,
-    /// Rooms that may look anywhere and are seen by nobody.
+    /// Rooms that may look anywhere and are seen by none.
     yard: BTreeSet<String>,
     /// All that a room may name, where that is less than its floor allows.
     only: BTreeMap<String, BTreeSet<String>>,

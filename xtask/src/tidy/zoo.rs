@@ -47,7 +47,7 @@ fn places(sources: &[Source], bugs: &[Bug]) -> Vec<Finding> {
     findings
 }
 
-/// The feature is off unless somebody asks for it: it is declared in two packages, and in no list
+/// The feature is off unless it is asked for: it is declared in two packages, and in no list
 /// of defaults or of what a dependency is to have.
 fn features(path: &str, text: &str) -> Vec<Finding> {
     let declared = match path {

@@ -4,10 +4,10 @@ use lithify_merge::workload::Choices;
 use lithify_merge::{JobRange, Recipe};
 
 use super::*;
+use crate::context::Times;
 use crate::order::{OpenTables, OutputOrder, RunOrder};
 use crate::recipe;
 use crate::testing::{WRITE, World, key};
-use crate::workshop::Times;
 
 /// A set as it arrived: its keys, and of each run the bytes of its blocks.
 type Seen = (Option<Key>, Vec<(u16, Vec<Vec<u8>>)>);
@@ -23,12 +23,12 @@ fn feed(world: &World, runs: &[InputRun], range: JobRange, memory: u64) -> Feed 
             pos: Pos::base(2),
             epoch: 1,
             times: Times::default(),
-            shape: world.shop.output.clone(),
+            shape: world.context.output.clone(),
         },
         memory,
         urgency: SharedUrgency::default(),
     };
-    order.begin(&world.shop, &OpenTables::of(runs)).unwrap().0
+    order.begin(&world.context, &OpenTables::of(runs)).unwrap().0
 }
 
 /// Everything that a feed over `runs` gives, fed as `caps` say, and the most bytes that were ahead.
@@ -50,7 +50,7 @@ fn fed(
         match feed.next_set().unwrap() {
             Ok(set) => sets.push(seen(&set)),
             Err(ticket) => {
-                world.shop.env.rt.park(&ticket, None);
+                world.context.env.rt.park(&ticket, None);
             }
         }
     }
@@ -167,7 +167,7 @@ fn blocks_say_what_their_index_counts() {
                     }
                 }
                 Err(ticket) => {
-                    world.shop.env.rt.park(&ticket, None);
+                    world.context.env.rt.park(&ticket, None);
                 }
             }
         }

@@ -23,16 +23,16 @@ fn parts_of(
     most: u32,
     engine: Arc<dyn Engine>,
 ) -> (Arc<Parts>, Receiver<Outcome>) {
-    let (shop, runs) = (world.shop.clone(), world.runs());
+    let (context, runs) = (world.context.clone(), world.runs());
     let snapshots = spec.snapshots.clone();
-    let recipe = recipe::compaction(&shop, &spec.version, &runs, &spec.plan, snapshots).unwrap();
-    let list = cuts::cut(&runs, most, &*shop.order);
+    let recipe = recipe::compaction(&context, &spec.version, &runs, &spec.plan, snapshots).unwrap();
+    let list = cuts::cut(&runs, most, &*context.order);
     let (sender, told) = oneshot();
     let report: Report = Box::new(move |outcome| sender.send(outcome));
     let began = Began { at: Mono::default(), cpu_nanos: 0, report: Some(report) };
     let whole = Whole { runs, recipe: Arc::new(recipe) };
     let engines = Arc::new(Engines::in_place_of_cpu(engine));
-    (Parts::new(shop, engines, Arc::new(spec), whole, list, began), told)
+    (Parts::new(context, engines, Arc::new(spec), whole, list, began), told)
 }
 
 fn cpu() -> Arc<dyn Engine> {
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Content {
 fn some_steps(world: &World, steps: usize, mut step: impl FnMut() -> Step) -> bool {
     let mut left = steps;
     let mut done = false;
-    drive(&world.shop, || match left.checked_sub(1) {
+    drive(&world.context, || match left.checked_sub(1) {
         None => Step::Done,
         Some(less) => {
             left = less;
@@ -79,7 +79,7 @@ fn some_steps(world: &World, steps: usize, mut step: impl FnMut() -> Step) -> bo
 fn undisturbed(world: &World, most: u32) -> Vec<FileMeta> {
     let (parts, told) = parts(world, most, cpu());
     let mut worker = Worker::main(parts);
-    drive(&world.shop, || worker.step());
+    drive(&world.context, || worker.step());
     told.take().unwrap().result.unwrap()
 }
 
@@ -106,7 +106,7 @@ fn a_part_given_back_after_any_step_ends_in_the_same_files() {
             other.give_back("a test".into());
         }
         drop(other);
-        drive(&world.shop, || main.step());
+        drive(&world.context, || main.step());
         let files = told.take().unwrap().result.unwrap();
         assert_eq!(content(&world, &files), contents, "given back after {steps} steps");
         let (made, all): (BTreeSet<u64>, _) =
@@ -116,7 +116,7 @@ fn a_part_given_back_after_any_step_ends_in_the_same_files() {
             unfinished += usize::from(!begun.is_empty());
             assert!(begun.is_disjoint(&made), "no number is used twice");
         }
-        assert_eq!(parts.spec.reins.parts().iter().filter(|p| p.done != p.total).count(), 0);
+        assert_eq!(parts.spec.control.parts().iter().filter(|p| p.done != p.total).count(), 0);
         if !at_work {
             break;
         }
@@ -131,17 +131,17 @@ fn progress_goes_back_with_a_part() {
     let (parts, told) = parts(&world, 3, cpu());
     let mut main = Worker::main(parts.clone());
     let mut other = Worker::new(parts.clone(), Hand::CoWorker);
-    while parts.spec.reins.parts()[1].done == 0 {
+    while parts.spec.control.parts()[1].done == 0 {
         some_steps(&world, 1, || other.step());
     }
-    let reins = parts.spec.reins.clone();
-    assert_eq!(reins.progress().0, reins.parts()[1].done);
+    let control = parts.spec.control.clone();
+    assert_eq!(control.progress().0, control.parts()[1].done);
     other.give_back("a test".into());
-    assert_eq!((reins.progress().0, reins.parts()[1].done), (0, 0));
-    assert_eq!(reins.parts()[1].stage, PartStage::Waits);
-    drive(&world.shop, || main.step());
+    assert_eq!((control.progress().0, control.parts()[1].done), (0, 0));
+    assert_eq!(control.parts()[1].stage, PartStage::Waits);
+    drive(&world.context, || main.step());
     assert!(told.take().unwrap().result.is_ok());
-    assert!(reins.parts().iter().all(|part| part.stage == PartStage::Built));
+    assert!(control.parts().iter().all(|part| part.stage == PartStage::Built));
 }
 
 /// The CPU, whose n-th session panics at its second poll.
@@ -184,7 +184,7 @@ impl Session for Panicking {
 
 /// What a runtime does with a job: steps it, tells it of a panic, and drops it.
 fn run_as_the_runtime(world: &World, mut job: impl Job) {
-    drive(&world.shop, || match catch_unwind(AssertUnwindSafe(|| job.step())) {
+    drive(&world.context, || match catch_unwind(AssertUnwindSafe(|| job.step())) {
         Ok(step) => step,
         Err(panic) => {
             job.panicked(panic_message(&*panic));
@@ -206,7 +206,7 @@ fn a_part_whose_co_worker_panics_is_done_again() {
         let (parts, told) = parts_of(&world, spec, 3, engine);
         let mut main = Worker::main(parts.clone());
         run_as_the_runtime(&world, CoWorker::new(&parts));
-        drive(&world.shop, || main.step());
+        drive(&world.context, || main.step());
         let files = told.take().unwrap().result.unwrap();
         assert_eq!(content(&world, &files), expected, "session {at}");
         let events = told_of.lock().clone();
@@ -233,7 +233,7 @@ fn a_main_worker_that_panics_is_the_end_of_all() {
     some_steps(&world, 9, || other.step());
     main.fail(Error::new(ErrorKind::Internal, "it panicked"));
     assert!(!told.is_done(), "the other is at work still");
-    drive(&world.shop, || other.step());
+    drive(&world.context, || other.step());
     assert_eq!(told.take().unwrap().result.unwrap_err().kind(), ErrorKind::Internal);
     assert_eq!(world.tables(), before);
 }
@@ -250,7 +250,7 @@ fn a_main_worker_that_waits_is_woken_for_what_is_given_back() {
             Step::More => {}
             Step::Wait(ticket) if matches!(main.at, At::Free) => waits = Some(ticket),
             Step::Wait(ticket) | Step::WaitUntil(ticket, _) => {
-                world.shop.env.rt.park(&ticket, None);
+                world.context.env.rt.park(&ticket, None);
             }
             Step::Done => panic!("it waits for the co-worker"),
         }
@@ -259,7 +259,7 @@ fn a_main_worker_that_waits_is_woken_for_what_is_given_back() {
     assert!(!waits.is_done() && !told.is_done());
     other.give_back("a test".into());
     assert!(waits.is_done(), "the main worker is woken");
-    drive(&world.shop, || main.step());
+    drive(&world.context, || main.step());
     assert!(told.take().unwrap().result.is_ok());
 }
 
@@ -269,7 +269,7 @@ fn a_co_worker_without_a_thread_takes_nothing_along() {
     let (parts, told) = parts(&world, 3, cpu());
     let mut main = Worker::main(parts.clone());
     CoWorker::new(&parts).panicked("no thread".into());
-    drive(&world.shop, || main.step());
+    drive(&world.context, || main.step());
     assert!(told.take().unwrap().result.is_ok());
 }
 
@@ -283,12 +283,12 @@ fn a_stop_ends_all_parts_and_leaves_nothing() {
         let mut other = Worker::new(parts.clone(), Hand::CoWorker);
         some_steps(&world, steps, || other.step());
         some_steps(&world, steps / 2, || main.step());
-        parts.spec.reins.stop();
+        parts.spec.control.stop();
         if steps % 3 == 0 {
             other.give_back("a test".into());
         }
-        drive(&world.shop, || main.step());
-        drive(&world.shop, || other.step());
+        drive(&world.context, || main.step());
+        drive(&world.context, || other.step());
         drop((main, other));
         assert_eq!(told.take().unwrap().result.unwrap_err().kind(), ErrorKind::ShuttingDown);
         assert_eq!(world.tables(), before, "stopped after {steps} steps");
@@ -302,16 +302,16 @@ fn an_order_makes_the_same_files_elsewhere() {
     let expected = content(&world, &undisturbed(&world, 3));
     let (parts, _told) = parts(&world, 3, cpu());
     let orders: Vec<PartOrder> = (0..parts.len()).map(|no| parts.order(no)).collect();
-    let reins = Arc::new(crate::Reins::compaction(lithify_plan::Prio::Low, 0));
+    let control = Arc::new(crate::JobControl::compaction(lithify_plan::Prio::Low, 0));
     drop(parts);
     let mut files = Vec::new();
     for order in orders.iter().rev() {
         let elsewhere = world.elsewhere();
         let (feed, sink) = order.begin(&elsewhere, &OpenTables::default()).unwrap();
         let recipe = order.recipe.clone();
-        let (engines, rt) = (Arc::new(Engines::new(Vec::new())), world.shop.env.rt.clone());
+        let (engines, rt) = (Arc::new(Engines::new(Vec::new())), world.context.env.rt.clone());
         let relay = Relay::new(engines, None, recipe, rt, false, Box::new(|_, _| ())).unwrap();
-        let mut job = PartJob::new(relay, feed, sink, reins.part(0));
+        let mut job = PartJob::new(relay, feed, sink, control.part(0));
         let mut made = Vec::new();
         drive(&elsewhere, || match job.advance().unwrap() {
             Advance::Anew => unreachable!("the CPU is believed"),
@@ -350,13 +350,13 @@ fn a_key_outside_of_its_tables_bounds_is_no_loss() {
             spec.inputs[no] = Arc::new(wrong);
             let job = |report| {
                 CompactionJob::new(
-                    world.shop.clone(),
+                    world.context.clone(),
                     Arc::new(Engines::new(Vec::new())),
                     spec,
                     report,
                 )
             };
-            match spawned(&world.shop, job).result {
+            match spawned(&world.context, job).result {
                 Ok(files) => assert_eq!(content(&world, &files), content(&world, &all)),
                 Err(error) => {
                     assert!(error.to_string().contains("entries in 1 parts"), "{error}");
@@ -395,7 +395,7 @@ fn an_engine_that_changes_its_mind_leaves_no_trace() {
             let engine = Arc::new(Fickle(Mutex::new(Choices::new(seed))));
             let (parts, told) = parts(&world, most, engine);
             let mut main = Worker::main(parts);
-            drive(&world.shop, || main.step());
+            drive(&world.context, || main.step());
             let files = told.take().unwrap().result.unwrap();
             assert_eq!(content(&world, &files), expected, "{most} parts, seed {seed}");
         }
@@ -409,13 +409,13 @@ fn whole_jobs_on_threads_end_in_the_same_files() {
     for _ in 0..10 {
         let job = |report| {
             CompactionJob::new(
-                world.shop.clone(),
+                world.context.clone(),
                 Arc::new(Engines::new(Vec::new())),
                 world.spec(3),
                 report,
             )
         };
-        let outcome = spawned(&world.shop, job);
+        let outcome = spawned(&world.context, job);
         assert_eq!(content(&world, &outcome.result.unwrap()), expected);
     }
 }

@@ -257,7 +257,7 @@ pub fn recover(directory: &Path, policy: Policy, round: u64) -> Content {
         let db = Db::open(directory, settings.clone())
             .unwrap_or_else(|e| panic!("round {round}: the {which} open failed: {e}"));
         let files = strangers(directory);
-        assert!(files.is_empty(), "round {round}: files nobody needs after the open: {files:?}");
+        assert!(files.is_empty(), "round {round}: files not needed after the open: {files:?}");
         let content = scan(&db).unwrap();
         for (key, value) in content.iter().step_by(7) {
             assert_eq!(db.get(key).unwrap().unwrap(), value, "round {round}");

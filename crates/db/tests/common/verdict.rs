@@ -122,7 +122,7 @@ pub fn judge(before: &Content, journal: &Journal, found: &Content) -> Result<Kep
         kept.insert(story.writer, (story.ops.len(), r));
         prefixes.insert(prefix(story.writer));
     }
-    // Whoever wrote nothing has what was there before.
+    // A writer that wrote nothing has what was there before.
     for (key, value) in found {
         let owned = prefixes.iter().any(|p| key.starts_with(p));
         if !owned && before.get(key) != Some(value) {
@@ -133,7 +133,7 @@ pub fn judge(before: &Content, journal: &Journal, found: &Content) -> Result<Kep
         .keys()
         .find(|k| !found.contains_key(*k) && !prefixes.iter().any(|p| k.starts_with(p)));
     match lost {
-        Some(key) => Err(format!("{} is gone, and nobody touched it", key.escape_ascii())),
+        Some(key) => Err(format!("{} is gone, and no writer touched it", key.escape_ascii())),
         None => Ok(kept),
     }
 }
@@ -183,7 +183,7 @@ fn stories(journal: &Journal, found: &Content) -> Vec<Story> {
     stories
 }
 
-/// What must have survived because something later did, whoever wrote it.
+/// What must have survived because something later did, of any writer.
 fn spread(stories: &mut [Story]) {
     loop {
         let latest = stories.iter().filter_map(Story::surely_began).max();

@@ -88,7 +88,7 @@ fn a_manual_compaction_that_is_called_off_leaves_nothing_behind() {
     assert!(began.elapsed() < Duration::from_secs(9), "it did not run to its end");
     soon("its files go", || tables(&env) == before);
     assert_eq!(db.stats().running_compactions, 0);
-    // Whoever asks next is served, and is not called off by it.
+    // The next request is served, and is not called off by it.
     db.set_settings(&[("background_rate", "0")]).unwrap();
     let error = db.compact_range_opt(None, None, &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Cancelled, "the token stays cancelled");

@@ -135,7 +135,7 @@ fn writers_are_told_when_compactions_get_nowhere() {
     let told = db.explain();
     assert_eq!(told.writes, Writes::Stopped { cause: "l0_files" }, "{told}");
     assert!(told.to_string().contains("\nCompactions fail: "), "{told}");
-    assert!(db.wait_idle(None).is_err(), "nobody waits for what fails");
+    assert!(db.wait_idle(None).is_err(), "a wait for what fails is refused");
 
     broken.store(false, Ordering::Relaxed);
     within(LONGEST, "writes after the mending", {

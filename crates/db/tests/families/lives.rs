@@ -268,7 +268,7 @@ fn files_of_a_dropped_family_go_when_nothing_pins_them() {
     verified(&env);
 }
 
-/// One family is stopped and the other is written to: nobody waits for it but its own writers.
+/// One family is stopped and the other is written to: only its own writers wait for it.
 #[test]
 fn a_stall_of_one_family_does_not_stall_another() {
     within(Duration::from_secs(60), "a write to the family that is free", || {

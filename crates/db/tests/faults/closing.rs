@@ -1,4 +1,4 @@
-//! Whatever ends, someone may be waiting for it: nobody waits for ever, nothing is deleted under
+//! Whatever ends, a thread may be waiting for it: none waits for ever, nothing is deleted under
 //! a reader, and a closed or read-only handle leaves the directory alone.
 
 #![allow(
@@ -54,7 +54,7 @@ fn a_moved_table_stays_while_its_old_place_is_pinned() {
     assert_eq!((counts.compactions, counts.trivial_moves), (0, 1), "{}", db.picture());
     db.delete_range([0], [0xff]).unwrap();
     db.compact_range(None, None).unwrap();
-    std::thread::sleep(Duration::from_millis(200)); // what nobody needs is deleted
+    std::thread::sleep(Duration::from_millis(200)); // what is not needed is deleted
     iter.seek_to_first();
     for i in 0..100u32 {
         assert!(iter.valid(), "{:?}", iter.status());
@@ -69,7 +69,7 @@ fn a_moved_table_stays_while_its_old_place_is_pinned() {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    panic!("the table stays although nobody needs it");
+    panic!("the table stays although it is not needed");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_closed_handle_reads_no_more() {
     assert_eq!(other.checkpoint("x").unwrap_err().kind(), ErrorKind::ShuttingDown);
 }
 
-/// Tables may be called as LevelDB calls them: they are compacted, and go once nobody needs them.
+/// Tables may be called as LevelDB calls them: they are compacted, and go once they are not needed.
 #[test]
 fn tables_of_the_older_name_are_compacted_and_deleted() {
     let scratch = tempfile::tempdir().unwrap();
@@ -217,7 +217,7 @@ impl Comparator for Fussy {
     }
 }
 
-/// A comparator that panics takes its writer down, and nobody else.
+/// A comparator that panics takes its writer down, and no other.
 #[test]
 fn a_write_that_panics_leaves_nobody_waiting() {
     within(LONGEST, "a panicking write", || {

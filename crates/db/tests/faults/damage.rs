@@ -108,7 +108,7 @@ fn past_in(directory: &str, salt: u8, rt: &RtRef) -> Past {
     for i in 240..300 {
         step(&db, i, if i % 9 == 0 { Durability::Sync } else { Durability::Os });
     }
-    // Files that nobody reads any more would only dilute the damage.
+    // Files that are not read any more would only dilute the damage.
     while names(&image::take(&fs, directory), "log").len() > 1 {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -171,7 +171,7 @@ fn disturbed(
             Ok(db) => {
                 life(&mut story, &db);
                 match scan(&db) {
-                    // Nobody crashed: what was acknowledged is there, at any durability.
+                    // There was no crash: what was acknowledged is there, at any durability.
                     Ok(found) => drop(
                         judge(&Content::new(), &story.journal, &found)
                             .unwrap_or_else(|e| panic!("{what2}, while open: {e}")),
@@ -267,7 +267,7 @@ fn no_descriptors() {
     }
 }
 
-/// A signal interrupts every third transfer: nobody hears of it.
+/// A signal interrupts every third transfer: no caller hears of it.
 #[test]
 fn interrupted_transfers_change_nothing() {
     for policy in Policy::EVERY {
@@ -479,7 +479,7 @@ fn a_lost_log_on_a_full_disk_heals_by_itself() {
     }
 }
 
-/// A close does not wait for space that nobody makes: it says that it could not keep what was not
+/// A close does not wait for space that nothing makes: it says that it could not keep what was not
 /// synced, and the next open decides.
 #[test]
 fn a_close_after_a_lost_log_on_a_full_disk_says_so() {
@@ -507,7 +507,7 @@ fn a_close_after_a_lost_log_on_a_full_disk_says_so() {
     });
 }
 
-/// Where the log can't be replaced either, nobody is left guessing silently: the write's outcome
+/// Where the log can't be replaced either, no caller is left guessing silently: the write's outcome
 /// is unknown, the database is read-only, reads go on, and a reopen decides once.
 #[test]
 fn a_failed_log_sync_on_a_failing_disk_ends_writes_and_not_reads() {

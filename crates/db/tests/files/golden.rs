@@ -183,7 +183,7 @@ fn files_of_later_releases_are_refused_before_a_byte_is_written() {
     }
 }
 
-/// A table alone says nothing before it is read: the manifest speaks for all. Whoever reads it is told,
+/// A table alone says nothing before it is read: the manifest speaks for all. A program that reads it is told,
 /// and no compaction takes it for something else.
 #[test]
 fn a_table_of_a_later_release_is_refused_by_who_reads_it() {

@@ -177,7 +177,7 @@ fn they_are_taken_over_in_place() {
     }
 }
 
-/// LevelDB would not read it again, so nobody does that by mistake.
+/// LevelDB would not read it again, so that is not done by mistake.
 #[test]
 fn leveldb_is_not_opened_for_writing_by_mistake() {
     let rt = runtime();
@@ -293,7 +293,7 @@ fn options_that_change_what_is_here_are_refused_by_name() {
         &saying("comparator=leveldb.BytewiseComparator", "comparator=leveldb.Bytewise.u64ts"),
         "timestamps",
     );
-    // An operator nobody used is no hindrance.
+    // An operator that was not used is no hindrance.
     let rt = runtime();
     let fs = image::put(&saying("merge_operator=nullptr", "merge_operator=theirs"), FROM);
     let report = take_over(on(&fs, &rt), ImportOptions::default()).unwrap();
@@ -370,7 +370,7 @@ fn families_that_cannot_be_taken_over_are_refused_by_name() {
     let operand = logging("rocksdb-families", b"\x06\x01\x03key\x01v");
     refused(&operand, "`other` holds merge operands");
     let order = b"leveldb.BytewiseComparator";
-    refused(&restated("rocksdb-families", order, b"somebody.else's.comparator", 2), "`other`");
+    refused(&restated("rocksdb-families", order, b"an.other's.comparator", 2), "`other`");
     // Given to the family, the operator is one that is known.
     let rt = runtime();
     let fs = image::put(&operand, FROM);

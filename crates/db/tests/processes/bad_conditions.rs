@@ -70,7 +70,7 @@ fn clocks_that_jump_change_nothing() {
                 db.compact_range(None, None).unwrap();
                 contents.push(scan(&db).unwrap());
                 db.close().unwrap();
-                assert!(looks.load(Ordering::Relaxed) > 20, "nobody looked at the clock");
+                assert!(looks.load(Ordering::Relaxed) > 20, "the clock was not looked at");
             }
         }
         assert!(contents.iter().all(|c| *c == contents[0]), "contents differ by clock");
@@ -333,7 +333,7 @@ fn a_call_that_hangs_is_told() {
                 }
                 None
             });
-            // As on a real machine, somebody is left when a commit hangs.
+            // As on a real machine, a thread is left when a commit hangs.
             let options = RtOptions { upkeep_threads: 2, ..RtOptions::default() };
             let by = Arc::new(AtomicU64::new(0));
             let rt = Arc::new(PutForward { real: OsRt::new(options), by: by.clone() });
@@ -385,7 +385,7 @@ fn a_call_that_hangs_is_told() {
     }
 }
 
-/// One table can't be read: whoever asks for it waits; what other tables and the memtable hold is
+/// One table can't be read: a reader of it waits; what other tables and the memtable hold is
 /// read meanwhile.
 #[test]
 fn a_table_that_hangs_holds_up_only_its_readers() {
@@ -442,7 +442,7 @@ fn names(op: &Op<'_>) -> bool {
 }
 
 /// From one moment on everything of a kind is refused, for good: writes say so in words that help,
-/// reads go on, nobody tries without a pause, and a later open on a sound disk has all that was
+/// reads go on, no job tries without a pause, and a later open on a sound disk has all that was
 /// acknowledged.
 #[test]
 fn a_directory_that_turns_away_ends_writes_and_nothing_else() {
@@ -524,7 +524,7 @@ fn turned_away(
     let cause = io::Error::from_raw_os_error(errno).to_string();
     let told = text.contains(&cause) || errno == ENOENT && text.contains("missing");
     assert!(told, "{what}: {text}");
-    // So does whoever asks what is wrong.
+    // So does a caller that asks what is wrong.
     let explained = db.explain().to_string();
     let told = explained.contains(&cause) || explained.contains("lock file") || errno == ENOENT;
     assert!(told, "{what}: {explained}");
@@ -539,7 +539,7 @@ fn turned_away(
             assert!(told && refuses(&probe("open")), "{what}: {e:?}");
         }
     }
-    // Nobody runs in circles.
+    // No thread runs in circles.
     let before = calls.load(Ordering::Relaxed);
     std::thread::sleep(Duration::from_millis(400));
     let tries = calls.load(Ordering::Relaxed) - before;

@@ -62,8 +62,8 @@ fn other(directory: &Path, deed: &str) -> Child {
         .unwrap()
 }
 
-/// Opens again and again, `count` times and until it got in. Whoever gets in must be alone: it leaves a
-/// mark in the file system that nobody else may find, and adds one to a count that nobody else may
+/// Opens again and again, `count` times and until it got in. An owner must be alone: it leaves a
+/// mark in the file system that no other may find, and adds one to a count that no other may
 /// change. How often it got in, and how often it was refused.
 fn race(directory: &Path, count: u64, thread: u64) -> (u64, u64) {
     let mark = directory.with_extension("mark");
@@ -297,7 +297,7 @@ fn forked_children_leave_running_jobs_alone() {
     });
 }
 
-/// Whoever removes the lock file lets another in. The old owner notices before its next commit or
+/// A process that removes the lock file lets another in. The old owner notices before its next commit or
 /// synced write, and what the new one did stays.
 #[test]
 fn an_owner_whose_lock_was_removed_is_fenced_off() {
@@ -328,7 +328,7 @@ fn an_owner_whose_lock_was_removed_is_fenced_off() {
     });
 }
 
-/// The lock file is moved away and back, so it tells nothing; somebody had the database open
+/// The lock file is moved away and back, so it tells nothing; another process had the database open
 /// meanwhile.
 #[test]
 fn an_owner_whose_lock_tells_nothing_is_fenced_off_at_its_next_commit() {
@@ -364,7 +364,7 @@ fn an_owner_whose_lock_tells_nothing_is_fenced_off_at_its_next_commit() {
     });
 }
 
-/// Nobody else has a directory whose CURRENT is gone: what is told is what happened.
+/// No other owner has a directory whose CURRENT is gone: what is told is what happened.
 #[test]
 fn a_missing_current_is_told_as_that() {
     let fs = Arc::new(MemFs::new());

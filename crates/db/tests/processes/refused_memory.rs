@@ -1,6 +1,6 @@
 //! Memory that the system refuses (reliability F14): in a short life of a database with large values
 //! one large allocation after the other is refused. Each time the call that needed it fails with a
-//! typed error and has written nothing, or nobody notices; a job that needed it is tried again.
+//! typed error and has written nothing, or no caller notices; a job that needed it is tried again.
 //!
 //! Blocks that are built, read or scanned are not asked for, and end the process when they are refused;
 //! so each life is a process of its own, and one that ended so must have left what it acknowledged:

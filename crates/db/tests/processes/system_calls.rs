@@ -188,7 +188,7 @@ fn system_calls_that_end_the_process_or_fail() {
         }
         let notes = order.journal();
         if met && traced.is_ok() && injection.error == Some(EINTR) {
-            // Nobody hears of an interrupted call.
+            // No caller hears of an interrupted call.
             let count = |what| notes.notes.iter().filter(|n| n.what == what).count();
             assert_eq!(count(What::Begun), count(What::Acknowledged), "{}", injection.name());
         }

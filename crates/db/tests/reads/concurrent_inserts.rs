@@ -106,7 +106,7 @@ fn check(content: &Content, last: &mut [u64], count: &mut u64) {
     *count = seen;
 }
 
-/// Keeps writers where the test wants them: whoever compares `hold` stays until told, who compares
+/// Keeps writers where the test wants them: a thread that compares `hold` stays until told, who compares
 /// `left` or `right` waits for the other a moment, and `trap` panics once it is armed.
 #[derive(Default)]
 struct Stage {
@@ -211,7 +211,7 @@ fn a_waiter_inserts_beside_the_holder() {
     });
 }
 
-/// Whoever of the two panics, the other is told that nobody knows, nothing of either is seen, and
+/// Whichever of the two panics, the other is told that the outcome is not known, nothing of either is seen, and
 /// writing ends until the next open, which shows them whole: the log has both.
 #[test]
 fn a_panic_beside_others_is_told_to_all() {

@@ -222,7 +222,7 @@ impl CompactionFilter for Scrub {
         match key.last().map_or(0, |b| b % 4) {
             0 => Decision::Change(value.into()),
             1 => Decision::Change(value.to_vec().into()),
-            2 => std::panic::resume_unwind(Box::new("a panic that nobody prints")),
+            2 => std::panic::resume_unwind(Box::new("a panic that is not printed")),
             _ => Decision::Keep,
         }
     }
@@ -340,7 +340,7 @@ fn what_an_operator_refuses_is_kept() {
         }
         fn full_merge(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]]) -> Result<Vec<u8>> {
             if self.0 {
-                std::panic::resume_unwind(Box::new("a panic that nobody prints"));
+                std::panic::resume_unwind(Box::new("a panic that is not printed"));
             }
             Err(lithify::Error::invalid("not today"))
         }
@@ -417,7 +417,7 @@ fn a_filter_spares_what_a_snapshot_needs_and_uncovers_nothing() {
     db.put("d", "old").unwrap();
     db.merge("e", "go").unwrap();
     db.flush().unwrap();
-    assert_eq!(db.get("c").unwrap().unwrap(), "go", "a flush asks nobody");
+    assert_eq!(db.get("c").unwrap().unwrap(), "go", "a flush asks no operator");
     let seen = |db: &Db| -> String {
         let read =
             |key: &str| db.get(key).unwrap().map_or("-".into(), |v| v.escape_ascii().to_string());

@@ -102,7 +102,7 @@ fn transfers_keep_the_sum() {
         // Two that wait for each other's locks are few; two that meet are not.
         let tries = tries.into_inner();
         let met = options.concurrency == Concurrency::Pessimistic || tries > 450;
-        assert!(met, "nobody met anybody in {tries} tries");
+        assert!(met, "no two met in {tries} tries");
         assert!(db.stats().counts.flushes > 2, "no memtable was flushed");
     }
 }
@@ -378,7 +378,7 @@ fn reads_alone_are_checked_too() {
         txn.get_for_update(b"b").unwrap();
         assert_eq!(txn.commit().is_err(), change);
     }
-    // Plain reads are nobody's business.
+    // Plain reads are in no one's way.
     let txn = db.begin_transaction(TransactionOptions::optimistic());
     txn.get(b"a").unwrap();
     db.put(b"a", b"2").unwrap();
@@ -529,7 +529,7 @@ impl Life {
         }
         all
     }
-    /// A change by somebody else, which the transaction sees if it has no snapshot.
+    /// A change by another writer, which the transaction sees if it has no snapshot.
     fn other(&mut self) {
         let (a, b) = (self.key(), self.key());
         if self.rng.u8(0..4) == 0 && a < b {
@@ -695,7 +695,7 @@ fn a_transaction_shows_what_its_model_does() {
             }
             Ok(()) => {}
         }
-        // Another one, with nobody about, must get through whole.
+        // Another one, with no other about, must get through whole.
         let mut txn = db.begin_transaction(both()[1].clone());
         life.seen = life.base.clone();
         life.own.clear();
@@ -772,7 +772,7 @@ fn a_transaction_merges_into_what_it_reads() {
                 scan(&db).unwrap().into_iter().map(|(k, v)| (k[0], number(Some(v)))).collect();
             assert_eq!(left, model, "seed {seed}");
         }
-        // Somebody else's operand is a write like any other, and no operator is told.
+        // Another writer's operand is a write like any other, and no operator is told.
         let db = open(tiny());
         let mut txn = db.begin_transaction(options);
         txn.merge(b"key", b"operand").unwrap();

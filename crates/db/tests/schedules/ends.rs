@@ -118,7 +118,7 @@ fn callers_wait_for_each_others_work() {
     });
 }
 
-/// When the manifest can't be written, whoever waits hears of it, nobody hangs, and nothing that
+/// When the manifest can't be written, those who wait hear of it, none hangs, and nothing that
 /// the log holds is lost.
 #[test]
 fn a_lost_manifest_wakes_everyone() {

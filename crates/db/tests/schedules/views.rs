@@ -55,10 +55,10 @@ fn an_iterator_outlives_its_files() {
         let seen = reader.join().unwrap();
         assert_eq!(shown(&mut db.iter().unwrap()), 2);
         db.close().unwrap();
-        // Nobody pins anything any more, and what a job held until its very end goes now.
+        // Nothing is pinned any more, and what a job held until its very end goes now.
         let db = world.open();
         let live = db.stats().levels.iter().map(|l| l.files).sum::<usize>();
-        assert_eq!(world.tables(), live, "files that nobody needs stay, or others went");
+        assert_eq!(world.tables(), live, "files that are not needed stay, or others went");
         assert_eq!(shown(&mut db.iter().unwrap()), 2);
         db.close().unwrap();
         seen
@@ -85,7 +85,7 @@ fn reads_meet_installs(policy: Policy) -> u64 {
     let mut early = 0;
     while !over.load(Ordering::SeqCst) {
         early += u64::from(cell.read(&db, "k") == 1);
-        // PCT lets whoever goes on without end go on.
+        // PCT lets a thread that goes on without end go on.
         thread::yield_now();
     }
     worker.join().unwrap();

@@ -29,7 +29,7 @@ use world::{World, settings};
 
 /// Beyond this a policy that has not done what only it does never will.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Longer than this nobody waits at the end of a life.
+/// Longer than this no thread waits at the end of a life.
 const HANG: Duration = Duration::from_secs(45);
 /// A life between two opens.
 const LIFE: Duration = Duration::from_millis(1000);
@@ -40,7 +40,7 @@ struct Stage {
     board: Board,
     eyes: Eyes,
     end: AtomicBool,
-    /// Nobody writes for a while.
+    /// No writes for a while.
     lull: AtomicBool,
     /// The first thing that was wrong.
     fault: Mutex<Option<String>>,

@@ -90,7 +90,7 @@ impl Stage {
             43 => return self.compact(db, rng),
             _ => {}
         }
-        // Now one writer is busier than the others, now nobody writes for a while: buckets get hot
+        // Now one writer is busier than the others, now none writes for a while: buckets get hot
         // and cold, and their files all go down.
         let turn = self.board.begun().iter().sum::<u64>() / 2000;
         if turn as usize % WRITERS != writer && rng.u8(0..4) > 0 {
@@ -205,7 +205,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Everything there is, as of now; nobody writes.
+    /// Everything there is, as of now; there are no writes.
     pub fn look_at_all(&self, db: &Db) -> Result<(), String> {
         let reached = self.board.acknowledged();
         for forward in [true, false] {
@@ -392,7 +392,7 @@ impl Stage {
     }
 }
 
-/// Who asked for a flush or a compaction is told if the disk failed it; that harms nobody.
+/// Who asked for a flush or a compaction is told if the disk failed it; that harms no other.
 fn survived(e: lithify::Error) -> lithify::Result<()> {
     if e.kind() == ErrorKind::Io { Ok(()) } else { Err(e) }
 }

@@ -6,7 +6,7 @@ use lithify_format::checksum::raw_sum;
 
 const SMALL: Size = Size { entries: 80, value: 500 };
 
-/// A clock that jumps: whoever waits for what does not come waits for no real time.
+/// A clock that jumps: a wait for what does not come takes no real time.
 #[derive(Default)]
 struct Jumps(AtomicU64);
 

@@ -35,7 +35,7 @@ const BUFFER_KEPT: usize = 4 * BUFFER_BYTES;
 /// Size of a seal record.
 const SEAL_BYTES: u64 = (HEADER_SIZE + Seal::ENCODED_LEN) as u64;
 
-/// A log being written. Owned by whoever may write now.
+/// A log being written. Owned by the writer whose turn it is.
 #[derive(Debug)]
 pub struct WalWriter {
     file: Handle,
@@ -50,7 +50,7 @@ pub struct WalWriter {
     /// The largest promise among this log's seals.
     sealed: u64,
     last_seq: Seq,
-    /// What `buffer` was before the group that nobody has acknowledged yet.
+    /// What `buffer` was before the group that is not acknowledged yet.
     undo: Option<Undo>,
     /// Something was cut off, and the cut is not durable yet.
     cut: bool,
@@ -248,7 +248,7 @@ impl WalWriter {
         Ok(())
     }
 
-    /// Says what is durable now, for a log that nobody writes to. No effect if it says so
+    /// Says what is durable now, for a log that is not written to. No effect if it says so
     /// already. The seal is gathered, not written.
     ///
     /// # Errors
@@ -306,7 +306,7 @@ impl WalWriter {
     }
 
     /// Closes a log that counts no more, because all that it and those before it held is in tables: as
-    /// it is, for nobody will read it.
+    /// it is, for it will not be read.
     pub fn abandon(self) {
         self.link.set_durable();
     }

@@ -2,9 +2,9 @@
 //!
 //! The table is cut into stripes by a hash of the key; each has a lock of its own over the keys
 //! that are locked in it. A key that is released goes to the one who has waited longest, there and
-//! then: nobody overtakes. A transaction waits for at most one key, so "waits for the holder of"
+//! then: none overtakes. A transaction waits for at most one key, so "waits for the holder of"
 //! is a chain, and a wait that would close a chain to a circle is refused before it begins. Edges
-//! change only when a key changes hands, and its new holder waits for nobody, so circles arise
+//! change only when a key changes hands, and its new holder waits for none, so circles arise
 //! nowhere else.
 //!
 //! Keeps: a key has at most one holder; every waiter is in one queue and has one edge, to the
@@ -76,7 +76,7 @@ const STRIPES: usize = 32;
 /// The locks of one database.
 pub struct Locks {
     stripes: [Mutex<Stripe>; STRIPES],
-    /// Whoever waits -> who holds what it waits for.
+    /// A transaction that waits -> the holder of what it waits for.
     waits: Mutex<BTreeMap<TxnId, TxnId>>,
     last: AtomicU64,
 }
@@ -150,7 +150,7 @@ impl Locks {
             return Ok(());
         }
         let mut stripe = self.stripe(key).lock();
-        let lock = stripe.get_mut(key).expect("a key that somebody waits for is locked");
+        let lock = stripe.get_mut(key).expect("a key that is waited for is locked");
         if lock.holder == who {
             // It was handed over at the last moment.
             return Ok(());

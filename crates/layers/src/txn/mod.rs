@@ -1,4 +1,4 @@
-//! Transactions: several reads and writes that commit whole, or not at all, and not if somebody else
+//! Transactions: several reads and writes that commit whole, or not at all, and not if another writer
 //! got in between.
 //!
 //! There are two ways to keep others out, as in RocksDB. A pessimistic transaction locks a key
@@ -40,7 +40,7 @@ pub enum Concurrency {
     /// Keys are locked when they are first written or read for update, and others wait for them:
     /// best where transactions often meet. A commit meets no conflict.
     Pessimistic,
-    /// Nobody waits; a commit is refused with `Busy` if a key was written
+    /// None waits; a commit is refused with `Busy` if a key was written
     /// meanwhile, and the transaction is run again: best where they seldom meet.
     Optimistic,
 }
@@ -110,7 +110,7 @@ impl TransactionOptions {
 /// | reads by | without a snapshot | with one |
 /// |---|---|---|
 /// | [`get`](Transaction::get), [`iter`](Transaction::iter) | what was committed last: it may change from read to read, and be stale by the commit | the database as it was at the snapshot: snapshot isolation. Of two transactions that write one key one is refused; two that each read what the other writes may both commit (write skew) |
-/// | [`get_for_update`](Transaction::get_for_update) | nobody else writes the key between the read and the commit: if all reads are made so, transactions are serializable | the same, from the snapshot on |
+/// | [`get_for_update`](Transaction::get_for_update) | no other writes the key between the read and the commit: if all reads are made so, transactions are serializable | the same, from the snapshot on |
 ///
 /// Ranges cannot be claimed: of keys that were not there when an iterator passed, nothing is known.
 ///
@@ -133,7 +133,7 @@ impl TransactionOptions {
 ///     txn.put(b"stock", (stock - 1).to_string())?;
 ///     txn.put(b"order-17", b"stone")?;
 ///     match txn.commit() {
-///         Err(e) if e.kind() == ErrorKind::Busy => continue, // somebody else was quicker
+///         Err(e) if e.kind() == ErrorKind::Busy => continue, // another was quicker
 ///         done => break done?,
 ///     }
 /// }

@@ -140,7 +140,7 @@ fn operands_are_combined_within_their_stripe() {
         "which hides all below as the value does"
     );
     assert_eq!(summed(bottom(&[]), "m9 m8"), "v0=0+8+9", "nothing below");
-    assert_eq!(summed(middle(&[]), "m9 m8"), "m9=8+9", "something below, nobody knows what");
+    assert_eq!(summed(middle(&[]), "m9 m8"), "m9=8+9", "something below, it is not known what");
     assert_eq!(summed(bottom(&[8]), "m9 m8 v7"), "m9 v0=0+7+8", "each stripe by itself");
     assert_eq!(summed(bottom(&[6, 8]), "m9 m8 m7 v6"), "m9 m8=7+8 v0", "nothing across a snapshot");
     assert_eq!(
@@ -199,7 +199,7 @@ fn the_filter_has_a_say_over_the_newest_value_that_no_snapshot_needs() {
     assert_eq!(filtered(middle(&[]), "v9 v7"), "v9", "it stays");
     assert_eq!(filtered(middle(&[]), "v7 v6"), "d7", "gone, and hides what lies below");
     assert_eq!(filtered(bottom(&[]), "v7 v6"), "", "gone for good: nothing lies below");
-    assert_eq!(filtered(bottom(&[6]), "v7 v6"), "d7 v0", "an older version that somebody needs");
+    assert_eq!(filtered(bottom(&[6]), "v7 v6"), "d7 v0", "an older version that a snapshot needs");
     assert_eq!(filtered(middle(&[]), "v8"), "v8=x", "changed");
     assert_eq!(filtered(bottom(&[]), "v8"), "v0=x", "and zeroed");
     assert_eq!(filtered(middle(&[7]), "v7"), "v7", "a snapshot needs it");

@@ -88,5 +88,5 @@ fn hostile_blocks_with_good_checksums_never_panic() {
             }
         }
     }
-    assert!(refused > 100, "mutations that nobody notices prove nothing: {refused}");
+    assert!(refused > 100, "mutations that go unnoticed prove nothing: {refused}");
 }

@@ -19,7 +19,7 @@ use crate::manifest::{Orders, Recovered, counts_of, family_version, name_ends, t
 /// How much is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// The properties of tables; every entry of those of LevelDB, which have none. Entries of kinds that nobody counts, such as wide columns, are met
+    /// The properties of tables; every entry of those of LevelDB, which have none. Entries of kinds that are not counted, such as wide columns, are met
     /// only when they are read.
     Properties,
     /// Every block and entry.

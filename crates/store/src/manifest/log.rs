@@ -122,7 +122,7 @@ impl ManifestLog {
                  database since; nothing more is written here",
             ),
             None => Some(
-                "CURRENT is missing: somebody removed it, or the directory; nothing more is \
+                "CURRENT is missing: it was removed, or the directory was; nothing more is \
                  written here",
             ),
         })

@@ -100,7 +100,7 @@ fn a_manifest_round_trips() {
     assert_eq!(rolled.state.families, read.state.families);
 }
 
-/// Content, directory entry, and only then whoever refers to it, read off the calls.
+/// Content, directory entry, and only then what refers to it, read off the calls.
 #[test]
 fn current_names_a_manifest_that_is_there() {
     let calls = Arc::new(Mutex::new(Vec::new()));
@@ -279,7 +279,7 @@ fn tables_of_a_foreign_manifest_are_counted() {
     let found = files[&5].counts.unwrap();
     assert_eq!((found.entries, found.deletes), (counts.entries, counts.deletes));
     assert_eq!(found.range_deletes, counts.range_deletes);
-    assert_eq!(files[&6].counts, None, "whoever checks files reports it");
+    assert_eq!(files[&6].counts, None, "a check of files reports it");
 }
 
 /// Edits that contradict the state are our bug: refused before a byte is written.

@@ -5,7 +5,7 @@
 //! and is given one.
 //!
 //! ```text
-//!   MANIFEST gone    000012.sst  family 1 `orders`     000015.sst  damaged, of nobody knows whom
+//!   MANIFEST gone    000012.sst  family 1 `orders`     000015.sst  damaged, of an unknown owner
 //!                    000013.sst  family 3 `orders`     000016.log  writes to families 0, 3 and 4
 //!   default, orders (3; 1 was dropped before), unnamed-4; 000015.sst is lost
 //! ```

@@ -289,7 +289,7 @@ fn searched(
     let end = found.last().map_or(0, |b| b.offset + u64::from(b.size) + TRAILER_LEN as u64);
     let what = format!(
         "the table does not open and was searched for blocks: {} were found before this place; \
-         whether one is missing, nobody can tell ({cause})",
+         whether one is missing can't be told ({cause})",
         found.len()
     );
     let bytes_behind = bytes.len() as u64 - end;

@@ -189,7 +189,7 @@ impl BlockCache {
         found
     }
 
-    /// Bytes of indexes, filters and properties of the files that are open, whoever holds them. They
+    /// Bytes of indexes, filters and properties of all files that are open. They
     /// are no part of the capacity.
     pub fn resident(&self) -> u64 {
         self.resident.load(Ordering::Relaxed)

@@ -31,7 +31,7 @@ use super::reader::TableReader;
 use super::source::Source;
 use crate::cache::BlockCache;
 
-/// Bytes of the tail that are read at once if nobody knows its size.
+/// Bytes of the tail that are read at once if its size is not known.
 const TAIL_GUESS: u64 = 64 << 10;
 /// Most bytes of the tail that are read at once; larger parts are read by themselves.
 const TAIL_MAX: u64 = 32 << 20;

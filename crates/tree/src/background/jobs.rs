@@ -7,7 +7,7 @@
 
 use lithify_base::{Error, ErrorKind, JobId, KeyRange, Pos};
 use lithify_compact::{
-    CompactionJob, CompactionSpec, Cut, FlushJob, FlushSpec, OnPart, Outcome, PartEvent, Reins,
+    CompactionJob, CompactionSpec, Cut, FlushJob, FlushSpec, JobControl, OnPart, Outcome, PartEvent,
 };
 use lithify_control::{Cutting, Event, Flow, MemId};
 use lithify_env::Class;
@@ -33,19 +33,19 @@ impl Shell {
         let to = u64::from(out.level);
         let fields = [("job", job.0.into()), ("to", to.into()), ("bytes", bytes.into())];
         self.note("flush_start", &fields);
-        let reins = Arc::new(Reins::flush(bytes));
+        let control = Arc::new(JobControl::flush(bytes));
         let spec = FlushSpec {
-            reins: reins.clone(),
+            control: control.clone(),
             mem: table.table.clone(),
             out,
             snapshots: self.shared.snapshots.list(),
             cut: self.cut(cutting, &sv.tree.version, &table.table),
         };
-        self.set_to_work(job, reins, table.table.range());
+        self.set_to_work(job, control, table.table.range());
         let me = self.clone();
         let report = Box::new(move |outcome| me.flush_ended(job, outcome));
-        let work = FlushJob::new(self.family.workshop.clone(), spec, report);
-        self.family.workshop.env.rt.spawn(Class::Flush, Box::new(work));
+        let work = FlushJob::new(self.family.context.clone(), spec, report);
+        self.family.context.env.rt.spawn(Class::Flush, Box::new(work));
     }
 
     /// How a flush is cut. Keys that only go on where the tree ends (a sequential load) are not:
@@ -117,8 +117,8 @@ impl Shell {
                 ("bytes", spec.est.read.into()),
             ],
         );
-        let reins = Arc::new(Reins::compaction(spec.prio, spec.est.read));
-        self.set_to_work(job, reins.clone(), None);
+        let control = Arc::new(JobControl::compaction(spec.prio, spec.est.read));
+        self.set_to_work(job, control.clone(), None);
         let to = usize::from(spec.out.level);
         let snapshots = self.shared.snapshots.list();
         let known = snapshots.last().copied();
@@ -129,7 +129,7 @@ impl Shell {
             inputs,
             version,
             snapshots,
-            reins,
+            control,
             on_part: self.part_notes(job),
         };
         let me = self.clone();
@@ -139,12 +139,12 @@ impl Shell {
             me.compaction_ended(job, to, outcome);
         });
         let work = CompactionJob::new(
-            self.family.workshop.clone(),
+            self.family.context.clone(),
             self.shared.resources.engines.clone(),
             work,
             report,
         );
-        self.family.workshop.env.rt.spawn(Class::Compact, Box::new(work));
+        self.family.context.env.rt.spawn(Class::Compact, Box::new(work));
     }
 
     /// Notes when the parts of a compaction begin and end, and who merges them if not the CPU.
@@ -242,8 +242,13 @@ impl Shell {
         }
     }
 
-    pub(crate) fn set_to_work(&self, job: JobId, reins: Arc<Reins>, flushes: Option<KeyRange>) {
-        let work = Arc::new(AtWork { reins, since: self.shared.resources.env.rt.now(), flushes });
+    pub(crate) fn set_to_work(
+        &self,
+        job: JobId,
+        control: Arc<JobControl>,
+        flushes: Option<KeyRange>,
+    ) {
+        let work = Arc::new(AtWork { control, since: self.shared.resources.env.rt.now(), flushes });
         self.family.work.at_work.lock().insert(job, work);
     }
 

@@ -80,8 +80,8 @@ impl Shared {
             name: f.family.name.clone(),
             settings: Settings::clone(&f.family.settings.load()),
             comparator: f.order().name().to_owned(),
-            merge_operator: f.workshop().operator.as_ref().map(|op| op.name().to_owned()),
-            prefix_extractor: f.workshop().output.prefixes.name().map(str::to_owned),
+            merge_operator: f.context().operator.as_ref().map(|op| op.name().to_owned()),
+            prefix_extractor: f.context().output.prefixes.name().map(str::to_owned),
         };
         self.families().iter().map(described).collect()
     }
@@ -144,7 +144,7 @@ impl Shell {
         };
         // The number is burnt whatever comes of it.
         self.shared.max_cf.store(cf.0, Ordering::SeqCst);
-        let (tables, workshop) =
+        let (tables, context) =
             self.shared.resources.tools(cf, name, &settings, &order, &options.components());
         let writer = crate::family::new_memtable(
             settings.memtable_bytes,
@@ -157,7 +157,7 @@ impl Shell {
         let core =
             Core::new(core_options(&settings), Version::empty(order), translate::FIRST_EPOCH);
         let name = name.to_owned();
-        let parts = TreeParts { cf, name, settings, tables, core, workshop, mems };
+        let parts = TreeParts { cf, name, settings, tables, core, context, mems };
         let shell = self.shared().add(held.log(), parts, writer);
         shell.drive(Event::Awaited { by: 0 });
         self.tell_paused();

@@ -25,7 +25,7 @@ use lithify_base::{Error, KeyRange, Result, shown_path};
 use lithify_control::{Event, Outside};
 use lithify_env::sync::atomic::Ordering;
 use lithify_lsm::FileMeta;
-use lithify_store::ingest::{Bring, Newcomer};
+use lithify_store::ingest::{Bring, StagedTable};
 
 use crate::read::operands;
 use crate::shell::Shell;
@@ -80,7 +80,7 @@ impl Shell {
     }
 
     /// Brings the files into the directory, checks them, and puts them in order.
-    fn bring(&self, paths: &[PathBuf], options: &IngestOptions) -> Result<Vec<Newcomer>> {
+    fn bring(&self, paths: &[PathBuf], options: &IngestOptions) -> Result<Vec<StagedTable>> {
         let how = match options.transfer {
             Transfer::Copy => Bring::Copy,
             Transfer::Link | Transfer::Move => Bring::Link,
@@ -88,14 +88,14 @@ impl Shell {
         let order = self.super_version().tree.version.comparator().clone();
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
-            let new = Newcomer::bring(
+            let new = StagedTable::bring(
                 &self.shared.resources.dir,
                 path,
                 self.shared.next_file(),
                 how,
                 &order,
             )?;
-            operands::check_newcomer(new.operands_for(), self.workshop().operator.as_ref())
+            operands::check_staged(new.operands_for(), self.context().operator.as_ref())
                 .map_err(|e| e.in_file(shown_path(path)))?;
             files.push((new, path));
         }
@@ -116,14 +116,14 @@ impl Shell {
     }
 
     /// Under the write turn: gives the files the next number and a place.
-    fn take_in(&self, log: &mut Log, files: Vec<Newcomer>) -> Result<()> {
+    fn take_in(&self, log: &mut Log, files: Vec<StagedTable>) -> Result<()> {
         if let Some(error) = self.family.gate.refused() {
             return Err(error);
         }
         let ranges: Vec<KeyRange> = files.iter().map(|f| f.range().clone()).collect();
         self.make_way(log, &ranges)?;
         self.shared.check_owner()?;
-        files.iter().try_for_each(Newcomer::settle)?;
+        files.iter().try_for_each(StagedTable::settle)?;
         self.shared.resources.dir.sync()?;
         // Whatever comes of it, the number is used up: the manifest may name it.
         let seq = log.next_seq;

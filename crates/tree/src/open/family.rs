@@ -2,7 +2,7 @@
 //! hold for it, which goes into memtables and from there into tables.
 
 use lithify_base::{CfId, Error, ErrorKind, Pos, Result};
-use lithify_compact::{Cut, FlushJob, FlushSpec, Outcome, Reins, Workshop};
+use lithify_compact::{Cut, FlushJob, FlushSpec, JobContext, JobControl, Outcome};
 use lithify_control::Core;
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Job, Step};
@@ -115,13 +115,13 @@ impl Family {
         Ok(())
     }
 
-    pub(super) fn tools(&self, resources: &Resources) -> (Arc<TableCache>, Arc<Workshop>) {
+    pub(super) fn tools(&self, resources: &Resources) -> (Arc<TableCache>, Arc<JobContext>) {
         let order = self.version.comparator();
         resources.tools(self.cf, &self.name, &self.settings, order, &self.components)
     }
 
     /// Writes what was replayed to level 0, as if each memtable had been flushed by itself (V13).
-    pub(super) fn flush(&mut self, workshop: &Arc<Workshop>) -> Result<()> {
+    pub(super) fn flush(&mut self, context: &Arc<JobContext>) -> Result<()> {
         for mem in std::mem::take(&mut self.mems) {
             let table = mem.freeze();
             if table.is_empty() {
@@ -129,7 +129,7 @@ impl Family {
             }
             let out = Pos::new(0, self.next_epoch);
             self.next_epoch += 1;
-            let adds = flush_now(workshop, table, out)?;
+            let adds = flush_now(context, table, out)?;
             let edit = Edit { adds, ..Edit::new(self.cf) };
             self.version = self.version.apply(&edit).map_err(internal)?;
         }
@@ -138,12 +138,12 @@ impl Family {
 
     pub(super) fn parts(
         self,
-        (tables, workshop): (Arc<TableCache>, Arc<Workshop>),
+        (tables, context): (Arc<TableCache>, Arc<JobContext>),
         mems: Vec<Mem>,
     ) -> TreeParts {
         let Family { cf, name, settings, version, next_epoch, .. } = self;
         let core = Core::new(core_options(&settings), version, next_epoch);
-        TreeParts { cf, name, settings, tables, core, workshop, mems }
+        TreeParts { cf, name, settings, tables, core, context, mems }
     }
 }
 
@@ -152,23 +152,23 @@ pub(super) fn internal(v: lithify_lsm::Violation) -> Error {
 }
 
 /// Runs a flush to its end on this thread.
-fn flush_now(workshop: &Arc<Workshop>, mem: Arc<MemTable>, out: Pos) -> Result<Vec<FileMeta>> {
+fn flush_now(context: &Arc<JobContext>, mem: Arc<MemTable>, out: Pos) -> Result<Vec<FileMeta>> {
     let ended: Arc<Mutex<Option<Outcome>>> = Arc::default();
     let report = {
         let ended = ended.clone();
         Box::new(move |outcome| *ended.lock() = Some(outcome))
     };
-    let reins = Arc::new(Reins::flush(mem.bytes() as u64));
-    let spec = FlushSpec { mem, out, snapshots: Vec::new(), cut: Cut::Whole, reins };
-    let mut job = FlushJob::new(workshop.clone(), spec, report);
+    let control = Arc::new(JobControl::flush(mem.bytes() as u64));
+    let spec = FlushSpec { mem, out, snapshots: Vec::new(), cut: Cut::Whole, control };
+    let mut job = FlushJob::new(context.clone(), spec, report);
     loop {
         match job.step() {
             Step::More => {}
             Step::Wait(ticket) => {
-                workshop.env.rt.park(&ticket, None);
+                context.env.rt.park(&ticket, None);
             }
             Step::WaitUntil(ticket, at) => {
-                workshop.env.rt.park(&ticket, Some(at));
+                context.env.rt.park(&ticket, Some(at));
             }
             Step::Done => break,
         }

@@ -4,7 +4,7 @@
 use lithify_base::{
     CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes, shown_path,
 };
-use lithify_compact::{Engines, FileNumbers, Maker, OutputOptions, Workshop};
+use lithify_compact::{Engines, FileNumbers, JobContext, Maker, OutputOptions};
 use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, Env, Random, RateLimiter, RegionPool};
@@ -64,7 +64,7 @@ impl Resources {
         }
     }
 
-    /// The tables and the workshop of a family.
+    /// The tables and the context of a family.
     pub(crate) fn tools(
         &self,
         cf: CfId,
@@ -72,7 +72,7 @@ impl Resources {
         s: &Settings,
         order: &ComparatorRef,
         own: &Components,
-    ) -> (Arc<TableCache>, Arc<Workshop>) {
+    ) -> (Arc<TableCache>, Arc<JobContext>) {
         let options = TableOptions {
             order: order.clone(),
             prefixes: own.prefixes.clone(),
@@ -88,7 +88,7 @@ impl Resources {
         let output = OutputOptions { cf, cf_name: name.to_owned(), ..output };
         let mut env = self.env.clone();
         env.rt = marking(env.rt, self.mark);
-        let mut workshop = Workshop::new(
+        let mut context = JobContext::new(
             env,
             self.dir.clone(),
             tables.clone(),
@@ -98,10 +98,10 @@ impl Resources {
             output,
             self.numbers.clone(),
         );
-        workshop.operator = own.operator.clone();
-        workshop.filter = own.filter.clone();
-        workshop.limiter = self.limiter.clone();
-        (tables, Arc::new(workshop))
+        context.operator = own.operator.clone();
+        context.filter = own.filter.clone();
+        context.limiter = self.limiter.clone();
+        (tables, Arc::new(context))
     }
 }
 

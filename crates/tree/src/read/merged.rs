@@ -29,12 +29,12 @@ impl Shell {
         let mut operands = Operands::default();
         for (tag, value) in own {
             if let ControlFlow::Break(base) = operands.take(tag, value, None)? {
-                let operator = self.workshop().operator.as_ref();
+                let operator = self.context().operator.as_ref();
                 return operands.combine(operator, key, base.as_deref());
             }
         }
         let base = self.gather(sv, key, at, &mut operands)?;
-        operands.combine(self.workshop().operator.as_ref(), key, base.as_deref())
+        operands.combine(self.context().operator.as_ref(), key, base.as_deref())
     }
 
     /// Looks for operands of `key` until there is something to apply them to.

@@ -125,7 +125,7 @@ impl Foreign {
 ///
 /// # Errors
 /// `Unsupported` with the name of that operator.
-pub(crate) fn check_newcomer(
+pub(crate) fn check_staged(
     operands_for: Option<&str>,
     given: Option<&MergeOperatorRef>,
 ) -> Result<()> {
@@ -255,12 +255,12 @@ mod tests {
         let add: MergeOperatorRef = std::sync::Arc::new(Add);
         let max: MergeOperatorRef = std::sync::Arc::new(Max);
         for name in ["UInt64AddOperator", "uint64add"] {
-            check_newcomer(Some(name), Some(&add)).unwrap();
+            check_staged(Some(name), Some(&add)).unwrap();
             for other in [Some(&max), None] {
-                let error = check_newcomer(Some(name), other).unwrap_err();
+                let error = check_staged(Some(name), other).unwrap_err();
                 assert!(error.to_string().contains(name), "{error}");
             }
         }
-        check_newcomer(None, None).unwrap();
+        check_staged(None, None).unwrap();
     }
 }

@@ -322,9 +322,9 @@ fn report(
     work: Option<&Arc<AtWork>>,
     now: Mono,
 ) -> JobReport {
-    let (done, total) = work.map_or((bytes, bytes), |w| w.reins.progress());
+    let (done, total) = work.map_or((bytes, bytes), |w| w.control.progress());
     let part = |p: PartProgress| PartReport { stage: p.stage, bytes: p.total, done: p.done };
-    let parts = work.map_or_else(Vec::new, |w| w.reins.parts()).into_iter().map(part).collect();
+    let parts = work.map_or_else(Vec::new, |w| w.control.parts()).into_iter().map(part).collect();
     let running = work.map(|w| now.since(w.since));
     let left = running.filter(|_| done > 0 && stage == JobStage::Working).map(|spent| {
         let nanos = spent.as_nanos() * u128::from(total - done) / u128::from(done);

@@ -15,7 +15,7 @@ use lithify_env::Mono;
 use lithify_env::sync::atomic::{AtomicBool, Ordering};
 use lithify_env::sync::{Arc, Mutex};
 
-use crate::background::solo::Solo;
+use crate::background::exclusive::Exclusive;
 use crate::reentry::Mark;
 use crate::report::field::Field;
 
@@ -156,7 +156,7 @@ pub(crate) struct Listeners {
     all: Vec<Listener>,
     queue: Mutex<Queue>,
     /// Somebody delivers.
-    pub(crate) busy: Solo,
+    pub(crate) busy: Exclusive,
 }
 
 #[derive(Default)]

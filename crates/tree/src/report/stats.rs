@@ -143,8 +143,7 @@ impl Shell {
             cache_misses: cache.misses,
             prefix_filter_useful: self.family.tables.left_out(),
             table_memory: self.shared.resources.blocks.resident(),
-            buffer_bytes: (self.workshop().buffers.in_use() + self.workshop().buffers.idle())
-                as u64,
+            buffer_bytes: (self.context().buffers.in_use() + self.context().buffers.idle()) as u64,
             disk_bytes: sv.tree.version.files().map(|f| f.bytes).sum(),
             debt_bytes,
             running_compactions,

@@ -135,8 +135,8 @@ fn a_panic_while_carrying_out_commands_halts() {
 fn a_close_hears_of_jobs_that_were_given_up() {
     let db = open();
     let given_up = JobId(999);
-    let reins = Arc::new(lithify_compact::Reins::flush(0));
-    db.shell.set_to_work(given_up, reins, None);
+    let control = Arc::new(lithify_compact::JobControl::flush(0));
+    db.shell.set_to_work(given_up, control, None);
     let (told, heard) = std::sync::mpsc::channel();
     let shell = db.shell.clone();
     std::thread::spawn(move || told.send(shell.close()));
@@ -216,7 +216,7 @@ fn files_of_jobs_that_were_given_up_are_deleted() {
     let path = db.shell.shared.resources.dir.path_of(lithify_journal::files::FileName::Table(id.0));
     db.shell.shared.resources.env.fs.create(&path, lithify_env::OpenOpts::write()).unwrap();
     let given_up = JobId(999);
-    db.shell.set_to_work(given_up, Arc::new(lithify_compact::Reins::flush(0)), None);
+    db.shell.set_to_work(given_up, Arc::new(lithify_compact::JobControl::flush(0)), None);
     let keys = KeyRange::incl(&b"a"[..], &b"z"[..]);
     let made = lithify_lsm::FileMeta::new(id, lithify_base::Pos::base(1), keys);
     let outcome = Outcome { result: Ok(vec![made]), work: JobWork::default(), flow: None };

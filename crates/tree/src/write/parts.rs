@@ -13,12 +13,12 @@ use crate::reentry::Mark;
 pub(crate) struct Part {
     pub(super) writer: Option<SharedWriter>,
     pub(super) first: Seq,
-    pub(super) crew: Arc<Crew>,
+    pub(super) crew: Arc<InsertGroup>,
     pub(super) mark: Mark,
 }
 
 /// Those who insert batches of one group.
-pub(super) struct Crew {
+pub(super) struct InsertGroup {
     pub(super) state: Mutex<State>,
     /// Complete once all are done.
     pub(super) home: Ticket,
@@ -32,7 +32,7 @@ pub(super) struct State {
     pub(super) torn: bool,
 }
 
-impl Crew {
+impl InsertGroup {
     pub(super) fn leave(&self, report: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
         report(&mut state);

@@ -17,7 +17,7 @@ use lithify_memtable::SharedWriter;
 
 use super::entries::Own;
 use super::log::Log;
-use super::parts::{Crew, Part, State};
+use super::parts::{InsertGroup, Part, State};
 use crate::names::DEFAULT_CF;
 use crate::reentry::Mark;
 use crate::report::metrics::Counter;
@@ -29,7 +29,7 @@ const LARGE: usize = if cfg!(shuttle) { 2 } else { 48 };
 
 /// The parts of a group that were handed out, and to whom.
 struct Handed<'a> {
-    crew: Arc<Crew>,
+    crew: Arc<InsertGroup>,
     waiters: Vec<&'a Waiter<Log>>,
     rt: &'a dyn Rt,
     mark: Mark,
@@ -40,7 +40,7 @@ struct Handed<'a> {
 impl<'a> Handed<'a> {
     fn new(rt: &'a dyn Rt, mark: Mark) -> Handed<'a> {
         let state = State { at_work: 1, back: Vec::new(), torn: false };
-        let crew = Arc::new(Crew { state: Mutex::new(state), home: Ticket::new() });
+        let crew = Arc::new(InsertGroup { state: Mutex::new(state), home: Ticket::new() });
         Handed { crew, waiters: Vec::new(), rt, mark, open: true }
     }
     /// Asks `waiter` to insert its batch from number `first` on.

@@ -33,7 +33,7 @@ struct Told {
     /// Attempts acknowledged, in order.
     acked: Vec<(u64, Level)>,
     refused: Vec<u64>,
-    /// The attempt whose outcome nobody knows; the run ended there.
+    /// The attempt whose outcome is not known; the run ended there.
     unknown: Option<u64>,
 }
 

@@ -48,14 +48,14 @@ fn a_key_goes_to_who_waited_longest() {
             });
             scene.until_waiting(who as usize - 1);
         }
-        assert!(order.lock().is_empty(), "somebody has the lock beside its holder");
+        assert!(order.lock().is_empty(), "another has the lock beside its holder");
         scene.unlock(1, 7);
     });
     assert_eq!(*order.lock(), [2, 3, 4, 5]);
     assert_eq!(scene.locks.in_use(), (0, 0));
 }
 
-/// Whoever closes a circle is told, with the circle; the others go on once it gives way.
+/// The one that closes a circle is told, with the circle; the others go on once it gives way.
 #[test]
 fn who_closes_a_circle_is_refused() {
     for length in 2..6u8 {
@@ -110,7 +110,7 @@ fn edges_follow_a_key_that_changes_hands() {
     assert_eq!(scene.locks.in_use(), (0, 0));
 }
 
-/// Who gave up waiting is not given the key, and nobody counts it as waiting.
+/// Who gave up waiting is not given the key, and does not count as waiting.
 #[test]
 fn who_gave_up_is_passed_over() {
     let scene = Scene::new();
@@ -169,6 +169,6 @@ fn a_key_has_one_holder() {
             });
         }
     });
-    assert!(refusals.into_inner() > 0, "nobody was in anybody's way");
+    assert!(refusals.into_inner() > 0, "none was in another's way");
     assert_eq!(scene.locks.in_use(), (0, 0));
 }

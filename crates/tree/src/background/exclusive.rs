@@ -1,14 +1,14 @@
 //! A right that one thread has at a time, and that is waited for through the runtime.
 //!
-//! Keeps: whoever waits is woken by each who gives it back, and tries again; nobody polls.
+//! Keeps: a waiter is woken by each who gives it back, and tries again; none polls.
 //! Leaves to others: what the right is to. It is not handed on in order, so it is for what is rare.
 
 use lithify_env::sync::Mutex;
 use lithify_env::{Mono, Rt, Ticket, Wake};
 
-/// The right, or who has it.
+/// The right, or its holder.
 #[derive(Default)]
-pub(crate) struct Solo(Mutex<State>);
+pub(crate) struct Exclusive(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -17,8 +17,8 @@ struct State {
     free: Option<Ticket>,
 }
 
-impl Solo {
-    /// Takes it, if nobody has it.
+impl Exclusive {
+    /// Takes it, if it is free.
     pub(crate) fn try_take(&self) -> bool {
         !std::mem::replace(&mut self.0.lock().taken, true)
     }
@@ -65,24 +65,24 @@ mod tests {
     #[test]
     fn one_has_it_at_a_time() {
         let rt = OsRt::new(RtOptions::default());
-        let (solo, inside) = (Solo::default(), AtomicBool::new(false));
+        let (right, inside) = (Exclusive::default(), AtomicBool::new(false));
         std::thread::scope(|s| {
             for _ in 0..4 {
                 s.spawn(|| {
                     for _ in 0..500 {
-                        assert!(solo.take(&rt, None));
+                        assert!(right.take(&rt, None));
                         assert!(!inside.swap(true, SeqCst), "two have it");
                         std::thread::yield_now();
                         inside.store(false, SeqCst);
-                        solo.give_back();
+                        right.give_back();
                     }
                 });
             }
         });
-        assert!(solo.try_take() && !solo.try_take());
+        assert!(right.try_take() && !right.try_take());
         let soon = rt.now() + Duration::from_millis(5);
-        assert!(!solo.take(&rt, Some(soon)), "nobody gave it back");
-        solo.give_back();
-        assert!(solo.take(&rt, Some(soon)));
+        assert!(!right.take(&rt, Some(soon)), "it was not given back");
+        right.give_back();
+        assert!(right.take(&rt, Some(soon)));
     }
 }

@@ -5,9 +5,9 @@ use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{SharedUrgency, Urgency};
 use lithify_plan::Prio;
 
-/// The reins of one job, shared by the job and its owner.
+/// The control of one job, shared by the job and its owner.
 #[derive(Debug)]
-pub struct Reins {
+pub struct JobControl {
     stop: AtomicBool,
     urgency: SharedUrgency,
     done: AtomicU64,
@@ -46,12 +46,12 @@ struct PartCount {
 }
 
 /// Counts what a part has done, and the whole with it.
-pub(crate) struct PartReins {
-    whole: Arc<Reins>,
+pub(crate) struct PartControl {
+    whole: Arc<JobControl>,
     part: Option<Arc<AtomicU64>>,
 }
 
-impl PartReins {
+impl PartControl {
     pub(crate) fn advance(&self, bytes: u64) {
         self.whole.advance(bytes);
         if let Some(part) = &self.part {
@@ -67,17 +67,17 @@ impl PartReins {
     }
 }
 
-impl Reins {
+impl JobControl {
     /// Of a flush over `total` bytes of memtable. Nothing goes before it.
-    pub fn flush(total: u64) -> Reins {
-        Reins::new(Urgency::FIRST, total)
+    pub fn flush(total: u64) -> JobControl {
+        JobControl::new(Urgency::FIRST, total)
     }
     /// Of a compaction over `total` bytes of inputs.
-    pub fn compaction(prio: Prio, total: u64) -> Reins {
-        Reins::new(urgency_of(prio), total)
+    pub fn compaction(prio: Prio, total: u64) -> JobControl {
+        JobControl::new(urgency_of(prio), total)
     }
-    fn new(urgency: Urgency, total: u64) -> Reins {
-        Reins {
+    fn new(urgency: Urgency, total: u64) -> JobControl {
+        JobControl {
             stop: AtomicBool::new(false),
             urgency: SharedUrgency::new(urgency),
             done: AtomicU64::new(0),
@@ -131,10 +131,10 @@ impl Reins {
             self.done.fetch_sub(part.done.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         }
     }
-    /// The reins for who works on a part.
-    pub(crate) fn part(self: &Arc<Reins>, no: usize) -> PartReins {
+    /// The control for who works on a part.
+    pub(crate) fn part(self: &Arc<JobControl>, no: usize) -> PartControl {
         let part = self.parts.lock().get(no).map(|part| part.done.clone());
-        PartReins { whole: self.clone(), part }
+        PartControl { whole: self.clone(), part }
     }
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)

@@ -149,7 +149,7 @@ impl OutputOptions {
 }
 
 /// The shared part of all jobs of a column family.
-pub struct Workshop {
+pub struct JobContext {
     /// Files and threads.
     pub env: Env,
     /// The database's directory.
@@ -194,8 +194,8 @@ impl FileNumbers {
     }
 }
 
-impl Workshop {
-    /// A workshop that numbers its files by `numbers`.
+impl JobContext {
+    /// A context that numbers its files by `numbers`.
     #[expect(clippy::too_many_arguments, reason = "one place, and each is a component of its own")]
     pub fn new(
         env: Env,
@@ -206,10 +206,10 @@ impl Workshop {
         order: ComparatorRef,
         output: OutputOptions,
         numbers: FileNumbers,
-    ) -> Workshop {
+    ) -> JobContext {
         let limiter = Arc::new(RateLimiter::new(0, Tuning::Fixed));
         let (operator, filter) = (None, None);
-        Workshop {
+        JobContext {
             env,
             dir,
             tables,
