@@ -55,6 +55,11 @@ pub(crate) struct Course<'a> {
     pub(crate) started: Instant,
     /// Lanes of this course.
     pub(crate) lanes: usize,
+    pub(crate) standing: Standing,
+}
+
+/// How far the lanes of a course are.
+pub(crate) struct Standing {
     /// Operations done so far, for the progress display.
     pub(crate) done: AtomicU64,
     /// Lanes still at work.
@@ -72,9 +77,11 @@ impl<'a> Course<'a> {
             rate: self.settings.write_rate,
             beside_writer: false,
             lanes: 1,
-            done: AtomicU64::new(0),
-            live: AtomicUsize::new(1),
-            stop: AtomicBool::new(false),
+            standing: Standing {
+                done: AtomicU64::new(0),
+                live: AtomicUsize::new(1),
+                stop: AtomicBool::new(false),
+            },
             zipf: None,
             ..*self
         }
@@ -174,7 +181,7 @@ impl<'a> Lane<'a> {
     pub(crate) fn has_more(&mut self) -> bool {
         let more = self.tally.ops < self.course.lane_ops
             && self.course.deadline.is_none_or(|end| self.last < end)
-            && !self.course.stop.load(Ordering::Relaxed);
+            && !self.course.standing.stop.load(Ordering::Relaxed);
         if more && self.interval.is_some() {
             self.await_turn();
         }
@@ -187,7 +194,7 @@ impl<'a> Lane<'a> {
         const SPIN: Duration = Duration::from_micros(100);
         loop {
             let left = self.last.saturating_duration_since(now());
-            if left.is_zero() || self.course.stop.load(Ordering::Relaxed) {
+            if left.is_zero() || self.course.standing.stop.load(Ordering::Relaxed) {
                 return;
             }
             if left > SPIN {
@@ -232,7 +239,7 @@ impl<'a> Lane<'a> {
         self.tally.ops += ops;
         self.tally.bytes += bytes;
         if self.tally.ops - self.reported >= PROGRESS_STEP {
-            self.course.done.fetch_add(self.tally.ops - self.reported, Ordering::Relaxed);
+            self.course.standing.done.fetch_add(self.tally.ops - self.reported, Ordering::Relaxed);
             self.reported = self.tally.ops;
             self.dilate();
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::clock::{cpu_seconds, now};
-use crate::lane::{Course, Lane, Tally};
+use crate::lane::{Course, Lane, Standing, Tally};
 use crate::load::{drive, write_beside};
 use crate::machine;
 use crate::model::Model;
@@ -262,9 +262,11 @@ impl Session<'_> {
             beside_writer: workload == Workload::ReadWhileWriting
                 || workload.is_mixed() && lanes > 1,
             started,
-            done: AtomicU64::new(0),
-            live: AtomicUsize::new(lanes),
-            stop: AtomicBool::new(false),
+            standing: Standing {
+                done: AtomicU64::new(0),
+                live: AtomicUsize::new(lanes),
+                stop: AtomicBool::new(false),
+            },
         };
         let (tallies, side) = run_lanes(&course, workload, lanes, progress)?;
         let seconds = (now() - started).as_secs_f64();
@@ -345,7 +347,7 @@ fn run_lanes(
                     let mut lane = Lane::new(course, index);
                     let outcome = drive(workload, &mut lane);
                     if outcome.is_err() {
-                        course.stop.store(true, Ordering::Relaxed);
+                        course.standing.stop.store(true, Ordering::Relaxed);
                     }
                     outcome.map(|()| lane.into_tally())
                 })
@@ -358,11 +360,11 @@ fn run_lanes(
                 write_beside(&mut lane).map(|()| lane.into_tally())
             })
         });
-        while course.live.load(Ordering::Acquire) > 0 {
+        while course.standing.live.load(Ordering::Acquire) > 0 {
             std::thread::park_timeout(REDRAW);
-            progress.set(course.done.load(Ordering::Relaxed));
+            progress.set(course.standing.done.load(Ordering::Relaxed));
         }
-        side_course.stop.store(true, Ordering::Relaxed);
+        side_course.standing.stop.store(true, Ordering::Relaxed);
         let side = side.map(join).transpose()?;
         let tallies = threads.into_iter().map(join).collect::<Result<Vec<_>>>()?;
         Ok((tallies, side))
@@ -377,7 +379,7 @@ struct Leave<'a> {
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
-        self.course.live.fetch_sub(1, Ordering::Release);
+        self.course.standing.live.fetch_sub(1, Ordering::Release);
         self.main.unpark();
     }
 }

@@ -9,6 +9,7 @@ mod dumped;
 mod json_lines;
 mod lines;
 mod paragraphs;
+mod rows;
 mod separated;
 mod source;
 
@@ -31,6 +32,7 @@ use crate::failure::usage;
 use crate::interrupt::Tell;
 use crate::open::{CreateArg, TreeArg};
 use crate::output;
+use rows::{Choice, EMPTY_LINE, Entry, Row, Rows};
 use source::Source;
 
 /// Bytes of a batch: large enough that the log's cost per batch vanishes.
@@ -139,51 +141,6 @@ impl Format {
             )),
         }
     }
-}
-
-/// What a format makes of the next row.
-enum Row {
-    /// The entry is in the buffer.
-    Entry,
-    /// No entry, and why.
-    Skipped(&'static str),
-    /// What follows is of this family, which is made if need be.
-    Family { name: String, order: Order },
-    /// Nothing is left.
-    End,
-}
-
-/// Why a line without anything on it makes no entry, which is as it should be.
-const EMPTY_LINE: &str = "empty line";
-
-/// A key and a value being made; the memory is reused.
-#[derive(Default)]
-struct Entry {
-    key: Vec<u8>,
-    value: Vec<u8>,
-}
-
-/// The rows of a file.
-trait Rows {
-    /// Reads the next row into `entry`.
-    ///
-    /// # Errors
-    /// If the file cannot be read any further.
-    fn next(&mut self, entry: &mut Entry) -> Result<Row>;
-
-    /// Whether an empty key is meant, as in what a database gave out. In files of other programs a field
-    /// that is empty is rather one that was forgotten.
-    fn means_empty_keys(&self) -> bool {
-        false
-    }
-}
-
-/// Which parts of a row become what.
-struct Choice {
-    key: Vec<String>,
-    value: Option<String>,
-    join: Vec<u8>,
-    header: bool,
 }
 
 impl Load {

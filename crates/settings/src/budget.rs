@@ -102,7 +102,7 @@ impl Settings {
         let (old, mut new) = (Settings::for_budget(self.budget()), Settings::for_budget(budget));
         for row in ROWS.iter().filter(|row| !row.is_budget()) {
             if (row.show)(&self) != (row.show)(&old) {
-                (row.copy)(&self, &mut new);
+                (row.field.copy)(&self, &mut new);
             }
         }
         let Settings { plan, unchecked, as_rocksdb, .. } = self;
@@ -124,7 +124,7 @@ impl Settings {
     #[must_use]
     pub fn in_database(mut self, db: &Settings) -> Settings {
         for row in ROWS.iter().filter(|row| row.scope == Scope::Database) {
-            (row.copy)(db, &mut self);
+            (row.field.copy)(db, &mut self);
         }
         (self.unchecked, self.as_rocksdb) = (db.unchecked, db.as_rocksdb);
         self

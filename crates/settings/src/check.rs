@@ -47,7 +47,7 @@ impl Settings {
 }
 
 fn within(row: &Row, s: &Settings) -> Result<()> {
-    let (Some(number), Some(range)) = ((row.number)(s), row.range()) else { return Ok(()) };
+    let (Some(number), Some(range)) = ((row.field.number)(s), row.range()) else { return Ok(()) };
     if range.holds(number) {
         return Ok(());
     }

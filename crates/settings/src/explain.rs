@@ -31,7 +31,7 @@ pub struct EffectiveSetting {
 impl Row {
     /// The value in force, where it was left open.
     fn in_force(&self, s: &Settings) -> String {
-        self.in_force.unwrap_or(self.show)(s)
+        self.field.in_force.unwrap_or(self.show)(s)
     }
 
     fn reason(&self, s: &Settings, derived: &Settings) -> String {

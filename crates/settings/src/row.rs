@@ -118,6 +118,11 @@ pub struct Row {
     /// Why the default is right; for a rule, the rule.
     pub(crate) reason: &'static str,
     pub(crate) rocks: Rocks,
+    pub(crate) field: Field,
+}
+
+/// How a row gets at its field of [`Settings`].
+pub(crate) struct Field {
     pub(crate) read: fn(&mut Settings, &str) -> Result<(), String>,
     pub(crate) number: fn(&Settings) -> Option<u64>,
     pub(crate) copy: fn(&Settings, &mut Settings),
@@ -182,7 +187,7 @@ impl Row {
 
     /// Changes this setting alone.
     pub(crate) fn set(&self, s: &mut Settings, value: &str) -> Result<()> {
-        (self.read)(s, value.trim())
+        (self.field.read)(s, value.trim())
             .map_err(|what| Error::invalid(format!("{}: {what}", self.name)))
     }
 }
@@ -284,10 +289,12 @@ macro_rules! settings {
                 why: settings!(@why $default),
                 reason: settings!(@reason $default),
                 rocks: settings!(@rocks $name $rocks),
-                read: |s, text| { s.$name = <Form as Kind<$type>>::read(text)?; Ok(()) },
-                number: |s| <Form as Kind<$type>>::number(&s.$name),
-                copy: |from, to| to.$name = from.$name.clone(),
-                in_force: settings!(@some $($in_force)?),
+                field: $crate::row::Field {
+                    read: |s, text| { s.$name = <Form as Kind<$type>>::read(text)?; Ok(()) },
+                    number: |s| <Form as Kind<$type>>::number(&s.$name),
+                    copy: |from, to| to.$name = from.$name.clone(),
+                    in_force: settings!(@some $($in_force)?),
+                },
             }
         }),*];
 

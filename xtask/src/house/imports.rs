@@ -19,6 +19,8 @@ struct Module {
     names: BTreeMap<String, Path>,
     /// Every path to something of the crate that its code has.
     paths: Vec<Path>,
+    /// Names that it has from other crates, and passes on.
+    foreign: BTreeSet<String>,
     /// Modules from which it takes all names in.
     globs: Vec<Path>,
 }
@@ -31,7 +33,7 @@ pub(crate) fn largest_cycle(sources: &[&Source]) -> Vec<String> {
         named.iter().map(|(path, source)| (path.clone(), read(path, source, &all))).collect();
     let mut arrows: BTreeMap<&Path, BTreeSet<Path>> = BTreeMap::new();
     for (at, module) in &modules {
-        let to = module.paths.iter().map(|path| home(path, &modules, 0));
+        let to = module.paths.iter().filter_map(|path| home(path, &modules, 0));
         arrows.insert(at, to.filter(|to| to != at).collect());
     }
     let mut largest: Vec<String> = Vec::new();
@@ -73,15 +75,18 @@ fn module_of(source: &Source) -> Path {
     parts
 }
 
-/// The module where the item of `path` is declared.
-fn home(path: &Path, modules: &BTreeMap<Path, Module>, depth: usize) -> Path {
+/// The module where the item of `path` is declared; none if that is another crate.
+fn home(path: &Path, modules: &BTreeMap<Path, Module>, depth: usize) -> Option<Path> {
     let mut length = path.len();
     while !modules.contains_key(&path[..length]) {
         length -= 1;
     }
     let at = path[..length].to_vec();
-    let Some(name) = path.get(length) else { return at };
+    let Some(name) = path.get(length) else { return Some(at) };
     let module = &modules[&at];
+    if module.foreign.contains(name) {
+        return None;
+    }
     if depth < 8 {
         if let Some(target) = module.names.get(name) {
             let rest = path[length + 1..].iter().cloned();
@@ -92,12 +97,12 @@ fn home(path: &Path, modules: &BTreeMap<Path, Module>, depth: usize) -> Path {
             let rest = path[length..].iter().cloned();
             let further: Path = glob.iter().cloned().chain(rest).collect();
             let there = home(&further, modules, depth + 1);
-            if there != *glob || declares(modules, glob, name) {
+            if there.as_ref() != Some(glob) || declares(modules, glob, name) {
                 return there;
             }
         }
     }
-    at
+    Some(at)
 }
 
 /// Not known from paths alone; a name taken in by a glob is searched for where the glob leads.
@@ -117,7 +122,10 @@ fn read(at: &Path, source: &Source, all: &BTreeSet<Path>) -> Module {
         rest.push_str(before);
         let end = keyword.find(';').unwrap_or(keyword.len());
         for (path, name) in branches(&keyword[..end]) {
-            let Some(path) = resolve(&path, at, all, &module) else { continue };
+            let Some(path) = resolve(&path, at, all, &module) else {
+                module.foreign.insert(name);
+                continue;
+            };
             if name == "*" {
                 module.globs.push(path);
             } else {
@@ -260,6 +268,12 @@ mod tests {
         let one = ("one", "use crate::Two;");
         assert!(cycle(&[root, one, ("two", "pub struct Two;")]).is_empty());
         assert_eq!(cycle(&[root, one, ("two", "use crate::One;")]), ["one", "two"]);
+    }
+
+    #[test]
+    fn what_the_root_has_from_another_crate_is_not_its_own() {
+        let root = ("lib", "mod one;\npub use one::One;\npub use elsewhere::Thing;");
+        assert!(cycle(&[root, ("one", "use crate::Thing;\npub struct One;")]).is_empty());
     }
 
     #[test]

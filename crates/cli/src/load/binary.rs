@@ -8,8 +8,8 @@ use std::io::{BufReader, Read};
 use anyhow::{Result, bail};
 use lithify::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
+use super::rows::{Choice, Entry, Row, Rows};
 use super::source::Source;
-use super::{Choice, Entry, Row, Rows};
 use crate::failure::usage;
 
 /// Entries one after another.

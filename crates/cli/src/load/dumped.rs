@@ -11,8 +11,8 @@ mod text;
 use anyhow::{Context, Result, bail};
 
 use super::lines::Lines;
+use super::rows::{Entry, Row, Rows};
 use super::source::Source;
-use super::{Entry, Row, Rows};
 use crate::dump::{JSON_START, LINE_MAX, Order, Style, TEXT_START, VERSION};
 
 /// What a line says.

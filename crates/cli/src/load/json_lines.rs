@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde_json::value::RawValue;
 
 use super::lines::{Lines, ROW_MAX};
+use super::rows::{Choice, EMPTY_LINE, Entry, Row, Rows};
 use super::source::Source;
-use super::{Choice, EMPTY_LINE, Entry, Row, Rows};
 
 /// Lines of JSON.
 pub(super) struct JsonLines {

@@ -5,8 +5,8 @@
 use anyhow::Result;
 
 use super::lines::{Lines, ROW_MAX};
+use super::rows::{Choice, Entry, Row, Rows};
 use super::source::Source;
-use super::{Choice, Entry, Row, Rows};
 
 /// Paragraphs.
 pub(super) struct Paragraphs {

@@ -20,8 +20,8 @@ use std::io::{BufRead, BufReader};
 use anyhow::{Context, Result, bail};
 
 use super::lines::{ROW_MAX, too_long};
+use super::rows::{Choice, Entry, Row, Rows};
 use super::source::Source;
-use super::{Choice, Entry, Row, Rows};
 use crate::failure::usage;
 
 /// What may stand at the beginning of a text in UTF-8 and is no part of it.

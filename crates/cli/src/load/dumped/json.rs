@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::{Line, Reader};
 use crate::dump::Order;
-use crate::load::Entry;
 use crate::load::lines::Lines;
+use crate::load::rows::Entry;
 use crate::text::bytes_of_hex;
 
 /// Lines of JSON.

@@ -9,8 +9,9 @@ use lithify_lsm::picture::readable;
 
 use super::{Line, Reader};
 use crate::dump::{Order, TEXT_START};
+use crate::load::lines;
+use crate::load::rows::Entry;
 use crate::load::source::Source;
-use crate::load::{Entry, lines};
 use crate::text::escaped;
 
 /// Lines of text.
