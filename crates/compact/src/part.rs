@@ -9,20 +9,15 @@
 //! hands what came out, certified, to the sink. It waits only if the engine starves for input or waits for
 //! its machine, or the sink has too many writes under way.
 
-use std::time::Duration;
-
 use lithify_base::Result;
 use lithify_env::{Lane, Step, Ticket};
 use lithify_merge::{Ledger, Products};
 
 use crate::feed::Feed;
 use crate::job_control::PartControl;
-use crate::relay::{Relay, Relayed};
+use crate::relay::{LOOK, Relay, Relayed};
 use crate::route::Place;
 use crate::sink::Sink;
-
-/// How long an engine's machine is waited for before it is looked at again.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// A part at work.
 pub(crate) struct PartJob {

@@ -207,9 +207,14 @@ impl Parts {
     /// then these are disproved, and all parts are done again, without them.
     fn believed(&self, end: End<Made>) -> Option<End<Made>> {
         let End::Built(made) = end else { return Some(end) };
+        let by = || made.iter().filter_map(|made| made.by.as_ref());
         let error = match self.check(&made) {
-            Err(error) if made.iter().any(|made| made.by.is_some()) => error,
-            _ => return Some(End::Built(made)),
+            Err(error) if by().next().is_some() => error,
+            Err(_) => return Some(End::Built(made)),
+            Ok(()) => match by().find_map(Place::doubt) {
+                Some(doubt) => doubt,
+                None => return Some(End::Built(made)),
+            },
         };
         let now = self.context.env.rt.now();
         for (no, made) in made.into_iter().enumerate() {
@@ -314,8 +319,9 @@ impl Parts {
     fn give_back(&self, no: usize, why: String) {
         self.spec.control.rewind(no);
         self.spec.control.set_stage(no, PartStage::Waits);
-        (self.spec.on_part)(PartEvent::GivenBack { part: no as u32 + 1, why });
+        // What is told comes last: a listener that panics leaves nothing claimed.
         self.put_down(|state| state.give_back(no));
+        (self.spec.on_part)(PartEvent::GivenBack { part: no as u32 + 1, why });
     }
 
     /// A worker failed, with the part that it had.

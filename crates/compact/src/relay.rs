@@ -18,23 +18,27 @@
 //! Leaves to others: which engine (`route`), reading sets (`feed`), writing products (`sink`).
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_engine::{Caps, Engine, Fault, Offer, Progress, Refusal, Session, Ticket};
 use lithify_env::sync::Arc;
-use lithify_env::{Mono, RtRef, panic_message};
+use lithify_env::{Mono, RtRef};
 use lithify_merge::certify::Certifier;
 use lithify_merge::prove::{self, Claim, Prover};
 use lithify_merge::{BlockSet, Carry, Item, Ledger, Products, Recipe};
 
-use crate::route::{Engines, Place, Why, nanos};
+use crate::route::{Engines, Place, Why, caps_of, guarded, nanos};
 
 /// An engine hangs that is silent for so many times its own prediction,
 const SLOWER: u64 = 10;
 /// and this much more.
 const GRACE: Duration = Duration::from_secs(2);
+/// A poll without products counts for at least so much, so that an engine does not keep a thread busy with
+/// nothing for ever.
+const POLL_MIN: Duration = Duration::from_micros(100);
+/// How long an engine's machine is waited for before it is looked at again.
+pub(crate) const LOOK: Duration = Duration::from_millis(250);
 /// The longest prediction that is believed.
 const PREDICTION_MAX: Duration = Duration::from_secs(3600);
 
@@ -47,7 +51,7 @@ pub(crate) struct Relay {
     recipe: Arc<Recipe>,
     rt: RtRef,
     on_replaced: OnReplaced,
-    session: Box<dyn Session>,
+    session: Seat,
     /// Sets that the session has no room for yet.
     waiting: VecDeque<BlockSet>,
     /// No more sets come after those, and whether the session knows.
@@ -62,6 +66,24 @@ pub(crate) struct Relay {
     believed: Option<Place>,
 }
 
+/// A session. What a broken machine still does on its way out is of no interest: it is called off, and
+/// dropped, behind a guard.
+struct Seat(Option<Box<dyn Session>>);
+
+impl Seat {
+    fn session(&mut self) -> &mut dyn Session {
+        &mut **self.0.as_mut().expect("taken by the drop alone")
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if let Some(session) = self.0.take() {
+            let _ = guarded(|| session.cancel());
+        }
+    }
+}
+
 /// An engine other than the CPU at work.
 struct Machine {
     place: Place,
@@ -73,8 +95,8 @@ struct Machine {
     prover: Prover,
     /// How long it has been at work without a sign of life.
     silent: Duration,
-    /// When it last said that it waits for its machine.
-    asked: Option<Mono>,
+    /// What it last said that it waits for, and when.
+    asked: Option<(Ticket, Mono)>,
 }
 
 /// How far a part came.
@@ -131,7 +153,7 @@ impl Relay {
             recipe,
             rt,
             on_replaced,
-            session,
+            session: Seat(Some(session)),
             waiting: VecDeque::new(),
             last: false,
             sealed: false,
@@ -149,7 +171,7 @@ impl Relay {
     /// What the engine at work can do now.
     pub(crate) fn caps(&self) -> Caps {
         match &self.machine {
-            Some(machine) => machine.place.engine().caps(),
+            Some(m) => caps_of(&**m.place.engine()).unwrap_or(*m.place.caps()),
             None => self.engines.cpu().caps(),
         }
     }
@@ -185,20 +207,24 @@ impl Relay {
     fn hand_over(&mut self) -> Result<()> {
         while let Some(set) = self.waiting.pop_front() {
             let Some(machine) = &mut self.machine else {
-                if let Offer::Full(set) = self.session.offer(set) {
+                if let Offer::Full(set) = self.session.session().offer(set) {
                     self.waiting.push_front(set);
                     return Ok(());
                 }
                 continue;
             };
-            let most = machine.place.caps().max_set_bytes;
-            if set.bytes() > most {
-                let e = Error::unsupported(format!("a set of {} bytes, over {most}", set.bytes()));
+            let caps = caps_of(&**machine.place.engine()).unwrap_or(*machine.place.caps());
+            // What it holds has a bound, however much it would take.
+            if machine.kept.len() >= caps.sets_in_flight {
+                self.waiting.push_front(set);
+                return Ok(());
+            }
+            if let Some(e) = too_large(&set, &caps) {
                 self.waiting.push_front(set);
                 self.go_on_with_cpu(Why::TooLarge, &e)?;
                 continue;
             }
-            match guarded(|| self.session.offer(set.clone())) {
+            match guarded(|| self.session.session().offer(set.clone())) {
                 Ok(Offer::Taken) => machine.kept.push_back(set),
                 Ok(Offer::Full(_)) => {
                     self.waiting.push_front(set);
@@ -210,9 +236,9 @@ impl Relay {
                 }
             }
         }
-        if self.last && !self.sealed {
+        if self.last && !self.sealed && self.waiting.is_empty() {
             self.sealed = true;
-            if let Err(panic) = guarded(|| self.session.seal()) {
+            if let Err(panic) = guarded(|| self.session.session().seal()) {
                 self.go_on_with_cpu(Why::Failed, &panic)?;
             }
         }
@@ -239,7 +265,7 @@ impl Relay {
     }
 
     fn poll_cpu(&mut self, out: &mut Products) -> Result<Relayed> {
-        let progress = self.session.poll(out);
+        let progress = self.session.session().poll(out);
         if let Some(certifier) = &mut self.certifier {
             certifier.read(&self.recipe, out)?;
         }
@@ -270,15 +296,22 @@ impl Relay {
 
     fn poll_machine(&mut self, out: &mut Products) -> Result<Relayed> {
         let began = self.rt.now();
-        let progress = match guarded(|| self.session.poll(out)) {
+        if let Some(doubt) = self.machine.as_ref().and_then(|m| m.place.doubt()) {
+            return self.disprove(&doubt, out);
+        }
+        let progress = match guarded(|| self.session.session().poll(out)) {
             Ok(Progress::Failed(Fault::Engine(e) | Fault::Input(e))) | Err(e) => {
                 return self.replace(Why::Failed, &e, out);
             }
             Ok(progress) => progress,
         };
-        let read = match self.read(out, &progress) {
-            Ok(read) => read,
-            Err(e) => return self.replace(Why::Disproved, &e, out),
+        // Neither memory that the machine still has nor a panic in reading it gets any further.
+        let read = match guarded(|| {
+            out.own();
+            self.read(out, &progress)
+        }) {
+            Ok(Ok(read)) => read,
+            Ok(Err(e)) | Err(e) => return self.disprove(&e, out),
         };
         let machine = self.machine.as_mut().expect("the caller saw it");
         // Over a carry that lies even the kernel may panic.
@@ -335,8 +368,8 @@ impl Relay {
         Ok(Read { sets, certifier })
     }
 
-    /// A set was merged again, and the engine's output is another. Where every set is proven the last carry
-    /// holds; else the sets that were not chosen may be lies as well.
+    /// What the engine returned is not what it should be. Where every set is proven the last carry holds; else
+    /// the sets that were taken before, and not chosen, may be lies as well.
     fn disprove(&mut self, error: &Error, out: &mut Products) -> Result<Relayed> {
         let holds = |m: &Machine| m.carry.is_none() || m.place.caps().prove == 1;
         if self.machine.as_ref().is_some_and(holds) {
@@ -382,9 +415,7 @@ impl Relay {
             Some(carry) => cpu.resume(self.recipe.clone(), *carry),
         };
         let session = session.map_err(|refusal| cpu_refused(cpu, &refusal))?;
-        let failed = std::mem::replace(&mut self.session, session);
-        // What a broken machine still does on its way out is of no interest.
-        let _ = guarded(|| failed.cancel());
+        self.session = Seat(Some(session));
         self.sealed = false;
         machine.kept.drain(..).rev().for_each(|set| self.waiting.push_front(set));
         self.believed = (!began).then_some(machine.place);
@@ -439,16 +470,21 @@ impl Machine {
         }
     }
 
-    /// Notes how long the engine has been silent: while its machine is waited for, or it works on the
-    /// caller's thread. It is not if it is `heard`: it brought products, or has nothing to do.
+    /// Notes how long the engine has been silent: while the part waited for the engine's ticket and for
+    /// nothing else, or the engine worked on the caller's thread. It is not if it is `heard`: it brought
+    /// products, or has nothing to do.
     fn listen(&mut self, progress: &Progress, heard: bool, began: Mono, now: Mono) {
-        let waited = self.asked.take().map_or(Duration::ZERO, |asked| began.since(asked));
-        self.silent += waited + now.since(began);
+        let waited = match self.asked.take() {
+            // Longer than one look the part waited for something else, such as a thread.
+            Some((ticket, asked)) if !ticket.is_done() => began.since(asked).min(LOOK),
+            _ => Duration::ZERO,
+        };
+        self.silent += waited + now.since(began).max(POLL_MIN);
         if heard {
             self.silent = Duration::ZERO;
         }
-        if matches!(progress, Progress::Pending(_)) {
-            self.asked = Some(now);
+        if let Progress::Pending(ticket) = progress {
+            self.asked = Some((ticket.clone(), now));
         }
     }
 
@@ -466,11 +502,17 @@ fn replaced(place: &mut Place, why: Why, error: &Error, now: Mono, tell: &OnRepl
     tell(place.caps().name, format!("{why}: {error}"));
 }
 
-/// What an engine does, which may be anything: a panic is a fault like others.
-fn guarded<T>(call: impl FnOnce() -> T) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
-        Error::new(ErrorKind::Internal, format!("a panic: {}", panic_message(&*payload)))
-    })
+/// Why an engine can't be offered this set, if so.
+fn too_large(set: &BlockSet, caps: &Caps) -> Option<Error> {
+    let (bytes, runs) = (set.bytes(), set.runs.len());
+    if bytes > caps.max_set_bytes {
+        return Some(Error::unsupported(format!(
+            "a set of {bytes} bytes, over {}",
+            caps.max_set_bytes
+        )));
+    }
+    (runs > usize::from(caps.ways))
+        .then(|| Error::unsupported(format!("a set of {runs} runs, over {}", caps.ways)))
 }
 
 fn refused(place: &Place, refusal: &Refusal) -> Error {

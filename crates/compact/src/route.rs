@@ -14,12 +14,14 @@
 //! Behind a backlog of 10 ms the CPU is earlier by far.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use lithify_base::Error;
+use lithify_base::{Error, ErrorKind, Result};
 use lithify_engine::{Caps, Cost, CpuEngine, Engine};
-use lithify_env::Mono;
 use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{Mono, panic_message};
+use lithify_merge::certify::Mode;
 
 /// An engine other than the CPU is preferred up to this much more time, because it frees a core.
 const FREES_A_CORE: f64 = 1.2;
@@ -180,8 +182,14 @@ impl Engines {
         if self.others.is_empty() {
             return None;
         }
-        let caps: Vec<Caps> = self.others.iter().map(|engine| engine.caps()).collect();
+        let caps: Vec<Option<Caps>> = self.others.iter().map(|engine| caps_of(&**engine)).collect();
         let mut standings = self.standings.lock();
+        for (standing, _) in standings.iter_mut().zip(&caps).filter(|(_, caps)| caps.is_none()) {
+            standing.health = standing.health.failed(now);
+            standing.report.failures += 1;
+        }
+        let caps: Vec<Caps> =
+            caps.into_iter().map(|caps| caps.unwrap_or_else(|| CpuEngine.caps())).collect();
         let candidates = caps.iter().zip(&*standings);
         let candidates = candidates.map(|(caps, s)| Candidate {
             cost: caps.cost,
@@ -203,11 +211,37 @@ impl Engines {
     pub fn reports(&self) -> Vec<EngineReport> {
         let engines = self.others.iter().enumerate();
         let report = |(no, engine): (usize, &Arc<dyn Engine>)| {
-            let (name, machine) = (engine.caps().name, engine.report());
+            let name = caps_of(&**engine).map_or("an engine that panics", |caps| caps.name);
+            let machine = guarded(|| engine.report()).unwrap_or_default();
             EngineReport { name, machine, ..self.standings.lock()[no].report.clone() }
         };
         engines.map(report).collect()
     }
+}
+
+/// Most sets that an engine is believed to hold at once.
+const SETS_MAX: usize = 64;
+
+/// What `engine` says of itself, within reason; none if it panics. Of an engine other than the CPU at least
+/// the sums of all blocks are checked, and where it names no share of its sets to be proven all are.
+pub(crate) fn caps_of(engine: &dyn Engine) -> Option<Caps> {
+    let caps = guarded(|| engine.caps()).ok()?;
+    let certify = if caps.certify == Mode::Meta { Mode::Sums } else { caps.certify };
+    Some(Caps {
+        set_bytes: caps.set_bytes.max(1),
+        sets_in_flight: caps.sets_in_flight.clamp(1, SETS_MAX),
+        ways: caps.ways.max(1),
+        certify,
+        prove: caps.prove.max(1),
+        ..caps
+    })
+}
+
+/// What an engine does, which may be anything: a panic is a fault like others.
+pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|payload| {
+        Error::new(ErrorKind::Internal, format!("a panic: {}", panic_message(&*payload)))
+    })
 }
 
 fn millis(nanos: u64) -> String {
@@ -234,6 +268,18 @@ impl Place {
     /// What the engine said of itself when it was chosen.
     pub(crate) fn caps(&self) -> &Caps {
         &self.caps
+    }
+    /// Why what it made does not count any more, although its parts ended well: it was disproved meanwhile,
+    /// and not all of its sets were proven.
+    pub(crate) fn doubt(&self) -> Option<Error> {
+        let disproved = self.of.standings.lock()[self.no].health == Health::Disproved;
+        let name = self.caps.name;
+        (disproved && self.caps.prove != 1).then(|| {
+            Error::new(
+                ErrorKind::Internal,
+                format!("engine {name} was disproved over another part"),
+            )
+        })
     }
     /// Why it was chosen.
     pub(crate) fn why(&self) -> &str {
@@ -281,7 +327,7 @@ impl Place {
             };
         });
         if lie {
-            self.engine().disown(error);
+            let _ = guarded(|| self.engine().disown(error));
         }
     }
 }

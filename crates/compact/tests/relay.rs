@@ -1,6 +1,7 @@
 //! Compactions by an engine that refuses, breaks, hangs, lies or is slow, at each point of a job: no job
 //! fails, and its files are the CPU's, byte for byte.
 
+mod bad_engines;
 mod stepped;
 
 use std::collections::BTreeMap;
@@ -392,7 +393,7 @@ fn a_late_engine_is_waited_for() {
     assert_eq!(ended.reports[0].sets, u64::from(sets(&expected)));
 }
 
-/// It is waited for on its ticket, without spinning: a look each second, and two seconds and ten times what it
+/// It is waited for on its ticket, without spinning: a few looks each second, and two seconds and ten times what it
 /// predicted, which is 0.1 ns a byte, later the CPU goes on.
 #[test]
 fn an_engine_that_never_answers_is_given_up() {
@@ -403,7 +404,7 @@ fn an_engine_that_never_answers_is_given_up() {
     assert!(ended.files == expected.files);
     assert!(ended.outcome.result.is_ok());
     assert_eq!(ended.reports[0].hangs, 1);
-    assert!(ended.replaced()[0].starts_with("hangs: silent for 3"), "{:?}", ended.replaced());
+    assert!(ended.replaced()[0].starts_with("hangs: silent for 2"), "{:?}", ended.replaced());
     let took = world.rt.now().since(began);
     assert!((2.0..4.1).contains(&took.as_secs_f64()), "{took:?}");
     assert!(world.rt.steps() - steps < 2000);
@@ -423,7 +424,7 @@ fn a_set_too_large_for_the_engine_goes_to_the_cpu() {
 #[test]
 fn a_lie_at_the_end_has_the_part_done_anew() {
     let expected = by_cpu(1);
-    let device = Device::proven(FaultPlan::WrongLedger(1), 0);
+    let device = Device::proven(FaultPlan::WrongLedger(1), u32::MAX);
     let ended = with(device.clone(), &expected, "a wrong ledger");
     assert_eq!(device.disowned.lock().len(), 1);
     assert_eq!(ended.reports[0].disproved, 1);
@@ -435,7 +436,7 @@ fn a_lie_at_the_end_has_the_part_done_anew() {
 #[test]
 fn a_lie_about_the_input_has_all_parts_done_again() {
     for parts in [1, 4] {
-        let device = Device::proven(FaultPlan::WrongInput(5), 0);
+        let device = Device::proven(FaultPlan::WrongInput(5), u32::MAX);
         let ended = World::new().compact(vec![device.clone()], parts);
         let made = ended.outcome.result.unwrap_or_else(|e| panic!("{parts} parts: {e}"));
         let expected = by_cpu_from(made[0].id, parts);
@@ -563,7 +564,7 @@ struct OldCarrySession(Box<dyn Session>, Option<Box<Carry>>);
 
 impl Engine for OldCarry {
     fn caps(&self) -> Caps {
-        Caps { name: "old carry", ..Device::proven(FaultPlan::None, 0).caps() }
+        Caps { name: "old carry", ..Device::proven(FaultPlan::None, u32::MAX).caps() }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
         let inner = MockEngine { plan: FaultPlan::Breaks(4) }.open(recipe)?;
@@ -601,5 +602,5 @@ impl Session for OldCarrySession {
 #[test]
 fn a_wrong_carry_has_the_part_done_anew() {
     let ended = with(Arc::new(OldCarry), &by_cpu(1), "a wrong carry");
-    assert_eq!((ended.reports[0].failures, ended.reports[0].disproved), (1, 1));
+    assert_eq!(ended.reports[0].disproved, 1);
 }

@@ -149,8 +149,8 @@ impl Certifier {
     /// A block whose entries are not looked at: its last key is what a filter hash is not repeated of.
     fn skip(&mut self, recipe: &Recipe, last: &[u8]) {
         self.last_hash = Some(xxph3_64(last));
-        // If it has no prefix, the next key has a new one: keys of one prefix are neighbours.
-        self.last_prefix = recipe.prefixes.of(last).map(key_hash);
+        // Without one, the prefix before stays the last, as it does for the writer.
+        self.last_prefix = recipe.prefixes.of(last).map(key_hash).or(self.last_prefix);
     }
 
     /// Decodes a block again and compares everything its metadata claims.

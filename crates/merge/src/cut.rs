@@ -9,11 +9,16 @@
 //! cell S/B is 0, 0, 1, 1, 2, so blocks start at entries 0, 2 and 4; S/F of the block starts is
 //! 0, 0, 1, so entry 4 starts a file.
 
+use std::fmt;
+use std::sync::Arc;
+
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Comparator, Error, ErrorKind, Result};
+use lithify_base::{Comparator, ComparatorRef, Error, ErrorKind, Key, Result};
 
 use crate::products::{BlockMeta, Item, Products};
 use crate::recipe::Recipe;
+use crate::tombstone::{Fragments, RangeTombstone};
+use crate::zone::keep_tombstones;
 
 /// Logical size of an entry: user key, tag, value and four bytes of lengths.
 #[inline]
@@ -164,27 +169,66 @@ fn pass(at: &mut usize, splits: &[lithify_base::Key], key: &[u8], order: &dyn Co
     *at > before
 }
 
-/// Derives the cuts of a whole output again, from the metadata of its blocks, and compares. This
-/// is how a host keeps an engine honest about files.
+/// Derives the cuts of a whole output again, from the metadata of its blocks, and compares them and the
+/// range tombstones of each file. This is how a host keeps an engine honest about files.
 #[derive(Clone, Debug, Default)]
 pub struct CutCheck {
     cut: Cut,
     last_key: Vec<u8>,
     blocks: u64,
-    cut_open: bool,
+    /// The tombstones of a file that is cut, until it is known where the next one starts.
+    open: Option<Vec<RangeTombstone>>,
+    /// Where the open file starts; none is the start of the output.
+    file: Option<Key>,
+    /// Known from the first batch on.
+    due: Option<Arc<Due>>,
+}
+
+/// What decides the tombstones of each file.
+struct Due {
+    kept: Fragments,
+    range: (Option<Key>, Option<Key>),
+    order: ComparatorRef,
+}
+
+impl fmt::Debug for Due {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Due").field("range", &self.range).finish_non_exhaustive()
+    }
+}
+
+impl Due {
+    fn of(recipe: &Recipe) -> Due {
+        let range = &recipe.range;
+        let hi = range.hi.as_ref().filter(|hi| !hi.inclusive).map(|hi| hi.key.clone());
+        let (kept, _) = keep_tombstones(recipe);
+        Due { kept, range: (range.lo.clone(), hi), order: recipe.order.clone() }
+    }
+
+    /// The tombstones of a file from `lo` to before `hi`, as the writer of the kernel makes them.
+    fn file(&self, lo: Option<&Key>, hi: Option<&Key>) -> Fragments {
+        let (lo, hi) = (lo.or(self.range.0.as_ref()), hi.or(self.range.1.as_ref()));
+        self.kept.between(lo, hi, &*self.order)
+    }
 }
 
 impl CutCheck {
     /// Reads the next products in order.
     ///
     /// # Errors
-    /// Internal, if a block or file starts where the recipe starts none, or fails to.
+    /// Internal, if a block or file starts where the recipe starts none, or fails to, or if a file has
+    /// other range tombstones than those of the recipe.
     pub fn read(&mut self, recipe: &Recipe, products: &Products) -> Result<()> {
+        if self.due.is_none() {
+            self.due = Some(Arc::new(Due::of(recipe)));
+        }
         for item in products.items() {
             match item {
                 Item::Block(b) => self.block(recipe, products, b)?,
-                Item::FileCut(_) if self.cut_open => return Err(wrong("two file cuts in a row")),
-                Item::FileCut(_) => self.cut_open = true,
+                Item::FileCut(_) if self.open.is_some() => {
+                    return Err(wrong("two file cuts in a row"));
+                }
+                Item::FileCut(cut) => self.open = Some(cut.tombstones.clone()),
                 Item::SetDone(_) => {}
             }
         }
@@ -195,12 +239,18 @@ impl CutCheck {
         let key = products.first_key(b).user;
         let new_key = self.blocks == 0 || recipe.order.compare(&self.last_key, key).is_ne();
         let start = self.cut.place_block(recipe, key, b.logical_bytes(), new_key);
-        let announced = std::mem::take(&mut self.cut_open) || self.blocks == 0;
+        let announced = self.open.is_some() || self.blocks == 0;
         if start == Start::Within {
             return Err(wrong("a block starts inside a grid cell"));
         }
         if (start == Start::File) != announced {
             return Err(wrong("a file cut differs from the recipe's"));
+        }
+        if let Some(tombstones) = self.open.take() {
+            if self.blocks == 0 {
+                return Err(wrong("a file is cut before its first block"));
+            }
+            self.file(&tombstones, Some(key.into()))?;
         }
         self.blocks += 1;
         self.last_key.clear();
@@ -208,12 +258,33 @@ impl CutCheck {
         Ok(())
     }
 
+    /// The open file has these tombstones, and the next one starts at `next`.
+    fn file(&mut self, tombstones: &[RangeTombstone], next: Option<Key>) -> Result<()> {
+        if let Some(due) = &self.due
+            && due.file(self.file.as_ref(), next.as_ref()).to_tombstones()? != tombstones
+        {
+            return Err(wrong("a file has other range tombstones than the recipe's"));
+        }
+        self.file = next;
+        Ok(())
+    }
+
     /// The output is complete.
     ///
     /// # Errors
-    /// Internal, if the last file was not closed.
-    pub fn finish(self) -> Result<()> {
-        if self.blocks > 0 && !self.cut_open { Err(wrong("the last file is open")) } else { Ok(()) }
+    /// Internal, if the last file was not closed, or as [`read`](CutCheck::read).
+    pub fn finish(mut self) -> Result<()> {
+        if let Some(tombstones) = self.open.take() {
+            return self.file(&tombstones, None);
+        }
+        let lost = |due: &Due| !due.file(None, None).is_empty();
+        match self.blocks {
+            0 if self.due.as_deref().is_some_and(lost) => {
+                Err(wrong("range tombstones have no file"))
+            }
+            0 => Ok(()),
+            _ => Err(wrong("the last file is open")),
+        }
     }
 }
 

@@ -182,6 +182,17 @@ impl Products {
         self.lent = Some(lent);
         self.used = used;
     }
+    /// Copies what was lent into memory of its own, and gives the lent memory back. What a machine or another
+    /// thread could still change is neither certified nor written.
+    pub fn own(&mut self) {
+        if let Some(lent) = self.lent.take() {
+            let lent_bytes = lent.bytes().get(..self.used).unwrap_or_default();
+            self.arena.clear();
+            self.arena.extend_from_slice(lent_bytes);
+            // Blocks beyond what there is are empty.
+            self.arena.resize(self.used, 0);
+        }
+    }
     /// Where a block lies in [`arena`](Products::arena).
     pub fn place(&self, block: &BlockMeta) -> Range<usize> {
         block.at.clone()
