@@ -9,6 +9,7 @@ mod floors;
 mod foreign;
 mod layers;
 mod openings;
+mod unrun;
 mod words;
 mod zoo;
 
@@ -61,6 +62,7 @@ fn check(sources: &[Source]) -> Result<Vec<Finding>> {
     findings.extend(dependencies::check(&manifest));
     findings.extend(bans::check_register(sources, &register));
     findings.extend(zoo::check(sources)?);
+    findings.extend(unrun::check(sources)?);
     let exceeded = crate::house::exceeded(sources)?;
     findings.extend(
         exceeded.into_iter().map(|what| Finding::new("xtask/src/house.rs", 0, "house", what)),

@@ -22,8 +22,8 @@ Examples:
   lithify put --db fruit --set durability=sync apple red      with a setting of one's own
 
 memory_budget, compaction_threads and disk_budget say what the database may take; everything else
-follows from them unless it is set. Settings that are there for RocksDB's sake are left out while they
-have their defaults; docs/settings.md says what each is. Nothing is opened and nothing changes.";
+follows from them unless it is set. Settings that are there for RocksDB's sake are left out while
+they have their defaults; docs/settings.md says what each is. Nothing is opened and nothing changes.";
 
 /// `lithify settings`.
 #[derive(clap::Args)]
