@@ -138,6 +138,7 @@ impl WriteBatch {
     }
 }
 
+#[doc(hidden)] // for the layers
 impl AsRef<Batch> for WriteBatch {
     fn as_ref(&self) -> &Batch {
         &self.inner

@@ -21,7 +21,7 @@ use lithify_tree::{
 
 use crate::db::Db;
 use crate::follower::Follower;
-use crate::store::TtlDb;
+use crate::ttl::TtlDb;
 
 /// Opens a database: [`Settings`] plus components.
 #[derive(Clone)]
@@ -351,14 +351,14 @@ impl Builder {
     /// # Errors
     /// As [`Db::open`].
     pub fn open_ttl(self, path: impl AsRef<Path>, ttl: Duration) -> Result<TtlDb> {
-        open_with_times(self.with, ttl, |with| Builder { with }.open(path))
+        open_with_times(self.with, ttl, |with| Builder { with }.open(path)).map(TtlDb)
     }
     /// The same for reading only.
     ///
     /// # Errors
     /// As [`Db::open_read_only`].
     pub fn open_ttl_read_only(self, path: impl AsRef<Path>, ttl: Duration) -> Result<TtlDb> {
-        open_with_times(self.with, ttl, |with| Builder { with }.open_read_only(path))
+        open_with_times(self.with, ttl, |with| Builder { with }.open_read_only(path)).map(TtlDb)
     }
 
     /// Checks every byte and every invariant of the database in `path`. Nothing is changed and no lock is

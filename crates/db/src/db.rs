@@ -6,7 +6,7 @@ use std::time::Duration;
 use lithify_base::{Result, shown_path};
 use lithify_env::sync::Arc;
 
-use lithify_layers::{Locks, Transaction, TransactionOptions};
+use lithify_layers::{Locks, TransactionOptions};
 use lithify_tree::{
     BackgroundPause, Closer, CompactOptions, DbIter, Explanation, Opened, ReadOptions, Settings,
     Shell, Snapshot, Stats, Value, WriteOptions,
@@ -15,6 +15,7 @@ use lithify_tree::{
 use crate::batch::WriteBatch;
 use crate::builder::Builder;
 use crate::follower::Follower;
+use crate::transaction::Transaction;
 
 /// An open database. Clones are the same database; it is closed by [`close`](Db::close) or when
 /// the last handle is dropped.
@@ -32,6 +33,7 @@ pub(crate) struct Owned {
     _closer: Closer,
 }
 
+#[doc(hidden)] // how the parts of this crate meet
 impl From<Opened> for Db {
     fn from(opened: Opened) -> Db {
         let owned = Owned { locks: Locks::default(), _closer: opened.closer };
@@ -429,8 +431,8 @@ impl Db {
     /// Writes outside of transactions take no locks: a pessimistic transaction does not keep them
     /// out. Where keys are shared, let each write be a transaction. An optimistic transaction is
     /// told of every write.
-    pub fn begin_transaction(&self, options: TransactionOptions) -> Transaction<Db> {
-        Transaction::begin(self.clone(), options)
+    pub fn begin_transaction(&self, options: TransactionOptions) -> Transaction {
+        Transaction(lithify_layers::Transaction::begin(self.clone(), options))
     }
 }
 

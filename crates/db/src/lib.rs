@@ -36,6 +36,8 @@ pub mod prefix;
 mod store;
 mod table_builder;
 mod tables;
+mod transaction;
+mod ttl;
 
 pub use backup::{BackupProgress, BackupSummary, Backups};
 pub use batch::WriteBatch;
@@ -49,10 +51,9 @@ pub use lithify_base::{
     PrefixExtractorRef, Result, ReverseBytewise, Seq,
 };
 pub use lithify_compact::{EngineReport, PartStage};
+#[doc(inline)]
 pub use lithify_engine as engine;
 pub use lithify_layers::{Concurrency, TransactionOptions, TtlIter};
-#[doc(inline)]
-pub use lithify_rescue::{import, salvage};
 pub use lithify_tree::{
     BackgroundPause, Bound, Budget, CancelToken, ColumnFamilyOptions, CompactOptions,
     CompactionPri, Compression, Counts, DbEvent, DbIter, Durability, EffectiveSetting, EventKind,
@@ -61,8 +62,24 @@ pub use lithify_tree::{
     ReadOptions, Settings, SizeOptions, Snapshot, Stats, Transfer, Value, Wish, WriteOptions,
     Writes,
 };
-pub use store::{Transaction, TtlDb};
 pub use table_builder::{BuiltTable, TableBuilder};
+pub use transaction::Transaction;
+pub use ttl::TtlDb;
+
+/// Taking over directories that RocksDB or LevelDB wrote: see [`Builder::import`] and
+/// [`Builder::import_in_place`].
+pub mod import {
+    #[doc(inline)]
+    pub use lithify_rescue::import::{
+        ImportOptions, ImportProgress, ImportReport, ImportStage, Maker,
+    };
+}
+
+/// Taking out what is readable of a damaged directory: see [`Builder::salvage`].
+pub mod salvage {
+    #[doc(inline)]
+    pub use lithify_rescue::salvage::{Lost, SalvageReport, SalvagedFamily};
+}
 
 /// Checking a database without opening it.
 pub mod verify {

@@ -8,14 +8,7 @@ use crate::batch::WriteBatch;
 use crate::db::Db;
 use crate::families::ColumnFamily;
 
-/// A database whose values carry the time at which they were written; reads show none that has
-/// expired. See [`Builder::open_ttl`](crate::Builder::open_ttl).
-pub type TtlDb = lithify_layers::TtlDb<Db>;
-
-/// Reads and writes that become visible together, or never. See
-/// [`Db::begin_transaction`].
-pub type Transaction = lithify_layers::Transaction<Db>;
-
+#[doc(hidden)] // for the layers
 impl Store for Db {
     type Family = ColumnFamily;
     type Batch = WriteBatch;

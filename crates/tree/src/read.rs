@@ -49,6 +49,7 @@ pub(crate) enum Repr {
 
 impl Value {
     /// Cuts it to its first `len` bytes.
+    #[doc(hidden)] // a seam to other crates
     pub fn truncate(&mut self, len: usize) {
         match &mut self.0 {
             Repr::Copied(v) => v.truncate(len),

@@ -41,6 +41,24 @@ fn every_type_of_a_public_signature_has_a_name() {
     assert_eq!(options.lower_bound.as_deref(), Some(&b"b"[..]));
 }
 
+/// Handles are types of this package, not names for types of another one: that is what error messages
+/// and the pages of the docs show.
+#[test]
+fn handles_are_types_of_this_package() {
+    let package = |name: &str| name.split("::").next().map(str::to_owned);
+    for handle in [
+        std::any::type_name::<Db>(),
+        std::any::type_name::<lithify::ColumnFamily>(),
+        std::any::type_name::<lithify::Follower>(),
+        std::any::type_name::<lithify::Transaction>(),
+        std::any::type_name::<lithify::TtlDb>(),
+        std::any::type_name::<lithify::WriteBatch>(),
+    ] {
+        assert_eq!(package(handle).as_deref(), Some("lithify"), "{handle}");
+        assert!(!handle.contains('<'), "{handle}");
+    }
+}
+
 /// A file system of one's own, in front of another: what a program needs for that has names.
 struct Counted(FsRef, Arc<std::sync::atomic::AtomicU64>);
 

@@ -105,44 +105,7 @@ impl TransactionOptions {
 
 /// Reads and writes that become visible together, by [`commit`](Transaction::commit), or never.
 ///
-/// What it is isolated from depends on how it reads:
-///
-/// | reads by | without a snapshot | with one |
-/// |---|---|---|
-/// | [`get`](Transaction::get), [`iter`](Transaction::iter) | what was committed last: it may change from read to read, and be stale by the commit | the database as it was at the snapshot: snapshot isolation. Of two transactions that write one key one is refused; two that each read what the other writes may both commit (write skew) |
-/// | [`get_for_update`](Transaction::get_for_update) | no other writes the key between the read and the commit: if all reads are made so, transactions are serializable | the same, from the snapshot on |
-///
-/// Ranges cannot be claimed: of keys that were not there when an iterator passed, nothing is known.
-///
-/// It may read and write several column families, and commits to all of them or none:
-/// [`put_cf`](Transaction::put_cf) has an example.
-///
-/// ```
-/// # fn main() -> lithify::Result<()> {
-/// # let dir = std::env::temp_dir().join(format!("lithify-txn-doc-{}", std::process::id()));
-/// use lithify::{Db, ErrorKind, Settings, TransactionOptions};
-///
-/// let db = Db::open(&dir, Settings::default())?;
-/// db.put(b"stock", b"2")?;
-/// loop {
-///     let mut txn = db.begin_transaction(TransactionOptions::optimistic());
-///     let stock: u32 = match txn.get_for_update(b"stock")? {
-///         Some(n) => String::from_utf8_lossy(&n).parse().unwrap_or(0),
-///         None => 0,
-///     };
-///     txn.put(b"stock", (stock - 1).to_string())?;
-///     txn.put(b"order-17", b"stone")?;
-///     match txn.commit() {
-///         Err(e) if e.kind() == ErrorKind::Busy => continue, // another was quicker
-///         done => break done?,
-///     }
-/// }
-/// assert_eq!(db.get(b"stock")?.as_deref(), Some(&b"1"[..]));
-/// # db.close()?;
-/// # std::fs::remove_dir_all(&dir).ok();
-/// # Ok(())
-/// # }
-/// ```
+/// What it is isolated from, the handle over it in `lithify` says.
 pub struct Transaction<D: Store> {
     db: D,
     id: TxnId,

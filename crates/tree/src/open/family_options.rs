@@ -110,14 +110,17 @@ impl ColumnFamilyOptions {
         self.order.clone()
     }
     /// Takes the time to live away, which the layer that expires values heeds by itself.
+    #[doc(hidden)] // a seam to other crates
     pub fn take_ttl(&mut self) -> Option<Duration> {
         self.ttl.take()
     }
     /// Components that are no part of the tree.
+    #[doc(hidden)] // a seam to other crates
     pub fn components(&self) -> Components {
         self.components.clone()
     }
     /// Puts others in their place.
+    #[doc(hidden)] // a seam to other crates
     pub fn change_components(&mut self, change: impl FnOnce(Components) -> Components) {
         self.components = change(std::mem::take(&mut self.components));
     }

@@ -1,0 +1,283 @@
+//! Transactions.
+//!
+//! Leaves to others: all of it but the types of this crate (`lithify_layers`).
+
+use lithify_base::Result;
+use lithify_tree::{DbIter, ReadOptions, Snapshot, Value};
+
+use crate::db::Db;
+use crate::families::ColumnFamily;
+
+/// Reads and writes that become visible together, by [`commit`](Transaction::commit), or never.
+///
+/// What it is isolated from depends on how it reads:
+///
+/// | reads by | without a snapshot | with one |
+/// |---|---|---|
+/// | [`get`](Transaction::get), [`iter`](Transaction::iter) | what was committed last: it may change from read to read, and be stale by the commit | the database as it was at the snapshot: snapshot isolation. Of two transactions that write one key one is refused; two that each read what the other writes may both commit (write skew) |
+/// | [`get_for_update`](Transaction::get_for_update) | no one else writes the key between the read and the commit: if all reads are made so, transactions are serializable | the same, from the snapshot on |
+///
+/// Ranges cannot be claimed: of keys that were not there when an iterator passed, nothing is known.
+///
+/// It may read and write several column families, and commits to all of them or none:
+/// [`put_cf`](Transaction::put_cf) has an example.
+///
+/// ```
+/// # fn main() -> lithify::Result<()> {
+/// # let dir = std::env::temp_dir().join(format!("lithify-txn-doc-{}", std::process::id()));
+/// use lithify::{Db, ErrorKind, Settings, TransactionOptions};
+///
+/// let db = Db::open(&dir, Settings::default())?;
+/// db.put(b"stock", b"2")?;
+/// loop {
+///     let mut txn = db.begin_transaction(TransactionOptions::optimistic());
+///     let stock: u32 = match txn.get_for_update(b"stock")? {
+///         Some(n) => String::from_utf8_lossy(&n).parse().unwrap_or(0),
+///         None => 0,
+///     };
+///     txn.put(b"stock", (stock - 1).to_string())?;
+///     txn.put(b"order-17", b"stone")?;
+///     match txn.commit() {
+///         Err(e) if e.kind() == ErrorKind::Busy => continue, // another one was quicker
+///         done => break done?,
+///     }
+/// }
+/// assert_eq!(db.get(b"stock")?.as_deref(), Some(&b"1"[..]));
+/// # db.close()?;
+/// # std::fs::remove_dir_all(&dir).ok();
+/// # Ok(())
+/// # }
+/// ```
+pub struct Transaction(pub(crate) lithify_layers::Transaction<Db>);
+
+impl Transaction {
+    /// Its number, as in errors of transactions that wait for it.
+    pub fn id(&self) -> u64 {
+        self.0.id()
+    }
+    /// The snapshot it reads at, if it has one.
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        self.0.snapshot()
+    }
+    /// Takes a snapshot: later reads see the database as it is now, with this transaction's own
+    /// writes, and keys that are claimed later must not have been written since.
+    pub fn set_snapshot(&mut self) {
+        self.0.set_snapshot();
+    }
+    /// Lets go of the snapshot: later reads see what was committed last.
+    pub fn clear_snapshot(&mut self) {
+        self.0.clear_snapshot();
+    }
+    /// Number of writes it has made.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+    /// True if it has made none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+    /// The value of `key`: its own, else that of the snapshot, else what was committed last.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.0.get(key)
+    }
+    /// The same, and the key is claimed: locked until the transaction ends, or to be unchanged
+    /// until the commit.
+    ///
+    /// # Errors
+    /// As [`get`](Transaction::get); `Deadlock` and `TimedOut` if a lock is not to be had, `Busy` if a
+    /// pessimistic transaction with a snapshot finds that the key was written since,
+    /// `LimitExceeded` if it has claimed too many keys. The key is not claimed then, and the
+    /// transaction is as it was.
+    pub fn get_for_update(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.0.get_for_update(key)
+    }
+    /// An iterator over the database with this transaction's writes, as both are now. Keys it passes
+    /// are not claimed. It shows nothing that is written later, and may outlive the transaction.
+    ///
+    /// # Errors
+    /// As [`Db::get`].
+    pub fn iter(&self) -> Result<DbIter> {
+        self.0.iter()
+    }
+    /// [`iter`](Transaction::iter) with options; a snapshot among them goes before the transaction's.
+    ///
+    /// # Errors
+    /// As [`Db::iter_opt`].
+    pub fn iter_opt(&self, options: &ReadOptions) -> Result<DbIter> {
+        self.0.iter_opt(options)
+    }
+    /// Sets `key` to `value`, once committed. The key is claimed.
+    ///
+    /// # Errors
+    /// As [`get_for_update`](Transaction::get_for_update), and for what is too long
+    /// as `WriteBatch::put`. Nothing was written, but the key may be
+    /// claimed.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.0.put(key, value)
+    }
+    /// Deletes `key`, once committed; it need not exist. The key is claimed.
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put).
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.0.delete(key)
+    }
+    /// Deletes `key`, which was put at most once since it was last deleted: see
+    /// [`Db::single_delete`]. The key is claimed.
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put).
+    pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.0.single_delete(key)
+    }
+    /// Merges `operand` into the value of `key`, once committed: see [`Db::merge`]. The key is
+    /// claimed.
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put). That the database has a merge operator is checked by reads of
+    /// the key and by the commit.
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.0.merge(key, operand)
+    }
+    /// Marks a point to which [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) returns.
+    pub fn set_savepoint(&mut self) {
+        self.0.set_savepoint();
+    }
+    /// Undoes all that was done since the last savepoint, and removes that. Keys that were first
+    /// claimed since are claimed no more: what was read of them counts as not read.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no savepoint; `LimitExceeded` if there is no memory, and nothing
+    /// was undone.
+    pub fn rollback_to_savepoint(&mut self) -> Result<()> {
+        self.0.rollback_to_savepoint()
+    }
+    /// Removes the last savepoint and keeps what was done since.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub fn pop_savepoint(&mut self) -> Result<()> {
+        self.0.pop_savepoint()
+    }
+    /// Undoes everything: writes, claims and savepoints. The snapshot stays, and the transaction can
+    /// be used again.
+    pub fn rollback(&mut self) {
+        self.0.rollback();
+    }
+    /// Writes all of it at once, to all families. Whatever comes of it, the transaction is over and
+    /// its locks are free.
+    ///
+    /// # Errors
+    /// `Busy` if an optimistic transaction relies on a key that was written meanwhile: nothing was
+    /// written, run it again. Else as [`Db::write_opt`]; `NotFound` if a family was dropped.
+    pub fn commit(self) -> Result<()> {
+        self.0.commit()
+    }
+    /// The value of `key` of `family`: see [`get`](Transaction::get).
+    ///
+    /// # Errors
+    /// As [`get`](Transaction::get); `NotFound` if the family was dropped, `InvalidArgument` if it is
+    /// another database's.
+    pub fn get_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.0.get_cf(family, key)
+    }
+    /// The same, and the key of `family` is claimed: see
+    /// [`get_for_update`](Transaction::get_for_update).
+    ///
+    /// # Errors
+    /// As [`get_for_update`](Transaction::get_for_update) and [`get_cf`](Transaction::get_cf).
+    pub fn get_for_update_cf(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<Value>> {
+        self.0.get_for_update_cf(family, key)
+    }
+    /// An iterator over `family` with this transaction's writes to it: see
+    /// [`iter`](Transaction::iter).
+    ///
+    /// # Errors
+    /// As [`get_cf`](Transaction::get_cf).
+    pub fn iter_cf(&self, family: &ColumnFamily) -> Result<DbIter> {
+        self.0.iter_cf(family)
+    }
+    /// [`iter_cf`](Transaction::iter_cf) with options; a snapshot among them goes before the
+    /// transaction's.
+    ///
+    /// # Errors
+    /// As [`iter_opt`](Transaction::iter_opt) and [`get_cf`](Transaction::get_cf).
+    pub fn iter_cf_opt(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<DbIter> {
+        self.0.iter_cf_opt(family, options)
+    }
+    /// Sets `key` of `family` to `value`, once committed. The key is claimed.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-txn-cf-{}", std::process::id()));
+    /// use lithify::{ColumnFamilyOptions, Db, Settings, TransactionOptions};
+    ///
+    /// let db = Db::open(&dir, Settings::default())?;
+    /// let by_name = db.create_column_family("by-name", ColumnFamilyOptions::new())?;
+    ///
+    /// let mut txn = db.begin_transaction(TransactionOptions::pessimistic());
+    /// if txn.get_for_update_cf(&by_name, b"pear")?.is_none() {
+    ///     txn.put(b"8", b"pear")?;
+    ///     txn.put_cf(&by_name, b"pear", b"8")?;
+    /// }
+    /// txn.commit()?; // both or neither, whatever happens
+    /// assert_eq!(by_name.get(b"pear")?.as_deref(), Some(&b"8"[..]));
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`put`](Transaction::put); `InvalidArgument` if the family is another database's. Whether it
+    /// was dropped is checked by the commit.
+    pub fn put_cf(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.0.put_cf(family, key, value)
+    }
+    /// Deletes `key` of `family`, once committed; it need not exist. The key is claimed.
+    ///
+    /// # Errors
+    /// As [`put_cf`](Transaction::put_cf).
+    pub fn delete_cf(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.0.delete_cf(family, key)
+    }
+    /// Deletes `key` of `family`, which was put at most once since it was last deleted: see
+    /// [`Db::single_delete`]. The key is claimed.
+    ///
+    /// # Errors
+    /// As [`put_cf`](Transaction::put_cf).
+    pub fn single_delete_cf(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
+        self.0.single_delete_cf(family, key)
+    }
+    /// Merges `operand` into the value of `key` of `family`, once committed: see
+    /// [`merge`](Transaction::merge). The key is claimed.
+    ///
+    /// # Errors
+    /// As [`merge`](Transaction::merge) and [`put_cf`](Transaction::put_cf).
+    pub fn merge_cf(
+        &mut self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.0.merge_cf(family, key, operand)
+    }
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}

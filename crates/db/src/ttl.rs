@@ -1,0 +1,173 @@
+//! Databases whose values expire.
+//!
+//! Leaves to others: all of it but the types of this crate (`lithify_layers`).
+
+use std::time::Duration;
+
+use lithify_base::Result;
+use lithify_layers::TtlIter;
+use lithify_tree::{ColumnFamilyOptions, ReadOptions, Value, WriteOptions};
+
+use crate::batch::WriteBatch;
+use crate::db::Db;
+
+/// A database whose values carry the time at which they were written; reads show none that has
+/// expired. See [`Builder::open_ttl`](crate::Builder::open_ttl).
+#[derive(Clone)]
+pub struct TtlDb(pub(crate) lithify_layers::TtlDb<Db>);
+
+impl TtlDb {
+    /// The database beneath, for all that is not about values: flushes and compactions, snapshots,
+    /// checkpoints, statistics, settings. Values have times at their ends there.
+    pub fn db(&self) -> &Db {
+        self.0.db()
+    }
+    /// Changes the time to live of this column family, also of what is there already; zero means for
+    /// ever.
+    pub fn set_ttl(&self, ttl: Duration) {
+        self.0.set_ttl(ttl);
+    }
+    /// [`Db::close`].
+    ///
+    /// # Errors
+    /// As that.
+    pub fn close(self) -> Result<()> {
+        self.0.close()
+    }
+    /// Sets `key` to `value`, from now on.
+    ///
+    /// # Errors
+    /// As [`Db::put`].
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.0.put(key, value)
+    }
+    /// [`put`](TtlDb::put) with options.
+    ///
+    /// # Errors
+    /// As [`Db::put_opt`].
+    pub fn put_opt(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.0.put_opt(key, value, options)
+    }
+    /// Merges `operand` into the value of `key`.
+    ///
+    /// # Errors
+    /// As [`Db::merge`].
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.0.merge(key, operand)
+    }
+    /// [`merge`](TtlDb::merge) with options.
+    ///
+    /// # Errors
+    /// As [`Db::merge_opt`].
+    pub fn merge_opt(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.0.merge_opt(key, operand, options)
+    }
+    /// Deletes `key`; it need not exist.
+    ///
+    /// # Errors
+    /// As [`Db::delete`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.0.delete(key)
+    }
+    /// Deletes every key from `from` on that is below `to`.
+    ///
+    /// # Errors
+    /// As [`Db::delete_range`].
+    pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
+        self.0.delete_range(from, to)
+    }
+    /// Applies a batch atomically; all of it is written at the same time. Values of column families
+    /// without a time to live get no time. To name a family in a batch, ask [`db`](TtlDb::db) for its handle.
+    ///
+    /// # Errors
+    /// As [`Db::write`].
+    pub fn write(&self, batch: &WriteBatch) -> Result<()> {
+        self.0.write(batch)
+    }
+    /// [`write`](TtlDb::write) with options.
+    ///
+    /// # Errors
+    /// As [`Db::write_opt`]; `LimitExceeded` if the batch has no room for the times.
+    pub fn write_opt(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.0.write_opt(batch, options)
+    }
+    /// The value of `key`, if it has one that has not expired.
+    ///
+    /// # Errors
+    /// As [`Db::get`]; `Corruption` for a value without a time.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.0.get(key)
+    }
+    /// [`get`](TtlDb::get) with options. A snapshot does not keep a value from expiring.
+    ///
+    /// # Errors
+    /// As [`Db::get_opt`], and as [`get`](TtlDb::get).
+    pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
+        self.0.get_opt(key, options)
+    }
+    /// The values of several keys, all as of one moment, in the order asked for.
+    ///
+    /// # Errors
+    /// As [`get`](TtlDb::get).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        self.0.multi_get(keys)
+    }
+    /// [`multi_get`](TtlDb::multi_get) with options.
+    ///
+    /// # Errors
+    /// As [`get`](TtlDb::get).
+    pub fn multi_get_opt<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        options: &ReadOptions,
+    ) -> Result<Vec<Option<Value>>> {
+        self.0.multi_get_opt(keys, options)
+    }
+    /// An iterator over what has not expired now. It starts at no entry: seek first.
+    ///
+    /// # Errors
+    /// As [`Db::iter`].
+    pub fn iter(&self) -> Result<TtlIter> {
+        self.0.iter()
+    }
+    /// [`iter`](TtlDb::iter) with options.
+    ///
+    /// # Errors
+    /// As [`Db::iter_opt`].
+    pub fn iter_opt(&self, options: &ReadOptions) -> Result<TtlIter> {
+        self.0.iter_opt(options)
+    }
+    /// The column family of that name, as a handle whose keys are the family's and whose values expire
+    /// after the family's own time to live.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none; `InvalidArgument` if it was opened without a time to live: then
+    /// its values have no times, and [`db`](TtlDb::db) has a handle that shows them.
+    pub fn column_family(&self, name: &str) -> Result<TtlDb> {
+        self.0.column_family(name).map(TtlDb)
+    }
+    /// Makes a column family whose values expire: `options` have a
+    /// [time to live](ColumnFamilyOptions::ttl), which it needs at each open.
+    ///
+    /// # Errors
+    /// As [`Db::create_column_family`]; `InvalidArgument` if `options` have no time to live.
+    pub fn create_column_family(&self, name: &str, options: ColumnFamilyOptions) -> Result<TtlDb> {
+        self.0.create_column_family(name, options).map(TtlDb)
+    }
+}
+
+impl std::fmt::Debug for TtlDb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
