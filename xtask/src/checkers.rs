@@ -52,7 +52,7 @@ pub(crate) fn check_shuttle() -> Result<()> {
 
 fn scenarios(variables: &[(&str, String)], only: &[String]) -> Result<()> {
     // The rooms' own `tests` know nothing of a checker: what is for it is in modules named `schedules`.
-    let own = ["-p", "lithify-tree", "-p", "lithify-layers", "--lib"];
+    let own = ["-p", "lithify-writes", "-p", "lithify-layers", "--lib"];
     let whole = ["-p", "lithify-env", "-p", "lithify", "--test", "schedules"];
     for what in [&own[..], &whole[..]] {
         let mut command = checked("shuttle");

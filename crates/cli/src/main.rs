@@ -135,28 +135,3 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
     Ok(ExitCode::SUCCESS)
 }
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory as _;
-
-    use super::Cli;
-
-    /// Help is as wide as that at most, and what is wider breaks in the middle.
-    const WIDTH: usize = 100;
-
-    fn check(command: &clap::Command) {
-        for help in [command.get_after_help(), command.get_after_long_help()].into_iter().flatten()
-        {
-            for line in help.to_string().lines() {
-                assert!(line.chars().count() <= WIDTH, "{}: {line}", command.get_name());
-            }
-        }
-        command.get_subcommands().for_each(check);
-    }
-
-    #[test]
-    fn no_line_of_the_help_breaks() {
-        check(&Cli::command());
-    }
-}

@@ -306,6 +306,3 @@ fn internal(what: &str) -> Error {
 fn at_seed(seed: u64, e: Error) -> Error {
     Error::new(e.kind(), format!("conformance seed {seed}")).caused_by(e)
 }
-
-#[cfg(test)]
-mod tests;

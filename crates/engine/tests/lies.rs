@@ -2,6 +2,8 @@
 //! Certification accepts them, as they are about what an output was made from; proof by merging again finds
 //! them all, and where one set in 64 is proven as soon as chance has it.
 
+mod conformance;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use lithify_base::Result;

@@ -17,6 +17,8 @@ pub mod client;
 pub mod cores;
 pub mod device;
 pub mod job;
+#[cfg(test)]
+mod lives;
 pub mod memtable;
 pub mod merge;
 pub mod setup;

@@ -17,6 +17,7 @@ mod check;
 mod explain;
 mod memory;
 mod options;
+pub mod proportion;
 mod rocksdb;
 mod row;
 mod stored;

@@ -11,11 +11,11 @@ use lithify_env::sync::Arc;
 use lithify_journal::files::FileName;
 use lithify_settings::row;
 
-use crate::background::exclusive::Exclusive;
-use crate::names::DEFAULT_CF;
 use crate::settings::Settings;
 use crate::settings::translate::{core_options, options_text, tuning};
 use crate::shell::Shell;
+use lithify_reports::exclusive::Exclusive;
+use lithify_views::names::DEFAULT_CF;
 
 impl Shell {
     /// Changes settings by name; all of them or none.

@@ -1,10 +1,7 @@
 //! Background work: jobs, what callers wait for, and upkeep.
 
-pub(crate) mod cancel;
-pub(crate) mod exclusive;
 pub(crate) mod jobs;
 pub(crate) mod pause;
-pub(crate) mod progress;
 pub(crate) mod settle;
 pub(crate) mod upkeep;
 pub(crate) mod waiting;

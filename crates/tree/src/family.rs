@@ -5,22 +5,20 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
 use arc_swap::ArcSwap;
-use lithify_base::{
-    CfId, ComparatorRef, Error, ErrorKind, FileId, JobId, KeyRange, Result, Seq, memory,
-};
-use lithify_compact::{JobContext, JobControl};
+use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, FileId, JobId, Result, Seq, memory};
+use lithify_compact::JobContext;
 use lithify_control::Core;
-use lithify_env::Mono;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex, MutexGuard, Weak};
 use lithify_lsm::FileRef;
 use lithify_memtable::{ArenaPool, HeapPool, MemTable, MemTableOptions, MemWriter};
+use lithify_reports::explain::AtWork;
 use lithify_tables::cache::TableCache;
 
-use crate::read::super_version::{Mem, SuperVersion, Tree};
-use crate::reentry::{At, Mark};
 use crate::settings::Settings;
-use crate::write::gate::Gate;
+use lithify_reports::reentry::{At, Mark};
+use lithify_views::super_version::{Mem, SuperVersion, Tree};
+use lithify_writes::gate::Gate;
 
 /// Smallest memtables that are kept in regions: these are pieces of 2 MiB, which smaller ones would
 /// not fill.
@@ -103,14 +101,6 @@ pub(crate) struct Judged {
     pub(crate) input: FileId,
     /// The newest snapshot that it knew of.
     pub(crate) known: Option<Seq>,
-}
-
-/// A job that a worker is busy with.
-pub(crate) struct AtWork {
-    pub(crate) control: Arc<JobControl>,
-    pub(crate) since: Mono,
-    /// The keys of a flush; those of a compaction are in its spec.
-    pub(crate) flushes: Option<KeyRange>,
 }
 
 /// Bytes moved into each level since the open.

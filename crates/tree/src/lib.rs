@@ -14,49 +14,48 @@ mod background;
 mod close;
 mod family;
 mod manifest;
-mod names;
 mod open;
 mod operations;
 mod options;
 mod read;
-mod reentry;
 mod report;
 mod settings;
 mod shared;
 mod shell;
 mod write;
 
-pub use background::cancel::CancelToken;
 pub use background::pause::BackgroundPause;
 pub use close::closing::Closer;
 pub use lithify_control::Outside;
+pub use lithify_reports::cancel::CancelToken;
+pub use lithify_reports::explain::{
+    Bound, Explanation, HangingCall, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes,
+};
+pub use lithify_reports::listener::{DbEvent, EventKind, EventListener};
+pub use lithify_reports::metrics::{Counts, Latency};
+pub use lithify_reports::stats::{LevelStats, Stats};
+pub use lithify_settings::proportion;
+pub use lithify_views::iter::db::DbIter;
+pub use lithify_views::look::ranges::{SizeOptions, check_order};
+pub use lithify_views::names::{DEFAULT_CF, DEFAULT_NAME};
+pub use lithify_views::operands::{Operands, is_same};
+pub use lithify_views::options::ReadOptions;
+pub use lithify_views::snapshot::Snapshot;
+pub use lithify_views::super_version::SuperVersion;
+pub use lithify_views::value::Value;
+pub use lithify_writes::batch::{
+    Batch, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, check_bounds, check_key, check_value,
+};
+pub use lithify_writes::mems::{Adds, Mems, insert_batch};
 pub use manifest::ingest::{IngestOptions, Transfer};
-pub use names::{DEFAULT_CF, DEFAULT_NAME};
 pub use open::family_options::ColumnFamilyOptions;
 pub use open::{
     Components, Handle, OpenOptions, Opened, follower_fs, identity, machine, open, open_reading,
-    proportion, recovered,
+    recovered,
 };
-pub use options::{CompactOptions, ReadOptions, WriteOptions};
-pub use read::Value;
-pub use read::iter::db::DbIter;
-pub use read::operands::{Operands, is_same};
-pub use read::ranges::SizeOptions;
-pub use read::snapshot::Snapshot;
-pub use read::super_version::SuperVersion;
-pub use report::explain::{
-    Bound, Explanation, HangingCall, JobReport, JobStage, LevelNeed, PartReport, Wish, Writes,
-};
-pub use report::listener::{DbEvent, EventKind, EventListener};
-pub use report::metrics::{Counts, Latency};
-pub use report::stats::{LevelStats, Stats};
+pub use options::{CompactOptions, WriteOptions};
 pub use settings::translate::output_options;
 pub use settings::{
     Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings,
 };
 pub use shell::Shell;
-pub use write::batch::{
-    Batch, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, check_bounds, check_key, check_order,
-    check_value,
-};
-pub use write::mems::{Adds, Mems, insert_batch};

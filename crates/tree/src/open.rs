@@ -10,7 +10,6 @@ pub(crate) mod family_options;
 pub(crate) mod files;
 mod foreign;
 pub(crate) mod options;
-pub mod proportion;
 pub(crate) mod resources;
 pub(crate) mod written;
 
@@ -45,15 +44,15 @@ use lithify_store::numbers;
 
 use crate::background::upkeep::Upkeep;
 use crate::close::closing::Closer;
-use crate::names::{DEFAULT_CF, DEFAULT_NAME};
-use crate::read::operands::{self, Foreign};
-use crate::read::super_version::Mem;
-use crate::report::listener::Listeners;
 use crate::settings::Settings;
 use crate::shared::{Parts, Shared};
 use crate::shell::Shell;
 use crate::write::log::Log;
-use crate::write::mems::insert_batch;
+use lithify_reports::listener::Listeners;
+use lithify_views::names::{DEFAULT_CF, DEFAULT_NAME};
+use lithify_views::operands::{self, Foreign};
+use lithify_views::super_version::Mem;
+use lithify_writes::mems::insert_batch;
 
 use family::{Family, Replay, internal};
 
@@ -190,7 +189,7 @@ impl Opening {
         let mut state = found.state;
         let named = |(cf, f): (&CfId, &FamilyState)| (*cf, f.name.clone(), f.comparator.clone());
         let names: Vec<_> = state.families.iter().map(named).collect();
-        proportion::check(&dir, names.len(), &with.settings)?;
+        lithify_settings::proportion::check(&dir, names.len(), &with.settings)?;
         let declared = operands::declared(&dir)?;
         let mut families = Vec::new();
         for (cf, name, comparator) in names {

@@ -15,7 +15,9 @@ use crate::options::WriteOptions;
 use crate::settings::Settings;
 use crate::shell::Shell;
 use crate::write::Own;
-use crate::write::batch::{Batch, check_key, check_order, check_value};
+use lithify_views::look::ranges::check_order;
+
+use lithify_writes::batch::{Batch, check_key, check_value};
 
 impl Shell {
     /// Its number in the log, the manifest and the tables.
@@ -129,7 +131,7 @@ impl Shell {
     /// database waits for, or the batch can't be written by this family. `Stalled` if asked not to
     /// wait.
     pub fn write_batch(&self, batch: &Batch, options: &WriteOptions) -> Result<()> {
-        self.write(Own::Batch(&batch.inner), options)
+        self.write(Own::Batch(batch.encoded()), options)
     }
     /// Writes `batch` if `check` passes when no other write can come between it and the batch.
     ///
@@ -141,7 +143,7 @@ impl Shell {
         options: &WriteOptions,
         check: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        self.write_if(&batch.inner, options, check)
+        self.write_if(batch.encoded(), options, check)
     }
 
     /// The range between two optional bounds, within that of all keys; `None` if nothing lies there.

@@ -16,20 +16,20 @@ use lithify_env::{LockGuard, Ticket};
 use lithify_journal::files::FileName;
 use lithify_store::manifest::ManifestLog;
 
-use crate::background::exclusive::Exclusive;
-use crate::background::progress::Progress;
 use crate::close::ending::Ending;
 use crate::family::OpenFamily;
 use crate::manifest::queue::ManifestQueue;
 use crate::open::resources::Resources;
-use crate::read::snapshot::Snapshots;
-use crate::reentry::Mark;
-use crate::report::events::Events;
-use crate::report::listener::Listeners;
-use crate::report::metrics::Metrics;
 use crate::settings::Settings;
 use crate::write::log::{Closing, Log, LogFile};
-use crate::write::turn::Turn;
+use lithify_reports::events::Events;
+use lithify_reports::exclusive::Exclusive;
+use lithify_reports::listener::Listeners;
+use lithify_reports::metrics::Metrics;
+use lithify_reports::progress::Progress;
+use lithify_reports::reentry::Mark;
+use lithify_views::snapshot::Snapshots;
+use lithify_writes::turn::Turn;
 
 /// One open database. Its families know nothing of it: a `Shell` joins the two.
 pub(crate) struct Shared {

@@ -34,13 +34,14 @@ use lithify_lsm::Version;
 use lithify_memtable::MemWriter;
 use lithify_plan::Cause;
 
-use crate::background::progress::UnderWay;
-use crate::family::{AtWork, CoreGuard, LevelTally, OpenFamily, TreeParts};
-use crate::names::DEFAULT_CF;
-use crate::read::super_version::{SuperVersion, Tree};
-use crate::report::field::Field;
+use crate::family::{CoreGuard, LevelTally, OpenFamily, TreeParts};
 use crate::shared::Shared;
 use crate::write::log::{Filling, Log};
+use lithify_reports::explain::AtWork;
+use lithify_reports::field::Field;
+use lithify_reports::progress::UnderWay;
+use lithify_views::names::DEFAULT_CF;
+use lithify_views::super_version::{SuperVersion, Tree};
 
 /// One column family of an open database, together with what it shares with the others.
 #[derive(Clone)]

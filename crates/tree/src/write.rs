@@ -8,16 +8,13 @@
 //! when one fails ([`logs`]); which memtables make room, and how ([`room`]);
 //! who inserts what ([`together`]).
 
-pub(crate) mod batch;
 mod entries;
-pub(crate) mod gate;
 pub(crate) mod log;
 pub(crate) mod logs;
-pub(crate) mod mems;
-pub(crate) mod parts;
 mod room;
+#[cfg(test)]
+mod tests;
 mod together;
-pub(crate) mod turn;
 
 pub(crate) use entries::Own;
 
@@ -33,15 +30,15 @@ use entries::reserve;
 use log::Log;
 
 use crate::family::OpenFamily;
-use crate::names::DEFAULT_CF;
 use crate::options::WriteOptions;
-use crate::reentry;
-use crate::report::metrics::Counter;
 use crate::settings::Durability;
 use crate::shell::Shell;
-use crate::write::batch::check_order;
-use crate::write::gate::{Wait, stalled};
-use crate::write::turn::{Outcome, Waiter};
+use lithify_reports::metrics::Counter;
+use lithify_reports::reentry;
+use lithify_views::look::ranges::check_order;
+use lithify_views::names::DEFAULT_CF;
+use lithify_writes::gate::{Wait, stalled};
+use lithify_writes::turn::{Outcome, Waiter};
 
 /// Memory a group keeps for the next; what one huge batch took is given back.
 const GROUP_BYTES_KEPT: usize = 4 << 20;

@@ -16,10 +16,11 @@ use lithify_lsm::{FileMeta, FileRef, Version};
 use lithify_memtable::MemTable;
 use lithify_plan::JobSpec;
 
-use crate::family::{AtWork, Judged};
-use crate::report::metrics::Counter;
+use crate::family::Judged;
 use crate::settings::translate::core_options;
 use crate::shell::Shell;
+use lithify_reports::explain::AtWork;
+use lithify_reports::metrics::Counter;
 
 impl Shell {
     pub(crate) fn start_flush(&self, job: JobId, mem: MemId, out: Pos, cutting: Cutting) {

@@ -14,10 +14,10 @@ use lithify_journal::files::FileName;
 use lithify_lsm::FileRef;
 
 use crate::family::OpenFamily;
-use crate::report::field::Field;
 use crate::shared::Shared;
 use crate::shell::Shell;
 use crate::write::log::{Ended, LogFile};
+use lithify_reports::field::Field;
 
 /// Size at which the event log is put aside as `EVENTS.old` and started anew, bytes.
 const EVENTS_MAX: u64 = 32 << 20;

@@ -11,11 +11,11 @@ use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_plan::ManualRequest;
 
-use crate::background::cancel::{CancelToken, Cancels};
 use crate::options::CompactOptions;
 use crate::shell::{Shell, WeakShell};
 use crate::write::Held;
 use crate::write::log::Log;
+use lithify_reports::cancel::{CancelToken, Cancels};
 
 impl Shell {
     /// Waits until `done` says so, asking again at every progress.

@@ -12,11 +12,11 @@ use lithify_files::wal::WalEnd;
 use lithify_journal::files::FileName;
 use lithify_journal::manifest::{WalAddition, WireEdit};
 
-use crate::reentry::refusal_of_listener;
 use crate::shell::Shell;
 use crate::shell::calls::CloseLater;
 use crate::write::log::Log;
 use crate::write::logs;
+use lithify_reports::reentry::refusal_of_listener;
 
 impl Shell {
     /// Ends the database: what no log holds is flushed, jobs end, the log is closed. Only the

@@ -7,9 +7,9 @@ use lithify_lsm::{FileRef, Version};
 use lithify_store::manifest::translate;
 
 use crate::family::OpenFamily;
-use crate::read::super_version::{SuperVersion, Tree};
 use crate::settings::translate::core_options;
 use crate::shell::Shell;
+use lithify_views::super_version::{SuperVersion, Tree};
 
 impl Shell {
     /// The edit that drops this family is durable: nothing of it is committed any more.

@@ -10,9 +10,9 @@ use lithify_store::backup::{Backup, BackupDir, Progress};
 use lithify_store::checkpoint::Checkpoint;
 
 use crate::open::written::manifest_state;
-use crate::read::super_version::SuperVersion;
 use crate::shell::Shell;
 use crate::write::Held;
+use lithify_views::super_version::SuperVersion;
 
 /// Families with what they hold.
 pub(crate) type Trees = Vec<(Shell, Arc<SuperVersion>)>;

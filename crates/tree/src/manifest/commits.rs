@@ -17,12 +17,12 @@ use lithify_journal::manifest::WireEdit;
 use lithify_lsm::Edit;
 use lithify_store::manifest::{ManifestLog, translate};
 
-use crate::background::progress::UnderWay;
 use crate::family::OpenFamily;
 use crate::manifest::queue::{Batch, Change, FamilyEdit, Group, Told};
-use crate::report::metrics::Counter;
 use crate::shared::Shared;
 use crate::shell::Shell;
+use lithify_reports::metrics::Counter;
+use lithify_reports::progress::UnderWay;
 
 impl Shell {
     /// Hands edits to an upkeep job, together with the manifest.

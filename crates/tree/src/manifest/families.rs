@@ -17,16 +17,16 @@ use lithify_lsm::Version;
 use lithify_store::manifest::translate;
 
 use crate::family::TreeParts;
-use crate::names::{DEFAULT_CF, DEFAULT_NAME};
 use crate::open::family_options::ColumnFamilyOptions;
-use crate::open::proportion;
 use crate::open::written::write_options;
-use crate::read::super_version::Mem;
 use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
 use crate::shared::Shared;
 use crate::shell::Shell;
 use crate::write::Held;
+use lithify_settings::proportion;
+use lithify_views::names::{DEFAULT_CF, DEFAULT_NAME};
+use lithify_views::super_version::Mem;
 
 /// Longest name of a family, bytes.
 const NAME_MAX: usize = 1024;

@@ -27,10 +27,10 @@ use lithify_env::sync::atomic::Ordering;
 use lithify_lsm::FileMeta;
 use lithify_store::ingest::{Bring, StagedTable};
 
-use crate::read::operands;
 use crate::shell::Shell;
 use crate::write::Held;
 use crate::write::log::Log;
+use lithify_views::operands;
 
 /// How tables from outside come into the database's directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use lithify_env::sync::{Arc, Mutex};
 use lithify_journal::manifest::WireEdit;
 use lithify_store::manifest::ManifestLog;
 
-use crate::background::progress::UnderWay;
 use crate::family::OpenFamily;
+use lithify_reports::progress::UnderWay;
 
 /// The manifest, while no job writes to it, and the edits that wait.
 pub(crate) struct ManifestQueue {

@@ -14,11 +14,11 @@ use lithify_tables::cache::TableCache;
 
 use super::resources::{Components, Resources};
 use crate::family::{TreeParts, new_memtable};
-use crate::read::operands::Foreign;
-use crate::read::super_version::Mem;
 use crate::settings::Settings;
 use crate::settings::translate::{Described, core_options};
-use crate::write::mems::{Mems, Reservation};
+use lithify_views::operands::Foreign;
+use lithify_views::super_version::Mem;
+use lithify_writes::mems::{Mems, Reservation};
 
 /// A column family that is being put together.
 pub(super) struct Family {
@@ -196,7 +196,7 @@ mod tests {
         let mut families: Vec<Family> = (0..families).map(empty).collect();
         let mut replay = Replay { families: &mut families, log: 1 };
         replay.reserve(&batch.view()).unwrap();
-        crate::write::mems::insert_batch(&mut replay, &batch.view(), 1);
+        lithify_writes::mems::insert_batch(&mut replay, &batch.view(), 1);
         families.iter().flat_map(|f| &f.mems).map(|mem| mem.table().reserved_bytes()).sum()
     }
 

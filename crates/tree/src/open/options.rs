@@ -12,9 +12,9 @@ use lithify_store::manifest;
 
 use super::family_options::ColumnFamilyOptions;
 use super::resources::Components;
-use crate::names::DEFAULT_CF;
-use crate::report::listener::EventListener;
 use crate::settings::Settings;
+use lithify_reports::listener::EventListener;
+use lithify_views::names::DEFAULT_CF;
 
 /// Permission bits that private files do not give to the group and to others.
 const PRIVATE: u32 = 0o077;

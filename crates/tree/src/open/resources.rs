@@ -14,9 +14,9 @@ use lithify_tables::cache::{BlockCache, TableCache, TableOptions};
 use lithify_tables::sst::Verify;
 
 use super::files::Files;
-use crate::reentry::{Mark, marking};
 use crate::settings::Settings;
 use crate::settings::translate::{output_options, tuning};
+use lithify_reports::reentry::{Mark, marking};
 
 /// Most tables the cache keeps open by itself; those of the tree stay open anyway.
 const OPEN_TABLES: usize = 256;

@@ -4,9 +4,9 @@ use lithify_base::MAX_LEVELS;
 use lithify_env::sync::atomic::Ordering;
 use lithify_lsm::FileMeta;
 
-use crate::read::super_version::Mem;
-use crate::report::stats::Stats;
 use crate::shell::Shell;
+use lithify_reports::stats::Stats;
+use lithify_views::super_version::Mem;
 
 /// What every name begins with.
 const PREFIX: &str = "rocksdb.";

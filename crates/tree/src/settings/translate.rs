@@ -14,7 +14,7 @@ use lithify_settings::{RESTART_INTERVAL, buffer_bytes};
 use lithify_tables::sst::DeletionTrigger;
 
 use super::{Compression, Settings};
-use crate::names::{DEFAULT_CF, DEFAULT_NAME};
+use lithify_views::names::{DEFAULT_CF, DEFAULT_NAME};
 
 /// Fewest buckets to begin with: of two or three none could ever be twice as hot as the average.
 const BUCKETS_MIN: u32 = 8;

@@ -5,7 +5,7 @@ use lithify_base::Result;
 use lithify_env::{Class, Job, Step};
 
 use super::Shell;
-use crate::reentry::refusal;
+use lithify_reports::reentry::refusal;
 
 /// Closes a database whose last handle went away in user code that it waits for. A close waits for jobs of
 /// every class, so this one runs apart from them.

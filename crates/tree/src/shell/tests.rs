@@ -14,9 +14,9 @@ use lithify_env::sync::atomic::AtomicBool;
 use super::*;
 use crate::open::{OpenOptions, Opened, open as open_database};
 use crate::options::{CompactOptions, WriteOptions};
-use crate::read::Value;
 use crate::settings::Settings;
 use crate::write::Held;
+use lithify_views::value::Value;
 
 impl Opened {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {

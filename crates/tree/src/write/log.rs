@@ -11,8 +11,8 @@ use lithify_files::wal::{WalEnd, WalWriter};
 use lithify_journal::wal::BatchBuilder;
 use lithify_memtable::MemWriter;
 
-use super::mems::Mems;
 use crate::family::OpenFamily;
+use lithify_writes::mems::Mems;
 
 /// What the holder of the write turn owns.
 pub(crate) struct Log {

@@ -15,8 +15,8 @@ use lithify_store::numbers;
 
 use super::log::{Filling, Log};
 use super::logs;
-use crate::read::super_version::Mem;
 use crate::shell::Shell;
+use lithify_views::super_version::Mem;
 
 impl Log {
     /// The families, by their places, whose memtables make room. One that is stopped keeps its own.

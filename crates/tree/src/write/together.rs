@@ -6,92 +6,19 @@
 //! waits for a thread that is not running yet.
 //!
 //! Keeps: the numbers of a group are those of its record in the log, whoever inserts; nothing of it is
-//! published before all of it is in. When [`Shell::insert_group`] ends, however it ends, nobody
+//! published before all of it is in. When [`Shell::insert_group`] ends, however it ends, no thread
 //! inserts any more.
 //! Leaves to others: batches of other families, which the holder inserts by itself.
 
 use lithify_base::{Error, ErrorKind, Result, Seq};
-use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Rt, Ticket};
-use lithify_memtable::SharedWriter;
+use lithify_env::sync::Arc;
 
 use super::entries::Own;
 use super::log::Log;
-use super::parts::{InsertGroup, Part, State};
-use crate::names::DEFAULT_CF;
-use crate::reentry::Mark;
-use crate::report::metrics::Counter;
 use crate::shell::Shell;
-use crate::write::turn::Waiter;
-
-/// Entries of a batch from which its writer is asked to insert it.
-const LARGE: usize = if cfg!(shuttle) { 2 } else { 48 };
-
-/// The parts of a group that were handed out, and to whom.
-struct Handed<'a> {
-    crew: Arc<InsertGroup>,
-    waiters: Vec<&'a Waiter<Log>>,
-    rt: &'a dyn Rt,
-    mark: Mark,
-    /// The holder counts as at work.
-    open: bool,
-}
-
-impl<'a> Handed<'a> {
-    fn new(rt: &'a dyn Rt, mark: Mark) -> Handed<'a> {
-        let state = State { at_work: 1, back: Vec::new(), torn: false };
-        let crew = Arc::new(InsertGroup { state: Mutex::new(state), home: Ticket::new() });
-        Handed { crew, waiters: Vec::new(), rt, mark, open: true }
-    }
-    /// Asks `waiter` to insert its batch from number `first` on.
-    fn ask(&mut self, waiter: &'a Waiter<Log>, writer: SharedWriter, first: Seq) {
-        self.crew.state.lock().at_work += 1;
-        self.waiters.push(waiter);
-        waiter.ask(Part { writer: Some(writer), first, crew: self.crew.clone(), mark: self.mark });
-    }
-    /// Inserts what no waiter has begun, the last first, because they were woken in order; how many
-    /// had begun.
-    fn insert_the_rest(&self) -> usize {
-        let mut begun = 0;
-        for waiter in self.waiters.iter().rev() {
-            match waiter.take_part() {
-                Some(part) => part.insert(&waiter.batch.view()),
-                None => begun += 1,
-            }
-        }
-        begun
-    }
-    /// Waits for all who are at work; what they used, or `None` if something is missing.
-    fn gather(&mut self) -> Option<Vec<SharedWriter>> {
-        if std::mem::take(&mut self.open) {
-            self.crew.leave(|_| ());
-            self.rt.park(&self.crew.home, None);
-        }
-        let mut state = self.crew.state.lock();
-        (!state.torn).then(|| std::mem::take(&mut state.back))
-    }
-}
-
-impl Drop for Handed<'_> {
-    fn drop(&mut self) {
-        // If the holder panicked: nobody begins a part or is at one after this.
-        self.waiters.iter().for_each(|waiter| drop(waiter.take_part()));
-        self.gather();
-    }
-}
-
-impl Own<'_> {
-    fn is_large(&self) -> bool {
-        self.is_of_default() && self.entries() >= LARGE
-    }
-    /// All of it goes to the default family.
-    fn is_of_default(&self) -> bool {
-        match self.batch() {
-            Some(batch) => !batch.names_families(),
-            None => self.cf().is_none_or(|cf| cf == DEFAULT_CF),
-        }
-    }
-}
+use lithify_reports::metrics::Counter;
+use lithify_writes::parts::Handed;
+use lithify_writes::turn::Waiter;
 
 impl Shell {
     /// Inserts a group that is in the log, its first entry as number `first`; the number after, and

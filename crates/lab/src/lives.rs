@@ -1,0 +1,110 @@
+//! Short lives of every policy: the tree comes to rest, no level starves, nothing is lost, and a
+//! life is a function of its setup. Invariants of trees and jobs are checked within each.
+
+use crate::tally::Step;
+use crate::{Life, Load, Setup, live};
+use lithify_plan::{CommitOrder, DfWhen, Kind, PolicyKind};
+
+/// The bench's shape at 1/64: memtables of 1 MiB, L1 of 4 MiB, files of 1 MiB.
+fn setup(policy: PolicyKind, num: u64) -> Setup {
+    let mut s = Setup::new(policy, 8, 1024);
+    s.plan.memtable_bytes = 1 << 20;
+    s.plan.level_base_bytes = 4 << 20;
+    s.plan.file_bytes = 1 << 20;
+    s.plan.multiplier = 5;
+    s.plan.buckets.min_file_bytes = 256 << 10;
+    s.device.bandwidth = 300 << 20;
+    s.device.latency = 1_000_000;
+    s.device.channels = 16;
+    s.cells = 512;
+    (s.num, s.keys) = (num, num);
+    s
+}
+
+fn lived(setup: &Setup) -> Life {
+    let name = setup.plan.policy.name();
+    live(setup).unwrap_or_else(|e| panic!("{name}: {e:#}"))
+}
+
+#[test]
+fn every_policy_comes_to_rest() {
+    for policy in PolicyKind::ALL {
+        let setup = setup(policy, 60_000);
+        let life = lived(&setup);
+        let name = policy.name();
+        let written = (life.load.all_written() + life.drain.all_written()) as f64;
+        let amplification = written / life.user_bytes;
+        assert!((1.5..15.0).contains(&amplification), "{name} writes {amplification} times");
+        // Keys drawn with replacement: about 63% of them are there at the end, less what lies in
+        // memory.
+        let entries = life.at_end.bytes.iter().sum::<u64>() as f64 / setup.bytes.disk;
+        let most = if policy.takes_runs() { 60_000.0 } else { 48_000.0 };
+        assert!((34_000.0..most).contains(&entries), "{name} has {entries} entries");
+        assert!(life.at_end.debt <= life.at_load_end.debt.max(8 << 20), "{name} owes more");
+        assert!(life.load.mean_active() <= 8.0 && life.installs > 50, "{name} does little");
+    }
+}
+
+#[test]
+fn no_level_starves_under_a_long_load() {
+    // `leveled` does starve: one merge of the whole width of L1 after the other keeps it locked.
+    for policy in PolicyKind::ALL.into_iter().filter(|&p| p != PolicyKind::Leveled) {
+        let short = setup(policy, 60_000);
+        let mut long = short.clone();
+        long.num *= 10;
+        let (short, long) = (lived(&short), lived(&long));
+        let name = policy.name();
+        let deep = |life: &Life| life.load.written[2..].iter().sum::<u64>();
+        assert!(deep(&long) > 8 * deep(&short), "{name}: {} MB below L1", deep(&long) >> 20);
+        let halves = long.steps.split_at(long.steps.len() / 2);
+        let worst = |steps: &[Step]| steps.iter().map(|s| s.debt).max();
+        let (a, b) = (worst(halves.0).unwrap(), worst(halves.1).unwrap());
+        // A tiered level comes due as a whole, so debt has peaks as high as the levels are large.
+        let most = if policy.takes_runs() { 3 * a } else { 3 * a / 2 };
+        assert!(b < most, "{name} owes {a} at most, then {b}");
+        assert!(long.at_load_end.depth < 64, "{name} is {} deep", long.at_load_end.depth);
+    }
+}
+
+#[test]
+fn the_same_setup_gives_the_same_life() {
+    for policy in [PolicyKind::Hybrid, PolicyKind::DfTiered, PolicyKind::BucketDf] {
+        let mut s = setup(policy, 20_000);
+        s.load = Load::Mix(vec![10, 50]);
+        let (a, b) = (lived(&s), lived(&s));
+        assert_eq!(a, b, "{}", policy.name());
+        s.seed = 2;
+        assert_ne!(a.steps, lived(&s).steps, "{}: the seed matters", policy.name());
+    }
+}
+
+#[test]
+fn unique_keys_all_arrive() {
+    let mut s = setup(PolicyKind::Bucket, 30_000);
+    s.load = Load::Unique;
+    let life = lived(&s);
+    let entries = life.at_end.bytes.iter().sum::<u64>() as f64 / s.bytes.disk;
+    let in_memory = s.plan.memtable_bytes as f64 / s.bytes.memory;
+    assert!((30_000.0 - in_memory - 10.0..=30_001.0).contains(&entries), "{entries}");
+}
+
+#[test]
+fn the_papers_options_live_too() {
+    let mut s = setup(PolicyKind::DfLeveled, 40_000);
+    s.plan.df_when = DfWhen::Always;
+    s.plan.commit_order = CommitOrder::Issue;
+    s.plan.df_max_depth = 8;
+    s.plan.df_extra_percent = u32::MAX;
+    let life = lived(&s);
+    assert!(life.load.kinds.contains_key(&Kind::Df), "{:?}", life.load.kinds.keys());
+}
+
+#[test]
+fn more_disk_is_faster() {
+    let slow = lived(&setup(PolicyKind::Hybrid, 40_000));
+    let mut s = setup(PolicyKind::Hybrid, 40_000);
+    (s.device.bandwidth, s.device.latency) = (3 << 30, 50_000);
+    let fast = lived(&s);
+    assert!(fast.load.seconds < slow.load.seconds * 0.7, "{} s", fast.load.seconds);
+    assert!(fast.load.all_waits().1 < slow.load.all_waits().1);
+}

@@ -1,0 +1,300 @@
+//! Counters and histograms of one database. Counters are kept in a few padded shards so that
+//! threads do not fight over a line; histograms are log-linear, with at most 1/16 error.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+// The standard library's own: nothing is decided by a count, so no model checker need switch there.
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use crossbeam_utils::CachePadded;
+use lithify_env::{Mono, Rt};
+
+const SHARDS: usize = 8;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident => $field:ident,)*) => {
+        /// What is counted.
+        #[derive(Clone, Copy)]
+        pub enum Counter { $($(#[$doc])* $variant),* }
+        const COUNTERS: usize = [$(stringify!($variant)),*].len();
+
+        /// Counters since the database was opened.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Counts { $($(#[$doc])* pub $field: u64,)* }
+
+        impl Counts {
+            fn from_totals(totals: &[u64; COUNTERS]) -> Counts {
+                Counts { $($field: totals[Counter::$variant as usize]),* }
+            }
+            /// Name and value of each counter, in a fixed order.
+            pub fn list(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($field), self.$field)),*]
+            }
+        }
+    };
+}
+
+counters! {
+    /// Entries written by users.
+    Writes => writes,
+    /// Key and value bytes written by users.
+    WriteBytes => write_bytes,
+    /// Commit groups: one log write each.
+    Groups => commit_groups,
+    /// Batches of such groups that their own writers inserted into the memtable, beside others.
+    OwnInserts => own_inserts,
+    /// Bytes appended to write-ahead logs.
+    WalBytes => wal_bytes,
+    /// Log syncs.
+    WalSyncs => wal_syncs,
+    /// Point reads.
+    Gets => gets,
+    /// Point reads that found a value.
+    GetHits => get_hits,
+    /// Point reads answered by a memtable.
+    MemtableHits => memtable_hits,
+    /// Iterators opened.
+    Iterators => iterators,
+    /// Flushes finished.
+    Flushes => flushes,
+    /// Bytes written by flushes.
+    FlushBytes => flush_bytes,
+    /// Compactions finished, trivial moves not counted.
+    Compactions => compactions,
+    /// Trivial moves: files that changed level without being rewritten.
+    Moves => trivial_moves,
+    /// Bytes read by compactions.
+    CompactionRead => compaction_read_bytes,
+    /// Bytes written by compactions.
+    CompactionWrite => compaction_write_bytes,
+    /// Entries read by compactions.
+    CompactionEntries => compaction_entries,
+    /// Entries dropped by compactions.
+    CompactionDrops => compaction_drops,
+    /// Nanoseconds compactions took, each from its first step to its last.
+    CompactionNanos => compaction_nanos,
+    /// Processor nanoseconds of compaction workers.
+    CompactionCpuNanos => compaction_cpu_nanos,
+    /// Nanoseconds flush workers were busy.
+    FlushNanos => flush_nanos,
+    /// Jobs that failed and were or will be tried again.
+    JobFailures => job_failures,
+}
+
+/// The counters and histograms of one database.
+pub struct Metrics {
+    shards: [CachePadded<[AtomicU64; COUNTERS]>; SHARDS],
+    /// Latency of writes, nanoseconds (one in [`SAMPLE_EVERY`] is timed).
+    pub write: Histogram,
+    /// Latency of point reads, nanoseconds (one in [`SAMPLE_EVERY`] is timed).
+    pub get: Histogram,
+    /// Duration of flushes, nanoseconds.
+    pub flush: Histogram,
+    /// Duration of compactions, nanoseconds.
+    pub compaction: Histogram,
+    /// Length of write stalls, nanoseconds.
+    pub stall: Histogram,
+}
+
+/// The shard of the calling thread.
+fn shard() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static MINE: usize = NEXT.fetch_add(1, Relaxed) % SHARDS);
+    MINE.with(|m| *m)
+}
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics::new()
+    }
+}
+
+impl Metrics {
+    /// All at 0.
+    pub fn new() -> Metrics {
+        Metrics {
+            shards: std::array::from_fn(|_| {
+                CachePadded::new(std::array::from_fn(|_| AtomicU64::new(0)))
+            }),
+            write: Histogram::new(),
+            get: Histogram::new(),
+            flush: Histogram::new(),
+            compaction: Histogram::new(),
+            stall: Histogram::new(),
+        }
+    }
+    /// Adds `n` to a counter.
+    #[inline]
+    pub fn add(&self, counter: Counter, n: u64) {
+        self.shards[shard()][counter as usize].fetch_add(n, Relaxed);
+    }
+    /// All counters now.
+    pub fn counts(&self) -> Counts {
+        let mut totals = [0; COUNTERS];
+        for shard in &self.shards {
+            for (total, n) in totals.iter_mut().zip(shard.iter()) {
+                *total += n.load(Relaxed);
+            }
+        }
+        Counts::from_totals(&totals)
+    }
+}
+
+/// Calls of a thread for each one that is timed: reading a clock costs as much as a cached read.
+/// A prime, so that a regular pattern of calls is not met at the same place each time.
+const SAMPLE_EVERY: u32 = 61;
+
+/// A call being timed.
+pub struct Sample<'a> {
+    of: &'a Histogram,
+    rt: &'a dyn Rt,
+    began: Mono,
+}
+
+impl Drop for Sample<'_> {
+    fn drop(&mut self) {
+        self.of.record(self.rt.now().since(self.began).as_nanos() as u64);
+    }
+}
+
+/// Sub-buckets of each power of two.
+const STEPS: usize = 16;
+const BUCKETS: usize = (64 - 3) * STEPS;
+
+/// A log-linear histogram of nanoseconds.
+pub struct Histogram {
+    buckets: Box<[AtomicU64]>,
+    sum: AtomicU64,
+    max: AtomicU64,
+}
+
+/// A histogram's figures. All times are at most 1/16 above the true value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// Number of samples.
+    pub count: u64,
+    /// Mean.
+    pub mean: Duration,
+    /// Half of the samples were at most this.
+    pub p50: Duration,
+    /// 99 of 100 samples were at most this.
+    pub p99: Duration,
+    /// 999 of 1000 samples were at most this.
+    pub p999: Duration,
+    /// The largest sample.
+    pub max: Duration,
+}
+
+fn bucket(nanos: u64) -> usize {
+    if nanos < STEPS as u64 {
+        return nanos as usize;
+    }
+    let log = 63 - nanos.leading_zeros() as usize;
+    let step = (nanos >> (log - 4)) as usize & (STEPS - 1);
+    (log - 3) * STEPS + step
+}
+
+/// The largest value that falls into bucket `b`.
+fn top_of(b: usize) -> u64 {
+    if b < STEPS {
+        return b as u64;
+    }
+    let (log, step) = (b / STEPS + 3, (b % STEPS) as u64);
+    let low = (1u64 << log) + (step << (log - 4));
+    low + ((1u64 << (log - 4)) - 1)
+}
+
+impl Histogram {
+    fn new() -> Histogram {
+        Histogram {
+            buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
+            sum: AtomicU64::new(0),
+            max: AtomicU64::new(0),
+        }
+    }
+    /// Counts one duration, in nanoseconds.
+    pub fn record(&self, nanos: u64) {
+        self.buckets[bucket(nanos)].fetch_add(1, Relaxed);
+        self.sum.fetch_add(nanos, Relaxed);
+        self.max.fetch_max(nanos, Relaxed);
+    }
+    /// Times the caller until the sample is dropped, if it is this thread's turn: one call in
+    /// [`SAMPLE_EVERY`].
+    #[inline]
+    pub fn sample<'a>(&'a self, rt: &'a dyn Rt) -> Option<Sample<'a>> {
+        thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
+        let call = CALLS.with(|c| c.replace(c.get().wrapping_add(1)));
+        call.is_multiple_of(SAMPLE_EVERY).then(|| Sample { of: self, rt, began: rt.now() })
+    }
+    /// Its quantiles now.
+    pub fn latency(&self) -> Latency {
+        let counts: Vec<u64> = self.buckets.iter().map(|b| b.load(Relaxed)).collect();
+        let count: u64 = counts.iter().sum();
+        if count == 0 {
+            return Latency::default();
+        }
+        let max = self.max.load(Relaxed);
+        let quantile = |per_mille: u64| {
+            let rank = (count * per_mille).div_ceil(1000).max(1);
+            let mut seen = 0;
+            for (b, n) in counts.iter().enumerate() {
+                seen += n;
+                if seen >= rank {
+                    return Duration::from_nanos(top_of(b).min(max));
+                }
+            }
+            Duration::from_nanos(max)
+        };
+        Latency {
+            count,
+            mean: Duration::from_nanos(self.sum.load(Relaxed) / count),
+            p50: quantile(500),
+            p99: quantile(990),
+            p999: quantile(999),
+            max: Duration::from_nanos(max),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_hold_their_values_within_a_sixteenth() {
+        let mut last = 0;
+        for n in (0..2000).chain((11..63).flat_map(|l| [1 << l, (1 << l) + 1, (2 << l) - 1])) {
+            let b = bucket(n);
+            assert!(b >= last || n < 2000, "{n}");
+            assert!(top_of(b) >= n && top_of(b) - n <= n / STEPS as u64, "{n} {}", top_of(b));
+            last = b;
+        }
+        assert!(bucket(u64::MAX) < BUCKETS);
+    }
+
+    #[test]
+    fn quantiles_of_a_ramp() {
+        let h = Histogram::new();
+        (1..=1000).for_each(|n| h.record(n * 1000));
+        let l = h.latency();
+        assert_eq!((l.count, l.max), (1000, Duration::from_micros(1000)));
+        let near = |d: Duration, us: u64| {
+            let n = d.as_nanos() as u64;
+            n >= us * 1000 && n <= us * 1000 + us * 1000 / 16
+        };
+        assert!(near(l.p50, 500) && near(l.p99, 990) && near(l.p999, 999), "{l:?}");
+    }
+
+    #[test]
+    fn counters_add_up_over_threads() {
+        let m = Metrics::new();
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| (0..1000).for_each(|_| m.add(Counter::Gets, 1)));
+            }
+        });
+        assert_eq!(m.counts().gets, 4000);
+    }
+}

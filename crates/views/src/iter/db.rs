@@ -1,0 +1,64 @@
+//! The iterator that users hold.
+
+use lithify_base::Result;
+use lithify_env::sync::Arc;
+
+use super::child::Merged;
+use super::user::User;
+use crate::super_version::SuperVersion;
+
+/// An iterator over user keys. It shows the database as it was when the iterator was made (or
+/// its snapshot), owns what it needs, and may outlive the handle.
+pub struct DbIter {
+    pub(crate) user: User<Merged>,
+    /// Keeps memtables and tables alive.
+    pub(crate) _pinned: Arc<SuperVersion>,
+}
+
+impl DbIter {
+    /// Moves to the first key at or after `key`.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        self.user.seek(key.as_ref());
+    }
+    /// Moves to the last key at or before `key`.
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
+        self.user.seek_for_prev(key.as_ref());
+    }
+    /// Moves to the first key.
+    pub fn seek_to_first(&mut self) {
+        self.user.seek_to_first();
+    }
+    /// Moves to the last key.
+    pub fn seek_to_last(&mut self) {
+        self.user.seek_to_last();
+    }
+    /// Moves to the next key; no effect if there is no current one.
+    pub fn next(&mut self) {
+        self.user.next();
+    }
+    /// Moves to the previous key; no effect if there is no current one.
+    pub fn prev(&mut self) {
+        self.user.prev();
+    }
+    /// True if the iterator is at an entry. False at either end, before the first seek, and
+    /// after an error: ask [`status`](DbIter::status).
+    pub fn valid(&self) -> bool {
+        self.user.valid()
+    }
+    /// The current key; empty if not [`valid`](DbIter::valid).
+    pub fn key(&self) -> &[u8] {
+        if self.valid() { self.user.key() } else { &[] }
+    }
+    /// The current value; empty if not [`valid`](DbIter::valid).
+    pub fn value(&self) -> &[u8] {
+        if self.valid() { self.user.value() } else { &[] }
+    }
+    /// The error that ended the iteration, if one did. Check it whenever `valid` turns false.
+    ///
+    /// # Errors
+    /// `Corruption` or `Io` naming file and place; `MergeFailed` at a key whose operands the merge
+    /// operator can't combine.
+    pub fn status(&self) -> Result<()> {
+        self.user.status()
+    }
+}

@@ -1,0 +1,107 @@
+//! Options of a single read.
+
+use lithify_base::Key;
+
+use crate::snapshot::Snapshot;
+
+/// Options of one read or iterator.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// Read the database as of this snapshot; `None` reads what is there now.
+    pub snapshot: Option<Snapshot>,
+    /// An iterator shows no key below this one.
+    pub lower_bound: Option<Key>,
+    /// An iterator shows no key from this one on.
+    pub upper_bound: Option<Key>,
+    /// An iterator that was moved to a key shows only keys of the same prefix, by the
+    /// prefix extractor, and ends at another; moved to the first or
+    /// last key, those of its prefix. It may leave out tables whose filters have no such prefix. A move to
+    /// a key without a prefix, or without an extractor, is like any other.
+    pub prefix_same_as_start: bool,
+    /// An iterator leaves the blocks it fetches out of the cache: right for one-off scans. Reads of
+    /// single keys always cache what they fetch.
+    pub skip_cache_fill: bool,
+}
+
+impl ReadOptions {
+    /// At a snapshot.
+    pub fn at(snapshot: &Snapshot) -> ReadOptions {
+        ReadOptions { snapshot: Some(snapshot.clone()), ..ReadOptions::default() }
+    }
+    /// Only keys that start with `prefix` (in byte order).
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: impl AsRef<[u8]>) -> ReadOptions {
+        let prefix = prefix.as_ref();
+        self.lower_bound = Some(prefix.into());
+        // The end: the prefix with its last byte below 0xff raised, and cut there.
+        self.upper_bound = prefix.iter().rposition(|&b| b != 0xff).map(|i| {
+            let mut end = prefix[..=i].to_vec();
+            end[i] += 1;
+            end.into()
+        });
+        self
+    }
+    /// Only keys from `lower` on and below `upper`.
+    #[must_use]
+    pub fn with_bounds(
+        mut self,
+        lower: Option<impl AsRef<[u8]>>,
+        upper: Option<impl AsRef<[u8]>>,
+    ) -> ReadOptions {
+        self.lower_bound = lower.map(|k| k.as_ref().into());
+        self.upper_bound = upper.map(|k| k.as_ref().into());
+        self
+    }
+}
+
+/// What every key from `lower` on and below `upper` begins with, in byte order.
+pub fn common_start<'a>(lower: &'a [u8], upper: &[u8]) -> &'a [u8] {
+    let mut same = lower.iter().zip(upper).take_while(|(a, b)| a == b).count();
+    // Below `ac` and not below `ab` is what begins with `ab`; not below `ab\xff`, with that.
+    let next = lower.get(same).and_then(|b| b.checked_add(1));
+    if upper.len() == same + 1 && next.is_some() && next == upper.last().copied() {
+        same += 1;
+        same += lower[same..].iter().take_while(|&&b| b == 0xff).count();
+    }
+    &lower[..same]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_bounds_have_in_common_begins_every_key_between() {
+        for (lower, upper, common) in [
+            (&b"abc"[..], &b"abd"[..], &b"abc"[..]),
+            (b"abc", b"abe", b"ab"),
+            (b"abc", b"abd\0", b"ab"),
+            (b"ab\xff\xff1", b"ac", b"ab\xff\xff"),
+            (b"ab\xff", b"ab\xff\xff", b"ab\xff"),
+            (b"a", b"b", b"a"),
+            (b"", b"b", b""),
+            (b"abc", b"abc", b"abc"),
+            (b"b", b"a", b""),
+        ] {
+            assert_eq!(common_start(lower, upper), common, "{lower:?} {upper:?}");
+            // Every key of up to five such bytes between the bounds.
+            let bytes = [0, b'a', b'b', b'c', 0xff];
+            for n in 0..5usize.pow(5) {
+                let key: Vec<u8> = (0..5).map(|i| bytes[n / 5usize.pow(i) % 5]).collect();
+                for key in (0..=5).map(|len| &key[..len]) {
+                    let between = lower <= key && key < upper;
+                    assert!(!between || key.starts_with(common), "{lower:?} {upper:?} {key:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_prefix_ends_where_its_successor_starts() {
+        let end = |p: &[u8]| ReadOptions::default().with_prefix(p).upper_bound.map(|k| k.to_vec());
+        assert_eq!(end(b"ab"), Some(b"ac".to_vec()));
+        assert_eq!(end(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!(end(b"\xff"), None);
+        assert_eq!(end(b""), None);
+    }
+}

@@ -1,0 +1,96 @@
+//! A value that was read, and what the entry that was met says it is.
+
+use std::ops::Deref;
+
+use lithify_base::key::unknown_kind;
+use lithify_base::{Kind, Result, Seq, Tag, memory};
+use lithify_tables::cache::PinnedSlice;
+
+/// A value that was read: bytes of a cached block, or a copy. Dereferences to the bytes.
+pub struct Value(pub(crate) Repr);
+
+pub(crate) enum Repr {
+    Copied(Vec<u8>),
+    Pinned(PinnedSlice),
+}
+
+impl Value {
+    /// Cuts it to its first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        match &mut self.0 {
+            Repr::Copied(v) => v.truncate(len),
+            Repr::Pinned(p) => p.truncate(len),
+        }
+    }
+}
+
+impl Deref for Value {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Copied(v) => v,
+            Repr::Pinned(p) => p.as_ref(),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Value {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl From<Value> for Vec<u8> {
+    fn from(v: Value) -> Vec<u8> {
+        match v.0 {
+            Repr::Copied(v) => v,
+            Repr::Pinned(p) => p.as_ref().to_vec(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "\"{}\"", self.escape_ascii())
+    }
+}
+
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
+    fn eq(&self, other: &T) -> bool {
+        **self == *other.as_ref()
+    }
+}
+
+/// What the newest visible entry means, given the newest range deletion over its key. `merged` combines
+/// operands.
+pub(crate) fn decide(
+    tag: Tag,
+    hidden: Option<Seq>,
+    value: impl FnOnce() -> Result<Repr>,
+    merged: impl FnOnce() -> Result<Vec<u8>>,
+) -> Result<Option<Value>> {
+    if hidden.is_some_and(|h| h > tag.seq()) {
+        return Ok(None);
+    }
+    match tag.kind() {
+        Some(Kind::Value) => Ok(Some(Value(value()?))),
+        Some(Kind::Delete | Kind::SingleDelete) => Ok(None),
+        Some(Kind::Merge) => Ok(Some(Value(Repr::Copied(merged()?)))),
+        Some(Kind::RangeDelete) | None => Err(unknown_kind(tag.kind_byte())),
+    }
+}
+
+/// What a transaction's own newest entry of a key means, whatever the database has. `merged` combines its
+/// operands.
+///
+/// # Errors
+/// `LimitExceeded` if there is no memory for the value; what `merged` gives; `Corruption` for what is no
+/// entry of a key.
+pub fn own(
+    tag: Tag,
+    value: &[u8],
+    merged: impl FnOnce() -> Result<Vec<u8>>,
+) -> Result<Option<Value>> {
+    decide(tag, None, || memory::copied(value, "a value").map(Repr::Copied), merged)
+}
