@@ -3,7 +3,7 @@
 //! Both replace the locks and atomics of the whole build (`--cfg shuttle`, `--cfg loom`), so each has
 //! a target folder of its own.
 //!
-//! Leaves to others: the scenarios (`tests/schedules*` and `schedules.rs` of `env` and `db`;
+//! Leaves to others: the scenarios (`tests/schedules*` and `schedules.rs` of `env`, `writes` and `db`;
 //! `models.rs` of `env` and `memtable`), and what a run of one is (`lithify_testkit::schedules`).
 
 use std::process::Command;

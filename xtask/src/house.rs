@@ -79,7 +79,7 @@ fn largest_crate(product: &[&Source]) -> Measure {
     let lines = |sources: &[&Source]| sources.iter().map(|s| s.product_lines().count()).sum();
     let sizes = by_package(product).into_iter().map(|(name, s)| (lines(&s), name.to_owned()));
     let (now, place) = sizes.max().unwrap_or_default();
-    Measure { name: "lines of the largest crate", now, held: 11700, goal: 6500, place }
+    Measure { name: "lines of the largest crate", now, held: 6500, goal: 6500, place }
 }
 
 fn largest_cycle(product: &[&Source]) -> Measure {

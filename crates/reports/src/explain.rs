@@ -64,14 +64,14 @@ pub enum Writes {
     Free,
     /// They are slowed down.
     Slowed {
-        /// Name of the cause, as in [`Stats::stalls`](crate::Stats::stalls).
+        /// Name of the cause, as in [`Stats::stalls`](crate::stats::Stats::stalls).
         cause: &'static str,
         /// To how many bytes per second; unknown for a handle that only reads.
         bytes_per_second: Option<u64>,
     },
     /// They wait.
     Stopped {
-        /// Name of the cause, as in [`Stats::stalls`](crate::Stats::stalls).
+        /// Name of the cause, as in [`Stats::stalls`](crate::stats::Stats::stalls).
         cause: &'static str,
     },
     /// They fail, with this message.
@@ -97,7 +97,7 @@ pub struct HangingCall {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Bound {
-    /// Name of the cause it is a measure of, as in [`Stats::stalls`](crate::Stats::stalls).
+    /// Name of the cause it is a measure of, as in [`Stats::stalls`](crate::stats::Stats::stalls).
     pub cause: &'static str,
     /// What is counted, in words.
     pub what: &'static str,

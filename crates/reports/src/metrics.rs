@@ -86,9 +86,9 @@ counters! {
 /// The counters and histograms of one database.
 pub struct Metrics {
     shards: [CachePadded<[AtomicU64; COUNTERS]>; SHARDS],
-    /// Latency of writes, nanoseconds (one in [`SAMPLE_EVERY`] is timed).
+    /// Latency of writes, nanoseconds (one in `SAMPLE_EVERY` is timed).
     pub write: Histogram,
-    /// Latency of point reads, nanoseconds (one in [`SAMPLE_EVERY`] is timed).
+    /// Latency of point reads, nanoseconds (one in `SAMPLE_EVERY` is timed).
     pub get: Histogram,
     /// Duration of flushes, nanoseconds.
     pub flush: Histogram,
@@ -221,7 +221,7 @@ impl Histogram {
         self.max.fetch_max(nanos, Relaxed);
     }
     /// Times the caller until the sample is dropped, if it is this thread's turn: one call in
-    /// [`SAMPLE_EVERY`].
+    /// `SAMPLE_EVERY`.
     #[inline]
     pub fn sample<'a>(&'a self, rt: &'a dyn Rt) -> Option<Sample<'a>> {
         thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
