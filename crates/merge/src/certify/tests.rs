@@ -94,3 +94,78 @@ fn a_filter_that_misses_a_key_is_refused() {
     members(&out, |h| keys.contains(&h)).unwrap();
     assert!(members(&out, |h| h != keys[50] && keys.contains(&h)).is_err());
 }
+
+/// An output of more than two samples.
+fn many_blocks() -> (Case, Products, Ledger, Vec<usize>) {
+    let case = Case::uniform(6, 2, 6000, 16, 100).unwrap();
+    let (out, ledger) = products(&case);
+    let is_block = |&i: &usize| matches!(out.items[i], Item::Block(_));
+    let blocks: Vec<usize> = (0..out.items.len()).filter(is_block).collect();
+    assert!(blocks.len() > 2 * SAMPLE as usize + 1, "{} blocks", blocks.len());
+    (case, out, ledger, blocks)
+}
+
+/// Flips a bit of a block's stored bytes; `at` counts from its end.
+fn flip(out: &mut Products, item: usize, at: usize) -> std::ops::Range<usize> {
+    let Item::Block(b) = &out.items[item] else { panic!("a block") };
+    let range = b.at.clone();
+    out.arena[range.end - at] ^= 1;
+    range
+}
+
+#[test]
+fn sums_accept_what_the_kernel_makes() {
+    let (case, out, ledger, _) = many_blocks();
+    verdict(Mode::Sums, &case, &out, &ledger).unwrap();
+    for seed in 0..200 {
+        let case = Case::generate(seed, Size { entries: 80, value: 200 }).unwrap();
+        let (out, ledger) = products(&case);
+        verdict(Mode::Sums, &case, &out, &ledger).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    }
+}
+
+#[test]
+fn sums_find_a_wrong_sum_in_every_block() {
+    let (case, out, ledger, blocks) = many_blocks();
+    for (no, &item) in blocks.iter().enumerate() {
+        // The sum itself, the type byte, and the payload.
+        for at in [1, TRAILER, TRAILER + 40] {
+            let mut bad = out.clone();
+            flip(&mut bad, item, at);
+            let error = verdict(Mode::Sums, &case, &bad, &ledger).unwrap_err();
+            assert!(error.to_string().contains("checksum"), "block {no}, byte {at}: {error}");
+            verdict(Mode::Meta, &case, &bad, &ledger).expect("metadata does not show it");
+        }
+    }
+}
+
+/// A value changed under a right sum: found in the sample, as is a filter hash that is missing.
+#[test]
+fn sums_find_a_wrong_entry_in_one_block_of_a_sample() {
+    let (case, out, ledger, blocks) = many_blocks();
+    let spoil: [fn(&Recipe, &mut Products, usize); 2] = [
+        |recipe, bad, item| {
+            // The last value ends where the restart points begin, of which there is one at least.
+            let Item::Block(b) = &bad.items[item] else { panic!("a block") };
+            let payload = &bad.arena[b.at.start..b.at.end - TRAILER];
+            let restarts = u32::from_le_bytes(*payload.last_chunk().unwrap()) as usize;
+            let range = flip(bad, item, TRAILER + 4 * (restarts + 1) + 1);
+            let end = range.end - TRAILER;
+            let sum = raw_sum(recipe.checksum, &bad.arena[range.start..end], bad.arena[end]);
+            bad.arena[end + 1..range.end].copy_from_slice(&sum.to_le_bytes());
+        },
+        |_, bad, item| {
+            let Item::Block(b) = &mut bad.items[item] else { panic!("a block") };
+            b.hashes.end -= 1;
+        },
+    ];
+    for (no, &item) in blocks.iter().enumerate() {
+        for (what, spoil) in spoil.iter().enumerate() {
+            let mut bad = out.clone();
+            spoil(&case.recipe, &mut bad, item);
+            let found = verdict(Mode::Sums, &case, &bad, &ledger).is_err();
+            assert_eq!(found, no as u64 % SAMPLE == 0, "block {no}, change {what}");
+            assert!(verdict(Mode::Full, &case, &bad, &ledger).is_err(), "block {no}, {what}");
+        }
+    }
+}
