@@ -21,7 +21,7 @@ use lithify_format::limits::plain_max;
 use lithify_format::xxph3::xxph3_64;
 
 use crate::cut::CutCheck;
-use crate::ledger::{Ledger, weigh};
+use crate::ledger::Ledger;
 use crate::products::{BlockMeta, Item, Products, TRAILER};
 use crate::recipe::Recipe;
 use crate::view::View;
@@ -170,7 +170,7 @@ impl Certifier {
             }
             let Some(kind) = e.tag.kind() else { return Err(broken("an unknown entry kind")) };
             seen.count(kind, e.tag.seq(), e.key.len(), e.value.len());
-            seen.weight = seen.weight.wrapping_add(weigh(e.content, e.tag));
+            seen.weight = seen.weight.wrapping_add(e.weight);
             if let Some(hash) = recipe.prefixes.of(e.key).map(key_hash)
                 && self.last_prefix.replace(hash) != Some(hash)
                 && hashes.next() != Some(&hash)

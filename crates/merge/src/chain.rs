@@ -9,7 +9,7 @@ use lithify_base::operator::{full_merge, partial_merge};
 use lithify_base::{MergeOperator, Result, Seq, Tag};
 
 use crate::gc::Input;
-use crate::ledger::{Ledger, Rule, weigh};
+use crate::ledger::{Ledger, Rule};
 
 /// Operands are combined with each other, not with what is below all of them, beyond that many bytes.
 pub(crate) const CHAIN_BYTES_MAX: usize = if cfg!(test) { 600 } else { 64 << 20 };
@@ -73,7 +73,7 @@ impl Chain {
     /// Adds the next older operand.
     pub(crate) fn push(&mut self, e: &Input<'_>) {
         self.bytes += weight(e.value);
-        let inputs = (1, weigh(e.content, e.tag));
+        let inputs = (1, e.weight);
         let spelled = (self.key != e.key).then(|| (e.key.into(), e.hash));
         self.operands.push(Operand { tag: e.tag, value: e.value.to_vec(), spelled, inputs });
     }

@@ -17,7 +17,7 @@ use lithify_format::varint;
 
 use crate::copy::copy;
 use crate::cut::{Cut, Start};
-use crate::ledger::{Ledger, weigh};
+use crate::ledger::Ledger;
 use crate::products::{BlockMeta, FileCut, Item, Products};
 use crate::recipe::Recipe;
 use crate::tombstone::Fragments;
@@ -104,7 +104,8 @@ pub(crate) struct Survivor<'a> {
     pub(crate) kind: Kind,
     pub(crate) value: &'a [u8],
     pub(crate) hash: u64,
-    pub(crate) content: u64,
+    /// The weight of the entry.
+    pub(crate) weight: u64,
 }
 
 impl Writer {
@@ -294,7 +295,7 @@ impl Writer {
         }
         self.file.last_hash = Some(e.hash);
         self.ledger.entries_out += 1;
-        self.ledger.sum_out = self.ledger.sum_out.wrapping_add(weigh(e.content, e.tag));
+        self.ledger.sum_out = self.ledger.sum_out.wrapping_add(e.weight);
         Ok(())
     }
 

@@ -53,14 +53,8 @@ pub(crate) struct Input<'a> {
     pub(crate) hash: u64,
     /// Of key and value: with the tag it makes the entry's weight.
     pub(crate) content: u64,
-}
-
-impl Input<'_> {
-    /// The weight of the entry.
-    #[inline(always)]
-    fn weight(&self) -> u64 {
-        weigh(self.content, self.tag)
-    }
+    /// The weight of the entry, computed once for the way in and the way out.
+    pub(crate) weight: u64,
 }
 
 /// A delete that waits for the older entries of its key.
@@ -72,7 +66,7 @@ struct Waiting {
     key: Option<Box<[u8]>>,
     value: Vec<u8>,
     hash: u64,
-    content: u64,
+    weight: u64,
     /// Nothing in use behind it: it goes if only deletes follow.
     elidable: bool,
 }
@@ -143,9 +137,9 @@ impl Gc {
         let plain = self.zones.is_bare() && self.recipe.user_filter.is_none();
         if new_key && e.tag.kind_byte() == Kind::Value as u8 && plain {
             (self.hider, self.hider_is_value) = (Some(e.tag.seq()), true);
-            let tag = self.settle(e, Kind::Value, out);
-            let Input { key, value, hash, content, .. } = e;
-            return out.put_inline(Survivor { key, tag, kind: Kind::Value, value, hash, content });
+            let (tag, weight) = self.settle(e, Kind::Value, out);
+            let Input { key, value, hash, .. } = e;
+            return out.put_inline(Survivor { key, tag, kind: Kind::Value, value, hash, weight });
         }
         self.judge(e, out)
     }
@@ -173,15 +167,15 @@ impl Gc {
             if pair && kind == Kind::Value {
                 self.drop_pair(out);
             }
-            out.ledger.drop_entry(Rule::Hidden, e.weight());
+            out.ledger.drop_entry(Rule::Hidden, e.weight);
         } else if self.is_covered(seq, stripe) {
             self.end_chain(Below::Nothing, out)?;
-            out.ledger.drop_entry(Rule::Covered, e.weight());
+            out.ledger.drop_entry(Rule::Covered, e.weight);
         } else if kind == Kind::Merge {
             self.release(out)?;
             self.operand(e, stripe, out)?;
         } else if under_operands && self.take_as_base(e, kind, out)? {
-            out.ledger.drop_entry(Rule::Combined, e.weight());
+            out.ledger.drop_entry(Rule::Combined, e.weight);
         } else if kind.is_delete() {
             self.delete(e, kind, out)?;
             // The operands are applied to what it leaves, which is nothing.
@@ -253,8 +247,9 @@ impl Gc {
         chain.operands.iter().for_each(|o| o.drop_inputs(&mut out.ledger));
         let tag = Tag::new(chain.seqs().0, Kind::Value);
         let (run, hash, content) = (chain.run, chain.hash, content(chain.hash, value));
-        let made = Input { key: &chain.key, tag, value, run, hash, content };
-        out.ledger.make_entry(made.weight());
+        let weight = weigh(content, tag);
+        let made = Input { key: &chain.key, tag, value, run, hash, content, weight };
+        out.ledger.make_entry(made.weight);
         self.value(made, out)
     }
 
@@ -280,10 +275,10 @@ impl Gc {
             Decision::Remove => (Kind::Delete, &[][..]),
             Decision::Change(value) => (Kind::Value, &value[..]),
         };
-        out.ledger.drop_entry(Rule::Filtered, e.weight());
+        out.ledger.drop_entry(Rule::Filtered, e.weight);
         let (tag, content) = (Tag::new(e.tag.seq(), kind), content(e.hash, value));
-        let made = Input { tag, value, content, ..e };
-        out.ledger.make_entry(made.weight());
+        let made = Input { tag, value, content, weight: weigh(content, tag), ..e };
+        out.ledger.make_entry(made.weight);
         match kind {
             Kind::Delete => self.delete(made, kind, out),
             _ => self.survive(made, kind, out),
@@ -307,7 +302,7 @@ impl Gc {
                 kind,
                 value: e.value,
                 hash: e.hash,
-                content: e.content,
+                weight: e.weight,
             });
         }
         self.pair = kind == Kind::SingleDelete;
@@ -316,27 +311,27 @@ impl Gc {
             self.waiting_key.extend_from_slice(e.key);
         }
         let key = (self.waiting_key != e.key).then(|| e.key.into());
-        let (value, hash, content) = (e.value.to_vec(), e.hash, e.content);
-        self.waiting.push(Waiting { tag: e.tag, kind, key, value, hash, content, elidable });
+        let (value, hash, weight) = (e.value.to_vec(), e.hash, e.weight);
+        self.waiting.push(Waiting { tag: e.tag, kind, key, value, hash, weight, elidable });
         Ok(())
     }
 
     /// D7: the single delete before this value goes with it.
     fn drop_pair(&mut self, out: &mut Writer) {
         if let Some(w) = self.waiting.pop() {
-            out.ledger.drop_entry(Rule::Paired, weigh(w.content, w.tag));
+            out.ledger.drop_entry(Rule::Paired, w.weight);
         }
     }
 
     fn survive(&mut self, e: Input<'_>, kind: Kind, out: &mut Writer) -> Result<()> {
-        let tag = self.settle(e, kind, out);
-        let Input { key, value, hash, content, .. } = e;
-        out.put(Survivor { key, tag, kind, value, hash, content })
+        let (tag, weight) = self.settle(e, kind, out);
+        let Input { key, value, hash, .. } = e;
+        out.put(Survivor { key, tag, kind, value, hash, weight })
     }
 
-    /// D4: the tag a survivor is written with.
+    /// D4: the tag a survivor is written with, and its weight then.
     #[inline(always)]
-    fn settle(&mut self, e: Input<'_>, kind: Kind, out: &mut Writer) -> Tag {
+    fn settle(&mut self, e: Input<'_>, kind: Kind, out: &mut Writer) -> (Tag, u64) {
         let seq = e.tag.seq();
         if kind != Kind::Value
             || seq == 0
@@ -345,13 +340,13 @@ impl Gc {
             || !(self.zones.is_free(e.run) || zoo::on(Bug::ZeroedOverOlder))
             || (self.zones.keeps_at_most(seq) && !zoo::on(Bug::ZeroedUnderTombstone))
         {
-            return e.tag;
+            return (e.tag, e.weight);
         }
         let tag = Tag::new(0, kind);
-        let (new, old) = (weigh(e.content, tag), e.weight());
+        let weight = weigh(e.content, tag);
         out.ledger.zeroed += 1;
-        out.ledger.sum_zeroed = out.ledger.sum_zeroed.wrapping_add(new.wrapping_sub(old));
-        tag
+        out.ledger.sum_zeroed = out.ledger.sum_zeroed.wrapping_add(weight.wrapping_sub(e.weight));
+        (tag, weight)
     }
 
     /// A survivor that is no delete follows: every waiting delete hides it from someone.
@@ -363,7 +358,7 @@ impl Gc {
                 kind: w.kind,
                 value: &w.value,
                 hash: w.hash,
-                content: w.content,
+                weight: w.weight,
             })?;
         }
         Ok(())
@@ -388,7 +383,7 @@ impl Gc {
         self.pair = false;
         self.waiting.retain(|w| {
             if w.elidable {
-                out.ledger.drop_entry(Rule::Elided, weigh(w.content, w.tag));
+                out.ledger.drop_entry(Rule::Elided, w.weight);
             }
             !w.elidable
         });
@@ -400,12 +395,13 @@ impl Gc {
 fn put_operands(chain: &Chain, out: &mut Writer) -> Result<()> {
     for o in &chain.operands {
         let (key, hash) = chain.key_of(o);
-        let (tag, value, content) = (o.tag, &o.value[..], content(hash, &o.value));
+        let (tag, value) = (o.tag, &o.value[..]);
+        let weight = weigh(content(hash, value), tag);
         if o.is_combined() {
             o.drop_inputs(&mut out.ledger);
-            out.ledger.make_entry(weigh(content, tag));
+            out.ledger.make_entry(weight);
         }
-        out.put(Survivor { key, tag, kind: Kind::Merge, value, hash, content })?;
+        out.put(Survivor { key, tag, kind: Kind::Merge, value, hash, weight })?;
     }
     Ok(())
 }

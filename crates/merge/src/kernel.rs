@@ -305,8 +305,8 @@ impl Kernel {
             if !uniform && !self.gc.zones.holds(e.key, comparator) {
                 self.gc.cross(e.key, &mut self.out)?;
             }
-            let ViewEntry { key, tag, value, hash, content } = e;
-            let input = Input { key, tag, value, run: l.run, hash, content };
+            let ViewEntry { key, tag, value, hash, content, weight } = e;
+            let input = Input { key, tag, value, run: l.run, hash, content, weight };
             self.gc.entry(input, new_key, &mut self.out)?;
             (any, last_head, last_key, last_tag, last_run) =
                 (true, Some(head), e.key, e.tag, l.run);
@@ -354,8 +354,10 @@ impl Kernel {
         let ledger = &mut self.out.ledger;
         ledger.entries_in += 1;
         ledger.bytes_in += (key.len() + 8 + value.len()) as u64;
-        ledger.sum_in = ledger.sum_in.wrapping_add(weigh(content, tag));
-        self.gc.entry(Input { key, tag, value, run, hash, content }, new_key, &mut self.out)
+        let weight = weigh(content, tag);
+        ledger.sum_in = ledger.sum_in.wrapping_add(weight);
+        let input = Input { key, tag, value, run, hash, content, weight };
+        self.gc.entry(input, new_key, &mut self.out)
     }
 
     /// Bytes of finished blocks that wait to be drained.

@@ -30,6 +30,7 @@ struct Slot {
     tag: u64,
     hash: u64,
     content: u64,
+    weight: u64,
 }
 
 /// One decoded block. Buffers are reused from block to block.
@@ -50,7 +51,7 @@ pub struct View {
 /// What the ledger sets down for entries that came in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// Wrapping sum of [`weigh`].
+    /// Wrapping sum of the weights ([`weigh`]).
     pub sum: u64,
     /// Key, tag and value bytes.
     pub bytes: u64,
@@ -59,7 +60,7 @@ pub struct Weight {
 impl Weight {
     #[inline]
     fn add(&mut self, s: &Slot) {
-        self.sum = self.sum.wrapping_add(weigh(s.content, Tag(s.tag)));
+        self.sum = self.sum.wrapping_add(s.weight);
         self.bytes += u64::from(s.key_len) + 8 + u64::from(s.value_len);
     }
 }
@@ -89,6 +90,8 @@ pub struct ViewEntry<'a> {
     pub hash: u64,
     /// Of key and value ([`lithify_format::weight::content`]).
     pub content: u64,
+    /// The weight of the entry: of `content` and `tag`.
+    pub weight: u64,
 }
 
 impl View {
@@ -145,6 +148,7 @@ impl View {
         let mut total = Weight::default();
         for slot in &mut self.slots {
             slot.tag = seq << 8 | slot.tag & 0xff;
+            slot.weight = weigh(slot.content, Tag(slot.tag));
             total.add(slot);
         }
         self.total = total;
@@ -249,6 +253,7 @@ impl View {
             s.tag = u64::from_le_bytes(*tag);
             s.hash = xxph3_64(user);
             s.content = content(s.hash, &payload[s.value as usize..][..s.value_len as usize]);
+            s.weight = weigh(s.content, Tag(s.tag));
             total.add(s);
             head(user, prefix)
         }));
@@ -296,6 +301,7 @@ impl View {
             value: &values[s.value as usize..][..s.value_len as usize],
             hash: s.hash,
             content: s.content,
+            weight: s.weight,
         }
     }
 

@@ -12,7 +12,7 @@ use lithify_format::xxph3::xxph3_64;
 
 use super::{Carry, OpenBlock, Survivor, Writer};
 use crate::cut::{Cut, Start};
-use crate::ledger::content;
+use crate::ledger::{content, weigh};
 use crate::products::{BlockMeta, Item, Products};
 use crate::recipe::Recipe;
 use crate::view::lengths;
@@ -240,8 +240,8 @@ impl Writer {
             }
             self.at_splits = self.cut.has_splits_ahead(&recipe);
             let hash = xxph3_64(k.user);
-            let content = content(hash, raw.value);
-            self.put(Survivor { key: k.user, tag: k.tag, kind, value: raw.value, hash, content })
+            let weight = weigh(content(hash, raw.value), k.tag);
+            self.put(Survivor { key: k.user, tag: k.tag, kind, value: raw.value, hash, weight })
                 .map_err(unsorted)?;
             entries += 1;
             if self.open.meta.entries != entries || self.open.first_key.is_empty() {
