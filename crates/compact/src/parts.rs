@@ -29,6 +29,7 @@ use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex, Weak};
 use lithify_env::{Job, Mono, SharedUrgency, Step, Ticket, Urgency};
+use lithify_format::weight::WEIGHT;
 use lithify_merge::ledger::Rule;
 use lithify_merge::{Ledger, Recipe};
 
@@ -398,7 +399,9 @@ impl Parts {
         if held.is_some_and(|held| held != weight_in) {
             let files: Vec<FileId> = self.spec.inputs.iter().map(|f| f.id).collect();
             let what = format!(
-                "what compaction job {} read weighs {weight_in:#x}, and its inputs {files:?} weigh {:#x}",
+                "what compaction job {} read weighs {weight_in:#x}, and its inputs {files:?} weigh {:#x} by \
+                 their property {WEIGHT}; nothing was changed. Run `lithify verify`: restore a table that \
+                 it finds wrong from a backup; if it finds none, report this, and reopen to try again",
                 self.spec.job,
                 held.unwrap_or(0)
             );

@@ -432,11 +432,13 @@ fn a_lie_at_the_end_has_the_part_done_anew() {
     assert_eq!(ended.files.len(), expected.files.len());
 }
 
-/// A ledger that fits in itself, but not to what the inputs hold: all parts are done again, without the engine.
+/// A ledger that fits in itself, but not to what the inputs hold, by number or by weight: all parts are done
+/// again, without the engine.
 #[test]
 fn a_lie_about_the_input_has_all_parts_done_again() {
-    for parts in [1, 4] {
-        let device = Device::proven(FaultPlan::WrongInput(5), u32::MAX);
+    let plans = [FaultPlan::WrongInput(5), FaultPlan::Falsified(Lie::OtherValue(0))];
+    for (parts, plan) in [1, 4].into_iter().flat_map(|parts| plans.map(|plan| (parts, plan))) {
+        let device = Device::proven(plan, u32::MAX);
         let ended = World::new().compact(vec![device.clone()], parts);
         let made = ended.outcome.result.unwrap_or_else(|e| panic!("{parts} parts: {e}"));
         let expected = by_cpu_from(made[0].id, parts);

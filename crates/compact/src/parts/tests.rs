@@ -4,7 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use lithify_engine::{
     BlockSet, Caps, CpuEngine, Engine, Offer, Products, Progress, Refusal, Session,
 };
-use lithify_env::{Receiver, oneshot, panic_message};
+use lithify_env::{Fs, OpenOpts, Receiver, oneshot, panic_message, read_full_at};
+use lithify_format::block::TRAILER_LEN;
+use lithify_format::table::footer::Footer;
+use lithify_format::table::metaindex::{MetaIndex, PROPERTIES};
 use lithify_lsm::FileMeta;
 use lithify_merge::workload::Choices;
 
@@ -417,5 +420,52 @@ fn whole_jobs_on_threads_end_in_the_same_files() {
         };
         let outcome = spawned(&world.context, job);
         assert_eq!(content(&world, &outcome.result.unwrap()), expected);
+    }
+}
+
+/// Gives the table `no` a content weight that it does not have, under a right checksum.
+fn misstate_weight(world: &World, no: usize) {
+    let input = &world.inputs[no];
+    let path = std::path::PathBuf::from(format!("/db/{:06}.sst", input.id.0));
+    let file = world.fs.open(&path, OpenOpts::read()).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    read_full_at(&*file, &mut bytes, 0).unwrap();
+    let footer = Footer::read(&bytes, bytes.len() as u64).unwrap();
+    let check = footer.check;
+    let index = footer.metaindex;
+    let index = &bytes[index.offset as usize..index.end() as usize - TRAILER_LEN];
+    let handle = MetaIndex::decode(index).unwrap().get(PROPERTIES).unwrap();
+    let range = handle.offset as usize..(handle.offset + handle.size) as usize;
+    let weight = world.shop.tables.open(input).unwrap().weight().unwrap().to_le_bytes();
+    let mut payload = bytes[range.clone()].to_vec();
+    let at = payload.windows(8).position(|w| w == weight).unwrap();
+    payload[at] ^= 1;
+    let mut block = Vec::new();
+    check.append(&mut block, &payload, 0, handle.offset);
+    bytes[range].copy_from_slice(&payload);
+    let trailer = (handle.offset + handle.size) as usize;
+    bytes[trailer..trailer + TRAILER_LEN].copy_from_slice(&block[block.len() - TRAILER_LEN..]);
+    let file = world.fs.open(&path, OpenOpts::write()).unwrap();
+    assert_eq!(file.write_at(&bytes, 0).unwrap(), bytes.len());
+}
+
+/// Whose fault it is cannot be told, so the compaction fails, and leaves the inputs and nothing else.
+#[test]
+fn a_table_that_misstates_its_weight_is_named_with_the_way_out() {
+    for most in [1, 3] {
+        let mut world = World::filled(12);
+        misstate_weight(&world, 2);
+        world.shop = world.elsewhere();
+        let before = world.tables();
+        let (parts, told) = parts(&world, most, cpu());
+        let mut main = Worker::main(parts);
+        drive(&world.shop, || main.step());
+        let error = told.take().unwrap().result.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+        let text = error.to_string();
+        let files: Vec<FileId> = world.inputs.iter().map(|f| f.id).collect();
+        assert!(text.contains(&format!("{files:?}")), "{text}");
+        assert!(text.contains(WEIGHT) && text.contains("lithify verify"), "{text}");
+        assert_eq!(world.tables(), before);
     }
 }
