@@ -164,7 +164,7 @@ fn sums_find_a_wrong_entry_in_one_block_of_a_sample() {
             let mut bad = out.clone();
             spoil(&case.recipe, &mut bad, item);
             let found = verdict(Mode::Sums, &case, &bad, &ledger).is_err();
-            assert_eq!(found, no as u64 % SAMPLE == 0, "block {no}, change {what}");
+            assert_eq!(found, (no as u64).is_multiple_of(SAMPLE), "block {no}, change {what}");
             assert!(verdict(Mode::Full, &case, &bad, &ledger).is_err(), "block {no}, {what}");
         }
     }
