@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::{Content, scan, tiny};
-use lithify::engine::mock::{FaultPlan, MockEngine};
+use lithify::engine::mock::{FaultPlan, Lie, MockEngine};
 use lithify::engine::{Caps, Carry, Engine, Recipe, Refusal, Session};
 use lithify::verify::verify;
 use lithify::{Builder, Db, EngineReport, Policy, Settings};
@@ -145,6 +145,8 @@ fn a_database_over_a_failing_engine_loses_nothing() {
         (FaultPlan::LostFileCut, "disproved: "),
         (FaultPlan::LostSetDone(0), "disproved: "),
         (FaultPlan::WrongLedger(3), "disproved: "),
+        (FaultPlan::Falsified(Lie::OtherValue(0)), "disproved: "),
+        (FaultPlan::Falsified(Lie::TombstonesForgotten), "disproved: "),
     ];
     for (plan, why) in breaks.chain(lies).chain(others) {
         let mut life = Life::new(plan);
