@@ -436,7 +436,7 @@ fn misstate_weight(world: &World, no: usize) {
     let index = &bytes[index.offset as usize..index.end() as usize - TRAILER_LEN];
     let handle = MetaIndex::decode(index).unwrap().get(PROPERTIES).unwrap();
     let range = handle.offset as usize..(handle.offset + handle.size) as usize;
-    let weight = world.shop.tables.open(input).unwrap().weight().unwrap().to_le_bytes();
+    let weight = world.context.tables.open(input).unwrap().weight().unwrap().to_le_bytes();
     let mut payload = bytes[range.clone()].to_vec();
     let at = payload.windows(8).position(|w| w == weight).unwrap();
     payload[at] ^= 1;
@@ -455,11 +455,11 @@ fn a_table_that_misstates_its_weight_is_named_with_the_way_out() {
     for most in [1, 3] {
         let mut world = World::filled(12);
         misstate_weight(&world, 2);
-        world.shop = world.elsewhere();
+        world.context = world.elsewhere();
         let before = world.tables();
         let (parts, told) = parts(&world, most, cpu());
         let mut main = Worker::main(parts);
-        drive(&world.shop, || main.step());
+        drive(&world.context, || main.step());
         let error = told.take().unwrap().result.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal);
         let text = error.to_string();
