@@ -75,11 +75,7 @@ mod tests {
         assert_eq!(most(0), FAMILIES_ALWAYS);
         assert_eq!(most(4 << 20), FAMILIES_ALWAYS);
         assert_eq!(most(1 << 30), 8192);
-        let with = |memory_budget| {
-            let mut settings = Settings::default();
-            settings.memory_budget = memory_budget;
-            settings
-        };
+        let with = |memory_budget| Settings { memory_budget, ..Settings::default() };
         for budget in [4 << 20, 64 << 20, 1 << 30, 1 << 40] {
             let most = most(budget) as usize;
             admit(most, &with(budget)).unwrap();
