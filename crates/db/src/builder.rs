@@ -139,9 +139,14 @@ impl Builder {
     }
     /// Lets compactions use `engine` besides the CPU; may be given several times. Each part of a compaction
     /// goes to the engine that is expected to be through with it first, by what the engines say of themselves.
-    /// Where an engine refuses, fails, hangs, or returns what does not hold, the CPU takes over: the tables
-    /// are the same to the byte, and no compaction fails. The event log says who merged what and why, and
+    /// Where an engine refuses, fails, hangs, or returns wrong output, the CPU takes over, and no compaction
+    /// fails. The event log says which engine merged what and why, and
     /// [`Stats::engines`](crate::Stats::engines) counts it.
+    ///
+    /// Each set of blocks that an engine returns is merged again on the CPU and compared before it counts, so
+    /// the tables are the CPU's to the byte. An engine may ask for less: of `Caps::prove` = n only one set in
+    /// n is merged again, chosen once the output is here, and a wrong set goes unnoticed with probability
+    /// 1 - 1/n. Name such an engine only if its machine is trusted.
     ///
     /// ```
     /// # fn main() -> lithify::Result<()> {

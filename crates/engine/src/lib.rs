@@ -57,8 +57,9 @@ pub struct Caps {
     /// this process, [`certify::Mode::Sums`] for a device that has proven itself, and
     /// [`certify::Mode::Full`] for all that runs elsewhere, or on memory that others can reach.
     pub certify: certify::Mode,
-    /// Of how many sets one is proven, by merging it again, before its output counts: 0 for the kernel in this
-    /// process, 64 for devices, 1 for machines that are not trusted.
+    /// One in this many sets is checked by merging it again on the CPU, before its output counts. 1 checks
+    /// every set; so does 0, as the host trusts no engine that does not say. The kernel in this process says
+    /// 0, and is not checked so.
     pub prove: u32,
     /// Cost of a session, in nanoseconds: fixed, and per byte of input. The host chooses an engine by it,
     /// and takes one for hung that is silent for much longer.
