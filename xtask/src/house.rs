@@ -93,7 +93,7 @@ fn largest_cycle(product: &[&Source]) -> Measure {
         (members.len(), format!("{name}: {}", place.join(", ")))
     });
     let (now, place) = cycles.max().unwrap_or_default();
-    Measure { name: "modules in the largest import cycle", now, held: 9, goal: 6, place }
+    Measure { name: "modules in the largest import cycle", now, held: 6, goal: 6, place }
 }
 
 fn widest_struct(product: &[&Source]) -> Measure {
@@ -105,7 +105,7 @@ fn widest_struct(product: &[&Source]) -> Measure {
     Measure {
         name: "fields of the widest struct that is no record",
         now,
-        held: 18,
+        held: 15,
         goal: 15,
         place,
     }
@@ -127,7 +127,7 @@ fn lengths(product: &[&Source]) -> [Measure; 2] {
         Measure {
             name: "functions over 60 lines",
             now: long.len(),
-            held: 2,
+            held: 0,
             goal: 0,
             place: long.join("; "),
         },
@@ -157,24 +157,22 @@ fn test_binaries() -> Result<Measure> {
     let now = counts.values().sum();
     let (most, package) = counts.into_iter().map(|(name, n)| (n, name)).max().unwrap_or_default();
     let place = format!("{most} of them in {package}");
-    Ok(Measure { name: "test binaries of the workspace", now, held: 46, goal: 45, place })
+    Ok(Measure { name: "test binaries of the workspace", now, held: 45, goal: 45, place })
 }
 
 /// Words that hide who does what, in sources with their comments.
-const HIDING: [&str; 3] = ["nobody", "whoever", "somebody"];
+const HIDING: [&str; 3] = [concat!("no", "body"), concat!("who", "ever"), concat!("some", "body")];
 
 fn hidden_actors(sources: &[Source]) -> Measure {
     let count = |s: &Source| {
         let words = s.text.split(|c: char| !c.is_alphanumeric());
         words.filter(|word| HIDING.iter().any(|hiding| word.eq_ignore_ascii_case(hiding))).count()
     };
-    // This file names them.
-    let others = sources.iter().filter(|s| s.path != file!());
-    let counts: Vec<(usize, &str)> = others.map(|s| (count(s), s.path.as_str())).collect();
+    let counts: Vec<(usize, &str)> = sources.iter().map(|s| (count(s), s.path.as_str())).collect();
     let now = counts.iter().map(|(n, _)| n).sum();
     let (most, path) = counts.into_iter().max().unwrap_or_default();
     let place = format!("{most} of them in {path}");
-    Measure { name: "uses of nobody, whoever and somebody", now, held: 170, goal: 0, place }
+    Measure { name: "words that hide who does what", now, held: 0, goal: 0, place }
 }
 
 /// What is above its bound.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lithify_base::{Result, shown_path};
 use lithify_env::sync::Arc;
 
-use lithify_layers::{Locks, TransactionOptions};
+use lithify_layers::Locks;
 use lithify_tree::{
     BackgroundPause, Closer, CompactOptions, DbIter, Explanation, Opened, ReadOptions, Settings,
     Shell, Snapshot, Stats, Value, WriteOptions,
@@ -15,7 +15,6 @@ use lithify_tree::{
 use crate::batch::WriteBatch;
 use crate::builder::Builder;
 use crate::follower::Follower;
-use crate::transaction::Transaction;
 
 /// An open database. Clones are the same database; it is closed by [`close`](Db::close) or when
 /// the last handle is dropped.
@@ -422,17 +421,6 @@ impl Db {
     /// another thread closes the database then.
     pub fn close(self) -> Result<()> {
         self.shell.close()
-    }
-
-    /// Begins a transaction. Dropping it rolls it back. Its reads and writes are of this handle's
-    /// column family, and of others with [`get_cf`](Transaction::get_cf),
-    /// [`put_cf`](Transaction::put_cf) and their like.
-    ///
-    /// Writes outside of transactions take no locks: a pessimistic transaction does not keep them
-    /// out. Where keys are shared, let each write be a transaction. An optimistic transaction is
-    /// told of every write.
-    pub fn begin_transaction(&self, options: TransactionOptions) -> Transaction {
-        Transaction(lithify_layers::Transaction::begin(self.clone(), options))
     }
 }
 

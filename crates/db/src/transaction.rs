@@ -3,10 +3,24 @@
 //! Leaves to others: all of it but the types of this crate (`lithify_layers`).
 
 use lithify_base::Result;
+use lithify_layers::TransactionOptions;
 use lithify_tree::{DbIter, ReadOptions, Snapshot, Value};
 
 use crate::db::Db;
 use crate::families::ColumnFamily;
+
+impl Db {
+    /// Begins a transaction. Dropping it rolls it back. Its reads and writes are of this handle's
+    /// column family, and of others with [`get_cf`](Transaction::get_cf),
+    /// [`put_cf`](Transaction::put_cf) and their like.
+    ///
+    /// Writes outside of transactions take no locks: a pessimistic transaction does not keep them
+    /// out. Where keys are shared, let each write be a transaction. An optimistic transaction is
+    /// told of every write.
+    pub fn begin_transaction(&self, options: TransactionOptions) -> Transaction {
+        Transaction(lithify_layers::Transaction::begin(self.clone(), options))
+    }
+}
 
 /// Reads and writes that become visible together, by [`commit`](Transaction::commit), or never.
 ///

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_sender_that_is_gone() {
+    fn none_waits_for_a_sender_that_is_gone() {
         let (sender, receiver) = oneshot::<u8>();
         drop(sender);
         assert!(receiver.is_done());

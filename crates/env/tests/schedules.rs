@@ -252,7 +252,7 @@ fn a_runtime_goes_while_jobs_are_everywhere() {
 
 /// Jobs of the first urgency go first, and no other starves beside them.
 #[test]
-fn nobody_starves_beside_first_jobs() {
+fn no_job_starves_beside_first_jobs() {
     explore("no job starves beside first jobs", || {
         let rt = rt(2);
         let ended = Arc::new(AtomicU64::new(0));

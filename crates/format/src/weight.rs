@@ -1,7 +1,7 @@
 //! The content weight: one number that says what the point entries of a table hold together.
 //!
 //! The weight of a table is the wrapping sum over its entries of [`weigh`], a hash of the user key,
-//! the sequence number, the kind and the bytes of the value. A sum needs no order, so whoever merges
+//! the sequence number, the kind and the bytes of the value. A sum needs no order, so an engine that merges
 //! tables can check that what was read is what the tables hold, and that what was written is what
 //! was read less what was dropped.
 //!

@@ -1,4 +1,4 @@
-//! The lab: the mind of a database (`control` with the planner of `plan`) in a modelled world.
+//! The lab: the core of a database (`control` with the planner of `plan`) in a modelled world.
 //!
 //! A life of minutes, with more threads and a faster disk than this machine has, takes seconds,
 //! so policies can be tuned and compared. No byte is read or written: files are histograms of

@@ -1,4 +1,4 @@
-//! What is modelled: the machine, the load, and the mind's own options. Defaults and names follow
+//! What is modelled: the machine, the load, and the core's own options. Defaults and names follow
 //! `lithify bench`, and the options are made as an opened database makes them.
 
 use lithify_plan::{BucketOptions, PlanOptions, PolicyKind};
@@ -30,7 +30,7 @@ impl Load {
 /// A world to live in.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The mind's options.
+    /// The core's options.
     pub plan: PlanOptions,
     /// Compactions at once.
     pub threads: u32,

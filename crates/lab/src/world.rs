@@ -1,4 +1,4 @@
-//! The world around the mind: virtual time, the writer, jobs, the disk and the processors. It
+//! The world around the core: virtual time, the writer, jobs, the disk and the processors. It
 //! tells [`Core`] what happened and carries out its commands, as the shell of a database does, and
 //! after each installed tree checks the invariants of trees and jobs.
 //!
@@ -6,7 +6,7 @@
 //! there, so a setup and a seed give one life.
 //!
 //! Chapters: `jobs` from their start to their end, `writer` who fills memtables. Here is time, and what
-//! the mind hears and says.
+//! the core hears and says.
 
 mod jobs;
 mod writer;
@@ -64,7 +64,7 @@ enum ClientState {
 pub struct Life {
     /// While the client wrote.
     pub load: Span,
-    /// Until the mind was content.
+    /// Until the core was content.
     pub drain: Span,
     /// User bytes.
     pub user_bytes: f64,
@@ -139,7 +139,7 @@ struct World<'a> {
 /// Lives through a setup.
 ///
 /// # Errors
-/// A broken invariant, a mind that gave up, or a tree that does not come to rest.
+/// A broken invariant, a core that gave up, or a tree that does not come to rest.
 pub fn live(setup: &Setup) -> Result<Life> {
     let mut world = World::new(setup);
     world.queue_at(0, Happening::Tick);
@@ -294,7 +294,7 @@ impl World<'_> {
         }
     }
 
-    // ---- the mind
+    // ---- the core
 
     fn tell(&mut self, event: Event) {
         let before = self.core.installs();

@@ -57,7 +57,7 @@ fn find(table: &MemTable, key: &str) -> bool {
 }
 
 #[test]
-fn an_insertion_moves_nobody_out_of_sight() {
+fn an_insertion_moves_no_entry_out_of_sight() {
     beside(&["b", "d"], &["a"], |table, published| {
         assert!(find(table, "d"), "an old entry is lost");
         assert!(published == 0 || find(table, "a"), "a published entry is not there");
@@ -74,7 +74,7 @@ fn entries_at_the_end_come_in_order() {
 }
 
 #[test]
-fn a_split_root_loses_nobody() {
+fn a_split_root_loses_no_entry() {
     beside(&["a", "b", "d", "e"], &["c"], |table, published| {
         assert!(find(table, "e"), "an entry that moves is lost");
         assert!(published == 0 || find(table, "c"), "a published entry is not there");
@@ -82,7 +82,7 @@ fn a_split_root_loses_nobody() {
 }
 
 #[test]
-fn a_split_leaf_loses_nobody() {
+fn a_split_leaf_loses_no_entry() {
     beside(&["a", "b", "d", "e", "c", "f"], &["g", "h"], |table, _| {
         assert!(find(table, "f"), "an entry that moves is lost");
     });

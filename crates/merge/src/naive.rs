@@ -150,23 +150,12 @@ fn drop_entries(
     ledger: &mut Ledger,
 ) -> Vec<Entry> {
     let order = &*recipe.order;
-    let same_key = |a: &Version, b: &Version| order.compare(&a.entry.key, &b.entry.key).is_eq();
     let mut items = Vec::new();
     for key in all.chunk_by(|a, b| order.compare(&a.key, &b.key).is_eq()) {
         let versions = hide(recipe, key);
         items.extend(sift(recipe, combine(recipe, versions)));
     }
-    for i in (0..items.len()).rev() {
-        let only_deletes_follow = items[i + 1..]
-            .iter()
-            .take_while(|o| same_key(o, &items[i]))
-            .all(|o| o.fate.is_some() || o.kind().is_delete());
-        let item = &mut items[i];
-        let elided = recipe.drop_tombstones && item.kind().is_delete() && free(recipe, &item.entry);
-        if item.fate.is_none() && elided && only_deletes_follow {
-            item.fate = Some(Rule::Elided);
-        }
-    }
+    elide(recipe, &mut items);
     let mut out = Vec::new();
     let mut dropped = [0; RULES];
     for Version { entry: e, fate, made } in items {
@@ -207,6 +196,23 @@ fn drop_entries(
     }
     ledger.dropped = dropped;
     out
+}
+
+/// D3: deletes that hide nothing, from the last entry to the first.
+fn elide(recipe: &Recipe, items: &mut [Version]) {
+    let order = &*recipe.order;
+    let same_key = |a: &Version, b: &Version| order.compare(&a.entry.key, &b.entry.key).is_eq();
+    for i in (0..items.len()).rev() {
+        let only_deletes_follow = items[i + 1..]
+            .iter()
+            .take_while(|o| same_key(o, &items[i]))
+            .all(|o| o.fate.is_some() || o.kind().is_delete());
+        let item = &mut items[i];
+        let elided = recipe.drop_tombstones && item.kind().is_delete() && free(recipe, &item.entry);
+        if item.fate.is_none() && elided && only_deletes_follow {
+            item.fate = Some(Rule::Elided);
+        }
+    }
 }
 
 /// No older data elsewhere.

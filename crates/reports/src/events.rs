@@ -60,7 +60,7 @@ impl Events {
             return;
         }
         q.count += 1;
-        // Whoever looked at the clock first may come second: lines stand in the order of time.
+        // The thread that looked at the clock first may come second: lines stand in the order of time.
         let at = at.max(q.last);
         q.last = at;
         let text = &mut q.text;

@@ -39,7 +39,7 @@ impl Exclusive {
         }
     }
 
-    /// Gives it back; whoever has it does so once.
+    /// Gives it back; its holder does so once.
     pub fn give_back(&self) {
         let free = {
             let mut state = self.0.lock();

@@ -2,7 +2,7 @@
 //! figures it rests on, the jobs at work with how far they are, what is wanted and can't be had, and
 //! what would start if there were slots for it. Each list has the most important first.
 //!
-//! The moment is taken out under the mind's lock and thought over without it, so asking often
+//! The moment is taken out under the core's lock and thought over without it, so asking often
 //! disturbs no one.
 
 mod text;
@@ -226,9 +226,9 @@ fn percent(done: u64, bytes: u64) -> u64 {
 pub struct Moment {
     /// When it was.
     pub now: Mono,
-    /// What the mind of the family has before it.
+    /// What the core of the family has before it.
     pub outlook: Outlook,
-    /// Why the mind takes no writes any more, in words.
+    /// Why the core takes no writes any more, in words.
     pub refusal: Option<String>,
     /// How the gate in front of writes stands.
     pub gate: GateReport,

@@ -155,7 +155,7 @@ pub trait EventListener: Send + Sync {
 pub struct Listeners {
     all: Vec<Listener>,
     queue: Mutex<Queue>,
-    /// Somebody delivers.
+    /// A thread delivers.
     pub busy: Exclusive,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Reads take no lock that user code is called under, so they work anywhere. What writes, waits for
 //! background work or ends the database would wait for its own caller: while a write inserts, the thread
-//! has the write turn; while a job merges, the job can't end; while the mind decides, its lock is held. So
+//! has the write turn; while a job merges, the job can't end; while the core decides, its lock is held. So
 //! a thread keeps a list of the databases it is at work for, and such calls are refused there at once.
 //!
 //! ```text
@@ -29,7 +29,7 @@ use lithify_env::{Class, Job, Mono, Rt, RtRef, Step, Ticket, Urgency, Wake};
 /// before; what goes deeper is not marked.
 const DEPTH: usize = 16;
 
-/// What a thread may be at work for: a database, its listeners, or the mind of one family.
+/// What a thread may be at work for: a database, its listeners, or the core of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(u64);
 

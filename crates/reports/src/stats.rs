@@ -94,12 +94,12 @@ impl Stats {
     }
 }
 
-impl std::fmt::Display for Stats {
-    /// A report for people.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
-        let mut out = String::new();
-        let _ = writeln!(out, "level  runs  files      MiB  written MiB  read MiB  jobs");
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / (1 << 20) as f64
+}
+
+impl Stats {
+    fn write_levels(&self, out: &mut String) {
         for l in self.levels.iter().filter(|l| l.files > 0 || l.jobs > 0) {
             let _ = writeln!(
                 out,
@@ -113,6 +113,38 @@ impl std::fmt::Display for Stats {
                 l.jobs
             );
         }
+    }
+
+    fn write_engines(&self, out: &mut String) {
+        for e in &self.engines {
+            let _ = write!(
+                out,
+                "engine {}: {} parts, {} sets, {:.1} MiB; refused {}, sets too large {}, failed {}, \
+                 hung {}, disproved {}",
+                e.name,
+                e.parts,
+                e.sets,
+                mib(e.bytes),
+                e.refusals,
+                e.too_large,
+                e.failures,
+                e.hangs,
+                e.disproved
+            );
+            e.machine.iter().for_each(|(name, figure)| {
+                let _ = write!(out, "; {name} {figure:.3}");
+            });
+            out.push('\n');
+        }
+    }
+}
+
+impl std::fmt::Display for Stats {
+    /// A report for people.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut out = String::new();
+        let _ = writeln!(out, "level  runs  files      MiB  written MiB  read MiB  jobs");
+        self.write_levels(&mut out);
         let _ = writeln!(
             out,
             "write amplification {:.2}; disk {:.1} MiB; debt {:.1} MiB; memtables {:.1} MiB",
@@ -146,26 +178,7 @@ impl std::fmt::Display for Stats {
                 );
             }
         }
-        for e in &self.engines {
-            let _ = write!(
-                out,
-                "engine {}: {} parts, {} sets, {:.1} MiB; refused {}, sets too large {}, failed {}, \
-                 hung {}, disproved {}",
-                e.name,
-                e.parts,
-                e.sets,
-                mib(e.bytes),
-                e.refusals,
-                e.too_large,
-                e.failures,
-                e.hangs,
-                e.disproved
-            );
-            e.machine.iter().for_each(|(name, figure)| {
-                let _ = write!(out, "; {name} {figure:.3}");
-            });
-            out.push('\n');
-        }
+        self.write_engines(&mut out);
         for (cause, time) in self.stalls.iter().filter(|s| !s.1.is_zero()) {
             let _ = writeln!(out, "stalled {time:.2?} by {cause}");
         }

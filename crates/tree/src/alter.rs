@@ -56,7 +56,7 @@ impl Shell {
         self.drive_by(|| Event::AutoCompaction { on: self.family.settings.load().auto_compaction });
     }
 
-    /// Waits until nobody else changes settings: two would write one file.
+    /// Waits until no other thread changes settings: two would write one file.
     fn alone(&self) -> Alone<'_> {
         self.shared.altering.take(&*self.shared.resources.env.rt, None);
         Alone(&self.shared.altering)
@@ -111,7 +111,7 @@ impl Shell {
     }
 }
 
-/// Nobody else changes settings while it lives.
+/// No other thread changes settings while it lives.
 struct Alone<'a>(&'a Exclusive);
 
 impl Drop for Alone<'_> {

@@ -76,7 +76,7 @@ pub(crate) struct Work {
     pub(crate) levels: Mutex<LevelTally>,
 }
 
-/// The mind while its lock is held, and the marks that this thread holds it.
+/// The core while its lock is held, and the marks that this thread holds it.
 pub(crate) struct CoreGuard<'a> {
     pub(crate) core: MutexGuard<'a, Core>,
     _at: (At, At),
@@ -166,7 +166,7 @@ impl OpenFamily {
     pub(crate) fn core(&self) -> CoreGuard<'_> {
         assert!(
             !self.thinks.is_on(),
-            "a comparator asked its database for what only the mind knows, which is asking it"
+            "a comparator asked its database for what only the core knows, which is asking it"
         );
         let at = (self.mark.set(), self.thinks.set());
         CoreGuard { core: self.core.lock(), _at: at }

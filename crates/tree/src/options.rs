@@ -28,7 +28,7 @@ impl WriteOptions {
 /// Options of one manual compaction.
 #[derive(Clone, Debug, Default)]
 pub struct CompactOptions {
-    /// Calls it off, from any thread; `None` if nobody will.
+    /// Calls it off, from any thread; `None` if it is not to be called off.
     pub cancel: Option<CancelToken>,
     /// Rewrite tables that are where they should be already, too: a new codec, filters of another size
     /// and a compaction filter take effect on all keys, and expired values go. Else only what

@@ -1,5 +1,5 @@
-//! The shell: runs the mind of one column family. It tells the [`Core`] what happened, carries out
-//! its commands, and owns what the mind decides about: tables, jobs, the published views. What the
+//! The shell: runs the core of one column family. It tells the [`Core`] what happened, carries out
+//! its commands, and owns what the core decides about: tables, jobs, the published views. What the
 //! families of a database have in common is in [`Shared`].
 //!
 //! Locks: `core` is the one lock over tree state, held for memory work only. Taken inside it:
@@ -85,7 +85,7 @@ impl Shell {
         &self.family.context
     }
 
-    /// Tells the mind what happened and carries out what it wants.
+    /// Tells the core what happened and carries out what it wants.
     pub(crate) fn drive(&self, event: Event) {
         self.drive_by(|| event);
     }
@@ -97,7 +97,7 @@ impl Shell {
         let _at = self.shared.mark().set();
         let told = catch_unwind(AssertUnwindSafe(|| self.tell(|core, now| core.on(event(), now))));
         if let Err(payload) = told {
-            let what = format!("the database lost its mind: {}", panic_message(&*payload));
+            let what = format!("the core panicked: {}", panic_message(&*payload));
             let error = Error::new(ErrorKind::Internal, what);
             self.tell(|core, _| core.halt(error));
         }
@@ -133,7 +133,7 @@ impl Shell {
         for command in commands {
             self.execute(command);
         }
-        // A job may leave the table, or the mind find nothing to do, without any command.
+        // A job may leave the table, or the core find nothing to do, without any command.
         if quieter {
             self.shared.progressed();
         }

@@ -1,7 +1,7 @@
 //! The write path: join or lead a commit group, append it to the log with one write, insert it
 //! into the memtable, publish its sequence numbers.
 //!
-//! Whoever holds the turn owns the [`Log`]. It first passes the gate (stalls) and makes room (a
+//! The holder of the turn owns the [`Log`]. It first passes the gate (stalls) and makes room (a
 //! full memtable is frozen), so a writer that must wait does so before anything of it exists.
 //! A group is visible to readers all at once, because they read at published numbers only.
 //! Leaves to others: what a group is made of ([`entries`]); how logs begin and end, and what happens
@@ -65,7 +65,7 @@ impl Log {
     }
 }
 
-/// The turn while it is held. However the holder ends, it is passed on and nobody who waits is
+/// The turn while it is held. However the holder ends, it is passed on and no waiter is
 /// forgotten.
 pub(crate) struct Held<'a> {
     shell: &'a Shell,
@@ -143,7 +143,7 @@ impl Shell {
         }
     }
 
-    /// Writes `batch` if `check` passes once nobody else can write: between it and the batch there is
+    /// Writes `batch` if `check` passes once no other can write: between it and the batch there is
     /// no other write.
     ///
     /// # Errors
@@ -174,7 +174,7 @@ impl Shell {
         self.lead(log, Own::Sync, Durability::Sync, false, || Ok(()))
     }
 
-    /// The same for whoever holds the turn.
+    /// The same for the holder of the turn.
     pub(crate) fn sync_held(&self, log: &mut Log) -> Result<()> {
         self.append(log, Own::Sync, Durability::Sync, &[])
     }
@@ -265,7 +265,7 @@ impl Shell {
     }
 
     /// Passes the gates of the families that `own` is about. With other families about, the turn is
-    /// free meanwhile: a stall holds up those who write to the stalled family, and nobody else.
+    /// free meanwhile: a stall holds up those who write to the stalled family, and no others.
     fn pass_gates(
         &self,
         held: &mut Held<'_>,
@@ -301,7 +301,7 @@ impl Shell {
     ) -> Result<Option<(Arc<OpenFamily>, Wait)>> {
         let named = own.batch().filter(|batch| batch.names_families());
         let Some(batch) = named else {
-            // A batch without names is the default family's, whoever writes it.
+            // A batch without names is the default family's, through whatever handle it is written.
             let at = own.cf().and_then(|cf| log.at(cf)).unwrap_or(0);
             let gate = &log.families[at].family.gate;
             if gate.is_free() {

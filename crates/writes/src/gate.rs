@@ -1,4 +1,4 @@
-//! Admission of writes: the mind's verdict, applied by whoever holds the write turn. Free flow
+//! Admission of writes: the core's verdict, applied by the holder of the write turn. Free flow
 //! costs one atomic load; a slow-down spaces writes out at a rate; a stop waits. Every stall has
 //! a cause, a begin and an end in the event log, and its waiting time is counted by cause.
 
@@ -75,7 +75,7 @@ impl Gate {
         events.note(now, event, &fields);
     }
 
-    /// The mind's new verdict.
+    /// The core's new verdict.
     pub fn press(&self, pressure: Pressure, now: Mono, events: &Events) {
         let mut state = self.state.lock();
         let (old, new) = (state.pressure.cause(), pressure.cause());
@@ -116,7 +116,7 @@ impl Gate {
         self.changed(&mut state);
     }
 
-    /// Nobody waits any more: whoever would have to fails with `error`.
+    /// No writer waits any more: one that would have to fails with `error`.
     pub fn hurry(&self, error: Error) {
         let mut state = self.state.lock();
         state.closing = Some(error);

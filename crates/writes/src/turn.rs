@@ -27,7 +27,7 @@ pub struct Turn<T> {
 }
 
 struct Queue<T> {
-    /// The token, when nobody holds it.
+    /// The token, when it is free.
     token: Option<Box<T>>,
     /// Set once the database is closed: the token is gone for good.
     closed: Option<Error>,
@@ -187,7 +187,7 @@ impl<T> Turn<T> {
         }
     }
 
-    /// Ends all turns: the holder keeps the token, and whoever waits or comes later gets
+    /// Ends all turns: the holder keeps the token, and a writer that waits or comes later gets
     /// `error`.
     pub fn close(&self, error: Error) {
         let waiting = {

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_may_use_the_yard_and_nobody_else_may() {
+    fn tests_may_use_the_yard_and_nothing_else_may() {
         assert_eq!(objection("lsm", "testkit", true), None);
         assert_eq!(objection("testkit", "lsm", false), None);
         assert!(objection("lsm", "testkit", false).unwrap().contains("yard"));

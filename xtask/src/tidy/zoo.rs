@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_asks_for_the_feature() {
+    fn no_list_asks_for_the_feature() {
         let text = "[features]\ndefault = [\"zoo\"]\n# zoo\nzoo = []\n";
         assert_eq!(features("crates/base/Cargo.toml", text)[0].line, 2);
         assert_eq!(features("crates/db/Cargo.toml", text).len(), 2);

@@ -158,7 +158,7 @@ impl EventListener for Ears {
 }
 
 #[test]
-fn listeners_hear_what_happens_and_a_panic_of_one_hurts_nobody() {
+fn listeners_hear_what_happens_and_a_panic_of_one_hurts_no_other() {
     let env = Env::in_memory(RtOptions { upkeep_threads: 2, ..RtOptions::default() });
     let (good, bad) =
         (Arc::new(Ears::default()), Arc::new(Ears { panics: true, ..Ears::default() }));

@@ -350,7 +350,7 @@ fn changes_of_the_whole_are_refused_at_once() {
     row("settle", &call(Db::settle), true);
 }
 
-/// Figures can't be refused: they are told, or, where only the mind knows them and it is asking, panic.
+/// Figures can't be refused: they are told, or, where only the core knows them and it is asking, panic.
 #[test]
 fn figures_never_hang() {
     let figures = |db: &Db| {
@@ -381,7 +381,7 @@ fn a_close_from_within_is_refused() {
     }
 }
 
-/// Calling off a compaction and ending a pause have no error to give. Where the mind itself compares, it is
+/// Calling off a compaction and ending a pause have no error to give. Where the core itself compares, it is
 /// told of them a moment later.
 #[test]
 fn the_mind_hears_later_of_what_its_own_comparator_ends() {
@@ -407,7 +407,7 @@ fn the_mind_hears_later_of_what_its_own_comparator_ends() {
         std::thread::sleep(Duration::from_millis(100));
         let left = slot.clone();
         let ends = call(move |db| {
-            // Figures are refused under the mind's lock alone.
+            // Figures are refused under the core's lock alone.
             if catch_unwind(AssertUnwindSafe(|| db.stats())).is_ok() {
                 return Ok(());
             }
@@ -422,7 +422,7 @@ fn the_mind_hears_later_of_what_its_own_comparator_ends() {
         // No table lies in this range as a whole.
         db.delete_files_in_range(Some(&5u32.to_be_bytes()), Some(&8u32.to_be_bytes())).unwrap();
         let told = hook.disarm();
-        assert!(slot.lock().is_none(), "the mind never compared: {told:?}");
+        assert!(slot.lock().is_none(), "the core never compared: {told:?}");
         assert!(told.iter().all(|one| one.is_ok()), "{told:?}");
         let cancelled = compaction.join().unwrap().unwrap_err();
         assert_eq!(cancelled.kind(), ErrorKind::Cancelled, "{cancelled}");

@@ -197,7 +197,7 @@ fn names_are_kept_and_checked() {
 
 /// Each family has its own order, which has to be given unless it is one of ours.
 #[test]
-fn a_comparator_nobody_knows_is_refused_by_name() {
+fn an_unknown_comparator_is_refused_by_name() {
     struct ByLength;
     impl Comparator for ByLength {
         fn name(&self) -> &'static str {

@@ -171,7 +171,7 @@ fn a_read_only_handle_compacts_nothing() {
 
 /// Compactions fail and pause; meanwhile they are switched off, so that nothing is due any more.
 #[test]
-fn whoever_waits_for_quiet_hears_of_it() {
+fn a_wait_for_quiet_hears_of_it() {
     within(LONGEST, "waiting for quiet", || {
         let armed = Arc::new(AtomicBool::new(false));
         let fs = {
@@ -219,7 +219,7 @@ impl Comparator for Fussy {
 
 /// A comparator that panics takes its writer down, and no other.
 #[test]
-fn a_write_that_panics_leaves_nobody_waiting() {
+fn a_write_that_panics_leaves_none_waiting() {
     within(LONGEST, "a panicking write", || {
         let scratch = tempfile::tempdir().unwrap();
         let order = Arc::new(Fussy::default());

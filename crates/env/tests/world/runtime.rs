@@ -392,7 +392,7 @@ fn the_most_urgent_runs_first_also_if_it_became_so_in_the_queue() {
 }
 
 #[test]
-fn nobody_is_passed_over_for_ever() {
+fn no_job_is_passed_over_for_ever() {
     let rt = rt(1);
     let roll = Roll { rt: &rt, order: Arc::default() };
     let (_, leave) = occupy(&rt, Class::Io, Urgency(0));

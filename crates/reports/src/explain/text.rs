@@ -29,7 +29,7 @@ impl fmt::Display for Explanation {
             n => format!("{n} at work, {} of {} compaction slots in use", self.running, self.slots),
         };
         list(f, &title, &self.jobs, job)?;
-        list(f, "Wanted, and in somebody's way", &self.blocked, |w| {
+        list(f, "Wanted, and in the way of another", &self.blocked, |w| {
             format!("{}: {}; {}", w.kind, w.why, w.because)
         })?;
         let title = match self.live && self.running >= self.slots_now && self.slots_now < self.slots

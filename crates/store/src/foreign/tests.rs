@@ -11,6 +11,8 @@ use lithify_journal::manifest::ManifestState;
 use super::*;
 use crate::manifest::{ManifestLog, recover};
 
+mod others;
+
 const OPTIONS: &str = "[Version]\n  rocksdb_version=11.8.1\n[DBOptions]\n  max_open_files=-1\n\
     [CFOptions \"default\"]\n  comparator=leveldb.BytewiseComparator\n  merge_operator={id=counter;}\n\
     prefix_extractor=rocksdb.FixedPrefix.4\n[TableOptions/BlockBasedTable \"default\"]\n";

@@ -1,5 +1,5 @@
 //! Jobs of the tree at work: what a flush or a compaction is given when it starts, and what is
-//! counted, noted and told to the mind when it ends.
+//! counted, noted and told to the core when it ends.
 //!
 //! Keeps: `at_work` has exactly the jobs that a worker may still be busy with.
 //! Leaves to others: which jobs (`control`), how they work (`lithify_compact`), what their edits do
@@ -264,7 +264,7 @@ impl Shell {
         self.ended(Event::Failed { job, error });
     }
 
-    /// A job is over. Whoever waits for progress must hear of it, even if the mind has given the job
+    /// A job is over. Those who wait for progress must hear of it, even if the core has given the job
     /// up long ago and takes no notice: a close waits for all that is at work.
     fn ended(&self, event: Event) {
         if let Event::Built { adds, .. } = &event

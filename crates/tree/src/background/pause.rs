@@ -1,5 +1,5 @@
 //! Holding background work back for a while: no flush and no compaction runs, so that files do not
-//! change under a backup of the file system, or the disk is somebody else's.
+//! change under a backup of the file system, or the disk is left to others.
 
 use lithify_base::{Result, shown_path};
 use lithify_control::Event;
@@ -36,7 +36,7 @@ impl Shell {
         let pause = BackgroundPause { shell: self.clone() };
         self.tell_paused();
         self.wait_until(None, |shell| {
-            // The mind knows first of a job that begins, and is the first to forget one.
+            // The core knows first of a job that begins, and is the first to forget one.
             let works = |f: &Shell| f.core().is_working() || !f.at_work().is_empty();
             // Jobs of a family that was dropped end by themselves, and take their files with them.
             let dropped = shell.shared.dropped_families();

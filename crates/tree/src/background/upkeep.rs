@@ -1,5 +1,5 @@
-//! What may wait: files that nobody needs any more, the cache's share of memory, the event log,
-//! and time for the mind. One job does it all, woken by time and by the close.
+//! What may wait: files that are not needed any more, the cache's share of memory, the event log,
+//! and time for the core. One job does it all, woken by time and by the close.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -138,11 +138,11 @@ impl Shared {
 }
 
 impl Shell {
-    /// Bytes of tables out of the tree that somebody still reads.
+    /// Bytes of tables out of the tree that are still read.
     pub(crate) fn obsolete_bytes(&self) -> u64 {
         self.family.work.obsolete.lock().iter().map(|f| f.bytes).sum()
     }
-    /// Trees that somebody still reads.
+    /// Trees that are still read.
     pub(crate) fn live_trees(&self) -> usize {
         self.family.views.trees.lock().iter().filter(|tree| tree.strong_count() > 0).count()
     }
@@ -159,9 +159,9 @@ impl Shell {
         self.shared.look_at_disk();
     }
 
-    /// Deletes what a dropped family has left; true if that was all, and nobody is at work on more.
+    /// Deletes what a dropped family has left; true if that was all, and no job is at work on more.
     fn sweep_all(&self) -> bool {
-        // Looked at first: whoever ends leaves its files behind before.
+        // Looked at first: a job that ends leaves its files behind before.
         let idle = self.family.work.at_work.lock().is_empty();
         self.sweep_tables();
         self.sweep_litter();
@@ -169,7 +169,7 @@ impl Shell {
             && self.family.work.litter.lock().is_empty()
     }
 
-    /// Deletes obsolete tables that nobody pins any more: the list holds the last references. A
+    /// Deletes obsolete tables that are not pinned any more: the list holds the last references. A
     /// table that moved is known by a reference for each place it had, and goes with the last.
     pub(crate) fn sweep_tables(&self) {
         let free: Vec<FileRef> = {
@@ -211,7 +211,7 @@ impl Shell {
     }
 }
 
-/// Looks around now and then: time for the mind, the event log, files nobody pins any more.
+/// Looks around now and then: time for the core, the event log, files that are not pinned any more.
 pub(crate) struct Upkeep {
     shared: Arc<Shared>,
     log: Option<lithify_env::FileRef>,
@@ -241,7 +241,7 @@ impl Upkeep {
     }
 
     /// Notes which calls hang, and which no longer do. What hangs in this job itself is only known
-    /// to `Db::explain`, as nobody could write it down.
+    /// to `Db::explain`, as it could not be written down.
     fn look_at_calls(&mut self) {
         let Some(watched) = &self.shared.resources.files.watched else { return };
         let hanging = watched.look(HANGS);

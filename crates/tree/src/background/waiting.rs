@@ -1,5 +1,5 @@
-//! What callers wait for: a flush, a manual compaction, silence. They wait without the mind's lock
-//! and look again at every progress; the mind knows that they do, so that work they wait for is not
+//! What callers wait for: a flush, a manual compaction, silence. They wait without the core's lock
+//! and look again at every progress; the core knows that they do, so that work they wait for is not
 //! done one job at a time.
 
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl Shell {
     }
 
     /// Why a flush failed, if flushes did more often than `troubles` times. It will be tried again, but
-    /// whoever waits shall know.
+    /// those who wait shall know.
     fn check_flushes_since(&self, troubles: u64) -> Result<()> {
         match self.core().failed_flushes() {
             (now, Some(error)) if now > troubles => Err(error.clone()),
@@ -168,7 +168,7 @@ impl Shell {
         let idle = self.wait_until(limit, |shell| {
             let (idle, installs) = {
                 let core = shell.core();
-                // It will be tried again, but whoever waits shall know.
+                // It will be tried again, but those who wait shall know.
                 if let Some(error) = core.compaction_failure()
                     && (core.is_idle() || core.failed_compactions() > failed)
                 {
@@ -196,7 +196,7 @@ impl Shell {
     }
 }
 
-/// While it lives, the mind knows of one caller more that waits.
+/// While it lives, the core knows of one caller more that waits.
 struct Awaiting<'a>(&'a Shell);
 
 impl Awaiting<'_> {

@@ -80,7 +80,7 @@ impl Shell {
     /// Writes an edit that makes or drops this family, and waits for it.
     ///
     /// # Errors
-    /// As of a commit: with `NoSpace` it did not take effect; else nobody knows.
+    /// As of a commit: with `NoSpace` it did not take effect; else it is not known.
     pub(crate) fn commit_family(&self, edit: WireEdit) -> Result<()> {
         let told = Arc::new(Told::default());
         let under_way = UnderWay::new(&self.shared.background.progress);
@@ -98,7 +98,7 @@ impl Shell {
         result.unwrap_or_else(|| Err(Error::new(ErrorKind::Internal, "an edit was not written")))
     }
 
-    /// Has what waits written, unless somebody is at it, who then looks again.
+    /// Starts a job that writes the queued edits. If one is running, it picks them up when it finishes.
     fn write_manifest(&self) {
         let (manifest, batches) = {
             let mut queue = self.shared.queue.lock();
@@ -147,7 +147,7 @@ struct CommitEdits {
 }
 
 impl CommitEdits {
-    /// Appends the edits. If nobody can tell whether they took effect, a new manifest without them
+    /// Appends the edits. If it can't be told whether they took effect, a new manifest without them
     /// settles that they did not, and they are written there.
     fn write(&self, manifest: &mut ManifestLog) -> Result<()> {
         if let Some(lost) = &self.lost {
@@ -163,7 +163,7 @@ impl CommitEdits {
                 return Err(e);
             }
             match self.is_of_family() {
-                // Nobody tries again: whether it took effect must be known now.
+                // There is no other try: whether it took effect must be known now.
                 true => self.settle(manifest, e)?,
                 false if e.kind() == ErrorKind::NoSpace => return Err(e),
                 false => {

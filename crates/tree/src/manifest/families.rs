@@ -104,7 +104,7 @@ impl Shell {
         if let Some(error) = self.family_of(DEFAULT_CF)?.family.gate.refused() {
             return Err(error);
         }
-        // A lost log is replaced while there is one family, and then nobody can know of it any more.
+        // A lost log is replaced while there is one family, and then it can't be known any more.
         self.check_replaced(held.log(), false)?;
         self.sync_closing(held.log())?;
         Ok(held)

@@ -2,7 +2,7 @@
 //!
 //! The files are brought into the directory and checked before anything else happens. Then the
 //! write turn is taken, so that no write is under way, and under it: the memtable is frozen, and
-//! flushed if it has keys of theirs; the files get the next sequence number, one for all; the mind
+//! flushed if it has keys of theirs; the files get the next sequence number, one for all; the core
 //! places each on top of what it overlaps and commits them in one edit; the number is published.
 //!
 //! ```text

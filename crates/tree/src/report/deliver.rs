@@ -12,7 +12,7 @@ use crate::shared::Shared;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Shared {
-    /// Has what is queued delivered, unless somebody does already.
+    /// Has what is queued delivered, unless a thread does already.
     pub(crate) fn deliver_events(self: &Arc<Shared>) {
         let listeners = self.events.listeners();
         if listeners.have_heard_all() || !listeners.busy.try_take() {

@@ -1,4 +1,4 @@
-//! What limits writing now: the moment is taken out under the mind's lock and thought over without it
+//! What limits writing now: the moment is taken out under the core's lock and thought over without it
 //! (`lithify_reports::explain`).
 
 use lithify_reports::explain::{Explanation, Moment};

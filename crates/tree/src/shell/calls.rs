@@ -33,8 +33,8 @@ impl<F: Fn(&Shell) + Send> Job for TellLater<F> {
 }
 
 impl Shell {
-    /// Has `tell` tell minds what happened, for calls that have no error to give: at once, but in a job
-    /// where this thread is in user code that the database waits for, as a mind may have called that.
+    /// Has `tell` tell the cores what happened, for calls that have no error to give: at once, but in a job
+    /// where this thread is in user code that the database waits for, as a core may have called that.
     pub(crate) fn tell_from_anywhere(&self, tell: impl Fn(&Shell) + Send + 'static) {
         if !self.shared.mark().is_on() {
             return tell(self);

@@ -117,7 +117,7 @@ fn a_flush_ends_when_its_tree_is_shown() {
 fn a_panic_while_carrying_out_commands_halts() {
     let db = open();
     db.put(b"a", b"1").unwrap();
-    // A memtable nobody has seen is to be flushed.
+    // A memtable that is not known is to be flushed.
     db.shell.drive(Event::Frozen { mem: MemId(99), bytes: 1, log_number: 1 });
     assert_eq!(db.put(b"b", b"1").unwrap_err().kind(), ErrorKind::ReadOnly);
     assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::ReadOnly);
@@ -195,7 +195,7 @@ fn a_close_waits_for_edits_being_written() {
         while db.shell.shared.queue.lock().manifest.is_some() {
             std::thread::yield_now();
         }
-        // A memtable nobody has seen.
+        // A memtable that is not known.
         db.shell.drive(Event::Frozen { mem: MemId(99), bytes: 1, log_number: 1 });
         assert!(db.shell.core().is_halted());
         let shell = db.shell.clone();

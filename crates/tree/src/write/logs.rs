@@ -1,6 +1,6 @@
 //! Logs from their beginning to their end, and what happens when one fails.
 //!
-//! A log whose sync failed, or that could not be cut back after a failed write, is *lost*: nobody
+//! A log whose sync failed, or that could not be cut back after a failed write, is *lost*: no one
 //! knows which of its bytes a reopen will find, and syncing them again would prove nothing, as the
 //! system may have forgotten them. All that was acknowledged is still in memtables; these are
 //! flushed, and the edit of the last flush says that no log up to the lost one counts any more.
@@ -43,7 +43,7 @@ use super::room::fresh_memtables;
 use crate::family::OpenFamily;
 use crate::shell::Shell;
 
-/// True if `error` says that nobody knows what a log holds.
+/// True if `error` says that it is not known what a log holds.
 pub(crate) fn is_lost(error: &Error) -> bool {
     !matches!(error.kind(), ErrorKind::NotCommitted | ErrorKind::NoSpace | ErrorKind::LimitExceeded)
 }

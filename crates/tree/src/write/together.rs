@@ -5,7 +5,7 @@
 //! are the holder's, who does its own work first and then whatever no waiter has begun: it never
 //! waits for a thread that is not running yet.
 //!
-//! Keeps: the numbers of a group are those of its record in the log, whoever inserts; nothing of it is
+//! Keeps: the numbers of a group are those of its record in the log, whichever thread inserts; nothing of it is
 //! published before all of it is in. When [`Shell::insert_group`] ends, however it ends, no thread
 //! inserts any more.
 //! Leaves to others: batches of other families, which the holder inserts by itself.
@@ -94,7 +94,7 @@ impl Shell {
         Ok(next)
     }
 
-    /// A group is in the memtable in part, because a comparator panicked. Nobody knows how far it got,
+    /// A group is in the memtable in part, because a comparator panicked. It is not known how far it got,
     /// so nothing is written behind it; what the log holds shows at the next open.
     pub(super) fn torn(&self, log: &mut Log) -> Error {
         let what = "a write panicked; whether it and those with it survive shows at the next \

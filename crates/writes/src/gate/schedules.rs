@@ -31,7 +31,7 @@ impl Scene {
     }
 }
 
-/// Nobody sleeps through the end of a stop.
+/// No writer sleeps through the end of a stop.
 #[test]
 fn a_stop_ends_for_everyone() {
     explore("a stop ends for everyone", || {

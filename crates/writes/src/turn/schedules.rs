@@ -67,7 +67,7 @@ fn the_turn_is_handed_over() {
     });
 }
 
-/// A close takes the turn in its turn; whoever waits or comes later is refused.
+/// A close takes the turn in its turn; a writer that waits or comes later is refused.
 #[test]
 fn a_close_ends_the_turn() {
     explore("a close ends the turn", || {

@@ -113,7 +113,7 @@ fn values_in_files_of_their_own() {
 }
 
 #[test]
-fn operands_of_an_operator_nobody_knows() {
+fn operands_of_an_unknown_operator() {
     let mut options = rocks("avoid_flush_during_shutdown=true");
     options.set_merge_operator_associative("commas", join_operands);
     in_log_and_table(&options, "merge", |db| db.merge("key", "1").unwrap());

@@ -258,7 +258,7 @@ fn swapped_and_foreign_groups_are_damage() {
 /// A block that was never synced may come back with the head of a deleted log in it. The log it
 /// names is not the one before this one, and those between them count.
 #[test]
-fn the_head_of_a_deleted_log_names_nobody() {
+fn the_head_of_a_deleted_log_names_none() {
     let logs = three_logs(true);
     let mut stale = logs.clone();
     stale[2].bytes = logs[1].bytes.clone();

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use crate::manifest;
 use lithify_base::{Bytewise, CfId, InternalKey, Kind, MAX_SEQ, bytewise};
 use lithify_env::{OpenOpts, PosixFs};
 use lithify_files::Dir;
 use lithify_format::filter::key_hash;
 use lithify_format::table::naive::NaiveTableReader;
-use lithify_store::manifest;
 use lithify_tables::cache::{TableCache, TableOptions};
 use lithify_tables::sst::verify::verify;
 use lithify_tables::sst::{OpenTable, TableIter, TableReader, Verify};
