@@ -370,7 +370,7 @@ fn families_that_cannot_be_taken_over_are_refused_by_name() {
     let operand = logging("rocksdb-families", b"\x06\x01\x03key\x01v");
     refused(&operand, "`other` holds merge operands");
     let order = b"leveldb.BytewiseComparator";
-    refused(&restated("rocksdb-families", order, b"an.other's.comparator", 2), "`other`");
+    refused(&restated("rocksdb-families", order, b"some.one.else's.comparator", 2), "`other`");
     // Given to the family, the operator is one that is known.
     let rt = runtime();
     let fs = image::put(&operand, FROM);
