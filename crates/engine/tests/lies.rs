@@ -97,13 +97,13 @@ fn accepted(one_in: u32) -> (u32, u32) {
     (wrong, accepted)
 }
 
-/// What certification can't see: an output that is wrong, and consistent in itself.
+/// What certification can't see: an output that is wrong, and consistent in itself. Where only range deletions
+/// were left out it sees that, as those of each file follow from the recipe.
 #[test]
 fn certification_alone_accepts_falsified_recipes() {
     let (wrong, accepted) = accepted(0);
     println!("{accepted} of {wrong} wrong outputs are accepted in full mode without proof");
-    assert!(wrong >= 300, "{wrong}");
-    assert_eq!(accepted, wrong);
+    assert!(wrong >= 300 && accepted >= 300 && accepted < wrong, "{accepted} of {wrong}");
 }
 
 #[test]
