@@ -55,7 +55,7 @@ struct Merging {
 }
 
 impl PartJob {
-    /// A part whose merge is `relay`, of what `feed` reads. `control` count what it has done.
+    /// A part whose merge is `relay`, of what `feed` reads. `control` counts what it has done.
     pub(crate) fn new(relay: Relay, feed: Feed, sink: Sink, control: PartControl) -> PartJob {
         let products = Products::default();
         let merging = Merging { feed, relay, products, moved: 0, read: 0, sink };

@@ -46,7 +46,8 @@ use crate::route::{Engines, Place, Why};
 use crate::sink::Sink;
 use crate::{JobWork, Outcome, Report};
 
-/// What becomes of a part. Of a compaction that is merged as a whole only engines other than the CPU are told.
+/// What becomes of a part. A compaction that is merged as a whole has only the events of engines other
+/// than the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartEvent {
     /// A worker begins with it.
@@ -204,16 +205,17 @@ impl Parts {
         }
     }
 
-    /// The end, unless what was read is not what the inputs hold and other engines than the CPU took part:
-    /// then these are disproved, and all parts are done again, without them.
+    /// The end, unless other engines than the CPU took part and what was read is not what the inputs hold, or
+    /// one of them was disproved meanwhile. Then all parts are done again, without the engines that this
+    /// speaks against: in the first case it can't be told which of them read something else.
     fn believed(&self, end: End<Made>) -> Option<End<Made>> {
         let End::Built(made) = end else { return Some(end) };
         let by = || made.iter().filter_map(|made| made.by.as_ref());
-        let error = match self.check(&made) {
-            Err(error) if by().next().is_some() => error,
+        let (error, all) = match self.check(&made) {
+            Err(error) if by().next().is_some() => (error, true),
             Err(_) => return Some(End::Built(made)),
             Ok(()) => match by().find_map(Place::doubt) {
-                Some(doubt) => doubt,
+                Some(doubt) => (doubt, false),
                 None => return Some(End::Built(made)),
             },
         };
@@ -221,7 +223,9 @@ impl Parts {
         for (no, made) in made.into_iter().enumerate() {
             self.spec.control.rewind(no);
             self.spec.control.set_stage(no, PartStage::Waits);
-            let Some(mut place) = made.by else { continue };
+            let Some(mut place) = made.by.filter(|by| all || by.doubt().is_some()) else {
+                continue;
+            };
             place.lost(Why::Disproved, &error, now);
             let (part, engine) = (no as u32 + 1, place.caps().name);
             let why = format!("{}: {error}", Why::Disproved);

@@ -12,9 +12,10 @@
 //! and compared (`merge::prove`), which ones the dice say once their output is here.
 //!
 //! Keeps: what a caller gets was certified, and goes on where the last batch ended, whichever engine it came
-//! from. A fault of an engine other than the CPU is never an error. If what the CPU makes from an engine's
-//! carry does not hold, or the ledger does not at the end, no carry is to be believed: the part is done
-//! *anew*, by the CPU from its beginning. With the CPU alone nothing is kept or copied.
+//! from. A fault of an engine other than the CPU is never an error, a panic in any of its calls included, and
+//! what it holds has a bound. An engine whose output is wrong once is believed nothing: the CPU does the part
+//! *anew* from its beginning, unless each of the engine's sets was proven. The same goes for what the CPU
+//! makes from an engine's carry, and for the ledger at the end. With the CPU alone nothing is kept or copied.
 //! Leaves to others: which engine (`route`), reading sets (`feed`), writing products (`sink`).
 
 use std::collections::VecDeque;
