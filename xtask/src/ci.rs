@@ -1,5 +1,5 @@
-//! `cargo xtask ci`: everything that must pass before a merge, cheapest first; at last the tests, some
-//! minutes of chosen schedules and of hostile bytes, and a test of the tests.
+//! `cargo xtask ci`: everything that must pass before a merge, cheapest first; at last the tests, a grid
+//! of modelled machines, some minutes of chosen schedules and of hostile bytes, and a test of the tests.
 
 use std::time::Instant;
 
@@ -16,6 +16,7 @@ pub(crate) fn run() -> Result<()> {
     step("clippy", clippy)?;
     step("docs", docs)?;
     step("test", || test::run(&[]))?;
+    step("grid", grid)?;
     step("shuttle", checkers::check_shuttle)?;
     step("fuzz", fuzz::check)?;
     step("zoo", zoo::check)
@@ -43,6 +44,16 @@ fn lock_files() -> Result<()> {
 fn docs() -> Result<()> {
     let args = ["doc", "-q", "--workspace", "--no-deps", "--document-private-items", "--locked"];
     call(at_root("cargo", &args).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// What the policy that a database takes by itself does of what the best one does, in the worst cell
+/// of the coarse grid.
+const WORST_REGRET: &str = "0.45";
+
+/// No machine and load of the lab's coarse grid is worse for the default than it was.
+fn grid() -> Result<()> {
+    let lab = ["run", "-q", "--release", "-p", "lithify-lab", "--locked", "--"];
+    call(&mut at_root("cargo", &[&lab[..], &["--grid", "--hold", WORST_REGRET]].concat()))
 }
 
 /// Names a check and its time on standard error.

@@ -8,7 +8,9 @@ mod dependencies;
 mod floors;
 mod foreign;
 mod layers;
+mod names;
 mod openings;
+mod testing;
 mod unrun;
 mod words;
 mod zoo;
@@ -63,11 +65,13 @@ fn check(sources: &[Source]) -> Result<Vec<Finding>> {
     findings.extend(bans::check_register(sources, &register));
     findings.extend(zoo::check(sources)?);
     findings.extend(unrun::check(sources)?);
+    findings.extend(testing::check()?);
     let exceeded = crate::house::exceeded(sources)?;
     findings.extend(
         exceeded.into_iter().map(|what| Finding::new("xtask/src/house.rs", 0, "house", what)),
     );
     findings.extend(layers::check(sources)?);
+    findings.extend(names::check(sources)?);
     for source in sources {
         findings.extend(bans::check(source));
         findings.extend(foreign::check(source));

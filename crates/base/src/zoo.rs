@@ -154,6 +154,14 @@ bugs! {
     59 FirstSetProven,
     /// The weight of an entry covers the length of its value, not the bytes.
     60 WeighedByLength,
+    /// What was taken of an engine before it was caught at a lie stays, although not all of it was proven.
+    61 UnprovenKept,
+    /// The CPU goes on from the carry of the first set that it took of an engine, not from that of the last.
+    62 FirstCarryKept,
+    /// What the engines' ledgers say was read is not held against what the inputs weigh.
+    63 InputsUnweighed,
+    /// An engine that was disproved is given further parts.
+    64 LiarRouted,
 }
 
 impl Bug {

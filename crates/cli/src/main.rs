@@ -4,7 +4,8 @@
 //! understood; every failure is one sentence on standard error, with a hint where one helps. Keys
 //! and values are arbitrary bytes in and out ([`text`]). Nothing is written but through the
 //! library.
-//! Leaves to others: everything about storing (`lithify`), measuring (`lithify_bench`).
+//! Leaves to others: everything about storing (`lithify`), measuring (`lithify_bench`), modelling
+//! (`lithify_lab`).
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "the roof talks to the world itself")]
 
@@ -52,6 +53,9 @@ struct Cli {
 enum Command {
     /// Measure: fill, read, scan and compact a store, and say how fast that was
     Bench(Box<lithify_bench::BenchCommand>),
+    /// Judge compaction policies on modelled machines, in virtual time: minutes of theirs in a
+    /// second of ours
+    Lab(Box<lithify_lab::LabCommand>),
     /// Set a key to a value
     Put(cmd::point::Put),
     /// Print the value of a key
@@ -114,6 +118,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Bench(bench) => return bench::run(*bench),
+        Command::Lab(lab) => return lab.run(),
         Command::Put(put) => put.run()?,
         Command::Get(get) => get.run()?,
         Command::Delete(delete) => delete.run()?,

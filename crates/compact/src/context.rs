@@ -45,6 +45,13 @@ pub fn write_bytes(file_bytes: u64, buffers: u64) -> usize {
     part.min((share + 1).next_power_of_two() / 2).max(*WRITE_BYTES.start())
 }
 
+/// What `buffers` leave for the sets of engines other than the CPU, beside the buffers of `jobs` that run at once,
+/// whatever the size of their files; in bytes.
+pub fn set_bytes(buffers: u64, jobs: u64) -> u64 {
+    let write = write_bytes(u64::MAX, buffers / jobs.max(1)) as u64;
+    buffers.saturating_sub(write.saturating_mul(WRITES_OF_JOB).saturating_mul(jobs))
+}
+
 /// How long a job that is too fast waits before it looks again.
 const PACE_LOOK: Duration = Duration::from_millis(100);
 

@@ -11,6 +11,11 @@
 //!   memory of a part    [ being read | waits | offered ][ at the engine ]      in sets, at most
 //!                         sets_in_flight + 1, half of it   sets_in_flight + 1, the other half
 //! ```
+//!
+//! For the CPU this memory is a fixed number of writes. An engine that wants larger sets has, for as long as
+//! it merges the part, a share of what `buffer_bytes` leaves besides (`set_memory`); a third of all is for the
+//! output of its sets, which comes set by set. Where the share is less than it wants, its sets are smaller.
+//! Buffers count against the share until the host and the engine have released them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -30,6 +35,7 @@ use lithify_tables::sst::{BlockAt, FullIndex, TableReader};
 use crate::context::JobContext;
 use crate::order::PartOrder;
 use crate::recipe::InputRun;
+use crate::set_memory::{Held, Share};
 
 /// Reads block sets in key order.
 pub(crate) struct Feed {
@@ -40,6 +46,16 @@ pub(crate) struct Feed {
     cut: CleanCut<Inputs>,
     /// Sets asked for, in order.
     ahead: VecDeque<Reading>,
+    /// The smallest set that was cut for want of memory, and what the engine wanted.
+    short: Option<(u64, u64)>,
+}
+
+/// What sets are cut by.
+pub(crate) struct Wants {
+    /// Of the engine at work.
+    pub(crate) caps: Caps,
+    /// What it may take besides the fixed memory of the part; none for the CPU.
+    pub(crate) share: Option<Arc<Share>>,
 }
 
 /// The blocks of all runs, newest first.
@@ -111,8 +127,22 @@ fn portion(caps: &Caps, memory: u64, runs: usize, write_bytes: u64) -> Portion {
     let share = memory / 2 / sets as u64;
     // Many runs share a set: none should be read in crumbs.
     let least = runs as u64 * write_bytes / 4;
-    let set = caps.set_bytes.min(caps.max_set_bytes).min(share.max(least));
+    let set = wanted(caps).min(share.max(least));
     Portion { set, ways: caps.ways, ahead: (sets, memory / 2) }
+}
+
+/// Bytes of a set that suit it.
+fn wanted(caps: &Caps) -> u64 {
+    caps.set_bytes.min(caps.max_set_bytes)
+}
+
+/// Bytes of inputs for an engine with `caps` whose sets hold `held` and are to hold `left` more, of a part
+/// with `fixed` memory. What the part has of `share` follows from it.
+fn inputs_within(share: &Share, caps: &Caps, fixed: u64, held: u64, left: u64) -> u64 {
+    let sets = 2 * (caps.sets_in_flight as u64 + 1);
+    let inputs = wanted(caps).saturating_mul(sets).min(held.saturating_add(left));
+    let beyond = |inputs: u64| inputs.saturating_add(inputs / 2).saturating_sub(fixed);
+    (fixed + share.resize(beyond(inputs), beyond(held))) / 3 * 2
 }
 
 /// A set whose bytes are on their way.
@@ -138,10 +168,11 @@ struct Piece {
     /// Bytes read.
     len: usize,
     io: PendingIo,
+    held: Option<Held>,
 }
 
-/// A read buffer as the engine holds it.
-struct Buffer(IoBuf);
+/// A read buffer as the engine holds it, and as it counts.
+struct Buffer(IoBuf, #[expect(dead_code, reason = "dropped with the buffer")] Option<Held>);
 
 impl AsRef<[u8]> for Buffer {
     fn as_ref(&self) -> &[u8] {
@@ -184,30 +215,55 @@ impl Feed {
         }
         let cut = CleanCut::new(Inputs(all), range, context.order.clone());
         let (urgency, memory) = (order.urgency.clone(), order.memory);
-        Ok(Feed { context, urgency, memory, cut, ahead: VecDeque::new() })
+        Ok(Feed { context, urgency, memory, cut, ahead: VecDeque::new(), short: None })
     }
 
-    /// Asks for as many sets ahead as there is room for. What the engine wants by then, `caps`, is looked
-    /// up before each set is cut.
-    pub(crate) fn read_ahead(&mut self, caps: impl Fn() -> Caps) -> Result<()> {
-        let (runs, write) = (self.cut.index().runs(), self.context.output.write_bytes as u64);
+    /// Asks for as many sets ahead as there is room for. What the engine wants by then is looked up before
+    /// each set is cut.
+    pub(crate) fn read_ahead(&mut self, wants: impl Fn() -> Wants) -> Result<()> {
         while !self.cut.is_spent() {
-            let portion = portion(&caps(), self.memory, runs, write);
-            if !self.wants_more(&portion) {
+            let Wants { caps, share } = wants();
+            let (portion, room) = self.portion(&caps, share.as_deref());
+            if !self.wants_more(&portion, room) {
                 break;
             }
             let Some(cut) = self.cut.next_set(portion.set, portion.ways) else { break };
-            let reading = self.ask(cut)?;
+            let wanted = wanted(&caps);
+            if share.is_some() && portion.set < wanted && !self.cut.is_spent() {
+                let least = self.short.map_or(u64::MAX, |(set, _)| set);
+                self.short = Some((portion.set.min(least), wanted));
+            }
+            let reading = self.ask(cut, share.as_ref())?;
             self.ahead.push_back(reading);
         }
         Ok(())
     }
 
+    /// If a set was smaller than the engine at work wants, because there is not enough memory: the smallest
+    /// such one, and what is wanted, in bytes.
+    pub(crate) fn shortage(&self) -> Option<(u64, u64)> {
+        self.short
+    }
+
+    /// How much an engine with `caps` is fed at once, and how many more bytes there may be of its sets.
+    fn portion(&self, caps: &Caps, share: Option<&Share>) -> (Portion, u64) {
+        let (runs, write) = (self.cut.index().runs(), self.context.output.write_bytes as u64);
+        let Some(share) = share else {
+            return (portion(caps, self.memory, runs, write), u64::MAX);
+        };
+        let (held, left) = (share.held(), self.cut.bytes_left());
+        let inputs = inputs_within(share, caps, self.memory, held, left);
+        // With all that is left in memory sets may have any size.
+        let memory = if held.saturating_add(left) <= inputs { u64::MAX } else { inputs };
+        (portion(caps, memory, runs, write), inputs.saturating_sub(held))
+    }
+
     /// Large sets, of many runs, are not read as far ahead: what is ahead has a bound in bytes, too.
-    fn wants_more(&self, portion: &Portion) -> bool {
+    fn wants_more(&self, portion: &Portion, room: u64) -> bool {
         let (sets, bytes) = portion.ahead;
         let ahead: usize = self.ahead.iter().map(Reading::bytes).sum();
-        self.ahead.is_empty() || (self.ahead.len() < sets && (ahead as u64) < bytes)
+        let fits = portion.set.min(self.cut.bytes_left()) <= room;
+        self.ahead.is_empty() || (self.ahead.len() < sets && (ahead as u64) < bytes && fits)
     }
 
     /// True if every set has been handed out.
@@ -226,7 +282,7 @@ impl Feed {
     }
 
     /// Starts the reads of a set.
-    fn ask(&self, cut: CutSet) -> Result<Reading> {
+    fn ask(&self, cut: CutSet, share: Option<&Arc<Share>>) -> Result<Reading> {
         let mut pieces = Vec::new();
         for (run, blocks) in cut.blocks.iter().enumerate() {
             let mut left = blocks.clone();
@@ -236,13 +292,19 @@ impl Feed {
                 let end = of.before.get(source + 1).map_or(left.end, |&b| b.min(left.end));
                 let local = first..first + (end - left.start);
                 left.start = end;
-                pieces.push(self.read(run as u16, source, local)?);
+                pieces.push(self.read(run as u16, source, local, share)?);
             }
         }
         Ok(Reading { cut, pieces })
     }
 
-    fn read(&self, run: u16, source: usize, blocks: Range<usize>) -> Result<Piece> {
+    fn read(
+        &self,
+        run: u16,
+        source: usize,
+        blocks: Range<usize>,
+        share: Option<&Arc<Share>>,
+    ) -> Result<Piece> {
         let from = &self.cut.index().0[usize::from(run)].files[source];
         let first = from.input.block(blocks.start);
         let last = from.input.block(blocks.end - 1);
@@ -253,9 +315,10 @@ impl Feed {
         check_holes(from.input.table(), start, len, blocks.clone().map(|no| from.input.block(no)))?;
         let buffer = self.context.buffers.try_get(len);
         let buffer = buffer.map_err(|none| memory::refused("an input", len, &none))?;
+        let held = share.map(|share| share.hold(buffer.capacity() as u64));
         let rt = &*self.context.env.rt;
         let io = spawn_read(rt, &self.urgency, from.file.clone(), buffer, start, len);
-        Ok(Piece { run, source, blocks, start, len, io })
+        Ok(Piece { run, source, blocks, start, len, io, held })
     }
 
     /// Turns read buffers into block slices.
@@ -270,7 +333,7 @@ impl Feed {
             result.map_err(typed)?;
             let table = from.input.table();
             let check = table.check();
-            let bytes = Bytes::new(Arc::new(Buffer(buffer)));
+            let bytes = Bytes::new(Arc::new(Buffer(buffer, piece.held)));
             let slices = piece.blocks.map(|no| {
                 let fence = from.input.fence(no);
                 let (block, counts) = (fence.at, fence.counts.unwrap_or_default());

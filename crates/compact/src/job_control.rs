@@ -12,6 +12,8 @@ pub struct JobControl {
     urgency: SharedUrgency,
     done: AtomicU64,
     total: u64,
+    /// Bytes read and written by all jobs of a database, as far as their owner asks for that.
+    moved: Arc<AtomicU64>,
     /// Of a compaction that was cut into several.
     parts: Mutex<Vec<PartCount>>,
 }
@@ -82,8 +84,15 @@ impl JobControl {
             urgency: SharedUrgency::new(urgency),
             done: AtomicU64::new(0),
             total,
+            moved: Arc::default(),
             parts: Mutex::default(),
         }
+    }
+
+    /// The same, which adds to `moved` what the job reads and writes, bytes: of a flush what it writes, of a
+    /// compaction what it merges twice, since it writes about as much.
+    pub fn counted_in(self, moved: &Arc<AtomicU64>) -> JobControl {
+        JobControl { moved: moved.clone(), ..self }
     }
 
     /// Makes a compaction end soon, with `ShuttingDown`. A flush goes on: its memtable is in no
@@ -144,6 +153,8 @@ impl JobControl {
     }
     pub(crate) fn advance(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
+        let times = if self.urgency.get() == Urgency::FIRST { 1 } else { 2 };
+        self.moved.fetch_add(times * bytes, Ordering::Relaxed);
     }
 }
 

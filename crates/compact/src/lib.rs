@@ -30,12 +30,15 @@ mod parts;
 mod recipe;
 mod relay;
 mod route;
+mod set_memory;
 mod sink;
 mod survey;
 #[cfg(test)]
 mod testing;
 
-pub use context::{FileNumbers, JobContext, LevelFormat, Maker, OutputOptions, write_bytes};
+pub use context::{
+    FileNumbers, JobContext, LevelFormat, Maker, OutputOptions, set_bytes, write_bytes,
+};
 pub use external::ExternalTable;
 pub use flush::{FlushJob, FlushSpec};
 pub use job::{CompactionJob, CompactionSpec};

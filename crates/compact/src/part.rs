@@ -15,7 +15,7 @@ use lithify_merge::{Ledger, Products};
 
 use crate::feed::Feed;
 use crate::job_control::PartControl;
-use crate::relay::{LOOK, Relay, Relayed};
+use crate::relay::{LOOK, Relay, Relayed, Suspect};
 use crate::route::Place;
 use crate::sink::Sink;
 
@@ -38,8 +38,8 @@ pub(crate) enum Advance {
     /// Its files are built and synced; they are removed with the sink. An engine other than the CPU that took
     /// part comes along.
     Built(Box<Sink>, Box<Ledger>, Option<Place>),
-    /// An engine was found out: the part is to be done anew, by the CPU. Its files are gone.
-    Anew,
+    /// An engine was found out, or is a suspect: the part is to be done anew, by the CPU. Its files are gone.
+    Anew(Option<Suspect>),
 }
 
 /// Everything the merge needs while it goes on.
@@ -77,7 +77,7 @@ impl PartJob {
                 }
                 Merged::Anew => {
                     self.control.retreat(merging.read);
-                    Ok(Advance::Anew)
+                    Ok(Advance::Anew(merging.relay.into_suspect()))
                 }
             },
             Stage::Finish(mut sink, ledger, by) => match sink.finish()? {
@@ -134,7 +134,10 @@ impl Merging {
     /// what is missing.
     fn offer(&mut self, control: &PartControl) -> Result<Option<Ticket>> {
         loop {
-            self.feed.read_ahead(|| self.relay.caps())?;
+            self.feed.read_ahead(|| self.relay.wants())?;
+            if let Some(short) = self.feed.shortage() {
+                self.relay.cut_short(short);
+            }
             if !self.relay.has_room()? {
                 return Ok(None);
             }

@@ -23,8 +23,10 @@
 //!   removed, and the failure is reported.
 //! ```
 
+mod event;
 mod state;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::sync::{Arc, Mutex, Weak};
@@ -41,55 +43,12 @@ use crate::order::{OpenTables, OutputOrder, PartOrder, RunOrder};
 use crate::part::{Advance, PartJob};
 use crate::parts::state::{Claim, End, Hand, State, Then};
 use crate::recipe::{self, InputRun};
-use crate::relay::Relay;
+use crate::relay::{Relay, Suspect, Told};
 use crate::route::{Engines, Place, Why};
 use crate::sink::Sink;
 use crate::{JobWork, Outcome, Report};
 
-/// What becomes of a part. A compaction that is merged as a whole has only the events of engines other
-/// than the CPU.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PartEvent {
-    /// A worker begins with it.
-    Began {
-        /// Its number, from 1, in key order.
-        part: u32,
-        /// Number of parts.
-        of: u32,
-        /// About how many bytes of the inputs it reads.
-        bytes: u64,
-    },
-    /// It is built, or failed.
-    Ended {
-        /// Its number.
-        part: u32,
-    },
-    /// An engine other than the CPU is to merge it.
-    Routed {
-        /// Its number.
-        part: u32,
-        /// The engine's name.
-        engine: &'static str,
-        /// Why this one.
-        why: String,
-    },
-    /// The CPU merges it in the place of another engine, from the last point that both know.
-    Replaced {
-        /// Its number.
-        part: u32,
-        /// The other engine's name.
-        engine: &'static str,
-        /// What happened.
-        why: String,
-    },
-    /// Its worker gave it back, and left nothing of it: another one begins with it again.
-    GivenBack {
-        /// Its number.
-        part: u32,
-        /// Why, such as what a panic said.
-        why: String,
-    },
-}
+pub use event::PartEvent;
 
 /// Writes whose bytes a part has of its inputs in memory: three sets of two writes each that are read
 /// or wait, and three that are merged or are about to be.
@@ -263,8 +222,13 @@ impl Parts {
         });
     }
 
-    /// The engine that a part goes to; `None` is the CPU.
+    /// The engine that a part goes to; `None` is the CPU. A compaction filter may answer by other things
+    /// than its arguments, though it should not, and then nothing that another engine made of it could be
+    /// proven: the CPU alone asks it, once.
     fn route(&self, no: usize) -> Option<Place> {
+        if self.whole.recipe.user_filter.is_some() {
+            return None;
+        }
         let bytes = match &self.list[..] {
             // Of one part they are not known from the cut.
             [_] => self.spec.inputs.iter().map(|f| f.bytes).sum(),
@@ -299,12 +263,16 @@ impl Parts {
         let order = self.order(no);
         let (feed, sink) = order.begin(&self.context, &self.open)?;
         let spec = self.spec.clone();
-        let on_replaced = Box::new(move |engine, why| {
-            (spec.on_part)(PartEvent::Replaced { part: no as u32 + 1, engine, why });
+        let part = no as u32 + 1;
+        let tell = Box::new(move |told, engine, why| {
+            (spec.on_part)(match told {
+                Told::Replaced => PartEvent::Replaced { part, engine, why },
+                Told::SmallSets => PartEvent::SmallSets { part, engine, why },
+            });
         });
         let (engines, rt) = (self.engines.clone(), self.context.env.rt.clone());
         let trusted = self.context.output.unchecked;
-        let relay = Relay::new(engines, place, order.recipe, rt, trusted, on_replaced)?;
+        let relay = Relay::new(engines, place, order.recipe, rt, trusted, tell)?;
         Ok(PartJob::new(relay, feed, sink, self.spec.control.part(no)))
     }
 
@@ -318,6 +286,12 @@ impl Parts {
             by,
         };
         self.put_down(|state| state.finish(no, made));
+    }
+
+    /// The CPU did a part that it had failed over when it went on from the carry of an engine.
+    fn convict(&self, no: usize, suspect: Suspect) {
+        let (engine, why) = suspect.convict(self.context.env.rt.now());
+        (self.spec.on_part)(PartEvent::Replaced { part: no as u32 + 1, engine, why });
     }
 
     /// Another worker is to do a part again, of which nothing is left.
@@ -400,7 +374,7 @@ impl Parts {
         }
         let weights = inputs().map(|i| i.table().weight());
         let held = weights.reduce(|sum, one| Some(sum?.wrapping_add(one?))).flatten();
-        if held.is_some_and(|held| held != weight_in) {
+        if held.is_some_and(|held| held != weight_in) && !zoo::on(Bug::InputsUnweighed) {
             let files: Vec<FileId> = self.spec.inputs.iter().map(|f| f.id).collect();
             let what = format!(
                 "what compaction job {} read weighs {weight_in:#x}, and its inputs {files:?} weigh {:#x} by \
@@ -428,6 +402,8 @@ pub(crate) struct Worker {
     parts: Arc<Parts>,
     hand: Hand,
     at: At,
+    /// Of the part in hand, which the CPU does anew.
+    suspect: Option<Suspect>,
 }
 
 /// What a worker is about.
@@ -449,7 +425,7 @@ impl Worker {
     }
 
     fn new(parts: Arc<Parts>, hand: Hand) -> Worker {
-        let mut worker = Worker { parts, hand, at: At::Free };
+        let mut worker = Worker { parts, hand, at: At::Free, suspect: None };
         worker.take();
         worker
     }
@@ -501,13 +477,17 @@ impl Worker {
         };
         match part.advance()? {
             Advance::Step(step) => Ok(step),
-            Advance::Anew => {
+            Advance::Anew(suspect) => {
+                self.suspect = suspect;
                 // Its files go before others are made.
                 self.at = At::Claimed(no);
                 self.at = At::Merge(no, Box::new(self.parts.prepare(no, None)?));
                 Ok(Step::More)
             }
             Advance::Built(sink, ledger, by) => {
+                if let Some(suspect) = self.suspect.take() {
+                    self.parts.convict(no, suspect);
+                }
                 self.parts.tell(no, PartStage::Built);
                 self.at = At::Free;
                 self.parts.built(no, sink, &ledger, by);
@@ -518,6 +498,7 @@ impl Worker {
 
     /// Leaves the part in hand. Its files go before any other worker hears of it.
     fn leave(&mut self) -> Option<usize> {
+        self.suspect = None;
         match std::mem::replace(&mut self.at, At::Over) {
             At::Claimed(no) | At::Merge(no, _) => Some(no),
             At::Free | At::Over => None,

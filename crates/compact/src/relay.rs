@@ -14,8 +14,11 @@
 //! Keeps: what a caller gets was certified, and goes on where the last batch ended, whichever engine it came
 //! from. A fault of an engine other than the CPU is never an error, a panic in any of its calls included, and
 //! what it holds has a bound. An engine whose output is wrong once is believed nothing: the CPU does the part
-//! *anew* from its beginning, unless each of the engine's sets was proven. The same goes for what the CPU
-//! makes from an engine's carry, and for the ledger at the end. With the CPU alone nothing is kept or copied.
+//! *anew* from its beginning, unless each of the engine's sets was proven. The same goes for the ledger at the
+//! end. Where the CPU fails over an engine's carry it does the part anew, too, and only then it shows who is
+//! to blame: the engine lied if the CPU does not fail again; else the inputs are bad, or the user's code is. A
+//! panic while a batch is certified or proven is no lie, as the user's code may be what panicked: the CPU goes on, and if it
+//! panics as well the job fails as it would without the engine. With the CPU alone nothing is kept or copied.
 //! Leaves to others: which engine (`route`), reading sets (`feed`), writing products (`sink`).
 
 use std::collections::VecDeque;
@@ -26,32 +29,37 @@ use lithify_engine::{Caps, Engine, Fault, Offer, Progress, Refusal, Session, Tic
 use lithify_env::sync::Arc;
 use lithify_env::{Mono, RtRef};
 use lithify_merge::certify::Certifier;
-use lithify_merge::prove::{self, Claim, Prover};
-use lithify_merge::{BlockSet, Carry, Item, Ledger, Products, Recipe};
+use lithify_merge::prove::Prover;
+use lithify_merge::{BlockSet, Item, Ledger, Products, Recipe};
 
-use crate::route::{Engines, Place, Why, caps_of, guarded, nanos};
+use crate::feed::Wants;
+use crate::route::{Engines, Place, Why, caps_of, guarded};
 
-/// An engine hangs that is silent for so many times its own prediction,
-const SLOWER: u64 = 10;
-/// and this much more.
-const GRACE: Duration = Duration::from_secs(2);
-/// A poll without products counts for at least so much, so that an engine does not keep a thread busy with
-/// nothing for ever.
-const POLL_MIN: Duration = Duration::from_micros(100);
+mod machine;
+
+use machine::Machine;
+
 /// How long an engine's machine is waited for before it is looked at again.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
-/// The longest prediction that is believed.
-const PREDICTION_MAX: Duration = Duration::from_secs(3600);
 
-/// Who is told that the CPU replaces an engine: its name, and why.
-pub(crate) type OnReplaced = Box<dyn Fn(&'static str, String) + Send>;
+/// What is told of an engine other than the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// The CPU replaces it.
+    Replaced,
+    /// Its sets are smaller than it wants.
+    SmallSets,
+}
+
+/// Who is told: what, the engine's name, and why.
+pub(crate) type Tell = Box<dyn Fn(Told, &'static str, String) + Send>;
 
 /// The merge of one part.
 pub(crate) struct Relay {
     engines: Arc<Engines>,
     recipe: Arc<Recipe>,
     rt: RtRef,
-    on_replaced: OnReplaced,
+    tell: Tell,
     session: Seat,
     /// Sets that the session has no room for yet.
     waiting: VecDeque<BlockSet>,
@@ -65,6 +73,23 @@ pub(crate) struct Relay {
     /// An engine whose output was taken, and which is through: the CPU went on from its carry, or nothing is
     /// left to do.
     believed: Option<Place>,
+    /// Who is to blame if the CPU does the part without a failure.
+    suspect: Option<Suspect>,
+    has_small_sets: bool,
+}
+
+/// An engine over whose carry the CPU failed. It lied if the CPU does not fail from the beginning.
+pub(crate) struct Suspect {
+    place: Place,
+    error: Error,
+}
+
+impl Suspect {
+    /// The CPU did not fail: the engine's name, and what it is blamed for.
+    pub(crate) fn convict(mut self, now: Mono) -> (&'static str, String) {
+        self.place.lost(Why::Disproved, &self.error, now);
+        (self.place.caps().name, format!("{}: {}", Why::Disproved, self.error))
+    }
 }
 
 /// A session. What a broken machine still does on its way out is of no interest: it is called off, and
@@ -85,21 +110,6 @@ impl Drop for Seat {
     }
 }
 
-/// An engine other than the CPU at work.
-struct Machine {
-    place: Place,
-    /// The end of the last set whose products were taken.
-    carry: Option<Box<Carry>>,
-    /// Sets that it has taken since, in order.
-    kept: VecDeque<BlockSet>,
-    /// Chooses the sets that are proven.
-    prover: Prover,
-    /// How long it has been at work without a sign of life.
-    silent: Duration,
-    /// What it last said that it waits for, and when.
-    asked: Option<(Ticket, Mono)>,
-}
-
 /// How far a part came.
 pub(crate) enum Relayed {
     /// Poll again.
@@ -110,7 +120,8 @@ pub(crate) enum Relayed {
     Pending(Ticket),
     /// The output is complete and certified.
     Done(Box<Ledger>),
-    /// An engine was found out too late: nothing of the output so far holds. The CPU is to do the part anew.
+    /// An engine was found out too late, or is a suspect: nothing of the output so far holds. The CPU is to do
+    /// the part anew.
     Anew,
 }
 
@@ -123,7 +134,7 @@ impl Relay {
         recipe: Arc<Recipe>,
         rt: RtRef,
         trusted: bool,
-        on_replaced: OnReplaced,
+        tell: Tell,
     ) -> Result<Relay> {
         let mut opened = None;
         if let Some(mut place) = place {
@@ -131,9 +142,9 @@ impl Relay {
                 Ok(Ok(session)) => opened = Some((session, place)),
                 Ok(Err(refusal)) => {
                     let error = refused(&place, &refusal);
-                    replaced(&mut place, Why::Refused, &error, rt.now(), &on_replaced);
+                    replaced(&mut place, Why::Refused, &error, rt.now(), &tell);
                 }
-                Err(panic) => replaced(&mut place, Why::Failed, &panic, rt.now(), &on_replaced),
+                Err(panic) => replaced(&mut place, Why::Failed, &panic, rt.now(), &tell),
             }
         }
         let (session, machine) = match opened {
@@ -153,7 +164,7 @@ impl Relay {
             engines,
             recipe,
             rt,
-            on_replaced,
+            tell,
             session: Seat(Some(session)),
             waiting: VecDeque::new(),
             last: false,
@@ -161,6 +172,8 @@ impl Relay {
             certifier: (!trusted).then(|| Certifier::new(caps.certify)),
             machine,
             believed: None,
+            suspect: None,
+            has_small_sets: false,
         })
     }
 
@@ -169,12 +182,30 @@ impl Relay {
         self.believed
     }
 
-    /// What the engine at work can do now.
-    pub(crate) fn caps(&self) -> Caps {
-        match &self.machine {
-            Some(m) => caps_of(&**m.place.engine()).unwrap_or(*m.place.caps()),
-            None => self.engines.cpu().caps(),
-        }
+    /// Who is to blame if the CPU does the part anew, and does not fail.
+    pub(crate) fn into_suspect(self) -> Option<Suspect> {
+        self.suspect
+    }
+
+    /// What sets for the engine at work are to be like.
+    pub(crate) fn wants(&self) -> Wants {
+        let Some(m) = &self.machine else {
+            return Wants { caps: self.engines.cpu().caps(), share: None };
+        };
+        let caps = caps_of(&**m.place.engine()).unwrap_or(*m.place.caps());
+        Wants { caps, share: Some(m.place.share().clone()) }
+    }
+
+    /// For want of memory sets have no more than so many bytes, and not what the engine wants.
+    pub(crate) fn cut_short(&mut self, (set, wanted): (u64, u64)) {
+        let Some(machine) = self.machine.as_ref().filter(|_| !self.has_small_sets) else { return };
+        self.has_small_sets = true;
+        machine.place.has_small_sets();
+        let why = format!(
+            "sets of {set} bytes and not of {wanted}: buffer_bytes leaves no more beside the buffers of jobs; \
+             raise it, or memory_budget"
+        );
+        (self.tell)(Told::SmallSets, machine.place.caps().name, why);
     }
 
     /// Whether another set, or the end of them, would be taken now.
@@ -261,7 +292,8 @@ impl Relay {
         // Over a carry that lies even the kernel may panic.
         match guarded(|| self.poll_cpu(out)) {
             Ok(Ok(relayed)) => Ok(relayed),
-            Ok(Err(error)) | Err(error) => Ok(self.disbelieve(&error, out)),
+            Ok(Err(error)) => Ok(self.suspect(&error, Fell::Failed, out)),
+            Err(panic) => Ok(self.suspect(&panic, Fell::Panicked, out)),
         }
     }
 
@@ -284,14 +316,23 @@ impl Relay {
         })
     }
 
-    /// What the CPU made from an engine's carry does not hold.
-    fn disbelieve(&mut self, error: &Error, out: &mut Products) -> Relayed {
+    /// The CPU failed over an engine's carry. If each set was proven, the carry is what the CPU makes itself; and
+    /// a panic may be the user's code. Else it shows when the part is done.
+    fn suspect(&mut self, error: &Error, fell: Fell, out: &mut Products) -> Relayed {
         out.clear();
-        if let Some(mut place) = self.believed.take() {
-            // A block that does not read says nothing about the engine.
-            let why = if error.is_corruption() { Why::Failed } else { Why::Disproved };
-            replaced(&mut place, why, error, self.rt.now(), &self.on_replaced);
+        if let Some(place) = self.believed.take() {
+            (self.tell)(Told::Replaced, place.caps().name, format!("in doubt: {error}"));
+            if fell == Fell::Failed && !place.is_proven() {
+                self.suspect = Some(Suspect { place, error: error.clone() });
+            }
         }
+        Relayed::Anew
+    }
+
+    /// What an engine returned is wrong, and nothing of it is believed.
+    fn disbelieve(&mut self, mut place: Place, error: &Error, out: &mut Products) -> Relayed {
+        out.clear();
+        replaced(&mut place, Why::Disproved, error, self.rt.now(), &self.tell);
         Relayed::Anew
     }
 
@@ -312,12 +353,14 @@ impl Relay {
             self.read(out, &progress)
         }) {
             Ok(Ok(read)) => read,
-            Ok(Err(e)) | Err(e) => return self.disprove(&e, out),
+            Ok(Err(e)) => return self.disprove(&e, out),
+            Err(panic) => return self.unproven(&panic, out),
         };
         let machine = self.machine.as_mut().expect("the caller saw it");
-        // Over a carry that lies even the kernel may panic.
-        if let Err(e) = guarded(|| machine.prove(&self.recipe, out, &progress)).flatten() {
-            return self.disprove(&e, out);
+        match guarded(|| machine.prove(&self.recipe, out, &progress)) {
+            Ok(Ok(())) => {}
+            Ok(Err(e)) => return self.disprove(&e, out),
+            Err(panic) => return self.unproven(&panic, out),
         }
         machine.take(read.sets, out);
         self.certifier = read.certifier.or(self.certifier.take());
@@ -372,12 +415,23 @@ impl Relay {
     /// What the engine returned is not what it should be. Where every set is proven the last carry holds; else
     /// the sets that were taken before, and not chosen, may be lies as well.
     fn disprove(&mut self, error: &Error, out: &mut Products) -> Result<Relayed> {
-        let holds = |m: &Machine| m.carry.is_none() || m.place.caps().prove == 1;
-        if self.machine.as_ref().is_some_and(holds) {
+        if self.machine.as_ref().is_some_and(Machine::holds) {
             return self.replace(Why::Disproved, error, out);
         }
-        self.believed = self.machine.take().map(|machine| machine.place);
-        Ok(self.disbelieve(error, out))
+        let machine = self.machine.take().expect("the caller saw it");
+        Ok(self.disbelieve(machine.place, error, out))
+    }
+
+    /// What the engine returned could not be read, or not be merged again, because that panicked: over bytes or a
+    /// carry that lie, or in the user's code.
+    fn unproven(&mut self, panic: &Error, out: &mut Products) -> Result<Relayed> {
+        if self.machine.as_ref().is_some_and(Machine::holds) {
+            return self.replace(Why::Failed, panic, out);
+        }
+        let mut machine = self.machine.take().expect("the caller saw it");
+        replaced(&mut machine.place, Why::Failed, panic, self.rt.now(), &self.tell);
+        self.believed = Some(machine.place);
+        Ok(self.suspect(panic, Fell::Panicked, out))
     }
 
     /// The output is complete: its ledger must agree with all of it.
@@ -391,10 +445,7 @@ impl Relay {
                 self.believed = Some(place);
                 Relayed::Done(ledger)
             }
-            Err(error) => {
-                self.believed = Some(machine.place);
-                self.disbelieve(&error, out)
-            }
+            Err(error) => self.disbelieve(machine.place, &error, out),
         }
     }
 
@@ -408,7 +459,12 @@ impl Relay {
     /// Goes on with the CPU from the last carry, with the sets offered since.
     fn go_on_with_cpu(&mut self, why: Why, error: &Error) -> Result<()> {
         let Some(mut machine) = self.machine.take() else { return Ok(()) };
-        replaced(&mut machine.place, why, error, self.rt.now(), &self.on_replaced);
+        replaced(&mut machine.place, why, error, self.rt.now(), &self.tell);
+        match why {
+            Why::Hung => machine.place.owes(machine.asked.take().map(|(ticket, _)| ticket)),
+            Why::Failed => machine.place.owes(None),
+            Why::Refused | Why::TooLarge | Why::Disproved => {}
+        }
         let cpu = self.engines.cpu();
         let began = machine.carry.is_none();
         let session = match machine.carry.take() {
@@ -424,6 +480,13 @@ impl Relay {
     }
 }
 
+/// How the CPU ended over an engine's carry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fell {
+    Failed,
+    Panicked,
+}
+
 /// A batch that was read and may be taken.
 struct Read {
     /// How many sets end in it.
@@ -432,75 +495,10 @@ struct Read {
     certifier: Option<Certifier>,
 }
 
-impl Machine {
-    fn new(place: Place, prover: Prover) -> Machine {
-        let (kept, silent) = (VecDeque::new(), Duration::ZERO);
-        Machine { place, carry: None, kept, prover, silent, asked: None }
-    }
-
-    /// Products are taken in which so many sets end.
-    fn take(&mut self, sets: usize, out: &Products) {
-        for set in self.kept.drain(..sets) {
-            self.place.took(set.bytes());
-        }
-        let last = out.items().iter().rev().find_map(|item| match item {
-            Item::SetDone(ended) => Some(ended.carry.clone()),
-            _ => None,
-        });
-        self.carry = last.or(self.carry.take());
-    }
-
-    /// Proves the sets of a batch that the dice choose, and the end of the output, before they are taken.
-    fn prove(&mut self, recipe: &Arc<Recipe>, out: &Products, progress: &Progress) -> Result<()> {
-        let mut before = self.carry.as_deref();
-        let (mut sets, mut from) = (self.kept.iter(), 0);
-        for (at, item) in out.items().iter().enumerate() {
-            let Item::SetDone(ended) = item else { continue };
-            let claim = Claim { of: out, items: &out.items()[from..=at] };
-            if let Some(set) = sets.next().filter(|_| self.prover.picks()) {
-                prove::set(recipe, before, set.clone(), &[claim])?;
-            }
-            (before, from) = (Some(&*ended.carry), at + 1);
-        }
-        match progress {
-            Progress::Done(ledger) if self.prover.is_on() => {
-                let claim = Claim { of: out, items: &out.items()[from..] };
-                prove::end(recipe, before, &[claim], ledger)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Notes how long the engine has been silent: while the part waited for the engine's ticket and for
-    /// nothing else, or the engine worked on the caller's thread. It is not if it is `heard`: it brought
-    /// products, or has nothing to do.
-    fn listen(&mut self, progress: &Progress, heard: bool, began: Mono, now: Mono) {
-        let waited = match self.asked.take() {
-            // Longer than one look the part waited for something else, such as a thread.
-            Some((ticket, asked)) if !ticket.is_done() => began.since(asked).min(LOOK),
-            _ => Duration::ZERO,
-        };
-        self.silent += waited + now.since(began).max(POLL_MIN);
-        if heard {
-            self.silent = Duration::ZERO;
-        }
-        if let Progress::Pending(ticket) = progress {
-            self.asked = Some((ticket.clone(), now));
-        }
-    }
-
-    /// How long it may be silent over the sets that it has.
-    fn patience(&self) -> Duration {
-        let bytes = self.kept.iter().map(BlockSet::bytes).sum();
-        let predicted = Duration::from_nanos(nanos(self.place.caps().cost, bytes));
-        predicted.min(PREDICTION_MAX) * SLOWER as u32 + GRACE
-    }
-}
-
 /// Counts and tells that the CPU takes over.
-fn replaced(place: &mut Place, why: Why, error: &Error, now: Mono, tell: &OnReplaced) {
+fn replaced(place: &mut Place, why: Why, error: &Error, now: Mono, tell: &Tell) {
     place.lost(why, error, now);
-    tell(place.caps().name, format!("{why}: {error}"));
+    tell(Told::Replaced, place.caps().name, format!("{why}: {error}"));
 }
 
 /// Why an engine can't be offered this set, if so.

@@ -17,18 +17,23 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_engine::{Caps, Cost, CpuEngine, Engine};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{Mono, panic_message};
+use lithify_env::{Mono, Ticket, panic_message};
 use lithify_merge::certify::Mode;
+
+use crate::set_memory::{SetMemory, Share};
 
 /// An engine other than the CPU is preferred up to this much more time, because it frees a core.
 const FREES_A_CORE: f64 = 1.2;
-/// How long an engine that failed gets nothing; after each further failure in a row twice as long.
+/// How long an engine that failed gets nothing; after each further failure twice as long.
 const REST: Duration = Duration::from_secs(60);
 /// The longest of these.
 const REST_MAX: Duration = Duration::from_secs(3600);
+/// More failures make no rest longer.
+const FAILURES_MAX: u32 = 7;
 
 /// Whether an engine is fit for work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,8 +41,9 @@ enum Health {
     /// Nothing speaks against it.
     #[default]
     Well,
-    /// Its machine failed so many times in a row; it gets nothing before this instant.
-    Rests { until: Mono, failures: u32 },
+    /// Its machine failed so many times, less the parts that went well meanwhile, and at last at this
+    /// instant. It gets nothing before the other.
+    Rests { failed: Mono, until: Mono, failures: u32 },
     /// What it returned was disproved. It gets nothing more while the database is open.
     Disproved,
 }
@@ -47,22 +53,30 @@ impl Health {
         match self {
             Health::Well => true,
             Health::Rests { until, .. } => until <= now,
-            Health::Disproved => false,
+            Health::Disproved => zoo::on(Bug::LiarRouted),
         }
     }
     /// After one more failure.
     fn failed(self, now: Mono) -> Health {
         let failures = match self {
             Health::Well => 1,
-            Health::Rests { failures, .. } => failures.saturating_add(1),
+            Health::Rests { failures, .. } => FAILURES_MAX.min(failures + 1),
             Health::Disproved => return Health::Disproved,
         };
-        let rest = REST.saturating_mul(1u32.checked_shl(failures - 1).unwrap_or(u32::MAX));
-        Health::Rests { until: now + rest.min(REST_MAX), failures }
+        let rest = (REST * (1 << (failures - 1))).min(REST_MAX);
+        Health::Rests { failed: now, until: now + rest, failures }
     }
-    /// After a part that went well.
-    fn succeeded(self) -> Health {
-        if self == Health::Disproved { self } else { Health::Well }
+    /// After a part that began at this instant and went well. It makes up for one failure, unless the engine
+    /// has failed since: that some parts end well does not shorten the rest.
+    fn succeeded(self, began: Mono) -> Health {
+        match self {
+            Health::Rests { failed, .. } if began <= failed => self,
+            Health::Rests { failures: 0..=1, .. } => Health::Well,
+            Health::Rests { failed, until, failures } => {
+                Health::Rests { failed, until, failures: failures - 1 }
+            }
+            Health::Well | Health::Disproved => self,
+        }
     }
 }
 
@@ -73,12 +87,14 @@ struct Candidate {
     /// Nanoseconds of work it was given and is not through with, by its own prediction.
     backlog: u64,
     health: Health,
+    /// It has not let go of a part that it failed over.
+    owes: bool,
 }
 
 /// The candidate for a part of `bytes`, and when it is expected to be through, in nanoseconds from now;
 /// `None` is the CPU.
 fn choose(candidates: &[Candidate], cpu: Cost, bytes: u64, now: Mono) -> Option<(usize, u64)> {
-    let fit = candidates.iter().enumerate().filter(|(_, c)| c.health.is_fit(now));
+    let fit = candidates.iter().enumerate().filter(|(_, c)| c.health.is_fit(now) && !c.owes);
     let ends = fit.map(|(no, c)| (no, c.backlog.saturating_add(nanos(c.cost, bytes))));
     // Of equals the one that was named first.
     let best = ends.min_by_key(|&(no, end)| (end, no))?;
@@ -134,12 +150,21 @@ pub struct EngineReport {
     pub refusals: u64,
     /// Parts that the CPU went on with because a set was larger than the engine takes.
     pub too_large: u64,
-    /// Parts that the CPU went on with because the machine failed or called the input bad.
+    /// Parts that the CPU went on with because the machine failed or called the input bad, or because it panicked
+    /// to merge a set again, which may be the user's own code.
     pub failures: u64,
     /// Parts that the CPU went on with because the engine was silent for too long.
     pub hangs: u64,
     /// Parts that the CPU went on with, or did again, because the engine's output was disproved.
     pub disproved: u64,
+    /// Parts whose sets were smaller than the engine wants, because `buffer_bytes` leaves no more memory
+    /// for them.
+    pub small_sets: u64,
+    /// Parts that it hung or failed over, and has not let go of: the ticket that it asked the host to wait for is
+    /// not complete, or it holds input buffers of theirs. It gets no other part as long as there is one.
+    pub unanswered: u64,
+    /// Bytes of input buffers of these parts.
+    pub held_bytes: u64,
     /// What the engine says of its machine ([`Engine::report`]).
     pub machine: Vec<(&'static str, f64)>,
 }
@@ -149,7 +174,22 @@ pub struct EngineReport {
 struct Standing {
     backlog: u64,
     health: Health,
+    debts: Vec<Debt>,
     report: EngineReport,
+}
+
+/// What is still out of a part that an engine hung or failed over.
+struct Debt {
+    /// What it last asked the host to wait for, if it hung over that.
+    ticket: Option<Ticket>,
+    /// The buffers of its sets.
+    share: Arc<Share>,
+}
+
+impl Debt {
+    fn is_paid(&self) -> bool {
+        self.ticket.as_ref().is_none_or(Ticket::is_done) && self.share.held() == 0
+    }
 }
 
 /// The engines of a database: those of the user's, in the order in which they were named, and the CPU.
@@ -157,19 +197,40 @@ pub struct Engines {
     others: Vec<Arc<dyn Engine>>,
     cpu: Arc<dyn Engine>,
     standings: Mutex<Vec<Standing>>,
+    memory: Arc<SetMemory>,
 }
 
 impl Engines {
-    /// These engines, and the CPU as the last one.
-    pub fn new(others: Vec<Arc<dyn Engine>>) -> Engines {
+    /// These engines, and the CPU as the last one. All sets of the former may have `set_bytes` together,
+    /// besides the buffers that parts have on the CPU: see [`set_bytes`](crate::set_bytes).
+    pub fn new(others: Vec<Arc<dyn Engine>>, set_bytes: u64) -> Engines {
         let standings = Mutex::new(others.iter().map(|_| Standing::default()).collect());
-        Engines { others, cpu: Arc::new(CpuEngine), standings }
+        let memory = SetMemory::new(set_bytes);
+        Engines { others, cpu: Arc::new(CpuEngine), standings, memory }
+    }
+
+    /// Whether `others` can be told apart: in logs and statistics an engine is known by its name.
+    ///
+    /// # Errors
+    /// InvalidArgument with the name that two of them have, or that is the CPU's.
+    pub fn check_names(others: &[Arc<dyn Engine>]) -> Result<()> {
+        let mut known = vec![CpuEngine.caps().name];
+        for name in others.iter().filter_map(|engine| caps_of(&**engine)).map(|caps| caps.name) {
+            if known.contains(&name) {
+                return Err(Error::invalid(format!(
+                    "two engines are named \"{name}\": give each engine of a database, which has the one \
+                     named \"cpu\" anyway, a name of its own (Caps::name)"
+                )));
+            }
+            known.push(name);
+        }
+        Ok(())
     }
 
     /// With `cpu` in the place of the CPU, and no other.
     #[cfg(test)]
     pub(crate) fn in_place_of_cpu(cpu: Arc<dyn Engine>) -> Engines {
-        Engines { cpu, ..Engines::new(Vec::new()) }
+        Engines { cpu, ..Engines::new(Vec::new(), 0) }
     }
 
     /// The engine that never refuses.
@@ -190,11 +251,11 @@ impl Engines {
         }
         let caps: Vec<Caps> =
             caps.into_iter().map(|caps| caps.unwrap_or_else(|| CpuEngine.caps())).collect();
-        let candidates = caps.iter().zip(&*standings);
-        let candidates = candidates.map(|(caps, s)| Candidate {
-            cost: caps.cost,
-            backlog: s.backlog,
-            health: s.health,
+        let candidates = caps.iter().zip(&mut *standings);
+        let candidates = candidates.map(|(caps, s)| {
+            s.debts.retain(|debt| !debt.is_paid());
+            let owes = !s.debts.is_empty();
+            Candidate { cost: caps.cost, backlog: s.backlog, health: s.health, owes }
         });
         let cpu = self.cpu.caps().cost;
         let (no, end) = choose(&candidates.collect::<Vec<_>>(), cpu, bytes, now)?;
@@ -204,7 +265,8 @@ impl Engines {
         standing.report.parts += 1;
         drop(standings);
         let why = format!("{} expected, cpu {}", millis(end), millis(nanos(cpu, bytes)));
-        Some(Place { of: self.clone(), no, caps: caps[no], cost, disproved: false, why })
+        let (of, share, caps) = (self.clone(), self.memory.share(), caps[no]);
+        Some(Place { of, no, caps, cost, began: now, share, disproved: false, why })
     }
 
     /// What the engines other than the CPU did.
@@ -213,7 +275,11 @@ impl Engines {
         let report = |(no, engine): (usize, &Arc<dyn Engine>)| {
             let name = caps_of(&**engine).map_or("an engine that panics", |caps| caps.name);
             let machine = guarded(|| engine.report()).unwrap_or_default();
-            EngineReport { name, machine, ..self.standings.lock()[no].report.clone() }
+            let standing = &self.standings.lock()[no];
+            let debts = || standing.debts.iter().filter(|debt| !debt.is_paid());
+            let (unanswered, held_bytes) =
+                (debts().count() as u64, debts().map(|debt| debt.share.held()).sum());
+            EngineReport { name, machine, unanswered, held_bytes, ..standing.report.clone() }
         };
         engines.map(report).collect()
     }
@@ -256,6 +322,10 @@ pub(crate) struct Place {
     caps: Caps,
     /// In the backlog.
     cost: u64,
+    /// When it was chosen.
+    began: Mono,
+    /// Of the memory for sets.
+    share: Arc<Share>,
     /// The engine's output of this part was disproved.
     disproved: bool,
     why: String,
@@ -269,12 +339,16 @@ impl Place {
     pub(crate) fn caps(&self) -> &Caps {
         &self.caps
     }
+    /// Whether each of its sets is proven, so that a lie says nothing about those that were taken before it.
+    pub(crate) fn is_proven(&self) -> bool {
+        self.caps.prove == 1 || zoo::on(Bug::UnprovenKept)
+    }
     /// Why what it made does not count any more, although its parts ended well: it was disproved meanwhile,
     /// and not all of its sets were proven.
     pub(crate) fn doubt(&self) -> Option<Error> {
         let disproved = self.of.standings.lock()[self.no].health == Health::Disproved;
         let name = self.caps.name;
-        (disproved && self.caps.prove != 1).then(|| {
+        (disproved && !self.is_proven()).then(|| {
             Error::new(
                 ErrorKind::Internal,
                 format!("engine {name} was disproved over another part"),
@@ -295,13 +369,28 @@ impl Place {
             s.report.bytes += bytes;
         });
     }
+    /// What sets for it may take of the memory.
+    pub(crate) fn share(&self) -> &Arc<Share> {
+        &self.share
+    }
+    /// There is too little of it for sets as large as the engine wants.
+    pub(crate) fn has_small_sets(&self) {
+        self.standing(|s| s.report.small_sets += 1);
+    }
     /// The part is through, and everything was in order.
     pub(crate) fn succeeded(&mut self) {
         let cost = std::mem::take(&mut self.cost);
+        self.share.end();
         self.standing(|s| {
             s.backlog = s.backlog.saturating_sub(cost);
-            s.health = s.health.succeeded();
+            s.health = s.health.succeeded(self.began);
         });
+    }
+    /// The engine gets no other part before it has let go of this one: before `ticket` is complete, and all
+    /// buffers of its sets are released.
+    pub(crate) fn owes(&self, ticket: Option<Ticket>) {
+        let debt = Debt { ticket, share: self.share.clone() };
+        self.standing(|s| s.debts.push(debt));
     }
     /// The part goes on without the engine. One lie may show at once and again at the end.
     pub(crate) fn lost(&mut self, why: Why, error: &Error, now: Mono) {
@@ -310,6 +399,7 @@ impl Place {
             return;
         }
         let cost = std::mem::take(&mut self.cost);
+        self.share.end();
         self.standing(|s| {
             s.backlog = s.backlog.saturating_sub(cost);
             let counter = match why {
@@ -334,6 +424,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.share.end();
         self.standing(|s| s.backlog = s.backlog.saturating_sub(self.cost));
     }
 }

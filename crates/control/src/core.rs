@@ -81,6 +81,11 @@ impl Core {
             self.end_one(event, &mut out);
             return out;
         }
+        self.resources.meter.pass(self.jobs.running(), now);
+        if let Event::Moved { bytes } = event {
+            self.resources.meter.moved(bytes, self.options.compaction_slots);
+            return out;
+        }
         let time_only = matches!(event, Event::Tick | Event::WallTime { .. });
         match event {
             Event::Frozen { mem, bytes, log_number } => {
@@ -106,7 +111,7 @@ impl Core {
             Event::DiskFree { bytes, disk } => self.resources.look(bytes, disk),
             Event::WallTime { seconds } => self.resources.wall = seconds,
             Event::Awaited { by } => self.resources.awaited = by,
-            Event::Tick => {}
+            Event::Tick | Event::Moved { .. } => {}
             Event::Closing => self.close(&mut out),
         }
         self.start_flushes(now, &mut out);
@@ -307,6 +312,7 @@ impl Core {
     /// Goes on under other settings.
     fn set_options(&mut self, options: Options) {
         self.throttle.set_least_rate(options.delayed_write_rate);
+        self.resources.base_bytes = None;
         self.options = Options {
             plan: PlanOptions { policy: self.options.plan.policy, ..options.plan },
             compaction_slots: self.options.compaction_slots,

@@ -115,6 +115,11 @@ pub enum Event {
         /// How many.
         by: usize,
     },
+    /// So many bytes were read and written by flushes and compactions since the last of these events.
+    Moved {
+        /// Bytes.
+        bytes: u64,
+    },
     /// Time passed.
     Tick,
     /// The database is closing: nothing new is started.

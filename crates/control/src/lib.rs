@@ -22,6 +22,7 @@ mod event;
 mod health;
 mod jobs;
 mod life;
+mod load;
 mod memory;
 mod options;
 mod requests;

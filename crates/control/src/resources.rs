@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use lithify_base::{FileId, JobId};
 use lithify_plan::{Layers, Prio};
 
+use crate::load::Meter;
+
 /// What is remembered from one start of jobs to the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Resources {
@@ -28,6 +30,10 @@ pub(crate) struct Resources {
     pub(crate) wall: u64,
     /// Jobs more urgent than they were made, with how urgent.
     pub(crate) raised: BTreeMap<JobId, Prio>,
+    /// How many compactions are of use, and what their bytes cost.
+    pub(crate) meter: Meter,
+    /// The target of the base level as set, where the one in use follows the load.
+    pub(crate) base_bytes: Option<u64>,
 }
 
 impl Resources {
@@ -42,6 +48,8 @@ impl Resources {
             uncut: BTreeSet::new(),
             wall: 0,
             raised: BTreeMap::new(),
+            meter: Meter::default(),
+            base_bytes: None,
         }
     }
 

@@ -72,6 +72,11 @@ impl Throttle {
         changed.then_some(pressure)
     }
 
+    /// True while writers are slowed down or stopped.
+    pub(crate) fn holds_writers(&self) -> bool {
+        self.told.cause().is_some()
+    }
+
     /// A memtable of `bytes` is flushed; `now` in nanoseconds.
     pub(crate) fn flushed(&mut self, bytes: u64, now: u64) {
         self.flushes.push_back((now, bytes));

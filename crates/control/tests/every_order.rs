@@ -355,9 +355,8 @@ impl World {
             }
         }
         let version = self.core.version();
-        let order = self.options.plan.commit_order;
         check::all(version).map_err(|v| v.to_string())?;
-        jobs_check(version, self.core.in_flight(), order).map_err(|v| v.to_string())?;
+        jobs_check(version, self.core.in_flight()).map_err(|v| v.to_string())?;
         match self.core.read_only() {
             Some(error) => Err(format!("writes ended: {error}")),
             None => Ok(()),

@@ -148,6 +148,16 @@ impl Builder {
     /// n is merged again, chosen once the output is here, and a wrong set goes unnoticed with probability
     /// 1 - 1/n. Name such an engine only if its machine is trusted.
     ///
+    /// Sets are as large as an engine wants them, as far as `buffer_bytes` has memory for them beside the
+    /// buffers of all jobs; `engine_small_sets` in the event log says where it has not. Compactions with a
+    /// filter are merged by the CPU.
+    ///
+    /// Each engine has a name of its own ([`Caps::name`](crate::engine::Caps)): `open` gives `InvalidArgument` if
+    /// two have the same, or one that of the CPU.
+    ///
+    /// Whether an engine is right can be known before: see [`engine`](crate::engine#judging-an-engine-of-your-own).
+    /// That, and the engine of this example, need the cargo feature `testing`.
+    ///
     /// ```
     /// # fn main() -> lithify::Result<()> {
     /// # let dir = std::env::temp_dir().join(format!("lithify-doc-engine-{}", std::process::id()));

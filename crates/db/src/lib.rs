@@ -51,6 +51,32 @@ pub use lithify_base::{
     PrefixExtractorRef, Result, ReverseBytewise, Seq,
 };
 pub use lithify_compact::{EngineReport, PartStage};
+/// # Judging an engine of your own
+/// The cargo feature `testing` adds two modules that no database needs. `engine::conformance` runs an engine over
+/// generated compactions and compares every byte of its output with a naive merge: an engine that passes is fit
+/// for [`Builder::engine`]. `engine::mock` has an engine that fails as it is told. Depend on them for tests alone:
+///
+/// ```toml
+/// [dev-dependencies]
+/// lithify = { path = "../lithify/crates/db", features = ["testing"] }
+/// ```
+///
+/// ```
+/// # #[cfg(feature = "testing")]
+/// # fn main() -> lithify::Result<()> {
+/// use lithify::engine::CpuEngine; // in place of yours
+/// use lithify::engine::conformance::{Profile, Size, suite};
+/// use lithify::env::{OsRt, RtOptions};
+///
+/// let rt = OsRt::new(RtOptions::default());
+/// let profile = Profile::reference(Size { entries: 50, value: 200 }); // yours: Profile::everything
+/// let report = suite(&CpuEngine, &rt, 0..20, profile)?;
+/// assert_eq!((report.equal, report.refused), (20, 0));
+/// # Ok(())
+/// # }
+/// # #[cfg(not(feature = "testing"))]
+/// # fn main() {}
+/// ```
 #[doc(inline)]
 pub use lithify_engine as engine;
 pub use lithify_layers::{Concurrency, TransactionOptions, TtlIter};

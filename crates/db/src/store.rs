@@ -25,7 +25,4 @@ impl Store for Db {
     fn create_family(&self, name: &str, options: ColumnFamilyOptions) -> Result<ColumnFamily> {
         self.create_column_family(name, options)
     }
-    fn close(self) -> Result<()> {
-        Db::close(self)
-    }
 }

@@ -1,8 +1,8 @@
-//! Transactions.
+//! Transactions, by the names that users know.
 //!
-//! Leaves to others: all of it but the types of this crate (`lithify_layers`).
+//! Leaves to others: how they work (`lithify_layers`), with one operation where users have two or three.
 
-use lithify_base::Result;
+use lithify_base::{Kind, Result};
 use lithify_layers::TransactionOptions;
 use lithify_tree::{DbIter, ReadOptions, Snapshot, Value};
 
@@ -95,7 +95,7 @@ impl Transaction {
     /// # Errors
     /// As [`Db::get`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.0.get(key)
+        self.0.get(None, key.as_ref())
     }
     /// The same, and the key is claimed: locked until the transaction ends, or to be unchanged
     /// until the commit.
@@ -106,7 +106,7 @@ impl Transaction {
     /// `LimitExceeded` if it has claimed too many keys. The key is not claimed then, and the
     /// transaction is as it was.
     pub fn get_for_update(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.0.get_for_update(key)
+        self.0.get_for_update(None, key.as_ref())
     }
     /// An iterator over the database with this transaction's writes, as both are now. Keys it passes
     /// are not claimed. It shows nothing that is written later, and may outlive the transaction.
@@ -114,14 +114,14 @@ impl Transaction {
     /// # Errors
     /// As [`Db::get`].
     pub fn iter(&self) -> Result<DbIter> {
-        self.0.iter()
+        self.iter_opt(&ReadOptions::default())
     }
     /// [`iter`](Transaction::iter) with options; a snapshot among them goes before the transaction's.
     ///
     /// # Errors
     /// As [`Db::iter_opt`].
     pub fn iter_opt(&self, options: &ReadOptions) -> Result<DbIter> {
-        self.0.iter_opt(options)
+        self.0.iter(None, options)
     }
     /// Sets `key` to `value`, once committed. The key is claimed.
     ///
@@ -130,14 +130,14 @@ impl Transaction {
     /// as `WriteBatch::put`. Nothing was written, but the key may be
     /// claimed.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.0.put(key, value)
+        self.0.write(None, Kind::Value, key.as_ref(), value.as_ref())
     }
     /// Deletes `key`, once committed; it need not exist. The key is claimed.
     ///
     /// # Errors
     /// As [`put`](Transaction::put).
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.0.delete(key)
+        self.0.write(None, Kind::Delete, key.as_ref(), &[])
     }
     /// Deletes `key`, which was put at most once since it was last deleted: see
     /// [`Db::single_delete`]. The key is claimed.
@@ -145,7 +145,7 @@ impl Transaction {
     /// # Errors
     /// As [`put`](Transaction::put).
     pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.0.single_delete(key)
+        self.0.write(None, Kind::SingleDelete, key.as_ref(), &[])
     }
     /// Merges `operand` into the value of `key`, once committed: see [`Db::merge`]. The key is
     /// claimed.
@@ -154,7 +154,7 @@ impl Transaction {
     /// As [`put`](Transaction::put). That the database has a merge operator is checked by reads of
     /// the key and by the commit.
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.0.merge(key, operand)
+        self.0.write(None, Kind::Merge, key.as_ref(), operand.as_ref())
     }
     /// Marks a point to which [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) returns.
     pub fn set_savepoint(&mut self) {
@@ -196,7 +196,7 @@ impl Transaction {
     /// As [`get`](Transaction::get); `NotFound` if the family was dropped, `InvalidArgument` if it is
     /// another database's.
     pub fn get_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.0.get_cf(family, key)
+        self.0.get(Some(family), key.as_ref())
     }
     /// The same, and the key of `family` is claimed: see
     /// [`get_for_update`](Transaction::get_for_update).
@@ -208,7 +208,7 @@ impl Transaction {
         family: &ColumnFamily,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<Value>> {
-        self.0.get_for_update_cf(family, key)
+        self.0.get_for_update(Some(family), key.as_ref())
     }
     /// An iterator over `family` with this transaction's writes to it: see
     /// [`iter`](Transaction::iter).
@@ -216,7 +216,7 @@ impl Transaction {
     /// # Errors
     /// As [`get_cf`](Transaction::get_cf).
     pub fn iter_cf(&self, family: &ColumnFamily) -> Result<DbIter> {
-        self.0.iter_cf(family)
+        self.iter_cf_opt(family, &ReadOptions::default())
     }
     /// [`iter_cf`](Transaction::iter_cf) with options; a snapshot among them goes before the
     /// transaction's.
@@ -224,7 +224,7 @@ impl Transaction {
     /// # Errors
     /// As [`iter_opt`](Transaction::iter_opt) and [`get_cf`](Transaction::get_cf).
     pub fn iter_cf_opt(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<DbIter> {
-        self.0.iter_cf_opt(family, options)
+        self.0.iter(Some(family), options)
     }
     /// Sets `key` of `family` to `value`, once committed. The key is claimed.
     ///
@@ -258,14 +258,14 @@ impl Transaction {
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
     ) -> Result<()> {
-        self.0.put_cf(family, key, value)
+        self.0.write(Some(family), Kind::Value, key.as_ref(), value.as_ref())
     }
     /// Deletes `key` of `family`, once committed; it need not exist. The key is claimed.
     ///
     /// # Errors
     /// As [`put_cf`](Transaction::put_cf).
     pub fn delete_cf(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
-        self.0.delete_cf(family, key)
+        self.0.write(Some(family), Kind::Delete, key.as_ref(), &[])
     }
     /// Deletes `key` of `family`, which was put at most once since it was last deleted: see
     /// [`Db::single_delete`]. The key is claimed.
@@ -273,7 +273,7 @@ impl Transaction {
     /// # Errors
     /// As [`put_cf`](Transaction::put_cf).
     pub fn single_delete_cf(&mut self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
-        self.0.single_delete_cf(family, key)
+        self.0.write(Some(family), Kind::SingleDelete, key.as_ref(), &[])
     }
     /// Merges `operand` into the value of `key` of `family`, once committed: see
     /// [`merge`](Transaction::merge). The key is claimed.
@@ -286,7 +286,7 @@ impl Transaction {
         key: impl AsRef<[u8]>,
         operand: impl AsRef<[u8]>,
     ) -> Result<()> {
-        self.0.merge_cf(family, key, operand)
+        self.0.write(Some(family), Kind::Merge, key.as_ref(), operand.as_ref())
     }
 }
 

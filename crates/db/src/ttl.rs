@@ -1,6 +1,6 @@
-//! Databases whose values expire.
+//! Databases whose values expire, by the names that users know.
 //!
-//! Leaves to others: all of it but the types of this crate (`lithify_layers`).
+//! Leaves to others: times and what has expired (`lithify_layers`), with one operation where users have two.
 
 use std::time::Duration;
 
@@ -32,14 +32,14 @@ impl TtlDb {
     /// # Errors
     /// As that.
     pub fn close(self) -> Result<()> {
-        self.0.close()
+        self.0.into_db().close()
     }
     /// Sets `key` to `value`, from now on.
     ///
     /// # Errors
     /// As [`Db::put`].
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.0.put(key, value)
+        self.put_opt(key, value, &WriteOptions::default())
     }
     /// [`put`](TtlDb::put) with options.
     ///
@@ -51,14 +51,14 @@ impl TtlDb {
         value: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.0.put_opt(key, value, options)
+        self.0.put(key.as_ref(), value.as_ref(), options)
     }
     /// Merges `operand` into the value of `key`.
     ///
     /// # Errors
     /// As [`Db::merge`].
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.0.merge(key, operand)
+        self.merge_opt(key, operand, &WriteOptions::default())
     }
     /// [`merge`](TtlDb::merge) with options.
     ///
@@ -70,21 +70,21 @@ impl TtlDb {
         operand: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.0.merge_opt(key, operand, options)
+        self.0.merge(key.as_ref(), operand.as_ref(), options)
     }
     /// Deletes `key`; it need not exist.
     ///
     /// # Errors
     /// As [`Db::delete`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.0.delete(key)
+        self.db().delete(key)
     }
     /// Deletes every key from `from` on that is below `to`.
     ///
     /// # Errors
     /// As [`Db::delete_range`].
     pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
-        self.0.delete_range(from, to)
+        self.db().delete_range(from, to)
     }
     /// Applies a batch atomically; all of it is written at the same time. Values of column families
     /// without a time to live get no time. To name a family in a batch, ask [`db`](TtlDb::db) for its handle.
@@ -92,35 +92,35 @@ impl TtlDb {
     /// # Errors
     /// As [`Db::write`].
     pub fn write(&self, batch: &WriteBatch) -> Result<()> {
-        self.0.write(batch)
+        self.write_opt(batch, &WriteOptions::default())
     }
     /// [`write`](TtlDb::write) with options.
     ///
     /// # Errors
     /// As [`Db::write_opt`]; `LimitExceeded` if the batch has no room for the times.
     pub fn write_opt(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
-        self.0.write_opt(batch, options)
+        self.0.write(batch, options)
     }
     /// The value of `key`, if it has one that has not expired.
     ///
     /// # Errors
     /// As [`Db::get`]; `Corruption` for a value without a time.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.0.get(key)
+        self.get_opt(key, &ReadOptions::default())
     }
     /// [`get`](TtlDb::get) with options. A snapshot does not keep a value from expiring.
     ///
     /// # Errors
     /// As [`Db::get_opt`], and as [`get`](TtlDb::get).
     pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
-        self.0.get_opt(key, options)
+        self.0.get(key.as_ref(), options)
     }
     /// The values of several keys, all as of one moment, in the order asked for.
     ///
     /// # Errors
     /// As [`get`](TtlDb::get).
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        self.0.multi_get(keys)
+        self.multi_get_opt(keys, &ReadOptions::default())
     }
     /// [`multi_get`](TtlDb::multi_get) with options.
     ///
@@ -131,21 +131,21 @@ impl TtlDb {
         keys: &[K],
         options: &ReadOptions,
     ) -> Result<Vec<Option<Value>>> {
-        self.0.multi_get_opt(keys, options)
+        self.0.multi_get(keys, options)
     }
     /// An iterator over what has not expired now. It starts at no entry: seek first.
     ///
     /// # Errors
     /// As [`Db::iter`].
     pub fn iter(&self) -> Result<TtlIter> {
-        self.0.iter()
+        self.iter_opt(&ReadOptions::default())
     }
     /// [`iter`](TtlDb::iter) with options.
     ///
     /// # Errors
     /// As [`Db::iter_opt`].
     pub fn iter_opt(&self, options: &ReadOptions) -> Result<TtlIter> {
-        self.0.iter_opt(options)
+        self.0.iter(options)
     }
     /// The column family of that name, as a handle whose keys are the family's and whose values expire
     /// after the family's own time to live.

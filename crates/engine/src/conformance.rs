@@ -12,9 +12,12 @@ use std::time::Duration;
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::{Mono, Rt};
 use lithify_merge::certify::{Certifier, Mode};
-use lithify_merge::naive::{self, Output};
-use lithify_merge::workload::{Case, Choices, Features, Size};
+use lithify_merge::naive;
+use lithify_merge::workload::{Case, Choices};
 use lithify_merge::{Carry, Ledger, Products, Recipe};
+
+pub use lithify_merge::naive::{OutFile, Output};
+pub use lithify_merge::workload::{Features, Size};
 
 use crate::{BlockSet, CpuEngine, Engine, Fault, Item, Offer, Progress, Refusal, Session};
 

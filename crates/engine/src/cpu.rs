@@ -43,7 +43,8 @@ impl Engine for CpuEngine {
     }
 }
 
-/// A session of the same kernel that hands out whole sets, as engines do that may fail.
+/// A session of the same kernel that hands out whole sets, as engines do that may fail: for the mock.
+#[cfg(feature = "testing")]
 pub(crate) fn whole_sets(
     recipe: Arc<Recipe>,
     carry: Option<Carry>,

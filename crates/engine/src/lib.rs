@@ -2,7 +2,8 @@
 //!
 //! Keeps: an engine is a pure function from a recipe and block sets to products; it knows no
 //! files, jobs or policies, and nothing it returns is trusted (`merge::certify`). Every engine
-//! passes [`conformance`]: the same bytes as the naive twin.
+//! passes `conformance`: the same bytes as the naive twin. That suite, and `mock`, an engine that fails as
+//! it is told, are built with the cargo feature `testing` only.
 //! Leaves to others: cutting and reading sets, writing products, choosing an engine, and going on with
 //! the CPU where another machine fails.
 //!
@@ -22,8 +23,10 @@
 //! longer than ten times its own prediction ([`Cost`]) and two seconds. None of these fails a compaction.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "testing")]
 pub mod conformance;
 pub mod cpu;
+#[cfg(feature = "testing")]
 pub mod mock;
 
 use std::fmt;

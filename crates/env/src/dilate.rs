@@ -76,6 +76,9 @@ impl Rt for DilatedRt {
     fn breathe(&self) {
         self.inner.breathe();
     }
+    fn spin(&self, ready: &dyn Fn() -> bool) -> bool {
+        self.inner.spin(ready)
+    }
 
     fn thread_cpu(&self) -> Duration {
         self.inner.thread_cpu()

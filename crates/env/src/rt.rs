@@ -169,6 +169,13 @@ pub trait Rt: Send + Sync + 'static {
     /// a time, lets others go on here, and the real one does nothing. No lock is held.
     fn breathe(&self) {}
 
+    /// Looks again and again, for some microseconds, whether `ready` is true of something that a thread
+    /// at work is about to do; says whether it came to be. It saves the sleep and the wake-up that
+    /// waiting would cost. A runtime whose threads take turns looks once.
+    fn spin(&self, ready: &dyn Fn() -> bool) -> bool {
+        ready()
+    }
+
     /// Processor time the calling thread has used.
     fn thread_cpu(&self) -> Duration;
 

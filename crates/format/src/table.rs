@@ -15,6 +15,7 @@ pub mod footer;
 pub mod handle;
 pub mod index;
 pub mod metaindex;
+#[cfg(any(test, feature = "testing"))]
 pub mod naive;
 pub mod props;
 pub mod range_del;

@@ -43,3 +43,14 @@ fn short_and_uniform_bytes_pass() {
         }
     }
 }
+
+/// Every plan of a falsified recipe, in each mode, over random cases.
+#[test]
+fn no_falsified_recipe_is_proven() {
+    let target = lithify_hostile::target("engine_reply").unwrap();
+    for plan in 0..9 {
+        for seed in 0..=255 {
+            (target.run)(&[plan, seed % 8, seed]);
+        }
+    }
+}

@@ -5,6 +5,7 @@ use fastrand::Rng;
 use lithify_control::Pressure;
 use lithify_plan::Cause;
 
+use crate::memtable::MemTable;
 use crate::setup::Load;
 use crate::space::Space;
 
@@ -47,28 +48,69 @@ impl Alias {
 #[derive(Debug)]
 pub struct Keys {
     rng: Rng,
+    space: Space,
+    from: From,
+    /// Cells that are written; the first of the space.
     cells: u32,
-    /// One per phase; none for uniform keys.
-    phases: Vec<Alias>,
+    /// Writes that share one draw.
+    grain: u64,
+}
+
+#[derive(Debug)]
+enum From {
+    /// Every cell alike.
+    Anywhere,
+    /// One key after the other.
+    Next,
+    /// Phases of equal length; every so many writes the heat moves on by one range.
+    Phases(Vec<(u32, Alias)>, Option<u64>),
 }
 
 impl Keys {
-    /// The keys of a load.
-    pub fn new(load: &Load, space: &Space, seed: u64) -> Keys {
+    /// The keys of a load. Up to `grain` neighbouring writes are drawn together, which is quicker
+    /// and changes little as long as a memtable has several draws for each cell.
+    pub fn new(load: &Load, space: &Space, seed: u64, grain: u64) -> Keys {
         let mut rng = Rng::with_seed(seed);
-        let phases = match load {
-            Load::Uniform | Load::Unique => Vec::new(),
-            Load::Mix(ranges) => ranges.iter().map(|&r| mix(r, space.cells, &mut rng)).collect(),
+        let from = match load {
+            Load::Uniform | Load::Unique | Load::Zipf(_) => From::Anywhere,
+            Load::Sequential => From::Next,
+            Load::Mix { ranges, rotate } => {
+                let cells = space.cells;
+                let phase = |&r: &u32| (r.clamp(1, cells), mix(r, cells, &mut rng));
+                From::Phases(ranges.iter().map(phase).collect(), *rotate)
+            }
         };
-        Keys { rng, cells: space.cells, phases }
+        Keys { rng, space: *space, from, cells: space.cells, grain: grain.max(1) }
     }
-    /// The cell of write `at` of `of`.
-    pub fn pick(&mut self, at: u64, of: u64) -> u32 {
-        if self.phases.is_empty() {
-            return self.rng.u32(..self.cells);
+
+    /// From now on only the first so many keys are written, in whole cells.
+    pub fn narrow(&mut self, keys: u64) {
+        self.cells = self.space.cell_of(keys.clamp(1, self.space.keys) - 1) + 1;
+    }
+
+    /// Puts writes `at..at + n` of `of` into `mem`.
+    pub fn write(&mut self, at: u64, n: u64, of: u64, mem: &mut MemTable) {
+        if let From::Next = self.from {
+            return mem.add_keys(at..at + n, &self.space);
         }
-        let phase = at * self.phases.len() as u64 / of.max(1);
-        self.phases[(phase as usize).min(self.phases.len() - 1)].pick(&mut self.rng)
+        let draws = n.div_ceil(self.grain);
+        for i in 0..draws {
+            let cell = self.pick(at + i * self.grain, of);
+            let writes = n * (i + 1) / draws - n * i / draws;
+            mem.add(cell, u32::try_from(writes).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// The cell of write `at` of `of`.
+    fn pick(&mut self, at: u64, of: u64) -> u32 {
+        let cells = self.cells;
+        let From::Phases(phases, rotate) = &self.from else { return self.rng.u32(..cells) };
+        let phase = at * phases.len() as u64 / of.max(1);
+        let (ranges, alias) = &phases[(phase as usize).min(phases.len() - 1)];
+        let cell = alias.pick(&mut self.rng);
+        let turn = rotate.map_or(0, |every| at / every.max(1)) % u64::from(*ranges);
+        let moved = u64::from(cells) * turn / u64::from(*ranges);
+        ((u64::from(cell) + moved) % u64::from(cells)) as u32
     }
 }
 
@@ -149,10 +191,47 @@ mod tests {
     #[test]
     fn the_hottest_of_ten_ranges_takes_most() {
         let space = Space::new(1_000_000, 1000);
-        let mut keys = Keys::new(&Load::Mix(vec![10]), &space, 5);
+        let load = Load::Mix { ranges: vec![10], rotate: None };
+        let mut keys = Keys::new(&load, &space, 5, 1);
         let mut hits = [0u32; 10];
         (0..50_000).for_each(|i| hits[keys.pick(i, 50_000) as usize / 100] += 1);
         let most = f64::from(*hits.iter().max().unwrap()) / 50_000.0;
         assert!((0.83..0.87).contains(&most), "{hits:?}");
+    }
+
+    #[test]
+    fn rotation_moves_the_heat_to_the_next_range() {
+        let space = Space::new(1_000_000, 1000);
+        let load = Load::Mix { ranges: vec![10], rotate: Some(1_000) };
+        let mut keys = Keys::new(&load, &space, 5, 1);
+        let mut hottest = |turn: u64| {
+            let mut hits = [0u32; 10];
+            let first = turn * 1_000;
+            let picks = (first..first + 1_000).map(|at| keys.pick(at, 50_000) / 100);
+            picks.for_each(|range| hits[range as usize] += 1);
+            (0..10).max_by_key(|&i: &usize| hits[i]).unwrap()
+        };
+        let first = hottest(0);
+        assert_eq!([1, 2, 12].map(&mut hottest), [1, 2, 2].map(|by| (first + by) % 10));
+    }
+
+    #[test]
+    fn a_sequential_load_writes_each_key_once_and_in_order() {
+        let space = Space::new(1_000, 10);
+        let mut keys = Keys::new(&Load::Sequential, &space, 5, 64);
+        let mut mem = MemTable::new(10, 0);
+        keys.write(0, 150, 1_000, &mut mem);
+        keys.write(150, 100, 1_000, &mut mem);
+        assert_eq!(mem.writes[..4], [100, 100, 50, 0]);
+        assert_eq!((mem.count, mem.keys.clone()), (250, Some(0..250)));
+    }
+
+    #[test]
+    fn drawing_together_loses_no_write() {
+        let space = Space::new(1_000, 10);
+        let mut keys = Keys::new(&Load::Uniform, &space, 5, 7);
+        let mut mem = MemTable::new(10, 0);
+        keys.write(0, 1_000, 1_000, &mut mem);
+        assert_eq!((mem.count, mem.writes.iter().sum::<u32>()), (1_000, 1_000));
     }
 }

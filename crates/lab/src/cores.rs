@@ -36,6 +36,12 @@ impl Cores {
         }
     }
 
+    /// From now on there are so many.
+    pub fn set_cores(&mut self, now: u64, cores: f64) {
+        self.advance(now);
+        self.cores = cores.max(0.01);
+    }
+
     fn speed(&self) -> f64 {
         (self.cores / self.tasks.len().max(1) as f64).min(1.0)
     }

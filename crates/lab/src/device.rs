@@ -1,6 +1,6 @@
 //! The modelled disk, by the rules of `env`'s throttled file system: channels that each serve one
 //! operation at a time in order of arrival, a fixed latency per operation, and bytes per second
-//! that all share. Transfers come through a pool of threads, of which each waits for one.
+//! that all share. Which transfer comes when is for [`crate::pool`] to say.
 //!
 //! Keeps: the moment at which an operation is served is known when it is asked for, and is a
 //! function of the order of the questions.
@@ -20,8 +20,6 @@ pub struct DeviceOptions {
     pub latency: u64,
     /// Operations under way at once; 0 for no limit.
     pub channels: u32,
-    /// Threads that transfer, at least 1.
-    pub threads: u32,
 }
 
 /// A disk with its future as promised so far.
@@ -30,26 +28,27 @@ pub struct Device {
     options: DeviceOptions,
     paid: u64,
     channels: BinaryHeap<Reverse<u64>>,
-    threads: BinaryHeap<Reverse<u64>>,
     /// Bytes moved so far.
     pub moved: u64,
+    /// Operations so far.
+    pub operations: u64,
 }
 
 impl Device {
     /// An idle disk.
     pub fn new(options: DeviceOptions) -> Device {
-        let free = |n: u32| (0..n).map(|_| Reverse(0)).collect();
-        Device {
-            channels: free(options.channels),
-            threads: free(options.threads.max(1)),
-            options,
-            paid: 0,
-            moved: 0,
-        }
+        let channels = (0..options.channels).map(|_| Reverse(0)).collect();
+        Device { channels, options, paid: 0, moved: 0, operations: 0 }
     }
 
-    /// An operation of a thread that waits for it by itself; when it is served.
+    /// From now on so many bytes per second; what was promised before is kept.
+    pub fn set_bandwidth(&mut self, bandwidth: u64) {
+        self.options.bandwidth = bandwidth;
+    }
+
+    /// An operation that arrives now; when it is served.
     pub fn serve(&mut self, now: u64, bytes: u64) -> u64 {
+        self.operations += 1;
         let free = self.channels.pop().map_or(0, |f| f.0);
         let start = now.max(free);
         let moved = self.transfer(start, bytes);
@@ -57,14 +56,6 @@ impl Device {
         if self.options.channels > 0 {
             self.channels.push(Reverse(served));
         }
-        served
-    }
-
-    /// A transfer through the pool; when it is served.
-    pub fn pooled(&mut self, now: u64, bytes: u64) -> u64 {
-        let free = self.threads.pop().map_or(0, |f| f.0);
-        let served = self.serve(now.max(free), bytes);
-        self.threads.push(Reverse(served));
         served
     }
 
@@ -83,14 +74,14 @@ impl Device {
 mod tests {
     use super::*;
 
-    fn device(channels: u32, threads: u32) -> Device {
-        Device::new(DeviceOptions { bandwidth: 10_000_000, latency: 100_000, channels, threads })
+    fn device(channels: u32) -> Device {
+        Device::new(DeviceOptions { bandwidth: 10_000_000, latency: 100_000, channels })
     }
 
     #[test]
     fn one_channel_serves_in_order() {
         // The example of env's throttled file system, behind a burst that is spent first.
-        let mut d = device(1, 8);
+        let mut d = device(1);
         let at = 1_000_000_000;
         d.serve(at, 5_000);
         let base = d.serve(at, 0);
@@ -101,17 +92,9 @@ mod tests {
 
     #[test]
     fn channels_share_bytes_and_not_latency() {
-        let mut d = device(2, 8);
+        let mut d = device(2);
         let at = 1_000_000_000;
         assert_eq!([d.serve(at, 0), d.serve(at, 0)], [at + 100_000; 2]);
         assert_eq!(d.serve(at, 0), at + 200_000);
-    }
-
-    #[test]
-    fn a_transfer_waits_for_a_thread() {
-        let mut d = device(0, 1);
-        let at = 1_000_000_000;
-        assert_eq!([d.pooled(at, 0), d.pooled(at, 0)], [at + 100_000, at + 200_000]);
-        assert_eq!(d.serve(at, 0), at + 100_000);
     }
 }

@@ -13,18 +13,17 @@ use lithify_plan::Kind;
 
 use crate::merge::Recipe;
 
-/// Sets asked for and not handed to the engine.
+/// Tables being opened at once.
+const OPENING_MAX: u32 = 8;
+/// Sets asked for and not handed to the engine, and their bytes in writes.
 const SETS_AHEAD: usize = 3;
+const WRITES_AHEAD: f64 = 6.0;
 /// Sets handed over and not merged: two that an engine takes, and one it had no room for.
 const SETS_HELD: usize = 3;
-/// Size of an output write.
-const WRITE_BYTES: f64 = (2 << 20) as f64;
-/// Writes under way for a file of a compaction.
-const WRITES_BEHIND: usize = 3;
-/// The same for a flush.
-const FLUSH_WRITES_BEHIND: usize = 12;
-/// Files being closed at once.
-const CLOSING_MAX: usize = 4;
+/// Writes under way for a file, and files being closed at once.
+const BEHIND: (usize, usize) = (3, 4);
+/// The same of what is written to level 0: writers wait for it.
+const BEHIND_L0: (usize, usize) = (12, 20);
 /// Input bytes merged between two looks around.
 const SLICE_BYTES: f64 = (1 << 20) as f64;
 
@@ -35,8 +34,10 @@ pub enum Done {
     Read(u32),
     /// A write of this file.
     Write(u32),
-    /// One of the operations that close this file.
+    /// The sync of this file.
     Close(u32),
+    /// The read of a table's tail.
+    Open,
     /// An operation that the job waits for itself.
     Own,
 }
@@ -69,8 +70,6 @@ pub enum Source {
 struct File {
     writes: usize,
     cut: bool,
-    /// Operations that still close it, once its writes have ended.
-    closing: u32,
     closed: bool,
 }
 
@@ -96,8 +95,12 @@ pub struct Job {
     /// Bytes of its inputs.
     pub bytes_in: u64,
     disk: f64,
-    /// Operations left before the first read.
-    opens: u32,
+    write: f64,
+    /// Bytes of the tails that are still to be read before the first set, and reads of some under way.
+    opens: Vec<u64>,
+    opening: u32,
+    /// Transfers asked for since it computed last.
+    asked: u64,
     own: bool,
     computing: bool,
     next_read: usize,
@@ -110,8 +113,7 @@ pub struct Job {
     written: f64,
     ends: Arc<[f64]>,
     files: Vec<File>,
-    /// The file being filled; it exists.
-    created: bool,
+    /// The file being filled.
     at_file: usize,
     queue: std::collections::VecDeque<(Done, u64)>,
     synced: bool,
@@ -139,8 +141,10 @@ pub struct Parts {
     pub bytes_in: u64,
     /// Bytes per entry on disk.
     pub disk: f64,
-    /// Operations before the first read.
-    pub opens: u32,
+    /// Bytes of a write.
+    pub write: f64,
+    /// Bytes of the tail of each input.
+    pub opens: Vec<u64>,
 }
 
 impl Job {
@@ -169,7 +173,10 @@ impl Job {
             began: p.began,
             bytes_in: p.bytes_in,
             disk: p.disk,
+            write: p.write,
             opens: p.opens,
+            opening: 0,
+            asked: 0,
             own: false,
             computing: false,
             next_read: 0,
@@ -178,7 +185,6 @@ impl Job {
             made: 0.0,
             written: 0.0,
             ends: ends.into(),
-            created: false,
             at_file: 0,
             queue: Default::default(),
             synced: false,
@@ -204,21 +210,15 @@ impl Job {
                 self.files[file as usize].writes -= 1;
                 self.close_on(file);
             }
-            Done::Close(file) => {
-                self.files[file as usize].closing -= 1;
-                match self.files[file as usize].closing {
-                    0 => self.files[file as usize].closed = true,
-                    _ => self.queue.push_back((Done::Close(file), 0)),
-                }
-            }
+            Done::Close(file) => self.files[file as usize].closed = true,
+            Done::Open => self.opening -= 1,
         }
     }
 
-    /// A file whose last write ended is trimmed and synced.
+    /// A file whose last write ended is synced. Its name and its length cost nothing before.
     fn close_on(&mut self, file: u32) {
-        let f = &mut self.files[file as usize];
+        let f = &self.files[file as usize];
         if f.cut && f.writes == 0 {
-            f.closing = 2;
             self.queue.push_back((Done::Close(file), 0));
         }
     }
@@ -239,17 +239,33 @@ impl Job {
         }
     }
 
+    /// Transfers it asked for since this was asked last.
+    pub fn take_asked(&mut self) -> u64 {
+        std::mem::take(&mut self.asked)
+    }
+
     /// What the job wants now. Asked again until it waits or computes.
     pub fn want(&mut self) -> Want {
+        let want = self.wants();
+        self.asked += u64::from(matches!(want, Want::Io(..)));
+        want
+    }
+
+    fn wants(&mut self) -> Want {
         if let Some((what, bytes)) = self.queue.pop_front() {
             return Want::Io(what, bytes);
         }
         if self.own || self.computing {
             return Want::Wait;
         }
-        if self.opens > 0 {
-            self.opens -= 1;
-            return self.own();
+        if self.opening < OPENING_MAX
+            && let Some(tail) = self.opens.pop()
+        {
+            self.opening += 1;
+            return Want::Io(Done::Open, tail);
+        }
+        if self.opening > 0 {
+            return Want::Wait;
         }
         if let Some(want) = self.write_behind() {
             return want;
@@ -258,9 +274,9 @@ impl Job {
         if self.at_file == self.files.len() && self.at_set == self.recipe.sets.len() {
             return self.finish(closing);
         }
-        let most = if self.is_flush() { FLUSH_WRITES_BEHIND } else { WRITES_BEHIND };
+        let most = if self.out.level == 0 { BEHIND_L0 } else { BEHIND };
         let behind = self.files.get(self.at_file).map_or(0, |f| f.writes);
-        if closing >= CLOSING_MAX || behind >= most {
+        if closing >= most.1 || behind >= most.0 {
             return Want::Wait;
         }
         self.read_ahead();
@@ -281,22 +297,18 @@ impl Job {
         Want::Own
     }
 
-    /// Output that is due: a file to be created, a full buffer, a file to be closed.
+    /// Output that is due: a full buffer, or the rest of a file.
     fn write_behind(&mut self) -> Option<Want> {
         let end = *self.ends.get(self.at_file)?;
         if self.made <= self.written && self.made < end {
             return None;
         }
-        if !self.created {
-            self.created = true;
-            return Some(self.own());
-        }
         let ready = self.made.min(end) - self.written;
         let full = self.made >= end;
-        if ready < WRITE_BYTES && !full {
+        if ready < self.write && !full {
             return None;
         }
-        let bytes = ready.min(WRITE_BYTES);
+        let bytes = ready.min(self.write);
         let no = self.at_file as u32;
         self.written += bytes;
         let file = &mut self.files[self.at_file];
@@ -305,7 +317,6 @@ impl Job {
             file.cut = true;
             self.written = end;
             self.at_file += 1;
-            self.created = false;
         }
         Some(Want::Io(Done::Write(no), bytes.ceil() as u64))
     }
@@ -325,8 +336,15 @@ impl Job {
     fn next_ahead(&self) -> Range<usize> {
         let here = self.pending[self.at_set..self.next_read].iter().take_while(|p| **p == 0);
         let handed = self.at_set + here.count().min(SETS_HELD);
-        let end = (handed + SETS_AHEAD).min(self.recipe.sets.len());
-        self.next_read..end.max(self.next_read)
+        let most = (handed + SETS_AHEAD).min(self.recipe.sets.len());
+        let bytes = |set: usize| self.recipe.sets[set].reads.iter().sum::<u64>() as f64;
+        let mut ahead: f64 = (handed..self.next_read).map(bytes).sum();
+        let mut end = self.next_read;
+        while end < most && (end == handed || ahead < WRITES_AHEAD * self.write) {
+            ahead += bytes(end);
+            end += 1;
+        }
+        self.next_read..end
     }
 
     fn finish(&mut self, closing: usize) -> Want {

@@ -12,19 +12,30 @@
 //! client -> gate -> memtable -> Core -> flushes, compactions -> disk and cores -> Core -> ...
 //! ```
 #![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods, reason = "the yard writes its results itself")]
 
+#[cfg(test)]
+mod calibration;
 pub mod client;
+mod command;
 pub mod cores;
 pub mod device;
+mod grid;
 pub mod job;
 #[cfg(test)]
 mod lives;
 pub mod memtable;
 pub mod merge;
+pub mod overlap;
+pub mod pool;
+#[cfg(test)]
+mod regret;
 pub mod setup;
 pub mod space;
+mod sudden;
 pub mod tally;
 pub mod world;
 
-pub use setup::{Load, Setup};
+pub use command::LabCommand;
+pub use setup::{CommitOrder, Load, Setup};
 pub use world::{Life, Shape, live};

@@ -2,8 +2,8 @@
 //! life is a function of its setup. Invariants of trees and jobs are checked within each.
 
 use crate::tally::Step;
-use crate::{Life, Load, Setup, live};
-use lithify_plan::{CommitOrder, DfWhen, Kind, PolicyKind};
+use crate::{CommitOrder, Life, Load, Setup, live};
+use lithify_plan::{DfWhen, Kind, PolicyKind};
 
 /// The bench's shape at 1/64: memtables of 1 MiB, L1 of 4 MiB, files of 1 MiB.
 fn setup(policy: PolicyKind, num: u64) -> Setup {
@@ -70,7 +70,7 @@ fn no_level_starves_under_a_long_load() {
 fn the_same_setup_gives_the_same_life() {
     for policy in [PolicyKind::Hybrid, PolicyKind::DfTiered, PolicyKind::BucketDf] {
         let mut s = setup(policy, 20_000);
-        s.load = Load::Mix(vec![10, 50]);
+        s.load = Load::Mix { ranges: vec![10, 50], rotate: Some(3_000) };
         let (a, b) = (lived(&s), lived(&s));
         assert_eq!(a, b, "{}", policy.name());
         s.seed = 2;
@@ -92,7 +92,7 @@ fn unique_keys_all_arrive() {
 fn the_papers_options_live_too() {
     let mut s = setup(PolicyKind::DfLeveled, 40_000);
     s.plan.df_when = DfWhen::Always;
-    s.plan.commit_order = CommitOrder::Issue;
+    s.commit_order = CommitOrder::Issue;
     s.plan.df_max_depth = 8;
     s.plan.df_extra_percent = u32::MAX;
     let life = lived(&s);
@@ -107,4 +107,45 @@ fn more_disk_is_faster() {
     let fast = lived(&s);
     assert!(fast.load.seconds < slow.load.seconds * 0.7, "{} s", fast.load.seconds);
     assert!(fast.load.all_waits().1 < slow.load.all_waits().1);
+}
+
+/// The lives of one load in both orders. In the order of issue a compaction waits for those from its level that
+/// were issued before, and no commit gets ahead of one of them; otherwise none waits.
+#[test]
+fn jobs_of_a_level_commit_in_the_order_of_issue() {
+    let mut s = setup(PolicyKind::DfLeveled, 40_000);
+    s.plan.df_when = DfWhen::Always;
+    s.trace = true;
+    let waits = |life: &Life| life.trace.iter().filter(|l| l.contains(" waits for older")).count();
+    let free = lived(&s);
+    assert_eq!(waits(&free), 0);
+    assert!(overtakings(&free) > 0, "a life in which the order makes no difference");
+    s.commit_order = CommitOrder::Issue;
+    let ordered = lived(&s);
+    assert!(waits(&ordered) > 0);
+    assert_eq!(overtakings(&ordered), 0);
+}
+
+/// How often a compaction was in the tree before one from its level that was issued before it; of those that build
+/// something, as the life's trace tells: `0.5 job 7 Down L1.0[a..b] -> L2.0 ...  why: ...`, then
+/// `0.9 commit Down L1.0[a..b] -> L2.0 ...`.
+fn overtakings(life: &Life) -> usize {
+    let mut at_work: Vec<(u8, &str)> = Vec::new();
+    let mut overtaken = 0;
+    for line in &life.trace {
+        if let Some((_, done)) = line.split_once(" commit ") {
+            let Some(at) = at_work.iter().position(|(_, job)| done.starts_with(job)) else {
+                continue;
+            };
+            let (level, _) = at_work.remove(at);
+            overtaken += at_work[..at].iter().filter(|older| older.0 == level).count();
+        } else if let Some((job, _)) = line.split_once("  why: ") {
+            let (_, job) = job.split_once(" job ").unwrap();
+            let (_, job) = job.split_once(' ').unwrap();
+            let inputs = job.split(' ').skip(1).take_while(|word| *word != "->");
+            let level = inputs.map(|input| input.as_bytes()[1] - b'0').min().unwrap();
+            at_work.push((level, job));
+        }
+    }
+    overtaken
 }

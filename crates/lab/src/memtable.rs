@@ -1,5 +1,6 @@
 //! Memtables as histograms of writes, and how a flush cuts one into files.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use lithify_base::{Bytewise, Key};
@@ -8,7 +9,8 @@ use lithify_lsm::Version;
 use lithify_plan::adapt::{create, sample_step, survey};
 use lithify_plan::{CutPolicy, PlanOptions};
 
-use crate::merge::{Cutter, EntryBytes, Overlap, Recipe, Set};
+use crate::merge::{Cutter, EntryBytes, Recipe, Set};
+use crate::overlap::Overlap;
 use crate::space::{Space, key};
 
 /// Writes since the last freeze.
@@ -20,21 +22,43 @@ pub struct MemTable {
     pub count: u64,
     /// Sequence number before the first one.
     pub before: u64,
+    /// The keys, where they were written one after the other; otherwise they lie anywhere in their
+    /// cells.
+    pub keys: Option<Range<u64>>,
 }
 
 impl MemTable {
     /// An empty one over `cells` cells, after write number `before`.
     pub fn new(cells: u32, before: u64) -> MemTable {
-        MemTable { writes: vec![0; cells as usize], count: 0, before }
+        MemTable { writes: vec![0; cells as usize], count: 0, before, keys: None }
     }
     /// What they take in memory.
     fn bytes(&self, of: &EntryBytes) -> u64 {
         (self.count as f64 * of.memory) as u64
     }
-    /// A write to a key of `cell`.
-    pub fn add(&mut self, cell: u32) {
-        self.writes[cell as usize] += 1;
-        self.count += 1;
+    /// Writes to keys of `cell`.
+    pub fn add(&mut self, cell: u32, writes: u32) {
+        self.writes[cell as usize] += writes;
+        self.count += u64::from(writes);
+    }
+    /// A write to each of `keys`, which begin where the last ones ended.
+    pub fn add_keys(&mut self, keys: Range<u64>, space: &Space) {
+        let mut from = keys.start;
+        while from < keys.end {
+            let cell = space.cell_of(from);
+            let to = space.start(cell + 1).min(keys.end);
+            self.add(cell, u32::try_from(to - from).unwrap_or(u32::MAX));
+            from = to;
+        }
+        self.keys.get_or_insert(keys.start..keys.start).end = keys.end;
+    }
+    /// The keys of a cell between which its writes lie.
+    fn part(&self, cell: u32, space: &Space) -> Range<u64> {
+        let whole = space.cell(cell);
+        match &self.keys {
+            Some(keys) => whole.start.max(keys.start)..whole.end.min(keys.end),
+            None => whole,
+        }
     }
 }
 
@@ -52,7 +76,7 @@ pub fn flush(
     cutting: &Cutting,
     version: &Version,
     options: &PlanOptions,
-    overlap: Overlap,
+    overlap: &Overlap,
     bytes: &EntryBytes,
     space: &Space,
 ) -> Flushing {
@@ -61,8 +85,8 @@ pub fn flush(
     let cuts = CutPolicy { target_bytes: u64::MAX, hard, ..CutPolicy::default() };
     let mut cutter = Cutter::new(&cuts, bytes.logical, space);
     let mut out = 0.0;
-    for (cell, &writes) in mem.writes.iter().enumerate() {
-        let keys = space.cell(cell as u32);
+    for (cell, &writes) in mem.writes.iter().enumerate().filter(|(_, w)| **w > 0) {
+        let keys = mem.part(cell as u32, space);
         let distinct = overlap.distinct(f64::from(writes), (keys.end - keys.start) as f64);
         out += distinct;
         cutter.push(keys, distinct);
@@ -99,15 +123,19 @@ fn sample(mem: &MemTable, buckets: u64, bytes: &EntryBytes, space: &Space) -> Ve
     let mut keys = Vec::new();
     let mut since = 0.0;
     for (cell, &writes) in mem.writes.iter().enumerate() {
-        let of = space.cell(cell as u32);
-        let width = (of.end - of.start) as f64;
-        for i in 0..writes {
-            since += bytes.logical;
-            if since >= step {
-                let at = of.start + (width * f64::from(i) / f64::from(writes)) as u64;
-                keys.push((key(at), since as u64));
-                since = 0.0;
+        let of = mem.part(cell as u32, space);
+        let width = of.end.saturating_sub(of.start) as f64;
+        let mut passed = 0;
+        loop {
+            let due = ((step - since) / bytes.logical).ceil().max(1.0);
+            if due > f64::from(writes - passed) {
+                since += f64::from(writes - passed) * bytes.logical;
+                break;
             }
+            passed += due as u32;
+            let at = of.start + (width * f64::from(passed - 1) / f64::from(writes)) as u64;
+            keys.push((key(at), (since + due * bytes.logical) as u64));
+            since = 0.0;
         }
     }
     keys
@@ -121,11 +149,11 @@ mod tests {
 
     const SPACE: Space = Space { keys: 1 << 20, cells: 256 };
     const BYTES: EntryBytes =
-        EntryBytes { user: 1000.0, disk: 1000.0, logical: 1000.0, memory: 1000.0 };
+        EntryBytes { user: 1e3, disk: 1e3, block: 4e3, tail: 8.0, logical: 1e3, memory: 1e3 };
 
     fn full() -> MemTable {
         let mut mem = MemTable::new(SPACE.cells, 0);
-        (0..8192).for_each(|i| mem.add(i % 256));
+        (0..8192).for_each(|i| mem.add(i % 256, 1));
         mem
     }
 
@@ -135,7 +163,7 @@ mod tests {
         options.buckets.initial = 4;
         options.memtable_bytes = 8 << 20;
         let version = Version::empty(bytewise());
-        let random = Overlap::Random;
+        let random = &Overlap::Random;
         let f = flush(&full(), &Cutting::First, &version, &options, random, &BYTES, &SPACE);
         let flow = f.flow.unwrap();
         assert_eq!((flow.map.len(), f.recipe.files.len()), (4, 4));
@@ -151,7 +179,7 @@ mod tests {
     fn without_buckets_a_flush_is_one_file() {
         let options = PlanOptions::preset(PolicyKind::Hybrid);
         let version = Version::empty(bytewise());
-        let f = flush(&full(), &Cutting::Whole, &version, &options, Overlap::None, &BYTES, &SPACE);
+        let f = flush(&full(), &Cutting::Whole, &version, &options, &Overlap::None, &BYTES, &SPACE);
         assert!(f.flow.is_none());
         assert_eq!(f.recipe.files.len(), 1);
         assert_eq!(f.recipe.files[0].entries().round(), 8192.0);

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use lithify_plan::CutPolicy;
 
+use crate::overlap::Overlap;
 use crate::space::{Content, Space, number};
 
-/// Input bytes of one set, over all runs.
-const SET_BYTES: f64 = (4 << 20) as f64;
-/// Input bytes between two looks at the cuts of a large cell.
-const SLICE_BYTES: f64 = (1 << 20) as f64;
+/// The most that an engine takes as one set, over all runs.
+const SET_MAX: f64 = (4 << 20) as f64;
+/// Looks at the end of a set, per set.
+const LOOKS: f64 = 8.0;
 
 /// Sizes of entries.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,10 @@ pub struct EntryBytes {
     pub user: f64,
     /// In a table file.
     pub disk: f64,
+    /// Of a whole block in a table file.
+    pub block: f64,
+    /// Of a table's tail, which is read when the table is opened, per entry.
+    pub tail: f64,
     /// As the merge kernel counts for its cuts.
     pub logical: f64,
     /// In a memtable.
@@ -49,31 +54,18 @@ pub struct Set {
     pub entries_out: f64,
 }
 
-/// How often keys of different inputs meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overlap {
-    /// As often as chance has it.
-    Random,
-    /// Never: every key is written once.
-    None,
+/// The bytes of a set of a job with so many runs and writes of `write` bytes, as `compact` has it:
+/// a sixth of twelve writes, but no crumbs of a run, and no more than an engine wants.
+pub fn set_bytes(runs: usize, write: f64) -> f64 {
+    (2.0 * write).max(runs as f64 * write / 4.0).min(SET_MAX)
 }
 
-impl Overlap {
-    /// Different keys among `n` writes to `of` keys.
-    pub fn distinct(self, n: f64, of: f64) -> f64 {
-        match self {
-            Overlap::Random if of > 1.0 => of * (1.0 - (1.0 - 1.0 / of).powf(n)),
-            Overlap::Random => n.min(of),
-            Overlap::None => n,
-        }
-    }
-}
-
-/// The recipe of a merge of `inputs`, whose output is cut by `cuts`.
+/// The recipe of a merge of `inputs`, whose output is cut by `cuts`. `set` is what is read at a time.
 pub fn merge(
     inputs: &[Arc<Content>],
     cuts: &CutPolicy,
-    overlap: Overlap,
+    set: f64,
+    overlap: &Overlap,
     bytes: &EntryBytes,
     space: &Space,
 ) -> Recipe {
@@ -86,8 +78,14 @@ pub fn merge(
     let mut order: Vec<usize> = (0..inputs.len()).collect();
     order.sort_by_key(|&i| (inputs[i].keys.start, i));
 
-    let mut sets =
-        Sets { bytes, open: Set::default(), parts: vec![0.0; inputs.len()], done: vec![] };
+    let mut sets = Sets {
+        bytes,
+        budget: set,
+        open: Set::default(),
+        parts: vec![0.0; inputs.len()],
+        shares: vec![],
+        done: vec![],
+    };
     let mut cutter = Cutter::new(cuts, bytes.logical, space);
     let mut waiting = order.into_iter().peekable();
     let mut active: Vec<usize> = Vec::new();
@@ -114,9 +112,13 @@ pub fn merge(
 /// Gathers sets.
 struct Sets<'a> {
     bytes: &'a EntryBytes,
+    /// Bytes of a set.
+    budget: f64,
     open: Set,
     /// Entries of each input in the open set.
     parts: Vec<f64>,
+    /// Entries of each active input between the keys that are taken in; kept for its memory.
+    shares: Vec<f64>,
     done: Vec<Set>,
 }
 
@@ -128,31 +130,29 @@ impl Sets<'_> {
         active: &[usize],
         cell: u32,
         keys: Range<u64>,
-        overlap: Overlap,
+        overlap: &Overlap,
         space: &Space,
     ) -> f64 {
         let width = (keys.end - keys.start) as f64;
-        let (mut sum, mut absent) = (0.0, 1.0);
-        let mut shares = Vec::with_capacity(active.len());
+        self.shares.clear();
         for &i in active {
             let (part, count) = inputs[i].part(cell, space);
-            let share = count * width / ((part.end - part.start) as f64).max(1.0);
-            shares.push((i, share));
-            sum += share;
-            absent *= 1.0 - (share / width).min(1.0);
+            self.shares.push(count * width / ((part.end - part.start) as f64).max(1.0));
         }
-        let out = match overlap {
-            Overlap::Random => width * (1.0 - absent),
-            Overlap::None => sum,
-        };
-        let slices = (sum * self.bytes.disk / SLICE_BYTES).ceil().max(1.0);
+        let sum: f64 = self.shares.iter().sum();
+        let out = overlap.union(&self.shares, width);
+        // Of each run the block that straddles the end of a set is read once more, with the next
+        // one. Where these are a set by themselves, sets are larger.
+        let again = active.len() as f64 * self.bytes.block;
+        let budget = if again >= self.budget { again } else { self.budget - again };
+        let slices = (sum * self.bytes.disk * LOOKS / budget).ceil().max(1.0);
         for _ in 0..slices as u64 {
-            for &(i, share) in &shares {
+            for (&i, share) in active.iter().zip(&self.shares) {
                 self.parts[i] += share / slices;
             }
             self.open.entries_in += sum / slices;
             self.open.entries_out += out / slices;
-            if self.open.entries_in * self.bytes.disk >= SET_BYTES {
+            if self.open.entries_in * self.bytes.disk >= budget {
                 self.close();
             }
         }
@@ -161,7 +161,8 @@ impl Sets<'_> {
 
     fn close(&mut self) {
         let parts = self.parts.iter_mut().filter(|p| **p > 0.0);
-        let read = |p: &mut f64| (std::mem::take(p) * self.bytes.disk).ceil() as u64;
+        let again = self.bytes.block;
+        let read = |p: &mut f64| (std::mem::take(p) * self.bytes.disk + again).ceil() as u64;
         self.open.reads = parts.map(read).collect();
         self.done.push(std::mem::take(&mut self.open));
     }
@@ -264,7 +265,7 @@ mod tests {
 
     const SPACE: Space = Space { keys: 100_000, cells: 100 };
     const BYTES: EntryBytes =
-        EntryBytes { user: 1000.0, disk: 1000.0, logical: 1000.0, memory: 1000.0 };
+        EntryBytes { user: 1e3, disk: 1e3, block: 4e3, tail: 8.0, logical: 1e3, memory: 1e3 };
 
     /// `count` entries in each cell of `keys`.
     fn file(keys: Range<u64>, count: f64) -> Arc<Content> {
@@ -287,13 +288,15 @@ mod tests {
         let (a, b) = (file(0..100_000, 200.0), file(0..100_000, 500.0));
         let none = CutPolicy { target_bytes: u64::MAX, ..CutPolicy::default() };
         let inputs = [a, b];
-        let r = merge(&inputs, &none, Overlap::Random, &BYTES, &SPACE);
+        let r = merge(&inputs, &none, SET_MAX, &Overlap::Random, &BYTES, &SPACE);
         assert_eq!(r.files.len(), 1);
         assert!((all(&r.files) - 60_000.0).abs() < 1.0, "{}", all(&r.files));
         let read: u64 = r.sets.iter().flat_map(|s| &s.reads).sum();
-        assert!(read.abs_diff(70_000_000) < 100, "{read}");
-        assert!(r.sets.iter().all(|s| s.reads.len() == 2 && s.entries_in < 5300.0));
-        let r = merge(&inputs, &none, Overlap::None, &BYTES, &SPACE);
+        // A block of each input is read again with each set.
+        let again = 4_000 * 2 * r.sets.len() as u64;
+        assert!(read.abs_diff(70_000_000 + again) < 100, "{read}");
+        assert!(r.sets.iter().all(|s| s.reads.len() == 2 && s.entries_in < 4900.0));
+        let r = merge(&inputs, &none, SET_MAX, &Overlap::None, &BYTES, &SPACE);
         assert!((all(&r.files) - 70_000.0).abs() < 1.0);
     }
 
@@ -306,7 +309,7 @@ mod tests {
             ..CutPolicy::default()
         };
         // A key out of two: 10 keys hold 5000 bytes, so 40000 keys fill a file.
-        let r = merge(&[file(0..100_000, 500.0)], &cuts, Overlap::Random, &BYTES, &SPACE);
+        let r = merge(&[file(0..100_000, 500.0)], &cuts, SET_MAX, &Overlap::Random, &BYTES, &SPACE);
         let ends: Vec<u64> = r.files.iter().map(|f| f.keys.end).collect();
         assert_eq!(ends, [15_000, 40_000, 50_000, 80_000, 100_000], "1000 is too short for soft");
         assert!(r.files.windows(2).all(|w| w[0].keys.end == w[1].keys.start));
@@ -317,14 +320,21 @@ mod tests {
     fn gaps_between_inputs_stay() {
         let inputs = [file(0..1_500, 10.0), file(90_500..100_000, 10.0)];
         let none = CutPolicy { target_bytes: u64::MAX, ..CutPolicy::default() };
-        let r = merge(&inputs, &none, Overlap::Random, &BYTES, &SPACE);
+        let r = merge(&inputs, &none, SET_MAX, &Overlap::Random, &BYTES, &SPACE);
         assert!((all(&r.files) - 120.0).abs() < 1.0, "{}", all(&r.files));
         assert_eq!(r.files[0].keys, 0..100_000);
     }
 
     #[test]
-    fn few_of_many_writes_meet() {
-        assert!((Overlap::Random.distinct(1000.0, 1000.0) - 632.3).abs() < 0.5);
-        assert_eq!(Overlap::None.distinct(1000.0, 1000.0), 1000.0);
+    fn sets_are_as_large_as_writes_and_runs_ask_for() {
+        let kib = 1024.0;
+        assert_eq!(set_bytes(2, 128.0 * kib), 256.0 * kib);
+        assert_eq!(set_bytes(20, 128.0 * kib), 640.0 * kib, "a quarter of a write for each run");
+        assert_eq!(set_bytes(3, 2048.0 * kib), 4096.0 * kib);
+        let inputs = [file(0..100_000, 200.0), file(0..100_000, 500.0)];
+        let none = CutPolicy { target_bytes: u64::MAX, ..CutPolicy::default() };
+        let r = merge(&inputs, &none, 256.0 * kib, &Overlap::Random, &BYTES, &SPACE);
+        let most = r.sets.iter().map(|s| s.reads.iter().sum::<u64>()).max().unwrap();
+        assert!((240_000..300_000).contains(&most), "{most}");
     }
 }

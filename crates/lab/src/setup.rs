@@ -1,10 +1,13 @@
 //! What is modelled: the machine, the load, and the core's own options. Defaults and names follow
 //! `lithify bench`, and the options are made as an opened database makes them.
 
+use std::sync::Arc;
+
 use lithify_plan::{BucketOptions, PlanOptions, PolicyKind};
 
 use crate::device::DeviceOptions;
-use crate::merge::{EntryBytes, Overlap};
+use crate::merge::EntryBytes;
+use crate::overlap::{Curve, Overlap};
 
 /// Fewest buckets to begin with, as an opened database has it.
 const BUCKETS_MIN: u32 = 8;
@@ -16,15 +19,62 @@ pub enum Load {
     Uniform,
     /// Every key once, in random order.
     Unique,
+    /// Every key once, in their order.
+    Sequential,
+    /// Scattered keys, of which the `i`-th most wanted comes with a weight of `1 / i^theta`.
+    Zipf(f64),
     /// MixGraph: so many ranges in phases of equal length, a few of them hot.
-    Mix(Vec<u32>),
+    Mix {
+        /// Ranges of each phase.
+        ranges: Vec<u32>,
+        /// Every so many writes the heat moves on to the next range.
+        rotate: Option<u64>,
+    },
 }
 
 impl Load {
-    /// How often keys of different files meet.
-    pub fn overlap(&self) -> Overlap {
-        if *self == Load::Unique { Overlap::None } else { Overlap::Random }
+    /// How often keys of different files meet, of `keys` in all.
+    pub fn overlap(&self, keys: u64) -> Overlap {
+        match self {
+            Load::Unique | Load::Sequential => Overlap::None,
+            Load::Uniform | Load::Mix { .. } => Overlap::Random,
+            Load::Zipf(theta) => Overlap::Skewed(Arc::new(Curve::zipf(keys, *theta))),
+        }
     }
+    /// True if every key is written once.
+    pub fn is_unique(&self) -> bool {
+        matches!(self, Load::Unique | Load::Sequential)
+    }
+}
+
+/// What changes in the middle of a life.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change {
+    /// The disk moves so many bytes per second from now on.
+    Bandwidth(u64),
+    /// There are so many processors.
+    Cores(f64),
+    /// Only the first so many keys are written from now on.
+    Keys(u64),
+}
+
+impl Change {
+    /// The setup of a life that has it from the start.
+    pub fn from_start(self, setup: &Setup) -> Setup {
+        Setup { change: Some((0, self)), ..setup.clone() }
+    }
+}
+
+/// In which order built compactions commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CommitOrder {
+    /// As the core has it: after the jobs whose data they would overtake, and no others.
+    #[default]
+    Dependency,
+    /// After all jobs from the same level that were issued before: DownForce's order as its paper has it,
+    /// which is stronger than correctness needs. A job that waits so keeps its slot. Moves, which build
+    /// nothing, do not wait.
+    Issue,
 }
 
 /// A world to live in.
@@ -32,6 +82,8 @@ impl Load {
 pub struct Setup {
     /// The core's options.
     pub plan: PlanOptions,
+    /// In which order built compactions commit.
+    pub commit_order: CommitOrder,
     /// Compactions at once.
     pub threads: u32,
     /// Flush threads.
@@ -44,10 +96,16 @@ pub struct Setup {
     pub keys: u64,
     /// Which keys.
     pub load: Load,
+    /// After so many writes the world changes.
+    pub change: Option<(u64, Change)>,
+    /// The client writes for so many nanoseconds, then rests for so many, again and again.
+    pub bursts: Option<(u64, u64)>,
     /// Sizes of entries.
     pub bytes: EntryBytes,
     /// The disk.
     pub device: DeviceOptions,
+    /// Threads that transfer, at least 1.
+    pub io_threads: u32,
     /// Processors.
     pub cores: f64,
     /// Processor time of a put, nanoseconds.
@@ -56,15 +114,23 @@ pub struct Setup {
     pub merge_ns: f64,
     /// Processor time of a flush per memtable byte, nanoseconds.
     pub flush_ns: f64,
-    /// Operations that a compaction waits for per input, one after the other: to open the table,
-    /// to read its tail, to open it for direct reads.
-    pub opens: u32,
+    /// The same for the look over a memtable that is cut by buckets.
+    pub survey_ns: f64,
+    /// Processor time of a job for each transfer that it asks for, nanoseconds: a thread is woken.
+    pub ask_ns: f64,
+    /// Processor time of the thread that transfers, and for each byte, nanoseconds: the system call,
+    /// the copy and the change of threads.
+    pub io_ns: (f64, f64),
+    /// The same on top where the device is waited for: the thread goes to sleep and wakes.
+    pub sleep_ns: f64,
     /// Cells of the histograms.
     pub cells: u32,
     /// Seed of the keys.
     pub seed: u64,
     /// A drain that takes longer than this is given up, seconds.
     pub drain_limit: f64,
+    /// Check the invariants of trees and jobs on the way.
+    pub check: bool,
     /// Keep a line about each job, commit and verdict.
     pub trace: bool,
 }
@@ -80,29 +146,47 @@ impl Setup {
                 buckets: BucketOptions { initial, ..preset.buckets.clone() },
                 ..preset
             },
+            commit_order: CommitOrder::default(),
             threads,
             flush_threads: 1,
             delayed_write_rate: 16 << 20,
             num: 1_000_000,
             keys: 1_000_000,
             load: Load::Uniform,
+            change: None,
+            bursts: None,
             bytes: entry_bytes(16, value_size),
-            device: DeviceOptions {
-                bandwidth: 0,
-                latency: 0,
-                channels: 0,
-                threads: io_threads(threads),
-            },
+            device: DeviceOptions { bandwidth: 0, latency: 0, channels: 0 },
+            io_threads: io_threads(threads),
             cores: 2.0,
-            client_ns: 640.0,
-            merge_ns: 0.68,
+            client_ns: client_ns(value_size),
+            merge_ns: 0.75,
             flush_ns: 1.0,
-            opens: 3,
+            survey_ns: 0.35,
+            ask_ns: 15_000.0,
+            io_ns: (10_000.0, 0.45),
+            sleep_ns: 30_000.0,
             cells: 4096,
             seed: 1,
             drain_limit: 3_600.0,
+            check: true,
             trace: false,
         }
+    }
+
+    /// Clients, flushes and compactions compute so many times slower, each on a core of its own as long
+    /// as there are so many times more of them than cores; transfers do not. It is the bench's
+    /// `--dilate`.
+    pub fn dilate(&mut self, factor: f64) {
+        if factor > 1.0 {
+            self.client_ns += COLD_NS;
+        }
+        let of_jobs =
+            [&mut self.merge_ns, &mut self.flush_ns, &mut self.survey_ns, &mut self.ask_ns];
+        for cost in of_jobs.into_iter().chain([&mut self.client_ns]) {
+            *cost *= factor;
+        }
+        self.cores *= factor;
     }
 
     /// The core's options.
@@ -116,10 +200,26 @@ impl Setup {
     }
 }
 
+/// What a put costs more on a client that sleeps now and then, nanoseconds: its caches are cold.
+const COLD_NS: f64 = 400.0;
+
+/// Processor time of a put as the bench does it: its key and value are made, written and timed.
+pub fn client_ns(value: u64) -> f64 {
+    550.0 + 0.5 * value as f64
+}
+
 /// Threads that transfer, as an opened database has them.
 pub fn io_threads(compaction_threads: u32) -> u32 {
-    (4 * compaction_threads + 4).clamp(8, 64)
+    (16 * compaction_threads).clamp(16, 256)
 }
+
+/// The size of a job's writes to files of so many bytes, as `compact` has it.
+pub fn write_bytes(file_bytes: u64) -> f64 {
+    (file_bytes / 32).next_power_of_two().clamp(64 << 10, 2 << 20) as f64
+}
+
+/// Bytes that fill a block.
+const BLOCK: f64 = 4096.0;
 
 /// Sizes of an entry with these key and value sizes.
 pub fn entry_bytes(key: u64, value: u64) -> EntryBytes {
@@ -127,9 +227,14 @@ pub fn entry_bytes(key: u64, value: u64) -> EntryBytes {
     // Tag and lengths less what neighbours' keys share; then trailer and index entry of a 4 KiB
     // block, and the filter.
     let stored = key + value + 8.0 + 3.0 - 6.0;
+    // A block ends behind the entry that fills it.
+    let block = (BLOCK / stored).ceil() * stored;
+    let tail = stored * 30.0 / block + 1.25;
     EntryBytes {
         user: key + value,
-        disk: stored * (1.0 + 30.0 / 4096.0) + 1.25,
+        disk: stored + tail,
+        block,
+        tail,
         logical: key + value + 12.0,
         memory: key + value + 54.0,
     }

@@ -12,6 +12,10 @@ use std::ops::Range;
 
 use lithify_base::Key;
 
+/// Most keys, and most cells: what they are multiplied to fits 64 bits.
+pub const KEYS_MAX: u64 = 9_999_999_999;
+const CELLS_MAX: u32 = 1 << 20;
+
 /// Keys `0..keys` in `cells` cells.
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
@@ -24,13 +28,13 @@ pub struct Space {
 impl Space {
     /// A space of `keys` keys, in at most `cells` cells.
     pub fn new(keys: u64, cells: u32) -> Space {
-        let keys = keys.max(1);
+        let keys = keys.clamp(1, KEYS_MAX);
         let most = u32::try_from(keys).unwrap_or(u32::MAX);
-        Space { keys, cells: cells.clamp(1, most) }
+        Space { keys, cells: cells.clamp(1, most.min(CELLS_MAX)) }
     }
     /// The first key of a cell; of the cell behind the last one, the end of the space.
     pub fn start(&self, cell: u32) -> u64 {
-        (u128::from(self.keys) * u128::from(cell) / u128::from(self.cells)) as u64
+        self.keys * u64::from(cell) / u64::from(self.cells)
     }
     /// The keys of a cell.
     pub fn cell(&self, cell: u32) -> Range<u64> {
@@ -38,7 +42,7 @@ impl Space {
     }
     /// The cell that holds `key`.
     pub fn cell_of(&self, key: u64) -> u32 {
-        let near = u128::from(key) * u128::from(self.cells) / u128::from(self.keys);
+        let near = key * u64::from(self.cells) / self.keys;
         let near = (near as u32).min(self.cells - 1);
         // Rounding puts a cell's first key at most one cell too low.
         if near + 1 < self.cells && self.start(near + 1) <= key { near + 1 } else { near }
@@ -95,7 +99,7 @@ mod tests {
 
     #[test]
     fn every_key_is_in_its_cell() {
-        for (keys, cells) in [(1, 1), (7, 3), (1000, 64), (1 << 40, 4096), (5, 100)] {
+        for (keys, cells) in [(1, 1), (7, 3), (1000, 64), (1 << 33, 4096), (5, 100)] {
             let space = Space::new(keys, cells);
             assert_eq!((space.start(0), space.start(space.cells)), (0, keys));
             for cell in 0..space.cells {

@@ -87,7 +87,8 @@ pub struct Tally {
     pub span: Span,
     since: u64,
     now: u64,
-    active: BTreeMap<(u8, u8), usize>,
+    /// Pairs of levels that had jobs, with how many they have.
+    active: Vec<((u8, u8), usize)>,
     flushes: usize,
     /// Steps that are over.
     pub steps: Vec<Step>,
@@ -114,7 +115,7 @@ impl Tally {
     fn add(&mut self, seconds: f64) {
         let part = seconds * 1e9 / STEP as f64;
         let mut all = 0;
-        for (&pair, &jobs) in self.active.iter().filter(|a| *a.1 > 0) {
+        for &(pair, jobs) in self.active.iter().filter(|a| a.1 > 0) {
             *self.span.active.entry(pair).or_default() += jobs as f64 * seconds;
             *self.step.active.entry(pair).or_default() += jobs as f64 * part;
             all += jobs;
@@ -128,17 +129,25 @@ impl Tally {
         self.span.at_once[all] += seconds;
     }
 
+    fn jobs(&mut self, pair: (u8, u8)) -> &mut usize {
+        let at = self.active.iter().position(|a| a.0 == pair).unwrap_or_else(|| {
+            self.active.push((pair, 0));
+            self.active.len() - 1
+        });
+        &mut self.active[at].1
+    }
+
     /// A job begins (`levels` of a compaction).
     pub fn begin(&mut self, levels: Option<(u8, u8)>) {
         match levels {
-            Some(pair) => *self.active.entry(pair).or_default() += 1,
+            Some(pair) => *self.jobs(pair) += 1,
             None => self.flushes += 1,
         }
     }
     /// A job ends.
     pub fn end(&mut self, levels: Option<(u8, u8)>) {
         match levels {
-            Some(pair) => *self.active.entry(pair).or_default() -= 1,
+            Some(pair) => *self.jobs(pair) -= 1,
             None => self.flushes -= 1,
         }
     }

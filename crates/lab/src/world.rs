@@ -26,12 +26,20 @@ use crate::cores::Cores;
 use crate::device::Device;
 use crate::job::{Done, Job, Want};
 use crate::memtable::MemTable;
+use crate::overlap::Overlap;
+use crate::pool::Pool;
 use crate::setup::Setup;
 use crate::space::{Content, Space};
 use crate::tally::{Span, Step, Tally};
 
 /// How often the upkeep looks around, nanoseconds.
 const TICK: u64 = 50_000_000;
+
+/// Longer stops are counted by themselves, nanoseconds: what a user calls a hiccup.
+pub const LONG: u64 = 10_000_000;
+
+/// Draws of keys for each cell of a full memtable, if it has that many writes.
+const DRAWS: u32 = 8;
 
 /// Who computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,14 +48,36 @@ pub enum Task {
     Client,
     /// A job.
     Job(u64),
+    /// A thread that transfers.
+    Transfer(u64),
+}
+
+/// What a thread moves for a job.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    job: JobId,
+    done: Done,
+    bytes: u64,
+}
+
+/// A transfer that has a thread.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    transfer: Transfer,
+    /// What the pool said of it.
+    first: bool,
+    /// When the device is through with it.
+    served: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
-    Io(JobId, Done),
+    /// A job's own operation ended.
+    Own(JobId),
+    /// The device is through with this transfer.
+    Moved(u64),
     ManifestWritten,
     EditSynced,
-    Unlinked,
     ClientWakes(u64),
     Tick,
 }
@@ -55,7 +85,13 @@ enum Happening {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ClientState {
     Computing,
-    Waiting { cause: Cause, stop: bool, since: u64 },
+    Waiting {
+        cause: Cause,
+        stop: bool,
+        since: u64,
+    },
+    /// Between two bursts.
+    Resting,
     Over,
 }
 
@@ -68,6 +104,10 @@ pub struct Life {
     pub drain: Span,
     /// User bytes.
     pub user_bytes: f64,
+    /// Seconds of the load in which the client rested between bursts.
+    pub rested: f64,
+    /// Seconds that stops longer than [`LONG`] took.
+    pub long_waits: f64,
     /// The tree when the load ended.
     pub at_load_end: Shape,
     /// The tree when all was done.
@@ -78,12 +118,28 @@ pub struct Life {
     pub cpu_seconds: f64,
     /// Bytes that went over the disk during the load.
     pub disk_bytes: u64,
+    /// When the world changed, if it did, in seconds.
+    pub changed: Option<f64>,
+    /// Operations of the disk until the end.
+    pub operations: u64,
     /// Tenths of a second.
     pub steps: Vec<Step>,
     /// Trees installed.
     pub installs: u64,
     /// What happened when, if that was asked for.
     pub trace: Vec<String>,
+}
+
+impl Life {
+    /// User bytes per second until the tree was quiet, not counting the client's own rests.
+    pub fn rate(&self) -> f64 {
+        let seconds = self.load.seconds - self.rested + self.drain.seconds;
+        self.user_bytes / seconds.max(1e-9)
+    }
+    /// Bytes written to tables, flushes included, per user byte.
+    pub fn amplification(&self) -> f64 {
+        (self.load.all_written() + self.drain.all_written()) as f64 / self.user_bytes.max(1.0)
+    }
 }
 
 /// What a tree looks like.
@@ -106,6 +162,7 @@ pub struct Shape {
 struct World<'a> {
     setup: &'a Setup,
     space: Space,
+    overlap: Overlap,
     core: Core,
     now: u64,
     queue: BinaryHeap<Reverse<(u64, u64, Happening)>>,
@@ -119,6 +176,11 @@ struct World<'a> {
     wait: u64,
     written: u64,
     quantum: u64,
+    /// Nanoseconds between bursts, and those of long stops.
+    rested: u64,
+    long_waits: u64,
+    /// When the world changed.
+    changed: Option<u64>,
     mem: MemTable,
     mem_id: u64,
     frozen: BTreeMap<MemId, MemTable>,
@@ -128,10 +190,22 @@ struct World<'a> {
     flushing: Vec<JobId>,
     flush_line: VecDeque<(JobId, Want)>,
     computing: BTreeMap<JobId, f64>,
-    unlinks: u64,
+    /// Compactions that are built and that the core has not heard of yet, with the level they came from.
+    held: BTreeMap<JobId, (u8, Event)>,
+    /// Of compactions; flushes are first.
+    urgencies: BTreeMap<JobId, u8>,
+    pool: Pool<Transfer>,
+    /// By number; numbers that are free again.
+    moving: Vec<Option<Moving>>,
+    unmoving: Vec<u64>,
+    /// Those that wait for a core, and how many have one.
+    copies: VecDeque<u64>,
+    copying: u32,
     next_file: u64,
     tally: Tally,
     worst_debt: u64,
+    /// Bytes that jobs moved and the core was not told of.
+    untold: u64,
     trace: Vec<String>,
     error: Option<anyhow::Error>,
 }
@@ -142,6 +216,11 @@ struct World<'a> {
 /// A broken invariant, a core that gave up, or a tree that does not come to rest.
 pub fn live(setup: &Setup) -> Result<Life> {
     let mut world = World::new(setup);
+    // As an opened database has it: only behind the load a caller waits for the tree to be quiet.
+    world.tell(Event::Awaited { by: 0 });
+    if matches!(setup.change, Some((0, _))) {
+        world.change();
+    }
     world.queue_at(0, Happening::Tick);
     world.client_goes_on();
     while world.client != ClientState::Over {
@@ -151,6 +230,7 @@ pub fn live(setup: &Setup) -> Result<Life> {
     let at_load_end = world.shape();
     let disk_bytes = world.device.moved;
     let began = world.now;
+    world.tell(Event::Awaited { by: 1 });
     while !(world.core.is_idle() && world.jobs.is_empty()) {
         world.step()?;
         if (world.now - began) as f64 / 1e9 > setup.drain_limit {
@@ -161,11 +241,15 @@ pub fn live(setup: &Setup) -> Result<Life> {
         load,
         drain: world.tally.cut(world.now),
         user_bytes: setup.num as f64 * setup.bytes.user,
+        rested: world.rested as f64 / 1e9,
+        long_waits: world.long_waits as f64 / 1e9,
         at_load_end,
         at_end: world.shape(),
         worst_debt: world.worst_debt,
         cpu_seconds: world.cores.spent / 1e9,
         disk_bytes,
+        changed: world.changed.map(|at| at as f64 / 1e9),
+        operations: world.device.operations,
         steps: world.tally.steps,
         installs: world.core.installs(),
         trace: world.trace,
@@ -176,22 +260,27 @@ impl World<'_> {
     fn new(setup: &Setup) -> World<'_> {
         let space = Space::new(setup.keys, setup.cells);
         let memtable_writes = setup.plan.memtable_bytes as f64 / setup.bytes.memory;
-        let quantum = (65_536.0 / setup.bytes.memory).min(memtable_writes / 32.0).max(1.0) as u64;
+        let quantum = (memtable_writes / 128.0).max(1.0) as u64;
+        let grain = (memtable_writes / f64::from(DRAWS * space.cells)).max(1.0) as u64;
         World {
             setup,
             space,
+            overlap: setup.load.overlap(setup.keys),
             core: Core::new(setup.control(), Version::empty(bytewise()), 1),
             now: 0,
             queue: BinaryHeap::new(),
             order: 0,
             cores: Cores::new(setup.cores),
             device: Device::new(setup.device),
-            keys: Keys::new(&setup.load, &space, setup.seed),
+            keys: Keys::new(&setup.load, &space, setup.seed, grain),
             gate: Gate::default(),
             client: ClientState::Computing,
             wait: 0,
             written: 0,
             quantum,
+            rested: 0,
+            long_waits: 0,
+            changed: None,
             mem: MemTable::new(space.cells, 0),
             mem_id: 1,
             frozen: BTreeMap::new(),
@@ -200,10 +289,17 @@ impl World<'_> {
             flushing: Vec::new(),
             flush_line: VecDeque::new(),
             computing: BTreeMap::new(),
-            unlinks: 0,
+            held: BTreeMap::new(),
+            urgencies: BTreeMap::new(),
+            pool: Pool::new(setup.io_threads),
+            moving: Vec::new(),
+            unmoving: Vec::new(),
+            copies: VecDeque::new(),
+            copying: 0,
             next_file: 1,
             tally: Tally::default(),
             worst_debt: 0,
+            untold: 0,
             trace: Vec::new(),
             error: None,
         }
@@ -228,6 +324,7 @@ impl World<'_> {
             }
             (None, None) => bail!("nothing will ever happen again"),
         }
+        self.release();
         match self.error.take() {
             Some(error) => Err(error.context(format!("at {:.3} s", self.now as f64 / 1e9))),
             None => Ok(()),
@@ -261,33 +358,33 @@ impl World<'_> {
                 job.computed(entries);
                 self.drive(id);
             }
+            Some(Task::Transfer(id)) => self.copied(id),
             None => {}
         }
     }
 
     fn happen(&mut self, what: Happening) {
         match what {
-            Happening::Io(id, done) => {
+            Happening::Own(id) => {
                 if let Some(job) = self.jobs.get_mut(&id) {
-                    job.done(done);
+                    job.done(Done::Own);
                     self.drive(id);
                 }
             }
+            Happening::Moved(id) => self.moved(id),
             Happening::ManifestWritten => {
                 let at = self.device.serve(self.now, 0);
                 self.queue_at(at, Happening::EditSynced);
             }
             Happening::EditSynced => self.tell(Event::EditSynced),
-            Happening::Unlinked => {
-                self.unlinks -= 1;
-                self.unlink();
-            }
             Happening::ClientWakes(wait) => {
                 if wait == self.wait {
                     self.client_wakes();
                 }
             }
             Happening::Tick => {
+                let bytes = std::mem::take(&mut self.untold);
+                self.tell(Event::Moved { bytes });
                 self.tell(Event::Tick);
                 self.queue_at(self.now + TICK, Happening::Tick);
             }
@@ -299,18 +396,24 @@ impl World<'_> {
     fn tell(&mut self, event: Event) {
         let before = self.core.installs();
         let commands = self.core.on(event, self.now);
-        let flights = self.core.in_flight();
-        let order = self.setup.plan.commit_order;
-        if let Err(v) = lithify_plan::check::jobs(self.core.version(), flights, order) {
-            self.fail(anyhow!("{v}"));
-        }
-        if self.core.installs() > before
-            && let Err(v) = check::all(self.core.version())
-        {
-            self.fail(anyhow!("{v}"));
+        if self.setup.check {
+            self.check(before);
         }
         for command in commands {
             self.execute(command);
+        }
+    }
+
+    /// The invariants of jobs, and of the tree if there are more than `installs`.
+    fn check(&mut self, installs: u64) {
+        let flights = self.core.in_flight();
+        if let Err(v) = lithify_plan::check::jobs(self.core.version(), flights) {
+            self.fail(anyhow!("{v}"));
+        }
+        if self.core.installs() > installs
+            && let Err(v) = check::all(self.core.version())
+        {
+            self.fail(anyhow!("{v}"));
         }
     }
 
@@ -355,9 +458,8 @@ impl World<'_> {
                 }
             }
             Command::ReadOnly { error } => self.fail(anyhow!("writes are refused: {error}")),
-            // The modelled device has one queue, in which no request overtakes another.
-            Command::Hurry { .. } => {}
-            Command::Discard { files } => self.unlink_all(files),
+            Command::Hurry { job, prio } => self.hurry(job, prio),
+            Command::Discard { files } => self.forget(&files),
             Command::FlushesFail(_)
             | Command::CompactionsFail(_)
             | Command::RequestDone { .. }
@@ -374,27 +476,16 @@ impl World<'_> {
         }
     }
 
-    /// Files that left the tree are deleted, one after the other.
+    /// Files that left the tree are deleted, which is a matter of names and waits for no device.
     fn sweep(&mut self, obsolete: &[FileRef]) {
         let version = self.core.version();
         let gone = obsolete.iter().map(|f| f.id).filter(|id| version.file(*id).is_none());
-        let gone = gone.collect();
-        self.unlink_all(gone);
+        self.forget(&gone.collect::<Vec<_>>());
     }
 
-    fn unlink_all(&mut self, files: Vec<FileId>) {
-        let idle = self.unlinks == 0;
-        let there = files.iter().filter(|id| self.contents.remove(id).is_some()).count();
-        self.unlinks += there as u64;
-        if idle {
-            self.unlink();
-        }
-    }
-
-    fn unlink(&mut self) {
-        if self.unlinks > 0 {
-            let at = self.device.serve(self.now, 0);
-            self.queue_at(at, Happening::Unlinked);
+    fn forget(&mut self, files: &[FileId]) {
+        for id in files {
+            self.contents.remove(id);
         }
     }
 

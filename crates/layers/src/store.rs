@@ -29,9 +29,4 @@ pub trait Store: Clone + 'static {
     /// # Errors
     /// Why it was not made, or is not known to be.
     fn create_family(&self, name: &str, options: ColumnFamilyOptions) -> Result<Self::Family>;
-    /// Closes the database, under all handles.
-    ///
-    /// # Errors
-    /// What kept the last writes from being made safe.
-    fn close(self) -> Result<()>;
 }

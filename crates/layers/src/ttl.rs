@@ -87,7 +87,9 @@ impl Lifetime {
     }
 }
 
-/// A database whose values expire: see `Builder::open_ttl`.
+/// A database whose values expire: see `Builder::open_ttl`. What is not about values (deletions, flushes,
+/// closing) is done with the database beneath. The operations by the names that users know, with their docs,
+/// are those of the handle in `lithify`.
 #[derive(Clone, Debug)]
 pub struct TtlDb<D> {
     db: D,
@@ -96,22 +98,17 @@ pub struct TtlDb<D> {
 }
 
 impl<D: Store> TtlDb<D> {
-    /// The database beneath, for all that is not about values: flushes and compactions, snapshots,
-    /// checkpoints, statistics, settings. Values have times at their ends there.
+    /// The database beneath. Values have times at their ends there.
     pub fn db(&self) -> &D {
         &self.db
     }
-    /// Changes the time to live of this column family, also of what is there already; zero means for
-    /// ever.
+    /// The database beneath, in place of this handle.
+    pub fn into_db(self) -> D {
+        self.db
+    }
+    /// Changes the time to live of this column family; zero means for ever.
     pub fn set_ttl(&self, ttl: Duration) {
         self.lifetime.set(ttl);
-    }
-    /// `Db::close`.
-    ///
-    /// # Errors
-    /// As that.
-    pub fn close(self) -> Result<()> {
-        self.db.close()
     }
 
     fn now(&self) -> u64 {
@@ -125,68 +122,22 @@ impl<D: Store> TtlDb<D> {
     /// Sets `key` to `value`, from now on.
     ///
     /// # Errors
-    /// As `Db::put`.
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_opt(key, value, &WriteOptions::default())
-    }
-    /// [`put`](TtlDb::put) with options.
-    ///
-    /// # Errors
-    /// As `Db::put_opt`.
-    pub fn put_opt(
-        &self,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.db.tree().put(key.as_ref(), &stamp(value.as_ref(), self.time())?, options)
+    /// Those of a put.
+    pub fn put(&self, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<()> {
+        self.db.tree().put(key, &stamp(value, self.time())?, options)
     }
     /// Merges `operand` into the value of `key`.
     ///
     /// # Errors
-    /// As `Db::merge`.
-    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.merge_opt(key, operand, &WriteOptions::default())
+    /// Those of a merge.
+    pub fn merge(&self, key: &[u8], operand: &[u8], options: &WriteOptions) -> Result<()> {
+        self.db.tree().merge(key, &stamp(operand, self.time())?, options)
     }
-    /// [`merge`](TtlDb::merge) with options.
+    /// Applies a batch, all of it at one time. Values of families without a time to live get none.
     ///
     /// # Errors
-    /// As `Db::merge_opt`.
-    pub fn merge_opt(
-        &self,
-        key: impl AsRef<[u8]>,
-        operand: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.db.tree().merge(key.as_ref(), &stamp(operand.as_ref(), self.time())?, options)
-    }
-    /// Deletes `key`; it need not exist.
-    ///
-    /// # Errors
-    /// As `Db::delete`.
-    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.db.tree().delete(key.as_ref(), &WriteOptions::default())
-    }
-    /// Deletes every key from `from` on that is below `to`.
-    ///
-    /// # Errors
-    /// As `Db::delete_range`.
-    pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
-        self.db.tree().delete_range(from.as_ref(), to.as_ref(), &WriteOptions::default())
-    }
-    /// Applies a batch atomically; all of it is written at the same time. Values of column families
-    /// without a time to live get no time. To name a family in a batch, ask [`db`](TtlDb::db) for its handle.
-    ///
-    /// # Errors
-    /// As `Db::write`.
-    pub fn write(&self, batch: &D::Batch) -> Result<()> {
-        self.write_opt(batch, &WriteOptions::default())
-    }
-    /// [`write`](TtlDb::write) with options.
-    ///
-    /// # Errors
-    /// As `Db::write_opt`; `LimitExceeded` if the batch has no room for the times.
-    pub fn write_opt(&self, batch: &D::Batch, options: &WriteOptions) -> Result<()> {
+    /// Those of a write; `LimitExceeded` if the batch has no room for the times.
+    pub fn write(&self, batch: &D::Batch, options: &WriteOptions) -> Result<()> {
         let (time, lifetimes) = (self.time(), self.lifetimes.all());
         let mut stamped = Batch::default();
         for op in batch.as_ref().view().iter() {
@@ -206,19 +157,12 @@ impl<D: Store> TtlDb<D> {
         self.db.tree().write_batch(&stamped, options)
     }
 
-    /// The value of `key`, if it has one that has not expired.
+    /// The value of `key`, if it has one that has not expired. A snapshot keeps none from expiring.
     ///
     /// # Errors
-    /// As `Db::get`; `Corruption` for a value without a time.
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.get_opt(key, &ReadOptions::default())
-    }
-    /// [`get`](TtlDb::get) with options. A snapshot does not keep a value from expiring.
-    ///
-    /// # Errors
-    /// As `Db::get_opt`, and as [`get`](TtlDb::get).
-    pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
-        let found = self.db.tree().get(key.as_ref(), options.snapshot.as_ref())?;
+    /// Those of a get; `Corruption` for a value without a time.
+    pub fn get(&self, key: &[u8], options: &ReadOptions) -> Result<Option<Value>> {
+        let found = self.db.tree().get(key, options.snapshot.as_ref())?;
         let now = self.now();
         found.map_or(Ok(None), |value| self.alive(value, now))
     }
@@ -226,14 +170,7 @@ impl<D: Store> TtlDb<D> {
     ///
     /// # Errors
     /// As [`get`](TtlDb::get).
-    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        self.multi_get_opt(keys, &ReadOptions::default())
-    }
-    /// [`multi_get`](TtlDb::multi_get) with options.
-    ///
-    /// # Errors
-    /// As [`get`](TtlDb::get).
-    pub fn multi_get_opt<K: AsRef<[u8]>>(
+    pub fn multi_get<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
         options: &ReadOptions,
@@ -253,18 +190,11 @@ impl<D: Store> TtlDb<D> {
         Ok((!self.lifetime.is_over(time, now)).then_some(value))
     }
 
-    /// An iterator over what has not expired now. It starts at no entry: seek first.
+    /// An iterator over what has not expired now.
     ///
     /// # Errors
-    /// As `Db::iter`.
-    pub fn iter(&self) -> Result<TtlIter> {
-        self.iter_opt(&ReadOptions::default())
-    }
-    /// [`iter`](TtlDb::iter) with options.
-    ///
-    /// # Errors
-    /// As `Db::iter_opt`.
-    pub fn iter_opt(&self, options: &ReadOptions) -> Result<TtlIter> {
+    /// Those of an iterator over the family.
+    pub fn iter(&self, options: &ReadOptions) -> Result<TtlIter> {
         let iter = self.db.tree().iter(options)?;
         Ok(TtlIter { iter, lifetime: self.lifetime.clone(), now: self.now(), error: None })
     }

@@ -20,7 +20,7 @@
 //! | `table` | `MemTable` and `MemWriter`; `table/shared` several writers for a while |
 //! | `iter` | cursors, iterators, the walk of a flush |
 //! | `audit` | whether what comes out is what went in |
-//! | `naive` | the twin with the same answers, the oracle of the tests |
+//! | `naive` | the twin with the same answers, the oracle of the tests; cargo feature `testing` |
 
 mod arena;
 mod audit;
@@ -29,6 +29,7 @@ mod index;
 mod iter;
 #[cfg(all(test, loom))]
 mod models;
+#[cfg(any(test, feature = "testing"))]
 pub mod naive;
 mod node;
 mod rangedel;

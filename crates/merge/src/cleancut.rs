@@ -140,6 +140,11 @@ impl<I: BlockIndex> CleanCut<I> {
         &self.index
     }
 
+    /// Bytes of the blocks that are left.
+    pub fn bytes_left(&self) -> u64 {
+        self.bytes_left
+    }
+
     /// True if all sets were handed out.
     pub fn is_spent(&self) -> bool {
         self.bytes_left == 0

@@ -18,7 +18,7 @@
 //! - D8: the user's filter decides about a value that is the newest of its key here and newer than
 //!   every snapshot.
 //!
-//! Keeps: exactly these rules; [`naive`](crate::naive) has them once more, one expression each. All
+//! Keeps: exactly these rules; `naive` has them once more, one expression each. All
 //! but D3, D6 and D7 look back only; deletes that might go wait until the next survivor of their
 //! key, or its end, decides. At most one delete per stripe can wait, because an older one of the
 //! stripe is hidden. Merge operands wait for what is below them in their stripe. Never do both wait:

@@ -222,11 +222,7 @@ impl Kernel {
                 .trim(&set.keys, &self.recipe.range, &set.prefix, &*self.recipe.order)
                 .map_err(|e| e.at(block.offset))?;
             if !range.is_empty() {
-                let ledger = &mut self.out.ledger;
-                ledger.entries_in += range.len() as u64;
-                let weight = l.view.weigh(range.clone());
-                ledger.bytes_in += weight.bytes;
-                ledger.sum_in = ledger.sum_in.wrapping_add(weight.sum);
+                self.out.ledger.entries_in += range.len() as u64;
                 (l.at, l.end) = (range.start, range.end);
                 break;
             }
@@ -294,6 +290,7 @@ impl Kernel {
         let (mut any, mut last_head) = (self.last.any, None);
         let mut last_key: &[u8] = &self.last.key;
         let (mut last_tag, mut last_run) = (Tag(self.last.tag), self.last.run);
+        let (mut sum, mut bytes) = (0u64, 0);
         for &Pick { lane, at } in &self.picks {
             let l = &self.lanes[lane as usize];
             let head = l.view.heads()[at as usize];
@@ -306,11 +303,16 @@ impl Kernel {
                 self.gc.cross(e.key, &mut self.out)?;
             }
             let ViewEntry { key, tag, value, hash, content, weight } = e;
+            sum = sum.wrapping_add(weight);
+            bytes += key.len() + 8 + value.len();
             let input = Input { key, tag, value, run: l.run, hash, content, weight };
             self.gc.entry(input, new_key, &mut self.out)?;
             (any, last_head, last_key, last_tag, last_run) =
                 (true, Some(head), e.key, e.tag, l.run);
         }
+        let ledger = &mut self.out.ledger;
+        ledger.sum_in = ledger.sum_in.wrapping_add(sum);
+        ledger.bytes_in += bytes as u64;
         (self.last.any, self.last.tag, self.last.run) = (any, last_tag.0, last_run);
         self.last.key.clear();
         self.last.key.extend_from_slice(self.lanes[lane as usize].view.key(at as usize));

@@ -3,7 +3,8 @@
 //!
 //! Keeps: output bytes are a pure function of the recipe and the input entries (rules R1 to R9,
 //! `docs/formats/sst.md`).
-//! The fast kernel has a [`naive`] twin that follows the rules as they are written.
+//! The fast kernel has a naive twin that follows the rules as they are written (`naive`). The cargo feature
+//! `testing` brings it, and generated cases for both (`workload`); a build without it has neither.
 //! Leaves to others: files, job ids, policies, threads and clocks.
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ mod encode;
 mod gc;
 pub mod kernel;
 pub mod ledger;
+#[cfg(any(test, feature = "testing"))]
 pub mod naive;
 pub mod offload;
 pub mod products;
@@ -25,6 +27,7 @@ pub mod set;
 pub mod tombstone;
 pub mod tree;
 pub mod view;
+#[cfg(any(test, feature = "testing"))]
 pub mod workload;
 mod zone;
 

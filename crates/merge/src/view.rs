@@ -29,8 +29,6 @@ struct Slot {
     value_len: u32,
     tag: u64,
     hash: u64,
-    content: u64,
-    weight: u64,
 }
 
 /// One decoded block. Buffers are reused from block to block.
@@ -43,26 +41,7 @@ pub struct View {
     used: usize,
     /// Some key lacks the prefix of the set.
     stray: bool,
-    /// Weights and bytes of all entries.
-    total: Weight,
     source: Source,
-}
-
-/// What the ledger sets down for entries that came in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Weight {
-    /// Wrapping sum of the weights ([`weigh`]).
-    pub sum: u64,
-    /// Key, tag and value bytes.
-    pub bytes: u64,
-}
-
-impl Weight {
-    #[inline]
-    fn add(&mut self, s: &Slot) {
-        self.sum = self.sum.wrapping_add(s.weight);
-        self.bytes += u64::from(s.key_len) + 8 + u64::from(s.value_len);
-    }
 }
 
 /// The bytes values point into.
@@ -139,19 +118,15 @@ impl View {
         } else {
             self.expand(payload.get(..layout.keys_end()).unwrap_or_default(), prefix)?;
         }
-        self.digest(prefix.len(), payload);
+        self.digest(prefix.len());
         Ok(())
     }
 
     /// Gives all entries one sequence number.
     fn renumber(&mut self, seq: Seq) {
-        let mut total = Weight::default();
         for slot in &mut self.slots {
             slot.tag = seq << 8 | slot.tag & 0xff;
-            slot.weight = weigh(slot.content, Tag(slot.tag));
-            total.add(slot);
         }
-        self.total = total;
     }
 
     /// Forgets the block.
@@ -241,23 +216,18 @@ impl View {
         self.slots.push(slot);
     }
 
-    /// Second pass: heads, tags, hashes and weights. Apart from the first, because reading a key right
+    /// Second pass: heads, tags and hashes. Apart from the first, because reading a key right
     /// after writing it piecewise stalls the processor for longer than the read takes.
-    fn digest(&mut self, prefix: usize, payload: &[u8]) {
+    fn digest(&mut self, prefix: usize) {
         let keys = &self.keys[..];
-        let mut total = Weight::default();
         self.heads.extend(self.slots.iter_mut().map(|s| {
             let internal = &keys[s.key as usize..][..s.key_len as usize];
             let (user, tag) = internal.split_last_chunk::<8>().unwrap_or((&[], &[0; 8]));
             s.key_len -= 8;
             s.tag = u64::from_le_bytes(*tag);
             s.hash = xxph3_64(user);
-            s.content = content(s.hash, &payload[s.value as usize..][..s.value_len as usize]);
-            s.weight = weigh(s.content, Tag(s.tag));
-            total.add(s);
             head(user, prefix)
         }));
-        self.total = total;
     }
 
     /// Number of entries.
@@ -291,17 +261,20 @@ impl View {
             Source::Plain(bytes) => bytes,
         }
     }
-    /// Entry `i`, with its value taken from `values`, which is [`View::values`].
-    #[inline]
+    /// Entry `i`, with its value taken from `values`, which is [`View::values`], and weighed there:
+    /// what is weighed is what is written.
+    #[inline(always)]
     pub fn entry<'a>(&'a self, i: usize, values: &'a [u8]) -> ViewEntry<'a> {
         let s = &self.slots[i];
+        let value = &values[s.value as usize..][..s.value_len as usize];
+        let (tag, hash, content) = (Tag(s.tag), s.hash, content(s.hash, value));
         ViewEntry {
             key: &self.keys[s.key as usize..][..s.key_len as usize],
-            tag: Tag(s.tag),
-            value: &values[s.value as usize..][..s.value_len as usize],
-            hash: s.hash,
-            content: s.content,
-            weight: s.weight,
+            tag,
+            value,
+            hash,
+            content,
+            weight: weigh(content, tag),
         }
     }
 
@@ -337,16 +310,6 @@ impl View {
             return Err(Error::corruption("a key lies outside of its block's bounds"));
         }
         Ok(range)
-    }
-
-    /// What some entries weigh; all of them are known already.
-    pub fn weigh(&self, range: std::ops::Range<usize>) -> Weight {
-        if range.len() == self.len() {
-            return self.total;
-        }
-        let mut part = Weight::default();
-        self.slots.get(range).unwrap_or_default().iter().for_each(|s| part.add(s));
-        part
     }
 }
 

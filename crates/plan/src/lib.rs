@@ -28,7 +28,7 @@
 //! 2. `leveled`, `hybrid`: levels by score ([`score::ranked`]), neediest first; in each, seeds by
 //!    priority ([`seed`]); L0 among itself, where its way down is blocked ([`policies::hybrid`]);
 //! 3. `df-leveled`: [`policies::downforce`]; `bucket`, `bucket-df`: [`policies::bucket`]; both in the
-//!    order of [`policies::composed`];
+//!    order of [`policies::composed`]; `adaptive`: what is worth its bytes ([`policies::adaptive`]);
 //! 4. `tiered`, `df-tiered`: [`policies::tiered`]; `universal`: [`policies::universal`]; `fifo`:
 //!    [`policies::fifo`];
 //! 5. what time and contents ask for: [`policies::upkeep`];
@@ -62,7 +62,8 @@ pub use measures::stall::{Cause, Stall, Verdict, slots_wanted, stall, stall_whil
 pub use nouns::files::hull;
 pub use nouns::guard::Guard;
 pub use nouns::levels::Targets;
-pub use nouns::options::{BucketOptions, CommitOrder, DfWhen, PlanOptions, PolicyKind};
+pub use nouns::load::Load;
+pub use nouns::options::{BucketOptions, DfWhen, PlanOptions, PolicyKind};
 pub use nouns::pri::CompactionPri;
 pub use nouns::request::{ManualRequest, is_settled};
 pub use nouns::score::Score;

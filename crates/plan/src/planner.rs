@@ -9,7 +9,6 @@ use lithify_base::zoo::{self, Bug};
 
 use crate::measures::cuts;
 use crate::nouns::files::sort_inputs;
-use crate::nouns::options::CommitOrder;
 use crate::nouns::spec::{Candidate, JobSpec, JobState, Reason, cost};
 use crate::nouns::view::{Flight, View};
 use crate::policies::narrow;
@@ -78,15 +77,12 @@ pub(crate) fn next_job(
 
 /// Makes an admitted wish a spec.
 fn accept(view: &View, wish: Candidate, admitted: Admitted) -> (JobSpec, Flight) {
-    let Admitted { out, hull, mut after } = admitted;
+    let Admitted { out, hull, after } = admitted;
     let mut inputs = wish.inputs;
     sort_inputs(&mut inputs, view.order());
     assert!(inputs.windows(2).all(|w| w[0].id != w[1].id), "a file is an input twice");
     assert!(after.iter().all(|&k| k < view.limits.next_job), "an after-edge points forward (V8)");
     let est = cost(wish.kind, &inputs);
-    if view.options.commit_order == CommitOrder::Issue {
-        relation::order_by_issue(view, &inputs, &mut after);
-    }
     let mut cuts = cuts::cut_policy(view.version, view.options, out, &hull);
     cuts.parts = cuts::parts(view.options, wish.kind, out, est);
     if matches!(wish.reason, Reason::ShortOfRoom { .. }) {

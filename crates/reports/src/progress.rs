@@ -2,7 +2,7 @@
 //! under way.
 
 use lithify_env::Ticket;
-use lithify_env::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex};
 
 /// What has been done in the background, and what is being done.
@@ -12,6 +12,8 @@ pub struct Progress {
     ticket: Mutex<Ticket>,
     /// Answers of cores that are being carried out: some of it no other thread can see yet.
     under_way: AtomicUsize,
+    /// Bytes that flushes and compactions moved since the cores were told.
+    pub moved: Arc<AtomicU64>,
     /// The database is closed, or about to be.
     pub closed: AtomicBool,
 }

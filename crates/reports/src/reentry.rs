@@ -162,6 +162,9 @@ impl Rt for Marking {
     fn breathe(&self) {
         self.inner.breathe();
     }
+    fn spin(&self, ready: &dyn Fn() -> bool) -> bool {
+        self.inner.spin(ready)
+    }
     fn thread_cpu(&self) -> Duration {
         self.inner.thread_cpu()
     }

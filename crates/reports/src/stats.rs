@@ -131,6 +131,14 @@ impl Stats {
                 e.hangs,
                 e.disproved
             );
+            if e.small_sets > 0 {
+                let _ = write!(out, ", with small sets for want of memory {}", e.small_sets);
+            }
+            if e.unanswered > 0 {
+                let (parts, held) = (e.unanswered, mib(e.held_bytes));
+                let _ =
+                    write!(out, "; gets no part: it has not let go of {parts} and {held:.1} MiB");
+            }
             e.machine.iter().for_each(|(name, figure)| {
                 let _ = write!(out, "; {name} {figure:.3}");
             });

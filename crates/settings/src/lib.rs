@@ -29,7 +29,7 @@ pub use budget::Budget;
 pub use explain::EffectiveSetting;
 #[doc(inline)]
 pub use lithify_plan::{CompactionPri, PolicyKind as Policy};
-pub use memory::{buffer_bytes, cache_bytes};
+pub use memory::{buffer_bytes, cache_bytes, jobs};
 pub use options::{Described, RESTART_INTERVAL, options_text};
 pub use row::{Group, Range, Row, Scope, Unit, row};
 pub use table::{ROWS, Settings};

@@ -24,6 +24,11 @@ pub fn buffer_bytes(s: &Settings) -> u64 {
     s.buffer_bytes.unwrap_or(beside_memtables(s) / BUFFER_SHARE)
 }
 
+/// Flushes and compactions that may be at work at once.
+pub fn jobs(s: &Settings) -> u64 {
+    u64::from(s.compaction_threads + s.flush_threads)
+}
+
 /// Bytes left for cached blocks and table metadata.
 pub fn cache_bytes(s: &Settings) -> u64 {
     let left = beside_memtables(s);

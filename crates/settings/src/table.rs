@@ -84,7 +84,8 @@ settings! {
         default("os", "a write survives a crash of the process"),
         rocksdb("sync");
     /// Memory for the buffers of flushes and compactions, shared by as many as may run at once. The more
-    /// there is, the larger their reads and writes are, from 64 KiB to 2 MiB each.
+    /// there is, the larger their reads and writes are, from 64 KiB to 2 MiB each. What is left then is for the
+    /// sets of engines other than the CPU.
     buffer_bytes: Option<u64>, Bytes("0" up), First Database fixed,
         default(memory |_b| None, "a quarter of what the memtables leave"),
         rocksdb("compaction_readahead_size"),

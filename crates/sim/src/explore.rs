@@ -179,7 +179,7 @@ impl Explorer<'_> {
             }
         }
         self.tally.operations += u64::from(count);
-        self.tally.marks.add(&world.marks);
+        self.tally.marks.add(&world.marks());
         let journal = world.journal.clone();
         Ok(Recorded { log: world.fs.take_log(), journal, level, begins })
     }

@@ -147,7 +147,7 @@ impl Sweep<'_> {
         }
         let (calls, syncs) = world.fs.counts();
         let strike = world.fs.first_strike();
-        let (journal, marks) = (world.journal.clone(), world.marks.clone());
+        let (journal, marks) = (world.journal.clone(), world.marks());
         let log = world.fs.take_log();
         caught(|| {
             world.kill();
@@ -227,7 +227,7 @@ impl Sweep<'_> {
         }
         let (calls, syncs) = world.fs.counts();
         let (journal, log) = (world.journal.clone(), world.fs.take_log());
-        let marks = world.marks.clone();
+        let marks = world.marks();
         caught(|| {
             world.kill();
             Ok(())

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use lithify_env::{OsRt, Rt, RtOptions};
 use lithify_sim::sweep::{Count, Part, sweep};
-use lithify_sim::workloads::{ALL, Workload};
+use lithify_sim::workloads::{Workload, all};
 
 /// Crashes and disturbs every step of the canonical workloads.
 ///
@@ -39,7 +39,7 @@ pub(crate) struct Flags {
 
 pub(crate) fn run(flags: &Flags) -> Result<()> {
     if flags.list {
-        ALL.iter().for_each(|w| println!("{}", w.name));
+        all().for_each(|w| println!("{}", w.name));
         return Ok(());
     }
     let named = |name: &String| {
@@ -47,7 +47,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             .ok_or_else(|| anyhow!("there is no workload `{name}`; --list names them"))
     };
     let chosen: Vec<&Workload> = match flags.workload.is_empty() {
-        true => ALL.iter().collect(),
+        true => all().collect(),
         false => flags.workload.iter().map(named).collect::<Result<_>>()?,
     };
     let part = Part {

@@ -10,6 +10,7 @@
 //! Leaves to others: crashes (`explore`).
 
 mod crowd;
+mod engines;
 mod families;
 mod faults;
 mod outside;
@@ -26,7 +27,6 @@ pub use shape::Shape;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lithify::engine::mock::MockEngine;
 use lithify::merge::Append;
 use lithify::{Builder, Db, Durability, Error, Snapshot};
 use lithify_env::sync::Arc;
@@ -76,8 +76,8 @@ pub struct World {
     pub model: Model,
     /// What a crash may leave of it.
     pub journal: Journal,
-    /// What it reached that no log tells.
-    pub marks: Marks,
+    /// What it reached that no log tells; without what the open database still counts.
+    marks: Marks,
     first: Disk,
     shape: Shape,
     dice: Dice,
@@ -165,11 +165,7 @@ impl World {
             Some(by) => builder.prefix_extractor(by),
             None => builder,
         };
-        let builder = match self.shape.engine {
-            Some(plan) => builder.engine(Arc::new(MockEngine { plan })),
-            None => builder,
-        };
-        builder.env(Env { fs, rt })
+        self.with_engines(builder).env(Env { fs, rt })
     }
 
     /// Opens the database.
@@ -385,6 +381,7 @@ impl World {
             return self.recover();
         }
         self.views.clear();
+        self.marks = self.marks();
         let db = self.db.take().expect("the database is open between operations");
         db.close().map_err(|e| failed("a close", &e))?;
         self.journal.synced(self.fs.position());

@@ -27,6 +27,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use lithify_base::{CfId, Error, ErrorKind, FileId, Result, Seq, shown_path};
+use lithify_compact::Engines;
 use lithify_control::{Event, MemId};
 use lithify_env::sync::Arc;
 use lithify_env::{Class, Env, LockGuard, Random};
@@ -99,6 +100,7 @@ struct Opening {
 /// that can't be read; `Io`.
 pub fn open(with: OpenOptions, path: &Path) -> Result<Opened> {
     with.settings.check()?;
+    Engines::check_names(&with.engines)?;
     let (mut env, files) = layered(with.world(), &with.settings, Handle::Writes);
     let dir = Dir::new(env.fs.clone(), path).hold_if_there()?;
     if dir.read_current()?.is_none() {

@@ -127,7 +127,7 @@ impl Shell {
         }
         let _timed = self.shared.metrics.write.sample(&*self.shared.resources.env.rt);
         let durability = self.durability(options);
-        if let Some(log) = self.shared.writes.turn.try_take() {
+        if let Some(log) = self.shared.writes.turn.take_soon(&*self.shared.resources.env.rt) {
             return self.lead(log, own, durability, options.no_wait, || Ok(()));
         }
         let (waiter, outcome) = self.shared.writes.turn.wait(
@@ -182,7 +182,7 @@ impl Shell {
     /// The turn, waiting for it if need be.
     pub(crate) fn take_turn(&self) -> Result<Box<Log>> {
         self.check_caller()?;
-        if let Some(log) = self.shared.writes.turn.try_take() {
+        if let Some(log) = self.shared.writes.turn.take_soon(&*self.shared.resources.env.rt) {
             return Ok(log);
         }
         match self
@@ -258,7 +258,10 @@ impl Shell {
         let Held { log, peers, .. } = &mut held;
         let log = log.as_mut().expect("held");
         let result = self.commit(log, own, durability, peers);
-        for peer in held.peers.drain(..) {
+        // To wake a thread takes longer than a short write: the next holder need not wait for it.
+        let peers = std::mem::take(&mut held.peers);
+        drop(held);
+        for peer in peers {
             peer.serve(result.clone());
         }
         result

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use lithify_base::{Error, ErrorKind, Result};
-use lithify_env::sync::atomic::{AtomicUsize, Ordering};
+use lithify_env::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex, OnceLock};
 use lithify_env::{Rt, Ticket};
 use lithify_journal::wal::BatchBuilder;
@@ -19,9 +19,14 @@ use lithify_settings::Durability;
 /// Most bytes a holder takes over from others into one group.
 const GROUP_BYTES: usize = 1 << 20;
 
+/// A writer that spins and was overtaken by others so many times sleeps.
+const OVERTAKEN: u32 = 16;
+
 /// The turn of `T`.
 pub struct Turn<T> {
     queue: Mutex<Queue<T>>,
+    /// Whether the token is free, for writers that spin.
+    free: AtomicBool,
     /// Length of the queue, for a holder that only wants to know whether anyone waits.
     waiting: AtomicUsize,
 }
@@ -95,13 +100,44 @@ impl<T> Turn<T> {
     pub fn new(token: Box<T>) -> Turn<T> {
         Turn {
             queue: Mutex::new(Queue { token: Some(token), closed: None, waiting: VecDeque::new() }),
+            free: AtomicBool::new(true),
             waiting: AtomicUsize::new(0),
         }
     }
 
+    /// The turn, if it is free, or if its holder leaves it free within some microseconds.
+    #[inline]
+    pub fn take_soon(&self, rt: &dyn Rt) -> Option<Box<T>> {
+        self.try_take().or_else(|| self.spin(rt))
+    }
+
     /// The turn, if it is free.
     pub fn try_take(&self) -> Option<Box<T>> {
-        self.queue.lock().token.take()
+        let mut queue = self.queue.lock();
+        let token = queue.token.take();
+        if token.is_some() {
+            self.free.store(false, Ordering::Relaxed);
+        }
+        token
+    }
+
+    /// A short write is over before a thread that waits for it would be asleep, so this one looks on for
+    /// a while. With others asleep in the queue it joins them: the turn is theirs next, and is not
+    /// left free before all of them are served.
+    #[cold]
+    fn spin(&self, rt: &dyn Rt) -> Option<Box<T>> {
+        let queued = || self.waiting.load(Ordering::Relaxed) > 0;
+        let free = || self.free.load(Ordering::Relaxed);
+        for _ in 0..OVERTAKEN {
+            if !rt.spin(&|| free() || queued()) || queued() {
+                break;
+            }
+            let token = self.try_take();
+            if token.is_some() {
+                return token;
+            }
+        }
+        None
     }
 
     /// Queues `batch` and waits until it is served or the turn is ours.
@@ -121,6 +157,7 @@ impl<T> Turn<T> {
         {
             let mut queue = self.queue.lock();
             if let Some(token) = queue.token.take() {
+                self.free.store(false, Ordering::Relaxed);
                 return (waiter, Outcome::Yours(token));
             }
             if let Some(error) = &queue.closed {
@@ -177,7 +214,10 @@ impl<T> Turn<T> {
     pub fn pass_on(&self, token: Box<T>) {
         let mut queue = self.queue.lock();
         match queue.waiting.pop_front() {
-            None => queue.token = Some(token),
+            None => {
+                queue.token = Some(token);
+                self.free.store(true, Ordering::Relaxed);
+            }
             Some(next) => {
                 self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
                 drop(queue);

@@ -65,27 +65,40 @@ impl Floors {
             for room in names(floor.get("rooms"))? {
                 floors.floor.insert(room, number);
             }
-            for edge in names(floor.get("edges"))? {
-                let (from, to) = edge.split_once(" -> ").context("an edge reads `a -> b`")?;
-                floors.edges.insert((from.to_owned(), to.to_owned()));
-            }
+            floors.draw(floor.get("edges"))?;
         }
-        floors.yard = names(table.get("yard").and_then(|y| y.get("rooms")))?.into_iter().collect();
+        let yard = table.get("yard");
+        floors.yard = names(yard.and_then(|y| y.get("rooms")))?.into_iter().collect();
+        if let Some(edges) = yard.and_then(|y| y.get("edges")) {
+            floors.draw(Some(edges))?;
+        }
         for (room, list) in table.get("only").and_then(|v| v.as_table()).into_iter().flatten() {
             floors.only.insert(room.clone(), names(Some(list))?.into_iter().collect());
         }
         Ok(floors)
     }
 
+    fn draw(&mut self, edges: Option<&toml::Value>) -> Result<()> {
+        for edge in names(edges)? {
+            let (from, to) = edge.split_once(" -> ").context("an edge reads `a -> b`")?;
+            self.edges.insert((from.to_owned(), to.to_owned()));
+        }
+        Ok(())
+    }
+
     /// Why `edge` must not be, if so.
     fn objection(&self, edge: &Edge) -> Option<String> {
         let (from, to) = (&edge.from, &edge.to);
         let seen_by_tests = self.yard.contains(to) || self.examples.as_ref() == Some(to);
-        if self.yard.contains(from) || (edge.for_tests && seen_by_tests) {
+        // A room asks itself for what only its tests use.
+        let itself = from == to;
+        if self.yard.contains(from) || (edge.for_tests && (seen_by_tests || itself)) {
             return None;
         }
+        let drawn = self.edges.contains(&(from.clone(), to.clone()));
         if self.yard.contains(to) {
-            return Some(format!("{to} is in the yard; only tests may use it"));
+            let why = format!("{to} is in the yard; only tests may use it, or a room with an edge");
+            return (!drawn).then_some(why);
         }
         let (above, below) = (self.floor.get(from)?, self.floor.get(to)?);
         if above < below {
@@ -93,7 +106,7 @@ impl Floors {
                 "{to} is on a higher floor; move what is needed down, or pass it in as a value"
             ));
         }
-        if above == below && !self.edges.contains(&(from.clone(), to.clone())) {
+        if above == below && !drawn {
             return Some(format!(
                 "{from} and {to} share a floor and no edge is drawn; let a room above join them"
             ));
@@ -174,7 +187,8 @@ mod tests {
         rooms = ["facade"]
         edges = []
         [yard]
-        rooms = ["testkit"]
+        rooms = ["testkit", "model"]
+        edges = ["facade -> model"]
         [only]
         lsm = ["base"]
     "#;
@@ -198,12 +212,20 @@ mod tests {
         assert_eq!(objection("lsm", "testkit", true), None);
         assert_eq!(objection("testkit", "lsm", false), None);
         assert!(objection("lsm", "testkit", false).unwrap().contains("yard"));
+        assert_eq!(objection("facade", "model", false), None, "an edge is drawn");
+        assert!(objection("lsm", "model", false).unwrap().contains("yard"));
     }
 
     #[test]
     fn examples_in_docs_may_name_the_facade_and_nothing_else_may() {
         assert_eq!(objection("lsm", "facade", true), None);
         assert!(objection("lsm", "facade", false).unwrap().contains("higher floor"));
+    }
+
+    #[test]
+    fn a_room_may_name_itself_for_its_tests() {
+        assert_eq!(objection("base", "base", true), None);
+        assert!(objection("base", "base", false).is_some());
     }
 
     #[test]

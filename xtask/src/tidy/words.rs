@@ -57,7 +57,7 @@ fn object(source: &Source, line: usize, name: &str) -> Vec<Finding> {
 }
 
 /// The lower-case words of a path, a snake_case or a CamelCase name.
-fn split(name: &str) -> Vec<String> {
+pub(super) fn split(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut small_before = false;
     for c in name.chars() {

@@ -108,6 +108,16 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::WeighedByLength => {
             test("lithify-engine", "lies", "another_value_in_any_block_is_found")
         }
+        Bug::UnprovenKept => {
+            test("lithify-compact", "relay", "bad_engines::a_liar_that_is_caught_late")
+        }
+        Bug::FirstCarryKept => {
+            test("lithify-compact", "relay", "a_break_at_any_poll_ends_in_the_cpus_files")
+        }
+        Bug::InputsUnweighed => {
+            test("lithify-compact", "relay", "a_lie_about_the_input_has_all_parts_done_again")
+        }
+        Bug::LiarRouted => test("lithify-compact", "relay", "parts_are_routed_one_by_one"),
         Bug::AppendAfterFailure => Finder::Sweep("flush"),
         Bug::RetryIsNewer => Finder::Sweep("flush-again"),
         Bug::SyncAgain | Bug::RefusedStays => Finder::Sweep("put-sync"),

@@ -12,6 +12,7 @@ mod families;
 mod family;
 mod hostile_names;
 mod import;
+mod lab;
 mod load_ends;
 mod proportion;
 mod readme;

@@ -312,12 +312,12 @@ fn an_order_makes_the_same_files_elsewhere() {
         let elsewhere = world.elsewhere();
         let (feed, sink) = order.begin(&elsewhere, &OpenTables::default()).unwrap();
         let recipe = order.recipe.clone();
-        let (engines, rt) = (Arc::new(Engines::new(Vec::new())), world.context.env.rt.clone());
-        let relay = Relay::new(engines, None, recipe, rt, false, Box::new(|_, _| ())).unwrap();
+        let (engines, rt) = (Arc::new(Engines::new(Vec::new(), 0)), world.context.env.rt.clone());
+        let relay = Relay::new(engines, None, recipe, rt, false, Box::new(|_, _, _| ())).unwrap();
         let mut job = PartJob::new(relay, feed, sink, control.part(0));
         let mut made = Vec::new();
         drive(&elsewhere, || match job.advance().unwrap() {
-            Advance::Anew => unreachable!("the CPU is believed"),
+            Advance::Anew(_) => unreachable!("the CPU is believed"),
             Advance::Step(step) => step,
             Advance::Built(sink, ..) => {
                 made = sink.into_files();
@@ -354,7 +354,7 @@ fn a_key_outside_of_its_tables_bounds_is_no_loss() {
             let job = |report| {
                 CompactionJob::new(
                     world.context.clone(),
-                    Arc::new(Engines::new(Vec::new())),
+                    Arc::new(Engines::new(Vec::new(), 0)),
                     spec,
                     report,
                 )
@@ -413,7 +413,7 @@ fn whole_jobs_on_threads_end_in_the_same_files() {
         let job = |report| {
             CompactionJob::new(
                 world.context.clone(),
-                Arc::new(Engines::new(Vec::new())),
+                Arc::new(Engines::new(Vec::new(), 0)),
                 world.spec(3),
                 report,
             )

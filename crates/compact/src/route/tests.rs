@@ -15,6 +15,7 @@ const TABLE: &str = "
     gpu 200 0.1 0     well        bytes 1000        -> cpu
     gpu 20  0.8 0     well        bytes 1000        -> gpu 0.0
     gpu 200 0.1 0     disproved   bytes 10000000    -> cpu
+    gpu 200 0.1 0     well owes   bytes 10000000    -> cpu
     gpu 200 0.1 0     until=101   bytes 10000000    -> cpu
     gpu 200 0.1 0     until=100   bytes 10000000    -> gpu 1.2
     gpu 200 0.1 3 well | fpga 100 0.3 0 well   bytes 10000000 -> fpga 3.1
@@ -32,7 +33,7 @@ fn health(word: &str) -> Health {
         None => Health::Disproved,
         Some((_, second)) => {
             let until = Mono(second.parse::<u64>().unwrap() * SECOND);
-            Health::Rests { until, failures: 1 }
+            Health::Rests { failed: Mono(0), until, failures: 1 }
         }
     }
 }
@@ -42,7 +43,8 @@ fn candidate(words: &str) -> (&str, Candidate) {
     let number = |at: usize| w[at].parse::<f64>().unwrap();
     let cost = Cost { fixed_ns: number(1) * 1e3, ns_per_byte: number(2) };
     let backlog = (number(3) * 1e6) as u64;
-    (w[0], Candidate { cost, backlog, health: health(w[4]) })
+    let owes = w.get(5) == Some(&"owes");
+    (w[0], Candidate { cost, backlog, health: health(w[4]), owes })
 }
 
 #[test]
@@ -63,7 +65,7 @@ fn the_earliest_engine_gets_the_part() {
     }
 }
 
-/// Each failure in a row doubles the rest, up to an hour; a part that goes well ends that.
+/// Each failure doubles the rest, up to an hour; each part that goes well takes one back.
 #[test]
 fn an_engine_that_fails_rests_longer_each_time() {
     let at = |health| match health {
@@ -81,21 +83,49 @@ fn an_engine_that_fails_rests_longer_each_time() {
         health = health.failed(Mono(0));
     }
     assert_eq!(at(health), 3600);
-    assert_eq!(at(health.succeeded().failed(Mono(0))), 60);
+    let later = Mono(SECOND);
+    assert_eq!(at(health.succeeded(later).succeeded(later).failed(Mono(0))), 1920);
+    for _ in 0..7 {
+        health = health.succeeded(later);
+    }
+    assert_eq!(health, Health::Well);
+    assert_eq!(at(health.failed(Mono(0))), 60);
+}
+
+/// The parts that it had when it failed may well end well: that is no reason to give it more.
+#[test]
+fn a_part_that_began_before_a_failure_does_not_end_the_rest() {
+    let rests = Health::Well.failed(Mono(5 * SECOND));
+    assert_eq!(rests.succeeded(Mono(5 * SECOND)), rests);
+    assert!(!rests.succeeded(Mono(4 * SECOND)).is_fit(Mono(6 * SECOND)));
+    assert_eq!(rests.succeeded(Mono(66 * SECOND)), Health::Well);
+}
+
+/// An engine that fails every other part rests each time, and one that fails more often rests longer.
+#[test]
+fn now_and_then_a_part_that_goes_well_does_not_stop_rests_from_growing() {
+    let mut health = Health::Well;
+    for at in 0..40 {
+        health = match at % 3 {
+            2 => health.succeeded(Mono(at * SECOND)),
+            _ => health.failed(Mono(at * SECOND)),
+        };
+    }
+    assert!(matches!(health, Health::Rests { failures: 6..=7, .. }), "{health:?}");
 }
 
 #[test]
 fn a_disproved_engine_never_comes_back() {
     let health = Health::Disproved;
     assert!(!health.is_fit(Mono::MAX));
-    assert_eq!(health.succeeded(), health);
+    assert_eq!(health.succeeded(Mono::MAX), health);
     assert_eq!(health.failed(Mono(0)), health);
 }
 
 /// A part counts in the backlog for as long as the engine has it, however it ends.
 #[test]
 fn a_backlog_is_what_is_at_work() {
-    let engines = Arc::new(Engines::new(vec![Arc::new(MockEngine { plan: FaultPlan::None })]));
+    let engines = Arc::new(Engines::new(vec![Arc::new(MockEngine { plan: FaultPlan::None })], 0));
     let backlog = || engines.standings.lock()[0].backlog;
     let one = engines.route(1 << 20, Mono(0)).unwrap();
     let cost = nanos(one.caps().cost, 1 << 20);

@@ -29,6 +29,11 @@ impl Stepped {
         self.steps.load(SeqCst)
     }
 
+    /// Lets time pass.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.now.fetch_add(time.as_nanos() as u64, SeqCst);
+    }
+
     /// Runs `job`, and all that it spawns, to the end.
     pub(crate) fn run(&self, job: Box<dyn Job>) {
         self.spawn(Class::Compact, job);

@@ -5,8 +5,8 @@ use lithify_base::{JobId, Level};
 use lithify_lsm::Version;
 use lithify_plan::stall::stall_while;
 use lithify_plan::{
-    Blocked, InFlight, JobSpec, Limits, ManualRequest, MemState, PlanOptions, PolicyKind, Prio,
-    Score, Stall, Targets, View, explain, policies, score,
+    Blocked, InFlight, JobSpec, Limits, Load, ManualRequest, MemState, PlanOptions, PolicyKind,
+    Prio, Score, Stall, Targets, View, explain, policies, score,
 };
 
 use crate::core::Core;
@@ -41,6 +41,8 @@ pub struct Outlook {
     /// What a user waits for.
     pub manual: Option<ManualRequest>,
     limits: Limits,
+    /// The load as planners see it.
+    pub load: Load,
 }
 
 impl Core {
@@ -61,6 +63,7 @@ impl Core {
             wall: self.resources.wall,
             manual: self.manuals.wanted().cloned(),
             limits,
+            load: self.load(now),
         }
     }
 }
@@ -69,6 +72,7 @@ impl Outlook {
     fn view(&self) -> View<'_> {
         View::new(&self.version, &self.compactions, &self.mem, &self.options, self.limits)
             .with_manual(self.manual.as_ref())
+            .under(self.load)
             .at(self.wall)
     }
 

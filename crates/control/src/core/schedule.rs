@@ -9,8 +9,8 @@ use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, JobId, MAX_LEVELS, Pos};
 use lithify_lsm::{Edit, check};
 use lithify_plan::{
-    Blocked, Kind, Layers, Limits, MemState, Prio, Reason, Refusal, View, inherited, is_short,
-    passed_over, slots_wanted,
+    Blocked, Kind, Layers, Limits, Load, MemState, PolicyKind, Prio, Reason, Refusal, View,
+    inherited, is_short, passed_over, slots_wanted,
 };
 
 use crate::buckets::Buckets;
@@ -25,6 +25,9 @@ use crate::life::Life;
 /// to a ramp that waited for pressure.
 pub(crate) const BUSY: u64 = 10_000_000_000;
 
+/// The target of the base level follows level 0 up to this many times what is set.
+const STRETCH_MOST: u64 = 8;
+
 /// Room on the disk for a manifest that is begun anew, with a tree of so many files.
 fn manifest_room(files: usize) -> u64 {
     (16 << 10) + 512 * files as u64
@@ -34,6 +37,8 @@ impl Core {
     /// A memtable is full.
     pub(crate) fn note_writing(&mut self, now: u64) {
         self.resources.frozen_at = Some(now);
+        self.resources.meter.frozen(now);
+        self.stretch();
     }
 
     pub(crate) fn start_flushes(&mut self, now: u64, out: &mut Vec<Command>) {
@@ -44,7 +49,7 @@ impl Core {
             let job = self.job_id();
             self.memory.start(mem, job);
             self.jobs.add_flush(job, mem);
-            let cutting = Buckets::cutting(&self.version, &self.options.plan);
+            let cutting = Buckets::cutting(&self.version, &self.options.plan, self.load(now));
             out.push(Command::StartFlush { job, mem, out: Pos::new(0, stratum), cutting });
         }
     }
@@ -57,7 +62,8 @@ impl Core {
         }
         let mem = self.memory.state();
         let view = self.view(&mem, now);
-        let free = view.limits.slots_free > 0;
+        // What is held back for its price is still to be done.
+        let free = view.limits.slots_free > 0 && view.load.price == 0;
         let specs = lithify_plan::plan(&view, &self.policies);
         drop(view);
         if let Life::Open { content, .. } = &mut self.life {
@@ -87,11 +93,47 @@ impl Core {
         }
     }
 
+    /// The base level should hold what level 0 holds under load: what goes down then is merged with
+    /// about as much. Follows slowly, within eight times of what is set.
+    fn stretch(&mut self) {
+        let plan = &mut self.options.plan;
+        if plan.policy != PolicyKind::Adaptive {
+            return;
+        }
+        let set = *self.resources.base_bytes.get_or_insert(plan.level_base_bytes);
+        let wanted = self.version.bytes(0).clamp(set, set.saturating_mul(STRETCH_MOST));
+        let now = plan.level_base_bytes;
+        plan.level_base_bytes = match wanted > now {
+            true => now + (wanted - now).div_ceil(4),
+            false => now - (now - wanted) / 64,
+        };
+    }
+
+    /// Compactions that may run at once: where the policy goes by the load, no more than are of use.
+    fn slots(&self) -> usize {
+        let all = self.options.compaction_slots;
+        match self.options.plan.policy {
+            PolicyKind::Adaptive => self.resources.meter.useful(all),
+            _ => all,
+        }
+    }
+
+    /// The load, for policies that go by it.
+    pub(crate) fn load(&self, now: u64) -> Load {
+        match self.options.plan.policy {
+            PolicyKind::Adaptive => {
+                let held = self.throttle.holds_writers();
+                self.resources.meter.load(self.options.compaction_slots, held, now)
+            }
+            _ => Load::default(),
+        }
+    }
+
     /// What is free for compactions now. While nothing presses one at a time is enough, and leaves
     /// the machine to its users; writers in full flow, and callers that wait for the work to end, want
     /// all of it.
     pub(crate) fn limits(&self, now: u64) -> Limits {
-        let all = self.options.compaction_slots;
+        let all = self.slots();
         let busy = self.resources.frozen_at.is_some_and(|at| now.saturating_sub(at) < BUSY);
         let hurry = busy || self.resources.awaited > 0 || self.manuals.wanted().is_some();
         let slots = match hurry {
@@ -169,6 +211,7 @@ impl Core {
         View::new(&self.version, flights, mem, &self.options.plan, self.limits(now))
             .with_manual(self.manuals.wanted())
             .with_uncut(&self.resources.uncut)
+            .under(self.load(now))
             .at(self.resources.wall)
     }
 
@@ -255,8 +298,7 @@ impl Core {
     pub(crate) fn check(&self) {
         if cfg!(debug_assertions) {
             let tree = check::all(&self.version);
-            let order = self.options.plan.commit_order;
-            let jobs = lithify_plan::check::jobs(&self.version, self.jobs.in_flight(), order);
+            let jobs = lithify_plan::check::jobs(&self.version, self.jobs.in_flight());
             assert!(tree.is_ok() && jobs.is_ok(), "after an install: {tree:?} {jobs:?}");
         }
     }

@@ -75,7 +75,7 @@ impl Deeds {
             Policy::Tiered | Policy::Universal => all.push(("Tier", self.count("Tier"))),
             Policy::DfLeveled => all.extend(stacked),
             Policy::DfTiered => all.extend([("Tier", self.count("Tier")), ("edge", self.edges)]),
-            Policy::Bucket => all.push(buckets),
+            Policy::Bucket | Policy::Adaptive => all.push(buckets),
             Policy::BucketDf => {
                 all.push(buckets);
                 all.extend(stacked);

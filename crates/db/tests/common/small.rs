@@ -1,7 +1,7 @@
 //! Settings of small trees, in which much happens after few writes.
 
 use lithify::{Policy, Settings};
-use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
+use lithify_plan::{BucketOptions, DfWhen, PlanOptions};
 
 /// Settings under which a few hundred writes flush, compact and roll logs.
 pub fn tiny() -> Settings {
@@ -39,7 +39,7 @@ pub fn eager(policy: Policy, rng: &mut fastrand::Rng) -> Settings {
         df_max_depth: 6,
         df_extra_percent: u32::MAX,
         tiered_runs: rng.u32(2..4),
-        commit_order: if rng.u8(0..4) == 0 { CommitOrder::Issue } else { CommitOrder::Dependency },
+        max_waiting_jobs: if rng.u8(0..4) == 0 { 1 } else { 8 },
         buckets,
         ..PlanOptions::default()
     }));

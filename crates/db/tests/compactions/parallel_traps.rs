@@ -120,7 +120,7 @@ fn settings(policy: Policy) -> Settings {
     s.dynamic_levels = false;
     let plan = s.plan.as_mut().expect("eager settings have a plan");
     plan.tiered_runs = 2;
-    plan.commit_order = lithify_plan::CommitOrder::Dependency;
+    plan.max_waiting_jobs = 8;
     s
 }
 

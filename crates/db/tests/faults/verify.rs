@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::common::image::{self, Image, kind};
-use crate::common::tiny;
+use crate::common::{scan, tiny};
 use lithify::verify::{Grade, Report, verify};
 use lithify::{
     Builder, ColumnFamilyOptions, Comparator, ComparatorRef, ErrorKind, ReverseBytewise,
@@ -15,6 +15,10 @@ use lithify::{
 use lithify_base::CfId;
 use lithify_env::{Env, MemFs, OsRt, RtOptions};
 use lithify_files::Dir;
+use lithify_format::table::footer::Footer;
+use lithify_format::table::metaindex::{MetaIndex, PROPERTIES};
+use lithify_format::table::props::TableProps;
+use lithify_format::weight::WEIGHT;
 use lithify_journal::manifest::{FamilyState, ManifestState, WireFile};
 use lithify_store::manifest::{ManifestLog, recover};
 
@@ -200,6 +204,63 @@ fn without_a_manifest_tables_are_checked_alone() {
     finds(&report, "CURRENT names this manifest, which is missing");
     finds(&report, &table);
     assert_eq!(report.tables, 2);
+}
+
+/// Gives a table a content weight that it does not have, under a right checksum. Returns the table's name
+/// and the weights: of its entries, and by the property.
+fn misstate_weight(image: &mut Image) -> (String, [u64; 2]) {
+    let table = image.keys().find(|n| kind(n) == "table").unwrap().clone();
+    let bytes = image.get_mut(&table).unwrap();
+    let footer = Footer::read(bytes, bytes.len() as u64).unwrap();
+    let range = |start: u64, size: u64| start as usize..(start + size) as usize;
+    let index = &bytes[range(footer.metaindex.offset, footer.metaindex.size)];
+    let at = MetaIndex::decode(index).unwrap().get(PROPERTIES).unwrap();
+    let mut payload = bytes[range(at.offset, at.size)].to_vec();
+    let mut props = TableProps::decode(&payload).unwrap();
+    let weight = props.weight().unwrap();
+    props.other.insert(WEIGHT.into(), (weight ^ 1).to_le_bytes().into());
+    payload.copy_from_slice(&props.encode());
+    let mut block = Vec::new();
+    footer.check.append(&mut block, &payload, 0, at.offset);
+    bytes[at.offset as usize..][..block.len()].copy_from_slice(&block);
+    (table, [weight, weight ^ 1])
+}
+
+/// The error of the compaction names the way out, and this is it: `verify` says which table is wrong, and
+/// with that table from a backup the compaction runs.
+#[test]
+fn a_wrong_weight_stops_compactions_until_the_table_is_restored() {
+    let sound = image::take(&database(), DIRECTORY);
+    let mut wrong = sound.clone();
+    let (table, weights) = misstate_weight(&mut wrong);
+    let fs = image::put(&wrong, DIRECTORY);
+    let mut settings = tiny();
+    settings.auto_compaction = false;
+    let open = |fs: &MemFs| Builder::new(settings.clone()).env(world(fs)).open(DIRECTORY).unwrap();
+
+    let db = open(&fs);
+    let content = scan(&db).unwrap();
+    let error = db.compact_range(None, None).unwrap_err().to_string();
+    for part in [WEIGHT, "lithify verify", "restore a table that it finds wrong from a backup"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    assert_eq!(scan(&db).unwrap(), content, "nothing was changed");
+    db.close().ok();
+
+    let report = check(&fs);
+    finds(&report, &table);
+    for weight in weights {
+        finds(&report, &format!("{weight:#x}"));
+    }
+    let mut restored = image::take(&fs, DIRECTORY);
+    restored.insert(table.clone(), sound[&table].clone());
+    let fs = image::put(&restored, DIRECTORY);
+    assert!(check(&fs).is_clean());
+    let db = open(&fs);
+    db.compact_range(None, None).unwrap();
+    assert_eq!(scan(&db).unwrap(), content);
+    db.close().unwrap();
+    assert!(check(&fs).is_clean());
 }
 
 #[test]

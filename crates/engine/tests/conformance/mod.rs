@@ -10,8 +10,7 @@ use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::{Class, Job, Ticket, Wake};
 use lithify_env::{Mono, Rt};
 use lithify_format::checksum::raw_sum;
-use lithify_merge::naive::Output;
-use lithify_merge::workload::{Case, Choices, Features, Size};
+use lithify_merge::workload::{Case, Choices};
 use std::time::Duration;
 
 const SMALL: Size = Size { entries: 80, value: 500 };

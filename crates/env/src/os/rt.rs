@@ -18,6 +18,14 @@ use crate::rt::{Class, Job, Rt, Wake};
 use crate::sync::Arc;
 use crate::ticket::Ticket;
 
+/// How long a thread that spins does so: several times what a short write takes, and about what a sleep
+/// and a wake-up cost.
+#[cfg(not(any(shuttle, loom)))]
+const SPIN: Duration = Duration::from_micros(10);
+/// Looks between two looks at the clock.
+#[cfg(not(any(shuttle, loom)))]
+const SPIN_LOOKS: u32 = 16;
+
 /// How many threads work on what, and how eagerly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtOptions {
@@ -113,6 +121,9 @@ pub struct OsRt {
     seed: u64,
     /// The process that has its threads.
     process: u32,
+    /// The process has more than one processor: another thread may be at work while one spins.
+    #[cfg(not(any(shuttle, loom)))]
+    several: bool,
     lanes: [Arc<Lane>; Class::ALL.len()],
     /// Jobs that may wait for all others: each that is ready has a thread.
     apart: Arc<Lane>,
@@ -126,6 +137,8 @@ impl OsRt {
             clock,
             seed: options.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id())),
             process: fork::id(),
+            #[cfg(not(any(shuttle, loom)))]
+            several: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
             lanes: Class::ALL
                 .map(|class| Lane::new(class, options.threads(class), options.nice(class), clock)),
             apart: Lane::new(Class::Upkeep, usize::MAX, options.nice(Class::Upkeep), clock),
@@ -164,6 +177,25 @@ impl Rt for OsRt {
 
     fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake {
         ticket.block(deadline.and_then(|at| self.clock.instant(at)))
+    }
+
+    #[cfg(not(any(shuttle, loom)))]
+    fn spin(&self, ready: &dyn Fn() -> bool) -> bool {
+        if !self.several {
+            return ready();
+        }
+        let start = Instant::now();
+        loop {
+            for _ in 0..SPIN_LOOKS {
+                if ready() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if start.elapsed() > SPIN {
+                return ready();
+            }
+        }
     }
 
     fn thread_cpu(&self) -> Duration {

@@ -4,15 +4,18 @@
 //! Leaves to others: what a job does next (`job`), how long the disk and the processors take for
 //! it (`device`, `cores`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lithify_base::{FileId, JobId, KeyRange, Pos};
 use lithify_control::{Cutting, Event, MemId};
 use lithify_lsm::{FileMeta, FileRef};
-use lithify_plan::JobSpec;
+use lithify_plan::{InFlight, JobSpec, Prio};
 
-use super::{Happening, Task, World};
-use crate::job::{Done, Job, Parts, Source, Want};
+use super::{Happening, Moving, Task, Transfer, World};
+use crate::job::{Job, Parts, Source, Want};
+use crate::pool::FIRST;
+use crate::setup::{CommitOrder, write_bytes};
 use crate::space::{Content, key};
 use crate::{memtable, merge};
 
@@ -26,7 +29,7 @@ impl World<'_> {
             cutting,
             self.core.version(),
             &self.setup.plan,
-            self.setup.load.overlap(),
+            &self.overlap,
             &self.setup.bytes,
             &self.space,
         );
@@ -41,7 +44,8 @@ impl World<'_> {
             began: self.now,
             bytes_in,
             disk: self.setup.bytes.disk,
-            opens: 0,
+            write: write_bytes(self.setup.plan.file_bytes),
+            opens: Vec::new(),
         }));
     }
 
@@ -50,8 +54,13 @@ impl World<'_> {
         let what = self.setup.trace.then(|| spec.describe(version));
         self.note(|| format!("job {id} {}  why: {}", what.unwrap_or_default(), spec.reason));
         let contents: Vec<_> = inputs.iter().map(|f| self.contents[&f.id].clone()).collect();
-        let overlap = self.setup.load.overlap();
-        let recipe = merge::merge(&contents, &spec.cuts, overlap, &self.setup.bytes, &self.space);
+        let write = write_bytes(self.setup.plan.file_bytes);
+        let runs = inputs.iter().map(|f| f.pos).collect::<BTreeSet<_>>().len();
+        let set = merge::set_bytes(runs, write);
+        let bytes = &self.setup.bytes;
+        let recipe = merge::merge(&contents, &spec.cuts, set, &self.overlap, bytes, &self.space);
+        let tail = |f: &FileRef| (f.entries as f64 * bytes.tail) as u64;
+        self.urgencies.insert(id, urgency(spec.prio));
         let from = inputs.iter().map(|f| f.pos.level).min().unwrap_or(0);
         let seq = |f: fn(&FileRef) -> u64| inputs.iter().map(f);
         self.begin(Job::new(Parts {
@@ -65,8 +74,69 @@ impl World<'_> {
             began: self.now,
             bytes_in: seq(|f| f.bytes).sum(),
             disk: self.setup.bytes.disk,
-            opens: self.setup.opens * inputs.len() as u32,
+            write,
+            opens: inputs.iter().map(tail).collect(),
         }));
+    }
+
+    /// Transfers that wait get the threads that are free.
+    pub(super) fn pump(&mut self) {
+        while let Some((transfer, first)) = self.pool.pick() {
+            let served = self.device.serve(self.now, transfer.bytes);
+            let id = self.unmoving.pop().unwrap_or_else(|| {
+                self.moving.push(None);
+                self.moving.len() as u64 - 1
+            });
+            self.moving[id as usize] = Some(Moving { transfer, first, served });
+            self.copies.push_back(id);
+        }
+        self.copy();
+    }
+
+    /// Copies are short, so those that have a core keep it to their end, and no more than cores go on
+    /// at once; the others wait.
+    fn copy(&mut self) {
+        while (self.copying as f64) < self.setup.cores
+            && let Some(id) = self.copies.pop_front()
+        {
+            let Some(Moving { transfer, served, .. }) = self.moving[id as usize] else { continue };
+            let (each, byte) = self.setup.io_ns;
+            let sleep = if served > self.now { self.setup.sleep_ns } else { 0.0 };
+            let work = each + sleep + byte * transfer.bytes as f64;
+            self.copying += 1;
+            self.cores.start(self.now, work, Task::Transfer(id));
+        }
+    }
+
+    /// A thread has copied what it transfers; the device may take longer.
+    pub(super) fn copied(&mut self, id: u64) {
+        self.copying -= 1;
+        self.copy();
+        match self.moving[id as usize].map_or(0, |m| m.served) {
+            served if served > self.now => self.queue_at(served, Happening::Moved(id)),
+            _ => self.moved(id),
+        }
+    }
+
+    /// A transfer has ended: its thread takes another one, and its job goes on.
+    pub(super) fn moved(&mut self, id: u64) {
+        let Some(Moving { transfer, first, .. }) = self.moving[id as usize].take() else { return };
+        self.unmoving.push(id);
+        self.pool.end(first);
+        self.untold += transfer.bytes;
+        if let Some(job) = self.jobs.get_mut(&transfer.job) {
+            job.done(transfer.done);
+            self.drive(transfer.job);
+        }
+        self.pump();
+    }
+
+    /// What waits of a job is as urgent as `prio` from now on.
+    pub(super) fn hurry(&mut self, job: JobId, prio: Prio) {
+        if let Some(now) = self.urgencies.get_mut(&job) {
+            *now = urgency(prio);
+            self.pool.hurry(job.0, urgency(prio));
+        }
     }
 
     fn begin(&mut self, job: Job) {
@@ -84,8 +154,9 @@ impl World<'_> {
                 Want::Wait if job.is_busy() => return,
                 Want::Wait => return self.leave_thread(id),
                 Want::Io(done, bytes) => {
-                    let at = self.device.pooled(self.now, bytes);
-                    self.queue_at(at, Happening::Io(id, done));
+                    let urgency = self.urgencies.get(&id).copied().unwrap_or(FIRST);
+                    self.pool.push(urgency, id.0, Transfer { job: id, done, bytes });
+                    self.pump();
                 }
                 Want::Over => {
                     self.leave_thread(id);
@@ -126,18 +197,25 @@ impl World<'_> {
         let flush = self.jobs[&id].is_flush();
         let Want::Compute(entries) = want else {
             let at = self.device.serve(self.now, 0);
-            return self.queue_at(at, Happening::Io(id, Done::Own));
+            return self.queue_at(at, Happening::Own(id));
         };
+        let survey = match self.jobs[&id].flow {
+            Some(_) => self.setup.survey_ns,
+            None => 0.0,
+        };
+        let asked = self.jobs.get_mut(&id).map_or(0, Job::take_asked) as f64;
         let work = match flush {
-            true => entries * self.setup.bytes.memory * self.setup.flush_ns,
+            true => entries * self.setup.bytes.memory * (self.setup.flush_ns + survey),
             false => entries * self.setup.bytes.disk * self.setup.merge_ns,
         };
         self.computing.insert(id, entries);
+        let work = work + asked * self.setup.ask_ns;
         self.cores.start(self.now, work, Task::Job(id.0));
     }
 
     fn job_ends(&mut self, id: JobId) {
         let job = self.jobs.remove(&id).expect("it was asked what it wants");
+        self.urgencies.remove(&id);
         self.tally.end(levels(&job));
         let (files, seconds) = (job.recipe.files.len(), (self.now - job.began) as f64 / 1e9);
         self.note(|| format!("job {id} made {files} files in {seconds:.3} s"));
@@ -151,7 +229,35 @@ impl World<'_> {
             kind.written += written;
             kind.seconds += (self.now - job.began) as f64 / 1e9;
         }
-        self.tell(Event::Built { job: id, adds, flow: job.flow });
+        let built = Event::Built { job: id, adds, flow: job.flow };
+        match job.source {
+            Source::Compaction(_, from) if self.has_to_wait(id, from) => {
+                self.note(|| format!("job {id} waits for older ones from L{from}"));
+                self.held.insert(id, (from, built));
+            }
+            _ => self.tell(built),
+        }
+    }
+
+    /// True if a job from level `from` may not commit yet, because one of that level that was issued before has
+    /// not. Older jobs wait for older ones still, so there is always one that need not wait.
+    fn has_to_wait(&self, id: JobId, from: u8) -> bool {
+        let level = |job: &InFlight| {
+            let inputs = job.spec.inputs.iter().filter_map(|&file| self.core.version().file(file));
+            inputs.map(|f| f.pos.level).min()
+        };
+        self.setup.commit_order == CommitOrder::Issue
+            && self.core.in_flight().iter().any(|k| k.id < id && level(k) == Some(from))
+    }
+
+    /// Tells the core of built jobs that waited and need not any more.
+    pub(super) fn release(&mut self) {
+        while let Some((&id, _)) =
+            self.held.iter().find(|(id, held)| !self.has_to_wait(**id, held.0))
+        {
+            let Some((_, built)) = self.held.remove(&id) else { return };
+            self.tell(built);
+        }
     }
 
     fn file(&mut self, content: &Content, job: &Job) -> FileMeta {
@@ -169,6 +275,11 @@ impl World<'_> {
         self.contents.insert(id, Arc::new(content.clone()));
         f
     }
+}
+
+/// Compactions go behind everything that is first.
+fn urgency(prio: Prio) -> u8 {
+    1 + prio as u8
 }
 
 /// The levels a compaction goes between.

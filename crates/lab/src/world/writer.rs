@@ -4,9 +4,10 @@
 
 use lithify_control::{Event, MemId};
 
-use super::{ClientState, Happening, Task, World};
+use super::{ClientState, Happening, LONG, Task, World};
 use crate::client::Verdict;
 use crate::memtable::MemTable;
+use crate::setup::Change;
 
 impl World<'_> {
     /// The writer is at the gate, or at the end.
@@ -15,6 +16,12 @@ impl World<'_> {
         if left == 0 {
             self.client = ClientState::Over;
             return;
+        }
+        if let Some(until) = self.rest() {
+            self.client = ClientState::Resting;
+            self.rested += until - self.now;
+            self.wait += 1;
+            return self.queue_at(until, Happening::ClientWakes(self.wait));
         }
         let writes = self.quantum.min(left);
         if self.mem_is_full() {
@@ -34,6 +41,26 @@ impl World<'_> {
         self.cores.start(self.now, work, Task::Client);
     }
 
+    /// The world changes, once.
+    pub(super) fn change(&mut self) {
+        let Some((_, change)) = self.setup.change.filter(|_| self.changed.is_none()) else {
+            return;
+        };
+        self.changed = Some(self.now);
+        match change {
+            Change::Bandwidth(bandwidth) => self.device.set_bandwidth(bandwidth),
+            Change::Cores(cores) => self.cores.set_cores(self.now, cores),
+            Change::Keys(keys) => self.keys.narrow(keys),
+        }
+    }
+
+    /// Until when the client rests between two bursts.
+    fn rest(&self) -> Option<u64> {
+        let (on, off) = self.setup.bursts?;
+        let since = self.now % (on + off).max(1);
+        (since >= on && off > 0).then(|| self.now - since + on + off)
+    }
+
     fn mem_is_full(&self) -> bool {
         let bytes = self.mem.count as f64 * self.setup.bytes.memory;
         bytes >= self.setup.plan.memtable_bytes as f64 && self.gate.pressure.stop.is_none()
@@ -41,10 +68,10 @@ impl World<'_> {
 
     pub(super) fn client_wrote(&mut self) {
         let writes = self.quantum.min(self.setup.num - self.written);
-        for _ in 0..writes {
-            let cell = self.keys.pick(self.written, self.setup.num);
-            self.mem.add(cell);
-            self.written += 1;
+        self.keys.write(self.written, writes, self.setup.num, &mut self.mem);
+        self.written += writes;
+        if self.setup.change.is_some_and(|(after, _)| self.written >= after) {
+            self.change();
         }
         self.tally.step.bytes += writes as f64 * self.setup.bytes.user;
         self.client_goes_on();
@@ -71,7 +98,15 @@ impl World<'_> {
     }
 
     pub(super) fn client_wakes(&mut self) {
-        let ClientState::Waiting { cause, stop, since } = self.client else { return };
+        let ClientState::Waiting { cause, stop, since } = self.client else {
+            if self.client == ClientState::Resting {
+                self.client_goes_on();
+            }
+            return;
+        };
+        if stop && self.now - since > LONG {
+            self.long_waits += self.now - since;
+        }
         let seconds = (self.now - since) as f64 / 1e9;
         let waited = self.tally.span.waited.entry(cause).or_default();
         match stop {

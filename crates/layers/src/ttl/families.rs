@@ -85,12 +85,10 @@ pub fn open_with_times<D: Store>(
 }
 
 impl<D: Store> TtlDb<D> {
-    /// The column family of that name, as a handle whose keys are the family's and whose values expire
-    /// after the family's own time to live.
+    /// The column family of that name, with a time to live of its own.
     ///
     /// # Errors
-    /// `NotFound` if there is none; `InvalidArgument` if it was opened without a time to live: then
-    /// its values have no times, and [`db`](TtlDb::db) has a handle that shows them.
+    /// `NotFound` if there is none; `InvalidArgument` if it was opened without a time to live.
     pub fn column_family(&self, name: &str) -> Result<TtlDb<D>> {
         let family = self.db.family(name)?;
         let cf = if zoo::on(Bug::LifetimeOfDefault) { DEFAULT_CF } else { family.tree().cf() };
@@ -102,11 +100,10 @@ impl<D: Store> TtlDb<D> {
         };
         Ok(TtlDb { db: D::clone(&family), lifetime, lifetimes: self.lifetimes.clone() })
     }
-    /// Makes a column family whose values expire: `options` have a
-    /// [time to live](ColumnFamilyOptions::ttl), which it needs at each open.
+    /// Makes a column family whose values expire.
     ///
     /// # Errors
-    /// As `Db::create_column_family`; `InvalidArgument` if `options` have no time to live.
+    /// Those of making a family; `InvalidArgument` if `options` have no time to live.
     pub fn create_column_family(
         &self,
         name: &str,

@@ -11,9 +11,9 @@
 //! Keeps: nothing of a transaction is in the database before its commit, which is one batch; its
 //! reads see its own writes ([`pending`]); a claim (a lock, or a moment relied on) ends with the
 //! transaction or with the rollback to a savepoint before it.
-//! Leaves to others: writing the batch; naming other column families than its own ([`families`]).
+//! Leaves to others: writing the batch; the operations by the names that users know, with their docs, which are
+//! those of the handle in `lithify`. There is one operation of a kind here, for any family.
 
-mod families;
 mod locks;
 mod pending;
 
@@ -105,7 +105,8 @@ impl TransactionOptions {
 
 /// Reads and writes that become visible together, by [`commit`](Transaction::commit), or never.
 ///
-/// What it is isolated from, the handle over it in `lithify` says.
+/// What it is isolated from, the handle over it in `lithify` says. A family is `None` for the one whose handle
+/// began the transaction; others are of the same open database, or refused as `InvalidArgument`.
 pub struct Transaction<D: Store> {
     db: D,
     id: TxnId,
@@ -152,12 +153,11 @@ impl<D: Store> Transaction<D> {
     pub fn snapshot(&self) -> Option<&Snapshot> {
         self.snapshot.as_ref()
     }
-    /// Takes a snapshot: later reads see the database as it is now, with this transaction's own
-    /// writes, and keys that are claimed later must not have been written since.
+    /// Takes a snapshot.
     pub fn set_snapshot(&mut self) {
         self.snapshot = Some(self.db.tree().snapshot());
     }
-    /// Lets go of the snapshot: later reads see what was committed last.
+    /// Lets go of the snapshot.
     pub fn clear_snapshot(&mut self) {
         self.snapshot = None;
     }
@@ -170,87 +170,66 @@ impl<D: Store> Transaction<D> {
         self.pending.batch().is_empty()
     }
 
-    /// The value of `key`: its own, else that of the snapshot, else what was committed last.
+    /// Reads a key without a claim.
     ///
     /// # Errors
-    /// As `Db::get`.
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.read(self.db.tree(), key.as_ref(), self.snapshot.as_ref())
+    /// Those of a get.
+    pub fn get(&self, family: Option<&D::Family>, key: &[u8]) -> Result<Option<Value>> {
+        self.read(self.tree_of(family)?, key, self.snapshot.as_ref())
     }
-    /// The same, and the key is claimed: locked until the transaction ends, or to be unchanged
-    /// until the commit.
+    /// Claims a key and reads it.
     ///
     /// # Errors
-    /// As [`get`](Transaction::get); `Deadlock` and `TimedOut` if a lock is not to be had, `Busy` if a
-    /// pessimistic transaction with a snapshot finds that the key was written since,
-    /// `LimitExceeded` if it has claimed too many keys. The key is not claimed then, and the
-    /// transaction is as it was.
-    pub fn get_for_update(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.read_for_update(&self.db.tree().clone(), key.as_ref())
+    /// Those of a get and of a claim. The key is not claimed then.
+    pub fn get_for_update(
+        &mut self,
+        family: Option<&D::Family>,
+        key: &[u8],
+    ) -> Result<Option<Value>> {
+        let of = self.tree_of(family)?.clone();
+        check_key(key)?;
+        let since = self.claim(&of, key)?;
+        self.read(&of, key, since.as_ref().or(self.snapshot.as_ref()))
     }
-    /// An iterator over the database with this transaction's writes, as both are now. Keys it passes
-    /// are not claimed. It shows nothing that is written later, and may outlive the transaction.
+    /// An iterator over a family with this transaction's writes to it, as both are now.
     ///
     /// # Errors
-    /// As `Db::get`.
-    pub fn iter(&self) -> Result<DbIter> {
-        self.iter_opt(&ReadOptions::default())
+    /// Those of an iterator over the family.
+    pub fn iter(&self, family: Option<&D::Family>, options: &ReadOptions) -> Result<DbIter> {
+        let of = self.tree_of(family)?;
+        let mut options = options.clone();
+        options.snapshot = options.snapshot.or_else(|| self.snapshot.clone());
+        of.iter_under(self.pending.cursor(of.cf()), &options)
     }
-    /// [`iter`](Transaction::iter) with options; a snapshot among them goes before the transaction's.
+    /// Claims a key and adds a write of it: `kind` is one that a batch takes for a key, and `value` empty for
+    /// deletions.
     ///
     /// # Errors
-    /// As `Db::iter_opt`.
-    pub fn iter_opt(&self, options: &ReadOptions) -> Result<DbIter> {
-        self.iter_of(self.db.tree(), options)
-    }
-
-    /// Sets `key` to `value`, once committed. The key is claimed.
-    ///
-    /// # Errors
-    /// As [`get_for_update`](Transaction::get_for_update), and for what is too long
-    /// as `WriteBatch::put`. Nothing was written, but the key may be
-    /// claimed.
-    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.add(&self.db.tree().clone(), Kind::Value, key.as_ref(), value.as_ref())
-    }
-    /// Deletes `key`, once committed; it need not exist. The key is claimed.
-    ///
-    /// # Errors
-    /// As [`put`](Transaction::put).
-    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.add(&self.db.tree().clone(), Kind::Delete, key.as_ref(), &[])
-    }
-
-    /// Deletes `key`, which was put at most once since it was last deleted: see
-    /// `Db::single_delete`. The key is claimed.
-    ///
-    /// # Errors
-    /// As [`put`](Transaction::put).
-    pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.add(&self.db.tree().clone(), Kind::SingleDelete, key.as_ref(), &[])
+    /// Those of a claim, and of what is too long. Nothing was written, but the key may be claimed.
+    pub fn write(
+        &mut self,
+        family: Option<&D::Family>,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        let of = self.tree_of(family)?.clone();
+        check_key(key)?;
+        check_value(value)?;
+        self.claim(&of, key)?;
+        let order = || of.comparator().clone();
+        self.pending.add(of.cf(), order, kind, key, value)
     }
 
-    /// Merges `operand` into the value of `key`, once committed: see `Db::merge`. The key is
-    /// claimed.
-    ///
-    /// # Errors
-    /// As [`put`](Transaction::put). That the database has a merge operator is checked by reads of
-    /// the key and by the commit.
-    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.add(&self.db.tree().clone(), Kind::Merge, key.as_ref(), operand.as_ref())
-    }
-
-    /// Marks a point to which [`rollback_to_savepoint`](Transaction::rollback_to_savepoint) returns.
+    /// Marks a point.
     pub fn set_savepoint(&mut self) {
         let mark = self.pending.mark();
         self.savepoints.push(Savepoint { mark, claims: Vec::new() });
     }
-    /// Undoes all that was done since the last savepoint, and removes that. Keys that were first
-    /// claimed since are claimed no more: what was read of them counts as not read.
+    /// Undoes what was written and claimed since the last savepoint, and removes that.
     ///
     /// # Errors
-    /// `NotFound` if there is no savepoint; `LimitExceeded` if there is no memory, and nothing
-    /// was undone.
+    /// `NotFound` if there is none; `LimitExceeded` if there is no memory, and nothing was undone.
     pub fn rollback_to_savepoint(&mut self) -> Result<()> {
         let savepoint = self.savepoints.last().ok_or_else(no_savepoint)?;
         self.pending.cut(savepoint.mark)?;
@@ -272,8 +251,7 @@ impl<D: Store> Transaction<D> {
         Ok(())
     }
 
-    /// Undoes everything: writes, claims and savepoints. The snapshot stays, and the transaction can
-    /// be used again.
+    /// Undoes writes, claims and savepoints.
     pub fn rollback(&mut self) {
         self.pending.clear();
         self.savepoints.clear();
@@ -282,12 +260,11 @@ impl<D: Store> Transaction<D> {
             self.release(&key);
         }
     }
-    /// Writes all of it at once, to all families. Whatever comes of it, the transaction is over and
-    /// its locks are free.
+    /// Writes all of it in one batch; of an optimistic transaction, if what it relies on is as it was. What it
+    /// has claimed it lets go of in any case.
     ///
     /// # Errors
-    /// `Busy` if an optimistic transaction relies on a key that was written meanwhile: nothing was
-    /// written, run it again. Else as `Db::write_opt`; `NotFound` if a family was dropped.
+    /// `Busy` if it is not as it was; else those of the write. `NotFound` if a family was dropped.
     pub fn commit(mut self) -> Result<()> {
         if zoo::on(Bug::UnlockedEarly) {
             std::mem::take(&mut self.claims).keys().for_each(|key| self.release(key));
@@ -326,25 +303,17 @@ impl<D: Store> Transaction<D> {
         of.get_under(|| self.pending.entries(of.cf(), key), key, at)
     }
 
-    fn read_for_update(&mut self, of: &Shell, key: &[u8]) -> Result<Option<Value>> {
-        check_key(key)?;
-        let since = self.claim(of, key)?;
-        self.read(of, key, since.as_ref().or(self.snapshot.as_ref()))
-    }
-
-    fn iter_of(&self, of: &Shell, options: &ReadOptions) -> Result<DbIter> {
-        let mut options = options.clone();
-        options.snapshot = options.snapshot.or_else(|| self.snapshot.clone());
-        of.iter_under(self.pending.cursor(of.cf()), &options)
-    }
-
-    /// Claims the key of a family and adds a write to it.
-    fn add(&mut self, of: &Shell, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
-        check_key(key)?;
-        check_value(value)?;
-        self.claim(of, key)?;
-        let order = || of.comparator().clone();
-        self.pending.add(of.cf(), order, kind, key, value)
+    /// The tree of a family of the database that the transaction is of.
+    fn tree_of<'a>(&'a self, family: Option<&'a D::Family>) -> Result<&'a Shell> {
+        let Some(family) = family else { return Ok(self.db.tree()) };
+        match family.tree().is_of_same_database(self.db.tree()) {
+            true => Ok(family.tree()),
+            false => Err(Error::invalid(format!(
+                "column family `{}` is another database's, or of an earlier open of this one; take \
+                 the handle of the database that began the transaction",
+                family.tree().name()
+            ))),
+        }
     }
 
     /// Claims the key of a family, if it is not claimed yet; the moment it is relied on since, if there

@@ -150,7 +150,9 @@ fn verdict(version: &Version, mem: &MemState, options: &PlanOptions, l0_depth: u
     let auto = !options.disable_auto && options.policy != PolicyKind::Fifo;
     let limit = options.max_memtables.max(1);
     // As many memtables as depth would allow, and as much again for runs merged in place.
-    let l0_limit = 2 * u64::from(options.l0_stop);
+    // What `adaptive` merges in place it keeps longer, until that is worth going down.
+    let times = if options.policy == PolicyKind::Adaptive { 6 } else { 2 };
+    let l0_limit = times * u64::from(options.l0_stop);
     let l0_limit = l0_limit.saturating_mul(options.memtable_bytes.max(1));
 
     if mem.frozen >= limit {

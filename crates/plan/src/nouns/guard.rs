@@ -48,6 +48,13 @@ pub enum Guard {
         /// Bytes free.
         free: u64,
     },
+    /// It brings fewer bytes down than those that it moves cost now.
+    Price {
+        /// Bytes that come one level down per byte moved.
+        worth: Score,
+        /// The least that is worth it.
+        price: Score,
+    },
     /// G6: too many jobs, or too many bytes, wait to commit already.
     Waiting {
         /// Built jobs that wait.
@@ -74,6 +81,12 @@ impl fmt::Display for Guard {
             Guard::Disk { promised, free } => {
                 let (promised, free) = (readable(*promised), readable(*free));
                 write!(f, "G5: {promised} promised, {free} free")
+            }
+            Guard::Price { worth, price } => {
+                write!(
+                    f,
+                    "each byte it moves takes {worth} bytes a level down, the price is {price}"
+                )
             }
             Guard::Waiting { jobs, bytes } => {
                 write!(f, "G6: {jobs} built jobs with {} wait", readable(*bytes))

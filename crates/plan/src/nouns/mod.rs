@@ -4,6 +4,7 @@
 pub mod files;
 pub mod guard;
 pub mod levels;
+pub mod load;
 pub mod options;
 pub mod pri;
 pub mod request;

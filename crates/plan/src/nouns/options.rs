@@ -26,6 +26,9 @@ pub enum PolicyKind {
     /// Both: buckets make the jobs of level 0 narrow, stacking lets them go while the next level is
     /// locked.
     BucketDf,
+    /// Levels, buckets and merges in place, each where it is worth its bytes: what a job reads and
+    /// writes has a price, which follows what limits the machine.
+    Adaptive,
     /// The tree is a sequence of runs by age, and neighbours of similar size are merged: RocksDB's
     /// universal compaction. Little rewriting; now and then nearly all of the data is rewritten.
     Universal,
@@ -38,7 +41,7 @@ pub enum PolicyKind {
 impl PolicyKind {
     /// Every rule set that keeps data until it is deleted, the simplest first: all but
     /// [`Fifo`](PolicyKind::Fifo).
-    pub const ALL: [PolicyKind; 8] = [
+    pub const ALL: [PolicyKind; 9] = [
         PolicyKind::Leveled,
         PolicyKind::Hybrid,
         PolicyKind::Tiered,
@@ -46,11 +49,12 @@ impl PolicyKind {
         PolicyKind::DfTiered,
         PolicyKind::Bucket,
         PolicyKind::BucketDf,
+        PolicyKind::Adaptive,
         PolicyKind::Universal,
     ];
     /// Every rule set, that which forgets included, which is the last.
-    pub const EVERY: [PolicyKind; 9] = {
-        let mut every = [PolicyKind::Fifo; 9];
+    pub const EVERY: [PolicyKind; 10] = {
+        let mut every = [PolicyKind::Fifo; 10];
         let (keeping, _) = every.split_at_mut(PolicyKind::ALL.len());
         keeping.copy_from_slice(&PolicyKind::ALL);
         every
@@ -69,6 +73,7 @@ impl PolicyKind {
             PolicyKind::DfTiered => "df-tiered",
             PolicyKind::Bucket => "bucket",
             PolicyKind::BucketDf => "bucket-df",
+            PolicyKind::Adaptive => "adaptive",
             PolicyKind::Universal => "universal",
             PolicyKind::Fifo => "fifo",
         }
@@ -91,7 +96,7 @@ impl PolicyKind {
     }
     /// Flushes are cut at bucket bounds.
     pub const fn has_buckets(self) -> bool {
-        matches!(self, PolicyKind::Bucket | PolicyKind::BucketDf)
+        matches!(self, PolicyKind::Bucket | PolicyKind::BucketDf | PolicyKind::Adaptive)
     }
 }
 
@@ -103,17 +108,6 @@ pub enum DfWhen {
     Pressure,
     /// Whenever the level is over target (the paper's mode).
     Always,
-}
-
-/// In which order built jobs commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum CommitOrder {
-    /// After the jobs whose data they would overtake, and no others.
-    #[default]
-    Dependency,
-    /// After all jobs from the same level that were issued before (the paper's order, for
-    /// comparison: stronger than correctness needs).
-    Issue,
 }
 
 /// How buckets are made and adapted.
@@ -231,8 +225,6 @@ pub struct PlanOptions {
     pub max_read_amp: u32,
     /// Built jobs that may wait for older ones (G6).
     pub max_waiting_jobs: u32,
-    /// In which order built jobs commit.
-    pub commit_order: CommitOrder,
     /// L0 runs under compaction count for stalls, as reads still look at them. Otherwise they do
     /// not, which is what BucketLSM's code does.
     pub stall_counts_compacting: bool,
@@ -276,7 +268,6 @@ impl Default for PlanOptions {
             df_extra_percent: 100,
             max_read_amp: 40,
             max_waiting_jobs: 8,
-            commit_order: CommitOrder::Dependency,
             stall_counts_compacting: true,
             buckets: BucketOptions::default(),
         }

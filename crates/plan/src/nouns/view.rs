@@ -14,6 +14,7 @@ use lithify_lsm::index::{self, Interval};
 use lithify_lsm::{FileRef, Run, Version};
 
 use crate::nouns::levels::Targets;
+use crate::nouns::load::Load;
 use crate::nouns::options::PlanOptions;
 use crate::nouns::request::ManualRequest;
 use crate::nouns::spec::{InFlight, JobState, Kind};
@@ -97,6 +98,8 @@ pub struct View<'a> {
     pub manual: Option<&'a ManualRequest>,
     /// Files that came out whole when they were to be cut in parts.
     pub uncut: Option<&'a BTreeSet<FileId>>,
+    /// The load of the machine.
+    pub load: Load,
     /// Base level and target sizes.
     pub targets: Targets,
     flights: Vec<Flight>,
@@ -127,6 +130,7 @@ impl<'a> View<'a> {
             now: 0,
             manual: None,
             uncut: None,
+            load: Load::default(),
             targets: Targets::of(version, options),
             flights: Vec::with_capacity(inflight.len()),
             held: Vec::new(),
@@ -156,6 +160,11 @@ impl<'a> View<'a> {
     /// The same with files that can't be cut in parts.
     pub fn with_uncut(self, uncut: &'a BTreeSet<FileId>) -> View<'a> {
         View { uncut: Some(uncut), ..self }
+    }
+
+    /// The same under a load.
+    pub fn under(self, load: Load) -> View<'a> {
+        View { load, ..self }
     }
 
     /// The same at a time, in seconds since 1970.

@@ -1,6 +1,7 @@
 //! Policies: the rule sets that a user chooses from, and those that run beside each of them. A policy
 //! offers wishes in its order; it takes no locks and proves nothing.
 
+pub mod adaptive;
 pub mod bucket;
 pub mod composed;
 pub mod downforce;
@@ -26,6 +27,7 @@ pub fn policies(kind: PolicyKind) -> Vec<Box<dyn Policy>> {
         PolicyKind::DfLeveled => Box::new(downforce::DownForce),
         PolicyKind::Bucket => Box::new(bucket::Bucket { stacks: false }),
         PolicyKind::BucketDf => Box::new(bucket::Bucket { stacks: true }),
+        PolicyKind::Adaptive => Box::new(adaptive::Adaptive),
         PolicyKind::Universal => Box::new(universal::Universal),
         PolicyKind::Fifo => Box::new(fifo::Fifo),
     };

@@ -5,18 +5,13 @@ use lithify_base::Comparator;
 use lithify_lsm::{FileRef, Version, Violation, check};
 
 use crate::nouns::files::hull;
-use crate::nouns::options::CommitOrder;
 use crate::nouns::spec::{InFlight, Kind};
 
 /// All of them, for the jobs in flight over `version`, oldest first.
 ///
 /// # Errors
 /// The first invariant that does not hold.
-pub fn jobs(
-    version: &Version,
-    inflight: &[InFlight],
-    commit_order: CommitOrder,
-) -> Result<(), Violation> {
+pub fn jobs(version: &Version, inflight: &[InFlight]) -> Result<(), Violation> {
     check::inputs_are_disjoint(inflight.iter().map(|j| &j.spec.inputs[..]))?;
     let order = version.order();
     for (i, job) in inflight.iter().enumerate() {
@@ -27,7 +22,7 @@ pub fn jobs(
         if has_inputs && hull(&inputs, order).as_ref() != Some(&job.spec.hull) {
             return Err(Violation::new("V12", format!("job {} has another hull", job.id)));
         }
-        edges_point_back(inflight, job, commit_order)?;
+        edges_point_back(inflight, job)?;
         for k in &inflight[..i] {
             promises_differ(k, job, order)?;
         }
@@ -43,15 +38,10 @@ fn inputs_are_there(version: &Version, job: &InFlight) -> Result<Vec<FileRef>, V
 }
 
 /// V8: edges point to older jobs, so they are acyclic, and to ones that end strictly below.
-fn edges_point_back(
-    inflight: &[InFlight],
-    job: &InFlight,
-    commit_order: CommitOrder,
-) -> Result<(), Violation> {
+fn edges_point_back(inflight: &[InFlight], job: &InFlight) -> Result<(), Violation> {
     for &k in &job.spec.after {
         let older = inflight.iter().find(|j| j.id == k);
-        let below = commit_order == CommitOrder::Issue
-            || older.is_none_or(|k| k.spec.out.is_older_than(job.spec.out));
+        let below = older.is_none_or(|k| k.spec.out.is_older_than(job.spec.out));
         if k >= job.id || !below {
             return Err(Violation::new("V8", format!("job {} may not follow job {k}", job.id)));
         }

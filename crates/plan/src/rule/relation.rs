@@ -246,14 +246,6 @@ fn nothing_stands_over(version: &Version, spec: &JobSpec) -> Result<(), Violatio
     Ok(())
 }
 
-/// The paper's commit order, for comparison: after every job in flight from the same level.
-pub(crate) fn order_by_issue(view: &View, inputs: &[FileRef], after: &mut Vec<JobId>) {
-    let Some(level) = inputs.iter().map(|f| f.pos.level).min() else { return };
-    after.extend(view.flights().iter().filter(|k| k.from() == level).map(|k| k.id));
-    after.sort_unstable();
-    after.dedup();
-}
-
 /// Where data that is newer than everything it overlaps may be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {

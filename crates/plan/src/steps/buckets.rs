@@ -90,7 +90,7 @@ fn least_depth(view: &View) -> u32 {
 }
 
 /// L0 as a whole has too many files or bytes, however they are spread.
-fn must_drain(view: &View) -> bool {
+pub(crate) fn must_drain(view: &View) -> bool {
     stall::is_crowded(view.version)
         || view.idle_compensated(0) >= view.options.level_base_bytes.saturating_mul(2)
 }

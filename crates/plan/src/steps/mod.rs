@@ -5,5 +5,6 @@ pub(crate) mod among_l0;
 pub(crate) mod buckets;
 pub(crate) mod descent;
 pub(crate) mod extras;
+pub(crate) mod gather;
 pub(crate) mod l0;
 pub(crate) mod stacking;

@@ -7,8 +7,8 @@ use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta, Version, picture};
 use lithify_plan::adapt::{adapt, create, flush_is_cut, keeps_flow, temperature};
 use lithify_plan::check::jobs;
 use lithify_plan::{
-    BucketFlow, BucketOptions, CommitOrder, Cost, CutPolicy, FlushReport, InFlight, JobSpec,
-    JobState, Kind, MemState, PlanOptions, PolicyKind, Prio, Reason, on_flush, slots_wanted,
+    BucketFlow, BucketOptions, Cost, CutPolicy, FlushReport, InFlight, JobSpec, JobState, Kind,
+    MemState, PlanOptions, PolicyKind, Prio, Reason, on_flush, slots_wanted,
 };
 
 fn tree(text: &str) -> Version {
@@ -43,31 +43,28 @@ fn changed(job: &InFlight, change: impl FnOnce(&mut JobSpec)) -> InFlight {
 #[test]
 fn broken_jobs_are_named() {
     let v = tree("L0.2  a---f\nL0.1  a---f g---m\nL1.0  a---m");
-    let broken = |jobs_in_flight: &[InFlight], order| {
-        jobs(&v, jobs_in_flight, order).err().map_or("none", |e| e.name)
-    };
-    let dependency = CommitOrder::Dependency;
+    let broken =
+        |jobs_in_flight: &[InFlight]| jobs(&v, jobs_in_flight).err().map_or("none", |e| e.name);
     let one = job(&v, 1, Kind::Down, &[2, 3, 4], Pos::base(1));
     let two = job(&v, 2, Kind::Df, &[1], Pos::new(1, 1));
-    assert_eq!(broken(&[one.clone(), two.clone()], dependency), "none");
+    assert_eq!(broken(&[one.clone(), two.clone()]), "none");
     let shares = job(&v, 3, Kind::Df, &[1, 2], Pos::new(1, 2));
-    assert_eq!(broken(&[two.clone(), shares], dependency), "V5");
-    assert_eq!(broken(&[job(&v, 1, Kind::Down, &[4], Pos::new(0, 9))], dependency), "V6");
+    assert_eq!(broken(&[two.clone(), shares]), "V5");
+    assert_eq!(broken(&[job(&v, 1, Kind::Down, &[4], Pos::new(0, 9))]), "V6");
     let meets = job(&v, 2, Kind::Down, &[1], Pos::base(1));
-    assert_eq!(broken(&[one.clone(), meets], dependency), "V7");
+    assert_eq!(broken(&[one.clone(), meets]), "V7");
     let buckets =
         [(1, 2), (2, 1)].map(|(id, file)| job(&v, id, Kind::L0Bucket, &[file], Pos::base(1)));
-    assert_eq!(broken(&buckets, dependency), "B3");
+    assert_eq!(broken(&buckets), "B3");
     let forward = changed(&one, |s| s.after = vec![JobId(2)]);
-    assert_eq!(broken(&[forward, two.clone()], dependency), "V8");
+    assert_eq!(broken(&[forward, two.clone()]), "V8");
     let level = job(&v, 1, Kind::Df, &[2], Pos::new(1, 3));
     let after = changed(&two, |s| s.after = vec![JobId(1)]);
-    assert_eq!(broken(&[level.clone(), after.clone()], dependency), "V8");
-    assert_eq!(broken(&[level, after], CommitOrder::Issue), "none");
+    assert_eq!(broken(&[level, after]), "V8");
     let gone = changed(&two, |s| s.inputs = vec![FileId(99)]);
-    assert_eq!(broken(&[gone], dependency), "V12");
+    assert_eq!(broken(&[gone]), "V12");
     let narrow = changed(&two, |s| s.hull = KeyRange::incl(&b"a"[..], &b"b"[..]));
-    assert_eq!(broken(&[narrow], dependency), "V12");
+    assert_eq!(broken(&[narrow]), "V12");
 }
 
 fn map(bounds: &[&str]) -> BucketMap {

@@ -32,10 +32,10 @@ use lithify_lsm::{BucketMap, BucketStat, Edit, FileMeta, Version, Violation, che
 use lithify_plan::check::jobs as jobs_check;
 use lithify_plan::spec::Bounds;
 use lithify_plan::{
-    BucketFlow, Candidate, CommitOrder, CompactionPri, Cost, CutPolicy, DfWhen, FlushReport,
-    InFlight, JobSpec, JobState, Kind, Limits, ManualRequest, MemState, Placement, PlanOptions,
-    PolicyKind, Prio, Reason, Targets, View, adapt, admit, cursor_after, explain, inherited,
-    is_settled, place, plan, policies, score, stall_while, validate_commit,
+    BucketFlow, Candidate, CompactionPri, Cost, CutPolicy, DfWhen, FlushReport, InFlight, JobSpec,
+    JobState, Kind, Limits, Load, ManualRequest, MemState, Placement, PlanOptions, PolicyKind,
+    Prio, Reason, Targets, View, adapt, admit, cursor_after, explain, inherited, is_settled, place,
+    plan, policies, score, stall_while, validate_commit,
 };
 use lithify_testkit::datadriven::{self, Case};
 
@@ -52,6 +52,7 @@ struct World {
     flight: Vec<InFlight>,
     request: Option<ManualRequest>,
     now: u64,
+    load: Load,
     /// When files are made.
     created: u64,
     /// Files of flushes have many deletions.
@@ -76,6 +77,7 @@ impl World {
             flight: Vec::new(),
             request: None,
             now: 0,
+            load: Load::default(),
             created: 0,
             marked: false,
             done: None,
@@ -95,6 +97,7 @@ impl World {
         };
         View::new(&self.version, &self.flight, &self.mem, &self.options, limits)
             .with_manual(self.request.as_ref())
+            .under(self.load)
             .at(self.now)
     }
 
@@ -118,10 +121,6 @@ impl World {
                 "df.extra" => o.df_extra_percent = n() as u32,
                 "read-amp" => o.max_read_amp = n() as u32,
                 "waiting" => o.max_waiting_jobs = n() as u32,
-                "commit" => {
-                    o.commit_order =
-                        if value == "issue" { CommitOrder::Issue } else { CommitOrder::Dependency }
-                }
                 "runs" => o.tiered_runs = n() as u32,
                 "amp" => o.size_amp_percent = n() as u32,
                 "ratio" => o.universal_size_ratio = n() as u32,
@@ -135,6 +134,7 @@ impl World {
                 "space" => o.max_space_amp_percent = n() as u32,
                 "marked" => self.marked = value == "on",
                 "now" => self.now = n(),
+                "price" => self.load.price = n() as u32,
                 "created" => self.created = n(),
                 "stall.compacting" => o.stall_counts_compacting = value == "on",
                 "by-bytes" => o.buckets.by_bytes = value == "on",
@@ -570,7 +570,7 @@ impl World {
     }
 
     fn check(&self) -> String {
-        if let Err(v) = jobs_check(&self.version, &self.flight, self.options.commit_order) {
+        if let Err(v) = jobs_check(&self.version, &self.flight) {
             return v.to_string();
         }
         for l in 0..MAX_LEVELS as u8 {

@@ -131,7 +131,7 @@ fn to_the_end(random: &mut fastrand::Rng, policy: PolicyKind, stubborn: bool) ->
         };
         validate_commit(&version, &spec).unwrap();
         let job = InFlight { id: JobId(1), spec: Arc::new(spec.clone()), state: JobState::Running };
-        lithify_plan::check::jobs(&version, &[job], options.commit_order).unwrap();
+        lithify_plan::check::jobs(&version, &[job]).unwrap();
         let mut edit = Edit::new(CfId(0));
         edit.adds = match spec.kind.is_instant() {
             true => {

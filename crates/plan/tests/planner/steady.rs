@@ -7,8 +7,8 @@ use lithify_base::{CfId, FileId, JobId, KeyRange, Pos, bytewise};
 use lithify_lsm::{BucketMap, Edit, FileMeta, Version};
 use lithify_plan::check::jobs as jobs_check;
 use lithify_plan::{
-    CommitOrder, CompactionPri, DfWhen, InFlight, JobState, Kind, Limits, ManualRequest, MemState,
-    PlanOptions, PolicyKind, Score, View, is_settled, plan, policies, score,
+    CompactionPri, DfWhen, InFlight, JobState, Kind, Limits, ManualRequest, MemState, PlanOptions,
+    PolicyKind, Score, View, is_settled, plan, policies, score,
 };
 
 use crate::life::{Life, key, options};
@@ -69,7 +69,7 @@ fn trees_stay_sound_and_come_to_rest() {
                 options.levels = 3;
             }
             if seed % 8 == 3 {
-                options.commit_order = CommitOrder::Issue;
+                options.max_waiting_jobs = 1;
             }
             if seed % 8 == 5 {
                 options.buckets.only_when_empty = true;
@@ -225,7 +225,7 @@ fn plans_of_every_policy_are_fast_in_large_trees() {
             let Some(spec) = plan(&view, &rules).pop() else { break };
             flight.push(InFlight { id: JobId(n), spec: Arc::new(spec), state: JobState::Running });
         }
-        jobs_check(&version, &flight, options.commit_order).unwrap();
+        jobs_check(&version, &flight).unwrap();
         let next_job = JobId(flight.len() as u64 + 1);
         let (mut full, mut one) = (0, 0);
         let mut time = |slots_free| {

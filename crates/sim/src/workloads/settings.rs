@@ -60,9 +60,9 @@ pub(super) fn in_parts() -> Shape {
     s.max_subcompactions = 4;
     Shape::plain(s)
 }
-/// Compactions may use an engine that this goes wrong with.
-pub(super) fn with_engine(plan: FaultPlan) -> Shape {
-    Shape { engine: Some(plan), ..hybrid() }
+/// Compactions use engines besides the CPU, one for each thing that goes wrong.
+pub(super) fn with_engines(plans: &[FaultPlan]) -> Shape {
+    Shape { engines: plans.to_vec(), ..hybrid() }
 }
 /// Writers insert large batches side by side.
 pub(super) fn side_by_side() -> Shape {

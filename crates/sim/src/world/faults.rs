@@ -59,6 +59,7 @@ impl World {
     pub(super) fn recover(&mut self) -> Result<(), Violation> {
         self.views.clear();
         self.following = None;
+        self.marks = self.marks();
         if let Some(db) = self.db.take()
             && let Err(e) = db.close()
         {

@@ -6,8 +6,9 @@ use lithify::engine::mock::FaultPlan;
 use lithify::merge::Append;
 use lithify::{ColumnFamilyOptions, CompactionPri, Compression, Policy, Settings};
 use lithify_env::sync::Arc;
-use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
+use lithify_plan::{BucketOptions, DfWhen, PlanOptions};
 
+use super::engines::any_plan;
 use super::families::NAMES;
 use crate::choices::Dice;
 use crate::model::{DEFAULT, Lifetimes};
@@ -35,25 +36,9 @@ pub struct Shape {
     pub prefixes: u32,
     /// After how many seconds values expire. If any do, those of the default family do.
     pub lifetimes: Arc<Lifetimes>,
-    /// What goes wrong with the engine that compactions use besides the CPU, if there is one.
-    pub engine: Option<FaultPlan>,
+    /// What goes wrong with the engines that compactions use besides the CPU, one each.
+    pub engines: Vec<FaultPlan>,
 }
-
-/// Of what the engine may suffer.
-const PLANS: [FaultPlan; 12] = [
-    FaultPlan::None,
-    FaultPlan::Late(2),
-    FaultPlan::Breaks(0),
-    FaultPlan::Breaks(1),
-    FaultPlan::Breaks(2),
-    FaultPlan::Hangs,
-    FaultPlan::Refuses,
-    FaultPlan::WrongByte(0),
-    FaultPlan::WrongByte(9),
-    FaultPlan::LostBlock(3),
-    FaultPlan::LostSetDone(0),
-    FaultPlan::WrongLedger(1),
-];
 
 impl Shape {
     /// A shape for scripted lives, which choose by themselves.
@@ -69,7 +54,7 @@ impl Shape {
             families: None,
             prefixes: 0,
             lifetimes: Arc::default(),
-            engine: None,
+            engines: Vec::new(),
         }
     }
 
@@ -119,7 +104,7 @@ impl Shape {
             families: None,
             prefixes: 0,
             lifetimes: Arc::default(),
-            engine: None,
+            engines: Vec::new(),
         };
         // What was added later comes last, so that older plans mean what they did.
         shape.settings.max_subcompactions = *dice.pick(&[1, 2, 4], "subcompactions");
@@ -166,7 +151,10 @@ impl Shape {
         if dice.one_in(4, "as rocksdb") {
             shape.every_settings().for_each(|s| s.as_rocksdb = true);
         }
-        shape.engine = dice.one_in(5, "engine").then(|| *dice.pick(&PLANS, "engine plan"));
+        if dice.one_in(5, "engine") {
+            let engines = 1 + dice.choose(4, "engines");
+            shape.engines = (0..engines).map(|_| any_plan(dice)).collect();
+        }
         shape
     }
 
@@ -246,13 +234,13 @@ fn eager(dice: &Dice) -> PlanOptions {
         by_bytes: dice.choose(2, "by bytes") == 0,
         ..BucketOptions::default()
     };
-    let issue = dice.one_in(5, "commit order");
+    let few_wait = dice.one_in(5, "waiting jobs");
     PlanOptions {
         df_when: DfWhen::Always,
         df_max_depth: 2 + dice.choose(5, "depth"),
         df_extra_percent: u32::MAX,
         tiered_runs: 2 + dice.choose(2, "runs"),
-        commit_order: if issue { CommitOrder::Issue } else { CommitOrder::Dependency },
+        max_waiting_jobs: if few_wait { 1 } else { 8 },
         buckets,
         ..PlanOptions::default()
     }

@@ -4,7 +4,7 @@ use lithify::prefix::{CappedPrefix, FixedPrefix};
 use lithify::{Compression, Durability, Policy, PrefixExtractorRef, Settings};
 use lithify_env::Random;
 use lithify_env::sync::Arc;
-use lithify_plan::{BucketOptions, CommitOrder, DfWhen, PlanOptions};
+use lithify_plan::{BucketOptions, DfWhen, PlanOptions};
 
 /// How filters take prefixes of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,13 +97,13 @@ pub fn settings(policy: Policy, r: &mut Random) -> Settings {
             by_bytes: r.one_in(2),
             ..BucketOptions::default()
         };
-        let issue = r.one_in(4);
+        let few_wait = r.one_in(4);
         s.plan = Some(Box::new(PlanOptions {
             df_when: DfWhen::Always,
             df_max_depth: 2 + r.below(5) as u32,
             df_extra_percent: u32::MAX,
             tiered_runs: 2 + r.below(3) as u32,
-            commit_order: if issue { CommitOrder::Issue } else { CommitOrder::Dependency },
+            max_waiting_jobs: if few_wait { 1 } else { 8 },
             buckets,
             ..PlanOptions::default()
         }));

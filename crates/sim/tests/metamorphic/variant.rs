@@ -81,7 +81,7 @@ impl fmt::Display for Variant {
             s.partition_bytes,
             self.prefixes,
             s.format_version,
-            s.plan.as_ref().map(|p| (p.buckets.initial, p.commit_order)),
+            s.plan.as_ref().map(|p| (p.buckets.initial, p.max_waiting_jobs)),
             if s.as_rocksdb { ", tables as RocksDB's" } else { "" },
             self.families.effective_policy().name(),
         )

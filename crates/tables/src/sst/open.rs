@@ -160,8 +160,7 @@ impl Blocks {
         handle: BlockHandle,
         bytewise: bool,
     ) -> Result<Block> {
-        let front = std::iter::repeat_n(0, SKETCH);
-        self.with_sketch(front.chain(stored.iter().copied()).collect(), handle, bytewise)
+        self.with_sketch(behind_sketch(stored), handle, bytewise)
     }
 
     /// The block whose stored bytes lie behind room for a sketch.
@@ -174,9 +173,7 @@ impl Blocks {
         let plain = self.uncompress(type_byte, payload, handle, plain_max(payload.len()))?;
         memory::probe(SKETCH + plain.len(), "a block")
             .map_err(|e| self.source.blame(e.at(handle.offset)))?;
-        let front = std::iter::repeat_n(0, SKETCH);
-        let bytes = front.chain(plain.iter().copied()).collect();
-        Ok(Block::with_sketch(bytes, plain.len(), bytewise))
+        Ok(Block::with_sketch(behind_sketch(&plain), plain.len(), bytewise))
     }
 
     /// Splits stored bytes into payload and type byte, and checks them unless told not to.
@@ -244,6 +241,14 @@ impl Blocks {
         }
         self.uncompress(type_byte, payload, handle, most(payload.len())).map(Block::owned)
     }
+}
+
+/// `bytes` behind room for a sketch. Zeroed as a whole and copied into, because collecting the two behind
+/// each other goes byte by byte.
+fn behind_sketch(bytes: &[u8]) -> Arc<[u8]> {
+    let mut all: Arc<[u8]> = std::iter::repeat_n(0, SKETCH + bytes.len()).collect();
+    Arc::get_mut(&mut all).expect("not shared yet")[SKETCH..].copy_from_slice(bytes);
+    all
 }
 
 /// Blocks served from the tail that was read at once, else from the file.

@@ -34,7 +34,8 @@ impl Shell {
         let to = u64::from(out.level);
         let fields = [("job", job.0.into()), ("to", to.into()), ("bytes", bytes.into())];
         self.note("flush_start", &fields);
-        let control = Arc::new(JobControl::flush(bytes));
+        let control = JobControl::flush(bytes).counted_in(&self.shared.background.progress.moved);
+        let control = Arc::new(control);
         let spec = FlushSpec {
             control: control.clone(),
             mem: table.table.clone(),
@@ -118,7 +119,9 @@ impl Shell {
                 ("bytes", spec.est.read.into()),
             ],
         );
-        let control = Arc::new(JobControl::compaction(spec.prio, spec.est.read));
+        let control = JobControl::compaction(spec.prio, spec.est.read);
+        let moved = &self.shared.background.progress.moved;
+        let control = Arc::new(control.counted_in(moved));
         self.set_to_work(job, control.clone(), None);
         let to = usize::from(spec.out.level);
         let snapshots = self.shared.snapshots.list();
@@ -176,6 +179,9 @@ impl Shell {
                 }
                 PartEvent::Replaced { part, engine, why } => {
                     me.note_engine("engine_replaced", job, part, engine, why);
+                }
+                PartEvent::SmallSets { part, engine, why } => {
+                    me.note_engine("engine_small_sets", job, part, engine, why);
                 }
             }
         })

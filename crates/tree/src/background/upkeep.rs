@@ -289,7 +289,11 @@ impl Job for Upkeep {
         let last = self.shared.background.stop.is_done();
         self.look_at_calls();
         let families = self.shared.families();
-        families.iter().for_each(|family| family.drive(Event::Tick));
+        let bytes = self.shared.background.progress.moved.swap(0, Ordering::Relaxed);
+        for family in &families {
+            family.drive(Event::Moved { bytes });
+            family.drive(Event::Tick);
+        }
         self.look_at_disk_and_clock();
         if self.shared.background.pauses.load(Ordering::SeqCst) == 0 {
             self.shared.sweep_logs();

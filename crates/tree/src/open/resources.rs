@@ -4,12 +4,13 @@
 use lithify_base::{
     CfId, CompactionFilterRef, ComparatorRef, FileId, MergeOperatorRef, Prefixes, shown_path,
 };
-use lithify_compact::{Engines, FileNumbers, JobContext, Maker, OutputOptions};
+use lithify_compact::{Engines, FileNumbers, JobContext, Maker, OutputOptions, set_bytes};
 use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, Env, Random, RateLimiter, RegionPool};
 use lithify_files::dir::{self, Dir};
 use lithify_memtable::ArenaPool;
+use lithify_settings::{buffer_bytes, jobs};
 use lithify_tables::cache::{BlockCache, TableCache, TableOptions};
 use lithify_tables::sst::Verify;
 
@@ -48,7 +49,7 @@ impl Resources {
         s: &Settings,
         engines: Vec<Arc<dyn Engine>>,
     ) -> Resources {
-        let session = session(&env, &dir, next_file);
+        let (session, buffers) = (session(&env, &dir, next_file), buffer_bytes(s));
         Resources {
             env,
             dir,
@@ -59,8 +60,8 @@ impl Resources {
             limiter: Arc::new(RateLimiter::new(s.background_rate, tuning(s))),
             mark: Mark::fresh(),
             files,
-            engines: Arc::new(Engines::new(engines)),
-            buffers: BufPool::new(lithify_settings::buffer_bytes(s) as usize),
+            engines: Arc::new(Engines::new(engines, set_bytes(buffers, jobs(s)))),
+            buffers: BufPool::new(buffers as usize),
         }
     }
 

@@ -10,7 +10,7 @@ use lithify_format::compress::Codec;
 use lithify_plan::PlanOptions;
 use lithify_plan::options::BucketOptions;
 pub(crate) use lithify_settings::{Described, options_text};
-use lithify_settings::{RESTART_INTERVAL, buffer_bytes};
+use lithify_settings::{RESTART_INTERVAL, buffer_bytes, jobs};
 use lithify_tables::sst::DeletionTrigger;
 
 use super::{Compression, Settings};
@@ -105,8 +105,7 @@ pub(crate) fn core_options(s: &Settings) -> lithify_control::Options {
 
 /// The size of transfers of flushes and compactions.
 fn write_bytes(s: &Settings) -> usize {
-    let jobs = u64::from(s.compaction_threads + s.flush_threads);
-    lithify_compact::write_bytes(s.file_bytes, buffer_bytes(s) / jobs)
+    lithify_compact::write_bytes(s.file_bytes, buffer_bytes(s) / jobs(s))
 }
 
 /// How the rate of background work is found.

@@ -92,3 +92,23 @@ fn a_damaged_version_is_found() {
         assert!(found.len() == 1 && found[0].contains(what), "{what}: {found:?}");
     }
 }
+
+/// Bytes of a value that are others under a right checksum show in nothing but the weight.
+#[test]
+fn a_table_that_weighs_something_else_than_its_property_says_is_named_with_both_numbers() {
+    let dir = mem_dir();
+    Make { version: 5, ..Make::default() }.write(&dir, TABLE, &entries(200, 3), &[]).unwrap();
+    let weight = open(&dir, TABLE, None).unwrap().weight().unwrap();
+    assert_eq!(found(&dir), [""; 0]);
+    edit_props(&dir, TABLE, |props| {
+        let stated = (weight ^ 1).to_le_bytes().to_vec();
+        assert!(props.other.insert(WEIGHT.into(), stated).is_some());
+    });
+    let found = found(&dir);
+    assert_eq!(found.len(), 1, "{found:?}");
+    for part in
+        [FileName::Table(TABLE).to_string(), format!("{weight:#x}"), format!("{:#x}", weight ^ 1)]
+    {
+        assert!(found[0].contains(&part), "{part}: {found:?}");
+    }
+}

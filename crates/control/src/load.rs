@@ -1,0 +1,157 @@
+//! How many compactions at once are of use, and what a byte that they move costs.
+//!
+//! What limits a machine is not asked. Where it is the device, or the processors, another compaction
+//! takes from those at work what it gets itself: then it is better not begun, because what it would take
+//! down grows meanwhile and goes down with more of it at once. So [`Meter`] keeps the bytes per second
+//! that were moved with one compaction at work, with two, and so on, and wants as few of them as move
+//! nearly the most. It begins with four, takes four times as many as long as that helps, then looks between.
+//!
+//! ```text
+//!   at work  1    2    4    8         eight slots: two are of use, as four move hardly more, and the
+//!   MiB/s    180  295  300  unknown   bytes of a third job are dear: it would slow down the two
+//! ```
+//!
+//! Keeps: rates that were not seen for ten seconds are forgotten and looked for again, one step up or
+//! down, so a machine that changes is followed.
+
+use lithify_plan::Load;
+
+const MS: u64 = 1_000_000;
+/// Shortest span over which a rate is taken, nanoseconds.
+const SPAN: u64 = 10 * MS;
+/// A rate is believed once it was seen for this long, nanoseconds.
+const BELIEVED: u64 = 50 * MS;
+/// A rate is the mean of this long, nanoseconds.
+const MEMORY: u64 = 500 * MS;
+/// A rate that was not seen for this long is forgotten, nanoseconds.
+const FORGOTTEN: u64 = 10_000 * MS;
+/// Fewer compactions are enough if they move this much of the most, percent.
+const ENOUGH: u64 = 92;
+/// Compactions that are looked at first.
+const FIRST: usize = 4;
+/// The price of a byte while a further compaction would be of no use, thousandths.
+const DEAR: u64 = 500;
+/// The price of a byte while there are slots for more compactions, thousandths.
+const CHEAP: u64 = 300;
+/// Writers rest once no memtable was full for this many times as long as the last one took.
+const RESTS: u64 = 4;
+/// And after this long in any case, nanoseconds.
+const RESTS_MOST: u64 = 2_000 * MS;
+/// The price follows how busy the compactions were for about this long, nanoseconds.
+const BUSY_MEMORY: u64 = 1_000 * MS;
+
+/// Bytes per second with so many compactions at work.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    rate: u64,
+    /// Nanoseconds it was seen, up to [`MEMORY`].
+    length: u64,
+    at: u64,
+}
+
+/// What was observed of the machine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Meter {
+    /// By compactions at work.
+    seen: Vec<Seen>,
+    /// When the span that is observed now began, and the compactions at work times nanoseconds since.
+    since: u64,
+    area: u128,
+    at: u64,
+    /// Compactions that are of use, or are looked at; 0 until something is observed.
+    useful: usize,
+    /// More than these were of no use.
+    saturated: bool,
+    /// Part of the useful compactions that was at work of late, thousandths.
+    busy: u64,
+    /// When the last memtable was full, and how long it took, nanoseconds.
+    frozen: Option<(u64, u64)>,
+}
+
+impl Meter {
+    /// `running` compactions were at work until `now`.
+    pub(crate) fn pass(&mut self, running: usize, now: u64) {
+        let span = now.saturating_sub(self.at);
+        self.at = self.at.max(now);
+        self.area += u128::from(span) * running as u128;
+        let part = 1000 * running.min(self.useful.max(1)) as u64 / self.useful.max(1) as u64;
+        let (old, new) = (BUSY_MEMORY.saturating_sub(span), span.min(BUSY_MEMORY));
+        self.busy = (self.busy * old + part * new).div_ceil(BUSY_MEMORY);
+    }
+
+    /// A memtable is full.
+    pub(crate) fn frozen(&mut self, now: u64) {
+        let took = self.frozen.map_or(RESTS_MOST, |(at, _)| now.saturating_sub(at));
+        self.frozen = Some((now, took));
+    }
+
+    /// Flushes and compactions moved so many bytes since the last time.
+    pub(crate) fn moved(&mut self, bytes: u64, slots: usize) {
+        let span = self.at - self.since;
+        if span < SPAN {
+            return;
+        }
+        let running = ((2 * self.area + u128::from(span)) / (2 * u128::from(span))) as usize;
+        (self.since, self.area) = (self.at, 0);
+        if self.seen.len() <= running.max(slots) {
+            self.seen.resize(running.max(slots) + 1, Seen::default());
+        }
+        let seen = &mut self.seen[running];
+        if self.at - seen.at > FORGOTTEN {
+            *seen = Seen::default();
+        }
+        let (span, bytes) = (u128::from(span), u128::from(bytes));
+        let length = (u128::from(seen.length) + span).min(u128::from(MEMORY));
+        let old = u128::from(seen.rate) * length.saturating_sub(span);
+        let new = bytes * 1_000_000_000 * span.min(length) / span;
+        let rate = u64::try_from((old + new) / length).unwrap_or(u64::MAX);
+        *seen = Seen { rate, length: length as u64, at: self.at };
+        self.look(slots);
+    }
+
+    /// The rate with so many compactions, if it is known.
+    fn rate(&self, running: usize) -> Option<u64> {
+        let seen = self.seen.get(running)?;
+        let known = seen.length >= BELIEVED && self.at - seen.at <= FORGOTTEN;
+        known.then_some(seen.rate)
+    }
+
+    /// Finds how many are of use, or which number to look at next.
+    fn look(&mut self, slots: usize) {
+        let most = (1..=slots).filter_map(|n| self.rate(n)).max().unwrap_or(0);
+        let wanted = u128::from(most) * u128::from(ENOUGH);
+        let enough = |n: &usize| self.rate(*n).is_some_and(|r| u128::from(r) * 100 >= wanted);
+        let Some(fewest) = (1..=slots).find(enough) else {
+            self.useful = slots.min(FIRST);
+            return;
+        };
+        let fewer = (1..fewest).rev().find(|&n| self.rate(n).is_some()).unwrap_or(0);
+        self.saturated = (fewest + 1..=slots).any(|n| self.rate(n).is_some());
+        self.useful = match fewest - fewer {
+            1 if self.saturated => fewest,
+            1 => slots.min(4 * fewest),
+            _ => fewest.midpoint(fewer),
+        };
+    }
+
+    /// How many of `slots` compactions are of use; all of them while nothing was observed.
+    pub(crate) fn useful(&self, slots: usize) -> usize {
+        match self.useful {
+            0 => slots,
+            n => n.min(slots),
+        }
+    }
+
+    /// True while writers fill memtables; `held` says that they would, and are held up.
+    fn is_written(&self, held: bool, now: u64) -> bool {
+        let Some((at, took)) = self.frozen else { return false };
+        held || now.saturating_sub(at) < took.saturating_mul(RESTS).min(RESTS_MOST)
+    }
+
+    /// The load, as planners see it.
+    pub(crate) fn load(&self, slots: usize, held: bool, now: u64) -> Load {
+        let most = if self.saturated || slots == 1 { DEAR } else { CHEAP };
+        let price = if self.is_written(held, now) { most * self.busy / 1000 } else { 0 };
+        Load { price: price as u32, useful: self.useful(slots) as u32 }
+    }
+}

@@ -1,0 +1,143 @@
+//! `lithify lab`: policies side by side in the modelled world, and the grid that judges them.
+
+mod flags;
+pub(crate) mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use lithify_plan::PolicyKind;
+
+use crate::grid::{self, GridArgs};
+use crate::setup::Setup;
+use crate::sudden;
+use crate::world::{Life, live};
+
+const EXAMPLES: &str = "\
+Examples:
+  lithify lab --threads 1,4,16                   three policies on a common cloud volume
+  lithify lab --load zipf --bursts 10,10 --long  hot keys in bursts; bytes by level, kinds of jobs
+  lithify lab --bandwidth 0 --latency 0 --cores 16 --threads 1,2,4,8,16
+                                                 no disk in the way: who uses many threads?
+  lithify lab --grid                             the coarse grid: how far the default policy is from
+                                                 the best one, machine by machine
+  lithify lab --change --threads 4               the disk halved and doubled in mid-run, half of the
+                                                 processors gone, overwrites of a tenth of the keys:
+                                                 when is each policy what it would always have been?
+  lithify lab --grid full --policies hybrid --svg grid.svg --csv grid.csv
+
+Time is virtual, so the same flags give the same figures, on any machine. The planner and the core
+are those of a database; files, keys, the disk and the processors are modelled.";
+
+/// Writes of a life that changes, enough to see it recover.
+const CHANGE_NUM: u64 = 2_000_000;
+
+/// Flags of `lithify lab`; flatten them into a command line.
+#[derive(Clone, Debug, Args)]
+#[command(about = None, long_about = None, after_help = EXAMPLES)]
+pub struct LabCommand {
+    #[command(flatten)]
+    flags: flags::Flags,
+    #[command(flatten)]
+    grid: GridArgs,
+    /// Change the disk, the processors or the keys in the middle of each life, and tell how long it
+    /// takes to recover
+    #[arg(long, help_heading = "Changes", conflicts_with = "grid")]
+    change: bool,
+    /// Also tell about levels, kinds of jobs and pairs of levels
+    #[arg(long, short, help_heading = "Output")]
+    long: bool,
+    /// Write every tenth of a second of every life, or every cell of the grid, to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    csv: Option<PathBuf>,
+}
+
+impl LabCommand {
+    /// Lives and tells. The code is a failure if the grid found what it must not.
+    ///
+    /// # Errors
+    /// A flag that makes no sense, a file that can't be written, a life that broke an invariant.
+    pub fn run(&self) -> Result<ExitCode> {
+        if self.grid.asked() {
+            return grid::run(&self.grid, &self.chosen()?, self.csv.as_deref());
+        }
+        let setups = self.setups()?;
+        if self.change {
+            println!("{}", sudden::report(&setups)?);
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut lives = Vec::new();
+        for setup in setups {
+            let name = setup.plan.policy.name();
+            let life =
+                live(&setup).with_context(|| format!("{name}, {} threads", setup.threads))?;
+            life.trace.iter().for_each(|line| println!("{line}"));
+            lives.push((name.to_owned(), setup, life));
+        }
+        self.tell(&lives)
+    }
+
+    /// One for each policy and number of threads.
+    fn setups(&self) -> Result<Vec<Setup>> {
+        let side_by_side = [PolicyKind::Hybrid, PolicyKind::DfLeveled, PolicyKind::Bucket];
+        let policies = match self.flags.policies.as_slice() {
+            [] => side_by_side.to_vec(),
+            _ => self.policies()?,
+        };
+        let mut setups = Vec::new();
+        for policy in policies {
+            for &threads in &self.flags.threads {
+                let mut setup = flags::setup(&self.flags, policy, threads)?;
+                if self.change && self.flags.num.is_none() {
+                    (setup.num, setup.keys) = (CHANGE_NUM, self.flags.keys.unwrap_or(CHANGE_NUM));
+                }
+                setups.push(setup);
+            }
+        }
+        Ok(setups)
+    }
+
+    fn tell(&self, lives: &[(String, Setup, Life)]) -> Result<ExitCode> {
+        println!("{}", show::summary(lives));
+        if self.long {
+            for (name, setup, life) in lives {
+                println!("{}", show::details(name, setup, life));
+            }
+        }
+        if let Some(path) = &self.csv {
+            let text = show::csv(lives);
+            std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn policies(&self) -> Result<Vec<PolicyKind>> {
+        let named = |name: &String| match PolicyKind::from_name(name) {
+            Some(policy) => Ok(policy),
+            None => bail!("--policies {name}: there are {}", PolicyKind::names().join(", ")),
+        };
+        self.flags.policies.iter().map(named).collect()
+    }
+
+    /// The policies that a grid judges: those that were named, or what a database takes by itself.
+    fn chosen(&self) -> Result<Vec<Option<PolicyKind>>> {
+        match self.flags.policies.as_slice() {
+            [] => Ok(vec![None]),
+            _ => Ok(self.policies()?.into_iter().map(Some).collect()),
+        }
+    }
+}
+
+/// The setups that a line of flags asks for.
+#[cfg(test)]
+pub(crate) fn setups_of(flags: &str) -> Result<Vec<Setup>> {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        lab: LabCommand,
+    }
+    let words = std::iter::once("lab").chain(flags.split_whitespace());
+    <Line as clap::Parser>::try_parse_from(words)?.lab.setups()
+}

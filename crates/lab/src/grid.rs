@@ -1,0 +1,312 @@
+//! The grid: a policy against every static one with every static shape, on many machines under
+//! many loads.
+//!
+//! Keeps: all contestants of a cell live through the same writes; what is compared is user bytes
+//! per second until the tree is quiet. The *regret* of a cell is what the policy does of what the
+//! best of the others does there: 1 is as good, 0.5 half as fast.
+//! Leaves to others: which cells there are ([`cells`]), what is printed ([`show`], [`map`]).
+
+mod cells;
+mod map;
+mod show;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use lithify_plan::PolicyKind;
+
+use crate::setup::Setup;
+use crate::world::{Life, live};
+use cells::Cell;
+
+/// Targets of L1 over four memtables that static opponents are tried with.
+const SHAPES: [u64; 3] = [1, 4, 8];
+
+/// How much less or more a put costs in the lives of which the median counts.
+const JITTER: f64 = 0.04;
+
+/// Which cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Size {
+    /// A sample in which each axis is varied about the cells that tell policies apart; a minute or two
+    Coarse,
+    /// Every cell; hours
+    Full,
+}
+
+/// Flags of the grid.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct GridArgs {
+    /// Judge a policy over a grid of machines and loads, against the best static one in each cell
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, default_missing_value = "coarse", help_heading = "Grid")]
+    grid: Option<Size>,
+    /// Static policies to be beaten: POLICY with L1 at 1, 4 and 8 times four memtables, POLICY:N with
+    /// L1 at N times them [default: hybrid,df-leveled:1,tiered coarse, which have the best of all four
+    /// within 3% in nearly every cell; hybrid,df-leveled,bucket,tiered full]
+    #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = "Grid")]
+    opponents: Vec<String>,
+    /// Memtables that a life writes [default: 120 coarse, 300 full]
+    #[arg(long, help_heading = "Grid")]
+    flushes: Option<u64>,
+    /// Processors of the modelled machines
+    #[arg(long, default_value_t = 16.0, help_heading = "Grid")]
+    grid_cores: f64,
+    /// Lives at once [default: processors of this machine]
+    #[arg(long, help_heading = "Grid")]
+    jobs: Option<usize>,
+    /// Lives of each contestant in each cell, whose puts cost up to 4% more or less: the median counts
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9), help_heading = "Grid")]
+    tries: u32,
+    /// Take every so many-th cell only
+    #[arg(long, default_value_t = 1, help_heading = "Grid")]
+    every: usize,
+    /// Write a picture of all cells to FILE
+    #[arg(long, value_name = "FILE", help_heading = "Grid")]
+    svg: Option<PathBuf>,
+    /// Fail if the regret of a cell is below this
+    #[arg(long, value_name = "RATIO", help_heading = "Grid")]
+    hold: Option<f64>,
+}
+
+impl GridArgs {
+    pub(crate) fn asked(&self) -> bool {
+        self.grid.is_some()
+    }
+}
+
+/// A static policy with a static shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Contestant {
+    policy: PolicyKind,
+    shape: u64,
+}
+
+impl Contestant {
+    fn name(&self) -> String {
+        match self.shape {
+            1 => self.policy.name().to_owned(),
+            n => format!("{} {n}x", self.policy.name()),
+        }
+    }
+}
+
+/// What a life is judged by.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Score {
+    /// User bytes per second to quiescence; 0 if the tree never came to rest.
+    rate: f64,
+    /// Bytes written per user byte.
+    amplification: f64,
+    /// Seconds in stops of more than 10 ms.
+    long_waits: f64,
+    /// Mean active compactions of the load.
+    active: f64,
+}
+
+impl Score {
+    fn of(life: &Life) -> Score {
+        Score {
+            rate: life.rate(),
+            amplification: life.amplification(),
+            long_waits: life.long_waits,
+            active: life.load.mean_active(),
+        }
+    }
+}
+
+/// A cell after all its lives.
+#[derive(Clone, Debug)]
+struct Judged {
+    cell: Cell,
+    /// The judged policy.
+    own: Score,
+    /// The opponents, in their order.
+    others: Vec<Score>,
+}
+
+/// A grid after all its lives.
+struct Verdict {
+    name: String,
+    opponents: Vec<Contestant>,
+    cells: Vec<Judged>,
+}
+
+impl Judged {
+    /// The best of the opponents that `may` count, and its score.
+    fn best(&self, opponents: &[Contestant], may: impl Fn(&Contestant) -> bool) -> (usize, Score) {
+        let there = (0..opponents.len()).filter(|&i| may(&opponents[i]));
+        let best = there.max_by(|&a, &b| self.others[a].rate.total_cmp(&self.others[b].rate));
+        best.map_or((0, Score::default()), |i| (i, self.others[i]))
+    }
+    /// The judged policy's rate over that of the best opponent.
+    fn regret(&self, opponents: &[Contestant]) -> f64 {
+        self.own.rate / self.best(opponents, |_| true).1.rate.max(1.0)
+    }
+    /// The same over the best opponent that leaves one run on each level, as readers like it.
+    fn among_leveled(&self, opponents: &[Contestant]) -> f64 {
+        let leveled = |o: &Contestant| !o.policy.takes_runs();
+        self.own.rate / self.best(opponents, leveled).1.rate.max(1.0)
+    }
+    /// The same over the best opponent with the default shape.
+    fn gain(&self, opponents: &[Contestant]) -> f64 {
+        self.own.rate / self.best(opponents, |o| o.shape == 1).1.rate.max(1.0)
+    }
+}
+
+/// What a database with so many compaction threads takes by itself.
+fn by_itself(threads: u32) -> PolicyKind {
+    let by_threads = if threads >= 4 { PolicyKind::Bucket } else { PolicyKind::Hybrid };
+    PolicyKind::from_name("adaptive").unwrap_or(by_threads)
+}
+
+/// Lives through all cells for each of `chosen`, and tells.
+///
+/// # Errors
+/// A life that broke an invariant, a file that can't be written.
+pub(crate) fn run(
+    args: &GridArgs,
+    chosen: &[Option<PolicyKind>],
+    csv: Option<&Path>,
+) -> Result<ExitCode> {
+    let began = Instant::now();
+    let opponents = opponents(args)?;
+    let coarse = args.grid != Some(Size::Full);
+    let flushes = args.flushes.unwrap_or(if coarse { 120 } else { 300 });
+    let cells = if coarse { cells::coarse() } else { cells::full() };
+    let cells: Vec<Cell> = cells.into_iter().step_by(args.every.max(1)).collect();
+    let mut entrants: Vec<Option<Contestant>> = Vec::new();
+    entrants.extend(chosen.iter().map(|c| c.map(|policy| Contestant { policy, shape: 1 })));
+    entrants.extend(opponents.iter().copied().map(Some));
+    let scores = live_all(args, &cells, &entrants, flushes)?;
+    println!(
+        "{} cells, {} lives in {:.1} s",
+        cells.len(),
+        scores.len(),
+        began.elapsed().as_secs_f64()
+    );
+    let mut held = true;
+    for (i, policy) in chosen.iter().enumerate() {
+        let judge = |(cell, scores): (&Cell, &[Score])| Judged {
+            cell: *cell,
+            own: scores[i],
+            others: scores[chosen.len()..].to_vec(),
+        };
+        let verdict = Verdict {
+            name: policy.map_or("the default", PolicyKind::name).to_owned(),
+            opponents: opponents.clone(),
+            cells: cells.iter().zip(scores.chunks(entrants.len())).map(judge).collect(),
+        };
+        print!("{}", show::report(&verdict));
+        let many = chosen.len() > 1;
+        let to = |path: &Path| if many { with_name(path, &verdict.name) } else { path.to_owned() };
+        write(args.svg.as_deref().map(to), || map::draw(&verdict))?;
+        write(csv.map(to), || show::csv(&verdict))?;
+        held &= show::holds(&verdict, args.hold);
+    }
+    Ok(if held { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn write(path: Option<PathBuf>, text: impl FnOnce() -> String) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    std::fs::write(&path, text()).with_context(|| format!("writing {}", path.display()))
+}
+
+/// `grid.svg` of a policy among several is `grid-hybrid.svg`.
+fn with_name(path: &Path, name: &str) -> PathBuf {
+    let part = |of: Option<&std::ffi::OsStr>| of.unwrap_or_default().to_string_lossy().into_owned();
+    let (stem, end) = (part(path.file_stem()), part(path.extension()));
+    path.with_file_name(format!("{stem}-{}.{end}", name.replace(' ', "-")))
+}
+
+fn opponents(args: &GridArgs) -> Result<Vec<Contestant>> {
+    let usual = match args.grid {
+        Some(Size::Full) => "hybrid,df-leveled,bucket,tiered",
+        _ => "hybrid,df-leveled:1,tiered",
+    };
+    let list: Vec<&str> = match args.opponents.as_slice() {
+        [] => usual.split(',').collect(),
+        some => some.iter().map(String::as_str).collect(),
+    };
+    let mut all = Vec::new();
+    for word in list {
+        let (name, shape) = word.split_once(':').unzip();
+        let Some(policy) = PolicyKind::from_name(name.unwrap_or(word)) else {
+            bail!("--opponents {word}: there are {}", PolicyKind::names().join(", "));
+        };
+        let shapes = match shape.map(str::parse::<u64>) {
+            None if policy.takes_runs() => vec![1], // levels that pile up runs have no target
+            None => SHAPES.to_vec(),
+            Some(Ok(shape @ 1..=64)) => vec![shape],
+            Some(_) => bail!("--opponents {word}: a shape is a number from 1 to 64"),
+        };
+        all.extend(shapes.into_iter().map(|shape| Contestant { policy, shape }));
+    }
+    Ok(all)
+}
+
+/// The score of the life with the median rate among `tries`. A tree under load is sensitive: a put that
+/// costs a hundredth more may change which job comes first.
+fn median(setup: &Setup, tries: u32) -> Result<Score> {
+    let mut scores = Vec::new();
+    for i in 0..tries {
+        let part = (2 * i + 1) as f64 / tries as f64 - 1.0;
+        let setup = Setup { client_ns: setup.client_ns * (1.0 + JITTER * part), ..setup.clone() };
+        scores.push(Score::of(&live(&setup)?));
+    }
+    scores.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+    Ok(scores[scores.len() / 2])
+}
+
+/// The scores of all entrants in all cells, cell by cell.
+fn live_all(
+    args: &GridArgs,
+    cells: &[Cell],
+    entrants: &[Option<Contestant>],
+    flushes: u64,
+) -> Result<Vec<Score>> {
+    let all = cells.len() * entrants.len();
+    let next = AtomicUsize::new(0);
+    let bar = ProgressBar::new(all as u64);
+    let style = "{wide_bar} {human_pos} of {human_len} lives, {eta} left";
+    bar.set_style(ProgressStyle::with_template(style).expect("it is constant"));
+    let one = |i: usize| {
+        let (cell, entrant) = (&cells[i / entrants.len()], entrants[i % entrants.len()]);
+        let by_itself = Contestant { policy: by_itself(cell.threads()), shape: 1 };
+        let entrant = entrant.unwrap_or(by_itself);
+        let setup = cell.setup(entrant.policy, entrant.shape, flushes, args.grid_cores);
+        let scored = median(&setup, args.tries);
+        bar.inc(1);
+        scored.with_context(|| format!("{} in cell {}", entrant.name(), cell.name()))
+    };
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            if i >= all {
+                return Ok(done);
+            }
+            done.push((i, one(i)?));
+        }
+    };
+    let jobs =
+        args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let done: Vec<Result<Vec<(usize, Score)>>> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|w| w.join().expect("a worker does not panic")).collect()
+    });
+    bar.finish_and_clear();
+    let mut scores = vec![Score::default(); all];
+    for part in done {
+        for (i, score) in part? {
+            scores[i] = score;
+        }
+    }
+    Ok(scores)
+}

@@ -1,0 +1,73 @@
+//! The grid's own arithmetic, and a few cells lived through.
+
+use super::cells::{coarse, full};
+use super::*;
+
+fn contestants() -> Vec<Contestant> {
+    [1, 4].map(|shape| Contestant { policy: PolicyKind::Hybrid, shape }).to_vec()
+}
+
+fn judged(cell: Cell, own: f64, others: [f64; 2]) -> Judged {
+    let score = |rate: f64| Score { rate: rate * 1e6, ..Score::default() };
+    Judged { cell, own: score(own), others: others.map(score).to_vec() }
+}
+
+#[test]
+fn regret_is_against_the_best_shape_and_gain_against_the_default_one() {
+    let c = judged(coarse()[0], 90.0, [60.0, 100.0]);
+    assert!((c.regret(&contestants()) - 0.9).abs() < 1e-9);
+    assert!((c.gain(&contestants()) - 1.5).abs() < 1e-9);
+    let (best, _) = c.best(&contestants(), |_| true);
+    assert_eq!(contestants()[best].name(), "hybrid 4x");
+}
+
+#[test]
+fn the_coarse_grid_is_a_sample_of_the_full_one_and_has_each_value_of_each_axis() {
+    let (some, all) = (coarse(), full());
+    assert!(some.len() <= 300, "{} cells", some.len());
+    assert_eq!(all.len(), 6 * 5 * 3 * 4 * 6 * 3);
+    assert!(some.iter().all(|c| all.contains(c)));
+    let of = |axis: fn(&Cell) -> usize| {
+        let values =
+            |cells: &[Cell]| cells.iter().map(axis).collect::<std::collections::BTreeSet<_>>();
+        (values(&some), values(&all))
+    };
+    for (here, there) in [
+        of(|c| c.threads),
+        of(|c| c.device),
+        of(|c| c.processor),
+        of(|c| c.value),
+        of(|c| c.load),
+        of(|c| c.memtable),
+    ] {
+        assert_eq!(here, there);
+    }
+}
+
+#[test]
+fn a_report_names_the_worst_cell_and_where_more_threads_are_slower() {
+    let at = |threads| Cell { threads, ..coarse()[0] };
+    let cells = vec![judged(at(0), 100.0, [100.0, 90.0]), judged(at(1), 80.0, [100.0, 120.0])];
+    let v = Verdict { name: "bucket".into(), opponents: contestants(), cells };
+    let text = show::report(&v);
+    assert!(text.contains("worst 0.667"), "{text}");
+    assert!(text.contains("1 of 2 cells below 0.95"), "{text}");
+    assert!(text.contains("where more is less by over 3%: 1 pairs"), "{text}");
+    assert!(text.contains("threads"), "{text}");
+    assert!(!show::holds(&v, Some(0.7)) && show::holds(&v, Some(0.6)));
+    let picture = map::draw(&v);
+    assert_eq!(picture.matches("<title>").count(), 2);
+    assert_eq!(show::csv(&v).lines().count(), 1 + 2 * 3);
+}
+
+#[test]
+fn every_load_of_the_grid_lives_with_invariants_checked() {
+    for load in 0..cells::LOADS.len() {
+        let cell = Cell { load, ..coarse()[0] };
+        let mut setup = cell.setup(PolicyKind::Hybrid, 1, 30, 4.0);
+        setup.check = true;
+        setup.cells = 128;
+        let life = live(&setup).unwrap_or_else(|e| panic!("{}: {e:#}", cell.name()));
+        assert!(life.rate() > 0.0 && life.amplification() > 0.9, "{}", cell.name());
+    }
+}

@@ -1,0 +1,222 @@
+//! Sudden changes: the disk becomes slower or faster, processors go, or a load that filled begins to
+//! overwrite, in the middle of a life; and how long a policy takes until it does what it would do if
+//! the world had always been so.
+//!
+//! Keeps: a life that changes after half of its writes is held against one through the same writes
+//! that has the new condition from the start, each over its second half. It is *back* from the first
+//! moment behind the change from which on both the next [`WINDOW`] of steps and all the rest have 0.95
+//! of the other's mean rate.
+//!
+//! ```text
+//!   rate  ----------.          .-------------   0.95 of the other life's mean
+//!                    \        /
+//!                     '------'
+//!                    ^ change ^ back: so many seconds
+//! ```
+
+use anyhow::{Context, Result};
+
+use crate::command::show::table;
+use crate::setup::{Change, Setup};
+use crate::tally::{STEP, Step};
+use crate::world::{Life, live};
+
+/// Steps over which a rate is a mean: five seconds.
+const WINDOW: usize = 50;
+/// Steps over which the number of active jobs is a mean before its spread is taken: one second.
+const SECOND: usize = 10;
+/// Share of the other life's rate at which a life is back.
+const BACK: f64 = 0.95;
+
+/// The changes that a setup allows, with their names.
+pub(crate) fn changes(setup: &Setup) -> Vec<(&'static str, Change)> {
+    let mut all = Vec::new();
+    let disk = setup.device.bandwidth;
+    if disk > 1 {
+        all.push(("disk halved", Change::Bandwidth(disk / 2)));
+        all.push(("disk doubled", Change::Bandwidth(disk * 2)));
+    }
+    all.push(("cores halved", Change::Cores(setup.cores / 2.0)));
+    if !setup.load.is_unique() {
+        all.push(("overwrites a tenth", Change::Keys((setup.keys / 10).max(1))));
+    }
+    all
+}
+
+/// How a policy took a change.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Outcome {
+    /// User bytes per second in the ten seconds before it, behind it, and of the life that had it from
+    /// the start.
+    before: f64,
+    behind: f64,
+    reference: f64,
+    /// Seconds until it was back; none if it never was.
+    back: Option<f64>,
+    /// Mean and spread of the active compactions behind the change, and of the other life.
+    active: (f64, f64),
+    reference_active: (f64, f64),
+}
+
+/// Lives through `change` after half of the writes of `setup`.
+///
+/// # Errors
+/// A life that broke an invariant.
+pub(crate) fn sudden(setup: &Setup, change: Change) -> Result<Outcome> {
+    let half = Setup { change: Some((setup.num / 2, change)), ..setup.clone() };
+    let (life, other) = (live(&half)?, live(&change.from_start(setup))?);
+    let from = life.changed.map_or(0, |at| (at * 1e9) as u64).div_ceil(STEP) as usize;
+    let own = loaded(&life);
+    let (before, behind) = own.split_at(from.min(own.len()));
+    let there = second_half(loaded(&other), other.user_bytes);
+    let reference = rate(there);
+    Ok(Outcome {
+        before: rate(&before[before.len().saturating_sub(2 * WINDOW)..]),
+        behind: rate(behind),
+        reference,
+        back: back(behind, BACK * reference),
+        active: spread(behind),
+        reference_active: spread(there),
+    })
+}
+
+/// The steps under load.
+fn loaded(life: &Life) -> &[Step] {
+    let steps = (life.load.seconds * 1e9) as u64 / STEP;
+    &life.steps[..(steps as usize).min(life.steps.len())]
+}
+
+/// The steps behind half of the bytes.
+fn second_half(steps: &[Step], bytes: f64) -> &[Step] {
+    let mut sum = 0.0;
+    let first = steps.iter().position(|s| {
+        sum += s.bytes;
+        sum >= bytes / 2.0
+    });
+    &steps[first.unwrap_or(0)..]
+}
+
+fn rate(steps: &[Step]) -> f64 {
+    let bytes: f64 = steps.iter().map(|s| s.bytes).sum();
+    bytes * 1e9 / (STEP as f64 * steps.len().max(1) as f64)
+}
+
+/// Seconds until a window, and all that is left from its beginning on, have at least `least` bytes per
+/// second. What is left is two windows at least, or a lucky end would do.
+fn back(steps: &[Step], least: f64) -> Option<f64> {
+    let starts = 0..=steps.len().checked_sub(2 * WINDOW)?;
+    let good = |&at: &usize| rate(&steps[at..at + WINDOW]) >= least && rate(&steps[at..]) >= least;
+    starts.into_iter().find(good).map(|at| at as f64 * STEP as f64 / 1e9)
+}
+
+/// Mean and standard deviation of the active compactions.
+fn spread(steps: &[Step]) -> (f64, f64) {
+    let all = |s: &Step| s.active.values().sum::<f64>();
+    let means = steps.chunks(SECOND).map(|c| c.iter().map(all).sum::<f64>() / c.len() as f64);
+    let means: Vec<f64> = means.collect();
+    let n = means.len().max(1) as f64;
+    let mean = means.iter().sum::<f64>() / n;
+    (mean, (means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / n).sqrt())
+}
+
+/// Every change for each of `setups`, as a table.
+///
+/// # Errors
+/// A life that broke an invariant.
+pub(crate) fn report(setups: &[Setup]) -> Result<String> {
+    let head =
+        ["policy", "T", "change", "before", "behind", "always so", "back s", "active", "always so"];
+    let mut t = table(head.map(str::to_owned).to_vec());
+    for setup in setups {
+        let policy = setup.plan.policy.name();
+        for (name, change) in changes(setup) {
+            let o = sudden(setup, change).with_context(|| format!("{policy}, {name}"))?;
+            let mb = |rate: f64| format!("{:.1}", rate / 1e6);
+            let active = |(mean, sd): (f64, f64)| format!("{mean:.2} \u{b1} {sd:.2}");
+            t.add_row([
+                policy.to_owned(),
+                setup.threads.to_string(),
+                name.to_owned(),
+                mb(o.before),
+                mb(o.behind),
+                mb(o.reference),
+                o.back.map_or("never".into(), |s| format!("{s:.1}")),
+                active(o.active),
+                active(o.reference_active),
+            ]);
+        }
+    }
+    Ok(t.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lithify_plan::PolicyKind;
+
+    fn steps(bytes: &[(usize, f64)]) -> Vec<Step> {
+        let some = |&(n, bytes): &(usize, f64)| vec![Step { bytes, ..Step::default() }; n];
+        bytes.iter().flat_map(some).collect()
+    }
+
+    #[test]
+    fn back_is_when_five_seconds_have_the_rate() {
+        let there = steps(&[(30, 10.0), (200, 100.0)]);
+        assert_eq!(back(&there, 1000.0), Some(3.0));
+        assert_eq!(back(&there, 950.0), Some(2.8), "a window may have some of the dip");
+        assert_eq!(back(&there, 1001.0), None);
+    }
+
+    #[test]
+    fn a_good_beginning_does_not_count_if_the_rest_is_slow() {
+        let there = steps(&[(60, 100.0), (200, 80.0), (100, 100.0)]);
+        assert_eq!(back(&there, 950.0), Some(24.8));
+        assert_eq!(back(&steps(&[(60, 100.0), (300, 80.0)]), 950.0), None);
+        assert_eq!(back(&steps(&[(90, 100.0)]), 950.0), None, "too short to tell");
+    }
+
+    #[test]
+    fn the_second_half_is_by_bytes() {
+        let there = steps(&[(10, 30.0), (30, 10.0)]);
+        assert_eq!(second_half(&there, 600.0).len(), 31);
+    }
+
+    fn setup() -> Setup {
+        let mut s = Setup::new(PolicyKind::Hybrid, 4, 1024);
+        (s.plan.memtable_bytes, s.plan.file_bytes) = (1 << 20, 1 << 20);
+        s.plan.level_base_bytes = 4 << 20;
+        (s.device.bandwidth, s.device.latency, s.device.channels) = (20 << 20, 1_000_000, 16);
+        (s.num, s.keys, s.cells) = (60_000, 60_000, 128);
+        s
+    }
+
+    #[test]
+    fn a_change_from_the_start_is_a_setup_with_it() {
+        let slow = Change::Bandwidth(10 << 20);
+        let changed = live(&slow.from_start(&setup())).unwrap();
+        let mut always = setup();
+        always.device.bandwidth = 10 << 20;
+        let always = live(&always).unwrap();
+        assert_eq!(changed.changed, Some(0.0));
+        assert_eq!(Life { changed: None, ..changed }, always);
+    }
+
+    #[test]
+    fn half_a_disk_is_slower_and_twice_a_disk_faster() {
+        let o = sudden(&setup(), Change::Bandwidth(10 << 20)).unwrap();
+        assert!(o.behind < 0.8 * o.before, "{o:?}");
+        let o = sudden(&setup(), Change::Bandwidth(40 << 20)).unwrap();
+        assert!(o.behind > 1.1 * o.before, "{o:?}");
+    }
+
+    #[test]
+    fn overwrites_stay_in_their_tenth() {
+        let mut s = setup();
+        s.device.bandwidth = 0;
+        s.change = Some((30_000, Change::Keys(6_000)));
+        let life = live(&s).unwrap();
+        // Half of the writes meet all keys, half a tenth of them.
+        let entries = life.at_end.bytes.iter().sum::<u64>() as f64 / s.bytes.disk;
+        assert!((22_000.0..28_500.0).contains(&entries), "{entries}");
+    }
+}
