@@ -14,6 +14,8 @@ pub struct JobControl {
     total: u64,
     /// Bytes read and written by all jobs of a database, as far as their owner asks for that.
     moved: Arc<AtomicU64>,
+    /// Bytes read and written for each that is merged.
+    moves: u64,
     /// Of a compaction that was cut into several.
     parts: Mutex<Vec<PartCount>>,
 }
@@ -72,19 +74,20 @@ impl PartControl {
 impl JobControl {
     /// Of a flush over `total` bytes of memtable. Nothing goes before it.
     pub fn flush(total: u64) -> JobControl {
-        JobControl::new(Urgency::FIRST, total)
+        JobControl::new(Urgency::FIRST, 1, total)
     }
     /// Of a compaction over `total` bytes of inputs.
     pub fn compaction(prio: Prio, total: u64) -> JobControl {
-        JobControl::new(urgency_of(prio), total)
+        JobControl::new(urgency_of(prio), 2, total)
     }
-    fn new(urgency: Urgency, total: u64) -> JobControl {
+    fn new(urgency: Urgency, moves: u64, total: u64) -> JobControl {
         JobControl {
             stop: AtomicBool::new(false),
             urgency: SharedUrgency::new(urgency),
             done: AtomicU64::new(0),
             total,
             moved: Arc::default(),
+            moves,
             parts: Mutex::default(),
         }
     }
@@ -153,8 +156,7 @@ impl JobControl {
     }
     pub(crate) fn advance(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
-        let times = if self.urgency.get() == Urgency::FIRST { 1 } else { 2 };
-        self.moved.fetch_add(times * bytes, Ordering::Relaxed);
+        self.moved.fetch_add(self.moves * bytes, Ordering::Relaxed);
     }
 }
 

@@ -82,10 +82,6 @@ impl Core {
             return out;
         }
         self.resources.meter.pass(self.jobs.running(), now);
-        if let Event::Moved { bytes } = event {
-            self.resources.meter.moved(bytes, self.options.compaction_slots);
-            return out;
-        }
         let time_only = matches!(event, Event::Tick | Event::WallTime { .. });
         match event {
             Event::Frozen { mem, bytes, log_number } => {
@@ -111,7 +107,12 @@ impl Core {
             Event::DiskFree { bytes, disk } => self.resources.look(bytes, disk),
             Event::WallTime { seconds } => self.resources.wall = seconds,
             Event::Awaited { by } => self.resources.awaited = by,
-            Event::Tick | Event::Moved { .. } => {}
+            Event::Tick => {}
+            Event::Moved { bytes } => {
+                // The next plan sees it; a tick comes with it.
+                self.resources.meter.moved(bytes, self.options.compaction_slots);
+                return out;
+            }
             Event::Closing => self.close(&mut out),
         }
         self.start_flushes(now, &mut out);

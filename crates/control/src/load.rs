@@ -155,3 +155,63 @@ impl Meter {
         Load { price: price as u32, useful: self.useful(slots) as u32 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1000 * MS;
+
+    /// A machine of which `capacity` compactions get all, for so long: as many compactions are at work as
+    /// are of use.
+    fn works(meter: &mut Meter, capacity: usize, slots: usize, from: u64, until: u64) {
+        let span = 50 * MS;
+        for now in (from..until).step_by(span as usize).map(|t| t + span) {
+            let running = meter.useful(slots);
+            meter.pass(running, now);
+            if (now / span).is_multiple_of(4) {
+                meter.frozen(now);
+            }
+            meter.moved(running.min(capacity) as u64 * (100 << 20) / 20, slots);
+        }
+    }
+
+    #[test]
+    fn no_more_compactions_are_of_use_than_the_device_can_serve() {
+        let mut meter = Meter::default();
+        works(&mut meter, 2, 16, 0, 5 * SECOND);
+        assert_eq!(meter.useful(16), 2);
+        assert_eq!(meter.load(16, false, 5 * SECOND).price, DEAR as u32);
+    }
+
+    #[test]
+    fn a_machine_that_serves_all_slots_gets_all_of_them() {
+        let mut meter = Meter::default();
+        works(&mut meter, 16, 16, 0, 5 * SECOND);
+        assert!(meter.useful(16) >= 15, "{} of 16", meter.useful(16));
+    }
+
+    #[test]
+    fn a_machine_that_changes_is_followed() {
+        let mut meter = Meter::default();
+        works(&mut meter, 2, 16, 0, 5 * SECOND);
+        works(&mut meter, 8, 16, 5 * SECOND, 30 * SECOND);
+        assert!((7..=9).contains(&meter.useful(16)), "{} of use, not 8", meter.useful(16));
+        works(&mut meter, 2, 16, 30 * SECOND, 55 * SECOND);
+        assert_eq!(meter.useful(16), 2);
+    }
+
+    #[test]
+    fn bytes_are_free_while_writers_rest() {
+        let mut meter = Meter::default();
+        works(&mut meter, 2, 4, 0, SECOND);
+        assert!(meter.load(4, false, SECOND).price > 0);
+        assert_eq!(meter.load(4, false, SECOND + RESTS_MOST).price, 0);
+        assert!(meter.load(4, true, SECOND + RESTS_MOST).price > 0, "writers are held up");
+    }
+
+    #[test]
+    fn nothing_is_held_back_before_anything_was_seen() {
+        assert_eq!(Meter::default().useful(7), 7);
+    }
+}

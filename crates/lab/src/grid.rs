@@ -160,12 +160,6 @@ impl Judged {
     }
 }
 
-/// What a database with so many compaction threads takes by itself.
-fn by_itself(threads: u32) -> PolicyKind {
-    let by_threads = if threads >= 4 { PolicyKind::Bucket } else { PolicyKind::Hybrid };
-    PolicyKind::from_name("adaptive").unwrap_or(by_threads)
-}
-
 /// Lives through all cells for each of `chosen`, and tells.
 ///
 /// # Errors
@@ -278,7 +272,7 @@ fn live_all(
     bar.set_style(ProgressStyle::with_template(style).expect("it is constant"));
     let one = |i: usize| {
         let (cell, entrant) = (&cells[i / entrants.len()], entrants[i % entrants.len()]);
-        let by_itself = Contestant { policy: by_itself(cell.threads()), shape: 1 };
+        let by_itself = Contestant { policy: PolicyKind::by_itself(cell.threads()), shape: 1 };
         let entrant = entrant.unwrap_or(by_itself);
         let setup = cell.setup(entrant.policy, entrant.shape, flushes, args.grid_cores);
         let scored = median(&setup, args.tries);

@@ -49,6 +49,10 @@ pub struct Explanation {
     pub running: usize,
     /// Compactions that may run at once while it is as calm as now.
     pub slots_now: usize,
+    /// What a byte costs that a compaction reads or writes: the compaction starts once it brings so many
+    /// bytes one level down for each. 0 where bytes are free, as under every policy but
+    /// [`Policy::Adaptive`](lithify_plan::PolicyKind::Adaptive).
+    pub price: f64,
     /// Compactions that may run at once under pressure.
     pub slots: usize,
     /// False for a handle that only reads: the tree is explained as it lies, and `writes` says how
@@ -295,6 +299,7 @@ impl Moment {
             due: outlook.due().iter().map(due_wish).collect(),
             running: outlook.running,
             slots_now: outlook.slots_wanted,
+            price: f64::from(outlook.load.price) / 1000.0,
             slots: outlook.slots,
             live,
         }

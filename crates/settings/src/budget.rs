@@ -20,10 +20,6 @@ const FILE_MIN: u64 = 2 << 20;
 /// Threads for each that flushes.
 const THREADS_PER_FLUSH: u32 = 8;
 
-/// Compaction threads from which [`Policy::Bucket`] is the better default. Measured: with two it
-/// rewrites more than `Hybrid` in the same time, with four it fills 1.7 times as fast.
-const BUCKET_THREADS: u32 = 4;
-
 /// What a database may take of its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
@@ -112,10 +108,7 @@ impl Settings {
     /// The compaction rules in force: those that were set, else what suits the number of
     /// compaction threads.
     pub fn effective_policy(&self) -> Policy {
-        self.policy.unwrap_or(match self.compaction_threads >= BUCKET_THREADS {
-            true => Policy::Bucket,
-            false => Policy::Hybrid,
-        })
+        self.policy.unwrap_or(Policy::by_itself(self.compaction_threads))
     }
 
     /// These settings for a column family of a database with settings `db`: what concerns the

@@ -40,9 +40,9 @@ pub struct Outlook {
     pub wall: u64,
     /// What a user waits for.
     pub manual: Option<ManualRequest>,
-    limits: Limits,
     /// The load as planners see it.
     pub load: Load,
+    limits: Limits,
 }
 
 impl Core {

@@ -101,6 +101,30 @@ fn jobs_tell_how_far_they_are() {
     db.close().unwrap();
 }
 
+/// Under `adaptive`, while a writer keeps the disk busy, the price of a byte is told, which is why slots are
+/// empty; once all is at rest bytes are free, and no price is told.
+#[test]
+fn the_price_of_bytes_is_told() {
+    let rt = Arc::new(OsRt::new(RtOptions::default()));
+    let slow = Throttle { bandwidth: Bandwidth::Shared(4_000_000), ..Throttle::default() };
+    let slow = ThrottledFs::new(Arc::new(MemFs::new()), rt.clone(), slow);
+    let mut settings = tiny();
+    settings.policy = Some(lithify::Policy::Adaptive);
+    let db = Builder::new(settings).env(Env { fs: Arc::new(slow), rt }).open("db").unwrap();
+    let late = Instant::now() + LONGEST;
+    let told = (0..).find_map(|i| {
+        put_some(&db, i * 100, 100).unwrap();
+        assert!(Instant::now() < late, "bytes were always free: {}", db.explain());
+        Some(db.explain()).filter(|told| told.price > 0.0)
+    });
+    let told = told.expect("an endless search ends with what it looks for");
+    assert!(told.to_string().contains(" bytes one level down for each byte "), "{told}");
+    assert!(db.wait_idle(Some(LONGEST)).unwrap());
+    let told = db.explain();
+    assert!(told.price == 0.0 && !told.to_string().contains("one level down"), "{told}");
+    db.close().unwrap();
+}
+
 /// Level 0 is full and no compaction succeeds: writers get an error that names the cause instead of
 /// waiting for ever, and writes go on by themselves once it is mended.
 #[test]

@@ -8,6 +8,6 @@ pub struct Load {
     /// thousandths. 0 while writers rest or the machine is idle.
     pub price: u32,
     /// Compactions at once that are of use: more of them would move no more bytes per second. 0 while
-    /// that is not known.
+    /// that is not known. Policies see it as their free slots; where one is of use, flushes are not cut.
     pub useful: u32,
 }

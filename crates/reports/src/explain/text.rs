@@ -38,7 +38,8 @@ impl fmt::Display for Explanation {
             false if self.live => "Due, and waiting for a slot".to_owned(),
             false => "Due, once the database is opened for writing".to_owned(),
         };
-        list(f, &title, &self.due, due)
+        list(f, &title, &self.due, due)?;
+        self.price(f)
     }
 }
 
@@ -100,6 +101,20 @@ impl Explanation {
         };
         lines.push(advice.to_owned());
         lines
+    }
+
+    /// Why slots may stay empty on purpose.
+    fn price(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.price == 0.0 {
+            return Ok(());
+        }
+        let (price, now, all) = (self.price, self.slots_now, self.slots);
+        writeln!(
+            f,
+            "\nA compaction starts once it brings {price:.2} bytes one level down for each byte that it \
+             reads or writes;\n{now} of {all} slots are of use, as more compactions at once would move \
+             no more bytes per second."
+        )
     }
 
     fn figures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

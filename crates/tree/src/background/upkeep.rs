@@ -291,7 +291,9 @@ impl Job for Upkeep {
         let families = self.shared.families();
         let bytes = self.shared.background.progress.moved.swap(0, Ordering::Relaxed);
         for family in &families {
-            family.drive(Event::Moved { bytes });
+            if bytes > 0 {
+                family.drive(Event::Moved { bytes });
+            }
             family.drive(Event::Tick);
         }
         self.look_at_disk_and_clock();
