@@ -114,8 +114,8 @@ pub struct Setup {
     pub merge_ns: f64,
     /// Processor time of a flush per memtable byte, nanoseconds.
     pub flush_ns: f64,
-    /// The same for the look over a memtable that is cut by buckets.
-    pub survey_ns: f64,
+    /// Processor time of a flush for each file that it is cut into, nanoseconds.
+    pub cut_ns: f64,
     /// Processor time of a job for each transfer that it asks for, nanoseconds: a thread is woken.
     pub ask_ns: f64,
     /// Processor time of the thread that transfers, and for each byte, nanoseconds: the system call,
@@ -162,7 +162,7 @@ impl Setup {
             client_ns: client_ns(value_size),
             merge_ns: 0.75,
             flush_ns: 1.0,
-            survey_ns: 0.35,
+            cut_ns: 150_000.0,
             ask_ns: 15_000.0,
             io_ns: (10_000.0, 0.45),
             sleep_ns: 30_000.0,
@@ -182,7 +182,7 @@ impl Setup {
             self.client_ns += COLD_NS;
         }
         let of_jobs =
-            [&mut self.merge_ns, &mut self.flush_ns, &mut self.survey_ns, &mut self.ask_ns];
+            [&mut self.merge_ns, &mut self.flush_ns, &mut self.cut_ns, &mut self.ask_ns];
         for cost in of_jobs.into_iter().chain([&mut self.client_ns]) {
             *cost *= factor;
         }

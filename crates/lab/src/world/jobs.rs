@@ -199,13 +199,17 @@ impl World<'_> {
             let at = self.device.serve(self.now, 0);
             return self.queue_at(at, Happening::Own(id));
         };
-        let survey = match self.jobs[&id].flow {
-            Some(_) => self.setup.survey_ns,
-            None => 0.0,
+        // What is cut costs more, spread over its entries.
+        let cut = match &self.jobs[&id] {
+            job if job.flow.is_some() => {
+                let files = job.recipe.files.len() as f64;
+                files * self.setup.cut_ns / job.bytes_in.max(1) as f64
+            }
+            _ => 0.0,
         };
         let asked = self.jobs.get_mut(&id).map_or(0, Job::take_asked) as f64;
         let work = match flush {
-            true => entries * self.setup.bytes.memory * (self.setup.flush_ns + survey),
+            true => entries * self.setup.bytes.memory * (self.setup.flush_ns + cut),
             false => entries * self.setup.bytes.disk * self.setup.merge_ns,
         };
         self.computing.insert(id, entries);

@@ -32,6 +32,9 @@ use crate::steps::descent::{Descent, Told};
 use crate::steps::gather::{self, Gathered};
 use crate::steps::{extras, l0};
 
+/// Level 0 must shrink from this part of the depth at which writers are slowed down, percent.
+const DEEP: u64 = 60;
+
 /// The policy `adaptive`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Adaptive;
@@ -86,10 +89,9 @@ impl Round<'_> {
         extras::settle(view, offers)
     }
 
-    /// The depth of level 0 from which it must shrink. The dearer bytes are, the deeper it may become.
+    /// The depth of level 0 from which it must shrink.
     fn deep(&self) -> u32 {
-        let percent = 60 + self.price.0.saturating_sub(300).min(200) / 4;
-        let depth = u64::from(self.view.options.l0_slowdown) * percent / 100;
+        let depth = u64::from(self.view.options.l0_slowdown) * DEEP / 100;
         u32::try_from(depth).unwrap_or(u32::MAX).max(1)
     }
 
