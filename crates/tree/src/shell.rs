@@ -274,7 +274,7 @@ impl Shared {
         writer: MemWriter,
     ) -> Shell {
         let family = Arc::new(OpenFamily::new(parts, self.mark()));
-        log.families.push(Filling::new(family.clone(), writer));
+        log.families.push(Filling::new(family.clone(), writer, self.resources.env.rt.clone()));
         self.families.lock().push(family.clone());
         self.shell(family)
     }

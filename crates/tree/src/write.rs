@@ -21,7 +21,7 @@ pub(crate) use entries::Own;
 use std::collections::BTreeSet;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{CfId, Error, Kind, Result};
+use lithify_base::{CfId, Kind, Result, Seq};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_journal::wal::BatchBuilder;
@@ -33,11 +33,15 @@ use crate::family::OpenFamily;
 use crate::options::WriteOptions;
 use crate::settings::Durability;
 use crate::shell::Shell;
+use lithify_memtable::MemWriter;
 use lithify_reports::metrics::Counter;
 use lithify_reports::reentry;
 use lithify_views::look::ranges::check_order;
 use lithify_views::names::DEFAULT_CF;
+use lithify_writes::errors;
 use lithify_writes::gate::{Wait, stalled};
+use lithify_writes::loan::Loan;
+use lithify_writes::own::{insert_all, measure};
 use lithify_writes::turn::{Outcome, Waiter};
 
 /// Memory a group keeps for the next; what one huge batch took is given back.
@@ -72,12 +76,14 @@ pub(crate) struct Held<'a> {
     log: Option<Box<Log>>,
     /// Whose batches the holder took over and has not answered for.
     peers: Vec<Arc<Waiter<Log>>>,
+    /// The memtable's handle, once the turn was passed on before the holder inserts.
+    loan: Option<Loan<MemWriter>>,
 }
 
 impl<'a> Held<'a> {
     pub(crate) fn new(shell: &'a Shell, log: Box<Log>) -> Held<'a> {
         shell.shared.mark().begin();
-        Held { shell, log: Some(log), peers: Vec::new() }
+        Held { shell, log: Some(log), peers: Vec::new(), loan: None }
     }
     pub(crate) fn log(&mut self) -> &mut Log {
         self.log.as_mut().expect("held until it is dropped")
@@ -101,14 +107,20 @@ impl<'a> Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let Some(mut log) = self.log.take() else { return };
+        let loan = self.loan.take();
+        if self.log.is_none() && loan.is_none() {
+            return;
+        }
         if std::thread::panicking() {
-            let error = self.shell.torn(&mut log);
+            let error = self.shell.torn(self.log.as_deref_mut());
             for peer in self.peers.drain(..) {
                 peer.serve(Err(error.clone()));
             }
         }
-        self.pass_on(log);
+        match self.log.take() {
+            Some(log) => self.pass_on(log),
+            None => reentry::end(),
+        }
     }
 }
 
@@ -127,14 +139,11 @@ impl Shell {
         }
         let _timed = self.shared.metrics.write.sample(&*self.shared.resources.env.rt);
         let durability = self.durability(options);
-        if let Some(log) = self.shared.writes.turn.take_soon(&*self.shared.resources.env.rt) {
+        let (turn, rt) = (&self.shared.writes.turn, &*self.shared.resources.env.rt);
+        if let Some(log) = turn.take_soon(rt) {
             return self.lead(log, own, durability, options.no_wait, || Ok(()));
         }
-        let (waiter, outcome) = self.shared.writes.turn.wait(
-            &*self.shared.resources.env.rt,
-            own.to_batch()?,
-            durability,
-        );
+        let (waiter, outcome) = turn.wait(rt, own.to_batch()?, durability);
         match outcome {
             Outcome::Served(result) => result,
             Outcome::Yours(log) => {
@@ -179,24 +188,22 @@ impl Shell {
         self.append(log, Own::Sync, Durability::Sync, &[])
     }
 
-    /// The turn, waiting for it if need be.
+    /// The turn, waiting for it if need be. All that was written before is in memtables, and published.
     pub(crate) fn take_turn(&self) -> Result<Box<Log>> {
         self.check_caller()?;
-        if let Some(log) = self.shared.writes.turn.take_soon(&*self.shared.resources.env.rt) {
-            return Ok(log);
-        }
-        match self
-            .shared
-            .writes
-            .turn
-            .wait(&*self.shared.resources.env.rt, BatchBuilder::new(), Durability::NoWal)
-            .1
-        {
-            Outcome::Yours(log) => Ok(log),
-            Outcome::Served(result) => {
-                Err(result.err().unwrap_or_else(|| self.shared.closed_error()))
-            }
-        }
+        let (turn, rt) = (&self.shared.writes.turn, &*self.shared.resources.env.rt);
+        let mut log = match turn.take_soon(rt) {
+            Some(log) => log,
+            None => match turn.wait(rt, BatchBuilder::new(), Durability::NoWal).1 {
+                Outcome::Yours(log) => log,
+                Outcome::Served(result) => {
+                    return Err(result.err().unwrap_or_else(|| self.shared.closed_error()));
+                }
+            },
+        };
+        // If that one panicked, the database only reads, and the gate says so.
+        let _ = self.recall(&mut log);
+        Ok(log)
     }
 
     /// A range deletion must not end before it starts, an operand needs an operator, and what was
@@ -207,22 +214,14 @@ impl Shell {
         }
         for op in batch.view().iter() {
             if op.cf == DEFAULT_CF && self.family.cf != DEFAULT_CF {
-                return Err(Error::invalid(format!(
-                    "the batch has entries of the default column family and is written by the \
-                     handle of `{}`; add them with put_cf and its like, or write the batch by the \
-                     database; nothing was written",
-                    self.family.name
-                )));
+                return Err(errors::wrong_handle(&self.family.name));
             }
             if !matches!(op.kind, Kind::Merge | Kind::RangeDelete) {
                 continue;
             }
             let family = self.family_of(op.cf)?;
             if op.kind == Kind::Merge && family.context().operator.is_none() {
-                return Err(Error::invalid(
-                    "the database was opened without a merge operator; give it one with \
-                     Builder::merge_operator; nothing was written",
-                ));
+                return Err(errors::no_operator());
             }
             if op.kind == Kind::RangeDelete {
                 check_order(family.order(), op.key, op.value)?;
@@ -255,9 +254,7 @@ impl Shell {
         // The turn was not given away since, and is not before the batch is written.
         check()?;
         self.take_along(&mut held);
-        let Held { log, peers, .. } = &mut held;
-        let log = log.as_mut().expect("held");
-        let result = self.commit(log, own, durability, peers);
+        let result = self.commit(&mut held, own, durability);
         // To wake a thread takes longer than a short write: the next holder need not wait for it.
         let peers = std::mem::take(&mut held.peers);
         drop(held);
@@ -341,13 +338,9 @@ impl Shell {
     }
 
     /// One commit group: log, memtable, publish.
-    fn commit(
-        &self,
-        log: &mut Log,
-        own: Own<'_>,
-        durability: Durability,
-        peers: &[Arc<Waiter<Log>>],
-    ) -> Result<()> {
+    fn commit(&self, held: &mut Held<'_>, own: Own<'_>, durability: Durability) -> Result<()> {
+        let Held { log, peers, .. } = &mut *held;
+        let log = log.as_deref_mut().expect("held");
         let durability = peers.iter().map(|p| p.durability).fold(durability, Ord::max);
         let first = log.next_seq;
         reserve(log, own, peers)?;
@@ -356,7 +349,16 @@ impl Shell {
         } else {
             self.append(log, own, durability, peers)?;
         }
-        let (next, bytes) = match peers {
+        self.recall(log)?;
+        if self.shared.writes.turn.is_crowded()
+            && matches!(durability, Durability::Buffered | Durability::Os)
+            && self.insert_behind(held, own)
+        {
+            return Ok(());
+        }
+        let Held { log, peers, .. } = held;
+        let log = log.as_deref_mut().expect("held");
+        let (next, bytes) = match &peers[..] {
             [] => (own.insert(log, first), own.byte_len()),
             _ => self.insert_group(log, own, peers, first)?,
         };
@@ -364,11 +366,52 @@ impl Shell {
         if durability == Durability::NoWal {
             log.note_unlogged(first);
         }
+        self.publish(first, next, bytes);
+        Ok(())
+    }
+
+    /// Inserts a group that is in the log behind the turn, which is passed on before: the next one is at
+    /// the log meanwhile. False if it can't be, and nothing was done.
+    #[inline(never)]
+    fn insert_behind(&self, held: &mut Held<'_>, own: Own<'_>) -> bool {
+        let together = || self.family.settings.load().concurrent_memtable_writes;
+        let several = !held.log().is_alone() || !own.is_of_default();
+        if several || (!held.peers.is_empty() && together()) {
+            return false;
+        }
+        let (entries, bytes) = measure(own, &held.peers);
+        let log = held.log();
+        let first = log.next_seq;
+        let Some(loan) = log.families[0].mem.lend_after(entries, bytes) else { return false };
+        log.next_seq = first + entries as Seq;
+        let writer = held.loan.insert(loan);
+        self.shared.writes.turn.pass_on(held.log.take().expect("held"));
+        let next = insert_all(own, &held.peers, writer.get(), first);
+        self.publish(first, next, bytes);
+        held.loan.take().expect("lent above").give_back();
+        reentry::end();
+        true
+    }
+
+    /// Waits until the group before is in the memtable: it may be inserted behind the turn.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` if its holder panicked.
+    #[inline]
+    pub(crate) fn recall(&self, log: &mut Log) -> Result<()> {
+        match log.families[0].mem.recall() {
+            true => Ok(()),
+            false => Err(self.torn(Some(log))),
+        }
+    }
+
+    /// Shows readers the writes from number `first` up to the one before `next`.
+    #[inline]
+    fn publish(&self, first: Seq, next: Seq, bytes: usize) {
         self.shared.writes.published.store(next - 1, Ordering::Release);
         self.shared.metrics.add(Counter::Writes, next - first);
         self.shared.metrics.add(Counter::WriteBytes, bytes as u64);
         self.shared.metrics.add(Counter::Groups, 1);
-        Ok(())
     }
 
     /// Appends the group to the log and brings it as far as `durability` asks.
@@ -390,12 +433,12 @@ impl Shell {
         let writes = !log.group.is_empty();
         match self.append_group(log, durability) {
             Ok(()) if durability == Durability::Sync => self.sync_closing(log),
-            Err(error) if logs::is_lost(&error) => {
+            Err(error) if errors::is_lost(&error) => {
                 if !zoo::on(Bug::RefusedStays) {
                     self.replace_log(log, error.clone())?;
                 }
                 // What was written before is in tables now: all that a sync asks for.
-                if writes { Err(logs::not_committed(error)) } else { Ok(()) }
+                if writes { Err(errors::not_committed(error)) } else { Ok(()) }
             }
             other => other,
         }

@@ -8,7 +8,9 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod errors;
 pub mod gate;
+pub mod loan;
 pub mod mems;
 pub mod own;
 pub mod parts;

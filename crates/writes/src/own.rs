@@ -1,6 +1,7 @@
-//! The caller's own write, as a group takes it.
+//! The caller's own write, as a group takes it, and what a group is together.
 
 use lithify_base::{CfId, Kind, Result, Seq};
+use lithify_env::sync::Arc;
 use lithify_journal::wal::BatchBuilder;
 
 use crate::mems::{Adds, Mems, insert_batch};
@@ -33,6 +34,26 @@ pub enum Own<'a, T> {
     Sync,
     /// The write was queued and is in the waiter.
     Queued(&'a Waiter<T>),
+}
+
+/// What a group takes: its entries, and their bytes.
+#[inline]
+pub fn measure<T>(own: Own<'_, T>, peers: &[Arc<Waiter<T>>]) -> (usize, usize) {
+    peers.iter().fold((own.entries(), own.byte_len()), |(entries, bytes), peer| {
+        (entries + peer.batch.count() as usize, bytes + peer.batch.byte_len())
+    })
+}
+
+/// Inserts a group from sequence number `first` on; the number after.
+#[inline]
+pub fn insert_all<T>(
+    own: Own<'_, T>,
+    peers: &[Arc<Waiter<T>>],
+    mems: &mut impl Mems,
+    first: Seq,
+) -> Seq {
+    let next = own.insert(mems, first);
+    peers.iter().fold(next, |next, peer| insert_batch(mems, &peer.batch.view(), next))
 }
 
 impl<T> Clone for Own<'_, T> {

@@ -22,6 +22,9 @@ const GROUP_BYTES: usize = 1 << 20;
 /// A writer that spins and was overtaken by others so many times sleeps.
 const OVERTAKEN: u32 = 16;
 
+/// Writes after one that found the turn taken for which others are taken to be about.
+const CROWD: usize = 64;
+
 /// The turn of `T`.
 pub struct Turn<T> {
     queue: Mutex<Queue<T>>,
@@ -29,6 +32,8 @@ pub struct Turn<T> {
     free: AtomicBool,
     /// Length of the queue, for a holder that only wants to know whether anyone waits.
     waiting: AtomicUsize,
+    /// So many more writes are made as if others waited.
+    crowd: AtomicUsize,
 }
 
 struct Queue<T> {
@@ -102,6 +107,7 @@ impl<T> Turn<T> {
             queue: Mutex::new(Queue { token: Some(token), closed: None, waiting: VecDeque::new() }),
             free: AtomicBool::new(true),
             waiting: AtomicUsize::new(0),
+            crowd: AtomicUsize::new(0),
         }
     }
 
@@ -128,6 +134,7 @@ impl<T> Turn<T> {
     fn spin(&self, rt: &dyn Rt) -> Option<Box<T>> {
         let queued = || self.waiting.load(Ordering::Relaxed) > 0;
         let free = || self.free.load(Ordering::Relaxed);
+        self.crowd.store(CROWD, Ordering::Relaxed);
         for _ in 0..OVERTAKEN {
             if !rt.spin(&|| free() || queued()) || queued() {
                 break;
@@ -208,6 +215,16 @@ impl<T> Turn<T> {
         }
         self.waiting.store(queue.waiting.len(), Ordering::Relaxed);
         group
+    }
+
+    /// Whether others want the turn, or lately did. Asked by the holder, once for each write.
+    #[inline]
+    pub fn is_crowded(&self) -> bool {
+        let left = self.crowd.load(Ordering::Relaxed);
+        if left > 0 {
+            self.crowd.store(left - 1, Ordering::Relaxed);
+        }
+        left > 0
     }
 
     /// Passes the turn to the next in the queue, or leaves it free.

@@ -107,7 +107,8 @@ fn check(content: &Content, last: &mut [u64], count: &mut u64) {
 }
 
 /// Keeps writers where the test wants them: a thread that compares `hold` stays until told, who compares
-/// `left` or `right` waits for the other a moment, and `trap` panics once it is armed.
+/// `left` or `right` waits for the other a moment, and `trap` panics once it is armed. Who compares `behind`
+/// stays until told, too, and then panics if the trap is armed.
 #[derive(Default)]
 struct Stage {
     held: AtomicBool,
@@ -115,6 +116,8 @@ struct Stage {
     met: [AtomicBool; 2],
     together: AtomicBool,
     armed: AtomicBool,
+    behind: AtomicBool,
+    go_on: AtomicBool,
 }
 
 impl Stage {
@@ -132,6 +135,11 @@ impl Stage {
                     self.together.store(true, SeqCst);
                 }
                 self.met[me].store(false, SeqCst);
+            }
+            b"behind" if !self.go_on.load(SeqCst) => {
+                self.behind.store(true, SeqCst);
+                wait(Duration::from_secs(20), || self.go_on.load(SeqCst));
+                assert!(!self.armed.load(SeqCst), "trapped");
             }
             b"trap" => assert!(!self.armed.load(SeqCst), "trapped"),
             _ => {}
@@ -260,5 +268,98 @@ fn families_and_large_batches_share_groups() {
         for w in [0u8, 2] {
             assert_eq!(number(&side.get([w]).unwrap().unwrap()), 29);
         }
+    });
+}
+
+/// A database where the put of `behind` is in the log, and its writer, who inserts it, has passed the turn
+/// on; then `meanwhile` has begun, until `is_far` says that it is as far as it comes before that writer ends.
+/// How both ended.
+fn behind_the_turn<T: Send>(
+    armed: bool,
+    meanwhile: impl Fn(&Db) -> T + Sync,
+    is_far: impl Fn(&Db, u64) -> bool,
+) -> (Arc<Stage>, Env, Db, std::thread::Result<lithify::Result<()>>, T) {
+    let stage = Arc::new(Stage::default());
+    let env = Env::in_memory(RtOptions::default());
+    let db = open(&stage, &env);
+    db.put(b"first", b"1").unwrap();
+    // One that finds the turn taken: for a while others are taken to be about.
+    for attempt in 1..=40 {
+        stage.go.store(false, SeqCst);
+        stage.held.store(false, SeqCst);
+        let waited = std::thread::scope(|s| {
+            s.spawn(|| db.put(b"hold", b"1").unwrap());
+            assert!(wait(Duration::from_secs(20), || stage.held.load(SeqCst)));
+            let second = s.spawn(|| db.put(b"second", b"1").unwrap());
+            std::thread::sleep(Duration::from_millis(5 * attempt));
+            let waits = !second.is_finished();
+            stage.go.store(true, SeqCst);
+            waits
+        });
+        if waited {
+            break;
+        }
+    }
+    stage.armed.store(armed, SeqCst);
+    let (first, second) = std::thread::scope(|s| {
+        let first = s.spawn(|| catch_unwind(AssertUnwindSafe(|| db.put(b"behind", b"1"))));
+        assert!(wait(Duration::from_secs(20), || stage.behind.load(SeqCst)));
+        let logged = db.stats().counts.wal_bytes;
+        let second = s.spawn(|| meanwhile(&db));
+        assert!(wait(Duration::from_secs(20), || is_far(&db, logged)), "it waits for the turn");
+        assert!(!second.is_finished());
+        assert_eq!(db.get(b"next").unwrap(), None);
+        stage.go_on.store(true, SeqCst);
+        (first.join().unwrap(), second.join().unwrap())
+    });
+    (stage, env, db, first, second)
+}
+
+/// While one inserts, the next one is at the log; it is seen after the first.
+#[test]
+fn the_next_is_at_the_log_while_one_inserts() {
+    within(LONGEST, "two halves of writes side by side", || {
+        let next = |db: &Db| db.put(b"next", b"2");
+        let logged = |db: &Db, before| db.stats().counts.wal_bytes > before;
+        let (_, _, db, first, second) = behind_the_turn(false, next, logged);
+        assert!(matches!((first, second), (Ok(Ok(())), Ok(()))));
+        assert_eq!(db.get(b"next").unwrap().as_deref(), Some(&b"2"[..]));
+        assert_eq!(db.get(b"behind").unwrap().as_deref(), Some(&b"1"[..]));
+    });
+}
+
+/// What takes the turn for more than a write finds all before it in the memtable.
+#[test]
+fn a_flush_waits_for_what_is_inserted_behind_the_turn() {
+    within(LONGEST, "a flush and an insert", || {
+        let soon = |_: &Db, _| {
+            std::thread::sleep(Duration::from_millis(20));
+            true
+        };
+        let (stage, env, db, first, flushed) = behind_the_turn(false, |db| db.flush(), soon);
+        assert!(matches!((first, flushed), (Ok(Ok(())), Ok(()))));
+        assert_eq!(db.stats().counts.flushes, 1);
+        db.close().unwrap();
+        assert_eq!(open(&stage, &env).get(b"behind").unwrap().as_deref(), Some(&b"1"[..]));
+    });
+}
+
+/// If the one that inserts panics, the next one, which is in the log, is told that its outcome is not known. Neither
+/// is seen before the next open, which shows both.
+#[test]
+fn a_panic_behind_the_turn_is_told_to_the_next() {
+    within(LONGEST, "a panic behind the turn", || {
+        let next = |db: &Db| db.put(b"next", b"2");
+        let logged = |db: &Db, before| db.stats().counts.wal_bytes > before;
+        let (stage, env, db, first, second) = behind_the_turn(true, next, logged);
+        assert!(first.is_err(), "the writer learns of the panic");
+        assert_eq!(second.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+        assert_eq!(db.put(b"later", b"1").unwrap_err().kind(), ErrorKind::ReadOnly);
+        let seen: Vec<_> = scan(&db).unwrap().into_keys().collect();
+        assert_eq!(seen, [&b"first"[..], b"hold", b"second"]);
+        db.close().unwrap();
+        stage.armed.store(false, SeqCst);
+        let content = scan(&open(&stage, &env)).unwrap();
+        assert!(content.contains_key(&b"behind"[..]) && content.contains_key(&b"next"[..]));
     });
 }

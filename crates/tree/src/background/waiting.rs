@@ -50,7 +50,7 @@ impl Shell {
             return Err(error);
         }
         let at = log.at(self.family.cf).ok_or_else(|| self.shared.stranger(self.family.cf))?;
-        if !log.families[at].mem.table().is_empty() {
+        if !log.families[at].table.is_empty() {
             self.freeze(log, &[at])?;
         }
         // Older frozen memtables are part of what the caller wants on disk.

@@ -15,8 +15,8 @@ use lithify_journal::manifest::{WalAddition, WireEdit};
 use crate::shell::Shell;
 use crate::shell::calls::CloseLater;
 use crate::write::log::Log;
-use crate::write::logs;
 use lithify_reports::reentry::refusal_of_listener;
+use lithify_writes::errors;
 
 impl Shell {
     /// Ends the database: what no log holds is flushed, jobs end, the log is closed. Only the
@@ -163,7 +163,7 @@ impl Shell {
         let ended = wal.end().and_then(|end| wal.close().map(|()| end));
         match ended {
             Ok(end) => Ok(Some(end)),
-            Err(e) if logs::is_lost(&e) && self.family.gate.refused().is_none() => {
+            Err(e) if errors::is_lost(&e) && self.family.gate.refused().is_none() => {
                 self.replace_log(log, e).map(|()| None)
             }
             Err(e) => Err(e),

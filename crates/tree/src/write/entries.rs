@@ -2,7 +2,8 @@
 
 use lithify_base::Result;
 use lithify_env::sync::Arc;
-use lithify_writes::mems::{Reservation, refused};
+use lithify_writes::mems::Reservation;
+use lithify_writes::own::measure;
 use lithify_writes::turn::Waiter;
 
 use super::log::Log;
@@ -16,15 +17,11 @@ pub(crate) type Own<'a> = lithify_writes::own::Own<'a, Log>;
 /// `LimitExceeded` if there is none.
 #[inline(always)]
 pub(super) fn reserve(log: &mut Log, own: Own<'_>, peers: &[Arc<Waiter<Log>>]) -> Result<()> {
-    let (mut entries, mut bytes) = (own.entries(), own.byte_len());
-    for peer in peers {
-        entries += peer.batch.count() as usize;
-        bytes += peer.batch.byte_len();
-    }
+    let (entries, bytes) = measure(own, peers);
     log.group.clear();
     log.group.try_reserve(entries, bytes)?;
     if log.is_alone() {
-        return log.families[0].mem.try_reserve(entries, bytes).map_err(refused);
+        return log.families[0].mem.reserve(entries, bytes);
     }
     let mut reservation = Reservation::default();
     for batch in peers.iter().map(|peer| &peer.batch).chain(own.batch()) {

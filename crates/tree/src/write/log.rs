@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 
 use lithify_base::{CfId, FileId, Result, Seq};
 use lithify_control::MemId;
-use lithify_env::Ticket;
 use lithify_env::sync::atomic::AtomicU64;
 use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{RtRef, Ticket};
 use lithify_files::wal::{WalEnd, WalWriter};
 use lithify_journal::wal::BatchBuilder;
-use lithify_memtable::MemWriter;
+use lithify_memtable::{MemTable, MemWriter};
 
 use crate::family::OpenFamily;
+use lithify_writes::loan::Lender;
 use lithify_writes::mems::Mems;
 
 /// What the holder of the write turn owns.
@@ -41,8 +42,9 @@ pub(crate) struct Log {
 /// The active memtable of one family.
 pub(crate) struct Filling {
     pub(crate) family: Arc<OpenFamily>,
-    /// Write handle.
-    pub(crate) mem: MemWriter,
+    /// Write handle; the group before may have it, if there is no other family.
+    pub(crate) mem: Lender<MemWriter>,
+    pub(crate) table: Arc<MemTable>,
     /// The memtable's number.
     pub(crate) id: MemId,
     /// The memtable's first log, as readers know it.
@@ -55,13 +57,15 @@ pub(crate) struct Filling {
 
 impl Filling {
     /// The active memtable of `family`, whose writer is `mem`.
-    pub(crate) fn new(family: Arc<OpenFamily>, mem: MemWriter) -> Filling {
+    pub(crate) fn new(family: Arc<OpenFamily>, mem: MemWriter, rt: RtRef) -> Filling {
         let active = family.super_version().mems[0].clone();
         let (id, log) = (active.id, active.log);
-        Filling { family, mem, id, log, unlogged: false, unlogged_before: None }
+        let table = mem.table().clone();
+        let mem = Lender::new(mem, rt);
+        Filling { family, mem, table, id, log, unlogged: false, unlogged_before: None }
     }
     pub(super) fn is_full(&self) -> bool {
-        self.mem.table().bytes() as u64 >= self.family.memtable_bytes
+        self.table.bytes() as u64 >= self.family.memtable_bytes
     }
 }
 
@@ -120,6 +124,6 @@ impl Mems for Log {
     #[inline]
     fn of(&mut self, cf: CfId) -> Option<&mut MemWriter> {
         let at = self.at(cf)?;
-        self.families.get_mut(at).map(|f| &mut f.mem)
+        self.families.get_mut(at).map(|f| f.mem.get())
     }
 }

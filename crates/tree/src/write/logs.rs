@@ -42,30 +42,15 @@ use super::log::{Closing, Ended, GivenUp, Log};
 use super::room::fresh_memtables;
 use crate::family::OpenFamily;
 use crate::shell::Shell;
-
-/// True if `error` says that it is not known what a log holds.
-pub(crate) fn is_lost(error: &Error) -> bool {
-    !matches!(error.kind(), ErrorKind::NotCommitted | ErrorKind::NoSpace | ErrorKind::LimitExceeded)
-}
-
-/// What a write is told whose log was lost and replaced.
-pub(super) fn not_committed(cause: Error) -> Error {
-    let what = "the log could not be made durable and was given up; what was acknowledged before is \
-                safe in tables, and nothing of this write will appear; try again";
-    Error::new(ErrorKind::NotCommitted, what).caused_by(cause)
-}
+use lithify_writes::errors::{self, Full};
 
 impl Shell {
     /// Begins the log of the active memtable. If that fails, its number is burnt and nothing of
     /// the write exists.
     pub(super) fn create_wal(&self, log: &mut Log) -> Result<WalWriter> {
         let number = log.wal_number;
-        match WalWriter::create(
-            &self.shared.resources.dir,
-            number,
-            log.before.as_ref(),
-            log.next_seq - 1,
-        ) {
+        let (dir, before) = (&self.shared.resources.dir, log.before.as_ref());
+        match WalWriter::create(dir, number, before, log.next_seq - 1) {
             Ok(wal) => {
                 self.shared.log_made(number);
                 Ok(wal)
@@ -73,14 +58,7 @@ impl Shell {
             Err(e) => {
                 log.wal_number = self.shared.next_file();
                 self.shared.writes.log_now.store(log.wal_number.0, Ordering::Release);
-                Err(match e.kind() {
-                    ErrorKind::NoSpace => e,
-                    _ => Error::new(
-                        ErrorKind::NotCommitted,
-                        "no log could be begun, and nothing was written; try again",
-                    )
-                    .caused_by(e),
-                })
+                Err(errors::not_begun(e))
             }
         }
     }
@@ -125,23 +103,17 @@ impl Shell {
             if let Err(lost) = result {
                 self.note("log_lost", &[("cause", lost.to_string().into())]);
                 if !log.is_alone() {
-                    return Err(self.not_replaced(lost, &several()));
+                    return Err(self.not_replaced(lost, &errors::several()));
                 }
-                if let Err(e) = self
-                    .shared
-                    .shell(log.families[0].family.clone())
-                    .wait_flushed(Some(closing.mem))
-                {
+                let shell = self.shared.shell(log.families[0].family.clone());
+                if let Err(e) = shell.wait_flushed(Some(closing.mem)) {
                     // The log of now follows the lost one, and goes with it.
                     let cause = self.give_up_log(log).err().unwrap_or(e);
                     return Err(self.not_replaced(lost, &cause));
                 }
                 closing.end.set_superseded();
-                self.shared
-                    .writes
-                    .closing
-                    .lock()
-                    .retain(|c| c.end.number() != closing.end.number());
+                let others = |c: &Closing| c.end.number() != closing.end.number();
+                self.shared.writes.closing.lock().retain(others);
             }
         }
         Ok(())
@@ -163,6 +135,7 @@ impl Shell {
     /// empty ones, as the edit of a flush says where a family's logs begin. An iterator or a reader
     /// never waits for that; other writers do, as for a stop.
     fn give_up_log(&self, log: &mut Log) -> Result<()> {
+        self.recall(log)?;
         log.wal = None;
         let all: Vec<usize> = (0..log.families.len()).collect();
         let fresh = fresh_memtables(log, &all, &self.shared.resources.arenas)?;
@@ -222,29 +195,12 @@ impl Shell {
     /// `flush`. The end of writing, unless space is all that is missing.
     fn not_replaced(&self, lost: Error, flush: &Error) -> Error {
         let full = flush.kind() == ErrorKind::NoSpace && self.family.gate.refused().is_none();
-        let rest = match full {
-            true => {
-                "it will not appear once there is space again, and writes go on by themselves; \
-                 without, whether it survives shows at the next open"
-            }
-            false => {
-                "whether this write survives shows at the next open, until which the database is \
-                 read-only"
-            }
-        };
-        let what = format!("the log could not be written; {rest}");
-        let error = Error::new(ErrorKind::OutcomeUnknown, what).caused_by(lost);
+        let error = errors::not_replaced(lost, if full { Full::Yes } else { Full::No });
         if !full {
             self.shared.go_read_only(error.clone());
         }
         error
     }
-}
-
-/// Why a lost log is not replaced where there are several families.
-fn several() -> Error {
-    let what = "with several column families a log that is lost while it is closed is not replaced";
-    Error::new(ErrorKind::Unsupported, what)
 }
 
 struct CloseWal {

@@ -6,7 +6,7 @@
 //! bound, the memtables that need the oldest of them are frozen. And once the active memtables take
 //! most of what memtables may take together, the largest is.
 
-use lithify_base::{Error, ErrorKind, FileId, Result, Seq};
+use lithify_base::{FileId, Result, Seq};
 use lithify_control::{Event, MemId};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
@@ -14,9 +14,9 @@ use lithify_memtable::{ArenaPool, MemTable, MemWriter};
 use lithify_store::numbers;
 
 use super::log::{Filling, Log};
-use super::logs;
 use crate::shell::Shell;
 use lithify_views::super_version::Mem;
+use lithify_writes::errors;
 
 impl Log {
     /// The families, by their places, whose memtables make room. One that is stopped keeps its own.
@@ -41,7 +41,7 @@ impl Log {
         oldest.into_iter().flat_map(move |oldest| {
             let needs = move |at: &usize| {
                 let family = &self.families[*at];
-                !family.mem.table().is_empty() && family.log.load(Ordering::Relaxed) <= oldest
+                !family.table.is_empty() && family.log.load(Ordering::Relaxed) <= oldest
             };
             (0..self.families.len()).filter(needs)
         })
@@ -50,7 +50,7 @@ impl Log {
     /// The family with the largest active memtable, if all of them take too much of `memory` bytes:
     /// seven eighths of it, or half of it while those being flushed take the rest.
     fn largest_of_too_many(&self, memory: u64) -> Option<usize> {
-        let bytes = |at: &usize| self.families[*at].mem.table().bytes() as u64;
+        let bytes = |at: &usize| self.families[*at].table.bytes() as u64;
         let active: u64 = (0..self.families.len()).map(|at| bytes(&at)).sum();
         let frozen = || {
             let of = |f: &Filling| {
@@ -66,7 +66,7 @@ impl Log {
 
     /// Memtables without a write need no log before `log`.
     pub(super) fn pass_over_empty(&mut self, log: FileId) {
-        for family in self.families.iter().filter(|f| f.mem.table().is_empty()) {
+        for family in self.families.iter().filter(|f| f.table.is_empty()) {
             family.log.store(log.0, Ordering::Release);
         }
     }
@@ -74,7 +74,7 @@ impl Log {
     /// Writes from number `first` on are in no log.
     pub(super) fn note_unlogged(&mut self, first: Seq) {
         for family in &mut self.families {
-            let newest = family.mem.table().last_seq();
+            let newest = family.table.last_seq();
             family.unlogged |= newest.is_some_and(|newest| newest >= first);
         }
     }
@@ -99,15 +99,16 @@ impl Shell {
     /// Replaces the active memtables of the families at `which` by empty ones and hands the old ones
     /// to be flushed. The log is closed in the background.
     pub(crate) fn freeze(&self, log: &mut Log, which: &[usize]) -> Result<()> {
+        self.recall(log)?;
         if !numbers::fits_memtable(log.next_seq) {
-            return Err(numbers_used_up());
+            return Err(errors::numbers_used_up());
         }
         let fresh = fresh_memtables(log, which, &self.shared.resources.arenas)?;
         if let Some(wal) = &mut log.wal {
             match wal.end() {
                 Ok(end) => log.before = Some(end),
                 // That freezes, too.
-                Err(e) if logs::is_lost(&e) => return self.replace_log(log, e),
+                Err(e) if errors::is_lost(&e) => return self.replace_log(log, e),
                 Err(e) => return Err(e),
             }
         }
@@ -127,8 +128,9 @@ impl Shell {
         let mut frozen = Vec::new();
         for Fresh { at, table, writer } in fresh {
             let family = &mut log.families[at];
+            let old = family.mem.replace(writer).freeze();
+            family.table = table.clone();
             let new = Mem::new(MemId(family.id.0 + 1), table, next_wal);
-            let old = std::mem::replace(&mut family.mem, writer).freeze();
             let old_id = std::mem::replace(&mut family.id, new.id);
             family.log = new.log.clone();
             if std::mem::take(&mut family.unlogged) {
@@ -160,15 +162,6 @@ impl Shell {
         let s = self.shared.db_settings.load();
         s.memtable_bytes * u64::from(s.memtable_count)
     }
-}
-
-/// Why no memtable becomes active any more.
-fn numbers_used_up() -> Error {
-    Error::new(
-        ErrorKind::LimitExceeded,
-        "the numbers of writes are used up; take the database into a new one with `lithify salvage`, \
-         which begins at 1",
-    )
 }
 
 /// A memtable that is to become active.

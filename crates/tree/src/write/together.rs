@@ -10,13 +10,14 @@
 //! inserts any more.
 //! Leaves to others: batches of other families, which the holder inserts by itself.
 
-use lithify_base::{Error, ErrorKind, Result, Seq};
+use lithify_base::{Error, Result, Seq};
 use lithify_env::sync::Arc;
 
 use super::entries::Own;
 use super::log::Log;
 use crate::shell::Shell;
 use lithify_reports::metrics::Counter;
+use lithify_writes::errors;
 use lithify_writes::parts::Handed;
 use lithify_writes::turn::Waiter;
 
@@ -55,7 +56,7 @@ impl Shell {
         first: Seq,
     ) -> Result<Seq> {
         let all = std::iter::once(own).chain(peers.iter().map(|peer| Own::Queued(peer)));
-        let mem = &mut log.families[0].mem;
+        let mem = log.families[0].mem.get();
         let mut handed = Handed::new(&*self.shared.resources.env.rt, self.shared.mark());
         // What the holder inserts while others are at theirs, and what it inserts after that.
         let (mut now, mut later) = (Vec::new(), Vec::new());
@@ -66,7 +67,7 @@ impl Shell {
             if at > 0 && write.is_large() {
                 let Ok(writer) = mem.share(count, len) else {
                     drop(handed);
-                    return Err(self.torn(log));
+                    return Err(self.torn(Some(log)));
                 };
                 handed.ask(&peers[at - 1], writer, next);
             } else if write.is_of_default() {
@@ -79,14 +80,14 @@ impl Shell {
         }
         let Ok(mut writer) = mem.share(entries, bytes) else {
             drop(handed);
-            return Err(self.torn(log));
+            return Err(self.torn(Some(log)));
         };
         self.shared.resources.env.rt.breathe();
         for (write, first) in now {
             write.insert(&mut writer, first);
         }
         self.shared.metrics.add(Counter::OwnInserts, handed.insert_the_rest() as u64);
-        let Some(writers) = handed.gather() else { return Err(self.torn(log)) };
+        let Some(writers) = handed.gather() else { return Err(self.torn(Some(log))) };
         writers.into_iter().chain([writer]).for_each(|writer| mem.take_back(writer));
         for (write, first) in later {
             write.insert(log, first);
@@ -96,12 +97,12 @@ impl Shell {
 
     /// A group is in the memtable in part, because a comparator panicked. It is not known how far it got,
     /// so nothing is written behind it; what the log holds shows at the next open.
-    pub(super) fn torn(&self, log: &mut Log) -> Error {
-        let what = "a write panicked; whether it and those with it survive shows at the next \
-                    open, until which the database is read-only";
-        let error = Error::new(ErrorKind::OutcomeUnknown, what);
+    pub(super) fn torn(&self, log: Option<&mut Log>) -> Error {
+        let error = errors::torn();
         self.shared.go_read_only(error.clone());
-        log.wal = None;
+        if let Some(log) = log {
+            log.wal = None;
+        }
         error
     }
 }
