@@ -123,7 +123,6 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::SyncAgain | Bug::RefusedStays => Finder::Sweep("put-sync"),
         Bug::ReplayPastHole | Bug::LowMarkTooHigh => Finder::Sweep("log-roll"),
         Bug::FlushInTwoEdits => Finder::Sweep("checkpoint"),
-        Bug::ReadErrorIsEnd => Finder::Sweep("l0-to-l1"),
         Bug::LogOfOthersGone => Finder::Sweep("family-keeps-log"),
         Bug::BatchTorn => {
             test("lithify", "families", "lives::a_flush_is_not_committed_before_its_log_is_durable")
@@ -133,6 +132,7 @@ pub(super) fn finder(bug: Bug) -> Finder {
         Bug::FlightsForgotten => Finder::Sim(&["--variants", "0", "--policy", "df-leveled"]),
         Bug::DeeperLevelsOnly => Finder::Sim(&["--variants", "0", "--policy", "tiered"]),
         Bug::OtherBucketForgotten
+        | Bug::ReadErrorIsEnd
         | Bug::ZeroedOverOlder
         | Bug::InputMissed
         | Bug::KeySplit
