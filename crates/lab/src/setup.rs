@@ -181,8 +181,7 @@ impl Setup {
         if factor > 1.0 {
             self.client_ns += COLD_NS;
         }
-        let of_jobs =
-            [&mut self.merge_ns, &mut self.flush_ns, &mut self.cut_ns, &mut self.ask_ns];
+        let of_jobs = [&mut self.merge_ns, &mut self.flush_ns, &mut self.cut_ns, &mut self.ask_ns];
         for cost in of_jobs.into_iter().chain([&mut self.client_ns]) {
             *cost *= factor;
         }
