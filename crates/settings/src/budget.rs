@@ -155,8 +155,8 @@ mod tests {
             Settings { compaction_threads, policy, ..Settings::default() }.effective_policy()
         };
         let own: Vec<Policy> = (1..=5).map(|threads| with(threads, None)).collect();
-        let (hybrid, bucket) = (Policy::Hybrid, Policy::Bucket);
-        assert_eq!(own, [hybrid, hybrid, hybrid, bucket, bucket]);
+        let (hybrid, adaptive) = (Policy::Hybrid, Policy::Adaptive);
+        assert_eq!(own, [hybrid, hybrid, hybrid, adaptive, adaptive]);
         assert_eq!(with(8, Some(Policy::Leveled)), Policy::Leveled);
     }
 

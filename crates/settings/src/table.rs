@@ -104,7 +104,7 @@ settings! {
         rocksdb("max_background_flushes");
     /// Rules by which tables are compacted. A directory may be opened with other rules each time.
     policy: Option<Policy>, Choice(), First Family fixed,
-        default(threads |_b| None, "hybrid below four, bucket from there on"),
+        default(threads |_b| None, "hybrid below four, adaptive from there on"),
         rocksdb("compaction_style" in Family reads style),
         in_force |s| s.effective_policy().name().to_owned();
     /// Which file of a level goes down first. [`Policy::Tiered`], [`Policy::DfTiered`],

@@ -59,12 +59,13 @@ impl PolicyKind {
         keeping.copy_from_slice(&PolicyKind::ALL);
         every
     };
-    /// What a database takes that states no policy. Measured: with two threads [`Bucket`](Self::Bucket)
-    /// rewrites more than [`Hybrid`](Self::Hybrid) in the same time, with four it fills 1.7 times as fast.
+    /// What a database takes that states no policy. Measured (docs/papers.md): with four threads
+    /// [`Adaptive`](Self::Adaptive) is faster than [`Hybrid`](Self::Hybrid) and [`Bucket`](Self::Bucket) on
+    /// slow and on fast disks; with two it is not told from [`Hybrid`](Self::Hybrid), which is simpler.
     pub const fn by_itself(compaction_threads: u32) -> PolicyKind {
         match compaction_threads {
             0..4 => PolicyKind::Hybrid,
-            4.. => PolicyKind::Bucket,
+            4.. => PolicyKind::Adaptive,
         }
     }
     /// The names of all rule sets, that which forgets included.
