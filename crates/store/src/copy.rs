@@ -35,15 +35,19 @@ pub(crate) fn link_table(
     };
     match linked {
         Ok(Some(())) => {
-            let made = to.open_file(name, OpenOpts::read());
             // Between the two calls the name may have been given to something else.
-            if made.is_ok_and(|made| made.identity() == opened.identity()) {
-                placed.linked += 1;
-            } else {
+            let same = to.open_file(name, OpenOpts::read()).and_then(|made| {
+                let replaced = Error::corruption("the table was replaced while it was linked");
+                match made.identity() == opened.identity() {
+                    true => Ok(()),
+                    false => Err(replaced.in_file(from.path_of(name).display())),
+                }
+            });
+            if let Err(error) = same {
                 to.remove(name)?;
-                return Err(Error::corruption("the table was replaced while it was linked")
-                    .in_file(from.path_of(name).display()));
+                return Err(error);
             }
+            placed.linked += 1;
         }
         // Two families, or two slices, may share a file.
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}

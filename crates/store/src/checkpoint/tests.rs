@@ -112,6 +112,9 @@ fn every_call_fails_once() {
         let from = source(fs.clone());
         let _ = copy_of(&from);
         let result = copy.clone().write(&from, &target(fs), &mut |_| {});
+        if let Err(error) = &result {
+            assert_eq!(error.kind(), ErrorKind::Io, "call {at}: nothing is damaged: {error}");
+        }
         let (from, to) = (source_view(&mem), target(Arc::new(mem.clone())));
         match (result, to.read_current()) {
             (Ok(_), _) | (Err(_), Ok(Some(9))) => check_whole(&from, &to),
