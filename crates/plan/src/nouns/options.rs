@@ -61,7 +61,8 @@ impl PolicyKind {
     };
     /// What a database takes that states no policy. Measured (docs/papers.md): with four threads
     /// [`Adaptive`](Self::Adaptive) is faster than [`Hybrid`](Self::Hybrid) and [`Bucket`](Self::Bucket) on
-    /// slow and on fast disks; with two it is not told from [`Hybrid`](Self::Hybrid), which is simpler.
+    /// slow and on fast disks, and slower than `Bucket` where processors are the limit; with two it is not
+    /// told from [`Hybrid`](Self::Hybrid), which is simpler.
     pub const fn by_itself(compaction_threads: u32) -> PolicyKind {
         match compaction_threads {
             0..4 => PolicyKind::Hybrid,

@@ -31,7 +31,7 @@ use crate::steps::descent::is_move;
 
 /// Most stretches that are worked out in one round.
 const STRETCHES_MAX: usize = 32;
-/// Levels below the base level to which L0 may go at once. Two more gain nothing in the lab.
+/// Levels below the base level to which L0 may go at once. A second one gains nothing in the lab.
 const LEVELS_SKIPPED: Level = 1;
 
 /// The idle runs of L0 over one stretch of keys, and where they go best.
