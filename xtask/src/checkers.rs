@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::repo;
-use crate::run::{at_root, call};
+use crate::run::{at_root, call, each};
 
 /// Schedules of each scenario in a run by hand.
 const SCHEDULES: &str = "10000";
@@ -54,15 +54,18 @@ fn scenarios(variables: &[(&str, String)], only: &[String]) -> Result<()> {
     // The rooms' own `tests` know nothing of a checker: what is for it is in modules named `schedules`.
     let own = ["-p", "lithify-writes", "-p", "lithify-layers", "--lib"];
     let whole = ["-p", "lithify-env", "-p", "lithify", "--test", "schedules"];
-    for what in [&own[..], &whole[..]] {
-        let mut command = checked("shuttle");
-        // One at a time: what is static in the engine belongs to one model.
-        command.args(what).arg("--").arg("--nocapture").args(["--test-threads", "1"]);
-        command.args(["--skip", "tests::"]).args(only);
-        command.envs(variables.iter().map(|(name, value)| (name, value)));
-        call(&mut command)?;
+    let what = [&own[..], &whole[..]];
+    for what in what {
+        call(checked("shuttle").args(what).arg("--no-run"))?;
     }
-    Ok(())
+    // One program has one model at a time, because what is static in the engine belongs to it.
+    let ran = each(what.len(), &what, |what| {
+        let mut command = checked("shuttle");
+        command.args(*what).arg("--").arg("--nocapture").args(["--test-threads", "1"]);
+        command.args(["--skip", "tests::"]).args(only);
+        call(command.envs(variables.iter().map(|(name, value)| (name, value))))
+    });
+    ran.map(drop)
 }
 
 /// The models of the parts without locks, every order of each.

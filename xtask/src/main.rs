@@ -11,6 +11,7 @@ mod fuzz;
 mod house;
 mod interop;
 mod peers;
+mod programs;
 mod repo;
 mod run;
 mod sanitize;

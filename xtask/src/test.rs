@@ -4,10 +4,13 @@
 //! tables we write are not shown to RocksDB's own tool), and the test that is narrowed says so;
 //! so does this chore.
 
-use anyhow::Result;
+use std::process::Command;
+use std::time::Instant;
 
-use crate::run::{at_root, call, has, install};
-use crate::{checkers, sim};
+use anyhow::{Context, Result, bail};
+
+use crate::run::{at_root, call, each, has, install};
+use crate::{checkers, programs, sim};
 
 /// A tool that some tests use if they find it.
 struct Tool {
@@ -36,24 +39,68 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
+/// Programs of tests that take longest: begun first, so that the last ones to end are short.
+const SLOW: [&str; 9] = [
+    "crates/db faults",
+    "crates/db processes",
+    "crates/db compactions",
+    "crates/db stress",
+    "crates/sim lives",
+    "crates/db files",
+    "crates/sim metamorphic",
+    "crates/cli program",
+    "crates/db reads",
+];
+/// Programs of tests that run at once: most of them wait now and then.
+const JOBS: usize = 2;
+
 /// Installs, then runs `cargo test` with `args`, or all tests of the workspace without any.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     place_tools();
-    let all = ["--workspace".to_owned()];
-    let chosen = if args.is_empty() { &all[..] } else { args };
-    let mut command = at_root("cargo", &["test", "--locked"]);
+    if !args.is_empty() {
+        return call(like_all(&mut at_root("cargo", &["test", "--locked"])).args(args));
+    }
+    programs_of_tests()?;
+    call(like_all(&mut at_root("cargo", &["test", "--locked", "--workspace", "--doc", "-q"])))?;
+    // All tests include the simulation at its own speed, and the threads under a model checker,
+    // which are builds of their own.
+    sim::check()?;
+    checkers::loom(&[])
+}
+
+/// With the tools here, a test that can't use them is a failure and not a shrug.
+fn like_all(command: &mut Command) -> &mut Command {
     if has("sst_dump") {
-        // With the tools here, a test that cannot use them is a failure and not a shrug.
         command.env("LITHIFY_ORACLES", "1");
     }
-    call(command.args(chosen))?;
-    // Chosen tests are run alone; all of them includes the simulation at its own speed, and the
-    // threads under model checkers, which are builds of their own.
-    if args.is_empty() {
-        sim::check()?;
-        checkers::loom(&[])?;
+    command
+}
+
+/// All programs of tests, some at once, the slowest of them first. What a program says is shown
+/// in one piece once it has ended; a failure keeps no other program from running.
+fn programs_of_tests() -> Result<()> {
+    let mut all = programs::build(&["test", "--workspace", "--no-run", "-q"])?;
+    all.retain(|program| program.is_test);
+    all.sort_by_key(|p| SLOW.iter().position(|slow| p.name() == *slow).unwrap_or(SLOW.len()));
+    let ended = each(JOBS, &all, |program| {
+        let start = Instant::now();
+        let output = like_all(&mut program.command()).output().with_context(|| program.name())?;
+        let text = [output.stdout, output.stderr].map(|o| String::from_utf8_lossy(&o).into_owned());
+        let (name, seconds) = (program.name(), start.elapsed().as_secs_f64());
+        let how = if output.status.success() { "passed" } else { "FAILED" };
+        let passed = text[0].lines().filter(|line| line.ends_with("... ok")).count();
+        match output.status.success() {
+            true => println!("{how} {seconds:>6.1} s  {name}: {passed} tests"),
+            false => println!("{}{}{how} {seconds:>6.1} s  {name}", text[0], text[1]),
+        }
+        Ok(output.status.success())
+    })?;
+    let failed: Vec<String> =
+        all.iter().zip(ended).filter(|(_, well)| !well).map(|(p, _)| p.name()).collect();
+    match failed.is_empty() {
+        true => Ok(()),
+        false => bail!("tests failed in: {}", failed.join(", ")),
     }
-    Ok(())
 }
 
 /// Makes sure that every tool is here, or says what goes unchecked.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use lithify_base::zoo::Bug;
 
+use crate::programs::{self, Program};
 use crate::repo::{self, root};
 use crate::run::{at_root, each, spelled};
 use finders::{Finder, finder};
@@ -131,7 +132,7 @@ fn build(bugs: &[Bug]) -> Result<Programs> {
     let built = sim.first().context("cargo built no simulation")?;
     // Aside, because a build without the feature takes its name.
     let sim = scratch()?.join("lithify-sim");
-    std::fs::copy(&built.program, &sim)?;
+    std::fs::copy(&built.path, &sim)?;
 
     let wanted: BTreeSet<(&str, &str)> =
         bugs.iter().filter_map(|&bug| finder(bug).program()).collect();
@@ -145,50 +146,18 @@ fn build(bugs: &[Bug]) -> Result<Programs> {
     }
     let built = compile(&args)?;
     for (package, target) in wanted {
-        let folder = format!("crates/{}", finders::folder(package));
-        let found = built.iter().find(|b| b.is(&folder, target));
+        let folder = root().join("crates").join(finders::folder(package));
+        let found = built.iter().find(|b| b.folder == folder && b.target == target);
         let found = found.with_context(|| format!("cargo built no test {package} {target}"))?;
-        tests.insert((package, target), found.program.clone());
+        tests.insert((package, target), found.path.clone());
     }
     Ok(Programs { sim, tests })
 }
 
-/// A program that cargo built.
-struct Built {
-    package: String,
-    target: String,
-    program: PathBuf,
-}
-
-impl Built {
-    fn is(&self, folder: &str, target: &str) -> bool {
-        let path = self.package.split('#').next().unwrap_or_default();
-        self.target == target && path.ends_with(folder)
-    }
-}
-
 /// Has cargo build programs with the zoo in them.
-fn compile(args: &[&str]) -> Result<Vec<Built>> {
-    let zoo = ["--features", "lithify-sim/zoo", "--profile", "sim"];
-    let how = ["--locked", "--quiet", "--message-format", "json"];
-    let mut command = at_root("cargo", &[args, &zoo, &how].concat());
-    let output = command.stderr(Stdio::inherit()).output()?;
-    if !output.status.success() {
-        bail!("`{}` ended with {}", spelled(&command), output.status);
-    }
-    let mut built = Vec::new();
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let message: serde_json::Value = serde_json::from_str(line)?;
-        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        if let Some(program) = message["executable"].as_str() {
-            built.push(Built {
-                package: text(&message["package_id"]),
-                target: text(&message["target"]["name"]),
-                program: PathBuf::from(program),
-            });
-        }
-    }
-    Ok(built)
+fn compile(args: &[&str]) -> Result<Vec<Program>> {
+    let zoo = ["--features", "lithify-sim/zoo", "--profile", "sim", "--quiet"];
+    programs::build(&[args, &zoo].concat())
 }
 
 /// Where the runs leave what they say.

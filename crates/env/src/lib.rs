@@ -49,6 +49,7 @@ pub use mem::MemFs;
 pub use oneshot::{Receiver, Sender, oneshot};
 pub use os::holders::{LockHolder, lock_holders};
 pub use os::posix::PosixFs;
+pub use os::processors;
 pub use os::rt::{OsRt, RtOptions};
 pub use pool::OutOfMemory;
 pub use random::Random;

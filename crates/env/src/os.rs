@@ -12,4 +12,7 @@ mod lane;
 mod lock;
 pub(crate) mod pages;
 pub mod posix;
+mod processors;
 pub mod rt;
+
+pub use processors::processors;

@@ -35,7 +35,7 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Budget {
-        let threads = std::thread::available_parallelism().map_or(2, |n| n.get().min(256) as u32);
+        let threads = lithify_env::processors().map_or(2, |n| n.min(256) as u32);
         Budget { memory: 512 << 20, threads, disk: None }
     }
 }

@@ -20,6 +20,10 @@ use lithify_sim::shrink::shrink;
 
 use results::{Line, Results};
 
+/// A seventh of a life's time goes to the allocator of the system, which is slower at small pieces.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Crashes a database at every position of its disk log and checks what is left.
 ///
 /// Each seed is one database at work on a simulated disk: settings, operations and the order of

@@ -208,6 +208,8 @@ fn flushed_images_survive_every_flip_of_manifest_and_footers() {
         for (name, bytes) in &image {
             let from = match kind(name) {
                 "table" => bytes.len() - 53,
+                // The largest file, and the same under both but for a digit.
+                "OPTIONS" if version == 5 => continue,
                 _ => 0,
             };
             for bit in from * 8..bytes.len() * 8 {

@@ -138,7 +138,7 @@ impl OsRt {
             seed: options.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id())),
             process: fork::id(),
             #[cfg(not(any(shuttle, loom)))]
-            several: std::thread::available_parallelism().is_ok_and(|n| n.get() > 1),
+            several: super::processors().is_some_and(|n| n > 1),
             lanes: Class::ALL
                 .map(|class| Lane::new(class, options.threads(class), options.nice(class), clock)),
             apart: Lane::new(Class::Upkeep, usize::MAX, options.nice(Class::Upkeep), clock),

@@ -132,5 +132,5 @@ fn arenas(s: &Settings) -> Arc<dyn ArenaPool> {
 
 /// Shards of the block cache: enough that threads rarely meet.
 fn shards() -> usize {
-    std::thread::available_parallelism().map_or(4, |n| (4 * n.get()).min(64))
+    lithify_env::processors().map_or(4, |n| (4 * n).min(64))
 }
