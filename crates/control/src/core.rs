@@ -16,7 +16,7 @@ use std::sync::Arc;
 use lithify_base::{CfId, Error, ErrorKind, FileId, JobId, Key, Level};
 use lithify_lsm::{Edit, Version};
 use lithify_plan::stall::stall_while;
-use lithify_plan::{Cause, JobSpec, PlanOptions, Policy};
+use lithify_plan::{Cause, JobSpec, PlanOptions, Policy, PolicyKind, Stall};
 
 use crate::buckets::{Buckets, Flow};
 use crate::command::Command;
@@ -85,7 +85,7 @@ impl Core {
         let time_only = matches!(event, Event::Tick | Event::WallTime { .. });
         match event {
             Event::Frozen { mem, bytes, log_number } => {
-                self.memory.freeze(mem, bytes, log_number);
+                self.memory.freeze(mem, bytes, log_number, now);
                 self.note_writing(now);
             }
             Event::Built { job, adds, flow } => self.built(job, adds, flow, &mut out),
@@ -111,6 +111,7 @@ impl Core {
             Event::Moved { bytes } => {
                 // The next plan sees it; a tick comes with it.
                 self.resources.meter.moved(bytes, self.options.compaction_slots);
+                self.resources.reliefs.moved(bytes, self.jobs.in_flight(), now);
                 return out;
             }
             Event::Closing => self.close(&mut out),
@@ -327,11 +328,28 @@ impl Core {
         out.extend(self.jobs.running_ids().map(|job| Command::Abort { job }));
     }
 
+    /// The rate at which neither memtables nor level 0 reach their stop before there is room again, and
+    /// which of them it is for.
+    fn sustained(&self, stall: &Stall) -> Option<(u64, Cause)> {
+        let plan = &self.options.plan;
+        let memory = self.memory.rate(plan.max_memtables).map(|rate| (rate, Cause::MemtableLimit));
+        // Half of the way to the slow-down nothing is near.
+        let deep = 2 * stall.l0_depth >= plan.l0_slowdown;
+        let goes_down = !plan.disable_auto && plan.policy != PolicyKind::Fifo;
+        let run = self.throttle.last_run().filter(|_| deep && goes_down);
+        let level_0 = run.and_then(|run| {
+            let (coming, flights) = (self.memory.len() as u32 + 1, self.jobs.in_flight());
+            self.resources.reliefs.rate(&self.version, flights, plan, (coming, run))
+        });
+        memory.into_iter().chain(level_0.map(|rate| (rate, Cause::L0Files))).min()
+    }
+
     fn judge_writes(&mut self, out: &mut Vec<Command>) {
         let mem = self.memory.state();
         let flights = self.jobs.in_flight();
         let stall = stall_while(&self.version, flights, &mem, &self.options.plan);
-        let mut pressure = self.throttle.judge(&stall, &self.options.plan);
+        let sustained = self.sustained(&stall);
+        let mut pressure = self.throttle.judge(&stall, &self.options.plan, sustained);
         if pressure.stop.is_none() && self.is_short() {
             pressure = Pressure { stop: Some(Cause::DiskSpace), delay: None };
         }

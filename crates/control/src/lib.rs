@@ -25,6 +25,7 @@ mod life;
 mod load;
 mod memory;
 mod options;
+mod relief;
 mod requests;
 mod resources;
 mod retry;

@@ -15,7 +15,10 @@ struct Frozen {
     bytes: u64,
     stratum: u32,
     log_number: u64,
-    job: Option<JobId>,
+    /// When it was frozen.
+    at: u64,
+    /// Its flush, and when that began.
+    job: Option<(JobId, u64)>,
     /// Not flushed before this instant.
     not_before: u64,
 }
@@ -24,16 +27,19 @@ struct Frozen {
 pub(crate) struct Memory {
     frozen: VecDeque<Frozen>,
     next_stratum: u32,
+    /// How long a flush takes, of late; 0 before the first.
+    took: u64,
 }
 
 impl Memory {
     pub(crate) fn new(next_stratum: u32) -> Memory {
-        Memory { frozen: VecDeque::new(), next_stratum }
+        Memory { frozen: VecDeque::new(), next_stratum, took: 0 }
     }
-    pub(crate) fn freeze(&mut self, mem: MemId, bytes: u64, log_number: u64) {
+    pub(crate) fn freeze(&mut self, mem: MemId, bytes: u64, log_number: u64, at: u64) {
         assert!(self.frozen.back().is_none_or(|f| f.mem < mem), "memtables freeze in order");
         let stratum = self.reserve_stratum();
-        self.frozen.push_back(Frozen { mem, bytes, stratum, log_number, job: None, not_before: 0 });
+        let (job, not_before) = (None, 0);
+        self.frozen.push_back(Frozen { mem, bytes, stratum, log_number, at, job, not_before });
     }
     pub(crate) fn len(&self) -> usize {
         self.frozen.len()
@@ -57,8 +63,8 @@ impl Memory {
         let f = self.frozen.iter().find(|f| f.job.is_none())?;
         (f.not_before <= now).then_some((f.mem, f.stratum))
     }
-    pub(crate) fn start(&mut self, mem: MemId, job: JobId) {
-        self.of(mem).job = Some(job);
+    pub(crate) fn start(&mut self, mem: MemId, job: JobId, now: u64) {
+        self.of(mem).job = Some((job, now));
     }
     pub(crate) fn retry(&mut self, mem: MemId, not_before: u64) {
         let newest = self.next_stratum;
@@ -72,16 +78,31 @@ impl Memory {
     }
     /// The job that must commit before any other flush may, once the `taken` oldest have.
     pub(crate) fn job_of(&self, taken: usize) -> Option<JobId> {
-        self.frozen.get(taken)?.job
+        Some(self.frozen.get(taken)?.job?.0)
     }
     pub(crate) fn log_number(&self, mem: MemId) -> Option<u64> {
         let newest = zoo::on(Bug::LowMarkTooHigh);
         self.frozen.iter().rfind(|f| f.mem == mem || newest).map(|f| f.log_number)
     }
-    /// The oldest memtable is in the tree now.
-    pub(crate) fn flushed(&mut self, mem: MemId) {
-        let oldest = self.frozen.pop_front();
-        assert!(oldest.is_some_and(|f| f.mem == mem), "flushes commit in freeze order");
+    /// The oldest memtable is in the tree now; its bytes.
+    pub(crate) fn flushed(&mut self, mem: MemId, now: u64) -> u64 {
+        let oldest = self.frozen.pop_front().filter(|f| f.mem == mem);
+        let oldest = oldest.expect("flushes commit in freeze order");
+        let began = oldest.job.map_or(now, |(_, began)| began);
+        let took = now.saturating_sub(began);
+        self.took = if self.took == 0 { took } else { self.took - self.took / 4 + took / 4 };
+        oldest.bytes
+    }
+
+    /// The most bytes per second with which memtables, at most `most` of them, last until the oldest is
+    /// flushed; `None` while none is being flushed. The newest was empty when the last one was frozen.
+    pub(crate) fn rate(&self, most: u32) -> Option<u64> {
+        let (oldest, newest) = (self.frozen.front()?, self.frozen.back()?);
+        let (_, began) = oldest.job.filter(|_| self.took > 0)?;
+        let left = (began + self.took).saturating_sub(newest.at).max(self.took / 16).max(1);
+        let room = u64::from(most).saturating_sub(self.frozen.len() as u64) * newest.bytes;
+        let rate = u128::from(room) * 1_000_000_000 / u128::from(left);
+        Some(u64::try_from(rate).unwrap_or(u64::MAX))
     }
     fn of(&mut self, mem: MemId) -> &mut Frozen {
         let at = self.frozen.iter().position(|f| f.mem == mem);

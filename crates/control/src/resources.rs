@@ -8,6 +8,7 @@ use lithify_base::{FileId, JobId};
 use lithify_plan::{Layers, Prio};
 
 use crate::load::Meter;
+use crate::relief::Reliefs;
 
 /// What is remembered from one start of jobs to the next.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub(crate) struct Resources {
     pub(crate) raised: BTreeMap<JobId, Prio>,
     /// How many compactions are of use, and what their bytes cost.
     pub(crate) meter: Meter,
+    /// When level 0 gets shorter.
+    pub(crate) reliefs: Reliefs,
     /// The target of the base level as set, where the one in use follows the load.
     pub(crate) base_bytes: Option<u64>,
 }
@@ -49,6 +52,7 @@ impl Resources {
             wall: 0,
             raised: BTreeMap::new(),
             meter: Meter::default(),
+            reliefs: Reliefs::default(),
             base_bytes: None,
         }
     }

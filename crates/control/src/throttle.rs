@@ -1,6 +1,10 @@
-//! How fast writers may go. The stall verdict is a pure function of the tree and the memtables
-//! (`plan::stall`); this turns "slow down" into a rate that falls smoothly with the room that is
-//! left before a stop:
+//! How fast writers may go. Two rates are known, and the lower one holds:
+//!
+//! - the rate that flushes and compactions sustain: the room that is left before a stop, over the time
+//!   until there is room again (`relief` for level 0, `memory` for memtables). It holds at all times, and
+//!   slows down who would fill the room before;
+//! - where the verdict on writes is "slow down" (a pure function of the tree and the memtables,
+//!   `plan::stall`), one that falls smoothly with that room, whatever is at work:
 //!
 //! ```text
 //!   rate = pace x s x (2 - s), s = room left / room between slow-down and stop
@@ -14,11 +18,14 @@
 //! `pace` is how fast the last few memtables were flushed: what writers really did, not what
 //! was configured. So a slow-down begins without a jerk, and writers meet compaction
 //! somewhere on the way instead of at the wall (bLSM's pacing; RocksDB starts at a fixed rate
-//! and multiplies by 0.8 and 0.6 from there).
+//! and multiplies by 0.8 and 0.6 from there). A stop is for the emergency: what took room longer than
+//! was to be foreseen.
 
 use std::collections::VecDeque;
 
 use lithify_plan::{Cause, PlanOptions, Stall, Verdict};
+
+use crate::relief::Run;
 
 /// Fastest pace that is believed, bytes per second.
 const MAX_PACE: u64 = 64 << 30;
@@ -48,8 +55,8 @@ pub(crate) struct Throttle {
     least_rate: u64,
     /// Bytes per second; the fastest of late, forgotten slowly.
     pace: u64,
-    /// When the last flushes committed, and their bytes; oldest first.
-    flushes: VecDeque<(u64, u64)>,
+    /// When the last flushes committed, and what they made of what; oldest first.
+    flushes: VecDeque<(u64, Run)>,
     /// What writers were told last.
     told: Pressure,
 }
@@ -72,36 +79,53 @@ impl Throttle {
         changed.then_some(pressure)
     }
 
+    /// The last memtable that was flushed.
+    pub(crate) fn last_run(&self) -> Option<Run> {
+        self.flushes.back().map(|flush| flush.1)
+    }
+
     /// True while writers are slowed down or stopped.
     pub(crate) fn holds_writers(&self) -> bool {
         self.told.cause().is_some()
     }
 
-    /// A memtable of `bytes` is flushed; `now` in nanoseconds.
-    pub(crate) fn flushed(&mut self, bytes: u64, now: u64) {
-        self.flushes.push_back((now, bytes));
+    /// A memtable is flushed; `now` in nanoseconds.
+    pub(crate) fn flushed(&mut self, run: Run, now: u64) {
+        self.flushes.push_back((now, run));
         if self.flushes.len() <= FLUSHES {
             return;
         }
         let (since, _) = self.flushes.pop_front().expect("there are several");
-        let bytes: u64 = self.flushes.iter().map(|f| f.1).sum();
+        let bytes: u64 = self.flushes.iter().map(|f| f.1.memory).sum();
         let span = now.saturating_sub(since).max(1);
         let pace = u128::from(bytes) * 1_000_000_000 / u128::from(span);
         let pace = u64::try_from(pace).unwrap_or(MAX_PACE).min(MAX_PACE);
         self.pace = (self.pace - self.pace / 16).max(pace);
     }
 
-    /// The pressure for `stall`. Called when the tree or the memtables changed.
-    pub(crate) fn judge(&self, stall: &Stall, options: &PlanOptions) -> Pressure {
+    /// The pressure for `stall`, where `sustained` is the rate at which what it names stays below its
+    /// stop, if that is known. Called when the tree or the memtables changed.
+    pub(crate) fn judge(
+        &self,
+        stall: &Stall,
+        options: &PlanOptions,
+        sustained: Option<(u64, Cause)>,
+    ) -> Pressure {
+        let (sustained, why) = sustained.unwrap_or((MAX_PACE, Cause::L0Files));
+        let slowed = |rate: u64, cause| Pressure {
+            stop: None,
+            delay: Some((rate.max(self.least_rate), cause)),
+        };
         match (stall.verdict, stall.cause) {
-            (Verdict::None, _) | (_, None) => Pressure::default(),
+            // Writers that are slower of themselves, or hardly faster, are left alone.
+            (Verdict::None, _) | (_, None) if sustained / 2 >= self.pace => Pressure::default(),
+            (Verdict::None, _) | (_, None) => slowed(sustained, why),
             (Verdict::Stop, Some(cause)) => Pressure { stop: Some(cause), delay: None },
             (Verdict::Delay, Some(cause)) => {
                 let (left, of) = room(cause, stall, options);
                 let (left, of) = (u128::from(left.min(of)), u128::from(of.max(1)));
                 let share = u128::from(self.pace) * left / of * (2 * of - left) / of;
-                let rate = u64::try_from(share).unwrap_or(MAX_PACE).max(self.least_rate);
-                Pressure { stop: None, delay: Some((rate, cause)) }
+                slowed(u64::try_from(share).unwrap_or(MAX_PACE).min(sustained), cause)
             }
         }
     }
@@ -127,10 +151,14 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
+    fn run(memory: u64) -> Run {
+        Run { memory, table: memory }
+    }
+
     fn paced(mib_per_second: u64) -> Throttle {
         let mut t = Throttle::new(MIB);
         for second in 1..60 {
-            t.flushed(mib_per_second * MIB, second * 1_000_000_000);
+            t.flushed(run(mib_per_second * MIB), second * 1_000_000_000);
         }
         t
     }
@@ -138,7 +166,7 @@ mod tests {
     fn rate(t: &Throttle, l0_depth: u32) -> Option<u64> {
         let stall =
             Stall { verdict: Verdict::Delay, cause: Some(Cause::L0Files), l0_depth, debt: 0 };
-        t.judge(&stall, &PlanOptions::default()).delay.map(|d| d.0 / MIB)
+        t.judge(&stall, &PlanOptions::default(), None).delay.map(|d| d.0 / MIB)
     }
 
     #[test]
@@ -157,14 +185,14 @@ mod tests {
     #[test]
     fn a_burst_is_forgotten_slowly() {
         let mut t = paced(320);
-        t.flushed(MIB, 60_000_000_000);
+        t.flushed(run(MIB), 60_000_000_000);
         assert_eq!(rate(&t, 20), Some(300));
     }
 
     #[test]
     fn two_commits_in_a_row_are_no_burst() {
         let mut t = paced(320);
-        t.flushed(320 * MIB, 59_000_000_001);
+        t.flushed(run(320 * MIB), 59_000_000_001);
         assert!(rate(&t, 20).unwrap() <= 427, "four flushes in three seconds, not one in 1 ns");
     }
 
@@ -174,7 +202,7 @@ mod tests {
         let o = PlanOptions::default();
         let stop =
             Stall { verdict: Verdict::Stop, cause: Some(Cause::L0Files), ..Stall::default() };
-        assert_eq!(t.judge(&stop, &o), Pressure { stop: Some(Cause::L0Files), delay: None });
-        assert_eq!(t.judge(&Stall::default(), &o), Pressure::default());
+        assert_eq!(t.judge(&stop, &o, None), Pressure { stop: Some(Cause::L0Files), delay: None });
+        assert_eq!(t.judge(&Stall::default(), &o, None), Pressure::default());
     }
 }

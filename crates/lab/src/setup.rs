@@ -143,13 +143,15 @@ impl Setup {
         Setup {
             plan: PlanOptions {
                 dynamic_levels: false,
+                // As an opened database has.
+                max_memtables: 4,
                 buckets: BucketOptions { initial, ..preset.buckets.clone() },
                 ..preset
             },
             commit_order: CommitOrder::default(),
             threads,
             flush_threads: 1,
-            delayed_write_rate: 16 << 20,
+            delayed_write_rate: 1 << 20,
             num: 1_000_000,
             keys: 1_000_000,
             load: Load::Uniform,

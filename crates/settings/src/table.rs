@@ -222,7 +222,7 @@ settings! {
         rocksdb("table_properties_collectors");
     /// Slowest rate to which writes are slowed down before they stop.
     delayed_write_rate: u64, Rate("16KiB" to "1024TiB"), First Family live,
-        default("16MiB", "slower than compaction on any disk of today"),
+        default("1MiB", "slow enough that a compaction ends before writers have to stop"),
         rocksdb("delayed_write_rate" in Database reads positive);
     /// Rate at which flushes and compactions together read and write, flushes first; 0 is as fast as they
     /// can.

@@ -8,6 +8,7 @@ use lithify_lsm::{Edit, Version};
 use crate::command::{Command, NewEdit};
 use crate::core::Core;
 use crate::life::{Settled, Writing};
+use crate::relief::Run;
 use crate::retry::PATIENCE;
 
 /// Bytes of the files that `edit` adds and that were not there before.
@@ -110,9 +111,9 @@ impl Core {
             self.resources.wrote(made_bytes(&edit));
             let (mem, inputs) = self.jobs.retire(job);
             if let Some(mem) = mem {
-                let bytes = edit.adds.iter().map(|f| f.bytes).sum();
-                self.throttle.flushed(bytes, now);
-                self.memory.flushed(mem);
+                let table = edit.adds.iter().map(|f| f.bytes).sum();
+                let memory = self.memory.flushed(mem, now);
+                self.throttle.flushed(Run { memory, table }, now);
                 flushed = Some(mem);
             } else if !self.outsiders.has(job) {
                 self.advanced(out);

@@ -47,7 +47,7 @@ impl Core {
             && let Some((mem, stratum)) = self.memory.next_to_flush(now)
         {
             let job = self.job_id();
-            self.memory.start(mem, job);
+            self.memory.start(mem, job, now);
             self.jobs.add_flush(job, mem);
             let cutting = Buckets::cutting(&self.version, &self.options.plan, self.load(now));
             out.push(Command::StartFlush { job, mem, out: Pos::new(0, stratum), cutting });

@@ -12,6 +12,7 @@ use crate::jobs;
 
 mod life;
 mod outside;
+mod pace;
 mod room;
 
 struct World {
@@ -31,7 +32,7 @@ impl World {
             ..PlanOptions::default()
         };
         let options =
-            Options { plan, compaction_slots: slots, flush_slots: 2, delayed_write_rate: 16 << 20 };
+            Options { plan, compaction_slots: slots, flush_slots: 2, delayed_write_rate: 1 << 20 };
         let core = Core::new(options, Version::empty(bytewise()), 1);
         World { core, now: 0, next_file: 1, log: Vec::new() }
     }

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use lithify_base::MAX_LEVELS;
+use lithify_base::{FileId, MAX_LEVELS};
 use lithify_lsm::{Version, index};
 
 use crate::measures::score;
@@ -108,8 +108,13 @@ pub fn stall_while(
         return stall(version, mem, options);
     }
     let held = |id| inflight.iter().any(|j| j.spec.inputs.contains(&id));
-    let all = index::intervals(version.level(0).runs(), version.order(), held);
-    verdict(version, mem, options, all.iter().map(|i| i.idle_depth).max().unwrap_or(0))
+    verdict(version, mem, options, depth_without(version, held))
+}
+
+/// The depth of L0 once the files that are `gone` have left it.
+pub fn depth_without(version: &Version, gone: impl Fn(FileId) -> bool) -> u32 {
+    let all = index::intervals(version.level(0).runs(), version.order(), gone);
+    all.iter().map(|i| i.idle_depth).max().unwrap_or(0)
 }
 
 /// True if writers wait, or soon will: L0 is deep, memtables wait, or writes are slowed (G1).
@@ -149,11 +154,6 @@ fn verdict(version: &Version, mem: &MemState, options: &PlanOptions, l0_depth: u
     // A store that forgets goes through its data by age: its L0 is the whole tree.
     let auto = !options.disable_auto && options.policy != PolicyKind::Fifo;
     let limit = options.max_memtables.max(1);
-    // As many memtables as depth would allow, and as much again for runs merged in place.
-    // What `adaptive` merges in place it keeps longer, until that is worth going down.
-    let times = if options.policy == PolicyKind::Adaptive { 6 } else { 2 };
-    let l0_limit = times * u64::from(options.l0_stop);
-    let l0_limit = l0_limit.saturating_mul(options.memtable_bytes.max(1));
 
     if mem.frozen >= limit {
         return with(Verdict::Stop, Cause::MemtableLimit);
@@ -161,8 +161,7 @@ fn verdict(version: &Version, mem: &MemState, options: &PlanOptions, l0_depth: u
     if auto && (l0_depth >= options.l0_stop || l0_is_full(version)) {
         return with(Verdict::Stop, Cause::L0Files);
     }
-    // Without buckets depth is the number of runs, and RocksDB stops on that alone.
-    if auto && options.policy.has_buckets() && version.bytes(0) >= l0_limit {
+    if auto && version.bytes(0) >= l0_bytes_stop(options) {
         return with(Verdict::Stop, Cause::L0Bytes);
     }
     if auto && options.hard_debt > 0 && debt >= options.hard_debt {
@@ -182,6 +181,18 @@ fn verdict(version: &Version, mem: &MemState, options: &PlanOptions, l0_depth: u
         return with(Verdict::Delay, Cause::ReadAmp);
     }
     Stall { verdict: Verdict::None, cause: None, l0_depth, debt }
+}
+
+/// Bytes of L0 that stop writes at any depth. Without buckets depth is the number of runs, and RocksDB
+/// stops on that alone.
+pub fn l0_bytes_stop(options: &PlanOptions) -> u64 {
+    if !options.policy.has_buckets() {
+        return u64::MAX;
+    }
+    // As many memtables as depth would allow, and as much again for runs merged in place.
+    // What `adaptive` merges in place it keeps longer, until that is worth going down.
+    let times = if options.policy == PolicyKind::Adaptive { 6 } else { 2 };
+    (times * u64::from(options.l0_stop)).saturating_mul(options.memtable_bytes.max(1))
 }
 
 fn l0_is_full(version: &Version) -> bool {

@@ -1,0 +1,113 @@
+//! Writers at the rate that flushes and compactions sustain.
+
+use super::*;
+
+const MS: u64 = 1_000_000;
+const MIB: u64 = 1 << 20;
+
+impl World {
+    fn after(&mut self, ms: u64, event: Event) {
+        self.now += ms * MS;
+        self.on(event);
+    }
+
+    /// The rate that writers were told last, MiB per second, and what for.
+    fn rate(&mut self) -> Option<(u64, Cause)> {
+        let mut told = None;
+        while let Some(pressure) = self.take(|c| match c {
+            Command::Stall(pressure) => Some(pressure.clone()),
+            _ => None,
+        }) {
+            told = pressure.delay.map(|(rate, cause)| (rate / MIB, cause));
+        }
+        told
+    }
+
+    /// `runs` of 1 MiB in level 0, one each 10 ms, and a compaction of all of them at work.
+    fn with_a_compaction(runs: u32) -> (World, JobId) {
+        let mut w = World::new(1);
+        w.on(Event::Paused { on: true });
+        for mem in 0..u64::from(runs) {
+            w.on(Event::Paused { on: false });
+            w.on(Event::AutoCompaction { on: false });
+            w.now += 10 * MS;
+            w.flush(mem, "a", "z");
+        }
+        w.rate();
+        w.on(Event::AutoCompaction { on: true });
+        let (job, spec) = w.compaction().unwrap();
+        assert_eq!(spec.inputs.len(), runs as usize);
+        (w, job)
+    }
+}
+
+#[test]
+fn writers_fill_level_0_by_the_time_the_compaction_ends() {
+    let (mut w, _) = World::with_a_compaction(6);
+    assert_eq!(w.rate(), None, "how fast compactions are is not known yet");
+    // Six runs of 1 MiB are read and written; 1 MiB each 100 ms is moved, after a second of it.
+    for _ in 0..8 {
+        w.after(100, Event::Moved { bytes: MIB });
+    }
+    w.on(Event::Tick);
+    // Five runs of room, as one is coming, for some 4 MiB at about 6 MiB/s.
+    let (rate, cause) = w.rate().unwrap();
+    assert!((5..=10).contains(&rate), "{rate} MiB/s");
+    assert_eq!(cause, Cause::L0Files);
+}
+
+#[test]
+fn the_nearer_its_end_the_faster_they_may_go() {
+    let rate_after = |spans: u32| {
+        let (mut w, _) = World::with_a_compaction(6);
+        for _ in 0..spans {
+            w.after(500, Event::Moved { bytes: MIB });
+        }
+        w.on(Event::Tick);
+        w.rate().unwrap().0
+    };
+    let rates = [2, 6, 9].map(rate_after);
+    assert!(rates.is_sorted() && rates[0] < rates[2], "{rates:?}");
+}
+
+#[test]
+fn nothing_slows_writers_once_it_has_ended() {
+    let (mut w, job) = World::with_a_compaction(6);
+    for _ in 0..8 {
+        w.after(100, Event::Moved { bytes: MIB });
+    }
+    w.on(Event::Tick);
+    assert!(w.rate().is_some());
+    w.built(job, Pos::new(1, 0), "a", "z");
+    assert!(w.commit().is_some());
+    let told = w.take(|c| match c {
+        Command::Stall(pressure) => Some(pressure.clone()),
+        _ => None,
+    });
+    assert_eq!(told, Some(Pressure::default()), "it only has to be committed");
+    w.on(Event::EditSynced);
+    assert_eq!(w.rate(), None);
+}
+
+#[test]
+fn memtables_last_until_the_oldest_is_flushed() {
+    let mut w = World::new(0);
+    w.core.options.plan.max_memtables = 3;
+    w.core.options.flush_slots = 1;
+    // A flush of 1 MiB takes 100 ms.
+    for mem in 0..5 {
+        w.freeze(mem);
+        let (job, _, out) = w.flush_job().unwrap();
+        w.now += 100 * MS;
+        w.built(job, out, "a", "z");
+        w.commit().unwrap();
+        w.on(Event::EditSynced);
+    }
+    w.rate();
+    w.freeze(5);
+    assert_eq!(w.rate(), None, "two memtables for 100 ms are more than writers ever filled");
+    w.after(10, Event::Frozen { mem: MemId(6), bytes: MIB, log_number: 7 });
+    let (rate, cause) = w.rate().unwrap();
+    assert!((10..=12).contains(&rate), "{rate} MiB/s, and one memtable is to last 90 ms");
+    assert_eq!(cause, Cause::MemtableLimit);
+}
