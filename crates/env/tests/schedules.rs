@@ -20,7 +20,7 @@ fn rt(threads: usize) -> OsRt {
         compact_threads: threads,
         io_threads: threads,
         upkeep_threads: threads,
-        background_priority: 0,
+        background_nice: 0,
         seed: Some(7),
     })
 }

@@ -102,6 +102,12 @@ settings! {
     flush_threads: u32, Number("1" to "16"), First Database fixed,
         default(threads |b| budget::flush_threads(b.threads), "one for eight compactions, 1 to 4"),
         rocksdb("max_background_flushes");
+    /// How far the threads of compactions give way to the program's own, in steps of `nice`; those of
+    /// flushes and transfers half as far. 0: they compete as equals, which gives writes more and reads less
+    /// of processors that are all busy.
+    background_nice: u32, Number("0" to "19"), First Database fixed,
+        default("10", "operations over 10 ms are mostly a client that waits for a processor"),
+        rocksdb();
     /// Rules by which tables are compacted. A directory may be opened with other rules each time.
     policy: Option<Policy>, Choice(), First Family fixed,
         default(threads |_b| None, "hybrid below four, adaptive from there on"),

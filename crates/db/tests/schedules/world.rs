@@ -46,7 +46,7 @@ impl World {
             compact_threads: 2,
             io_threads: 2,
             upkeep_threads: 2,
-            background_priority: 0,
+            background_nice: 0,
             seed: Some(1),
         });
         Builder::new(self.settings.clone()).env(Env { fs: self.fs.clone(), rt: Arc::new(rt) })

@@ -204,11 +204,11 @@ impl Lane {
     /// The life of a worker thread.
     fn work(self: Arc<Self>) {
         if self.nice > 0 {
-            // Refused on some systems; the thread then competes at normal priority.
-            let _ = rustix::process::setpriority_process(
-                Some(rustix::thread::gettid()),
-                i32::from(self.nice),
-            );
+            let thread = Some(rustix::thread::gettid());
+            let own = rustix::process::getpriority_process(thread).unwrap_or(0);
+            let nice = (own + i32::from(self.nice)).min(19);
+            // Refused on some systems; the thread then competes as an equal.
+            let _ = rustix::process::setpriority_process(thread, nice);
         }
         let mut before = None;
         while let Some(task) = self.next(before) {

@@ -37,9 +37,10 @@ pub struct RtOptions {
     pub io_threads: usize,
     /// Threads of [`Class::Upkeep`].
     pub upkeep_threads: usize,
-    /// Nice increment of the compaction and upkeep threads, 0 to 19; flush threads get half of
-    /// it, because writers wait for flushes sooner than for compactions. Best effort.
-    pub background_priority: u8,
+    /// Nice increment of the compaction and upkeep threads, 0 to 19; flush threads, and IO threads,
+    /// which work for flushes as well, get half of it, because writers wait for flushes sooner than
+    /// for compactions. Best effort.
+    pub background_nice: u8,
     /// Root of all seeds; drawn from the system's entropy if `None`.
     pub seed: Option<u64>,
 }
@@ -52,7 +53,7 @@ impl Default for RtOptions {
             compact_threads: 2,
             io_threads: 2,
             upkeep_threads: 1,
-            background_priority: 0,
+            background_nice: 0,
             seed: None,
         }
     }
@@ -71,9 +72,8 @@ impl RtOptions {
 
     fn nice(&self, class: Class) -> u8 {
         match class {
-            Class::Flush => self.background_priority / 2,
-            Class::Compact | Class::Upkeep => self.background_priority,
-            Class::Io => 0,
+            Class::Flush | Class::Io => self.background_nice / 2,
+            Class::Compact | Class::Upkeep => self.background_nice,
         }
         .min(19)
     }

@@ -15,7 +15,7 @@ fn rt(threads: usize) -> OsRt {
         compact_threads: threads,
         io_threads: threads,
         upkeep_threads: threads,
-        background_priority: 19,
+        background_nice: 19,
         seed: Some(7),
     })
 }
@@ -45,6 +45,35 @@ impl<F: FnMut() -> Step + Send> Job for Scripted<F> {
 impl<F> Drop for Scripted<F> {
     fn drop(&mut self) {
         self.over.complete();
+    }
+}
+
+/// The nice value of the thread that asks, as the system has it.
+fn own_nice() -> i32 {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+    // Behind the name, which is in brackets and may hold anything.
+    stat.rsplit_once(')').unwrap().1.split_whitespace().nth(16).unwrap().parse().unwrap()
+}
+
+#[test]
+fn compactions_give_way_to_the_program_and_flushes_half_as_far() {
+    let rt = OsRt::new(RtOptions { background_nice: 10, ..RtOptions::default() });
+    let caller = own_nice();
+    let found = Arc::new(Mutex::new(Vec::new()));
+    for class in Class::ALL {
+        let seen = found.clone();
+        let over = spawn(&rt, class, move || {
+            seen.lock().push((class, own_nice()));
+            Step::Done
+        });
+        rt.park(&over, None);
+    }
+    for (class, nice) in found.lock().iter() {
+        let by = match class {
+            Class::Flush | Class::Io => 5,
+            Class::Compact | Class::Upkeep => 10,
+        };
+        assert_eq!(*nice, (caller + by).min(19), "{class:?}, and the program has {caller}");
     }
 }
 

@@ -42,12 +42,18 @@ fn the_odd_settings_are_all_odd() {
     }
 }
 
+/// Holds `text` against a file of `tests/golden`, or makes that of it, with `REWRITE=1`.
+fn is_golden(name: &str, text: &str) {
+    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("REWRITE").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(&path).unwrap(), "REWRITE=1 writes {path} anew");
+}
+
 #[test]
 fn options_files_have_the_bytes_they_always_had() {
-    assert_eq!(
-        options_text(&[described("default", plain())]),
-        include_str!("../golden/OPTIONS-plain")
-    );
+    is_golden("OPTIONS-plain", &options_text(&[described("default", plain())]));
 
     let named = Described {
         merge_operator: Some("uint64add".to_owned()),
@@ -55,7 +61,7 @@ fn options_files_have_the_bytes_they_always_had() {
         ..described("odd \"one\": #2", odd())
     };
     let families = [described("default", plain()), named, described("same", plain())];
-    assert_eq!(options_text(&families), include_str!("../golden/OPTIONS-families"));
+    is_golden("OPTIONS-families", &options_text(&families));
 
     let mut parts = odd();
     parts.bloom_bits = 12;
@@ -63,7 +69,7 @@ fn options_files_have_the_bytes_they_always_had() {
     parts.compression_upper = Compression::Bzip2;
     let named = Described { merge_operator: Some("a".to_owned()), ..described("default", odd()) };
     let text = options_text(&[named, described("p", parts)]);
-    assert_eq!(text, include_str!("../golden/OPTIONS-odd"));
+    is_golden("OPTIONS-odd", &text);
 }
 
 /// The settings that are read from a directory with this OPTIONS file.

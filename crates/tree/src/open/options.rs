@@ -146,7 +146,7 @@ pub fn machine(settings: &Settings) -> Env {
             io_threads: (16 * compaction).clamp(16, 256),
             // One may be in a commit, and one in the upkeep proper.
             upkeep_threads: 2,
-            background_priority: 0,
+            background_nice: settings.background_nice as u8,
             seed: None,
         })),
     }
