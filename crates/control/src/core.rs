@@ -26,6 +26,7 @@ use crate::jobs::{Gone, Jobs};
 use crate::life::{Life, Settled};
 use crate::memory::Memory;
 use crate::options::Options;
+use crate::relief::is_deep;
 use crate::requests::{Manuals, Outsiders, closing};
 use crate::resources::Resources;
 use crate::retry::{PATIENCE, Retry};
@@ -81,7 +82,11 @@ impl Core {
             self.end_one(event, &mut out);
             return out;
         }
-        self.resources.meter.pass(self.jobs.running(), now);
+        let running = self.jobs.running();
+        self.resources.meter.pass(running, now);
+        if running == 0 {
+            self.resources.reliefs.rest(now);
+        }
         let time_only = matches!(event, Event::Tick | Event::WallTime { .. });
         match event {
             Event::Frozen { mem, bytes, log_number } => {
@@ -330,18 +335,19 @@ impl Core {
 
     /// The rate at which neither memtables nor level 0 reach their stop before there is room again, and
     /// which of them it is for.
-    fn sustained(&self, stall: &Stall) -> Option<(u64, Cause)> {
+    fn sustained(&mut self, stall: &Stall) -> Option<(u64, Cause)> {
         let plan = &self.options.plan;
-        let memory = self.memory.rate(plan.max_memtables).map(|rate| (rate, Cause::MemtableLimit));
-        // Half of the way to the slow-down nothing is near.
-        let deep = 2 * stall.l0_depth >= plan.l0_slowdown;
+        let memory = self.memory.rate(plan.max_memtables, plan.memtable_bytes);
+        let memory = memory.map(|rate| (rate, Cause::MemtableLimit));
         let goes_down = !plan.disable_auto && plan.policy != PolicyKind::Fifo;
-        let run = self.throttle.last_run().filter(|_| deep && goes_down);
+        let deep = goes_down && is_deep(stall.l0_depth, plan);
+        let run = self.throttle.run(plan.memtable_bytes).filter(|_| deep);
         let level_0 = run.and_then(|run| {
             let (coming, flights) = (self.memory.len() as u32 + 1, self.jobs.in_flight());
-            self.resources.reliefs.rate(&self.version, flights, plan, (coming, run))
+            let tree = (self.installs, &self.version);
+            self.resources.reliefs.rate(tree, flights, plan, (coming, run))
         });
-        memory.into_iter().chain(level_0.map(|rate| (rate, Cause::L0Files))).min()
+        memory.into_iter().chain(level_0).min()
     }
 
     fn judge_writes(&mut self, out: &mut Vec<Command>) {
@@ -351,7 +357,7 @@ impl Core {
         let sustained = self.sustained(&stall);
         let mut pressure = self.throttle.judge(&stall, &self.options.plan, sustained);
         if pressure.stop.is_none() && self.is_short() {
-            pressure = Pressure { stop: Some(Cause::DiskSpace), delay: None };
+            pressure = Pressure { stop: Some(Cause::DiskSpace), ..Pressure::default() };
         }
         out.extend(self.throttle.tell(pressure).map(Command::Stall));
     }

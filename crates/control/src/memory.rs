@@ -90,17 +90,22 @@ impl Memory {
         let oldest = oldest.expect("flushes commit in freeze order");
         let began = oldest.job.map_or(now, |(_, began)| began);
         let took = now.saturating_sub(began);
-        self.took = if self.took == 0 { took } else { self.took - self.took / 4 + took / 4 };
+        // One that waited for room on the disk says nothing of the next.
+        self.took = match self.took {
+            0 => took,
+            before => before - before / 4 + took.min(4 * before) / 4,
+        };
         oldest.bytes
     }
 
-    /// The most bytes per second with which memtables, at most `most` of them, last until the oldest is
-    /// flushed; `None` while none is being flushed. The newest was empty when the last one was frozen.
-    pub(crate) fn rate(&self, most: u32) -> Option<u64> {
+    /// The most bytes per second with which memtables, at most `most` of `bytes` each, last until the
+    /// oldest is flushed; `None` while none is being flushed. The active one was empty when the newest of
+    /// these was frozen.
+    pub(crate) fn rate(&self, most: u32, bytes: u64) -> Option<u64> {
         let (oldest, newest) = (self.frozen.front()?, self.frozen.back()?);
         let (_, began) = oldest.job.filter(|_| self.took > 0)?;
         let left = (began + self.took).saturating_sub(newest.at).max(self.took / 16).max(1);
-        let room = u64::from(most).saturating_sub(self.frozen.len() as u64) * newest.bytes;
+        let room = u64::from(most).saturating_sub(self.frozen.len() as u64).saturating_mul(bytes);
         let rate = u128::from(room) * 1_000_000_000 / u128::from(left);
         Some(u64::try_from(rate).unwrap_or(u64::MAX))
     }

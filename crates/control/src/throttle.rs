@@ -29,6 +29,8 @@ use crate::relief::Run;
 
 /// Fastest pace that is believed, bytes per second.
 const MAX_PACE: u64 = 64 << 30;
+/// The pace of writers before enough was flushed to know it: where RocksDB begins.
+const FIRST_PACE: u64 = 16 << 20;
 
 /// The verdict on writes, as writers see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,12 +39,20 @@ pub struct Pressure {
     pub stop: Option<Cause>,
     /// Writes are slowed to this many bytes per second for this cause.
     pub delay: Option<(u64, Cause)>,
+    /// Writes go no faster than this many bytes per second, without a delay: it is what flushes and
+    /// compactions sustain. Faster writers would come to a stop for this cause.
+    pub pace: Option<(u64, Cause)>,
 }
 
 impl Pressure {
-    /// The cause of whichever stall is on.
+    /// The cause of whichever stall is on. A pace is none.
     pub fn cause(&self) -> Option<Cause> {
         self.stop.or(self.delay.map(|d| d.1))
+    }
+
+    /// The rate of writes, bytes per second, and what it is for; `None` if they are free or stopped.
+    pub fn rate(&self) -> Option<(u64, Cause)> {
+        self.delay.or(self.pace)
     }
 }
 
@@ -79,9 +89,12 @@ impl Throttle {
         changed.then_some(pressure)
     }
 
-    /// The last memtable that was flushed.
-    pub(crate) fn last_run(&self) -> Option<Run> {
-        self.flushes.back().map(|flush| flush.1)
+    /// What a full memtable becomes; `None` before the first flush.
+    pub(crate) fn run(&self, memory: u64) -> Option<Run> {
+        let sum = |part: fn(&Run) -> u64| self.flushes.iter().map(|f| part(&f.1)).sum::<u64>();
+        let (all, tables) = (sum(|run| run.memory), sum(|run| run.table));
+        let table = u128::from(memory) * u128::from(tables) / u128::from(all.max(1));
+        (all > 0).then(|| Run { memory, table: u64::try_from(table).unwrap_or(memory) })
     }
 
     /// True while writers are slowed down or stopped.
@@ -111,21 +124,22 @@ impl Throttle {
         options: &PlanOptions,
         sustained: Option<(u64, Cause)>,
     ) -> Pressure {
-        let (sustained, why) = sustained.unwrap_or((MAX_PACE, Cause::L0Files));
-        let slowed = |rate: u64, cause| Pressure {
-            stop: None,
-            delay: Some((rate.max(self.least_rate), cause)),
-        };
+        let at_least = |(rate, cause): (u64, Cause)| (rate.max(self.least_rate), cause);
         match (stall.verdict, stall.cause) {
-            // Writers that are slower of themselves, or hardly faster, are left alone.
-            (Verdict::None, _) | (_, None) if sustained / 2 >= self.pace => Pressure::default(),
-            (Verdict::None, _) | (_, None) => slowed(sustained, why),
-            (Verdict::Stop, Some(cause)) => Pressure { stop: Some(cause), delay: None },
+            (Verdict::None, _) | (_, None) => {
+                // Writers that of themselves are half as fast at most are left alone.
+                let binds = sustained.filter(|(rate, _)| rate / 2 < self.pace);
+                Pressure { pace: binds.map(at_least), ..Pressure::default() }
+            }
+            (Verdict::Stop, Some(cause)) => Pressure { stop: Some(cause), ..Pressure::default() },
             (Verdict::Delay, Some(cause)) => {
+                let pace = if self.pace == 0 { FIRST_PACE } else { self.pace };
                 let (left, of) = room(cause, stall, options);
                 let (left, of) = (u128::from(left.min(of)), u128::from(of.max(1)));
-                let share = u128::from(self.pace) * left / of * (2 * of - left) / of;
-                slowed(u64::try_from(share).unwrap_or(MAX_PACE).min(sustained), cause)
+                let share = u128::from(pace) * left / of * (2 * of - left) / of;
+                let share = u64::try_from(share).unwrap_or(MAX_PACE);
+                let rate = sustained.map_or(share, |(rate, _)| rate.min(share));
+                Pressure { delay: Some(at_least((rate, cause))), ..Pressure::default() }
             }
         }
     }
@@ -178,7 +192,7 @@ mod tests {
 
     #[test]
     fn the_rate_never_falls_below_the_least() {
-        assert_eq!(rate(&Throttle::new(MIB), 20), Some(1), "nothing was flushed yet");
+        assert_eq!(rate(&Throttle::new(MIB), 20), Some(16), "nothing was flushed yet");
         assert_eq!(rate(&paced(320), 36), Some(1));
     }
 
@@ -202,7 +216,27 @@ mod tests {
         let o = PlanOptions::default();
         let stop =
             Stall { verdict: Verdict::Stop, cause: Some(Cause::L0Files), ..Stall::default() };
-        assert_eq!(t.judge(&stop, &o, None), Pressure { stop: Some(Cause::L0Files), delay: None });
+        let stopped = Pressure { stop: Some(Cause::L0Files), ..Pressure::default() };
+        assert_eq!(t.judge(&stop, &o, None), stopped);
         assert_eq!(t.judge(&Stall::default(), &o, None), Pressure::default());
+    }
+
+    #[test]
+    fn writers_are_held_to_what_is_sustained_and_slow_ones_left_alone() {
+        let (t, o) = (paced(320), PlanOptions::default());
+        let told = |rate: u64| {
+            let sustained = Some((rate * MIB, Cause::MemtableLimit));
+            t.judge(&Stall::default(), &o, sustained)
+        };
+        assert_eq!(told(640), Pressure::default(), "twice what writers do");
+        let pace = Some((600 * MIB, Cause::MemtableLimit));
+        assert_eq!(told(600), Pressure { pace, ..Pressure::default() });
+        assert_eq!(told(600).cause(), None, "no stall");
+        assert_eq!(told(0).rate(), Some((MIB, Cause::MemtableLimit)), "the least rate");
+        let slow =
+            Stall { verdict: Verdict::Delay, cause: Some(Cause::L0Files), l0_depth: 24, debt: 0 };
+        let rate = |sustained| t.judge(&slow, &o, Some((sustained * MIB, Cause::L0Files))).delay;
+        assert_eq!(rate(50), Some((50 * MIB, Cause::L0Files)));
+        assert_eq!(rate(900), Some((300 * MIB, Cause::L0Files)), "room alone says 300");
     }
 }

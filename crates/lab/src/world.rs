@@ -452,7 +452,7 @@ impl World<'_> {
             }
             Command::Stall(pressure) => {
                 self.note(|| format!("writes: {pressure:?}"));
-                self.gate.pressure = pressure;
+                self.gate.press(pressure, self.now);
                 if matches!(self.client, ClientState::Waiting { .. }) {
                     self.client_wakes();
                 }

@@ -66,6 +66,11 @@ pub struct Explanation {
 pub enum Writes {
     /// Nothing holds them back.
     Free,
+    /// Nothing holds them back either; faster writers would be held to what flushes and compactions sustain.
+    Paced {
+        /// How many bytes per second that is.
+        bytes_per_second: u64,
+    },
     /// They are slowed down.
     Slowed {
         /// Name of the cause, as in [`Stats::stalls`](crate::stats::Stats::stalls).
@@ -389,12 +394,13 @@ fn ends(range: &KeyRange) -> (Vec<u8>, Vec<u8>) {
 }
 
 fn under(pressure: &Pressure) -> Writes {
-    match (pressure.stop, pressure.delay) {
-        (Some(cause), _) => Writes::Stopped { cause: cause.name() },
-        (None, Some((rate, cause))) => {
+    match (pressure.stop, pressure.delay, pressure.pace) {
+        (Some(cause), _, _) => Writes::Stopped { cause: cause.name() },
+        (None, Some((rate, cause)), _) => {
             Writes::Slowed { cause: cause.name(), bytes_per_second: Some(rate) }
         }
-        (None, None) => Writes::Free,
+        (None, None, Some((bytes_per_second, _))) => Writes::Paced { bytes_per_second },
+        (None, None, None) => Writes::Free,
     }
 }
 
@@ -448,8 +454,7 @@ fn bounds(outlook: &Outlook) -> Vec<Bound> {
         ),
     ];
     if o.policy.has_buckets() {
-        let stop = 2 * u64::from(o.l0_stop);
-        let stop = positive(stop.saturating_mul(o.memtable_bytes.max(1)));
+        let stop = positive(lithify_plan::stall::l0_bytes_stop(o));
         let l0 = outlook.version.bytes(0);
         all.push(bound(Cause::L0Bytes, "bytes in level 0", true, l0, None, stop));
     }

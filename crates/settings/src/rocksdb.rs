@@ -144,6 +144,11 @@ pub(crate) fn positive(all: &Options, text: Option<&str>) -> Option<u64> {
     number(all, text).filter(|n| *n > 0)
 }
 
+/// RocksDB begins to slow writes down with this rate, and notes its default like a choice.
+pub(crate) fn chosen_write_rate(all: &Options, text: Option<&str>) -> Option<u64> {
+    positive(all, text).filter(|rate| *rate != 16 << 20)
+}
+
 pub(crate) fn rounded(all: &Options, text: Option<&str>) -> Option<u32> {
     number(all, text).map(|n: f64| n.round() as u32)
 }

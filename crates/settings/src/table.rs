@@ -102,9 +102,8 @@ settings! {
     flush_threads: u32, Number("1" to "16"), First Database fixed,
         default(threads |b| budget::flush_threads(b.threads), "one for eight compactions, 1 to 4"),
         rocksdb("max_background_flushes");
-    /// How far the threads of compactions give way to the program's own, in steps of `nice`; those of
-    /// flushes and transfers half as far. 0: they compete as equals, which gives writes more and reads less
-    /// of processors that are all busy.
+    /// How far background threads give way to the program's own, in steps of `nice`. 0: they compete as
+    /// equals, which gives writes more and reads less of processors that are all busy.
     background_nice: u32, Number("0" to "19"), First Database fixed,
         default("10", "operations over 10 ms are mostly a client that waits for a processor"),
         rocksdb();
@@ -229,7 +228,7 @@ settings! {
     /// Slowest rate to which writes are slowed down before they stop.
     delayed_write_rate: u64, Rate("16KiB" to "1024TiB"), First Family live,
         default("1MiB", "slow enough that a compaction ends before writers have to stop"),
-        rocksdb("delayed_write_rate" in Database reads positive);
+        rocksdb("delayed_write_rate" in Database reads chosen_write_rate);
     /// Rate at which flushes and compactions together read and write, flushes first; 0 is as fast as they
     /// can.
     background_rate: u64, Rate(zero or "16KiB" to "1024TiB"), First Database live,

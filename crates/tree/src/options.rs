@@ -10,7 +10,7 @@ pub struct WriteOptions {
     /// database's setting.
     pub durability: Option<Durability>,
     /// Fail with [`ErrorKind::Stalled`](lithify_base::ErrorKind::Stalled) instead of waiting while
-    /// writes are held back.
+    /// writes are stopped, or slowed down and this one is not due yet.
     pub no_wait: bool,
 }
 

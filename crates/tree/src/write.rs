@@ -135,7 +135,7 @@ impl Shell {
         }
         self.check_caller()?;
         if options.no_wait {
-            self.family.gate.check_free()?;
+            self.family.gate.check_open()?;
         }
         let _timed = self.shared.metrics.write.sample(&*self.shared.resources.env.rt);
         let durability = self.durability(options);
@@ -165,7 +165,7 @@ impl Shell {
     ) -> Result<()> {
         self.check_batch(batch)?;
         if options.no_wait {
-            self.family.gate.check_free()?;
+            self.family.gate.check_open()?;
         }
         let _timed = self.shared.metrics.write.sample(&*self.shared.resources.env.rt);
         let durability = self.durability(options);

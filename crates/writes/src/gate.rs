@@ -34,8 +34,9 @@ pub struct Gate {
 pub struct Wait {
     /// What holds the write back.
     pub cause: Cause,
+    /// When the rate of now lets it pass; `None` while writes are stopped.
+    pub until: Option<Mono>,
     changed: Ticket,
-    until: Option<Mono>,
 }
 
 #[derive(Default)]
@@ -105,6 +106,12 @@ impl Gate {
                 state.since = now;
             }
         }
+        // What has passed is waited for at the rate of now: it may have been a moment at the slowest.
+        let owed = state.next_pass.since(now);
+        state.next_pass = match (state.pressure.rate(), pressure.rate()) {
+            (Some((old, _)), Some((new, _))) => now + owed.mul_f64(old as f64 / new.max(1) as f64),
+            _ => Mono::ZERO,
+        };
         state.pressure = pressure;
         self.changed(&mut state);
     }
@@ -176,9 +183,13 @@ impl Gate {
         }
     }
 
-    /// For a writer that would rather fail than wait.
+    /// For a writer that would rather fail than wait, before it queues. Whether the rate of a delay lets it
+    /// pass at once is asked when it is its turn.
+    ///
+    /// # Errors
+    /// What writes are refused with; `Stalled` while they are stopped.
     #[inline]
-    pub fn check_free(&self) -> Result<()> {
+    pub fn check_open(&self) -> Result<()> {
         if self.free.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -186,7 +197,7 @@ impl Gate {
         if let Some(error) = &state.refused {
             return Err(error.clone());
         }
-        state.pressure.cause().map_or(Ok(()), |cause| Err(stalled(cause)))
+        state.pressure.stop.map_or(Ok(()), |cause| Err(stalled(cause)))
     }
 
     /// True while nothing holds writes back.
@@ -231,7 +242,7 @@ impl Gate {
                 None => Ok(Some(Wait { cause, changed: state.changed.clone(), until: None })),
             };
         }
-        let Some((rate, cause)) = state.pressure.delay else { return Ok(None) };
+        let Some((rate, cause)) = state.pressure.rate() else { return Ok(None) };
         let pass = state.next_pass.max(now);
         if pass.since(now) < SHORTEST_DELAY {
             state.next_pass = pass + cost(bytes, rate);
@@ -256,7 +267,7 @@ impl Gate {
             return;
         }
         let mut state = self.state.lock();
-        if let Some((rate, _)) = state.pressure.delay {
+        if let Some((rate, _)) = state.pressure.rate() {
             state.next_pass = state.next_pass + cost(bytes, rate);
         }
     }

@@ -144,6 +144,7 @@ fn as_json(told: &Explanation, owner: Option<u32>, session: Option<&Session>) ->
     let (writes, cause) = match &told.writes {
         Writes::Slowed { cause, .. } => ("slowed", Some(*cause)),
         Writes::Stopped { cause } => ("stopped", Some(*cause)),
+        Writes::Paced { .. } => ("paced", None),
         _ => ("free", None),
     };
     let bounds = told.bounds.iter().map(|b| {

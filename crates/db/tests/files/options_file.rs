@@ -34,7 +34,7 @@ fn each_family_is_opened_as_it_was_left() {
     let a = db.create_column_family("a \"b\"", own).unwrap();
     let plain = db.create_column_family("plain", ColumnFamilyOptions::new()).unwrap();
     a.set_settings(&[("l0_trigger", "3"), ("max_size_amplification_percent", "60")]).unwrap();
-    db.set_settings(&[("l0_stop", "40"), ("delayed_write_rate", "1MiB")]).unwrap();
+    db.set_settings(&[("l0_stop", "40"), ("delayed_write_rate", "2MiB")]).unwrap();
     let in_force = [db.settings(), a.settings(), plain.settings()];
     db.close().unwrap();
     for _ in 0..2 {

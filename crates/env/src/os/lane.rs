@@ -42,7 +42,8 @@ const OTHERS: usize = 4;
 pub(super) struct Lane {
     class: Class,
     threads: usize,
-    nice: u8,
+    /// The nice value of its threads, where it is not left as it is.
+    nice: Option<i32>,
     clock: OsClock,
     closing: AtomicBool,
     /// Length of `ready`, for jobs that go on and want to know whether anyone waits.
@@ -103,7 +104,12 @@ impl TaskWake for Alarm {
 }
 
 impl Lane {
-    pub(super) fn new(class: Class, threads: usize, nice: u8, clock: OsClock) -> Arc<Self> {
+    pub(super) fn new(
+        class: Class,
+        threads: usize,
+        nice: Option<i32>,
+        clock: OsClock,
+    ) -> Arc<Self> {
         Arc::new(Self {
             class,
             threads,
@@ -203,11 +209,9 @@ impl Lane {
 
     /// The life of a worker thread.
     fn work(self: Arc<Self>) {
-        if self.nice > 0 {
-            let thread = Some(rustix::thread::gettid());
-            let own = rustix::process::getpriority_process(thread).unwrap_or(0);
-            let nice = (own + i32::from(self.nice)).min(19);
+        if let Some(nice) = self.nice {
             // Refused on some systems; the thread then competes as an equal.
+            let thread = Some(rustix::thread::gettid());
             let _ = rustix::process::setpriority_process(thread, nice);
         }
         let mut before = None;

@@ -37,9 +37,9 @@ pub struct RtOptions {
     pub io_threads: usize,
     /// Threads of [`Class::Upkeep`].
     pub upkeep_threads: usize,
-    /// Nice increment of the compaction and upkeep threads, 0 to 19; flush threads, and IO threads,
-    /// which work for flushes as well, get half of it, because writers wait for flushes sooner than
-    /// for compactions. Best effort.
+    /// What is added to the nice value of the thread that makes the runtime, for all of these threads,
+    /// 0 to 19. The same for all: a thread begins with the value of the one that starts it, and may not
+    /// take it back. Best effort.
     pub background_nice: u8,
     /// Root of all seeds; drawn from the system's entropy if `None`.
     pub seed: Option<u64>,
@@ -70,12 +70,11 @@ impl RtOptions {
         threads.max(1)
     }
 
-    fn nice(&self, class: Class) -> u8 {
-        match class {
-            Class::Flush | Class::Io => self.background_nice / 2,
-            Class::Compact | Class::Upkeep => self.background_nice,
-        }
-        .min(19)
+    /// The nice value of all threads, if it is another one than that of this thread.
+    fn nice(&self) -> Option<i32> {
+        let own = || rustix::process::getpriority_process(Some(rustix::thread::gettid()));
+        let more = i32::from(self.background_nice);
+        (more > 0).then(|| (own().unwrap_or(0) + more).min(19))
     }
 }
 
@@ -132,16 +131,15 @@ pub struct OsRt {
 impl OsRt {
     /// A runtime without a thread yet: each starts when there is work for it.
     pub fn new(options: RtOptions) -> Self {
-        let clock = OsClock::start();
+        let (clock, nice) = (OsClock::start(), options.nice());
         Self {
             clock,
             seed: options.seed.unwrap_or_else(|| RandomState::new().hash_one(std::process::id())),
             process: fork::id(),
             #[cfg(not(any(shuttle, loom)))]
             several: super::processors().is_some_and(|n| n > 1),
-            lanes: Class::ALL
-                .map(|class| Lane::new(class, options.threads(class), options.nice(class), clock)),
-            apart: Lane::new(Class::Upkeep, usize::MAX, options.nice(Class::Upkeep), clock),
+            lanes: Class::ALL.map(|class| Lane::new(class, options.threads(class), nice, clock)),
+            apart: Lane::new(Class::Upkeep, usize::MAX, nice, clock),
         }
     }
 

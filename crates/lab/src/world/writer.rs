@@ -63,7 +63,7 @@ impl World<'_> {
 
     fn mem_is_full(&self) -> bool {
         let bytes = self.mem.count as f64 * self.setup.bytes.memory;
-        bytes >= self.setup.plan.memtable_bytes as f64 && self.gate.pressure.stop.is_none()
+        bytes >= self.setup.plan.memtable_bytes as f64 && !self.gate.is_stopped()
     }
 
     pub(super) fn client_wrote(&mut self) {

@@ -54,6 +54,10 @@ impl Explanation {
         match &self.writes {
             Writes::Free if self.live => "Nothing holds writes back.".to_owned(),
             Writes::Free => "Nothing would hold writes back.".to_owned(),
+            Writes::Paced { bytes_per_second } => format!(
+                "Writes go at up to {}/s, which is what flushes and compactions sustain.",
+                readable(*bytes_per_second)
+            ),
             Writes::Slowed { cause, bytes_per_second } => {
                 let rate =
                     bytes_per_second.map_or(String::new(), |r| format!(" to {}/s", readable(r)));

@@ -1,4 +1,6 @@
-//! The write turn, taken by several threads.
+//! The write turn, taken by several threads; [`gate`] has what stands before it.
+
+mod gate;
 
 use std::time::Duration;
 

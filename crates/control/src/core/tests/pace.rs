@@ -11,21 +11,30 @@ impl World {
         self.on(event);
     }
 
-    /// The rate that writers were told last, MiB per second, and what for.
-    fn rate(&mut self) -> Option<(u64, Cause)> {
-        let mut told = None;
+    /// What writers were told last, since the last time it was asked.
+    fn told(&mut self) -> Option<Pressure> {
+        let mut last = None;
         while let Some(pressure) = self.take(|c| match c {
             Command::Stall(pressure) => Some(pressure.clone()),
             _ => None,
         }) {
-            told = pressure.delay.map(|(rate, cause)| (rate / MIB, cause));
+            last = Some(pressure);
         }
-        told
+        last
+    }
+
+    /// The pace that writers were told, MiB per second, and what for.
+    fn pace(&mut self) -> (u64, Cause) {
+        let told = self.told().expect("something new was told");
+        assert_eq!(told.cause(), None, "a pace is no stall");
+        let (rate, cause) = told.pace.expect("a pace");
+        (rate / MIB, cause)
     }
 
     /// `runs` of 1 MiB in level 0, one each 10 ms, and a compaction of all of them at work.
     fn with_a_compaction(runs: u32) -> (World, JobId) {
         let mut w = World::new(1);
+        w.core.options.plan.memtable_bytes = MIB;
         w.on(Event::Paused { on: true });
         for mem in 0..u64::from(runs) {
             w.on(Event::Paused { on: false });
@@ -33,7 +42,7 @@ impl World {
             w.now += 10 * MS;
             w.flush(mem, "a", "z");
         }
-        w.rate();
+        w.told();
         w.on(Event::AutoCompaction { on: true });
         let (job, spec) = w.compaction().unwrap();
         assert_eq!(spec.inputs.len(), runs as usize);
@@ -44,15 +53,15 @@ impl World {
 #[test]
 fn writers_fill_level_0_by_the_time_the_compaction_ends() {
     let (mut w, _) = World::with_a_compaction(6);
-    assert_eq!(w.rate(), None, "how fast compactions are is not known yet");
+    assert_eq!(w.told(), None, "how fast compactions are is not known yet");
     // Six runs of 1 MiB are read and written; 1 MiB each 100 ms is moved, after a second of it.
     for _ in 0..8 {
         w.after(100, Event::Moved { bytes: MIB });
     }
     w.on(Event::Tick);
     // Five runs of room, as one is coming, for some 4 MiB at about 6 MiB/s.
-    let (rate, cause) = w.rate().unwrap();
-    assert!((5..=10).contains(&rate), "{rate} MiB/s");
+    let (rate, cause) = w.pace();
+    assert!((5..=20).contains(&rate), "{rate} MiB/s");
     assert_eq!(cause, Cause::L0Files);
 }
 
@@ -64,7 +73,7 @@ fn the_nearer_its_end_the_faster_they_may_go() {
             w.after(500, Event::Moved { bytes: MIB });
         }
         w.on(Event::Tick);
-        w.rate().unwrap().0
+        w.pace().0
     };
     let rates = [2, 6, 9].map(rate_after);
     assert!(rates.is_sorted() && rates[0] < rates[2], "{rates:?}");
@@ -77,16 +86,12 @@ fn nothing_slows_writers_once_it_has_ended() {
         w.after(100, Event::Moved { bytes: MIB });
     }
     w.on(Event::Tick);
-    assert!(w.rate().is_some());
+    w.pace();
     w.built(job, Pos::new(1, 0), "a", "z");
     assert!(w.commit().is_some());
-    let told = w.take(|c| match c {
-        Command::Stall(pressure) => Some(pressure.clone()),
-        _ => None,
-    });
-    assert_eq!(told, Some(Pressure::default()), "it only has to be committed");
+    assert_eq!(w.told(), Some(Pressure::default()), "it only has to be committed");
     w.on(Event::EditSynced);
-    assert_eq!(w.rate(), None);
+    assert_eq!(w.told(), None);
 }
 
 #[test]
@@ -94,6 +99,7 @@ fn memtables_last_until_the_oldest_is_flushed() {
     let mut w = World::new(0);
     w.core.options.plan.max_memtables = 3;
     w.core.options.flush_slots = 1;
+    w.core.options.plan.memtable_bytes = MIB;
     // A flush of 1 MiB takes 100 ms.
     for mem in 0..5 {
         w.freeze(mem);
@@ -103,11 +109,36 @@ fn memtables_last_until_the_oldest_is_flushed() {
         w.commit().unwrap();
         w.on(Event::EditSynced);
     }
-    w.rate();
+    w.told();
     w.freeze(5);
-    assert_eq!(w.rate(), None, "two memtables for 100 ms are more than writers ever filled");
+    assert_eq!(w.told(), None, "two memtables for 100 ms are more than writers ever filled");
     w.after(10, Event::Frozen { mem: MemId(6), bytes: MIB, log_number: 7 });
-    let (rate, cause) = w.rate().unwrap();
+    let (rate, cause) = w.pace();
     assert!((10..=12).contains(&rate), "{rate} MiB/s, and one memtable is to last 90 ms");
     assert_eq!(cause, Cause::MemtableLimit);
+}
+
+#[test]
+fn a_rest_says_nothing_of_how_fast_compactions_are() {
+    let (mut w, job) = World::with_a_compaction(6);
+    for _ in 0..4 {
+        w.after(100, Event::Moved { bytes: MIB });
+    }
+    w.built(job, Pos::new(1, 0), "a", "z");
+    w.commit().unwrap();
+    w.on(Event::EditSynced);
+    assert_eq!(w.core.jobs(), 0);
+    w.after(3_600_000, Event::Tick);
+    w.core.options.plan.disable_auto = true;
+    for mem in 6..12 {
+        w.now += 10 * MS;
+        w.flush(mem, "a", "z");
+    }
+    w.on(Event::AutoCompaction { on: true });
+    assert!(w.compaction().is_some());
+    w.told();
+    w.after(100, Event::Moved { bytes: MIB });
+    w.on(Event::Tick);
+    let (rate, _) = w.pace();
+    assert!(rate >= 3, "{rate} MiB/s; with the hour counted in it would be the least rate, 1");
 }
