@@ -50,6 +50,10 @@ impl Profile {
     pub fn device(size: Size) -> Profile {
         Profile { size, features: Features::Device, whole_sets: true }
     }
+    /// For the same, where keys go on with the bytes of tags.
+    pub fn tag_keys(size: Size) -> Profile {
+        Profile { size, features: Features::TagKeys, whole_sets: true }
+    }
 }
 
 /// What one session came to.

@@ -8,6 +8,8 @@
 //! Worked example: keys `user17` and `user3` in a set with common prefix `user` have the heads
 //! `31 37 00..` and `33 00..`: the order of the heads is the order of the keys.
 
+use std::borrow::Cow;
+
 use lithify_base::{Comparator, Error, ErrorKind, Result, Seq, Tag};
 use lithify_format::block::{BlockIter, Layout};
 use lithify_format::checksum::{ChecksumKind, raw_sum};
@@ -86,19 +88,19 @@ impl View {
     }
 
     fn try_load(&mut self, block: &BlockSlice, prefix: &[u8]) -> Result<()> {
-        let bytes = block.bytes.as_slice();
-        let (stored, type_byte) = verify(block, bytes)?;
-        let mut plain = Vec::new();
-        if type_byte != 0 {
-            plain = block.decoder.decode(type_byte, stored, plain_max(stored.len()))?;
+        match block.plain()? {
+            Cow::Borrowed(payload) => {
+                self.decode(payload, prefix)?;
+                self.source = Source::Stored(block.bytes.clone());
+            }
+            Cow::Owned(payload) => {
+                self.decode(&payload, prefix)?;
+                self.source = Source::Plain(payload);
+            }
         }
-        let payload = if type_byte == 0 { stored } else { &plain };
-        self.decode(payload, prefix)?;
         if let Some(seq) = block.seq {
             self.renumber(seq);
         }
-        self.source =
-            if type_byte == 0 { Source::Stored(block.bytes.clone()) } else { Source::Plain(plain) };
         Ok(())
     }
 
@@ -321,6 +323,22 @@ fn partition(n: usize, before: impl Fn(usize) -> bool) -> usize {
         if before(mid) { lo = mid + 1 } else { hi = mid }
     }
     lo
+}
+
+impl BlockSlice {
+    /// The payload, verified and not compressed.
+    ///
+    /// # Errors
+    /// Corruption if the sum differs or the payload does not decompress; Unsupported for a codec this build
+    /// lacks.
+    pub fn plain(&self) -> Result<Cow<'_, [u8]>> {
+        let (stored, type_byte) = verify(self, self.bytes.as_slice())?;
+        if type_byte == 0 {
+            return Ok(Cow::Borrowed(stored));
+        }
+        let plain = self.decoder.decode(type_byte, stored, plain_max(stored.len()))?;
+        Ok(Cow::Owned(plain))
+    }
 }
 
 /// Splits payload and type byte off a stored block and checks its sum.

@@ -96,6 +96,10 @@ pub enum Features {
     /// What machines with fixed circuits or small cores take: values and deletes, keys of at most 240 bytes in
     /// byte order, no compression of the output, neither operands nor a filter of the user's.
     Device,
+    /// The same without range tombstones, and with keys that go on where another one ends with the bytes of
+    /// an entry's tag: the prefix that two internal keys share then reaches into the tag of the first. Random
+    /// keys do not find an encoder that stops at the user key.
+    TagKeys,
 }
 
 /// Longest key of a case for a device, bytes.
@@ -117,7 +121,8 @@ impl Case {
     /// As [`Case::generate`].
     pub fn with(seed: u64, size: Size, features: Features) -> Result<Case> {
         let c = &mut Choices::new(seed);
-        let device = features == Features::Device;
+        let device = features != Features::All;
+        let tag_keys = features == Features::TagKeys;
         let backward = c.one_in(8) && !device;
         let order: ComparatorRef = if backward { Arc::new(ReverseBytewise) } else { bytewise() };
         let mut keys = key_pool(c, size.entries, &*order);
@@ -139,7 +144,7 @@ impl Case {
                 of_run.retain(|e| matches!(e.tag.kind(), Some(Kind::Value | Kind::Delete)));
             }
             entries.push(of_run);
-            if density < 3 {
+            if density < 3 && !tag_keys {
                 for _ in 0..c.below(2 + density) {
                     let (a, b) = two(c, &keys);
                     let seq = base + 1 + c.bits() % span;
@@ -148,6 +153,9 @@ impl Case {
             }
         }
         recipe.tombstones = Fragments::from_raw(tombstones, &*recipe.order);
+        if tag_keys {
+            spell_tags(c, &mut recipe, &mut entries);
+        }
         for run in &mut entries {
             crate::naive::sort(&recipe, run);
         }
@@ -393,6 +401,29 @@ fn run_entries(c: &mut Choices, keys: &[Key], run: u16, base: Seq, size: Size) -
             }
         })
         .collect()
+}
+
+/// Has half of all keys go on from the key of some entry with bytes of its tag, as it is or as D4 leaves it, and
+/// sequence numbers differ in their upper bytes alone. Numbers keep their order, so runs keep theirs.
+fn spell_tags(c: &mut Choices, recipe: &mut Recipe, runs: &mut [Vec<Entry>]) {
+    let stride = c.pick(&[1, 1 << 8, 1 << 16]);
+    recipe.snapshots.iter_mut().for_each(|seq| *seq *= stride);
+    let renumbered = |tag: Tag| Tag((tag.seq() * stride) << 8 | u64::from(tag.kind_byte()));
+    runs.iter_mut().flatten().for_each(|e| e.tag = renumbered(e.tag));
+    let mut known: Vec<(Vec<u8>, Tag)> = Vec::new();
+    for e in runs.iter_mut().flatten() {
+        if !known.is_empty() && c.one_in(2) {
+            let (mut key, tag) = known[c.below(known.len())].clone();
+            let tag = if c.one_in(3) { Tag(tag.0 & 0xff) } else { tag };
+            key.extend_from_slice(&tag.0.to_le_bytes()[..1 + c.below(8)]);
+            let more = c.pick(&[0, 0, 1, 3]);
+            key.extend(c.bytes(more));
+            if key.len() <= DEVICE_KEY {
+                e.key = key;
+            }
+        }
+        known.push((e.key.clone(), e.tag));
+    }
 }
 
 /// How the blocks of an input run are made.

@@ -9,7 +9,9 @@ use lithify_engine::*;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::{Class, Job, Ticket, Wake};
 use lithify_env::{Mono, Rt};
+use lithify_format::block::BlockIter;
 use lithify_format::checksum::raw_sum;
+use lithify_merge::naive;
 use lithify_merge::workload::{Case, Choices};
 use std::time::Duration;
 
@@ -73,7 +75,7 @@ fn the_cpu_engine_conforms_on_large_values() {
 #[test]
 fn the_mock_conforms_as_an_engine_that_may_fail() {
     let mock = MockEngine { plan: FaultPlan::None };
-    for profile in [Profile::everything(SMALL), Profile::device(SMALL)] {
+    for profile in [Profile::everything(SMALL), Profile::device(SMALL), Profile::tag_keys(SMALL)] {
         let report = suite(&mock, &Jumps::default(), 0..60, profile).unwrap();
         assert_eq!((report.equal, report.refused, report.on_cpu), (60, 0, 0));
     }
@@ -124,6 +126,34 @@ fn the_device_profile_has_what_devices_take() {
         tombstones += recipe.tombstones.tombs();
     }
     assert!(entries > 2000 && tombstones > 10, "{entries} {tombstones}");
+}
+
+/// Neighbours of an output whose shared prefix reaches from a user key into the tag behind it, which the user
+/// key after it spells: that is what the profile is for, and random keys hardly have it.
+#[test]
+fn tag_keys_share_prefixes_with_tags() {
+    let reach = |features| {
+        let mut long = 0;
+        for seed in 0..40 {
+            let case = Case::with(seed, SMALL, features).unwrap();
+            let (output, _) = naive::compact(&case.recipe, case.entries()).unwrap();
+            for block in output.files.iter().flat_map(|file| &file.blocks) {
+                let mut it = BlockIter::new(&block[..block.len() - 5]).unwrap();
+                let mut more = it.seek_to_first().unwrap();
+                let mut last = Vec::new();
+                while more {
+                    let user = last.len().saturating_sub(8);
+                    let shared = last.iter().zip(it.key()).take_while(|(a, b)| a == b).count();
+                    long += usize::from(shared > user + 1 && it.key().len() > last.len());
+                    last = it.key().to_vec();
+                    more = it.next().unwrap();
+                }
+            }
+        }
+        long
+    };
+    let (spelled, random) = (reach(Features::TagKeys), reach(Features::Device));
+    assert!(spelled > 100 && random * 10 < spelled, "{spelled} {random}");
 }
 
 #[test]
