@@ -1,0 +1,297 @@
+//! Compaction on an FPGA, behind the trait of `lithify-engine`: units on a card merge, drop and encode; the host
+//! does the rest.
+//!
+//! Keeps: output is that of the CPU, byte for byte, and a card can cost time but nothing else. A set that a unit
+//! does not take, gets wrong or does not finish is merged by the kernel in this process, from the carry
+//! before it. Memory on the card and for staging on the host has a bound, whatever the jobs.
+//! Leaves to others: files, jobs and the choice of an engine; the host's own proofs of what comes out.
+//!
+//! ```text
+//!  session ---- stage: verify, decompress, trim, markers --> sched: slots, units, card time
+//!     |                                                        |
+//!  Made::decode, Offload <---- returned: sums, places --------  Card: model | simulation | hardware
+//!     |
+//!  products, carry                     kernel, for what no unit takes
+//! ```
+//!
+//! What lies in the card's memory and registers is `docs/formats/hw-stream.md` (`stream`). Time on a card that is
+//! simulated is *card time*: computed from cycles and from the rates of a link, and never measured.
+//!
+//! ```
+//! use lithify_engine::Engine;
+//! use lithify_engine_fpga::{FpgaEngine, FpgaOptions, ModelCard, ModelOptions};
+//!
+//! let card = ModelCard::new(ModelOptions { units: 1, ..ModelOptions::default() });
+//! let engine = FpgaEngine::new(Box::new(card), FpgaOptions::default()).unwrap();
+//! assert_eq!(engine.caps().ways, 8);
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod card;
+#[cfg(feature = "testing")]
+pub mod faulty;
+pub mod model;
+mod returned;
+mod sched;
+mod session;
+mod stage;
+pub mod stream;
+
+use std::collections::BTreeMap;
+
+use lithify_base::Error;
+use lithify_engine::{Caps, Carry, Cost, Engine, Recipe, Refusal, Session};
+use lithify_env::sync::{Arc, Mutex};
+use lithify_merge::BlockSet;
+use lithify_merge::certify::Mode;
+
+pub use card::{Card, Shape};
+pub use model::{ModelCard, ModelOptions};
+pub use sched::Link;
+
+use sched::{Sched, SlotSize};
+use session::FpgaSession;
+use stage::Unsuitable;
+use stream::{Code, RESTARTS_MAX, SNAPSHOTS_MAX, STALLS, WAYS_MAX};
+
+/// How an engine uses its card.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FpgaOptions {
+    /// Name for logs and statistics.
+    pub name: &'static str,
+    /// Slots for each unit: one that runs, one that is loaded, one that is read back.
+    pub slots: usize,
+    /// Stored bytes of a set.
+    pub set_bytes: u64,
+    /// Sets of one session on the card at once, one of which runs.
+    pub flights: usize,
+    /// One in this many sets is merged again by the host and compared; 0 means each one, as 1 does.
+    pub prove: u32,
+    /// How the card is attached; decides card time alone.
+    pub link: Link,
+    /// It takes every part that it can. Else parts go where they are through first, by card time.
+    pub always: bool,
+}
+
+impl Default for FpgaOptions {
+    fn default() -> FpgaOptions {
+        FpgaOptions {
+            name: "fpga",
+            slots: 3,
+            set_bytes: 4 << 20,
+            flights: 2,
+            prove: 64,
+            link: Link::GEN3_X16,
+            always: true,
+        }
+    }
+}
+
+/// What all sessions of a card have in common.
+pub(crate) struct Shared {
+    pub(crate) options: FpgaOptions,
+    pub(crate) sched: Mutex<Sched>,
+    tally: Mutex<Tally>,
+}
+
+/// Counts of sets by where they were merged.
+#[derive(Default)]
+struct Tally {
+    on_units: (u64, u64),
+    on_kernel: BTreeMap<Unsuitable, (u64, u64)>,
+    codes: BTreeMap<u8, u64>,
+    retries: u64,
+    disowned: u64,
+    /// The last thing that went wrong, for people.
+    evidence: Option<Error>,
+}
+
+impl Shared {
+    /// A set was merged on a unit, or by the kernel and why.
+    pub(crate) fn count(&self, why: Option<Unsuitable>, set: &BlockSet) {
+        let mut tally = self.tally.lock();
+        let (sets, bytes) = match why {
+            None => &mut tally.on_units,
+            Some(why) => tally.on_kernel.entry(why).or_default(),
+        };
+        *sets += 1;
+        *bytes += set.bytes();
+    }
+    /// A set is tried once more.
+    pub(crate) fn retried(&self) {
+        self.tally.lock().retries += 1;
+    }
+    /// A unit answered with a code.
+    pub(crate) fn note_code(&self, code: Code) {
+        *self.tally.lock().codes.entry(code as u8).or_default() += 1;
+    }
+    /// Something went wrong.
+    pub(crate) fn note(&self, error: &Error) {
+        self.tally.lock().evidence = Some(error.clone());
+    }
+}
+
+/// The engine: one card and all sessions on it.
+pub struct FpgaEngine {
+    shared: Arc<Shared>,
+    ways: usize,
+    cycle_ns: f64,
+}
+
+impl FpgaEngine {
+    /// An engine over a card, whose units are reset.
+    ///
+    /// # Errors
+    /// InvalidArgument for options that make no sense, Unsupported for a card that this driver does not know
+    /// or that has too little memory for the slots.
+    pub fn new(card: Box<dyn Card>, options: FpgaOptions) -> Result<FpgaEngine, Error> {
+        if options.flights == 0 || options.set_bytes == 0 {
+            return Err(Error::invalid("flights and set_bytes of an FPGA engine are at least 1"));
+        }
+        if options.set_bytes > 1 << 30 {
+            return Err(Error::invalid("set_bytes of an FPGA engine is at most 1 GiB"));
+        }
+        let slots = options.slots * card.shape().units;
+        let size = SlotSize::of(options.set_bytes);
+        let sched = Sched::new(card, slots, size, options.link)?;
+        let (ways, cycle_ns) = (sched.ways(), sched.cycle_ns());
+        let (sched, tally) = (Mutex::new(sched), Mutex::default());
+        Ok(FpgaEngine { shared: Arc::new(Shared { options, sched, tally }), ways, cycle_ns })
+    }
+
+    /// Nanoseconds of card time in which everything until now would have been done.
+    pub fn card_ns(&self) -> f64 {
+        self.shared.sched.lock().times().end
+    }
+
+    /// The last thing that went wrong with the card, if something did.
+    pub fn evidence(&self) -> Option<Error> {
+        self.shared.tally.lock().evidence.clone()
+    }
+
+    fn start(
+        &self,
+        recipe: Arc<Recipe>,
+        carry: Option<Carry>,
+    ) -> Result<Box<dyn Session>, Refusal> {
+        let refused = |reason: String| Refusal { reason };
+        suits(&recipe).map_err(refused)?;
+        if let Some(why) = self.shared.sched.lock().quarantine() {
+            return Err(refused(format!("the card gets no more work: {why}")));
+        }
+        match FpgaSession::new(self.shared.clone(), recipe, carry) {
+            Ok(session) => Ok(Box::new(session)),
+            Err(e) => Err(refused(e.to_string())),
+        }
+    }
+}
+
+/// Why a unit cannot follow a recipe, if so; it names the field.
+fn suits(recipe: &Recipe) -> Result<(), String> {
+    let restarts =
+        u64::from(recipe.block_bytes) / (12 * u64::from(recipe.restart_interval.max(1))) + 2;
+    if !recipe.order.is_bytewise() {
+        return Err(format!(
+            "order: units compare bytes, and keys are ordered by {}",
+            recipe.order.name()
+        ));
+    }
+    if let Some(user) = &recipe.user_filter {
+        let name = user.filter.name();
+        return Err(format!("user_filter: units cannot call the compaction filter {name}"));
+    }
+    if usize::from(recipe.runs) > WAYS_MAX {
+        return Err(format!("runs: {}, and units take up to {WAYS_MAX}", recipe.runs));
+    }
+    if recipe.snapshots.len() > SNAPSHOTS_MAX {
+        let n = recipe.snapshots.len();
+        return Err(format!("snapshots: {n}, and units take up to {SNAPSHOTS_MAX}"));
+    }
+    if !(64..=64 << 10).contains(&recipe.block_bytes) {
+        let n = recipe.block_bytes;
+        return Err(format!("block_bytes: {n}, and units make blocks of 64 B to 64 KiB"));
+    }
+    if restarts > RESTARTS_MAX as u64 {
+        return Err(format!(
+            "restart_interval: {} gives blocks of {} bytes up to {restarts} restart points, and units have \
+             room for {RESTARTS_MAX}",
+            recipe.restart_interval, recipe.block_bytes
+        ));
+    }
+    Ok(())
+}
+
+impl Engine for FpgaEngine {
+    fn caps(&self) -> Caps {
+        let options = &self.shared.options;
+        let per_byte = self.cycle_ns / 16.0 + 1.0 / options.link.to_card;
+        let cost = match options.always {
+            true => Cost { fixed_ns: 0.0, ns_per_byte: 0.0 },
+            false => Cost { fixed_ns: 4.0 * options.link.operation_ns, ns_per_byte: per_byte },
+        };
+        Caps {
+            name: options.name,
+            set_bytes: options.set_bytes,
+            // What does not fit a slot is merged by the kernel of the session.
+            max_set_bytes: u64::MAX,
+            sets_in_flight: options.flights + 1,
+            ways: self.ways.min(WAYS_MAX) as u16,
+            certify: Mode::Full,
+            prove: options.prove.max(1),
+            cost,
+        }
+    }
+    fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
+        self.start(recipe, None)
+    }
+    fn resume(&self, recipe: Arc<Recipe>, carry: Carry) -> Result<Box<dyn Session>, Refusal> {
+        self.start(recipe, Some(carry))
+    }
+    fn disown(&self, error: &Error) {
+        let mut tally = self.shared.tally.lock();
+        tally.disowned += 1;
+        tally.evidence = Some(error.clone());
+        drop(tally);
+        self.shared.sched.lock().give_up("what a unit made was disproved");
+    }
+    fn report(&self) -> Vec<(&'static str, f64)> {
+        let mut rows = Vec::new();
+        let tally = self.shared.tally.lock();
+        let on_kernel = tally.on_kernel.values().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        rows.extend([
+            ("unit_sets", tally.on_units.0 as f64),
+            ("unit_bytes", tally.on_units.1 as f64),
+            ("kernel_sets", on_kernel.0 as f64),
+            ("kernel_bytes", on_kernel.1 as f64),
+            ("retries", tally.retries as f64),
+            ("disowned", tally.disowned as f64),
+        ]);
+        for why in Unsuitable::ALL {
+            let sets = tally.on_kernel.get(&why).map_or(0, |n| n.0);
+            rows.push((why.name(), sets as f64));
+        }
+        for code in Code::ALL.into_iter().filter(|&code| code != Code::Ok) {
+            let n = tally.codes.get(&(code as u8)).copied().unwrap_or_default();
+            rows.push((code.name(), n as f64));
+        }
+        drop(tally);
+        let sched = self.shared.sched.lock();
+        let (counters, times) = (&sched.counters, sched.times());
+        rows.extend([
+            ("quarantine", f64::from(u8::from(sched.quarantine().is_some()))),
+            ("hangs", f64::from(counters.hangs)),
+            ("stale_completions", counters.stale as f64),
+            ("slots_free", sched.free_slots() as f64),
+            ("host_bytes_most", counters.most_bytes as f64),
+            ("bytes_to_card", counters.bytes_to_card as f64),
+            ("bytes_from_card", counters.bytes_from_card as f64),
+            ("cycles", counters.cycles as f64),
+            ("card_ns", times.end),
+            ("link_to_card_ns", times.to_card_busy),
+            ("link_from_card_ns", times.from_card_busy),
+            ("units_ns", times.units_busy),
+        ]);
+        rows.extend(STALLS.iter().zip(counters.stalls).map(|(name, n)| (*name, n as f64)));
+        rows
+    }
+}

@@ -1,0 +1,715 @@
+//! The scheduler of a card: slots, units, transfers, and the time that all of it would take.
+//!
+//! ```text
+//!  free -> held -> loading -> [head] -> queued -> running -> status -> records, payloads -> ended -> free
+//! ```
+//!
+//! Keeps: memory has a bound, whatever the jobs are: slots have fixed sizes, on the card and on the host, and
+//! one counter sees every buffer. A slot belongs to one set from staging to decoding. What a card does late,
+//! twice or not at all ends in an error of that set: a completion that is not awaited is forgotten, and
+//! one that does not come is missed after ten times its time. Card time is computed from
+//! reservations in the order of offers and from cycles that units report, never measured.
+//! Leaves to others: what is in the slots (`stage`, `returned`), and what follows from an error (`session`).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lithify_base::{Error, ErrorKind};
+
+use crate::card::{Card, Completion, Shape, Transfer};
+use crate::returned::{Output, Tail};
+use crate::stage::{Head, Staged};
+use crate::stream::{BEAT, Code, Command, ENDING, RING, STALLS, VERSION, beats, register};
+
+mod time;
+
+pub use time::Link;
+
+use time::Timetable;
+
+/// Cycles that a set may take beyond ten times what is predicted, and a transfer beyond ten times its time.
+const GRACE_CYCLES: u64 = 1_000_000;
+/// Sets that hang before the card gets no more work.
+const HANGS_MAX: u32 = 2;
+/// Commands that a unit has at once: it goes on with the next one without the host.
+const COMMANDS: usize = 2;
+
+/// Sizes of a slot, on the card and of its buffers on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlotSize {
+    /// Bytes of the input part.
+    pub(crate) input: usize,
+    /// Bytes of the output part.
+    pub(crate) output: usize,
+}
+
+impl SlotSize {
+    /// For sets of so many stored bytes.
+    pub(crate) fn of(set_bytes: u64) -> SlotSize {
+        let set = set_bytes as usize;
+        SlotSize { input: beats(2 * set), output: beats(2 * set + set / 2 + (64 << 10)) }
+    }
+    /// Both parts.
+    pub(crate) fn bytes(self) -> usize {
+        self.input + self.output
+    }
+}
+
+const _: () = assert!((64 << 10) % BEAT == 0 && COMMANDS < RING as usize);
+
+/// Which slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SlotNo(usize);
+
+/// Why a set has no output.
+#[derive(Clone, Debug)]
+pub(crate) enum Trouble {
+    /// The unit's code for it.
+    Code(Code),
+    /// What came back is damaged, or the link is.
+    Damaged(Error),
+    /// Something did not come in time.
+    Hung,
+    /// The card gets no more work.
+    Quarantined,
+}
+
+/// A set's output, its payloads checked.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Status and records.
+    pub(crate) output: Output,
+    /// All payloads but the open one, as they lie in the slot.
+    pub(crate) payloads: Vec<u8>,
+    /// The open payload.
+    pub(crate) open: Vec<u8>,
+}
+
+/// What a transfer brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cargo {
+    Areas,
+    Head,
+    Ending,
+    Records,
+    Open,
+    Payloads,
+}
+
+/// Where a set is.
+#[derive(Debug)]
+enum Stage {
+    /// Its entry areas are on their way, or there.
+    Loaded,
+    /// Header and side way are on their way.
+    Heading,
+    /// It waits for a unit.
+    Queued,
+    /// A unit has its command.
+    Running { unit: usize },
+    /// The unit is done; the last records are on their way.
+    Returning,
+    /// Records and payloads are on their way.
+    Fetching(Box<Tail>),
+    /// All is here, or lost.
+    Ended,
+}
+
+/// One set on the card.
+#[derive(Debug)]
+struct Work {
+    stage: Stage,
+    tag: u64,
+    /// Transfers under way, by their ids.
+    under_way: BTreeMap<u64, Cargo>,
+    /// Missed if nothing happens until then, in card time.
+    deadline: u64,
+    /// Cycles that it is expected to take.
+    predicted: u64,
+    in_bytes: usize,
+    ending: Vec<u8>,
+    records: Vec<u8>,
+    open: Vec<u8>,
+    payloads: Vec<u8>,
+    ended: Option<Result<Output, Trouble>>,
+    /// In computed card time: when its input is there, and when its open block is back.
+    ready_at: f64,
+    known_at: f64,
+    /// When all of its output was.
+    back_at: f64,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// Where it is in the card's memory.
+    at: u64,
+    owner: Option<u64>,
+    work: Option<Work>,
+    /// The host's buffer for entry areas, while no transfer has it.
+    areas: Vec<u8>,
+    /// When it was given back, in computed card time.
+    free_at: f64,
+}
+
+#[derive(Debug, Default)]
+struct Unit {
+    /// Commands written and commands known to be finished.
+    written: u32,
+    done: u32,
+    /// Slots of those in between.
+    running: VecDeque<SlotNo>,
+}
+
+/// Counters of a card, for reports.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Counters {
+    pub(crate) sets: u64,
+    pub(crate) cycles: u64,
+    pub(crate) stalls: [u64; STALLS.len()],
+    pub(crate) bytes_to_card: u64,
+    pub(crate) bytes_from_card: u64,
+    pub(crate) hangs: u32,
+    pub(crate) stale: u64,
+    pub(crate) most_bytes: usize,
+}
+
+/// The card and everything that is on it.
+pub(crate) struct Sched {
+    card: Box<dyn Card>,
+    shape: Shape,
+    size: SlotSize,
+    slots: Vec<Slot>,
+    units: Vec<Unit>,
+    queue: VecDeque<SlotNo>,
+    /// Sessions that are open, and how many slots each one holds.
+    sessions: BTreeMap<u64, usize>,
+    next: u64,
+    /// N of the units.
+    ways: usize,
+    times: Timetable,
+    /// Why it gets no more work.
+    quarantine: Option<String>,
+    pub(crate) counters: Counters,
+}
+
+impl Sched {
+    /// Takes a card over: its units are reset and enabled.
+    ///
+    /// # Errors
+    /// Unsupported, naming what it is, if the card is none that this driver knows, or too small.
+    pub(crate) fn new(
+        mut card: Box<dyn Card>,
+        slots: usize,
+        size: SlotSize,
+        link: Link,
+    ) -> Result<Sched, Error> {
+        let shape = card.shape();
+        let needed = (slots * size.bytes()) as u64;
+        if shape.units == 0 || slots == 0 {
+            return Err(Error::invalid("an FPGA engine needs at least one unit and one slot"));
+        }
+        if size.input > u32::MAX as usize || size.output > u32::MAX as usize {
+            return Err(Error::invalid("sets of an FPGA engine have to be below 1.6 GiB"));
+        }
+        if shape.memory < needed {
+            let has = shape.memory;
+            return Err(Error::unsupported(format!(
+                "the card has {has} bytes of memory, and {slots} slots need {needed}: take smaller sets or \
+                 fewer slots"
+            )));
+        }
+        let ways = take_over(&mut *card, shape.units)?;
+        let slot = |i: usize| Slot { at: (i * size.bytes()) as u64, ..Slot::default() };
+        Ok(Sched {
+            slots: (0..slots).map(slot).collect(),
+            units: (0..shape.units).map(|_| Unit::default()).collect(),
+            queue: VecDeque::new(),
+            sessions: BTreeMap::new(),
+            next: 1,
+            ways,
+            times: Timetable::new(link, shape.units),
+            quarantine: None,
+            counters: Counters::default(),
+            card,
+            shape,
+            size,
+        })
+    }
+
+    /// N of the units.
+    pub(crate) fn ways(&self) -> usize {
+        self.ways
+    }
+    /// Sizes of a slot.
+    pub(crate) fn size(&self) -> SlotSize {
+        self.size
+    }
+    /// Why the card gets no more work, if so.
+    pub(crate) fn quarantine(&self) -> Option<&str> {
+        self.quarantine.as_deref()
+    }
+    /// Slots that no set holds.
+    pub(crate) fn free_slots(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.owner.is_none() && slot.work.is_none()).count()
+    }
+    /// Nanoseconds of card time until all that was done is through, and for how many of them links and
+    /// units were at work.
+    pub(crate) fn times(&self) -> &Timetable {
+        &self.times
+    }
+    /// Nanoseconds of a cycle.
+    pub(crate) fn cycle_ns(&self) -> f64 {
+        self.shape.cycle_ns
+    }
+
+    /// A session begins: a number to hold slots by.
+    pub(crate) fn enter(&mut self) -> u64 {
+        let session = self.number();
+        self.sessions.insert(session, 0);
+        session
+    }
+
+    /// A session ends. It has given its slots back.
+    pub(crate) fn leave(&mut self, session: u64) {
+        self.sessions.remove(&session);
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// A free slot for a session, with the buffer for its entry areas. No session gets the last one while
+    /// another one has none.
+    pub(crate) fn acquire(&mut self, session: u64) -> Option<(SlotNo, Vec<u8>)> {
+        if self.quarantine.is_some() {
+            return None;
+        }
+        let free = self.free_slots();
+        let holds = self.sessions.get(&session).copied().unwrap_or_default();
+        let waits = self.sessions.iter().any(|(&other, &n)| other != session && n == 0);
+        if free == 1 && holds > 0 && waits {
+            return None;
+        }
+        let no = self.slots.iter().position(|s| s.owner.is_none() && s.work.is_none())?;
+        self.slots[no].owner = Some(session);
+        *self.sessions.entry(session).or_default() += 1;
+        Some((SlotNo(no), std::mem::take(&mut self.slots[no].areas)))
+    }
+
+    /// Gives a slot back. What a unit still does for it comes to its end first.
+    pub(crate) fn release(&mut self, slot: SlotNo) {
+        let Some(s) = self.slots.get_mut(slot.0) else { return };
+        if let Some(n) = s.owner.take().and_then(|owner| self.sessions.get_mut(&owner)) {
+            *n = n.saturating_sub(1);
+        }
+        self.queue.retain(|&queued| queued != slot);
+        let Some(work) = &mut s.work else { return };
+        s.free_at = s.free_at.max(work.back_at);
+        match work.stage {
+            // It has a command; the slot is free when that is done.
+            Stage::Running { .. } => {}
+            _ => s.work = None,
+        }
+    }
+
+    /// Gives a slot back that was not used, with its buffer.
+    pub(crate) fn give_back(&mut self, slot: SlotNo, areas: Vec<u8>) {
+        if let Some(s) = self.slots.get_mut(slot.0) {
+            s.areas = areas;
+        }
+        self.release(slot);
+    }
+
+    /// Sends the entry areas of a staged set to its slot.
+    pub(crate) fn load(&mut self, slot: SlotNo, staged: &mut Staged) {
+        let predicted = self.predict(staged);
+        let tag = self.number();
+        let areas = std::mem::take(&mut staged.areas);
+        let ready_at = self.times.send(areas.len(), self.slots[slot.0].free_at);
+        self.slots[slot.0].work = Some(Work {
+            stage: Stage::Loaded,
+            tag,
+            under_way: BTreeMap::new(),
+            deadline: 0,
+            predicted,
+            in_bytes: 0,
+            ending: Vec::new(),
+            records: Vec::new(),
+            open: Vec::new(),
+            payloads: Vec::new(),
+            ended: None,
+            ready_at,
+            known_at: ready_at,
+            back_at: ready_at,
+        });
+        self.send(slot, Cargo::Areas, staged.areas_at as u64, areas);
+    }
+
+    /// Cycles that a set may take: a beat of the narrowest unit for each of its bytes, and as much for entries.
+    fn predict(&self, staged: &Staged) -> u64 {
+        staged.bytes() as u64 + 8 * staged.areas_count() as u64 + 2000
+    }
+
+    /// The tag of the set in a slot.
+    pub(crate) fn tag(&self, slot: SlotNo) -> u64 {
+        self.slots[slot.0].work.as_ref().map_or(0, |work| work.tag)
+    }
+
+    /// Sends what depends on the carry. The set runs on the next unit that is free. `known_at` is when its
+    /// carry was known, in computed card time.
+    pub(crate) fn start(&mut self, slot: SlotNo, head: Head, side_at: usize, known_at: f64) {
+        let bytes = head.tables.len() + head.side.len();
+        let ready = self.times.send(bytes, self.times.after_host(known_at));
+        let Some(work) = &mut self.slots[slot.0].work else { return };
+        work.ready_at = work.ready_at.max(ready);
+        work.in_bytes = head.in_bytes;
+        work.predicted += head.side.len() as u64;
+        work.stage = Stage::Heading;
+        if !head.side.is_empty() {
+            self.send(slot, Cargo::Head, side_at as u64, head.side);
+        }
+        self.send(slot, Cargo::Head, 0, head.tables);
+    }
+
+    /// Sends a buffer to a place in the input part of a slot.
+    fn send(&mut self, slot: SlotNo, cargo: Cargo, at: u64, buffer: Vec<u8>) {
+        self.counters.bytes_to_card += buffer.len() as u64;
+        let id = self.expect(slot, cargo, buffer.len());
+        let at = self.slots[slot.0].at + at;
+        self.card.send(Transfer { id, at, buffer });
+    }
+
+    /// Fetches bytes from the output part of a slot.
+    fn fetch(&mut self, slot: SlotNo, cargo: Cargo, at: usize, len: usize) {
+        self.counters.bytes_from_card += len as u64;
+        let id = self.expect(slot, cargo, len);
+        let at = self.slots[slot.0].at + (self.size.input + at) as u64;
+        self.card.fetch(Transfer { id, at, buffer: vec![0; len] });
+        self.note_memory();
+    }
+
+    /// A transfer is under way from now on.
+    fn expect(&mut self, slot: SlotNo, cargo: Cargo, len: usize) -> u64 {
+        let id = self.number();
+        let deadline = self.deadline(len as u64);
+        if let Some(work) = &mut self.slots[slot.0].work {
+            work.under_way.insert(id, cargo);
+            work.deadline = work.deadline.max(deadline);
+        }
+        id
+    }
+
+    /// Ten times so many cycles from now, and some grace.
+    fn deadline(&self, cycles: u64) -> u64 {
+        let cycles = cycles.saturating_mul(10).saturating_add(GRACE_CYCLES);
+        self.card.now().saturating_add((cycles as f64 * self.shape.cycle_ns) as u64)
+    }
+
+    /// Bytes of all buffers of the host, at most.
+    fn note_memory(&mut self) {
+        let of = |slot: &Slot| {
+            let areas = slot.areas.capacity();
+            let work = slot
+                .work
+                .as_ref()
+                .map_or(0, |w| w.ending.len() + w.records.len() + w.open.len() + w.payloads.len());
+            areas + work
+        };
+        let all = self.slots.iter().map(of).sum();
+        self.counters.most_bytes = self.counters.most_bytes.max(all);
+    }
+
+    /// How a set in a slot ended, if it has.
+    pub(crate) fn take(&mut self, slot: SlotNo) -> Option<Result<Ended, Trouble>> {
+        let work = self.slots[slot.0].work.as_mut()?;
+        let ended = work.ended.take()?;
+        let payloads = std::mem::take(&mut work.payloads);
+        let open = std::mem::take(&mut work.open);
+        Some(ended.map(|output| Ended { output, payloads, open }))
+    }
+
+    /// When the open block of a set was back, in computed card time.
+    pub(crate) fn known_at(&self, slot: SlotNo) -> f64 {
+        self.slots[slot.0].work.as_ref().map_or(0.0, |work| work.known_at)
+    }
+
+    /// The entry areas of a set that is to be tried on another slot.
+    pub(crate) fn areas_back(&mut self, slot: SlotNo) -> Vec<u8> {
+        std::mem::take(&mut self.slots[slot.0].areas)
+    }
+
+    /// Moves everything on by a slice of time.
+    pub(crate) fn poll(&mut self) {
+        if self.quarantine.is_some() {
+            return;
+        }
+        if (0..self.units.len())
+            .any(|u| self.card.read(u, register::IDENTITY) != register::IDENTITY_IS)
+        {
+            return self.give_up("the card is gone: its registers are no longer those of a unit");
+        }
+        let mut ended = Vec::new();
+        self.card.poll(self.shape.pace, &mut ended);
+        for completion in ended {
+            self.complete(completion);
+        }
+        for unit in 0..self.units.len() {
+            self.collect(unit);
+        }
+        self.dispatch();
+        self.miss();
+    }
+
+    /// A transfer has ended.
+    fn complete(&mut self, completion: Completion) {
+        let Completion { id, buffer, arrived } = completion;
+        let awaits =
+            |slot: &Slot| slot.work.as_ref().is_some_and(|w| w.under_way.contains_key(&id));
+        let Some(no) = self.slots.iter().position(awaits) else {
+            // Late, twice, or of a set that was given up.
+            self.counters.stale += 1;
+            return;
+        };
+        let deadline = self.deadline(0);
+        let slot = &mut self.slots[no];
+        let Some(work) = &mut slot.work else { return };
+        let Some(cargo) = work.under_way.remove(&id) else { return };
+        work.deadline = work.deadline.max(deadline);
+        match cargo {
+            Cargo::Areas => slot.areas = buffer,
+            Cargo::Head => {}
+            Cargo::Ending => work.ending = buffer,
+            Cargo::Records => work.records = buffer,
+            Cargo::Open => work.open = buffer,
+            Cargo::Payloads => work.payloads = buffer,
+        }
+        if !arrived {
+            let error = Error::new(ErrorKind::Io, "a transfer failed");
+            return self.end(SlotNo(no), Err(Trouble::Damaged(error)));
+        }
+        if work.under_way.is_empty() {
+            self.arrived(SlotNo(no));
+        }
+    }
+
+    /// All transfers of a set have ended.
+    fn arrived(&mut self, slot: SlotNo) {
+        let Some(work) = &mut self.slots[slot.0].work else { return };
+        match &work.stage {
+            Stage::Heading => {
+                work.stage = Stage::Queued;
+                self.queue.push_back(slot);
+            }
+            Stage::Returning => {
+                let tail = Tail::read(&work.ending, work.tag, self.size.output);
+                self.fetch_rest(slot, tail);
+            }
+            Stage::Fetching(tail) => {
+                let output = Output::read(tail, &work.records, &work.ending);
+                let output = output.and_then(|output| {
+                    output.check(&work.payloads, &work.open)?;
+                    work.open.truncate(output.open.bytes as usize);
+                    Ok(output)
+                });
+                self.end(slot, output.map_err(Trouble::Damaged));
+            }
+            Stage::Loaded | Stage::Queued | Stage::Running { .. } | Stage::Ended => {}
+        }
+    }
+
+    /// The last records are here: fetches what else there is.
+    fn fetch_rest(&mut self, slot: SlotNo, tail: Result<Tail, Error>) {
+        let tail = match tail {
+            Err(e) => return self.end(slot, Err(Trouble::Damaged(e))),
+            Ok(tail) if tail.status.code != Code::Ok => {
+                return self.end(slot, Err(Trouble::Code(tail.status.code)));
+            }
+            Ok(tail) => tail,
+        };
+        let output = self.size.output;
+        let (open_at, payloads) = (tail.open.at as usize, tail.status.payload_bytes as usize);
+        let records = (tail.records_at(output), tail.records_len());
+        let ready = self.slots[slot.0].work.as_ref().map_or(0.0, |work| work.ready_at);
+        let ran = self.times.run(ready, tail.status.cycles as f64 * self.shape.cycle_ns);
+        let known_at = self.times.receive(ENDING + records.1 + payloads - open_at, ran);
+        let back_at = self.times.receive(open_at, known_at);
+        if let Some(work) = &mut self.slots[slot.0].work {
+            (work.known_at, work.back_at) = (known_at, back_at);
+            work.stage = Stage::Fetching(Box::new(tail));
+        }
+        self.fetch(slot, Cargo::Open, open_at, payloads - open_at);
+        self.fetch(slot, Cargo::Records, records.0, records.1);
+        self.fetch(slot, Cargo::Payloads, 0, open_at);
+    }
+
+    /// A set is over.
+    fn end(&mut self, slot: SlotNo, how: Result<Output, Trouble>) {
+        self.queue.retain(|&queued| queued != slot);
+        let s = &mut self.slots[slot.0];
+        let Some(work) = &mut s.work else { return };
+        if let Ok(output) = &how {
+            self.counters.sets += 1;
+            self.counters.cycles += output.status.cycles;
+            for (all, n) in self.counters.stalls.iter_mut().zip(output.status.stalls) {
+                *all += u64::from(n);
+            }
+        }
+        work.under_way.clear();
+        work.stage = Stage::Ended;
+        work.ended = Some(how);
+        if s.owner.is_none() {
+            s.work = None;
+        }
+        self.note_memory();
+    }
+
+    /// Looks which commands a unit has finished.
+    fn collect(&mut self, unit: usize) {
+        if self.units[unit].running.is_empty() {
+            return;
+        }
+        let done = self.card.read(unit, register::DONE);
+        let state = &mut self.units[unit];
+        // A card that counts what it was not given is not believed; the deadline ends that.
+        let new = done.wrapping_sub(state.done);
+        if new as usize > state.running.len() {
+            return;
+        }
+        for _ in 0..new {
+            let state = &mut self.units[unit];
+            state.done = state.done.wrapping_add(1);
+            let Some(slot) = state.running.pop_front() else { return };
+            self.finished(slot);
+        }
+    }
+
+    /// A unit says that it is done with a set: its last records are fetched.
+    fn finished(&mut self, slot: SlotNo) {
+        let s = &mut self.slots[slot.0];
+        let Some(work) = &mut s.work else { return };
+        if s.owner.is_none() {
+            s.work = None;
+            return;
+        }
+        work.stage = Stage::Returning;
+        self.fetch(slot, Cargo::Ending, self.size.output - ENDING, ENDING);
+    }
+
+    /// Gives commands to units that have room, first come first served.
+    fn dispatch(&mut self) {
+        while let Some(&slot) = self.queue.front() {
+            let free = |u: &usize| self.units[*u].running.len() < COMMANDS;
+            let few =
+                (0..self.units.len()).filter(free).min_by_key(|&u| self.units[u].running.len());
+            let Some(unit) = few else { return };
+            self.queue.pop_front();
+            self.command(slot, unit);
+        }
+    }
+
+    fn command(&mut self, slot: SlotNo, unit: usize) {
+        let deadline = self.deadline(self.ahead(unit));
+        let s = &mut self.slots[slot.0];
+        let Some(work) = &mut s.work else { return };
+        let command = Command {
+            input: s.at,
+            output: s.at + self.size.input as u64,
+            in_bytes: work.in_bytes as u32,
+            out_bytes: self.size.output as u32,
+            tag: work.tag,
+        };
+        let state = &mut self.units[unit];
+        let no = state.written;
+        state.written = no.wrapping_add(1);
+        state.running.push_back(slot);
+        work.stage = Stage::Running { unit };
+        work.deadline = deadline + (10.0 * work.predicted as f64 * self.shape.cycle_ns) as u64;
+        let at = Command::register(no);
+        for (i, word) in (0u32..).zip(command.to_words()) {
+            self.card.write(unit, at + 4 * i, word);
+        }
+        self.card.write(unit, register::DOORBELL, no.wrapping_add(1));
+    }
+
+    /// Cycles that a unit is expected to need for what it has.
+    fn ahead(&self, unit: usize) -> u64 {
+        let work = |slot: &SlotNo| self.slots[slot.0].work.as_ref().map_or(0, |w| w.predicted);
+        self.units[unit].running.iter().map(work).sum()
+    }
+
+    /// Ends sets whose transfer or unit is late.
+    fn miss(&mut self) {
+        let now = self.card.now();
+        let late = |slot: &Slot| {
+            slot.work.as_ref().is_some_and(|w| {
+                let waits = matches!(w.stage, Stage::Running { .. }) || !w.under_way.is_empty();
+                waits && w.deadline < now
+            })
+        };
+        while let Some(no) = self.slots.iter().position(late) {
+            let unit = match self.slots[no].work.as_ref().map(|w| &w.stage) {
+                Some(&Stage::Running { unit, .. }) => Some(unit),
+                _ => None,
+            };
+            self.counters.hangs += 1;
+            if let Some(unit) = unit {
+                self.restart(unit);
+            }
+            self.end(SlotNo(no), Err(Trouble::Hung));
+            if self.counters.hangs >= HANGS_MAX {
+                return self.give_up("the card did not answer in time, and not for the first time");
+            }
+        }
+    }
+
+    /// Resets a unit. What it had besides the set that hung waits for a unit again.
+    fn restart(&mut self, unit: usize) {
+        self.card.write(unit, register::CONTROL, register::ABORT);
+        self.card.write(unit, register::CONTROL, register::RESET);
+        self.card.write(unit, register::CONTROL, register::ENABLE);
+        let running = std::mem::take(&mut self.units[unit]).running;
+        for slot in running.into_iter().rev() {
+            let s = &mut self.slots[slot.0];
+            if s.owner.is_none() {
+                s.work = None;
+            } else if let Some(work) = &mut s.work {
+                work.stage = Stage::Queued;
+                self.queue.push_front(slot);
+            }
+        }
+    }
+
+    /// From now on the card gets no work; everything on it is lost.
+    pub(crate) fn give_up(&mut self, why: &str) {
+        if self.quarantine.is_none() {
+            self.quarantine = Some(why.to_owned());
+        }
+        for no in 0..self.slots.len() {
+            self.end(SlotNo(no), Err(Trouble::Quarantined));
+        }
+    }
+}
+
+/// Resets and enables the units of a card; N of the smallest.
+fn take_over(card: &mut dyn Card, units: usize) -> Result<usize, Error> {
+    let mut ways = usize::MAX;
+    for unit in 0..units {
+        let identity = card.read(unit, register::IDENTITY);
+        if identity != register::IDENTITY_IS {
+            return Err(Error::unsupported(format!(
+                "unit {unit} of the card says {identity:#010x}, which is no compaction unit"
+            )));
+        }
+        let version = card.read(unit, register::VERSION);
+        if version != u32::from(VERSION) {
+            return Err(Error::unsupported(format!(
+                "unit {unit} of the card has version {version} of the stream, and this driver {VERSION}: \
+                     load the bitstream that belongs to this release"
+            )));
+        }
+        ways = ways.min(card.read(unit, register::WAYS) as usize);
+        card.write(unit, register::CONTROL, register::RESET);
+        card.write(unit, register::CONTROL, register::ENABLE);
+    }
+    Ok(ways)
+}

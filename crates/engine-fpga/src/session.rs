@@ -1,0 +1,515 @@
+//! A session: the sets of one part, on units of the card where they suit it, else on the merge kernel.
+//!
+//! ```text
+//!  offered -> staged, loading -> started (the carry is known) -> ended -> decoded -> handed out
+//!                 |                                    once more on another slot |
+//!                 +---- unsuitable ----> kernel, from the last carry <-----------+ twice
+//! ```
+//!
+//! Keeps: one carry, that of `Offload`, whichever of the two merged the last set; and what a unit made is decoded
+//! whole before it counts. A fault of the card costs time only: its set is merged by the kernel, from the carry
+//! before it. After two sets in a row that do not suit a unit the part stays on the kernel.
+//! Leaves to others: what happens on the card (`sched`), and the host's own proofs.
+
+use std::collections::VecDeque;
+
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_engine::{Fault, Offer, Progress, Session};
+use lithify_env::sync::Arc;
+use lithify_merge::ledger::Rule;
+use lithify_merge::offload::{Drops, Made};
+use lithify_merge::prove::{self, Claim};
+use lithify_merge::{BlockSet, Carry, Item, Kernel, Offload, Products, Recipe, Work};
+
+use crate::Shared;
+use crate::returned::Output;
+use crate::sched::{Ended, SlotNo, Trouble};
+use crate::stage::{Staged, Standing, Unsuitable, stage};
+use crate::stream::Code;
+
+/// Sets that do not suit a unit, in a row, after which the part stays on the kernel.
+const UNSUITABLE_MAX: u32 = 2;
+/// Polls that a set waits for a slot before the kernel takes it.
+const SLOT_PATIENCE: u32 = 10_000;
+/// Input bytes that the kernel merges in a poll.
+const SLICE_BYTES: u64 = 1 << 20;
+
+/// The sets of one part.
+pub(crate) struct FpgaSession {
+    shared: Arc<Shared>,
+    recipe: Arc<Recipe>,
+    /// Its number at the scheduler.
+    no: u64,
+    machine: Machine,
+    waiting: VecDeque<BlockSet>,
+    flights: VecDeque<Flight>,
+    unsuitable: u32,
+    /// A unit's output was wrong: each further set is merged again and compared.
+    shadowing: bool,
+    /// When the last carry was known, in computed card time.
+    known_at: f64,
+    sealed: bool,
+    over: bool,
+}
+
+/// What goes on from the last carry.
+enum Machine {
+    /// Units, with the host's half here.
+    Units(Box<Offload>),
+    /// The kernel at work on one set.
+    Kernel(Box<Kernel>),
+    /// The kernel, to the end of the part.
+    Settled(Box<Kernel>),
+    /// Taken out while it is exchanged, and after an error.
+    None,
+}
+
+/// A set between the host and the card.
+struct Flight {
+    set: BlockSet,
+    at: Stage,
+    /// It was tried before.
+    again: bool,
+}
+
+enum Stage {
+    /// It waits for a slot, for so many polls so far.
+    Grounded(u32),
+    /// Its areas are in a slot, or on their way.
+    Loaded(SlotNo, Box<Staged>),
+    /// It was started.
+    Started(SlotNo, Box<Staged>, Standing),
+    /// The kernel has to merge it.
+    Refused(Unsuitable),
+}
+
+impl FpgaSession {
+    /// A session that goes on from `carry`, or begins.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        recipe: Arc<Recipe>,
+        carry: Option<Carry>,
+    ) -> Result<FpgaSession> {
+        let offload = match carry {
+            None => Offload::new(recipe.clone())?,
+            Some(carry) => Offload::resume(recipe.clone(), carry)?,
+        };
+        let no = shared.sched.lock().enter();
+        Ok(FpgaSession {
+            shared,
+            recipe,
+            no,
+            machine: Machine::Units(Box::new(offload)),
+            waiting: VecDeque::new(),
+            flights: VecDeque::new(),
+            unsuitable: 0,
+            shadowing: false,
+            known_at: 0.0,
+            sealed: false,
+            over: false,
+        })
+    }
+
+    /// Gives all slots back.
+    fn land(&mut self) {
+        let mut sched = self.shared.sched.lock();
+        for flight in self.flights.drain(..) {
+            if let Stage::Loaded(slot, _) | Stage::Started(slot, ..) = flight.at {
+                sched.release(slot);
+            }
+        }
+    }
+
+    fn advance(&mut self, out: &mut Products) -> Result<Progress> {
+        if self.over {
+            return Err(Error::new(ErrorKind::InvalidArgument, "this session is over"));
+        }
+        if matches!(self.machine, Machine::Settled(_)) {
+            return self.advance_settled(out);
+        }
+        if matches!(self.machine, Machine::Kernel(_)) {
+            self.work(out)?;
+            return Ok(Progress::More);
+        }
+        self.take_off();
+        if self.flights.is_empty() {
+            if !self.sealed {
+                return Ok(Progress::Starved);
+            }
+            self.over = true;
+            let Machine::Units(offload) = &mut self.machine else { return Err(lost()) };
+            return Ok(Progress::Done(Box::new(offload.finish(out)?)));
+        }
+        self.fly(out)?;
+        Ok(Progress::More)
+    }
+
+    /// All further sets are the kernel's.
+    fn advance_settled(&mut self, out: &mut Products) -> Result<Progress> {
+        let Machine::Settled(kernel) = &mut self.machine else { return Err(lost()) };
+        match kernel.work(SLICE_BYTES)? {
+            Work::More => return Ok(Progress::More),
+            Work::SetDone => {
+                kernel.drain(out);
+                return Ok(Progress::More);
+            }
+            Work::Idle => {}
+        }
+        if let Some(set) = self.waiting.pop_front() {
+            self.shared.count(Some(Unsuitable::Settled), &set);
+            kernel.begin(set)?;
+            return Ok(Progress::More);
+        }
+        if !self.sealed {
+            return Ok(Progress::Starved);
+        }
+        self.over = true;
+        let ledger = kernel.finish()?;
+        kernel.drain(out);
+        Ok(Progress::Done(Box::new(ledger)))
+    }
+
+    /// The kernel's work on the set that no unit merged.
+    fn work(&mut self, out: &mut Products) -> Result<()> {
+        let Machine::Kernel(kernel) = &mut self.machine else { return Err(lost()) };
+        if kernel.work(SLICE_BYTES)? != Work::SetDone {
+            return Ok(());
+        }
+        kernel.drain(out);
+        let Some(Item::SetDone(done)) = out.items().last() else { return Err(lost()) };
+        let carry = (*done.carry).clone();
+        if self.unsuitable >= UNSUITABLE_MAX || self.shared.sched.lock().quarantine().is_some() {
+            self.land_for_good();
+            let Machine::Kernel(kernel) = std::mem::replace(&mut self.machine, Machine::None)
+            else {
+                return Err(lost());
+            };
+            self.machine = Machine::Settled(kernel);
+            return Ok(());
+        }
+        let offload = Offload::resume(self.recipe.clone(), carry)?;
+        self.machine = Machine::Units(Box::new(offload));
+        Ok(())
+    }
+
+    /// Sets under way go back to those that wait.
+    fn land_for_good(&mut self) {
+        let flights = std::mem::take(&mut self.flights);
+        let mut sched = self.shared.sched.lock();
+        for flight in flights.into_iter().rev() {
+            if let Stage::Loaded(slot, _) | Stage::Started(slot, ..) = flight.at {
+                sched.release(slot);
+            }
+            self.waiting.push_front(flight.set);
+        }
+    }
+
+    /// Stages sets that wait, as many as there may be under way.
+    fn take_off(&mut self) {
+        while self.flights.len() < self.shared.options.flights
+            && let Some(set) = self.waiting.pop_front()
+        {
+            self.flights.push_back(Flight { set, at: Stage::Grounded(0), again: false });
+        }
+        for i in 0..self.flights.len() {
+            if matches!(self.flights[i].at, Stage::Grounded(_)) {
+                self.stage(i);
+                // Staging is the work of this poll.
+                return;
+            }
+        }
+    }
+
+    fn stage(&mut self, i: usize) {
+        let Machine::Units(offload) = &self.machine else { return };
+        let flight = &mut self.flights[i];
+        let mut sched = self.shared.sched.lock();
+        if sched.quarantine().is_some() {
+            flight.at = Stage::Refused(Unsuitable::Quarantine);
+            return;
+        }
+        let Some((slot, buffer)) = sched.acquire(self.no) else {
+            let Stage::Grounded(polls) = &mut flight.at else { return };
+            *polls += 1;
+            if *polls > SLOT_PATIENCE {
+                flight.at = Stage::Refused(Unsuitable::Busy);
+            }
+            return;
+        };
+        let (ways, size) = (sched.ways(), sched.size());
+        // Other sessions go on meanwhile.
+        drop(sched);
+        let staged = stage(&self.recipe, offload.tables(), &flight.set, ways, size.input, buffer);
+        let mut sched = self.shared.sched.lock();
+        flight.at = match staged {
+            Ok(mut staged) => {
+                sched.load(slot, &mut staged);
+                Stage::Loaded(slot, Box::new(staged))
+            }
+            Err((why, buffer)) => {
+                sched.give_back(slot, buffer);
+                Stage::Refused(why)
+            }
+        };
+    }
+
+    /// Moves the card on, and the first set under way with it.
+    fn fly(&mut self, out: &mut Products) -> Result<()> {
+        self.start_first();
+        let mut sched = self.shared.sched.lock();
+        sched.poll();
+        let Some(flight) = self.flights.front_mut() else { return Ok(()) };
+        let ended = match &flight.at {
+            Stage::Started(slot, ..) => {
+                let ended = sched.take(*slot);
+                if ended.is_some() {
+                    self.known_at = sched.known_at(*slot);
+                }
+                ended
+            }
+            Stage::Refused(why) => {
+                let why = *why;
+                drop(sched);
+                return self.give_to_kernel(why);
+            }
+            Stage::Loaded(slot, _) if sched.quarantine().is_some() => {
+                sched.release(*slot);
+                drop(sched);
+                return self.give_to_kernel(Unsuitable::Quarantine);
+            }
+            Stage::Grounded(_) | Stage::Loaded(..) => None,
+        };
+        drop(sched);
+        match ended {
+            None => Ok(()),
+            Some(Ok(ended)) => self.decode(&ended, out),
+            Some(Err(trouble)) => self.fail(&trouble),
+        }
+    }
+
+    /// Starts the first set, whose carry is known.
+    fn start_first(&mut self) {
+        let Machine::Units(offload) = &self.machine else { return };
+        let Some(flight) = self.flights.front_mut() else { return };
+        if !matches!(flight.at, Stage::Loaded(..)) {
+            return;
+        }
+        let Stage::Loaded(slot, staged) =
+            std::mem::replace(&mut flight.at, Stage::Refused(Unsuitable::Wrong))
+        else {
+            return;
+        };
+        let standing = Standing::of(&offload.open(), &self.recipe);
+        let mut sched = self.shared.sched.lock();
+        let (tag, size) = (sched.tag(slot), sched.size());
+        let slot_bytes = (size.input, size.output);
+        match staged.head(&self.recipe, offload.tables(), &standing, tag, slot_bytes) {
+            Ok(head) => {
+                sched.start(slot, head, staged.bytes(), self.known_at);
+                flight.at = Stage::Started(slot, staged, standing);
+            }
+            Err(why) => {
+                sched.release(slot);
+                flight.at = Stage::Refused(why);
+            }
+        }
+    }
+
+    /// The first set came back without a visible fault.
+    fn decode(&mut self, ended: &Ended, out: &mut Products) -> Result<()> {
+        let Machine::Units(offload) = &mut self.machine else { return Err(lost()) };
+        let Some(flight) = self.flights.front() else { return Err(lost()) };
+        let Stage::Started(slot, staged, standing) = &flight.at else { return Err(lost()) };
+        let slot = *slot;
+        let Ok((payloads, open)) = parts(ended) else { return self.again(Unsuitable::Damaged) };
+        let first = payloads.first().copied().unwrap_or(open);
+        if !first.starts_with(&standing.replay) {
+            return self.again(Unsuitable::Damaged);
+        }
+        let drops = drops(&ended.output);
+        let counted = staged.entries.iter().enumerate().all(|(way, known)| {
+            known.is_none_or(|n| u64::from(ended.output.status.entries_in[way]) == n)
+        });
+        let before = self.shadowing.then(|| offload.carry().clone());
+        let made = match counted {
+            true => Made::decode(offload, flight.set.no, &payloads, open, drops),
+            false => Err(Error::new(ErrorKind::Internal, "a unit read another number of entries")),
+        };
+        let done = made.and_then(|made| offload.set_done(made, out)).and_then(|()| {
+            let Some(before) = &before else { return Ok(()) };
+            let set = flight.set.clone();
+            prove::set(&self.recipe, Some(before), set, &[Claim::from(&*out)])
+        });
+        if let Err(error) = done {
+            out.clear();
+            self.shared.note(&error);
+            self.shared.sched.lock().release(slot);
+            return self.disprove(before);
+        }
+        self.shared.sched.lock().release(slot);
+        if let Some(flight) = self.flights.pop_front() {
+            self.shared.count(None, &flight.set);
+        }
+        self.unsuitable = 0;
+        Ok(())
+    }
+
+    /// What a unit made of the first set is wrong; `before` is the carry before it if it looked right, and
+    /// was merged again. From now on every set is.
+    fn disprove(&mut self, before: Option<Carry>) -> Result<()> {
+        if let Some(before) = before {
+            let why = "what a unit made was wrong, and not for the first time";
+            self.shared.sched.lock().give_up(why);
+            let offload = Offload::resume(self.recipe.clone(), before)?;
+            self.machine = Machine::Units(Box::new(offload));
+        }
+        self.shadowing = true;
+        self.give_to_kernel(Unsuitable::Wrong)
+    }
+
+    /// The first set has no output.
+    fn fail(&mut self, trouble: &Trouble) -> Result<()> {
+        match trouble {
+            Trouble::Code(code @ (Code::Link | Code::Header | Code::Aborted)) => {
+                self.shared.note_code(*code);
+                self.again(Unsuitable::Damaged)
+            }
+            Trouble::Code(code) => {
+                self.shared.note_code(*code);
+                self.fall_back(Unsuitable::Code)
+            }
+            Trouble::Damaged(error) => {
+                self.shared.note(error);
+                self.again(Unsuitable::Damaged)
+            }
+            Trouble::Hung => self.fall_back(Unsuitable::Hung),
+            Trouble::Quarantined => self.fall_back(Unsuitable::Quarantine),
+        }
+    }
+
+    /// The first set is tried once more on another slot; if there is none, or it was tried before, the
+    /// kernel has it.
+    fn again(&mut self, why: Unsuitable) -> Result<()> {
+        let Some(flight) = self.flights.front_mut() else { return Err(lost()) };
+        if flight.again {
+            return self.fall_back(why);
+        }
+        let Stage::Started(old, mut staged, _) =
+            std::mem::replace(&mut flight.at, Stage::Refused(why))
+        else {
+            return self.fall_back(why);
+        };
+        let mut sched = self.shared.sched.lock();
+        let other = sched.acquire(self.no);
+        let areas = sched.areas_back(old);
+        if areas.len() == staged.areas_len {
+            staged.areas = areas;
+            match other {
+                Some((slot, buffer)) => {
+                    sched.give_back(old, buffer);
+                    sched.load(slot, &mut staged);
+                    (flight.at, flight.again) = (Stage::Loaded(slot, staged), true);
+                }
+                // The only one: nothing runs on it any more.
+                None => {
+                    sched.load(old, &mut staged);
+                    (flight.at, flight.again) = (Stage::Loaded(old, staged), true);
+                }
+            }
+            self.shared.retried();
+            return Ok(());
+        }
+        if let Some((slot, buffer)) = other {
+            sched.give_back(slot, buffer);
+        }
+        sched.release(old);
+        drop(sched);
+        self.give_to_kernel(why)
+    }
+
+    /// Gives the first set's slot back, and the set to the kernel.
+    fn fall_back(&mut self, why: Unsuitable) -> Result<()> {
+        if let Some(flight) = self.flights.front()
+            && let Stage::Loaded(slot, _) | Stage::Started(slot, ..) = &flight.at
+        {
+            self.shared.sched.lock().release(*slot);
+        }
+        self.give_to_kernel(why)
+    }
+
+    /// The kernel merges the first set, from the last carry.
+    fn give_to_kernel(&mut self, why: Unsuitable) -> Result<()> {
+        let Some(flight) = self.flights.pop_front() else { return Err(lost()) };
+        let Machine::Units(offload) = &self.machine else { return Err(lost()) };
+        self.shared.count(Some(why), &flight.set);
+        self.unsuitable += u32::from(why.is_of_input());
+        let mut kernel = Kernel::resume(self.recipe.clone(), offload.carry().clone())?;
+        kernel.begin(flight.set)?;
+        self.machine = Machine::Kernel(Box::new(kernel));
+        Ok(())
+    }
+}
+
+/// The payloads of a set that came back.
+fn parts(ended: &Ended) -> Result<(Vec<&[u8]>, &[u8])> {
+    let Ended { output, payloads, open } = ended;
+    let finished = output.blocks.iter().map(|record| Output::placed(record, payloads));
+    Ok((finished.collect::<Result<_>>()?, open))
+}
+
+/// What a unit says became of the entries.
+fn drops(output: &Output) -> Drops {
+    let s = &output.status;
+    let mut drops = Drops {
+        entries_in: s.entries_in.iter().map(|&n| u64::from(n)).sum(),
+        bytes_in: s.bytes_in,
+        sum_in: s.sum_in,
+        sum_dropped: s.sum_dropped,
+        zeroed: s.zeroed,
+        sum_zeroed: s.sum_zeroed,
+        ..Drops::default()
+    };
+    drops.dropped[Rule::Hidden as usize] = s.hidden;
+    drops.dropped[Rule::Elided as usize] = s.elided;
+    drops
+}
+
+/// Our bug, which costs this session and no more.
+#[cold]
+fn lost() -> Error {
+    Error::new(ErrorKind::Internal, "a session of the FPGA engine lost its way")
+}
+
+impl Session for FpgaSession {
+    fn offer(&mut self, set: BlockSet) -> Offer {
+        let held = self.waiting.len() + self.flights.len();
+        if held > self.shared.options.flights || self.sealed {
+            return Offer::Full(set);
+        }
+        self.waiting.push_back(set);
+        Offer::Taken
+    }
+    fn seal(&mut self) {
+        self.sealed = true;
+    }
+    fn poll(&mut self, out: &mut Products) -> Progress {
+        out.clear();
+        match self.advance(out) {
+            Ok(progress) => progress,
+            Err(e) => {
+                out.clear();
+                self.over = true;
+                // The CPU finds the true error, or none.
+                Progress::Failed(Fault::Engine(e))
+            }
+        }
+    }
+    fn cancel(self: Box<Self>) {}
+}
+
+impl Drop for FpgaSession {
+    fn drop(&mut self) {
+        self.land();
+        self.shared.sched.lock().leave(self.no);
+    }
+}

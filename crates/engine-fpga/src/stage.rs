@@ -1,0 +1,526 @@
+//! Staging: a block set becomes an input slot.
+//!
+//! ```text
+//!  blocks -> verify, decompress -> entry areas ---------------> sent as soon as the set is known
+//!  outermost blocks of a run -> decode -> skip, take
+//!  carry -> replay; zones -> mask, markers -> header, tables -> sent when the carry is known
+//! ```
+//!
+//! Keeps: what is staged holds exactly the entries of the set; the marks among them are
+//! made of `Tables`, where `merge` has sorted everything that depends on key positions. Blocks inside of
+//! a run are verified and copied, not decoded.
+//! Leaves to others: what a unit finds in the entries themselves, such as operands. A set whose blocks do not
+//! verify is not staged: the kernel tries it, and names the block.
+//!
+//! Worked example: the set `(f, m]`, run 2 with blocks `a..g` and `g..p`. The first is decoded and has three
+//! entries at or below `f`: `skip` 3. The second has five up to `m`: `take` 5. Run 2 is in use in `[h, k]`:
+//! markers at `h` and at `k` followed by a zero byte; before `h` the mask has the bit of its way clear.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use lithify_base::{Error, Key};
+use lithify_format::block::Layout;
+use lithify_merge::offload::{OpenState, Tables, ZoneRow};
+use lithify_merge::view::View;
+use lithify_merge::{BlockSet, BlockSlice, Recipe, RunSlice};
+
+use crate::stream::{
+    AREA_MAX, DESCRIPTOR, DESCRIPTORS_AT, Descriptor, F64, Header, KEY_MAX, MARKER, SNAPSHOTS_MAX,
+    SPLIT, TAKE_ALL, WAYS_MAX, Way, beats, put_snapshots,
+};
+
+/// Most markers of a set.
+pub(crate) const MARKERS_MAX: usize = 4096;
+/// Descriptors that the side way needs.
+const SIDE: usize = 2;
+
+/// Why a set is merged by the kernel instead of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Unsuitable {
+    /// Blocks of more runs than a unit has ways.
+    Runs,
+    /// Range tombstones lie over its keys.
+    Tombstones,
+    /// Blocks with values apart, or whose number stands for those of their entries.
+    Form,
+    /// Too many markers, or a long one.
+    Markers,
+    /// It does not fit a slot.
+    Large,
+    /// A block does not verify.
+    Input,
+    /// A unit said that it does not take it.
+    Code,
+    /// A link, memory or a unit failed over it twice.
+    Damaged,
+    /// A unit did not answer.
+    Hung,
+    /// What a unit made of it was wrong.
+    Wrong,
+    /// No slot became free.
+    Busy,
+    /// The card gets no more work.
+    Quarantine,
+    /// Sets before it were unsuitable, so the part stays on the kernel.
+    Settled,
+}
+
+impl Unsuitable {
+    /// All of them.
+    pub(crate) const ALL: [Unsuitable; 13] = [
+        Unsuitable::Runs,
+        Unsuitable::Tombstones,
+        Unsuitable::Form,
+        Unsuitable::Markers,
+        Unsuitable::Large,
+        Unsuitable::Input,
+        Unsuitable::Code,
+        Unsuitable::Damaged,
+        Unsuitable::Hung,
+        Unsuitable::Wrong,
+        Unsuitable::Busy,
+        Unsuitable::Quarantine,
+        Unsuitable::Settled,
+    ];
+
+    /// Its name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Unsuitable::Runs => "kernel_runs",
+            Unsuitable::Tombstones => "kernel_tombstones",
+            Unsuitable::Form => "kernel_form",
+            Unsuitable::Markers => "kernel_markers",
+            Unsuitable::Large => "kernel_large",
+            Unsuitable::Input => "kernel_input",
+            Unsuitable::Code => "kernel_code",
+            Unsuitable::Damaged => "kernel_damaged",
+            Unsuitable::Hung => "kernel_hung",
+            Unsuitable::Wrong => "kernel_wrong",
+            Unsuitable::Busy => "kernel_busy",
+            Unsuitable::Quarantine => "kernel_quarantine",
+            Unsuitable::Settled => "kernel_settled",
+        }
+    }
+
+    /// It says something about the input, so the next set is likely to be like it.
+    pub(crate) fn is_of_input(self) -> bool {
+        matches!(
+            self,
+            Unsuitable::Runs
+                | Unsuitable::Tombstones
+                | Unsuitable::Form
+                | Unsuitable::Markers
+                | Unsuitable::Large
+                | Unsuitable::Input
+                | Unsuitable::Code
+        )
+    }
+}
+
+/// The part of an input slot that does not depend on the carry.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    /// Runs of the data ways.
+    runs: Vec<u16>,
+    ways: Vec<Way>,
+    descriptors: Vec<Descriptor>,
+    /// Where the entry areas begin in the slot.
+    pub(crate) areas_at: usize,
+    /// The entry areas with their pads.
+    pub(crate) areas: Vec<u8>,
+    /// Their bytes; they themselves may be on their way.
+    pub(crate) areas_len: usize,
+    /// Entries of the set by way, where the blocks say how many they have.
+    pub(crate) entries: Vec<Option<u64>>,
+    /// Zones from that of the first keys above the set's lower bound.
+    zones: Range<usize>,
+}
+
+/// The rest: sent once the carry is known.
+#[derive(Debug)]
+pub(crate) struct Head {
+    /// Header and tables; the slot from its beginning.
+    pub(crate) tables: Vec<u8>,
+    /// The areas of the side way, behind those of the data ways.
+    pub(crate) side: Vec<u8>,
+    /// Bytes of the whole slot.
+    pub(crate) in_bytes: usize,
+}
+
+/// What of a carry decides about the next set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Entries that later ones may join; empty if the grid has ended the block.
+    pub(crate) replay: Vec<u8>,
+    /// S mod B where the output of the next set begins.
+    pub(crate) s_mod_b: u32,
+    /// Hard and soft splits passed.
+    pub(crate) splits: (usize, usize),
+}
+
+impl Standing {
+    /// Of a carry.
+    pub(crate) fn of(open: &OpenState<'_>, recipe: &Recipe) -> Standing {
+        let end = open.cut.logical_bytes();
+        let replay = if open.is_ended { &[][..] } else { open.entries };
+        let back = if replay.is_empty() { 0 } else { open.counts.logical_bytes() };
+        let s = end.wrapping_sub(back) & (u64::from(recipe.block_bytes) - 1);
+        Standing { replay: replay.to_vec(), s_mod_b: s as u32, splits: open.cut.splits_passed() }
+    }
+}
+
+/// Stages a set. `buffer` is used for its areas; it is given back if the set is not suitable. A slot has
+/// `slot_bytes`, a unit takes `ways` runs.
+pub(crate) fn stage(
+    recipe: &Recipe,
+    tables: &Tables,
+    set: &BlockSet,
+    ways: usize,
+    slot_bytes: usize,
+    mut buffer: Vec<u8>,
+) -> Result<Staged, (Unsuitable, Vec<u8>)> {
+    buffer.clear();
+    match try_stage(recipe, tables, set, ways, slot_bytes, &mut buffer) {
+        Ok(staged) => Ok(Staged { areas_len: buffer.len(), areas: buffer, ..staged }),
+        Err(why) => Err((why, buffer)),
+    }
+}
+
+fn try_stage(
+    recipe: &Recipe,
+    tables: &Tables,
+    set: &BlockSet,
+    ways: usize,
+    slot_bytes: usize,
+    areas: &mut Vec<u8>,
+) -> Result<Staged, Unsuitable> {
+    let runs = runs_of(recipe, set, ways)?;
+    let zones = zones_of(tables, set);
+    if tables.zones[zones.clone()].iter().any(|zone| zone.fragment.is_some()) {
+        return Err(Unsuitable::Tombstones);
+    }
+    let blocks: usize = runs.iter().map(|r| r.blocks.len()).sum();
+    let areas_at = beats(DESCRIPTORS_AT + DESCRIPTOR * (blocks + SIDE));
+    let room = slot_bytes.saturating_sub(areas_at);
+    let mut staged = Staged {
+        runs: runs.iter().map(|r| r.run).collect(),
+        ways: Vec::new(),
+        descriptors: Vec::new(),
+        areas_at,
+        areas: Vec::new(),
+        areas_len: 0,
+        entries: Vec::new(),
+        zones,
+    };
+    for run in runs {
+        let first = staged.descriptors.len();
+        let mut entries = Some(0);
+        for (at, trim) in trimmed(recipe, set, run)? {
+            let block = &run.blocks[at];
+            let mut d = area(block, &trim, areas_at, room, areas)?;
+            (d.skip, d.take) = (trim.skip, trim.take);
+            let taken =
+                if d.take == TAKE_ALL { trim.all.map(|n| n - d.skip) } else { Some(d.take) };
+            entries = entries.zip(taken).map(|(all, n)| all + u64::from(n));
+            staged.descriptors.push(d);
+        }
+        let count = staged.descriptors.len() - first;
+        staged.ways.push(Way { first: first as u32, count: count as u32, run: run.run });
+        staged.entries.push(entries);
+    }
+    Ok(staged)
+}
+
+/// The runs that are present in the set, newest first.
+fn runs_of<'a>(
+    recipe: &Recipe,
+    set: &'a BlockSet,
+    ways: usize,
+) -> Result<Vec<&'a RunSlice>, Unsuitable> {
+    let mut runs: Vec<&RunSlice> = set.runs.iter().filter(|r| !r.blocks.is_empty()).collect();
+    runs.sort_by_key(|r| r.run);
+    let twice = runs.windows(2).any(|w| w[0].run == w[1].run);
+    if twice || runs.iter().any(|r| r.run >= recipe.runs) {
+        return Err(Unsuitable::Input);
+    }
+    if runs.len() > ways.min(WAYS_MAX) {
+        return Err(Unsuitable::Runs);
+    }
+    Ok(runs)
+}
+
+/// Zones that hold keys of the set.
+fn zones_of(tables: &Tables, set: &BlockSet) -> Range<usize> {
+    let above_lo = |zone: &ZoneRow| match (&zone.key, &set.keys.lo) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(key), Some(lo)) => key > lo,
+    };
+    let within_hi = |zone: &ZoneRow| match (&zone.key, &set.keys.hi) {
+        (None, _) | (_, None) => true,
+        (Some(key), Some(hi)) if zone.after => key < hi,
+        (Some(key), Some(hi)) => key <= hi,
+    };
+    let first = tables.zones.partition_point(|zone| !above_lo(zone)).saturating_sub(1);
+    first..tables.zones.partition_point(within_hi).max(first + 1)
+}
+
+/// Which of a block's entries are in the set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Trim {
+    skip: u32,
+    take: u32,
+    /// Entries of the block, if that is known.
+    all: Option<u32>,
+}
+
+/// The blocks of a run that have entries of the set, and which of them: only the outermost ones can have
+/// others, too.
+fn trimmed(
+    recipe: &Recipe,
+    set: &BlockSet,
+    run: &RunSlice,
+) -> Result<Vec<(usize, Trim)>, Unsuitable> {
+    let whole = |block: &BlockSlice| Trim {
+        skip: 0,
+        take: TAKE_ALL,
+        all: Some(block.entries).filter(|&n| n > 0),
+    };
+    let mut view = View::default();
+    let mut look = |block: &BlockSlice| {
+        view.load(block, &[]).map_err(input)?;
+        let range = view.trim(&set.keys, &recipe.range, &[], &*recipe.order).map_err(input)?;
+        let all = u32::try_from(view.len()).ok().filter(|&n| n < TAKE_ALL);
+        let Some(all) = all else { return Err(Unsuitable::Large) };
+        let take = if range.end == view.len() { TAKE_ALL } else { range.len() as u32 };
+        let some = !range.is_empty();
+        Ok(some.then_some(Trim { skip: range.start as u32, take, all: Some(all) }))
+    };
+    let blocks = &run.blocks;
+    let (mut first, mut end) = (0, blocks.len());
+    let mut outer = Vec::new();
+    while first < end {
+        if let Some(trim) = look(&blocks[first])? {
+            outer.push((first, trim));
+            break;
+        }
+        first += 1;
+    }
+    while end > first + 1 {
+        if let Some(trim) = look(&blocks[end - 1])? {
+            outer.push((end - 1, trim));
+            break;
+        }
+        end -= 1;
+    }
+    let middle = (first + 1)..end.saturating_sub(1).max(first + 1);
+    let mut all: Vec<(usize, Trim)> = middle.map(|at| (at, whole(&blocks[at]))).collect();
+    all.extend(outer);
+    all.sort_by_key(|&(at, _)| at);
+    Ok(all)
+}
+
+fn input(_: Error) -> Unsuitable {
+    Unsuitable::Input
+}
+
+/// Appends the entry area of a block.
+fn area(
+    block: &BlockSlice,
+    trim: &Trim,
+    areas_at: usize,
+    room: usize,
+    areas: &mut Vec<u8>,
+) -> Result<Descriptor, Unsuitable> {
+    if block.seq.is_some() {
+        return Err(Unsuitable::Form);
+    }
+    let plain: Cow<'_, [u8]> = block.plain().map_err(input)?;
+    let layout = Layout::parse(&plain).map_err(input)?;
+    if layout.has_separated_values() {
+        return Err(Unsuitable::Form);
+    }
+    let entries = plain.get(..layout.keys_end()).unwrap_or_default();
+    if entries.is_empty() {
+        return Err(Unsuitable::Input);
+    }
+    let at = areas.len();
+    if entries.len() > AREA_MAX || at + beats(entries.len()) > room {
+        return Err(Unsuitable::Large);
+    }
+    areas.extend_from_slice(entries);
+    areas.resize(beats(areas.len()), 0);
+    let sum = F64::of(&areas[at..]);
+    let expected = trim.all.filter(|&n| n < TAKE_ALL).unwrap_or_default();
+    Ok(Descriptor {
+        at: (areas_at + at) as u32,
+        bytes: entries.len() as u32,
+        expected,
+        sum,
+        ..Descriptor::default()
+    })
+}
+
+impl Staged {
+    /// Input bytes that a unit reads, but for those of the side way.
+    pub(crate) fn bytes(&self) -> usize {
+        self.areas_at + self.areas_len
+    }
+
+    /// Descriptors of the data ways.
+    pub(crate) fn areas_count(&self) -> usize {
+        self.descriptors.len()
+    }
+
+    /// Header, tables and side way for a set that goes on from `standing`.
+    pub(crate) fn head(
+        &self,
+        recipe: &Recipe,
+        tables: &Tables,
+        standing: &Standing,
+        tag: u64,
+        slot_bytes: (usize, usize),
+    ) -> Result<Head, Unsuitable> {
+        if standing.replay.len() > AREA_MAX {
+            return Err(Unsuitable::Large);
+        }
+        let (in_use, markers) = self.markers(tables, standing)?;
+        let mut side = Vec::new();
+        let mut descriptors = self.descriptors.clone();
+        for (bytes, replay) in [(&standing.replay, true), (&markers, false)] {
+            if bytes.is_empty() {
+                continue;
+            }
+            let at = side.len();
+            side.extend_from_slice(bytes);
+            side.resize(beats(side.len()), 0);
+            descriptors.push(Descriptor {
+                at: (self.bytes() + at) as u32,
+                bytes: bytes.len() as u32,
+                take: TAKE_ALL,
+                replay,
+                markers: !replay,
+                sum: F64::of(&side[at..]),
+                ..Descriptor::default()
+            });
+        }
+        let in_bytes = self.bytes() + side.len();
+        if in_bytes > slot_bytes.0 {
+            return Err(Unsuitable::Large);
+        }
+        let header = Header {
+            ways: self.ways.len() as u8,
+            tag,
+            s_mod_b: standing.s_mod_b,
+            in_use,
+            descriptors: descriptors.len() as u32,
+            in_bytes: in_bytes as u32,
+            out_bytes: slot_bytes.1 as u32,
+            ..of_recipe(recipe)
+        };
+        let tables = self.tables(recipe, &header, &descriptors);
+        Ok(Head { tables, side, in_bytes })
+    }
+
+    /// Header and tables of the set, with the sum over them.
+    fn tables(&self, recipe: &Recipe, header: &Header, descriptors: &[Descriptor]) -> Vec<u8> {
+        let mut slot = vec![0; header.tables_end()];
+        put_snapshots(&mut slot, &recipe.snapshots);
+        for no in 0..WAYS_MAX {
+            self.ways.get(no).copied().unwrap_or_default().put(&mut slot, no);
+        }
+        let sides = (descriptors.len() - self.descriptors.len()) as u32;
+        let first = if sides == 0 { 0 } else { self.descriptors.len() as u32 };
+        Way { first, count: sides, run: 0 }.put(&mut slot, WAYS_MAX);
+        for (no, descriptor) in descriptors.iter().enumerate() {
+            descriptor.put(&mut slot, no);
+        }
+        header.seal(&mut slot);
+        slot
+    }
+
+    /// By way of this set, older data in use behind its run in a zone.
+    fn mask(&self, tables: &Tables, zone: usize) -> u16 {
+        let used = |&(_, &run): &(usize, &u16)| !tables.is_free(zone, run);
+        self.runs.iter().enumerate().filter(used).map(|(way, _)| 1 << way).sum()
+    }
+
+    /// The mask above the set's lower bound, and the entries that change it or bring splits.
+    fn markers(&self, tables: &Tables, standing: &Standing) -> Result<(u16, Vec<u8>), Unsuitable> {
+        let zones = &tables.zones;
+        let (hard, soft) = standing.splits;
+        let first = &zones[self.zones.start];
+        let above = self.mask(tables, self.zones.start);
+        let mut list: Vec<(Key, u64)> = Vec::new();
+        // Splits at or below the lower bound that no survivor took.
+        if first.hard_splits as usize > hard || first.soft_splits as usize > soft {
+            let at = (0..=self.zones.start).rev().find(|&i| splits_at(zones, i));
+            let key = at.and_then(|i| zones[i].key.clone());
+            list.push((key.unwrap_or_default(), MARKER | SPLIT | u64::from(above)));
+        }
+        let mut mask = above;
+        for i in self.zones.clone().skip(1) {
+            let (now, splits) = (self.mask(tables, i), splits_at(zones, i));
+            if now == mask && !splits {
+                continue;
+            }
+            mask = now;
+            let mut key = zones[i].key.as_deref().unwrap_or_default().to_vec();
+            if zones[i].after {
+                key.push(0);
+            }
+            if key.len() > KEY_MAX {
+                return Err(Unsuitable::Markers);
+            }
+            let tag = MARKER | u64::from(mask) | if splits { SPLIT } else { 0 };
+            match list.last_mut() {
+                Some((last, known)) if **last == key[..] => *known = tag | *known & SPLIT,
+                _ => list.push((key.into(), tag)),
+            }
+        }
+        if list.len() > MARKERS_MAX || list.iter().any(|(key, _)| key.len() > KEY_MAX) {
+            return Err(Unsuitable::Markers);
+        }
+        Ok((above, encoded(&list)))
+    }
+}
+
+/// The entry area of markers.
+fn encoded(markers: &[(Key, u64)]) -> Vec<u8> {
+    let mut area = Vec::new();
+    for (key, tag) in markers {
+        // Whole keys: 0, then the length in two bytes where it needs them, then no value.
+        area.push(0);
+        let unshared = key.len() + 8;
+        if unshared < 0x80 {
+            area.push(unshared as u8);
+        } else {
+            area.extend([unshared as u8 | 0x80, (unshared >> 7) as u8]);
+        }
+        area.push(0);
+        area.extend_from_slice(key);
+        area.extend_from_slice(&tag.to_le_bytes());
+    }
+    area
+}
+
+/// What the header has of the recipe.
+fn of_recipe(recipe: &Recipe) -> Header {
+    Header {
+        snapshots: recipe.snapshots.len().min(SNAPSHOTS_MAX) as u8,
+        block_lg: recipe.block_bytes.trailing_zeros() as u8,
+        drop_tombstones: recipe.drop_tombstones,
+        zero_seqs: recipe.zero_seqs,
+        restart_interval: recipe.restart_interval,
+        ..Header::default()
+    }
+}
+
+/// A split lies where zone `i` starts.
+fn splits_at(zones: &[ZoneRow], i: usize) -> bool {
+    let Some(before) = i.checked_sub(1).and_then(|i| zones.get(i)) else { return false };
+    zones
+        .get(i)
+        .is_some_and(|z| z.hard_splits > before.hard_splits || z.soft_splits > before.soft_splits)
+}

@@ -1,0 +1,8 @@
+//! The engine over the model, in health and over every fault of a catalogue: always the bytes of the CPU.
+
+#[path = "faults/common.rs"]
+mod common;
+#[path = "faults/conformance.rs"]
+mod conformance;
+#[path = "faults/plans.rs"]
+mod plans;
