@@ -101,6 +101,7 @@ struct Tally {
     on_kernel: BTreeMap<Unsuitable, (u64, u64)>,
     codes: BTreeMap<u8, u64>,
     retries: u64,
+    mispredicted: u64,
     disowned: u64,
     /// The last thing that went wrong, for people.
     evidence: Option<Error>,
@@ -120,6 +121,10 @@ impl Shared {
     /// A set is tried once more.
     pub(crate) fn retried(&self) {
         self.tally.lock().retries += 1;
+    }
+    /// A set was started on another carry than came to be.
+    pub(crate) fn mispredicted(&self) {
+        self.tally.lock().mispredicted += 1;
     }
     /// A unit answered with a code.
     pub(crate) fn note_code(&self, code: Code) {
@@ -264,6 +269,7 @@ impl Engine for FpgaEngine {
             ("kernel_sets", on_kernel.0 as f64),
             ("kernel_bytes", on_kernel.1 as f64),
             ("retries", tally.retries as f64),
+            ("mispredicted", tally.mispredicted as f64),
             ("disowned", tally.disowned as f64),
         ]);
         for why in Unsuitable::ALL {

@@ -18,7 +18,7 @@ use lithify_base::{Error, ErrorKind};
 use crate::card::{Card, Completion, Shape, Transfer};
 use crate::returned::{Output, Tail};
 use crate::stage::{Head, Staged};
-use crate::stream::{BEAT, Code, Command, ENDING, RING, STALLS, VERSION, beats, register};
+use crate::stream::{BEAT, Code, Command, ENDING, RING, Record, STALLS, VERSION, beats, register};
 
 mod time;
 
@@ -108,8 +108,10 @@ enum Stage {
     Running { unit: usize },
     /// The unit is done; the last records are on their way.
     Returning,
-    /// Records and payloads are on their way.
+    /// Records, the open block and, behind them, the finished blocks are on their way.
     Fetching(Box<Tail>),
+    /// Records and the open block are here: the carry is as good as known.
+    Closing(Box<Output>),
     /// All is here, or lost.
     Ended,
 }
@@ -487,7 +489,11 @@ impl Sched {
             let error = Error::new(ErrorKind::Io, "a transfer failed");
             return self.end(SlotNo(no), Err(Trouble::Damaged(error)));
         }
-        if work.under_way.is_empty() {
+        let left = || work.under_way.values().all(|&cargo| cargo == Cargo::Payloads);
+        if matches!(work.stage, Stage::Fetching(_)) && left() {
+            self.close(SlotNo(no));
+        }
+        if self.slots[no].work.as_ref().is_some_and(|work| work.under_way.is_empty()) {
             self.arrived(SlotNo(no));
         }
     }
@@ -504,17 +510,42 @@ impl Sched {
                 let tail = Tail::read(&work.ending, work.tag, self.size.output);
                 self.fetch_rest(slot, tail);
             }
-            Stage::Fetching(tail) => {
-                let output = Output::read(tail, &work.records, &work.ending);
-                let output = output.and_then(|output| {
-                    output.check(&work.payloads, &work.open)?;
-                    work.open.truncate(output.open.bytes as usize);
-                    Ok(output)
-                });
-                self.end(slot, output.map_err(Trouble::Damaged));
+            Stage::Closing(output) => {
+                let checked = output.check(&work.payloads).map_err(Trouble::Damaged);
+                let output = (**output).clone();
+                self.end(slot, checked.map(|()| output));
             }
-            Stage::Loaded | Stage::Queued | Stage::Running { .. } | Stage::Ended => {}
+            Stage::Loaded
+            | Stage::Queued
+            | Stage::Running { .. }
+            | Stage::Fetching(_)
+            | Stage::Ended => {}
         }
+    }
+
+    /// Records and the open block are here.
+    fn close(&mut self, slot: SlotNo) {
+        let Some(work) = &mut self.slots[slot.0].work else { return };
+        let Stage::Fetching(tail) = &work.stage else { return };
+        let output = Output::read(tail, &work.records, &work.ending);
+        match output.and_then(|output| output.check_open(&work.open).map(|()| output)) {
+            Ok(output) => {
+                work.open.truncate(output.open.bytes as usize);
+                work.stage = Stage::Closing(Box::new(output));
+            }
+            Err(error) => self.end(slot, Err(Trouble::Damaged(error))),
+        }
+    }
+
+    /// The open block of a set that is on its way back, and its record, once they are here.
+    pub(crate) fn open_of(&self, slot: SlotNo) -> Option<(&Record, &[u8])> {
+        let work = self.slots[slot.0].work.as_ref()?;
+        let output = match (&work.stage, &work.ended) {
+            (Stage::Closing(output), _) => output,
+            (_, Some(Ok(output))) => output,
+            _ => return None,
+        };
+        Some((&output.open, &work.open))
     }
 
     /// The last records are here: fetches what else there is.

@@ -70,6 +70,8 @@ struct Flight {
     at: Stage,
     /// It was tried before.
     again: bool,
+    /// What it was started on is what the set before it left.
+    confirmed: bool,
 }
 
 enum Stage {
@@ -209,7 +211,12 @@ impl FpgaSession {
         while self.flights.len() < self.shared.options.flights
             && let Some(set) = self.waiting.pop_front()
         {
-            self.flights.push_back(Flight { set, at: Stage::Grounded(0), again: false });
+            self.flights.push_back(Flight {
+                set,
+                at: Stage::Grounded(0),
+                again: false,
+                confirmed: false,
+            });
         }
         for i in 0..self.flights.len() {
             if matches!(self.flights[i].at, Stage::Grounded(_)) {
@@ -255,9 +262,11 @@ impl FpgaSession {
 
     /// Moves the card on, and the first set under way with it.
     fn fly(&mut self, out: &mut Products) -> Result<()> {
+        self.confirm();
         self.start_first();
+        self.shared.sched.lock().poll();
+        self.start_second();
         let mut sched = self.shared.sched.lock();
-        sched.poll();
         let Some(flight) = self.flights.front_mut() else { return Ok(()) };
         let ended = match &flight.at {
             Stage::Started(slot, ..) => {
@@ -287,31 +296,49 @@ impl FpgaSession {
         }
     }
 
+    /// A set that was started on what the open block before it promised counts only if the carry is that.
+    fn confirm(&mut self) {
+        let Machine::Units(offload) = &self.machine else { return };
+        let flight = self.flights.front_mut().filter(|flight| !flight.confirmed);
+        let Some(flight) = flight else { return };
+        let Stage::Started(slot, _, standing) = &flight.at else { return };
+        if *standing == Standing::of(&offload.open(), &self.recipe) {
+            flight.confirmed = true;
+            return;
+        }
+        self.shared.sched.lock().release(*slot);
+        self.shared.mispredicted();
+        flight.at = Stage::Grounded(0);
+    }
+
     /// Starts the first set, whose carry is known.
     fn start_first(&mut self) {
         let Machine::Units(offload) = &self.machine else { return };
         let Some(flight) = self.flights.front_mut() else { return };
-        if !matches!(flight.at, Stage::Loaded(..)) {
+        if matches!(flight.at, Stage::Loaded(..)) {
+            let standing = Standing::of(&offload.open(), &self.recipe);
+            flight.start(&self.shared, &self.recipe, offload, standing, self.known_at);
+            flight.confirmed = true;
+        }
+    }
+
+    /// Starts the second set once the open block of the first one is here, while the rest comes back and is
+    /// decoded.
+    fn start_second(&mut self) {
+        let Machine::Units(offload) = &self.machine else { return };
+        let mut flights = self.flights.iter_mut();
+        let (Some(first), Some(second)) = (flights.next(), flights.next()) else { return };
+        let (Stage::Started(slot, _, before), true) = (&first.at, first.confirmed) else { return };
+        if !matches!(second.at, Stage::Loaded(..)) {
             return;
         }
-        let Stage::Loaded(slot, staged) =
-            std::mem::replace(&mut flight.at, Stage::Refused(Unsuitable::Wrong))
-        else {
-            return;
-        };
-        let standing = Standing::of(&offload.open(), &self.recipe);
-        let mut sched = self.shared.sched.lock();
-        let (tag, size) = (sched.tag(slot), sched.size());
-        let slot_bytes = (size.input, size.output);
-        match staged.head(&self.recipe, offload.tables(), &standing, tag, slot_bytes) {
-            Ok(head) => {
-                sched.start(slot, head, staged.bytes(), self.known_at);
-                flight.at = Stage::Started(slot, staged, standing);
-            }
-            Err(why) => {
-                sched.release(slot);
-                flight.at = Stage::Refused(why);
-            }
+        let sched = self.shared.sched.lock();
+        let Some((record, open)) = sched.open_of(*slot) else { return };
+        let after = Standing::after(before, record, open, &self.recipe);
+        let known_at = sched.known_at(*slot);
+        drop(sched);
+        if let Some(standing) = after {
+            second.start(&self.shared, &self.recipe, offload, standing, known_at);
         }
     }
 
@@ -447,6 +474,34 @@ impl FpgaSession {
         kernel.begin(flight.set)?;
         self.machine = Machine::Kernel(Box::new(kernel));
         Ok(())
+    }
+}
+
+impl Flight {
+    /// Sends what depends on the carry, which is `standing`.
+    fn start(
+        &mut self,
+        shared: &Shared,
+        recipe: &Recipe,
+        offload: &Offload,
+        standing: Standing,
+        known_at: f64,
+    ) {
+        let nowhere = Stage::Refused(Unsuitable::Wrong);
+        let Stage::Loaded(slot, staged) = std::mem::replace(&mut self.at, nowhere) else { return };
+        let mut sched = shared.sched.lock();
+        let (tag, size) = (sched.tag(slot), sched.size());
+        let slot_bytes = (size.input, size.output);
+        self.at = match staged.head(recipe, offload.tables(), &standing, tag, slot_bytes) {
+            Ok(head) => {
+                sched.start(slot, head, staged.bytes(), known_at);
+                Stage::Started(slot, staged, standing)
+            }
+            Err(why) => {
+                sched.release(slot);
+                Stage::Refused(why)
+            }
+        };
     }
 }
 

@@ -21,13 +21,14 @@ use std::ops::Range;
 
 use lithify_base::{Error, Key};
 use lithify_format::block::Layout;
+use lithify_merge::cut::logical;
 use lithify_merge::offload::{OpenState, Tables, ZoneRow};
 use lithify_merge::view::View;
 use lithify_merge::{BlockSet, BlockSlice, Recipe, RunSlice};
 
 use crate::stream::{
-    AREA_MAX, DESCRIPTOR, DESCRIPTORS_AT, Descriptor, F64, Header, KEY_MAX, MARKER, SNAPSHOTS_MAX,
-    SPLIT, TAKE_ALL, WAYS_MAX, Way, beats, put_snapshots,
+    AREA_MAX, DESCRIPTOR, DESCRIPTORS_AT, Descriptor, F64, Header, KEY_MAX, MARKER, Record,
+    SNAPSHOTS_MAX, SPLIT, TAKE_ALL, WAYS_MAX, Way, beats, put_snapshots,
 };
 
 /// Most markers of a set.
@@ -167,6 +168,38 @@ impl Standing {
         let back = if replay.is_empty() { 0 } else { open.counts.logical_bytes() };
         let s = end.wrapping_sub(back) & (u64::from(recipe.block_bytes) - 1);
         Standing { replay: replay.to_vec(), s_mod_b: s as u32, splits: open.cut.splits_passed() }
+    }
+
+    /// What the carry will be, from the open block alone, which comes back before all others: the next
+    /// set starts on it, and counts if it was right. None if the block does not parse. `before` is
+    /// where the set with this open block began.
+    pub(crate) fn after(
+        before: &Standing,
+        record: &Record,
+        open: &[u8],
+        recipe: &Recipe,
+    ) -> Option<Standing> {
+        if open.is_empty() {
+            return Some(before.clone());
+        }
+        // With one restart point these entries are a block.
+        let block = [open, &[0; 4], &1u32.to_le_bytes()].concat();
+        let mut view = View::default();
+        view.decode(&block, &[]).ok()?;
+        let logical = |i: usize| {
+            let e = view.entry(i, &block);
+            logical(e.key.len(), e.value.len())
+        };
+        let bytes: u64 = (0..view.len()).map(logical).sum();
+        let last = view.key(view.len().checked_sub(1)?);
+        let passed = |splits: &[Key]| splits.partition_point(|split| **split <= *last);
+        let (replay, s) = match record.ended {
+            true => (&[][..], u64::from(record.s_mod_b) + bytes),
+            false => (open, u64::from(record.s_mod_b)),
+        };
+        let s_mod_b = (s & (u64::from(recipe.block_bytes) - 1)) as u32;
+        let splits = (passed(&recipe.hard_splits), passed(&recipe.soft_splits));
+        Some(Standing { replay: replay.to_vec(), s_mod_b, splits })
     }
 }
 

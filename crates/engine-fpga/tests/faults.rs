@@ -6,3 +6,5 @@ mod common;
 mod conformance;
 #[path = "faults/plans.rs"]
 mod plans;
+#[path = "faults/scheduling.rs"]
+mod scheduling;

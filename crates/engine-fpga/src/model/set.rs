@@ -511,7 +511,6 @@ impl Gc {
 
     fn mark(&mut self, tag: u64, out: &mut Encoder) {
         self.has_begun = true;
-        self.stripe = None;
         self.in_use = tag as u16;
         out.split_pending |= tag & SPLIT != 0;
     }

@@ -1,0 +1,158 @@
+//! Several sessions on the slots and units of one card, and the card time that all of it takes.
+
+use std::collections::VecDeque;
+
+use lithify_engine::conformance::Output;
+use lithify_engine::{Engine, Offer, Progress, Session};
+use lithify_engine_fpga::{FpgaEngine, FpgaOptions, ModelOptions};
+use lithify_merge::workload::{Case, Choices, Features};
+use lithify_merge::{BlockSet, Ledger, Products, naive};
+
+use crate::common::*;
+
+/// A part under way.
+struct Part {
+    session: Box<dyn Session>,
+    sets: VecDeque<BlockSet>,
+    output: Output,
+    ledger: Option<Ledger>,
+}
+
+/// Merges all parts, a poll of each in turn, by one thread.
+fn together(engine: &FpgaEngine, parts: &[(&Case, Vec<BlockSet>)]) -> Vec<(Output, Ledger)> {
+    let open = |(case, sets): &(&Case, Vec<BlockSet>)| Part {
+        session: engine.open(case.recipe.clone()).expect("it suits"),
+        sets: sets.clone().into(),
+        output: Output::default(),
+        ledger: None,
+    };
+    let mut parts: Vec<Part> = parts.iter().map(open).collect();
+    let mut products = Products::default();
+    let mut polls = 0;
+    while let Some(part) = {
+        let n = parts.len();
+        polls += 1;
+        (0..n).map(|i| (i + polls) % n).find(|&i| parts[i].ledger.is_none()).map(|i| &mut parts[i])
+    } {
+        assert!(polls < 5_000_000, "the parts do not end");
+        while let Some(set) = part.sets.pop_front() {
+            if let Offer::Full(set) = part.session.offer(set) {
+                part.sets.push_front(set);
+                break;
+            }
+        }
+        if part.sets.is_empty() {
+            part.session.seal();
+        }
+        match part.session.poll(&mut products) {
+            Progress::Done(ledger) => part.ledger = Some(*ledger),
+            Progress::Failed(fault) => panic!("{}", fault.error()),
+            _ => {}
+        }
+        part.output.absorb(&products);
+    }
+    parts.into_iter().map(|part| (part.output, part.ledger.expect("it ended"))).collect()
+}
+
+/// A card at the paper's end of the estimates: 145 MHz, W = 32.
+fn card(units: usize, set: u64) -> ModelOptions {
+    let memory = units * 3 * (5 * set as usize + (128 << 10));
+    ModelOptions { units, ways: 8, width: 32, mhz: 145.0, memory }
+}
+
+fn large(seed: u64) -> Case {
+    Case::uniform(seed, 8, 12_000, 16, 1024).unwrap()
+}
+
+#[test]
+fn a_part_keeps_a_unit_busy_and_two_parts_two() {
+    let set = 1 << 20;
+    let options = FpgaOptions { set_bytes: set, ..FpgaOptions::default() };
+    let (a, b) = (large(1), large(2));
+    let sets = |case: &Case| case.sets(set);
+    let bytes =
+        |case: &Case| case.entries().iter().map(|e| e.key.len() + 8 + e.value.len()).sum::<usize>();
+    let expected = |case: &Case| naive::compact(&case.recipe, case.entries()).unwrap();
+
+    let one = engine(card(1, set), options);
+    assert_eq!(together(&one, &[(&a, sets(&a))]), [expected(&a)]);
+    assert_eq!(figure(&one, "mispredicted"), 0);
+    let (alone, busy) = (one.card_ns(), figure(&one, "units_ns") as f64);
+    // Between two sets of a part the carry goes to the host and back: 30 us twice, and 20.
+    assert!(busy > 0.65 * alone, "the unit was busy for {busy} ns of {alone}");
+    let rate = bytes(&a) as f64 / busy;
+    // 32 bytes a cycle, less what lengths and blocks take.
+    assert!((4.0..4.64).contains(&rate), "{rate} GB/s");
+
+    let two = engine(card(2, set), options);
+    let parts = [(&a, sets(&a)), (&b, sets(&b))];
+    assert_eq!(together(&two, &parts), [expected(&a), expected(&b)]);
+    assert!(two.card_ns() < 1.35 * alone, "{} ns for two, {alone} for one", two.card_ns());
+
+    let shared = engine(card(1, set), options);
+    together(&shared, &parts);
+    // The one unit works on either part while the carry of the other is under way.
+    let (both, busy) = (shared.card_ns(), figure(&shared, "units_ns") as f64);
+    assert!(busy > 0.8 * both && both < 1.6 * alone, "{both} ns for two, {alone} for one");
+}
+
+#[test]
+fn card_time_is_the_same_each_time() {
+    let case = large(3);
+    let options = FpgaOptions { set_bytes: 300 << 10, ..FpgaOptions::default() };
+    let time = || {
+        let engine = engine(card(2, 300 << 10), options);
+        together(&engine, &[(&case, case.sets(300 << 10)), (&case, case.sets(200 << 10))]);
+        (engine.card_ns(), engine.report())
+    };
+    assert_eq!(time(), time());
+}
+
+/// More parts than slots: each gets its turn, and memory has its bound.
+#[test]
+fn many_parts_share_few_slots() {
+    let cases: Vec<Case> = (0..12)
+        .map(|seed| Case::with(100 + seed, SMALL, Features::Device).unwrap())
+        .filter(|case| case.recipe.tombstones.is_empty())
+        .collect();
+    let dice = &mut Choices::new(5);
+    let parts: Vec<(&Case, Vec<BlockSet>)> =
+        cases.iter().map(|case| (case, case.sets_by(|| 1 + dice.bits() % 8000))).collect();
+    for slots in [1, 2, 3] {
+        let options = FpgaOptions { slots, set_bytes: 64 << 10, ..FpgaOptions::default() };
+        let engine = engine(model(1, 16, 32), options);
+        let ran = together(&engine, &parts);
+        for ((case, _), ran) in parts.iter().zip(ran) {
+            assert_eq!(ran, naive::compact(&case.recipe, case.entries()).unwrap(), "{slots} slots");
+        }
+        let all: usize = parts.iter().map(|(_, sets)| sets.len()).sum();
+        assert_eq!(figure(&engine, "unit_sets"), all as u64, "{slots} slots");
+        assert_eq!(figure(&engine, "slots_free"), slots as u64);
+        let bound = slots as u64 * ((9 * (64 << 10)) / 2 + (64 << 10));
+        assert!(figure(&engine, "host_bytes_most") <= bound);
+    }
+}
+
+/// A session that ends in the middle gives everything back.
+#[test]
+fn a_session_that_is_called_off_leaves_its_slots() {
+    let case = large(4);
+    let options = FpgaOptions { set_bytes: 256 << 10, ..FpgaOptions::default() };
+    let engine = engine(card(1, 256 << 10), options);
+    for polls in 0..12 {
+        let mut session = engine.open(case.recipe.clone()).unwrap();
+        let mut products = Products::default();
+        for set in case.sets(256 << 10).into_iter().take(3) {
+            assert!(matches!(session.offer(set), Offer::Taken));
+        }
+        for _ in 0..polls {
+            assert!(matches!(session.poll(&mut products), Progress::More | Progress::Starved));
+        }
+        session.cancel();
+    }
+    let sets = case.sets(256 << 10);
+    let expected = naive::compact(&case.recipe, case.entries()).unwrap();
+    assert_eq!(together(&engine, &[(&case, sets)]), [expected]);
+    assert_eq!(figure(&engine, "slots_free"), 3);
+    assert_eq!(figure(&engine, "kernel_sets"), 0);
+}
