@@ -21,6 +21,8 @@ use crate::repo::{self, root};
 use crate::run::{at_root, each, spelled};
 use finders::{Finder, finder};
 
+/// Names the bug that a program of the zoo has; unset for none.
+pub(crate) const VARIABLE: &str = "LITHIFY_ZOO";
 /// Seconds of processor time in which a bug is to be found.
 const SECONDS: u64 = 60;
 /// Wall-clock seconds after which a run is given up: it hangs.
@@ -126,14 +128,19 @@ struct Programs {
     tests: BTreeMap<(&'static str, &'static str), PathBuf>,
 }
 
-/// Builds what is needed to hunt `bugs`.
-fn build(bugs: &[Bug]) -> Result<Programs> {
+/// Builds the simulation with the zoo in it, and says where it is.
+pub(crate) fn simulation() -> Result<PathBuf> {
     let sim = compile(&["build", "-p", "lithify-sim", "--bin", "lithify-sim"])?;
     let built = sim.first().context("cargo built no simulation")?;
     // Aside, because a build without the feature takes its name.
     let sim = scratch()?.join("lithify-sim");
     std::fs::copy(&built.path, &sim)?;
+    Ok(sim)
+}
 
+/// Builds what is needed to hunt `bugs`.
+fn build(bugs: &[Bug]) -> Result<Programs> {
+    let sim = simulation()?;
     let wanted: BTreeSet<(&str, &str)> =
         bugs.iter().filter_map(|&bug| finder(bug).program()).collect();
     let mut tests = BTreeMap::new();
@@ -200,10 +207,10 @@ fn chase(
             command
         }
     };
-    command.env_remove("LITHIFY_ZOO").stdin(Stdio::null());
+    command.env_remove(VARIABLE).stdin(Stdio::null());
     command.stdout(out.try_clone()?).stderr(out);
     if let Some(bug) = bug {
-        command.env("LITHIFY_ZOO", bug.to_string());
+        command.env(VARIABLE, bug.to_string());
     }
     let child = command.spawn().with_context(|| spelled(&command))?;
     let (ended, seconds) = wait(child, seconds)?;

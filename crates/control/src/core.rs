@@ -89,8 +89,8 @@ impl Core {
         }
         let time_only = matches!(event, Event::Tick | Event::WallTime { .. });
         match event {
-            Event::Frozen { mem, bytes, log_number } => {
-                self.memory.freeze(mem, bytes, log_number, now);
+            Event::Frozen { mem, bytes, written, log_number } => {
+                self.memory.freeze(mem, (bytes, written), log_number, now);
                 self.note_writing(now);
             }
             Event::Built { job, adds, flow } => self.built(job, adds, flow, &mut out),
@@ -337,12 +337,13 @@ impl Core {
     /// which of them it is for.
     fn sustained(&mut self, stall: &Stall) -> Option<(u64, Cause)> {
         let plan = &self.options.plan;
-        let memory = self.memory.rate(plan.max_memtables, plan.memtable_bytes);
+        let run = self.throttle.run(plan.memtable_bytes);
+        let each = run.map_or(plan.memtable_bytes, |run| run.written);
+        let memory = self.memory.rate(plan.max_memtables, each);
         let memory = memory.map(|rate| (rate, Cause::MemtableLimit));
         let goes_down = !plan.disable_auto && plan.policy != PolicyKind::Fifo;
         let deep = goes_down && is_deep(stall.l0_depth, plan);
-        let run = self.throttle.run(plan.memtable_bytes).filter(|_| deep);
-        let level_0 = run.and_then(|run| {
+        let level_0 = run.filter(|_| deep).and_then(|run| {
             let (coming, flights) = (self.memory.len() as u32 + 1, self.jobs.in_flight());
             let tree = (self.installs, &self.version);
             self.resources.reliefs.rate(tree, flights, plan, (coming, run))

@@ -37,6 +37,8 @@ pub enum Event {
         mem: MemId,
         /// Its size in memory, bytes.
         bytes: u64,
+        /// Bytes of writes that filled it, as writers count them: what rates of writes are in.
+        written: u64,
         /// Logs with smaller numbers hold nothing newer than this memtable: once it is flushed,
         /// they are obsolete.
         log_number: u64,

@@ -13,6 +13,8 @@ use crate::event::MemId;
 struct Frozen {
     mem: MemId,
     bytes: u64,
+    /// Bytes of the writes in it.
+    written: u64,
     stratum: u32,
     log_number: u64,
     /// When it was frozen.
@@ -35,11 +37,18 @@ impl Memory {
     pub(crate) fn new(next_stratum: u32) -> Memory {
         Memory { frozen: VecDeque::new(), next_stratum, took: 0 }
     }
-    pub(crate) fn freeze(&mut self, mem: MemId, bytes: u64, log_number: u64, at: u64) {
+    pub(crate) fn freeze(
+        &mut self,
+        mem: MemId,
+        (bytes, written): (u64, u64),
+        log_number: u64,
+        at: u64,
+    ) {
         assert!(self.frozen.back().is_none_or(|f| f.mem < mem), "memtables freeze in order");
         let stratum = self.reserve_stratum();
         let (job, not_before) = (None, 0);
-        self.frozen.push_back(Frozen { mem, bytes, stratum, log_number, at, job, not_before });
+        let frozen = Frozen { mem, bytes, written, stratum, log_number, at, job, not_before };
+        self.frozen.push_back(frozen);
     }
     pub(crate) fn len(&self) -> usize {
         self.frozen.len()
@@ -84,8 +93,8 @@ impl Memory {
         let newest = zoo::on(Bug::LowMarkTooHigh);
         self.frozen.iter().rfind(|f| f.mem == mem || newest).map(|f| f.log_number)
     }
-    /// The oldest memtable is in the tree now; its bytes.
-    pub(crate) fn flushed(&mut self, mem: MemId, now: u64) -> u64 {
+    /// The oldest memtable is in the tree now; its bytes, and those of the writes in it.
+    pub(crate) fn flushed(&mut self, mem: MemId, now: u64) -> (u64, u64) {
         let oldest = self.frozen.pop_front().filter(|f| f.mem == mem);
         let oldest = oldest.expect("flushes commit in freeze order");
         let began = oldest.job.map_or(now, |(_, began)| began);
@@ -95,17 +104,17 @@ impl Memory {
             0 => took,
             before => before - before / 4 + took.min(4 * before) / 4,
         };
-        oldest.bytes
+        (oldest.bytes, oldest.written)
     }
 
-    /// The most bytes per second with which memtables, at most `most` of `bytes` each, last until the
-    /// oldest is flushed; `None` while none is being flushed. The active one was empty when the newest of
-    /// these was frozen.
-    pub(crate) fn rate(&self, most: u32, bytes: u64) -> Option<u64> {
+    /// The most bytes per second of writes with which memtables, at most `most`, each full after so many
+    /// bytes of `writes`, last until the oldest is flushed; `None` while none is being flushed. The active
+    /// one was empty when the newest of these was frozen.
+    pub(crate) fn rate(&self, most: u32, writes: u64) -> Option<u64> {
         let (oldest, newest) = (self.frozen.front()?, self.frozen.back()?);
         let (_, began) = oldest.job.filter(|_| self.took > 0)?;
         let left = (began + self.took).saturating_sub(newest.at).max(self.took / 16).max(1);
-        let room = u64::from(most).saturating_sub(self.frozen.len() as u64).saturating_mul(bytes);
+        let room = u64::from(most).saturating_sub(self.frozen.len() as u64).saturating_mul(writes);
         let rate = u128::from(room) * 1_000_000_000 / u128::from(left);
         Some(u64::try_from(rate).unwrap_or(u64::MAX))
     }

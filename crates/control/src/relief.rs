@@ -47,8 +47,10 @@ pub(crate) struct Reliefs {
 /// What a memtable becomes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
-    /// Bytes that writers put into it.
+    /// Bytes that it takes in memory.
     pub(crate) memory: u64,
+    /// Bytes of the writes in it, as writers count them.
+    pub(crate) written: u64,
     /// Bytes of its tables.
     pub(crate) table: u64,
 }
@@ -128,7 +130,7 @@ impl Reliefs {
             let more = l0_bytes_stop(options).saturating_sub(bytes) / run.table.max(1);
             let rate = |runs: u64| {
                 // As long as `left` takes: room / (left / each).
-                let room = u128::from(runs) * u128::from(run.memory);
+                let room = u128::from(runs) * u128::from(run.written);
                 u64::try_from(room * u128::from(each) / u128::from(left.max(1))).unwrap_or(u64::MAX)
             };
             least = least.min((rate(runs), Cause::L0Files)).min((rate(more), Cause::L0Bytes));

@@ -2,7 +2,7 @@
 //!
 //! - the rate that flushes and compactions sustain: the room that is left before a stop, over the time
 //!   until there is room again (`relief` for level 0, `memory` for memtables). It holds at all times, and
-//!   slows down who would fill the room before;
+//!   only writers that would use up the room sooner notice it;
 //! - where the verdict on writes is "slow down" (a pure function of the tree and the memtables,
 //!   `plan::stall`), one that falls smoothly with that room, whatever is at work:
 //!
@@ -92,9 +92,13 @@ impl Throttle {
     /// What a full memtable becomes; `None` before the first flush.
     pub(crate) fn run(&self, memory: u64) -> Option<Run> {
         let sum = |part: fn(&Run) -> u64| self.flushes.iter().map(|f| part(&f.1)).sum::<u64>();
-        let (all, tables) = (sum(|run| run.memory), sum(|run| run.table));
-        let table = u128::from(memory) * u128::from(tables) / u128::from(all.max(1));
-        (all > 0).then(|| Run { memory, table: u64::try_from(table).unwrap_or(memory) })
+        let all = sum(|run| run.memory);
+        let share = |part| {
+            let share = u128::from(memory) * u128::from(sum(part)) / u128::from(all.max(1));
+            u64::try_from(share).unwrap_or(memory)
+        };
+        let (written, table) = (share(|run| run.written), share(|run| run.table));
+        (all > 0).then_some(Run { memory, written, table })
     }
 
     /// True while writers are slowed down or stopped.
@@ -109,7 +113,7 @@ impl Throttle {
             return;
         }
         let (since, _) = self.flushes.pop_front().expect("there are several");
-        let bytes: u64 = self.flushes.iter().map(|f| f.1.memory).sum();
+        let bytes: u64 = self.flushes.iter().map(|f| f.1.written).sum();
         let span = now.saturating_sub(since).max(1);
         let pace = u128::from(bytes) * 1_000_000_000 / u128::from(span);
         let pace = u64::try_from(pace).unwrap_or(MAX_PACE).min(MAX_PACE);
@@ -166,7 +170,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn run(memory: u64) -> Run {
-        Run { memory, table: memory }
+        Run { memory, written: memory, table: memory }
     }
 
     fn paced(mib_per_second: u64) -> Throttle {

@@ -214,7 +214,7 @@ impl World {
         let mem = MemId(self.next_mem);
         self.next_mem += 1;
         self.mems.insert(mem, entries);
-        self.on(Event::Frozen { mem, bytes: 100, log_number: mem.0 + 1 });
+        self.on(Event::Frozen { mem, bytes: 100, written: 100, log_number: mem.0 + 1 });
     }
 
     /// Of the batch being written, a crash keeps any first part.

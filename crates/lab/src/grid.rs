@@ -29,7 +29,7 @@ use cells::Cell;
 /// Targets of L1 over four memtables that static opponents are tried with.
 const SHAPES: [u64; 3] = [1, 4, 8];
 
-/// How much less or more a put costs in the lives of which the median counts.
+/// How much less or more a put costs, and how much shorter or longer a life is, where the median counts.
 const JITTER: f64 = 0.04;
 
 /// Which cells.
@@ -61,7 +61,8 @@ pub(crate) struct GridArgs {
     /// Lives at once [default: processors of this machine]
     #[arg(long, help_heading = "Grid")]
     jobs: Option<usize>,
-    /// Lives of each contestant in each cell, whose puts cost up to 4% more or less: the median counts
+    /// Lives of each contestant in each cell, whose puts cost up to 4% more or less and which are as much
+    /// longer or shorter: the median counts
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9), help_heading = "Grid")]
     tries: u32,
     /// Take every so many-th cell only
@@ -99,9 +100,9 @@ impl Contestant {
 
 /// What a life is judged by.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Score {
+pub(crate) struct Score {
     /// User bytes per second to quiescence; 0 if the tree never came to rest.
-    rate: f64,
+    pub(crate) rate: f64,
     /// Bytes written per user byte.
     amplification: f64,
     /// Seconds in stops of more than 10 ms.
@@ -246,12 +247,17 @@ fn opponents(args: &GridArgs) -> Result<Vec<Contestant>> {
 }
 
 /// The score of the life with the median rate among `tries`. A tree under load is sensitive: a put that
-/// costs a hundredth more may change which job comes first.
-fn median(setup: &Setup, tries: u32) -> Result<Score> {
+/// costs a hundredth more may change which job comes first, and a life that ends a moment later may have
+/// one large job less behind its end.
+pub(crate) fn median(setup: &Setup, tries: u32) -> Result<Score> {
     let mut scores = Vec::new();
     for i in 0..tries {
         let part = (2 * i + 1) as f64 / tries as f64 - 1.0;
-        let setup = Setup { client_ns: setup.client_ns * (1.0 + JITTER * part), ..setup.clone() };
+        let about = |x: f64| x * (1.0 + JITTER * part);
+        let mut setup = setup.clone();
+        setup.client_ns = about(setup.client_ns);
+        setup.num = about(setup.num as f64) as u64;
+        setup.keys = about(setup.keys as f64) as u64;
         scores.push(Score::of(&live(&setup)?));
     }
     scores.sort_by(|a, b| a.rate.total_cmp(&b.rate));

@@ -304,10 +304,7 @@ impl Shell {
             // A batch without names is the default family's, through whatever handle it is written.
             let at = own.cf().and_then(|cf| log.at(cf)).unwrap_or(0);
             let gate = &log.families[at].family.gate;
-            if gate.is_free() {
-                return Ok(None);
-            }
-            let wait = gate.ask(bytes, self.shared.resources.env.rt.now())?;
+            let wait = gate.ask(bytes, || self.shared.resources.env.rt.now())?;
             return Ok(wait.map(|wait| (log.families[at].family.clone(), wait)));
         };
         if log.flows(batch) {
@@ -316,7 +313,7 @@ impl Shell {
         let cfs: BTreeSet<CfId> = batch.view().iter().map(|op| op.cf).collect();
         for at in cfs.into_iter().filter_map(|cf| log.at(cf)) {
             let shell = &log.families[at].family;
-            if let Some(wait) = shell.gate.ask(bytes, self.shared.resources.env.rt.now())? {
+            if let Some(wait) = shell.gate.ask(bytes, || self.shared.resources.env.rt.now())? {
                 return Ok(Some((shell.clone(), wait)));
             }
         }

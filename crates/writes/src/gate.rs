@@ -24,6 +24,8 @@ pub struct Gate {
     /// False while there is anything to look at in `state`.
     free: AtomicBool,
     state: Mutex<State>,
+    /// Bytes that passed since they were last taken. Only the holder of the turn adds.
+    passed: AtomicU64,
     /// Nanoseconds writers waited, by cause.
     waited: [AtomicU64; Cause::ALL.len()],
     /// The column family, where notes are to name one.
@@ -66,6 +68,7 @@ impl Gate {
             family,
             free: AtomicBool::new(true),
             state: Mutex::new(State::default()),
+            passed: AtomicU64::new(0),
             waited: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -217,13 +220,24 @@ impl Gate {
         if self.is_free() { None } else { self.state.lock().pressure.stop }
     }
 
-    /// Lets `bytes` pass, or says what to wait for.
+    /// Bytes of writes that passed since this was last asked.
+    pub fn take_passed(&self) -> u64 {
+        self.passed.swap(0, Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn count(&self, bytes: u64) {
+        self.passed.store(self.passed.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+
+    /// Lets `bytes` pass, or says what to wait for. What time it is is asked only where a rate is on.
     ///
     /// # Errors
     /// What writes are refused with, or why it is no use to wait.
     #[inline]
-    pub fn ask(&self, bytes: u64, now: Mono) -> Result<Option<Wait>> {
+    pub fn ask(&self, bytes: u64, now: impl FnOnce() -> Mono) -> Result<Option<Wait>> {
         if self.is_free() {
+            self.count(bytes);
             return Ok(None);
         }
         let mut state = self.state.lock();
@@ -242,10 +256,15 @@ impl Gate {
                 None => Ok(Some(Wait { cause, changed: state.changed.clone(), until: None })),
             };
         }
-        let Some((rate, cause)) = state.pressure.rate() else { return Ok(None) };
+        let Some((rate, cause)) = state.pressure.rate() else {
+            self.count(bytes);
+            return Ok(None);
+        };
+        let now = now();
         let pass = state.next_pass.max(now);
         if pass.since(now) < SHORTEST_DELAY {
             state.next_pass = pass + cost(bytes, rate);
+            self.count(bytes);
             return Ok(None);
         }
         Ok(Some(Wait { cause, changed: state.changed.clone(), until: Some(pass) }))
@@ -263,6 +282,7 @@ impl Gate {
     /// Counts `bytes` that passed along with a write that was admitted.
     #[inline]
     pub fn charge(&self, bytes: u64) {
+        self.count(bytes);
         if self.free.load(Ordering::Acquire) {
             return;
         }

@@ -112,8 +112,8 @@ impl Core {
             let (mem, inputs) = self.jobs.retire(job);
             if let Some(mem) = mem {
                 let table = edit.adds.iter().map(|f| f.bytes).sum();
-                let memory = self.memory.flushed(mem, now);
-                self.throttle.flushed(Run { memory, table }, now);
+                let (memory, written) = self.memory.flushed(mem, now);
+                self.throttle.flushed(Run { memory, written, table }, now);
                 flushed = Some(mem);
             } else if !self.outsiders.has(job) {
                 self.advanced(out);

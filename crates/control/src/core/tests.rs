@@ -57,7 +57,12 @@ impl World {
         found
     }
     fn freeze(&mut self, mem: u64) {
-        self.on(Event::Frozen { mem: MemId(mem), bytes: 1 << 20, log_number: mem + 1 });
+        self.on(Event::Frozen {
+            mem: MemId(mem),
+            bytes: 1 << 20,
+            written: 1 << 20,
+            log_number: mem + 1,
+        });
     }
     fn flush_job(&mut self) -> Option<(JobId, MemId, Pos)> {
         self.take(|c| match c {

@@ -54,7 +54,7 @@ pub(super) struct Flags {
     /// Bytes of one memtable
     #[arg(long, default_value = "4MiB", value_parser = parse_bytes, help_heading = "Store")]
     pub(super) memtable: u64,
-    /// Memtables
+    /// Memtables, the active one included: 2 as in `lithify bench`; a database has 4 by default
     #[arg(long, default_value_t = 2, help_heading = "Store")]
     pub(super) memtables: u32,
     /// Target of L1

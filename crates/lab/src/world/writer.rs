@@ -81,10 +81,11 @@ impl World<'_> {
         let next = MemTable::new(self.space.cells, self.written);
         let full = std::mem::replace(&mut self.mem, next);
         let bytes = (full.count as f64 * self.setup.bytes.memory) as u64;
+        let written = (full.count as f64 * self.setup.bytes.user) as u64;
         let mem = MemId(self.mem_id);
         self.mem_id += 1;
         self.frozen.insert(mem, full);
-        self.tell(Event::Frozen { mem, bytes, log_number: self.mem_id });
+        self.tell(Event::Frozen { mem, bytes, written, log_number: self.mem_id });
     }
 
     fn client_waits(&mut self, verdict: Verdict) {

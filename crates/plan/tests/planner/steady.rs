@@ -7,8 +7,8 @@ use lithify_base::{CfId, FileId, JobId, KeyRange, Pos, bytewise};
 use lithify_lsm::{BucketMap, Edit, FileMeta, Version};
 use lithify_plan::check::jobs as jobs_check;
 use lithify_plan::{
-    CompactionPri, DfWhen, InFlight, JobState, Kind, Limits, ManualRequest, MemState, PlanOptions,
-    PolicyKind, Score, View, is_settled, plan, policies, score,
+    CompactionPri, DfWhen, InFlight, JobState, Kind, Limits, Load, ManualRequest, MemState,
+    PlanOptions, PolicyKind, Score, View, is_settled, plan, policies, score,
 };
 
 use crate::life::{Life, key, options};
@@ -247,6 +247,34 @@ fn plans_of_every_policy_are_fast_in_large_trees() {
         );
         assert!(files >= 19_900 && first < 20_000, "{name}: {first} us");
     }
+}
+
+/// Where bytes cost something, all files of the levels over their targets may be looked at, and none be
+/// worth it.
+#[test]
+fn plans_of_adaptive_are_fast_at_any_price() {
+    let mem = MemState::default();
+    let rules = policies(PolicyKind::Adaptive);
+    // Debt holds no writers up, for then nothing has a price.
+    let (soft_debt, hard_debt) = (0, 0);
+    let options = PlanOptions { soft_debt, hard_debt, ..PlanOptions::preset(PolicyKind::Adaptive) };
+    let version = large();
+    let gone = version.level(0).files().map(|f| (f.pos, f.id)).collect();
+    let version = version.apply(&Edit { deletes: gone, ..Edit::new(CfId(0)) }).unwrap();
+    let mut made = Vec::new();
+    for price in [0, 130, 200, 300, 500] {
+        let limits = Limits { slots_free: 4, ..Limits::default() };
+        let mut jobs = 0;
+        let took = best_micros(|| {
+            let version = version.apply(&Edit::new(CfId(0))).unwrap();
+            let view = View::new(&version, &[], &mem, &options, limits);
+            jobs = plan(&view.under(Load { price, useful: 0 }), &rules).len();
+        });
+        println!("adaptive, price {price}: {jobs} jobs in {took} us");
+        assert!(took < 20_000, "price {price}: {took} us");
+        made.push(jobs);
+    }
+    assert_eq!((made[0], made[4]), (4, 0), "{made:?}");
 }
 
 /// The least time of several tries. The one clock of this room, and only in its tests.

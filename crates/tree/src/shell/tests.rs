@@ -118,7 +118,7 @@ fn a_panic_while_carrying_out_commands_halts() {
     let db = open();
     db.put(b"a", b"1").unwrap();
     // A memtable that is not known is to be flushed.
-    db.shell.drive(Event::Frozen { mem: MemId(99), bytes: 1, log_number: 1 });
+    db.shell.drive(Event::Frozen { mem: MemId(99), bytes: 1, written: 1, log_number: 1 });
     assert_eq!(db.put(b"b", b"1").unwrap_err().kind(), ErrorKind::ReadOnly);
     assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::ReadOnly);
     assert_eq!(
@@ -196,7 +196,7 @@ fn a_close_waits_for_edits_being_written() {
             std::thread::yield_now();
         }
         // A memtable that is not known.
-        db.shell.drive(Event::Frozen { mem: MemId(99), bytes: 1, log_number: 1 });
+        db.shell.drive(Event::Frozen { mem: MemId(99), bytes: 1, written: 1, log_number: 1 });
         assert!(db.shell.core().is_halted());
         let shell = db.shell.clone();
         std::thread::spawn(move || told.send(shell.close()));

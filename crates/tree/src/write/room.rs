@@ -125,7 +125,7 @@ impl Shell {
         let next_wal = self.shared.next_file();
         log.wal_number = next_wal;
         self.shared.writes.log_now.store(next_wal.0, Ordering::Release);
-        let mut frozen = Vec::new();
+        let (alone, mut frozen) = (log.is_alone(), Vec::new());
         for Fresh { at, table, writer } in fresh {
             let family = &mut log.families[at];
             let old = family.mem.replace(writer).freeze();
@@ -137,8 +137,11 @@ impl Shell {
                 family.unlogged_before = Some(old_id);
             }
             let bytes = old.bytes() as u64;
+            // Batches of several families are counted by none of their gates.
+            let written = if alone { family.family.gate.take_passed() } else { 0 };
+            let written = if written == 0 { bytes } else { written.min(bytes) };
             family.family.push_memtable(new);
-            let event = Event::Frozen { mem: old_id, bytes, log_number: next_wal.0 };
+            let event = Event::Frozen { mem: old_id, bytes, written, log_number: next_wal.0 };
             frozen.push((self.shared.shell(family.family.clone()), event));
         }
         log.pass_over_empty(next_wal);

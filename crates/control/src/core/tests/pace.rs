@@ -54,14 +54,14 @@ impl World {
 fn writers_fill_level_0_by_the_time_the_compaction_ends() {
     let (mut w, _) = World::with_a_compaction(6);
     assert_eq!(w.told(), None, "how fast compactions are is not known yet");
-    // Six runs of 1 MiB are read and written; 1 MiB each 100 ms is moved, after a second of it.
+    // Six runs of 1 MiB are read and written; 1 MiB each 100 ms is moved.
     for _ in 0..8 {
         w.after(100, Event::Moved { bytes: MIB });
     }
     w.on(Event::Tick);
-    // Five runs of room, as one is coming, for some 4 MiB at about 6 MiB/s.
+    // Five runs of room, as one is coming, for 4 MiB at about 10 MiB/s.
     let (rate, cause) = w.pace();
-    assert!((5..=20).contains(&rate), "{rate} MiB/s");
+    assert!((11..=13).contains(&rate), "{rate} MiB/s");
     assert_eq!(cause, Cause::L0Files);
 }
 
@@ -96,13 +96,28 @@ fn nothing_slows_writers_once_it_has_ended() {
 
 #[test]
 fn memtables_last_until_the_oldest_is_flushed() {
+    let (rate, cause) = while_one_is_flushed(MIB);
+    assert!((10..=12).contains(&rate), "{rate} MiB/s, and one memtable is to last 90 ms");
+    assert_eq!(cause, Cause::MemtableLimit);
+}
+
+#[test]
+fn rates_are_in_bytes_as_writers_count_them() {
+    let (rate, cause) = while_one_is_flushed(MIB / 2);
+    assert!((5..=6).contains(&rate), "{rate} MiB/s, and half a MiB fills a memtable");
+    assert_eq!(cause, Cause::MemtableLimit);
+}
+
+/// The pace with three memtables of 1 MiB, each full after `written` bytes of writes: one is empty, one
+/// was just frozen, and one is flushed, which takes 100 ms and began 10 ms ago.
+fn while_one_is_flushed(written: u64) -> (u64, Cause) {
+    let frozen = |mem| Event::Frozen { mem: MemId(mem), bytes: MIB, written, log_number: mem + 1 };
     let mut w = World::new(0);
     w.core.options.plan.max_memtables = 3;
     w.core.options.flush_slots = 1;
     w.core.options.plan.memtable_bytes = MIB;
-    // A flush of 1 MiB takes 100 ms.
     for mem in 0..5 {
-        w.freeze(mem);
+        w.on(frozen(mem));
         let (job, _, out) = w.flush_job().unwrap();
         w.now += 100 * MS;
         w.built(job, out, "a", "z");
@@ -110,12 +125,10 @@ fn memtables_last_until_the_oldest_is_flushed() {
         w.on(Event::EditSynced);
     }
     w.told();
-    w.freeze(5);
+    w.on(frozen(5));
     assert_eq!(w.told(), None, "two memtables for 100 ms are more than writers ever filled");
-    w.after(10, Event::Frozen { mem: MemId(6), bytes: MIB, log_number: 7 });
-    let (rate, cause) = w.pace();
-    assert!((10..=12).contains(&rate), "{rate} MiB/s, and one memtable is to last 90 ms");
-    assert_eq!(cause, Cause::MemtableLimit);
+    w.after(10, frozen(6));
+    w.pace()
 }
 
 #[test]
