@@ -12,6 +12,7 @@
 mod bench;
 mod cmd;
 mod dump;
+mod engines;
 mod failure;
 mod interrupt;
 mod load;

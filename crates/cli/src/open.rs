@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Result;
+use lithify::engine::Engine;
 use lithify::{Builder, ColumnFamily, ColumnFamilyOptions, Db, Error, ErrorKind, Settings};
 use lithify_base::shown_path;
 
@@ -115,6 +117,10 @@ impl TreeArg {
     pub(crate) fn for_writing(&self) -> Result<Db> {
         self.of(self.db.for_writing()?)
     }
+    /// As [`DbArg::for_writing`]; compactions go to `engine`, if there is one.
+    pub(crate) fn for_writing_on(&self, engine: Option<Arc<dyn Engine>>) -> Result<Db> {
+        self.of(self.db.open(None, engine)?)
+    }
     /// As [`DbArg::for_filling`]; a family but the default one is in no database that is yet to be made.
     pub(crate) fn for_filling(&self, create: &CreateArg) -> Result<Db> {
         match self.family.as_deref() {
@@ -180,13 +186,13 @@ impl DbArg {
     }
     /// Opens an existing database for writing.
     pub(crate) fn for_writing(&self) -> Result<Db> {
-        self.open(None)
+        self.open(None, None)
     }
     /// Opens for writing and makes the database if there is none.
     pub(crate) fn for_filling(&self, create: &CreateArg) -> Result<Db> {
-        self.open(Some(create))
+        self.open(Some(create), None)
     }
-    fn open(&self, create: Option<&CreateArg>) -> Result<Db> {
+    fn open(&self, create: Option<&CreateArg>, engine: Option<Arc<dyn Engine>>) -> Result<Db> {
         let mut settings = stored(&self.db);
         settings.create_if_missing = create.is_some();
         settings.error_if_exists = false;
@@ -194,6 +200,9 @@ impl DbArg {
         let mut builder = self.operator.builder_of(&self.db, settings)?;
         if create.is_some_and(|create| create.create_among_files) {
             builder = builder.create_among_files();
+        }
+        if let Some(engine) = engine {
+            builder = builder.engine(engine);
         }
         self.told(builder.open(&self.db))
     }

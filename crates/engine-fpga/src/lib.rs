@@ -87,6 +87,13 @@ impl Default for FpgaOptions {
     }
 }
 
+impl FpgaOptions {
+    /// Bytes of memory that a card of so many units needs for the slots.
+    pub fn card_bytes(&self, units: usize) -> usize {
+        units * self.slots * SlotSize::of(self.set_bytes).bytes()
+    }
+}
+
 /// What all sessions of a card have in common.
 pub(crate) struct Shared {
     pub(crate) options: FpgaOptions,

@@ -68,11 +68,18 @@ pub struct F64 {
 }
 
 impl F64 {
+    /// The sum of nothing, and of zeros.
+    pub const ZERO: F64 = F64 { a: 0, b: 0 };
+
     /// The sum of a stretch of beats. Bytes that are missing from the last beat count as zeros.
     pub fn of(bytes: &[u8]) -> F64 {
         let mut sum = F64::default();
         sum.add(bytes);
-        sum
+        F64::read(&sum.to_bytes())
+    }
+
+    fn read(bytes: &[u8]) -> F64 {
+        F64 { a: u64_at(bytes, 0), b: u64_at(bytes, 8) }
     }
 
     /// Goes on with more beats.
@@ -91,7 +98,8 @@ impl F64 {
         self.b = add_mod(self.b, self.a);
     }
 
-    fn to_bytes(self) -> [u8; 16] {
+    /// As it is stored: A, then B.
+    pub fn to_bytes(self) -> [u8; 16] {
         // All ones stand for zero until here.
         let canon = |x: u64| if x == u64::MAX { 0 } else { x };
         let mut out = [0; 16];

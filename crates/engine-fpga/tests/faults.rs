@@ -8,3 +8,5 @@ mod conformance;
 mod plans;
 #[path = "faults/scheduling.rs"]
 mod scheduling;
+#[path = "faults/slots.rs"]
+mod slots;

@@ -9,6 +9,7 @@ use lithify::CompactOptions;
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
+use crate::engines::{self, EngineArg};
 use crate::open::{DbArg, OperatorArg, SetArg, TreeArg};
 use crate::output;
 use crate::text::FormArgs;
@@ -51,6 +52,8 @@ pub(crate) struct Compact {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    engine: EngineArg,
+    #[command(flatten)]
     form: FormArgs,
 }
 
@@ -61,7 +64,7 @@ impl Compact {
         let (from, to) = (bound(&self.from)?, bound(&self.to)?);
         let dir = self.settle.clone().or(self.db).expect("clap asks for one");
         let db = DbArg { db: dir, set: self.set, operator: self.operator };
-        let db = TreeArg { db, family: self.family }.for_writing()?;
+        let db = TreeArg { db, family: self.family }.for_writing_on(self.engine.engine()?)?;
         let (before, start) = (db.stats(), Instant::now());
         match self.settle {
             Some(_) => db.settle()?,
@@ -84,6 +87,7 @@ impl Compact {
                 "read_bytes": read,
                 "written_bytes": written,
                 "seconds": time.as_secs_f64(),
+                "engines": engines::json(&after.engines),
             }));
         }
         output::line(&format!(
@@ -95,6 +99,7 @@ impl Compact {
             time.as_secs_f64(),
             output::rate(read, time),
         ))?;
+        engines::lines(&after.engines).iter().try_for_each(|line| output::line(line))?;
         output::line(picture.trim_end())
     }
 }

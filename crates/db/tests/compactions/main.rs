@@ -8,6 +8,7 @@ mod engines;
 mod event_log;
 mod explain;
 mod fifo;
+mod fpga;
 mod last_handles;
 mod little_room;
 mod parallel_traps;

@@ -1,0 +1,134 @@
+//! Machines that compactions can be given to besides the CPU: which flags name them.
+//!
+//! Keeps: flags choose who does the work, never a byte of what is written, so they are in no OPTIONS file. A
+//! machine that is simulated is used only where it was asked for by name, and its time is called card time.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use lithify::EngineReport;
+use lithify::engine::Engine;
+use serde_json::{Value, json};
+
+use crate::failure::usage;
+
+/// `--engine` and what belongs to it.
+#[cfg(not(feature = "fpga"))]
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct EngineArg {}
+
+#[cfg(not(feature = "fpga"))]
+impl EngineArg {
+    /// The engine asked for, if it is not the CPU.
+    pub(crate) fn engine(&self) -> Result<Option<Arc<dyn Engine>>> {
+        Ok(None)
+    }
+}
+
+/// `--engine` and what belongs to it.
+#[cfg(feature = "fpga")]
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Engine")]
+pub(crate) struct EngineArg {
+    /// What merges: `cpu`, or `fpga-sim`, units of an FPGA as a program. The bytes written are the same
+    #[arg(long, value_name = "NAME", default_value = "cpu", value_parser = ["cpu", "fpga-sim"])]
+    engine: String,
+    /// What stands for the card: `model`, exact to every byte, with cycles by formula
+    #[arg(long, value_name = "CARD", default_value = "model", value_parser = ["model"])]
+    fpga_card: String,
+    /// Units of the card
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=16))]
+    fpga_units: u64,
+    /// Slots for each unit: sets that are loaded, run or come back at once
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=16))]
+    fpga_slots: u64,
+    /// Runs that a unit merges at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
+    fpga_ways: u64,
+    /// Bytes that a unit takes in a cycle: 16, 32 or 64
+    #[arg(long, value_name = "BYTES", default_value = "32", value_parser = ["16", "32", "64"])]
+    fpga_width: String,
+    /// Clock of the units, for card time
+    #[arg(long, value_name = "MHZ", default_value_t = 200.0)]
+    fpga_mhz: f64,
+    /// Stored bytes of a block set
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 20, value_parser = clap::value_parser!(u64).range(4096..=1 << 28))]
+    fpga_set: u64,
+    /// One in so many sets is merged again by the CPU and compared
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    fpga_shadow: u32,
+    /// `always`, or `cost`: only where card time is shorter than the CPU's
+    #[arg(long, value_name = "HOW", default_value = "always", value_parser = ["always", "cost"])]
+    fpga_route: String,
+}
+
+#[cfg(feature = "fpga")]
+impl EngineArg {
+    /// The engine asked for, if it is not the CPU.
+    pub(crate) fn engine(&self) -> Result<Option<Arc<dyn Engine>>> {
+        use lithify_engine_fpga::{FpgaEngine, FpgaOptions, ModelCard, ModelOptions};
+
+        if self.engine == "cpu" {
+            return Ok(None);
+        }
+        if !(1.0..=2000.0).contains(&self.fpga_mhz) {
+            return usage(format!("--fpga-mhz {}: take 1 to 2000", self.fpga_mhz));
+        }
+        let options = FpgaOptions {
+            name: "fpga-sim",
+            slots: self.fpga_slots as usize,
+            set_bytes: self.fpga_set,
+            prove: self.fpga_shadow,
+            always: self.fpga_route == "always",
+            ..FpgaOptions::default()
+        };
+        let units = self.fpga_units as usize;
+        let card = ModelCard::new(ModelOptions {
+            units,
+            ways: self.fpga_ways as usize,
+            width: self.fpga_width.parse()?,
+            mhz: self.fpga_mhz,
+            memory: options.card_bytes(units),
+        });
+        Ok(Some(Arc::new(FpgaEngine::new(Box::new(card), options)?)))
+    }
+}
+
+/// A figure that an engine reports of its machine.
+fn figure(of: &EngineReport, name: &str) -> f64 {
+    of.machine.iter().find(|(row, _)| *row == name).map_or(0.0, |row| row.1)
+}
+
+/// What the engines did, a line each.
+pub(crate) fn lines(reports: &[EngineReport]) -> Vec<String> {
+    let line = |of: &EngineReport| {
+        let (units, kernel) = (figure(of, "unit_sets"), figure(of, "kernel_sets"));
+        let time = figure(of, "card_ns") / 1e9;
+        format!(
+            "{}: {units} sets on units, {kernel} on the CPU within its sessions; {time:.3} s of card time \
+             (simulated)",
+            of.name
+        )
+    };
+    reports.iter().map(line).collect()
+}
+
+/// What the engines did, for programs.
+pub(crate) fn json(reports: &[EngineReport]) -> Value {
+    let one = |of: &EngineReport| {
+        let machine: serde_json::Map<String, Value> =
+            of.machine.iter().map(|(name, n)| ((*name).to_owned(), json!(n))).collect();
+        json!({
+            "name": of.name,
+            "parts": of.parts,
+            "sets": of.sets,
+            "bytes": of.bytes,
+            "refusals": of.refusals,
+            "failures": of.failures,
+            "hangs": of.hangs,
+            "disproved": of.disproved,
+            "machine": machine,
+        })
+    };
+    reports.iter().map(one).collect()
+}
