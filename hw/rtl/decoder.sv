@@ -331,7 +331,7 @@ module decoder #(
   always_comb begin
     for (i = 0; i < W; i = i + 1) begin
       // Distance of the bank behind the first byte written.
-      k_end = (LW+1)'(LW'(i) - k_at[LW-1:0]);
+      k_end = {1'b0, LW'(i) - k_at[LW-1:0]};
       bank_write[i] = k_go && k_end < k_need;
       bank_row[RW*i +: RW] = LW'(i) >= k_at[LW-1:0] ? k_at[7:LW] : k_at[7:LW] + 1'b1;
     end

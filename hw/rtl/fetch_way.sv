@@ -93,7 +93,7 @@ module fetch_way (
     end else if (may_table || may_data) begin
       want_valid <= 1'b1;
       want_table <= may_table;
-      want_address <= may_table ? base + 64'd512 + {27'b0, next_at, 5'b0} : from;
+      want_address <= may_table ? base + 64'd512 + {27'b0, next_at[31:1], 6'b0} : from;
       want_beats <= may_table ? 6'd1 : least[5:0];
       want_first <= fresh;
       want_last <= beats == 23'(least);

@@ -46,7 +46,7 @@ module head #(
   logic running, under_way, fits;
   logic [31:0] descriptors;
   logic [63:0] want_a, want_b, sum_a, sum_b;
-  logic sum_valid, summing, summed;
+  logic sum_valid, summing;
   logic [4:0] sum_channel;
   logic [32*(N+1)-1:0] ends;       // behind the last descriptor of each way
 
@@ -77,7 +77,6 @@ module head #(
       done <= 1'b0;
       bus_bad <= 1'b0;
       fits <= 1'b1;
-      summed <= 1'b0;
     end else begin
       if (begin_set) begin
         running <= 1'b1;
@@ -103,8 +102,7 @@ module head #(
         end
         if (last) running <= 1'b0;
       end
-      if (sum_valid) summed <= 1'b1;
-      if (summed) begin
+      if (sum_valid) begin
         done <= 1'b1;
         good <= fits && ways_fit && want_a == sum_a && want_b == sum_b;
       end
