@@ -6,6 +6,7 @@
 Modes are those of twin.py: small, tags, large, bad. Memory and withheld cycles change with the seed.
 """
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ import twin
 def main(args):
     run, first, count = args[0], int(args[1]), int(args[2])
     modes = args[3:] or ["small", "tags"]
-    ways = int(run.split("/n")[-1].split("w")[0]) if "/n" in run else 16
+    ways = int(re.search(r"n(\d+)w\d+", run).group(1))
     codes, failed, cycles = {}, 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for mode in modes:
@@ -26,7 +27,7 @@ def main(args):
                 pairs, wanted = [], []
                 for seed in seeds:
                     a, b = f"{folder}/{seed}.in", f"{folder}/{seed}.out"
-                    slot = twin.Maker(seed, mode).make()
+                    slot = twin.Maker(seed, mode, ways).make()
                     open(a, "wb").write(slot)
                     wanted.append(twin.Unit(slot, ways).run())
                     pairs += [("twice:" if seed % 4 == 0 else "") + a, b]
