@@ -8,7 +8,7 @@
 module unit #(
   parameter int W = 16,
   parameter int N = 4,
-  parameter int CELLS = 4
+  parameter int CELLS = 6
 ) (
   input  logic         clk,
   input  logic         rst,

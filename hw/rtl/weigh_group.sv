@@ -4,7 +4,7 @@
 // Keeps: entries are added to the sums in their order, so a weight that waits for the fate of its delete (D3) is dropped or
 // forgotten with the right ones.
 module weigh_group #(
-  parameter int CELLS = 4
+  parameter int CELLS = 6
 ) (
   input  logic            clk,
   input  logic            rst,

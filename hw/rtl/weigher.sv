@@ -7,7 +7,7 @@
 // place among the entries.
 module weigher #(
   parameter int W = 16,
-  parameter int CELLS = 4
+  parameter int CELLS = 6
 ) (
   input  logic            clk,
   input  logic            rst,

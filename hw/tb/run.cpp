@@ -2,8 +2,9 @@
 //
 //   run SEED LEAST MOST WITHHELD IN OUT [IN OUT ...]
 //
-// Each slot runs twice in a row if its name begins with "twice:", to see that nothing stays behind. Prints a line for each:
-// code, cycles, input bytes of areas a cycle. Ends with 1 if the bus was not used as agreed or a unit did not end.
+// A name that begins with "twice:" runs twice in a row, to see that nothing stays behind; with "abort:N:" or "reset:N:" the
+// unit is told to stop N cycles after the doorbell. A reset set has no output. Prints a line for each slot: code, cycles, logical
+// bytes a cycle, lost cycles by cause. Ends with 1 if the bus was not used as agreed or a unit did not end.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -64,6 +65,12 @@ int main(int argc, char **argv) {
   for (int i = 5; i + 1 < argc; i += 2) {
     std::string name = argv[i];
     int times = 1;
+    bool abort = name.rfind("abort:", 0) == 0, reset = name.rfind("reset:", 0) == 0;
+    uint64_t after = 0;
+    if (abort || reset) {
+      after = std::strtoull(name.c_str() + 6, nullptr, 10);
+      name = name.substr(name.find(':', 6) + 1);
+    }
     if (name.rfind("twice:", 0) == 0) {
       times = 2;
       name = name.substr(6);
@@ -86,6 +93,27 @@ int main(int argc, char **argv) {
         NAME(write_register)(card, 0x400 + 64 * (commands % 16) + 4 * w, words[w]);
       uint64_t from = NAME(cycles)(card);
       NAME(write_register)(card, 0x050, ++commands);
+      if (abort || reset) {
+        NAME(advance)(card, after);
+        NAME(write_register)(card, 0x040, abort ? 3 : 4);
+      }
+      if (reset) {
+        for (int polls = 0; NAME(read_register)(card, 0x044) & 4; polls++) {
+          NAME(advance)(card, 50);
+          if (polls == 100000) {
+            std::printf("%s: does not reset\n", name.c_str());
+            return 1;
+          }
+        }
+        if (NAME(read_register)(card, 0x054) || NAME(read_register)(card, 0x050)) {
+          std::printf("%s: the ring is not empty after a reset\n", name.c_str());
+          bad = 1;
+        }
+        NAME(write_register)(card, 0x040, 1);
+        commands = 0;
+        std::printf("%s: reset\n", name.c_str());
+        continue;
+      }
       uint64_t most = 1000000 + 200ull * (in.size() + out_bytes);
       while (NAME(read_register)(card, 0x054) != commands && NAME(cycles)(card) - from < most)
         NAME(advance)(card, 50);

@@ -3,7 +3,8 @@
 
     seeds.py RUN FIRST COUNT [mode ...]      RUN is what build.sh made
 
-Modes are those of twin.py: small, tags, large, bad. Memory and withheld cycles change with the seed.
+Modes are those of twin.py: small, tags, large, bad; and stops, in which each set is aborted or reset first. Memory and withheld
+cycles change with the seed.
 """
 import os
 import re
@@ -27,12 +28,17 @@ def main(args):
                 pairs, wanted = [], []
                 for seed in seeds:
                     a, b = f"{folder}/{seed}.in", f"{folder}/{seed}.out"
-                    slot = twin.Maker(seed, mode, ways).make()
+                    slot = twin.Maker(seed, "small" if mode == "stops" else mode, ways).make()
                     open(a, "wb").write(slot)
                     wanted.append(twin.Unit(slot, ways).run())
+                    if mode == "stops":
+                        # At any moment, and most of them early or in the midst of the set.
+                        when = seed * 7919 % (40, 400, 4000)[seed % 3]
+                        pairs += [f"{('abort', 'reset')[seed // 3 % 2]}:{when}:{a}", f"{folder}/stopped"]
                     pairs += [("twice:" if seed % 4 == 0 else "") + a, b]
                 bus = [("1", "1", "0"), ("20", "60", "0"), ("1", "200", "25"), ("1", "20", "75"),
                        ("50", "2000", "5"), ("1", "10", "97")][base // batch % 6]
+                stopped = f"{folder}/stopped"
                 out = subprocess.run([run, str(base), *bus, *pairs], capture_output=True, text=True)
                 for i, seed in enumerate(seeds):
                     path = f"{folder}/{seed}.out"
@@ -45,6 +51,13 @@ def main(args):
                     if not difference:
                         code = wanted[i][-250]
                         codes[code] = codes.get(code, 0) + 1
+                if mode == "stops" and os.path.exists(stopped):
+                    slot = open(stopped, "rb").read()
+                    code = slot[-250]
+                    if code not in (0, 48) or not twin.f64_fits(slot):
+                        failed += 1
+                        print(f"{mode} {base}: an aborted set ends with code {code}")
+                    codes[code] = codes.get(code, 0) + 1
                 if out.returncode:
                     failed += 1
                     print(f"{mode} {base}: {out.stdout.splitlines()[-1:]} {out.stderr[-300:]}", flush=True)

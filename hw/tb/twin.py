@@ -4,6 +4,7 @@
 Written from docs/formats/hw-stream.md and the drop rules, not from the RTL, so that both can be compared:
 
     twin.py make SEED OUT.slot [small|tags|large|bad]
+    twin.py rate WAYS VALUE_BYTES SET_BYTES OUT.slot
     twin.py run IN.slot OUT.slot
     twin.py compare A.slot B.slot
 """
@@ -556,6 +557,29 @@ class Maker:
             areas_of(run, way)
         return self.slot(ways, areas, lg, interval, snapshots, s)
 
+    def rate(self, value, size):
+        """Keys of 16 bytes, one value size, all ways, a tenth of keys in two of them, a twentieth deletes."""
+        r = self.r
+        count = size // (24 + value)
+        keys = [r.randbytes(16) for _ in range(count * 9 // 10)]
+        runs = [{} for _ in range(self.ways)]
+        for seq, key in enumerate(keys + r.sample(keys, count - len(keys))):
+            delete = r.random() < 0.05
+            tag = seq + 1 << 8 | (not delete)
+            runs[r.randrange(self.ways)][key, MASK - tag] = b"" if delete else r.randbytes(value)
+        areas = []
+        for way, run in enumerate(runs):
+            part, at = [], 0
+            for k, t in sorted(run):
+                part.append((k + struct.pack("<Q", MASK - t), run[k, t]))
+                at += 28 + len(run[k, t])
+                if at >= 4096:
+                    areas.append((way, encode(part), 0, ALL20, len(part), 0))
+                    part, at = [], 0
+            if part:
+                areas.append((way, encode(part), 0, ALL20, 0, 0))
+        return self.slot(self.ways, areas, 12, 16, [], 0)
+
     def slot(self, ways, areas, lg, interval, snapshots, s):
         r = self.r
         order = list(range(17))
@@ -625,6 +649,9 @@ class Maker:
 def main(args):
     if args[0] == "make":
         open(args[2], "wb").write(Maker(args[1], args[3] if len(args) > 3 else "small").make())
+    elif args[0] == "rate":
+        ways, value, size = (int(a) for a in args[1:4])
+        open(args[4], "wb").write(Maker(0, "rate", ways).rate(value, size))
     elif args[0] == "run":
         open(args[2], "wb").write(Unit(open(args[1], "rb").read()).run())
     elif args[0] == "compare":
