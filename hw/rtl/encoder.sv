@@ -1,8 +1,9 @@
 // Turns survivors into the bytes of blocks: header, key, value; and at a block's end restart points and
 // footer word. Takes the values of dropped entries away.
 //
-// A survivor costs 1 + rows of its unshared key + ceil(value/W) cycles, a dropped entry ceil(value/W), or one without a value;
-// a block's end costs restart points + 2.
+// The first piece of a survivor is its header and what of its key fits behind it: the key's first row is read and
+// turned to its place while the entry before is at work. Each further row takes one more piece. So a survivor with a
+// short key costs 1 + ceil(value/W) cycles, a dropped entry 1 + ceil(value/W); a block's end costs restart points + 1.
 //
 // Keeps: pieces go to the packer in the order of the block's bytes. Values are taken in the order of the decisions, so each
 // way's values meet their keys. Every word of a data way's value that is taken is shown to the weigher.
@@ -20,6 +21,9 @@ module encoder #(
   output logic [1:0]          read_slot,
   output logic [7:0]          read_at,
   input  logic [8*W-1:0]      read_row,
+  output logic [1:0]          ahead_slot,       // a second port, for the next entry's first row
+  output logic [7:0]          ahead_at,
+  input  logic [8*W-1:0]      ahead_row,
   output logic                reading,
   output logic [1:0]          reading_slot,
   // Values, by way; N is the side way.
@@ -47,12 +51,13 @@ module encoder #(
   localparam int RL = pkg::RESTARTS_LG;
   integer i;
 
-  // ---- the entry at work, with its header ----
-  pkg::item_t n;
-  logic n_valid, n_done;
-  logic [63:0] head;
-  logic [3:0] head_len;
-  logic [7:0] unshared;
+  // ---- the next entry, with its header and its key's first row ----
+  pkg::item_t p;
+  logic p_valid, p_go;
+  logic [63:0] p_head;
+  logic [3:0] p_head_len;
+  logic [7:0] p_unshared;
+  logic [8*W-1:0] p_row;
   logic [63:0] item_head;
   logic [3:0] item_head_len;
   logic [7:0] item_unshared;
@@ -89,22 +94,60 @@ module encoder #(
     endcase
     item_head_len = 4'd2 + 4'(item.shared[7]) + 4'(item_unshared[7]) + 4'(len_v);
   end
-  assign item_ready = !n_valid || n_done;
-  assign reading = n_valid;
-  assign reading_slot = n.slot;
+  assign item_ready = !p_valid || p_go;
+  assign ahead_slot = item.slot;
+  assign ahead_at = item.shared;
+  always_ff @(posedge clk) begin
+    if (rst) p_valid <= 1'b0;
+    else if (item_ready) p_valid <= item_valid;
+    if (item_ready) begin
+      p <= item;
+      p_head <= item_head;
+      p_head_len <= item_head_len;
+      p_unshared <= item_unshared;
+      p_row <= ahead_row;
+    end
+  end
+
+  // ---- the entry at work, with its first piece ----
+  pkg::item_t n;
+  logic n_valid, n_done;
+  logic [8*W-1:0] lead;
+  logic [LW:0] lead_len;
+  logic [7:0] n_at, n_left;                  // of the key, what is behind the first piece
+  logic [LW-1:0] turn;
+  logic [16*W-1:0] twice;
+  logic [8*W-1:0] turned, p_lead;
+  logic [LW:0] in_row, in_piece, fits;
+  assign turn = p.shared[LW-1:0] - LW'(p_head_len);
+  assign twice = {p_row, p_row};
+  assign turned = twice[8*32'(turn) +: 8*W];
+  assign in_row = (LW+1)'(W) - {1'b0, p.shared[LW-1:0]};
+  assign in_piece = (LW+1)'(W) - (LW+1)'(p_head_len);
+  always_comb begin
+    fits = in_row < in_piece ? in_row : in_piece;
+    if (p_unshared < 8'(fits)) fits = (LW+1)'(p_unshared);
+    p_lead = turned;
+    for (i = 0; i < 8; i = i + 1)
+      if (4'(i) < p_head_len) p_lead[8*i +: 8] = p_head[8*i +: 8];
+  end
+  assign p_go = !n_valid || n_done;
+  assign reading = n_valid || p_valid;
+  assign reading_slot = n_valid ? n.slot : p.slot;
   always_ff @(posedge clk) begin
     if (rst) n_valid <= 1'b0;
-    else if (item_ready) n_valid <= item_valid;
-    if (item_ready) begin
-      n <= item;
-      head <= item_head;
-      head_len <= item_head_len;
-      unshared <= item_unshared;
+    else if (p_go) n_valid <= p_valid;
+    if (p_go) begin
+      n <= p;
+      lead <= p_lead;
+      lead_len <= (LW+1)'(p_head_len) + fits;
+      n_at <= p.shared + 8'(fits);
+      n_left <= p_unshared - 8'(fits);
     end
   end
 
   // ---- steps ----
-  typedef enum logic [2:0] {START, KEY, VALUE, TAIL_READ, TAIL, STOPPED} state_e;
+  typedef enum logic [2:0] {START, KEY, VALUE, TAIL, STOPPED} state_e;
   state_e state;
   logic open;                                // a block has entries
   logic [31:0] bytes, entries, number;
@@ -140,25 +183,26 @@ module encoder #(
   assign tap_valid = v_go && n.way != 5'(N);
   assign tap = v_word;
 
-  logic closes, begins, drops, stops;
-  assign closes = n.keep && n.cut.start && open;
-  assign begins = state == START && n_valid && !n.stop && n.keep && !closes && free;
+  logic closes, begins, drops, stops, last_block;
+  assign last_block = n.keep && n.cut.start && open;
+  assign closes = state == START && n_valid && !n.stop && last_block && free;
+  assign begins = state == START && n_valid && !n.stop && n.keep && !last_block && free;
   assign drops = state == START && n_valid && !n.stop && !n.keep;
   assign stops = state == START && n_valid && n.stop && free;
   assign next_value = n.vlen != '0;
   assign n_done = (state == VALUE && v_go && v_ends) || (drops && !next_value)
-      || (state == KEY && free && k_ends && !next_value);
+      || (begins && n_left == '0 && !next_value) || (state == KEY && free && k_ends && !next_value);
   assign waits_items = state == START && !n_valid;
   assign waits_values = state == VALUE && !v_here;
   assign waits_out = piece_valid && !piece_ready;
 
-  // Restart points: one is read while the one before goes out.
+  // Restart points: the first one is 0; another is read while the one before goes out.
   (* ram_style = "block" *) logic [19:0] points [1 << RL];
   logic [19:0] point;
   logic point_read;
   logic [RL-1:0] point_at;
-  assign point_read = state == TAIL_READ || (state == TAIL && free);
-  assign point_at = state == TAIL_READ ? '0 : tail_at[RL-1:0] + 1'b1;
+  assign point_read = closes || (state == TAIL && free);
+  assign point_at = state == TAIL ? tail_at[RL-1:0] + 1'b1 : RL'(1);
   always_ff @(posedge clk) begin
     if (begins && n.cut.restart) points[n.cut.start ? '0 : restarts[RL-1:0]] <= n.cut.start ? '0 : bytes[19:0];
     if (point_read) point <= points[point_at];
@@ -167,7 +211,8 @@ module encoder #(
   logic [LW:0] add;
   always_comb begin
     add = '0;
-    if (begins) add = (LW+1)'(head_len);
+    if (begins) add = lead_len;
+    if (closes) add = (LW+1)'(4);
     if (state == KEY && free) add = k_len;
     if (state == VALUE && v_go && n.keep) add = v_len;
     if (state == TAIL && free) add = (LW+1)'(4);
@@ -185,14 +230,15 @@ module encoder #(
       case (state)
         START: begin
           if (begins) begin
-            state <= KEY;
+            state <= n_left != '0 ? KEY : next_value ? VALUE : START;
             piece_valid <= 1'b1;
             open <= 1'b1;
             if (n.cut.restart && !n.cut.start && restarts[RL]) fault_valid <= 1'b1;
           end else if (drops && next_value) begin
             state <= VALUE;
-          end else if (n_valid && !n.stop && closes) begin
-            state <= TAIL_READ;
+          end else if (closes) begin
+            state <= TAIL;
+            piece_valid <= 1'b1;
           end else if (stops) begin
             state <= STOPPED;
             piece_valid <= 1'b1;
@@ -206,7 +252,6 @@ module encoder #(
           if (n.keep) piece_valid <= 1'b1;
           if (v_ends) state <= START;
         end
-        TAIL_READ: state <= TAIL;
         TAIL: if (free) begin
           piece_valid <= 1'b1;
           if (tail_at == restarts) begin
@@ -221,7 +266,7 @@ module encoder #(
 
     // Counters of the block.
     if (begins && n.cut.start) begin
-      bytes <= 32'(head_len);
+      bytes <= 32'(lead_len);
       entries <= 32'd1;
       restarts <= (RL+1)'(1);
       s_low <= n.cut.s_low;
@@ -233,15 +278,15 @@ module encoder #(
 
     // The piece.
     if (state == START) begin
-      k_at <= n.shared;
-      k_left <= unshared;
+      k_at <= n_at;
+      k_left <= n_left;
     end else if (state == KEY && free) begin
       k_at <= k_at + 8'(k_len);
       k_left <= k_left - 8'(k_len);
     end
     if (state == START || state == KEY) v_left <= n.vlen;
     else if (v_go) v_left <= v_left - 28'(v_len);
-    tail_at <= state == TAIL_READ ? '0 : state == TAIL && free ? tail_at + 1'b1 : tail_at;
+    tail_at <= state == START ? (RL+1)'(1) : state == TAIL && free ? tail_at + 1'b1 : tail_at;
     if (free) begin
       piece_end <= stops || (state == TAIL && tail_at == restarts);
       piece_from <= state == KEY ? k_at[LW-1:0] : '0;
@@ -250,7 +295,7 @@ module encoder #(
         KEY: piece <= read_row;
         VALUE: piece <= v_word;
         TAIL: piece <= tail_at == restarts ? (8*W)'(restarts) : (8*W)'(point);
-        default: piece <= (8*W)'(head);
+        default: piece <= closes ? '0 : lead;
       endcase
       piece_block.open <= stops;
       piece_block.ended <= stops && open && n.cut.ended;

@@ -26,7 +26,7 @@ module packer #(
   logic [LW-1:0] fill;               // bytes in `part`
   logic [8*W-1:0] part;              // zero behind them
   logic ending;                      // the token of the end is due
-  logic free, take;
+  logic free, take, at_once;         // the last piece ends inside this word, or with it
   assign free = !out_valid || out_ready;
   assign piece_ready = free && !ending;
   assign take = piece_valid && piece_ready;
@@ -40,6 +40,7 @@ module packer #(
   assign twice = {piece, piece};
   assign laid = twice[8*32'(turn) +: 8*W];
   assign behind = {1'b0, fill} + piece_len;
+  assign at_once = take && piece_end && behind <= (LW+1)'(W);
   always_comb begin
     now = part;
     next = '0;
@@ -62,10 +63,10 @@ module packer #(
     end else begin
       if (out_ready) out_valid <= 1'b0;
       if (take) begin
-        fill <= behind[LW-1:0];
-        part <= behind[LW] ? next : now;
-        out_valid <= behind[LW];
-        ending <= piece_end;
+        fill <= at_once ? '0 : behind[LW-1:0];
+        part <= at_once ? '0 : behind[LW] ? next : now;
+        out_valid <= behind[LW] || at_once;
+        ending <= piece_end && !at_once;
       end else if (ending && free) begin
         ending <= 1'b0;
         out_valid <= 1'b1;
@@ -74,8 +75,8 @@ module packer #(
       end
     end
     if (free) begin
-      out_end <= ending;
-      out_some <= !ending || fill != '0;
+      out_end <= ending || at_once;
+      out_some <= ending ? fill != '0 : !at_once || behind != '0;
       out_word <= ending ? part : now;
     end
     if (take) out_block <= piece_block;

@@ -25,6 +25,9 @@ module prefix #(
   input  logic [1:0]     read_slot,
   input  logic [7:0]     read_at,          // a byte; its row is read
   output logic [8*W-1:0] read_row,
+  input  logic [1:0]     ahead_slot,       // a second port
+  input  logic [7:0]     ahead_at,
+  output logic [8*W-1:0] ahead_row,
   input  logic           reading,
   input  logic [1:0]     reading_slot
 );
@@ -165,8 +168,9 @@ module prefix #(
     end
   end
   assign read_row = ring[{read_slot, read_at[7:LW]}];
+  assign ahead_row = ring[{ahead_slot, ahead_at[7:LW]}];
 
   logic unused;
-  assign unused = ^{queue_count, common[8], read_at[LW-1:0], in_op.replay, in_op.split, in_op.slot,
+  assign unused = ^{queue_count, common[8], read_at[LW-1:0], ahead_at[LW-1:0], in_op.replay, in_op.split, in_op.slot,
       twice[8*W-1:0]};
 endmodule

@@ -230,12 +230,13 @@ module unit #(
   logic item_valid, item_ready, reading;
   pkg::item_t item;
   logic [1:0] read_slot, reading_slot;
-  logic [7:0] read_at;
-  logic [8*W-1:0] read_row;
+  logic [1:0] ahead_slot;
+  logic [7:0] read_at, ahead_at;
+  logic [8*W-1:0] read_row, ahead_row;
   prefix #(.W(W)) prefix (
     .clk, .rst(clear), .in_valid(cut_valid), .in_ready(cut_ready), .in_op(cut_op), .in_cut(cut),
     .in_row(cut_row), .in_last(cut_last), .item_valid, .item_ready, .item,
-    .read_slot, .read_at, .read_row, .reading, .reading_slot
+    .read_slot, .read_at, .read_row, .ahead_slot, .ahead_at, .ahead_row, .reading, .reading_slot
   );
   logic tap_valid, tap_ready, piece_valid, piece_ready, piece_end;
   logic [8*W-1:0] tap, piece;
@@ -244,8 +245,8 @@ module unit #(
   pkg::block_t piece_block;
   logic waits_items, waits_values, waits_out;
   encoder #(.W(W), .N(N)) encoder (
-    .clk, .rst(clear), .item_valid, .item_ready, .item, .read_slot, .read_at, .read_row, .reading,
-    .reading_slot, .value_valid(held_valid), .value_ready(held_ready), .value(held),
+    .clk, .rst(clear), .item_valid, .item_ready, .item, .read_slot, .read_at, .read_row, .ahead_slot,
+    .ahead_at, .ahead_row, .reading, .reading_slot, .value_valid(held_valid), .value_ready(held_ready), .value(held),
     .tap_valid, .tap_ready, .tap, .piece_valid, .piece_ready, .piece, .piece_from, .piece_len,
     .piece_end, .piece_block, .waits_items, .waits_values, .waits_out, .fault_valid(restarts_full)
   );

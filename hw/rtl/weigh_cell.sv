@@ -23,6 +23,7 @@ module weigh_cell (
   // Products. kind 1: fold of one product; 0: a round of two.
   output logic            ask_valid,
   input  logic            ask_ready,
+  output logic            ask_first,      // a stripe: its value is coming in at full rate
   output logic            ask_single,
   output logic [1:0]      ask_lane,
   output logic [63:0]     ask_state,
@@ -73,6 +74,7 @@ module weigh_cell (
   logic [127:0] shifted;
 
   assign idle = state == IDLE;
+  assign ask_first = state == STRIPE_B;
   assign done = state == DONE;
   always_comb begin
     // Up to 15 bytes. The window's row has them all.

@@ -140,7 +140,7 @@ module weigh_group #(
   end
 
   // ---- cells, and the engine they share ----
-  logic [CELLS-1:0] ask_valid, ask_ready, ask_single;
+  logic [CELLS-1:0] ask_valid, ask_ready, ask_first, ask_single;
   logic [2*CELLS-1:0] ask_lane;
   logic [64*CELLS-1:0] ask_state;
   logic [128*CELLS-1:0] ask_a, ask_b;
@@ -154,8 +154,8 @@ module weigh_group #(
         .clk, .rst, .begin_entry(begin_entry[g]), .seed(c_seed), .tag(c_op.tag), .vlen(c_op.vlen),
         .zero_too(c_op.fate == pkg::ZEROES), .idle(idle[g]),
         .row_valid(eats[g]), .row_ready(cell_row_ready[g]), .row,
-        .ask_valid(ask_valid[g]), .ask_ready(ask_ready[g]), .ask_single(ask_single[g]),
-        .ask_lane(ask_lane[2*g +: 2]), .ask_state(ask_state[64*g +: 64]),
+        .ask_valid(ask_valid[g]), .ask_ready(ask_ready[g]), .ask_first(ask_first[g]),
+        .ask_single(ask_single[g]), .ask_lane(ask_lane[2*g +: 2]), .ask_state(ask_state[64*g +: 64]),
         .ask_a(ask_a[128*g +: 128]), .ask_b(ask_b[128*g +: 128]),
         .reply_valid(reply_valid && reply_cell == CL'(g)), .reply_lane, .reply,
         .done(done[g]), .taken(taken[g]), .weight(weight[g]), .weight_zeroed(weight_zeroed[g])
@@ -163,7 +163,8 @@ module weigh_group #(
     end
   endgenerate
 
-  // The cell that asks first by number goes first: each asks at most once in two cycles and then waits.
+  // Stripes go before all else, as they must keep up with their value; then the lower cell. None starves: at
+  // most every other cycle has a stripe's ask, and a cell that was served waits for its product.
   logic e0, single0, e1, single1, e2, single2, e3, single3, e4, single4, e5;
   logic [CL-1:0] pick, cell0, cell1, cell2, cell3, cell4, cell5;
   logic [1:0] lane0, lane1, lane2, lane3, lane4, lane5;
@@ -173,6 +174,8 @@ module weigh_group #(
     pick = '0;
     for (i = CELLS - 1; i >= 0; i = i - 1)
       if (ask_valid[i]) pick = CL'(i);
+    for (i = CELLS - 1; i >= 0; i = i - 1)
+      if (ask_valid[i] && ask_first[i]) pick = CL'(i);
     for (i = 0; i < CELLS; i = i + 1) ask_ready[i] = pick == CL'(i);
   end
   logic [63:0] pick_state;
