@@ -52,6 +52,10 @@ impl Source {
             // The last two are for model checkers, which bring threads of their own.
             || ["/tests.rs", "/schedules.rs", "/models.rs"].iter().any(|f| inside.ends_with(f))
     }
+    /// True for a build script, which talks to cargo and to the developer, and ships with nothing.
+    pub(crate) fn is_build_script(&self) -> bool {
+        self.path.ends_with("/build.rs")
+    }
     /// Number and text of each line of code, up to an inline test module.
     pub(crate) fn product_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         let lines = self.code.lines().enumerate().map(|(i, line)| (i + 1, line));

@@ -8,8 +8,11 @@ use std::sync::Arc;
 use anyhow::Result;
 use lithify::EngineReport;
 use lithify::engine::Engine;
+#[cfg(feature = "fpga")]
+use lithify_engine_fpga::{FpgaEngine, FpgaOptions, ModelCard, ModelOptions};
 use serde_json::{Value, json};
 
+#[cfg(feature = "fpga")]
 use crate::failure::usage;
 
 /// `--engine` and what belongs to it.
@@ -25,6 +28,12 @@ impl EngineArg {
     }
 }
 
+/// What may stand for a card in this build.
+#[cfg(all(feature = "fpga", not(feature = "verilated")))]
+const CARDS: [&str; 1] = ["model"];
+#[cfg(feature = "verilated")]
+const CARDS: [&str; 2] = ["model", "verilated"];
+
 /// `--engine` and what belongs to it.
 #[cfg(feature = "fpga")]
 #[derive(Clone, Debug, clap::Args)]
@@ -33,8 +42,10 @@ pub(crate) struct EngineArg {
     /// What merges: `cpu`, or `fpga-sim`, units of an FPGA as a program. The bytes written are the same
     #[arg(long, value_name = "NAME", default_value = "cpu", value_parser = ["cpu", "fpga-sim"])]
     engine: String,
-    /// What stands for the card: `model`, exact to every byte, with cycles by formula
-    #[arg(long, value_name = "CARD", default_value = "model", value_parser = ["model"])]
+    /// What stands for the card: `model`, exact to every byte, with cycles by formula; or, in builds that have
+    /// it, `verilated`, the hardware's own description cycle by cycle, with one unit of 4 ways and 16 bytes or
+    /// of 8 and 32
+    #[arg(long, value_name = "CARD", default_value = "model", value_parser = CARDS)]
     fpga_card: String,
     /// Units of the card
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=16))]
@@ -66,8 +77,6 @@ pub(crate) struct EngineArg {
 impl EngineArg {
     /// The engine asked for, if it is not the CPU.
     pub(crate) fn engine(&self) -> Result<Option<Arc<dyn Engine>>> {
-        use lithify_engine_fpga::{FpgaEngine, FpgaOptions, ModelCard, ModelOptions};
-
         if self.engine == "cpu" {
             return Ok(None);
         }
@@ -83,12 +92,48 @@ impl EngineArg {
             ..FpgaOptions::default()
         };
         let units = self.fpga_units as usize;
+        if self.fpga_card == "verilated" {
+            return self.verilated(options);
+        }
         let card = ModelCard::new(ModelOptions {
             units,
             ways: self.fpga_ways as usize,
             width: self.fpga_width.parse()?,
             mhz: self.fpga_mhz,
             memory: options.card_bytes(units),
+        });
+        Ok(Some(Arc::new(FpgaEngine::new(Box::new(card), options)?)))
+    }
+
+    #[cfg(not(feature = "verilated"))]
+    fn verilated(&self, _: FpgaOptions) -> Result<Option<Arc<dyn Engine>>> {
+        usage("--fpga-card verilated: this build has the model only")
+    }
+
+    /// The unit of these ways and this width that was compiled in.
+    #[cfg(feature = "verilated")]
+    fn verilated(&self, options: FpgaOptions) -> Result<Option<Arc<dyn Engine>>> {
+        use lithify_engine_fpga::verilated::{VerilatedCard, VerilatedOptions, VerilatedShape};
+
+        let shape = match (self.fpga_ways, &*self.fpga_width) {
+            (4, "16") => VerilatedShape::N4W16,
+            (8, "32") => VerilatedShape::N8W32,
+            _ => {
+                return usage(
+                    "--fpga-card verilated: there are --fpga-ways 4 --fpga-width 16, and 8 with 32",
+                );
+            }
+        };
+        if self.fpga_units != 1 {
+            return usage("--fpga-card verilated: it has one unit; add --fpga-units 1");
+        }
+        let card = VerilatedCard::new(VerilatedOptions {
+            shape,
+            mhz: self.fpga_mhz,
+            memory: options.card_bytes(1),
+            seed: 0,
+            latency: (20, 60),
+            withheld: 0,
         });
         Ok(Some(Arc::new(FpgaEngine::new(Box::new(card), options)?)))
     }

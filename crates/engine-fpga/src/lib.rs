@@ -25,7 +25,8 @@
 //! let engine = FpgaEngine::new(Box::new(card), FpgaOptions::default()).unwrap();
 //! assert_eq!(engine.caps().ways, 8);
 //! ```
-#![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "verilated"), forbid(unsafe_code))]
+#![deny(unsafe_code)]
 
 pub mod card;
 #[cfg(feature = "testing")]
@@ -36,6 +37,9 @@ mod sched;
 mod session;
 mod stage;
 pub mod stream;
+#[cfg(feature = "verilated")]
+#[allow(unsafe_code, reason = "calls the simulation, which is C++")]
+pub mod verilated;
 
 use std::collections::BTreeMap;
 

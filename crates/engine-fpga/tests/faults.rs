@@ -10,3 +10,6 @@ mod plans;
 mod scheduling;
 #[path = "faults/slots.rs"]
 mod slots;
+#[cfg(feature = "verilated")]
+#[path = "faults/verilated.rs"]
+mod verilated;

@@ -1,0 +1,230 @@
+//! The units of `hw/rtl` themselves, cycle by cycle, as Verilator makes a program of them: a card with one
+//! unit and a memory that answers late, in an order of its own, and now and then not at all for a while.
+//!
+//! Keeps: one owner of each simulation, so no two threads are ever inside of one. A breach of the bus's rules
+//! is a fault of the hardware: from then on the card is gone.
+//! Leaves to others: what runs on it. `hw/tb/shim.cpp` is the other side.
+
+use std::collections::VecDeque;
+
+use crate::card::{Card, Completion, Shape, Transfer, place};
+use crate::stream::register;
+
+/// Cycles that a poll simulates: some milliseconds.
+const PACE: u64 = 2_000;
+
+/// A shape that was compiled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerilatedShape {
+    /// N = 4, W = 16: for quick tests.
+    N4W16,
+    /// N = 8, W = 32: the default unit.
+    N8W32,
+}
+
+/// How a card is simulated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VerilatedOptions {
+    /// Which unit.
+    pub shape: VerilatedShape,
+    /// Clock, MHz, for card time.
+    pub mhz: f64,
+    /// Bytes of memory.
+    pub memory: usize,
+    /// Of latencies, of what is withheld and of what registers hold before reset.
+    pub seed: u64,
+    /// Cycles that an access to memory takes, least and most.
+    pub latency: (u64, u64),
+    /// In so many of 100 cycles memory withholds what it has or does not take what it is given.
+    pub withheld: u32,
+}
+
+/// A simulation on the other side.
+#[repr(C)]
+struct Raw {
+    _private: [u8; 0],
+}
+
+/// The functions of one shape.
+struct Shim {
+    create: unsafe extern "C" fn(u64, u64, u64, u64, u32) -> *mut Raw,
+    destroy: unsafe extern "C" fn(*mut Raw),
+    read_register: unsafe extern "C" fn(*mut Raw, u32) -> u32,
+    write_register: unsafe extern "C" fn(*mut Raw, u32, u32),
+    write_memory: unsafe extern "C" fn(*mut Raw, u64, *const u8, u64) -> i32,
+    read_memory: unsafe extern "C" fn(*const Raw, u64, *mut u8, u64) -> i32,
+    advance: unsafe extern "C" fn(*mut Raw, u64),
+    cycles: unsafe extern "C" fn(*const Raw) -> u64,
+    breaches: unsafe extern "C" fn(*const Raw) -> u64,
+}
+
+macro_rules! shim {
+    ($name:ident, $prefix:literal) => {
+        mod $name {
+            use super::{Raw, Shim};
+
+            unsafe extern "C" {
+                #[link_name = concat!($prefix, "_create")]
+                fn create(bytes: u64, seed: u64, least: u64, most: u64, withheld: u32) -> *mut Raw;
+                #[link_name = concat!($prefix, "_destroy")]
+                fn destroy(raw: *mut Raw);
+                #[link_name = concat!($prefix, "_read_register")]
+                fn read_register(raw: *mut Raw, at: u32) -> u32;
+                #[link_name = concat!($prefix, "_write_register")]
+                fn write_register(raw: *mut Raw, at: u32, word: u32);
+                #[link_name = concat!($prefix, "_write_memory")]
+                fn write_memory(raw: *mut Raw, at: u64, bytes: *const u8, n: u64) -> i32;
+                #[link_name = concat!($prefix, "_read_memory")]
+                fn read_memory(raw: *const Raw, at: u64, bytes: *mut u8, n: u64) -> i32;
+                #[link_name = concat!($prefix, "_advance")]
+                fn advance(raw: *mut Raw, cycles: u64);
+                #[link_name = concat!($prefix, "_cycles")]
+                fn cycles(raw: *const Raw) -> u64;
+                #[link_name = concat!($prefix, "_breaches")]
+                fn breaches(raw: *const Raw) -> u64;
+            }
+
+            pub(super) static SHIM: Shim = Shim {
+                create,
+                destroy,
+                read_register,
+                write_register,
+                write_memory,
+                read_memory,
+                advance,
+                cycles,
+                breaches,
+            };
+        }
+    };
+}
+
+shim!(n4w16, "n4w16");
+shim!(n8w32, "n8w32");
+
+/// The card.
+pub struct VerilatedCard {
+    shim: &'static Shim,
+    raw: *mut Raw,
+    options: VerilatedOptions,
+    /// Towards the card, and the transfer.
+    queue: VecDeque<(bool, Transfer)>,
+    /// Cycles that passed while nothing ran, which are not simulated.
+    idle: u64,
+    doorbell: u32,
+}
+
+// SAFETY: the simulation has no thread of its own and no state outside of what `raw` points to, and all its
+// functions are called through `&mut self` or, where they change nothing, `&self` of a type that is not
+// `Sync`: it may move to another thread between two calls.
+unsafe impl Send for VerilatedCard {}
+
+impl VerilatedCard {
+    /// A card that was just powered on and reset, its memory zeroed.
+    pub fn new(options: VerilatedOptions) -> VerilatedCard {
+        let shim = match options.shape {
+            VerilatedShape::N4W16 => &n4w16::SHIM,
+            VerilatedShape::N8W32 => &n8w32::SHIM,
+        };
+        let VerilatedOptions { memory, seed, latency: (least, most), withheld, .. } = options;
+        // SAFETY: takes numbers, and returns a simulation of its own that only `destroy` frees.
+        let raw = unsafe { (shim.create)(memory as u64, seed, least, most.max(least), withheld) };
+        assert!(!raw.is_null(), "a simulation is there or the program has ended");
+        VerilatedCard { shim, raw, options, queue: VecDeque::new(), idle: 0, doorbell: 0 }
+    }
+
+    fn transfer(&mut self, to_card: bool, mut transfer: Transfer) -> Completion {
+        let n = transfer.buffer.len();
+        let fits = place(transfer.at, n, self.options.memory).is_some();
+        let refused = match to_card {
+            _ if !fits => 1,
+            // SAFETY: the buffer has `n` bytes to read, and the other side compares place and length with
+            // its memory.
+            true => unsafe {
+                (self.shim.write_memory)(self.raw, transfer.at, transfer.buffer.as_ptr(), n as u64)
+            },
+            // SAFETY: the buffer has `n` bytes to write, and is borrowed by nothing else.
+            false => unsafe {
+                (self.shim.read_memory)(
+                    self.raw,
+                    transfer.at,
+                    transfer.buffer.as_mut_ptr(),
+                    n as u64,
+                )
+            },
+        };
+        Completion { id: transfer.id, buffer: transfer.buffer, arrived: refused == 0 }
+    }
+
+    fn is_broken(&self) -> bool {
+        // SAFETY: `raw` is alive until the drop; the call reads a number.
+        unsafe { (self.shim.breaches)(self.raw) > 0 }
+    }
+}
+
+impl Drop for VerilatedCard {
+    fn drop(&mut self) {
+        // SAFETY: made by `create`, freed once, and not used afterwards.
+        unsafe { (self.shim.destroy)(self.raw) }
+    }
+}
+
+impl Card for VerilatedCard {
+    fn shape(&self) -> Shape {
+        Shape {
+            units: 1,
+            memory: self.options.memory as u64,
+            cycle_ns: 1000.0 / self.options.mhz,
+            pace: PACE,
+            is_real: false,
+        }
+    }
+
+    fn read(&mut self, unit: usize, at: u32) -> u32 {
+        if unit > 0 || at > 0xfff || self.is_broken() {
+            return register::NO_CARD;
+        }
+        // SAFETY: `raw` is alive until the drop, and an address of 12 bits is a register.
+        unsafe { (self.shim.read_register)(self.raw, at) }
+    }
+
+    fn write(&mut self, unit: usize, at: u32, value: u32) {
+        if unit > 0 || at > 0xfff {
+            return;
+        }
+        match at {
+            register::DOORBELL => self.doorbell = value,
+            register::CONTROL if value & register::RESET != 0 => self.doorbell = 0,
+            _ => {}
+        }
+        // SAFETY: as for reading.
+        unsafe { (self.shim.write_register)(self.raw, at, value) }
+    }
+
+    fn send(&mut self, transfer: Transfer) {
+        self.queue.push_back((true, transfer));
+    }
+
+    fn fetch(&mut self, transfer: Transfer) {
+        self.queue.push_back((false, transfer));
+    }
+
+    fn poll(&mut self, cycles: u64, ended: &mut Vec<Completion>) {
+        while let Some((to_card, transfer)) = self.queue.pop_front() {
+            let completion = self.transfer(to_card, transfer);
+            ended.push(completion);
+        }
+        if self.read(0, register::DONE) == self.doorbell {
+            self.idle += cycles;
+            return;
+        }
+        // SAFETY: `raw` is alive until the drop.
+        unsafe { (self.shim.advance)(self.raw, cycles) }
+    }
+
+    fn now(&self) -> u64 {
+        // SAFETY: `raw` is alive until the drop; the call reads a number.
+        let simulated = unsafe { (self.shim.cycles)(self.raw) };
+        ((simulated + self.idle) as f64 * 1000.0 / self.options.mhz) as u64
+    }
+}
