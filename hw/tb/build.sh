@@ -1,0 +1,13 @@
+#!/bin/sh
+# Builds the bench of one shape: build.sh W N [folder]. Needs Verilator 5.006 and a C++17 compiler.
+set -e
+W=$1 N=$2 OUT=${3:-/tmp/lithify-hw}
+HERE=$(cd "$(dirname "$0")" && pwd)
+NAME=n${N}w${W}
+mkdir -p "$OUT/$NAME"
+verilator --cc --exe --build -j 1 -O3 --x-assign unique --x-initial unique --assert \
+  -Wall -Wno-fatal -Werror-UNOPTFLAT --top-module top -GW="$W" -GN="$N" \
+  --prefix "V$NAME" --Mdir "$OUT/$NAME" -CFLAGS "-std=c++17 -O2 -DMODEL=$NAME" \
+  "$HERE/../rtl/pkg.sv" $(ls "$HERE"/../rtl/*.sv | grep -v /pkg.sv) \
+  "$HERE/shim.cpp" "$HERE/run.cpp" -o run
+echo "$OUT/$NAME/run"
