@@ -46,7 +46,9 @@ impl MemTable {
         let mut from = keys.start;
         while from < keys.end {
             let cell = space.cell_of(from);
-            let to = space.start(cell + 1).min(keys.end);
+            // What lies behind the space is taken to be at its end.
+            let last = cell + 1 == space.cells;
+            let to = if last { keys.end } else { space.start(cell + 1).min(keys.end) };
             self.add(cell, u32::try_from(to - from).unwrap_or(u32::MAX));
             from = to;
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lithify_base::{Kind, MAX_SEQ, Tag, bytewise};
 use lithify_memtable::{HeapPool, MemTable, MemTableOptions};
 
-const ENTRIES: u64 = if cfg!(miri) { 700 } else { 130_000 };
+const ENTRIES: u64 = if cfg!(miri) { 120 } else { 130_000 };
 const READERS: u64 = if cfg!(miri) { 2 } else { 3 };
 const ROUNDS: u64 = if cfg!(miri) { 3 } else { 9 };
 
