@@ -194,7 +194,7 @@ impl FpgaSession {
         Ok(())
     }
 
-    /// Sets under way go back to those that wait.
+    /// Sets under way go back to those that wait, and no slot is kept free for this session.
     fn land_for_good(&mut self) {
         let flights = std::mem::take(&mut self.flights);
         let mut sched = self.shared.sched.lock();
@@ -204,6 +204,7 @@ impl FpgaSession {
             }
             self.waiting.push_front(flight.set);
         }
+        sched.leave(self.no);
     }
 
     /// Stages sets that wait, as many as there may be under way.

@@ -133,7 +133,8 @@ fn the_small_unit_conforms_and_is_as_the_model() {
     assert_eq!((report.equal, report.refused, report.on_cpu), (n, 0, 0));
     calm.check(2 * n);
     let [seen, formula] = calm.cycles.each_ref().map(|n| n.load(Ordering::Relaxed));
-    println!("n4w16: {seen} cycles, {formula} by formula");
+    let sets = calm.sets.load(Ordering::Relaxed);
+    println!("n4w16: {sets} sets, {seen} cycles, {formula} by formula");
 
     let late = bench(VerilatedShape::N4W16, 2, (1, 400), 50);
     let report = suite(&late.engine, &Still, 0..n / 3, Profile::tag_keys(FEW)).unwrap();
