@@ -1,12 +1,13 @@
 //! `cargo xtask ci`: everything that must pass before a merge, cheapest first; at last the tests, a grid
-//! of modelled machines, some minutes of chosen schedules and of hostile bytes, and a test of the tests.
+//! of modelled machines, the compaction unit in simulation, some minutes of chosen schedules and of hostile
+//! bytes, and a test of the tests.
 
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 
 use crate::run::{at_root, call};
-use crate::{checkers, fuzz, test, tidy, zoo};
+use crate::{checkers, fpga, fuzz, test, tidy, zoo};
 
 /// Runs all checks and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
@@ -17,6 +18,7 @@ pub(crate) fn run() -> Result<()> {
     step("docs", docs)?;
     step("test", || test::run(&[]))?;
     step("grid", grid)?;
+    step("fpga", fpga::check)?;
     step("shuttle", checkers::check_shuttle)?;
     step("fuzz", fuzz::check)?;
     step("zoo", zoo::check)

@@ -7,6 +7,7 @@
 
 mod checkers;
 mod ci;
+mod fpga;
 mod fuzz;
 mod house;
 mod interop;
@@ -38,12 +39,14 @@ The chores of this project:
   cargo xtask loom    run the models of the parts without locks in every order
   cargo xtask tidy    check floors, bans, names and openings of files
   cargo xtask house   print how large the rooms are and how much they hang together
-  cargo xtask ci      format, clippy, tidy, docs, test, some schedules and fuzzing, a third of the
-                      zoo: what must pass before a merge
+  cargo xtask ci      format, clippy, tidy, docs, test, the compaction unit, some schedules and
+                      fuzzing, a third of the zoo: what must pass before a merge
   cargo xtask fuzz    run the fuzzers over hostile bytes, 20 seconds for each target
                       (--seconds N for more; --seed N; names of targets for fewer)
   cargo xtask sanitize  stress under the address and the thread sanitizer, unsafe code under
                       Miri (address, thread or miri for one of them; --seconds N for more)
+  cargo xtask fpga    look over the compaction unit of hw/, simulate it, hold it against its model
+                      (lint, check, mutants)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
@@ -73,6 +76,7 @@ fn chore(args: &[String]) -> Result<()> {
         "house" => no_arguments(name, rest).and_then(|()| house::run()),
         "tidy" => no_arguments(name, rest).and_then(|()| tidy::run()),
         "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
+        "fpga" => fpga::run(rest),
         "fuzz" => fuzz::run(rest),
         "peers" => no_arguments(name, rest).and_then(|()| peers::run()),
         "interop" => no_arguments(name, rest).and_then(|()| interop::run()),
