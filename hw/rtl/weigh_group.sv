@@ -63,7 +63,7 @@ module weigh_group #(
   logic [27:0] left;                        // rows still to feed to `eater`
   logic feeding, plain;
   // What is to be added besides a weight stands with the entry.
-  logic [$bits(pkg::weight_op_t)-1:0] notes [CELLS];
+  logic [pkg::WEIGHT_OP_BITS-1:0] notes [CELLS];
   assign plain = !c_op.stop && !c_op.skip;  // an entry to weigh
   // What is told of waiting deletes goes with the next entry of this group. If more is told before one comes, nothing can
   // have begun to wait here in between, so the first word counts. The end waits until all entries have been added.

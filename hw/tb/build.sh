@@ -1,8 +1,10 @@
 #!/bin/sh
-# Builds the bench of one shape: build.sh W N [folder]. Needs Verilator 5.006 and a C++17 compiler.
+# Builds the bench of one shape: build.sh W N [folder], by default target/fpga of the checkout. Needs Verilator 5.006 and
+# a C++17 compiler. Prints where the runner of slots is.
 set -e
-W=$1 N=$2 OUT=${3:-/tmp/lithify-hw}
+W=$1 N=$2
 HERE=$(cd "$(dirname "$0")" && pwd)
+OUT=${3:-$HERE/../../target/fpga}
 NAME=n${N}w${W}
 mkdir -p "$OUT/$NAME"
 verilator --cc --exe --build -j 1 -O3 --x-assign unique --x-initial unique --assert \
