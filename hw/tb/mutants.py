@@ -60,7 +60,8 @@ def main(names):
                 wrong += 1
                 continue
             open(path, "w").write(text.replace(before, after))
-            built = subprocess.run([folder + "/tb/build.sh", "16", "4", folder + "/out"], capture_output=True)
+            built = subprocess.run([folder + "/tb/build.sh", "16", "4", folder + "/out"],
+                                   capture_output=True, env={**os.environ, "OPT": "-O0"})
             run = folder + "/out/n4w16/run"
             if built.returncode or not os.path.exists(run):
                 print(f"{name}: not built\n{built.stderr.decode()[-500:]}")
