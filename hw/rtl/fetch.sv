@@ -28,14 +28,14 @@ module fetch #(
   // To the decoders.
   output logic [N:0]             area_valid,
   input  logic [N:0]             area_ready,
-  output logic [(N+1)*$bits(pkg::area_t)-1:0] area,
+  output logic [(N+1)*pkg::AREA_BITS-1:0] area,
   output logic [N:0]             word_valid,
   input  logic [N:0]             word_ready,
   output logic [(N+1)*512-1:0]   word,
   output logic                   fault_valid,
   output pkg::fault_t            fault
 );
-  localparam int AREA = $bits(pkg::area_t);
+  localparam int AREA = pkg::AREA_BITS;
   genvar g;
 
   logic [N:0] want_valid, want_ready, want_table, want_first, want_last;

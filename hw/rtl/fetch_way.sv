@@ -163,7 +163,7 @@ module fetch_way (
     area_in.markers = waits[125];
   end
   logic [2:0] areas_count, sums_count;
-  fifo #(.WIDTH($bits(pkg::area_t)), .LG(2)) areas (
+  fifo #(.WIDTH(pkg::AREA_BITS), .LG(2)) areas (
     .clk, .rst, .in_valid(area_in_valid), .in_ready(area_in_ready), .in_word(area_in),
     .out_valid(area_valid), .out_ready(area_ready), .out_word(area), .count(areas_count)
   );

@@ -322,7 +322,7 @@ module gc #(
   logic queued, unqueue;
   pkg::op_t now;
   logic [4:0] queue_count;
-  fifo #(.WIDTH($bits(pkg::op_t)), .LG(4)) queue (
+  fifo #(.WIDTH(pkg::OP_BITS), .LG(4)) queue (
     .clk, .rst, .in_valid(op_valid), .in_ready(op_ready), .in_word(op),
     .out_valid(queued), .out_ready(unqueue), .out_word(now), .count(queue_count)
   );

@@ -99,4 +99,12 @@ package pkg;
     logic [63:0]     tag;        // as read
     logic [VLEN-1:0] vlen;
   } weight_op_t;
+
+  // Widths of the structs, as Yosys 0.23 has no $bits of a type. Lint finds a wrong one, where they are used.
+  localparam int AREA_BITS = 92;
+  localparam int FAULT_BITS = 80;
+  localparam int OP_BITS = 112;
+  localparam int ITEM_BITS = 72;
+  localparam int BLOCK_BITS = 146;
+  localparam int WEIGHT_OP_BITS = 98;
 endpackage

@@ -153,7 +153,7 @@ module prefix #(
       sum_before <= sum;
     end
   end
-  fifo #(.WIDTH($bits(pkg::item_t)), .LG(2)) queue (
+  fifo #(.WIDTH(pkg::ITEM_BITS), .LG(2)) queue (
     .clk, .rst, .in_valid(queue_in), .in_ready(queue_ready), .in_word(queue_word),
     .out_valid(item_valid), .out_ready(item_ready), .out_word(item), .count(queue_count)
   );

@@ -108,7 +108,7 @@ module store #(
   logic [31:0] e_start;
   logic e_empty;
   logic [2:0] e_count, s_count;
-  fifo #(.WIDTH($bits(pkg::block_t) + 33), .LG(2)) ends (
+  fifo #(.WIDTH(pkg::BLOCK_BITS + 33), .LG(2)) ends (
     .clk, .rst(clear), .in_valid(g_valid && g_ready && g_end), .in_ready(ends_ready),
     .in_word({g_block, begun, !g_some && fresh}),
     .out_valid(e_valid), .out_ready(e_ready), .out_word({e_block, e_start, e_empty}),

@@ -47,7 +47,7 @@ module unit #(
 );
   localparam int CW = $clog2(W + 2);
   localparam int BW = 1 + 8*W + CW + 64 + pkg::VLEN + 5;
-  localparam int AREA = $bits(pkg::area_t);
+  localparam int AREA = pkg::AREA_BITS;
   integer i;
   genvar g;
 
@@ -152,7 +152,7 @@ module unit #(
   logic [(N+1)*512-1:0] word;
   logic [(N+1)*BW-1:0] key_beat;
   logic [(N+1)*8*W-1:0] value, held;
-  logic [(N+1)*$bits(pkg::fault_t)-1:0] d_fault;
+  logic [(N+1)*pkg::FAULT_BITS-1:0] d_fault;
   logic fetch_fault_valid, gc_fault_valid, restarts_full, out_full, write_bad;
   pkg::fault_t fetch_fault, gc_fault;
   fetch #(.N(N)) fetch (
@@ -178,7 +178,7 @@ module unit #(
         .word(word[512*g +: 512]), .key_valid(key_valid[g]), .key_ready(key_ready[g]),
         .key_beat(key_beat[BW*g +: BW]), .value_valid(value_valid[g]), .value_ready(value_ready[g]),
         .value(value[8*W*g +: 8*W]), .ended(ended[g]), .fault_valid(d_fault_valid[g]),
-        .fault(d_fault[$bits(pkg::fault_t)*g +: $bits(pkg::fault_t)])
+        .fault(d_fault[pkg::FAULT_BITS*g +: pkg::FAULT_BITS])
       );
       fifo #(.WIDTH(8*W), .LG(9), .BLOCK(1)) values (
         .clk, .rst(clear), .in_valid(value_valid[g]), .in_ready(value_ready[g]),
@@ -268,7 +268,7 @@ module unit #(
     .clk, .rst(clear), .in_valid(hash_valid), .in_ready(hash_ready), .in_row(hash_row),
     .in_count(hash_count), .out_valid(hashed_valid), .out_ready(hashed_ready), .out_hash(hashed)
   );
-  fifo #(.WIDTH($bits(pkg::weight_op_t)), .LG(4)) weights (
+  fifo #(.WIDTH(pkg::WEIGHT_OP_BITS), .LG(4)) weights (
     .clk, .rst(clear), .in_valid(w_op_valid), .in_ready(w_op_ready), .in_word(w_op),
     .out_valid(wq_valid), .out_ready(wq_ready), .out_word(wq), .count(wq_count)
   );
@@ -286,7 +286,7 @@ module unit #(
     a_fault = {pkg::OUT_FULL, 8'd255, 32'hffff_ffff, 32'hffff_ffff};
     if (gc_fault_valid) a_fault = gc_fault;
     for (i = N; i >= 0; i = i - 1)
-      if (d_fault_valid[i]) a_fault = d_fault[$bits(pkg::fault_t)*i +: $bits(pkg::fault_t)];
+      if (d_fault_valid[i]) a_fault = d_fault[pkg::FAULT_BITS*i +: pkg::FAULT_BITS];
   end
   always_ff @(posedge clk) begin
     fault_here <= 1'b0;

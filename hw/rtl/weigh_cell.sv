@@ -56,7 +56,7 @@ module weigh_cell (
 
   // ---- steps ----
   typedef enum logic [3:0] {
-    IDLE, FILL, STRIPE_A, STRIPE_B, JOIN, JOIN_B, JOIN_WAIT, ROUND_A, ROUND_B, ROUND_WAIT, SHORT,
+    IDLE, FILL, STRIPE_A, STRIPE_B, JOIN, JOIN_B, JOIN_WAIT, ROUND_A, ROUND_B, SHORT,
     WEIGH, WEIGH_WAIT, ZERO_WAIT, DONE
   } state_e;
   state_e state;
@@ -145,7 +145,8 @@ module weigh_cell (
         ask_a = {lane[3] ^ K1 ^ K0, 64'd0};
       end
       ROUND_B: begin
-        ask_valid = 1'b1;
+        // The bytes are read while the round before is under way.
+        ask_valid = !busy[0];
         ask_single = 1'b0;
       end
       SHORT: begin
@@ -202,8 +203,7 @@ module weigh_cell (
         JOIN_B: if (asked) state <= JOIN_WAIT;
         JOIN_WAIT: if (busy == '0 && whole) state <= ROUND_A;
         ROUND_A: state <= ROUND_B;
-        ROUND_B: if (asked) state <= ROUND_WAIT;
-        ROUND_WAIT: if (!busy[0]) state <= round == rounds ? WEIGH : ROUND_A;
+        ROUND_B: if (asked) state <= round == rounds ? WEIGH : ROUND_A;
         SHORT: if (asked) state <= WEIGH;
         WEIGH: if (asked) state <= WEIGH_WAIT;
         WEIGH_WAIT: if (zero ? asked : busy == '0) state <= zero ? ZERO_WAIT : DONE;
@@ -238,7 +238,7 @@ module weigh_cell (
         if (l == 2'd3) stripe <= stripe + 1'b1;
       end
       ROUND_A: a <= bytes;
-      ROUND_WAIT: if (!busy[0]) round <= round + 1'b1;
+      ROUND_B: if (asked) round <= round + 1'b1;
       default: ;
     endcase
     if (reply_valid) begin

@@ -63,13 +63,14 @@ module weigh_group #(
   logic [27:0] left;                        // rows still to feed to `eater`
   logic feeding, plain;
   // What is to be added besides a weight stands with the entry.
-  logic [$bits(pkg::weight_op_t)-1:0] notes [CELLS];
+  logic [pkg::WEIGHT_OP_BITS-1:0] notes [CELLS];
   assign plain = !c_op.stop && !c_op.skip;  // an entry to weigh
-  // Flags of an op that is no entry are acted on when all entries before it have been added.
-  logic all_idle;
+  // What is told of waiting deletes goes with the next entry of this group. If more is told before one comes, nothing can
+  // have begun to wait here in between, so the first word counts. The end waits until all entries have been added.
+  logic all_idle, drop_told, free_told;
   assign all_idle = &idle && !(|begin_entry);
   assign begins = c_valid && plain && idle[giver] && !feeding;
-  assign given = c_valid && (plain ? begins : all_idle && !feeding);
+  assign given = c_valid && (plain ? begins : !c_op.stop || (all_idle && !feeding));
 
   always_comb
     for (i = 0; i < CELLS; i = i + 1) begin
@@ -84,8 +85,10 @@ module weigh_group #(
     if (rst) begin
       {giver, eater, adder} <= '0;
       feeding <= 1'b0;
+      {drop_told, free_told} <= '0;
     end else begin
       if (begins) begin
+        {drop_told, free_told} <= '0;
         giver <= giver == CL'(CELLS - 1) ? '0 : giver + 1'b1;
         eater <= giver;
         feeding <= c_op.vlen != '0;
@@ -94,9 +97,17 @@ module weigh_group #(
         left <= left - 1'b1;
         if (left == 28'd1) feeding <= 1'b0;
       end
+      if (given && c_op.skip && !drop_told && !free_told)
+        {drop_told, free_told} <= {c_op.drop_held, c_op.free_held};
       if (adds) adder <= adder == CL'(CELLS - 1) ? '0 : adder + 1'b1;
     end
-    if (begins) notes[giver] <= c_op;
+    if (begins) notes[giver] <= begun;
+  end
+
+  pkg::weight_op_t begun;
+  always_comb begin
+    begun = c_op;
+    if (drop_told || free_told) {begun.drop_held, begun.free_held} = {drop_told, free_told};
   end
 
   // ---- the sums ----
@@ -107,10 +118,10 @@ module weigh_group #(
   always_comb begin
     this_weight = weight[adder];
     this_zeroed = weight_zeroed[adder];
-    note = adds ? notes[adder] : c_op;
+    note = adds ? notes[adder] : begun;
   end
   logic settles;
-  assign settles = adds || (given && !plain);
+  assign settles = adds || (given && c_op.stop);
   logic [63:0] waiting_then, dropped_then;
   always_comb begin
     waiting_then = waiting;

@@ -27,7 +27,7 @@ module weigher #(
 );
   localparam int GROUPS = W / 16;
   localparam int GL = GROUPS == 1 ? 1 : $clog2(GROUPS);
-  localparam int OW = $bits(pkg::weight_op_t) + 64;
+  localparam int OW = pkg::WEIGHT_OP_BITS + 64;
   integer i;
   genvar g;
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+OUT = os.path.join(HERE, "..", "..", "target", "fpga")
 # Name, file, before, after.
 MUTANTS = [
     ("no-op", "plan", "begun <= 1'b1;", "begun <= !begun || begun;"),
@@ -48,7 +49,8 @@ def main(names):
     for name, module, before, after in MUTANTS:
         if names and name not in names:
             continue
-        with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(OUT, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=OUT) as folder:
             shutil.copytree(os.path.join(HERE, "..", "rtl"), folder + "/rtl")
             shutil.copytree(HERE, folder + "/tb")
             path = f"{folder}/rtl/{module}.sv"
@@ -58,7 +60,8 @@ def main(names):
                 wrong += 1
                 continue
             open(path, "w").write(text.replace(before, after))
-            built = subprocess.run([folder + "/tb/build.sh", "16", "4", folder + "/out"], capture_output=True)
+            built = subprocess.run([folder + "/tb/build.sh", "16", "4", folder + "/out"],
+                                   capture_output=True, env={**os.environ, "OPT": "-O0"})
             run = folder + "/out/n4w16/run"
             if built.returncode or not os.path.exists(run):
                 print(f"{name}: not built\n{built.stderr.decode()[-500:]}")
