@@ -25,6 +25,7 @@ module store #(
   input  pkg::block_t    in_block,
   // The status record: its first three beats, and what follows F64. `finish` stays until `finished`.
   input  logic           finish,
+  input  logic           failed,         // with a code: F64 is of the status record alone
   input  logic [1535:0]  status,
   input  logic [383:0]   status_tail,
   output logic           finished,
@@ -159,7 +160,7 @@ module store #(
     endcase
   end
   assign rec_sum_in = e_ready || status_put;
-  assign rec_first = none_yet;
+  assign rec_first = none_yet || (failed && state == SUM0);
   f64 record_sum (
     .clk, .rst, .in_valid(rec_sum_in), .in_first(rec_first), .in_last(state == SUM2),
     .in_channel(5'd0), .in_beat(rec_sum_beat), .out_valid(rec_sum_valid),

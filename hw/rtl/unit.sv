@@ -325,7 +325,7 @@ module unit #(
     status[127:64] = tag;
     status[159:128] = fault.descriptor;
     status[191:160] = fault.entry;
-    status[223:192] = blocks;
+    status[223:192] = fault.code == pkg::OK ? blocks : 32'd0;
     status[255:224] = used;
     status[319:256] = logical_in;
     status[383:320] = sum_in;
@@ -344,7 +344,7 @@ module unit #(
     .clk, .rst(clear_all), .halt, .drop(state == CLEAR), .begin_set(begin_tables), .base(out_base),
     .slot_bytes(out_bytes), .tag, .in_valid(packed_valid), .in_ready(packed_ready),
     .in_some(packed_some), .in_word(packed_word), .in_end(packed_end), .in_block(packed_block),
-    .finish(state == STATUS), .status, .status_tail, .finished(store_finished),
+    .finish(state == STATUS), .failed(fault.code != pkg::OK), .status, .status_tail, .finished(store_finished),
     .complete(store_complete), .quiet(store_quiet), .blocks, .used,
     .aw_valid, .aw_ready, .aw_address, .aw_len, .w_valid, .w_ready, .w_beat, .w_last,
     .b_valid, .b_bad(b_resp[1]), .full(out_full), .bus_bad(write_bad)

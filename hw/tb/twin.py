@@ -407,10 +407,12 @@ class Unit:
     def status(self):
         c = {k: v & MASK for k, v in self.count.items()}
         head = struct.pack(
-            "<4sHBBQIIIIQQQQQQQQ32x16I", b"LSTA", 1, self.code, 255, self.tag, MASK >> 32, MASK >> 32, self.blocks,
+            "<4sHBBQIIIIQQQQQQQQ32x16I", b"LSTA", 1, self.code, 255, self.tag, MASK >> 32, MASK >> 32,
+            0 if self.code else self.blocks,
             self.used, c["bytes_in"], c["sum_in"], c["hidden"], c["elided"], c["sum_dropped"], c["zeroed"],
             c["sum_zeroed"], c["replayed"], *self.entries_in)
-        self.out[-256:] = head + struct.pack("<QQ48x", *f64(self.records + head))
+        records = b"" if self.code else self.records
+        self.out[-256:] = head + struct.pack("<QQ48x", *f64(records + head))
 
 
 def compare(a, b):
@@ -437,9 +439,10 @@ def f64_fits(slot):
     """The sum of an output slot's records, whatever its code."""
     end = len(slot)
     blocks = struct.unpack_from("<I", slot, end - 256 + 24)[0]
+    if slot[end - 250]:
+        return blocks == 0 and f64(slot[end - 256:end - 64]) == struct.unpack_from("<QQ", slot, end - 64)
     records = b"".join(slot[end - 384 - 64 * k:end - 320 - 64 * k] for k in range(blocks))
-    if slot[end - 250] == 0:
-        records += slot[end - 320:end - 256]
+    records += slot[end - 320:end - 256]
     return f64(records + slot[end - 256:end - 64]) == struct.unpack_from("<QQ", slot, end - 64)
 
 
