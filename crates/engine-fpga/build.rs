@@ -6,6 +6,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The shapes that tests use: name, W, N.
 const SHAPES: [(&str, u32, u32); 2] = [("n4w16", 16, 4), ("n8w32", 32, 8)];
@@ -84,20 +85,26 @@ fn library(out: &Path, root: &Path, name: &str, sources: &[PathBuf], flags: &[St
     let include = root.join("include");
     let dir = out.join(format!("{name}-objects"));
     std::fs::create_dir_all(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
-    let mut objects = Vec::new();
-    for (i, source) in sources.iter().enumerate() {
-        let object = dir.join(format!("{i}.o"));
+    let object = |i: usize| dir.join(format!("{i}.o"));
+    let next = AtomicUsize::new(0);
+    let work = || loop {
+        let i = next.fetch_add(1, Ordering::Relaxed);
+        let Some(source) = sources.get(i) else { return };
         let mut compiler = Command::new(env::var_os("CXX").unwrap_or_else(|| "g++".into()));
         compiler.args(["-std=c++17", "-O2", "-fPIC", "-c"]).args(flags);
         compiler.arg(format!("-I{}", include.display()));
         compiler.arg(format!("-I{}", include.join("vltstd").display()));
-        compiler.arg(source).arg("-o").arg(&object);
+        compiler.arg(source).arg("-o").arg(object(i));
         run(&mut compiler);
-        objects.push(object);
-    }
+    };
+    // As many at once as cargo may use.
+    let jobs = env::var("NUM_JOBS").ok().and_then(|n| n.parse().ok()).unwrap_or(1usize);
+    std::thread::scope(|scope| {
+        (0..jobs.min(sources.len())).for_each(|_| drop(scope.spawn(work)));
+    });
     let archive = out.join(format!("lib{name}.a"));
     let _ = std::fs::remove_file(&archive);
-    run(Command::new("ar").arg("crs").arg(&archive).args(&objects));
+    run(Command::new("ar").arg("crs").arg(&archive).args((0..sources.len()).map(object)));
 }
 
 fn run(command: &mut Command) {
