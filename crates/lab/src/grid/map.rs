@@ -37,8 +37,8 @@ pub(super) fn draw(v: &Verdict) -> String {
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n\
          <text x=\"12\" y=\"24\" font-size=\"16\">{}: throughput to quiescence over that of the best \
          static policy with its best shape</text>\n\
-         <text x=\"12\" y=\"44\">red below 0.95, green above 1.05; columns are compaction \
-         threads</text>\n",
+         <text x=\"12\" y=\"44\">modelled machines in virtual time; red below 1, green above; columns \
+         are compaction threads</text>\n",
         v.name
     );
     for (i, load) in loads.iter().enumerate() {
