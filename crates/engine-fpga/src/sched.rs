@@ -424,7 +424,10 @@ impl Sched {
     /// How a set in a slot ended, if it has.
     pub(crate) fn take(&mut self, slot: SlotNo) -> Option<Result<Ended, Trouble>> {
         let work = self.slots[slot.0].work.as_mut()?;
-        let ended = work.ended.take()?;
+        let Some(ended) = work.ended.take() else {
+            // It was started after the card was given up: nothing moves it on any more.
+            return self.quarantine.is_some().then_some(Err(Trouble::Quarantined));
+        };
         let payloads = std::mem::take(&mut work.payloads);
         let open = std::mem::take(&mut work.open);
         Some(ended.map(|output| Ended { output, payloads, open }))
