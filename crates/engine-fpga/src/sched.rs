@@ -270,8 +270,14 @@ impl Sched {
         session
     }
 
-    /// A session ends. It has given its slots back.
+    /// A session ends, and gives back every slot that it holds, whatever it knows of it: after a panic it may
+    /// hold one that no set of it names.
     pub(crate) fn leave(&mut self, session: u64) {
+        for no in 0..self.slots.len() {
+            if self.slots[no].owner == Some(session) {
+                self.release(SlotNo(no));
+            }
+        }
         self.sessions.remove(&session);
     }
 

@@ -112,16 +112,6 @@ impl FpgaSession {
         })
     }
 
-    /// Gives all slots back.
-    fn land(&mut self) {
-        let mut sched = self.shared.sched.lock();
-        for flight in self.flights.drain(..) {
-            if let Stage::Loaded(slot, _) | Stage::Started(slot, ..) = flight.at {
-                sched.release(slot);
-            }
-        }
-    }
-
     fn advance(&mut self, out: &mut Products) -> Result<Progress> {
         if self.over {
             return Err(Error::new(ErrorKind::InvalidArgument, "this session is over"));
@@ -181,7 +171,7 @@ impl FpgaSession {
         let Some(Item::SetDone(done)) = out.items().last() else { return Err(lost()) };
         let carry = (*done.carry).clone();
         if self.unsuitable >= UNSUITABLE_MAX || self.shared.sched.lock().quarantine().is_some() {
-            self.land_for_good();
+            self.leave_card();
             let Machine::Kernel(kernel) = std::mem::replace(&mut self.machine, Machine::None)
             else {
                 return Err(lost());
@@ -194,17 +184,12 @@ impl FpgaSession {
         Ok(())
     }
 
-    /// Sets under way go back to those that wait, and no slot is kept free for this session.
-    fn land_for_good(&mut self) {
-        let flights = std::mem::take(&mut self.flights);
-        let mut sched = self.shared.sched.lock();
-        for flight in flights.into_iter().rev() {
-            if let Stage::Loaded(slot, _) | Stage::Started(slot, ..) = flight.at {
-                sched.release(slot);
-            }
+    /// Sets under way go back to those that wait, and this session needs no slot any more.
+    fn leave_card(&mut self) {
+        for flight in std::mem::take(&mut self.flights).into_iter().rev() {
             self.waiting.push_front(flight.set);
         }
-        sched.leave(self.no);
+        self.shared.sched.lock().leave(self.no);
     }
 
     /// Stages sets that wait, as many as there may be under way.
@@ -565,7 +550,6 @@ impl Session for FpgaSession {
 
 impl Drop for FpgaSession {
     fn drop(&mut self) {
-        self.land();
         self.shared.sched.lock().leave(self.no);
     }
 }

@@ -209,3 +209,19 @@ fn a_set_that_is_staged_for_a_card_given_up_meanwhile_ends() {
     assert_eq!(figure(&*engine, "kernel_quarantine"), 1);
     assert_eq!(figure(&*engine, "slots_free"), 3);
 }
+
+/// A panic in the middle of staging costs its session, and no slot.
+#[test]
+fn a_panic_while_a_set_is_staged_leaves_its_slot() {
+    let (engine, case) = meanwhile(|_| panic!("a comparator that panics, for a test"));
+    let mut session = engine.open(case.recipe.clone()).unwrap();
+    let first = case.sets(256 << 10).swap_remove(0);
+    assert!(matches!(session.offer(first), Offer::Taken));
+    let poll = || {
+        session.poll(&mut Products::default());
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll)).is_err());
+    assert_eq!(figure(&*engine, "slots_free"), 2);
+    drop(session);
+    assert_eq!(figure(&*engine, "slots_free"), 3);
+}
