@@ -58,7 +58,14 @@ const _: () = assert!((64 << 10) % BEAT == 0 && COMMANDS < RING as usize);
 
 /// Which slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SlotNo(usize);
+struct SlotNo(usize);
+
+/// A slot while a session holds it: worth nothing once it is given back, though the slot has a next holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hold {
+    slot: SlotNo,
+    no: u64,
+}
 
 /// Why a set has no output.
 #[derive(Clone, Debug)]
@@ -145,6 +152,8 @@ struct Slot {
     /// Where it is in the card's memory.
     at: u64,
     owner: Option<u64>,
+    /// The number of that hold.
+    hold: u64,
     work: Option<Work>,
     /// The host's buffer for entry areas, while no transfer has it.
     areas: Vec<u8>,
@@ -275,7 +284,7 @@ impl Sched {
     pub(crate) fn leave(&mut self, session: u64) {
         for no in 0..self.slots.len() {
             if self.slots[no].owner == Some(session) {
-                self.release(SlotNo(no));
+                self.free(SlotNo(no));
             }
         }
         self.sessions.remove(&session);
@@ -288,7 +297,7 @@ impl Sched {
 
     /// A free slot for a session, with the buffer for its entry areas. No session gets the last one while
     /// another one has none.
-    pub(crate) fn acquire(&mut self, session: u64) -> Option<(SlotNo, Vec<u8>)> {
+    pub(crate) fn acquire(&mut self, session: u64) -> Option<(Hold, Vec<u8>)> {
         if self.quarantine.is_some() {
             return None;
         }
@@ -298,14 +307,33 @@ impl Sched {
         if free == 1 && holds > 0 && waits {
             return None;
         }
-        let no = self.slots.iter().position(|s| s.owner.is_none() && s.work.is_none())?;
-        self.slots[no].owner = Some(session);
+        let at = self.slots.iter().position(|s| s.owner.is_none() && s.work.is_none())?;
+        let no = self.number();
+        let slot = &mut self.slots[at];
+        (slot.owner, slot.hold) = (Some(session), no);
         *self.sessions.entry(session).or_default() += 1;
-        Some((SlotNo(no), std::mem::take(&mut self.slots[no].areas)))
+        Some((Hold { slot: SlotNo(at), no }, std::mem::take(&mut slot.areas)))
+    }
+
+    /// The slot of a hold, unless it was given back.
+    fn held(&self, hold: Hold) -> Option<SlotNo> {
+        let slot = self.slots.get(hold.slot.0)?;
+        (slot.owner.is_some() && slot.hold == hold.no).then_some(hold.slot)
+    }
+
+    /// The set in the slot of a hold.
+    fn held_work(&self, hold: Hold) -> Option<&Work> {
+        self.slots[self.held(hold)?.0].work.as_ref()
     }
 
     /// Gives a slot back. What a unit still does for it comes to its end first.
-    pub(crate) fn release(&mut self, slot: SlotNo) {
+    pub(crate) fn release(&mut self, hold: Hold) {
+        if let Some(slot) = self.held(hold) {
+            self.free(slot);
+        }
+    }
+
+    fn free(&mut self, slot: SlotNo) {
         let Some(s) = self.slots.get_mut(slot.0) else { return };
         if let Some(n) = s.owner.take().and_then(|owner| self.sessions.get_mut(&owner)) {
             *n = n.saturating_sub(1);
@@ -321,15 +349,21 @@ impl Sched {
     }
 
     /// Gives a slot back that was not used, with its buffer.
-    pub(crate) fn give_back(&mut self, slot: SlotNo, areas: Vec<u8>) {
-        if let Some(s) = self.slots.get_mut(slot.0) {
-            s.areas = areas;
+    pub(crate) fn give_back(&mut self, hold: Hold, areas: Vec<u8>) {
+        if let Some(slot) = self.held(hold) {
+            self.slots[slot.0].areas = areas;
+            self.free(slot);
         }
-        self.release(slot);
     }
 
-    /// Sends the entry areas of a staged set to its slot.
-    pub(crate) fn load(&mut self, slot: SlotNo, staged: &mut Staged) {
+    /// Sends the entry areas of a staged set to its slot. False if that is not to be had, or a unit is at work
+    /// on it.
+    pub(crate) fn load(&mut self, hold: Hold, staged: &mut Staged) -> bool {
+        let Some(slot) = self.held(hold) else { return false };
+        let work = self.slots[slot.0].work.as_ref();
+        if work.is_some_and(|work| matches!(work.stage, Stage::Running { .. })) {
+            return false;
+        }
         let predicted = self.predict(staged);
         let tag = self.number();
         let areas = std::mem::take(&mut staged.areas);
@@ -351,6 +385,7 @@ impl Sched {
             back_at: ready_at,
         });
         self.send(slot, Cargo::Areas, staged.areas_at as u64, areas);
+        true
     }
 
     /// Cycles that a set may take: a beat of the narrowest unit for each of its bytes, and as much for entries.
@@ -359,13 +394,18 @@ impl Sched {
     }
 
     /// The tag of the set in a slot.
-    pub(crate) fn tag(&self, slot: SlotNo) -> u64 {
-        self.slots[slot.0].work.as_ref().map_or(0, |work| work.tag)
+    pub(crate) fn tag(&self, hold: Hold) -> u64 {
+        self.held_work(hold).map_or(0, |work| work.tag)
     }
 
     /// Sends what depends on the carry. The set runs on the next unit that is free. `known_at` is when its
-    /// carry was known, in computed card time.
-    pub(crate) fn start(&mut self, slot: SlotNo, head: Head, side_at: usize, known_at: f64) {
+    /// carry was known, in computed card time. A set that has ended meanwhile is not started: `take` says how.
+    pub(crate) fn start(&mut self, hold: Hold, head: Head, side_at: usize, known_at: f64) {
+        let Some(slot) = self.held(hold) else { return };
+        let loaded = |work: &Work| matches!(work.stage, Stage::Loaded);
+        if !self.slots[slot.0].work.as_ref().is_some_and(loaded) {
+            return;
+        }
         let bytes = head.tables.len() + head.side.len();
         let ready = self.times.send(bytes, self.times.after_host(known_at));
         let Some(work) = &mut self.slots[slot.0].work else { return };
@@ -428,8 +468,11 @@ impl Sched {
     }
 
     /// How a set in a slot ended, if it has.
-    pub(crate) fn take(&mut self, slot: SlotNo) -> Option<Result<Ended, Trouble>> {
-        let work = self.slots[slot.0].work.as_mut()?;
+    pub(crate) fn take(&mut self, hold: Hold) -> Option<Result<Ended, Trouble>> {
+        let slot = self.held(hold);
+        let Some(work) = slot.and_then(|slot| self.slots[slot.0].work.as_mut()) else {
+            return Some(Err(Trouble::Damaged(gone())));
+        };
         let Some(ended) = work.ended.take() else {
             // It was started after the card was given up: nothing moves it on any more.
             return self.quarantine.is_some().then_some(Err(Trouble::Quarantined));
@@ -440,13 +483,14 @@ impl Sched {
     }
 
     /// When the open block of a set was back, in computed card time.
-    pub(crate) fn known_at(&self, slot: SlotNo) -> f64 {
-        self.slots[slot.0].work.as_ref().map_or(0.0, |work| work.known_at)
+    pub(crate) fn known_at(&self, hold: Hold) -> f64 {
+        self.held_work(hold).map_or(0.0, |work| work.known_at)
     }
 
     /// The entry areas of a set that is to be tried on another slot.
-    pub(crate) fn areas_back(&mut self, slot: SlotNo) -> Vec<u8> {
-        std::mem::take(&mut self.slots[slot.0].areas)
+    pub(crate) fn areas_back(&mut self, hold: Hold) -> Vec<u8> {
+        let slot = self.held(hold);
+        slot.map(|slot| std::mem::take(&mut self.slots[slot.0].areas)).unwrap_or_default()
     }
 
     /// Moves everything on by a slice of time.
@@ -547,8 +591,8 @@ impl Sched {
     }
 
     /// The open block of a set that is on its way back, and its record, once they are here.
-    pub(crate) fn open_of(&self, slot: SlotNo) -> Option<(&Record, &[u8])> {
-        let work = self.slots[slot.0].work.as_ref()?;
+    pub(crate) fn open_of(&self, hold: Hold) -> Option<(&Record, &[u8])> {
+        let work = self.held_work(hold)?;
         let output = match (&work.stage, &work.ended) {
             (Stage::Closing(output), _) => output,
             (_, Some(Ok(output))) => output,
@@ -728,6 +772,12 @@ impl Sched {
             self.end(SlotNo(no), Err(Trouble::Quarantined));
         }
     }
+}
+
+/// A slot that a session believes to hold is not its any more. The set is merged anew.
+#[cold]
+fn gone() -> Error {
+    Error::new(ErrorKind::Internal, "a slot of the card was taken from the set in it")
 }
 
 /// Resets and enables the units of a card; N of the smallest.

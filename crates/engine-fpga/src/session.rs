@@ -23,7 +23,7 @@ use lithify_merge::{BlockSet, Carry, Item, Kernel, Offload, Products, Recipe, Wo
 
 use crate::Shared;
 use crate::returned::Output;
-use crate::sched::{Ended, SlotNo, Trouble};
+use crate::sched::{Ended, Hold, Trouble};
 use crate::stage::{Staged, Standing, Unsuitable, stage};
 use crate::stream::Code;
 
@@ -78,9 +78,9 @@ enum Stage {
     /// It waits for a slot, for so many polls so far.
     Grounded(u32),
     /// Its areas are in a slot, or on their way.
-    Loaded(SlotNo, Box<Staged>),
+    Loaded(Hold, Box<Staged>),
     /// It was started.
-    Started(SlotNo, Box<Staged>, Standing),
+    Started(Hold, Box<Staged>, Standing),
     /// The kernel has to merge it.
     Refused(Unsuitable),
 }
@@ -235,10 +235,13 @@ impl FpgaSession {
         let staged = stage(&self.recipe, offload.tables(), &flight.set, ways, size.input, buffer);
         let mut sched = self.shared.sched.lock();
         flight.at = match staged {
-            Ok(mut staged) => {
-                sched.load(slot, &mut staged);
-                Stage::Loaded(slot, Box::new(staged))
-            }
+            Ok(mut staged) => match sched.load(slot, &mut staged) {
+                true => Stage::Loaded(slot, Box::new(staged)),
+                false => {
+                    sched.release(slot);
+                    Stage::Refused(Unsuitable::Damaged)
+                }
+            },
             Err((why, buffer)) => {
                 sched.give_back(slot, buffer);
                 Stage::Refused(why)
@@ -417,20 +420,22 @@ impl FpgaSession {
         let areas = sched.areas_back(old);
         if areas.len() == staged.areas_len {
             staged.areas = areas;
-            match other {
+            let slot = match other {
                 Some((slot, buffer)) => {
                     sched.give_back(old, buffer);
-                    sched.load(slot, &mut staged);
-                    (flight.at, flight.again) = (Stage::Loaded(slot, staged), true);
+                    slot
                 }
                 // The only one: nothing runs on it any more.
-                None => {
-                    sched.load(old, &mut staged);
-                    (flight.at, flight.again) = (Stage::Loaded(old, staged), true);
-                }
+                None => old,
+            };
+            if sched.load(slot, &mut staged) {
+                (flight.at, flight.again) = (Stage::Loaded(slot, staged), true);
+                self.shared.retried();
+                return Ok(());
             }
-            self.shared.retried();
-            return Ok(());
+            sched.release(slot);
+            drop(sched);
+            return self.give_to_kernel(why);
         }
         if let Some((slot, buffer)) = other {
             sched.give_back(slot, buffer);
