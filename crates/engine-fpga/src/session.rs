@@ -25,7 +25,7 @@ use crate::Shared;
 use crate::returned::Output;
 use crate::sched::{Ended, Hold, Trouble};
 use crate::stage::{Staged, Standing, Unsuitable, stage};
-use crate::stream::Code;
+use crate::stream::{Code, KEY_MAX};
 
 /// Sets that do not suit a unit, in a row, after which the part stays on the kernel.
 const UNSUITABLE_MAX: u32 = 2;
@@ -343,13 +343,20 @@ impl FpgaSession {
             return self.again(Unsuitable::Damaged);
         }
         let drops = drops(&ended.output);
-        let counted = staged.entries.iter().enumerate().all(|(way, known)| {
+        // What became of entries cannot be more than all of them, nor what they hold more than whole keys and
+        // all bytes of the slot; this keeps absurd figures out of sums.
+        let s = &ended.output.status;
+        let most = staged.bytes() as u64 + drops.entries_in * (KEY_MAX as u64 + 12);
+        let all = [s.hidden, s.elided, s.zeroed].into_iter().all(|n| n <= drops.entries_in);
+        let counted = all
+            && s.bytes_in <= most
+            && staged.entries.iter().enumerate().all(|(way, known)| {
             known.is_none_or(|n| u64::from(ended.output.status.entries_in[way]) == n)
         });
         let before = self.shadowing.then(|| offload.carry().clone());
         let made = match counted {
             true => Made::decode(offload, flight.set.no, &payloads, open, drops),
-            false => Err(Error::new(ErrorKind::Internal, "a unit read another number of entries")),
+            false => Err(Error::new(ErrorKind::Internal, "a unit counted another number of entries")),
         };
         let done = made.and_then(|made| offload.set_done(made, out)).and_then(|()| {
             let Some(before) = &before else { return Ok(()) };
