@@ -78,6 +78,7 @@ pub struct FaultyCard {
     ring: Vec<Vec<u32>>,
     hangs: bool,
     dead: bool,
+    says: Option<(u32, u32)>,
 }
 
 /// A command whose output is forged once it is done.
@@ -105,7 +106,14 @@ impl FaultyCard {
             ring,
             hangs: false,
             dead: false,
+            says: None,
         }
+    }
+
+    /// A register reads as this value, whatever is in it.
+    #[must_use]
+    pub fn saying(self, register: u32, value: u32) -> FaultyCard {
+        FaultyCard { says: Some((register, value)), ..self }
     }
 
     /// How many events there were; grows while the card is used.
@@ -335,6 +343,9 @@ impl Card for FaultyCard {
     fn read(&mut self, unit: usize, at: u32) -> u32 {
         if self.dead {
             return register::NO_CARD;
+        }
+        if let Some((_, value)) = self.says.filter(|(register, _)| *register == at) {
+            return value;
         }
         let value = self.inner.read(unit, at);
         if at == register::DONE {

@@ -18,7 +18,7 @@ use lithify_base::{Error, ErrorKind};
 use crate::card::{Card, Completion, Shape, Transfer};
 use crate::returned::{Output, Tail};
 use crate::stage::{Head, Staged};
-use crate::stream::{BEAT, Code, Command, ENDING, RING, Record, STALLS, VERSION, beats, register};
+use crate::stream::{BEAT, Code, Command, ENDING, RING, Record, STALLS, VERSION, WAYS_MAX, beats, register};
 
 mod time;
 
@@ -787,7 +787,7 @@ fn gone() -> Error {
     Error::new(ErrorKind::Internal, "a slot of the card was taken from the set in it")
 }
 
-/// Resets and enables the units of a card; N of the smallest.
+/// Looks at the units of a card, resets and enables them; N of the smallest.
 fn take_over(card: &mut dyn Card, units: usize) -> Result<usize, Error> {
     let mut ways = usize::MAX;
     for unit in 0..units {
@@ -804,7 +804,14 @@ fn take_over(card: &mut dyn Card, units: usize) -> Result<usize, Error> {
                      load the bitstream that belongs to this release"
             )));
         }
-        ways = ways.min(card.read(unit, register::WAYS) as usize);
+        let (n, ring) = (card.read(unit, register::WAYS), card.read(unit, register::RING));
+        if !(1..=WAYS_MAX as u32).contains(&n) || ring != RING {
+            return Err(Error::unsupported(format!(
+                "unit {unit} of the card has {n} ways and a ring of {ring} commands, and this driver knows \
+                 1 to {WAYS_MAX} ways and a ring of {RING}: load the bitstream that belongs to this release"
+            )));
+        }
+        ways = ways.min(n as usize);
         card.write(unit, register::CONTROL, register::RESET);
         card.write(unit, register::CONTROL, register::ENABLE);
     }

@@ -3,7 +3,8 @@
 use lithify_engine::Engine;
 use lithify_engine::conformance::{Output, run};
 use lithify_engine_fpga::faulty::{Fault, FaultyCard, Kind};
-use lithify_engine_fpga::{FpgaOptions, ModelCard};
+use lithify_engine_fpga::stream::register;
+use lithify_engine_fpga::{FpgaEngine, FpgaOptions, ModelCard};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_merge::workload::{Case, Choices, Features, Size};
@@ -142,4 +143,24 @@ fn a_dead_card_is_refused_from_then_on() {
     assert!(figure(&engine, "kernel_quarantine") > 0 && figure(&engine, "kernel_settled") > 0);
     let why = refusal(engine.open(job.case.recipe.clone()));
     assert!(why.contains("the card is gone"), "{why}");
+}
+
+/// A card whose registers are of another kind is not taken over.
+#[test]
+fn a_card_with_other_registers_is_refused() {
+    let open = |register: u32, value: u32| {
+        let card = FaultyCard::new(Box::new(ModelCard::new(model(1, 8, 32))), Vec::new());
+        FpgaEngine::new(Box::new(card.saying(register, value)), options()).map(|_| ())
+    };
+    assert!(open(register::WAYS, 16).is_ok());
+    for (register, value) in [
+        (register::IDENTITY, 1),
+        (register::VERSION, 9),
+        (register::WAYS, 0),
+        (register::WAYS, 17),
+        (register::WAYS, u32::MAX),
+        (register::RING, 8),
+    ] {
+        assert!(open(register, value).is_err(), "{register:#x} {value}");
+    }
 }
