@@ -72,6 +72,8 @@ struct Flight {
     again: bool,
     /// What it was started on is what the set before it left.
     confirmed: bool,
+    /// What it leaves to the set behind it, by its open block, and when that was known; looked at once.
+    leaves: Option<Option<(Standing, f64)>>,
 }
 
 enum Stage {
@@ -202,6 +204,7 @@ impl FpgaSession {
                 at: Stage::Grounded(0),
                 again: false,
                 confirmed: false,
+                leaves: None,
             });
         }
         for i in 0..self.flights.len() {
@@ -321,12 +324,16 @@ impl FpgaSession {
         if !matches!(second.at, Stage::Loaded(..)) {
             return;
         }
-        let sched = self.shared.sched.lock();
-        let Some((record, open)) = sched.open_of(*slot) else { return };
-        let after = Standing::after(before, record, open, &self.recipe);
-        let known_at = sched.known_at(*slot);
-        drop(sched);
-        if let Some(standing) = after {
+        if first.leaves.is_none() {
+            let sched = self.shared.sched.lock();
+            let Some((record, open)) = sched.open_of(*slot) else { return };
+            // Other sessions go on while it is parsed.
+            let (record, open, known_at) = (*record, open.to_vec(), sched.known_at(*slot));
+            drop(sched);
+            let after = Standing::after(before, &record, &open, &self.recipe);
+            first.leaves = Some(after.map(|standing| (standing, known_at)));
+        }
+        if let Some((standing, known_at)) = first.leaves.clone().flatten() {
             second.start(&self.shared, &self.recipe, offload, standing, known_at);
         }
     }
@@ -437,6 +444,7 @@ impl FpgaSession {
             };
             if sched.load(slot, &mut staged) {
                 (flight.at, flight.again) = (Stage::Loaded(slot, staged), true);
+                flight.leaves = None;
                 self.shared.retried();
                 return Ok(());
             }
