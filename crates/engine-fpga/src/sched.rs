@@ -168,6 +168,8 @@ struct Unit {
     done: u32,
     /// Slots of those in between.
     running: VecDeque<SlotNo>,
+    /// It is being reset, and has until then, in card time. It gets no command.
+    resetting: Option<u64>,
 }
 
 /// Counters of a card, for reports.
@@ -203,7 +205,7 @@ pub(crate) struct Sched {
 }
 
 impl Sched {
-    /// Takes a card over: its units are reset and enabled.
+    /// Takes a card over: its units are reset, and enabled once that is through.
     ///
     /// # Errors
     /// Unsupported, naming what it is, if the card is none that this driver knows, or too small.
@@ -229,10 +231,12 @@ impl Sched {
             )));
         }
         let ways = take_over(&mut *card, shape.units)?;
+        let until = card.now().saturating_add((GRACE_CYCLES as f64 * shape.cycle_ns) as u64);
+        let unit = || Unit { resetting: Some(until), ..Unit::default() };
         let slot = |i: usize| Slot { at: (i * size.bytes()) as u64, ..Slot::default() };
         Ok(Sched {
             slots: (0..slots).map(slot).collect(),
-            units: (0..shape.units).map(|_| Unit::default()).collect(),
+            units: (0..shape.units).map(|_| unit()).collect(),
             queue: VecDeque::new(),
             sessions: BTreeMap::new(),
             next: 1,
@@ -509,6 +513,9 @@ impl Sched {
             self.complete(completion);
         }
         for unit in 0..self.units.len() {
+            if !self.is_ready(unit) {
+                return self.give_up("a unit of the card does not come out of its reset");
+            }
             self.collect(unit);
         }
         self.dispatch();
@@ -653,6 +660,17 @@ impl Sched {
         self.note_memory();
     }
 
+    /// Enables a unit whose reset is through: what is written before that is lost. False if it takes too long.
+    fn is_ready(&mut self, unit: usize) -> bool {
+        let Some(until) = self.units[unit].resetting else { return true };
+        if self.card.read(unit, register::STATE) & register::IS_RESETTING != 0 {
+            return self.card.now() <= until;
+        }
+        self.card.write(unit, register::CONTROL, register::ENABLE);
+        self.units[unit].resetting = None;
+        true
+    }
+
     /// Looks which commands a unit has finished.
     fn collect(&mut self, unit: usize) {
         if self.units[unit].running.is_empty() {
@@ -688,7 +706,10 @@ impl Sched {
     /// Gives commands to units that have room, first come first served.
     fn dispatch(&mut self) {
         while let Some(&slot) = self.queue.front() {
-            let free = |u: &usize| self.units[*u].running.len() < COMMANDS;
+            let free = |u: &usize| {
+                let unit = &self.units[*u];
+                unit.resetting.is_none() && unit.running.len() < COMMANDS
+            };
             let few =
                 (0..self.units.len()).filter(free).min_by_key(|&u| self.units[u].running.len());
             let Some(unit) = few else { return };
@@ -757,8 +778,8 @@ impl Sched {
     fn restart(&mut self, unit: usize) {
         self.card.write(unit, register::CONTROL, register::ABORT);
         self.card.write(unit, register::CONTROL, register::RESET);
-        self.card.write(unit, register::CONTROL, register::ENABLE);
-        let running = std::mem::take(&mut self.units[unit]).running;
+        let fresh = Unit { resetting: Some(self.deadline(0)), ..Unit::default() };
+        let running = std::mem::replace(&mut self.units[unit], fresh).running;
         for slot in running.into_iter().rev() {
             let s = &mut self.slots[slot.0];
             if s.owner.is_none() {
@@ -787,7 +808,7 @@ fn gone() -> Error {
     Error::new(ErrorKind::Internal, "a slot of the card was taken from the set in it")
 }
 
-/// Looks at the units of a card, resets and enables them; N of the smallest.
+/// Looks at the units of a card and resets them; N of the smallest.
 fn take_over(card: &mut dyn Card, units: usize) -> Result<usize, Error> {
     let mut ways = usize::MAX;
     for unit in 0..units {
@@ -813,7 +834,6 @@ fn take_over(card: &mut dyn Card, units: usize) -> Result<usize, Error> {
         }
         ways = ways.min(n as usize);
         card.write(unit, register::CONTROL, register::RESET);
-        card.write(unit, register::CONTROL, register::ENABLE);
     }
     Ok(ways)
 }

@@ -164,3 +164,16 @@ fn a_card_with_other_registers_is_refused() {
         assert!(open(register, value).is_err(), "{register:#x} {value}");
     }
 }
+
+/// A unit that says that it is in reset for ever: the card is given up, and the job is the kernel's.
+#[test]
+fn a_reset_that_does_not_end_gives_the_card_up() {
+    let job = fixed_job();
+    let card = FaultyCard::new(Box::new(ModelCard::new(model(1, 8, 32))), Vec::new());
+    let card = card.saying(register::STATE, register::IS_RESETTING);
+    let engine = over(Box::new(card), options());
+    let ran = run(&engine, &Still, &job.case.recipe, job.sets.clone(), true).unwrap();
+    assert_eq!((ran.output, figure(&engine, "unit_sets")), (job.output, 0));
+    let why = refusal(engine.open(job.case.recipe.clone()));
+    assert!(why.contains("reset"), "{why}");
+}
