@@ -30,11 +30,13 @@ pub enum Kind {
     Die,
     /// A unit that gets its command here changes a byte of a payload, and sums it as if that were right.
     Forge,
+    /// A unit that gets its command here writes a wrong figure in its status or in a record, rightly summed.
+    Lie,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Flip,
         Kind::Drop,
         Kind::Skip,
@@ -43,6 +45,7 @@ impl Kind {
         Kind::Hang,
         Kind::Die,
         Kind::Forge,
+        Kind::Lie,
     ];
 }
 
@@ -75,6 +78,7 @@ pub struct FaultyCard {
     ring: Vec<Vec<u32>>,
     hangs: bool,
     dead: bool,
+    says: Option<(u32, u32)>,
 }
 
 /// A command whose output is forged once it is done.
@@ -83,6 +87,7 @@ struct Forgery {
     no: u32,
     salt: u64,
     command: stream::Command,
+    change: fn(&mut [u8], u64) -> bool,
 }
 
 impl FaultyCard {
@@ -101,7 +106,14 @@ impl FaultyCard {
             ring,
             hangs: false,
             dead: false,
+            says: None,
         }
+    }
+
+    /// A register reads as this value, whatever is in it.
+    #[must_use]
+    pub fn saying(self, register: u32, value: u32) -> FaultyCard {
+        FaultyCard { says: Some((register, value)), ..self }
     }
 
     /// How many events there were; grows while the card is used.
@@ -121,11 +133,11 @@ impl FaultyCard {
         Some(fault)
     }
 
-    /// Changes a byte of what a finished command left, and makes every sum right again.
+    /// Changes what a finished command left, and makes every sum right again.
     fn forge(&mut self, forgery: &Forgery) {
         let mut slot = vec![0; forgery.command.out_bytes as usize];
         self.move_now(forgery.command.output, &mut slot, Direction::Fetch);
-        forge(&mut slot, forgery.salt);
+        (forgery.change)(&mut slot, forgery.salt);
         self.move_now(forgery.command.output, &mut slot, Direction::Send);
     }
 
@@ -224,12 +236,13 @@ impl FaultyCard {
                 self.inner.write(unit, register::DOORBELL, value.wrapping_add(1));
                 return;
             }
-            Some((Kind::Forge, salt)) => {
+            Some((kind @ (Kind::Forge | Kind::Lie), salt)) => {
                 let word = ((at - register::COMMANDS) / 4) as usize;
                 let words =
                     self.ring.get(unit).and_then(|ring| ring.get(word..)).unwrap_or_default();
                 let command = stream::Command::read(words);
-                self.forgeries.push(Forgery { unit, no, salt, command });
+                let change = if kind == Kind::Lie { lie } else { forge };
+                self.forgeries.push(Forgery { unit, no, salt, command, change });
             }
             _ => {}
         }
@@ -261,19 +274,63 @@ pub fn forge(slot: &mut [u8], salt: u64) -> bool {
     };
     let blocks = u64::from(status.blocks) + 1;
     let no = (salt % blocks) as usize;
-    let record_at = |no: usize| match no == status.blocks as usize {
-        true => end - ENDING,
-        false => end - ENDING - RECORD * (no + 1),
-    };
-    let at = record_at(no);
+    let at = record_at(slot, &status, no);
     let Some(mut record) = Record::read(&slot[at..]).filter(|r| r.bytes > 0) else { return false };
     let payload = record.at as usize..record.at as usize + record.bytes as usize;
     flip(&mut slot[payload.clone()], salt / blocks);
     let padded = payload.start..payload.start + stream::beats(payload.len());
     record.sum = F64::of(&slot[padded]);
     slot[at..at + RECORD].copy_from_slice(&record.to_bytes());
+    sum_up(slot, &status)
+}
+
+/// Writes a wrong figure into the status or a record of an output slot, and makes the sums of it right. False if
+/// there is none.
+pub fn lie(slot: &mut [u8], salt: u64) -> bool {
+    let Some(status_at) = slot.len().checked_sub(stream::STATUS) else { return false };
+    let Ok(status) = Status::read(&slot[status_at..]) else { return false };
+    let (choice, how) = (salt as usize / 64, salt >> 32);
+    // Blocks and payload bytes, the sums, entries by way, cycles, stalls.
+    let of_status = [24, 32, 40, 48, 56, 64, 72, 80, 88, 128, 136, 208, 208, 216, 224];
+    let of_record = [4, 8, 12, 40, 44, 48, 52];
+    let (at, bytes) = match salt % 3 {
+        0 => {
+            let no = choice / of_record.len() % (status.blocks as usize + 1);
+            (record_at(slot, &status, no) + of_record[choice % of_record.len()], 4)
+        }
+        _ => (status_at + of_status[choice % of_status.len()], 8),
+    };
+    let mut word = [0; 8];
+    word[..bytes].copy_from_slice(&slot[at..at + bytes]);
+    let was = u64::from_le_bytes(word);
+    let is = match how % 4 {
+        0 => u64::MAX,
+        1 => 0,
+        2 => was.wrapping_add(1),
+        _ => was ^ 1 << (how / 4 % (8 * bytes as u64)),
+    };
+    slot[at..at + bytes].copy_from_slice(&is.to_le_bytes()[..bytes]);
+    let Ok(status) = Status::read(&slot[status_at..]) else { return false };
+    sum_up(slot, &status)
+}
+
+/// Where a record lies, the open one behind all others.
+fn record_at(slot: &[u8], status: &Status, no: usize) -> usize {
+    match no == status.blocks as usize {
+        true => slot.len() - ENDING,
+        false => slot.len() - ENDING - RECORD * (no + 1),
+    }
+}
+
+/// Writes the status with the sum of all records that it counts. False if those have no room.
+fn sum_up(slot: &mut [u8], status: &Status) -> bool {
+    let end = slot.len();
+    let blocks = status.blocks as usize;
+    if blocks > (end - ENDING) / RECORD {
+        return false;
+    }
     let mut sum = F64::default();
-    (0..blocks as usize).for_each(|no| sum.add(&slot[record_at(no)..][..RECORD]));
+    (0..=blocks).for_each(|no| sum.add(&slot[record_at(slot, status, no)..][..RECORD]));
     slot[end - stream::STATUS..].copy_from_slice(&status.to_bytes(sum));
     true
 }
@@ -286,6 +343,9 @@ impl Card for FaultyCard {
     fn read(&mut self, unit: usize, at: u32) -> u32 {
         if self.dead {
             return register::NO_CARD;
+        }
+        if let Some((_, value)) = self.says.filter(|(register, _)| *register == at) {
+            return value;
         }
         let value = self.inner.read(unit, at);
         if at == register::DONE {

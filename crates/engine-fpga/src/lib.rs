@@ -251,7 +251,7 @@ impl Engine for FpgaEngine {
             // What does not fit a slot is merged by the kernel of the session.
             max_set_bytes: u64::MAX,
             sets_in_flight: options.flights + 1,
-            ways: self.ways.min(WAYS_MAX) as u16,
+            ways: self.ways as u16,
             certify: Mode::Full,
             prove: options.prove.max(1),
             cost,

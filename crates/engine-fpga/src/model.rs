@@ -42,6 +42,9 @@ impl Default for ModelOptions {
 /// Cycles that a poll moves a model on by: some milliseconds of work.
 const PACE: u64 = 20_000;
 
+/// Cycles that a reset takes: hardware waits for its memory bus.
+const RESET: u64 = 100;
+
 /// The card.
 pub struct ModelCard {
     options: ModelOptions,
@@ -72,6 +75,8 @@ struct Unit {
     beats_written: u64,
     ring: Vec<u32>,
     run: Option<Box<Run>>,
+    /// Cycles until a reset is through.
+    resetting: u64,
 }
 
 impl ModelCard {
@@ -162,7 +167,8 @@ impl Unit {
             register::CONTROL => u32::from(self.enabled),
             register::STATE => {
                 let busy = if self.run.is_some() { register::IS_BUSY } else { 0 };
-                busy | if self.enabled { register::IS_ENABLED } else { 0 }
+                let reset = if self.resetting > 0 { register::IS_RESETTING } else { 0 };
+                reset | busy | if self.enabled { register::IS_ENABLED } else { 0 }
             }
             0x048 => self.mask,
             register::PENDING => self.pending,
@@ -188,7 +194,8 @@ impl Unit {
                     self.finish(&run, memory);
                 }
                 if value & register::RESET != 0 {
-                    *self = Unit { enabled: self.enabled, ..Unit::default() };
+                    self.run = None;
+                    self.resetting = RESET;
                 }
             }
             0x048 => self.mask = value,
@@ -207,6 +214,14 @@ impl Unit {
     /// Moves on by so many cycles.
     fn work(&mut self, cycles: u64, options: &ModelOptions, memory: &mut [u8]) {
         self.cycles += cycles;
+        if self.resetting > 0 {
+            self.resetting = self.resetting.saturating_sub(cycles);
+            if self.resetting == 0 {
+                // What was written meanwhile is gone as well.
+                *self = Unit::default();
+            }
+            return;
+        }
         let mut left = cycles;
         while left > 0 {
             if self.run.is_none() {

@@ -8,7 +8,7 @@
 
 use lithify_base::Result;
 
-use crate::stream::{Code, ENDING, F64, RECORD, Record, STATUS, Status, beats, damaged};
+use crate::stream::{BEAT, Code, ENDING, F64, RECORD, Record, STATUS, Status, beats, damaged};
 
 /// The last records of an output slot: what tells how much else there is.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,8 @@ impl Tail {
             return Err(damaged("an open record is not that of the set"));
         };
         let end = u64::from(open.at) + beats(open.bytes as usize) as u64;
-        if end != u64::from(status.payload_bytes) || open.no != status.blocks {
+        let aligned = (open.at as usize).is_multiple_of(BEAT);
+        if !aligned || end != u64::from(status.payload_bytes) || open.no != status.blocks {
             return Err(damaged("the open block is not the last one"));
         }
         Ok(Tail { status, open })

@@ -18,7 +18,7 @@ use lithify_base::{Error, ErrorKind};
 use crate::card::{Card, Completion, Shape, Transfer};
 use crate::returned::{Output, Tail};
 use crate::stage::{Head, Staged};
-use crate::stream::{BEAT, Code, Command, ENDING, RING, Record, STALLS, VERSION, beats, register};
+use crate::stream::{BEAT, Code, Command, ENDING, RING, Record, STALLS, VERSION, WAYS_MAX, beats, register};
 
 mod time;
 
@@ -58,7 +58,14 @@ const _: () = assert!((64 << 10) % BEAT == 0 && COMMANDS < RING as usize);
 
 /// Which slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SlotNo(usize);
+struct SlotNo(usize);
+
+/// A slot while a session holds it: worth nothing once it is given back, though the slot has a next holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hold {
+    slot: SlotNo,
+    no: u64,
+}
 
 /// Why a set has no output.
 #[derive(Clone, Debug)]
@@ -145,6 +152,8 @@ struct Slot {
     /// Where it is in the card's memory.
     at: u64,
     owner: Option<u64>,
+    /// The number of that hold.
+    hold: u64,
     work: Option<Work>,
     /// The host's buffer for entry areas, while no transfer has it.
     areas: Vec<u8>,
@@ -159,6 +168,8 @@ struct Unit {
     done: u32,
     /// Slots of those in between.
     running: VecDeque<SlotNo>,
+    /// It is being reset, and has until then, in card time. It gets no command.
+    resetting: Option<u64>,
 }
 
 /// Counters of a card, for reports.
@@ -194,7 +205,7 @@ pub(crate) struct Sched {
 }
 
 impl Sched {
-    /// Takes a card over: its units are reset and enabled.
+    /// Takes a card over: its units are reset, and enabled once that is through.
     ///
     /// # Errors
     /// Unsupported, naming what it is, if the card is none that this driver knows, or too small.
@@ -220,10 +231,12 @@ impl Sched {
             )));
         }
         let ways = take_over(&mut *card, shape.units)?;
+        let until = card.now().saturating_add((GRACE_CYCLES as f64 * shape.cycle_ns) as u64);
+        let unit = || Unit { resetting: Some(until), ..Unit::default() };
         let slot = |i: usize| Slot { at: (i * size.bytes()) as u64, ..Slot::default() };
         Ok(Sched {
             slots: (0..slots).map(slot).collect(),
-            units: (0..shape.units).map(|_| Unit::default()).collect(),
+            units: (0..shape.units).map(|_| unit()).collect(),
             queue: VecDeque::new(),
             sessions: BTreeMap::new(),
             next: 1,
@@ -270,8 +283,14 @@ impl Sched {
         session
     }
 
-    /// A session ends. It has given its slots back.
+    /// A session ends, and gives back every slot that it holds, whatever it knows of it: after a panic it may
+    /// hold one that no set of it names.
     pub(crate) fn leave(&mut self, session: u64) {
+        for no in 0..self.slots.len() {
+            if self.slots[no].owner == Some(session) {
+                self.free(SlotNo(no));
+            }
+        }
         self.sessions.remove(&session);
     }
 
@@ -282,7 +301,7 @@ impl Sched {
 
     /// A free slot for a session, with the buffer for its entry areas. No session gets the last one while
     /// another one has none.
-    pub(crate) fn acquire(&mut self, session: u64) -> Option<(SlotNo, Vec<u8>)> {
+    pub(crate) fn acquire(&mut self, session: u64) -> Option<(Hold, Vec<u8>)> {
         if self.quarantine.is_some() {
             return None;
         }
@@ -292,14 +311,33 @@ impl Sched {
         if free == 1 && holds > 0 && waits {
             return None;
         }
-        let no = self.slots.iter().position(|s| s.owner.is_none() && s.work.is_none())?;
-        self.slots[no].owner = Some(session);
+        let at = self.slots.iter().position(|s| s.owner.is_none() && s.work.is_none())?;
+        let no = self.number();
+        let slot = &mut self.slots[at];
+        (slot.owner, slot.hold) = (Some(session), no);
         *self.sessions.entry(session).or_default() += 1;
-        Some((SlotNo(no), std::mem::take(&mut self.slots[no].areas)))
+        Some((Hold { slot: SlotNo(at), no }, std::mem::take(&mut slot.areas)))
+    }
+
+    /// The slot of a hold, unless it was given back.
+    fn held(&self, hold: Hold) -> Option<SlotNo> {
+        let slot = self.slots.get(hold.slot.0)?;
+        (slot.owner.is_some() && slot.hold == hold.no).then_some(hold.slot)
+    }
+
+    /// The set in the slot of a hold.
+    fn held_work(&self, hold: Hold) -> Option<&Work> {
+        self.slots[self.held(hold)?.0].work.as_ref()
     }
 
     /// Gives a slot back. What a unit still does for it comes to its end first.
-    pub(crate) fn release(&mut self, slot: SlotNo) {
+    pub(crate) fn release(&mut self, hold: Hold) {
+        if let Some(slot) = self.held(hold) {
+            self.free(slot);
+        }
+    }
+
+    fn free(&mut self, slot: SlotNo) {
         let Some(s) = self.slots.get_mut(slot.0) else { return };
         if let Some(n) = s.owner.take().and_then(|owner| self.sessions.get_mut(&owner)) {
             *n = n.saturating_sub(1);
@@ -315,15 +353,21 @@ impl Sched {
     }
 
     /// Gives a slot back that was not used, with its buffer.
-    pub(crate) fn give_back(&mut self, slot: SlotNo, areas: Vec<u8>) {
-        if let Some(s) = self.slots.get_mut(slot.0) {
-            s.areas = areas;
+    pub(crate) fn give_back(&mut self, hold: Hold, areas: Vec<u8>) {
+        if let Some(slot) = self.held(hold) {
+            self.slots[slot.0].areas = areas;
+            self.free(slot);
         }
-        self.release(slot);
     }
 
-    /// Sends the entry areas of a staged set to its slot.
-    pub(crate) fn load(&mut self, slot: SlotNo, staged: &mut Staged) {
+    /// Sends the entry areas of a staged set to its slot. False if that is not to be had, or a unit is at work
+    /// on it.
+    pub(crate) fn load(&mut self, hold: Hold, staged: &mut Staged) -> bool {
+        let Some(slot) = self.held(hold) else { return false };
+        let work = self.slots[slot.0].work.as_ref();
+        if work.is_some_and(|work| matches!(work.stage, Stage::Running { .. })) {
+            return false;
+        }
         let predicted = self.predict(staged);
         let tag = self.number();
         let areas = std::mem::take(&mut staged.areas);
@@ -345,6 +389,7 @@ impl Sched {
             back_at: ready_at,
         });
         self.send(slot, Cargo::Areas, staged.areas_at as u64, areas);
+        true
     }
 
     /// Cycles that a set may take: a beat of the narrowest unit for each of its bytes, and as much for entries.
@@ -353,13 +398,18 @@ impl Sched {
     }
 
     /// The tag of the set in a slot.
-    pub(crate) fn tag(&self, slot: SlotNo) -> u64 {
-        self.slots[slot.0].work.as_ref().map_or(0, |work| work.tag)
+    pub(crate) fn tag(&self, hold: Hold) -> u64 {
+        self.held_work(hold).map_or(0, |work| work.tag)
     }
 
     /// Sends what depends on the carry. The set runs on the next unit that is free. `known_at` is when its
-    /// carry was known, in computed card time.
-    pub(crate) fn start(&mut self, slot: SlotNo, head: Head, side_at: usize, known_at: f64) {
+    /// carry was known, in computed card time. A set that has ended meanwhile is not started: `take` says how.
+    pub(crate) fn start(&mut self, hold: Hold, head: Head, side_at: usize, known_at: f64) {
+        let Some(slot) = self.held(hold) else { return };
+        let loaded = |work: &Work| matches!(work.stage, Stage::Loaded);
+        if !self.slots[slot.0].work.as_ref().is_some_and(loaded) {
+            return;
+        }
         let bytes = head.tables.len() + head.side.len();
         let ready = self.times.send(bytes, self.times.after_host(known_at));
         let Some(work) = &mut self.slots[slot.0].work else { return };
@@ -422,22 +472,29 @@ impl Sched {
     }
 
     /// How a set in a slot ended, if it has.
-    pub(crate) fn take(&mut self, slot: SlotNo) -> Option<Result<Ended, Trouble>> {
-        let work = self.slots[slot.0].work.as_mut()?;
-        let ended = work.ended.take()?;
+    pub(crate) fn take(&mut self, hold: Hold) -> Option<Result<Ended, Trouble>> {
+        let slot = self.held(hold);
+        let Some(work) = slot.and_then(|slot| self.slots[slot.0].work.as_mut()) else {
+            return Some(Err(Trouble::Damaged(gone())));
+        };
+        let Some(ended) = work.ended.take() else {
+            // It was started after the card was given up: nothing moves it on any more.
+            return self.quarantine.is_some().then_some(Err(Trouble::Quarantined));
+        };
         let payloads = std::mem::take(&mut work.payloads);
         let open = std::mem::take(&mut work.open);
         Some(ended.map(|output| Ended { output, payloads, open }))
     }
 
     /// When the open block of a set was back, in computed card time.
-    pub(crate) fn known_at(&self, slot: SlotNo) -> f64 {
-        self.slots[slot.0].work.as_ref().map_or(0.0, |work| work.known_at)
+    pub(crate) fn known_at(&self, hold: Hold) -> f64 {
+        self.held_work(hold).map_or(0.0, |work| work.known_at)
     }
 
     /// The entry areas of a set that is to be tried on another slot.
-    pub(crate) fn areas_back(&mut self, slot: SlotNo) -> Vec<u8> {
-        std::mem::take(&mut self.slots[slot.0].areas)
+    pub(crate) fn areas_back(&mut self, hold: Hold) -> Vec<u8> {
+        let slot = self.held(hold);
+        slot.map(|slot| std::mem::take(&mut self.slots[slot.0].areas)).unwrap_or_default()
     }
 
     /// Moves everything on by a slice of time.
@@ -456,6 +513,9 @@ impl Sched {
             self.complete(completion);
         }
         for unit in 0..self.units.len() {
+            if !self.is_ready(unit) {
+                return self.give_up("a unit of the card does not come out of its reset");
+            }
             self.collect(unit);
         }
         self.dispatch();
@@ -538,8 +598,8 @@ impl Sched {
     }
 
     /// The open block of a set that is on its way back, and its record, once they are here.
-    pub(crate) fn open_of(&self, slot: SlotNo) -> Option<(&Record, &[u8])> {
-        let work = self.slots[slot.0].work.as_ref()?;
+    pub(crate) fn open_of(&self, hold: Hold) -> Option<(&Record, &[u8])> {
+        let work = self.held_work(hold)?;
         let output = match (&work.stage, &work.ended) {
             (Stage::Closing(output), _) => output,
             (_, Some(Ok(output))) => output,
@@ -550,13 +610,18 @@ impl Sched {
 
     /// The last records are here: fetches what else there is.
     fn fetch_rest(&mut self, slot: SlotNo, tail: Result<Tail, Error>) {
-        let tail = match tail {
+        let mut tail = match tail {
             Err(e) => return self.end(slot, Err(Trouble::Damaged(e))),
             Ok(tail) if tail.status.code != Code::Ok => {
                 return self.end(slot, Err(Trouble::Code(tail.status.code)));
             }
             Ok(tail) => tail,
         };
+        if let Some(work) = &self.slots[slot.0].work {
+            // No sum covers this figure, and later than that the set would have been missed.
+            let most = work.predicted.saturating_mul(10).saturating_add(GRACE_CYCLES);
+            tail.status.cycles = tail.status.cycles.min(most);
+        }
         let output = self.size.output;
         let (open_at, payloads) = (tail.open.at as usize, tail.status.payload_bytes as usize);
         let records = (tail.records_at(output), tail.records_len());
@@ -580,7 +645,8 @@ impl Sched {
         let Some(work) = &mut s.work else { return };
         if let Ok(output) = &how {
             self.counters.sets += 1;
-            self.counters.cycles += output.status.cycles;
+            let cycles = &mut self.counters.cycles;
+            *cycles = cycles.saturating_add(output.status.cycles);
             for (all, n) in self.counters.stalls.iter_mut().zip(output.status.stalls) {
                 *all += u64::from(n);
             }
@@ -592,6 +658,17 @@ impl Sched {
             s.work = None;
         }
         self.note_memory();
+    }
+
+    /// Enables a unit whose reset is through: what is written before that is lost. False if it takes too long.
+    fn is_ready(&mut self, unit: usize) -> bool {
+        let Some(until) = self.units[unit].resetting else { return true };
+        if self.card.read(unit, register::STATE) & register::IS_RESETTING != 0 {
+            return self.card.now() <= until;
+        }
+        self.card.write(unit, register::CONTROL, register::ENABLE);
+        self.units[unit].resetting = None;
+        true
     }
 
     /// Looks which commands a unit has finished.
@@ -629,7 +706,10 @@ impl Sched {
     /// Gives commands to units that have room, first come first served.
     fn dispatch(&mut self) {
         while let Some(&slot) = self.queue.front() {
-            let free = |u: &usize| self.units[*u].running.len() < COMMANDS;
+            let free = |u: &usize| {
+                let unit = &self.units[*u];
+                unit.resetting.is_none() && unit.running.len() < COMMANDS
+            };
             let few =
                 (0..self.units.len()).filter(free).min_by_key(|&u| self.units[u].running.len());
             let Some(unit) = few else { return };
@@ -654,7 +734,8 @@ impl Sched {
         state.written = no.wrapping_add(1);
         state.running.push_back(slot);
         work.stage = Stage::Running { unit };
-        work.deadline = deadline + (10.0 * work.predicted as f64 * self.shape.cycle_ns) as u64;
+        let takes = (10.0 * work.predicted as f64 * self.shape.cycle_ns) as u64;
+        work.deadline = deadline.saturating_add(takes);
         let at = Command::register(no);
         for (i, word) in (0u32..).zip(command.to_words()) {
             self.card.write(unit, at + 4 * i, word);
@@ -697,8 +778,8 @@ impl Sched {
     fn restart(&mut self, unit: usize) {
         self.card.write(unit, register::CONTROL, register::ABORT);
         self.card.write(unit, register::CONTROL, register::RESET);
-        self.card.write(unit, register::CONTROL, register::ENABLE);
-        let running = std::mem::take(&mut self.units[unit]).running;
+        let fresh = Unit { resetting: Some(self.deadline(0)), ..Unit::default() };
+        let running = std::mem::replace(&mut self.units[unit], fresh).running;
         for slot in running.into_iter().rev() {
             let s = &mut self.slots[slot.0];
             if s.owner.is_none() {
@@ -721,7 +802,13 @@ impl Sched {
     }
 }
 
-/// Resets and enables the units of a card; N of the smallest.
+/// A slot that a session believes to hold is not its any more. The set is merged anew.
+#[cold]
+fn gone() -> Error {
+    Error::new(ErrorKind::Internal, "a slot of the card was taken from the set in it")
+}
+
+/// Looks at the units of a card and resets them; N of the smallest.
 fn take_over(card: &mut dyn Card, units: usize) -> Result<usize, Error> {
     let mut ways = usize::MAX;
     for unit in 0..units {
@@ -738,9 +825,15 @@ fn take_over(card: &mut dyn Card, units: usize) -> Result<usize, Error> {
                      load the bitstream that belongs to this release"
             )));
         }
-        ways = ways.min(card.read(unit, register::WAYS) as usize);
+        let (n, ring) = (card.read(unit, register::WAYS), card.read(unit, register::RING));
+        if !(1..=WAYS_MAX as u32).contains(&n) || ring != RING {
+            return Err(Error::unsupported(format!(
+                "unit {unit} of the card has {n} ways and a ring of {ring} commands, and this driver knows \
+                 1 to {WAYS_MAX} ways and a ring of {RING}: load the bitstream that belongs to this release"
+            )));
+        }
+        ways = ways.min(n as usize);
         card.write(unit, register::CONTROL, register::RESET);
-        card.write(unit, register::CONTROL, register::ENABLE);
     }
     Ok(ways)
 }

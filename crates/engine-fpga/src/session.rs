@@ -23,9 +23,9 @@ use lithify_merge::{BlockSet, Carry, Item, Kernel, Offload, Products, Recipe, Wo
 
 use crate::Shared;
 use crate::returned::Output;
-use crate::sched::{Ended, SlotNo, Trouble};
+use crate::sched::{Ended, Hold, Trouble};
 use crate::stage::{Staged, Standing, Unsuitable, stage};
-use crate::stream::Code;
+use crate::stream::{Code, KEY_MAX};
 
 /// Sets that do not suit a unit, in a row, after which the part stays on the kernel.
 const UNSUITABLE_MAX: u32 = 2;
@@ -72,15 +72,17 @@ struct Flight {
     again: bool,
     /// What it was started on is what the set before it left.
     confirmed: bool,
+    /// What it leaves to the set behind it, by its open block, and when that was known; looked at once.
+    leaves: Option<Option<(Standing, f64)>>,
 }
 
 enum Stage {
     /// It waits for a slot, for so many polls so far.
     Grounded(u32),
     /// Its areas are in a slot, or on their way.
-    Loaded(SlotNo, Box<Staged>),
+    Loaded(Hold, Box<Staged>),
     /// It was started.
-    Started(SlotNo, Box<Staged>, Standing),
+    Started(Hold, Box<Staged>, Standing),
     /// The kernel has to merge it.
     Refused(Unsuitable),
 }
@@ -110,16 +112,6 @@ impl FpgaSession {
             sealed: false,
             over: false,
         })
-    }
-
-    /// Gives all slots back.
-    fn land(&mut self) {
-        let mut sched = self.shared.sched.lock();
-        for flight in self.flights.drain(..) {
-            if let Stage::Loaded(slot, _) | Stage::Started(slot, ..) = flight.at {
-                sched.release(slot);
-            }
-        }
     }
 
     fn advance(&mut self, out: &mut Products) -> Result<Progress> {
@@ -181,7 +173,7 @@ impl FpgaSession {
         let Some(Item::SetDone(done)) = out.items().last() else { return Err(lost()) };
         let carry = (*done.carry).clone();
         if self.unsuitable >= UNSUITABLE_MAX || self.shared.sched.lock().quarantine().is_some() {
-            self.land_for_good();
+            self.leave_card();
             let Machine::Kernel(kernel) = std::mem::replace(&mut self.machine, Machine::None)
             else {
                 return Err(lost());
@@ -194,17 +186,12 @@ impl FpgaSession {
         Ok(())
     }
 
-    /// Sets under way go back to those that wait, and no slot is kept free for this session.
-    fn land_for_good(&mut self) {
-        let flights = std::mem::take(&mut self.flights);
-        let mut sched = self.shared.sched.lock();
-        for flight in flights.into_iter().rev() {
-            if let Stage::Loaded(slot, _) | Stage::Started(slot, ..) = flight.at {
-                sched.release(slot);
-            }
+    /// Sets under way go back to those that wait, and this session needs no slot any more.
+    fn leave_card(&mut self) {
+        for flight in std::mem::take(&mut self.flights).into_iter().rev() {
             self.waiting.push_front(flight.set);
         }
-        sched.leave(self.no);
+        self.shared.sched.lock().leave(self.no);
     }
 
     /// Stages sets that wait, as many as there may be under way.
@@ -217,6 +204,7 @@ impl FpgaSession {
                 at: Stage::Grounded(0),
                 again: false,
                 confirmed: false,
+                leaves: None,
             });
         }
         for i in 0..self.flights.len() {
@@ -250,10 +238,13 @@ impl FpgaSession {
         let staged = stage(&self.recipe, offload.tables(), &flight.set, ways, size.input, buffer);
         let mut sched = self.shared.sched.lock();
         flight.at = match staged {
-            Ok(mut staged) => {
-                sched.load(slot, &mut staged);
-                Stage::Loaded(slot, Box::new(staged))
-            }
+            Ok(mut staged) => match sched.load(slot, &mut staged) {
+                true => Stage::Loaded(slot, Box::new(staged)),
+                false => {
+                    sched.release(slot);
+                    Stage::Refused(Unsuitable::Damaged)
+                }
+            },
             Err((why, buffer)) => {
                 sched.give_back(slot, buffer);
                 Stage::Refused(why)
@@ -333,12 +324,16 @@ impl FpgaSession {
         if !matches!(second.at, Stage::Loaded(..)) {
             return;
         }
-        let sched = self.shared.sched.lock();
-        let Some((record, open)) = sched.open_of(*slot) else { return };
-        let after = Standing::after(before, record, open, &self.recipe);
-        let known_at = sched.known_at(*slot);
-        drop(sched);
-        if let Some(standing) = after {
+        if first.leaves.is_none() {
+            let sched = self.shared.sched.lock();
+            let Some((record, open)) = sched.open_of(*slot) else { return };
+            // Other sessions go on while it is parsed.
+            let (record, open, known_at) = (*record, open.to_vec(), sched.known_at(*slot));
+            drop(sched);
+            let after = Standing::after(before, &record, &open, &self.recipe);
+            first.leaves = Some(after.map(|standing| (standing, known_at)));
+        }
+        if let Some((standing, known_at)) = first.leaves.clone().flatten() {
             second.start(&self.shared, &self.recipe, offload, standing, known_at);
         }
     }
@@ -355,13 +350,20 @@ impl FpgaSession {
             return self.again(Unsuitable::Damaged);
         }
         let drops = drops(&ended.output);
-        let counted = staged.entries.iter().enumerate().all(|(way, known)| {
+        // What became of entries cannot be more than all of them, nor what they hold more than whole keys and
+        // all bytes of the slot; this keeps absurd figures out of sums.
+        let s = &ended.output.status;
+        let most = staged.bytes() as u64 + drops.entries_in * (KEY_MAX as u64 + 12);
+        let all = [s.hidden, s.elided, s.zeroed].into_iter().all(|n| n <= drops.entries_in);
+        let counted = all
+            && s.bytes_in <= most
+            && staged.entries.iter().enumerate().all(|(way, known)| {
             known.is_none_or(|n| u64::from(ended.output.status.entries_in[way]) == n)
         });
         let before = self.shadowing.then(|| offload.carry().clone());
         let made = match counted {
             true => Made::decode(offload, flight.set.no, &payloads, open, drops),
-            false => Err(Error::new(ErrorKind::Internal, "a unit read another number of entries")),
+            false => Err(Error::new(ErrorKind::Internal, "a unit counted another number of entries")),
         };
         let done = made.and_then(|made| offload.set_done(made, out)).and_then(|()| {
             let Some(before) = &before else { return Ok(()) };
@@ -432,20 +434,23 @@ impl FpgaSession {
         let areas = sched.areas_back(old);
         if areas.len() == staged.areas_len {
             staged.areas = areas;
-            match other {
+            let slot = match other {
                 Some((slot, buffer)) => {
                     sched.give_back(old, buffer);
-                    sched.load(slot, &mut staged);
-                    (flight.at, flight.again) = (Stage::Loaded(slot, staged), true);
+                    slot
                 }
                 // The only one: nothing runs on it any more.
-                None => {
-                    sched.load(old, &mut staged);
-                    (flight.at, flight.again) = (Stage::Loaded(old, staged), true);
-                }
+                None => old,
+            };
+            if sched.load(slot, &mut staged) {
+                (flight.at, flight.again) = (Stage::Loaded(slot, staged), true);
+                flight.leaves = None;
+                self.shared.retried();
+                return Ok(());
             }
-            self.shared.retried();
-            return Ok(());
+            sched.release(slot);
+            drop(sched);
+            return self.give_to_kernel(why);
         }
         if let Some((slot, buffer)) = other {
             sched.give_back(slot, buffer);
@@ -565,7 +570,6 @@ impl Session for FpgaSession {
 
 impl Drop for FpgaSession {
     fn drop(&mut self) {
-        self.land();
         self.shared.sched.lock().leave(self.no);
     }
 }

@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use lithify_base::{Error, Key};
 use lithify_format::block::Layout;
+use lithify_format::varint;
 use lithify_merge::cut::logical;
 use lithify_merge::offload::{OpenState, Tables, ZoneRow};
 use lithify_merge::view::View;
@@ -182,16 +183,7 @@ impl Standing {
         if open.is_empty() {
             return Some(before.clone());
         }
-        // With one restart point these entries are a block.
-        let block = [open, &[0; 4], &1u32.to_le_bytes()].concat();
-        let mut view = View::default();
-        view.decode(&block, &[]).ok()?;
-        let logical = |i: usize| {
-            let e = view.entry(i, &block);
-            logical(e.key.len(), e.value.len())
-        };
-        let bytes: u64 = (0..view.len()).map(logical).sum();
-        let last = view.key(view.len().checked_sub(1)?);
+        let (last, bytes) = last_key(open)?;
         let passed = |splits: &[Key]| splits.partition_point(|split| **split <= *last);
         let (replay, s) = match record.ended {
             true => (&[][..], u64::from(record.s_mod_b) + bytes),
@@ -201,6 +193,27 @@ impl Standing {
         let splits = (passed(&recipe.hard_splits), passed(&recipe.soft_splits));
         Some(Standing { replay: replay.to_vec(), s_mod_b, splits })
     }
+}
+
+/// The last user key of an entry area, and the logical bytes of all its entries. None if it does not parse or a
+/// key is longer than units take: one key at a time, so that no area costs more than its own bytes.
+fn last_key(area: &[u8]) -> Option<(Vec<u8>, u64)> {
+    let (mut rest, mut key, mut bytes) = (area, Vec::new(), 0);
+    while !rest.is_empty() {
+        let (shared, after) = varint::get_u32(rest)?;
+        let (unshared, after) = varint::get_u32(after)?;
+        let (value, after) = varint::get_u32(after)?;
+        let (shared, unshared, value) = (shared as usize, unshared as usize, value as usize);
+        if shared > key.len() || unshared > KEY_MAX + 8 - shared {
+            return None;
+        }
+        key.truncate(shared);
+        key.extend_from_slice(after.get(..unshared)?);
+        bytes += logical(key.len().checked_sub(8)?, value);
+        rest = after.get(unshared + value..)?;
+    }
+    key.truncate(key.len().checked_sub(8)?);
+    Some((key, bytes))
 }
 
 /// Stages a set. `buffer` is used for its areas; it is given back if the set is not suitable. A slot has

@@ -684,6 +684,8 @@ pub mod register {
     pub const IS_BUSY: u32 = 1;
     /// Bit of the state register.
     pub const IS_ENABLED: u32 = 2;
+    /// Bit of the state register: a reset is in progress, and nothing that is written lasts.
+    pub const IS_RESETTING: u32 = 4;
     /// Bit of the interrupt registers: a command failed without a status record.
     pub const NO_RECORD: u32 = 2;
 }

@@ -214,7 +214,8 @@ impl Card for VerilatedCard {
             let completion = self.transfer(to_card, transfer);
             ended.push(completion);
         }
-        if self.read(0, register::DONE) == self.doorbell {
+        let resetting = self.read(0, register::STATE) & register::IS_RESETTING != 0;
+        if !resetting && self.read(0, register::DONE) == self.doorbell {
             self.idle += cycles;
             return;
         }

@@ -1,10 +1,15 @@
 //! Several sessions on the slots and units of one card, and the card time that all of it takes.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
+use lithify_base::comparator::{Bytewise, Comparator};
+use lithify_base::{Error, ErrorKind};
 use lithify_engine::conformance::Output;
 use lithify_engine::{Engine, Offer, Progress, Session};
 use lithify_engine_fpga::{FpgaEngine, FpgaOptions, ModelOptions};
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::{AtomicBool, Ordering as Order};
 use lithify_merge::workload::{Case, Choices, Features};
 use lithify_merge::{BlockSet, Ledger, Products, naive};
 
@@ -155,4 +160,68 @@ fn a_session_that_is_called_off_leaves_its_slots() {
     assert_eq!(together(&engine, &[(&case, sets)]), [expected]);
     assert_eq!(figure(&engine, "slots_free"), 3);
     assert_eq!(figure(&engine, "kernel_sets"), 0);
+}
+
+/// Bytewise order that does something once, in the middle of staging: a slot is taken, the lock is not.
+struct Meanwhile {
+    engine: Arc<FpgaEngine>,
+    armed: AtomicBool,
+    act: fn(&FpgaEngine),
+}
+
+impl Comparator for Meanwhile {
+    fn name(&self) -> &'static str {
+        Bytewise.name()
+    }
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        if self.armed.load(Order::Relaxed)
+            && figure(&*self.engine, "slots_free") < 3
+            && self.armed.swap(false, Order::Relaxed)
+        {
+            (self.act)(&self.engine);
+        }
+        a.cmp(b)
+    }
+    fn is_bytewise(&self) -> bool {
+        true
+    }
+}
+
+/// An engine, and a case during whose first staging something happens.
+fn meanwhile(act: fn(&FpgaEngine)) -> (Arc<FpgaEngine>, Case) {
+    let options = FpgaOptions { set_bytes: 256 << 10, ..FpgaOptions::default() };
+    let engine = Arc::new(engine(card(1, 256 << 10), options));
+    let mut case = large(6);
+    let order = Meanwhile { engine: engine.clone(), armed: AtomicBool::new(true), act };
+    let mut recipe = (*case.recipe).clone();
+    recipe.order = std::sync::Arc::new(order);
+    case.recipe = recipe.into();
+    (engine, case)
+}
+
+/// A card that is given up while a set is staged for it: the set is started in vain, and ends nevertheless.
+#[test]
+fn a_set_that_is_staged_for_a_card_given_up_meanwhile_ends() {
+    let (engine, case) =
+        meanwhile(|engine| engine.disown(&Error::new(ErrorKind::Internal, "a test gives it up")));
+    let expected = naive::compact(&case.recipe, case.entries()).unwrap();
+    assert_eq!(together(&engine, &[(&case, case.sets(256 << 10))]), [expected]);
+    assert_eq!(figure(&*engine, "kernel_quarantine"), 1);
+    assert_eq!(figure(&*engine, "slots_free"), 3);
+}
+
+/// A panic in the middle of staging costs its session, and no slot.
+#[test]
+fn a_panic_while_a_set_is_staged_leaves_its_slot() {
+    let (engine, case) = meanwhile(|_| panic!("a comparator that panics, for a test"));
+    let mut session = engine.open(case.recipe.clone()).unwrap();
+    let first = case.sets(256 << 10).swap_remove(0);
+    assert!(matches!(session.offer(first), Offer::Taken));
+    let poll = || {
+        session.poll(&mut Products::default());
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(poll)).is_err());
+    assert_eq!(figure(&*engine, "slots_free"), 2);
+    drop(session);
+    assert_eq!(figure(&*engine, "slots_free"), 3);
 }
