@@ -3,7 +3,7 @@
 
     seeds.py RUN FIRST COUNT [mode ...]      RUN is what build.sh made
 
-Modes are those of twin.py: small, tags, large, bad; and stops, in which each set is aborted or reset first. Memory and withheld
+Modes are those of twin.py: small, tags, large, long, bad; and stops, in which each set is aborted or reset first. Memory and withheld
 cycles change with the seed.
 """
 import os

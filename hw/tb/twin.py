@@ -3,7 +3,7 @@
 
 Written from docs/formats/hw-stream.md and the drop rules, not from the RTL, so that both can be compared:
 
-    twin.py make SEED OUT.slot [small|tags|large|bad]
+    twin.py make SEED OUT.slot [small|tags|large|long|bad]
     twin.py rate WAYS VALUE_BYTES SET_BYTES OUT.slot
     twin.py run IN.slot OUT.slot
     twin.py compare A.slot B.slot
@@ -485,6 +485,8 @@ class Maker:
                                 [129, 200, 255, 256, 257], [300, 511, 512, 1000, 1024, 3000], [64], [0, 20, 64, 300]))
         self.seqs = r.choice((20, 200, 1 << 40, (1 << 56) - (1 << 24)))
         count = r.choice((0, 1, 3, 20, 100)) if small else 1500
+        if self.mode == "long":
+            self.values, count = [127, 128, 16383, 16384, 70000, 300000], 6
         pool = []
         for _ in range(max(1, count // r.choice((1, 1, 2, 5)))):
             pool.append(self.key(pool))
