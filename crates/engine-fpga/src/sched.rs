@@ -18,7 +18,9 @@ use lithify_base::{Error, ErrorKind};
 use crate::card::{Card, Completion, Shape, Transfer};
 use crate::returned::{Output, Tail};
 use crate::stage::{Head, Staged};
-use crate::stream::{BEAT, Code, Command, ENDING, RING, Record, STALLS, VERSION, WAYS_MAX, beats, register};
+use crate::stream::{
+    BEAT, Code, Command, ENDING, RING, Record, STALLS, VERSION, WAYS_MAX, beats, register,
+};
 
 mod time;
 
@@ -214,6 +216,7 @@ impl Sched {
         slots: usize,
         size: SlotSize,
         link: Link,
+        first_tag: u64,
     ) -> Result<Sched, Error> {
         let shape = card.shape();
         let needed = (slots * size.bytes()) as u64;
@@ -239,7 +242,7 @@ impl Sched {
             units: (0..shape.units).map(|_| unit()).collect(),
             queue: VecDeque::new(),
             sessions: BTreeMap::new(),
-            next: 1,
+            next: first_tag,
             ways,
             times: Timetable::new(link, shape.units),
             quarantine: None,
@@ -295,7 +298,7 @@ impl Sched {
     }
 
     fn number(&mut self) -> u64 {
-        self.next += 1;
+        self.next = self.next.wrapping_add(1);
         self.next
     }
 
