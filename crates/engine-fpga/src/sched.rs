@@ -19,7 +19,8 @@ use crate::card::{Card, Completion, Shape, Transfer};
 use crate::returned::{Output, Tail};
 use crate::stage::{Head, Staged};
 use crate::stream::{
-    BEAT, Code, Command, ENDING, RING, Record, STALLS, VERSION, WAYS_MAX, beats, register,
+    BEAT, Code, Command, ENDING, KEY_MAX, RESTARTS_MAX, RING, Record, STALLS, VALUE_END, VERSION,
+    WAYS_MAX, beats, register,
 };
 
 mod time;
@@ -834,6 +835,20 @@ fn take_over(card: &mut dyn Card, units: usize) -> Result<usize, Error> {
                 "unit {unit} of the card has {n} ways and a ring of {ring} commands, and this driver knows \
                  1 to {WAYS_MAX} ways and a ring of {RING}: load the bitstream that belongs to this release"
             )));
+        }
+        // What is staged keeps these limits, and a unit of others would take it for something else.
+        for (at, due) in [
+            (register::KEY_MAX, KEY_MAX as u32),
+            (register::VALUE_LG, VALUE_END.trailing_zeros()),
+            (register::RESTARTS_MAX, RESTARTS_MAX as u32),
+        ] {
+            let limit = card.read(unit, at);
+            if limit != due {
+                return Err(Error::unsupported(format!(
+                    "unit {unit} of the card has the limit {limit} in register {at:#05x}, and this driver \
+                     {due}: load the bitstream that belongs to this release"
+                )));
+            }
         }
         ways = ways.min(n as usize);
         card.write(unit, register::CONTROL, register::RESET);
