@@ -75,6 +75,10 @@ pub struct FpgaOptions {
     pub link: Link,
     /// It takes every part that it can. Else parts go where they are through first, by card time.
     pub always: bool,
+    /// Where the tags of sets begin. For a card that keeps its memory from one process to the next this has to be
+    /// a random number: an old record in that memory must not bear a tag of now. Any number suits a card that
+    /// is simulated, as it begins with zeros.
+    pub first_tag: u64,
 }
 
 impl Default for FpgaOptions {
@@ -87,6 +91,7 @@ impl Default for FpgaOptions {
             prove: 64,
             link: Link::GEN3_X16,
             always: true,
+            first_tag: 1,
         }
     }
 }
@@ -169,7 +174,7 @@ impl FpgaEngine {
         }
         let slots = options.slots * card.shape().units;
         let size = SlotSize::of(options.set_bytes);
-        let sched = Sched::new(card, slots, size, options.link)?;
+        let sched = Sched::new(card, slots, size, options.link, options.first_tag)?;
         let (ways, cycle_ns) = (sched.ways(), sched.cycle_ns());
         let (sched, tally) = (Mutex::new(sched), Mutex::default());
         Ok(FpgaEngine { shared: Arc::new(Shared { options, sched, tally }), ways, cycle_ns })

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Keeps: memory has a bound, whatever the jobs are: slots have fixed sizes, on the card and on the host, and
-//! one counter sees every buffer. A slot belongs to one set from staging to decoding. What a card does late,
+//! a counter sees the buffers of slots; what is being staged or was handed out is not in it. A slot belongs to one set from staging to decoding. What a card does late,
 //! twice or not at all ends in an error of that set: a completion that is not awaited is forgotten, and
 //! one that does not come is missed after ten times its time. Card time is computed from
 //! reservations in the order of offers and from cycles that units report, never measured.
@@ -18,7 +18,10 @@ use lithify_base::{Error, ErrorKind};
 use crate::card::{Card, Completion, Shape, Transfer};
 use crate::returned::{Output, Tail};
 use crate::stage::{Head, Staged};
-use crate::stream::{BEAT, Code, Command, ENDING, RING, Record, STALLS, VERSION, WAYS_MAX, beats, register};
+use crate::stream::{
+    BEAT, Code, Command, ENDING, KEY_MAX, RESTARTS_MAX, RING, Record, STALLS, VALUE_END, VERSION,
+    WAYS_MAX, beats, register,
+};
 
 mod time;
 
@@ -214,6 +217,7 @@ impl Sched {
         slots: usize,
         size: SlotSize,
         link: Link,
+        first_tag: u64,
     ) -> Result<Sched, Error> {
         let shape = card.shape();
         let needed = (slots * size.bytes()) as u64;
@@ -239,7 +243,7 @@ impl Sched {
             units: (0..shape.units).map(|_| unit()).collect(),
             queue: VecDeque::new(),
             sessions: BTreeMap::new(),
-            next: 1,
+            next: first_tag,
             ways,
             times: Timetable::new(link, shape.units),
             quarantine: None,
@@ -295,7 +299,7 @@ impl Sched {
     }
 
     fn number(&mut self) -> u64 {
-        self.next += 1;
+        self.next = self.next.wrapping_add(1);
         self.next
     }
 
@@ -831,6 +835,20 @@ fn take_over(card: &mut dyn Card, units: usize) -> Result<usize, Error> {
                 "unit {unit} of the card has {n} ways and a ring of {ring} commands, and this driver knows \
                  1 to {WAYS_MAX} ways and a ring of {RING}: load the bitstream that belongs to this release"
             )));
+        }
+        // What is staged keeps these limits, and a unit of others would take it for something else.
+        for (at, due) in [
+            (register::KEY_MAX, KEY_MAX as u32),
+            (register::VALUE_LG, VALUE_END.trailing_zeros()),
+            (register::RESTARTS_MAX, RESTARTS_MAX as u32),
+        ] {
+            let limit = card.read(unit, at);
+            if limit != due {
+                return Err(Error::unsupported(format!(
+                    "unit {unit} of the card has the limit {limit} in register {at:#05x}, and this driver \
+                     {due}: load the bitstream that belongs to this release"
+                )));
+            }
         }
         ways = ways.min(n as usize);
         card.write(unit, register::CONTROL, register::RESET);

@@ -358,12 +358,14 @@ impl FpgaSession {
         let counted = all
             && s.bytes_in <= most
             && staged.entries.iter().enumerate().all(|(way, known)| {
-            known.is_none_or(|n| u64::from(ended.output.status.entries_in[way]) == n)
-        });
+                known.is_none_or(|n| u64::from(ended.output.status.entries_in[way]) == n)
+            });
         let before = self.shadowing.then(|| offload.carry().clone());
         let made = match counted {
             true => Made::decode(offload, flight.set.no, &payloads, open, drops),
-            false => Err(Error::new(ErrorKind::Internal, "a unit counted another number of entries")),
+            false => {
+                Err(Error::new(ErrorKind::Internal, "a unit counted another number of entries"))
+            }
         };
         let done = made.and_then(|made| offload.set_done(made, out)).and_then(|()| {
             let Some(before) = &before else { return Ok(()) };

@@ -392,13 +392,16 @@ fn area(
         return Err(Unsuitable::Input);
     }
     let at = areas.len();
+    if trim.all.is_some_and(|n| n >= TAKE_ALL) {
+        return Err(Unsuitable::Large);
+    }
     if entries.len() > AREA_MAX || at + beats(entries.len()) > room {
         return Err(Unsuitable::Large);
     }
     areas.extend_from_slice(entries);
     areas.resize(beats(areas.len()), 0);
     let sum = F64::of(&areas[at..]);
-    let expected = trim.all.filter(|&n| n < TAKE_ALL).unwrap_or_default();
+    let expected = trim.all.unwrap_or_default();
     Ok(Descriptor {
         at: (areas_at + at) as u32,
         bytes: entries.len() as u32,

@@ -39,6 +39,7 @@ fn keys_that_spell_tags() {
     let n = seeds("LITHIFY_FPGA_TAGS", 200);
     let report = suite(&engine, &Still, 0..n, Profile::tag_keys(SMALL)).unwrap();
     assert_eq!((report.equal, report.refused, report.on_cpu), (n, 0, 0));
+    assert!(figure(&engine, "unit_sets") > n, "{}", figure(&engine, "unit_sets"));
 }
 
 #[test]
@@ -48,6 +49,7 @@ fn everything_there_is() {
     let report = suite(&engine, &Still, 0..n, Profile::everything(SMALL)).unwrap();
     assert_eq!(report.equal + report.refused, n);
     assert_eq!(report.on_cpu, 0);
+    assert!(figure(&engine, "unit_sets") > n / 10, "{}", figure(&engine, "unit_sets"));
 }
 
 #[test]

@@ -160,6 +160,9 @@ fn a_card_with_other_registers_is_refused() {
         (register::WAYS, 17),
         (register::WAYS, u32::MAX),
         (register::RING, 8),
+        (register::KEY_MAX, 120),
+        (register::VALUE_LG, 20),
+        (register::RESTARTS_MAX, 512),
     ] {
         assert!(open(register, value).is_err(), "{register:#x} {value}");
     }

@@ -225,3 +225,15 @@ fn a_panic_while_a_set_is_staged_leaves_its_slot() {
     drop(session);
     assert_eq!(figure(&*engine, "slots_free"), 3);
 }
+
+/// Tags may begin anywhere, and go round.
+#[test]
+fn tags_begin_where_the_options_say() {
+    let case = Case::uniform(7, 4, 500, 16, 100).unwrap();
+    let expected = naive::compact(&case.recipe, case.entries()).unwrap();
+    for first_tag in [0, 1 << 63, u64::MAX - 5] {
+        let engine = engine(model(1, 8, 32), FpgaOptions { first_tag, ..options() });
+        assert_eq!(together(&engine, &[(&case, case.sets(8 << 10))])[0], expected);
+        assert_eq!(figure(&engine, "kernel_sets"), 0);
+    }
+}
