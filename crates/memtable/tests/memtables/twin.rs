@@ -9,8 +9,8 @@ use lithify_memtable::naive::{Entry, Naive};
 use lithify_memtable::{HeapPool, MemIter, MemTable, MemTableOptions, MemWriter, entry_sum};
 
 const KINDS: [Kind; 4] = [Kind::Value, Kind::Delete, Kind::Merge, Kind::SingleDelete];
-const ENTRIES: usize = if cfg!(miri) { 300 } else { 6_000 };
-const PROBES: usize = if cfg!(miri) { 60 } else { 1_000 };
+const ENTRIES: usize = if cfg!(miri) { 80 } else { 6_000 };
+const PROBES: usize = if cfg!(miri) { 12 } else { 1_000 };
 
 fn table(order: ComparatorRef, bloom: bool) -> (Arc<MemTable>, MemWriter) {
     let arena_bytes = if cfg!(miri) { 1 << 14 } else { 1 << 22 };
