@@ -112,7 +112,8 @@ module unit #(
   end
   assign begin_tables = state == CHECK && sound;
   assign begin_set = state == GO;
-  assign halt = state == HALT;
+  // In CLEAR too: a burst that began as its beats are forgotten would never end.
+  assign halt = state == HALT || state == CLEAR;
   assign clear = rst || state == CLEAR || state == REST;
   assign clear_all = rst || state == REST;
   assign command_done = state == FINISH;

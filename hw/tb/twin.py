@@ -637,7 +637,7 @@ class Maker:
         if not table:
             return
         i = r.randrange(len(table))
-        size, kind = len(table[i][1]), r.randrange(4)
+        size, kind = len(table[i][1]), r.randrange(5)
         if kind == 0:
             at = places[i] + r.randrange(size)
             slot[at] = r.choice((slot[at] ^ 1 << r.randrange(8), 0, 0xFF, 0x80))
@@ -646,6 +646,11 @@ class Maker:
             struct.pack_into("<Q", slot, 512 + 32 * i + 8, (a + r.choice((1, 1 << 20, 1 << 40, 1 << 61))) & MASK)
         elif kind == 2:
             struct.pack_into("<I", slot, 512 + 32 * i + 4 * r.randrange(2), r.choice((0, 64, 1, 1 << 31, size - 1)))
+        if kind == 4:
+            # Two words change places, which only B of the sum sees.
+            x, y = (places[i] + 8 * r.randrange((size + 7) // 8) for _ in range(2))
+            slot[x:x + 8], slot[y:y + 8] = slot[y:y + 8], slot[x:x + 8]
+            return
         padded = bytes(slot[places[i]:places[i] + (size + 63) // 64 * 64])
         if r.random() < 0.7:
             struct.pack_into("<QQ", slot, 512 + 32 * i + 16, *f64(padded))
