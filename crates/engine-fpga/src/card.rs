@@ -18,9 +18,6 @@ pub struct Shape {
     pub cycle_ns: f64,
     /// Cycles for which [`Card::poll`] is to be called: a few milliseconds of the caller's time.
     pub pace: u64,
-    /// It answers in its own time, and a poll with nothing under way does not move it on. False for what is
-    /// simulated, which only moves on while it is polled.
-    pub is_real: bool,
 }
 
 /// One direction of one buffer.

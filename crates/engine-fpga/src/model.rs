@@ -111,7 +111,6 @@ impl Card for ModelCard {
             memory: self.memory.len() as u64,
             cycle_ns: 1000.0 / self.options.mhz,
             pace: PACE,
-            is_real: false,
         }
     }
 

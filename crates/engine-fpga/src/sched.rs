@@ -4,11 +4,12 @@
 //!  free -> held -> loading -> [head] -> queued -> running -> status -> records, payloads -> ended -> free
 //! ```
 //!
-//! Keeps: memory has a bound, whatever the jobs are: slots have fixed sizes, on the card and on the host, and
-//! a counter sees the buffers of slots; what is being staged or was handed out is not in it. A slot belongs to one set from staging to decoding. What a card does late,
-//! twice or not at all ends in an error of that set: a completion that is not awaited is forgotten, and
-//! one that does not come is missed after ten times its time. Card time is computed from
-//! reservations in the order of offers and from cycles that units report, never measured.
+//! Keeps: memory has a bound, whatever the jobs are: slots have fixed sizes, on the card and on the host. A
+//! counter sees the buffers of slots, but not what is being staged or was handed out. A slot belongs to one
+//! set from staging to decoding. What a card does late, twice or not at all ends in an error of that set: a
+//! completion that is not awaited is forgotten, and one that does not come is missed after ten times its
+//! time. Card time is computed from reservations in the order of offers and from cycles that units report,
+//! never measured.
 //! Leaves to others: what is in the slots (`stage`, `returned`), and what follows from an error (`session`).
 
 use std::collections::{BTreeMap, VecDeque};

@@ -273,11 +273,6 @@ impl FpgaSession {
                 drop(sched);
                 return self.give_to_kernel(why);
             }
-            Stage::Loaded(slot, _) if sched.quarantine().is_some() => {
-                sched.release(*slot);
-                drop(sched);
-                return self.give_to_kernel(Unsuitable::Quarantine);
-            }
             Stage::Grounded(_) | Stage::Loaded(..) => None,
         };
         drop(sched);

@@ -176,7 +176,6 @@ impl Card for VerilatedCard {
             memory: self.options.memory as u64,
             cycle_ns: 1000.0 / self.options.mhz,
             pace: PACE,
-            is_real: false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Admission of writes: the core's verdict, applied by the holder of the write turn. Free flow
-//! costs one atomic load; a slow-down spaces writes out at a rate; a stop waits. Every stall has
-//! a cause, a begin and an end in the event log, and its waiting time is counted by cause.
+//! costs one atomic load and a count of bytes; a slow-down spaces writes out at a rate; a stop waits. Every
+//! stall has a cause, a begin and an end in the event log, and its waiting time is counted by cause.
 
 use std::time::Duration;
 

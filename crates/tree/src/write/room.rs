@@ -137,9 +137,12 @@ impl Shell {
                 family.unlogged_before = Some(old_id);
             }
             let bytes = old.bytes() as u64;
-            // Batches of several families are counted by none of their gates.
-            let written = if alone { family.family.gate.take_passed() } else { 0 };
-            let written = if written == 0 { bytes } else { written.min(bytes) };
+            // Batches of several families are counted by none of their gates. A nearly empty memtable is mostly
+            // overhead, which says nothing of a full one.
+            let written = match alone {
+                true => family.family.gate.take_passed().clamp(bytes / 4, bytes),
+                false => bytes,
+            };
             family.family.push_memtable(new);
             let event = Event::Frozen { mem: old_id, bytes, written, log_number: next_wal.0 };
             frozen.push((self.shared.shell(family.family.clone()), event));
