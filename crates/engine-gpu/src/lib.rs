@@ -57,7 +57,7 @@ pub struct GpuOptions {
     pub name: &'static str,
     /// Stored bytes of a set that suit it best.
     pub set_bytes: u64,
-    /// Most bytes of device memory for one session. A set needs about six times its bytes.
+    /// Most bytes of device memory for one session. A set needs four to eight times its bytes.
     pub memory: u64,
     /// One in this many sets is merged again by the host and compared; 0 means each one, as 1 does.
     pub prove: u32,
@@ -139,8 +139,9 @@ impl GpuEngine {
     /// InvalidArgument for options that make no sense, Unsupported for a device whose kernels have a shape
     /// that the host does not know.
     pub fn new(device: Box<dyn Device>, options: GpuOptions) -> Result<GpuEngine, Error> {
-        if options.set_bytes == 0 || options.memory < options.set_bytes {
-            let what = "set_bytes of a GPU engine is at least 1, and its memory at least as much";
+        if options.set_bytes == 0 || options.memory / 8 < options.set_bytes {
+            let what =
+                "set_bytes of a GPU engine is at least 1, and its memory eight times as much";
             return Err(Error::invalid(what));
         }
         let shape = device.shape();
@@ -210,7 +211,7 @@ impl Engine for GpuEngine {
         Caps {
             name: options.name,
             set_bytes: options.set_bytes,
-            max_set_bytes: options.memory / 4,
+            max_set_bytes: options.memory / 8,
             sets_in_flight: 2,
             ways: RUNS_MOST,
             certify: Mode::Full,

@@ -72,7 +72,11 @@ impl GpuSession {
         let turn = self.unit.turn(&mut **device, &self.recipe, &self.offload, set)?;
         drop(device);
         if let Turn::Made(made) = turn {
-            self.offload.set_done(*made, out).map_err(Trouble::Device)?;
+            // It refuses what cannot be; and tombstones that no file can store, which are the recipe's.
+            self.offload.set_done(*made, out).map_err(|e| match e.kind() {
+                ErrorKind::Internal => Trouble::Device(e),
+                _ => Trouble::Set(e),
+            })?;
             if let Some(set) = self.sets.pop_front() {
                 self.shared.merged(set.bytes());
             }
