@@ -49,7 +49,7 @@ The chores of this project:
   cargo xtask fpga    look over the compaction unit of hw/, simulate it, hold it against its model
                       (lint, check, mutants)
   cargo xtask gpu     run the kernels of engine-gpu on the emulator, as an engine
-                      (check)
+                      (check, mutants)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
