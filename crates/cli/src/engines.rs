@@ -34,6 +34,10 @@ const CARDS: [&str; 1] = ["model"];
 #[cfg(feature = "verilated")]
 const CARDS: [&str; 2] = ["model", "verilated"];
 
+/// Most memory of a simulated card: it is this program's.
+#[cfg(feature = "fpga")]
+const CARD_MAX: usize = 2 << 30;
+
 /// `--engine` and what belongs to it.
 #[cfg(feature = "fpga")]
 #[derive(Clone, Debug, clap::Args)]
@@ -92,6 +96,14 @@ impl EngineArg {
             ..FpgaOptions::default()
         };
         let units = self.fpga_units as usize;
+        let bytes = options.card_bytes(units);
+        if bytes > CARD_MAX {
+            return usage(format!(
+                "--fpga-units {units} with --fpga-slots {} of --fpga-set {}: a card of {bytes} bytes, and a simulated \
+                 one has at most {CARD_MAX}; take fewer slots or smaller sets",
+                self.fpga_slots, self.fpga_set
+            ));
+        }
         if self.fpga_card == "verilated" {
             return self.verilated(options);
         }
@@ -144,18 +156,60 @@ fn figure(of: &EngineReport, name: &str) -> f64 {
     of.machine.iter().find(|(row, _)| *row == name).map_or(0.0, |row| row.1)
 }
 
-/// What the engines did, a line each.
+/// What the engines did: sets by where they were merged, parts that the CPU went on with, and what is wrong.
 pub(crate) fn lines(reports: &[EngineReport]) -> Vec<String> {
-    let line = |of: &EngineReport| {
-        let (units, kernel) = (figure(of, "unit_sets"), figure(of, "kernel_sets"));
+    let of_one = |of: &EngineReport| {
+        let name = of.name;
+        let (units, cpu) = (figure(of, "unit_sets"), figure(of, "cpu_sets"));
         let time = figure(of, "card_ns") / 1e9;
-        format!(
-            "{}: {units} sets on units, {kernel} on the CPU within its sessions; {time:.3} s of card time \
+        let mut lines = vec![format!(
+            "{name}: {units} sets on units, {cpu} on the CPU within its sessions{}; {time:.3} s of card time \
              (simulated)",
-            of.name
-        )
+            in_brackets(
+                &reasons().map(|(row, what)| (figure(of, row) as u64, what)).collect::<Vec<_>>()
+            ),
+        )];
+        let lost = [
+            (of.refusals, "that it refused"),
+            (of.too_large, "with a set that it does not take"),
+            (of.failures, "over which it failed"),
+            (of.hangs, "over which it was silent"),
+            (of.disproved, "of which it made something wrong"),
+        ];
+        if let Some(why) = &of.last_lost {
+            let parts: u64 = lost.iter().map(|(n, _)| n).sum();
+            let lost = in_brackets(&lost);
+            lines.push(format!(
+                "{name}: the CPU did {parts} of {} parts{lost}; at last: {why}",
+                of.parts
+            ));
+        }
+        if figure(of, "cpu_runs") > 0.0 || of.too_large > 0 {
+            lines.push(format!(
+                "{name}: units with more ways (--fpga-ways, at most 16) merge more runs at once"
+            ));
+        }
+        lines.extend(of.trouble.as_ref().map(|why| format!("{name}: {why}")));
+        lines
     };
-    reports.iter().map(line).collect()
+    reports.iter().flat_map(of_one).collect()
+}
+
+/// Why sets are merged by the CPU within a session: a figure's name, and what such sets are.
+#[cfg(feature = "fpga")]
+fn reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
+    lithify_engine_fpga::reasons()
+}
+#[cfg(not(feature = "fpga"))]
+fn reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
+    std::iter::empty()
+}
+
+/// What there is any of: ` (3 of this kind, 1 of that)`.
+fn in_brackets(counts: &[(u64, &str)]) -> String {
+    let some = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+    let some: Vec<String> = some.collect();
+    if some.is_empty() { String::new() } else { format!(" ({})", some.join(", ")) }
 }
 
 /// What the engines did, for programs.
@@ -171,7 +225,10 @@ pub(crate) fn json(reports: &[EngineReport]) -> Value {
             "refusals": of.refusals,
             "failures": of.failures,
             "hangs": of.hangs,
+            "too_large": of.too_large,
             "disproved": of.disproved,
+            "last_lost": of.last_lost,
+            "trouble": of.trouble,
             "machine": machine,
         })
     };

@@ -4,19 +4,21 @@
 //!  free -> held -> loading -> [head] -> queued -> running -> status -> records, payloads -> ended -> free
 //! ```
 //!
-//! Keeps: memory has a bound, whatever the jobs are: slots have fixed sizes, on the card and on the host. A
-//! counter sees the buffers of slots, but not what is being staged or was handed out. A slot belongs to one
-//! set from staging to decoding. What a card does late, twice or not at all ends in an error of that set: a
-//! completion that is not awaited is forgotten, and one that does not come is missed after ten times its
-//! time. Card time is computed from reservations in the order of offers and from cycles that units report,
-//! never measured.
+//! Keeps: memory has a bound, whatever the jobs are: slots have fixed sizes, on the card and on the host, and each
+//! buffer is counted (`memory`). A slot belongs to one set from staging to decoding. What a card does late,
+//! twice or not at all ends in an error of that set: a completion that is not awaited is forgotten, one that does
+//! not come is missed after ten times its time, and a card whose clock stands is given up. Card time is
+//! computed from reservations in the order of offers and from cycles that units report, never measured.
 //! Leaves to others: what is in the slots (`stage`, `returned`), and what follows from an error (`session`).
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use lithify_base::{Error, ErrorKind};
+use lithify_env::sync::Arc;
 
 use crate::card::{Card, Completion, Shape, Transfer};
+use crate::memory::{Buffer, Held, HostBytes};
 use crate::returned::{Output, Tail};
 use crate::stage::{Head, Staged};
 use crate::stream::{
@@ -25,15 +27,22 @@ use crate::stream::{
 };
 
 mod time;
+mod turns;
 
 pub use time::Link;
 
 use time::Timetable;
+use turns::Turns;
 
 /// Cycles that a set may take beyond ten times what is predicted, and a transfer beyond ten times its time.
 const GRACE_CYCLES: u64 = 1_000_000;
 /// Sets that hang before the card gets no more work.
 const HANGS_MAX: u32 = 2;
+/// Nanoseconds that a poll of a simulated card takes the thread that drives it: more than it does.
+const POLL_NS: f64 = 10e6;
+/// Polls in which the clock of a card may stand while something is under way: one that is simulated moves at each,
+/// and on one that is real no two polls are in the same nanosecond.
+const STANDS_MAX: u32 = 10_000;
 /// Commands that a unit has at once: it goes on with the next one without the host.
 const COMMANDS: usize = 2;
 
@@ -90,9 +99,9 @@ pub(crate) struct Ended {
     /// Status and records.
     pub(crate) output: Output,
     /// All payloads but the open one, as they lie in the slot.
-    pub(crate) payloads: Vec<u8>,
-    /// The open payload.
-    pub(crate) open: Vec<u8>,
+    pub(crate) payloads: Buffer,
+    /// The open payload, with its pad.
+    pub(crate) open: Buffer,
 }
 
 /// What a transfer brings.
@@ -139,10 +148,10 @@ struct Work {
     /// Cycles that it is expected to take.
     predicted: u64,
     in_bytes: usize,
-    ending: Vec<u8>,
-    records: Vec<u8>,
-    open: Vec<u8>,
-    payloads: Vec<u8>,
+    ending: Buffer,
+    records: Buffer,
+    open: Buffer,
+    payloads: Buffer,
     ended: Option<Result<Output, Trouble>>,
     /// In computed card time: when its input is there, and when its open block is back.
     ready_at: f64,
@@ -160,7 +169,7 @@ struct Slot {
     hold: u64,
     work: Option<Work>,
     /// The host's buffer for entry areas, while no transfer has it.
-    areas: Vec<u8>,
+    areas: Buffer,
     /// When it was given back, in computed card time.
     free_at: f64,
 }
@@ -186,7 +195,6 @@ pub(crate) struct Counters {
     pub(crate) bytes_from_card: u64,
     pub(crate) hangs: u32,
     pub(crate) stale: u64,
-    pub(crate) most_bytes: usize,
 }
 
 /// The card and everything that is on it.
@@ -197,11 +205,15 @@ pub(crate) struct Sched {
     slots: Vec<Slot>,
     units: Vec<Unit>,
     queue: VecDeque<SlotNo>,
-    /// Sessions that are open, and how many slots each one holds.
-    sessions: BTreeMap<u64, usize>,
+    turns: Turns,
+    /// What counts the buffers that the card has, by their transfers.
+    away: BTreeMap<u64, Held>,
+    host_bytes: Arc<HostBytes>,
+    /// The card's clock at the last poll, and polls since it moved.
+    clock: (u64, u32),
     next: u64,
-    /// N of the units.
-    ways: usize,
+    /// N and W of the units.
+    built: (usize, usize),
     times: Timetable,
     /// Why it gets no more work.
     quarantine: Option<String>,
@@ -221,7 +233,7 @@ impl Sched {
         first_tag: u64,
     ) -> Result<Sched, Error> {
         let shape = card.shape();
-        let needed = (slots * size.bytes()) as u64;
+        let needed = slots.saturating_mul(size.bytes()) as u64;
         if shape.units == 0 || slots == 0 {
             return Err(Error::invalid("an FPGA engine needs at least one unit and one slot"));
         }
@@ -236,6 +248,7 @@ impl Sched {
             )));
         }
         let ways = take_over(&mut *card, shape.units)?;
+        let width = (card.read(0, register::WIDTH) as usize).clamp(16, BEAT);
         let until = card.now().saturating_add((GRACE_CYCLES as f64 * shape.cycle_ns) as u64);
         let unit = || Unit { resetting: Some(until), ..Unit::default() };
         let slot = |i: usize| Slot { at: (i * size.bytes()) as u64, ..Slot::default() };
@@ -243,9 +256,12 @@ impl Sched {
             slots: (0..slots).map(slot).collect(),
             units: (0..shape.units).map(|_| unit()).collect(),
             queue: VecDeque::new(),
-            sessions: BTreeMap::new(),
+            turns: Turns::default(),
+            away: BTreeMap::new(),
+            host_bytes: Arc::default(),
+            clock: (0, 0),
             next: first_tag,
-            ways,
+            built: (ways, width),
             times: Timetable::new(link, shape.units),
             quarantine: None,
             counters: Counters::default(),
@@ -257,11 +273,15 @@ impl Sched {
 
     /// N of the units.
     pub(crate) fn ways(&self) -> usize {
-        self.ways
+        self.built.0
     }
     /// Sizes of a slot.
     pub(crate) fn size(&self) -> SlotSize {
         self.size
+    }
+    /// The counter of all buffers on the host.
+    pub(crate) fn host_bytes(&self) -> &Arc<HostBytes> {
+        &self.host_bytes
     }
     /// Why the card gets no more work, if so.
     pub(crate) fn quarantine(&self) -> Option<&str> {
@@ -284,7 +304,7 @@ impl Sched {
     /// A session begins: a number to hold slots by.
     pub(crate) fn enter(&mut self) -> u64 {
         let session = self.number();
-        self.sessions.insert(session, 0);
+        self.turns.enter(session);
         session
     }
 
@@ -296,7 +316,12 @@ impl Sched {
                 self.free(SlotNo(no));
             }
         }
-        self.sessions.remove(&session);
+        self.turns.leave(session);
+    }
+
+    /// Whether a session but this one waits for its first slot.
+    pub(crate) fn others_wait(&self, session: u64) -> bool {
+        self.turns.others_wait(session)
     }
 
     fn number(&mut self) -> u64 {
@@ -304,24 +329,20 @@ impl Sched {
         self.next
     }
 
-    /// A free slot for a session, with the buffer for its entry areas. No session gets the last one while
-    /// another one has none.
-    pub(crate) fn acquire(&mut self, session: u64) -> Option<(Hold, Vec<u8>)> {
-        if self.quarantine.is_some() {
-            return None;
-        }
-        let free = self.free_slots();
-        let holds = self.sessions.get(&session).copied().unwrap_or_default();
-        let waits = self.sessions.iter().any(|(&other, &n)| other != session && n == 0);
-        if free == 1 && holds > 0 && waits {
+    /// A free slot for a session, if it is its turn, with the buffer for its entry areas.
+    pub(crate) fn acquire(&mut self, session: u64) -> Option<(Hold, Buffer)> {
+        if self.quarantine.is_some() || !self.turns.ask(session, self.free_slots()) {
             return None;
         }
         let at = self.slots.iter().position(|s| s.owner.is_none() && s.work.is_none())?;
         let no = self.number();
         let slot = &mut self.slots[at];
         (slot.owner, slot.hold) = (Some(session), no);
-        *self.sessions.entry(session).or_default() += 1;
-        Some((Hold { slot: SlotNo(at), no }, std::mem::take(&mut slot.areas)))
+        let mut areas = std::mem::take(&mut slot.areas);
+        if !areas.is_counted() {
+            areas = self.host_bytes.buffer(Vec::new());
+        }
+        Some((Hold { slot: SlotNo(at), no }, areas))
     }
 
     /// The slot of a hold, unless it was given back.
@@ -344,8 +365,8 @@ impl Sched {
 
     fn free(&mut self, slot: SlotNo) {
         let Some(s) = self.slots.get_mut(slot.0) else { return };
-        if let Some(n) = s.owner.take().and_then(|owner| self.sessions.get_mut(&owner)) {
-            *n = n.saturating_sub(1);
+        if let Some(owner) = s.owner.take() {
+            self.turns.gave_back(owner);
         }
         self.queue.retain(|&queued| queued != slot);
         let Some(work) = &mut s.work else { return };
@@ -358,7 +379,7 @@ impl Sched {
     }
 
     /// Gives a slot back that was not used, with its buffer.
-    pub(crate) fn give_back(&mut self, hold: Hold, areas: Vec<u8>) {
+    pub(crate) fn give_back(&mut self, hold: Hold, areas: Buffer) {
         if let Some(slot) = self.held(hold) {
             self.slots[slot.0].areas = areas;
             self.free(slot);
@@ -376,18 +397,18 @@ impl Sched {
         let predicted = self.predict(staged);
         let tag = self.number();
         let areas = std::mem::take(&mut staged.areas);
-        let ready_at = self.times.send(areas.len(), self.slots[slot.0].free_at);
+        let ready_at = self.times.send(staged.areas_len, self.slots[slot.0].free_at);
         self.slots[slot.0].work = Some(Work {
             stage: Stage::Loaded,
             tag,
             under_way: BTreeMap::new(),
             deadline: 0,
             predicted,
-            in_bytes: 0,
-            ending: Vec::new(),
-            records: Vec::new(),
-            open: Vec::new(),
-            payloads: Vec::new(),
+            in_bytes: staged.bytes(),
+            ending: Buffer::default(),
+            records: Buffer::default(),
+            open: Buffer::default(),
+            payloads: Buffer::default(),
             ended: None,
             ready_at,
             known_at: ready_at,
@@ -400,6 +421,20 @@ impl Sched {
     /// Cycles that a set may take: a beat of the narrowest unit for each of its bytes, and as much for entries.
     fn predict(&self, staged: &Staged) -> u64 {
         staged.bytes() as u64 + 8 * staged.areas_count() as u64 + 2000
+    }
+
+    /// How long the card is expected to be at work on all that it has and on `bytes` of sets more, in time of
+    /// the thread that drives it.
+    pub(crate) fn predicted(&self, bytes: u64) -> Duration {
+        let works = self.slots.iter().filter_map(|slot| slot.work.as_ref());
+        let all = works.map(|work| work.in_bytes as u64).sum::<u64>() + bytes;
+        // Two beats for each one of values: lengths, keys and ends of blocks.
+        let cycles = 2 * all / self.built.1 as u64 + GRACE_CYCLES / 100;
+        let nanos = match self.shape.pace {
+            0 => cycles as f64 * self.shape.cycle_ns,
+            pace => cycles as f64 / pace as f64 * POLL_NS,
+        };
+        Duration::from_nanos(nanos as u64)
     }
 
     /// The tag of the set in a slot.
@@ -423,15 +458,18 @@ impl Sched {
         work.predicted += head.side.len() as u64;
         work.stage = Stage::Heading;
         if !head.side.is_empty() {
-            self.send(slot, Cargo::Head, side_at as u64, head.side);
+            let side = self.host_bytes.buffer(head.side);
+            self.send(slot, Cargo::Head, side_at as u64, side);
         }
-        self.send(slot, Cargo::Head, 0, head.tables);
+        let tables = self.host_bytes.buffer(head.tables);
+        self.send(slot, Cargo::Head, 0, tables);
     }
 
     /// Sends a buffer to a place in the input part of a slot.
-    fn send(&mut self, slot: SlotNo, cargo: Cargo, at: u64, buffer: Vec<u8>) {
+    fn send(&mut self, slot: SlotNo, cargo: Cargo, at: u64, buffer: Buffer) {
+        let (buffer, held) = buffer.part();
         self.counters.bytes_to_card += buffer.len() as u64;
-        let id = self.expect(slot, cargo, buffer.len());
+        let id = self.expect(slot, cargo, buffer.len(), held);
         let at = self.slots[slot.0].at + at;
         self.card.send(Transfer { id, at, buffer });
     }
@@ -439,15 +477,16 @@ impl Sched {
     /// Fetches bytes from the output part of a slot.
     fn fetch(&mut self, slot: SlotNo, cargo: Cargo, at: usize, len: usize) {
         self.counters.bytes_from_card += len as u64;
-        let id = self.expect(slot, cargo, len);
+        let held = self.host_bytes.hold(len);
+        let id = self.expect(slot, cargo, len, held);
         let at = self.slots[slot.0].at + (self.size.input + at) as u64;
         self.card.fetch(Transfer { id, at, buffer: vec![0; len] });
-        self.note_memory();
     }
 
-    /// A transfer is under way from now on.
-    fn expect(&mut self, slot: SlotNo, cargo: Cargo, len: usize) -> u64 {
+    /// A transfer is under way from now on, of a buffer that `held` counts.
+    fn expect(&mut self, slot: SlotNo, cargo: Cargo, len: usize, held: Held) -> u64 {
         let id = self.number();
+        self.away.insert(id, held);
         let deadline = self.deadline(len as u64);
         if let Some(work) = &mut self.slots[slot.0].work {
             work.under_way.insert(id, cargo);
@@ -460,20 +499,6 @@ impl Sched {
     fn deadline(&self, cycles: u64) -> u64 {
         let cycles = cycles.saturating_mul(10).saturating_add(GRACE_CYCLES);
         self.card.now().saturating_add((cycles as f64 * self.shape.cycle_ns) as u64)
-    }
-
-    /// Bytes of all buffers of the host, at most.
-    fn note_memory(&mut self) {
-        let of = |slot: &Slot| {
-            let areas = slot.areas.capacity();
-            let work = slot
-                .work
-                .as_ref()
-                .map_or(0, |w| w.ending.len() + w.records.len() + w.open.len() + w.payloads.len());
-            areas + work
-        };
-        let all = self.slots.iter().map(of).sum();
-        self.counters.most_bytes = self.counters.most_bytes.max(all);
     }
 
     /// How a set in a slot ended, if it has.
@@ -497,7 +522,7 @@ impl Sched {
     }
 
     /// The entry areas of a set that is to be tried on another slot.
-    pub(crate) fn areas_back(&mut self, hold: Hold) -> Vec<u8> {
+    pub(crate) fn areas_back(&mut self, hold: Hold) -> Buffer {
         let slot = self.held(hold);
         slot.map(|slot| std::mem::take(&mut self.slots[slot.0].areas)).unwrap_or_default()
     }
@@ -525,11 +550,25 @@ impl Sched {
         }
         self.dispatch();
         self.miss();
+        self.look_at_clock();
+    }
+
+    /// Nothing is ever late on a card whose clock stands, so it is given up.
+    fn look_at_clock(&mut self) {
+        let now = self.card.now();
+        let (before, polls) = self.clock;
+        let waits = self.slots.iter().any(|slot| slot.work.as_ref().is_some_and(Work::waits));
+        self.clock = if now == before && waits { (now, polls + 1) } else { (now, 0) };
+        if self.clock.1 > STANDS_MAX {
+            self.counters.hangs += 1;
+            self.give_up("the card did not answer, and its clock stands");
+        }
     }
 
     /// A transfer has ended.
     fn complete(&mut self, completion: Completion) {
         let Completion { id, buffer, arrived } = completion;
+        let buffer = Buffer::back(buffer, self.away.remove(&id).unwrap_or_default());
         let awaits =
             |slot: &Slot| slot.work.as_ref().is_some_and(|w| w.under_way.contains_key(&id));
         let Some(no) = self.slots.iter().position(awaits) else {
@@ -572,11 +611,11 @@ impl Sched {
                 self.queue.push_back(slot);
             }
             Stage::Returning => {
-                let tail = Tail::read(&work.ending, work.tag, self.size.output);
+                let tail = Tail::read(work.ending.bytes(), work.tag, self.size.output);
                 self.fetch_rest(slot, tail);
             }
             Stage::Closing(output) => {
-                let checked = output.check(&work.payloads).map_err(Trouble::Damaged);
+                let checked = output.check(work.payloads.bytes()).map_err(Trouble::Damaged);
                 let output = (**output).clone();
                 self.end(slot, checked.map(|()| output));
             }
@@ -592,10 +631,9 @@ impl Sched {
     fn close(&mut self, slot: SlotNo) {
         let Some(work) = &mut self.slots[slot.0].work else { return };
         let Stage::Fetching(tail) = &work.stage else { return };
-        let output = Output::read(tail, &work.records, &work.ending);
-        match output.and_then(|output| output.check_open(&work.open).map(|()| output)) {
+        let output = Output::read(tail, work.records.bytes(), work.ending.bytes());
+        match output.and_then(|output| output.check_open(work.open.bytes()).map(|()| output)) {
             Ok(output) => {
-                work.open.truncate(output.open.bytes as usize);
                 work.stage = Stage::Closing(Box::new(output));
             }
             Err(error) => self.end(slot, Err(Trouble::Damaged(error))),
@@ -610,7 +648,7 @@ impl Sched {
             (_, Some(Ok(output))) => output,
             _ => return None,
         };
-        Some((&output.open, &work.open))
+        Some((&output.open, work.open.bytes().get(..output.open.bytes as usize)?))
     }
 
     /// The last records are here: fetches what else there is.
@@ -662,7 +700,6 @@ impl Sched {
         if s.owner.is_none() {
             s.work = None;
         }
-        self.note_memory();
     }
 
     /// Enables a unit whose reset is through: what is written before that is lost. False if it takes too long.
@@ -757,12 +794,7 @@ impl Sched {
     /// Ends sets whose transfer or unit is late.
     fn miss(&mut self) {
         let now = self.card.now();
-        let late = |slot: &Slot| {
-            slot.work.as_ref().is_some_and(|w| {
-                let waits = matches!(w.stage, Stage::Running { .. }) || !w.under_way.is_empty();
-                waits && w.deadline < now
-            })
-        };
+        let late = |slot: &Slot| slot.work.as_ref().is_some_and(|w| w.waits() && w.deadline < now);
         while let Some(no) = self.slots.iter().position(late) {
             let unit = match self.slots[no].work.as_ref().map(|w| &w.stage) {
                 Some(&Stage::Running { unit, .. }) => Some(unit),
@@ -804,6 +836,13 @@ impl Sched {
         for no in 0..self.slots.len() {
             self.end(SlotNo(no), Err(Trouble::Quarantined));
         }
+    }
+}
+
+impl Work {
+    /// The card is to do something for it.
+    fn waits(&self) -> bool {
+        matches!(self.stage, Stage::Running { .. }) || !self.under_way.is_empty()
     }
 }
 

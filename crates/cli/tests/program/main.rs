@@ -10,6 +10,8 @@ mod debian_index;
 mod dump;
 mod families;
 mod family;
+#[cfg(feature = "fpga")]
+mod fpga;
 mod hostile_names;
 mod import;
 mod lab;
