@@ -790,7 +790,7 @@ CORNERS = [
              (s, v) for v in (0, 127, 128, 16383, 16384) for s in (1, 15, 16, 17, 239, 240)))]]),
     Corner("a key of 241", KEY_LONG, [[entry(b"a" * 241, 1, b"v")]]),
     Corner("a key of 16384", KEY_LONG, [[entry(b"a" * 16384, 1, b"v")]]),
-    Corner("a value of 2 MiB", OK, [[entry(b"a", 2, bytes(range(256)) * 8192), entry(b"b", 1, b"v")]]),
+    Corner("values of 1 and 2 MiB", OK, [[entry(b"a", 2, bytes(range(256)) * 8192), entry(b"b", 1, b"v" * (1 << 20))]]),
     Corner("no run", OK, [], ways=0),
     Corner("empty runs", OK, [[], [], []]),
     Corner("replay alone", OK, [[], []], replay=[entry(b"a", 1, b"v"), entry(b"b", 0, b"w" * 30)]),
