@@ -159,7 +159,13 @@ fn a_session_that_only_waits_keeps_no_slot_from_others() {
     for set in many.sets(48 << 10).into_iter().take(3) {
         assert!(matches!(settled.offer(set), Offer::Taken));
     }
-    while !matches!(settled.poll(&mut Products::default()), Progress::Starved) {}
+    loop {
+        match settled.poll(&mut Products::default()) {
+            Progress::Starved => break,
+            Progress::Failed(fault) => panic!("{}", fault.error()),
+            _ => {}
+        }
+    }
     assert_eq!((figure(&shared, "cpu_runs"), figure(&shared, "cpu_settled")), (2, 1));
     assert_eq!(together(&shared, &parts), expected);
     assert_eq!((shared.card_ns(), figure(&shared, "cpu_busy")), (alone.card_ns(), 0));
