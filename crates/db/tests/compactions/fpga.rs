@@ -123,12 +123,6 @@ fn random(rng: &mut fastrand::Rng) -> Vec<u8> {
     (0..rng.usize(0..500)).map(|_| rng.u8(..)).collect()
 }
 
-/// Six times as long as what it compresses to, or so.
-fn repeated(rng: &mut fastrand::Rng) -> Vec<u8> {
-    let part: Vec<u8> = (0..32).map(|_| rng.u8(..)).collect();
-    part.repeat(rng.usize(4..12))
-}
-
 #[test]
 fn a_database_has_the_same_files_by_units_and_by_the_cpu() {
     let options = FpgaOptions { set_bytes: 32 << 10, prove: 1, ..FpgaOptions::default() };
@@ -159,17 +153,4 @@ fn a_database_has_the_same_files_by_units_and_by_the_cpu() {
     );
     let found = verify(Arc::new(by_units), "/db", None, &mut |_| {}).unwrap();
     assert!(found.is_clean(), "{:?}", found.findings);
-}
-
-/// Data that compresses to less than a half: the first sets have no room in a slot, later ones are cut to fit.
-#[test]
-fn sets_of_data_that_compresses_well_are_cut_to_fit() {
-    let options = FpgaOptions { set_bytes: 16 << 10, ..FpgaOptions::default() };
-    let card = ModelOptions { memory: options.card_bytes(2), ..ModelOptions::default() };
-    let engine = FpgaEngine::new(Box::new(ModelCard::new(card)), options).unwrap();
-    let reports = live(&MemFs::new(), Some(Arc::new(engine)), repeated).1;
-    let figure = |name| reports[0].machine.iter().find(|(of, _)| *of == name).unwrap().1;
-    let (on_units, on_cpu, large) = (figure("unit_sets"), figure("cpu_sets"), figure("cpu_large"));
-    assert!(large > 0.0 && large == on_cpu, "{reports:?}");
-    assert!(on_units > 4.0 * on_cpu, "{reports:?}");
 }

@@ -10,7 +10,8 @@ use lithify_engine::{Engine, Offer, Progress, Session};
 use lithify_engine_fpga::{FpgaEngine, FpgaOptions, ModelOptions};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicBool, Ordering as Order};
-use lithify_merge::workload::{Case, Choices, Features};
+use lithify_format::compress::Codec;
+use lithify_merge::workload::{BlockStyle, Case, Choices, Features};
 use lithify_merge::{BlockSet, Item, Ledger, Products, naive};
 
 use crate::common::*;
@@ -159,7 +160,13 @@ fn a_session_that_only_waits_keeps_no_slot_from_others() {
     for set in many.sets(48 << 10).into_iter().take(3) {
         assert!(matches!(settled.offer(set), Offer::Taken));
     }
-    while !matches!(settled.poll(&mut Products::default()), Progress::Starved) {}
+    loop {
+        match settled.poll(&mut Products::default()) {
+            Progress::Starved => break,
+            Progress::Failed(fault) => panic!("{}", fault.error()),
+            _ => {}
+        }
+    }
     assert_eq!((figure(&shared, "cpu_runs"), figure(&shared, "cpu_settled")), (2, 1));
     assert_eq!(together(&shared, &parts), expected);
     assert_eq!((shared.card_ns(), figure(&shared, "cpu_busy")), (alone.card_ns(), 0));
@@ -320,4 +327,28 @@ fn tags_begin_where_the_options_say() {
         assert_eq!(together(&engine, &[(&case, case.sets(8 << 10))])[0], expected);
         assert_eq!(figure(&engine, "cpu_sets"), 0);
     }
+}
+
+/// Data that compresses to less than half: the first sets have no room in a slot, and then smaller ones are wanted,
+/// which have.
+#[test]
+fn sets_that_have_no_room_in_a_slot_are_wanted_smaller() {
+    let set = 64 << 10;
+    let mut case = Case::uniform(11, 4, 3_000, 16, 0).unwrap();
+    case.runs.iter_mut().flatten().for_each(|entry| entry.value = vec![7; 400]);
+    let style = BlockStyle { codec: Codec::Lz4, ..BlockStyle::default() };
+    case.blocks = case.runs.iter().map(|run| style.encode(run).unwrap()).collect();
+    let expected = [naive::compact(&case.recipe, case.entries()).unwrap()];
+    let options = FpgaOptions { set_bytes: set, ..FpgaOptions::default() };
+    let engine = engine(card(1, set), options);
+    assert_eq!(engine.caps().set_bytes, set);
+    let round = || {
+        let (large, units) = (figure(&engine, "cpu_large"), figure(&engine, "unit_sets"));
+        assert_eq!(together(&engine, &[(&case, case.sets(engine.caps().set_bytes))]), expected);
+        (figure(&engine, "cpu_large") - large, figure(&engine, "unit_sets") - units)
+    };
+    let first = round();
+    assert!(first.0 > 0 && engine.caps().set_bytes < set, "{first:?}");
+    let last = (0..6).map(|_| round()).last().unwrap();
+    assert!(last.0 == 0 && last.1 > 10, "{last:?}");
 }
