@@ -123,7 +123,12 @@ impl Core {
         match self.options.plan.policy {
             PolicyKind::Adaptive => {
                 let held = self.throttle.holds_writers();
-                self.resources.meter.load(self.options.compaction_slots, held, now)
+                let load = self.resources.meter.load(self.options.compaction_slots, held, now);
+                // What is held back would keep a caller waiting who waits for the work to end.
+                match self.resources.awaited {
+                    0 => load,
+                    _ => Load { price: 0, ..load },
+                }
             }
             _ => Load::default(),
         }

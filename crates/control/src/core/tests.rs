@@ -469,6 +469,20 @@ fn slots_follow_the_pressure() {
     assert_eq!(slots(&w), 3, "a caller waits for a manual compaction");
 }
 
+/// Bytes have a price while writers keep compactions busy, and none for a caller who waits for all work.
+#[test]
+fn nothing_is_held_back_from_a_caller_who_waits() {
+    let mut w = World::new(2);
+    w.core.options.plan.policy = lithify_plan::PolicyKind::Adaptive;
+    w.on(Event::Awaited { by: 0 });
+    let now = 1_000_000_000;
+    w.core.resources.meter.pass(2, now);
+    w.core.resources.meter.frozen(now);
+    assert!(w.core.load(now).price > 0);
+    w.core.resources.awaited = 1;
+    assert_eq!(w.core.load(now).price, 0);
+}
+
 /// Two levels go down beside each other; then L0 wants to and can't, because one of them holds a
 /// file of L1. That one becomes as urgent, and is so no longer when nothing waits for it.
 #[test]
