@@ -16,6 +16,8 @@
 struct Card;
 #define GLUE2(a, b) a##b
 #define GLUE(a, b) GLUE2(a, b)
+#define TEXT2(a) #a
+#define TEXT(a) TEXT2(a)
 #define NAME(f) GLUE(GLUE(MODEL, _), f)
 extern "C" {
 Card *NAME(create)(uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
@@ -49,6 +51,43 @@ static std::vector<uint8_t> load(const std::string &path) {
     bytes.insert(bytes.end(), part, part + n);
   std::fclose(f);
   return bytes;
+}
+
+// Registers say what the page says; a command that breaks its rules ends in silence; places outside of the memory are
+// errors of the bus.
+static bool registers(Card *card, uint64_t size, uint32_t commands) {
+  unsigned ways, width;
+  std::sscanf(TEXT(MODEL), "n%uw%u", &ways, &width);
+  auto read = [&](uint32_t at) { return NAME(read_register)(card, at); };
+  auto pair = [&](uint32_t at) { return read(at) | uint64_t(read(at + 4)) << 32; };
+  const uint32_t is[8] = {0x5546534c, 1, ways, width, 240, 28, 1024, 16};
+  for (uint32_t i = 0; i < 8; i++)
+    if (read(4 * i) != is[i]) return false;
+  NAME(write_register)(card, 0x048, 3);
+  if (read(0x048) != 3 || read(0x040) != 1 || pair(0x020) != 0) return false;
+  // Input, output and their sizes; the code, and which interrupt follows.
+  struct { uint64_t in, out; uint32_t in_bytes, out_bytes, code, pending; } odd[] = {
+      {4096, 8192, 448, 1024, 33, 2}, {4096 + 8, 8192, 512, 1024, 33, 2},
+      {size, 8192, 512, 1024, 32, 1}, {4096, size, 512, 1024, 32, 1}};
+  std::vector<uint8_t> zeros(512);
+  NAME(write_memory)(card, 4096, zeros.data(), zeros.size());
+  for (auto &o : odd) {
+    NAME(confine)(card, o.in, o.in_bytes, o.out, o.out_bytes);
+    uint32_t at = 0x400 + 64 * (commands % 16);
+    uint32_t words[8] = {uint32_t(o.in), 0, uint32_t(o.out), 0, o.in_bytes, o.out_bytes, 5, 0};
+    for (int w = 0; w < 8; w++) NAME(write_register)(card, at + 4 * w, words[w]);
+    if (read(at + 16) != o.in_bytes) return false;
+    NAME(write_register)(card, 0x04c, 3);
+    NAME(write_register)(card, 0x050, ++commands);
+    for (int polls = 0; read(0x054) != commands; polls++) {
+      if (polls == 10000) return false;
+      NAME(advance)(card, 50);
+    }
+    bool header = o.out == size;             // its header is bad as well
+    uint32_t code = read(0x058);
+    if ((code != o.code && !(header && code == 33)) || read(0x04c) != o.pending) return false;
+  }
+  return pair(0x068) <= pair(0x060) && pair(0x070) && pair(0x078);
 }
 
 int main(int argc, char **argv) {
@@ -157,6 +196,10 @@ int main(int argc, char **argv) {
       if (!f || std::fwrite(out.data(), 1, out.size(), f) != out.size()) return 2;
       std::fclose(f);
     }
+  }
+  if (!registers(card, size, commands)) {
+    std::printf("registers: not as the page says\n");
+    bad = 1;
   }
   if (NAME(breaches)(card)) {
     std::printf("bus: %llu breaches, first: %s\n", (unsigned long long)NAME(breaches)(card),

@@ -219,6 +219,10 @@ Card *NAME(create)(uint64_t bytes, uint64_t seed, uint64_t least, uint64_t most,
     m.clk = 0;
   }
   m.rst = 0;
+#if VM_COVERAGE
+  // What chance left in registers and the reset cleared has not been passed by any set.
+  card->context->coveragep()->zero();
+#endif
   return card;
 }
 

@@ -4,6 +4,8 @@
 mod common;
 #[path = "faults/conformance.rs"]
 mod conformance;
+#[path = "faults/hostile.rs"]
+mod hostile;
 #[path = "faults/lies.rs"]
 mod lies;
 #[path = "faults/plans.rs"]
