@@ -231,6 +231,27 @@ impl Index {
         }
     }
 
+    /// The leaf of `probe`, unless it is the rightmost one, which is at hand. The leaf itself is not read; and
+    /// what is met on the way is not validated: it is a hint.
+    #[inline(always)]
+    pub(crate) fn leaf_ahead(&self, probe: &At<'_>) -> Option<NodeRef<'_>> {
+        // SAFETY: as in `root`.
+        let tail = unsafe { self.tail.load() };
+        let n = tail.len();
+        if n > 0 && probe.order.head(probe.user, tail.skip()) > tail.head(n - 1) {
+            return None;
+        }
+        let mut node = self.root();
+        while !node.is_leaf() {
+            let child = node.child(probe.position(node, node.len()))?;
+            if node.level() == 1 {
+                return Some(child);
+            }
+            node = child;
+        }
+        None
+    }
+
     /// Copies the records and the right neighbour of `leaf` as of one moment.
     pub(crate) fn copy_leaf<'t>(
         &'t self,

@@ -223,6 +223,14 @@ impl<'t> NodeRef<'t> {
         prefetch(last.wrapping_sub(64));
         prefetch(last.wrapping_sub(128));
     }
+    /// Asks for all lines of a leaf.
+    #[inline(always)]
+    pub(crate) fn prefetch_whole(self) {
+        let base = self.at.as_ptr().cast::<u8>().cast_const();
+        for line in 0..Self::LEAF_BYTES / 64 {
+            prefetch(base.wrapping_add(line * 64));
+        }
+    }
     /// Asks for the lines that a walk touches.
     pub(crate) fn prefetch_records(self) {
         let base = self.at.as_ptr().cast::<u8>().cast_const();

@@ -192,6 +192,18 @@ impl MemTable {
         self.same_key(rec.user(), key).then(|| (rec.tag(), rec.value()))
     }
 
+    /// Asks for the memory that adding `key` will touch. Worth it where something that takes longer than a miss of
+    /// all caches comes before that.
+    #[inline]
+    pub fn prefetch(&self, key: &[u8]) {
+        // A comparator of the user's is called for what is added, and no more often than that.
+        if self.bytewise
+            && let Some(leaf) = self.index.leaf_ahead(&self.at(key, Tag(u64::MAX)))
+        {
+            leaf.prefetch_whole();
+        }
+    }
+
     /// The entries of `key` with sequence numbers up to `at`, newest first.
     pub fn entries<'t, 'k>(&'t self, key: &'k [u8], at: Seq) -> Versions<'t, 'k> {
         Versions::new(self, key, at)

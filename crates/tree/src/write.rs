@@ -41,7 +41,7 @@ use lithify_views::names::DEFAULT_CF;
 use lithify_writes::errors;
 use lithify_writes::gate::{Wait, stalled};
 use lithify_writes::loan::Loan;
-use lithify_writes::own::{insert_all, measure};
+use lithify_writes::own::{insert_all, measure, prefetch};
 use lithify_writes::turn::{Outcome, Waiter};
 
 /// Memory a group keeps for the next; what one huge batch took is given back.
@@ -344,6 +344,9 @@ impl Shell {
         if durability == Durability::NoWal {
             log.gap = true;
         } else {
+            if durability >= Durability::Os && log.is_alone() {
+                prefetch(own, peers, &log.families[0].table);
+            }
             self.append(log, own, durability, peers)?;
         }
         self.recall(log)?;

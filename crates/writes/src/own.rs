@@ -3,12 +3,16 @@
 use lithify_base::{CfId, Kind, Result, Seq};
 use lithify_env::sync::Arc;
 use lithify_journal::wal::BatchBuilder;
+use lithify_memtable::MemTable;
 
 use crate::mems::{Adds, Mems, insert_batch};
 use crate::turn::Waiter;
 
 /// Entries of a batch from which its writer is asked to insert it.
 const LARGE: usize = if cfg!(shuttle) { 2 } else { 48 };
+
+/// Most entries of a small group: the processor has only so many requests under way.
+const PREFETCHED: usize = 8;
 
 /// The caller's own write, borrowed.
 pub enum Own<'a, T> {
@@ -42,6 +46,16 @@ pub fn measure<T>(own: Own<'_, T>, peers: &[Arc<Waiter<T>>]) -> (usize, usize) {
     peers.iter().fold((own.entries(), own.byte_len()), |(entries, bytes), peer| {
         (entries + peer.batch.count() as usize, bytes + peer.batch.byte_len())
     })
+}
+
+/// Asks for the places in `table` that a small group is inserted at: they come while the system takes the log's
+/// bytes.
+#[inline(always)]
+pub fn prefetch<T>(own: Own<'_, T>, peers: &[Arc<Waiter<T>>], table: &MemTable) {
+    if measure(own, peers).0 <= PREFETCHED {
+        let all = peers.iter().map(|peer| Own::Queued(peer)).chain([own]);
+        all.for_each(|write| write.each_key(|key| table.prefetch(key)));
+    }
 }
 
 /// Inserts a group from sequence number `first` on; the number after.
@@ -112,6 +126,16 @@ impl<'a, T> Own<'a, T> {
         match self.batch() {
             Some(batch) => !batch.names_families(),
             None => self.cf().is_none_or(|cf| cf == CfId(0)),
+        }
+    }
+    /// Its keys, one after the other.
+    #[inline]
+    pub fn each_key(self, mut each: impl FnMut(&[u8])) {
+        match self {
+            Own::Put { key, .. } | Own::Delete { key, .. } => each(key),
+            Own::Batch(b) => b.view().iter().for_each(|op| each(op.key)),
+            Own::Queued(w) => w.batch.view().iter().for_each(|op| each(op.key)),
+            Own::Sync => {}
         }
     }
     /// A batch of it.

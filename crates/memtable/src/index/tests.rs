@@ -67,3 +67,26 @@ fn records_lie_in_order_between_the_fences_of_their_leaf() {
         assert_eq!(records, RECORDS as usize);
     });
 }
+
+/// The leaf that is asked for before an insertion is the one that it goes to.
+#[test]
+fn the_leaf_ahead_is_the_one_that_takes_the_record() {
+    let arena = Arena::new(Arc::new(HeapPool), 0);
+    // SAFETY: this thread is the one writer, and the arena outlives the index.
+    let index = unsafe { Index::new(&arena) };
+    // SAFETY: as above.
+    let growth = unsafe { Growth::new(&index, &arena, Order::Bytewise) };
+    let mut ahead = 0;
+    for i in 0..RECORDS {
+        let (key, tag) = (scattered(i % (RECORDS / 2)).to_be_bytes(), Tag::new(i, Kind::Value));
+        let probe = |tag, behind| At { order: Order::Bytewise, user: &key, tag, behind };
+        if let Some(leaf) = index.leaf_ahead(&probe(Tag(u64::MAX), false)) {
+            let landing = index.approach(&probe(tag, true)).expect("there is no other writer");
+            assert!(leaf.is(landing.leaf), "record {i}");
+            ahead += 1;
+        }
+        // SAFETY: as above.
+        growth.insert(unsafe { arena.append(tag, &key, b"") });
+    }
+    assert!(ahead > RECORDS / 2, "{ahead} of {RECORDS}");
+}
