@@ -21,11 +21,11 @@ use lithify_merge::offload::{Drops, Made};
 use lithify_merge::prove::{self, Claim};
 use lithify_merge::{BlockSet, Carry, Item, Kernel, Offload, Products, Recipe, Work};
 
-use crate::Shared;
 use crate::returned::Output;
 use crate::sched::{Ended, Hold, Trouble};
 use crate::stage::{Staged, Standing, Unsuitable, stage};
 use crate::stream::{Code, KEY_MAX};
+use crate::{Chore, Shared};
 
 /// Sets that do not suit a unit, in a row, after which the part stays on the kernel.
 const UNSUITABLE_MAX: u32 = 2;
@@ -235,7 +235,9 @@ impl FpgaSession {
         let (ways, size) = (sched.ways(), sched.size());
         // Other sessions go on meanwhile.
         drop(sched);
-        let staged = stage(&self.recipe, offload.tables(), &flight.set, ways, size.input, buffer);
+        let staged = self.shared.during(Chore::Staging, || {
+            stage(&self.recipe, offload.tables(), &flight.set, ways, size.input, buffer)
+        });
         let mut sched = self.shared.sched.lock();
         flight.at = match staged {
             Ok(mut staged) => match sched.load(slot, &mut staged) {
@@ -356,13 +358,16 @@ impl FpgaSession {
                 known.is_none_or(|n| u64::from(ended.output.status.entries_in[way]) == n)
             });
         let before = self.shadowing.then(|| offload.carry().clone());
-        let made = match counted {
-            true => Made::decode(offload, flight.set.no, &payloads, open, drops),
+        let made = self.shared.during(Chore::Decoding, || match counted {
+            true => {
+                let made = Made::decode(offload, flight.set.no, &payloads, open, drops);
+                made.and_then(|made| offload.set_done(made, out))
+            }
             false => {
                 Err(Error::new(ErrorKind::Internal, "a unit counted another number of entries"))
             }
-        };
-        let done = made.and_then(|made| offload.set_done(made, out)).and_then(|()| {
+        });
+        let done = made.and_then(|()| {
             let Some(before) = &before else { return Ok(()) };
             let set = flight.set.clone();
             prove::set(&self.recipe, Some(before), set, &[Claim::from(&*out)])

@@ -133,6 +133,8 @@ pub(crate) struct Staged {
     pub(crate) areas: Vec<u8>,
     /// Their bytes; they themselves may be on their way.
     pub(crate) areas_len: usize,
+    /// Stored bytes of the set.
+    pub(crate) stored: u64,
     /// Entries of the set by way, where the blocks say how many they have.
     pub(crate) entries: Vec<Option<u64>>,
     /// Zones from that of the first keys above the set's lower bound.
@@ -256,6 +258,7 @@ fn try_stage(
         areas_at,
         areas: Vec::new(),
         areas_len: 0,
+        stored: set.bytes(),
         entries: Vec::new(),
         zones,
     };
