@@ -1,48 +1,27 @@
-// Properties of skid: words leave in order, each once, what is offered stays, and at most two are inside.
-module skid_proof (
-  input logic       clk,
-  input logic       in_valid,
-  input logic [3:0] in_word,
-  input logic       out_ready
-);
-  logic started = 1'b0;
-  logic rst;
-  always_ff @(posedge clk) started <= 1'b1;
-  assign rst = !started;
-
-  logic in_ready, out_valid;
-  logic [3:0] out_word;
-  skid #(.WIDTH(4)) dut (
-    .clk, .rst, .in_valid, .in_ready, .in_word, .out_valid, .out_ready, .out_word
-  );
-
-  (* anyconst *) logic [4:0] which;
-  logic [4:0] came, left;
-  logic [3:0] kept, offered;
-  logic held;
+  // Words leave in the order in which they came, each once; what is offered stays; at most two are inside.
+  (* anyconst *) logic [2:0] p_which;
+  logic [2:0] p_came, p_left, p_stock, p_place;
+  logic [WIDTH-1:0] p_kept, p_offered;
+  logic p_held;
+  assign p_stock = p_came - p_left;
+  assign p_place = p_which - p_left;
   always_ff @(posedge clk) begin
     if (rst) begin
-      came <= '0;
-      left <= '0;
-      held <= 1'b0;
+      p_came <= '0;
+      p_left <= '0;
+      p_held <= 1'b0;
     end else begin
-      if (in_valid && in_ready) begin
-        came <= came + 1'b1;
-        if (came == which) kept <= in_word;
-      end
-      if (out_valid && out_ready) left <= left + 1'b1;
-      held <= out_valid && !out_ready;
+      if (in_valid && in_ready) p_came <= p_came + 1'b1;
+      if (out_valid && out_ready) p_left <= p_left + 1'b1;
+      p_held <= out_valid && !out_ready;
     end
-    offered <= out_word;
+    if (in_valid && in_ready && p_came == p_which) p_kept <= in_word;
+    p_offered <= out_word;
   end
-  logic [4:0] stock;
-  assign stock = came - left;
-  always_comb begin
-    if (started) begin
-      assert (stock <= 5'd2);
-      assert (out_valid == (stock != '0));
-      if (held) assert (out_valid && out_word == offered);
-      if (out_valid && left == which) assert (out_word == kept);
-    end
+  always_comb if (p_on) begin
+    two: assert (p_stock <= 3'd2);
+    shows: assert (out_valid == (p_stock != '0));
+    accepts: assert (in_ready || p_stock == 3'd2);
+    stays: assert (!p_held || (out_valid && out_word == p_offered));
+    ordered: assert (!(out_valid && p_place == '0) || out_word == p_kept);
   end
-endmodule

@@ -39,7 +39,7 @@ module csr #(
   input  logic         beat_written
 );
   logic enabled, running, resetting;
-  logic [1:0] mask, pending;
+  logic [1:0] mask, pending, pends, wiped;
   logic [31:0] doorbell, finished;
   logic [7:0] last_code;
   logic [63:0] cycles, busy, beats_read, beats_written;
@@ -76,6 +76,8 @@ module csr #(
   assign command_valid = running;
   assign abort = write && waddr == 12'h040 && s_w_word[1] && running;
   assign reset_wanted = resetting;
+  assign pends = command_done && running ? {command_silent, !command_silent} : '0;
+  assign wiped = write && waddr == 12'h04c ? s_w_word[1:0] : '0;
   always_ff @(posedge clk) begin
     if (rst) begin
       {enabled, running, resetting, fetching} <= '0;
@@ -102,9 +104,10 @@ module csr #(
       if (command_done && running) begin
         running <= 1'b0;
         finished <= finished + 1'b1;
-        pending <= pending | {command_silent, !command_silent};
         if (command_code != pkg::OK) last_code <= command_code;
       end
+      // A bit that is set in the cycle in which the host wipes it stays set.
+      pending <= (pending & ~wiped) | pends;
       if (write)
         case (waddr)
           12'h040: begin
@@ -112,7 +115,6 @@ module csr #(
             if (s_w_word[2]) resetting <= 1'b1;
           end
           12'h048: mask <= s_w_word[1:0];
-          12'h04c: pending <= pending & ~s_w_word[1:0];
           12'h050: doorbell <= s_w_word;
           default: ;
         endcase

@@ -3,7 +3,8 @@
 //   run SEED LEAST MOST WITHHELD IN OUT [IN OUT ...]
 //
 // A name that begins with "twice:" runs twice in a row, to see that nothing stays behind; with "abort:N:" or "reset:N:" the
-// unit is told to stop N cycles after the doorbell. A reset set has no output. Prints a line for each slot: code, cycles, logical
+// unit is told to stop N cycles after the doorbell. A reset set has no output. "as:BYTES:TAG:" in front of the file gives the
+// size of the output slot and the tag of the command, which else are taken from the header. Prints a line for each slot: code, cycles, logical
 // bytes a cycle, lost cycles by cause. Ends with 1 if the bus was not used as agreed or a unit did not end.
 #include <cstdint>
 #include <cstdio>
@@ -24,6 +25,7 @@ void NAME(write_register)(Card *, uint32_t, uint32_t);
 int NAME(write_memory)(Card *, uint64_t, const uint8_t *, uint64_t);
 int NAME(read_memory)(const Card *, uint64_t, uint8_t *, uint64_t);
 void NAME(advance)(Card *, uint64_t);
+void NAME(confine)(Card *, uint64_t, uint64_t, uint64_t, uint64_t);
 uint64_t NAME(cycles)(const Card *);
 uint64_t NAME(breaches)(const Card *);
 const char *NAME(first_breach)(const Card *);
@@ -75,8 +77,19 @@ int main(int argc, char **argv) {
       times = 2;
       name = name.substr(6);
     }
+    uint64_t out_bytes = 0, tag = 0;
+    bool told = name.rfind("as:", 0) == 0;
+    if (told) {
+      char *rest;
+      out_bytes = std::strtoull(name.c_str() + 3, &rest, 10);
+      tag = std::strtoull(rest + 1, &rest, 10);
+      name = rest + 1;
+    }
     std::vector<uint8_t> in = load(name);
-    uint64_t out_bytes = u32(in, 36);
+    if (!told) {
+      out_bytes = u32(in, 36);
+      std::memcpy(&tag, &in[8], 8);
+    }
     // The places differ with the seed, so that lines of 4 KiB fall elsewhere.
     uint64_t in_at = guard + 64 * (seed * 7 + i) % 4096, out_at = (in_at + in.size() + guard + 64 * (seed % 61)) / 64 * 64;
     if (out_at + out_bytes + guard > size || out_bytes > size) {
@@ -88,7 +101,8 @@ int main(int argc, char **argv) {
       NAME(write_memory)(card, out_at - guard, fill.data(), fill.size());
       NAME(write_memory)(card, in_at, in.data(), in.size());
       uint32_t words[8] = {uint32_t(in_at), uint32_t(in_at >> 32), uint32_t(out_at), uint32_t(out_at >> 32),
-                           uint32_t(in.size()), uint32_t(out_bytes), u32(in, 8), u32(in, 12)};
+                           uint32_t(in.size()), uint32_t(out_bytes), uint32_t(tag), uint32_t(tag >> 32)};
+      NAME(confine)(card, in_at, in.size(), out_at, out_bytes);
       for (int w = 0; w < 8; w++)
         NAME(write_register)(card, 0x400 + 64 * (commands % 16) + 4 * w, words[w]);
       uint64_t from = NAME(cycles)(card);

@@ -8,6 +8,7 @@
 // counted and described in *_fault; places outside of the memory get an error response.
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -20,6 +21,9 @@
 #define TEXT(a) TEXT2(a)
 #include TEXT(GLUE(V, MODEL).h)
 #include "verilated.h"
+#if VM_COVERAGE
+#include "verilated_cov.h"
+#endif
 
 using Model = GLUE(V, MODEL);
 
@@ -68,6 +72,8 @@ struct Card {
   std::deque<Burst> bursts;
   std::deque<Early> early;
   std::deque<uint64_t> acknowledged;  // when, and in bit 63 whether with an error
+  // Where the unit may read and write; anywhere if empty.
+  uint64_t in_at = 0, in_bytes = 0, out_at = 0, out_bytes = 0;
   bool r_shown = false, b_shown = false, bad_burst = false;
   uint64_t faults = 0;
   std::string fault;
@@ -92,6 +98,9 @@ struct Card {
 void Card::put(const uint8_t *bytes, bool last) {
   Burst &b = bursts.front();
   uint64_t address = b.address + 64ull * b.taken;
+  if (out_bytes && (address < out_at || address >= out_at + out_bytes)) breach("a beat is written outside of the output slot");
+  if (out_bytes && address == out_at + out_bytes - 64 && (!acknowledged.empty() || bursts.size() > 1 || b_shown))
+    breach("the last beat of the status record is written before all else has arrived");
   if (in_memory(address)) std::memcpy(&memory[address], bytes, 64);
   else bad_burst = true;
   b.taken++;
@@ -143,6 +152,8 @@ void Card::cycle() {
     uint32_t beats = m.ar_len + 1u;
     if (m.ar_address % 64 || m.ar_address / 4096 != (m.ar_address + 64ull * beats - 1) / 4096)
       breach("a read burst crosses a line");
+    if (in_bytes && (m.ar_address < in_at || m.ar_address + 64ull * beats > in_at + in_bytes))
+      breach("a burst reads outside of the input slot");
     uint64_t due = cycles + dice.up_to(latency_least, latency_most);
     if (!reads.empty() && due < reads.back().due) due = reads.back().due;
     reads.push_back({m.ar_address, beats, due});
@@ -213,7 +224,15 @@ Card *NAME(create)(uint64_t bytes, uint64_t seed, uint64_t least, uint64_t most,
 
 void NAME(destroy)(Card *card) {
   card->model->final();
+#if VM_COVERAGE
+  if (const char *path = std::getenv("COVER")) card->context->coveragep()->write(path);
+#endif
   delete card;
+}
+
+// From now on the unit may read and write these places alone.
+void NAME(confine)(Card *card, uint64_t in_at, uint64_t in_bytes, uint64_t out_at, uint64_t out_bytes) {
+  card->in_at = in_at, card->in_bytes = in_bytes, card->out_at = out_at, card->out_bytes = out_bytes;
 }
 
 void NAME(advance)(Card *card, uint64_t cycles) {

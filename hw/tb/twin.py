@@ -3,7 +3,7 @@
 
 Written from docs/formats/hw-stream.md and the drop rules, not from the RTL, so that both can be compared:
 
-    twin.py make SEED OUT.slot [small|tags|large|long|bad]
+    twin.py make SEED OUT.slot [small|tags|large|long|bad|hostile|corners]
     twin.py rate WAYS VALUE_BYTES SET_BYTES OUT.slot
     twin.py run IN.slot OUT.slot
     twin.py compare A.slot B.slot
@@ -220,15 +220,20 @@ def merge(heads):
 
 # ---- the unit ----
 
+def command_of(slot):
+    """Bytes of the output slot and tag, as the header says."""
+    return struct.unpack_from("<I", slot, 36)[0], struct.unpack_from("<Q", slot, 8)[0]
+
+
 class Unit:
-    def __init__(self, slot, ways_most=16):
+    def __init__(self, slot, ways_most=16, command=None):
+        """`command`: bytes of the output slot, and tag; by default as the header says."""
         self.slot = slot
         self.ways_most = ways_most
+        self.command = command or command_of(slot)
 
     def run(self):
-        slot = self.slot
-        self.out_bytes = struct.unpack_from("<I", slot, 36)[0]
-        self.tag = struct.unpack_from("<Q", slot, 8)[0]
+        self.out_bytes, self.tag = self.command
         self.out = bytearray(b"\xa5" * self.out_bytes)
         self.records = b""
         self.blocks = self.used = 0
@@ -250,14 +255,17 @@ class Unit:
          n, in_bytes, out_bytes, _, a, b) = struct.unpack_from("<4sHBBQBBHIHHIIIQQQ", s, 0)
         end = 512 + (32 * n + 63) // 64 * 64
         if magic != b"LSET" or version != 1 or ways > self.ways_most or snaps > 16 or not 6 <= lg <= 16 \
-                or self.interval == 0 or self.s >= 1 << lg or in_bytes != len(s) or end > len(s):
+                or self.interval == 0 or self.s >= 1 << lg or in_bytes != len(s) or end > len(s) \
+                or (out_bytes, u64(s, 8)) != self.command:
             raise Fault(HEADER)
         if f64(s[:48] + bytes(16) + s[64:end]) != (a, b):
             raise Fault(HEADER)
         self.lg, self.drop_tombstones, self.zero_seqs = lg, switches & 1, switches >> 1 & 1
         self.snapshots = struct.unpack_from("<16Q", s, 64)
         self.rows = [struct.unpack_from("<IIHB5x", s, 192 + 16 * i) for i in range(17)]
-        if any(first + count > n for first, count, _, _ in self.rows):
+        # A unit does not look at rows of ways that it has not.
+        self.rows = [row if i < self.ways_most or i == SIDE else (0, 0, i, 0) for i, row in enumerate(self.rows)]
+        if any(first + count > n for first, count, _, _ in self.rows) or self.rows[SIDE][3] != 1:
             raise Fault(HEADER)
         self.tables_end = 512 + 32 * n
 
@@ -448,11 +456,23 @@ def f64_fits(slot):
 
 # ---- generator ----
 
+def counted(area):
+    """Entries of an area, or of its part that parses."""
+    n = 0
+    try:
+        for _ in parse(area, 0, ALL20, 0):
+            n += 1
+    except Fault:
+        pass
+    return n
+
+
 class Maker:
     def __init__(self, seed, mode, ways=4):
         self.ways = ways
         self.r = random.Random(f"{seed}/{mode}")
-        self.mode = mode
+        self.seed, self.mode = seed, mode
+        self.told = None
 
     def key(self, pool):
         r = self.r
@@ -477,6 +497,10 @@ class Maker:
 
     def make(self):
         r = self.r
+        if self.mode == "hostile":
+            return self.hostile()
+        if self.mode == "corners":
+            return self.corner(CORNERS[int(self.seed) % len(CORNERS)])
         small = self.mode in ("small", "tags", "bad")
         ways = r.randrange(1, self.ways + 1)
         self.sizes = r.choice(([16], [16], [0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17], [24, 31, 32, 33, 64],
@@ -562,6 +586,52 @@ class Maker:
             areas_of(run, way)
         return self.slot(ways, areas, lg, interval, snapshots, s)
 
+    def command(self, slot):
+        """What the unit is told: bytes of the output slot, and tag."""
+        return self.told or command_of(slot)
+
+    def hostile(self):
+        """Anything may lie in the input slot. Sums are right or not, so that every part gets to see it."""
+        r = self.r
+        self.mode = "small"
+        slot = bytearray(self.make())
+        self.told = out, tag = command_of(slot)
+        kind = r.choice((0, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7))
+        if kind == 0:
+            self.told = 1024 + 64 * r.randrange(32), tag
+            return r.randbytes(512 + 64 * r.randrange(64))
+        if kind == 1:
+            slot[64 * r.randrange(8):] = r.randbytes(len(slot))
+            slot = slot[:max(512, len(slot) // 128 * 64)]
+        places = [512 + 32 * i for i in range(min(struct.unpack_from("<I", slot, 28)[0], (len(slot) - 512) // 32))]
+        areas = [struct.unpack_from("<II", slot, at) for at in places]
+        areas = [(at, size) for at, size in areas if size and at + size <= len(slot)]
+        if kind == 2:
+            for _ in range(r.randrange(1, 6)):
+                slot[r.randrange(len(slot))] = r.choice((0, 1, 0x7F, 0x80, 0xFF, r.randrange(256)))
+        if kind == 3 and areas:
+            # Areas of small numbers parse for a while.
+            for at, size in areas:
+                slot[at:at + size] = bytes(r.choice((0, 0, 1, 2, 8, 9, 16, r.randrange(256))) for _ in range(size))
+        if kind == 4 and places:
+            for _ in range(r.randrange(1, 4)):
+                at = r.choice(places) + r.choice((0, 4, 8, 10, 13, 15))
+                slot[at] = r.randrange(256)
+        if kind == 5:
+            # Rows of ways that this unit has.
+            way = r.choice([*range(self.ways), 16])
+            struct.pack_into("<II", slot, 192 + 16 * way, r.randrange(len(places) + 2), r.randrange(len(places) + 2))
+        if kind == 6:
+            slot = slot[:max(512, len(slot) - 64 * r.randrange(1, 5))]
+            struct.pack_into("<I", slot, 32, len(slot))
+        if kind == 7:
+            out = 1024 + 64 * r.randrange(40)
+            struct.pack_into("<I", slot, 36, out)
+            self.told = out, tag
+        if r.random() < 0.8:
+            reseal(slot)
+        return bytes(slot)
+
     def rate(self, value, size):
         """Keys of 16 bytes, one value size, all ways, a tenth of keys in two of them, a twentieth deletes."""
         r = self.r
@@ -584,6 +654,22 @@ class Maker:
             if part:
                 areas.append((way, encode(part), 0, ALL20, 0, 0))
         return self.slot(self.ways, areas, 12, 16, [], 0)
+
+    def corner(self, c):
+        areas = []
+        if c.replay:
+            areas.append((SIDE, encode(c.replay, c.interval), 0, ALL20, len(c.replay), 1 << 60))
+        if c.marks:
+            areas.append((SIDE, encode(list(c.marks)), 0, ALL20, 0, 1 << 61))
+        for way, run in enumerate(c.runs):
+            for at in range(0, len(run), 50):
+                part = run[at:at + 50]
+                areas.append((way, encode(part), 0, ALL20, len(part), 0))
+        slot = bytearray(self.slot(c.ways, areas, c.lg, c.interval, list(c.snapshots), c.s))
+        slot[17] = c.switches
+        struct.pack_into("<H", slot, 24, c.mask)
+        reseal(slot)
+        return bytes(slot)
 
     def slot(self, ways, areas, lg, interval, snapshots, s):
         r = self.r
@@ -613,7 +699,7 @@ class Maker:
         for i in range(16):
             struct.pack_into("<Q", slot, 64 + 8 * i, snapshots[i] if i < len(snapshots) else MASK)
         # Room for every entry in a block of its own, its key written out.
-        entries = sum(a[1] and sum(1 for _ in parse(a[1], 0, ALL20, 0)) for a in areas)
+        entries = sum(counted(a[1]) for a in areas)
         out = 4096 + (sum(len(a[1]) for a in areas) + 450 * entries + 63) // 64 * 64
         if self.mode == "bad" and r.random() < 0.2:
             out = 1024 + 64 * r.randrange(20)
@@ -654,6 +740,104 @@ class Maker:
         padded = bytes(slot[places[i]:places[i] + (size + 63) // 64 * 64])
         if r.random() < 0.7:
             struct.pack_into("<QQ", slot, 512 + 32 * i + 16, *f64(padded))
+
+
+# ---- corners by name ----
+
+def reseal(slot):
+    """Makes the sums of an input slot right, as far as its places are."""
+    n = struct.unpack_from("<I", slot, 28)[0]
+    end = 512 + (32 * n + 63) // 64 * 64
+    if end > len(slot):
+        return
+    for at in range(512, 512 + 32 * n, 32):
+        place, size = struct.unpack_from("<II", slot, at)
+        padded = slot[place:place + (size + 63) // 64 * 64]
+        if size and place % 64 == 0 and place + len(padded) <= len(slot) and place >= end:
+            struct.pack_into("<QQ", slot, at + 16, *f64(bytes(padded) + bytes(-len(padded) % 64)))
+    struct.pack_into("<QQ", slot, 48, *f64(bytes(slot[:48]) + bytes(16) + bytes(slot[64:end])))
+
+
+def entry(key, seq, value=None, kind=None):
+    """An internal key and its value; none is a delete."""
+    tag = seq << 8 | (kind if kind is not None else value is not None)
+    return key + struct.pack("<Q", tag), value or b""
+
+
+def mark(key, mask, split=0):
+    return key + struct.pack("<Q", 0xFFFFFFFF << 32 | split << 16 | mask), b""
+
+
+class Corner:
+    """A set by its runs, newest first; each an ordered list of entries."""
+
+    def __init__(self, name, code, runs, lg=12, interval=16, snapshots=(), s=0, switches=3, mask=0, marks=(), replay=(),
+                 ways=None):
+        self.name, self.code, self.runs, self.lg, self.interval = name, code, runs, lg, interval
+        self.snapshots, self.s, self.switches, self.mask = snapshots, s, switches, mask
+        self.marks, self.replay, self.ways = marks, replay, len(runs) if ways is None else ways
+
+
+def k(n, size=8):
+    return b"%0*d" % (size, n)
+
+
+SEQ_LAST = (1 << 56) - (1 << 24) - 1
+CORNERS = [
+    Corner("lengths of keys and values", OK, [
+        [entry(bytes([i]) * size, 9, bytes([size]) * value)
+         for i, (size, value) in enumerate((0 if i == 0 else s, v) for i, (s, v) in enumerate(
+             (s, v) for v in (0, 127, 128, 16383, 16384) for s in (1, 15, 16, 17, 239, 240)))]]),
+    Corner("a key of 241", KEY_LONG, [[entry(b"a" * 241, 1, b"v")]]),
+    Corner("a key of 16384", KEY_LONG, [[entry(b"a" * 16384, 1, b"v")]]),
+    Corner("values of 1 and 2 MiB", OK, [[entry(b"a", 2, bytes(range(256)) * 8192), entry(b"b", 1, b"v" * (1 << 20))]]),
+    Corner("no run", OK, [], ways=0),
+    Corner("empty runs", OK, [[], [], []]),
+    Corner("replay alone", OK, [[], []], replay=[entry(b"a", 1, b"v"), entry(b"b", 0, b"w" * 30)]),
+    Corner("everything dropped", OK, [[entry(k(i), 9) for i in range(60)], [entry(k(i), 5, b"old") for i in range(60)]]),
+    Corner("versions of one key over many blocks", OK, [[entry(b"key", 400 - i, b"v" * 40) for i in range(300)]], lg=6,
+           snapshots=[100 + 16 * i for i in range(16)]),
+    Corner("a version for each snapshot over many blocks", OK, [
+        [entry(k(j), 1000 - 10 * i, b"v" * 20) for j in range(20) for i in range(17)]], lg=7,
+           snapshots=[840 + 10 * i - 5 for i in range(16)]),
+    Corner("one way has nearly all", OK, [[entry(k(0), 9, b"v")], [entry(k(i), 5, b"w" * 10) for i in range(200)], [],
+                                          [entry(k(150), 3)]]),
+    Corner("numbers around 16 snapshots", OK, [
+        [entry(k(j), q, b"v" if (q + j) % 3 else None) for j in range(6)
+         for q in sorted({q + d for q in range(10, 170, 10) for d in (-1, 0, 1)}, reverse=True)]],
+           snapshots=list(range(10, 170, 10))),
+    Corner("in_use before, on and after keys", OK, [
+        [entry(k(i), 9) for i in range(40)], [entry(k(i), 5, b"v") for i in range(0, 40, 3)]],
+           marks=[mark(key, m) for i in range(0, 40, 2) for key, m in ((k(i), 1 + i % 3), (k(i) + b"\0", 0), (k(i) + b"a", 3))]),
+    Corner("splits without a survivor", OK, [[entry(k(i), 9) for i in range(30)] + [entry(b"z", 3, b"v")]],
+           marks=[mark(k(i), 0, 1) for i in range(0, 30, 3)] + [mark(b"zz", 0, 1)]),
+    Corner("splits at each key", OK, [[entry(k(i), 9, b"v" * i) for i in range(30)]],
+           marks=[mark(k(i), 0xF, 1) for i in range(30)]),
+    Corner("the grid ends with the set", OK, [[entry(k(i), 9, b"v" * 12) for i in range(8)]], lg=8, s=0),
+    Corner("the grid ends one byte behind the set", OK, [[entry(k(i), 9, b"v" * 12) for i in range(8)]], lg=8, s=255),
+    Corner("17 deletes wait for the end of their key", OK, [
+        [entry(b"a", 1000 - 10 * i) for i in range(17)] + [entry(b"b", 7, b"v")]],
+           snapshots=[840 + 10 * i - 5 for i in range(16)]),
+    Corner("17 deletes wait for a value", OK, [
+        [entry(b"a", 1000 - 10 * i) for i in range(16)], [entry(b"a", 1, b"v")]],
+           snapshots=[850 + 10 * i - 5 for i in range(16)]),
+    Corner("deletes at cuts", OK, [[entry(k(i), 9, None if i % 3 else b"v" * 30) for i in range(120)]], lg=6, switches=0),
+    Corner("one key and number in several runs", OK, [[entry(k(i), 9, b"new" * 9) for i in range(20)],
+                                                      [entry(k(i), 9, b"old" * 9) for i in range(20)],
+                                                      [entry(k(i), 9, b"o") for i in range(20)]], snapshots=[5]),
+    Corner("over 1,024 restart points", OUT_FULL, [[entry(k(i, 5), 9, b"") for i in range(1100)]], lg=16, interval=1),
+    Corner("1,024 restart points", OK, [[entry(k(i, 5), 9, b"") for i in range(1024)]], lg=16, interval=1),
+    Corner("the highest number", OK, [[entry(b"a", SEQ_LAST, b"v")]], snapshots=[SEQ_LAST - 1]),
+    Corner("a number too high", SEQ_HIGH, [[entry(b"a", SEQ_LAST + 1, b"v")]]),
+    Corner("a merge operand", KIND, [[entry(b"a", 1, b"v", 2)]]),
+    Corner("a single delete", KIND, [[entry(b"a", 1, b"v"), entry(b"b", 1, b"", 7)]]),
+    Corner("a delete with a value", DELETE_VALUE, [[entry(b"a", 1, b"v", 0)]]),
+    Corner("keys out of order", ORDER, [[entry(b"b", 1, b"v"), entry(b"a", 1, b"v")]]),
+    Corner("numbers out of order", ORDER, [[entry(b"a", 1, b"v"), entry(b"a", 2, b"v")]]),
+    Corner("an entry twice", ORDER, [[entry(b"a", 1, b"v"), entry(b"a", 1, b"v")]]),
+    Corner("a marker twice", ORDER, [[entry(b"a", 1, b"v")]], marks=[mark(b"a", 1), mark(b"a", 1)]),
+    Corner("replay behind entries", ORDER, [[entry(b"a", 1, b"v")]], replay=[entry(b"b", 1, b"v")]),
+]
 
 
 def main(args):

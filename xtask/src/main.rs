@@ -9,6 +9,7 @@ mod checkers;
 mod ci;
 mod fpga;
 mod fuzz;
+mod gpu;
 mod house;
 mod interop;
 mod peers;
@@ -47,6 +48,8 @@ The chores of this project:
                       Miri (address, thread or miri for one of them; --seconds N for more)
   cargo xtask fpga    look over the compaction unit of hw/, simulate it, hold it against its model
                       (lint, check, mutants)
+  cargo xtask gpu     run the kernels of engine-gpu on the emulator, as an engine
+                      (check, mutants)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
@@ -77,6 +80,7 @@ fn chore(args: &[String]) -> Result<()> {
         "tidy" => no_arguments(name, rest).and_then(|()| tidy::run()),
         "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
         "fpga" => fpga::run(rest),
+        "gpu" => gpu::run(rest),
         "fuzz" => fuzz::run(rest),
         "peers" => no_arguments(name, rest).and_then(|()| peers::run()),
         "interop" => no_arguments(name, rest).and_then(|()| interop::run()),

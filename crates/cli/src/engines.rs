@@ -38,6 +38,10 @@ const CARDS: [&str; 1] = ["model"];
 #[cfg(feature = "verilated")]
 const CARDS: [&str; 2] = ["model", "verilated"];
 
+/// Most memory of a simulated card: it is this program's.
+#[cfg(feature = "fpga")]
+const CARD_MAX: usize = 2 << 30;
+
 /// What an FPGA card is like, wherever one is simulated.
 #[cfg(feature = "fpga")]
 #[derive(Clone, Debug, clap::Args)]
@@ -47,7 +51,7 @@ pub(crate) struct CardArgs {
     fpga_slots: u64,
     /// Sets of one part on the card at once; 1 is no pipeline
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=16))]
-    fpga_flights: u64,
+    fpga_in_flight: u64,
     /// Runs that a unit merges at once
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
     fpga_ways: u64,
@@ -101,16 +105,25 @@ impl CardArgs {
                  --fpga-set is {set}; raise the former or lower the latter"
             ));
         }
-        Ok(FpgaOptions {
+        let options = FpgaOptions {
             name: "fpga-sim",
             slots,
-            flights: self.fpga_flights as usize,
+            in_flight: self.fpga_in_flight as usize,
             set_bytes: set,
             set_max: Some(fits),
             buffer,
             link: self.fpga_link.1,
             ..FpgaOptions::default()
-        })
+        };
+        let bytes = options.card_bytes(units);
+        if bytes > CARD_MAX {
+            return usage(format!(
+                "{units} units with --fpga-slots {slots}, for sets of {fits} bytes: a card of {bytes} bytes, and a \
+                 simulated one has at most {CARD_MAX}; take fewer slots or units, smaller sets (--fpga-set) or \
+                 less --fpga-memory"
+            ));
+        }
+        Ok(options)
     }
 
     /// How the card is attached, as it was typed.
@@ -235,18 +248,60 @@ fn figure(of: &EngineReport, name: &str) -> f64 {
     of.machine.iter().find(|(row, _)| *row == name).map_or(0.0, |row| row.1)
 }
 
-/// What the engines did, a line each.
+/// What the engines did: sets by where they were merged, parts that the CPU went on with, and what is wrong.
 pub(crate) fn lines(reports: &[EngineReport]) -> Vec<String> {
-    let line = |of: &EngineReport| {
-        let (units, kernel) = (figure(of, "unit_sets"), figure(of, "kernel_sets"));
+    let of_one = |of: &EngineReport| {
+        let name = of.name;
+        let (units, cpu) = (figure(of, "unit_sets"), figure(of, "cpu_sets"));
         let time = figure(of, "card_ns") / 1e9;
-        format!(
-            "{}: {units} sets on units, {kernel} on the CPU within its sessions; {time:.3} s of card time \
+        let mut lines = vec![format!(
+            "{name}: {units} sets on units, {cpu} on the CPU within its sessions{}; {time:.3} s of card time \
              (simulated)",
-            of.name
-        )
+            in_brackets(
+                &reasons().map(|(row, what)| (figure(of, row) as u64, what)).collect::<Vec<_>>()
+            ),
+        )];
+        let lost = [
+            (of.refusals, "that it refused"),
+            (of.too_large, "with a set that it does not take"),
+            (of.failures, "over which it failed"),
+            (of.hangs, "over which it was silent"),
+            (of.disproved, "of which it made something wrong"),
+        ];
+        if let Some(why) = &of.last_lost {
+            let parts: u64 = lost.iter().map(|(n, _)| n).sum();
+            let lost = in_brackets(&lost);
+            lines.push(format!(
+                "{name}: the CPU did {parts} of {} parts{lost}; at last: {why}",
+                of.parts
+            ));
+        }
+        if figure(of, "cpu_runs") > 0.0 || of.too_large > 0 {
+            lines.push(format!(
+                "{name}: units with more ways (--fpga-ways, at most 16) merge more runs at once"
+            ));
+        }
+        lines.extend(of.trouble.as_ref().map(|why| format!("{name}: {why}")));
+        lines
     };
-    reports.iter().map(line).collect()
+    reports.iter().flat_map(of_one).collect()
+}
+
+/// Why sets are merged by the CPU within a session: a figure's name, and what such sets are.
+#[cfg(feature = "fpga")]
+fn reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
+    lithify_engine_fpga::reasons()
+}
+#[cfg(not(feature = "fpga"))]
+fn reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
+    std::iter::empty()
+}
+
+/// What there is any of: ` (3 of this kind, 1 of that)`.
+fn in_brackets(counts: &[(u64, &str)]) -> String {
+    let some = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+    let some: Vec<String> = some.collect();
+    if some.is_empty() { String::new() } else { format!(" ({})", some.join(", ")) }
 }
 
 /// What the engines did, for programs.
@@ -262,7 +317,10 @@ pub(crate) fn json(reports: &[EngineReport]) -> Value {
             "refusals": of.refusals,
             "failures": of.failures,
             "hangs": of.hangs,
+            "too_large": of.too_large,
             "disproved": of.disproved,
+            "last_lost": of.last_lost,
+            "trouble": of.trouble,
             "machine": machine,
         })
     };

@@ -33,7 +33,7 @@ pub struct CompactionSpec {
     pub snapshots: Vec<Seq>,
     /// What its owner holds of it.
     pub control: Arc<JobControl>,
-    /// Who is told of its parts, if it has several.
+    /// Who is told of its parts, if it has several. It is dropped when the job holds none of its inputs any more.
     pub on_part: OnPart,
 }
 

@@ -71,7 +71,6 @@ pub(crate) struct Began {
 pub(crate) struct Parts {
     context: Arc<JobContext>,
     engines: Arc<Engines>,
-    spec: Arc<CompactionSpec>,
     whole: Whole,
     open: OpenTables,
     list: Vec<Part>,
@@ -79,6 +78,8 @@ pub(crate) struct Parts {
     began: Mono,
     cpu_nanos: AtomicU64,
     work: Mutex<Work>,
+    /// Dropped last: who gave it learns so that no input is held any more.
+    spec: Arc<CompactionSpec>,
 }
 
 /// Who works on what.

@@ -37,7 +37,7 @@ use crate::route::{Engines, Place, Why, caps_of, guarded};
 
 mod machine;
 
-use machine::Machine;
+use machine::{GRACE, Machine};
 
 /// How long an engine's machine is waited for before it is looked at again.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
@@ -370,9 +370,14 @@ impl Relay {
         let now = self.rt.now();
         let idle = machine.kept.is_empty() && self.waiting.is_empty() && !self.sealed;
         machine.listen(&progress, idle || !out.is_empty(), began, now);
-        if machine.silent > machine.patience() {
-            let e = Error::new(ErrorKind::Io, format!("silent for {:?}", machine.silent));
-            return self.replace(Why::Hung, &e, out);
+        if machine.silent > GRACE {
+            let silent = machine.silent;
+            let predicted = guarded(|| self.session.session().predicted()).unwrap_or_default();
+            let machine = self.machine.as_ref().expect("the caller saw it");
+            if silent > machine.patience(predicted) {
+                let e = Error::new(ErrorKind::Io, format!("silent for {silent:?}"));
+                return self.replace(Why::Hung, &e, out);
+            }
         }
         Ok(match progress {
             Progress::Starved => Relayed::Starved,
@@ -506,12 +511,13 @@ fn too_large(set: &BlockSet, caps: &Caps) -> Option<Error> {
     let (bytes, runs) = (set.bytes(), set.runs.len());
     if bytes > caps.max_set_bytes {
         return Some(Error::unsupported(format!(
-            "a set of {bytes} bytes, over {}",
+            "a set of {bytes} bytes, and it takes {} at most",
             caps.max_set_bytes
         )));
     }
-    (runs > usize::from(caps.ways))
-        .then(|| Error::unsupported(format!("a set of {runs} runs, over {}", caps.ways)))
+    (runs > usize::from(caps.ways)).then(|| {
+        Error::unsupported(format!("a set of {runs} runs, and it takes {} at most", caps.ways))
+    })
 }
 
 fn refused(place: &Place, refusal: &Refusal) -> Error {

@@ -165,6 +165,10 @@ pub struct EngineReport {
     pub unanswered: u64,
     /// Bytes of input buffers of these parts.
     pub held_bytes: u64,
+    /// Why the CPU went on with a part or did it again, the last time that it did.
+    pub last_lost: Option<String>,
+    /// Why its machine gets no work any more, if so, and what to do about it ([`Engine::trouble`]).
+    pub trouble: Option<String>,
     /// What the engine says of its machine ([`Engine::report`]).
     pub machine: Vec<(&'static str, f64)>,
 }
@@ -275,11 +279,13 @@ impl Engines {
         let report = |(no, engine): (usize, &Arc<dyn Engine>)| {
             let name = caps_of(&**engine).map_or("an engine that panics", |caps| caps.name);
             let machine = guarded(|| engine.report()).unwrap_or_default();
+            let trouble = guarded(|| engine.trouble()).unwrap_or_default();
             let standing = &self.standings.lock()[no];
             let debts = || standing.debts.iter().filter(|debt| !debt.is_paid());
             let (unanswered, held_bytes) =
                 (debts().count() as u64, debts().map(|debt| debt.share.held()).sum());
-            EngineReport { name, machine, unanswered, held_bytes, ..standing.report.clone() }
+            let report = standing.report.clone();
+            EngineReport { name, machine, trouble, unanswered, held_bytes, ..report }
         };
         engines.map(report).collect()
     }
@@ -410,6 +416,7 @@ impl Place {
                 Why::Disproved => &mut s.report.disproved,
             };
             *counter += 1;
+            s.report.last_lost = Some(format!("{why}: {error}"));
             s.health = match why {
                 Why::Refused | Why::TooLarge => s.health,
                 Why::Failed | Why::Hung => s.health.failed(now),

@@ -28,10 +28,13 @@
 #![cfg_attr(not(feature = "verilated"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
 
+mod area;
 pub mod card;
 pub mod control;
 #[cfg(feature = "testing")]
 pub mod faulty;
+mod growth;
+mod memory;
 pub mod model;
 pub mod pipeline;
 mod returned;
@@ -57,10 +60,17 @@ pub use model::{ModelCard, ModelOptions};
 pub use sched::Link;
 
 use control::Controller;
+use growth::Growth;
 use sched::{Sched, SlotSize};
 use session::FpgaSession;
-use stage::Unsuitable;
+use stage::OnCpu;
 use stream::{Code, RESTARTS_MAX, SNAPSHOTS_MAX, STALLS, WAYS_MAX};
+
+/// Why the CPU merges a set within a session: the name of the count in [`Engine::report`], and for people what such a
+/// set is.
+pub fn reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
+    OnCpu::ALL.into_iter().map(OnCpu::told)
+}
 
 /// How an engine uses its card.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,7 +86,7 @@ pub struct FpgaOptions {
     /// Who decides how large sets are.
     pub buffer: Buffer,
     /// Sets of one session on the card at once, one of which runs.
-    pub flights: usize,
+    pub in_flight: usize,
     /// One in this many sets is merged again by the host and compared; 0 means each one, as 1 does.
     pub prove: u32,
     /// How the card is attached; decides card time alone.
@@ -97,7 +107,7 @@ impl Default for FpgaOptions {
             set_bytes: 4 << 20,
             set_max: None,
             buffer: Buffer::Adaptive,
-            flights: 3,
+            in_flight: 3,
             prove: 64,
             link: Link::GEN3_X16,
             always: true,
@@ -107,9 +117,10 @@ impl Default for FpgaOptions {
 }
 
 impl FpgaOptions {
-    /// Bytes of memory that a card of so many units needs for the slots. Buffers on the host have no more.
+    /// Bytes of memory that a card of so many units needs for the slots. Buffers on the host have as
+    /// much, and those of the blocks that sessions hand out.
     pub fn card_bytes(&self, units: usize) -> usize {
-        units * self.slots * SlotSize::of(self.most()).bytes()
+        units.saturating_mul(self.slots).saturating_mul(SlotSize::of(self.most()).bytes())
     }
 
     /// Stored bytes of the largest set with which the slots of so many units fit `memory` bytes.
@@ -148,24 +159,25 @@ pub(crate) enum Chore {
 #[derive(Default)]
 struct Tally {
     on_units: (u64, u64),
-    on_kernel: BTreeMap<Unsuitable, (u64, u64)>,
+    on_cpu: BTreeMap<OnCpu, (u64, u64)>,
     codes: BTreeMap<u8, u64>,
     retries: u64,
     mispredicted: u64,
     disowned: u64,
     /// Nanoseconds of the host for chores.
     host_ns: [u64; 2],
+    growth: Growth,
     /// The last thing that went wrong, for people.
     evidence: Option<Error>,
 }
 
 impl Shared {
-    /// A set was merged on a unit, or by the kernel and why.
-    pub(crate) fn count(&self, why: Option<Unsuitable>, set: &BlockSet) {
+    /// A set was merged on a unit, or by the CPU within a session, and why.
+    pub(crate) fn count(&self, why: Option<OnCpu>, set: &BlockSet) {
         let mut tally = self.tally.lock();
         let (sets, bytes) = match why {
             None => &mut tally.on_units,
-            Some(why) => tally.on_kernel.entry(why).or_default(),
+            Some(why) => tally.on_cpu.entry(why).or_default(),
         };
         *sets += 1;
         *bytes += set.bytes();
@@ -178,6 +190,14 @@ impl Shared {
         let spent = clock().saturating_sub(start);
         self.tally.lock().host_ns[chore as usize] += spent;
         done
+    }
+    /// A set of `stored` bytes took so many of a slot, or did not fit.
+    pub(crate) fn note_growth(&self, stored: u64, plain: Option<usize>) {
+        let growth = &mut self.tally.lock().growth;
+        match plain {
+            Some(plain) => growth.fitted(stored, plain as u64),
+            None => growth.missed(),
+        }
     }
     /// A set is tried once more.
     pub(crate) fn retried(&self) {
@@ -211,8 +231,8 @@ impl FpgaEngine {
     /// InvalidArgument for options that make no sense, Unsupported for a card that this driver does not know
     /// or that has too little memory for the slots.
     pub fn new(card: Box<dyn Card>, options: FpgaOptions) -> Result<FpgaEngine, Error> {
-        if options.flights == 0 || options.set_bytes == 0 {
-            return Err(Error::invalid("flights and set_bytes of an FPGA engine are at least 1"));
+        if options.in_flight == 0 || options.set_bytes == 0 {
+            return Err(Error::invalid("in_flight and set_bytes of an FPGA engine are at least 1"));
         }
         if options.most() > 1 << 30 || options.most() < options.set_bytes {
             return Err(Error::invalid("set_max of an FPGA engine is from set_bytes to 1 GiB"));
@@ -309,10 +329,15 @@ impl Engine for FpgaEngine {
         };
         Caps {
             name: options.name,
-            set_bytes: self.shared.sched.lock().control.set_bytes(),
+            set_bytes: {
+                let sched = self.shared.sched.lock();
+                let (wanted, slot) = (sched.control.set_bytes(), sched.size().input);
+                drop(sched);
+                self.shared.tally.lock().growth.fitting(wanted, slot)
+            },
             // What does not fit a slot is merged by the kernel of the session.
             max_set_bytes: u64::MAX,
-            sets_in_flight: options.flights + 1,
+            sets_in_flight: options.in_flight + 1,
             ways: self.ways as u16,
             certify: Mode::Full,
             prove: options.prove.max(1),
@@ -332,28 +357,42 @@ impl Engine for FpgaEngine {
         drop(tally);
         self.shared.sched.lock().give_up("what a unit made was disproved");
     }
+    fn trouble(&self) -> Option<String> {
+        let sched = self.shared.sched.lock();
+        let why = sched.quarantine()?.to_owned();
+        drop(sched);
+        let evidence = match self.evidence() {
+            Some(error) => format!(" ({error})"),
+            None => String::new(),
+        };
+        Some(format!(
+            "the card gets no more work: {why}{evidence}. The CPU does its work, and nothing is lost. Open \
+             the database again to try the card once more; if that ends the same way, test the card and its \
+             bitstream, or open without it"
+        ))
+    }
     fn report(&self) -> Vec<(&'static str, f64)> {
         let mut rows = Vec::new();
         let tally = self.shared.tally.lock();
-        let on_kernel = tally.on_kernel.values().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let on_cpu = tally.on_cpu.values().fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         rows.extend([
             ("unit_sets", tally.on_units.0 as f64),
             ("unit_bytes", tally.on_units.1 as f64),
-            ("kernel_sets", on_kernel.0 as f64),
-            ("kernel_bytes", on_kernel.1 as f64),
+            ("cpu_sets", on_cpu.0 as f64),
+            ("cpu_bytes", on_cpu.1 as f64),
             ("retries", tally.retries as f64),
             ("mispredicted", tally.mispredicted as f64),
             ("disowned", tally.disowned as f64),
             ("host_staging_ns", tally.host_ns[Chore::Staging as usize] as f64),
             ("host_decoding_ns", tally.host_ns[Chore::Decoding as usize] as f64),
         ]);
-        for why in Unsuitable::ALL {
-            let sets = tally.on_kernel.get(&why).map_or(0, |n| n.0);
-            rows.push((why.name(), sets as f64));
+        for why in OnCpu::ALL {
+            let sets = tally.on_cpu.get(&why).map_or(0, |n| n.0);
+            rows.push((why.told().0, sets as f64));
         }
         for code in Code::ALL.into_iter().filter(|&code| code != Code::Ok) {
             let n = tally.codes.get(&(code as u8)).copied().unwrap_or_default();
-            rows.push((code.name(), n as f64));
+            rows.push((code.row(), n as f64));
         }
         drop(tally);
         let sched = self.shared.sched.lock();
@@ -363,7 +402,8 @@ impl Engine for FpgaEngine {
             ("hangs", f64::from(counters.hangs)),
             ("stale_completions", counters.stale as f64),
             ("slots_free", sched.free_slots() as f64),
-            ("host_bytes_most", counters.most_bytes as f64),
+            ("host_bytes", sched.host_bytes().now() as f64),
+            ("host_bytes_most", sched.host_bytes().most() as f64),
             ("bytes_to_card", counters.bytes_to_card as f64),
             ("bytes_from_card", counters.bytes_from_card as f64),
             ("cycles", counters.cycles as f64),

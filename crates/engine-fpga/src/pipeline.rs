@@ -25,7 +25,7 @@ pub struct Pipeline {
     /// Slots for each unit.
     pub slots: usize,
     /// Sets of a part on the card at once; 1 is no pipeline.
-    pub flights: usize,
+    pub in_flight: usize,
     /// Parts side by side. The sets of each are merged one after the other.
     pub parts: usize,
     /// Nanoseconds of a unit for a set without entries.
@@ -51,7 +51,7 @@ impl Default for Pipeline {
             link: Link::GEN3_X16,
             units: 2,
             slots: 3,
-            flights: 3,
+            in_flight: 3,
             parts: 2,
             unit_fixed_ns: 2_300.0,
             unit_ns_per_byte: 5.0 / 31.0,
@@ -132,7 +132,7 @@ impl Pipeline {
         times: &mut Timetable,
         control: &Controller,
     ) {
-        for ahead in 0..self.flights.max(1) {
+        for ahead in 0..self.in_flight.max(1) {
             for part in parts.iter_mut() {
                 if part.loaded.len() != ahead || part.left == 0 {
                     continue;
@@ -149,7 +149,7 @@ impl Pipeline {
                 part.left -= bytes;
                 free[slot] = None;
                 // The flight before has to be back before this one is staged.
-                let from = if ahead + 1 == self.flights.max(1) { part.back } else { 0.0 };
+                let from = if ahead + 1 == self.in_flight.max(1) { part.back } else { 0.0 };
                 part.loaded.push_back((bytes, slot, times.send(bytes as usize, at.max(from))));
             }
         }

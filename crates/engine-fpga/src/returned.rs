@@ -2,12 +2,16 @@
 //!
 //! Keeps: after [`Tail::read`] and [`Output::check`] every place lies inside of what was read, every beat was
 //! summed by the unit and arrived as it was summed, and all of it bears the tag of the set. What goes wrong
-//! here is a fault of a link, of memory or of a unit that writes other sets' records, so the same set may
-//! well succeed on another slot.
-//! Leaves to others: whether the entries are right (`Made::decode`, the ledger, the certifier).
+//! there is a fault of a link, of memory or of a unit that writes other sets' records, so the same set may
+//! well succeed on another slot. After [`Output::check_counts`] what came in is what the host has counted, and after
+//! [`check_keys`] all that is new lies in the range of the set; what goes wrong there is a unit's lie.
+//! Leaves to others: whether the entries are in order and encoded right (`Made::decode`), and whether the right
+//! ones went (the ledger, the certifier, `prove`).
 
-use lithify_base::Result;
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_merge::{CleanRange, Recipe};
 
+use crate::area;
 use crate::stream::{BEAT, Code, ENDING, F64, RECORD, Record, STATUS, Status, beats, damaged};
 
 /// The last records of an output slot: what tells how much else there is.
@@ -133,4 +137,74 @@ impl Output {
         }
         Err(damaged("the sum of a block is wrong"))
     }
+}
+
+impl Output {
+    /// Holds what the unit says came in against what the host has counted: `entries` by way, and `bytes_in`. How
+    /// many numbers were set to 0 the host can't count, as an entry with the number 0 may have had it before:
+    /// it is bounded here, and exact in a set that is proven.
+    pub(crate) fn check_counts(
+        &self,
+        recipe: &Recipe,
+        entries: &[u64],
+        bytes_in: u64,
+    ) -> Result<()> {
+        let s = &self.status;
+        let ways = s.entries_in.iter().map(|&n| u64::from(n));
+        let due = entries.iter().copied().chain(std::iter::repeat(0));
+        if ways.zip(due).any(|(said, counted)| said != counted) || s.bytes_in != bytes_in {
+            return Err(lie("a unit counted other entries or bytes than were sent to it"));
+        }
+        let all: u64 = entries.iter().sum();
+        let left = all.checked_sub(s.hidden).and_then(|left| left.checked_sub(s.elided));
+        let zeroes = recipe.drop_tombstones && recipe.zero_seqs;
+        let possible = if zeroes { left } else { left.map(|_| 0) };
+        if possible.is_none_or(|most| s.zeroed > most) || (s.zeroed == 0 && s.sum_zeroed != 0) {
+            return Err(lie("a unit dropped or changed more entries than were sent to it"));
+        }
+        Ok(())
+    }
+}
+
+/// Holds the keys of a set's output against its range `(lo, hi]`. They were found to be in order, so the first and the
+/// last one speak for all. The output begins with `replay`, whose keys lie below.
+pub(crate) fn check_keys(
+    range: &CleanRange,
+    replay: &[u8],
+    payloads: &[&[u8]],
+    open: &[u8],
+) -> Result<()> {
+    let parse = || lie("the keys of a set's output do not parse");
+    let first = payloads.first().map_or(Some(open), |payload| entries_of(payload));
+    let new = first.and_then(|first| first.get(replay.len()..)).ok_or_else(parse)?;
+    let first = match new {
+        // Nothing joined the open block: the next block is new, if there is one.
+        [] => match payloads.get(1).map_or(Some(open), |payload| entries_of(payload)) {
+            _ if payloads.is_empty() => return Ok(()),
+            next => next.and_then(|block| area::first_key(block, &[])),
+        },
+        _ => {
+            let before = area::last_entry(replay).map(|(key, _)| key).unwrap_or_default();
+            area::first_key(new, &before)
+        }
+    };
+    let last = area::last_entry(open).and_then(|(key, _)| area::user_key(key));
+    let (first, last) = (first.ok_or_else(parse)?, last.ok_or_else(parse)?);
+    let above = range.lo.as_ref().is_none_or(|lo| first[..] > **lo);
+    if above && range.hi.as_ref().is_none_or(|hi| last[..] <= **hi) {
+        return Ok(());
+    }
+    Err(lie("a set's output has keys of other sets"))
+}
+
+/// The entries of a plain block, without its restart points and their number.
+fn entries_of(payload: &[u8]) -> Option<&[u8]> {
+    let (rest, count) = payload.split_last_chunk::<4>()?;
+    let points = (u32::from_le_bytes(*count) as usize).checked_mul(4)?;
+    rest.get(..rest.len().checked_sub(points)?)
+}
+
+#[cold]
+fn lie(what: &str) -> Error {
+    Error::new(ErrorKind::Internal, what)
 }

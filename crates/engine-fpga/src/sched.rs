@@ -4,29 +4,33 @@
 //!  free -> held -> loading -> [head] -> queued -> running -> status -> records, payloads -> ended -> free
 //! ```
 //!
-//! Keeps: memory has a bound, whatever the jobs are: slots have fixed sizes, on the card and on the host. A
-//! counter sees the buffers of slots, but not what is being staged or was handed out. A slot belongs to one
-//! set from staging to decoding. What a card does late, twice or not at all ends in an error of that set: a
-//! completion that is not awaited is forgotten, and one that does not come is missed after ten times its
-//! time. Card time is computed from reservations in the order of offers and from cycles that units report,
-//! never measured.
+//! Keeps: memory has a bound, whatever the jobs are: slots have fixed sizes, on the card and on the host, and each
+//! buffer is counted (`memory`). A slot belongs to one set from staging to decoding. What a card does late,
+//! twice or not at all ends in an error of that set: a completion that is not awaited is forgotten, one that does
+//! not come is missed after ten times its time, and a card whose clock stands is given up. Card time is
+//! computed from reservations in the order of offers and from cycles that units report, never measured.
 //! Leaves to others: what is in the slots (`stage`, `returned`), what follows from an error (`session`), and how
 //! large sets are to be (`control`, which is told of each).
 //!
-//! Chapters: `slots`, `units`, `back` for what comes back, `time`. Here are sessions, and the way to the card.
+//! Chapters: `slots`, `units`, `back` for what comes back, `time`, `turns`. Here are sessions, and the way to the
+//! card.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use lithify_base::{Error, ErrorKind};
+use lithify_env::sync::Arc;
 
 use crate::card::{Card, Shape, Transfer};
 use crate::control::{Controller, Sample};
+use crate::memory::{Buffer, Held, HostBytes};
 use crate::stage::{Head, Staged};
-use crate::stream::{STALLS, register};
+use crate::stream::{BEAT, STALLS, register};
 
 mod back;
 mod slots;
 mod time;
+mod turns;
 mod units;
 
 pub(crate) use slots::{Ended, Hold, SlotSize, Trouble};
@@ -34,10 +38,16 @@ pub use time::Link;
 pub(crate) use time::Timetable;
 
 use slots::{Cargo, Slot, SlotNo, Stage, Work};
+use turns::Turns;
 use units::{Unit, take_over};
 
 /// Cycles that a set may take beyond ten times what is predicted, and a transfer beyond ten times its time.
 const GRACE_CYCLES: u64 = 1_000_000;
+/// Nanoseconds that a poll of a simulated card takes the thread that drives it: more than it does.
+const POLL_NS: f64 = 10e6;
+/// Polls in which the clock of a card may stand while something is under way: one that is simulated moves at each,
+/// and on one that is real no two polls are in the same nanosecond.
+const STANDS_MAX: u32 = 10_000;
 /// Nanoseconds of the search in the indexes that finds where a set ends: assumed, for `control`, as card time
 /// holds nothing that was measured.
 pub(crate) const CUT_NS: f64 = 50_000.0;
@@ -52,7 +62,15 @@ pub(crate) struct Counters {
     pub(crate) bytes_from_card: u64,
     pub(crate) hangs: u32,
     pub(crate) stale: u64,
-    pub(crate) most_bytes: usize,
+}
+
+/// The buffers on the host.
+#[derive(Debug, Default)]
+struct Buffers {
+    /// Counts all of them.
+    bytes: Arc<HostBytes>,
+    /// What counts those that the card has, by their transfers.
+    away: BTreeMap<u64, Held>,
 }
 
 /// The card and everything that is on it.
@@ -63,14 +81,13 @@ pub(crate) struct Sched {
     slots: Vec<Slot>,
     units: Vec<Unit>,
     queue: VecDeque<SlotNo>,
-    /// Sessions that are open, and how many slots each one holds.
-    sessions: BTreeMap<u64, usize>,
-    /// By session, when the output of the last set that it gave back was there, in computed card time: no set that
-    /// it stages afterwards can be on its way before.
-    freed_at: BTreeMap<u64, f64>,
+    turns: Turns,
+    buffers: Buffers,
+    /// The card's clock at the last poll, and polls since it moved.
+    clock: (u64, u32),
     next: u64,
-    /// N of the units.
-    ways: usize,
+    /// N and W of the units.
+    built: (usize, usize),
     times: Timetable,
     /// Says how large sets are to be.
     pub(crate) control: Controller,
@@ -93,7 +110,7 @@ impl Sched {
         first_tag: u64,
     ) -> Result<Sched, Error> {
         let shape = card.shape();
-        let needed = (slots * size.bytes()) as u64;
+        let needed = slots.saturating_mul(size.bytes()) as u64;
         if shape.units == 0 || slots == 0 {
             return Err(Error::invalid("an FPGA engine needs at least one unit and one slot"));
         }
@@ -108,6 +125,7 @@ impl Sched {
             )));
         }
         let ways = take_over(&mut *card, shape.units)?;
+        let width = (card.read(0, register::WIDTH) as usize).clamp(16, BEAT);
         let until = card.now().saturating_add((GRACE_CYCLES as f64 * shape.cycle_ns) as u64);
         let unit = || Unit { resetting: Some(until), ..Unit::default() };
         let slot = |i: usize| Slot { at: (i * size.bytes()) as u64, ..Slot::default() };
@@ -115,10 +133,11 @@ impl Sched {
             slots: (0..slots).map(slot).collect(),
             units: (0..shape.units).map(|_| unit()).collect(),
             queue: VecDeque::new(),
-            sessions: BTreeMap::new(),
-            freed_at: BTreeMap::new(),
+            turns: Turns::default(),
+            buffers: Buffers::default(),
+            clock: (0, 0),
             next: first_tag,
-            ways,
+            built: (ways, width),
             times: Timetable::new(link, shape.units),
             control,
             quarantine: None,
@@ -131,11 +150,15 @@ impl Sched {
 
     /// N of the units.
     pub(crate) fn ways(&self) -> usize {
-        self.ways
+        self.built.0
     }
     /// Sizes of a slot.
     pub(crate) fn size(&self) -> SlotSize {
         self.size
+    }
+    /// The counter of all buffers on the host.
+    pub(crate) fn host_bytes(&self) -> &Arc<HostBytes> {
+        &self.buffers.bytes
     }
     /// Bytes of the card's memory that slots have.
     pub(crate) fn card_bytes(&self) -> usize {
@@ -162,7 +185,7 @@ impl Sched {
     /// A session begins: a number to hold slots by.
     pub(crate) fn enter(&mut self) -> u64 {
         let session = self.number();
-        self.sessions.insert(session, 0);
+        self.turns.enter(session);
         session
     }
 
@@ -174,8 +197,12 @@ impl Sched {
                 self.free(SlotNo(no));
             }
         }
-        self.sessions.remove(&session);
-        self.freed_at.remove(&session);
+        self.turns.leave(session);
+    }
+
+    /// Whether a session but this one waits for its first slot.
+    pub(crate) fn others_wait(&self, session: u64) -> bool {
+        self.turns.others_wait(session)
     }
 
     fn number(&mut self) -> u64 {
@@ -183,16 +210,10 @@ impl Sched {
         self.next
     }
 
-    /// A free slot for a session, with the buffer for its entry areas: of several the one that was free first. No
-    /// session gets the last one while another one has none.
-    pub(crate) fn acquire(&mut self, session: u64) -> Option<(Hold, Vec<u8>)> {
-        if self.quarantine.is_some() {
-            return None;
-        }
-        let free = self.free_slots();
-        let holds = self.sessions.get(&session).copied().unwrap_or_default();
-        let waits = self.sessions.iter().any(|(&other, &n)| other != session && n == 0);
-        if free == 1 && holds > 0 && waits {
+    /// A free slot for a session, if it is its turn, with the buffer for its entry areas: of several the one that
+    /// was free first.
+    pub(crate) fn acquire(&mut self, session: u64) -> Option<(Hold, Buffer)> {
+        if self.quarantine.is_some() || !self.turns.ask(session, self.free_slots()) {
             return None;
         }
         let free = |&i: &usize| self.slots[i].owner.is_none() && self.slots[i].work.is_none();
@@ -203,8 +224,11 @@ impl Sched {
         let no = self.number();
         let slot = &mut self.slots[at];
         (slot.owner, slot.hold) = (Some(session), no);
-        *self.sessions.entry(session).or_default() += 1;
-        Some((Hold { slot: SlotNo(at), no }, std::mem::take(&mut slot.areas)))
+        let mut areas = std::mem::take(&mut slot.areas);
+        if !areas.is_counted() {
+            areas = self.buffers.bytes.buffer(Vec::new());
+        }
+        Some((Hold { slot: SlotNo(at), no }, areas))
     }
 
     /// The slot of a hold, unless it was given back.
@@ -228,15 +252,14 @@ impl Sched {
     fn free(&mut self, slot: SlotNo) {
         let Some(s) = self.slots.get_mut(slot.0) else { return };
         let owner = s.owner.take();
-        if let Some(n) = owner.and_then(|owner| self.sessions.get_mut(&owner)) {
-            *n = n.saturating_sub(1);
+        if let Some(owner) = owner {
+            self.turns.gave_back(owner);
         }
         self.queue.retain(|&queued| queued != slot);
         let Some(work) = &mut s.work else { return };
         s.free_at = s.free_at.max(work.back_at);
         if let Some(owner) = owner {
-            let freed_at = self.freed_at.entry(owner).or_default();
-            *freed_at = freed_at.max(work.back_at);
+            self.turns.freed(owner, work.back_at);
         }
         match work.stage {
             // It has a command; the slot is free when that is done.
@@ -246,7 +269,7 @@ impl Sched {
     }
 
     /// Gives a slot back that was not used, with its buffer.
-    pub(crate) fn give_back(&mut self, hold: Hold, areas: Vec<u8>) {
+    pub(crate) fn give_back(&mut self, hold: Hold, areas: Buffer) {
         if let Some(slot) = self.held(hold) {
             self.slots[slot.0].areas = areas;
             self.free(slot);
@@ -265,12 +288,12 @@ impl Sched {
         let tag = self.number();
         let areas = std::mem::take(&mut staged.areas);
         let owner = self.slots[slot.0].owner;
-        let freed_at = owner.and_then(|owner| self.freed_at.get(&owner).copied()).unwrap_or(0.0);
-        let ready_at = self.times.send(areas.len(), freed_at.max(self.slots[slot.0].free_at));
+        let freed_at = owner.map_or(0.0, |owner| self.turns.freed_at(owner));
+        let ready_at = self.times.send(staged.areas_len, freed_at.max(self.slots[slot.0].free_at));
         let sample = Sample {
             bytes: staged.stored,
             cut_ns: CUT_NS,
-            to_card_ns: self.times.link().in_ns(areas.len()),
+            to_card_ns: self.times.link().in_ns(staged.areas_len),
             unit_ns: 0.0,
             from_card_ns: 0.0,
             parts: 1,
@@ -281,11 +304,11 @@ impl Sched {
             under_way: BTreeMap::new(),
             deadline: 0,
             predicted,
-            in_bytes: 0,
-            ending: Vec::new(),
-            records: Vec::new(),
-            open: Vec::new(),
-            payloads: Vec::new(),
+            in_bytes: staged.bytes(),
+            ending: Buffer::default(),
+            records: Buffer::default(),
+            open: Buffer::default(),
+            payloads: Buffer::default(),
             ended: None,
             sample,
             ready_at,
@@ -299,6 +322,20 @@ impl Sched {
     /// Cycles that a set may take: a beat of the narrowest unit for each of its bytes, and as much for entries.
     fn predict(&self, staged: &Staged) -> u64 {
         staged.bytes() as u64 + 8 * staged.areas_count() as u64 + 2000
+    }
+
+    /// How long the card is expected to be at work on all that it has and on `bytes` of sets more, in time of
+    /// the thread that drives it.
+    pub(crate) fn predicted(&self, bytes: u64) -> Duration {
+        let works = self.slots.iter().filter_map(|slot| slot.work.as_ref());
+        let all = works.map(|work| work.in_bytes as u64).sum::<u64>() + bytes;
+        // Two beats for each one of values: lengths, keys and ends of blocks.
+        let cycles = 2 * all / self.built.1 as u64 + GRACE_CYCLES / 100;
+        let nanos = match self.shape.pace {
+            0 => cycles as f64 * self.shape.cycle_ns,
+            pace => cycles as f64 / pace as f64 * POLL_NS,
+        };
+        Duration::from_nanos(nanos as u64)
     }
 
     /// The tag of the set in a slot.
@@ -325,15 +362,18 @@ impl Sched {
         work.predicted += head.side.len() as u64;
         work.stage = Stage::Heading;
         if !head.side.is_empty() {
-            self.send(slot, Cargo::Head, side_at as u64, head.side);
+            let side = self.buffers.bytes.buffer(head.side);
+            self.send(slot, Cargo::Head, side_at as u64, side);
         }
-        self.send(slot, Cargo::Head, 0, head.tables);
+        let tables = self.buffers.bytes.buffer(head.tables);
+        self.send(slot, Cargo::Head, 0, tables);
     }
 
     /// Sends a buffer to a place in the input part of a slot.
-    fn send(&mut self, slot: SlotNo, cargo: Cargo, at: u64, buffer: Vec<u8>) {
+    fn send(&mut self, slot: SlotNo, cargo: Cargo, at: u64, buffer: Buffer) {
+        let (buffer, held) = buffer.part();
         self.counters.bytes_to_card += buffer.len() as u64;
-        let id = self.expect(slot, cargo, buffer.len());
+        let id = self.expect(slot, cargo, buffer.len(), held);
         let at = self.slots[slot.0].at + at;
         self.card.send(Transfer { id, at, buffer });
     }
@@ -341,15 +381,16 @@ impl Sched {
     /// Fetches bytes from the output part of a slot.
     fn fetch(&mut self, slot: SlotNo, cargo: Cargo, at: usize, len: usize) {
         self.counters.bytes_from_card += len as u64;
-        let id = self.expect(slot, cargo, len);
+        let held = self.buffers.bytes.hold(len);
+        let id = self.expect(slot, cargo, len, held);
         let at = self.slots[slot.0].at + (self.size.input + at) as u64;
         self.card.fetch(Transfer { id, at, buffer: vec![0; len] });
-        self.note_memory();
     }
 
-    /// A transfer is under way from now on.
-    fn expect(&mut self, slot: SlotNo, cargo: Cargo, len: usize) -> u64 {
+    /// A transfer is under way from now on, of a buffer that `held` counts.
+    fn expect(&mut self, slot: SlotNo, cargo: Cargo, len: usize, held: Held) -> u64 {
         let id = self.number();
+        self.buffers.away.insert(id, held);
         let deadline = self.deadline(len as u64);
         if let Some(work) = &mut self.slots[slot.0].work {
             work.under_way.insert(id, cargo);
@@ -364,23 +405,9 @@ impl Sched {
         self.card.now().saturating_add((cycles as f64 * self.shape.cycle_ns) as u64)
     }
 
-    /// Bytes of all buffers of the host, at most.
-    fn note_memory(&mut self) {
-        let of = |slot: &Slot| {
-            let areas = slot.areas.capacity();
-            let work = slot
-                .work
-                .as_ref()
-                .map_or(0, |w| w.ending.len() + w.records.len() + w.open.len() + w.payloads.len());
-            areas + work
-        };
-        let all = self.slots.iter().map(of).sum();
-        self.counters.most_bytes = self.counters.most_bytes.max(all);
-    }
-
     /// Parts whose sets the links carry at once.
     fn parts(&self) -> usize {
-        self.sessions.values().filter(|&&holds| holds > 0).count().clamp(1, self.units.len())
+        self.turns.holders().clamp(1, self.units.len())
     }
 
     /// How a set in a slot ended, if it has.
@@ -404,7 +431,7 @@ impl Sched {
     }
 
     /// The entry areas of a set that is to be tried on another slot.
-    pub(crate) fn areas_back(&mut self, hold: Hold) -> Vec<u8> {
+    pub(crate) fn areas_back(&mut self, hold: Hold) -> Buffer {
         let slot = self.held(hold);
         slot.map(|slot| std::mem::take(&mut self.slots[slot.0].areas)).unwrap_or_default()
     }
@@ -432,6 +459,19 @@ impl Sched {
         }
         self.dispatch();
         self.miss();
+        self.look_at_clock();
+    }
+
+    /// Nothing is ever late on a card whose clock stands, so it is given up.
+    fn look_at_clock(&mut self) {
+        let now = self.card.now();
+        let (before, polls) = self.clock;
+        let waits = self.slots.iter().any(|slot| slot.work.as_ref().is_some_and(Work::waits));
+        self.clock = if now == before && waits { (now, polls + 1) } else { (now, 0) };
+        if self.clock.1 > STANDS_MAX {
+            self.counters.hangs += 1;
+            self.give_up("the card did not answer, and its clock stands");
+        }
     }
 
     /// From now on the card gets no work; everything on it is lost.

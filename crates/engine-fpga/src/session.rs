@@ -3,7 +3,7 @@
 //! ```text
 //!  offered -> staged, loading -> started (the carry is known) -> ended -> decoded -> handed out
 //!                 |                                    once more on another slot |
-//!                 +---- unsuitable ----> kernel, from the last carry <-----------+ twice
+//!                 +--- not suitable ---> kernel, from the last carry <-----------+ twice
 //! ```
 //!
 //! Keeps: one carry, that of `Offload`, whichever of the two merged the last set; and what a unit made is decoded
@@ -12,6 +12,7 @@
 //! Leaves to others: what happens on the card (`sched`), and the host's own proofs.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_engine::{Fault, Offer, Progress, Session};
@@ -19,18 +20,21 @@ use lithify_env::sync::Arc;
 use lithify_merge::ledger::Rule;
 use lithify_merge::offload::{Drops, Made};
 use lithify_merge::prove::{self, Claim};
-use lithify_merge::{BlockSet, Carry, Item, Kernel, Offload, Products, Recipe, Work};
+use lithify_merge::{BlockSet, Carry, Item, Kernel, Lent, Offload, Products, Recipe, Work};
 
-use crate::returned::Output;
+use crate::memory::{HandedOut, HostBytes};
+use crate::returned::{Output, check_keys};
 use crate::sched::{Ended, Hold, Trouble};
-use crate::stage::{Staged, Standing, Unsuitable, stage};
-use crate::stream::{Code, KEY_MAX};
+use crate::stage::{OnCpu, Staged, Standing, stage};
+use crate::stream::Code;
 use crate::{Chore, Shared};
 
 /// Sets that do not suit a unit, in a row, after which the part stays on the kernel.
-const UNSUITABLE_MAX: u32 = 2;
+const NOT_SUITED_MAX: u32 = 2;
 /// Polls that a set waits for a slot before the kernel takes it.
 const SLOT_PATIENCE: u32 = 10_000;
+/// Nanoseconds that a byte takes the host, at most: to stage and to decode it, or to merge it.
+const HOST_NS: u64 = 20;
 /// Input bytes that the kernel merges in a poll.
 const SLICE_BYTES: u64 = 1 << 20;
 
@@ -43,9 +47,10 @@ pub(crate) struct FpgaSession {
     machine: Machine,
     waiting: VecDeque<BlockSet>,
     flights: VecDeque<Flight>,
-    unsuitable: u32,
-    /// A unit's output was wrong: each further set is merged again and compared.
-    shadowing: bool,
+    not_suited: u32,
+    /// A unit's output was wrong: each further set is proven.
+    proving: bool,
+    host_bytes: Arc<HostBytes>,
     /// When the last carry was known, in computed card time.
     known_at: f64,
     sealed: bool,
@@ -84,7 +89,7 @@ enum Stage {
     /// It was started.
     Started(Hold, Box<Staged>, Standing),
     /// The kernel has to merge it.
-    Refused(Unsuitable),
+    Refused(OnCpu),
 }
 
 impl FpgaSession {
@@ -98,16 +103,19 @@ impl FpgaSession {
             None => Offload::new(recipe.clone())?,
             Some(carry) => Offload::resume(recipe.clone(), carry)?,
         };
-        let no = shared.sched.lock().enter();
+        let mut sched = shared.sched.lock();
+        let (no, host_bytes) = (sched.enter(), sched.host_bytes().clone());
+        drop(sched);
         Ok(FpgaSession {
+            host_bytes,
             shared,
             recipe,
             no,
             machine: Machine::Units(Box::new(offload)),
             waiting: VecDeque::new(),
             flights: VecDeque::new(),
-            unsuitable: 0,
-            shadowing: false,
+            not_suited: 0,
+            proving: false,
             known_at: 0.0,
             sealed: false,
             over: false,
@@ -150,7 +158,7 @@ impl FpgaSession {
             Work::Idle => {}
         }
         if let Some(set) = self.waiting.pop_front() {
-            self.shared.count(Some(Unsuitable::Settled), &set);
+            self.shared.count(Some(OnCpu::Settled), &set);
             kernel.begin(set)?;
             return Ok(Progress::More);
         }
@@ -172,7 +180,7 @@ impl FpgaSession {
         kernel.drain(out);
         let Some(Item::SetDone(done)) = out.items().last() else { return Err(lost()) };
         let carry = (*done.carry).clone();
-        if self.unsuitable >= UNSUITABLE_MAX || self.shared.sched.lock().quarantine().is_some() {
+        if self.not_suited >= NOT_SUITED_MAX || self.shared.sched.lock().quarantine().is_some() {
             self.leave_card();
             let Machine::Kernel(kernel) = std::mem::replace(&mut self.machine, Machine::None)
             else {
@@ -196,7 +204,7 @@ impl FpgaSession {
 
     /// Stages sets that wait, as many as there may be under way.
     fn take_off(&mut self) {
-        while self.flights.len() < self.shared.options.flights
+        while self.flights.len() < self.shared.options.in_flight
             && let Some(set) = self.waiting.pop_front()
         {
             self.flights.push_back(Flight {
@@ -216,19 +224,33 @@ impl FpgaSession {
         }
     }
 
+    /// Sets behind the first one give their slots back: they wait for it, and it for a slot or for the CPU.
+    fn ground_later(&mut self) {
+        for flight in self.flights.iter_mut().skip(1) {
+            if let Stage::Loaded(slot, _) | Stage::Started(slot, ..) = &flight.at {
+                self.shared.sched.lock().release(*slot);
+                flight.at = Stage::Grounded(0);
+                flight.leaves = None;
+            }
+        }
+    }
+
     fn stage(&mut self, i: usize) {
         let Machine::Units(offload) = &self.machine else { return };
         let flight = &mut self.flights[i];
         let mut sched = self.shared.sched.lock();
         if sched.quarantine().is_some() {
-            flight.at = Stage::Refused(Unsuitable::Quarantine);
+            flight.at = Stage::Refused(OnCpu::Quarantine);
             return;
         }
         let Some((slot, buffer)) = sched.acquire(self.no) else {
+            drop(sched);
             let Stage::Grounded(polls) = &mut flight.at else { return };
             *polls += 1;
             if *polls > SLOT_PATIENCE {
-                flight.at = Stage::Refused(Unsuitable::Busy);
+                flight.at = Stage::Refused(OnCpu::Busy);
+            } else if i == 0 {
+                self.ground_later();
             }
             return;
         };
@@ -238,13 +260,18 @@ impl FpgaSession {
         let staged = self.shared.during(Chore::Staging, || {
             stage(&self.recipe, offload.tables(), &flight.set, ways, size.input, buffer)
         });
+        match &staged {
+            Ok(staged) => self.shared.note_growth(flight.set.bytes(), Some(staged.bytes())),
+            Err((OnCpu::Large, _)) => self.shared.note_growth(flight.set.bytes(), None),
+            Err(_) => {}
+        }
         let mut sched = self.shared.sched.lock();
         flight.at = match staged {
             Ok(mut staged) => match sched.load(slot, &mut staged) {
                 true => Stage::Loaded(slot, Box::new(staged)),
                 false => {
                     sched.release(slot);
-                    Stage::Refused(Unsuitable::Damaged)
+                    Stage::Refused(OnCpu::Damaged)
                 }
             },
             Err((why, buffer)) => {
@@ -341,36 +368,21 @@ impl FpgaSession {
         let Some(flight) = self.flights.front() else { return Err(lost()) };
         let Stage::Started(slot, staged, standing) = &flight.at else { return Err(lost()) };
         let slot = *slot;
-        let Ok((payloads, open)) = parts(ended) else { return self.again(Unsuitable::Damaged) };
-        let first = payloads.first().copied().unwrap_or(open);
-        if !first.starts_with(&standing.replay) {
-            return self.again(Unsuitable::Damaged);
-        }
+        let Ok((payloads, open)) = parts(ended) else { return self.again(OnCpu::Damaged) };
         let drops = drops(&ended.output);
-        // What became of entries cannot be more than all of them, nor what they hold more than whole keys and
-        // all bytes of the slot; this keeps absurd figures out of sums.
-        let s = &ended.output.status;
-        let most = staged.bytes() as u64 + drops.entries_in * (KEY_MAX as u64 + 12);
-        let all = [s.hidden, s.elided, s.zeroed].into_iter().all(|n| n <= drops.entries_in);
-        let counted = all
-            && s.bytes_in <= most
-            && staged.entries.iter().enumerate().all(|(way, known)| {
-                known.is_none_or(|n| u64::from(ended.output.status.entries_in[way]) == n)
-            });
-        let before = self.shadowing.then(|| offload.carry().clone());
-        let made = self.shared.during(Chore::Decoding, || match counted {
-            true => {
-                let made = Made::decode(offload, flight.set.no, &payloads, open, drops);
-                made.and_then(|made| offload.set_done(made, out))
-            }
-            false => {
-                Err(Error::new(ErrorKind::Internal, "a unit counted another number of entries"))
-            }
+        let before = self.proving.then(|| offload.carry().clone());
+        // What it is decoded to lies beside what came back.
+        let held = self.host_bytes.hold(ended.payloads.bytes().len() + open.len());
+        let made = self.shared.during(Chore::Decoding, || {
+            ended.output.check_counts(&self.recipe, &staged.entries, staged.bytes_in)?;
+            let made = Made::decode(offload, flight.set.no, &payloads, open, drops)?;
+            check_keys(&flight.set.keys, &standing.replay, &payloads, open)?;
+            let arena: Box<dyn Lent> = Box::new(HandedOut::new(made.arena, held));
+            offload.set_done(Made { arena, ..made }, out)
         });
         let done = made.and_then(|()| {
             let Some(before) = &before else { return Ok(()) };
-            let set = flight.set.clone();
-            prove::set(&self.recipe, Some(before), set, &[Claim::from(&*out)])
+            prove::set(&self.recipe, Some(before), flight.set.clone(), &[Claim::from(&*out)])
         });
         if let Err(error) = done {
             out.clear();
@@ -382,7 +394,7 @@ impl FpgaSession {
         if let Some(flight) = self.flights.pop_front() {
             self.shared.count(None, &flight.set);
         }
-        self.unsuitable = 0;
+        self.not_suited = 0;
         Ok(())
     }
 
@@ -395,8 +407,8 @@ impl FpgaSession {
             let offload = Offload::resume(self.recipe.clone(), before)?;
             self.machine = Machine::Units(Box::new(offload));
         }
-        self.shadowing = true;
-        self.give_to_kernel(Unsuitable::Wrong)
+        self.proving = true;
+        self.give_to_kernel(OnCpu::Wrong)
     }
 
     /// The first set has no output.
@@ -404,24 +416,24 @@ impl FpgaSession {
         match trouble {
             Trouble::Code(code @ (Code::Link | Code::Header | Code::Aborted)) => {
                 self.shared.note_code(*code);
-                self.again(Unsuitable::Damaged)
+                self.again(OnCpu::Damaged)
             }
             Trouble::Code(code) => {
                 self.shared.note_code(*code);
-                self.fall_back(Unsuitable::Code)
+                self.fall_back(OnCpu::Code)
             }
             Trouble::Damaged(error) => {
                 self.shared.note(error);
-                self.again(Unsuitable::Damaged)
+                self.again(OnCpu::Damaged)
             }
-            Trouble::Hung => self.fall_back(Unsuitable::Hung),
-            Trouble::Quarantined => self.fall_back(Unsuitable::Quarantine),
+            Trouble::Hung => self.fall_back(OnCpu::Hung),
+            Trouble::Quarantined => self.fall_back(OnCpu::Quarantine),
         }
     }
 
     /// The first set is tried once more on another slot; if there is none, or it was tried before, the
     /// kernel has it.
-    fn again(&mut self, why: Unsuitable) -> Result<()> {
+    fn again(&mut self, why: OnCpu) -> Result<()> {
         let Some(flight) = self.flights.front_mut() else { return Err(lost()) };
         if flight.again {
             return self.fall_back(why);
@@ -434,7 +446,7 @@ impl FpgaSession {
         let mut sched = self.shared.sched.lock();
         let other = sched.acquire(self.no);
         let areas = sched.areas_back(old);
-        if areas.len() == staged.areas_len {
+        if areas.bytes().len() == staged.areas_len {
             staged.areas = areas;
             let slot = match other {
                 Some((slot, buffer)) => {
@@ -463,7 +475,7 @@ impl FpgaSession {
     }
 
     /// Gives the first set's slot back, and the set to the kernel.
-    fn fall_back(&mut self, why: Unsuitable) -> Result<()> {
+    fn fall_back(&mut self, why: OnCpu) -> Result<()> {
         if let Some(flight) = self.flights.front()
             && let Stage::Loaded(slot, _) | Stage::Started(slot, ..) = &flight.at
         {
@@ -473,11 +485,15 @@ impl FpgaSession {
     }
 
     /// The kernel merges the first set, from the last carry.
-    fn give_to_kernel(&mut self, why: Unsuitable) -> Result<()> {
+    fn give_to_kernel(&mut self, why: OnCpu) -> Result<()> {
+        // Others go on while the CPU works on this one.
+        if self.shared.sched.lock().others_wait(self.no) {
+            self.ground_later();
+        }
         let Some(flight) = self.flights.pop_front() else { return Err(lost()) };
         let Machine::Units(offload) = &self.machine else { return Err(lost()) };
         self.shared.count(Some(why), &flight.set);
-        self.unsuitable += u32::from(why.is_of_input());
+        self.not_suited += u32::from(why.is_of_input());
         let mut kernel = Kernel::resume(self.recipe.clone(), offload.carry().clone())?;
         kernel.begin(flight.set)?;
         self.machine = Machine::Kernel(Box::new(kernel));
@@ -495,7 +511,7 @@ impl Flight {
         standing: Standing,
         known_at: f64,
     ) {
-        let nowhere = Stage::Refused(Unsuitable::Wrong);
+        let nowhere = Stage::Refused(OnCpu::Wrong);
         let Stage::Loaded(slot, staged) = std::mem::replace(&mut self.at, nowhere) else { return };
         let mut sched = shared.sched.lock();
         let (tag, size) = (sched.tag(slot), sched.size());
@@ -516,8 +532,9 @@ impl Flight {
 /// The payloads of a set that came back.
 fn parts(ended: &Ended) -> Result<(Vec<&[u8]>, &[u8])> {
     let Ended { output, payloads, open } = ended;
-    let finished = output.blocks.iter().map(|record| Output::placed(record, payloads));
-    Ok((finished.collect::<Result<_>>()?, open))
+    let finished = output.blocks.iter().map(|record| Output::placed(record, payloads.bytes()));
+    let open = open.bytes().get(..output.open.bytes as usize);
+    Ok((finished.collect::<Result<_>>()?, open.ok_or_else(lost)?))
 }
 
 /// What a unit says became of the entries.
@@ -546,7 +563,7 @@ fn lost() -> Error {
 impl Session for FpgaSession {
     fn offer(&mut self, set: BlockSet) -> Offer {
         let held = self.waiting.len() + self.flights.len();
-        if held > self.shared.options.flights || self.sealed {
+        if held > self.shared.options.in_flight || self.sealed {
             return Offer::Full(set);
         }
         self.waiting.push_back(set);
@@ -568,6 +585,16 @@ impl Session for FpgaSession {
         }
     }
     fn cancel(self: Box<Self>) {}
+    fn predicted(&self) -> Option<Duration> {
+        let all = self.flights.iter().map(|flight| &flight.set).chain(&self.waiting);
+        let bytes: u64 = all.map(BlockSet::bytes).sum();
+        let by_host = Duration::from_nanos(bytes.saturating_mul(HOST_NS));
+        match &self.machine {
+            // Blocks are sent as they are without a codec.
+            Machine::Units(_) => Some(by_host + self.shared.sched.lock().predicted(2 * bytes)),
+            Machine::Kernel(_) | Machine::Settled(_) | Machine::None => Some(by_host),
+        }
+    }
 }
 
 impl Drop for FpgaSession {

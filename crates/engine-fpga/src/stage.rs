@@ -6,9 +6,9 @@
 //!  carry -> replay; zones -> mask, markers -> header, tables -> sent when the carry is known
 //! ```
 //!
-//! Keeps: what is staged holds exactly the entries of the set; the marks among them are
-//! made of `Tables`, where `merge` has sorted everything that depends on key positions. Blocks inside of
-//! a run are verified and copied, not decoded.
+//! Keeps: what is staged holds exactly the entries of the set, and the host has counted them: what a unit says
+//! came in is held against that. The marks among them are made of `Tables`, where `merge` has sorted everything that
+//! depends on key positions. Blocks inside of a run are verified, copied and counted, not decoded.
 //! Leaves to others: what a unit finds in the entries themselves, such as operands. A set whose blocks do not
 //! verify is not staged: the kernel tries it, and names the block.
 //!
@@ -21,12 +21,12 @@ use std::ops::Range;
 
 use lithify_base::{Error, Key};
 use lithify_format::block::Layout;
-use lithify_format::varint;
-use lithify_merge::cut::logical;
 use lithify_merge::offload::{OpenState, Tables, ZoneRow};
 use lithify_merge::view::View;
 use lithify_merge::{BlockSet, BlockSlice, Recipe, RunSlice};
 
+use crate::area::{self, Counts, user_key};
+use crate::memory::Buffer;
 use crate::stream::{
     AREA_MAX, DESCRIPTOR, DESCRIPTORS_AT, Descriptor, F64, Header, KEY_MAX, MARKER, Record,
     SNAPSHOTS_MAX, SPLIT, TAKE_ALL, WAYS_MAX, Way, beats, put_snapshots,
@@ -37,9 +37,9 @@ pub(crate) const MARKERS_MAX: usize = 4096;
 /// Descriptors that the side way needs.
 const SIDE: usize = 2;
 
-/// Why a set is merged by the kernel instead of a unit.
+/// Why the CPU merges a set and not a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Unsuitable {
+pub(crate) enum OnCpu {
     /// Blocks of more runs than a unit has ways.
     Runs,
     /// Range tombstones lie over its keys.
@@ -68,54 +68,54 @@ pub(crate) enum Unsuitable {
     Settled,
 }
 
-impl Unsuitable {
+impl OnCpu {
     /// All of them.
-    pub(crate) const ALL: [Unsuitable; 13] = [
-        Unsuitable::Runs,
-        Unsuitable::Tombstones,
-        Unsuitable::Form,
-        Unsuitable::Markers,
-        Unsuitable::Large,
-        Unsuitable::Input,
-        Unsuitable::Code,
-        Unsuitable::Damaged,
-        Unsuitable::Hung,
-        Unsuitable::Wrong,
-        Unsuitable::Busy,
-        Unsuitable::Quarantine,
-        Unsuitable::Settled,
+    pub(crate) const ALL: [OnCpu; 13] = [
+        OnCpu::Runs,
+        OnCpu::Tombstones,
+        OnCpu::Form,
+        OnCpu::Markers,
+        OnCpu::Large,
+        OnCpu::Input,
+        OnCpu::Code,
+        OnCpu::Damaged,
+        OnCpu::Hung,
+        OnCpu::Wrong,
+        OnCpu::Busy,
+        OnCpu::Quarantine,
+        OnCpu::Settled,
     ];
 
-    /// Its name in reports.
-    pub(crate) fn name(self) -> &'static str {
+    /// The name of its count in reports, and for people what such a set is.
+    pub(crate) const fn told(self) -> (&'static str, &'static str) {
         match self {
-            Unsuitable::Runs => "kernel_runs",
-            Unsuitable::Tombstones => "kernel_tombstones",
-            Unsuitable::Form => "kernel_form",
-            Unsuitable::Markers => "kernel_markers",
-            Unsuitable::Large => "kernel_large",
-            Unsuitable::Input => "kernel_input",
-            Unsuitable::Code => "kernel_code",
-            Unsuitable::Damaged => "kernel_damaged",
-            Unsuitable::Hung => "kernel_hung",
-            Unsuitable::Wrong => "kernel_wrong",
-            Unsuitable::Busy => "kernel_busy",
-            Unsuitable::Quarantine => "kernel_quarantine",
-            Unsuitable::Settled => "kernel_settled",
+            OnCpu::Runs => ("cpu_runs", "of more runs than a unit has ways"),
+            OnCpu::Tombstones => ("cpu_tombstones", "under range deletions"),
+            OnCpu::Form => ("cpu_form", "of tables in a form that units do not take"),
+            OnCpu::Markers => ("cpu_markers", "with too many bounds or too long ones"),
+            OnCpu::Large => ("cpu_large", "that a slot has no room for once decompressed"),
+            OnCpu::Input => ("cpu_input", "with a block that does not verify"),
+            OnCpu::Code => ("cpu_code", "with entries that units do not take"),
+            OnCpu::Damaged => ("cpu_damaged", "over which a link or a memory failed twice"),
+            OnCpu::Hung => ("cpu_hung", "over which a unit or a link did not answer"),
+            OnCpu::Wrong => ("cpu_wrong", "of which a unit made something wrong"),
+            OnCpu::Busy => ("cpu_busy", "for which no slot became free"),
+            OnCpu::Quarantine => ("cpu_quarantine", "for which the card was given up"),
+            OnCpu::Settled => ("cpu_settled", "behind two in a row that did not suit"),
         }
     }
 
-    /// It says something about the input, so the next set is likely to be like it.
+    /// It says something about the input, so the next set is likely to be like it. Not so of one that was too large:
+    /// the next ones are cut smaller.
     pub(crate) fn is_of_input(self) -> bool {
         matches!(
             self,
-            Unsuitable::Runs
-                | Unsuitable::Tombstones
-                | Unsuitable::Form
-                | Unsuitable::Markers
-                | Unsuitable::Large
-                | Unsuitable::Input
-                | Unsuitable::Code
+            OnCpu::Runs
+                | OnCpu::Tombstones
+                | OnCpu::Form
+                | OnCpu::Markers
+                | OnCpu::Input
+                | OnCpu::Code
         )
     }
 }
@@ -130,13 +130,15 @@ pub(crate) struct Staged {
     /// Where the entry areas begin in the slot.
     pub(crate) areas_at: usize,
     /// The entry areas with their pads.
-    pub(crate) areas: Vec<u8>,
+    pub(crate) areas: Buffer,
     /// Their bytes; they themselves may be on their way.
     pub(crate) areas_len: usize,
     /// Stored bytes of the set.
     pub(crate) stored: u64,
-    /// Entries of the set by way, where the blocks say how many they have.
-    pub(crate) entries: Vec<Option<u64>>,
+    /// Entries of the set by way, as the host has counted them.
+    pub(crate) entries: Vec<u64>,
+    /// Their user key, tag and value bytes.
+    pub(crate) bytes_in: u64,
     /// Zones from that of the first keys above the set's lower bound.
     zones: Range<usize>,
 }
@@ -185,7 +187,8 @@ impl Standing {
         if open.is_empty() {
             return Some(before.clone());
         }
-        let (last, bytes) = last_key(open)?;
+        let (last, counts) = area::last_entry(open)?;
+        let (last, bytes) = (user_key(last)?, counts.bytes + 4 * u64::from(counts.all));
         let passed = |splits: &[Key]| splits.partition_point(|split| **split <= *last);
         let (replay, s) = match record.ended {
             true => (&[][..], u64::from(record.s_mod_b) + bytes),
@@ -197,27 +200,6 @@ impl Standing {
     }
 }
 
-/// The last user key of an entry area, and the logical bytes of all its entries. None if it does not parse or a
-/// key is longer than units take: one key at a time, so that no area costs more than its own bytes.
-fn last_key(area: &[u8]) -> Option<(Vec<u8>, u64)> {
-    let (mut rest, mut key, mut bytes) = (area, Vec::new(), 0);
-    while !rest.is_empty() {
-        let (shared, after) = varint::get_u32(rest)?;
-        let (unshared, after) = varint::get_u32(after)?;
-        let (value, after) = varint::get_u32(after)?;
-        let (shared, unshared, value) = (shared as usize, unshared as usize, value as usize);
-        if shared > key.len() || unshared > KEY_MAX + 8 - shared {
-            return None;
-        }
-        key.truncate(shared);
-        key.extend_from_slice(after.get(..unshared)?);
-        bytes += logical(key.len().checked_sub(8)?, value);
-        rest = after.get(unshared + value..)?;
-    }
-    key.truncate(key.len().checked_sub(8)?);
-    Some((key, bytes))
-}
-
 /// Stages a set. `buffer` is used for its areas; it is given back if the set is not suitable. A slot has
 /// `slot_bytes`, a unit takes `ways` runs.
 pub(crate) fn stage(
@@ -226,11 +208,17 @@ pub(crate) fn stage(
     set: &BlockSet,
     ways: usize,
     slot_bytes: usize,
-    mut buffer: Vec<u8>,
-) -> Result<Staged, (Unsuitable, Vec<u8>)> {
-    buffer.clear();
-    match try_stage(recipe, tables, set, ways, slot_bytes, &mut buffer) {
-        Ok(staged) => Ok(Staged { areas_len: buffer.len(), areas: buffer, ..staged }),
+    mut buffer: Buffer,
+) -> Result<Staged, (OnCpu, Buffer)> {
+    let areas = buffer.filled();
+    areas.clear();
+    // Its bytes are counted by what it may hold, so it does not grow.
+    areas.reserve_exact(slot_bytes);
+    let staged = try_stage(recipe, tables, set, ways, slot_bytes, areas);
+    let areas_len = areas.len();
+    buffer.count();
+    match staged {
+        Ok(staged) => Ok(Staged { areas_len, areas: buffer, ..staged }),
         Err(why) => Err((why, buffer)),
     }
 }
@@ -242,11 +230,11 @@ fn try_stage(
     ways: usize,
     slot_bytes: usize,
     areas: &mut Vec<u8>,
-) -> Result<Staged, Unsuitable> {
+) -> Result<Staged, OnCpu> {
     let runs = runs_of(recipe, set, ways)?;
     let zones = zones_of(tables, set);
     if tables.zones[zones.clone()].iter().any(|zone| zone.fragment.is_some()) {
-        return Err(Unsuitable::Tombstones);
+        return Err(OnCpu::Tombstones);
     }
     let blocks: usize = runs.iter().map(|r| r.blocks.len()).sum();
     let areas_at = beats(DESCRIPTORS_AT + DESCRIPTOR * (blocks + SIDE));
@@ -256,23 +244,21 @@ fn try_stage(
         ways: Vec::new(),
         descriptors: Vec::new(),
         areas_at,
-        areas: Vec::new(),
+        areas: Buffer::default(),
         areas_len: 0,
         stored: set.bytes(),
         entries: Vec::new(),
+        bytes_in: 0,
         zones,
     };
     for run in runs {
         let first = staged.descriptors.len();
-        let mut entries = Some(0);
+        let mut entries = 0;
         for (at, trim) in trimmed(recipe, set, run)? {
-            let block = &run.blocks[at];
-            let mut d = area(block, &trim, areas_at, room, areas)?;
-            (d.skip, d.take) = (trim.skip, trim.take);
-            let taken =
-                if d.take == TAKE_ALL { trim.all.map(|n| n - d.skip) } else { Some(d.take) };
-            entries = entries.zip(taken).map(|(all, n)| all + u64::from(n));
-            staged.descriptors.push(d);
+            let (descriptor, counts) = area(&run.blocks[at], trim, areas_at, room, areas)?;
+            entries += u64::from(counts.taken);
+            staged.bytes_in += counts.bytes;
+            staged.descriptors.push(descriptor);
         }
         let count = staged.descriptors.len() - first;
         staged.ways.push(Way { first: first as u32, count: count as u32, run: run.run });
@@ -286,15 +272,15 @@ fn runs_of<'a>(
     recipe: &Recipe,
     set: &'a BlockSet,
     ways: usize,
-) -> Result<Vec<&'a RunSlice>, Unsuitable> {
+) -> Result<Vec<&'a RunSlice>, OnCpu> {
     let mut runs: Vec<&RunSlice> = set.runs.iter().filter(|r| !r.blocks.is_empty()).collect();
     runs.sort_by_key(|r| r.run);
     let twice = runs.windows(2).any(|w| w[0].run == w[1].run);
     if twice || runs.iter().any(|r| r.run >= recipe.runs) {
-        return Err(Unsuitable::Input);
+        return Err(OnCpu::Input);
     }
     if runs.len() > ways.min(WAYS_MAX) {
-        return Err(Unsuitable::Runs);
+        return Err(OnCpu::Runs);
     }
     Ok(runs)
 }
@@ -319,32 +305,23 @@ fn zones_of(tables: &Tables, set: &BlockSet) -> Range<usize> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Trim {
     skip: u32,
-    take: u32,
-    /// Entries of the block, if that is known.
-    all: Option<u32>,
+    /// None for all that follow.
+    take: Option<u32>,
 }
 
 /// The blocks of a run that have entries of the set, and which of them: only the outermost ones can have
 /// others, too.
-fn trimmed(
-    recipe: &Recipe,
-    set: &BlockSet,
-    run: &RunSlice,
-) -> Result<Vec<(usize, Trim)>, Unsuitable> {
-    let whole = |block: &BlockSlice| Trim {
-        skip: 0,
-        take: TAKE_ALL,
-        all: Some(block.entries).filter(|&n| n > 0),
-    };
+fn trimmed(recipe: &Recipe, set: &BlockSet, run: &RunSlice) -> Result<Vec<(usize, Trim)>, OnCpu> {
     let mut view = View::default();
     let mut look = |block: &BlockSlice| {
         view.load(block, &[]).map_err(input)?;
         let range = view.trim(&set.keys, &recipe.range, &[], &*recipe.order).map_err(input)?;
-        let all = u32::try_from(view.len()).ok().filter(|&n| n < TAKE_ALL);
-        let Some(all) = all else { return Err(Unsuitable::Large) };
-        let take = if range.end == view.len() { TAKE_ALL } else { range.len() as u32 };
+        if view.len() >= TAKE_ALL as usize {
+            return Err(OnCpu::Large);
+        }
+        let take = (range.end < view.len()).then_some(range.len() as u32);
         let some = !range.is_empty();
-        Ok(some.then_some(Trim { skip: range.start as u32, take, all: Some(all) }))
+        Ok(some.then_some(Trim { skip: range.start as u32, take }))
     };
     let blocks = &run.blocks;
     let (mut first, mut end) = (0, blocks.len());
@@ -364,54 +341,58 @@ fn trimmed(
         end -= 1;
     }
     let middle = (first + 1)..end.saturating_sub(1).max(first + 1);
-    let mut all: Vec<(usize, Trim)> = middle.map(|at| (at, whole(&blocks[at]))).collect();
+    let whole = Trim { skip: 0, take: None };
+    let mut all: Vec<(usize, Trim)> = middle.map(|at| (at, whole)).collect();
     all.extend(outer);
     all.sort_by_key(|&(at, _)| at);
     Ok(all)
 }
 
-fn input(_: Error) -> Unsuitable {
-    Unsuitable::Input
+fn input(_: Error) -> OnCpu {
+    OnCpu::Input
 }
 
-/// Appends the entry area of a block.
+/// Appends the entry area of a block, and counts what is taken of it.
 fn area(
     block: &BlockSlice,
-    trim: &Trim,
+    trim: Trim,
     areas_at: usize,
     room: usize,
     areas: &mut Vec<u8>,
-) -> Result<Descriptor, Unsuitable> {
+) -> Result<(Descriptor, Counts), OnCpu> {
     if block.seq.is_some() {
-        return Err(Unsuitable::Form);
+        return Err(OnCpu::Form);
     }
     let plain: Cow<'_, [u8]> = block.plain().map_err(input)?;
     let layout = Layout::parse(&plain).map_err(input)?;
     if layout.has_separated_values() {
-        return Err(Unsuitable::Form);
+        return Err(OnCpu::Form);
     }
     let entries = plain.get(..layout.keys_end()).unwrap_or_default();
-    if entries.is_empty() {
-        return Err(Unsuitable::Input);
-    }
     let at = areas.len();
-    if trim.all.is_some_and(|n| n >= TAKE_ALL) {
-        return Err(Unsuitable::Large);
-    }
     if entries.len() > AREA_MAX || at + beats(entries.len()) > room {
-        return Err(Unsuitable::Large);
+        return Err(OnCpu::Large);
+    }
+    let counts = area::count(entries, trim.skip, trim.take).filter(|counts| {
+        // What its file says of it, if that says anything.
+        counts.all > 0 && (block.entries == 0 || block.entries == counts.all)
+    });
+    let counts = counts.ok_or(OnCpu::Input)?;
+    if counts.all >= TAKE_ALL {
+        return Err(OnCpu::Large);
     }
     areas.extend_from_slice(entries);
     areas.resize(beats(areas.len()), 0);
-    let sum = F64::of(&areas[at..]);
-    let expected = trim.all.unwrap_or_default();
-    Ok(Descriptor {
+    let descriptor = Descriptor {
         at: (areas_at + at) as u32,
         bytes: entries.len() as u32,
-        expected,
-        sum,
+        skip: trim.skip,
+        take: trim.take.unwrap_or(TAKE_ALL),
+        expected: counts.all,
+        sum: F64::of(&areas[at..]),
         ..Descriptor::default()
-    })
+    };
+    Ok((descriptor, counts))
 }
 
 impl Staged {
@@ -433,9 +414,9 @@ impl Staged {
         standing: &Standing,
         tag: u64,
         slot_bytes: (usize, usize),
-    ) -> Result<Head, Unsuitable> {
+    ) -> Result<Head, OnCpu> {
         if standing.replay.len() > AREA_MAX {
-            return Err(Unsuitable::Large);
+            return Err(OnCpu::Large);
         }
         let (in_use, markers) = self.markers(tables, standing)?;
         let mut side = Vec::new();
@@ -459,7 +440,7 @@ impl Staged {
         }
         let in_bytes = self.bytes() + side.len();
         if in_bytes > slot_bytes.0 {
-            return Err(Unsuitable::Large);
+            return Err(OnCpu::Large);
         }
         let header = Header {
             ways: self.ways.len() as u8,
@@ -499,7 +480,7 @@ impl Staged {
     }
 
     /// The mask above the set's lower bound, and the entries that change it or bring splits.
-    fn markers(&self, tables: &Tables, standing: &Standing) -> Result<(u16, Vec<u8>), Unsuitable> {
+    fn markers(&self, tables: &Tables, standing: &Standing) -> Result<(u16, Vec<u8>), OnCpu> {
         let zones = &tables.zones;
         let (hard, soft) = standing.splits;
         let first = &zones[self.zones.start];
@@ -523,7 +504,7 @@ impl Staged {
                 key.push(0);
             }
             if key.len() > KEY_MAX {
-                return Err(Unsuitable::Markers);
+                return Err(OnCpu::Markers);
             }
             let tag = MARKER | u64::from(mask) | if splits { SPLIT } else { 0 };
             match list.last_mut() {
@@ -532,7 +513,7 @@ impl Staged {
             }
         }
         if list.len() > MARKERS_MAX || list.iter().any(|(key, _)| key.len() > KEY_MAX) {
-            return Err(Unsuitable::Markers);
+            return Err(OnCpu::Markers);
         }
         Ok((above, encoded(&list)))
     }

@@ -435,22 +435,22 @@ impl Code {
         Code::ALL.into_iter().find(|&code| code as u8 == n)
     }
 
-    /// Its name on the page.
-    pub fn name(self) -> &'static str {
+    /// The name of its count in reports.
+    pub fn row(self) -> &'static str {
         match self {
-            Code::Ok => "OK",
-            Code::Kind => "KIND",
-            Code::KeyLong => "KEY_LONG",
-            Code::ValueLong => "VALUE_LONG",
-            Code::SeqHigh => "SEQ_HIGH",
-            Code::DeleteValue => "DELETE_VALUE",
-            Code::Structure => "STRUCTURE",
-            Code::Count => "COUNT",
-            Code::Order => "ORDER",
-            Code::OutFull => "OUT_FULL",
-            Code::Link => "LINK",
-            Code::Header => "HEADER",
-            Code::Aborted => "ABORTED",
+            Code::Ok => "code_ok",
+            Code::Kind => "code_kind",
+            Code::KeyLong => "code_key_long",
+            Code::ValueLong => "code_value_long",
+            Code::SeqHigh => "code_seq_high",
+            Code::DeleteValue => "code_delete_value",
+            Code::Structure => "code_structure",
+            Code::Count => "code_count",
+            Code::Order => "code_order",
+            Code::OutFull => "code_out_full",
+            Code::Link => "code_link",
+            Code::Header => "code_header",
+            Code::Aborted => "code_aborted",
         }
     }
 }

@@ -4,6 +4,8 @@
 mod common;
 #[path = "faults/conformance.rs"]
 mod conformance;
+#[path = "faults/lies.rs"]
+mod lies;
 #[path = "faults/pace.rs"]
 mod pace;
 #[path = "faults/plans.rs"]

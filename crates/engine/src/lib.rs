@@ -21,7 +21,8 @@
 //!
 //! The host keeps the sets that it offered since the last carry. It goes on with the CPU if the engine
 //! refuses, answers [`Progress::Failed`], hands out a batch that certification refuses, or stays silent for
-//! longer than ten times its own prediction ([`Cost`]) and two seconds. None of these fails a compaction.
+//! longer than ten times its own prediction ([`Session::predicted`], else [`Cost`]) and two seconds. None of these
+//! fails a compaction.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "testing")]
@@ -34,6 +35,7 @@ pub mod stream;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lithify_base::Error;
 use lithify_merge::certify;
@@ -68,7 +70,8 @@ pub struct Caps {
     /// 0, and is not checked so.
     pub prove: u32,
     /// Cost of a session, in nanoseconds: fixed, and per byte of input. The host chooses an engine by it,
-    /// and takes one for hung that is silent for much longer.
+    /// and takes one for hung that is silent for much longer, unless a session predicts more
+    /// ([`Session::predicted`]).
     pub cost: Cost,
 }
 
@@ -168,6 +171,10 @@ pub trait Engine: Send + Sync {
     fn disown(&self, error: &Error) {
         let _ = error;
     }
+    /// Why its machine gets no work any more, if so, and what the user can do: a sentence or two for people.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
     /// Figures about its machine, by name, for statistics: for instance how much of it is in use.
     fn report(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
@@ -183,6 +190,13 @@ pub trait Session: Send {
     /// Does a bounded slice of work on the caller's thread (a few milliseconds) and replaces the
     /// content of `out` by what is finished: whole sets, unless this is the CPU engine. Never blocks.
     fn poll(&mut self, out: &mut Products) -> Progress;
+    /// How long it expects to be silent over the sets that it has, in the time of the caller's clock; none if
+    /// that is what [`Caps::cost`] says. An engine whose cost is not the time that it takes, such as one
+    /// that is simulated, or whose machine has others' work as well, says so here: the host takes it for hung
+    /// after ten times the longer of the two, and two seconds.
+    fn predicted(&self) -> Option<Duration> {
+        None
+    }
     /// Gives up. Buffers of sets are released before it returns, but for those that a machine may still
     /// write to.
     fn cancel(self: Box<Self>);

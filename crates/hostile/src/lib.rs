@@ -46,13 +46,14 @@ pub const TARGETS: [Target; 19] = [
     Target { name: "index", run: blocks::index, allowance: MIB },
     Target { name: "filter", run: blocks::filter, allowance: MIB },
     Target { name: "meta_blocks", run: blocks::meta, allowance: MIB },
-    Target { name: "compressed", run: blocks::compressed, allowance: MIB },
+    // Bzip2 takes up to 3.7 MB, by the level that a block's first bytes name.
+    Target { name: "compressed", run: blocks::compressed, allowance: 5 * MIB },
     // Bzip2 takes a MiB for itself, the deflater a quarter; each is there twice.
     Target { name: "codecs", run: codecs::sequence, allowance: 6 * MIB },
     Target { name: "options", run: texts::options, allowance: MIB },
     Target { name: "names", run: texts::names, allowance: MIB },
-    // A table of 4 KiB, changed; its input says how.
-    Target { name: "table", run: tables::table, allowance: 2 * MIB },
+    // A table of 4 KiB, changed, Bzip2's among them; its input says how.
+    Target { name: "table", run: tables::table, allowance: 6 * MIB },
     // As above, for a database: memtables, worker threads and a block cache come with it.
     Target { name: "db_image", run: image::image, allowance: 48 * MIB },
     // The same for a directory of another engine, and a second database made of it.

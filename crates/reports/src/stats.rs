@@ -139,6 +139,12 @@ impl Stats {
                 let _ =
                     write!(out, "; gets no part: it has not let go of {parts} and {held:.1} MiB");
             }
+            if let Some(why) = &e.last_lost {
+                let _ = write!(out, "; the CPU went on in its place, at last: {why}");
+            }
+            if let Some(why) = &e.trouble {
+                let _ = write!(out, "; {why}");
+            }
             e.machine.iter().for_each(|(name, figure)| {
                 let _ = write!(out, "; {name} {figure:.3}");
             });

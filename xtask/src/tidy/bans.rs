@@ -43,7 +43,8 @@ const OUTSIDE: &[&str] = &[
 ];
 
 /// Packages that may contain `unsafe`, in files that SAFETY.md lists.
-const UNSAFE_ROOMS: &[&str] = &["crates/memtable", "crates/env", "crates/engine-fpga"];
+const UNSAFE_ROOMS: &[&str] =
+    &["crates/memtable", "crates/env", "crates/engine-fpga", "crates/engine-gpu"];
 
 /// Checks one file.
 pub(crate) fn check(source: &Source) -> Vec<Finding> {

@@ -29,7 +29,7 @@ Examples:
 What it says, in this order:
   whether writes are held back, by what, and what would help;
   if a process has the database open: its jobs in flight, how long each has run, and when it will
-  end if it goes as fast as those before it;
+  end if it goes as fast as those before it; and why the CPU went on in place of another engine;
   each figure that slows or stops writes, with where it stands;
   each level with its need for compaction: from 1.00 on it is due;
   what is due, and what waits for something else.
@@ -137,6 +137,11 @@ fn live(owner: u32, session: Option<&Session>) -> String {
     if session.jobs.is_empty() {
         text += "\n  no job is in flight";
     }
+    for (engine, (times, why)) in &session.replaced {
+        text += &format!(
+            "\n  the CPU went on in place of engine {engine} {times} times, at last: {why}"
+        );
+    }
     text + "\n"
 }
 
@@ -172,6 +177,9 @@ fn as_json(told: &Explanation, owner: Option<u32>, session: Option<&Session>) ->
             "policy": s.policy,
             "stall": s.stall.as_ref().map(|s| json!({ "cause": s.cause, "kind": s.kind })),
             "jobs": jobs.collect::<Vec<Value>>(),
+            "engines_replaced": s.replaced.iter().map(|(engine, (times, why))| {
+                json!({ "engine": engine, "times": times, "why": why })
+            }).collect::<Vec<Value>>(),
         })
     });
     output::json(&json!({

@@ -11,6 +11,8 @@ mod dump;
 mod engines;
 mod families;
 mod family;
+#[cfg(feature = "fpga")]
+mod fpga;
 mod hostile_names;
 mod import;
 mod lab;

@@ -18,7 +18,7 @@ use crate::route::{Place, nanos};
 /// An engine hangs that is silent for so many times its own prediction,
 const SLOWER: u64 = 10;
 /// and this much more.
-const GRACE: Duration = Duration::from_secs(2);
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// A poll without products counts for at least so much, so that an engine does not keep a thread busy with
 /// nothing for ever.
 const POLL_MIN: Duration = Duration::from_micros(100);
@@ -108,10 +108,12 @@ impl Machine {
         }
     }
 
-    /// How long it may be silent over the sets that it has.
-    pub(super) fn patience(&self) -> Duration {
+    /// How long it may be silent over the sets that it has, for which its session predicts `predicted`. That is
+    /// not what they cost: an engine that is to take all work may claim to cost nothing.
+    pub(super) fn patience(&self, predicted: Option<Duration>) -> Duration {
         let bytes = self.kept.iter().map(BlockSet::bytes).sum();
-        let predicted = Duration::from_nanos(nanos(self.place.caps().cost, bytes));
+        let cost = Duration::from_nanos(nanos(self.place.caps().cost, bytes));
+        let predicted = predicted.map_or(cost, |predicted| predicted.max(cost));
         predicted.min(PREDICTION_MAX) * SLOWER as u32 + GRACE
     }
 }

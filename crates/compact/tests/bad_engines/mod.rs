@@ -6,6 +6,8 @@ use lithify_env::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use lithify_env::{RateLimiter, Ticket, Tuning};
 use lithify_merge::tombstone::RangeTombstone;
 
+use std::time::Duration;
+
 use super::*;
 
 /// What is wrong with an engine, besides its plan.
@@ -16,6 +18,11 @@ enum Flaw {
     Greedy,
     /// Its first polls wait for tickets that are complete already.
     Stages,
+    /// Its first polls wait for tickets that are never complete, five seconds in all; it predicts one second, or
+    /// nothing.
+    Slow {
+        predicted: bool,
+    },
     /// One bit of a block of the ninth batch is flipped.
     LateBit,
     /// Every file but the last gets a range deletion that no input has.
@@ -102,6 +109,7 @@ impl Session for BadSession {
         out.clear();
         match self.flaw {
             Flaw::Greedy => return Progress::Pending(Ticket::new()),
+            Flaw::Slow { .. } if self.polls <= 20 => return Progress::Pending(Ticket::new()),
             Flaw::Stages if self.polls <= 4 => return Progress::Pending(Ticket::completed()),
             _ => {}
         }
@@ -112,6 +120,9 @@ impl Session for BadSession {
             _ => {}
         }
         progress
+    }
+    fn predicted(&self) -> Option<Duration> {
+        (self.flaw == Flaw::Slow { predicted: true }).then_some(Duration::from_secs(1))
     }
     fn cancel(self: Box<Self>) {}
 }
@@ -138,6 +149,23 @@ fn forge(out: &mut Products) {
         }
     }
     out.set_items(items);
+}
+
+/// How long an engine may be silent follows from what its session predicts, not from what it claims to cost.
+#[test]
+fn an_engine_that_costs_nothing_is_given_the_time_that_it_predicts() {
+    let expected = by_cpu(1);
+    for predicted in [true, false] {
+        let slow = bad(FaultPlan::None, 1, Flaw::Slow { predicted });
+        let free = Bad {
+            caps: |caps| Caps { cost: Cost { fixed_ns: 0.0, ns_per_byte: 0.0 }, ..caps },
+            ..slow
+        };
+        let ended = with(Arc::new(free), &expected, "slow");
+        assert_eq!(ended.reports[0].hangs, u64::from(!predicted), "{:?}", ended.replaced());
+        let last = ended.reports[0].last_lost.as_deref().unwrap_or_default();
+        assert_eq!(last.starts_with("hangs: silent"), !predicted, "{last}");
+    }
 }
 
 /// All that an engine may do, panics included, stays inside the relay.

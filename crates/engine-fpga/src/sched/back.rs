@@ -4,6 +4,7 @@ use lithify_base::{Error, ErrorKind};
 
 use crate::card::Completion;
 use crate::control::Sample;
+use crate::memory::Buffer;
 use crate::returned::{Output, Tail};
 use crate::stream::{Code, ENDING, Record};
 
@@ -14,6 +15,7 @@ impl Sched {
     /// A transfer has ended.
     pub(super) fn complete(&mut self, completion: Completion) {
         let Completion { id, buffer, arrived } = completion;
+        let buffer = Buffer::back(buffer, self.buffers.away.remove(&id).unwrap_or_default());
         let awaits =
             |slot: &Slot| slot.work.as_ref().is_some_and(|w| w.under_way.contains_key(&id));
         let Some(no) = self.slots.iter().position(awaits) else {
@@ -56,11 +58,11 @@ impl Sched {
                 self.queue.push_back(slot);
             }
             Stage::Returning => {
-                let tail = Tail::read(&work.ending, work.tag, self.size.output);
+                let tail = Tail::read(work.ending.bytes(), work.tag, self.size.output);
                 self.fetch_rest(slot, tail);
             }
             Stage::Closing(output) => {
-                let checked = output.check(&work.payloads).map_err(Trouble::Damaged);
+                let checked = output.check(work.payloads.bytes()).map_err(Trouble::Damaged);
                 let output = (**output).clone();
                 self.end(slot, checked.map(|()| output));
             }
@@ -76,10 +78,9 @@ impl Sched {
     fn close(&mut self, slot: SlotNo) {
         let Some(work) = &mut self.slots[slot.0].work else { return };
         let Stage::Fetching(tail) = &work.stage else { return };
-        let output = Output::read(tail, &work.records, &work.ending);
-        match output.and_then(|output| output.check_open(&work.open).map(|()| output)) {
+        let output = Output::read(tail, work.records.bytes(), work.ending.bytes());
+        match output.and_then(|output| output.check_open(work.open.bytes()).map(|()| output)) {
             Ok(output) => {
-                work.open.truncate(output.open.bytes as usize);
                 work.stage = Stage::Closing(Box::new(output));
             }
             Err(error) => self.end(slot, Err(Trouble::Damaged(error))),
@@ -94,7 +95,7 @@ impl Sched {
             (_, Some(Ok(output))) => output,
             _ => return None,
         };
-        Some((&output.open, &work.open))
+        Some((&output.open, work.open.bytes().get(..output.open.bytes as usize)?))
     }
 
     /// The last records are here: fetches what else there is.
@@ -164,6 +165,5 @@ impl Sched {
         if s.owner.is_none() {
             s.work = None;
         }
-        self.note_memory();
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use lithify_base::Error;
 
 use crate::control::Sample;
+use crate::memory::Buffer;
 use crate::returned::{Output, Tail};
 use crate::stream::{BEAT, Code, beats};
 
@@ -71,9 +72,9 @@ pub(crate) struct Ended {
     /// Status and records.
     pub(crate) output: Output,
     /// All payloads but the open one, as they lie in the slot.
-    pub(crate) payloads: Vec<u8>,
-    /// The open payload.
-    pub(crate) open: Vec<u8>,
+    pub(crate) payloads: Buffer,
+    /// The open payload, with its pad.
+    pub(crate) open: Buffer,
 }
 
 /// What a transfer brings.
@@ -120,10 +121,10 @@ pub(super) struct Work {
     /// Cycles that it is expected to take.
     pub(super) predicted: u64,
     pub(super) in_bytes: usize,
-    pub(super) ending: Vec<u8>,
-    pub(super) records: Vec<u8>,
-    pub(super) open: Vec<u8>,
-    pub(super) payloads: Vec<u8>,
+    pub(super) ending: Buffer,
+    pub(super) records: Buffer,
+    pub(super) open: Buffer,
+    pub(super) payloads: Buffer,
     pub(super) ended: Option<Result<Output, Trouble>>,
     /// What `control` will learn of it, as far as it is known.
     pub(super) sample: Sample,
@@ -132,6 +133,13 @@ pub(super) struct Work {
     pub(super) known_at: f64,
     /// When all of its output was.
     pub(super) back_at: f64,
+}
+
+impl Work {
+    /// The card is to do something for it.
+    pub(super) fn waits(&self) -> bool {
+        matches!(self.stage, Stage::Running { .. }) || !self.under_way.is_empty()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -143,7 +151,7 @@ pub(super) struct Slot {
     pub(super) hold: u64,
     pub(super) work: Option<Work>,
     /// The host's buffer for entry areas, while no transfer has it.
-    pub(super) areas: Vec<u8>,
+    pub(super) areas: Buffer,
     /// When it was given back, in computed card time.
     pub(super) free_at: f64,
 }

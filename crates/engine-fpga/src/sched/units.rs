@@ -124,12 +124,7 @@ impl Sched {
     /// Ends sets whose transfer or unit is late.
     pub(super) fn miss(&mut self) {
         let now = self.card.now();
-        let late = |slot: &Slot| {
-            slot.work.as_ref().is_some_and(|w| {
-                let waits = matches!(w.stage, Stage::Running { .. }) || !w.under_way.is_empty();
-                waits && w.deadline < now
-            })
-        };
+        let late = |slot: &Slot| slot.work.as_ref().is_some_and(|w| w.waits() && w.deadline < now);
         while let Some(no) = self.slots.iter().position(late) {
             let unit = match self.slots[no].work.as_ref().map(|w| &w.stage) {
                 Some(&Stage::Running { unit, .. }) => Some(unit),

@@ -23,10 +23,10 @@ fn what_devices_take_runs_on_the_units() {
         equal += report.equal;
     }
     assert_eq!(equal, n);
-    let (units, kernel) = (figure(&bare, "unit_sets"), figure(&bare, "kernel_sets"));
+    let (units, kernel) = (figure(&bare, "unit_sets"), figure(&bare, "cpu_sets"));
     assert!(units > 5 * n && 95 * kernel <= 5 * units, "{units} on units, {kernel} on the kernel");
-    let (units, kernel) = (figure(&covered, "unit_sets"), figure(&covered, "kernel_sets"));
-    let why = figure(&covered, "kernel_tombstones") + figure(&covered, "kernel_settled");
+    let (units, kernel) = (figure(&covered, "unit_sets"), figure(&covered, "cpu_sets"));
+    let why = figure(&covered, "cpu_tombstones") + figure(&covered, "cpu_settled");
     assert!(
         units > n / 3 && why == kernel,
         "{units} on units, {kernel} on the kernel, {why} of tombstones"

@@ -157,9 +157,9 @@ fn a_single_set_takes_one_thing_after_the_other() {
 #[test]
 fn nothing_is_reserved_twice() {
     for units in [1, 2, 4] {
-        for flights in [1, 2, 3] {
+        for in_flight in [1, 2, 3] {
             for parts in [1, 2, 5] {
-                let of = Pipeline { units, parts, flights, ..Pipeline::default() };
+                let of = Pipeline { units, parts, in_flight, ..Pipeline::default() };
                 let ran = of.stream(600 * MIB);
                 let most = [1.0, units as f64, 1.0].map(|n| n * ran.ns);
                 assert!(ran.busy.iter().zip(most).all(|(busy, most)| *busy <= most), "{ran:?}");
@@ -180,7 +180,7 @@ fn predictions_are_in_order() {
     };
     let default = of(|_| {});
     let worse = [
-        of(|p| p.flights = 1),
+        of(|p| p.in_flight = 1),
         of(|p| p.parts = 1),
         of(|p| p.units = 1),
         of(|p| p.link = Link::STEM),
@@ -200,9 +200,9 @@ fn predictions_are_what_the_engine_says() {
     let case = Case::uniform(11, 8, 16_000, 16, 1024).unwrap();
     let sets = case.sets(set);
     let stored: u64 = sets.iter().map(|set| set.bytes()).sum();
-    for (flights, link) in [(3, Link::GEN3_X16), (1, Link::GEN3_X16), (3, Link::STEM)] {
+    for (in_flight, link) in [(3, Link::GEN3_X16), (1, Link::GEN3_X16), (3, Link::STEM)] {
         let options = FpgaOptions {
-            flights,
+            in_flight,
             link,
             set_bytes: set,
             buffer: Buffer::Static,
@@ -232,7 +232,7 @@ fn predictions_are_what_the_engine_says() {
             link,
             units: 1,
             parts: 1,
-            flights,
+            in_flight,
             unit_fixed_ns: 5.0 * pipeline::FIXED_CYCLES,
             unit_ns_per_byte: 5.0 * cycles / stored as f64,
             set_bytes: stored / sets.len() as u64 + 1,
@@ -240,7 +240,7 @@ fn predictions_are_what_the_engine_says() {
         }
         .stream(stored);
         let off = predicted.ns / engine.card_ns() - 1.0;
-        assert!(off.abs() < 0.03, "{flights} flights: {off:+.3} off; {predicted:?}");
+        assert!(off.abs() < 0.03, "{in_flight} in flight: {off:+.3} off; {predicted:?}");
     }
 }
 

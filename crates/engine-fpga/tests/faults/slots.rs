@@ -3,9 +3,11 @@
 #![allow(clippy::disallowed_methods, reason = "golden files are read and written as they are")]
 
 use lithify_base::{Kind, Tag};
+use lithify_engine_fpga::card::{Card, Transfer};
 use lithify_engine_fpga::faulty::forge;
 use lithify_engine_fpga::model::{Cost, run};
 use lithify_engine_fpga::stream::*;
+use lithify_engine_fpga::{ModelCard, ModelOptions};
 use lithify_format::weight::{content, weigh};
 use lithify_format::xxph3::xxph3_64;
 use lithify_merge::workload::Choices;
@@ -476,6 +478,78 @@ fn random_slots_end_with_a_status() {
     }
     let seen = Code::ALL.into_iter().filter(|&code| codes[code as usize] > 0).count();
     assert!(seen >= 8 && codes[0] > n / 20, "{codes:?}");
+}
+
+/// The same through a card: random slots, sizes and addresses that a command may have. Each ends within a bound of
+/// cycles, with a status in its place or none, and nothing else in the card's memory changes.
+#[test]
+fn random_commands_write_nothing_outside_of_their_slot() {
+    const MEMORY: usize = 64 << 10;
+    let n = seeds("LITHIFY_FPGA_HOSTILE", 4000) / 4;
+    let mut card = ModelCard::new(ModelOptions { memory: MEMORY, ..model(1, 8, 32) });
+    card.write(0, register::CONTROL, register::ENABLE);
+    let mut ended = Vec::new();
+    let (mut codes, mut refused) = ([0u64; 256], 0);
+    for seed in 0..n {
+        let dice = &mut Choices::new(seed);
+        let mut memory = vec![UNTOUCHED; MEMORY];
+        let sets = golden();
+        let mut slot = sets[dice.below(4)].1.slot();
+        for _ in 0..dice.below(4) {
+            let at = dice.below(slot.len());
+            slot[at] = dice.bits() as u8;
+        }
+        match dice.below(3) {
+            // Random from its first byte.
+            0 => {
+                let bytes = 512 + 64 * dice.below(64);
+                slot = dice.bytes(bytes);
+            }
+            // A sound one says its true sizes.
+            _ => reseal(&mut slot),
+        }
+        let input = 64 * dice.below(64);
+        memory[input..input + slot.len()].copy_from_slice(&slot);
+        let said = u32::from_le_bytes(slot[36..40].try_into().unwrap());
+        let out_bytes = if dice.one_in(4) { 1024 + 64 * dice.below(64) as u32 } else { said };
+        let mut command = Command {
+            input: input as u64,
+            output: (32 << 10) + 64 * dice.below(64) as u64,
+            in_bytes: slot.len() as u32,
+            out_bytes,
+            tag: u64::from_le_bytes(slot[8..16].try_into().unwrap()),
+        };
+        if dice.one_in(8) {
+            command.output = dice.bits();
+        }
+        let no = seed as u32;
+        card.send(Transfer { id: 0, at: 0, buffer: memory.clone() });
+        card.poll(0, &mut ended);
+        for (i, word) in (0u32..).zip(command.to_words()) {
+            card.write(0, Command::register(no) + 4 * i, word);
+        }
+        card.write(0, register::DOORBELL, no.wrapping_add(1));
+        card.poll(1_000_000, &mut ended);
+        assert_eq!(card.read(0, register::DONE), no.wrapping_add(1), "seed {seed} does not end");
+        let end =
+            usize::try_from(command.output).ok().and_then(|at| at.checked_add(out_bytes as usize));
+        let own = match end.filter(|&end| end <= MEMORY && command.is_sound()) {
+            Some(end) => command.output as usize..end,
+            None => 0..0,
+        };
+        let (before, after) = (memory.as_slice(), card.memory());
+        assert!(before[..own.start] == after[..own.start], "seed {seed}: before the slot");
+        assert!(before[own.end..] == after[own.end..], "seed {seed}: behind the slot");
+        if own.is_empty() {
+            refused += 1;
+            continue;
+        }
+        let status = status(&after[own]);
+        assert_eq!(status.tag, command.tag, "seed {seed}");
+        codes[status.code as usize] += 1;
+    }
+    let seen = Code::ALL.into_iter().filter(|&code| codes[code as usize] > 0).count();
+    assert!(seen >= 5 && codes[0] > n / 20 && refused > n / 20, "{refused} {codes:?}");
 }
 
 /// Makes the sums of an input slot right.

@@ -121,7 +121,7 @@ impl Bench {
         let compared = self.sets.load(Ordering::Relaxed);
         assert!(compared >= least, "{compared} slots were compared");
         assert_eq!((figure(&self.engine, "quarantine"), figure(&self.engine, "hangs")), (0, 0));
-        assert_eq!((figure(&self.engine, "kernel_wrong"), figure(&self.engine, "retries")), (0, 0));
+        assert_eq!((figure(&self.engine, "cpu_wrong"), figure(&self.engine, "retries")), (0, 0));
     }
 }
 

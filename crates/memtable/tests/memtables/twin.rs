@@ -11,6 +11,9 @@ use lithify_memtable::{HeapPool, MemIter, MemTable, MemTableOptions, MemWriter, 
 const KINDS: [Kind; 4] = [Kind::Value, Kind::Delete, Kind::Merge, Kind::SingleDelete];
 const ENTRIES: usize = if cfg!(miri) { 80 } else { 6_000 };
 const PROBES: usize = if cfg!(miri) { 12 } else { 1_000 };
+/// Entries from one range tombstone to the next.
+const STRIDE: u64 = if cfg!(miri) { 19 } else { 97 };
+const LONG: usize = if cfg!(miri) { 70 } else { 700 };
 
 fn table(order: ComparatorRef, bloom: bool) -> (Arc<MemTable>, MemWriter) {
     let arena_bytes = if cfg!(miri) { 1 << 14 } else { 1 << 22 };
@@ -50,7 +53,7 @@ fn long_prefix(rng: &mut fastrand::Rng) -> Vec<u8> {
     format!("a/very/long/common/prefix/{place}/{}", rng.u32(..30_000)).into_bytes()
 }
 fn very_long(rng: &mut fastrand::Rng) -> Vec<u8> {
-    let mut key = vec![b'x'; rng.usize(0..3) * 700];
+    let mut key = vec![b'x'; rng.usize(0..3) * LONG];
     key.extend_from_slice(&rng.u16(..500).to_be_bytes());
     key
 }
@@ -69,7 +72,7 @@ fn fill(shape: KeyShape, order: &ComparatorRef, bloom: bool) -> (Arc<MemTable>, 
         writer.add(seq, kind, &key, &value);
         twin.add(seq, kind, &key, &value);
         sum = sum.wrapping_add(entry_sum(&key, Tag::new(seq, kind), value.len()));
-        if seq % 97 == 0 {
+        if seq % STRIDE == 0 {
             let (lo, hi) = (shape(&mut rng), shape(&mut rng));
             writer.add_range_delete(seq, &lo, &hi);
             twin.add_range_delete(seq, &lo, &hi);
@@ -128,10 +131,11 @@ fn compare(table: &Arc<MemTable>, twin: &Naive, shape: KeyShape) {
 #[test]
 fn every_answer_matches_the_twin() {
     let orders: [ComparatorRef; 3] = [bytewise(), Arc::new(ReverseBytewise), Arc::new(Odd)];
-    for order in &orders {
-        for shape in SHAPES {
+    for (o, order) in orders.iter().enumerate() {
+        for (s, shape) in SHAPES.into_iter().enumerate() {
             for bloom in [true, false] {
-                if cfg!(miri) && !bloom {
+                // Each order and each shape, not each pair of them: a step takes a thousand times as long there.
+                if cfg!(miri) && (s % orders.len() != o || !bloom) {
                     continue;
                 }
                 let (table, twin) = fill(shape, order, bloom);

@@ -21,6 +21,7 @@ use crate::settings::translate::core_options;
 use crate::shell::Shell;
 use lithify_reports::explain::AtWork;
 use lithify_reports::metrics::Counter;
+use lithify_reports::progress::UnderWay;
 
 impl Shell {
     pub(crate) fn start_flush(&self, job: JobId, mem: MemId, out: Pos, cutting: Cutting) {
@@ -151,10 +152,14 @@ impl Shell {
         self.family.context.env.rt.spawn(Class::Compact, Box::new(work));
     }
 
-    /// Notes when the parts of a compaction begin and end, and who merges them if not the CPU.
+    /// Notes when the parts of a compaction begin and end, and who merges them if not the CPU. The job drops this
+    /// behind all that it knows of its inputs. A close waits for that: until then they are pinned, and
+    /// what is pinned when the last upkeep is through stays in the directory until the next open.
     fn part_notes(&self, job: JobId) -> OnPart {
         let me = self.weak();
+        let under_way = UnderWay::new(&self.shared.background.progress);
         Box::new(move |event| {
+            let _ = &under_way;
             let Some(me) = me.upgrade() else { return };
             match event {
                 PartEvent::Began { part, of, bytes } => {

@@ -92,7 +92,7 @@ impl CardRows {
                 link: options.link,
                 units: plan.units,
                 slots: options.slots,
-                flights: options.flights,
+                in_flight: options.in_flight,
                 parts: plan.units,
                 unit_fixed_ns: pipeline::FIXED_CYCLES * 1000.0 / plan.mhz,
                 unit_ns_per_byte: cycles / stored * 1000.0 / plan.mhz,
@@ -186,7 +186,7 @@ fn merge(
         bytes_from: figure("bytes_from_card"),
         busy: busy(links, ns, plan.units),
         set_bytes: figure("set_bytes"),
-        fell_back: figure("kernel_sets") / (figure("kernel_sets") + figure("unit_sets")).max(1.0),
+        fell_back: figure("cpu_sets") / (figure("cpu_sets") + figure("unit_sets")).max(1.0),
         memory: ["card_bytes", "host_bytes_most"].map(figure),
         host_ns: vec![["host_staging_ns", "host_decoding_ns"].map(figure)],
     };

@@ -34,6 +34,8 @@ pub(crate) struct Session {
     /// Jobs begun and not ended, by number.
     pub(crate) jobs: BTreeMap<u64, Job>,
     pub(crate) stall: Option<Stall>,
+    /// By engine, how often the CPU went on with a part, and why it last did.
+    pub(crate) replaced: BTreeMap<String, (u64, String)>,
     /// Bytes and microseconds of flushes and of compactions that ended.
     flushes: (u64, u64),
     compactions: (u64, u64),
@@ -132,6 +134,10 @@ impl Session {
                 self.stall = Some(Stall { cause: text("cause"), kind: text("kind") });
             }
             "stall_end" => self.stall = None,
+            "engine_replaced" => {
+                let engine = self.replaced.entry(text("engine")).or_default();
+                *engine = (engine.0 + 1, text("why"));
+            }
             _ => {}
         }
         self.last = self.last.max(at);
@@ -196,6 +202,21 @@ not a line
         assert_eq!(s.left(&s.jobs[&2], 850), Some(750));
         assert_eq!(s.left(&s.jobs[&2], 5000), Some(0));
         assert_eq!(s.left(&s.jobs[&3], 850), None, "no compaction has ended");
+    }
+
+    #[test]
+    fn an_engine_that_was_replaced_is_told_with_why() {
+        let of = |engine: &str, why: &str| {
+            format!(
+                "\n{{\"at_us\":910,\"event\":\"engine_replaced\",\"engine\":\"{engine}\",\"why\":\"{why}\"}}"
+            )
+        };
+        let s = session_of(
+            &(LOG.to_owned() + &of("a", "hangs") + &of("b", "") + &of("a", "failed: x")),
+        );
+        assert_eq!(s.replaced["a"], (2, "failed: x".to_owned()));
+        assert_eq!(s.replaced.len(), 2);
+        assert!(session_of(LOG).replaced.is_empty());
     }
 
     #[test]

@@ -1,0 +1,297 @@
+// K4, K7, K5: where blocks and files start, where every byte goes, and the bytes.
+//
+// The grid cut is `merge::cut`: a block starts where S leaves its grid cell or a split is passed; a file
+// starts at such a place if its key is new and the cell of F changed, or at a split. The block that
+// was open before the set is the first one, its encoded entries go before all others; the last one stays open.
+#include "block.cuh"
+#include "hash.cuh"
+
+// The internal key of survivor `j`, or the last one of the output so far for j = -1.
+struct Internal {
+    const u8 *user;
+    u32 len;
+    u64 tag;
+};
+FN Internal survivor(const Params &p, u64 j) {
+    Internal k;
+    u32 rec = at<u32>(p.sid)[j];
+    k.user = at<u8>(p.heap) + at<u64>(p.koff)[rec];
+    k.len = at<u32>(p.klen)[rec];
+    k.tag = at<u64>(p.stag)[j];
+    return k;
+}
+FN Internal last_before(const Params &p) {
+    Internal k;
+    k.user = at<u8>(p.last_key);
+    k.len = (u32)p.last_len - 8;
+    k.tag = load64(k.user + k.len);
+    return k;
+}
+// Bytes that two internal keys have in common.
+FN u32 common(const Internal &a, const Internal &b) {
+    u32 n = (a.len < b.len ? a.len : b.len) + 8, i = 0;
+    while (i < n && internal_byte(a.user, a.len, a.tag, i) == internal_byte(b.user, b.len, b.tag, i)) i++;
+    return i;
+}
+
+FN void splits_before(const Params &p, u64 j, u64 &hard, u64 &soft) {
+    if (j == 0) {
+        hard = p.hard, soft = p.soft;
+        return;
+    }
+    const Zone &z = at<Zone>(p.zones)[at<u32>(p.szone)[j - 1]];
+    hard = z.hard, soft = z.soft;
+}
+
+// Blocks: which survivors start one.
+KERNEL(k4_blocks) {
+    Ticks *ticks = at<Ticks>(p.ticks);
+    u32 tile = take_tile(ticks);
+    Status *status = at<Status>(p.status);
+    u64 m = status->faults ? 0 : status->survivors;
+    u64 j0 = (u64)tile * TILE + threadIdx.x * ITEMS;
+    const u64 *s = at<u64>(p.s_at);
+    u32 *bstart = at<u32>(p.bstart);
+    Sums<1> mine = zero_sums<1>();
+    bool starts[ITEMS];
+    for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
+        u64 j = j0 + k;
+        u64 hard, soft;
+        splits_before(p, j, hard, soft);
+        const Zone &z = at<Zone>(p.zones)[at<u32>(p.szone)[j]];
+        bool grid = j == 0 ? p.is_ended : s[j] >> p.block_shift != s[j - 1] >> p.block_shift;
+        starts[k] = (j == 0 && !p.started) || grid || z.hard != hard || z.soft != soft;
+        mine.v[0] += starts[k];
+        if (j == 0 && p.started) {
+            Internal a = last_before(p), b = survivor(p, 0);
+            int c = compare_keys(a.user, a.len, b.user, b.len, 0);
+            if (c > 0 || (c == 0 && a.tag <= b.tag)) or64(&status->faults, FAULT_ORDER);
+        }
+    }
+    Sums<1> sum = grid_before(ticks, tile, mine);
+    u64 seg = sum.v[0] + p.has_open;
+    for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
+        u64 j = j0 + k;
+        if (j == 0 && p.has_open) bstart[0] = 0;
+        if (starts[k]) bstart[seg++] = (u32)j;
+        at<u32>(p.bid)[j] = (u32)(seg - 1);
+        if (j + 1 == m) {
+            bstart[seg] = (u32)m;
+            status->segments = seg;
+        }
+    }
+}
+
+// K7: files. One CTA; what each block start would do is found side by side, only the chain of file
+// starts is walked by one thread.
+KERNEL(k7_files) {
+    SHARED u64 cell[THREADS], s_of[THREADS];
+    SHARED u8 form[THREADS];
+    SHARED u64 candidate, file;
+    enum { CANDIDATE = 1, HARD = 2, SOFT = 4, FIRST = 8 };
+    Status *status = at<Status>(p.status);
+    if (status->faults) return;
+    u64 n = status->segments;
+    if (threadIdx.x == 0) candidate = p.candidate, file = p.file;
+    for (u64 base = p.has_open; base < n; base += THREADS) {
+        u64 b = base + threadIdx.x;
+        __syncthreads();
+        if (b < n) {
+            u64 j = at<u32>(p.bstart)[b], hard, soft;
+            u8 f = 0;
+            splits_before(p, j, hard, soft);
+            const Zone &z = at<Zone>(p.zones)[at<u32>(p.szone)[j]];
+            if (z.hard != hard) f |= HARD;
+            if (z.soft != soft) f |= SOFT;
+            // No user key is in two sets.
+            bool new_key = j == 0 || at<u32>(p.sgroup)[j] != at<u32>(p.sgroup)[j - 1];
+            if (j == 0 && !p.started)
+                f |= FIRST;
+            else if (new_key)
+                f |= CANDIDATE;
+            s_of[threadIdx.x] = at<u64>(p.s_at)[j];
+            cell[threadIdx.x] = s_of[threadIdx.x] / p.file_bytes;
+            form[threadIdx.x] = f;
+        }
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            u64 last_cell = candidate / p.file_bytes;
+            for (u32 i = 0; i < THREADS && base + i < n; i++) {
+                bool starts = form[i] & FIRST;
+                if (form[i] & CANDIDATE) {
+                    starts = cell[i] != last_cell || (form[i] & HARD) ||
+                             ((form[i] & SOFT) && s_of[i] - file >= p.file_bytes / 8);
+                    candidate = s_of[i];
+                    last_cell = cell[i];
+                    if (starts) file = s_of[i];
+                }
+                at<u8>(p.bfile)[base + i] = starts;
+            }
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x == 0 && p.has_open) at<u8>(p.bfile)[0] = 0;
+}
+
+// Sizes of encoded entries, filter hashes, key bytes; and where they add up to.
+KERNEL(k4_sizes) {
+    Ticks *ticks = at<Ticks>(p.ticks);
+    u32 tile = take_tile(ticks);
+    Status *status = at<Status>(p.status);
+    u64 m = status->faults ? 0 : status->survivors;
+    u64 j0 = (u64)tile * TILE + threadIdx.x * ITEMS;
+    Sums<3> mine = zero_sums<3>();
+    u32 size[ITEMS];
+    bool hashed[ITEMS];
+    for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
+        u64 j = j0 + k;
+        u32 b = at<u32>(p.bid)[j], start = at<u32>(p.bstart)[b], rec = at<u32>(p.sid)[j];
+        u64 ordinal = j - start + (b == 0 ? p.open_entries : 0);
+        Internal key = survivor(p, j);
+        u32 shared = 0;
+        if (ordinal % p.interval) shared = common(j == 0 ? last_before(p) : survivor(p, j - 1), key);
+        u32 value = at<u32>(p.vlen)[rec], unshared = key.len + 8 - shared;
+        size[k] = varint_len(shared) + varint_len(unshared) + varint_len(value) + unshared + value;
+        at<u32>(p.shared)[j] = shared;
+        bool fresh = j == start && at<u8>(p.bfile)[b] && ordinal == 0;
+        bool has = j == 0 ? p.has_last_hash : true;
+        u64 last = j == 0 ? p.last_hash : at<u64>(p.hash)[at<u32>(p.sid)[j - 1]];
+        hashed[k] = p.filter && (fresh || !has || last != at<u64>(p.hash)[rec]);
+        mine.v[0] += size[k];
+        mine.v[1] += hashed[k];
+        mine.v[2] += key.len;
+    }
+    Sums<3> sum = grid_before(ticks, tile, mine);
+    for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
+        u64 j = j0 + k;
+        u32 rec = at<u32>(p.sid)[j];
+        at<u64>(p.place)[j] = sum.v[0];
+        at<u32>(p.hpos)[j] = (u32)sum.v[1];
+        at<u64>(p.kpos)[j] = sum.v[2];
+        if (hashed[k]) at<u64>(p.hashes_out)[sum.v[1]] = at<u64>(p.hash)[rec];
+        sum.v[0] += size[k];
+        sum.v[1] += hashed[k];
+        sum.v[2] += at<u32>(p.klen)[rec];
+        if (j + 1 == m) {
+            at<u64>(p.place)[m] = sum.v[0];
+            at<u32>(p.hpos)[m] = (u32)sum.v[1];
+            at<u64>(p.kpos)[m] = sum.v[2];
+            status->hashes = sum.v[1];
+        }
+    }
+}
+
+FN u64 restarts_of(const Params &p, u64 entries) {
+    return (entries + p.interval - 1) / p.interval;
+}
+
+// The table of blocks: a thread per block.
+KERNEL(k4_table) {
+    Ticks *ticks = at<Ticks>(p.ticks);
+    u32 tile = take_tile(ticks);
+    Status *status = at<Status>(p.status);
+    u64 n = status->faults ? 0 : status->segments;
+    if (n > p.blocks_room) {
+        or64(&status->faults, FAULT_ROOM);
+        n = 0;
+    }
+    u64 b0 = (u64)tile * TILE + threadIdx.x * ITEMS;
+    BlockOut *blocks = at<BlockOut>(p.blocks_out);
+    Sums<2> mine = zero_sums<2>();
+    for (u32 k = 0; k < ITEMS && b0 + k < n; k++) {
+        u64 b = b0 + k, from = at<u32>(p.bstart)[b], to = at<u32>(p.bstart)[b + 1];
+        bool resumed = b == 0 && p.has_open, finished = b + 1 < n;
+        BlockOut o = {};
+        o.entry_bytes = at<u64>(p.place)[to] - at<u64>(p.place)[from] + (resumed ? p.open_len : 0);
+        o.entries = to - from + (resumed ? p.open_entries : 0);
+        o.stored = o.entry_bytes;
+        if (finished) {
+            o.stored += 4 * restarts_of(p, o.entries) + 9;
+            if (!resumed) o.first_len = survivor(p, from).len + 8;
+            if (to > from) o.last_len = survivor(p, to - 1).len + 8;
+        }
+        if (o.stored > 0xffffffffull) or64(&status->faults, FAULT_LARGE);
+        o.hash_from = at<u32>(p.hpos)[from];
+        o.hash_to = at<u32>(p.hpos)[to];
+        o.heap_at = at<u64>(p.kpos)[from] + (b ? p.open_key_bytes : 0);
+        o.heap_len = at<u64>(p.kpos)[to] - at<u64>(p.kpos)[from] + (resumed ? p.open_key_bytes : 0);
+        o.file = at<u8>(p.bfile)[b];
+        blocks[b] = o;
+        mine.v[0] += o.stored;
+        mine.v[1] += o.first_len + o.last_len;
+    }
+    Sums<2> sum = grid_before(ticks, tile, mine);
+    for (u32 k = 0; k < ITEMS && b0 + k < n; k++) {
+        BlockOut &o = blocks[b0 + k];
+        o.at = sum.v[0];
+        o.keys_at = sum.v[1];
+        sum.v[0] += o.stored;
+        sum.v[1] += o.first_len + o.last_len;
+        if (b0 + k + 1 == n) {
+            status->out_bytes = sum.v[0];
+            status->key_bytes = sum.v[1];
+        }
+        if (sum.v[0] > p.arena_room || sum.v[1] > p.keys_room) or64(&status->faults, FAULT_ROOM);
+    }
+}
+
+FN void copy_by_warp(u8 *to, const u8 *from, u64 n) {
+    for (u64 i = lane(); i < n; i += WARP) to[i] = from[i];
+}
+FN void put_internal(u8 *to, const Internal &k) {
+    for (u32 i = lane(); i < k.len + 8; i += WARP) to[i] = internal_byte(k.user, k.len, k.tag, i);
+}
+
+// K5: a CTA per block; a warp per entry, a thread per restart point.
+KERNEL(k5_pack) {
+    Status *status = at<Status>(p.status);
+    if (status->faults) return;
+    u64 n = status->segments;
+    u32 w = threadIdx.x / WARP;
+    for (u64 b = blockIdx.x; b < n; b += gridDim.x) {
+        const BlockOut o = at<BlockOut>(p.blocks_out)[b];
+        u8 *out = at<u8>(p.arena) + o.at;
+        u64 from = at<u32>(p.bstart)[b], to = at<u32>(p.bstart)[b + 1];
+        bool resumed = b == 0 && p.has_open, finished = b + 1 < n;
+        u64 open = resumed ? p.open_len : 0, base = open - at<u64>(p.place)[from];
+        if (resumed)
+            for (u64 i = threadIdx.x; i < open; i += THREADS) out[i] = at<u8>(p.open_bytes)[i];
+        for (u64 j = from + w; j < to; j += WARPS) {
+            u32 rec = at<u32>(p.sid)[j], shared = at<u32>(p.shared)[j], value = at<u32>(p.vlen)[rec];
+            Internal key = survivor(p, j);
+            u32 unshared = key.len + 8 - shared;
+            u8 *e = out + base + at<u64>(p.place)[j];
+            u32 head = varint_len(shared) + varint_len(unshared) + varint_len(value);
+            if (lane() == 0) {
+                u32 h = put_varint(e, shared);
+                h += put_varint(e + h, unshared);
+                put_varint(e + h, value);
+            }
+            for (u32 i = lane(); i < unshared; i += WARP)
+                e[head + i] = internal_byte(key.user, key.len, key.tag, shared + i);
+            copy_by_warp(e + head + unshared, at<u8>(p.in) + at<u64>(p.src)[rec], value);
+        }
+        if (!finished) continue;
+        u64 restarts = restarts_of(p, o.entries), before = resumed ? p.open_entries : 0;
+        u8 *point = out + o.entry_bytes;
+        for (u64 r = threadIdx.x; r < restarts; r += THREADS) {
+            u64 ordinal = r * p.interval;
+            u32 place = ordinal < before ? at<u32>(p.open_restarts)[r]
+                                         : (u32)(base + at<u64>(p.place)[from + ordinal - before]);
+            store32(point + 4 * r, place);
+        }
+        if (threadIdx.x == 0) {
+            store32(point + 4 * restarts, (u32)restarts);
+            point[4 * restarts + 4] = 0;
+        }
+        u8 *keys = at<u8>(p.keys_out) + o.keys_at;
+        if (w == 0 && o.first_len) put_internal(keys, survivor(p, from));
+        if (w == 0 && o.last_len) put_internal(keys + o.first_len, survivor(p, to - 1));
+        __syncthreads();
+        if (w == 0) {
+            u32 sum = block_sum(out, o.stored - 5);
+            if (lane() == 0) store32(out + o.stored - 4, sum);
+        }
+        __syncthreads();
+    }
+}

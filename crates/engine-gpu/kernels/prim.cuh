@@ -1,0 +1,238 @@
+// Primitives: unaligned loads, varints, sums over a warp, a CTA and a grid.
+//
+// Keeps: one source for nvcc and for g++ with the fiber emulator (`emu/fiber.h`), which gives the words
+// of CUDA their meaning. Every warp operation names all 32 lanes.
+// The scan over a grid is a single pass with look-back (Merrill and Garland, "Single-pass parallel
+// prefix scan with decoupled look-back", 2016): a CTA takes a ticket, so those before it have begun,
+// states its own sum, and walks back until it meets a whole prefix. It is the only place where CTAs
+// speak to each other; publishing is release, reading is acquire.
+#pragma once
+
+#ifdef __CUDACC__
+#include <stdint.h>
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+#define FN static __device__ inline
+#define CONSTANT static __constant__
+#define KERNEL(name) extern "C" __global__ void __launch_bounds__(THREADS) name(const Params p)
+#define SHARED __shared__
+#else
+#include "fiber.h"
+#define FN static inline
+#define CONSTANT static const
+#define KERNEL(name) void name(const Params p)
+#define SHARED static thread_local
+#endif
+
+// Threads of a CTA, entries of a thread. The emulator takes small ones, so that small cases cross tiles.
+#ifndef THREADS
+#define THREADS 256
+#endif
+#ifndef ITEMS
+#define ITEMS 8
+#endif
+constexpr u32 TILE = THREADS * ITEMS;
+constexpr u32 WARP = 32;
+constexpr u32 WARPS = THREADS / WARP;
+constexpr u32 ALL = 0xffffffffu;
+
+template <class T> FN T *at(u64 address) {
+    return reinterpret_cast<T *>(address);
+}
+FN u32 lane() {
+    return threadIdx.x % WARP;
+}
+FN u64 min64(u64 a, u64 b) {
+    return a < b ? a : b;
+}
+FN u64 max64(u64 a, u64 b) {
+    return a > b ? a : b;
+}
+
+// Little-endian words at any address.
+FN u32 load32(const u8 *p) {
+    return (u32)p[0] | (u32)p[1] << 8 | (u32)p[2] << 16 | (u32)p[3] << 24;
+}
+FN u64 load64(const u8 *p) {
+    return (u64)load32(p) | (u64)load32(p + 4) << 32;
+}
+FN void store32(u8 *p, u32 v) {
+    for (u32 i = 0; i < 4; i++) p[i] = (u8)(v >> (8 * i));
+}
+FN u64 high64(u64 a, u64 b) {
+#ifdef __CUDACC__
+    return __umul64hi(a, b);
+#else
+    return (u64)(((unsigned __int128)a * b) >> 64);
+#endif
+}
+// Both halves of a product, folded.
+FN u64 fold64(u64 a, u64 b) {
+    return a * b ^ high64(a, b);
+}
+
+// A varint of 32 bits at `at`, before `end`. False if it is cut short or wider.
+FN bool varint32(const u8 *p, u64 &at, u64 end, u32 &out) {
+    u64 v = 0;
+    for (u32 i = 0; i < 5; i++) {
+        if (at >= end) return false;
+        u8 b = p[at++];
+        v |= (u64)(b & 0x7f) << (7 * i);
+        if (b < 0x80) {
+            out = (u32)v;
+            return v <= 0xffffffffu;
+        }
+    }
+    return false;
+}
+FN u32 varint_len(u32 v) {
+    u32 n = 1;
+    for (; v >= 0x80; v >>= 7) n++;
+    return n;
+}
+FN u32 put_varint(u8 *p, u32 v) {
+    u32 n = 0;
+    for (; v >= 0x80; v >>= 7) p[n++] = (u8)(v | 0x80);
+    p[n++] = (u8)v;
+    return n;
+}
+
+FN void add64(u64 *to, u64 v) {
+    if (v) atomicAdd((unsigned long long *)to, (unsigned long long)v);
+}
+FN void or64(u64 *to, u64 v) {
+    if (v) atomicOr((unsigned long long *)to, (unsigned long long)v);
+}
+
+// Sum over a warp, for every lane.
+FN u64 warp_sum(u64 v) {
+    for (u32 d = 16; d; d /= 2) v += __shfl_xor_sync(ALL, v, d);
+    return v;
+}
+FN u64 warp_or(u64 v) {
+    for (u32 d = 16; d; d /= 2) v |= __shfl_xor_sync(ALL, v, d);
+    return v;
+}
+// Sum of the lanes before this one.
+FN u64 warp_before(u64 v) {
+    u64 sum = v;
+    for (u32 d = 1; d < WARP; d *= 2) {
+        u64 other = __shfl_up_sync(ALL, sum, d);
+        if (lane() >= d) sum += other;
+    }
+    return sum - v;
+}
+
+// Several sums that are made together.
+template <int K> struct Sums {
+    u64 v[K];
+};
+template <int K> FN Sums<K> plus(Sums<K> a, const Sums<K> &b) {
+    for (int k = 0; k < K; k++) a.v[k] += b.v[k];
+    return a;
+}
+template <int K> FN Sums<K> zero_sums() {
+    Sums<K> a;
+    for (int k = 0; k < K; k++) a.v[k] = 0;
+    return a;
+}
+
+// Sums over the CTA's threads before this one, and over all. Every thread calls it.
+template <int K> FN Sums<K> cta_before(Sums<K> v, Sums<K> &all) {
+    SHARED u64 of_warp[K][WARPS];
+    u32 w = threadIdx.x / WARP;
+    Sums<K> before;
+    for (int k = 0; k < K; k++) {
+        before.v[k] = warp_before(v.v[k]);
+        if (lane() == WARP - 1) of_warp[k][w] = before.v[k] + v.v[k];
+    }
+    __syncthreads();
+    for (int k = 0; k < K; k++) {
+        u64 sum = 0, mine = 0;
+        for (u32 i = 0; i < WARPS; i++) {
+            if (i == w) mine = sum;
+            sum += of_warp[k][i];
+        }
+        all.v[k] = sum;
+        before.v[k] += mine;
+    }
+    __syncthreads();
+    return before;
+}
+
+// A CTA's line in a scan over the grid: what it summed, and what all before and itself did.
+constexpr int SUMS_MOST = 3;
+struct Tick {
+    u64 state;  // 0 nothing, 1 `own` is there, 2 `whole` too
+    u64 own[SUMS_MOST];
+    u64 whole[SUMS_MOST];
+};
+// Before the first tick of a scan lies the ticket.
+struct Ticks {
+    u64 next;
+    u64 _pad[6];
+    Tick tick[1];
+};
+
+FN void publish(u64 *state, u64 v) {
+#ifdef __CUDACC__
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(state), "l"(v) : "memory");
+#else
+    *state = v;
+#endif
+}
+FN u64 look(u64 *state) {
+#ifdef __CUDACC__
+    u64 v;
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(state) : "memory");
+    return v;
+#else
+    return *state;
+#endif
+}
+
+// The tile this CTA works on. Tiles are given out in order, so those before it are under way.
+FN u32 take_tile(Ticks *ticks) {
+    SHARED u32 tile;
+    if (threadIdx.x == 0) tile = (u32)atomicAdd((unsigned long long *)&ticks->next, 1ull);
+    __syncthreads();
+    u32 mine = tile;
+    __syncthreads();
+    return mine;
+}
+
+// Sums over all threads of all tiles before this one. Every thread of every CTA calls it once, with the
+// tile it took.
+template <int K> FN Sums<K> grid_before(Ticks *ticks, u32 tile, Sums<K> v) {
+    SHARED u64 base[K];
+    Sums<K> all;
+    Sums<K> before = cta_before(v, all);
+    if (threadIdx.x == 0) {
+        Tick *mine = &ticks->tick[tile];
+        Sums<K> sum = zero_sums<K>();
+        if (tile > 0) {
+            for (int k = 0; k < K; k++) mine->own[k] = all.v[k];
+            publish(&mine->state, 1);
+            for (u32 back = tile; back-- > 0;) {
+                Tick *one = &ticks->tick[back];
+                u64 state;
+                do state = look(&one->state);
+                while (state == 0);
+                for (int k = 0; k < K; k++)
+                    sum.v[k] += state == 2 ? one->whole[k] : one->own[k];
+                if (state == 2) break;
+            }
+        }
+        for (int k = 0; k < K; k++) {
+            mine->whole[k] = sum.v[k] + all.v[k];
+            base[k] = sum.v[k];
+        }
+        publish(&mine->state, 2);
+    }
+    __syncthreads();
+    for (int k = 0; k < K; k++) before.v[k] += base[k];
+    __syncthreads();
+    return before;
+}

@@ -1,0 +1,194 @@
+// K0c, K0, K0b: blocks are verified and taken apart into records, and runs are trimmed.
+#include "block.cuh"
+#include "hash.cuh"
+
+// Entries and user key bytes of a block, by a warp; every lane gets them.
+FN u64 count_block(const u8 *p, u64 len, u64 &entries, u64 &bytes) {
+    Tail t = {};
+    entries = bytes = 0;
+    if (!read_tail(p, len, t)) return FAULT_FORM;
+    u64 fault = 0;
+    for (u32 base = 0; base < t.restarts; base += WARP) {
+        u32 g = base + lane();
+        u64 n = 0, b = 0, from, to;
+        if (g < t.restarts) {
+            if (!group_place(p, t, g, from, to))
+                fault |= FAULT_FORM;
+            else
+                fault |= count_group(p, from, to, n, b);
+        }
+        entries += warp_sum(n);
+        bytes += warp_sum(b);
+    }
+    return warp_or(fault);
+}
+
+// A warp per block: what the host does not know of it.
+KERNEL(k0c_count) {
+    for (u64 b = blockIdx.x * (u64)WARPS + threadIdx.x / WARP; b < p.n_blocks; b += gridDim.x * (u64)WARPS) {
+        const BlockIn &in = at<BlockIn>(p.blocks)[b];
+        u64 entries, bytes;
+        u64 fault = count_block(at<u8>(p.in) + in.at, in.len, entries, bytes);
+        if (lane() == 0) {
+            at<u64>(p.counts)[2 * b] = fault ? 0 : entries;
+            at<u64>(p.counts)[2 * b + 1] = fault ? 0 : bytes;
+            or64(&at<Status>(p.status)->faults, fault);
+        }
+    }
+}
+
+// Eight bytes of the user key from `i` on, big-endian, padded with zeros.
+FN u64 head(const u8 *key, u32 len, u64 i) {
+    u64 v = 0;
+    for (u32 k = 0; k < 8; k++) v = v << 8 | (i + k < len ? key[i + k] : 0);
+    return v;
+}
+
+// One group of a block of the input into records.
+FN u64 unpack_group(const Params &p, const BlockIn &in, u64 at_, u64 end, u64 rec, u64 key_at) {
+    const u8 *payload = at<u8>(p.in) + in.at;
+    u8 *keys = at<u8>(p.heap);
+    u64 fault = 0;
+    bool first = true;
+    Seen s;
+    s.len = 0;
+    while (at_ < end) {
+        next_entry(payload, at_, end, keys, key_at, first, s);
+        first = false;
+        key_at += s.len;
+        u64 kind = s.tag & 0xff;
+        if (kind > 1) fault |= FAULT_KIND;
+        u64 hash = xxph3(keys + s.at, s.len);
+        at<u64>(p.hi)[rec] = head(keys + s.at, s.len, p.prefix);
+        at<u64>(p.lo)[rec] = head(keys + s.at, s.len, p.prefix + 8);
+        at<u64>(p.tag)[rec] = in.seq == NO_SEQ ? s.tag : in.seq << 8 | kind;
+        at<u64>(p.hash)[rec] = hash;
+        at<u64>(p.content)[rec] = content(hash, payload + s.value_at, s.value);
+        at<u64>(p.src)[rec] = in.at + s.value_at;
+        at<u32>(p.vlen)[rec] = s.value;
+        at<u64>(p.koff)[rec] = s.at;
+        at<u32>(p.klen)[rec] = s.len;
+        at<u32>(p.run)[rec] = (u32)in.run;
+        rec++;
+    }
+    return fault;
+}
+
+// A warp per block.
+KERNEL(k0_unpack) {
+    for (u64 b = blockIdx.x * (u64)WARPS + threadIdx.x / WARP; b < p.n_blocks; b += gridDim.x * (u64)WARPS) {
+        const BlockIn in = at<BlockIn>(p.blocks)[b];
+        const u8 *payload = at<u8>(p.in) + in.at;
+        u64 *faults = &at<Status>(p.status)->faults;
+        u32 sum = block_sum(payload, in.len) + (u32)in.modifier;
+        if (payload[in.len] != 0 || load32(payload + in.len + 1) != sum) {
+            if (lane() == 0) or64(faults, FAULT_SUM);
+            continue;
+        }
+        u64 entries, bytes;
+        u64 fault = count_block(payload, in.len, entries, bytes);
+        if (!fault && (entries != in.entries || bytes != in.key_bytes)) fault = FAULT_COUNT;
+        if (fault) {
+            if (lane() == 0) or64(faults, fault);
+            continue;
+        }
+        Tail t = {};
+        read_tail(payload, in.len, t);
+        u64 rec = in.first, key_at = in.heap_at;
+        for (u32 base = 0; base < t.restarts; base += WARP) {
+            u32 g = base + lane();
+            u64 n = 0, k = 0, from = 0, to = 0;
+            if (g < t.restarts) {
+                group_place(payload, t, g, from, to);
+                count_group(payload, from, to, n, k);
+            }
+            u64 n_before = warp_before(n), k_before = warp_before(k);
+            fault |= unpack_group(p, in, from, to, rec + n_before, key_at + k_before);
+            rec += warp_sum(n);
+            key_at += warp_sum(k);
+        }
+        or64(faults, fault);
+    }
+}
+
+FN int compare_records(const Params &p, u32 a, u32 b) {
+    const u8 *keys = at<u8>(p.heap);
+    return compare_keys(keys + at<u64>(p.koff)[a], at<u32>(p.klen)[a], keys + at<u64>(p.koff)[b],
+                        at<u32>(p.klen)[b], 0);
+}
+
+// Each record comes after the one before it in its run; and the merge begins with records as they are.
+KERNEL(k0b_order) {
+    if (at<Status>(p.status)->faults) return;
+    for (u64 i = blockIdx.x * (u64)THREADS + threadIdx.x; i < p.n_records; i += gridDim.x * (u64)THREADS) {
+        at<u32>(p.ord)[i] = (u32)i;
+        if (i == 0 || at<u32>(p.run)[i] != at<u32>(p.run)[i - 1]) continue;
+        int c = compare_records(p, (u32)(i - 1), (u32)i);
+        if (c > 0 || (c == 0 && at<u64>(p.tag)[i - 1] <= at<u64>(p.tag)[i]))
+            or64(&at<Status>(p.status)->faults, FAULT_ORDER);
+    }
+}
+
+// Whether a key lies below the lower ends.
+FN bool is_below(const Params &p, const u8 *key, u32 len) {
+    const Bound *bound = at<Bound>(p.bounds);
+    for (u32 i = 0; i < 4; i += 2) {
+        if (!bound[i].form) continue;
+        int c = compare_keys(key, len, at<u8>(p.bound_keys) + bound[i].at, (u32)bound[i].len, 0);
+        if (c < 0 || (c == 0 && bound[i].form == 1)) return true;
+    }
+    return false;
+}
+// Whether a key lies inside of the upper ends.
+FN bool is_inside(const Params &p, const u8 *key, u32 len) {
+    const Bound *bound = at<Bound>(p.bounds);
+    for (u32 i = 1; i < 4; i += 2) {
+        if (!bound[i].form) continue;
+        int c = compare_keys(key, len, at<u8>(p.bound_keys) + bound[i].at, (u32)bound[i].len, 0);
+        if (c > 0 || (c == 0 && bound[i].form == 1)) return false;
+    }
+    return true;
+}
+
+// A thread per run: the records inside both ranges. Then the lists of the merge: runs, and behind them
+// groups of 64 runs, whose records are in a row after the first round.
+KERNEL(k0b_trim) {
+    if (at<Status>(p.status)->faults) return;
+    RunIn *runs = at<RunIn>(p.runs);
+    List *lists = at<List>(p.lists);
+    const u8 *keys = at<u8>(p.heap);
+    for (u64 r = threadIdx.x; r < p.n_runs; r += THREADS) {
+        u64 lo = runs[r].first, end = lo + runs[r].count, hi = end;
+        while (lo < hi) {
+            u64 mid = lo + (hi - lo) / 2;
+            if (is_below(p, keys + at<u64>(p.koff)[mid], at<u32>(p.klen)[mid]))
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        runs[r].from = lo;
+        hi = end;
+        while (lo < hi) {
+            u64 mid = lo + (hi - lo) / 2;
+            if (is_inside(p, keys + at<u64>(p.koff)[mid], at<u32>(p.klen)[mid]))
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        runs[r].to = lo;
+        lists[r].at = (u32)runs[r].from;
+        lists[r].count = (u32)(lo - runs[r].from);
+    }
+    __syncthreads();
+    if (threadIdx.x) return;
+    u32 *out = at<u32>(p.list_out);
+    u32 sum = 0;
+    for (u64 r = 0; r < p.n_runs; r++) {
+        if (r % 64 == 0) lists[p.n_runs + r / 64].at = sum;
+        out[r] = sum;
+        sum += lists[r].count;
+        lists[p.n_runs + r / 64].count = sum - lists[p.n_runs + r / 64].at;
+    }
+    out[p.n_runs] = sum;
+    at<Status>(p.status)->total = sum;
+}

@@ -1,0 +1,366 @@
+//! The plan of a set: which tables go to the device, where everything lies there, and which kernels run.
+//!
+//! Keeps: room is taken for what a set of its counts can come to at most, so no kernel needs to ask.
+//! Leaves to others: copies and waiting (`unit`), and what comes back (`returned`).
+
+use lithify_base::MAX_SEQ;
+use lithify_merge::offload::{OpenState, Tables};
+use lithify_merge::{BlockSet, Offload, Recipe};
+
+use crate::device::{Device, Kernel, Queue, Shape};
+use crate::layout::{
+    BlockIn, BlockOut, Bound, Carve, LIST, LISTS_MOST, Params, RunIn, Status, Tick, Zone,
+};
+use crate::stage::{Staged, Totals};
+use crate::unit::{OnDevice, Trouble};
+
+/// Scans of a set.
+const SCANS: u64 = 5;
+
+/// A set as it will lie on the device; places count from the beginning of its memory.
+pub(crate) struct Laid {
+    pub(crate) image: Image,
+    pub(crate) params: Params,
+    /// Bytes of memory.
+    pub(crate) bytes: u64,
+    /// Bytes of a scan's lines.
+    scan: u64,
+    /// Tiles of all entries, and entries of a tile.
+    tiles: u64,
+    tile: u64,
+}
+
+impl Laid {
+    /// Lays a set out whose blocks are counted and have their places.
+    pub(crate) fn new(
+        shape: Shape,
+        recipe: &Recipe,
+        offload: &Offload,
+        set: &BlockSet,
+        staged: &Staged,
+        totals: Totals,
+    ) -> Laid {
+        let mut image = Image::new(staged.bytes);
+        let mut params = Params::default();
+        put_input(&mut image, &mut params, recipe, set, staged, totals);
+        put_recipe(&mut image, &mut params, recipe, offload.tables());
+        let open = offload.open();
+        put_carry(&mut image, &mut params, &open);
+        let tile = u64::from(shape.threads) * u64::from(shape.items);
+        let tiles = totals.records.div_ceil(tile).max(1);
+        // One line before the first tile, and one tile more for the scan over blocks, of which there is
+        // one more than entries.
+        let scan = (tiles + 3) * Tick::BYTES as u64;
+        params.ticks = image.put_zeros((SCANS * scan) as usize);
+        params.status = image.put_zeros(Status::BYTES);
+        let mut carve = Carve::new(0, image.bytes());
+        carve_arrays(&mut carve, &mut params, staged, totals, tiles);
+        carve_output(&mut carve, &mut params, recipe, staged, totals, &open);
+        Laid { image, params, bytes: carve.bytes(), scan, tiles, tile }
+    }
+
+    /// Starts all kernels, with the memory at `base`. Says what they were told.
+    pub(crate) fn launch(
+        &self,
+        device: &mut dyn Device,
+        base: u64,
+        staged: &Staged,
+        totals: Totals,
+    ) -> Result<Params, Trouble> {
+        let Laid { mut params, scan, tiles, tile, .. } = *self;
+        params.rebase(base);
+        Launches { device, params, scan, tiles, tile }.all(staged, totals)
+    }
+}
+
+/// What is copied to the device at once: blocks, then small tables.
+pub(crate) struct Image {
+    /// Bytes of the blocks, which are filled in last.
+    pub(crate) blocks: usize,
+    pub(crate) small: Vec<u8>,
+}
+
+impl Image {
+    pub(crate) fn new(blocks: usize) -> Image {
+        Image { blocks: blocks.next_multiple_of(64), small: Vec::new() }
+    }
+    /// Where the next table goes, from the beginning of the memory.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.small.resize(self.small.len().next_multiple_of(64), 0);
+        (self.blocks + self.small.len()) as u64
+    }
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> u64 {
+        let at = self.next();
+        self.small.extend_from_slice(bytes);
+        at
+    }
+    pub(crate) fn put_words(&mut self, words: impl IntoIterator<Item = u64>) -> u64 {
+        let at = self.next();
+        self.small.extend(words.into_iter().flat_map(u64::to_le_bytes));
+        at
+    }
+    pub(crate) fn put_all<const N: usize>(
+        &mut self,
+        rows: impl IntoIterator<Item = [u64; N]>,
+    ) -> u64 {
+        self.put_words(rows.into_iter().flatten())
+    }
+    pub(crate) fn put_zeros(&mut self, n: usize) -> u64 {
+        let at = self.next();
+        self.small.resize(self.small.len() + n, 0);
+        at
+    }
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.blocks + self.small.len()) as u64
+    }
+}
+
+/// Does the same to several fields.
+macro_rules! each {
+    ($params:ident: $($field:ident)*; $it:ident => $what:expr) => {
+        $({
+            let $it = $params.$field;
+            $params.$field = $what;
+        })*
+    };
+}
+
+impl Params {
+    /// Turns places in the memory into addresses.
+    fn rebase(&mut self, base: u64) {
+        each!(self: input blocks heap runs bound_keys bounds hi lo tag hash content src vlen koff
+            klen run lists list_out m_in m_out splits ord snapshots zones zone_keys free fragments
+            tombs kept_min open_bytes open_restarts last_key group vseen segv zone bits sid stag
+            s_at szone sgroup bid bstart bfile shared place hpos kpos hashes_out keys_out
+            blocks_out arena ticks status; place => place.wrapping_add(base));
+    }
+}
+
+/// Blocks, runs and ranges.
+fn put_input(
+    image: &mut Image,
+    params: &mut Params,
+    recipe: &Recipe,
+    set: &BlockSet,
+    staged: &Staged,
+    totals: Totals,
+) {
+    params.input = 0;
+    params.blocks = image.put_all(staged.blocks.iter().map(BlockIn::words));
+    params.n_blocks = staged.blocks.len() as u64;
+    params.n_records = totals.records;
+    params.heap_bytes = totals.heap;
+    params.runs = image.put_all(staged.runs.iter().map(RunIn::words));
+    params.n_runs = staged.runs.len() as u64;
+    // Below: excluded by the set, included by the job. Above: included by the set, as it says by the job.
+    let job_hi = recipe.range.hi.as_ref();
+    let ends = [
+        (set.keys.lo.as_ref(), 1),
+        (set.keys.hi.as_ref(), 2),
+        (recipe.range.lo.as_ref(), 2),
+        (job_hi.map(|end| &end.key), job_hi.map_or(0, |end| 1 + u64::from(end.inclusive))),
+    ];
+    let mut keys = Vec::new();
+    let bounds = ends.map(|(key, form)| {
+        let Some(key) = key else { return Bound::default() };
+        let at = keys.len() as u64;
+        keys.extend_from_slice(key);
+        Bound { at, len: key.len() as u64, form }
+    });
+    params.bounds = image.put_all(bounds.iter().map(Bound::words));
+    params.bound_keys = image.put(&keys);
+    // What all keys of the set begin with.
+    let lo = set.keys.lo.as_ref().or(recipe.range.lo.as_ref());
+    let hi = set.keys.hi.as_ref().or(job_hi.map(|end| &end.key));
+    if let (Some(lo), Some(hi)) = (lo, hi) {
+        params.prefix = lo.iter().zip(hi.iter()).take_while(|(a, b)| a == b).count() as u64;
+    }
+}
+
+/// What decides about drops and splits.
+fn put_recipe(image: &mut Image, params: &mut Params, recipe: &Recipe, tables: &Tables) {
+    params.snapshots = image.put_words(tables.snapshots.iter().copied());
+    params.n_snapshots = tables.snapshots.len() as u64;
+    let mut keys = Vec::new();
+    let zones: Vec<_> = tables
+        .zones
+        .iter()
+        .map(|zone| {
+            let key = zone.key.as_deref().unwrap_or_default();
+            let key_at = keys.len() as u64;
+            keys.extend_from_slice(key);
+            let zone = Zone {
+                key_at,
+                key_len: key.len() as u64,
+                form: zone.key.as_ref().map_or(0, |_| 1 + u64::from(zone.after)),
+                fragment: zone.fragment.map_or(u64::MAX, u64::from),
+                hard: u64::from(zone.hard_splits),
+                soft: u64::from(zone.soft_splits),
+            };
+            zone.words()
+        })
+        .collect();
+    params.zones = image.put_all(zones);
+    params.n_zones = tables.zones.len() as u64;
+    params.zone_keys = image.put(&keys);
+    params.free = image.put_words(tables.free.iter().copied());
+    params.words = tables.words as u64;
+    let fragments: Vec<u8> = tables.fragments.iter().flat_map(|at| at.to_le_bytes()).collect();
+    params.fragments = image.put(&fragments);
+    params.tombs = image.put_words(tables.tombs.iter().copied());
+    // None is above every number.
+    let kept = tables.kept_min.iter().map(|&seq| if seq == MAX_SEQ { u64::MAX } else { seq });
+    params.kept_min = image.put_words(kept);
+    params.drop = u64::from(recipe.drop_tombstones);
+    params.zero = u64::from(recipe.zero_seqs);
+    params.filter = u64::from(recipe.filter);
+    params.block_shift = u64::from(recipe.block_bytes.trailing_zeros());
+    params.file_bytes = recipe.file_bytes;
+    params.interval = u64::from(recipe.restart_interval);
+}
+
+/// Where the output stands.
+fn put_carry(image: &mut Image, params: &mut Params, open: &OpenState<'_>) {
+    let (hard, soft) = open.cut.splits_passed();
+    let started = !open.entries.is_empty();
+    params.started = u64::from(started);
+    params.has_open = u64::from(started);
+    params.is_ended = u64::from(open.is_ended);
+    params.s = open.cut.logical_bytes();
+    params.candidate = open.cut.candidate();
+    params.file = open.cut.file_start();
+    (params.hard, params.soft) = (hard as u64, soft as u64);
+    params.open_bytes = image.put(open.entries);
+    params.open_len = open.entries.len() as u64;
+    params.open_entries = u64::from(open.counts.entries);
+    params.open_key_bytes = open_key_bytes(open);
+    let restarts: Vec<u8> = open.restarts.iter().flat_map(|at| at.to_le_bytes()).collect();
+    params.open_restarts = image.put(&restarts);
+    params.n_open_restarts = open.restarts.len() as u64;
+    params.last_key = image.put(open.last_key);
+    params.last_len = open.last_key.len() as u64;
+    params.has_last_hash = u64::from(open.last_hash.is_some());
+    params.last_hash = open.last_hash.unwrap_or_default();
+}
+
+/// Bytes of the user keys in the open block.
+fn open_key_bytes(open: &OpenState<'_>) -> u64 {
+    open.counts.raw_key_bytes.saturating_sub(8 * u64::from(open.counts.entries))
+}
+
+/// Room for what kernels hand to each other.
+fn carve_arrays(
+    carve: &mut Carve,
+    params: &mut Params,
+    staged: &Staged,
+    totals: Totals,
+    tiles: u64,
+) {
+    let n = totals.records + 3;
+    each!(params: hi lo tag hash content src koff stag s_at place kpos hashes_out;
+        _old => carve.take(n, 8));
+    each!(params: vlen klen run ord m_in m_out group vseen segv zone sid szone sgroup bid bstart
+        shared hpos; _old => carve.take(n, 4));
+    each!(params: bits bfile; _old => carve.take(n, 1));
+    let runs = staged.runs.len() as u64;
+    params.lists = carve.take(runs + runs.div_ceil(LISTS_MOST), LIST);
+    params.list_out = carve.take(runs + 1, 4);
+    params.splits = carve.take((tiles + 2) * runs.clamp(1, LISTS_MOST), 4);
+    // K8 puts the keys of the open block there, too.
+    params.heap = carve.take(totals.heap + params.open_key_bytes, 1);
+}
+
+/// Room for the output.
+fn carve_output(
+    carve: &mut Carve,
+    params: &mut Params,
+    recipe: &Recipe,
+    staged: &Staged,
+    totals: Totals,
+    open: &OpenState<'_>,
+) {
+    let n = totals.records + 2;
+    // A block starts where the grid cell changes, or at a split.
+    let logical = totals.heap + 12 * totals.records + staged.bytes as u64;
+    let splits = recipe.hard_splits.len() + recipe.soft_splits.len();
+    let starts = (logical >> params.block_shift) + splits as u64 + 2;
+    params.blocks_room = starts.min(n) + 1;
+    params.blocks_out = carve.take(params.blocks_room, BlockOut::BYTES as u64);
+    params.keys_room = 2 * (totals.heap + 8 * n);
+    params.keys_out = carve.take(params.keys_room, 1);
+    // Three lengths of five bytes, a tag and a restart point an entry; number of restart points and trailer
+    // a block.
+    let most = totals.heap + staged.bytes as u64 + 27 * n + params.open_len;
+    params.arena_room = most + 4 * u64::from(open.counts.entries) + 9 * params.blocks_room;
+    params.arena = carve.take(params.arena_room, 1);
+}
+
+/// CTAs for a kernel with a warp per item.
+pub(crate) fn per_warp(device: &dyn Device, items: u64) -> u32 {
+    let shape = device.shape();
+    let ctas = items.div_ceil(u64::from(shape.threads / 32));
+    ctas.clamp(1, u64::from(shape.ctas)) as u32
+}
+
+/// The kernels of a set, in order.
+struct Launches<'a> {
+    device: &'a mut dyn Device,
+    params: Params,
+    /// Bytes of a scan.
+    scan: u64,
+    tiles: u64,
+    tile: u64,
+}
+
+impl Launches<'_> {
+    fn launch(&mut self, kernel: Kernel, ctas: u64) -> Result<(), Trouble> {
+        let ctas = ctas.clamp(1, u64::from(u32::MAX)) as u32;
+        self.device.launch(Queue::Work, kernel, ctas, &self.params.words()).on_device()
+    }
+
+    /// A kernel with a scan, which has lines of its own.
+    fn scan(&mut self, kernel: Kernel, tiles: u64) -> Result<(), Trouble> {
+        self.launch(kernel, tiles)?;
+        self.params.ticks += self.scan;
+        Ok(())
+    }
+
+    /// Merges lists `first..first + count`, of at most `records`, into `out`.
+    fn round(&mut self, first: u64, count: u64, records: u64) -> Result<(), Trouble> {
+        (self.params.list_first, self.params.n_lists) = (first, count);
+        let tiles = records.div_ceil(self.tile).max(1);
+        self.launch(Kernel::Partition, tiles + 1)?;
+        self.launch(Kernel::Merge, tiles)
+    }
+
+    fn all(mut self, staged: &Staged, totals: Totals) -> Result<Params, Trouble> {
+        let most = u64::from(self.device.shape().ctas);
+        let warps = u64::from(per_warp(self.device, staged.blocks.len() as u64));
+        self.launch(Kernel::Unpack, warps)?;
+        self.launch(Kernel::Order, self.tiles.min(most))?;
+        self.launch(Kernel::Trim, 1)?;
+        let runs = staged.runs.len() as u64;
+        let (one, other) = (self.params.m_in, self.params.m_out);
+        (self.params.m_in, self.params.m_out) = (self.params.ord, one);
+        for (i, group) in staged.runs.chunks(LISTS_MOST as usize).enumerate() {
+            let records = group.iter().map(|run| run.count).sum();
+            self.round(i as u64 * LISTS_MOST, group.len() as u64, records)?;
+        }
+        self.params.m_in = one;
+        if runs > LISTS_MOST {
+            self.params.m_out = other;
+            self.round(runs, runs.div_ceil(LISTS_MOST), totals.records)?;
+            self.params.m_in = other;
+        }
+        self.scan(Kernel::Judge, self.tiles)?;
+        self.scan(Kernel::Drop, self.tiles)?;
+        self.scan(Kernel::Blocks, self.tiles)?;
+        self.launch(Kernel::Files, 1)?;
+        self.scan(Kernel::Sizes, self.tiles)?;
+        self.scan(Kernel::Table, self.params.blocks_room.div_ceil(self.tile))?;
+        self.launch(Kernel::Pack, self.params.blocks_room.min(most))?;
+        let warps = u64::from(per_warp(self.device, self.params.blocks_room));
+        self.launch(Kernel::Prove, warps)?;
+        Ok(self.params)
+    }
+}

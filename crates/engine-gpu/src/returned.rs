@@ -1,0 +1,191 @@
+//! What comes back of a set, checked before anything of it is used.
+//!
+//! Keeps: counts are held against what the input can come to before memory is taken for them, and places
+//! against the arrays that they point into.
+//! Leaves to others: whether the output is right: K8 on the device, then `Offload`, the ledger and the
+//! certifier.
+
+use std::ops::Range;
+
+use lithify_base::{Error, ErrorKind};
+use lithify_merge::Recipe;
+use lithify_merge::ledger::Rule;
+use lithify_merge::offload::{Drops, Made, OpenState};
+use lithify_merge::products::BlockMeta;
+
+use crate::layout::{BlockOut, Params, Status, faults};
+use crate::stage::Staged;
+use crate::unit::Trouble;
+
+/// Where in an arena lie the parts of the output that are no blocks.
+pub(crate) struct Places {
+    pub(crate) blocks: Range<usize>,
+    pub(crate) keys: Range<usize>,
+    pub(crate) hashes: Range<usize>,
+    /// Bytes of the blocks, in another arena.
+    pub(crate) arena: usize,
+}
+
+impl Places {
+    /// What a status announces of a set with so many entries.
+    pub(crate) fn of(status: &Status, told: &Params) -> Result<Places, Trouble> {
+        check(status)?;
+        let n = told.n_records;
+        let counts =
+            [status.entries_in, status.total, status.survivors, status.hashes, status.zeroed];
+        if counts.iter().any(|&count| count > n)
+            || status.segments > told.blocks_room
+            || status.out_bytes > told.arena_room
+            || status.key_bytes > told.keys_room
+        {
+            return Err(Trouble::Device(lied("more output than its input can come to")));
+        }
+        let blocks = 0..status.segments as usize * BlockOut::BYTES;
+        let keys = blocks.end..blocks.end + status.key_bytes as usize;
+        let from = keys.end.next_multiple_of(8);
+        let hashes = from..from + 8 * status.hashes as usize;
+        Ok(Places { blocks, keys, hashes, arena: status.out_bytes as usize })
+    }
+}
+
+/// The counts that came back, behind a status.
+pub(crate) fn counts(bytes: &[u8], staged: &Staged) -> Result<Vec<u64>, Trouble> {
+    let (status, counts) = bytes.split_at(Status::BYTES.min(bytes.len()));
+    check(&Status::read(status))?;
+    let counts: Vec<u64> = words(counts).collect();
+    let sound = staged
+        .blocks
+        .iter()
+        .zip(counts.chunks_exact(2))
+        .all(|(block, n)| 3 * u128::from(n[0]) <= u128::from(block.len) && n[1] <= KEYS_MOST);
+    if counts.len() != 2 * staged.blocks.len() || !sound {
+        let what = "a block has more entries or key bytes than it can have";
+        return Err(Trouble::Set(Error::corruption(what)));
+    }
+    Ok(counts)
+}
+
+/// Most bytes of keys that a block is believed to have: readers have the same cap.
+const KEYS_MOST: u64 = lithify_format::limits::MAX_BLOCK as u64;
+
+fn check(status: &Status) -> Result<(), Trouble> {
+    if status.faults != 0 {
+        let what = format!("the device did not take a set: {}", faults(status.faults));
+        return Err(Trouble::Set(Error::new(ErrorKind::Internal, what)));
+    }
+    Ok(())
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    let word = |chunk: &[u8]| chunk.first_chunk::<8>().map_or(0, |w| u64::from_le_bytes(*w));
+    bytes.chunks_exact(8).map(word)
+}
+
+/// What became of the entries.
+fn drops(status: &Status) -> Drops {
+    let mut drops = Drops {
+        entries_in: status.entries_in,
+        bytes_in: status.bytes_in,
+        sum_in: status.sum_in,
+        sum_dropped: status.sum_dropped,
+        zeroed: status.zeroed,
+        sum_zeroed: status.sum_zeroed,
+        ..Drops::default()
+    };
+    drops.dropped[Rule::Hidden as usize] = status.hidden;
+    drops.dropped[Rule::Covered as usize] = status.covered;
+    drops.dropped[Rule::Elided as usize] = status.elided;
+    drops
+}
+
+/// The output as `Offload` takes it, but for the arena. `tables` has the parts that are no blocks.
+pub(crate) fn made(
+    recipe: &Recipe,
+    open: &OpenState<'_>,
+    no: u32,
+    status: &Status,
+    places: &Places,
+    tables: &[u8],
+) -> Result<Made, Trouble> {
+    let mut made = Made {
+        set: no,
+        arena: Box::new(Vec::new()),
+        blocks: Vec::new(),
+        open: 0..0,
+        keys: Vec::new(),
+        hashes: if recipe.filter { open.hashes.to_vec() } else { Vec::new() },
+        last_prefix: None,
+        drops: drops(status),
+    };
+    let part = |range: &Range<usize>| tables.get(range.clone()).unwrap_or_default();
+    let blocks = part(&places.blocks).chunks_exact(BlockOut::BYTES).map(BlockOut::read);
+    let blocks: Vec<BlockOut> = blocks.collect();
+    let keys = part(&places.keys);
+    let shift = made.hashes.len();
+    made.hashes.extend(words(part(&places.hashes)));
+    // Nothing joined the output: what was open still is.
+    let Some((last, finished)) = blocks.split_last() else {
+        made.arena = Box::new(open.entries.to_vec());
+        made.open = 0..open.entries.len();
+        return Ok(made);
+    };
+    for (i, block) in finished.iter().enumerate() {
+        let resumed = i == 0 && !open.entries.is_empty();
+        let meta = block_meta(block, open, resumed, keys, shift, &mut made.keys);
+        made.blocks.push(meta.ok_or_else(|| Trouble::Device(no_place()))?);
+    }
+    made.open = range(last.at, last.stored).ok_or_else(|| Trouble::Device(no_place()))?;
+    Ok(made)
+}
+
+/// The metadata of a finished block, by what K8 read in it. `None` if a figure cannot be.
+fn block_meta(
+    block: &BlockOut,
+    open: &OpenState<'_>,
+    resumed: bool,
+    keys: &[u8],
+    shift: usize,
+    out: &mut Vec<u8>,
+) -> Option<BlockMeta> {
+    let first = range(block.keys_at, block.first_len)?;
+    let last = range(first.end as u64, block.last_len)?;
+    let mut put = |place: Range<usize>, known: &[u8]| {
+        let key = if place.is_empty() && resumed { known } else { keys.get(place)? };
+        let at = out.len();
+        out.extend_from_slice(key);
+        Some(at..out.len())
+    };
+    let (first, last) = (put(first, open.first_key)?, put(last, open.last_key)?);
+    let hash = |at: u64| usize::try_from(at).ok()?.checked_add(shift);
+    let hash_from = if resumed { 0 } else { hash(block.hash_from)? };
+    let small = |n: u64| u32::try_from(n).ok();
+    Some(BlockMeta {
+        at: range(block.at, block.stored)?,
+        first,
+        last,
+        hashes: hash_from..hash(block.hash_to)?,
+        entries: small(block.seen_entries)?,
+        raw_key_bytes: block.raw_key,
+        raw_value_bytes: block.raw_value,
+        weight: block.weight,
+        min_seq: block.min_seq,
+        max_seq: block.max_seq,
+        values: small(block.values)?,
+        deletes: small(block.deletes)?,
+        ..BlockMeta::default()
+    })
+}
+
+fn range(at: u64, len: u64) -> Option<Range<usize>> {
+    let at = usize::try_from(at).ok()?;
+    Some(at..at.checked_add(usize::try_from(len).ok()?)?)
+}
+
+fn no_place() -> Error {
+    lied("a place lies outside of its array")
+}
+
+#[cold]
+fn lied(what: &str) -> Error {
+    Error::new(ErrorKind::Internal, format!("what the device returned cannot be: {what}"))
+}

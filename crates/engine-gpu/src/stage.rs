@@ -1,0 +1,210 @@
+//! Staging: a block set becomes plain blocks side by side, with what is known of each.
+//!
+//! Keeps: what is staged is what the files hold. Plain blocks with XXH3 go as they are and are verified
+//! on the device; all others are verified, decompressed and, where their form is odd, written anew here.
+//! Figures that a file states are only believed as far as they are possible.
+//! Leaves to others: what the entries are, and whether they are in order.
+
+use std::borrow::Cow;
+
+use lithify_base::{Error, Result};
+use lithify_format::block::{BlockBuilder, BlockIter};
+use lithify_format::checksum::{ChecksumKind, raw_sum};
+use lithify_format::limits::MAX_BLOCK;
+use lithify_merge::products::TRAILER;
+use lithify_merge::{BlockSet, BlockSlice, Bytes};
+
+use crate::layout::{BlockIn, NO_SEQ, RunIn};
+
+/// Bits of a block's footer word: number of restart points, and a hint without meaning here.
+const PLAIN_FOOTER: u32 = ((1 << 28) - 1) | (1 << 29);
+/// Restart interval of blocks that are written anew.
+const RESTARTS: u32 = 16;
+/// Alignment of blocks in the input.
+const ALIGN: usize = 16;
+/// Most records of a set: their numbers have 32 bits.
+const RECORDS_MOST: u64 = 1 << 31;
+
+/// A block as it goes to the device, with its trailer.
+enum Piece {
+    /// As it was read.
+    Read(Bytes),
+    /// As it was normalised.
+    Made(Vec<u8>),
+}
+
+/// A set, ready to be copied.
+pub(crate) struct Staged {
+    /// Number of the set.
+    pub(crate) no: u32,
+    pieces: Vec<Piece>,
+    /// By block, what the device is told.
+    pub(crate) blocks: Vec<BlockIn>,
+    /// By run that has blocks, newest first. Records are counted once all blocks are.
+    pub(crate) runs: Vec<RunIn>,
+    /// Bytes of the input.
+    pub(crate) bytes: usize,
+    /// Blocks of which the file does not say how many entries they have.
+    pub(crate) uncounted: bool,
+    /// Blocks that were normalised.
+    pub(crate) normalised: u64,
+}
+
+/// What all blocks hold together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    /// Entries.
+    pub(crate) records: u64,
+    /// Bytes of user keys.
+    pub(crate) heap: u64,
+}
+
+impl Staged {
+    /// Stages `set`.
+    ///
+    /// # Errors
+    /// Corruption of a block that is read here, or one that cannot be a block; InvalidArgument if a run comes
+    /// twice.
+    pub(crate) fn new(set: &BlockSet) -> Result<Staged> {
+        let mut slices: Vec<_> = set.runs.iter().filter(|run| !run.blocks.is_empty()).collect();
+        slices.sort_by_key(|run| run.run);
+        if slices.windows(2).any(|w| w[0].run == w[1].run) {
+            return Err(Error::invalid("a run comes twice in a set"));
+        }
+        let mut staged = Staged {
+            no: set.no,
+            pieces: Vec::new(),
+            blocks: Vec::new(),
+            runs: Vec::new(),
+            bytes: 0,
+            uncounted: false,
+            normalised: 0,
+        };
+        for slice in slices {
+            for block in &*slice.blocks {
+                staged.push(slice.run, block).map_err(|e| e.at(block.offset))?;
+            }
+            staged.runs.push(RunIn { run: u64::from(slice.run), ..RunIn::default() });
+        }
+        Ok(staged)
+    }
+
+    fn push(&mut self, run: u16, block: &BlockSlice) -> Result<()> {
+        let stored = block.bytes.as_slice();
+        let Some((payload, trailer)) = stored.split_last_chunk::<TRAILER>() else {
+            return Err(Error::corruption("block is shorter than its trailer"));
+        };
+        let as_read = block.checksum == ChecksumKind::Xxh3 && trailer[0] == 0 && is_plain(payload);
+        let piece = match as_read {
+            true => Piece::Read(block.bytes.clone()),
+            false => Piece::Made(normalised(block)?),
+        };
+        let len = match &piece {
+            Piece::Read(bytes) => bytes.len(),
+            Piece::Made(bytes) => bytes.len(),
+        };
+        self.normalised += u64::from(!as_read);
+        // An entry has three lengths, and an internal key of eight bytes at least, of which a few
+        // may stand for all.
+        let (entries, key_bytes) = (u64::from(block.entries), block.key_bytes);
+        let possible = entries > 0
+            && 3 * entries <= len as u64
+            && (8 * entries..=MAX_BLOCK as u64).contains(&key_bytes);
+        self.uncounted |= !possible;
+        self.blocks.push(BlockIn {
+            at: self.bytes as u64,
+            len: (len - TRAILER) as u64,
+            modifier: if as_read { u64::from(block.modifier) } else { 0 },
+            seq: block.seq.unwrap_or(NO_SEQ),
+            run: u64::from(run),
+            entries: if possible { entries } else { 0 },
+            key_bytes: if possible { key_bytes - 8 * entries } else { 0 },
+            ..BlockIn::default()
+        });
+        self.bytes = (self.bytes + len).next_multiple_of(ALIGN);
+        self.pieces.push(piece);
+        Ok(())
+    }
+
+    /// Copies all blocks to their places; `to` has [`Staged::bytes`].
+    pub(crate) fn fill(&self, to: &mut [u8]) {
+        for (piece, block) in self.pieces.iter().zip(&self.blocks) {
+            let bytes = match piece {
+                Piece::Read(bytes) => bytes.as_slice(),
+                Piece::Made(bytes) => bytes,
+            };
+            let at = block.at as usize;
+            if let Some(place) = to.get_mut(at..at + bytes.len()) {
+                place.copy_from_slice(bytes);
+            }
+        }
+    }
+
+    /// Takes the counts that the device made: entries and user key bytes of each block.
+    pub(crate) fn take_counts(&mut self, words: &[u64]) {
+        for (block, counts) in self.blocks.iter_mut().zip(words.chunks_exact(2)) {
+            (block.entries, block.key_bytes) = (counts[0], counts[1]);
+        }
+        self.uncounted = false;
+    }
+
+    /// Gives every block and run its records and its place for keys.
+    ///
+    /// # Errors
+    /// LimitExceeded if there are too many.
+    pub(crate) fn place(&mut self) -> Result<Totals> {
+        let mut totals = Totals::default();
+        for block in &mut self.blocks {
+            (block.first, block.heap_at) = (totals.records, totals.heap);
+            totals.records += block.entries;
+            totals.heap += block.key_bytes;
+        }
+        if totals.records >= RECORDS_MOST {
+            return Err(Error::new(
+                lithify_base::ErrorKind::LimitExceeded,
+                "a set has more entries than a device takes",
+            ));
+        }
+        for run in &mut self.runs {
+            let mut of_run = self.blocks.iter().filter(|b| b.run == run.run);
+            run.first = of_run.clone().next().map_or(0, |b| b.first);
+            run.count = of_run.by_ref().map(|b| b.entries).sum();
+        }
+        Ok(totals)
+    }
+}
+
+/// True if a payload has neither a hash index nor values apart.
+fn is_plain(payload: &[u8]) -> bool {
+    payload.last_chunk::<4>().is_some_and(|word| u32::from_le_bytes(*word) & !PLAIN_FOOTER == 0)
+}
+
+/// A block with the same entries, plain and summed by XXH3.
+fn normalised(block: &BlockSlice) -> Result<Vec<u8>> {
+    let payload = block.plain()?;
+    let mut bytes = match is_plain(&payload) {
+        true => payload.into_owned(),
+        false => rewritten(payload)?,
+    };
+    let sum = raw_sum(ChecksumKind::Xxh3, &bytes, 0);
+    bytes.push(0);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    Ok(bytes)
+}
+
+/// The entries of a payload in the usual form.
+fn rewritten(payload: Cow<'_, [u8]>) -> Result<Vec<u8>> {
+    let mut it = BlockIter::new(payload)?;
+    let mut builder = BlockBuilder::new(RESTARTS);
+    let mut more = it.seek_to_first()?;
+    let mut keys = 0;
+    while more {
+        keys += it.key().len();
+        if it.key().len() < 8 || keys > MAX_BLOCK {
+            return Err(Error::corruption("a block entry does not parse"));
+        }
+        builder.add(it.key(), it.value());
+        more = it.next()?;
+    }
+    Ok(builder.finish().to_vec())
+}

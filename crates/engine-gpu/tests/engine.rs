@@ -1,0 +1,17 @@
+//! The engine over the emulator makes the CPU's bytes, and over a device that fails it costs time only.
+
+#[path = "engine/common.rs"]
+mod common;
+#[cfg(feature = "emu")]
+#[path = "engine/conformance.rs"]
+mod conformance;
+#[cfg(feature = "emu")]
+#[path = "engine/faulty.rs"]
+mod faulty;
+#[path = "engine/lost.rs"]
+mod lost;
+#[cfg(feature = "emu")]
+#[path = "engine/odd.rs"]
+mod odd;
+#[path = "engine/relay.rs"]
+mod relay;

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Proves properties of modules with Yosys and its provers, and that each property can fail.
+
+    prove.py [--quick] [--only-proofs] [name ...]
+
+The properties of a module stand in a file of its name beside this one. They are put in front of the module's last line, so
+they see its ports; inputs about which nothing is assumed are free. A proof holds for ever (PDR of yosys-abc), or for so
+many cycles behind the reset (bounded model checking).
+
+Each property has a bug that makes it fail: a piece of the module's text is replaced, and that property, looked at alone,
+has to fail. Without that a property might say nothing. `--quick` takes the proofs that run before every merge, without
+their bugs.
+"""
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RTL = os.path.join(HERE, "..", "rtl")
+OUT = os.path.join(HERE, "..", "..", "target", "fpga", "formal")
+# Seconds for one question.
+LIMIT = 90
+
+
+class Proof:
+    """`steps`: cycles of the bounded proof; `ever`: it is proven without a bound; `quick`: cycles before every merge, 0
+    for no bound, None if it does not run then; `shrink`: texts replaced in modules to make them
+    smaller (module, before, after)."""
+
+    def __init__(self, name, module, parameters, steps, bugs, parts=(), ever=True, quick=None, shrink=()):
+        self.name, self.module, self.parameters, self.steps = name, module, parameters, steps
+        self.bugs, self.parts, self.ever, self.quick, self.shrink = bugs, parts, ever, quick, shrink
+
+
+# A bug: the property that it breaks, the text before and after.
+PROOFS = [
+    Proof("fifo-lut", "fifo", "WIDTH=1 LG=2", 12, quick=0, bugs=[
+        ("counted", "stored <= stored + (LG+1)'(put) - (LG+1)'(get);",
+         "stored <= stored + (LG+1)'(put) - (LG+1)'(get && !put);"),
+        ("filled", "assign out_valid = stored != '0;", "assign out_valid = 1'b1;"),
+        ("ordered", "assign out_word = mem[rp];", "assign out_word = mem[rp | wp];"),
+        ("accepts", "stored != (LG+1)'(DEPTH);", "stored < (LG+1)'(DEPTH - 1);"),
+        ("shows", "assign out_valid = stored != '0;", "assign out_valid = stored > (LG+1)'(1);"),
+    ]),
+    Proof("fifo-block", "fifo", "WIDTH=1 LG=2 BLOCK=1", 12, quick=0, bugs=[
+        ("ordered", "assign get = stored != '0 && (!shown || out_ready);",
+         "assign get = stored != '0 && (!shown || out_ready || put);"),
+        ("ordered", "if (get) out_word <= mem[rp];", "out_word <= mem[rp];"),
+        ("counted", "else if (out_ready) shown <= 1'b0;", "else if (out_ready && stored != '0) shown <= 1'b0;"),
+    ]),
+    Proof("skid", "skid", "WIDTH=1", 14, quick=0, bugs=[
+        ("two", "assign in_ready = !spare_valid;", "assign in_ready = 1'b1;"),
+        ("shows", "out_valid <= spare_valid || in_valid;", "out_valid <= in_valid;"),
+        ("accepts", "assign in_ready = !spare_valid;", "assign in_ready = !spare_valid && !out_valid;"),
+        ("stays", "if (!out_valid || out_ready) out_word <=", "out_word <="),
+        ("ordered", "out_word <= spare_valid ? spare : in_word;", "out_word <= in_word;"),
+    ]),
+    Proof("packer", "packer", "W=4", 10, ever=False, bugs=[
+        ("in_place", "assign turn = piece_from - fill;", "assign turn = piece_from;"),
+        ("zeros", "part <= at_once ? '0 : behind[LW] ? next : now;", "part <= behind[LW] ? next : now;"),
+        ("to_the_end", "behind <= (LW+1)'(W);", "behind <= (LW+1)'(W + 1);"),
+        ("told", "if (take) out_block <= piece_block;", "if (take && !piece_end) out_block <= piece_block;"),
+        ("not_empty", "out_some <= ending ? fill != '0 : !at_once || behind != '0;", "out_some <= fill != '0;"),
+        ("stays", "assign free = !out_valid || out_ready;", "assign free = !out_valid || out_ready || piece_end;"),
+        ("shows", "ending <= piece_end && !at_once;", "ending <= 1'b0;"),
+        ("accepts", "assign piece_ready = free && !ending;", "assign piece_ready = out_valid && out_ready && !ending;"),
+    ]),
+]
+
+
+def text(path):
+    with open(path) as file:
+        return file.read()
+
+
+def build(proof, name, change=None, label=None):
+    """The circuit of a proof, with the module's text changed and, with a label, no other property."""
+    folder = os.path.join(OUT, name)
+    os.makedirs(folder, exist_ok=True)
+    parts = {part: text(os.path.join(RTL, part + ".sv")) for part in ("pkg",) + proof.parts + (proof.module,)}
+    for part, before, after in [*proof.shrink, *([(proof.module, *change)] if change else [])]:
+        if before not in parts[part]:
+            raise ValueError(f"{name}: the text `{before}` is gone from {part}.sv")
+        parts[part] = parts[part].replace(before, after)
+    body, end, rest = parts.pop(proof.module).rpartition("endmodule")
+    whole = body + text(os.path.join(HERE, "start.sv")) + text(os.path.join(HERE, proof.module + ".sv")) + end + rest
+    parameters = ", ".join(".{}({})".format(*p.split("=")) for p in proof.parameters.split())
+    top = f"module proof (input logic clk);\n  {proof.module} #({parameters}) dut (.clk(clk));\nendmodule\n"
+    with open(os.path.join(folder, "dut.sv"), "w") as file:
+        file.write("".join(parts.values()) + whole + top)
+    # Ports are driven by anything, as far as nothing is assumed. What no property depends on is removed.
+    script = f"""read_verilog -sv -formal {folder}/dut.sv
+        hierarchy -check -top proof; proc; flatten; setundef -undriven -anyseq
+        {f'delete t:$assert c:*.{label} %d' if label else ''}
+        opt_clean -purge; """
+    script += f"""memory_map; opt_clean -purge; async2sync; dffunmap; techmap; opt -nodffe -nosdff; dffunmap
+        setundef -anyseq; simplemap; aigmap; opt_clean -purge; write_aiger -zinit {folder}/dut.aig"""
+    made = subprocess.run(["yosys", "-q", "-p", script], capture_output=True, text=True)
+    if made.returncode:
+        raise ValueError(f"{name}: Yosys says {made.stdout[-500:]}{made.stderr[-500:]}")
+    return folder
+
+
+def abc(folder, command):
+    script = f"read_aiger {folder}/dut.aig; fold; orpos; strash; {command}"
+    return subprocess.run(["yosys-abc", "-c", script], capture_output=True, text=True).stdout
+
+
+def bounded(proof, folder, steps):
+    """Whether the properties hold for so many cycles, and what was said."""
+    told = abc(folder, f"bmc3 -F {steps} -T {LIMIT}")
+    return f"No output asserted in {steps} frames" in told and "runtime" not in told, told
+
+
+def broken(proof, folder):
+    """Whether a property fails within the proof's cycles."""
+    return "was asserted in frame" in abc(folder, f"bmc3 -F {proof.steps} -T {LIMIT}")
+
+
+def prove(proof, quick):
+    """A line about the proof, and whether it holds."""
+    begun = time.time()
+    folder = build(proof, proof.name)
+    if proof.ever and (not quick or proof.quick == 0):
+        told = abc(folder, f"pdr -T {LIMIT}")
+        holds = "Property proved." in told
+        how = "for ever"
+    else:
+        steps = quick and proof.quick or proof.steps
+        holds, told = bounded(proof, folder, steps)
+        how = f"for {steps} cycles"
+    if not holds:
+        return f"{proof.name}: BROKEN, or undecided in {LIMIT} s\n{told[-1500:]}", False
+    return f"{proof.name}: holds {how}; {time.time() - begun:.1f} s", True
+
+
+def plant(proof, number):
+    """A line about one bug of a proof, and whether the property that it breaks fails."""
+    begun = time.time()
+    label, before, after = proof.bugs[number]
+    name = f"{proof.name}-{label}-{number}"
+    found = broken(proof, build(proof, name, (before, after), label))
+    return f"  {name}: {'fails' if found else 'DOES NOT FAIL'}; {time.time() - begun:.1f} s", found
+
+
+def labels(proof):
+    return set(re.findall(r"(\w+): assert", text(os.path.join(HERE, proof.module + ".sv"))))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only-proofs", action="store_true")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    proofs = [p for p in PROOFS if (not args.names or p.name in args.names) and (not args.quick or p.quick is not None)]
+    jobs = [(prove, p, args.quick) for p in proofs]
+    wrong = 0
+    if not args.quick and not args.only_proofs:
+        jobs += [(plant, p, i) for p in proofs for i in range(len(p.bugs))]
+        # Each property of a module is broken by some bug of one of its proofs.
+        for module in {p.module for p in proofs}:
+            broken = {label for p in PROOFS if p.module == module for label, _, _ in p.bugs}
+            for label in labels(next(p for p in proofs if p.module == module)) - broken:
+                print(f"{module}: no bug makes {label} fail")
+                wrong += 1
+
+    def run(job):
+        try:
+            return job[0](*job[1:])
+        except ValueError as error:
+            return str(error), False
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for line, good in pool.map(run, jobs):
+            print(line, flush=True)
+            wrong += not good
+    bugs = sum(job[0] is plant for job in jobs)
+    print(f"{len(proofs)} proofs, {bugs} bugs, {wrong} wrong")
+    return int(wrong != 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+//! `cargo xtask gpu`: the kernels of `engine-gpu`.
+//!
+//! | chore | what it does |
+//! |---|---|
+//! | `check` | the kernels run on the emulator, as an engine, against the naive twin |
+//! | `mutants` | bugs are planted in the kernels, one at a time, and each must be found |
+//!
+//! Keeps: nothing else in this project needs a C++ compiler for these sources. Without one `check` says
+//! what goes unchecked, or fails if `LITHIFY_GPU=1`.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::repo::root;
+use crate::run::{at_root, call, has, install};
+
+const USAGE: &str = "cargo xtask gpu check | mutants";
+
+/// Where mutants are compiled, and where their sources are.
+const TARGET: &str = "target/gpu";
+const SOURCES: &str = "target/gpu/sources";
+
+/// Seconds that the tests of a mutant may take, and that a build may.
+const SECONDS: &str = "100";
+const BUILD_SECONDS: &str = "1800";
+
+/// Bugs of the kernels: a name, a file, what stands there and what stands there instead. None is of K7: the
+/// host finds where files start by itself, and what K7 says of it decides only whether a key that begins a
+/// file is hashed although the key before it has the same hash, which two keys hardly have.
+const MUTANTS: &[(&str, &str, &str, &str)] = &[
+    (
+        "barrier",
+        "kernels/prim.cuh",
+        "        if (lane() == WARP - 1) of_warp[k][w] = before.v[k] + v.v[k];\n    }\n    __syncthreads();",
+        "        if (lane() == WARP - 1) of_warp[k][w] = before.v[k] + v.v[k];\n    }",
+    ),
+    (
+        "divergent barrier",
+        "kernels/drop.cu",
+        "    Sums<3> all;\n    cta_before(in, all);",
+        "    Sums<3> all = in;\n    if (i0 < total) cta_before(in, all);",
+    ),
+    (
+        "look-back stops early",
+        "kernels/prim.cuh",
+        "sum.v[k] += state == 2 ? one->whole[k] : one->own[k];",
+        "sum.v[k] += one->own[k];",
+    ),
+    (
+        "tie in the merge",
+        "kernels/merge.cu",
+        "return at<u32>(p.run)[a] < at<u32>(p.run)[b];",
+        "return at<u32>(p.run)[a] > at<u32>(p.run)[b];",
+    ),
+    (
+        "heads decide about lengths",
+        "kernels/merge.cu",
+        "    if (c) return c < 0;\n    x = at<u64>(p.tag)[a]",
+        "    x = at<u64>(p.tag)[a]",
+    ),
+    (
+        "partition one off",
+        "kernels/merge.cu",
+        "bool inside = rank < target;",
+        "bool inside = rank <= target;",
+    ),
+    (
+        "lower end of a set included",
+        "kernels/unpack.cu",
+        "if (c < 0 || (c == 0 && bound[i].form == 1)) return true;",
+        "if (c < 0) return true;",
+    ),
+    (
+        "zone bound without after",
+        "kernels/drop.cu",
+        "if (c < 0 || (c == 0 && zones[mid].form == 1))",
+        "if (c <= 0)",
+    ),
+    (
+        "D1 forgets stripes",
+        "kernels/drop.cu",
+        "if (!is_new && stripe(p, at<u64>(p.tag)[ord[i - 1]] >> 8) == of)",
+        "if (!is_new)",
+    ),
+    (
+        "D2 forgets stripes",
+        "kernels/drop.cu",
+        "return lo > from && stripe(p, tombs[lo - 1]) == of;",
+        "return lo > from;",
+    ),
+    ("D4 under tombstones", "kernels/drop.cu", "if (kept > seq) {", "if (kept > seq || true) {"),
+    (
+        "the block that was open has ended",
+        "kernels/pack.cu",
+        "bool grid = j == 0 ? p.is_ended :",
+        "bool grid = j == 0 ? false :",
+    ),
+    (
+        "restart phase of a resumed block",
+        "kernels/pack.cu",
+        "u64 ordinal = j - start + (b == 0 ? p.open_entries : 0);",
+        "u64 ordinal = j - start;",
+    ),
+    (
+        "shared prefix ends with the user key",
+        "kernels/pack.cu",
+        "u32 n = (a.len < b.len ? a.len : b.len) + 8, i = 0;",
+        "u32 n = a.len < b.len ? a.len : b.len, i = 0;",
+    ),
+    (
+        "number of a whole block",
+        "kernels/unpack.cu",
+        "in.seq == NO_SEQ ? s.tag : in.seq << 8 | kind;",
+        "s.tag;",
+    ),
+    (
+        "sums of blocks are believed",
+        "kernels/unpack.cu",
+        "load32(payload + in.len + 1) != sum",
+        "false",
+    ),
+];
+
+/// Runs a part of the chore.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["check"] => need().and_then(|()| emulated()),
+        ["mutants"] => need().and_then(|()| mutants("")),
+        ["mutants", name] => need().and_then(|()| mutants(name)),
+        _ => bail!("{USAGE}"),
+    }
+}
+
+/// What runs before a merge.
+pub(crate) fn check() -> Result<()> {
+    match need() {
+        Ok(()) => emulated(),
+        Err(error) if std::env::var_os("LITHIFY_GPU").is_some_and(|v| v == "1") => Err(error),
+        Err(error) => {
+            eprintln!("note: {error:#};");
+            eprintln!("      the kernels of engine-gpu were neither compiled nor run");
+            Ok(())
+        }
+    }
+}
+
+/// Installs the compiler if it is missing.
+fn need() -> Result<()> {
+    if has("g++") { Ok(()) } else { install("g++") }
+}
+
+const TESTS: [&str; 8] =
+    ["test", "--profile", "sim", "--locked", "-p", "lithify-engine-gpu", "--features", "emu"];
+
+fn emulated() -> Result<()> {
+    call(&mut at_root("cargo", &TESTS))
+}
+
+/// Plants each bug whose name has `name` in it, and runs the tests, which must fail.
+fn mutants(name: &str) -> Result<()> {
+    let chosen: Vec<_> = MUTANTS.iter().filter(|mutant| mutant.0.contains(name)).collect();
+    tests_pass(None)?;
+    let mut missed = Vec::new();
+    for (name, file, from, to) in &chosen {
+        let start = Instant::now();
+        let found = tests_pass(Some((file, from, to))).is_err();
+        let seconds = start.elapsed().as_secs_f64();
+        println!("{}: {name} ({seconds:.0} s)", if found { "found" } else { "MISSED" });
+        if !found {
+            missed.push(*name);
+        }
+    }
+    if !missed.is_empty() {
+        bail!("the tests of engine-gpu do not find: {}", missed.join(", "));
+    }
+    println!("{0} of {0} bugs found", chosen.len());
+    Ok(())
+}
+
+/// Runs the tests over a copy of the sources, changed as told.
+///
+/// # Errors
+/// If a test fails; a copy that does not compile is an error of its own, and so is a text that is not
+/// there once.
+fn tests_pass(mutant: Option<(&str, &str, &str)>) -> Result<()> {
+    for folder in ["kernels", "emu"] {
+        let to = root().join(SOURCES).join(folder);
+        fs::create_dir_all(&to)?;
+        for entry in root().join("crates/engine-gpu").join(folder).read_dir()? {
+            let from = entry?.path();
+            let text = fs::read_to_string(&from)?;
+            write_if_changed(&to.join(from.file_name().unwrap_or_default()), &text)?;
+        }
+    }
+    if let Some((file, from, to)) = mutant {
+        let path = root().join(SOURCES).join(file);
+        let text = fs::read_to_string(&path)?;
+        if text.matches(from).count() != 1 {
+            eprintln!("`{from}` stands {} times in {file}", text.matches(from).count());
+            std::process::exit(1);
+        }
+        fs::write(&path, text.replace(from, to))?;
+    }
+    let sources = root().join(SOURCES);
+    let cargo = |seconds, more: &[&str]| {
+        // A kernel with a bug may run for ever.
+        let limit = [seconds, "cargo"];
+        let args = [&limit[..], &TESTS[..], &["-q", "--target-dir", TARGET], more].concat();
+        let mut command = at_root("timeout", &args);
+        command.env("LITHIFY_GPU_SOURCES", &sources).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    if let Err(error) =
+        call(&mut cargo(BUILD_SECONDS, &["--no-run"])).context("the kernels do not compile")
+    {
+        eprintln!("{error:#}");
+        std::process::exit(1);
+    }
+    call(&mut cargo(SECONDS, &["--test", "engine"]))
+}
+
+/// Cargo goes by times: a file that is the same keeps its own.
+fn write_if_changed(path: &Path, text: &str) -> Result<()> {
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return Ok(());
+    }
+    Ok(fs::write(path, text)?)
+}
