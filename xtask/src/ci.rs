@@ -25,13 +25,17 @@ pub(crate) fn run() -> Result<()> {
     step("zoo", zoo::check)
 }
 
-/// The workspace as it is built and tested, and the library as a user gets it: without features.
+/// The workspace as it is built and tested, the library as a user gets it: without features, and the program with
+/// a simulated card.
 fn clippy() -> Result<()> {
     let strict = ["--", "-D", "warnings"];
     let all = ["clippy", "-q", "--workspace", "--all-targets", "--locked"];
     call(&mut at_root("cargo", &[&all[..], &strict].concat()))?;
     let plain = ["clippy", "-q", "-p", "lithify", "--no-default-features", "--locked"];
-    call(&mut at_root("cargo", &[&plain[..], &strict].concat()))
+    call(&mut at_root("cargo", &[&plain[..], &strict].concat()))?;
+    let fpga =
+        ["clippy", "-q", "-p", "lithify-cli", "--features", "fpga", "--all-targets", "--locked"];
+    call(&mut at_root("cargo", &[&fpga[..], &strict].concat()))
 }
 
 /// The workspaces that nothing else here builds name the dependencies that our rooms have now.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::compare::{self, CompareArgs, EngineCommand};
 use crate::matrix::{self, MatrixArgs};
@@ -13,19 +13,9 @@ use crate::run::run;
 use crate::settings::{BenchArgs, EXAMPLES, OutputArgs};
 use crate::store::StoreOpener;
 
-/// `bench` with its subcommands `compare` and `matrix`; flatten it into a command line.
-#[derive(Clone, Debug, Args)]
-#[command(about = None, long_about = None)]
-#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
-pub struct BenchCommand {
-    #[command(subcommand)]
-    sub: Option<BenchSub>,
-    #[command(flatten)]
-    args: BenchArgs,
-}
-
+/// Subcommands of `bench`; flatten them into a command line beside [`BenchArgs`].
 #[derive(Clone, Debug, Subcommand)]
-enum BenchSub {
+pub enum BenchSub {
     /// Run this store and its peers, or several of its policies, alternately with equal settings,
     /// and print ratios
     Compare(CompareArgs),
@@ -39,12 +29,13 @@ enum BenchSub {
 pub fn bench_main(
     opener: &dyn StoreOpener,
     own: EngineCommand,
-    command: BenchCommand,
+    sub: Option<BenchSub>,
+    args: BenchArgs,
 ) -> Result<bool> {
-    match command.sub {
+    match sub {
         Some(BenchSub::Compare(args)) => compare::compare(&opener.policies(), own, args),
         Some(BenchSub::Matrix(args)) => matrix::matrix(&opener.policies(), own, args),
-        None => run_and_print(opener, command.args),
+        None => run_and_print(opener, args),
     }
 }
 

@@ -42,15 +42,16 @@ mod workload;
 mod ycsb;
 mod zipf;
 
-pub use command::{BenchCommand, bench_main, engine_main};
+pub use command::{BenchSub, bench_main, engine_main};
 pub use mix::Mix;
 pub use report::{
     EngineIdentity, Latency, MachineNote, RunReport, SlowOps, WorkloadReport, print_report,
 };
 pub use run::run;
 pub use settings::{
-    BenchArgs, BenchSettings, CompactionPri, Compression, OWN_POLICY, OutputArgs, WalMode,
+    BenchArgs, BenchSettings, CompactionPri, Compression, EXAMPLES, OWN_POLICY, OutputArgs, WalMode,
 };
 pub use store::{BatchOp, EngineStats, StallStat, Store, StoreIter, StoreOpener};
 pub use timeline::{Activity, Happening, Moment};
+pub use units::parse_bytes;
 pub use workload::Workload;

@@ -33,7 +33,7 @@ use crate::workload::Workload;
 /// Flags of `matrix`.
 #[derive(Clone, Debug, Args)]
 #[command(about = None, long_about = None, after_help = EXAMPLES)]
-pub(crate) struct MatrixArgs {
+pub struct MatrixArgs {
     /// Loads, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST",
           default_values_t = [Load::Sequential, Load::Uniform, Load::Zipf, Load::Deletes, Load::Tuning])]

@@ -283,7 +283,7 @@ pub struct BenchArgs {
 }
 
 /// Examples shown under `--help`.
-pub(crate) const EXAMPLES: &str = "\
+pub const EXAMPLES: &str = "\
 Examples:
   A tour of everything, under 90 s:
       lithify bench

@@ -430,9 +430,12 @@ fn an_open_loop_keeps_its_rate() {
 fn the_command_line_parses() {
     /// Something
     #[derive(Parser)]
+    #[command(args_conflicts_with_subcommands = true, after_help = crate::EXAMPLES)]
     struct Line {
+        #[command(subcommand)]
+        sub: Option<crate::BenchSub>,
         #[command(flatten)]
-        bench: crate::BenchCommand,
+        args: crate::BenchArgs,
     }
     for line in [
         "x --num 5K --workloads fillseq,verify",

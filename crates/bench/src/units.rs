@@ -2,7 +2,10 @@
 
 /// Parses a byte count: digits with an optional unit, `K`/`KiB`, `M`/`MiB`, `G`/`GiB` as powers
 /// of 1024, `kB`/`KB`, `MB`/`GB` as powers of 1000. `_` may group digits.
-pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split_number(text);
     let scale = match unit.trim() {
         "" | "B" => 1,

@@ -27,27 +27,56 @@ use anyhow::{Context, Result, anyhow, bail};
 use lithify::{Builder, Db, DbIter, Durability, Policy, Settings, WriteBatch, WriteOptions};
 use lithify_bench::compare::EngineCommand;
 use lithify_bench::{
-    BatchOp, BenchCommand, BenchSettings, CompactionPri, Compression, EngineIdentity, EngineStats,
-    Moment, OWN_POLICY, StallStat, Store, StoreIter, StoreOpener, WalMode, bench_main,
+    BatchOp, BenchArgs, BenchSettings, BenchSub, CompactionPri, Compression, EngineIdentity,
+    EngineStats, Moment, OWN_POLICY, StallStat, Store, StoreIter, StoreOpener, WalMode, bench_main,
 };
 use lithify_env::{Bandwidth, DilatedRt, Throttle, ThrottledFs};
 
 use crate::open::SetArg;
 
+mod engines;
 mod history;
 
 /// What is checked by default is left out, to see what it costs.
 const UNCHECKED: &str = "hybrid:unchecked";
 
+/// `lithify bench`: a store's, and what this program alone has.
+#[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, after_help = lithify_bench::EXAMPLES)]
+pub(crate) struct BenchCommand {
+    #[command(subcommand)]
+    sub: Option<Sub>,
+    #[command(flatten)]
+    args: BenchArgs,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a flattened one cannot be in a box, and is parsed once"
+)]
+enum Sub {
+    #[command(flatten)]
+    Store(BenchSub),
+    /// What merges a compaction how fast, without a store around it: the CPU, and a simulated FPGA if this
+    /// build has one
+    Engines(Box<engines::EnginesBench>),
+}
+
 /// Runs `lithify bench`.
 pub(crate) fn run(command: BenchCommand) -> Result<ExitCode> {
+    let sub = match command.sub {
+        Some(Sub::Engines(bench)) => return bench.run(),
+        Some(Sub::Store(sub)) => Some(sub),
+        None => None,
+    };
     let own = EngineCommand {
         name: "lithify".into(),
         program: std::env::current_exe().context("finding this program")?,
         prefix: vec!["bench".into()],
         preset: None,
     };
-    let valid = bench_main(&Opener, own, command)?;
+    let valid = bench_main(&Opener, own, sub, command.args)?;
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -9,7 +9,11 @@ use anyhow::Result;
 use lithify::EngineReport;
 use lithify::engine::Engine;
 #[cfg(feature = "fpga")]
-use lithify_engine_fpga::{FpgaEngine, FpgaOptions, ModelCard, ModelOptions};
+use lithify_bench::parse_bytes;
+#[cfg(feature = "fpga")]
+use lithify_engine_fpga::{
+    Buffer, Card, FpgaEngine, FpgaOptions, Link, ModelCard, ModelOptions, control,
+};
 use serde_json::{Value, json};
 
 #[cfg(feature = "fpga")]
@@ -38,6 +42,136 @@ const CARDS: [&str; 2] = ["model", "verilated"];
 #[cfg(feature = "fpga")]
 const CARD_MAX: usize = 2 << 30;
 
+/// What an FPGA card is like, wherever one is simulated.
+#[cfg(feature = "fpga")]
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct CardArgs {
+    /// Slots for each unit: sets that are loaded, run or come back at once
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=16))]
+    fpga_slots: u64,
+    /// Sets of one part on the card at once; 1 is no pipeline
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=16))]
+    fpga_in_flight: u64,
+    /// Runs that a unit merges at once
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
+    fpga_ways: u64,
+    /// Bytes that a unit takes in a cycle: 16, 32 or 64
+    #[arg(long, value_name = "BYTES", default_value = "32", value_parser = ["16", "32", "64"])]
+    fpga_width: String,
+    /// Stored bytes of a block set, or of the first one where --fpga-buffer decides about the others
+    #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_bytes)]
+    fpga_set: u64,
+    /// Memory of the card for slots, and as much on the host for their buffers. It is what bounds the sets of
+    /// all but `static` [default: 110MiB, or what --fpga-set needs]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    fpga_memory: Option<u64>,
+    /// How the card is attached, for card time: gen3x8, gen3x16, gen4x16, `stem` (what that paper's times
+    /// imply), or IN,OUT[,US[,LOSS]]: GB/s to and from the card, microseconds an operation (30), percent lost
+    /// because both directions are at work (0)
+    #[arg(long, value_name = "LINK", default_value = "gen3x16", value_parser = named_link)]
+    fpga_link: (String, Link),
+}
+
+/// A link with what was typed for it.
+#[cfg(feature = "fpga")]
+fn named_link(text: &str) -> std::result::Result<(String, Link), String> {
+    Link::parse(text).map(|link| (text.to_owned(), link))
+}
+
+/// Memory of a card unless it is said.
+#[cfg(feature = "fpga")]
+const CARD_MEMORY: u64 = 110 << 20;
+
+#[cfg(feature = "fpga")]
+impl CardArgs {
+    /// Options of an engine over a card with so many units.
+    pub(crate) fn options(&self, units: usize, buffer: Buffer) -> Result<FpgaOptions> {
+        if !(4096..=1 << 28).contains(&self.fpga_set) {
+            return usage(format!("--fpga-set {}: take 4KiB to 256MiB", self.fpga_set));
+        }
+        let slots = self.fpga_slots as usize;
+        let fits = FpgaOptions::set_within(self.fpga_memory.unwrap_or(CARD_MEMORY), units, slots);
+        let (set, fits) = match (buffer, self.fpga_memory) {
+            (Buffer::Static, None) => (self.fpga_set, self.fpga_set),
+            (Buffer::Static, Some(_)) => (self.fpga_set, fits.min(self.fpga_set)),
+            (Buffer::Adaptive, None) => (self.fpga_set, fits.max(self.fpga_set)),
+            (Buffer::Adaptive, Some(_)) => (self.fpga_set, fits.min(control::ADAPTIVE.1)),
+            (Buffer::Stem | Buffer::StemRaw, None) => (self.fpga_set, fits.max(self.fpga_set)),
+            (Buffer::Stem | Buffer::StemRaw, Some(_)) => (self.fpga_set, fits.min(1 << 29)),
+        };
+        if fits < set {
+            return usage(format!(
+                "--fpga-memory: {units} units with {slots} slots have room for sets of {fits} bytes then, and \
+                 --fpga-set is {set}; raise the former or lower the latter"
+            ));
+        }
+        let options = FpgaOptions {
+            name: "fpga-sim",
+            slots,
+            in_flight: self.fpga_in_flight as usize,
+            set_bytes: set,
+            set_max: Some(fits),
+            buffer,
+            link: self.fpga_link.1,
+            ..FpgaOptions::default()
+        };
+        let bytes = options.card_bytes(units);
+        if bytes > CARD_MAX {
+            return usage(format!(
+                "{units} units with --fpga-slots {slots}, for sets of {fits} bytes: a card of {bytes} bytes, and a \
+                 simulated one has at most {CARD_MAX}; take fewer slots or units, smaller sets (--fpga-set) or \
+                 less --fpga-memory"
+            ));
+        }
+        Ok(options)
+    }
+
+    /// How the card is attached, as it was typed.
+    pub(crate) fn link_text(&self) -> String {
+        self.fpga_link.0.clone()
+    }
+
+    /// The model of a card.
+    pub(crate) fn model(
+        &self,
+        options: &FpgaOptions,
+        units: usize,
+        mhz: f64,
+    ) -> Result<Box<dyn Card>> {
+        Ok(Box::new(ModelCard::new(ModelOptions {
+            units,
+            ways: self.fpga_ways as usize,
+            width: self.fpga_width.parse()?,
+            mhz,
+            memory: options.card_bytes(units),
+        })))
+    }
+
+    /// The unit of these ways and this width that was compiled in.
+    #[cfg(feature = "verilated")]
+    pub(crate) fn verilated(&self, options: &FpgaOptions, mhz: f64) -> Result<Box<dyn Card>> {
+        use lithify_engine_fpga::verilated::{VerilatedCard, VerilatedOptions, VerilatedShape};
+
+        let shape = match (self.fpga_ways, &*self.fpga_width) {
+            (4, "16") => VerilatedShape::N4W16,
+            (8, "32") => VerilatedShape::N8W32,
+            _ => {
+                return usage(
+                    "--fpga-card verilated: there are --fpga-ways 4 --fpga-width 16, and 8 with 32",
+                );
+            }
+        };
+        Ok(Box::new(VerilatedCard::new(VerilatedOptions {
+            shape,
+            mhz,
+            memory: options.card_bytes(1),
+            seed: 0,
+            latency: (20, 60),
+            withheld: 0,
+        })))
+    }
+}
+
 /// `--engine` and what belongs to it.
 #[cfg(feature = "fpga")]
 #[derive(Clone, Debug, clap::Args)]
@@ -54,24 +188,18 @@ pub(crate) struct EngineArg {
     /// Units of the card
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=16))]
     fpga_units: u64,
-    /// Slots for each unit: sets that are loaded, run or come back at once
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=16))]
-    fpga_slots: u64,
-    /// Runs that a unit merges at once
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=16))]
-    fpga_ways: u64,
-    /// Bytes that a unit takes in a cycle: 16, 32 or 64
-    #[arg(long, value_name = "BYTES", default_value = "32", value_parser = ["16", "32", "64"])]
-    fpga_width: String,
-    /// Clock of the units, for card time
+    /// Clock of the units, for card time: 1 to 2000
     #[arg(long, value_name = "MHZ", default_value_t = 200.0)]
     fpga_mhz: f64,
-    /// Stored bytes of a block set
-    #[arg(long, value_name = "BYTES", default_value_t = 4 << 20, value_parser = clap::value_parser!(u64).range(4096..=1 << 28))]
-    fpga_set: u64,
+    /// Who decides how large sets are: `static`, `adaptive` (by what was seen of each stage), `stem` or
+    /// `stem-raw` (by that paper's rule, damped and as printed)
+    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = ["static", "adaptive", "stem", "stem-raw"])]
+    fpga_buffer: String,
+    #[command(flatten)]
+    card: CardArgs,
     /// One in so many sets is merged again by the CPU and compared
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
-    fpga_shadow: u32,
+    fpga_prove: u32,
     /// `always`, or `cost`: only where card time is shorter than the CPU's
     #[arg(long, value_name = "HOW", default_value = "always", value_parser = ["always", "cost"])]
     fpga_route: String,
@@ -87,67 +215,31 @@ impl EngineArg {
         if !(1.0..=2000.0).contains(&self.fpga_mhz) {
             return usage(format!("--fpga-mhz {}: take 1 to 2000", self.fpga_mhz));
         }
-        let options = FpgaOptions {
-            name: "fpga-sim",
-            slots: self.fpga_slots as usize,
-            set_bytes: self.fpga_set,
-            prove: self.fpga_shadow,
-            always: self.fpga_route == "always",
-            ..FpgaOptions::default()
-        };
         let units = self.fpga_units as usize;
-        let bytes = options.card_bytes(units);
-        if bytes > CARD_MAX {
-            return usage(format!(
-                "--fpga-units {units} with --fpga-slots {} of --fpga-set {}: a card of {bytes} bytes, and a simulated \
-                 one has at most {CARD_MAX}; take fewer slots or smaller sets",
-                self.fpga_slots, self.fpga_set
-            ));
-        }
-        if self.fpga_card == "verilated" {
-            return self.verilated(options);
-        }
-        let card = ModelCard::new(ModelOptions {
-            units,
-            ways: self.fpga_ways as usize,
-            width: self.fpga_width.parse()?,
-            mhz: self.fpga_mhz,
-            memory: options.card_bytes(units),
-        });
-        Ok(Some(Arc::new(FpgaEngine::new(Box::new(card), options)?)))
+        let buffer = Buffer::from_name(&self.fpga_buffer).unwrap_or(Buffer::Adaptive);
+        let options = FpgaOptions {
+            prove: self.fpga_prove,
+            always: self.fpga_route == "always",
+            ..self.card.options(units, buffer)?
+        };
+        let card = match &*self.fpga_card {
+            "verilated" => self.verilated(&options)?,
+            _ => self.card.model(&options, units, self.fpga_mhz)?,
+        };
+        Ok(Some(Arc::new(FpgaEngine::new(card, options)?)))
     }
 
     #[cfg(not(feature = "verilated"))]
-    fn verilated(&self, _: FpgaOptions) -> Result<Option<Arc<dyn Engine>>> {
+    fn verilated(&self, _: &FpgaOptions) -> Result<Box<dyn Card>> {
         usage("--fpga-card verilated: this build has the model only")
     }
 
-    /// The unit of these ways and this width that was compiled in.
     #[cfg(feature = "verilated")]
-    fn verilated(&self, options: FpgaOptions) -> Result<Option<Arc<dyn Engine>>> {
-        use lithify_engine_fpga::verilated::{VerilatedCard, VerilatedOptions, VerilatedShape};
-
-        let shape = match (self.fpga_ways, &*self.fpga_width) {
-            (4, "16") => VerilatedShape::N4W16,
-            (8, "32") => VerilatedShape::N8W32,
-            _ => {
-                return usage(
-                    "--fpga-card verilated: there are --fpga-ways 4 --fpga-width 16, and 8 with 32",
-                );
-            }
-        };
+    fn verilated(&self, options: &FpgaOptions) -> Result<Box<dyn Card>> {
         if self.fpga_units != 1 {
             return usage("--fpga-card verilated: it has one unit; add --fpga-units 1");
         }
-        let card = VerilatedCard::new(VerilatedOptions {
-            shape,
-            mhz: self.fpga_mhz,
-            memory: options.card_bytes(1),
-            seed: 0,
-            latency: (20, 60),
-            withheld: 0,
-        });
-        Ok(Some(Arc::new(FpgaEngine::new(Box::new(card), options)?)))
+        self.card.verilated(options, self.fpga_mhz)
     }
 }
 

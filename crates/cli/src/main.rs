@@ -53,7 +53,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Measure: fill, read, scan and compact a store, and say how fast that was
-    Bench(Box<lithify_bench::BenchCommand>),
+    Bench(Box<bench::BenchCommand>),
     /// Judge compaction policies on modelled machines, in virtual time: minutes of theirs in a
     /// second of ours
     Lab(Box<lithify_lab::LabCommand>),
@@ -74,7 +74,7 @@ enum Command {
     /// Print what the database says about itself
     Stats(cmd::stats::Stats),
     /// Compact all keys or a range of them down to one run, or all into a form that RocksDB opens
-    Compact(cmd::compact::Compact),
+    Compact(Box<cmd::compact::Compact>),
     /// Read everything and check it
     Verify(cmd::verify::Verify),
     /// Take out what is readable of a damaged database into a new one

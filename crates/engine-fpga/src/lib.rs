@@ -30,11 +30,13 @@
 
 mod area;
 pub mod card;
+pub mod control;
 #[cfg(feature = "testing")]
 pub mod faulty;
 mod growth;
 mod memory;
 pub mod model;
+pub mod pipeline;
 mod returned;
 mod sched;
 mod session;
@@ -53,9 +55,11 @@ use lithify_merge::BlockSet;
 use lithify_merge::certify::Mode;
 
 pub use card::{Card, Shape};
+pub use control::Buffer;
 pub use model::{ModelCard, ModelOptions};
 pub use sched::Link;
 
+use control::Controller;
 use growth::Growth;
 use sched::{Sched, SlotSize};
 use session::FpgaSession;
@@ -75,8 +79,12 @@ pub struct FpgaOptions {
     pub name: &'static str,
     /// Slots for each unit: one that runs, one that is loaded, one that is read back.
     pub slots: usize,
-    /// Stored bytes of a set.
+    /// Stored bytes of a set, or of the first one where `buffer` decides about the others.
     pub set_bytes: u64,
+    /// Stored bytes of the largest set, which slots are made for; none: `set_bytes`.
+    pub set_max: Option<u64>,
+    /// Who decides how large sets are.
+    pub buffer: Buffer,
     /// Sets of one session on the card at once, one of which runs.
     pub in_flight: usize,
     /// One in this many sets is merged again by the host and compared; 0 means each one, as 1 does.
@@ -97,7 +105,9 @@ impl Default for FpgaOptions {
             name: "fpga",
             slots: 3,
             set_bytes: 4 << 20,
-            in_flight: 2,
+            set_max: None,
+            buffer: Buffer::Adaptive,
+            in_flight: 3,
             prove: 64,
             link: Link::GEN3_X16,
             always: true,
@@ -107,9 +117,23 @@ impl Default for FpgaOptions {
 }
 
 impl FpgaOptions {
-    /// Bytes of memory that a card of so many units needs for the slots.
+    /// Bytes of memory that a card of so many units needs for the slots. Buffers on the host have as
+    /// much, and those of the blocks that sessions hand out.
     pub fn card_bytes(&self, units: usize) -> usize {
-        units.saturating_mul(self.slots).saturating_mul(SlotSize::of(self.set_bytes).bytes())
+        units.saturating_mul(self.slots).saturating_mul(SlotSize::of(self.most()).bytes())
+    }
+
+    /// Stored bytes of the largest set with which the slots of so many units fit `memory` bytes.
+    pub fn set_within(memory: u64, units: usize, slots: usize) -> u64 {
+        let slot = memory / (units * slots).max(1) as u64;
+        // Two whole beats may go to rounding.
+        let set = slot.saturating_sub(SlotSize::of(0).bytes() as u64 + 2 * stream::BEAT as u64);
+        set * 2 / 9
+    }
+
+    /// Stored bytes of the largest set.
+    fn most(&self) -> u64 {
+        self.set_max.unwrap_or(self.set_bytes)
     }
 }
 
@@ -118,6 +142,17 @@ pub(crate) struct Shared {
     pub(crate) options: FpgaOptions,
     pub(crate) sched: Mutex<Sched>,
     tally: Mutex<Tally>,
+    clock: Option<Clock>,
+}
+
+/// Nanoseconds of processor time of the thread that asks, from any beginning.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// What the host does for a set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Chore {
+    Staging,
+    Decoding,
 }
 
 /// Counts of sets by where they were merged.
@@ -129,6 +164,8 @@ struct Tally {
     retries: u64,
     mispredicted: u64,
     disowned: u64,
+    /// Nanoseconds of the host for chores.
+    host_ns: [u64; 2],
     growth: Growth,
     /// The last thing that went wrong, for people.
     evidence: Option<Error>,
@@ -144,6 +181,15 @@ impl Shared {
         };
         *sets += 1;
         *bytes += set.bytes();
+    }
+    /// Does a chore, and counts the time that it takes if there is a clock.
+    pub(crate) fn during<T>(&self, chore: Chore, work: impl FnOnce() -> T) -> T {
+        let Some(clock) = &self.clock else { return work() };
+        let start = clock();
+        let done = work();
+        let spent = clock().saturating_sub(start);
+        self.tally.lock().host_ns[chore as usize] += spent;
+        done
     }
     /// A set of `stored` bytes took so many of a slot, or did not fit.
     pub(crate) fn note_growth(&self, stored: u64, plain: Option<usize>) {
@@ -188,15 +234,27 @@ impl FpgaEngine {
         if options.in_flight == 0 || options.set_bytes == 0 {
             return Err(Error::invalid("in_flight and set_bytes of an FPGA engine are at least 1"));
         }
-        if options.set_bytes > 1 << 30 {
-            return Err(Error::invalid("set_bytes of an FPGA engine is at most 1 GiB"));
+        if options.most() > 1 << 30 || options.most() < options.set_bytes {
+            return Err(Error::invalid("set_max of an FPGA engine is from set_bytes to 1 GiB"));
         }
-        let slots = options.slots * card.shape().units;
-        let size = SlotSize::of(options.set_bytes);
-        let sched = Sched::new(card, slots, size, options.link, options.first_tag)?;
+        let units = card.shape().units;
+        let slots = options.slots * units;
+        let size = SlotSize::of(options.most());
+        let control =
+            Controller::new(options.buffer, slots, units, options.set_bytes, options.most());
+        let sched = Sched::new(card, slots, size, options.link, control, options.first_tag)?;
         let (ways, cycle_ns) = (sched.ways(), sched.cycle_ns());
         let (sched, tally) = (Mutex::new(sched), Mutex::default());
-        Ok(FpgaEngine { shared: Arc::new(Shared { options, sched, tally }), ways, cycle_ns })
+        let shared = Shared { options, sched, tally, clock: None };
+        Ok(FpgaEngine { shared: Arc::new(shared), ways, cycle_ns })
+    }
+
+    /// The engine with a clock, by which it counts what its chores on the host take. No decision depends on it.
+    pub fn with_clock(mut self, clock: Clock) -> FpgaEngine {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.clock = Some(clock);
+        }
+        self
     }
 
     /// Nanoseconds of card time in which everything until now would have been done.
@@ -272,8 +330,10 @@ impl Engine for FpgaEngine {
         Caps {
             name: options.name,
             set_bytes: {
-                let slot = SlotSize::of(options.set_bytes).input;
-                self.shared.tally.lock().growth.fitting(options.set_bytes, slot)
+                let sched = self.shared.sched.lock();
+                let (wanted, slot) = (sched.control.set_bytes(), sched.size().input);
+                drop(sched);
+                self.shared.tally.lock().growth.fitting(wanted, slot)
             },
             // What does not fit a slot is merged by the kernel of the session.
             max_set_bytes: u64::MAX,
@@ -323,6 +383,8 @@ impl Engine for FpgaEngine {
             ("retries", tally.retries as f64),
             ("mispredicted", tally.mispredicted as f64),
             ("disowned", tally.disowned as f64),
+            ("host_staging_ns", tally.host_ns[Chore::Staging as usize] as f64),
+            ("host_decoding_ns", tally.host_ns[Chore::Decoding as usize] as f64),
         ]);
         for why in OnCpu::ALL {
             let sets = tally.on_cpu.get(&why).map_or(0, |n| n.0);
@@ -346,9 +408,11 @@ impl Engine for FpgaEngine {
             ("bytes_from_card", counters.bytes_from_card as f64),
             ("cycles", counters.cycles as f64),
             ("card_ns", times.end),
-            ("link_to_card_ns", times.to_card_busy),
-            ("link_from_card_ns", times.from_card_busy),
-            ("units_ns", times.units_busy),
+            ("link_to_card_ns", times.in_busy()),
+            ("link_from_card_ns", times.out_busy()),
+            ("units_ns", times.units_busy()),
+            ("set_bytes", sched.control.set_bytes() as f64),
+            ("card_bytes", sched.card_bytes() as f64),
         ]);
         rows.extend(STALLS.iter().zip(counters.stalls).map(|(name, n)| (*name, n as f64)));
         rows

@@ -22,12 +22,12 @@ use lithify_merge::offload::{Drops, Made};
 use lithify_merge::prove::{self, Claim};
 use lithify_merge::{BlockSet, Carry, Item, Kernel, Lent, Offload, Products, Recipe, Work};
 
-use crate::Shared;
 use crate::memory::{HandedOut, HostBytes};
 use crate::returned::{Output, check_keys};
 use crate::sched::{Ended, Hold, Trouble};
 use crate::stage::{OnCpu, Staged, Standing, stage};
 use crate::stream::Code;
+use crate::{Chore, Shared};
 
 /// Sets that do not suit a unit, in a row, after which the part stays on the kernel.
 const NOT_SUITED_MAX: u32 = 2;
@@ -257,7 +257,9 @@ impl FpgaSession {
         let (ways, size) = (sched.ways(), sched.size());
         // Other sessions go on meanwhile.
         drop(sched);
-        let staged = stage(&self.recipe, offload.tables(), &flight.set, ways, size.input, buffer);
+        let staged = self.shared.during(Chore::Staging, || {
+            stage(&self.recipe, offload.tables(), &flight.set, ways, size.input, buffer)
+        });
         match &staged {
             Ok(staged) => self.shared.note_growth(flight.set.bytes(), Some(staged.bytes())),
             Err((OnCpu::Large, _)) => self.shared.note_growth(flight.set.bytes(), None),
@@ -371,15 +373,14 @@ impl FpgaSession {
         let before = self.proving.then(|| offload.carry().clone());
         // What it is decoded to lies beside what came back.
         let held = self.host_bytes.hold(ended.payloads.bytes().len() + open.len());
-        let made = ended.output.check_counts(&self.recipe, &staged.entries, staged.bytes_in);
-        let made = made
-            .and_then(|()| Made::decode(offload, flight.set.no, &payloads, open, drops))
-            .and_then(|made| {
-                check_keys(&flight.set.keys, &standing.replay, &payloads, open).map(|()| made)
-            });
-        let done = made.and_then(|made| {
+        let made = self.shared.during(Chore::Decoding, || {
+            ended.output.check_counts(&self.recipe, &staged.entries, staged.bytes_in)?;
+            let made = Made::decode(offload, flight.set.no, &payloads, open, drops)?;
+            check_keys(&flight.set.keys, &standing.replay, &payloads, open)?;
             let arena: Box<dyn Lent> = Box::new(HandedOut::new(made.arena, held));
-            offload.set_done(Made { arena, ..made }, out)?;
+            offload.set_done(Made { arena, ..made }, out)
+        });
+        let done = made.and_then(|()| {
             let Some(before) = &before else { return Ok(()) };
             prove::set(&self.recipe, Some(before), flight.set.clone(), &[Claim::from(&*out)])
         });

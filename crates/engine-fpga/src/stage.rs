@@ -133,6 +133,8 @@ pub(crate) struct Staged {
     pub(crate) areas: Buffer,
     /// Their bytes; they themselves may be on their way.
     pub(crate) areas_len: usize,
+    /// Stored bytes of the set.
+    pub(crate) stored: u64,
     /// Entries of the set by way, as the host has counted them.
     pub(crate) entries: Vec<u64>,
     /// Their user key, tag and value bytes.
@@ -244,6 +246,7 @@ fn try_stage(
         areas_at,
         areas: Buffer::default(),
         areas_len: 0,
+        stored: set.bytes(),
         entries: Vec::new(),
         bytes_in: 0,
         zones,

@@ -56,7 +56,7 @@ const STATUS_MAGIC: [u8; 4] = *b"LSTA";
 const SUM_AT: usize = 48;
 
 /// `n` rounded up to whole beats.
-pub fn beats(n: usize) -> usize {
+pub const fn beats(n: usize) -> usize {
     n.next_multiple_of(BEAT)
 }
 

@@ -8,6 +8,8 @@ mod conformance;
 mod hostile;
 #[path = "faults/lies.rs"]
 mod lies;
+#[path = "faults/pace.rs"]
+mod pace;
 #[path = "faults/plans.rs"]
 mod plans;
 #[path = "faults/scheduling.rs"]

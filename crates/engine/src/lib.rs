@@ -3,7 +3,8 @@
 //! Keeps: an engine is a pure function from a recipe and block sets to products; it knows no
 //! files, jobs or policies, and nothing it returns is trusted (`merge::certify`). Every engine
 //! passes `conformance`: the same bytes as the naive twin. That suite, and `mock`, an engine that fails as
-//! it is told, are built with the cargo feature `testing` only.
+//! it is told, are built with the cargo feature `testing` only, and generated inputs for benches (`stream`)
+//! with `streams`.
 //! Leaves to others: cutting and reading sets, writing products, choosing an engine, and going on with
 //! the CPU where another machine fails.
 //!
@@ -29,6 +30,8 @@ pub mod conformance;
 pub mod cpu;
 #[cfg(feature = "testing")]
 pub mod mock;
+#[cfg(feature = "streams")]
+pub mod stream;
 
 use std::fmt;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 //! them all, and where one set in 64 is proven as soon as chance has it.
 
 mod conformance;
+mod streams;
 
 use std::collections::{BTreeSet, VecDeque};
 

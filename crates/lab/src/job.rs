@@ -223,6 +223,12 @@ impl Job {
         }
     }
 
+    /// Entries that come out of the present set for each that goes in.
+    pub fn kept(&self) -> f64 {
+        let set = self.recipe.sets.get(self.at_set);
+        set.map_or(1.0, |set| set.entries_out / set.entries_in.max(f64::MIN_POSITIVE))
+    }
+
     /// A slice of merging ended.
     pub fn computed(&mut self, entries: f64) {
         self.computing = false;

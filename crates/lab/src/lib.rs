@@ -16,6 +16,7 @@
 
 #[cfg(test)]
 mod calibration;
+pub mod card;
 pub mod client;
 mod command;
 pub mod cores;

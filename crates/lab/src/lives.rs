@@ -1,6 +1,7 @@
 //! Short lives of every policy: the tree comes to rest, no level starves, nothing is lost, and a
 //! life is a function of its setup. Invariants of trees and jobs are checked within each.
 
+use crate::card::CardOptions;
 use crate::tally::Step;
 use crate::{CommitOrder, Life, Load, Setup, live};
 use lithify_plan::{DfWhen, Kind, PolicyKind};
@@ -153,4 +154,22 @@ fn overtakings(life: &Life) -> usize {
         }
     }
     overtaken
+}
+
+/// A card takes merging off processors that are the bottleneck; one that is slow, or whose host has as much to do,
+/// does not, and a life without one is as it was.
+#[test]
+fn a_card_helps_where_merging_is_what_limits() {
+    let mut busy = setup(PolicyKind::Hybrid, 60_000);
+    (busy.cores, busy.merge_ns) = (1.0, 6.0);
+    busy.device.bandwidth = 0;
+    let with = |rate: f64, host_ns: f64| {
+        let card = CardOptions { units: 2, rate, link: (9.5e9, 12e9), host_ns };
+        lived(&Setup { card: Some(card), ..busy.clone() })
+    };
+    let (cpu, card) = (lived(&busy), with(4e9, 0.5));
+    assert!(card.rate() > 1.3 * cpu.rate(), "{} with a card, {}", card.rate(), cpu.rate());
+    assert!(card.cpu_seconds < 0.7 * cpu.cpu_seconds);
+    assert!(with(20e6, 0.5).rate() < 0.8 * cpu.rate(), "a slow one");
+    assert!(with(4e9, 6.0).rate() < 1.1 * cpu.rate(), "a host that does it all again");
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lithify_plan::{BucketOptions, PlanOptions, PolicyKind};
 
+use crate::card::CardOptions;
 use crate::device::DeviceOptions;
 use crate::merge::EntryBytes;
 use crate::overlap::{Curve, Overlap};
@@ -112,6 +113,8 @@ pub struct Setup {
     pub client_ns: f64,
     /// Processor time of a compaction per input byte, nanoseconds.
     pub merge_ns: f64,
+    /// What merges compactions instead of the processors.
+    pub card: Option<CardOptions>,
     /// Processor time of a flush per memtable byte, nanoseconds.
     pub flush_ns: f64,
     /// Processor time of a flush for each file that it is cut into, nanoseconds.
@@ -163,6 +166,7 @@ impl Setup {
             cores: 2.0,
             client_ns: client_ns(value_size),
             merge_ns: 0.75,
+            card: None,
             flush_ns: 1.0,
             cut_ns: 150_000.0,
             ask_ns: 15_000.0,
@@ -184,6 +188,9 @@ impl Setup {
             self.client_ns += COLD_NS;
         }
         let of_jobs = [&mut self.merge_ns, &mut self.flush_ns, &mut self.cut_ns, &mut self.ask_ns];
+        if let Some(card) = &mut self.card {
+            card.host_ns *= factor;
+        }
         for cost in of_jobs.into_iter().chain([&mut self.client_ns]) {
             *cost *= factor;
         }

@@ -21,6 +21,7 @@ use lithify_control::{Command, Core, Event, MemId, NewEdit};
 use lithify_lsm::{Edit, FileMeta, FileRef, Version, check};
 use lithify_plan::{Cause, Kind};
 
+use crate::card::Card;
 use crate::client::{Gate, Keys};
 use crate::cores::Cores;
 use crate::device::Device;
@@ -70,12 +71,22 @@ struct Moving {
     served: u64,
 }
 
+/// What a job merges at the moment.
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    entries: f64,
+    /// Who is at it: a core, and a card if one merges.
+    workers: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Happening {
     /// A job's own operation ended.
     Own(JobId),
     /// The device is through with this transfer.
     Moved(u64),
+    /// The card is through with a slice of this job.
+    Merged(JobId),
     ManifestWritten,
     EditSynced,
     ClientWakes(u64),
@@ -169,6 +180,7 @@ struct World<'a> {
     order: u64,
     cores: Cores,
     device: Device,
+    card: Option<Card>,
     keys: Keys,
     gate: Gate,
     client: ClientState,
@@ -189,7 +201,7 @@ struct World<'a> {
     /// Flushes that have a thread, and those that wait for one with what they want.
     flushing: Vec<JobId>,
     flush_line: VecDeque<(JobId, Want)>,
-    computing: BTreeMap<JobId, f64>,
+    computing: BTreeMap<JobId, Slice>,
     /// Compactions that are built and that the core has not heard of yet, with the level they came from.
     held: BTreeMap<JobId, (u8, Event)>,
     /// Of compactions; flushes are first.
@@ -272,6 +284,7 @@ impl World<'_> {
             order: 0,
             cores: Cores::new(setup.cores),
             device: Device::new(setup.device),
+            card: setup.card.clone().map(Card::new),
             keys: Keys::new(&setup.load, &space, setup.seed, grain),
             gate: Gate::default(),
             client: ClientState::Computing,
@@ -351,13 +364,7 @@ impl World<'_> {
         self.time(at);
         match self.cores.end(at) {
             Some(Task::Client) => self.client_wrote(),
-            Some(Task::Job(no)) => {
-                let id = JobId(no);
-                let entries = self.computing.remove(&id).unwrap_or(0.0);
-                let Some(job) = self.jobs.get_mut(&id) else { return };
-                job.computed(entries);
-                self.drive(id);
-            }
+            Some(Task::Job(no)) => self.merged(JobId(no)),
             Some(Task::Transfer(id)) => self.copied(id),
             None => {}
         }
@@ -372,6 +379,7 @@ impl World<'_> {
                 }
             }
             Happening::Moved(id) => self.moved(id),
+            Happening::Merged(id) => self.merged(id),
             Happening::ManifestWritten => {
                 let at = self.device.serve(self.now, 0);
                 self.queue_at(at, Happening::EditSynced);

@@ -8,6 +8,7 @@ mod bad_input;
 mod commands;
 mod debian_index;
 mod dump;
+mod engines;
 mod families;
 mod family;
 #[cfg(feature = "fpga")]

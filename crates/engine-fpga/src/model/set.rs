@@ -32,7 +32,7 @@ pub struct Cost {
 impl Cost {
     /// From the command to the first entry, and from the last one to the status record: of n4w16, over a
     /// memory that answers after 20 to 60 cycles.
-    const FIXED: u64 = 458;
+    pub const FIXED: u64 = 458;
 
     /// Of a unit whose beats have `width` bytes.
     pub fn new(width: usize) -> Cost {

@@ -26,6 +26,9 @@ pub(super) struct Turns {
 struct Seat {
     slots: usize,
     waits: Option<Wait>,
+    /// When the output of the last set that it gave back was there, in computed card time: no set that it stages
+    /// afterwards can be on its way before.
+    freed_at: f64,
 }
 
 /// A session that was refused: when it asked first and last, counted in questions.
@@ -67,6 +70,22 @@ impl Turns {
         seat.waits = None;
         seat.slots += 1;
         true
+    }
+
+    /// The output of a set that a session gives back was there at `at`.
+    pub(super) fn freed(&mut self, session: u64, at: f64) {
+        if let Some(seat) = self.sessions.get_mut(&session) {
+            seat.freed_at = seat.freed_at.max(at);
+        }
+    }
+    /// When that of the last one was.
+    pub(super) fn freed_at(&self, session: u64) -> f64 {
+        self.sessions.get(&session).map_or(0.0, |seat| seat.freed_at)
+    }
+
+    /// Sessions that have a slot.
+    pub(super) fn holders(&self) -> usize {
+        self.sessions.values().filter(|seat| seat.slots > 0).count()
     }
 
     /// Whether a session but this one waits for its first slot.

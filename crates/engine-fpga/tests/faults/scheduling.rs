@@ -84,8 +84,8 @@ fn a_part_keeps_a_unit_busy_and_two_parts_two() {
     assert_eq!(together(&one, &[(&a, sets(&a))]), [expected(&a)]);
     assert_eq!(figure(&one, "mispredicted"), 0);
     let (alone, busy) = (one.card_ns(), figure(&one, "units_ns") as f64);
-    // Between two sets of a part the carry goes to the host and back: 30 us twice, and 20.
-    assert!(busy > 0.65 * alone, "the unit was busy for {busy} ns of {alone}");
+    // Between two sets of a part the carry goes to the host and back: 30 us three times, and 20.
+    assert!(busy > 0.6 * alone, "the unit was busy for {busy} ns of {alone}");
     let rate = bytes(&a) as f64 / busy;
     // 32 bytes a cycle, less what lengths and blocks take.
     assert!((4.0..4.64).contains(&rate), "{rate} GB/s");

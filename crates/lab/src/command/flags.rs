@@ -4,10 +4,17 @@ use anyhow::{Result, bail};
 use clap::Args;
 use lithify_plan::{DfWhen, PlanOptions, PolicyKind};
 
+use crate::card::CardOptions;
 use crate::setup::{CommitOrder, Load, Setup, entry_bytes};
 
 /// Writes of a life.
 const NUM: u64 = 400_000;
+
+/// GB/s of a unit of the modelled FPGA and nanoseconds a byte of its host: what `lithify bench engines` says of
+/// keys of 16 and values of 1024 bytes at the estimated clock. The former is modelled, the latter measured on
+/// the machine that the lab's other costs are from.
+const FPGA_RATE: f64 = 4.2;
+const FPGA_HOST_NS: f64 = 0.95;
 
 /// What is modelled.
 #[derive(Clone, Debug, Args)]
@@ -94,6 +101,22 @@ pub(super) struct Flags {
     /// Processor time of a compaction per input byte
     #[arg(long, help_heading = "Machine")]
     pub(super) cpu_ns_per_byte: Option<f64>,
+    /// What merges: cpu, or fpga, a card whose rates `lithify bench engines` predicts; no byte of what is
+    /// written differs
+    #[arg(long, default_value = "cpu", value_parser = ["cpu", "fpga"], help_heading = "Machine")]
+    pub(super) engine: String,
+    /// Units of that card: compactions at once
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Machine")]
+    pub(super) fpga_units: u32,
+    /// GB/s of a unit, with what sets cost besides their bytes
+    #[arg(long, default_value_t = FPGA_RATE, help_heading = "Machine")]
+    pub(super) fpga_rate: f64,
+    /// GB/s to that card and from it: IN,OUT
+    #[arg(long, value_delimiter = ',', default_value = "9.5,12", help_heading = "Machine")]
+    pub(super) fpga_link: Vec<f64>,
+    /// Processor time of the host for each byte that the card merges
+    #[arg(long, default_value_t = FPGA_HOST_NS, help_heading = "Machine")]
+    pub(super) fpga_host_ns_per_byte: f64,
     /// Processor time of a flush per memtable byte
     #[arg(long, help_heading = "Machine")]
     pub(super) flush_ns_per_byte: Option<f64>,
@@ -191,6 +214,7 @@ pub(super) fn setup(f: &Flags, policy: PolicyKind, threads: u32) -> Result<Setup
     set(&mut s.io_threads, f.io_threads);
     s.cores = f.cores;
     set(&mut s.merge_ns, f.cpu_ns_per_byte);
+    s.card = card(f)?;
     set(&mut s.flush_ns, f.flush_ns_per_byte);
     set(&mut s.client_ns, f.client_ns);
     set(&mut s.ask_ns, f.ask_ns);
@@ -220,6 +244,28 @@ fn load(f: &Flags) -> Result<Load> {
         "mixgraph" => Load::Mix { ranges: f.mix_ranges.clone(), rotate: f.mix_rotate },
         other => bail!("--load {other}: there are uniform, unique, sequential, zipf, mixgraph"),
     })
+}
+
+fn card(f: &Flags) -> Result<Option<CardOptions>> {
+    if f.engine == "cpu" {
+        return Ok(None);
+    }
+    let rates = 0.001..=1000.0;
+    let &[to_card, from_card] = f.fpga_link.as_slice() else {
+        bail!("--fpga-link: give GB/s to the card and from it, such as 9.5,12");
+    };
+    if ![to_card, from_card, f.fpga_rate].iter().all(|rate| rates.contains(rate)) {
+        bail!("--fpga-link, --fpga-rate: give 0.001 to 1000 GB/s");
+    }
+    if !(0.0..=1000.0).contains(&f.fpga_host_ns_per_byte) {
+        bail!("--fpga-host-ns-per-byte {}: give 0 to 1000", f.fpga_host_ns_per_byte);
+    }
+    Ok(Some(CardOptions {
+        units: f.fpga_units as usize,
+        rate: f.fpga_rate * 1e9,
+        link: (to_card * 1e9, from_card * 1e9),
+        host_ns: f.fpga_host_ns_per_byte,
+    }))
 }
 
 fn bursts(f: &Flags) -> Result<Option<(u64, u64)>> {

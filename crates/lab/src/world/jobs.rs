@@ -12,7 +12,7 @@ use lithify_control::{Cutting, Event, MemId};
 use lithify_lsm::{FileMeta, FileRef};
 use lithify_plan::{InFlight, JobSpec, Prio};
 
-use super::{Happening, Moving, Task, Transfer, World};
+use super::{Happening, Moving, Slice, Task, Transfer, World};
 use crate::job::{Job, Parts, Source, Want};
 use crate::pool::FIRST;
 use crate::setup::{CommitOrder, write_bytes};
@@ -208,13 +208,35 @@ impl World<'_> {
             _ => 0.0,
         };
         let asked = self.jobs.get_mut(&id).map_or(0, Job::take_asked) as f64;
-        let work = match flush {
-            true => entries * self.setup.bytes.memory * (self.setup.flush_ns + cut),
-            false => entries * self.setup.bytes.disk * self.setup.merge_ns,
+        let bytes = entries * self.setup.bytes.disk;
+        let (work, workers) = match &mut self.card {
+            _ if flush => (entries * self.setup.bytes.memory * (self.setup.flush_ns + cut), 1),
+            None => (bytes * self.setup.merge_ns, 1),
+            Some(card) => {
+                let at = card.serve(self.now, bytes, bytes * self.jobs[&id].kept());
+                let host = bytes * card.host_ns();
+                self.queue_at(at, Happening::Merged(id));
+                (host, 2)
+            }
         };
-        self.computing.insert(id, entries);
+        self.computing.insert(id, Slice { entries, workers });
         let work = work + asked * self.setup.ask_ns;
         self.cores.start(self.now, work, Task::Job(id.0));
+    }
+
+    /// A core, or the card, is through with the slice that a job merges; the last of them takes it further.
+    pub(super) fn merged(&mut self, id: JobId) {
+        let Some(slice) = self.computing.get_mut(&id) else { return };
+        slice.workers -= 1;
+        if slice.workers > 0 {
+            return;
+        }
+        let entries = slice.entries;
+        self.computing.remove(&id);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.computed(entries);
+            self.drive(id);
+        }
     }
 
     fn job_ends(&mut self, id: JobId) {

@@ -1,0 +1,282 @@
+//! How large sets are, and how long a card takes: decisions over small tables, and predictions beside the
+//! engine.
+
+use lithify_engine::{Engine, Offer, Progress};
+use lithify_engine_fpga::control::{Controller, Sample};
+use lithify_engine_fpga::pipeline::{self, Pipeline, Predicted};
+use lithify_engine_fpga::{Buffer, FpgaOptions, Link, ModelOptions};
+use lithify_merge::Products;
+use lithify_merge::workload::Case;
+
+use crate::common::*;
+
+const MIB: u64 = 1 << 20;
+
+/// A set of so many bytes through stages of `(fixed ns, bytes a ns)`.
+fn sample(bytes: u64, stages: [(f64, f64); 3], cut_ns: f64) -> Sample {
+    let [to_card_ns, unit_ns, from_card_ns] = stages.map(|(a, r)| a + bytes as f64 / r);
+    Sample { bytes, cut_ns, to_card_ns, unit_ns, from_card_ns, parts: 1 }
+}
+
+/// Links of 9.5 and 12 bytes a nanosecond, and a unit of 5.2 behind 110 us.
+const SLOW_UNIT: [(f64, f64); 3] = [(30e3, 9.5), (110e3, 5.2), (30e3, 12.0)];
+
+/// The sizes that a controller wants, each learnt from a set of the size before.
+fn sizes(control: &mut Controller, steps: usize, stages: [(f64, f64); 3], cut_ns: f64) -> Vec<u64> {
+    let mut sizes = vec![control.set_bytes()];
+    for _ in 0..steps {
+        control.learn(&sample(control.set_bytes(), stages, cut_ns));
+        sizes.push(control.set_bytes());
+    }
+    sizes
+}
+
+#[test]
+fn static_sets_stay_as_they_are() {
+    let control = &mut Controller::new(Buffer::Static, 6, 2, 3 * MIB, 16 * MIB);
+    assert_eq!(sizes(control, 5, SLOW_UNIT, 50e3), [3 * MIB; 6]);
+}
+
+#[test]
+fn adaptive_finds_the_smallest_set_that_is_worth_it() {
+    let control = &mut Controller::new(Buffer::Adaptive, 6, 2, 4 * MIB, 64 * MIB);
+    let found = sizes(control, 12, SLOW_UNIT, 50e3);
+    assert_eq!(found[..4], [MIB, 2 * MIB, 4 * MIB, 8 * MIB]);
+    // 110 us x 4.94 bytes a ns / (1 - 0.95).
+    let last = found[12] as f64;
+    assert!((last / 10.868e6 - 1.0).abs() < 0.01, "{found:?}");
+    assert!(found.windows(2).all(|w| w[1] <= 2 * w[0] && w[1] >= w[0] / 2), "{found:?}");
+    let rate = |bytes: f64| bytes / (110e3 + bytes / 5.2);
+    assert!((rate(last) / 5.2 - 0.95).abs() < 0.001);
+
+    // A link that is the slowest with little to pay for an operation needs no large sets; they shrink.
+    let slow_link = [(30e3, 0.5), (110e3, 5.2), (30e3, 12.0)];
+    let found = sizes(control, 60, slow_link, 50e3);
+    assert_eq!(found[60], MIB, "{found:?}");
+    assert!(found.windows(2).all(|w| w[1] >= w[0] / 2), "{found:?}");
+}
+
+#[test]
+fn adaptive_keeps_within_the_slot_and_its_own_limits() {
+    let large = [(30e3, 9.5), (1e6, 5.2), (30e3, 12.0)];
+    for (most, due) in [(64 * MIB, 16 * MIB), (5 * MIB, 5 * MIB), (MIB / 2, MIB / 2), (1, 1)] {
+        let control = &mut Controller::new(Buffer::Adaptive, 6, 2, MIB, most);
+        assert_eq!(*sizes(control, 12, large, 50e3).last().unwrap(), due);
+    }
+}
+
+/// Sets of another size than the present one are no reason to change it: those still under way, and the rest of a
+/// part.
+#[test]
+fn adaptive_is_not_misled_by_odd_sets() {
+    let control = &mut Controller::new(Buffer::Adaptive, 6, 2, MIB, 16 * MIB);
+    sizes(control, 12, SLOW_UNIT, 50e3);
+    let before = control.set_bytes();
+    for bytes in [1, 1000, 3 * MIB, 2 * MIB, 16 * MIB, 0] {
+        control.learn(&sample(bytes, SLOW_UNIT, 50e3));
+        assert_eq!(control.set_bytes(), before, "after a set of {bytes}");
+    }
+    // They lie on the same lines, so nothing changes afterwards.
+    assert_eq!(sizes(control, 4, SLOW_UNIT, 50e3), [before; 5]);
+}
+
+/// Links of the paper's rate; the cut takes a fixed time, so it is the pacemaker.
+const STEMS: [(f64, f64); 3] = [(60e3, 1.29), (113e3, 5.2), (90e3, 1.29)];
+
+#[test]
+fn stem_as_printed_shrinks_and_damped_stays() {
+    let raw = &mut Controller::new(Buffer::StemRaw, 3, 1, 16 * MIB, 512 * MIB);
+    let found = sizes(raw, 40, STEMS, 50e3);
+    assert_eq!(*found.last().unwrap(), 4096, "{found:?}");
+    // Algorithm 2, by hand: the smaller of three buffers over all stages, and of one unit.
+    let bytes = 16.0 * MIB as f64;
+    let (read, unit, write) = (60e3 + bytes / 1.29, 113e3 + bytes / 5.2, 90e3 + bytes / 1.29);
+    let due = (3.0 * 50e3 * bytes / (read + unit + write)).min(50e3 * bytes / unit);
+    assert!((found[1] as f64 - due).abs() < 2.0, "{} for {due}", found[1]);
+
+    let damped = &mut Controller::new(Buffer::Stem, 3, 1, 16 * MIB, 512 * MIB);
+    let found = sizes(damped, 40, STEMS, 50e3);
+    assert_eq!((found[0], *found.last().unwrap()), (16 * MIB, 8 * MIB));
+    assert!((found[1] as f64 - (bytes + due) / 2.0).abs() < 2.0, "half of the way: {found:?}");
+}
+
+#[test]
+fn stem_as_printed_runs_away_if_cuts_take_longer_for_larger_sets() {
+    let raw = &mut Controller::new(Buffer::StemRaw, 3, 1, 16 * MIB, 512 * MIB);
+    for _ in 0..30 {
+        // A nanosecond a byte: longer than any stage.
+        let bytes = raw.set_bytes();
+        raw.learn(&sample(bytes, STEMS, bytes as f64));
+    }
+    assert_eq!(raw.set_bytes(), 512 * MIB);
+}
+
+#[test]
+fn links_have_names_and_figures() {
+    assert_eq!(Link::parse("gen3x16"), Ok(Link::GEN3_X16));
+    let link = Link::parse("9.5,12,30,15").unwrap();
+    assert_eq!((link.to_card, link.from_card, link.operation_ns), (9.5, 12.0, 30_000.0));
+    assert_eq!(link.duplex_loss, 0.15);
+    assert_eq!(Link::parse("1.29,1.29").unwrap(), Link::STEM);
+    for wrong in ["", "gen9", "1", "1,2,3,4,5", "0,1", "1,nan", "1,2,-1", "1,2,3,95", "1,inf"] {
+        let why = Link::parse(wrong).unwrap_err();
+        assert!(why.contains("gen3x8, gen3x16, gen4x16, stem"), "{wrong}: {why}");
+    }
+}
+
+/// One unit at 167 MHz as the page of the design has it: the clock, then what one part reaches.
+#[test]
+fn a_clock_is_estimated_from_levels() {
+    assert!((pipeline::estimated_mhz(12) - 166.9).abs() < 0.1);
+    assert!((pipeline::estimated_mhz(14) - 144.3).abs() < 0.1);
+}
+
+fn rate(of: &Predicted, bytes: u64) -> f64 {
+    bytes as f64 / of.ns
+}
+
+/// By hand: one set, nothing beside it.
+#[test]
+fn a_single_set_takes_one_thing_after_the_other() {
+    let bytes = MIB;
+    let of = Pipeline { units: 1, parts: 1, set_bytes: bytes, ..Pipeline::default() };
+    let link = Link::GEN3_X16;
+    let records = (bytes / 4096 * 64) as f64 + 2048.0;
+    // The head has a channel of its own, and is there before the areas.
+    let due = 30e3
+        + bytes as f64 / link.to_card
+        + 2_300.0
+        + bytes as f64 * 5.0 / 31.0
+        + 3.0 * 30e3
+        + (320.0 + records + bytes as f64) / link.from_card;
+    let ran = of.stream(bytes);
+    assert!((ran.ns - due).abs() < 1.0, "{} for {due}", ran.ns);
+    assert_eq!(ran.sets, 1);
+}
+
+#[test]
+fn nothing_is_reserved_twice() {
+    for units in [1, 2, 4] {
+        for in_flight in [1, 2, 3] {
+            for parts in [1, 2, 5] {
+                let of = Pipeline { units, parts, in_flight, ..Pipeline::default() };
+                let ran = of.stream(600 * MIB);
+                let most = [1.0, units as f64, 1.0].map(|n| n * ran.ns);
+                assert!(ran.busy.iter().zip(most).all(|(busy, most)| *busy <= most), "{ran:?}");
+                assert!(ran.sets >= 150, "{ran:?}");
+            }
+        }
+    }
+}
+
+/// The pipeline is worth something, more units and a better link are, and a loss is one.
+#[test]
+fn predictions_are_in_order() {
+    let gb = 2_000_000_000;
+    let of = |change: fn(&mut Pipeline)| {
+        let mut pipeline = Pipeline::default();
+        change(&mut pipeline);
+        rate(&pipeline.stream(gb), gb)
+    };
+    let default = of(|_| {});
+    let worse = [
+        of(|p| p.in_flight = 1),
+        of(|p| p.parts = 1),
+        of(|p| p.units = 1),
+        of(|p| p.link = Link::STEM),
+        of(|p| p.link.duplex_loss = 0.15),
+        of(|p| p.set_bytes = 64 << 10),
+    ];
+    assert!(worse.iter().all(|rate| *rate < 0.98 * default), "{worse:?} below {default}");
+    let link = Link::STEM;
+    let bound = of(|p| p.link = Link::STEM);
+    assert!(bound <= link.to_card && bound > 0.93 * link.to_card, "{bound}");
+}
+
+/// The formula is the engine's own time, within 3%.
+#[test]
+fn predictions_are_what_the_engine_says() {
+    let set = MIB;
+    let case = Case::uniform(11, 8, 16_000, 16, 1024).unwrap();
+    let sets = case.sets(set);
+    let stored: u64 = sets.iter().map(|set| set.bytes()).sum();
+    for (in_flight, link) in [(3, Link::GEN3_X16), (1, Link::GEN3_X16), (3, Link::STEM)] {
+        let options = FpgaOptions {
+            in_flight,
+            link,
+            set_bytes: set,
+            buffer: Buffer::Static,
+            ..FpgaOptions::default()
+        };
+        let card =
+            ModelOptions { units: 1, memory: options.card_bytes(1), ..ModelOptions::default() };
+        let engine = engine(card, options);
+        let mut session = engine.open(case.recipe.clone()).unwrap();
+        let (mut products, mut left) = (Products::default(), sets.clone().into_iter());
+        let mut next = left.next();
+        loop {
+            match next.take() {
+                Some(set) => match session.offer(set) {
+                    Offer::Taken => next = left.next(),
+                    Offer::Full(set) => next = Some(set),
+                },
+                None => session.seal(),
+            }
+            if let Progress::Done(_) = session.poll(&mut products) {
+                break;
+            }
+        }
+        assert_eq!(figure(&engine, "unit_sets"), sets.len() as u64);
+        let cycles = figure(&engine, "cycles") as f64 - sets.len() as f64 * pipeline::FIXED_CYCLES;
+        let predicted = Pipeline {
+            link,
+            units: 1,
+            parts: 1,
+            in_flight,
+            unit_fixed_ns: 5.0 * pipeline::FIXED_CYCLES,
+            unit_ns_per_byte: 5.0 * cycles / stored as f64,
+            set_bytes: stored / sets.len() as u64 + 1,
+            ..Pipeline::default()
+        }
+        .stream(stored);
+        let off = predicted.ns / engine.card_ns() - 1.0;
+        assert!(off.abs() < 0.03, "{in_flight} in flight: {off:+.3} off; {predicted:?}");
+    }
+}
+
+/// Whatever passes through, the buffers of the host keep within the memory of the slots, and the counter sees
+/// them: at least what lies in one slot.
+#[test]
+fn buffers_have_a_bound_however_much_passes() {
+    let set = 64 << 10;
+    let options = FpgaOptions { set_bytes: set, buffer: Buffer::Static, ..FpgaOptions::default() };
+    let card = ModelOptions { units: 1, memory: options.card_bytes(1), ..ModelOptions::default() };
+    let engine = engine(card, options);
+    let mut after = Vec::new();
+    for entries in [500, 4_000, 30_000] {
+        let case = Case::uniform(entries, 4, entries as usize, 16, 500).unwrap();
+        let mut session = engine.open(case.recipe.clone()).unwrap();
+        let mut products = Products::default();
+        let mut sets = case.sets(set).into_iter();
+        let mut next = sets.next();
+        loop {
+            match next.take() {
+                Some(set) => match session.offer(set) {
+                    Offer::Taken => next = sets.next(),
+                    Offer::Full(set) => next = Some(set),
+                },
+                None => session.seal(),
+            }
+            if let Progress::Done(_) = session.poll(&mut products) {
+                break;
+            }
+        }
+        after.push(figure(&engine, "host_bytes_most"));
+    }
+    let bound = figure(&engine, "card_bytes");
+    assert_eq!(bound, options.card_bytes(1) as u64);
+    assert!(after.iter().all(|most| *most <= bound), "{after:?} within {bound}");
+    // The longest job is 16 MB through 1 MB; it needs what a job of 2 MB does, and a little.
+    assert!(after[1] > 4 * set && after[2] < after[1] + after[1] / 4, "{after:?}");
+    assert!(figure(&engine, "bytes_to_card") > 10 * bound);
+}
