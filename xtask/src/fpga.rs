@@ -5,6 +5,7 @@
 //! | `lint` | Verilator's warnings over each shape of the unit |
 //! | `check` | `lint`; then the units are compiled and do what the model does, slot by slot and as an engine |
 //! | `mutants` | bugs are planted in the unit, one at a time, and each must be found |
+//! | `synth`, `cycles` | what a unit takes of a card, and its rates (`fpga_synth`) |
 //!
 //! Keeps: nothing else in this project needs these tools. Without them `check` says what goes
 //! unchecked, or fails if `LITHIFY_FPGA=1`.
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
+use crate::fpga_synth;
 use crate::repo::root;
 use crate::run::{at_root, call, each, has, install};
 
@@ -24,7 +26,7 @@ const SETS: &str = "60";
 /// Shapes at once.
 const JOBS: usize = 2;
 
-const USAGE: &str = "cargo xtask fpga lint | check | mutants";
+const USAGE: &str = "cargo xtask fpga lint | check | mutants | synth | cycles";
 
 /// Runs a part of the chore.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -35,6 +37,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         ["mutants", rest @ ..] => {
             need(&["verilator", "g++", "python3"]).and_then(|()| mutants(rest))
         }
+        ["synth", rest @ ..] => fpga_synth::synth(rest),
+        ["cycles", rest @ ..] => fpga_synth::cycles(rest),
         _ => bail!("{USAGE}"),
     }
 }
@@ -90,7 +94,7 @@ fn lint() -> Result<()> {
 }
 
 /// The modules of the unit; what all others name comes first.
-fn modules() -> Result<Vec<PathBuf>> {
+pub(crate) fn modules() -> Result<Vec<PathBuf>> {
     let mut modules = Vec::new();
     for entry in root().join("hw/rtl").read_dir()? {
         let path = entry?.path();

@@ -8,6 +8,7 @@
 mod checkers;
 mod ci;
 mod fpga;
+mod fpga_synth;
 mod fuzz;
 mod house;
 mod interop;
@@ -46,7 +47,7 @@ The chores of this project:
   cargo xtask sanitize  stress under the address and the thread sanitizer, unsafe code under
                       Miri (address, thread or miri for one of them; --seconds N for more)
   cargo xtask fpga    look over the compaction unit of hw/, simulate it, hold it against its model
-                      (lint, check, mutants)
+                      (lint, check, mutants, synth, cycles)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
