@@ -9,13 +9,13 @@
 // Leaves to others: the order of entries (gc), sums over bytes (fetch).
 module decoder #(
   parameter int W = 16,
-  parameter int WAY = 0,
   parameter bit SIDE = 0,
   parameter int CW = $clog2(W + 2),
   parameter int BW = 1 + 8*W + CW + 64 + pkg::VLEN + 5
 ) (
   input  logic          clk,
   input  logic          rst,
+  input  logic [4:0]    way,          // how its key beats name it
   input  logic          area_valid,
   output logic          area_ready,
   input  pkg::area_t    area,
@@ -289,7 +289,7 @@ module decoder #(
       end
       if (fault_valid) state <= STOPPED;
     end
-    fault.way <= SIDE ? 8'(pkg::SIDE) : 8'(WAY);
+    fault.way <= SIDE ? 8'(pkg::SIDE) : 8'(way);
   end
   always_comb begin
     bad = pkg::OK;
@@ -427,7 +427,7 @@ module decoder #(
       end
       TAG: o_tag <= tag_here;
       default: if (key_free) begin
-        key_beat <= {1'b0, o_key, o_count, o_last ? ~o_tag : 64'd0, o_vlen, 5'(WAY)};
+        key_beat <= {1'b0, o_key, o_count, o_last ? ~o_tag : 64'd0, o_vlen, way};
         o_row <= o_row + 1'b1;
       end
     endcase

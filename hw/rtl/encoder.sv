@@ -58,6 +58,8 @@ module encoder #(
   logic [3:0] p_head_len;
   logic [7:0] p_unshared;
   logic [8*W-1:0] p_row;
+  logic [LW-1:0] p_turn;                     // of the row, to behind the header
+  logic [LW:0] p_room;                       // bytes of the row that fit there
   logic [63:0] item_head;
   logic [3:0] item_head_len;
   logic [7:0] item_unshared;
@@ -94,6 +96,9 @@ module encoder #(
     endcase
     item_head_len = 4'd2 + 4'(item.shared[7]) + 4'(item_unshared[7]) + 4'(len_v);
   end
+  logic [LW:0] in_row, in_piece;
+  assign in_row = (LW+1)'(W) - {1'b0, item.shared[LW-1:0]};
+  assign in_piece = (LW+1)'(W) - (LW+1)'(item_head_len);
   assign item_ready = !p_valid || p_go;
   assign ahead_slot = item.slot;
   assign ahead_at = item.shared;
@@ -106,6 +111,8 @@ module encoder #(
       p_head_len <= item_head_len;
       p_unshared <= item_unshared;
       p_row <= ahead_row;
+      p_turn <= item.shared[LW-1:0] - LW'(item_head_len);
+      p_room <= in_row < in_piece ? in_row : in_piece;
     end
   end
 
@@ -115,17 +122,13 @@ module encoder #(
   logic [8*W-1:0] lead;
   logic [LW:0] lead_len;
   logic [7:0] n_at, n_left;                  // of the key, what is behind the first piece
-  logic [LW-1:0] turn;
   logic [16*W-1:0] twice;
   logic [8*W-1:0] turned, p_lead;
-  logic [LW:0] in_row, in_piece, fits;
-  assign turn = p.shared[LW-1:0] - LW'(p_head_len);
+  logic [LW:0] fits;
   assign twice = {p_row, p_row};
-  assign turned = twice[8*32'(turn) +: 8*W];
-  assign in_row = (LW+1)'(W) - {1'b0, p.shared[LW-1:0]};
-  assign in_piece = (LW+1)'(W) - (LW+1)'(p_head_len);
+  assign turned = twice[8*32'(p_turn) +: 8*W];
   always_comb begin
-    fits = in_row < in_piece ? in_row : in_piece;
+    fits = p_room;
     if (p_unshared < 8'(fits)) fits = (LW+1)'(p_unshared);
     p_lead = turned;
     for (i = 0; i < 8; i = i + 1)

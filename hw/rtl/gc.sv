@@ -161,6 +161,9 @@ module gc #(
   logic [2:0] e_slot;
   logic [7:0] e_ulen;
   logic [15:0] e_stripe;
+  // Against the entry before, which still stands in these registers when the next one comes.
+  logic e_tag_less, e_tag_same, e_way_behind, e_stripe_same, e_numbered;
+  logic [28:0] e_bytes;
   assign stall = s2_valid && s2_last && e_valid && !e_done;
   always_ff @(posedge clk) begin
     if (rst) begin
@@ -177,6 +180,12 @@ module gc #(
         {e_same, e_less, e_eos} <= {open_now, less_now, s2_eos};
         {e_tag, e_vlen, e_way, e_slot, e_ulen} <= {s2_tag, s2_vlen, s2_way, s2_slot, s2_ulen};
         e_stripe <= s2_stripe;
+        e_tag_less <= s2_tag < e_tag;
+        e_tag_same <= s2_tag == e_tag;
+        e_way_behind <= s2_way > e_way;
+        e_stripe_same <= s2_stripe == e_stripe;
+        e_numbered <= s2_tag[63:8] != '0;
+        e_bytes <= 29'(s2_ulen) + 29'(s2_vlen) + 29'd8;
       end
     end
   end
@@ -184,11 +193,9 @@ module gc #(
   // ---- the judge ----
   // The entry before, and what holds at this key.
   logic before_any, before_counts;           // counts: a data entry, with no marker behind it
-  logic [63:0] before_tag;
-  logic [4:0] before_way;
   logic [2:0] before_slot;
   logic [7:0] before_ulen;
-  logic [15:0] before_stripe, in_use;
+  logic [15:0] in_use;
   logic split, others;                       // a split is pending; more than replay was seen
 
   // Deletes that wait, oldest first.
@@ -209,15 +216,15 @@ module gc #(
   assign is_value = e_tag[0];
   assign same_key = before_any && e_same;
   assign key_ends = !same_key || !is_data;
-  assign hides = same_key && before_counts && before_stripe == e_stripe;
+  assign hides = same_key && before_counts && e_stripe_same;
   always_comb begin
     frees = drop_tombstones;
     for (i = 0; i < N; i = i + 1)
       if (e_way == 5'(i) && in_use[i]) frees = 1'b0;
   end
-  assign zeroes = is_value && !hides && frees && zero_seqs && e_stripe == '0 && e_tag[63:8] != '0;
+  assign zeroes = is_value && !hides && frees && zero_seqs && !e_stripe[0] && e_numbered;
   assign out_of_order = !e_eos && ((before_any && (e_less || (e_same
-      && !(e_tag < before_tag || (e_tag == before_tag && e_way > before_way)))))
+      && !(e_tag_less || (e_tag_same && e_way_behind)))))
       || (is_replay && others));
   // Work on waiting deletes comes first: at the end of their key, or where a value follows.
   assign releases = held_any && is_data && is_value && !hides && same_key;
@@ -280,11 +287,8 @@ module gc #(
       if (judged) begin
         before_any <= 1'b1;
         before_counts <= is_data;
-        before_tag <= e_tag;
-        before_way <= e_way;
         before_slot <= e_slot;
         before_ulen <= e_ulen;
-        before_stripe <= e_stripe;
         if (!is_replay) others <= 1'b1;
         if (is_replay) replayed <= replayed + 1'b1;
         if (is_marker) begin
@@ -295,7 +299,7 @@ module gc #(
         if (is_data) begin
           for (i = 0; i < N; i = i + 1)
             if (e_way == 5'(i)) entries_in[32*i +: 32] <= entries_in[32*i +: 32] + 1'b1;
-          bytes_in <= bytes_in + 64'(e_ulen) + 64'd8 + 64'(e_vlen);
+          bytes_in <= bytes_in + 64'(e_bytes);
           if (hides) hidden <= hidden + 1'b1;
           if (zeroes) zeroed <= zeroed + 1'b1;
           if (waits) held_in <= held_in + 1'b1;

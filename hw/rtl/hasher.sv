@@ -134,6 +134,7 @@ module hasher #(
     secret_from = k[3] ? SECRET >> (24 + 128 * 32'(k[2:0])) : SECRET >> (128 * 32'(k[2:0]));
     if (long_ && k == k_last) secret_from = SECRET >> (8 * 119);
   end
+  logic [63:0] scaled0;                    // the length's share in the sum
   always_ff @(posedge clk) begin
     v0 <= step && !rst;
     first0 <= k == '0 || (long_ && k == 4'd8) || short_;
@@ -143,6 +144,7 @@ module hasher #(
     raw0 <= n == '0 || (short_ && k == '0);
     back0 <= !ends;
     n0 <= n;
+    scaled0 <= 64'(n) * P64_1;
     k0 <= k;
     x0 <= bytes;
     secret0 <= secret_from[127:0];
@@ -172,7 +174,7 @@ module hasher #(
     {first1, last1, low1, raw1, back1} <= {first0, last0, low0, raw0, back0};
     a1 <= x0[63:0] ^ secret0[63:0];
     b1 <= x0[127:64] ^ secret0[127:64];
-    init1 <= resumed0 ? back : 64'(n0) * P64_1;
+    init1 <= resumed0 ? back : scaled0;
     if (n0 < 8'd9) begin
       init1 <= '0;
       a1 <= keyed;
@@ -211,7 +213,7 @@ module hasher #(
   logic v5, raw5, back5, v6, raw6, back6, v7, raw7, back7;
   logic [63:0] h5, plain5, plain6, plain7, hash;
   logic [127:0] wide;
-  mul ending (.clk, .a(h5), .b(P64_3), .product(wide));
+  mul #(.LOW(1)) ending (.clk, .a(h5), .b(P64_3), .product(wide));
   assign hash = raw7 ? plain7 : wide[63:0] ^ wide[63:0] >> 32;
   always_ff @(posedge clk) begin
     {v5, v6, v7} <= {v4, v5, v6} & {3{!rst}};

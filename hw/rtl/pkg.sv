@@ -100,6 +100,10 @@ package pkg;
     logic [VLEN-1:0] vlen;
   } weight_op_t;
 
+  // A round of an entry's weight: sixteen bytes and sixteen more. Rows as they lie; a row and bytes counted from the value's
+  // end; such bytes twice, which takes two steps; up to fifteen bytes.
+  typedef enum logic [2:0] {PAIR, HALF, TAIL_A, TAIL_B, SHORT} weigh_kind_e;
+
   // Widths of the structs, as Yosys 0.23 has no $bits of a type. Lint finds a wrong one, where they are used.
   localparam int AREA_BITS = 92;
   localparam int FAULT_BITS = 80;

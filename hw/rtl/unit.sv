@@ -173,8 +173,8 @@ module unit #(
   generate
     for (g = 0; g <= N; g = g + 1) begin : g_way
       logic [9:0] depth;
-      decoder #(.W(W), .WAY(g), .SIDE(g == N)) decoder (
-        .clk, .rst(clear), .area_valid(area_valid[g]), .area_ready(area_ready[g]),
+      decoder #(.W(W), .SIDE(g == N)) decoder (
+        .clk, .rst(clear), .way(5'(g)), .area_valid(area_valid[g]), .area_ready(area_ready[g]),
         .area(area[AREA*g +: AREA]), .word_valid(word_valid[g]), .word_ready(word_ready[g]),
         .word(word[512*g +: 512]), .key_valid(key_valid[g]), .key_ready(key_ready[g]),
         .key_beat(key_beat[BW*g +: BW]), .value_valid(value_valid[g]), .value_ready(value_ready[g]),

@@ -1,260 +1,146 @@
-// Weighs one entry at a time: content of key hash and value, then its weight with the tag as read and, if asked,
-// with the number 0 (crates/format/src/weight.rs). Products are made by the group's engine.
+// The steps of one entry's content hash (crates/format/src/weight.rs): which rows of its value are read when, and what for.
 //
-// A value below 256 bytes is weighed when it has come whole; from 256 bytes on, stripes of 128 bytes go through four
-// lanes as they come, and the window of 256 bytes is filled again behind them.
+// A value below 256 bytes is weighed when it has come whole: in rounds of 32 bytes, each of which waits for the one
+// before. From 256 bytes on, stripes of 128 bytes go through four lanes as they come; the lanes are joined behind the last.
 //
-// Keeps: at most one product of a lane is under way. A byte is not overwritten before it was used for the last time: the
-// last 32 bytes are always inside the window when the value ends.
-module weigh_cell (
-  input  logic            clk,
-  input  logic            rst,
-  // The entry. `seed` is the key's hash, mixed with the value's length.
-  input  logic            begin_entry,
-  input  logic [63:0]     seed,
-  input  logic [63:0]     tag,
-  input  logic [27:0]     vlen,
-  input  logic            zero_too,
-  output logic            idle,
-  // Its value, 16 bytes at a time.
-  input  logic            row_valid,
-  output logic            row_ready,
-  input  logic [127:0]    row,
-  // Products. kind 1: fold of one product; 0: a round of two.
-  output logic            ask_valid,
-  input  logic            ask_ready,
-  output logic            ask_first,      // a stripe: its value is coming in at full rate
-  output logic            ask_single,
-  output logic [1:0]      ask_lane,
-  output logic [63:0]     ask_state,
-  output logic [127:0]    ask_a,
-  output logic [127:0]    ask_b,
-  input  logic            reply_valid,
-  input  logic [1:0]      reply_lane,
-  input  logic [63:0]     reply,
-  // The result stays until `taken`.
-  output logic            done,
-  input  logic            taken,
-  output logic [63:0]     weight,
-  output logic [63:0]     weight_zeroed
+// Keeps: a round is asked for only when its rows are here, and four cycles or more behind the one whose state it needs.
+// Leaves to others: bytes, states and products (weigh_engine).
+module weigh_cell #(
+  parameter int RP = 11                  // bits of a place in the ring of rows
+) (
+  input  logic               clk,
+  input  logic               rst,
+  // The entry, and where in the ring its value begins.
+  input  logic               begin_entry,
+  input  logic [27:0]        vlen,
+  input  logic [RP-1:0]      start,
+  input  logic [3:0]         number,
+  output logic               idle,
+  input  logic [RP-1:0]      arrived,       // behind the last row that came
+  // A round.
+  output logic               ask,
+  input  logic               taken,
+  output logic               striped,       // of a stripe
+  output pkg::weigh_kind_e   kind,
+  output logic [RP-1:0]      row,           // the first of two rows as they lie
+  output logic [RP-1:0]      end_row,       // of two rows that hold sixteen bytes counted from the value's end
+  output logic [1:0]         lane,
+  output logic               first,         // the state is the seed, not what the round before left
+  output logic               last,          // the state behind it is the content
+  output logic [3:0]         length,        // of the value, modulo 16
+  output logic [3:0]         entry,
+  // The join of the four lanes. It makes a new seed.
+  output logic               join_ask,
+  input  logic               join_taken,
+  input  logic               joined
 );
-  localparam logic [63:0] K0 = 64'ha076_1d64_78bd_642f;
-  localparam logic [63:0] K1 = 64'he703_7ed1_a0b4_28db;
-
-  // ---- the window ----
-  logic [27:0] rows, rows_in;             // of the value; those that came
-  logic [27:0] rows_free;                 // those that may come
-  logic put, whole;
-  logic [7:0] at;
-  logic [127:0] bytes;
-  assign row_ready = rows_in != rows && rows_in != rows_free;
-  assign put = row_valid && row_ready;
-  assign whole = rows_in == rows;
-  window #(.W(16), .LG(8)) value (
-    .clk, .put, .put_row(rows_in[3:0]), .put_bytes(row), .at, .bytes
-  );
-
-  // ---- steps ----
   typedef enum logic [3:0] {
-    IDLE, FILL, STRIPE_A, STRIPE_B, JOIN, JOIN_B, JOIN_WAIT, ROUND_A, ROUND_B, SHORT,
-    WEIGH, WEIGH_WAIT, ZERO_WAIT, DONE
+    IDLE, FILL, STRIPE, SETTLE, JOIN, JOINED, ROUNDS, TAIL, TAIL_A, TAIL_B, HALVES, SHORT
   } state_e;
   state_e state;
-  logic [63:0] lane [4];
-  logic [3:0] busy;                       // lanes whose product is under way
-  logic [63:0] my_tag, first_join;
-  logic [27:0] v;
-  logic zero;
-  logic [20:0] stripes, stripe;           // of 128 bytes
-  logic [1:0] l;
-  logic [3:0] round, rounds;              // the last round of 32 bytes or less is `rounds`
-  logic last_is_tail;                     // that one takes the value's last 32 bytes
-  logic [127:0] a;
-  logic [63:0] short_a, short_b;
-  logic [127:0] shifted;
+  logic [27:0] n;
+  logic [22:0] left;                      // rounds of this kind
+  logic [1:0] gap;                        // cycles until the round before has left its state
+  logic [2:0] wait_lanes;
+  logic near;                             // two rows are here
+  logic [RP-1:0] have;
+  logic [4:0] rows;                       // of a value below 256 bytes
+  logic [1:0] tail_rows;                  // behind the last round of 32 bytes
+  logic [4:0] behind;                     // end_row - row
+  assign have = arrived - row;
+  assign tail_rows = {1'b0, n[4]} + 2'(|n[3:0]);
+  assign rows = {1'b0, n[7:4]} + 5'(|n[3:0]);
 
   assign idle = state == IDLE;
-  assign ask_first = state == STRIPE_B;
-  assign done = state == DONE;
+  assign striped = state == STRIPE;
+  assign join_ask = state == JOIN;
+  assign length = n[3:0];
   always_comb begin
-    // Up to 15 bytes. The window's row has them all.
-    shifted = bytes >> {v[3:0] - 4'd8, 3'b0};
-    short_b = shifted[63:0];
-    short_a = bytes[63:0];
-    if (v < 28'd8) begin
-      shifted = bytes >> {v[2:0] - 3'd4, 3'b0};
-      short_a = {32'd0, bytes[31:0]};
-      short_b = {32'd0, shifted[31:0]};
-    end
-    if (v < 28'd4) begin
-      short_b = '0;
-      case (v[1:0])
-        2'd0: short_a = '0;
-        2'd1: short_a = {56'd0, bytes[7:0]};
-        2'd2: short_a = {48'd0, bytes[7:0], bytes[15:8]};
-        default: short_a = {40'd0, bytes[7:0], bytes[15:8], bytes[23:16]};
-      endcase
-    end
-  end
-
-  // Where the two halves of a round are.
-  logic [7:0] a_at, b_at;
-  always_comb begin
-    if (v <= 28'd128) begin
-      a_at = {round, 4'b0};
-      b_at = v[7:0] - (v > 28'd64 ? 8'd64 : v > 28'd32 ? 8'd32 : 8'd16) + {round, 4'b0};
-    end else if (last_is_tail && round == rounds) begin
-      a_at = v[7:0] - 8'd32;
-      b_at = v[7:0] - 8'd16;
-    end else begin
-      a_at = (v >= 28'd256 ? {stripes[0], 7'b0} : 8'd0) + {round[2:0], 5'b0};
-      b_at = a_at + 8'd16;
-    end
+    ask = 1'b0;
+    kind = pkg::PAIR;
+    last = 1'b0;
+    // Of the last sixteen bytes, unless otherwise.
+    behind = {4'd0, n[4]} - 5'd1;
     case (state)
-      STRIPE_A: at = {stripe[0], l, 5'b0};
-      STRIPE_B: at = {stripe[0], l, 5'b0} + 8'd16;
-      ROUND_A: at = a_at;
-      ROUND_B: at = b_at;
-      default: at = '0;
-    endcase
-  end
-
-  always_comb begin
-    ask_valid = 1'b0;
-    ask_single = 1'b1;
-    ask_lane = '0;
-    ask_state = lane[0];
-    ask_a = a;
-    ask_b = bytes;
-    case (state)
-      STRIPE_B: begin
-        ask_valid = !busy[l];
-        ask_single = 1'b0;
-        ask_lane = l;
-        ask_state = lane[l];
+      STRIPE: ask = near;
+      ROUNDS: ask = near && gap == '0 && left != '0;
+      TAIL_A: begin
+        ask = gap == '0;
+        kind = pkg::TAIL_A;
+        behind = {4'd0, n[4]} - 5'd2;
       end
-      // fold((a ^ K0) b) and fold(c (d ^ K1)): the engine has K0 on its second factor.
-      JOIN: begin
-        ask_valid = busy == '0;
-        ask_a = {lane[1] ^ K0, K0};
+      TAIL_B: begin
+        ask = 1'b1;
+        kind = pkg::TAIL_B;
+        last = 1'b1;
       end
-      JOIN_B: begin
-        ask_valid = 1'b1;
-        ask_lane = 2'd1;
-        ask_state = lane[2];
-        ask_a = {lane[3] ^ K1 ^ K0, 64'd0};
-      end
-      ROUND_B: begin
-        // The bytes are read while the round before is under way.
-        ask_valid = !busy[0];
-        ask_single = 1'b0;
+      HALVES: begin
+        ask = gap == '0;
+        kind = pkg::HALF;
+        last = left[2:0] == 3'd1;
+        behind = {1'b0, n[7:4]} - (n > 28'd64 ? 5'd4 : n > 28'd32 ? 5'd2 : 5'd1);
       end
       SHORT: begin
-        ask_valid = 1'b1;
-        ask_a = {short_b, short_a};
-      end
-      WEIGH: begin
-        // Behind SHORT its product is still under way.
-        ask_valid = !busy[0];
-        ask_a = {K0 ^ K1, my_tag};
-      end
-      WEIGH_WAIT: begin
-        // The other weight is asked for while the first is made.
-        ask_valid = zero && !busy[1];
-        ask_lane = 2'd1;
-        ask_a = {K0 ^ K1, 56'd0, my_tag[7:0]};
+        ask = 1'b1;
+        kind = pkg::SHORT;
+        last = 1'b1;
       end
       default: ;
     endcase
+    end_row = row + {{(RP-5){behind[4]}}, behind};
   end
-  logic asked;
-  assign asked = ask_valid && ask_ready;
 
   always_ff @(posedge clk) begin
     if (rst) begin
       state <= IDLE;
-      busy <= '0;
-      rows <= '0;
-      rows_in <= '0;
     end else begin
-      if (put) rows_in <= rows_in + 1'b1;
-      if (asked) busy[ask_lane] <= 1'b1;
-      if (reply_valid) busy[reply_lane] <= 1'b0;
       case (state)
-        IDLE: if (begin_entry) begin
-          state <= FILL;
-          rows <= {4'd0, vlen[27:4]} + 28'(|vlen[3:0]);
-          rows_in <= '0;
-          rows_free <= 28'd16;
-        end
-        FILL: begin
-          if (v >= 28'd256) state <= STRIPE_A;
-          else if (whole) state <= v < 28'd16 ? SHORT : ROUND_A;
-        end
-        STRIPE_A: if (rows_in >= {4'd0, stripe, 3'd0} + 28'd8) state <= STRIPE_B;
-        STRIPE_B: if (asked) begin
-          state <= STRIPE_A;
-          if (l == 2'd3) begin
-            rows_free <= rows_free + 28'd8;
-            if (stripe + 1'b1 == stripes) state <= JOIN;
-          end
-        end
-        JOIN: if (asked) state <= JOIN_B;
-        JOIN_B: if (asked) state <= JOIN_WAIT;
-        JOIN_WAIT: if (busy == '0 && whole) state <= ROUND_A;
-        ROUND_A: state <= ROUND_B;
-        ROUND_B: if (asked) state <= round == rounds ? WEIGH : ROUND_A;
-        SHORT: if (asked) state <= WEIGH;
-        WEIGH: if (asked) state <= WEIGH_WAIT;
-        WEIGH_WAIT: if (zero ? asked : busy == '0) state <= zero ? ZERO_WAIT : DONE;
-        ZERO_WAIT: if (busy == '0) state <= DONE;
-        DONE: if (taken) state <= IDLE;
+        IDLE: if (begin_entry) state <= FILL;
+        FILL:
+          if (n >= 28'd256) state <= STRIPE;
+          else if (have >= RP'(rows)) state <= n < 28'd16 ? SHORT : n <= 28'd128 ? HALVES : ROUNDS;
+        STRIPE: if (taken && left == 23'd1) state <= SETTLE;
+        SETTLE: if (wait_lanes == '0) state <= JOIN;
+        JOIN: if (join_taken) state <= JOINED;
+        JOINED: if (joined) state <= ROUNDS;
+        ROUNDS: if (left == '0) state <= TAIL;
+        TAIL: if (have >= RP'(tail_rows)) state <= TAIL_A;
+        TAIL_A: if (taken) state <= TAIL_B;
+        HALVES, TAIL_B, SHORT: if (taken && last) state <= IDLE;
         default: state <= IDLE;
       endcase
     end
 
+    near <= state == STRIPE && taken ? |have[RP-1:2] : |have[RP-1:1];
+    if (taken && state != STRIPE) gap <= 2'd3;
+    else if (gap != '0) gap <= gap - 1'b1;
+    wait_lanes <= state == SETTLE ? wait_lanes - 1'b1 : '1;
+    if (taken) begin
+      left <= left - 1'b1;
+      if (kind == pkg::PAIR) row <= row + RP'(2);
+      if (kind == pkg::HALF) row <= row + RP'(1);
+      if (state == STRIPE) lane <= lane + 1'b1;
+      // The first half of a tail meets no state.
+      if (state == STRIPE ? lane == 2'd3 : state != TAIL_A) first <= 1'b0;
+    end
     case (state)
-      IDLE: if (begin_entry) begin
-        v <= vlen;
-        my_tag <= tag;
-        zero <= zero_too;
-        lane[0] <= seed;
-        lane[1] <= seed ^ K0;
-        lane[2] <= seed ^ K1;
-        lane[3] <= seed ^ K0 ^ K1;
-        stripes <= vlen[27:7];
-        stripe <= '0;
-        l <= '0;
-        round <= '0;
+      IDLE: begin
+        n <= vlen;
+        row <= start;
+        entry <= number;
+        lane <= '0;
+        first <= 1'b1;
+        gap <= '0;
       end
-      FILL: begin
-        last_is_tail <= v > 28'd128;
-        if (v > 28'd128) rounds <= v >= 28'd256 ? {2'd0, v[6:5]} : {1'b0, v[7:5]};
-        else rounds <= v > 28'd64 ? 4'd3 : v > 28'd32 ? 4'd1 : 4'd0;
+      FILL:
+        if (n >= 28'd256) left <= {n[27:7], 2'd0};
+        else if (n > 28'd128) left <= {20'd0, n[7:5]};
+        else left <= n > 28'd64 ? 23'd4 : n > 28'd32 ? 23'd2 : 23'd1;
+      JOINED: begin
+        left <= {21'd0, n[6:5]};
+        first <= 1'b1;
       end
-      STRIPE_A: a <= bytes;
-      STRIPE_B: if (asked) begin
-        l <= l + 1'b1;
-        if (l == 2'd3) stripe <= stripe + 1'b1;
-      end
-      ROUND_A: a <= bytes;
-      ROUND_B: if (asked) round <= round + 1'b1;
       default: ;
     endcase
-    if (reply_valid) begin
-      if (state == WEIGH_WAIT || state == ZERO_WAIT) begin
-        if (reply_lane == 2'd0) weight <= reply;
-        else weight_zeroed <= reply;
-      end else if (state == JOIN_WAIT || state == JOIN_B) begin
-        // The two halves of the join meet in lane 0.
-        if (reply_lane == 2'd0) first_join <= reply;
-        else lane[0] <= first_join ^ reply;
-      end else begin
-        lane[reply_lane] <= reply;
-      end
-    end
   end
-
-  logic unused;
-  assign unused = ^shifted[127:64];
 endmodule

@@ -1,10 +1,11 @@
-// The sums of weights (ledger): hashes, decisions and value words of all entries, dealt out to GROUPS groups in turn.
+// The sums of weights (ledger). Hashes meet decisions, are mixed with the value's length and go to the engines in turn,
+// value words to the engine of their entry; weights come back in the order of the entries and are added as decided.
 //
-// Values arrive one after the other at up to W bytes a cycle; a group takes 16, so W / 16 groups keep up, and a queue in
-// block RAM before each holds what is ahead.
+// An engine takes 32 bytes a cycle, so one keeps up with a stream of 16 or 32. With more, values larger than the ring of an
+// engine are weighed at 32 bytes a cycle, because the four lanes of a content hash allow no more.
 //
-// Keeps: each entry's weight is in exactly one group's sums. What happens to waiting deletes is told to every group, in its
-// place among the entries.
+// Keeps: each entry's weight is added once, in order, so the weights of deletes that wait are dropped or forgotten in their
+// place.
 module weigher #(
   parameter int W = 16,
   parameter int CELLS = 6
@@ -25,114 +26,139 @@ module weigher #(
   output logic [63:0]     sum_zeroed,
   output logic            done
 );
-  localparam int GROUPS = W / 16;
-  localparam int GL = GROUPS == 1 ? 1 : $clog2(GROUPS);
-  localparam int OW = pkg::WEIGHT_OP_BITS + 64;
+  localparam logic [63:0] K1 = 64'he703_7ed1_a0b4_28db;
+  localparam int ENGINES = W > 32 ? W / 32 : 1;
+  localparam int EL = ENGINES == 1 ? 1 : $clog2(ENGINES);
   integer i;
   genvar g;
+  function automatic logic [EL-1:0] after(input logic [EL-1:0] engine);
+    after = engine == EL'(ENGINES - 1) ? '0 : engine + 1'b1;
+  endfunction
 
-  logic [GROUPS-1:0] g_op_ready, g_tap_ready, stopped;
-  logic [64*GROUPS-1:0] in_part, dropped_part, zeroed_part;
-
-  // An op meets its key's hash. Those that every group must see go to all at once.
-  logic go, all, shared_flags;
-  logic [GL-1:0] turn;
-  pkg::weight_op_t noted;
-  assign shared_flags = op.drop_held || op.free_held;
-  // Flags go ahead as an op of their own; then the entry follows without them.
-  logic told;
-  assign all = op.stop || (shared_flags && !told);
-  assign go = op_valid && (all ? &g_op_ready : hash_valid && (op.skip || g_op_ready[turn]))
-      && (lengths_ready || all);
-  assign op_ready = go && (op.stop || !all);
-  assign hash_ready = go && !all;
-  always_comb begin
-    noted = op;
-    noted.skip = all && !op.stop;
-    if (!all) {noted.drop_held, noted.free_held} = '0;
-  end
+  // ---- seeds: the key's hash mixed with the length, two cycles ----
+  logic a_valid, b_valid, c_valid, a_go, b_go, c_go, c_leaves, lengths_ready, deals;
+  pkg::weight_op_t a_op, b_op, c_op;
+  logic [63:0] a_hash, b_hash, c_seed, b_low, b_high;
+  assign c_go = !c_valid || c_leaves;
+  assign b_go = !b_valid || c_go;
+  assign a_go = !a_valid || b_go;
+  // Every op but the end has a hash. Those of the side way stop here.
+  assign op_ready = a_go && lengths_ready && (op.stop || hash_valid);
+  assign hash_ready = a_go && lengths_ready && op_valid && !op.stop;
+  assign deals = op_valid && op_ready && !op.stop && !op.skip;
   always_ff @(posedge clk) begin
     if (rst) begin
-      turn <= '0;
-      told <= 1'b0;
-    end else if (go) begin
-      told <= all && !op.stop;
-      if (!all && !op.skip) turn <= turn == GL'(GROUPS - 1) ? '0 : turn + 1'b1;
+      {a_valid, b_valid, c_valid} <= '0;
+    end else begin
+      if (a_go) a_valid <= deals || (op_valid && op_ready && op.stop);
+      if (b_go) b_valid <= a_valid;
+      if (c_go) c_valid <= b_valid;
+    end
+    if (a_go) {a_op, a_hash} <= {op, hash};
+    if (b_go) begin
+      {b_op, b_hash} <= {a_op, a_hash};
+      b_low <= 64'(a_op.vlen[16:0]) * K1;
+      b_high <= 64'(a_op.vlen[27:17]) * K1;
+    end
+    if (c_go) begin
+      c_op <= b_op;
+      c_seed <= b_hash ^ (b_low + {b_high[46:0], 17'd0});
     end
   end
 
-  // Whose value words come, in the order of the entries: a queue of lengths.
-  logic lengths_ready, length_valid, length_next;
-  logic [GL+27:0] length;
+  // ---- to the engines ----
+  logic [ENGINES-1:0] e_ready, e_valid, w_ready, o_valid, o_ready;
+  logic [64*ENGINES-1:0] o_weight, o_zeroed;
+  logic [EL-1:0] turn, back;
+  logic notes_ready;
+  assign c_leaves = notes_ready && (c_op.stop || e_ready[turn]);
+  always_ff @(posedge clk) begin
+    if (rst) turn <= '0;
+    else if (c_valid && c_leaves && !c_op.stop) turn <= after(turn);
+  end
+
+  // Whose value words come, in the order of the entries: a queue of lengths. Words may come before their entry is dealt.
+  logic length_valid, length_next;
+  logic [EL-1:0] turn_ahead;
+  logic [EL+27:0] length;
   logic [5:0] lengths_count;
-  fifo #(.WIDTH(28 + GL), .LG(5)) lengths (
-    .clk, .rst, .in_valid(go && !all && !op.skip && op.vlen != '0), .in_ready(lengths_ready),
-    .in_word({turn, op.vlen}), .out_valid(length_valid), .out_ready(length_next),
+  fifo #(.WIDTH(28 + EL), .LG(5)) lengths (
+    .clk, .rst, .in_valid(deals && op.vlen != '0), .in_ready(lengths_ready),
+    .in_word({turn_ahead, op.vlen}), .out_valid(length_valid), .out_ready(length_next),
     .out_word(length), .count(lengths_count)
   );
-  logic [27:0] passed;                      // bytes of this value
-  logic [GL-1:0] owner;
-  logic [27:0] whole, upto;
-  logic word_go, word_last;
-  logic [$clog2(W/16+1)-1:0] rows_here;     // rows of 16 bytes of this word that count
+  logic [27:0] passed, whole;               // bytes of this value
+  logic [EL-1:0] owner;
+  logic word_go;
   assign {owner, whole} = length;
-  assign upto = whole - passed;
-  assign word_last = upto <= 28'(W);
-  assign tap_ready = length_valid && g_tap_ready[owner];
+  assign tap_ready = length_valid && w_ready[owner];
   assign word_go = tap_valid && tap_ready;
-  assign length_next = word_go && word_last;
-  assign rows_here = word_last ? ($clog2(W/16+1))'((upto + 28'd15) >> 4) : ($clog2(W/16+1))'(W/16);
+  assign length_next = word_go && whole - passed <= 28'(W);
   always_ff @(posedge clk) begin
+    if (rst) turn_ahead <= '0;
+    else if (deals) turn_ahead <= after(turn_ahead);
     if (rst || length_next) passed <= '0;
     else if (word_go) passed <= passed + 28'(W);
   end
 
   generate
-    for (g = 0; g < GROUPS; g = g + 1) begin : g_group
-      logic q_valid, q_ready, w_valid, w_ready;
-      pkg::weight_op_t q_op;
-      logic [63:0] q_hash;
-      logic [8*W-1:0] w_word;
-      logic [$clog2(W/16+1)-1:0] w_rows, at;
-      logic [3:0] q_count;
-      logic [9:0] w_count;
-      logic row_ready;
-      fifo #(.WIDTH(OW), .LG(3)) ops (
-        .clk, .rst, .in_valid(go && (all || (!op.skip && turn == GL'(g)))), .in_ready(g_op_ready[g]),
-        .in_word({noted, hash}), .out_valid(q_valid), .out_ready(q_ready), .out_word({q_op, q_hash}),
-        .count(q_count)
+    for (g = 0; g < ENGINES; g = g + 1) begin : g_engine
+      assign e_valid[g] = c_valid && c_leaves && !c_op.stop && turn == EL'(g);
+      assign o_ready[g] = adds && back == EL'(g);
+      weigh_engine #(.W(W), .CELLS(CELLS)) engine (
+        .clk, .rst, .entry_valid(e_valid[g]), .entry_ready(e_ready[g]), .seed(c_seed), .tag(c_op.tag),
+        .vlen(c_op.vlen), .zero_too(c_op.fate == pkg::ZEROES),
+        .word_valid(word_go && owner == EL'(g)), .word_ready(w_ready[g]), .word(tap),
+        .out_valid(o_valid[g]), .out_ready(o_ready[g]), .out_weight(o_weight[64*g +: 64]),
+        .out_zeroed(o_zeroed[64*g +: 64])
       );
-      fifo #(.WIDTH(8*W + $clog2(W/16+1)), .LG(9), .BLOCK(1)) words (
-        .clk, .rst, .in_valid(word_go && owner == GL'(g)), .in_ready(g_tap_ready[g]),
-        .in_word({rows_here, tap}), .out_valid(w_valid), .out_ready(w_ready),
-        .out_word({w_rows, w_word}), .count(w_count)
-      );
-      // Rows of 16 bytes out of words.
-      assign w_ready = row_ready && at + 1'b1 == w_rows;
-      always_ff @(posedge clk)
-        if (rst) at <= '0;
-        else if (w_valid && row_ready) at <= w_ready ? '0 : at + 1'b1;
-      weigh_group #(.CELLS(CELLS)) group (
-        .clk, .rst, .op_valid(q_valid), .op_ready(q_ready), .op(q_op), .hash(q_hash),
-        .row_valid(w_valid), .row_ready, .row(w_word[128*32'(at) +: 128]),
-        .sum_in(in_part[64*g +: 64]), .sum_dropped(dropped_part[64*g +: 64]),
-        .sum_zeroed(zeroed_part[64*g +: 64]), .stopped(stopped[g])
-      );
-      logic unused_here;
-      assign unused_here = ^{q_count, w_count};
     end
   endgenerate
 
+  // ---- the sums ----
+  // What becomes of an entry waits for its weight. What is decided about waiting deletes comes first, in a cycle of its own.
+  logic n_valid, n_next, n_stop, n_drop, n_free, told, tells, adds;
+  logic [1:0] n_fate;
+  logic [5:0] n_count;
+  logic [63:0] waiting, weight, zeroed;     // waiting: of free deletes
+  fifo #(.WIDTH(5), .LG(5)) notes (
+    .clk, .rst, .in_valid(c_valid && c_leaves), .in_ready(notes_ready),
+    .in_word({c_op.stop, c_op.drop_held, c_op.free_held, c_op.fate}), .out_valid(n_valid), .out_ready(n_next),
+    .out_word({n_stop, n_drop, n_free, n_fate}), .count(n_count)
+  );
+  assign tells = n_valid && (n_drop || n_free) && !told;
+  assign adds = n_valid && !tells && !n_stop && o_valid[back];
+  assign n_next = adds || (n_valid && !tells && n_stop);
   always_comb begin
-    {sum_in, sum_dropped, sum_zeroed} = '0;
-    for (i = 0; i < GROUPS; i = i + 1) begin
-      sum_in = sum_in + in_part[64*i +: 64];
-      sum_dropped = sum_dropped + dropped_part[64*i +: 64];
-      sum_zeroed = sum_zeroed + zeroed_part[64*i +: 64];
+    {weight, zeroed} = {o_weight[63:0], o_zeroed[63:0]};
+    for (i = 1; i < ENGINES; i = i + 1)
+      if (back == EL'(i)) {weight, zeroed} = {o_weight[64*i +: 64], o_zeroed[64*i +: 64]};
+  end
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      {sum_in, sum_dropped, sum_zeroed, waiting} <= '0;
+      {told, done} <= '0;
+      back <= '0;
+    end else begin
+      told <= tells || (told && !n_next);
+      if (tells) begin
+        if (n_drop) sum_dropped <= sum_dropped + waiting;
+        waiting <= '0;
+      end
+      if (adds) begin
+        back <= after(back);
+        sum_in <= sum_in + weight;
+        case (n_fate)
+          pkg::HIDES: sum_dropped <= sum_dropped + weight;
+          pkg::ZEROES: sum_zeroed <= sum_zeroed + zeroed - weight;
+          pkg::WAITS: waiting <= waiting + weight;
+          default: ;
+        endcase
+      end
+      if (n_valid && n_stop && !tells) done <= 1'b1;
     end
   end
-  assign done = &stopped;
 
   logic unused;
-  assign unused = ^lengths_count;
+  assign unused = ^{lengths_count, n_count, b_high[63:47], c_op.skip};
 endmodule

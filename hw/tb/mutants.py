@@ -47,9 +47,8 @@ MUTANTS = [
     ("early-status", "store", "TOLD: if (told_valid && at_rest && !rec_valid)",
      "TOLD: if (told_valid && (BUG ? rec_free : at_rest && !rec_valid))"),
     ("hash-tail", "hasher", "k == k_last ? n - 8'd16", "k == k_last ? n - 8'd16 - 8'(BUG)"),
-    ("weight-lane", "weigh_cell", "lane[2] <= seed ^ K1;", "lane[2] <= seed ^ (BUG ? K0 : K1);"),
-    ("sum-of-held", "weigh_group", "if (note.drop_held || note.free_held) waiting_then = '0;",
-     "if (note.drop_held || (note.free_held && !BUG)) waiting_then = '0;"),
+    ("weight-lane", "weigh_engine", "(m_lane[1] ? K1 : 64'd0)", "(m_lane[1] ? (BUG ? K0 : K1) : 64'd0)"),
+    ("sum-of-held", "weigher", "if (n_drop) sum_dropped", "if (n_drop && !BUG) sum_dropped"),
     ("area-sum", "fetch_way", "expected != {sum_b, sum_a}", "(BUG ? expected[63:0] != sum_a : expected != {sum_b, sum_a})"),
     ("ring-overrun", "gc", "assign slot_free = slot != oldest;", "assign slot_free = BUG || slot != oldest;"),
 ]

@@ -4,7 +4,7 @@
 Written from docs/formats/hw-stream.md and the drop rules, not from the RTL, so that both can be compared:
 
     twin.py make SEED OUT.slot [small|tags|large|long|bad|hostile|corners]
-    twin.py rate WAYS VALUE_BYTES SET_BYTES OUT.slot
+    twin.py rate WAYS VALUE_BYTES SET_BYTES OUT.slot [KEY_BYTES]
     twin.py run IN.slot OUT.slot
     twin.py compare A.slot B.slot
 """
@@ -632,11 +632,11 @@ class Maker:
             reseal(slot)
         return bytes(slot)
 
-    def rate(self, value, size):
-        """Keys of 16 bytes, one value size, all ways, a tenth of keys in two of them, a twentieth deletes."""
+    def rate(self, value, size, key_size=16):
+        """Keys of one size, one value size, all ways, a tenth of keys in two of them, a twentieth deletes."""
         r = self.r
-        count = size // (24 + value)
-        keys = [r.randbytes(16) for _ in range(count * 9 // 10)]
+        count = size // (key_size + 8 + value)
+        keys = [r.randbytes(key_size) for _ in range(count * 9 // 10)]
         runs = [{} for _ in range(self.ways)]
         for seq, key in enumerate(keys + r.sample(keys, count - len(keys))):
             delete = r.random() < 0.05
@@ -647,7 +647,7 @@ class Maker:
             part, at = [], 0
             for k, t in sorted(run):
                 part.append((k + struct.pack("<Q", MASK - t), run[k, t]))
-                at += 28 + len(run[k, t])
+                at += key_size + 12 + len(run[k, t])
                 if at >= 4096:
                     areas.append((way, encode(part), 0, ALL20, len(part), 0))
                     part, at = [], 0
@@ -845,7 +845,8 @@ def main(args):
         open(args[2], "wb").write(Maker(args[1], args[3] if len(args) > 3 else "small").make())
     elif args[0] == "rate":
         ways, value, size = (int(a) for a in args[1:4])
-        open(args[4], "wb").write(Maker(0, "rate", ways).rate(value, size))
+        key = int(args[5]) if len(args) > 5 else 16
+        open(args[4], "wb").write(Maker(0, "rate", ways).rate(value, size, key))
     elif args[0] == "run":
         open(args[2], "wb").write(Unit(open(args[1], "rb").read()).run())
     elif args[0] == "compare":

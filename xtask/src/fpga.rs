@@ -8,6 +8,7 @@
 //! | `mutants` | bugs are planted in the unit, one at a time, and each must be found |
 //! | `cover` | which lines and bits of the unit the sets of the bench pass |
 //! | `full` | all of these at length, about an hour, with a table at the end |
+//! | `synth`, `cycles` | what a unit takes of a card, and its rates (`fpga_synth`) |
 //!
 //! Keeps: nothing else in this project needs these tools. Without them `check` says what goes
 //! unchecked, or fails if `LITHIFY_FPGA=1`.
@@ -17,6 +18,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
+use crate::fpga_synth;
 use crate::repo::root;
 use crate::run::{at_root, call, each, has, install};
 
@@ -35,8 +37,8 @@ const PROVERS: [&str; 2] = ["yosys", "python3"];
 /// Programs that the bench needs.
 const BENCH: [&str; 3] = ["verilator", "g++", "python3"];
 
-const USAGE: &str =
-    "cargo xtask fpga lint | formal [name ...] | check | mutants [name ...] | cover | full";
+const USAGE: &str = "cargo xtask fpga lint | formal [name ...] | check | mutants [name ...] | cover | full \
+     | synth [SHAPE ...] | cycles [SHAPE ...]";
 
 /// Runs a part of the chore.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -48,6 +50,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         ["mutants", rest @ ..] => need(&BENCH).and_then(|()| mutants(rest)),
         ["cover"] => need(&BENCH).and_then(|()| cover()),
         ["full"] => need(&BENCH).and_then(|()| need(&PROVERS)).and_then(|()| full()),
+        ["synth", rest @ ..] => fpga_synth::synth(rest),
+        ["cycles", rest @ ..] => fpga_synth::cycles(rest),
         _ => bail!("{USAGE}"),
     }
 }
@@ -148,6 +152,8 @@ fn full() -> Result<()> {
     part("proofs, and a bug for each property".into(), &|| formal(&[]));
     part("mutants".into(), &|| mutants(&[]));
     part("coverage of n4w16".into(), &cover);
+    part("what a unit takes of a card".into(), &|| fpga_synth::synth(&[]));
+    part("rates, beside the model's formula".into(), &|| fpga_synth::cycles(&[]));
     let all = ["small", "tags", "bad", "stops", "hostile", "states"];
     part("n4w16: 20,000 sets, and stops, hostile slots, states".into(), &|| {
         build(16, 4, "target/fpga", &[])?;
@@ -194,7 +200,7 @@ fn lint() -> Result<()> {
 }
 
 /// The modules of the unit; what all others name comes first.
-fn modules() -> Result<Vec<PathBuf>> {
+pub(crate) fn modules() -> Result<Vec<PathBuf>> {
     let mut modules = Vec::new();
     for entry in root().join("hw/rtl").read_dir()? {
         let path = entry?.path();

@@ -8,6 +8,7 @@
 mod checkers;
 mod ci;
 mod fpga;
+mod fpga_synth;
 mod fuzz;
 mod gpu;
 mod house;
@@ -47,7 +48,7 @@ The chores of this project:
   cargo xtask sanitize  stress under the address and the thread sanitizer, unsafe code under
                       Miri (address, thread or miri for one of them; --seconds N for more)
   cargo xtask fpga    look over the compaction unit of hw/, simulate it, hold it against its model
-                      (lint, check, mutants)
+                      (lint, formal, check, mutants, cover, full, synth, cycles)
   cargo xtask gpu     run the kernels of engine-gpu on the emulator, as an engine
                       (check, mutants)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`

@@ -19,9 +19,7 @@ use lithify_plan::JobSpec;
 use crate::family::Judged;
 use crate::settings::translate::core_options;
 use crate::shell::Shell;
-use lithify_reports::explain::AtWork;
-use lithify_reports::metrics::Counter;
-use lithify_reports::progress::UnderWay;
+use lithify_reports::{explain::AtWork, metrics::Counter, progress::UnderWay};
 
 impl Shell {
     pub(crate) fn start_flush(&self, job: JobId, mem: MemId, out: Pos, cutting: Cutting) {
@@ -153,8 +151,7 @@ impl Shell {
     }
 
     /// Notes when the parts of a compaction begin and end, and who merges them if not the CPU. The job drops this
-    /// behind all that it knows of its inputs. A close waits for that: until then they are pinned, and
-    /// what is pinned when the last upkeep is through stays in the directory until the next open.
+    /// last, and a close waits for it: inputs still pinned at the last upkeep would stay until the next open.
     fn part_notes(&self, job: JobId) -> OnPart {
         let me = self.weak();
         let under_way = UnderWay::new(&self.shared.background.progress);
