@@ -69,6 +69,20 @@ PROOFS = [
         ("shows", "ending <= piece_end && !at_once;", "ending <= 1'b0;"),
         ("accepts", "assign piece_ready = free && !ending;", "assign piece_ready = out_valid && out_ready && !ending;"),
     ]),
+    Proof("csr", "csr", "", 20, ever=False, shrink=[
+        ("csr", "ring [256]", "ring [32]"), ("csr", "ring[waddr[9:2]]", "ring[waddr[6:2]]"),
+        ("csr", "ring[ring_at]", "ring[ring_at[4:0]]"),
+    ], bugs=[
+        ("announced", "assign more = enabled && doorbell != finished &&", "assign more = enabled &&"),
+        ("content", "assign fetch_at = {finished[3:0], fetched};", "assign fetch_at = {doorbell[3:0], fetched};"),
+        ("stays", "if (fetching) command <=", "if (fetching || s_ar_ready) command <="),
+        ("once", "if (command_done && running) begin\n        running <= 1'b0;", "if (command_done && running) begin"),
+        ("starts", "fetched <= fetched + 1'b1;", "fetched <= fetched + 1'b1; if (write) fetched <= '0;"),
+        ("resets", "if (s_w_word[2]) resetting <= 1'b1;", "if (s_w_word[2] && !running) resetting <= 1'b1;"),
+        ("tells", "finished <= finished + 1'b1;", "finished <= doorbell;"),
+        ("tells", "pending <= (pending & ~wiped) | pends;", "pending <= (pending | pends) & ~wiped;"),
+        ("interrupts", "irq <= |(mask & pending);", "irq <= |pending;"),
+    ]),
 ]
 
 
