@@ -102,7 +102,7 @@ fn jobs_tell_how_far_they_are() {
 }
 
 /// Under `adaptive`, while a writer keeps the disk busy, the price of a byte is told, which is why slots are
-/// empty; once all is at rest bytes are free, and no price is told.
+/// empty; soon after all is at rest bytes are free, and no price is told.
 #[test]
 fn the_price_of_bytes_is_told() {
     let rt = Arc::new(OsRt::new(RtOptions::default()));
@@ -120,8 +120,16 @@ fn the_price_of_bytes_is_told() {
     let told = told.expect("an endless search ends with what it looks for");
     assert!(told.to_string().contains(" bytes one level down for each byte "), "{told}");
     assert!(db.wait_idle(Some(LONGEST)).unwrap());
-    let told = db.explain();
-    assert!(told.price == 0.0 && !told.to_string().contains("one level down"), "{told}");
+    // How busy compactions were is remembered for a moment longer.
+    let told = loop {
+        let told = db.explain();
+        if told.price == 0.0 {
+            break told;
+        }
+        assert!(Instant::now() < late, "bytes are never free again: {told}");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert!(!told.to_string().contains("one level down"), "{told}");
     db.close().unwrap();
 }
 
