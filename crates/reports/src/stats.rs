@@ -140,7 +140,7 @@ impl Stats {
                     write!(out, "; gets no part: it has not let go of {parts} and {held:.1} MiB");
             }
             if let Some(why) = &e.last_lost {
-                let _ = write!(out, "; the CPU went on in its place, at last: {why}");
+                let _ = write!(out, "; why the CPU took over, the last time: {why}");
             }
             if let Some(why) = &e.trouble {
                 let _ = write!(out, "; {why}");

@@ -124,7 +124,7 @@ impl Core {
             PolicyKind::Adaptive => {
                 let held = self.throttle.holds_writers();
                 let load = self.resources.meter.load(self.options.compaction_slots, held, now);
-                // What is held back would keep a caller waiting who waits for the work to end.
+                // A caller who waits for all work to end would wait for jobs that are held back, too.
                 match self.resources.awaited {
                     0 => load,
                     _ => Load { price: 0, ..load },
