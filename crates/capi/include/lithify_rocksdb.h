@@ -19,8 +19,12 @@ typedef struct rocksdb_cache_t rocksdb_cache_t;
 typedef struct rocksdb_checkpoint_t rocksdb_checkpoint_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_column_family_handle_t;
 typedef struct rocksdb_compactionfilter_t rocksdb_compactionfilter_t;
+typedef struct rocksdb_compactionfiltercontext_t rocksdb_compactionfiltercontext_t;
+typedef struct rocksdb_compactionfilterfactory_t rocksdb_compactionfilterfactory_t;
 typedef struct rocksdb_compactoptions_t rocksdb_compactoptions_t;
 typedef struct rocksdb_comparator_t rocksdb_comparator_t;
+typedef struct rocksdb_cuckoo_table_options_t rocksdb_cuckoo_table_options_t;
+typedef struct rocksdb_dbpath_t rocksdb_dbpath_t;
 typedef struct rocksdb_env_t rocksdb_env_t;
 typedef struct rocksdb_envoptions_t rocksdb_envoptions_t;
 typedef struct rocksdb_fifo_compaction_options_t rocksdb_fifo_compaction_options_t;
@@ -30,6 +34,8 @@ typedef struct rocksdb_ingestexternalfileoptions_t rocksdb_ingestexternalfileopt
 typedef struct rocksdb_iterator_t rocksdb_iterator_t;
 typedef struct rocksdb_logger_t rocksdb_logger_t;
 typedef struct rocksdb_lru_cache_options_t rocksdb_lru_cache_options_t;
+typedef struct rocksdb_memory_consumers_t rocksdb_memory_consumers_t;
+typedef struct rocksdb_memory_usage_t rocksdb_memory_usage_t;
 typedef struct rocksdb_mergeoperator_t rocksdb_mergeoperator_t;
 typedef struct rocksdb_optimistictransaction_options_t rocksdb_optimistictransaction_options_t;
 typedef struct rocksdb_optimistictransactiondb_t rocksdb_optimistictransactiondb_t;
@@ -48,9 +54,18 @@ typedef struct rocksdb_transactiondb_options_t rocksdb_transactiondb_options_t;
 typedef struct rocksdb_transactiondb_t rocksdb_transactiondb_t;
 typedef struct rocksdb_universal_compaction_options_t rocksdb_universal_compaction_options_t;
 typedef struct rocksdb_wait_for_compact_options_t rocksdb_wait_for_compact_options_t;
+typedef struct rocksdb_wal_iterator_t rocksdb_wal_iterator_t;
+typedef struct rocksdb_wal_readoptions_t rocksdb_wal_readoptions_t;
+typedef struct rocksdb_write_buffer_manager_t rocksdb_write_buffer_manager_t;
 typedef struct rocksdb_writebatch_t rocksdb_writebatch_t;
 typedef struct rocksdb_writeoptions_t rocksdb_writeoptions_t;
 
+rocksdb_memory_usage_t* rocksdb_approximate_memory_usage_create(rocksdb_memory_consumers_t*, char**);
+void rocksdb_approximate_memory_usage_destroy(rocksdb_memory_usage_t*);
+uint64_t rocksdb_approximate_memory_usage_get_cache_total(rocksdb_memory_usage_t*);
+uint64_t rocksdb_approximate_memory_usage_get_mem_table_readers_total(rocksdb_memory_usage_t*);
+uint64_t rocksdb_approximate_memory_usage_get_mem_table_total(rocksdb_memory_usage_t*);
+uint64_t rocksdb_approximate_memory_usage_get_mem_table_unflushed(rocksdb_memory_usage_t*);
 void rocksdb_approximate_sizes(rocksdb_t*, int, const char* const*, const size_t*, const char* const*, const size_t*, uint64_t*, char**);
 void rocksdb_approximate_sizes_cf(rocksdb_t*, rocksdb_column_family_handle_t*, int, const char* const*, const size_t*, const char* const*, const size_t*, uint64_t*, char**);
 void rocksdb_backup_engine_close(rocksdb_backup_engine_t*);
@@ -84,6 +99,7 @@ void rocksdb_block_based_options_set_block_size(rocksdb_block_based_table_option
 void rocksdb_block_based_options_set_block_size_deviation(rocksdb_block_based_table_options_t*, int); /* noted */
 void rocksdb_block_based_options_set_cache_index_and_filter_blocks(rocksdb_block_based_table_options_t*, unsigned char); /* noted */
 void rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(rocksdb_block_based_table_options_t*, unsigned char); /* noted */
+void rocksdb_block_based_options_set_checksum(rocksdb_block_based_table_options_t*, char); /* noted */
 void rocksdb_block_based_options_set_data_block_hash_ratio(rocksdb_block_based_table_options_t*, double); /* noted */
 void rocksdb_block_based_options_set_data_block_index_type(rocksdb_block_based_table_options_t*, int); /* noted */
 void rocksdb_block_based_options_set_filter_policy(rocksdb_block_based_table_options_t*, rocksdb_filterpolicy_t*);
@@ -106,6 +122,8 @@ rocksdb_cache_t* rocksdb_cache_create_lru(size_t);
 rocksdb_cache_t* rocksdb_cache_create_lru_opts(const rocksdb_lru_cache_options_t*);
 void rocksdb_cache_destroy(rocksdb_cache_t*);
 size_t rocksdb_cache_get_capacity(const rocksdb_cache_t*);
+size_t rocksdb_cache_get_usage(const rocksdb_cache_t*);
+void rocksdb_cache_set_capacity(rocksdb_cache_t*, size_t); /* noted */
 void rocksdb_cancel_all_background_work(rocksdb_t*, unsigned char); /* noted */
 void rocksdb_checkpoint_create(rocksdb_checkpoint_t*, const char*, uint64_t, char**);
 rocksdb_checkpoint_t* rocksdb_checkpoint_object_create(rocksdb_t*, char**);
@@ -120,6 +138,10 @@ void rocksdb_compact_range_cf_opt(rocksdb_t*, rocksdb_column_family_handle_t*, r
 void rocksdb_compact_range_opt(rocksdb_t*, rocksdb_compactoptions_t*, const char*, size_t, const char*, size_t);
 rocksdb_compactionfilter_t* rocksdb_compactionfilter_create(void*, void (*)(void*), unsigned char (*)(void*, int, const char*, size_t, const char*, size_t, char**, size_t*, unsigned char*), const char* (*)(void*));
 void rocksdb_compactionfilter_destroy(rocksdb_compactionfilter_t*);
+unsigned char rocksdb_compactionfiltercontext_is_full_compaction(rocksdb_compactionfiltercontext_t*); /* refused */
+unsigned char rocksdb_compactionfiltercontext_is_manual_compaction(rocksdb_compactionfiltercontext_t*); /* refused */
+rocksdb_compactionfilterfactory_t* rocksdb_compactionfilterfactory_create(void*, void (*)(void*), rocksdb_compactionfilter_t* (*)(void*, rocksdb_compactionfiltercontext_t*), const char* (*)(void*)); /* refused */
+void rocksdb_compactionfilterfactory_destroy(rocksdb_compactionfilterfactory_t*); /* refused */
 rocksdb_compactoptions_t* rocksdb_compactoptions_create(void);
 void rocksdb_compactoptions_destroy(rocksdb_compactoptions_t*);
 unsigned char rocksdb_compactoptions_get_bottommost_level_compaction(rocksdb_compactoptions_t*);
@@ -129,9 +151,11 @@ int rocksdb_compactoptions_get_target_level(rocksdb_compactoptions_t*);
 void rocksdb_compactoptions_set_bottommost_level_compaction(rocksdb_compactoptions_t*, unsigned char);
 void rocksdb_compactoptions_set_change_level(rocksdb_compactoptions_t*, unsigned char); /* noted */
 void rocksdb_compactoptions_set_exclusive_manual_compaction(rocksdb_compactoptions_t*, unsigned char); /* noted */
+void rocksdb_compactoptions_set_full_history_ts_low(rocksdb_compactoptions_t*, char*, size_t); /* refused */
 void rocksdb_compactoptions_set_target_level(rocksdb_compactoptions_t*, int); /* noted */
 rocksdb_comparator_t* rocksdb_comparator_create(void*, void (*)(void*), int (*)(void*, const char*, size_t, const char*, size_t), const char* (*)(void*));
 void rocksdb_comparator_destroy(rocksdb_comparator_t*);
+rocksdb_comparator_t* rocksdb_comparator_with_ts_create(void*, void (*)(void*), int (*)(void*, const char*, size_t, const char*, size_t), int (*)(void*, const char*, size_t, const char*, size_t), int (*)(void*, const char*, size_t, unsigned char, const char*, size_t, unsigned char), const char* (*)(void*), size_t); /* refused */
 rocksdb_column_family_handle_t* rocksdb_create_column_family(rocksdb_t*, const rocksdb_options_t*, const char*, char**);
 rocksdb_env_t* rocksdb_create_default_env(void);
 rocksdb_iterator_t* rocksdb_create_iterator(rocksdb_t*, const rocksdb_readoptions_t*);
@@ -139,13 +163,26 @@ rocksdb_iterator_t* rocksdb_create_iterator_cf(rocksdb_t*, const rocksdb_readopt
 void rocksdb_create_iterators(rocksdb_t*, rocksdb_readoptions_t*, rocksdb_column_family_handle_t**, rocksdb_iterator_t**, size_t, char**);
 rocksdb_env_t* rocksdb_create_mem_env(void);
 const rocksdb_snapshot_t* rocksdb_create_snapshot(rocksdb_t*);
+rocksdb_cuckoo_table_options_t* rocksdb_cuckoo_options_create(void);
+void rocksdb_cuckoo_options_destroy(rocksdb_cuckoo_table_options_t*);
+void rocksdb_cuckoo_options_set_cuckoo_block_size(rocksdb_cuckoo_table_options_t*, uint32_t); /* noted */
+void rocksdb_cuckoo_options_set_hash_ratio(rocksdb_cuckoo_table_options_t*, double); /* noted */
+void rocksdb_cuckoo_options_set_identity_as_first_hash(rocksdb_cuckoo_table_options_t*, unsigned char); /* noted */
+void rocksdb_cuckoo_options_set_max_search_depth(rocksdb_cuckoo_table_options_t*, uint32_t); /* noted */
+void rocksdb_cuckoo_options_set_use_module_hash(rocksdb_cuckoo_table_options_t*, unsigned char); /* noted */
+rocksdb_dbpath_t* rocksdb_dbpath_create(const char*, uint64_t); /* refused */
+void rocksdb_dbpath_destroy(rocksdb_dbpath_t*); /* refused */
 void rocksdb_delete(rocksdb_t*, const rocksdb_writeoptions_t*, const char*, size_t, char**);
 void rocksdb_delete_cf(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
+void rocksdb_delete_cf_with_ts(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**); /* refused */
 void rocksdb_delete_file_in_range(rocksdb_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_delete_file_in_range_cf(rocksdb_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_delete_range_cf(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**);
+void rocksdb_delete_with_ts(rocksdb_t*, const rocksdb_writeoptions_t*, const char*, size_t, const char*, size_t, char**); /* refused */
 void rocksdb_destroy_db(const rocksdb_options_t*, const char*, char**);
+void rocksdb_disable_file_deletions(rocksdb_t*, char**); /* refused */
 void rocksdb_drop_column_family(rocksdb_t*, rocksdb_column_family_handle_t*, char**);
+void rocksdb_enable_file_deletions(rocksdb_t*, char**); /* refused */
 void rocksdb_env_destroy(rocksdb_env_t*);
 int rocksdb_env_get_background_threads(rocksdb_env_t*);
 int rocksdb_env_get_bottom_priority_background_threads(rocksdb_env_t*);
@@ -185,9 +222,12 @@ void rocksdb_free(void*);
 char* rocksdb_get(rocksdb_t*, const rocksdb_readoptions_t*, const char*, size_t, size_t*, char**);
 char* rocksdb_get_cf(rocksdb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, size_t*, char**);
 rocksdb_column_family_handle_t* rocksdb_get_default_column_family_handle(rocksdb_t*);
+char* rocksdb_get_full_history_ts_low(rocksdb_t*, rocksdb_column_family_handle_t*, size_t*, char**); /* refused */
 uint64_t rocksdb_get_latest_sequence_number(rocksdb_t*);
 rocksdb_pinnableslice_t* rocksdb_get_pinned(rocksdb_t*, const rocksdb_readoptions_t*, const char*, size_t, char**);
 rocksdb_pinnableslice_t* rocksdb_get_pinned_cf(rocksdb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
+rocksdb_wal_iterator_t* rocksdb_get_updates_since(rocksdb_t*, uint64_t, const rocksdb_wal_readoptions_t*, char**); /* refused */
+void rocksdb_increase_full_history_ts_low(rocksdb_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**); /* refused */
 void rocksdb_ingest_external_file(rocksdb_t*, const char* const*, size_t, const rocksdb_ingestexternalfileoptions_t*, char**);
 void rocksdb_ingest_external_file_cf(rocksdb_t*, rocksdb_column_family_handle_t*, const char* const*, size_t, const rocksdb_ingestexternalfileoptions_t*, char**);
 rocksdb_ingestexternalfileoptions_t* rocksdb_ingestexternalfileoptions_create(void);
@@ -207,6 +247,7 @@ void rocksdb_iter_seek(rocksdb_iterator_t*, const char*, size_t);
 void rocksdb_iter_seek_for_prev(rocksdb_iterator_t*, const char*, size_t);
 void rocksdb_iter_seek_to_first(rocksdb_iterator_t*);
 void rocksdb_iter_seek_to_last(rocksdb_iterator_t*);
+const char* rocksdb_iter_timestamp(const rocksdb_iterator_t*, size_t*); /* refused */
 unsigned char rocksdb_iter_valid(const rocksdb_iterator_t*);
 const char* rocksdb_iter_value(const rocksdb_iterator_t*, size_t*);
 unsigned char rocksdb_key_may_exist(rocksdb_t*, const rocksdb_readoptions_t*, const char*, size_t, char**, size_t*, const char*, size_t, unsigned char*);
@@ -220,6 +261,10 @@ rocksdb_lru_cache_options_t* rocksdb_lru_cache_options_create(void);
 void rocksdb_lru_cache_options_destroy(rocksdb_lru_cache_options_t*);
 void rocksdb_lru_cache_options_set_capacity(rocksdb_lru_cache_options_t*, size_t);
 void rocksdb_lru_cache_options_set_num_shard_bits(rocksdb_lru_cache_options_t*, int); /* noted */
+void rocksdb_memory_consumers_add_cache(rocksdb_memory_consumers_t*, rocksdb_cache_t*);
+void rocksdb_memory_consumers_add_db(rocksdb_memory_consumers_t*, rocksdb_t*);
+rocksdb_memory_consumers_t* rocksdb_memory_consumers_create(void);
+void rocksdb_memory_consumers_destroy(rocksdb_memory_consumers_t*);
 void rocksdb_merge(rocksdb_t*, const rocksdb_writeoptions_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_merge_cf(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**);
 rocksdb_mergeoperator_t* rocksdb_mergeoperator_create(void*, void (*)(void*), char* (*)(void*, const char*, size_t, const char*, size_t, const char* const*, const size_t*, int, unsigned char*, size_t*), char* (*)(void*, const char*, size_t, const char* const*, const size_t*, int, unsigned char*, size_t*), void (*)(void*, const char*, size_t), const char* (*)(void*));
@@ -246,13 +291,16 @@ char* rocksdb_optimistictransactiondb_property_value(rocksdb_optimistictransacti
 void rocksdb_optimistictransactiondb_write(rocksdb_optimistictransactiondb_t*, const rocksdb_writeoptions_t*, rocksdb_writebatch_t*, char**);
 void rocksdb_options_add_compact_on_deletion_collector_factory(rocksdb_options_t*, size_t, size_t);
 void rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio(rocksdb_options_t*, size_t, size_t, double);
+void rocksdb_options_compaction_readahead_size(rocksdb_options_t*, size_t); /* noted */
 rocksdb_options_t* rocksdb_options_create(void);
 rocksdb_options_t* rocksdb_options_create_copy(rocksdb_options_t*);
 void rocksdb_options_destroy(rocksdb_options_t*);
+void rocksdb_options_enable_statistics(rocksdb_options_t*); /* noted */
 uint64_t rocksdb_options_get_WAL_size_limit_MB(rocksdb_options_t*);
 uint64_t rocksdb_options_get_WAL_ttl_seconds(rocksdb_options_t*);
 unsigned char rocksdb_options_get_advise_random_on_open(rocksdb_options_t*);
 unsigned char rocksdb_options_get_allow_concurrent_memtable_write(rocksdb_options_t*);
+unsigned char rocksdb_options_get_allow_ingest_behind(rocksdb_options_t*);
 unsigned char rocksdb_options_get_allow_mmap_reads(rocksdb_options_t*);
 unsigned char rocksdb_options_get_allow_mmap_writes(rocksdb_options_t*);
 size_t rocksdb_options_get_arena_block_size(rocksdb_options_t*);
@@ -267,6 +315,7 @@ uint32_t rocksdb_options_get_bloom_locality(rocksdb_options_t*);
 int rocksdb_options_get_bottommost_compression(rocksdb_options_t*);
 uint64_t rocksdb_options_get_bytes_per_sync(rocksdb_options_t*);
 int rocksdb_options_get_compaction_pri(rocksdb_options_t*);
+size_t rocksdb_options_get_compaction_readahead_size(rocksdb_options_t*);
 int rocksdb_options_get_compaction_style(rocksdb_options_t*);
 int rocksdb_options_get_compression(rocksdb_options_t*);
 unsigned char rocksdb_options_get_create_if_missing(rocksdb_options_t*);
@@ -318,6 +367,7 @@ uint64_t rocksdb_options_get_periodic_compaction_seconds(rocksdb_options_t*);
 size_t rocksdb_options_get_recycle_log_file_num(rocksdb_options_t*);
 unsigned char rocksdb_options_get_skip_stats_update_on_db_open(rocksdb_options_t*);
 size_t rocksdb_options_get_soft_pending_compaction_bytes_limit(rocksdb_options_t*);
+int rocksdb_options_get_statistics_level(rocksdb_options_t*);
 unsigned int rocksdb_options_get_stats_dump_period_sec(rocksdb_options_t*);
 unsigned int rocksdb_options_get_stats_persist_period_sec(rocksdb_options_t*);
 int rocksdb_options_get_table_cache_numshardbits(rocksdb_options_t*);
@@ -345,6 +395,7 @@ void rocksdb_options_set_WAL_size_limit_MB(rocksdb_options_t*, uint64_t); /* ref
 void rocksdb_options_set_WAL_ttl_seconds(rocksdb_options_t*, uint64_t); /* refused */
 void rocksdb_options_set_advise_random_on_open(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_options_set_allow_concurrent_memtable_write(rocksdb_options_t*, unsigned char);
+void rocksdb_options_set_allow_ingest_behind(rocksdb_options_t*, unsigned char); /* refused */
 void rocksdb_options_set_allow_mmap_reads(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_options_set_allow_mmap_writes(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_options_set_arena_block_size(rocksdb_options_t*, size_t); /* noted */
@@ -362,7 +413,9 @@ void rocksdb_options_set_bottommost_compression(rocksdb_options_t*, int);
 void rocksdb_options_set_bottommost_compression_options(rocksdb_options_t*, int, int, int, int, unsigned char);
 void rocksdb_options_set_bottommost_compression_options_zstd_max_train_bytes(rocksdb_options_t*, int, unsigned char); /* noted */
 void rocksdb_options_set_bytes_per_sync(rocksdb_options_t*, uint64_t); /* noted */
+void rocksdb_options_set_cf_paths(rocksdb_options_t*, const rocksdb_dbpath_t**, size_t); /* refused */
 void rocksdb_options_set_compaction_filter(rocksdb_options_t*, rocksdb_compactionfilter_t*);
+void rocksdb_options_set_compaction_filter_factory(rocksdb_options_t*, rocksdb_compactionfilterfactory_t*); /* refused */
 void rocksdb_options_set_compaction_pri(rocksdb_options_t*, int);
 void rocksdb_options_set_compaction_style(rocksdb_options_t*, int);
 void rocksdb_options_set_comparator(rocksdb_options_t*, rocksdb_comparator_t*);
@@ -373,7 +426,9 @@ void rocksdb_options_set_compression_options_zstd_max_train_bytes(rocksdb_option
 void rocksdb_options_set_compression_per_level(rocksdb_options_t*, const int*, size_t);
 void rocksdb_options_set_create_if_missing(rocksdb_options_t*, unsigned char);
 void rocksdb_options_set_create_missing_column_families(rocksdb_options_t*, unsigned char);
+void rocksdb_options_set_cuckoo_table_factory(rocksdb_options_t*, rocksdb_cuckoo_table_options_t*); /* noted */
 void rocksdb_options_set_db_log_dir(rocksdb_options_t*, const char*); /* noted */
+void rocksdb_options_set_db_paths(rocksdb_options_t*, const rocksdb_dbpath_t**, size_t); /* refused */
 void rocksdb_options_set_db_write_buffer_size(rocksdb_options_t*, size_t); /* noted */
 void rocksdb_options_set_delete_obsolete_files_period_micros(rocksdb_options_t*, uint64_t); /* noted */
 void rocksdb_options_set_disable_auto_compactions(rocksdb_options_t*, int);
@@ -431,6 +486,7 @@ void rocksdb_options_set_num_levels(rocksdb_options_t*, int); /* noted */
 void rocksdb_options_set_optimize_filters_for_hits(rocksdb_options_t*, int); /* noted */
 void rocksdb_options_set_paranoid_checks(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_options_set_periodic_compaction_seconds(rocksdb_options_t*, uint64_t);
+void rocksdb_options_set_plain_table_factory(rocksdb_options_t*, uint32_t, int, double, size_t, size_t, char, unsigned char, unsigned char); /* noted */
 void rocksdb_options_set_prefix_extractor(rocksdb_options_t*, rocksdb_slicetransform_t*);
 void rocksdb_options_set_ratelimiter(rocksdb_options_t*, rocksdb_ratelimiter_t*);
 void rocksdb_options_set_recycle_log_file_num(rocksdb_options_t*, size_t); /* noted */
@@ -438,6 +494,7 @@ void rocksdb_options_set_report_bg_io_stats(rocksdb_options_t*, int); /* noted *
 void rocksdb_options_set_row_cache(rocksdb_options_t*, rocksdb_cache_t*); /* noted */
 void rocksdb_options_set_skip_stats_update_on_db_open(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_options_set_soft_pending_compaction_bytes_limit(rocksdb_options_t*, size_t);
+void rocksdb_options_set_statistics_level(rocksdb_options_t*, int); /* noted */
 void rocksdb_options_set_stats_dump_period_sec(rocksdb_options_t*, unsigned int); /* noted */
 void rocksdb_options_set_stats_persist_period_sec(rocksdb_options_t*, unsigned int); /* noted */
 void rocksdb_options_set_table_cache_numshardbits(rocksdb_options_t*, int); /* noted */
@@ -457,6 +514,7 @@ void rocksdb_options_set_wal_compression(rocksdb_options_t*, int); /* noted */
 void rocksdb_options_set_wal_dir(rocksdb_options_t*, const char*); /* refused */
 void rocksdb_options_set_wal_recovery_mode(rocksdb_options_t*, int);
 void rocksdb_options_set_writable_file_max_buffer_size(rocksdb_options_t*, uint64_t); /* noted */
+void rocksdb_options_set_write_buffer_manager(rocksdb_options_t*, rocksdb_write_buffer_manager_t*); /* noted */
 void rocksdb_options_set_write_buffer_size(rocksdb_options_t*, size_t);
 void rocksdb_options_set_write_dbid_to_manifest(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_pinnableslice_destroy(rocksdb_pinnableslice_t*);
@@ -467,6 +525,8 @@ char* rocksdb_property_value(rocksdb_t*, const char*);
 char* rocksdb_property_value_cf(rocksdb_t*, rocksdb_column_family_handle_t*, const char*);
 void rocksdb_put(rocksdb_t*, const rocksdb_writeoptions_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_put_cf(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**);
+void rocksdb_put_cf_with_ts(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, const char*, size_t, char**); /* refused */
+void rocksdb_put_with_ts(rocksdb_t*, const rocksdb_writeoptions_t*, const char*, size_t, const char*, size_t, const char*, size_t, char**); /* refused */
 rocksdb_ratelimiter_t* rocksdb_ratelimiter_create(int64_t, int64_t, int32_t);
 rocksdb_ratelimiter_t* rocksdb_ratelimiter_create_auto_tuned(int64_t, int64_t, int32_t);
 void rocksdb_ratelimiter_destroy(rocksdb_ratelimiter_t*);
@@ -511,6 +571,8 @@ void rocksdb_repair_db(const rocksdb_options_t*, const char*, char**);
 rocksdb_restore_options_t* rocksdb_restore_options_create(void);
 void rocksdb_restore_options_destroy(rocksdb_restore_options_t*);
 void rocksdb_restore_options_set_keep_log_files(rocksdb_restore_options_t*, int); /* refused */
+void rocksdb_set_options(rocksdb_t*, int, const char* const*, const char* const*, char**);
+void rocksdb_set_options_cf(rocksdb_t*, rocksdb_column_family_handle_t*, int, const char* const*, const char* const*, char**);
 void rocksdb_singledelete(rocksdb_t*, const rocksdb_writeoptions_t*, const char*, size_t, char**);
 void rocksdb_singledelete_cf(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
 rocksdb_slicetransform_t* rocksdb_slicetransform_create(void*, void (*)(void*), char* (*)(void*, const char*, size_t, size_t*), unsigned char (*)(void*, const char*, size_t), const char* (*)(void*));
@@ -522,12 +584,14 @@ void rocksdb_sstfilewriter_add(rocksdb_sstfilewriter_t*, const char*, size_t, co
 rocksdb_sstfilewriter_t* rocksdb_sstfilewriter_create(const rocksdb_envoptions_t*, const rocksdb_options_t*);
 void rocksdb_sstfilewriter_delete(rocksdb_sstfilewriter_t*, const char*, size_t, char**);
 void rocksdb_sstfilewriter_delete_range(rocksdb_sstfilewriter_t*, const char*, size_t, const char*, size_t, char**);
+void rocksdb_sstfilewriter_delete_with_ts(rocksdb_sstfilewriter_t*, const char*, size_t, const char*, size_t, char**); /* refused */
 void rocksdb_sstfilewriter_destroy(rocksdb_sstfilewriter_t*);
 void rocksdb_sstfilewriter_file_size(rocksdb_sstfilewriter_t*, uint64_t*);
 void rocksdb_sstfilewriter_finish(rocksdb_sstfilewriter_t*, char**);
 void rocksdb_sstfilewriter_merge(rocksdb_sstfilewriter_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_sstfilewriter_open(rocksdb_sstfilewriter_t*, const char*, char**);
 void rocksdb_sstfilewriter_put(rocksdb_sstfilewriter_t*, const char*, size_t, const char*, size_t, char**);
+void rocksdb_sstfilewriter_put_with_ts(rocksdb_sstfilewriter_t*, const char*, size_t, const char*, size_t, const char*, size_t, char**); /* refused */
 rocksdb_transaction_t* rocksdb_transaction_begin(rocksdb_transactiondb_t*, const rocksdb_writeoptions_t*, const rocksdb_transaction_options_t*, rocksdb_transaction_t*);
 void rocksdb_transaction_commit(rocksdb_transaction_t*, char**);
 rocksdb_iterator_t* rocksdb_transaction_create_iterator(rocksdb_transaction_t*, const rocksdb_readoptions_t*);
@@ -539,6 +603,7 @@ char* rocksdb_transaction_get(rocksdb_transaction_t*, const rocksdb_readoptions_
 char* rocksdb_transaction_get_cf(rocksdb_transaction_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, size_t*, char**);
 char* rocksdb_transaction_get_for_update(rocksdb_transaction_t*, const rocksdb_readoptions_t*, const char*, size_t, size_t*, unsigned char, char**);
 char* rocksdb_transaction_get_for_update_cf(rocksdb_transaction_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, size_t*, unsigned char, char**);
+char* rocksdb_transaction_get_name(rocksdb_transaction_t*, size_t*); /* refused */
 rocksdb_pinnableslice_t* rocksdb_transaction_get_pinned(rocksdb_transaction_t*, const rocksdb_readoptions_t*, const char*, size_t, char**);
 rocksdb_pinnableslice_t* rocksdb_transaction_get_pinned_cf(rocksdb_transaction_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
 rocksdb_pinnableslice_t* rocksdb_transaction_get_pinned_for_update(rocksdb_transaction_t*, const rocksdb_readoptions_t*, const char*, size_t, unsigned char, char**);
@@ -589,6 +654,7 @@ rocksdb_t* rocksdb_transactiondb_get_base_db(rocksdb_transactiondb_t*);
 char* rocksdb_transactiondb_get_cf(rocksdb_transactiondb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, size_t*, char**);
 rocksdb_pinnableslice_t* rocksdb_transactiondb_get_pinned(rocksdb_transactiondb_t*, const rocksdb_readoptions_t*, const char*, size_t, char**);
 rocksdb_pinnableslice_t* rocksdb_transactiondb_get_pinned_cf(rocksdb_transactiondb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
+rocksdb_transaction_t** rocksdb_transactiondb_get_prepared_transactions(rocksdb_transactiondb_t*, size_t*); /* refused */
 void rocksdb_transactiondb_merge(rocksdb_transactiondb_t*, const rocksdb_writeoptions_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_transactiondb_merge_cf(rocksdb_transactiondb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_transactiondb_multi_get(rocksdb_transactiondb_t*, const rocksdb_readoptions_t*, size_t, const char* const*, const size_t*, char**, size_t*, char**);
@@ -634,7 +700,20 @@ uint64_t rocksdb_wait_for_compact_options_get_timeout(rocksdb_wait_for_compact_o
 void rocksdb_wait_for_compact_options_set_abort_on_pause(rocksdb_wait_for_compact_options_t*, unsigned char); /* noted */
 void rocksdb_wait_for_compact_options_set_flush(rocksdb_wait_for_compact_options_t*, unsigned char);
 void rocksdb_wait_for_compact_options_set_timeout(rocksdb_wait_for_compact_options_t*, uint64_t);
+void rocksdb_wal_iter_destroy(const rocksdb_wal_iterator_t*); /* refused */
+rocksdb_writebatch_t* rocksdb_wal_iter_get_batch(const rocksdb_wal_iterator_t*, uint64_t*); /* refused */
+void rocksdb_wal_iter_next(rocksdb_wal_iterator_t*); /* refused */
+void rocksdb_wal_iter_status(const rocksdb_wal_iterator_t*, char**); /* refused */
+unsigned char rocksdb_wal_iter_valid(const rocksdb_wal_iterator_t*); /* refused */
 void rocksdb_write(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_writebatch_t*, char**);
+size_t rocksdb_write_buffer_manager_buffer_size(rocksdb_write_buffer_manager_t*);
+rocksdb_write_buffer_manager_t* rocksdb_write_buffer_manager_create(size_t, bool);
+rocksdb_write_buffer_manager_t* rocksdb_write_buffer_manager_create_with_cache(size_t, const rocksdb_cache_t*, bool);
+void rocksdb_write_buffer_manager_destroy(rocksdb_write_buffer_manager_t*);
+bool rocksdb_write_buffer_manager_enabled(rocksdb_write_buffer_manager_t*);
+size_t rocksdb_write_buffer_manager_memory_usage(rocksdb_write_buffer_manager_t*);
+void rocksdb_write_buffer_manager_set_allow_stall(rocksdb_write_buffer_manager_t*, bool); /* noted */
+void rocksdb_write_buffer_manager_set_buffer_size(rocksdb_write_buffer_manager_t*, size_t); /* noted */
 void rocksdb_writebatch_clear(rocksdb_writebatch_t*);
 int rocksdb_writebatch_count(rocksdb_writebatch_t*);
 rocksdb_writebatch_t* rocksdb_writebatch_create(void);

@@ -19,9 +19,9 @@ use lithify::{
 use crate::options::Options;
 use crate::raw::{Res, export, give, release};
 
-type Destructor = unsafe extern "C" fn(*mut c_void);
-type NameFn = unsafe extern "C" fn(*mut c_void) -> *const c_char;
-type CompareFn =
+pub(crate) type Destructor = unsafe extern "C" fn(*mut c_void);
+pub(crate) type NameFn = unsafe extern "C" fn(*mut c_void) -> *const c_char;
+pub(crate) type CompareFn =
     unsafe extern "C" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
 type FullMergeFn = unsafe extern "C" fn(
     *mut c_void,
@@ -60,12 +60,21 @@ type FilterFn = unsafe extern "C" fn(
 type TransformFn =
     unsafe extern "C" fn(*mut c_void, *const c_char, usize, *mut usize) -> *mut c_char;
 type DomainFn = unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> u8;
+pub(crate) type CreateFilterFn = unsafe extern "C" fn(*mut c_void, *mut c_void) -> *mut c_void;
+pub(crate) type CompareWithoutFn =
+    unsafe extern "C" fn(*mut c_void, *const c_char, usize, u8, *const c_char, usize, u8) -> c_int;
 pub(crate) type LogFn = unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, usize);
 
 /// A state of the program's, with what ends it.
-struct State {
+pub(crate) struct State {
     state: *mut c_void,
     destructor: Option<Destructor>,
+}
+
+impl State {
+    pub(crate) fn new(state: *mut c_void, destructor: Option<Destructor>) -> State {
+        State { state, destructor }
+    }
 }
 
 // SAFETY: RocksDB's header: functions are called from any thread, several at once, with this state.
@@ -109,7 +118,23 @@ fn at(bytes: &[u8]) -> (*const c_char, usize) {
 }
 
 /// `rocksdb_comparator_t`.
-pub(crate) struct Order(ComparatorRef);
+pub(crate) struct Order {
+    inner: ComparatorRef,
+    /// Keys have timestamps of the program's, which no database here takes.
+    has_times: bool,
+}
+
+/// A comparator of keys with timestamps: the open that is given it is refused.
+pub(crate) fn order_with_times(
+    state: *mut c_void,
+    destructor: Option<Destructor>,
+    compare: Option<CompareFn>,
+    name: Option<NameFn>,
+) -> Res<*mut Order> {
+    let state = State { state, destructor };
+    let (name, compare) = (name_of(&state, name)?, given(compare, "compare")?);
+    Ok(give(Order { inner: Arc::new(Compares { state, name, compare }), has_times: true }))
+}
 
 struct Compares {
     state: State,
@@ -325,14 +350,17 @@ export! {
     ) -> *mut Order {
         let state = State { state, destructor };
         let (name, compare) = (name_of(&state, name)?, given(compare, "compare")?);
-        Ok(give(Order(Arc::new(Compares { state, name, compare }))))
+        Ok(give(Order { inner: Arc::new(Compares { state, name, compare }), has_times: false }))
     }
     fn rocksdb_comparator_destroy(order: own Order) {
         drop(order);
         Ok(())
     }
     fn rocksdb_options_set_comparator(options: &mut Options, order: maybe Order) {
-        options.parts.order = order.map(|order| order.0.clone());
+        options.parts.order = order.map(|order| order.inner.clone());
+        let why = order.is_some_and(|order| order.has_times);
+        let why = why.then(|| "with timestamps: there are none here; put the time into the key".to_owned());
+        options.kept.refuse("comparator", why);
         Ok(())
     }
     fn rocksdb_mergeoperator_create(

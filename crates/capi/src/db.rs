@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lithify::{ColumnFamily, ColumnFamilyOptions, Db, Error, ErrorKind, SizeOptions, Snapshot};
+use lithify::{
+    ColumnFamily, ColumnFamilyOptions, CompactOptions, Db, Error, ErrorKind, SizeOptions, Snapshot,
+};
 
 use crate::options::Options;
 use crate::raw::{Many, Outs, Res, SnapshotHandle, c_bytes, c_text, c_texts, export, give};
@@ -76,6 +78,11 @@ impl Database {
             closed: Arc::new(AtomicBool::new(false)),
             reads_only: opens == Opens::ToRead,
         };
+        for (_, options) in named.iter().chain([&(DEFAULT, options)]) {
+            for users in [&options.users.cache, &options.users.buffers].into_iter().flatten() {
+                users.join(&database);
+            }
+        }
         if !notes.is_empty() {
             database.db.note("options_noted", &notes);
             if let Some(logger) = &options.logger {
@@ -88,6 +95,15 @@ impl Database {
         let families = named.iter().map(|(name, _)| database.db.column_family(name));
         let families = families.collect::<Res<_>>()?;
         Ok(Opened { database, families })
+    }
+
+    /// True for handles of one open database.
+    pub(crate) fn is_same(&self, other: &Database) -> bool {
+        Arc::ptr_eq(&self.closed, &other.closed)
+    }
+    /// True until the close.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.closed.load(Ordering::SeqCst)
     }
 
     /// Ends it for all handles. There is no place for an error, so the event log has it.
@@ -181,9 +197,9 @@ fn flush_all(families: &[&Family]) -> Res<()> {
 
 /// Compacts, and notes what there is no place to tell.
 fn compact(db: &Db, from: Option<&[u8]>, to: Option<&[u8]>, options: Option<&Compacts>) -> Res<()> {
-    let options = options.map(|options| options.inner.clone()).unwrap_or_default();
-    db.compact_range_opt(from, to, &options)
-        .inspect_err(|error| db.note("compact_range_failed", &error.to_string()))
+    let options = options.map_or_else(|| Ok(CompactOptions::default()), |o| o.checked().cloned());
+    let compacted = options.and_then(|options| db.compact_range_opt(from, to, &options));
+    compacted.inspect_err(|error| db.note("compact_range_failed", &error.to_string()))
 }
 
 fn sizes(
@@ -408,5 +424,43 @@ fn no_wal_check(asked: u8) -> Res<()> {
         _ => Err(Error::unsupported(
             "error_if_wal_file_exists=1: what the logs hold is read; pass 0",
         )),
+    }
+}
+
+/// Changes settings of an open database by RocksDB's names of them.
+fn set_options(
+    db: &Db,
+    n: i32,
+    names: Many<*const c_char>,
+    values: Many<*const c_char>,
+) -> Res<()> {
+    let n = count(n, "count")?;
+    let known = db.settings().explain();
+    let mut changes = Vec::new();
+    for (name, value) in names.texts(n, "keys")?.into_iter().zip(values.texts(n, "values")?) {
+        let found = known.iter().find(|setting| setting.rocksdb == Some(name));
+        let setting =
+            found.ok_or_else(|| Error::invalid(format!("Unrecognized option: {name}")))?;
+        let is_off = name == "disable_auto_compactions";
+        let value = match (is_off, value) {
+            (true, "true") => "false",
+            (true, "false") => "true",
+            (_, value) => value,
+        };
+        changes.push((setting.name, value));
+    }
+    db.set_settings(&changes)
+}
+
+export! {
+    fn rocksdb_set_options(
+        db: &Database, n: i32, names: many *const c_char, values: many *const c_char, errptr
+    ) {
+        db.told(set_options(&db.db, n, names, values))
+    }
+    fn rocksdb_set_options_cf(
+        db: &Database, family: &Family, n: i32, names: many *const c_char, values: many *const c_char, errptr
+    ) {
+        db.told(set_options(&family.inner, n, names, values))
     }
 }

@@ -23,8 +23,10 @@ mod options;
 mod points;
 #[allow(unsafe_code, reason = "pointers in and out")]
 mod raw;
+mod refused;
 mod shared;
 mod small;
 mod status;
 mod table;
 mod transactions;
+mod users;

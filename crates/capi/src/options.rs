@@ -13,8 +13,9 @@ use lithify::{
 
 use crate::kept::{Kept, keeps, rows};
 use crate::raw::{Res, export, give};
-use crate::shared::{Cache, Env as EnvHandle, Logger, RateLimiter};
-use crate::table::{FifoOptions, TableOptions, UniversalOptions};
+use crate::shared::{Cache, Env as EnvHandle, Logger, RateLimiter, WriteBuffers};
+use crate::table::{CuckooOptions, FifoOptions, TableOptions, UniversalOptions};
+use crate::users::Users;
 
 /// `rocksdb_options_t`: what a database and its families are opened with.
 #[derive(Clone)]
@@ -25,11 +26,20 @@ pub(crate) struct Options {
     pub(crate) codecs: Codecs,
     /// Bytes of the block cache, if one was given; 0 is none.
     pub(crate) cache: Option<usize>,
+    /// What wants to know of the database.
+    pub(crate) users: Watchers,
     pub(crate) env: Option<Env>,
     pub(crate) logger: Option<Logger>,
     pub(crate) kept: Kept,
 }
 keeps!(Options);
+
+/// Objects of the program that tell what their databases take.
+#[derive(Clone, Default)]
+pub(crate) struct Watchers {
+    pub(crate) cache: Option<Users>,
+    pub(crate) buffers: Option<Users>,
+}
 
 /// What the program's own functions do.
 #[derive(Clone, Default)]
@@ -66,6 +76,7 @@ impl Options {
             parts: Parts::default(),
             codecs: Codecs::default(),
             cache: None,
+            users: Watchers::default(),
             env: None,
             logger: None,
             kept: Kept::default(),
@@ -391,6 +402,10 @@ rows! { Options;
     // All families are flushed in one step of the manifest or replayed from one log: never half.
     noted rocksdb_options_set_atomic_flush rocksdb_options_get_atomic_flush: u8 = 0;
     noted rocksdb_options_set_wal_compression rocksdb_options_get_wal_compression: i32 = 0;
+    noted rocksdb_options_compaction_readahead_size rocksdb_options_get_compaction_readahead_size: usize = 2 << 20;
+    noted rocksdb_options_set_statistics_level rocksdb_options_get_statistics_level: i32 = 3;
+    refused rocksdb_options_set_allow_ingest_behind rocksdb_options_get_allow_ingest_behind: u8 = 0,
+        "what is taken in is newer than what is there; leave it out";
     // Logs are not kept once they are not needed.
     refused rocksdb_options_set_WAL_ttl_seconds rocksdb_options_get_WAL_ttl_seconds: u64 = 0,
         "logs are not archived; leave it out";
@@ -570,6 +585,30 @@ export! {
         options: &mut Options, window: usize, trigger: usize, ratio: f64
     ) {
         deletions(options, window, trigger, ratio);
+        Ok(())
+    }
+    fn rocksdb_options_set_write_buffer_manager(options: &mut Options, buffers: maybe WriteBuffers) {
+        options.users.buffers = buffers.map(|buffers| buffers.users().clone());
+        if buffers.is_some() {
+            options.kept.note("write_buffer_manager", "set (bounds nothing)".to_owned());
+        }
+        Ok(())
+    }
+    fn rocksdb_options_set_plain_table_factory(
+        options: &mut Options, user_key_len: u32, bloom_bits: i32, hash_ratio: f64, sparseness: usize,
+        huge_page: usize, encoding: u8, full_scan: u8, stores_index: u8
+    ) {
+        let _ = (bloom_bits, hash_ratio, sparseness, huge_page, encoding, full_scan, stores_index);
+        options.kept.note("table_factory", format!("plain({user_key_len})"));
+        Ok(())
+    }
+    fn rocksdb_options_set_cuckoo_table_factory(options: &mut Options, tables: maybe CuckooOptions) {
+        let _ = tables;
+        options.kept.note("table_factory", "cuckoo".to_owned());
+        Ok(())
+    }
+    fn rocksdb_options_enable_statistics(options: &mut Options) {
+        options.kept.note("statistics", "on (what is counted is in properties)".to_owned());
         Ok(())
     }
     fn rocksdb_options_set_row_cache(options: &mut Options, cache: maybe Cache) {

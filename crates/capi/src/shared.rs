@@ -3,19 +3,35 @@
 use std::ffi::{c_char, c_uint, c_void};
 
 use crate::callbacks::{LogCall, LogFn};
+use crate::db::Database;
 use crate::kept::{Kept, keeps, rows};
 use crate::raw::{export, give};
+use crate::users::{Of, Users, sum};
 
 /// `rocksdb_cache_t`: how large the block cache of a database that is given it will be.
 #[derive(Clone)]
 pub(crate) struct Cache {
     bytes: usize,
+    users: Users,
 }
 
 impl Cache {
+    fn new(bytes: usize) -> *mut Cache {
+        give(Cache { bytes, users: Users::default() })
+    }
     pub(crate) fn capacity(&self) -> usize {
         self.bytes
     }
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
+    }
+    fn usage(&self) -> u64 {
+        self.users.sum("rocksdb.block-cache-usage", Of::Database)
+    }
+}
+
+fn size(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// `rocksdb_lru_cache_options_t`.
@@ -40,17 +56,25 @@ export! {
         Ok(())
     }
     fn rocksdb_cache_create_lru(capacity: usize) -> *mut Cache {
-        Ok(give(Cache { bytes: capacity }))
+        Ok(Cache::new(capacity))
     }
     fn rocksdb_cache_create_lru_opts(options: &CacheOptions) -> *mut Cache {
-        Ok(give(Cache { bytes: options.bytes }))
+        Ok(Cache::new(options.bytes))
     }
     fn rocksdb_cache_create_hyper_clock(capacity: usize, estimated_entry_charge: usize) -> *mut Cache {
         let _ = estimated_entry_charge;
-        Ok(give(Cache { bytes: capacity }))
+        Ok(Cache::new(capacity))
     }
     fn rocksdb_cache_get_capacity(cache: &Cache) -> usize {
         Ok(cache.bytes)
+    }
+    fn rocksdb_cache_set_capacity(cache: &mut Cache, capacity: usize) {
+        // Of databases that are opened from here on.
+        cache.bytes = capacity;
+        Ok(())
+    }
+    fn rocksdb_cache_get_usage(cache: &Cache) -> usize {
+        Ok(size(cache.usage()))
     }
     fn rocksdb_cache_destroy(cache: own Cache) {
         drop(cache);
@@ -187,5 +211,115 @@ export! {
     fn rocksdb_logger_destroy(logger: own Logger) {
         drop(logger);
         Ok(())
+    }
+}
+
+/// `rocksdb_write_buffer_manager_t`: it tells what the memtables of its databases take, and bounds nothing.
+#[derive(Clone)]
+pub(crate) struct WriteBuffers {
+    bytes: usize,
+    users: Users,
+}
+
+impl WriteBuffers {
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
+    }
+}
+
+/// All memtables of a family.
+const MEMTABLES: &str = "rocksdb.size-all-mem-tables";
+
+export! {
+    fn rocksdb_write_buffer_manager_create(bytes: usize, allow_stall: bool) -> *mut WriteBuffers {
+        let _ = allow_stall;
+        Ok(give(WriteBuffers { bytes, users: Users::default() }))
+    }
+    fn rocksdb_write_buffer_manager_create_with_cache(
+        bytes: usize, cache: maybe Cache, allow_stall: bool
+    ) -> *mut WriteBuffers {
+        let _ = (cache, allow_stall);
+        Ok(give(WriteBuffers { bytes, users: Users::default() }))
+    }
+    fn rocksdb_write_buffer_manager_destroy(buffers: own WriteBuffers) {
+        drop(buffers);
+        Ok(())
+    }
+    fn rocksdb_write_buffer_manager_enabled(buffers: &WriteBuffers) -> bool {
+        Ok(buffers.bytes > 0)
+    }
+    fn rocksdb_write_buffer_manager_buffer_size(buffers: &WriteBuffers) -> usize {
+        Ok(buffers.bytes)
+    }
+    fn rocksdb_write_buffer_manager_set_buffer_size(buffers: &mut WriteBuffers, bytes: usize) {
+        buffers.bytes = bytes;
+        Ok(())
+    }
+    fn rocksdb_write_buffer_manager_set_allow_stall(buffers: &WriteBuffers, allow_stall: bool) {
+        let _ = (buffers, allow_stall);
+        Ok(())
+    }
+    fn rocksdb_write_buffer_manager_memory_usage(buffers: &WriteBuffers) -> usize {
+        Ok(size(buffers.users.sum(MEMTABLES, Of::Families)))
+    }
+}
+
+/// `rocksdb_memory_consumers_t`.
+#[derive(Default)]
+pub(crate) struct Consumers {
+    databases: Vec<Database>,
+    caches: Vec<Cache>,
+}
+
+/// `rocksdb_memory_usage_t`.
+#[derive(Default)]
+pub(crate) struct Usage {
+    memtables: u64,
+    unflushed: u64,
+    readers: u64,
+    cache: u64,
+}
+
+export! {
+    fn rocksdb_memory_consumers_create() -> *mut Consumers {
+        Ok(give(Consumers::default()))
+    }
+    fn rocksdb_memory_consumers_destroy(consumers: own Consumers) {
+        drop(consumers);
+        Ok(())
+    }
+    fn rocksdb_memory_consumers_add_db(consumers: &mut Consumers, db: &Database) {
+        consumers.databases.push(db.clone());
+        Ok(())
+    }
+    fn rocksdb_memory_consumers_add_cache(consumers: &mut Consumers, cache: &Cache) {
+        consumers.caches.push(cache.clone());
+        Ok(())
+    }
+    fn rocksdb_approximate_memory_usage_create(consumers: &Consumers, errptr) -> *mut Usage {
+        let open = || consumers.databases.iter().filter(|db| db.is_open());
+        let all = |name: &str| open().map(|db| sum(db, name, Of::Families)).sum();
+        Ok(give(Usage {
+            memtables: all(MEMTABLES),
+            unflushed: all("rocksdb.cur-size-all-mem-tables"),
+            readers: all("rocksdb.estimate-table-readers-mem"),
+            cache: consumers.caches.iter().map(Cache::usage).sum(),
+        }))
+    }
+    fn rocksdb_approximate_memory_usage_destroy(usage: own Usage) {
+        drop(usage);
+        Ok(())
+    }
+    fn rocksdb_approximate_memory_usage_get_mem_table_total(usage: &Usage) -> u64 {
+        Ok(usage.memtables)
+    }
+    fn rocksdb_approximate_memory_usage_get_mem_table_unflushed(usage: &Usage) -> u64 {
+        Ok(usage.unflushed)
+    }
+    fn rocksdb_approximate_memory_usage_get_mem_table_readers_total(usage: &Usage) -> u64 {
+        Ok(usage.readers)
+    }
+    fn rocksdb_approximate_memory_usage_get_cache_total(usage: &Usage) -> u64 {
+        Ok(usage.cache)
     }
 }

@@ -153,10 +153,23 @@ export! {
 /// `rocksdb_compactoptions_t`.
 #[derive(Clone, Default)]
 pub(crate) struct Compacts {
-    pub(crate) inner: CompactOptions,
+    inner: CompactOptions,
     kept: Kept,
 }
 keeps!(Compacts);
+
+impl Compacts {
+    pub(crate) fn refuse_timestamp(&mut self, given: bool) {
+        let why =
+            given.then(|| "set: there are no timestamps of users here; leave it out".to_owned());
+        self.kept.refuse("full_history_ts_low", why);
+    }
+    /// # Errors
+    /// `Unsupported` naming an option that is refused.
+    pub(crate) fn checked(&self) -> Res<&CompactOptions> {
+        self.kept.check().map(|()| &self.inner)
+    }
+}
 
 /// RocksDB's number for rewriting the last level, too.
 const FORCE: u8 = 2;

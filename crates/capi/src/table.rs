@@ -4,6 +4,7 @@ use crate::kept::{Kept, keeps, rows};
 use crate::options::Options;
 use crate::raw::{export, give};
 use crate::shared::Cache;
+use crate::users::Users;
 
 /// `rocksdb_block_based_table_options_t`.
 #[derive(Clone)]
@@ -16,6 +17,7 @@ pub(crate) struct TableOptions {
     part_bytes: u32,
     two_levels: bool,
     cache: Option<usize>,
+    users: Option<Users>,
     kept: Kept,
 }
 keeps!(TableOptions);
@@ -34,6 +36,7 @@ impl TableOptions {
         s.partition_bytes = if self.two_levels { self.part_bytes } else { 0 };
         if self.cache.is_some() {
             options.cache = self.cache;
+            options.users.cache = self.users.clone();
         }
         options.kept.join(&self.kept);
     }
@@ -53,6 +56,7 @@ export! {
             part_bytes: 4 << 10,
             two_levels: false,
             cache: None,
+            users: None,
             kept: Kept::default(),
         }))
     }
@@ -66,6 +70,7 @@ export! {
     }
     fn rocksdb_block_based_options_set_block_cache(options: &mut TableOptions, cache: maybe Cache) {
         options.cache = cache.map(Cache::capacity);
+        options.users = cache.map(|cache| cache.users().clone());
         Ok(())
     }
     fn rocksdb_block_based_options_set_no_block_cache(options: &mut TableOptions, no_cache: u8) {
@@ -127,6 +132,7 @@ rows! { TableOptions;
     noted rocksdb_block_based_options_set_block_restart_interval _: i32 = 16;
     noted rocksdb_block_based_options_set_index_block_restart_interval _: i32 = 1;
     noted rocksdb_block_based_options_set_optimize_filters_for_memory _: u8 = 1;
+    noted rocksdb_block_based_options_set_checksum _: u8 = 4;
     noted rocksdb_block_based_options_set_block_size_deviation _: i32 = 10;
     noted rocksdb_block_based_options_set_use_delta_encoding _: u8 = 1;
 }
@@ -219,4 +225,29 @@ rows! { FifoOptions;
         rocksdb_fifo_compaction_options_get_max_table_files_size: u64 = 1 << 30, |o, v| o.bytes = v;
     exact rocksdb_fifo_compaction_options_set_allow_compaction
         rocksdb_fifo_compaction_options_get_allow_compaction: u8 = 0, |o, v| o.compacts = v != 0;
+}
+
+/// `rocksdb_cuckoo_table_options_t`.
+#[derive(Clone, Default)]
+pub(crate) struct CuckooOptions {
+    kept: Kept,
+}
+keeps!(CuckooOptions);
+
+rows! { CuckooOptions;
+    noted rocksdb_cuckoo_options_set_hash_ratio _: f64 = 0.9;
+    noted rocksdb_cuckoo_options_set_max_search_depth _: u32 = 100;
+    noted rocksdb_cuckoo_options_set_cuckoo_block_size _: u32 = 5;
+    noted rocksdb_cuckoo_options_set_identity_as_first_hash _: u8 = 0;
+    noted rocksdb_cuckoo_options_set_use_module_hash _: u8 = 1;
+}
+
+export! {
+    fn rocksdb_cuckoo_options_create() -> *mut CuckooOptions {
+        Ok(give(CuckooOptions::default()))
+    }
+    fn rocksdb_cuckoo_options_destroy(options: own CuckooOptions) {
+        drop(options);
+        Ok(())
+    }
 }

@@ -104,7 +104,7 @@ fn pass_of_c(text: &str) -> Result<Pass> {
     Ok(match text.trim_start_matches("const ") {
         "void" => Pass::Nothing,
         "bool" => Pass::Flag,
-        "unsigned char" => Pass::Byte,
+        "unsigned char" | "char" => Pass::Byte,
         "int" | "int32_t" => Pass::Int(true, 32),
         "unsigned int" | "uint32_t" => Pass::Int(false, 32),
         "int64_t" => Pass::Int(true, 64),

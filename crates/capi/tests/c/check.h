@@ -115,5 +115,7 @@ void test_options(void);
 void test_callbacks(void);
 void test_transactions(void);
 void test_backups(void);
+void test_shared(void);
+void test_refused(void);
 
 #endif

@@ -20,6 +20,7 @@ static const struct {
     {"iterators", test_iterators}, {"families", test_families},
     {"options", test_options},     {"callbacks", test_callbacks},
     {"transactions", test_transactions}, {"backups", test_backups},
+    {"shared", test_shared},       {"refused", test_refused},
 };
 
 int main(int argc, char** argv) {
