@@ -272,9 +272,13 @@ void rocksdb_mergeoperator_destroy(rocksdb_mergeoperator_t*);
 void rocksdb_multi_get(rocksdb_t*, const rocksdb_readoptions_t*, size_t, const char* const*, const size_t*, char**, size_t*, char**);
 void rocksdb_multi_get_cf(rocksdb_t*, const rocksdb_readoptions_t*, const rocksdb_column_family_handle_t* const*, size_t, const char* const*, const size_t*, char**, size_t*, char**);
 rocksdb_t* rocksdb_open(const rocksdb_options_t*, const char*, char**);
+rocksdb_t* rocksdb_open_as_secondary(const rocksdb_options_t*, const char*, const char*, char**); /* refused */
+rocksdb_t* rocksdb_open_as_secondary_column_families(const rocksdb_options_t*, const char*, const char*, int, const char* const*, const rocksdb_options_t* const*, rocksdb_column_family_handle_t**, char**); /* refused */
 rocksdb_t* rocksdb_open_column_families(const rocksdb_options_t*, const char*, int, const char* const*, const rocksdb_options_t* const*, rocksdb_column_family_handle_t**, char**);
+rocksdb_t* rocksdb_open_column_families_with_ttl(const rocksdb_options_t*, const char*, int, const char* const*, const rocksdb_options_t* const*, rocksdb_column_family_handle_t**, const int*, char**); /* refused */
 rocksdb_t* rocksdb_open_for_read_only(const rocksdb_options_t*, const char*, unsigned char, char**);
 rocksdb_t* rocksdb_open_for_read_only_column_families(const rocksdb_options_t*, const char*, int, const char* const*, const rocksdb_options_t* const*, rocksdb_column_family_handle_t**, unsigned char, char**);
+rocksdb_t* rocksdb_open_with_ttl(const rocksdb_options_t*, const char*, int, char**); /* refused */
 rocksdb_transaction_t* rocksdb_optimistictransaction_begin(rocksdb_optimistictransactiondb_t*, const rocksdb_writeoptions_t*, const rocksdb_optimistictransaction_options_t*, rocksdb_transaction_t*);
 rocksdb_optimistictransaction_options_t* rocksdb_optimistictransaction_options_create(void);
 void rocksdb_optimistictransaction_options_destroy(rocksdb_optimistictransaction_options_t*);
@@ -329,6 +333,7 @@ unsigned char rocksdb_options_get_enable_write_thread_adaptive_yield(rocksdb_opt
 unsigned char rocksdb_options_get_error_if_exists(rocksdb_options_t*);
 double rocksdb_options_get_experimental_mempurge_threshold(rocksdb_options_t*);
 size_t rocksdb_options_get_hard_pending_compaction_bytes_limit(rocksdb_options_t*);
+rocksdb_logger_t* rocksdb_options_get_info_log(rocksdb_options_t*);
 int rocksdb_options_get_info_log_level(rocksdb_options_t*);
 size_t rocksdb_options_get_inplace_update_num_locks(rocksdb_options_t*);
 unsigned char rocksdb_options_get_inplace_update_support(rocksdb_options_t*);
@@ -517,6 +522,7 @@ void rocksdb_options_set_writable_file_max_buffer_size(rocksdb_options_t*, uint6
 void rocksdb_options_set_write_buffer_manager(rocksdb_options_t*, rocksdb_write_buffer_manager_t*); /* noted */
 void rocksdb_options_set_write_buffer_size(rocksdb_options_t*, size_t);
 void rocksdb_options_set_write_dbid_to_manifest(rocksdb_options_t*, unsigned char); /* noted */
+char* rocksdb_options_statistics_get_string(rocksdb_options_t*); /* refused */
 void rocksdb_pinnableslice_destroy(rocksdb_pinnableslice_t*);
 const char* rocksdb_pinnableslice_value(const rocksdb_pinnableslice_t*, size_t*);
 int rocksdb_property_int(rocksdb_t*, const char*, uint64_t*);
@@ -677,6 +683,7 @@ void rocksdb_transactiondb_put(rocksdb_transactiondb_t*, const rocksdb_writeopti
 void rocksdb_transactiondb_put_cf(rocksdb_transactiondb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_transactiondb_release_snapshot(rocksdb_transactiondb_t*, const rocksdb_snapshot_t*);
 void rocksdb_transactiondb_write(rocksdb_transactiondb_t*, const rocksdb_writeoptions_t*, rocksdb_writebatch_t*, char**);
+void rocksdb_try_catch_up_with_primary(rocksdb_t*, char**); /* refused */
 rocksdb_universal_compaction_options_t* rocksdb_universal_compaction_options_create(void);
 void rocksdb_universal_compaction_options_destroy(rocksdb_universal_compaction_options_t*);
 int rocksdb_universal_compaction_options_get_compression_size_percent(rocksdb_universal_compaction_options_t*);

@@ -627,6 +627,9 @@ export! {
         options.env = env.and_then(EnvHandle::world);
         Ok(())
     }
+    fn rocksdb_options_get_info_log(options: &Options) -> *mut Logger {
+        Ok(options.logger.clone().map_or(std::ptr::null_mut(), give))
+    }
     fn rocksdb_options_set_info_log(options: &mut Options, logger: maybe Logger) {
         options.logger = logger.cloned();
         Ok(())

@@ -40,6 +40,18 @@ pub(crate) struct FilterFactory {
 /// `rocksdb_dbpath_t`.
 pub(crate) struct DbPath;
 
+fn no_ttl<T>() -> Res<T> {
+    Err(Error::unsupported(
+        "a time to live of a whole database; set the option `ttl` of its families",
+    ))
+}
+
+fn no_secondary<T>() -> Res<T> {
+    Err(Error::unsupported(
+        "secondaries; open the database for reading only, and again to catch up",
+    ))
+}
+
 fn refuse_paths(options: &mut Options, name: &'static str, n: usize) {
     let why = (n > 0)
         .then(|| format!("{n} paths: all files are in the database's directory; leave it out"));
@@ -134,6 +146,37 @@ export! {
     fn rocksdb_wal_iter_destroy(iter: maybe LogIter) {
         let _ = iter;
         Ok(())
+    }
+    fn rocksdb_open_with_ttl(options: &Options, name: path, ttl: i32, errptr) -> *mut Database {
+        let _ = (options, name, ttl);
+        no_ttl()
+    }
+    fn rocksdb_open_column_families_with_ttl(
+        options: &Options, name: path, n: i32, names: many *const c_char, of: many *const Options,
+        handles: outs *mut Family, ttls: many i32, errptr
+    ) -> *mut Database {
+        let _ = (options, name, n, names, of, handles, ttls);
+        no_ttl()
+    }
+    fn rocksdb_open_as_secondary(options: &Options, name: path, own_dir: path, errptr) -> *mut Database {
+        let _ = (options, name, own_dir);
+        no_secondary()
+    }
+    fn rocksdb_open_as_secondary_column_families(
+        options: &Options, name: path, own_dir: path, n: i32, names: many *const c_char, of: many *const Options,
+        handles: outs *mut Family, errptr
+    ) -> *mut Database {
+        let _ = (options, name, own_dir, n, names, of, handles);
+        no_secondary()
+    }
+    fn rocksdb_try_catch_up_with_primary(db: &Database, errptr) {
+        let _ = db;
+        no_secondary()
+    }
+    fn rocksdb_options_statistics_get_string(options: &Options) -> *mut c_char {
+        // As in RocksDB for options without statistics.
+        let _ = options;
+        Ok(std::ptr::null_mut())
     }
     fn rocksdb_disable_file_deletions(db: &Database, errptr) {
         let _ = db;

@@ -109,6 +109,8 @@ void test_refused(void) {
   rocksdb_wal_iter_destroy(NULL);
   rocksdb_disable_file_deletions(db, &err);
   FAILS(err, "Not implemented: disable_file_deletions");
+  rocksdb_try_catch_up_with_primary(db, &err);
+  FAILS(err, "Not implemented: secondaries");
   rocksdb_enable_file_deletions(db, &err);
   FAILS(err, "Not implemented: enable_file_deletions");
   rocksdb_writeoptions_set_ignore_missing_column_families(wo, 1);
@@ -133,6 +135,21 @@ void test_refused(void) {
   rocksdb_close(db);
 
   rocksdb_options_t* o = rocksdb_options_create();
+  const char* names[1] = {"default"};
+  const rocksdb_options_t* of[1] = {o};
+  int ttls[1] = {1};
+  CHECK(rocksdb_open_with_ttl(o, "x", 1, &err) == NULL);
+  FAILS(err, "Not implemented: a time to live");
+  CHECK(rocksdb_open_column_families_with_ttl(o, "x", 1, names, of, &cf, ttls, &err) == NULL);
+  FAILS(err, "Not implemented: a time to live");
+  CHECK(rocksdb_open_as_secondary(o, "x", "y", &err) == NULL);
+  FAILS(err, "Not implemented: secondaries");
+  CHECK(rocksdb_open_as_secondary_column_families(o, "x", "y", 1, names, of, &cf, &err) == NULL);
+  FAILS(err, "Not implemented: secondaries");
+  CHECK(rocksdb_options_statistics_get_string(o) == NULL);
+  CHECK(rocksdb_options_get_info_log(o) == NULL);
+  rocksdb_options_destroy(o);
+  o = rocksdb_options_create();
   rocksdb_comparator_t* c =
       rocksdb_comparator_with_ts_create(&ends, ended, compared, compared, NULL, called, 8);
   rocksdb_options_set_comparator(o, c);
