@@ -11,6 +11,7 @@ mod fpga;
 mod fpga_synth;
 mod fuzz;
 mod gpu;
+mod gpu_image;
 mod house;
 mod interop;
 mod peers;
@@ -50,7 +51,7 @@ The chores of this project:
   cargo xtask fpga    look over the compaction unit of hw/, simulate it, hold it against its model
                       (lint, formal, check, mutants, cover, full, synth, cycles)
   cargo xtask gpu     run the kernels of engine-gpu on the emulator, as an engine
-                      (check, mutants)
+                      (check, sanitize, mutants), or compile them for GPUs (build)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
