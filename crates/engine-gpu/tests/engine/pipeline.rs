@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lithify_engine::conformance::run;
+use lithify_engine::conformance::{Profile, run, suite};
 use lithify_engine::{BlockSet, Engine, Offer, Products, Progress, Session};
 use lithify_engine_gpu::paced::{Paced, Rates, Usage};
 use lithify_engine_gpu::{Emu, GpuEngine, GpuOptions};
 use lithify_env::sync::Mutex;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
-use lithify_env::{Class, Job, Mono, Rt, RtRef, Step, Ticket, Wake};
+use lithify_env::{Class, Job, Mono, OsRt, Rt, RtOptions, RtRef, Step, Ticket, Wake};
 use lithify_merge::naive;
 use lithify_merge::workload::{Case, Features};
 
@@ -161,6 +161,19 @@ fn cases_in_flight() {
     assert!(figure(&bench.engine, "device_sets") > 4 * n);
     while bench.rt.go_on() {}
     assert_eq!(bench.usage.lock().memory[0], 0, "memory of the device is given back");
+}
+
+/// The same on threads, and nothing of the engine is left when it ends.
+#[test]
+fn a_pump_on_a_thread_of_its_own() {
+    let rt: RtRef = Arc::new(OsRt::new(RtOptions::default()));
+    let engine = GpuEngine::on(&rt, Box::new(Emu::new(3)), GpuOptions::default()).unwrap();
+    let n = seeds(30);
+    let report = suite(&engine, &*rt, 0..n, Profile::device(SMALL)).unwrap();
+    assert_eq!((report.equal, report.on_cpu), (n, 0), "{:?}", engine.evidence());
+    assert_eq!(figure(&engine, "arena_bytes"), 0);
+    drop(engine);
+    assert_eq!(Arc::strong_count(&rt), 1, "the pump still has its runtime");
 }
 
 /// A session at work.
