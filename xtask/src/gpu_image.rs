@@ -3,6 +3,7 @@
 //!
 //! Keeps: one source and one compiler make one image. The lock, text in git, has the compiler's packages, the hash of
 //! each source and of the image, and what each kernel takes of a GPU, so a review sees what a change of a kernel does.
+//! Image and kernels are compared where the machine's C++ compiler, which takes part, is that of the lock.
 //! Neither compiler nor image is in git.
 //! Leaves to others: running the image. It takes a driver and a GPU, and there is no binding to a driver yet.
 
@@ -37,6 +38,8 @@ const KERNELS: &str = "crates/engine-gpu/kernels";
 const LOCK: &str = "crates/engine-gpu/image.lock";
 const WHEELS: &str = "target/gpu/wheels";
 const CUDA: &str = "target/gpu/cuda";
+/// Begins the line of a lock that names the machine's C++ compiler.
+const HOST: &str = "host g++ ";
 const IMAGE: &str = "target/gpu/lithify.fatbin";
 
 /// What is wrong with an image, if something is.
@@ -62,6 +65,16 @@ pub(crate) fn build() -> Result<Checked> {
         return Ok(Checked::Same);
     }
     let known = fs::read_to_string(&path).unwrap_or_default();
+    let host = |of: &str| of.lines().find(|line| line.starts_with(HOST)).map(str::to_owned);
+    if host(&known) != host(&now) {
+        eprintln!(
+            "note: this is not the C++ compiler of {LOCK}: only the sources are held against it"
+        );
+    }
+    let (known, now) = match host(&known) == host(&now) {
+        true => (known, now),
+        false => (of_sources(&known), of_sources(&now)),
+    };
     let changed: Vec<&str> =
         now.lines().filter(|line| !known.lines().any(|k| k == *line)).collect();
     if known != now {
@@ -71,6 +84,19 @@ pub(crate) fn build() -> Result<Checked> {
         );
     }
     Ok(Checked::Same)
+}
+
+/// The lines of a lock that do not depend on the machine's C++ compiler, whose preprocessor and headers the
+/// GPU's compiler uses.
+fn of_sources(lock: &str) -> String {
+    let kept = |line: &&str| ["compiler ", "source "].iter().any(|of| line.starts_with(of));
+    lock.lines().filter(kept).map(|line| format!("{line}\n")).collect()
+}
+
+/// The machine's C++ compiler.
+fn host() -> Result<String> {
+    let out = Command::new("g++").arg("-dumpfullversion").output().context("starting `g++`")?;
+    Ok(String::from_utf8(out.stdout)?.trim().to_owned())
 }
 
 /// Fetches the compiler by pip, which holds each file against the hash that its index states, and unpacks it.
@@ -136,6 +162,7 @@ fn lock(told: &str) -> Result<String> {
     for (name, version) in COMPILER {
         text += &format!("compiler {name} {version}\n");
     }
+    text += &format!("{HOST}{}\n", host()?);
     let mut sources: Vec<_> =
         root().join(KERNELS).read_dir()?.flatten().map(|file| file.path()).collect();
     sources.sort();
