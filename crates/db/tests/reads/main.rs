@@ -6,7 +6,9 @@ mod common;
 
 mod concurrent_inserts;
 mod empty_key;
+mod entries;
 mod equal_keys;
+mod examples;
 mod filtered_snapshots;
 mod follower;
 mod model;
@@ -16,6 +18,7 @@ mod prefix;
 mod public_names;
 mod ranges;
 mod table_identities;
+mod traits;
 mod transactions;
 mod transactions_families;
 mod ttl;
