@@ -32,7 +32,7 @@ fn pay(db: &Db, from: &str, to: &str, sum: u64) -> lithify::Result<bool> {
     // Others hold a lock for microseconds; a machine may be that busy all the same.
     let patient = TransactionOptions::pessimistic().with_lock_timeout(Duration::from_secs(60));
     let mut txn = db.begin_transaction(patient);
-    // Claimed in one order, whoever pays, so that no two wait for each other.
+    // Claimed in one order by every payer, so that no two wait for each other.
     for person in PEOPLE {
         txn.get_for_update(person)?;
     }

@@ -4,7 +4,6 @@
 pub(crate) mod capped;
 pub(crate) mod child;
 pub mod db;
-pub mod entries;
 pub(crate) mod merging;
 pub(crate) mod stratum;
 pub(crate) mod tombstones;
@@ -14,9 +13,6 @@ pub(crate) mod user;
 mod tests;
 
 use lithify_base::{Result, Tag};
-
-pub use db::DbIter;
-pub use entries::Entries;
 
 /// A cursor over internal entries in the one total order: user key ascending, tag descending.
 ///
