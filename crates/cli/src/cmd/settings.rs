@@ -53,33 +53,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn run(self) -> Result<()> {
-        let dir = self.dir.or(self.db);
-        if let (None, Some(name)) = (&dir, &self.family) {
-            let what = format!("--family {name} is of no database");
-            return usage_with(what, "name the directory of its database");
-        }
-        let (mut settings, file) = match &dir {
-            None => (All::default(), None),
-            Some(dir) => match All::stored_in(dir)? {
-                Some((settings, file)) => (settings, Some(file)),
-                None => {
-                    return usage(format!(
-                        "{} has no OPTIONS file; name the directory of a database, or none",
-                        shown_path(dir)
-                    ));
-                }
-            },
-        };
-        self.set.apply(&mut settings)?;
-        let family = self.family.as_deref().filter(|name| *name != "default");
-        if let (Some(dir), Some(name)) = (&dir, family) {
-            let mut families = All::stored_families_in(dir, &settings)?;
-            let Some(own) = families.remove(name) else {
-                let names = ["default".to_owned()].into_iter().chain(families.into_keys());
-                return no_family(name, &names.collect::<Vec<String>>());
-            };
-            settings = own;
-        }
+        let (settings, file) = self.asked_for()?;
         let told = settings.explain();
         if self.json {
             return as_json(&told);
@@ -114,6 +88,36 @@ impl Settings {
         }
         // What could not be opened is told last, where it is seen.
         Ok(settings.check()?)
+    }
+
+    /// The settings of the machine or of a database, with what was set, and the file that has them.
+    fn asked_for(&self) -> Result<(All, Option<String>)> {
+        let dir = self.dir.as_ref().or(self.db.as_ref());
+        let Some(dir) = dir else {
+            if let Some(name) = &self.family {
+                let what = format!("--family {name} is of no database");
+                return usage_with(what, "name the directory of its database");
+            }
+            let mut settings = All::default();
+            self.set.apply(&mut settings)?;
+            return Ok((settings, None));
+        };
+        let Some((mut settings, file)) = All::stored_in(dir)? else {
+            return usage(format!(
+                "{} has no OPTIONS file; name the directory of a database, or none",
+                shown_path(dir)
+            ));
+        };
+        self.set.apply(&mut settings)?;
+        if let Some(name) = self.family.as_deref().filter(|name| *name != "default") {
+            let mut families = All::stored_families_in(dir, &settings)?;
+            let Some(own) = families.remove(name) else {
+                let names = ["default".to_owned()].into_iter().chain(families.into_keys());
+                return no_family(name, &names.collect::<Vec<String>>());
+            };
+            settings = own;
+        }
+        Ok((settings, Some(file)))
     }
 }
 

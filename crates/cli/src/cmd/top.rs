@@ -113,8 +113,8 @@ impl Growth {
     fn look(&mut self, dir: &Dir) -> Result<()> {
         let (sizes, now) = (sizes(dir)?, Instant::now());
         let seconds = (now - self.last).as_secs_f64().max(1e-3);
-        for kind in 0..2 {
-            let added = added(&self.sizes[kind], &sizes[kind]);
+        for (kind, now) in sizes.iter().enumerate() {
+            let added = added(&self.sizes[kind], now);
             self.all[kind] += added;
             self.now[kind] = added as f64 / seconds;
         }

@@ -55,8 +55,8 @@ fn the_commands_of_the_guide_work_in_its_order() {
 fn program() -> lithify::Result<Db> {
     // guide begins
     let settings = Settings {
-        memory_budget: 256 << 20,    // bytes, for memtables, buffers, filters and cached blocks
-        compaction_threads: 2,       // compactions that may run at once
+        memory_budget: 256 << 20, // bytes, for memtables, buffers, filters and cached blocks
+        compaction_threads: 2,    // compactions that may run at once
         disk_budget: Some(20 << 30), // bytes of tables; None is what the disk has
         ..Settings::default()
     };
