@@ -25,13 +25,17 @@
 use lithify_base::{Comparator, Key};
 use lithify_lsm::{BucketMap, BucketStat, Run, Version, Violation};
 
-use crate::nouns::options::PlanOptions;
+use crate::nouns::options::{PlanOptions, PolicyKind};
 use crate::nouns::spec::{JobSpec, Kind};
 
 /// Flushes a bucket must have seen data of before it is split.
 const ENTRIES_MIN: usize = 3;
 /// Most buckets of any map.
 const BUCKETS_MAX: u64 = 4096;
+/// Most buckets of a map of `adaptive`, which needs few jobs at once, as each waits until it is worth its
+/// bytes. Each file costs the thread that flushes as much time as 150 KiB of entries, and where nothing else
+/// limits writers, that thread does: 16 files of 16 MiB made them a seventh slower.
+const BUCKETS_ADAPTIVE: u64 = 8;
 /// How far a new bound may be from its quantile, in thousandths of the bucket's bytes, to lie at the
 /// beginning of a file of the base level instead.
 const SNAP: u64 = 100;
@@ -130,10 +134,15 @@ pub fn create(version: &Version, options: &PlanOptions, sample: &[(Key, u64)]) -
     BucketMap { epoch: 0, stats: vec![fresh; bounds.len() + 1], bounds }
 }
 
-/// Most buckets that flushes of a memtable can fill, and that four times the first number allows.
+/// Most buckets that flushes of a memtable can fill, and that four times the first number allows; under
+/// `adaptive` no more than are worth what cutting costs.
 fn bucket_limit(options: &PlanOptions) -> u64 {
+    let most = match options.policy {
+        PolicyKind::Adaptive => BUCKETS_ADAPTIVE,
+        _ => BUCKETS_MAX,
+    };
     let fill = options.memtable_bytes / options.buckets.min_file_bytes.max(1);
-    fill.min(4 * u64::from(options.buckets.initial.max(1))).clamp(1, BUCKETS_MAX)
+    fill.min(4 * u64::from(options.buckets.initial.max(1))).clamp(1, most)
 }
 
 /// Up to `parts - 1` keys that divide the items into parts of equal bytes.
