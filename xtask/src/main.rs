@@ -12,6 +12,7 @@ mod fpga;
 mod fpga_synth;
 mod fuzz;
 mod gpu;
+mod gpu_image;
 mod house;
 mod interop;
 mod peers;
@@ -51,7 +52,7 @@ The chores of this project:
   cargo xtask fpga    look over the compaction unit of hw/, simulate it, hold it against its model
                       (lint, formal, check, mutants, cover, full, synth, cycles)
   cargo xtask gpu     run the kernels of engine-gpu on the emulator, as an engine
-                      (check, mutants)
+                      (check, sanitize, mutants), or compile them for GPUs (build)
   cargo xtask capi    the library with RocksDB's C interface
                       (build, header, test)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`

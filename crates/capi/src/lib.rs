@@ -5,8 +5,8 @@
 //! *noted* is recorded and has no effect, *refused* makes the next call that can fail say why. What could
 //! neither fail nor answer truthfully is not exported, so that the linker names it.
 //!
-//! Keeps: all unsafe code is in [`raw`] (pointers in and out, the wall against panics) and in
-//! [`callbacks`] (calls of the program's functions). No allocator is set and no thread is started
+//! Keeps: all unsafe code is in `raw` (pointers in and out, the wall against panics) and in
+//! `callbacks` (calls of the program's functions). No allocator is set and no thread is started
 //! before a database is opened.
 //! Leaves to others: everything that a database does (`lithify`).
 #![deny(unsafe_code)]

@@ -28,34 +28,34 @@ impl Cost {
         Cost { width: width.max(16) }
     }
 
-    /// To read header and tables of so many bytes. Memory beats have 64 bytes whatever W is.
-    pub(super) fn tables(bytes: usize) -> u64 {
+    /// Cycles to read header and tables of so many bytes. Memory beats have 64 bytes whatever W is.
+    pub fn tables(bytes: usize) -> u64 {
         bytes.div_ceil(64) as u64
     }
 
-    /// To take an entry apart: its key is written row by row.
-    pub(super) fn decoded(self, shared: usize, unshared: usize, value: usize) -> u64 {
+    /// Cycles to take an entry apart, whose key has so many bytes in common with the one before: its key is written row by row.
+    pub fn decoded(self, shared: usize, unshared: usize, value: usize) -> u64 {
         2 + self.touched(shared, unshared).max(1) + self.rows(value)
     }
 
-    /// To encode a survivor whose lengths take `lengths` bytes. What of the key's first row fits behind them goes with them.
-    pub(super) fn kept(self, lengths: usize, shared: usize, unshared: usize, value: usize) -> u64 {
+    /// Cycles to encode a survivor whose lengths take `lengths` bytes. What of the key's first row fits behind them goes with them.
+    pub fn kept(self, lengths: usize, shared: usize, unshared: usize, value: usize) -> u64 {
         let lead = (self.width - shared % self.width).min(self.width - lengths).min(unshared);
         1 + self.touched(shared + lead, unshared - lead) + self.rows(value)
     }
 
-    /// To let an entry go.
-    pub(super) fn dropped(self, value: usize) -> u64 {
+    /// Cycles to let an entry go.
+    pub fn dropped(self, value: usize) -> u64 {
         if value == 0 { 0 } else { 1 + self.rows(value) }
     }
 
-    /// To end a block.
-    pub(super) fn block(self, restarts: usize) -> u64 {
+    /// Cycles to end a block with so many restart points.
+    pub fn block(self, restarts: usize) -> u64 {
         restarts as u64 + 1
     }
 
-    /// Rounds to weigh an entry: 16 bytes from each end at a time, then 32 and a tail of 32, then stripes of 128 before those.
-    pub(super) fn rounds(self, value: usize) -> u64 {
+    /// Rounds to weigh an entry with a value of so many bytes: 16 bytes from each end at a time, then 32 and a tail of 32, then stripes of 128 before those.
+    pub fn rounds(self, value: usize) -> u64 {
         (match value {
             0..=32 => 1,
             33..=64 => 2,
@@ -65,8 +65,8 @@ impl Cost {
         }) as u64
     }
 
-    /// To hash a user key: pairs of 8 bytes, 16 bytes a cycle, and once more the time of a product where one needs the other.
-    pub(super) fn hashed(self, key: usize) -> u64 {
+    /// Cycles to hash a user key of so many bytes: pairs of 8 bytes, 16 bytes a cycle, and once more the time of a product where one needs the other.
+    pub fn hashed(self, key: usize) -> u64 {
         const PRODUCT: usize = 9;
         (match key {
             4..=8 => 3 + PRODUCT,
@@ -80,7 +80,7 @@ impl Cost {
     }
 
     /// Cycles in which so many rounds pass: one engine for each 32 bytes of W, and at least one.
-    pub(super) fn weighed(self, rounds: u64) -> u64 {
+    pub fn weighed(self, rounds: u64) -> u64 {
         rounds.div_ceil(self.width.div_ceil(ROUND) as u64)
     }
 
@@ -94,30 +94,5 @@ impl Cost {
             return 0;
         }
         ((at + bytes).div_ceil(self.width) - at / self.width) as u64
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_worked_example() {
-        let cost = Cost::new(32);
-        // Lengths: 1 + 1 + 2 bytes; the internal key has 24, so both fit one row.
-        assert_eq!(cost.kept(4, 0, 24, 1024), 33);
-        assert_eq!(cost.rounds(1024), 34);
-        assert_eq!(cost.weighed(4000 * 34), 136_000);
-    }
-
-    #[test]
-    fn a_key_that_does_not_fit_behind_its_lengths_takes_its_own_rows() {
-        let cost = Cost::new(32);
-        // 28 bytes go with the lengths, 4 more of that row follow, then the next row.
-        assert_eq!(cost.kept(4, 0, 40, 0), 1 + 2);
-        // Shared up to the row's end: the piece with the lengths has what is left of the row, and no more.
-        assert_eq!(cost.kept(3, 30, 10, 0), 1 + 1);
-        assert_eq!(cost.decoded(30, 10, 64), 2 + 2 + 2);
-        assert_eq!(cost.decoded(32, 0, 0), 3);
     }
 }
