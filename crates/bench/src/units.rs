@@ -1,21 +1,31 @@
 //! Numbers as people write and read them: `64MiB`, `6M`, `1.2 GB`.
 
 /// Parses a byte count: digits with an optional unit, `K`/`KiB`, `M`/`MiB`, `G`/`GiB` as powers
-/// of 1024, `kB`/`KB`, `MB`/`GB` as powers of 1000. `_` may group digits.
+/// of 1024 (and `T`/`TiB`), `KB`, `MB`, `GB`, `TB` as powers of 1000, in capitals or not. `_` may group digits.
 ///
 /// # Errors
 /// A sentence that says what is wrong.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let (number, unit) = split_number(text);
-    let scale = match unit.trim() {
+    if number.is_empty() {
+        return scaled(number, 1);
+    }
+    let scale = match unit.trim().to_ascii_uppercase().as_str() {
         "" | "B" => 1,
-        "K" | "k" | "KiB" => 1 << 10,
-        "M" | "m" | "MiB" => 1 << 20,
-        "G" | "g" | "GiB" => 1 << 30,
-        "kB" | "KB" => 1_000,
+        "K" | "KIB" => 1 << 10,
+        "M" | "MIB" => 1 << 20,
+        "G" | "GIB" => 1 << 30,
+        "T" | "TIB" => 1 << 40,
+        "KB" => 1_000,
         "MB" => 1_000_000,
         "GB" => 1_000_000_000,
-        other => return Err(format!("`{other}` is no unit of bytes; use KiB, MiB or GiB")),
+        "TB" => 1_000_000_000_000,
+        _ => {
+            let unit = unit.trim();
+            return Err(format!(
+                "`{unit}` is no unit of bytes; use KiB, MiB, GiB or TiB, or KB to TB"
+            ));
+        }
     };
     scaled(number, scale)
 }
@@ -23,6 +33,9 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 /// Parses a count: digits with an optional `K`, `M` or `G` (powers of 1000). `_` may group digits.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     let (number, unit) = split_number(text);
+    if number.is_empty() {
+        return scaled(number, 1);
+    }
     let scale = match unit.trim() {
         "" => 1,
         "K" | "k" => 1_000,
@@ -40,6 +53,9 @@ fn split_number(text: &str) -> (&str, &str) {
 }
 
 fn scaled(number: &str, scale: u64) -> Result<u64, String> {
+    if number.is_empty() {
+        return Err("write a number from 0 on, with or without a unit".to_owned());
+    }
     let digits = number.replace('_', "");
     if let Ok(whole) = digits.parse::<u64>() {
         return whole.checked_mul(scale).ok_or_else(|| "the number is too large".to_owned());

@@ -28,7 +28,7 @@ use lithify_lsm::picture::readable;
 use serde_json::json;
 
 use crate::dump::{Order, Style};
-use crate::failure::usage;
+use crate::failure::{stuck, usage, usage_with};
 use crate::interrupt::Tell;
 use crate::open::{CreateArg, TreeArg};
 use crate::output;
@@ -58,8 +58,9 @@ Examples:
 A row has at most 1 GiB and 16 MiB, as much as a value and a key. A file that cannot be read to its
 end, such as a CSV file with a quote that is not closed, ends the load with the line's number and
 exit code 1; the rows before it are in, and the message says how many. So does Ctrl-C, with exit
-code 130. Rows that make no entry, such as a line that is no JSON object, are skipped and counted; the
-exit code is 1 then, unless --skip-bad allows it. Loading a file again writes the same keys anew.";
+code 130. Rows that make no entry, such as a line that is no JSON object, are skipped and listed; the
+exit code is 1 then, unless --skip-bad allows so many. With --strict nothing is loaded if there is
+one. Loading a file again writes the same keys anew.";
 
 /// `lithify load`.
 #[derive(clap::Args)]
@@ -97,9 +98,13 @@ pub(crate) struct Load {
     /// The first row of TSV or CSV is data, not names
     #[arg(long)]
     no_header: bool,
-    /// Rows that make no entry are no failure
-    #[arg(long)]
-    skip_bad: bool,
+    /// So many rows that make no entry, or `all`, are no failure; one more ends the load
+    #[arg(long, value_name = "N|all", value_parser = allowed)]
+    skip_bad: Option<u64>,
+    /// Load nothing if a row makes no entry: a file is read once before; what comes from standard input ends
+    /// at the first such row
+    #[arg(long, conflicts_with = "skip_bad")]
+    strict: bool,
     /// Wait for stable storage at every batch, to survive a power cut
     #[arg(long)]
     sync: bool,
@@ -135,10 +140,10 @@ impl Format {
             Some("jsonl" | "ndjson") => Ok(Format::Jsonl),
             Some("deb822") => Ok(Format::Deb822),
             Some("bin") => Ok(Format::Binary),
-            _ => usage(format!(
-                "what is {}? say --format tsv, csv, jsonl, deb822 or binary",
-                shown_path(path)
-            )),
+            _ => usage_with(
+                format!("the name of {} does not say what it is", shown_path(path)),
+                "say --format tsv, csv, jsonl, deb822 or binary",
+            ),
         }
     }
 }
@@ -146,6 +151,10 @@ impl Format {
 impl Load {
     pub(crate) fn run(self) -> Result<()> {
         let mut rows = self.rows()?;
+        if self.strict && self.file != Path::new("-") {
+            self.check(&mut *rows)?;
+            rows = self.rows()?;
+        }
         let db = self.db.for_filling(&self.create)?;
         let tell = Tell::new()?;
         let start = Instant::now();
@@ -166,14 +175,44 @@ impl Load {
             bail!("no row of {} made an entry", shown_path(&self.file));
         }
         match tally.bad() {
-            bad if bad > 0 && !self.skip_bad => bail!(
+            bad if bad > 0 && self.skip_bad.is_none() => bail!(
                 "{} of {} made no entry and {} not loaded; mend that and load the file again, or allow it \
-                 with --skip-bad",
+                 with --skip-bad {bad}",
                 output::count(bad, "row"),
                 shown_path(&self.file),
                 if bad == 1 { "is" } else { "are" },
             ),
             _ => printed,
+        }
+    }
+
+    /// Reads all rows and refuses the first that makes no entry.
+    fn check(&self, rows: &mut dyn Rows) -> Result<()> {
+        let (mut entry, mut number) = (Entry::default(), 0);
+        loop {
+            number += 1;
+            match next(rows, &mut entry)? {
+                Row::End => return Ok(()),
+                Row::Family { .. } => number -= 1,
+                Row::Skipped(reason) if reason != EMPTY_LINE => {
+                    return stuck(
+                        format!(
+                            "row {number} of {} makes no entry: {reason}",
+                            shown_path(&self.file)
+                        ),
+                        "nothing was loaded; mend the row, or leave out --strict",
+                    );
+                }
+                Row::Entry | Row::Skipped(_) => {}
+            }
+        }
+    }
+
+    /// How many rows that make no entry end the load when one more comes.
+    fn most_bad(&self) -> u64 {
+        match self.strict {
+            true => 0,
+            false => self.skip_bad.unwrap_or(u64::MAX),
         }
     }
 
@@ -222,6 +261,22 @@ impl Load {
     }
 }
 
+/// The next row; an empty key where that is none is a reason to leave it out.
+fn next(rows: &mut dyn Rows, entry: &mut Entry) -> Result<Row> {
+    Ok(match rows.next(entry)? {
+        Row::Entry if entry.key.is_empty() && !rows.means_empty_keys() => Row::Skipped("empty key"),
+        row => row,
+    })
+}
+
+/// What `--skip-bad` says.
+fn allowed(text: &str) -> Result<u64, String> {
+    match text {
+        "all" => Ok(u64::MAX),
+        number => number.parse().map_err(|_| "write a number of rows, or `all`".to_owned()),
+    }
+}
+
 /// Rows on their way into a database.
 struct Filling<'a> {
     db: &'a Db,
@@ -232,6 +287,8 @@ struct Filling<'a> {
     /// Of the keys and values in the batch.
     bytes: u64,
     tally: Tally,
+    /// Rows that may make no entry.
+    most_bad: u64,
 }
 
 impl<'a> Filling<'a> {
@@ -242,7 +299,8 @@ impl<'a> Filling<'a> {
         };
         let family = load.db.family(db)?;
         let (batch, tally) = (WriteBatch::new(), Tally::default());
-        Ok(Filling { db, family, options, tell, batch, bytes: 0, tally })
+        let most_bad = load.most_bad();
+        Ok(Filling { db, family, options, tell, batch, bytes: 0, tally, most_bad })
     }
 
     /// Writes all rows but for the last batch.
@@ -251,7 +309,7 @@ impl<'a> Filling<'a> {
         let mut number = 0;
         loop {
             number += 1;
-            let reason = match rows.next(&mut entry)? {
+            let reason = match next(rows, &mut entry)? {
                 Row::End => return Ok(()),
                 Row::Family { name, order } => {
                     self.turn_to(&name, order)?;
@@ -259,7 +317,6 @@ impl<'a> Filling<'a> {
                     continue;
                 }
                 Row::Skipped(reason) => reason,
-                Row::Entry if entry.key.is_empty() && !rows.means_empty_keys() => "empty key",
                 Row::Entry => {
                     let put = self.batch.put_cf(&self.family, &entry.key, &entry.value);
                     put.with_context(|| format!("row {number}"))?;
@@ -271,6 +328,17 @@ impl<'a> Filling<'a> {
                 }
             };
             self.tally.skip(reason, number);
+            if self.tally.bad() > self.most_bad {
+                let allowed = match self.most_bad {
+                    0 => "no such row was".to_owned(),
+                    1 => "1 such row was".to_owned(),
+                    more => format!("{} were", output::count(more, "such row")),
+                };
+                return stuck(
+                    format!("row {number} makes no entry: {reason}; {allowed} allowed"),
+                    "mend the rows, or allow more with --skip-bad, and load the file again",
+                );
+            }
         }
     }
 
@@ -320,7 +388,10 @@ impl Choice {
     /// The key's fields, which a format without columns must be told.
     fn named_key(&self, example: &str) -> Result<()> {
         match self.key.is_empty() {
-            true => usage(format!("say which field is the key, for example --key {example}")),
+            true => usage_with(
+                "no field is named as the key",
+                format!("say which it is, for example --key {example}"),
+            ),
             false => Ok(()),
         }
     }
@@ -331,19 +402,34 @@ impl Choice {
 struct Tally {
     rows: u64,
     bytes: u64,
-    /// By reason: how many, and the number of the first such row.
-    skipped: BTreeMap<&'static str, (u64, u64)>,
+    /// By reason.
+    skipped: BTreeMap<&'static str, Left>,
 }
+
+/// Rows that were left out for one reason.
+#[derive(Default)]
+struct Left {
+    rows: u64,
+    /// The numbers of the first of them.
+    first: Vec<u64>,
+}
+
+/// So many rows are named.
+const NAMED: usize = 10;
 
 impl Tally {
     /// Rows that were to make an entry and did not.
     fn bad(&self) -> u64 {
         let bad = self.skipped.iter().filter(|(reason, _)| **reason != EMPTY_LINE);
-        bad.map(|(_, (rows, _))| rows).sum()
+        bad.map(|(_, left)| left.rows).sum()
     }
 
     fn skip(&mut self, reason: &'static str, number: u64) {
-        self.skipped.entry(reason).or_insert((0, number)).0 += 1;
+        let left = self.skipped.entry(reason).or_default();
+        left.rows += 1;
+        if left.first.len() < NAMED {
+            left.first.push(number);
+        }
     }
 
     fn print(&self, time: Duration, as_json: bool) -> Result<()> {
@@ -351,8 +437,8 @@ impl Tally {
             let skipped: Vec<_> = self
                 .skipped
                 .iter()
-                .map(|(reason, (rows, first))| {
-                    json!({ "reason": reason, "rows": rows, "first_row": first })
+                .map(|(reason, left)| {
+                    json!({ "reason": reason, "rows": left.rows, "first_rows": &left.first })
                 })
                 .collect();
             return output::json(&json!({
@@ -369,11 +455,22 @@ impl Tally {
             time.as_secs_f64(),
             output::rate(self.bytes, time),
         ))?;
-        for (reason, (rows, first)) in &self.skipped {
-            let rows = output::count(*rows, "row");
-            output::line(&format!("{rows} skipped: {reason} (the first is row {first})"))?;
+        for (reason, left) in &self.skipped {
+            let rows = output::count(left.rows, "row");
+            output::line(&format!("{rows} skipped: {reason} ({left})"))?;
         }
         Ok(())
+    }
+}
+
+impl std::fmt::Display for Left {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let named: Vec<String> = self.first.iter().map(u64::to_string).collect();
+        write!(f, "row{} {}", if self.rows == 1 { "" } else { "s" }, named.join(", "))?;
+        match self.rows - named.len() as u64 {
+            0 => Ok(()),
+            more => write!(f, " and {} more", output::grouped(more)),
+        }
     }
 }
 

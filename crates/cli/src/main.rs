@@ -23,7 +23,7 @@ mod text;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -35,6 +35,10 @@ Examples:
   lithify scan --db fruit --prefix a        all keys that start with a
   lithify load --db fruit fruit.tsv         many rows at once
   lithify bench                             how fast is it here? a tour in under 90 s
+  lithify help scan                         what a command does, with examples
+
+The database is named by --db DIR; by DIR alone where a command takes no other argument, as `lithify
+stats fruit`; or once for all by the variable LITHIFY_DB. Sizes are written as 64MiB, 10GB or 4096.
 
 A database is opened with the settings it was last opened with, but for those that --set names.
 Keys and values are bytes. What is not printable is written and read as \\n, \\t, \\\\ or \\x00 to
@@ -44,7 +48,7 @@ Exit codes: 0 done, 1 failed (or: the key is not there), 2 not understood; 130 a
 
 /// An embedded, durable, ordered key-value store, from the command line
 #[derive(Parser)]
-#[command(name = "lithify", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "lithify", version, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -93,15 +97,36 @@ enum Command {
     Settings(cmd::settings::Settings),
     /// Draw the tree of a database: which run has which files
     Picture(cmd::picture::Picture),
+    /// Watch a database beside the program that writes it: jobs, stalls, growth, and the tree
+    Top(cmd::top::Top),
     /// Look into one table file
     #[command(subcommand)]
     Table(cmd::table::Table),
+    /// Print what a shell needs to complete command lines
+    Completions(cmd::manual::Completions),
+    /// Print the manual page of a command, or write those of all
+    Man(cmd::manual::Man),
+}
+
+/// The command line as it is parsed, documented and completed.
+fn command() -> clap::Command {
+    with_negative_numbers(Cli::command())
+}
+
+/// Where a value is due, `-5` is one, which the value's own check judges, and no flag.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let value = |arg: clap::Arg| match arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    command.mut_args(value).mut_subcommands(with_negative_numbers)
 }
 
 fn main() -> ExitCode {
     // Large databases have more tables than the usual soft limit allows to be open.
     lithify_env::PosixFs::raise_open_files_max();
-    let understood = match Cli::try_parse() {
+    let matches = command().try_get_matches();
+    let understood = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(understood) => understood,
         // It repeats what it did not understand.
         Err(e) if e.exit_code() != 0 => {
@@ -137,7 +162,10 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Explain(explain) => explain.run()?,
         Command::Settings(settings) => settings.run()?,
         Command::Picture(picture) => picture.run()?,
+        Command::Top(top) => top.run()?,
         Command::Table(table) => table.run()?,
+        Command::Completions(completions) => completions.run()?,
+        Command::Man(man) => man.run()?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,17 +6,61 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use lithify::engine::Engine;
-use lithify::{Builder, ColumnFamily, ColumnFamilyOptions, Db, Error, ErrorKind, Settings};
-use lithify_base::shown_path;
+use lithify::{
+    Builder, ColumnFamily, ColumnFamilyOptions, Comparator, Db, Error, ErrorKind, ReverseBytewise,
+    Settings,
+};
+use lithify_base::{shown, shown_path};
 
-use crate::failure::usage;
+use crate::failure::{stuck, usage, usage_with};
+
+/// Names the database where a command line does not.
+const DB_VARIABLE: &str = "LITHIFY_DB";
+
+/// The directory that was named, or the one of [`DB_VARIABLE`].
+fn named(dir: Option<&PathBuf>) -> Result<PathBuf> {
+    let variable = || std::env::var_os(DB_VARIABLE).filter(|dir| !dir.is_empty());
+    match dir.cloned().or_else(|| variable().map(PathBuf::from)) {
+        Some(file) if file.is_file() => stuck(
+            format!("{} is a file", shown_path(&file)),
+            "a database is a directory; name that",
+        ),
+        Some(dir) => Ok(dir),
+        None => usage_with(
+            "no database is named",
+            format!("name its directory with --db DIR, or for all commands in {DB_VARIABLE}"),
+        ),
+    }
+}
+
+/// `DIR` or `--db DIR`, of a command that needs no other argument.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DirArg {
+    /// Directory of the database [default: what LITHIFY_DB says]
+    #[arg(value_name = "DIR", conflicts_with = "db")]
+    dir: Option<PathBuf>,
+    /// The same, as every command takes it
+    #[arg(long, value_name = "DIR")]
+    db: Option<PathBuf>,
+}
+
+impl DirArg {
+    /// The directory.
+    pub(crate) fn dir(&self) -> Result<PathBuf> {
+        named(self.given())
+    }
+    /// What was named on the command line.
+    pub(crate) fn given(&self) -> Option<&PathBuf> {
+        self.dir.as_ref().or(self.db.as_ref())
+    }
+}
 
 /// `--db DIR`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DbArg {
-    /// Directory of the database
+    /// Directory of the database [default: what LITHIFY_DB says]
     #[arg(long, value_name = "DIR")]
-    pub(crate) db: PathBuf,
+    pub(crate) db: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) set: SetArg,
     #[command(flatten)]
@@ -64,10 +108,10 @@ impl OperatorArg {
             let (family, name) =
                 text.rsplit_once('=').map_or((None, &**text), |(f, n)| (Some(f), n));
             let Some(operator) = lithify::merge::built_in(name) else {
-                return usage(format!(
-                    "--merge-operator {text}: there are uint64add, stringappend and max; others need \
-                     a program of their own"
-                ));
+                return usage_with(
+                    format!("there is no merge operator `{}`", shown(name.as_bytes())),
+                    "there are uint64add, stringappend and max; others need a program of their own",
+                );
             };
             match family {
                 None | Some("default") => builder = builder.merge_operator(operator),
@@ -109,16 +153,25 @@ pub(crate) struct TreeArg {
 }
 
 impl TreeArg {
+    /// As [`DbArg::at`].
+    pub(crate) fn at(mut self, dir: Option<PathBuf>) -> TreeArg {
+        self.db = self.db.at(dir);
+        self
+    }
     /// As [`DbArg::for_reading`].
     pub(crate) fn for_reading(&self) -> Result<Db> {
         self.of(self.db.for_reading()?)
     }
     /// As [`DbArg::for_writing`].
     pub(crate) fn for_writing(&self) -> Result<Db> {
-        self.of(self.db.for_writing()?)
+        self.for_writing_on(None)
     }
     /// As [`DbArg::for_writing`]; compactions go to `engine`, if there is one.
     pub(crate) fn for_writing_on(&self, engine: Option<Arc<dyn Engine>>) -> Result<Db> {
+        if let Some(name) = &self.family {
+            // Before the open, which writes.
+            self.db.has_family(name)?;
+        }
         self.of(self.db.open(None, engine)?)
     }
     /// As [`DbArg::for_filling`]; a family but the default one is in no database that is yet to be made.
@@ -136,8 +189,7 @@ impl TreeArg {
     fn of(&self, db: Db) -> Result<Db> {
         let Some(name) = &self.family else { return Ok(db) };
         let Ok(family) = db.column_family(name) else {
-            let names = db.column_families().join(", ");
-            return usage(format!("--family {name}: the database has {names}"));
+            return no_family(name, &db.column_families());
         };
         Ok(Db::clone(&family))
     }
@@ -157,11 +209,18 @@ impl SetArg {
     pub(crate) fn new(set: Vec<String>) -> SetArg {
         SetArg { set }
     }
+    /// `pair` goes before what was given.
+    pub(crate) fn prefer(&mut self, pair: Option<String>) {
+        self.set.splice(0..0, pair);
+    }
     /// Changes what was given.
     pub(crate) fn apply(&self, settings: &mut Settings) -> Result<()> {
         for pair in &self.set {
             let Some((name, value)) = pair.split_once('=') else {
-                return usage(format!("--set {pair}: write NAME=VALUE"));
+                return usage_with(
+                    format!("--set {pair} has no value"),
+                    "write NAME=VALUE, as --set memory_budget=1GiB; `lithify settings --all` lists all",
+                );
             };
             // The name or the value was not understood, wherever that was found.
             if let Err(error) = settings.set(name.trim(), value) {
@@ -178,40 +237,108 @@ impl SetArg {
 }
 
 impl DbArg {
+    /// With a directory that was named without `--db`.
+    pub(crate) fn at(mut self, dir: Option<PathBuf>) -> DbArg {
+        self.db = dir.or(self.db);
+        self
+    }
+    /// The directory.
+    pub(crate) fn dir(&self) -> Result<PathBuf> {
+        named(self.db.as_ref())
+    }
+    /// Refuses the name of a column family that is not there. Of a database that is not there, the open says so.
+    pub(crate) fn has_family(&self, name: &str) -> Result<()> {
+        let names = Builder::new(Settings::default()).list_column_families(self.dir()?);
+        match names {
+            Ok(names) if !names.iter().any(|there| there == name) => no_family(name, &names),
+            _ => Ok(()),
+        }
+    }
+    /// Refuses a directory without a database, before anything else is looked at.
+    pub(crate) fn is_there(&self) -> Result<()> {
+        let dir = self.dir()?;
+        match Builder::new(Settings::default()).list_column_families(&dir) {
+            Err(e) if e.kind() == ErrorKind::NotFound => Err(none_in(&dir).into()),
+            // Of all else the open says what it is.
+            _ => Ok(()),
+        }
+    }
     /// Opens for reading only: no lock is taken and nothing changes.
     pub(crate) fn for_reading(&self) -> Result<Db> {
-        let mut settings = stored(&self.db);
+        let dir = self.dir()?;
+        let mut settings = stored(&dir);
         self.set.apply(&mut settings)?;
-        self.told(self.operator.builder_of(&self.db, settings)?.open_read_only(&self.db))
+        told(&dir, self.operator.builder_of(&dir, settings)?.open_read_only(&dir))
     }
     /// Opens an existing database for writing.
     pub(crate) fn for_writing(&self) -> Result<Db> {
         self.open(None, None)
+    }
+    /// Opens an existing database to do what a program that has it open can do itself: by `line`, which is told
+    /// then.
+    pub(crate) fn for_copying(&self, line: &str) -> Result<Db> {
+        self.for_writing().or_else(|e| match e.downcast_ref::<Error>() {
+            Some(store) if store.kind() == ErrorKind::Locked => stuck(
+                format!("another program has {} open, so this one can't", shown_path(&self.dir()?)),
+                format!("that program can, without a pause: `{line}`"),
+            ),
+            _ => Err(e),
+        })
     }
     /// Opens for writing and makes the database if there is none.
     pub(crate) fn for_filling(&self, create: &CreateArg) -> Result<Db> {
         self.open(Some(create), None)
     }
     fn open(&self, create: Option<&CreateArg>, engine: Option<Arc<dyn Engine>>) -> Result<Db> {
-        let mut settings = stored(&self.db);
+        let dir = self.dir()?;
+        let mut settings = stored(&dir);
         settings.create_if_missing = create.is_some();
         settings.error_if_exists = false;
         self.set.apply(&mut settings)?;
-        let mut builder = self.operator.builder_of(&self.db, settings)?;
+        let mut builder = self.operator.builder_of(&dir, settings)?;
         if create.is_some_and(|create| create.create_among_files) {
             builder = builder.create_among_files();
         }
         if let Some(engine) = engine {
             builder = builder.engine(engine);
         }
-        self.told(builder.open(&self.db))
+        told(&dir, builder.open(&dir))
     }
-    /// The store's own advice about a missing database is for programs.
-    fn told(&self, opened: lithify::Result<Db>) -> Result<Db> {
-        let what = || format!("{} holds no database", shown_path(&self.db));
-        Ok(opened.map_err(|e| match e.kind() {
-            ErrorKind::NotFound => Error::new(ErrorKind::NotFound, what()),
-            _ => e,
-        })?)
+}
+
+/// The error of a family that there is none of.
+pub(crate) fn no_family<T>(name: &str, names: &[String]) -> Result<T> {
+    let shown = |name: &str| shown(name.as_bytes()).to_string();
+    let names: Vec<String> = names.iter().map(|name| shown(name)).collect();
+    usage_with(
+        format!("there is no column family `{}`", shown(name)),
+        format!(
+            "the database has {}; `lithify family create --db DIR NAME` makes another",
+            names.join(", ")
+        ),
+    )
+}
+
+/// The store's own advice about a missing database is for programs.
+fn told(dir: &Path, opened: lithify::Result<Db>) -> Result<Db> {
+    Ok(opened.map_err(|e| match e.kind() {
+        ErrorKind::NotFound => none_in(dir),
+        _ => e,
+    })?)
+}
+
+fn none_in(dir: &Path) -> Error {
+    Error::new(ErrorKind::NotFound, format!("{} holds no database", shown_path(dir)))
+}
+
+/// Refuses a range that ends before it starts, in the order of the keys of `db`.
+pub(crate) fn check_range(db: &Db, from: &[u8], to: &[u8]) -> Result<()> {
+    let (low, high) = match db.comparator_name() == ReverseBytewise.name() {
+        true => (to, from),
+        false => (from, to),
+    };
+    match low > high {
+        true => usage_with("the range ends before it starts", "swap --from and --to"),
+        false => Ok(()),
     }
 }

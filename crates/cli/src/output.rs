@@ -23,6 +23,11 @@ pub(crate) fn is_watched() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Columns of the terminal, 80 where there is none.
+pub(crate) fn columns() -> usize {
+    console::Term::stdout().size_checked().map_or(80, |(_, columns)| usize::from(columns).max(40))
+}
+
 /// Prints one line on standard error, over what a progress bar left there.
 pub(crate) fn error_line(text: &str, over_bar: bool) {
     let mut err = io::stderr().lock();

@@ -6,9 +6,11 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use anyhow::Result;
 use lithify_base::foreign::{is_hidden, shown};
+use lithify_base::shown_path;
 use serde_json::{Map, Value};
 
 use crate::failure::usage;
@@ -90,6 +92,16 @@ pub(crate) fn escape(bytes: &[u8]) -> String {
     shown(bytes).to_string()
 }
 
+/// A count, as a value of a flag.
+pub(crate) fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "write a whole number from 0 on".to_owned())
+}
+
+/// A path as a Rust program writes it.
+pub(crate) fn quoted(path: &Path) -> String {
+    format!("{:?}", shown_path(path).to_string())
+}
+
 /// Appends the escaped text of `bytes`.
 pub(crate) fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     let plain = |b: &u8| matches!(b, b' '..=b'~') && *b != b'\\';
@@ -155,7 +167,7 @@ fn unhex(text: &[u8]) -> Result<Vec<u8>> {
     match bytes_of_hex(text) {
         Some(bytes) => Ok(bytes),
         None => usage(format!(
-            "`{}` is not an even number of hexadecimal digits",
+            "`{}` is not an even number of hexadecimal digits; --hex takes two of 0-9 and a-f for each byte",
             String::from_utf8_lossy(text)
         )),
     }

@@ -1,5 +1,6 @@
 //! Opening a database with components of one's own: another comparator, another world.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,12 +28,25 @@ use crate::ttl::TtlDb;
 #[derive(Clone)]
 pub struct Builder {
     pub(crate) with: OpenOptions,
+    /// Families that are named and not there are made.
+    make_families: bool,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let families: Vec<&String> = self.with.families.keys().collect();
+        f.debug_struct("Builder")
+            .field("settings", &self.with.settings)
+            .field("comparator", &self.with.order.name())
+            .field("families", &families)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Builder {
     /// With default components: byte order and this machine.
     pub fn new(settings: Settings) -> Builder {
-        Builder { with: OpenOptions::new(settings) }
+        Builder { with: OpenOptions::new(settings), make_families: false }
     }
     /// Orders keys by `order`. A database remembers its comparator's name and refuses another.
     #[must_use]
@@ -213,7 +227,17 @@ impl Builder {
     /// # Errors
     /// As [`Db::open`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
-        open(self.with, path.as_ref()).map(Db::from)
+        let families = self.families_to_make();
+        let db = open(self.with, path.as_ref()).map(Db::from)?;
+        for (name, options) in families {
+            db.open_column_family(&name, options)?;
+        }
+        Ok(db)
+    }
+
+    /// Those that [`create_missing_column_families`](Builder::create_missing_column_families) is about.
+    fn families_to_make(&self) -> BTreeMap<String, ColumnFamilyOptions> {
+        if self.make_families { self.with.families.clone() } else { BTreeMap::new() }
     }
     /// Opens the database in `path` for reading only.
     ///
@@ -333,6 +357,33 @@ impl Builder {
         self
     }
 
+    /// Lets an open make the column families that are [named](Builder::column_family) and not there yet, so
+    /// that a program says once what its families are, whether the database is new or not. Each is made by
+    /// itself, in the order of names: after a crash the next open makes those that are missing.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-missing-{}", std::process::id()));
+    /// use lithify::{Builder, ColumnFamilyOptions, Settings};
+    ///
+    /// for _ in ["the first time", "and later"] {
+    ///     let db = Builder::new(Settings::default())
+    ///         .column_family("by-name", ColumnFamilyOptions::new())
+    ///         .create_missing_column_families()
+    ///         .open(&dir)?;
+    ///     db.column_family("by-name")?.put("pear", "8")?;
+    ///     db.close()?;
+    /// }
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn create_missing_column_families(mut self) -> Builder {
+        self.make_families = true;
+        self
+    }
+
     /// Opens, and creates if need be, a database whose values expire `ttl` after they were written,
     /// to the second; zero means never. Each value takes four bytes more, the time of its writing.
     /// The form is that of RocksDB's `DBWithTTL`: either opens the directory of the other.
@@ -343,6 +394,9 @@ impl Builder {
     /// [`TtlDb::set_ttl`]. A database must be opened this way each time or never: opened by
     /// [`open`](Builder::open), it shows values with the times at their ends. Values of another column
     /// family have times if it is given a [time to live](crate::ColumnFamilyOptions::ttl) of its own.
+    ///
+    /// A key has no time to live of its own: the form keeps when a value was written, and not how long it lives.
+    /// Where that differs, make a column family for each time to live.
     ///
     /// A merge is a write: the value that it results in is as old as its newest operand, and what
     /// had expired when an operand was written takes no part. Do not rely on what a value adds to an
@@ -366,14 +420,25 @@ impl Builder {
     /// # Errors
     /// As [`Db::open`].
     pub fn open_ttl(self, path: impl AsRef<Path>, ttl: Duration) -> Result<TtlDb> {
-        open_with_times(self.with, ttl, |with| Builder { with }.open(path)).map(TtlDb)
+        let families = self.families_to_make();
+        let path = path.as_ref();
+        let db =
+            open_with_times(self.with, ttl, |with| open(with, path).map(Db::from)).map(TtlDb)?;
+        for (name, options) in families {
+            match options.clone().take_ttl() {
+                Some(_) => drop(db.open_column_family(&name, options)?),
+                None => drop(db.db().open_column_family(&name, options)?),
+            }
+        }
+        Ok(db)
     }
     /// The same for reading only.
     ///
     /// # Errors
     /// As [`Db::open_read_only`].
     pub fn open_ttl_read_only(self, path: impl AsRef<Path>, ttl: Duration) -> Result<TtlDb> {
-        open_with_times(self.with, ttl, |with| Builder { with }.open_read_only(path)).map(TtlDb)
+        let open = |with| open_reading(with, path.as_ref(), Handle::Reads).map(Db::from);
+        open_with_times(self.with, ttl, open).map(TtlDb)
     }
 
     /// Checks every byte and every invariant of the database in `path`. Nothing is changed and no lock is

@@ -8,8 +8,8 @@ use lithify_env::sync::Arc;
 
 use lithify_layers::Locks;
 use lithify_tree::{
-    BackgroundPause, Closer, CompactOptions, DbIter, Explanation, Opened, ReadOptions, Settings,
-    Shell, Snapshot, Stats, Value, WriteOptions,
+    BackgroundPause, Closer, CompactOptions, DbIter, Entries, Explanation, KeyBounds, Opened,
+    ReadOptions, Settings, Shell, Snapshot, Stats, Value, WriteOptions,
 };
 
 use crate::batch::WriteBatch;
@@ -242,7 +242,8 @@ impl Db {
     ) -> Result<Vec<Option<Value>>> {
         self.shell.multi_get(&mut keys.iter().map(AsRef::as_ref), options.snapshot.as_ref())
     }
-    /// An iterator over the database as it is now. It starts at no entry: seek first.
+    /// A cursor over the database as it is now. It starts at no entry: seek first. Where a loop from one
+    /// key to another is all that is wanted, see [`range`](Db::range) and [`prefix`](Db::prefix).
     ///
     /// # Errors
     /// As [`get`](Db::get).
@@ -258,12 +259,49 @@ impl Db {
     }
     /// An iterator over the keys that begin with `prefix`, in byte order. With a
     /// [prefix extractor](crate::Builder::prefix_extractor) that takes one prefix of all of them, tables
-    /// whose filters have none such are not read.
+    /// whose filters have none such are not read. It starts at the first of them.
     ///
     /// # Errors
     /// As [`iter`](Db::iter).
     pub fn prefix_iter(&self, prefix: impl AsRef<[u8]>) -> Result<DbIter> {
-        self.iter_opt(&ReadOptions::default().with_prefix(prefix))
+        let mut iter = self.iter_opt(&ReadOptions::default().with_prefix(prefix))?;
+        iter.seek_to_first();
+        Ok(iter)
+    }
+    /// The entries whose keys are in `range`, in order, as one of std's iterators: each a key and its value, or
+    /// the error that ends it. [`rev`](Iterator::rev) gives them from the last one on.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-range-{}", std::process::id()));
+    /// # let db = lithify::Db::open(&dir, lithify::Settings::default())?;
+    /// for fruit in ["apple", "banana", "cherry"] {
+    ///     db.put(fruit, fruit.len().to_string())?;
+    /// }
+    /// for entry in db.range("b"..) {
+    ///     let (key, value) = entry?;
+    ///     println!("{} {}", key.escape_ascii(), value.escape_ascii());
+    /// }
+    /// let last = db.range(..).rev().next().transpose()?;
+    /// assert_eq!(last.unwrap().0, "cherry");
+    /// let all = db.range("apple"..="banana").collect::<lithify::Result<Vec<_>>>()?;
+    /// assert_eq!(all.len(), 2);
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn range(&self, range: impl KeyBounds) -> Entries {
+        self.range_opt(range, &ReadOptions::default())
+    }
+    /// [`range`](Db::range) with options. Where the range has an end, that is in force and not the bound in the
+    /// options; `prefix_same_as_start` does not count.
+    pub fn range_opt(&self, range: impl KeyBounds, options: &ReadOptions) -> Entries {
+        Entries::new(&range, options, |options| self.shell.iter(options))
+    }
+    /// The entries whose keys begin with `prefix`, as [`range`](Db::range) gives them.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Entries {
+        self.range_opt(.., &ReadOptions::default().with_prefix(prefix))
     }
     /// A view of the database as it is now, for any number of later reads.
     pub fn snapshot(&self) -> Snapshot {

@@ -6,7 +6,7 @@
 use std::ops::Deref;
 use std::path::Path;
 
-use lithify_base::Result;
+use lithify_base::{ErrorKind, Result};
 use lithify_tree::{ColumnFamilyOptions, Settings, Shell};
 
 use crate::builder::Builder;
@@ -61,6 +61,17 @@ impl Deref for ColumnFamily {
     }
 }
 
+/// What `find` finds, or else what `make` makes, unless another thread was quicker.
+pub(crate) fn found_or_made<T>(
+    find: impl Fn() -> Result<T>,
+    make: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    match find() {
+        Err(e) if e.kind() == ErrorKind::NotFound => make().or_else(|e| find().map_err(|_| e)),
+        found => found,
+    }
+}
+
 impl std::fmt::Debug for ColumnFamily {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ColumnFamily({} of {:?})", self.name(), self.db)
@@ -83,6 +94,19 @@ impl Db {
     ) -> Result<ColumnFamily> {
         let shell = self.shell.create_family(name, &options)?;
         Ok(self.of(shell))
+    }
+    /// The column family of that name, made with `options` if there is none. One that is there stays as it
+    /// was opened: name its options at the open ([`Builder::column_family`], or
+    /// [`Builder::create_missing_column_families`], which makes this call needless).
+    ///
+    /// # Errors
+    /// As [`create_column_family`](Db::create_column_family).
+    pub fn open_column_family(
+        &self,
+        name: &str,
+        options: ColumnFamilyOptions,
+    ) -> Result<ColumnFamily> {
+        found_or_made(|| self.column_family(name), || self.create_column_family(name, options))
     }
     /// Drops a column family with all it holds. Its handles refuse everything from now on; iterators
     /// show what they showed, and its files go with the last of them.

@@ -80,14 +80,14 @@ pub use lithify_compact::{EngineReport, PartStage};
 /// ```
 #[doc(inline)]
 pub use lithify_engine as engine;
-pub use lithify_layers::{Concurrency, TransactionOptions, TtlIter};
+pub use lithify_layers::{Concurrency, TransactionOptions, TtlEntries, TtlIter};
 pub use lithify_tree::{
     BackgroundPause, Bound, Budget, CancelToken, ColumnFamilyOptions, CompactOptions,
-    CompactionPri, Compression, Counts, DbEvent, DbIter, Durability, EffectiveSetting, EventKind,
-    EventListener, Explanation, HangingCall, IngestOptions, JobReport, JobStage, Latency,
-    LevelNeed, LevelStats, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, PartReport, Policy,
-    ReadOptions, Settings, SizeOptions, Snapshot, Stats, Transfer, Value, Wish, WriteOptions,
-    Writes,
+    CompactionPri, Compression, Counts, DbEvent, DbIter, Durability, EffectiveSetting, Entries,
+    EventKind, EventListener, Explanation, HangingCall, IngestOptions, JobReport, JobStage,
+    KeyBounds, Latency, LevelNeed, LevelStats, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
+    PartReport, Policy, ReadOptions, Settings, SizeOptions, Snapshot, Stats, Transfer, Value, Wish,
+    WriteOptions, Writes,
 };
 pub use table_builder::{BuiltTable, TableBuilder};
 pub use transaction::Transaction;

@@ -54,6 +54,12 @@ pub struct TableBuilder {
     failed: Option<Error>,
 }
 
+impl std::fmt::Debug for TableBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TableBuilder({})", shown_path(&self.path))
+    }
+}
+
 impl TableBuilder {
     /// A table in the new file `path`, with the block size, format version and filters of `settings`
     /// and the compression of their deeper levels, for databases in byte order.

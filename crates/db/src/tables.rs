@@ -134,8 +134,9 @@ impl Db {
     /// # }
     /// ```
     ///
-    /// RocksDB from 8.6 on reads the tables; earlier releases need
-    /// [`format_version`](crate::Settings::format_version) 5 from the start.
+    /// RocksDB from 8.6 on reads the tables; RocksDB 6.6 to 8.5 those that were written with
+    /// [`format_version`](crate::Settings::format_version) 5. With that set,
+    /// [`CompactOptions::rewrite`](crate::CompactOptions::rewrite) of all keys makes them such.
     ///
     /// # Errors
     /// As [`compact_range`](Db::compact_range). The database is whole, and may be settled again.

@@ -4,7 +4,7 @@
 
 use lithify_base::{Kind, Result};
 use lithify_layers::TransactionOptions;
-use lithify_tree::{DbIter, ReadOptions, Snapshot, Value};
+use lithify_tree::{DbIter, Entries, KeyBounds, ReadOptions, Snapshot, Value};
 
 use crate::db::Db;
 use crate::families::ColumnFamily;
@@ -122,6 +122,20 @@ impl Transaction {
     /// As [`Db::iter_opt`].
     pub fn iter_opt(&self, options: &ReadOptions) -> Result<DbIter> {
         self.0.iter(None, options)
+    }
+    /// The entries in `range` with this transaction's writes, as both are now, as [`Db::range`] gives them.
+    /// Keys it passes are not claimed.
+    pub fn range(&self, range: impl KeyBounds) -> Entries {
+        Entries::new(&range, &ReadOptions::default(), |options| self.iter_opt(options))
+    }
+    /// The entries whose keys begin with `prefix`: see [`range`](Transaction::range).
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Entries {
+        let options = ReadOptions::default().with_prefix(prefix);
+        Entries::new(&.., &options, |options| self.iter_opt(options))
+    }
+    /// The entries of `family` in `range`: see [`range`](Transaction::range).
+    pub fn range_cf(&self, family: &ColumnFamily, range: impl KeyBounds) -> Entries {
+        Entries::new(&range, &ReadOptions::default(), |options| self.iter_cf_opt(family, options))
     }
     /// Sets `key` to `value`, once committed. The key is claimed.
     ///

@@ -5,11 +5,12 @@
 use std::time::Duration;
 
 use lithify_base::Result;
-use lithify_layers::TtlIter;
-use lithify_tree::{ColumnFamilyOptions, ReadOptions, Value, WriteOptions};
+use lithify_layers::{TtlEntries, TtlIter};
+use lithify_tree::{ColumnFamilyOptions, KeyBounds, ReadOptions, Value, WriteOptions};
 
 use crate::batch::WriteBatch;
 use crate::db::Db;
+use crate::families::found_or_made;
 
 /// A database whose values carry the time at which they were written; reads show none that has
 /// expired. See [`Builder::open_ttl`](crate::Builder::open_ttl).
@@ -147,6 +148,18 @@ impl TtlDb {
     pub fn iter_opt(&self, options: &ReadOptions) -> Result<TtlIter> {
         self.0.iter(options)
     }
+    /// The entries in `range` that have not expired now: see [`Db::range`].
+    pub fn range(&self, range: impl KeyBounds) -> TtlEntries {
+        self.range_opt(range, &ReadOptions::default())
+    }
+    /// [`range`](TtlDb::range) with options, as for [`Db::range_opt`].
+    pub fn range_opt(&self, range: impl KeyBounds, options: &ReadOptions) -> TtlEntries {
+        self.0.range(&range, options)
+    }
+    /// The entries that have not expired now and whose keys begin with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> TtlEntries {
+        self.range_opt(.., &ReadOptions::default().with_prefix(prefix))
+    }
     /// The column family of that name, as a handle whose keys are the family's and whose values expire
     /// after the family's own time to live.
     ///
@@ -163,6 +176,14 @@ impl TtlDb {
     /// As [`Db::create_column_family`]; `InvalidArgument` if `options` have no time to live.
     pub fn create_column_family(&self, name: &str, options: ColumnFamilyOptions) -> Result<TtlDb> {
         self.0.create_column_family(name, options).map(TtlDb)
+    }
+    /// The column family of that name, made with `options` if there is none: see
+    /// [`Db::open_column_family`].
+    ///
+    /// # Errors
+    /// As [`column_family`](TtlDb::column_family) and [`create_column_family`](TtlDb::create_column_family).
+    pub fn open_column_family(&self, name: &str, options: ColumnFamilyOptions) -> Result<TtlDb> {
+        found_or_made(|| self.column_family(name), || self.create_column_family(name, options))
     }
 }
 

@@ -10,5 +10,5 @@ mod ttl;
 mod txn;
 
 pub use store::Store;
-pub use ttl::{TtlDb, TtlIter, open_with_times};
+pub use ttl::{TtlDb, TtlEntries, TtlIter, open_with_times};
 pub use txn::{Concurrency, Locks, Transaction, TransactionOptions};

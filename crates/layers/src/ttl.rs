@@ -19,7 +19,9 @@ use lithify_base::{Error, Kind, Result, memory};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 
-use lithify_tree::{Batch, DbIter, ReadOptions, Value, WriteOptions, check_value};
+use lithify_tree::{
+    Batch, DbIter, Entries, KeyBounds, ReadOptions, Value, WriteOptions, check_value,
+};
 
 use crate::store::Store;
 
@@ -198,9 +200,66 @@ impl<D: Store> TtlDb<D> {
         let iter = self.db.tree().iter(options)?;
         Ok(TtlIter { iter, lifetime: self.lifetime.clone(), now: self.now(), error: None })
     }
+    /// The entries in `range` that have not expired now.
+    pub fn range(&self, range: &(impl KeyBounds + ?Sized), options: &ReadOptions) -> TtlEntries {
+        let entries = Entries::new(range, options, |options| self.db.tree().iter(options));
+        TtlEntries { entries: Some(entries), lifetime: self.lifetime.clone(), now: self.now() }
+    }
 }
 
+/// The entries of a range whose values had not expired when it was made, without their times: as
+/// [`Entries`], which are beneath.
+#[derive(Debug)]
+pub struct TtlEntries {
+    /// `None` after a value without a time.
+    entries: Option<Entries>,
+    lifetime: Lifetime,
+    now: u64,
+}
+
+impl TtlEntries {
+    /// The next entry that `go` meets and that is alive.
+    fn alive(
+        &mut self,
+        go: impl Fn(&mut Entries) -> Option<Result<(Value, Value)>>,
+    ) -> Option<Result<(Value, Value)>> {
+        loop {
+            let (key, mut value) = match go(self.entries.as_mut()?)? {
+                Ok(entry) => entry,
+                Err(e) => return Some(Err(e)),
+            };
+            match split(&value).map(|(bare, time)| (bare.len(), time)) {
+                Ok((_, time)) if self.lifetime.is_over(time, self.now) => {}
+                Ok((len, _)) => {
+                    value.truncate(len);
+                    return Some(Ok((key, value)));
+                }
+                Err(e) => {
+                    self.entries = None;
+                    return Some(Err(e));
+                }
+            }
+        }
+    }
+}
+
+impl Iterator for TtlEntries {
+    type Item = Result<(Value, Value)>;
+    fn next(&mut self) -> Option<Result<(Value, Value)>> {
+        self.alive(Entries::next)
+    }
+}
+
+impl DoubleEndedIterator for TtlEntries {
+    fn next_back(&mut self) -> Option<Result<(Value, Value)>> {
+        self.alive(Entries::next_back)
+    }
+}
+
+impl std::iter::FusedIterator for TtlEntries {}
+
 /// An iterator over keys whose values had not expired when it was made.
+#[derive(Debug)]
 pub struct TtlIter {
     iter: DbIter,
     lifetime: Lifetime,

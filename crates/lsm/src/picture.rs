@@ -25,8 +25,12 @@ use crate::version::Version;
 const EXACT_BOUNDS_MAX: usize = 40;
 /// Longest key that is still drawn, in characters.
 const EXACT_KEY_MAX: usize = 10;
-/// Columns of a picture drawn to scale.
+/// Columns of a picture drawn to scale, where nothing says how many there are.
 const SCALED_WIDTH: usize = 72;
+/// Characters of a key that a heading has room for.
+const CLIPPED: usize = 44;
+/// Fewest columns that show anything.
+const SCALED_WIDTH_MIN: usize = 16;
 
 /// A tree as drawn.
 #[derive(Clone, Debug, Default)]
@@ -118,9 +122,43 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
 
 /// The picture of a version, one line per run and a sum at the end of each.
 pub fn print(version: &Version, is_locked: impl Fn(FileId) -> bool) -> String {
-    let lines = draw(version, &is_locked);
+    let bounds = Bounds::of(version);
+    let scaled = (!bounds.exact()).then_some(SCALED_WIDTH);
+    with_sums(version, &bounds, scaled, &is_locked)
+}
+
+/// The same, in lines of at most `columns` characters where that is possible: a picture that is wider with its
+/// keys is drawn to scale.
+pub fn print_within(
+    version: &Version,
+    columns: usize,
+    is_locked: impl Fn(FileId) -> bool,
+) -> String {
+    let bounds = Bounds::of(version);
+    if bounds.exact() {
+        let exact = with_sums(version, &bounds, None, &is_locked);
+        if exact.lines().all(|line| line.chars().count() <= columns) {
+            return exact;
+        }
+    }
+    // What stands beside the drawing is as wide at any scale.
+    let least = with_sums(version, &bounds, Some(SCALED_WIDTH_MIN), &is_locked);
+    let runs = least.lines().filter(|line| line.starts_with('L'));
+    let widest = runs.map(|line| line.chars().count()).max().unwrap_or(0);
+    let room = (columns + SCALED_WIDTH_MIN).saturating_sub(widest).max(SCALED_WIDTH_MIN);
+    with_sums(version, &bounds, Some(room), &is_locked)
+}
+
+/// The lines with what they come to; `scaled` is the width of a picture drawn to scale.
+fn with_sums(
+    version: &Version,
+    bounds: &Bounds<'_>,
+    scaled: Option<usize>,
+    is_locked: &impl Fn(FileId) -> bool,
+) -> String {
+    let lines = draw(version, bounds, scaled, is_locked);
     let width = lines.iter().map(|l| l.chars().count()).max().unwrap_or(0);
-    let mut out = heading(version);
+    let mut out = if scaled.is_some() { heading(bounds) } else { String::new() };
     for (line, run) in lines.iter().zip(version.runs_newest_first()) {
         let n = run.files().len();
         let plural = if n == 1 { "" } else { "s" };
@@ -131,27 +169,29 @@ pub fn print(version: &Version, is_locked: impl Fn(FileId) -> bool) -> String {
 
 /// The picture alone, as tests compare it: no heading, no sums.
 pub fn print_bare(version: &Version, is_locked: impl Fn(FileId) -> bool) -> String {
-    draw(version, &is_locked).into_iter().fold(String::new(), |s, line| s + &line + "\n")
+    let bounds = Bounds::of(version);
+    let scaled = (!bounds.exact()).then_some(SCALED_WIDTH);
+    let lines = draw(version, &bounds, scaled, &is_locked);
+    lines.into_iter().fold(String::new(), |s, line| s + &line + "\n")
 }
 
-/// What a picture drawn to scale cannot say in its lines.
-fn heading(version: &Version) -> String {
-    let bounds = Bounds::of(version);
-    if bounds.exact() {
-        return String::new();
-    }
+/// What a picture drawn to scale cannot say in its lines: its first and last key.
+fn heading(bounds: &Bounds<'_>) -> String {
     let ends = (bounds.keys.first(), bounds.keys.last());
     let (Some(lo), Some(hi)) = ends else { return String::new() };
-    format!("keys  {} .. {}\n", clip(&escape(lo)), clip(&escape(hi)))
+    format!("first key  {}\nlast key   {}\n", clip(lo), clip(hi))
 }
 
-fn draw(version: &Version, is_locked: &impl Fn(FileId) -> bool) -> Vec<String> {
-    let bounds = Bounds::of(version);
-    let exact = bounds.exact();
+fn draw(
+    version: &Version,
+    bounds: &Bounds<'_>,
+    scaled: Option<usize>,
+    is_locked: &impl Fn(FileId) -> bool,
+) -> Vec<String> {
     let runs = version.runs_newest_first();
-    let line = |run: &Run| match exact {
-        true => draw_exact(run, &bounds, is_locked),
-        false => draw_scaled(run, &bounds, is_locked),
+    let line = |run: &Run| match scaled {
+        None => draw_exact(run, bounds, is_locked),
+        Some(width) => draw_scaled(run, bounds, width, is_locked),
     };
     let names: Vec<String> = version.runs_newest_first().map(|r| r.pos.to_string()).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0);
@@ -211,14 +251,18 @@ fn draw_exact(run: &Run, bounds: &Bounds, is_locked: &impl Fn(FileId) -> bool) -
     line
 }
 
-/// Each column is an equal share of the bounds; `=` wins over `-`.
-fn draw_scaled(run: &Run, bounds: &Bounds, is_locked: &impl Fn(FileId) -> bool) -> String {
-    let mut line = vec![' '; SCALED_WIDTH];
-    let column =
-        |key: &[u8]| bounds.rank(key) * (SCALED_WIDTH - 1) / (bounds.keys.len() - 1).max(1);
+/// Each of `width` columns is an equal share of the bounds; `=` wins over `-`.
+fn draw_scaled(
+    run: &Run,
+    bounds: &Bounds,
+    width: usize,
+    is_locked: &impl Fn(FileId) -> bool,
+) -> String {
+    let mut line = vec![' '; width];
+    let column = |key: &[u8]| bounds.rank(key) * (width - 1) / (bounds.keys.len() - 1).max(1);
     for f in run.files() {
         let (from, to) = (column(&f.range.lo), column(&f.range.hi.key));
-        for c in &mut line[from..=to.clamp(from, SCALED_WIDTH - 1)] {
+        for c in &mut line[from..=to.clamp(from, width - 1)] {
             *c = if is_locked(f.id) || *c == '=' { '=' } else { '-' };
         }
     }
@@ -253,13 +297,13 @@ pub fn readable(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
-/// A key in printable characters, none of which means something in a picture.
+/// A key in printable characters, none of which means something in a picture, as the command line takes it.
 fn escape(key: &[u8]) -> String {
     let mut out = String::new();
     for &b in key {
         match b {
             b'-' | b'=' | b':' | b')' | b'|' | b'\\' | 0..=b' ' | 0x7f.. => {
-                let _ = write!(out, "\\{b:02x}");
+                let _ = write!(out, "\\x{b:02x}");
             }
             _ => out.push(b as char),
         }
@@ -276,7 +320,7 @@ fn unescape(text: &str) -> Option<Vec<u8>> {
     while let Some((&b, tail)) = rest.split_first() {
         rest = tail;
         if b == b'\\' {
-            let (hex, tail) = rest.split_at_checked(2)?;
+            let (hex, tail) = rest.strip_prefix(b"x")?.split_at_checked(2)?;
             out.push(u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?);
             rest = tail;
         } else {
@@ -286,10 +330,18 @@ fn unescape(text: &str) -> Option<Vec<u8>> {
     (!out.is_empty()).then_some(out)
 }
 
-/// At most 32 characters.
-fn clip(text: &str) -> String {
-    match text.char_indices().nth(32) {
-        Some((at, _)) => format!("{}...", &text[..at]),
-        None => text.into(),
+/// A key, or as many of its first bytes as there is room for; those are a bound and a prefix, too.
+fn clip(key: &[u8]) -> String {
+    if key.is_empty() {
+        return "(the empty key)".to_owned();
+    }
+    let mut len = 0;
+    let fits = |b: &&u8| {
+        len += escape(std::slice::from_ref(b)).len();
+        len <= CLIPPED
+    };
+    match key.iter().take_while(fits).count() {
+        all if all == key.len() => escape(key),
+        some => format!("{} (first {some} of {} bytes)", escape(&key[..some]), key.len()),
     }
 }

@@ -159,8 +159,9 @@ fn searches_agree_with_a_walk() {
 
 #[test]
 fn pictures_read_what_they_write() {
-    let v =
-        tree("L0.8  a---------m\nL1.0  \\-----b) b==e m-m n---z:64M | words\nL2.0  \\00\\ff---zz");
+    let v = tree(
+        "L0.8  a---------m\nL1.0  \\-----b) b==e m-m n---z:64M | words\nL2.0  \\x00\\xff---zz",
+    );
     let locked = |id| id == FileId(3);
     let drawn = picture::print_bare(&v, locked);
     let lines: Vec<&str> = drawn.lines().collect();
@@ -189,9 +190,31 @@ fn large_trees_are_drawn_to_scale() {
     let v = Version::empty(bytewise()).apply(&adds(files.collect())).unwrap();
     let drawn = picture::print(&v, |id| id.0 <= 2500);
     let lines: Vec<&str> = drawn.lines().collect();
-    assert_eq!(lines.len(), 2);
-    assert!(lines[0].starts_with("keys  \\00\\00") && lines[0].is_ascii());
-    assert!(lines[1].ends_with("| 5000 files, 312.5 GiB") && lines[1].len() < 120, "{drawn}");
-    assert_eq!(lines[1].matches('=').count(), 36);
-    assert_eq!(lines[1].matches('-').count(), 36);
+    assert_eq!(lines.len(), 3);
+    let first =
+        "first key  \\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\xff\\x00\\x20 (first 11 of 22 bytes)";
+    assert_eq!(lines[0], first);
+    assert!(lines[1].starts_with("last key   \\x00") && lines[1].is_ascii());
+    assert!(lines[2].ends_with("| 5000 files, 312.5 GiB") && lines[2].len() < 120, "{drawn}");
+    assert_eq!(lines[2].matches('=').count(), 36);
+    assert_eq!(lines[2].matches('-').count(), 36);
+    for columns in [60, 80, 200] {
+        let drawn = picture::print_within(&v, columns, |_| false);
+        let widest = drawn.lines().filter(|l| l.starts_with('L')).map(str::len).max();
+        assert_eq!(widest, Some(columns), "{drawn}");
+    }
+    assert!(picture::print_within(&v, 1, |_| false).contains("----"), "something is always shown");
+}
+
+/// A picture that is small enough has its keys; in fewer columns it is drawn to scale.
+#[test]
+fn pictures_fit_the_columns_that_there_are() {
+    let v = tree("L0.8  a---m\nL1.0  a-----b e---m n---z");
+    let whole = picture::print(&v, |_| false);
+    assert_eq!(picture::print_within(&v, 200, |_| false), whole);
+    let widest = whole.lines().map(str::len).max().unwrap();
+    assert_eq!(picture::print_within(&v, widest, |_| false), whole);
+    let narrow = picture::print_within(&v, widest - 1, |_| false);
+    assert!(narrow.starts_with("first key  a\nlast key   z\n"), "{narrow}");
+    assert!(narrow.lines().all(|l| l.len() < widest), "{narrow}");
 }

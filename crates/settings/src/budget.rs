@@ -95,7 +95,8 @@ impl Settings {
     /// and what was set stays.
     #[must_use]
     pub fn with_budget(self, budget: Budget) -> Settings {
-        let (old, mut new) = (Settings::for_budget(self.budget()), Settings::for_budget(budget));
+        let (old, mut new) =
+            (Settings::for_budget(self.derived_from), Settings::for_budget(budget));
         for row in ROWS.iter().filter(|row| !row.is_budget()) {
             if (row.show)(&self) != (row.show)(&old) {
                 (row.field.copy)(&self, &mut new);
@@ -105,16 +106,27 @@ impl Settings {
         Settings { plan, unchecked, as_rocksdb, ..new }
     }
 
+    /// These settings with what follows from the budgets that they state now: where a field of a budget was
+    /// changed, the others follow it, but for those that were set. An open does this by itself.
+    #[must_use]
+    pub fn settled(self) -> Settings {
+        match self.budget() {
+            budget if budget == self.derived_from => self,
+            budget => self.with_budget(budget),
+        }
+    }
+
     /// The compaction rules in force: those that were set, else the default ones.
     pub fn effective_policy(&self) -> Policy {
         self.policy.unwrap_or_default()
     }
 
     /// These settings for a column family of a database with settings `db`: what concerns the
-    /// database as a whole is the database's.
+    /// database as a whole is the database's, and what follows from the budgets follows from those.
     #[doc(hidden)]
     #[must_use]
     pub fn in_database(mut self, db: &Settings) -> Settings {
+        self = self.with_budget(db.budget());
         for row in ROWS.iter().filter(|row| row.scope == Scope::Database) {
             (row.field.copy)(db, &mut self);
         }
@@ -146,6 +158,35 @@ mod tests {
         s.set("file_bytes", "3MiB").unwrap();
         s.set("memory_budget", "64 MiB").unwrap();
         assert_eq!((s.memtable_bytes, s.file_bytes, s.l0_trigger), (8 << 20, 3 << 20, 8));
+    }
+
+    /// A field of a budget does what `set` does, whichever order things are said in.
+    #[test]
+    fn fields_of_budgets_move_what_was_not_set_as_their_names_do() {
+        for (memory, threads) in [(64 << 20, 2), (2 << 20, 16), (8 << 30, 64)] {
+            let mut named = Settings::default();
+            for (name, value) in [
+                ("l0_trigger", "8".to_owned()),
+                ("memory_budget", memory.to_string()),
+                ("compaction_threads", threads.to_string()),
+            ] {
+                named.set(name, &value).unwrap();
+            }
+            let fields = Settings {
+                memory_budget: memory,
+                compaction_threads: threads,
+                l0_trigger: 8,
+                ..Settings::default()
+            };
+            fields.check().unwrap();
+            assert_eq!(fields.explain(), named.explain());
+            assert_eq!(fields.settled(), named);
+            let methods =
+                Settings::default().memory_budget(memory).l0_trigger(8).compaction_threads(threads);
+            assert_eq!(methods, named);
+        }
+        let kept = Settings::default().memory_budget(1 << 30).memtable_bytes(3 << 20);
+        assert_eq!(kept.memory_budget(64 << 20).memtable_bytes, 3 << 20, "what was set stays");
     }
 
     #[test]

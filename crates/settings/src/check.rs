@@ -38,8 +38,9 @@ impl Settings {
     /// [`InvalidArgument`](lithify_base::ErrorKind::InvalidArgument) naming the setting, its
     /// value, and what would be accepted.
     pub fn check(&self) -> Result<()> {
-        ROWS.iter().try_for_each(|row| within(row, self))?;
-        match RULES.iter().find_map(|rule| rule(self)) {
+        let settled = self.clone().settled();
+        ROWS.iter().try_for_each(|row| within(row, &settled))?;
+        match RULES.iter().find_map(|rule| rule(&settled)) {
             Some(what) => Err(Error::invalid(what)),
             None => Ok(()),
         }

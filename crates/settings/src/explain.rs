@@ -92,15 +92,16 @@ impl Settings {
     /// Every setting as it is in force, with its reason: what it follows from, or that it was set
     /// and what it would be otherwise.
     pub fn explain(&self) -> Vec<EffectiveSetting> {
+        let settled = self.clone().settled();
         let derived = Settings::for_budget(self.budget());
         let of_machine = Settings::for_budget(Budget::default());
         let all = ROWS.iter().map(|row| {
             let base = if row.is_budget() { &of_machine } else { &derived };
             EffectiveSetting {
                 name: row.name,
-                value: row.in_force(self),
-                derived: (row.show)(self) == (row.show)(base),
-                reason: row.reason(self, &derived),
+                value: row.in_force(&settled),
+                derived: (row.show)(&settled) == (row.show)(base),
+                reason: row.reason(&settled, &derived),
                 live: row.live,
                 for_rocksdb: row.group == Group::RocksDb,
                 takes: row.takes(),

@@ -241,11 +241,23 @@ macro_rules! settings {
         rocksdb $rocks:tt
         $(, in_force $in_force:expr)?;
     )*) => {
-        /// Everything a user may set. Start from [`Settings::default`], or from what the machine can spare
-        /// ([`Settings::for_budget`]), and change fields. [`Settings::check`] refuses what cannot hold
-        /// together, by name, and says how to mend it.
+        /// Everything a user may set. Name what is to differ from the defaults, and leave the rest to
+        /// [`Settings::default`], or to what the machine can spare ([`Settings::for_budget`]): by field, or by
+        /// the method of the same name. [`Settings::check`] refuses what cannot hold together, by name, and
+        /// says how to mend it.
+        ///
+        /// ```
+        /// # use lithify_settings as lithify;
+        /// use lithify::{Durability, Settings};
+        ///
+        /// let fields = Settings { memory_budget: 64 << 20, l0_trigger: 8, ..Settings::default() };
+        /// let methods = Settings::default().memory_budget(64 << 20).l0_trigger(8);
+        /// assert_eq!(fields.settled(), methods);
+        /// assert_eq!(methods.memtable_bytes, 8 << 20); // follows from the memory
+        /// ```
+        ///
+        /// Always end a literal with `..Settings::default()`: later versions have more fields.
         #[derive(Clone, Debug, PartialEq)]
-        #[non_exhaustive]
         pub struct Settings {
             $(
                 $(#[doc = $doc])+
@@ -268,6 +280,20 @@ macro_rules! settings {
             /// with range deletions that reach beyond the bounds of the table, where they do not count.
             #[doc(hidden)]
             pub as_rocksdb: bool,
+            /// What followed from a budget here followed from this one.
+            #[doc(hidden)]
+            pub derived_from: Budget,
+        }
+
+        impl Settings {
+            $(
+                #[doc = concat!("With this [`", stringify!($name), "`](field@Settings::", stringify!($name), ").")]
+                #[must_use]
+                pub fn $name(mut self, value: $type) -> Settings {
+                    self.$name = value;
+                    self.settled()
+                }
+            )*
         }
 
         /// Every setting. The order is that in OPTIONS files; the budgets come first, because others
@@ -305,6 +331,7 @@ macro_rules! settings {
                 plan: None,
                 unchecked: false,
                 as_rocksdb: false,
+                derived_from: *budget,
             }
         }
     };

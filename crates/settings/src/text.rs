@@ -32,27 +32,56 @@ pub(crate) struct Digits;
 /// What stands for a value that follows from others.
 const AUTO: &str = "auto";
 
-const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+/// Units that are shown, the first that divides a size: 64MiB, but 10GB, of which KiB is the largest of its kind.
+const SHOWN: [(&str, u64); 7] = [
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("TB", 1_000_000_000_000),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("KiB", 1 << 10),
+];
+
+/// Bytes in a unit as people write it, in capitals or not: those of disks are powers of 1000, and a letter alone
+/// stands for the powers of 1024, as in the bench.
+fn unit_bytes(unit: &str) -> Option<u64> {
+    let unit = unit.to_ascii_uppercase();
+    let power = match unit.chars().next() {
+        None | Some('B') => 0,
+        Some('K') => 1,
+        Some('M') => 2,
+        Some('G') => 3,
+        Some('T') => 4,
+        Some(_) => return None,
+    };
+    match unit.get(1..).unwrap_or_default() {
+        "" => Some(1 << (10 * power)),
+        "IB" if power > 0 => Some(1 << (10 * power)),
+        "B" if power > 0 => Some(1000u64.pow(power)),
+        _ => None,
+    }
+}
 
 impl Kind<u64> for Bytes {
     const MOST: u64 = u64::MAX;
     fn show(&bytes: &u64) -> String {
-        let whole = |&&(_, bits): &&(&str, u32)| bytes > 0 && bytes % (1 << bits) == 0;
-        match UNITS.iter().find(whole) {
-            Some((unit, bits)) => format!("{}{unit}", bytes >> bits),
+        let unit = SHOWN.iter().find(|(_, unit)| bytes > 0 && bytes % unit == 0);
+        match unit {
+            Some((name, unit)) => format!("{}{name}", bytes / unit),
             None => bytes.to_string(),
         }
     }
     fn read(text: &str) -> Result<u64, String> {
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
-        let bits = match unit.trim() {
-            "" | "B" => Some(0),
-            unit => UNITS.iter().find(|(name, _)| *name == unit).map(|(_, bits)| *bits),
-        };
-        let bytes = bits.and_then(|bits| number.parse::<u64>().ok()?.checked_mul(1 << bits));
+        let unit = unit_bytes(unit.trim());
+        let bytes = unit.and_then(|unit| number.parse::<u64>().ok()?.checked_mul(unit));
         bytes.ok_or_else(|| {
-            format!("`{text}` is no size; write a number of bytes, or of KiB, MiB, GiB or TiB")
+            format!(
+                "`{text}` is no size; write a number of bytes, of KiB, MiB, GiB or TiB (powers of 1024), or \
+                 of KB, MB, GB or TB (powers of 1000)"
+            )
         })
     }
     fn number(&bytes: &u64) -> Option<u64> {

@@ -35,14 +35,14 @@ pub use lithify_reports::listener::{DbEvent, EventKind, EventListener};
 pub use lithify_reports::metrics::{Counts, Latency};
 pub use lithify_reports::stats::{LevelStats, Stats};
 pub use lithify_settings::proportion;
-pub use lithify_views::iter::db::DbIter;
 pub use lithify_views::look::ranges::{SizeOptions, check_order};
 pub use lithify_views::names::{DEFAULT_CF, DEFAULT_NAME};
 pub use lithify_views::operands::{Operands, is_same};
-pub use lithify_views::options::ReadOptions;
+pub use lithify_views::options::{KeyBounds, ReadOptions};
 pub use lithify_views::snapshot::Snapshot;
 pub use lithify_views::super_version::SuperVersion;
 pub use lithify_views::value::Value;
+pub use lithify_views::{entries::Entries, iter::db::DbIter};
 pub use lithify_writes::batch::{
     Batch, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, check_bounds, check_key, check_value,
 };

@@ -6,6 +6,7 @@
 //! Leaves to others: which moment is the newest, and when an older one may go (`lithify_tree`).
 #![forbid(unsafe_code)]
 
+pub mod entries;
 pub mod iter;
 pub mod look;
 pub mod names;

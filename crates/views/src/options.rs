@@ -1,4 +1,6 @@
-//! Options of a single read.
+//! Options of a single read, and ranges of keys as people write them.
+
+use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use lithify_base::Key;
 
@@ -41,6 +43,18 @@ impl ReadOptions {
         });
         self
     }
+    /// Only keys from `lower` on.
+    #[must_use]
+    pub fn with_lower_bound(mut self, lower: impl AsRef<[u8]>) -> ReadOptions {
+        self.lower_bound = Some(lower.as_ref().into());
+        self
+    }
+    /// Only keys below `upper`.
+    #[must_use]
+    pub fn with_upper_bound(mut self, upper: impl AsRef<[u8]>) -> ReadOptions {
+        self.upper_bound = Some(upper.as_ref().into());
+        self
+    }
     /// Only keys from `lower` on and below `upper`.
     #[must_use]
     pub fn with_bounds(
@@ -51,6 +65,53 @@ impl ReadOptions {
         self.lower_bound = lower.map(|k| k.as_ref().into());
         self.upper_bound = upper.map(|k| k.as_ref().into());
         self
+    }
+}
+
+/// A range of keys: any of Rust's ranges over whatever has bytes, such as `"a".."b"`, `key..=last`, `[7]..` and
+/// `..`, or a pair of [`Bound`]s. One whose end is not above its start has no keys.
+pub trait KeyBounds {
+    /// Where it begins.
+    fn first(&self) -> Bound<&[u8]>;
+    /// Where it ends.
+    fn last(&self) -> Bound<&[u8]>;
+}
+
+/// An implementation for a form of ranges: what its two ends are.
+macro_rules! bounds {
+    ($form:ident, $self:ident => $first:expr, $last:expr) => {
+        impl<K: AsRef<[u8]>> KeyBounds for $form<K> {
+            fn first(&$self) -> Bound<&[u8]> {
+                $first
+            }
+            fn last(&$self) -> Bound<&[u8]> {
+                $last
+            }
+        }
+    };
+}
+
+bounds!(Range, self => Bound::Included(self.start.as_ref()), Bound::Excluded(self.end.as_ref()));
+bounds!(RangeInclusive, self => Bound::Included(self.start().as_ref()), Bound::Included(self.end().as_ref()));
+bounds!(RangeFrom, self => Bound::Included(self.start.as_ref()), Bound::Unbounded);
+bounds!(RangeTo, self => Bound::Unbounded, Bound::Excluded(self.end.as_ref()));
+bounds!(RangeToInclusive, self => Bound::Unbounded, Bound::Included(self.end.as_ref()));
+
+impl KeyBounds for RangeFull {
+    fn first(&self) -> Bound<&[u8]> {
+        Bound::Unbounded
+    }
+    fn last(&self) -> Bound<&[u8]> {
+        Bound::Unbounded
+    }
+}
+
+impl<A: AsRef<[u8]>, B: AsRef<[u8]>> KeyBounds for (Bound<A>, Bound<B>) {
+    fn first(&self) -> Bound<&[u8]> {
+        self.0.as_ref().map(AsRef::as_ref)
+    }
+    fn last(&self) -> Bound<&[u8]> {
+        self.1.as_ref().map(AsRef::as_ref)
     }
 }
 

@@ -6,20 +6,41 @@ use lithify_base::key::unknown_kind;
 use lithify_base::{Kind, Result, Seq, Tag, memory};
 use lithify_tables::cache::PinnedSlice;
 
-/// A value that was read: bytes of a cached block, or a copy. Dereferences to the bytes.
+/// Bytes that were read, of a value or a key: a part of a cached block, or a copy. Dereferences to the bytes.
+#[derive(Clone)]
 pub struct Value(pub(crate) Repr);
 
+/// As many bytes as fit beside the other forms: keys, mostly, for which an allocation is much.
+const SMALL: usize = 30;
+
+#[derive(Clone)]
 pub(crate) enum Repr {
     Copied(Vec<u8>),
     Pinned(PinnedSlice),
+    /// The first so many of these.
+    Small(u8, [u8; SMALL]),
 }
 
 impl Value {
+    /// A copy of `bytes`; `what` they are, for the error.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if there is no memory.
+    #[inline]
+    pub(crate) fn copy(bytes: &[u8], what: &'static str) -> Result<Value> {
+        if bytes.len() > SMALL {
+            return memory::copied(bytes, what).map(|copy| Value(Repr::Copied(copy)));
+        }
+        let mut small = [0; SMALL];
+        small[..bytes.len()].copy_from_slice(bytes);
+        Ok(Value(Repr::Small(bytes.len() as u8, small)))
+    }
     /// Cuts it to its first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
         match &mut self.0 {
             Repr::Copied(v) => v.truncate(len),
             Repr::Pinned(p) => p.truncate(len),
+            Repr::Small(n, _) => *n = len.min(usize::from(*n)) as u8,
         }
     }
 }
@@ -31,6 +52,7 @@ impl Deref for Value {
         match &self.0 {
             Repr::Copied(v) => v,
             Repr::Pinned(p) => p.as_ref(),
+            Repr::Small(n, bytes) => &bytes[..usize::from(*n)],
         }
     }
 }
@@ -44,8 +66,8 @@ impl AsRef<[u8]> for Value {
 impl From<Value> for Vec<u8> {
     fn from(v: Value) -> Vec<u8> {
         match v.0 {
-            Repr::Copied(v) => v,
-            Repr::Pinned(p) => p.as_ref().to_vec(),
+            Repr::Copied(copy) => copy,
+            Repr::Pinned(_) | Repr::Small(..) => v.to_vec(),
         }
     }
 }
@@ -59,6 +81,34 @@ impl std::fmt::Debug for Value {
 impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
     fn eq(&self, other: &T) -> bool {
         **self == *other.as_ref()
+    }
+}
+
+impl Eq for Value {}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Value) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// By bytes, whatever the order of the database is.
+impl Ord for Value {
+    fn cmp(&self, other: &Value) -> std::cmp::Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+/// As the bytes hash: a map by values can be asked for bytes.
+impl std::hash::Hash for Value {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl std::borrow::Borrow<[u8]> for Value {
+    fn borrow(&self) -> &[u8] {
+        self
     }
 }
 

@@ -1,6 +1,7 @@
 //! `backup`: copies of a database that share their tables; to make, list, check, restore and thin out.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
@@ -9,13 +10,17 @@ use comfy_table::{CellAlignment, Table, TableStyle};
 use indicatif::HumanDuration;
 use lithify::{BackupSummary, Backups};
 use lithify_base::shown_path;
+use lithify_env::PosixFs;
 use lithify_lsm::picture::readable;
+use lithify_store::backup::BackupDir;
 use serde_json::json;
 
-use crate::failure::usage;
+use crate::cmd::picture::dir_of;
+use crate::failure::{stuck, usage_with};
 use crate::open::DbArg;
 use crate::output;
 use crate::progress::Progress;
+use crate::text::quoted;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,7 +30,8 @@ Examples:
   lithify backup restore backups fruit-again   the newest, or --id N
   lithify backup purge backups --keep 7        or --all, which deletes every one
 
-The directory of backups must be outside of the database's.";
+The directory of backups must be outside of the database's. While a program has the database open,
+only that program can back it up: `Backups::open(\"backups\")?.create(&db, &mut |_| {})?`.";
 
 /// `lithify backup`.
 #[derive(Subcommand)]
@@ -68,8 +74,13 @@ pub(crate) enum Backup {
         #[command(flatten)]
         place: Place,
         /// How many to keep, at least 1
-        #[arg(long, value_name = "N", required_unless_present = "all")]
-        keep: Option<usize>,
+        #[arg(
+            long,
+            value_name = "N",
+            required_unless_present = "all",
+            value_parser = crate::text::number
+        )]
+        keep: Option<u64>,
         /// Delete every backup
         #[arg(long, conflicts_with = "keep")]
         all: bool,
@@ -87,9 +98,12 @@ pub(crate) struct Place {
 impl Place {
     fn open(&self) -> Result<Backups> {
         if !self.dir.join("meta").is_dir() {
-            bail!(
-                "{} holds no backups; `lithify backup create --db DIR {0}` makes one there",
-                shown_path(&self.dir)
+            return stuck(
+                format!("{} holds no backups", shown_path(&self.dir)),
+                format!(
+                    "`lithify backup create --db DIR {}` makes one there",
+                    shown_path(&self.dir)
+                ),
             );
         }
         Ok(Backups::open(&self.dir)?)
@@ -100,7 +114,7 @@ impl Place {
 #[derive(clap::Args)]
 pub(crate) struct Which {
     /// Number of the backup; without, the newest
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::text::number)]
     id: Option<u64>,
 }
 
@@ -114,7 +128,14 @@ impl Which {
         // A list that is damaged keeps no other backup from being used.
         match backups.list() {
             Ok(all) if !all.iter().any(|backup| backup.id == id) => {
-                bail!("there is no backup {id}; `lithify backup list` names those that are there")
+                let there: Vec<String> = all.iter().map(|backup| backup.id.to_string()).collect();
+                let way = match &there[..] {
+                    [] => "there is none yet; `lithify backup create` makes one".to_owned(),
+                    there => {
+                        format!("there are {}; `lithify backup list` says more", there.join(", "))
+                    }
+                };
+                stuck(format!("there is no backup {id}"), way)
             }
             _ => Ok(id),
         }
@@ -124,7 +145,7 @@ impl Which {
 impl Backup {
     pub(crate) fn run(self) -> Result<()> {
         match self {
-            Backup::Create { db, place } => create(&db, &Backups::open(&place.dir)?),
+            Backup::Create { db, place } => create(&db, &place),
             Backup::List { place, json } => list(&place.open()?.list()?, json),
             Backup::Verify { place, which } => verify(&place.open()?, &which),
             Backup::Restore { place, target, which } => {
@@ -137,19 +158,29 @@ impl Backup {
             }
             Backup::Purge { place, keep, .. } => {
                 if keep == Some(0) {
-                    return usage(
-                        "--keep 0 would delete every backup; if that is meant, say --all",
+                    return usage_with(
+                        "--keep 0 would delete every backup",
+                        "if that is meant, say --all",
                     );
                 }
-                let gone = place.open()?.purge(keep.unwrap_or(0))?;
+                let gone = place
+                    .open()?
+                    .purge(keep.map_or(0, |keep| usize::try_from(keep).unwrap_or(usize::MAX)))?;
                 output::line(&format!("{} deleted", output::count(gone.len() as u64, "backup")))
             }
         }
     }
 }
 
-fn create(db: &DbArg, backups: &Backups) -> Result<()> {
-    let db = db.for_writing()?;
+fn create(db: &DbArg, place: &Place) -> Result<()> {
+    // Before the open, which writes.
+    db.is_there()?;
+    let backups = BackupDir::open(Arc::new(PosixFs::new()), &place.dir)?;
+    backups.check_place(&dir_of(&db.dir()?)?)?;
+    drop(backups);
+    let line = format!("Backups::open({})?.create(&db, &mut |_| {{}})?", quoted(&place.dir));
+    let db = db.for_copying(&line)?;
+    let backups = Backups::open(&place.dir)?;
     let bar = Progress::bytes();
     let made = backups.create(&db, &mut |p| bar.show(p.done, p.total))?;
     drop(bar);

@@ -1,11 +1,16 @@
 //! `checkpoint`: a second, independent database of the present state.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Result;
+use lithify_env::PosixFs;
+use lithify_files::Dir;
 
+use crate::cmd::picture::dir_of;
 use crate::open::DbArg;
 use crate::output;
+use crate::text::quoted;
 use lithify_base::shown_path;
 
 const EXAMPLES: &str = "\
@@ -14,7 +19,8 @@ Examples:
   lithify verify --db fruit-monday
 
 Tables are hard links where the file system can, so a checkpoint on the same disk is quick and
-takes no space until the two databases differ.";
+takes no space until the two databases differ. While a program has the database open, only that
+program can make one: `db.checkpoint(\"fruit-monday\")?`.";
 
 /// `lithify checkpoint`.
 #[derive(clap::Args)]
@@ -29,7 +35,12 @@ pub(crate) struct Checkpoint {
 
 impl Checkpoint {
     pub(crate) fn run(self) -> Result<()> {
-        let db = self.db.for_writing()?;
+        // Before the open, which writes.
+        self.db.is_there()?;
+        let target = Dir::new(Arc::new(PosixFs::new()), &self.target);
+        target.check_target(&dir_of(&self.db.dir()?)?, "a checkpoint")?;
+        let line = format!("db.checkpoint({})?", quoted(&self.target));
+        let db = self.db.for_copying(&line)?;
         db.checkpoint(&self.target)?;
         db.close()?;
         output::line(&format!("{} is a database of its own now", shown_path(&self.target)))

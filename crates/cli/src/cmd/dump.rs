@@ -1,13 +1,14 @@
 //! `dump`: every key and value of every family, in a form that `load --escaped` reads back.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use lithify::{Bytewise, Comparator, Db, ReadOptions, ReverseBytewise};
 
 use crate::dump::{Line, Order, Style};
 use crate::failure::usage;
-use crate::open::DbArg;
+use crate::open::{DbArg, no_family};
 use crate::output::{self, Out};
 use crate::progress::Progress;
 
@@ -33,6 +34,9 @@ into a family that is opened so. `lithify backup` and `lithify checkpoint` keep 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Dump {
+    /// Directory of the database, in place of --db
+    #[arg(value_name = "DIR", conflicts_with = "db")]
+    dir: Option<PathBuf>,
     #[command(flatten)]
     db: DbArg,
     /// Only this column family; may be given several times
@@ -45,10 +49,10 @@ pub(crate) struct Dump {
 
 impl Dump {
     pub(crate) fn run(self) -> Result<()> {
-        let db = self.db.for_reading()?;
+        let db = self.db.at(self.dir).for_reading()?;
         let all = db.column_families();
         if let Some(name) = self.family.iter().find(|name| !all.contains(name)) {
-            return usage(format!("--family {name}: the database has {}", all.join(", ")));
+            return no_family(name, &all);
         }
         let wanted = |name: &&String| self.family.is_empty() || self.family.contains(name);
         let style = if self.json { Style::Json } else { Style::Text };

@@ -5,7 +5,7 @@
 
 mod log;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
@@ -16,7 +16,7 @@ use lithify_journal::files::FileName;
 use serde_json::{Value, json};
 
 use crate::cmd::picture::dir_of;
-use crate::open::{OperatorArg, stored};
+use crate::open::{DirArg, OperatorArg, stored};
 use crate::output;
 use log::Session;
 
@@ -44,9 +44,8 @@ const TRIES: usize = 5;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Explain {
-    /// Directory of the database
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
+    #[command(flatten)]
+    dir: DirArg,
     #[command(flatten)]
     operator: OperatorArg,
     /// Print a JSON object
@@ -56,10 +55,11 @@ pub(crate) struct Explain {
 
 impl Explain {
     pub(crate) fn run(self) -> Result<()> {
-        let dir = dir_of(&self.dir)?;
+        let path = self.dir.dir()?;
+        let dir = dir_of(&path)?;
         let session = log::read(&dir)?;
         let policy = session.as_ref().and_then(|s| Policy::from_name(&s.policy));
-        let told = explain(&self.dir, &settings(&self.dir, policy), &self.operator)?;
+        let told = explain(&path, &settings(&path, policy), &self.operator)?;
         let owner = owner(&dir);
         let session = session.filter(|_| owner.is_some());
         if self.json {
@@ -70,6 +70,14 @@ impl Explain {
         }
         output::line(told.to_string().trim_end())
     }
+}
+
+/// Whether a process has the database in `dir` open, and what its log says of its jobs.
+pub(crate) fn beside(dir: &Dir) -> Result<String> {
+    Ok(match owner(dir) {
+        Some(owner) => live(owner, log::read(dir)?.as_ref()),
+        None => "no program has it open\n".to_owned(),
+    })
 }
 
 /// The tree as it lies. A process that has the database open may delete a file between our look at

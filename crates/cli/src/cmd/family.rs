@@ -1,6 +1,5 @@
 //! `family`: the column families of a database; to list, make and drop.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -8,8 +7,8 @@ use clap::Subcommand;
 use lithify::{Builder, ColumnFamilyOptions, ReverseBytewise, Settings};
 use serde_json::json;
 
-use crate::failure::usage;
-use crate::open::{CreateArg, DbArg};
+use crate::failure::usage_with;
+use crate::open::{CreateArg, DbArg, DirArg};
 use crate::output;
 use crate::text::escape;
 
@@ -30,9 +29,8 @@ has settings, compactions and stalls of its own. `default` is always there.";
 pub(crate) enum Family {
     /// Print the names, `default` first, the others by age; also while the database is in use
     List {
-        /// Directory of the database; it is only read
-        #[arg(value_name = "DIR")]
-        dir: PathBuf,
+        #[command(flatten)]
+        dir: DirArg,
         /// Print a JSON array
         #[arg(long)]
         json: bool,
@@ -62,7 +60,7 @@ impl Family {
     pub(crate) fn run(self) -> Result<()> {
         match self {
             Family::List { dir, json: as_json } => {
-                let names = Builder::new(Settings::default()).list_column_families(&dir)?;
+                let names = Builder::new(Settings::default()).list_column_families(dir.dir()?)?;
                 match as_json {
                     true => output::json(&json!(names)),
                     false => {
@@ -71,10 +69,15 @@ impl Family {
                 }
             }
             Family::Create { db, name, reverse, create } => {
-                let db = db.for_filling(&create)?;
-                if db.column_families().contains(&name) {
-                    return usage(format!("{name}: it is there; `--family {name}` works on it"));
+                let there = Builder::new(Settings::default()).list_column_families(db.dir()?);
+                if there.is_ok_and(|names| names.contains(&name)) {
+                    let shown = escape(name.as_bytes());
+                    return usage_with(
+                        format!("the column family `{shown}` is there"),
+                        format!("`--family {shown}` works on it"),
+                    );
                 }
+                let db = db.for_filling(&create)?;
                 let options = ColumnFamilyOptions::new();
                 let options = match reverse {
                     true => options.comparator(Arc::new(ReverseBytewise)),
@@ -84,11 +87,14 @@ impl Family {
                 Ok(db.close()?)
             }
             Family::Drop { db, name } => {
-                let db = db.for_writing()?;
-                let names = db.column_families();
-                if !names.contains(&name) {
-                    return usage(format!("{name}: the database has {}", names.join(", ")));
+                if name == "default" {
+                    return usage_with(
+                        "the column family `default` is always there",
+                        "`lithify delete --from KEY --to KEY` deletes what it has",
+                    );
                 }
+                db.has_family(&name)?;
+                let db = db.for_writing()?;
                 db.drop_column_family(&name)?;
                 Ok(db.close()?)
             }

@@ -3,7 +3,7 @@
 //! tables are damaged.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -15,6 +15,7 @@ use lithify_lsm::{Version, picture};
 use lithify_store::manifest::{Recovered, family_version, known_order, recover};
 use serde_json::{Value, json};
 
+use crate::open::DirArg;
 use crate::output;
 use crate::text::escape;
 
@@ -26,15 +27,15 @@ Examples:
 One line is one run, newest first: its level and stratum, then its files from first to last key.
       L0.8  a---------m               | 1 file, 64.0 MiB
       L1.0  a---------m  n-----z      | 2 files, 128.0 MiB
-Trees with many files are drawn to scale instead, each column an equal share of all file bounds.";
+Keys are escaped as other commands take them. Trees with many files, or wider than the terminal, are
+drawn to scale instead, each column an equal share of all file bounds.";
 
 /// `lithify picture`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Picture {
-    /// Directory of the database
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
+    #[command(flatten)]
+    dir: DirArg,
     /// Print a JSON object with every file
     #[arg(long)]
     json: bool,
@@ -42,7 +43,7 @@ pub(crate) struct Picture {
 
 impl Picture {
     pub(crate) fn run(self) -> Result<()> {
-        let found = read(&self.dir)?;
+        let found = read(&self.dir.dir()?)?;
         let trees = Trees(&found.state);
         // All of them before anything is printed, and one at a time: a tree takes far more memory than
         // the name of a family in a manifest.
@@ -52,11 +53,14 @@ impl Picture {
 }
 
 /// The trees of all column families.
-struct Trees<'a>(&'a ManifestState);
+pub(crate) struct Trees<'a>(pub(crate) &'a ManifestState);
 
 impl Trees<'_> {
     /// Shows each with the number and the name of its family.
-    fn each(&self, mut show: impl FnMut(CfId, &str, &Version) -> Result<()>) -> Result<()> {
+    pub(crate) fn each(
+        &self,
+        mut show: impl FnMut(CfId, &str, &Version) -> Result<()>,
+    ) -> Result<()> {
         for (&cf, family) in &self.0.families {
             let order = known_order(family.comparator.as_deref());
             let order = order
@@ -68,7 +72,7 @@ impl Trees<'_> {
 }
 
 /// The manifest of the database in `path`.
-fn read(path: &Path) -> Result<Recovered> {
+pub(crate) fn read(path: &Path) -> Result<Recovered> {
     let dir = dir_of(path)?;
     let none = || {
         let what = "there is no database here (no file CURRENT)";
@@ -90,7 +94,10 @@ fn as_text(trees: &Trees<'_>) -> Result<()> {
         }
         match version.file_count() {
             0 => writeln!(out, "no tables; what was written is in the log")?,
-            _ => writeln!(out, "{}", picture::print(version, |_| false).trim_end())?,
+            _ => {
+                let drawn = picture::print_within(version, output::columns(), |_| false);
+                writeln!(out, "{}", drawn.trim_end())?;
+            }
         }
         Ok(())
     })?;

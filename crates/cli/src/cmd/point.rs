@@ -1,14 +1,19 @@
 //! `put`, `get`, `delete`: one key at a time, and deletion of a range.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read as _, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
-use lithify::{WriteBatch, WriteOptions};
+use anyhow::{Context, Result};
+use lithify::{MAX_VALUE_BYTES, WriteBatch, WriteOptions};
+use lithify_base::{shown, shown_path};
+use lithify_lsm::picture::readable;
 use serde_json::{Map, Value};
 
-use crate::failure::usage;
-use crate::open::{CreateArg, TreeArg};
+use crate::failure::{stuck, usage_with};
+use crate::open::{CreateArg, TreeArg, check_range};
 use crate::output;
 use crate::text::FormArgs;
 
@@ -17,6 +22,8 @@ Examples:
   lithify put --db fruit apple red
   lithify put --db fruit --sync apple 'dark red'     on disk before the command ends
   lithify put --db fruit --hex 00ff 0102             a binary key and value
+  lithify put --db fruit logo --value-file logo.png  what a file has, byte for byte
+  date | lithify put --db fruit now --value-file -   what a program says
 
 A directory that holds no database and other files is refused, unless --create-among-files says that
 it is the right one.";
@@ -30,7 +37,13 @@ pub(crate) struct Put {
     /// The key
     key: OsString,
     /// Its value
-    value: OsString,
+    #[arg(required_unless_present = "value_file")]
+    value: Option<OsString>,
+    #[arg(hide = true)]
+    left_over: Vec<OsString>,
+    /// Take the value from this file, byte for byte; from standard input if it is -
+    #[arg(long, value_name = "FILE", conflicts_with = "value")]
+    value_file: Option<PathBuf>,
     /// Wait until the write is on stable storage, to survive a power cut
     #[arg(long)]
     sync: bool,
@@ -42,11 +55,44 @@ pub(crate) struct Put {
 
 impl Put {
     pub(crate) fn run(self) -> Result<()> {
+        if let Some(first) = self.left_over.first() {
+            let what = format!(
+                "a key and a value are all that put takes, and `{}` comes after",
+                shown(first.as_bytes())
+            );
+            return usage_with(what, "quote a value that has blanks, as 'dark red'");
+        }
         let form = self.form.form();
-        let (key, value) = (form.parse(&self.key)?, form.parse(&self.value)?);
+        let key = form.parse(&self.key)?;
+        let value = match (&self.value, &self.value_file) {
+            (Some(value), _) => form.parse(value)?,
+            (None, Some(file)) => read_value(file)?,
+            (None, None) => unreachable!("clap asks for one"),
+        };
         let db = self.db.for_filling(&self.create)?;
         db.put_opt(key, value, &durability(self.sync))?;
         Ok(db.close()?)
+    }
+}
+
+/// How to find the right key.
+const OTHER_KEYS: &str = "`lithify scan --keys-only --prefix ...` lists those that there are";
+
+/// All of a file, or of standard input, that is no longer than a value may be.
+fn read_value(path: &Path) -> Result<Vec<u8>> {
+    let mut value = Vec::new();
+    let most = MAX_VALUE_BYTES as u64;
+    let read = match path == Path::new("-") {
+        true => std::io::stdin().lock().take(most + 1).read_to_end(&mut value),
+        false => File::open(path).and_then(|file| file.take(most + 1).read_to_end(&mut value)),
+    };
+    read.with_context(|| format!("reading the value from {}", shown_path(path)))?;
+    match value.len() > MAX_VALUE_BYTES {
+        true => stuck(
+            format!("{} is longer than a value may be", shown_path(path)),
+            format!("a value has at most {}; cut it into several", readable(most)),
+        ),
+        false => Ok(value),
     }
 }
 
@@ -109,8 +155,10 @@ impl Get {
         out.flush()?;
         match missing.len() {
             0 => Ok(()),
-            1 => bail!("there is no key `{}`", missing[0]),
-            n => bail!("{n} keys are not there, the first is `{}`", missing[0]),
+            1 => stuck(format!("there is no key `{}`", missing[0]), OTHER_KEYS),
+            n => {
+                stuck(format!("{n} keys are not there, the first is `{}`", missing[0]), OTHER_KEYS)
+            }
         }
     }
 }
@@ -150,12 +198,16 @@ impl Delete {
         let range = match (&self.from, &self.to) {
             (Some(from), Some(to)) => Some((form.parse(from)?, form.parse(to)?)),
             _ if self.keys.is_empty() => {
-                return usage("name keys, or a range with --from and --to");
+                return usage_with("delete what?", "name keys, or a range with --from and --to");
             }
             _ => None,
         };
         let keys: Vec<Vec<u8>> =
             self.keys.iter().map(|key| form.parse(key)).collect::<Result<_>>()?;
+        if let Some((from, to)) = &range {
+            // Before the open, which writes.
+            check_range(&self.db.for_reading()?, from, to)?;
+        }
         let db = self.db.for_writing()?;
         let (mut batch, family) = (WriteBatch::new(), self.db.family(&db)?);
         if let Some((from, to)) = range {

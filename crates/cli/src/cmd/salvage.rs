@@ -9,7 +9,7 @@ use lithify_base::{shown, shown_path};
 use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
-use crate::open::OperatorArg;
+use crate::open::{DirArg, OperatorArg};
 use crate::output;
 use crate::progress::Progress;
 use crate::text::escape;
@@ -19,7 +19,7 @@ Examples:
   lithify salvage fruit --to fruit-salvaged
   lithify salvage fruit --to fruit-salvaged --json | jq -r '.lost[].file'
 
-The damaged directory is only read. Blocks, tables and logs that pass their checks are taken, the
+The damaged directory is only read; no other process may have it open. Blocks, tables and logs that pass their checks are taken, the
 newest version of each key by its number; all else is listed with its place and its keys. A lost
 stretch may have held newer values and deletions: keys in it may be missing, show an older value,
 or be back although they were deleted. All column families are taken out; one of which only a log
@@ -32,9 +32,8 @@ Exit code 0 if nothing was lost, 1 if something was: the new database is complet
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Salvage {
-    /// Directory of the damaged database; no other process may have it open
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
+    #[command(flatten)]
+    dir: DirArg,
     /// Directory of the new database: absent or empty
     #[arg(long, value_name = "NEW")]
     to: PathBuf,
@@ -47,9 +46,10 @@ pub(crate) struct Salvage {
 
 impl Salvage {
     pub(crate) fn run(self) -> Result<()> {
+        let dir = self.dir.dir()?;
         let bar = Progress::entries();
         let builder = self.operator.builder(Settings::default())?;
-        let report = builder.salvage(&self.dir, &self.to, &mut |n| bar.count(n));
+        let report = builder.salvage(&dir, &self.to, &mut |n| bar.count(n));
         drop(bar);
         let report = report?;
         if self.json {
@@ -59,8 +59,8 @@ impl Salvage {
         }
         match report.lost.len() {
             0 => Ok(()),
-            1 => bail!("1 stretch of {} is lost", shown_path(&self.dir)),
-            n => bail!("{n} stretches of {} are lost", shown_path(&self.dir)),
+            1 => bail!("1 stretch of {} is lost", shown_path(&dir)),
+            n => bail!("{n} stretches of {} are lost", shown_path(&dir)),
         }
     }
 }

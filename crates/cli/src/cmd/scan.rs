@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 
 use anyhow::Result;
-use lithify::{DbIter, ReadOptions};
+use lithify::{Db, DbIter, ReadOptions};
 use serde_json::{Map, Value};
 
-use crate::failure::usage;
-use crate::open::TreeArg;
+use crate::open::{TreeArg, check_range};
 use crate::output;
 use crate::text::FormArgs;
 
@@ -29,6 +29,9 @@ families.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Scan {
+    /// Directory of the database, in place of --db
+    #[arg(value_name = "DIR", conflicts_with = "db")]
+    dir: Option<PathBuf>,
     #[command(flatten)]
     db: TreeArg,
     /// Only keys that start with this
@@ -41,7 +44,7 @@ pub(crate) struct Scan {
     #[arg(long, value_name = "KEY")]
     to: Option<OsString>,
     /// Stop after this many entries
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::text::number)]
     limit: Option<u64>,
     /// From the last key to the first
     #[arg(long)]
@@ -58,8 +61,8 @@ pub(crate) struct Scan {
 
 impl Scan {
     pub(crate) fn run(self) -> Result<()> {
-        let options = self.options()?;
-        let db = self.db.for_reading()?;
+        let db = self.db.clone().at(self.dir.clone()).for_reading()?;
+        let options = self.options(&db)?;
         let mut iter = db.iter_opt(&options)?;
         if self.reverse {
             iter.seek_to_last();
@@ -84,7 +87,7 @@ impl Scan {
         Ok(iter.status()?)
     }
 
-    fn options(&self) -> Result<ReadOptions> {
+    fn options(&self, db: &Db) -> Result<ReadOptions> {
         let form = self.form.form();
         let options = ReadOptions { skip_cache_fill: true, ..ReadOptions::default() };
         if let Some(prefix) = &self.prefix {
@@ -92,8 +95,8 @@ impl Scan {
         }
         let bound = |key: &Option<OsString>| key.as_ref().map(|key| form.parse(key)).transpose();
         let (from, to) = (bound(&self.from)?, bound(&self.to)?);
-        if from.is_some() && to.is_some() && from > to {
-            return usage("the range ends before it starts; swap --from and --to");
+        if let (Some(from), Some(to)) = (&from, &to) {
+            check_range(db, from, to)?;
         }
         Ok(options.with_bounds(from, to))
     }

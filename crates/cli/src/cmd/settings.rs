@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use comfy_table::{Table, TableStyle};
+use comfy_table::{ContentArrangement, Table, TableStyle};
 use lithify::{EffectiveSetting, Settings as All};
 use lithify_base::shown_path;
 use serde_json::json;
 
-use crate::failure::usage;
-use crate::open::SetArg;
+use crate::failure::{usage, usage_with};
+use crate::open::{SetArg, no_family};
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -30,10 +30,13 @@ they have their defaults; docs/settings.md says what each is. Nothing is opened 
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Settings {
     /// Directory of a database: its settings instead of this machine's defaults
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", conflicts_with = "db")]
     dir: Option<PathBuf>,
+    /// The same, as every command takes it; LITHIFY_DB does not count here
+    #[arg(long, value_name = "DIR")]
+    db: Option<PathBuf>,
     /// Column family of the database, if not the default one
-    #[arg(long, value_name = "NAME", requires = "dir")]
+    #[arg(long, value_name = "NAME")]
     family: Option<String>,
     /// Say why each setting has its value: what it follows from, or that it was set
     #[arg(long)]
@@ -50,29 +53,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub(crate) fn run(self) -> Result<()> {
-        let (mut settings, file) = match &self.dir {
-            None => (All::default(), None),
-            Some(dir) => match All::stored_in(dir)? {
-                Some((settings, file)) => (settings, Some(file)),
-                None => {
-                    return usage(format!(
-                        "{} has no OPTIONS file; name the directory of a database, or none",
-                        shown_path(dir)
-                    ));
-                }
-            },
-        };
-        self.set.apply(&mut settings)?;
-        let family = self.family.as_deref().filter(|name| *name != "default");
-        if let (Some(dir), Some(name)) = (&self.dir, family) {
-            let mut families = All::stored_families_in(dir, &settings)?;
-            let Some(own) = families.remove(name) else {
-                let names = ["default"].into_iter().chain(families.keys().map(String::as_str));
-                let names: Vec<&str> = names.collect();
-                return usage(format!("--family {name}: the database has {}", names.join(", ")));
-            };
-            settings = own;
-        }
+        let (settings, file) = self.asked_for()?;
         let told = settings.explain();
         if self.json {
             return as_json(&told);
@@ -80,6 +61,11 @@ impl Settings {
         let mut table = Table::new();
         table.load_style(TableStyle::new());
         if self.explain {
+            // Reasons are long: they fold where a person looks.
+            if output::is_watched() {
+                table.set_content_arrangement(ContentArrangement::Dynamic);
+                table.set_width(output::columns() as u16);
+            }
             table.set_header(["setting", "value", "why"]);
         }
         let seen = |t: &&EffectiveSetting| self.all || !t.for_rocksdb || !t.derived;
@@ -102,6 +88,36 @@ impl Settings {
         }
         // What could not be opened is told last, where it is seen.
         Ok(settings.check()?)
+    }
+
+    /// The settings of the machine or of a database, with what was set, and the file that has them.
+    fn asked_for(&self) -> Result<(All, Option<String>)> {
+        let dir = self.dir.as_ref().or(self.db.as_ref());
+        let Some(dir) = dir else {
+            if let Some(name) = &self.family {
+                let what = format!("--family {name} is of no database");
+                return usage_with(what, "name the directory of its database");
+            }
+            let mut settings = All::default();
+            self.set.apply(&mut settings)?;
+            return Ok((settings, None));
+        };
+        let Some((mut settings, file)) = All::stored_in(dir)? else {
+            return usage(format!(
+                "{} has no OPTIONS file; name the directory of a database, or none",
+                shown_path(dir)
+            ));
+        };
+        self.set.apply(&mut settings)?;
+        if let Some(name) = self.family.as_deref().filter(|name| *name != "default") {
+            let mut families = All::stored_families_in(dir, &settings)?;
+            let Some(own) = families.remove(name) else {
+                let names = ["default".to_owned()].into_iter().chain(families.into_keys());
+                return no_family(name, &names.collect::<Vec<String>>());
+            };
+            settings = own;
+        }
+        Ok((settings, Some(file)))
     }
 }
 

@@ -1,10 +1,14 @@
 //! `stats`: what a database holds and where, as it lies on disk.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
 use comfy_table::{CellAlignment, Table, TableStyle};
+use lithify_journal::files::FileName;
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
+use crate::cmd::picture::dir_of;
 use crate::open::TreeArg;
 use crate::output;
 
@@ -20,6 +24,9 @@ event log (the file EVENTS) for those.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Stats {
+    /// Directory of the database, in place of --db
+    #[arg(value_name = "DIR", conflicts_with = "db")]
+    dir: Option<PathBuf>,
     #[command(flatten)]
     db: TreeArg,
     /// Print a JSON object
@@ -29,13 +36,34 @@ pub(crate) struct Stats {
 
 impl Stats {
     pub(crate) fn run(self) -> Result<()> {
-        let db = self.db.for_reading()?;
-        let stats = db.stats();
-        if self.json { as_json(&stats) } else { as_table(&stats) }
+        let db = self.db.at(self.dir);
+        let logs = Logs::of(&db.db.dir()?)?;
+        let stats = db.for_reading()?.stats();
+        if self.json { as_json(&stats, &logs) } else { as_table(&stats, &logs) }
     }
 }
 
-fn as_json(stats: &lithify::Stats) -> Result<()> {
+/// The logs that are there, and their bytes. Those that a table has the writes of already go with the next open.
+struct Logs {
+    count: u64,
+    bytes: u64,
+}
+
+impl Logs {
+    fn of(dir: &Path) -> Result<Logs> {
+        let mut logs = Logs { count: 0, bytes: 0 };
+        // Of a directory that is not there the open says so.
+        for entry in dir_of(dir)?.list_if_there()?.unwrap_or_default() {
+            if matches!(entry.file, Some(FileName::Wal(_))) {
+                logs.count += 1;
+                logs.bytes += entry.len;
+            }
+        }
+        Ok(logs)
+    }
+}
+
+fn as_json(stats: &lithify::Stats, logs: &Logs) -> Result<()> {
     let levels: Vec<_> = stats
         .levels
         .iter()
@@ -44,6 +72,8 @@ fn as_json(stats: &lithify::Stats) -> Result<()> {
     output::json(&json!({
         "levels": levels,
         "disk_bytes": stats.disk_bytes,
+        "logs": logs.count,
+        "log_bytes": logs.bytes,
         "debt_bytes": stats.debt_bytes,
         "writes_in_no_table": stats.memtable_entries,
         "table_memory_bytes": stats.table_memory,
@@ -51,7 +81,7 @@ fn as_json(stats: &lithify::Stats) -> Result<()> {
     }))
 }
 
-fn as_table(stats: &lithify::Stats) -> Result<()> {
+fn as_table(stats: &lithify::Stats, logs: &Logs) -> Result<()> {
     let mut table = Table::new();
     table.load_style(TableStyle::new());
     table.set_header(["level", "runs", "files", "bytes"]);
@@ -71,6 +101,7 @@ fn as_table(stats: &lithify::Stats) -> Result<()> {
     }
     for (what, figure) in [
         ("tables on disk", readable(stats.disk_bytes)),
+        ("logs", format!("{}, {}", output::count(logs.count, "file"), readable(logs.bytes))),
         ("compaction debt", readable(stats.debt_bytes)),
         ("writes not yet in tables", output::grouped(stats.memtable_entries)),
         ("last sequence number", stats.last_sequence.to_string()),

@@ -13,6 +13,7 @@ use lithify_tables::sst::verify::verify;
 use lithify_tables::sst::{OpenTable, TableIter, TableReader};
 use serde_json::{Map, Value};
 
+use crate::failure::stuck;
 use crate::output;
 use crate::text::{FormArgs, escape};
 
@@ -50,7 +51,7 @@ pub(crate) struct Dump {
     /// The table file
     file: PathBuf,
     /// Stop after this many entries
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::text::number)]
     limit: Option<u64>,
     /// No values
     #[arg(long)]
@@ -170,11 +171,14 @@ fn check(file: &Path) -> Result<String> {
 }
 
 /// Opens a table whatever order it has, as long as this program knows it.
-fn open(path: &Path) -> Result<Arc<TableReader>> {
+pub(crate) fn open(path: &Path) -> Result<Arc<TableReader>> {
     if path.is_dir() {
-        bail!(
-            "{0} is a directory; name one of its tables (.sst), or `lithify verify {0}` checks all",
-            shown_path(path)
+        return stuck(
+            format!("{} is a directory", shown_path(path)),
+            format!(
+                "name one of its tables (.sst), or `lithify verify {}` checks all",
+                shown_path(path)
+            ),
         );
     }
     let file = PosixFs::new()
@@ -183,6 +187,10 @@ fn open(path: &Path) -> Result<Arc<TableReader>> {
     let name = shown_path(path).to_string();
     let bytewise = OpenTable::new(file.clone(), name.clone(), Arc::new(Bytewise));
     match TableReader::open(bytewise) {
+        Err(e) if e.is_corruption() && !is_named_as_table(path) => stuck(
+            format!("{} is no table", shown_path(path)),
+            "tables are the files of a database that end in .sst; `lithify picture --json DIR` lists them",
+        ),
         Err(e) if e.kind() == ErrorKind::Unsupported => {
             let reversed = OpenTable::new(file, name, Arc::new(ReverseBytewise));
             // If that is not it either, the first answer is the one that helps.
@@ -190,6 +198,11 @@ fn open(path: &Path) -> Result<Arc<TableReader>> {
         }
         other => Ok(other?),
     }
+}
+
+/// Whether the name is one that tables have: then what is in it is damage.
+fn is_named_as_table(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "sst" || e == "ldb")
 }
 
 fn kind_name(kind: Kind) -> &'static str {

@@ -3,8 +3,6 @@
 //! Goes on after damage, so that one run lists all of it; says what is certain damage and what a
 //! crash leaves behind as well.
 
-use std::path::PathBuf;
-
 use anyhow::{Result, bail};
 use lithify::verify::{Finding, Grade, Report};
 use lithify::{Builder, Settings};
@@ -12,7 +10,7 @@ use lithify_base::{shown, shown_path};
 use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
-use crate::failure::usage;
+use crate::open::DirArg;
 use crate::output;
 use crate::progress::Progress;
 
@@ -34,12 +32,8 @@ changed; `lithify salvage` takes out what is good.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Verify {
-    /// Directory of the database
-    #[arg(value_name = "DIR", required_unless_present = "db")]
-    dir: Option<PathBuf>,
-    /// Directory of the database
-    #[arg(long, value_name = "DIR", conflicts_with = "dir")]
-    db: Option<PathBuf>,
+    #[command(flatten)]
+    dir: DirArg,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -47,9 +41,7 @@ pub(crate) struct Verify {
 
 impl Verify {
     pub(crate) fn run(self) -> Result<()> {
-        let Some(dir) = self.dir.or(self.db) else {
-            return usage("which database? `lithify verify DIR`");
-        };
+        let dir = self.dir.dir()?;
         let bar = Progress::bytes();
         let mut watch = |p: lithify::verify::Progress| bar.show(p.done, p.total);
         let report = Builder::new(Settings::default()).verify(&dir, &mut watch)?;

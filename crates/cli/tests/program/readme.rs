@@ -19,10 +19,10 @@ fn program() -> lithify::Result<()> {
     batch.delete("banana")?;
     db.write(&batch)?;
 
-    let mut iter = db.iter()?;
-    iter.seek("b"); // the first key at or after it
-    assert_eq!(iter.key(), b"cherry");
-    iter.status()?; // an error ends an iteration; it is never silent
+    for entry in db.range("b"..) {
+        let (key, value) = entry?; // an error ends an iteration; it is never silent
+        assert_eq!((&key[..], &value[..]), (&b"cherry"[..], &b"dark red"[..]));
+    }
     db.close()
     // README ends
 }

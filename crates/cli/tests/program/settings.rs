@@ -123,5 +123,5 @@ fn families_keep_their_settings() {
     let wrong = refused(&["settings", "--explain", &dir, "--family", "user"], 2);
     assert!(wrong.contains("the database has default, more, users"), "{wrong}");
     let wrong = refused(&["settings", "--family", "users"], 2);
-    assert!(wrong.contains("<DIR>"), "{wrong}");
+    assert!(wrong.contains("name the directory"), "{wrong}");
 }

@@ -53,6 +53,7 @@ fn handles_are_types_of_this_package() {
         std::any::type_name::<lithify::Transaction>(),
         std::any::type_name::<lithify::TtlDb>(),
         std::any::type_name::<lithify::WriteBatch>(),
+        std::any::type_name::<Builder>(),
     ] {
         assert_eq!(package(handle).as_deref(), Some("lithify"), "{handle}");
         assert!(!handle.contains('<'), "{handle}");

@@ -9,7 +9,7 @@ mod page;
 use lithify_settings::{Budget, Group, ROWS, Row, Scope, Settings, Unit, row};
 
 /// Settings that no user sees, for tests and measurements.
-const HIDDEN: [&str; 3] = ["plan", "unchecked", "as_rocksdb"];
+const HIDDEN: [&str; 4] = ["plan", "unchecked", "as_rocksdb", "derived_from"];
 
 fn in_group(group: Group) -> Vec<&'static str> {
     ROWS.iter().filter(|row| row.group == group).map(|row| row.name).collect()

@@ -52,7 +52,7 @@ impl OpenOptions {
     /// Default components: byte order and this machine.
     pub fn new(settings: Settings) -> OpenOptions {
         OpenOptions {
-            settings,
+            settings: settings.settled(),
             order: bytewise(),
             operator: None,
             filter: None,

@@ -15,6 +15,15 @@ pub struct DbIter {
     pub(crate) _pinned: Arc<SuperVersion>,
 }
 
+impl std::fmt::Debug for DbIter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.valid() {
+            true => write!(f, "DbIter(at \"{}\")", self.key().escape_ascii()),
+            false => write!(f, "DbIter(at no entry)"),
+        }
+    }
+}
+
 impl DbIter {
     /// Moves to the first key at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {

@@ -8,7 +8,9 @@
 use std::ops::ControlFlow;
 
 use lithify_base::key::unknown_kind;
-use lithify_base::{ComparatorRef, Error, Key, Kind, MergeOperatorRef, Prefixes, Result, Seq, Tag};
+use lithify_base::{
+    Comparator, ComparatorRef, Error, Key, Kind, MergeOperatorRef, Prefixes, Result, Seq, Tag,
+};
 
 use super::Cursor;
 use super::tombstones::Tombstones;
@@ -118,6 +120,9 @@ impl<C: Cursor> User<C> {
         }
     }
 
+    pub(crate) fn order(&self) -> &dyn Comparator {
+        &*self.order
+    }
     pub(crate) fn valid(&self) -> bool {
         !matches!(self.place, Place::Nowhere)
     }
