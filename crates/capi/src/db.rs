@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lithify::{
-    ColumnFamily, ColumnFamilyOptions, CompactOptions, Db, Error, ErrorKind, SizeOptions, Snapshot,
-};
+use lithify::{ColumnFamily, ColumnFamilyOptions, Db, Error, ErrorKind, SizeOptions, Snapshot};
 
 use crate::options::Options;
 use crate::raw::{Many, Outs, Res, SnapshotHandle, c_bytes, c_text, c_texts, export, give};
@@ -21,11 +19,14 @@ pub(crate) struct Database {
     /// Set by the close, for what is still about then.
     pub(crate) closed: Arc<AtomicBool>,
     reads_only: bool,
+    /// The default family has a compaction filter.
+    has_filter: bool,
 }
 
 /// `rocksdb_column_family_handle_t`.
 pub(crate) struct Family {
     pub(crate) inner: ColumnFamily,
+    has_filter: bool,
 }
 
 /// Whether families that are not named may stay closed, as in a handle that only reads.
@@ -53,7 +54,11 @@ impl Database {
         named: &[(&str, &Options)],
         opens: Opens,
     ) -> Res<Opened> {
-        let (mut builder, mut notes) = options.builder()?;
+        let mut budget = 0;
+        for (_, options) in named {
+            budget = budget.max(options.resolved()?.0.memory_budget);
+        }
+        let (mut builder, mut notes) = options.builder_for(budget)?;
         let there = match builder.list_column_families(path) {
             Ok(names) => names,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -77,11 +82,15 @@ impl Database {
             db,
             closed: Arc::new(AtomicBool::new(false)),
             reads_only: opens == Opens::ToRead,
+            has_filter: options.parts.filter.is_some(),
         };
         for (_, options) in named.iter().chain([&(DEFAULT, options)]) {
             for users in [&options.users.cache, &options.users.buffers].into_iter().flatten() {
                 users.join(&database);
             }
+        }
+        if let Some(logger) = &options.logger {
+            logger.say(&format!("opened {path:?}"));
         }
         if !notes.is_empty() {
             database.db.note("options_noted", &notes);
@@ -125,8 +134,9 @@ impl Database {
 }
 
 /// A handle of a family.
-pub(crate) fn family_handle(inner: ColumnFamily) -> *mut Family {
-    give(Family { inner })
+pub(crate) fn family_handle(inner: ColumnFamily, options: Option<&Options>) -> *mut Family {
+    let has_filter = options.is_some_and(|options| options.parts.filter.is_some());
+    give(Family { inner, has_filter })
 }
 
 /// The family that every database has.
@@ -180,8 +190,8 @@ pub(crate) fn open_families(
     }
     let named: Vec<(&str, &Options)> = names.iter().copied().zip(of.iter().copied()).collect();
     let Opened { database, families } = Database::open(options, path, &named, opens)?;
-    for (i, family) in families.into_iter().enumerate() {
-        handles.set_at(i, family_handle(family));
+    for (i, (family, options)) in families.into_iter().zip(of).enumerate() {
+        handles.set_at(i, family_handle(family, Some(options)));
     }
     Ok(database)
 }
@@ -195,11 +205,24 @@ fn flush_all(families: &[&Family]) -> Res<()> {
     families.iter().try_for_each(|family| family.inner.flush())
 }
 
-/// Compacts, and notes what there is no place to tell.
-fn compact(db: &Db, from: Option<&[u8]>, to: Option<&[u8]>, options: Option<&Compacts>) -> Res<()> {
-    let options = options.map_or_else(|| Ok(CompactOptions::default()), |o| o.checked().cloned());
+/// Compacts, and notes what there is no place to tell. As in RocksDB, a family with a filter has its last
+/// level rewritten, too, unless the options say otherwise.
+fn compact(
+    db: &Db,
+    has_filter: bool,
+    from: Option<&[u8]>,
+    to: Option<&[u8]>,
+    options: Option<&Compacts>,
+) -> Res<()> {
+    let options = options.unwrap_or(&Compacts::default()).checked(has_filter);
     let compacted = options.and_then(|options| db.compact_range_opt(from, to, &options));
     compacted.inspect_err(|error| db.note("compact_range_failed", &error.to_string()))
+}
+
+/// The text of a property, with RocksDB's headline where programs look for it; NULL if there is no such thing.
+pub(crate) fn property(db: &Db, name: &str) -> *mut c_char {
+    let head = if name == "rocksdb.stats" { "** DB Stats **\n" } else { "" };
+    db.property(name).map_or(std::ptr::null_mut(), |text| c_text(&format!("{head}{text}")))
 }
 
 fn sizes(
@@ -290,7 +313,7 @@ export! {
         if !notes.is_empty() {
             db.db.note("options_noted", &notes);
         }
-        Ok(family_handle(inner))
+        Ok(family_handle(inner, Some(options)))
     }
     fn rocksdb_drop_column_family(db: &Database, family: &Family, errptr) {
         db.told(db.db.drop_column_family(family.inner.name()))
@@ -308,7 +331,8 @@ export! {
         Ok(c_bytes(name.as_bytes()))
     }
     fn rocksdb_get_default_column_family_handle(db: &Database) -> *mut Family {
-        Ok(family_handle(db.db.column_family(DEFAULT)?))
+        let inner = db.db.column_family(DEFAULT)?;
+        Ok(give(Family { inner, has_filter: db.has_filter }))
     }
     fn rocksdb_create_snapshot(db: &Database) -> *mut SnapshotHandle {
         Ok(SnapshotHandle::owned(db.db.snapshot()))
@@ -327,11 +351,11 @@ export! {
         Ok(db.db.snapshot().sequence())
     }
     fn rocksdb_property_value(db: &Database, name: text) -> *mut c_char {
-        Ok(db.db.property(name).map_or(std::ptr::null_mut(), |text| c_text(&text)))
+        Ok(property(&db.db, name))
     }
     fn rocksdb_property_value_cf(db: &Database, family: &Family, name: text) -> *mut c_char {
         let _ = db;
-        Ok(family.inner.property(name).map_or(std::ptr::null_mut(), |text| c_text(&text)))
+        Ok(property(&family.inner, name))
     }
     fn rocksdb_property_int(db: &Database, name: text, value: out u64) -> i32 {
         Ok(db.db.int_property(name).map_or(-1, |n| { value.set(n); 0 }))
@@ -360,22 +384,22 @@ export! {
         db.told(db.db.sync())
     }
     fn rocksdb_compact_range(db: &Database, (from, flen): bound, (to, tlen): bound) {
-        compact(&db.db, from, to, None)
+        compact(&db.db, db.has_filter, from, to, None)
     }
     fn rocksdb_compact_range_cf(db: &Database, family: &Family, (from, flen): bound, (to, tlen): bound) {
         let _ = db;
-        compact(&family.inner, from, to, None)
+        compact(&family.inner, family.has_filter, from, to, None)
     }
     fn rocksdb_compact_range_opt(
         db: &Database, options: maybe Compacts, (from, flen): bound, (to, tlen): bound
     ) {
-        compact(&db.db, from, to, options)
+        compact(&db.db, db.has_filter, from, to, options)
     }
     fn rocksdb_compact_range_cf_opt(
         db: &Database, family: &Family, options: maybe Compacts, (from, flen): bound, (to, tlen): bound
     ) {
         let _ = db;
-        compact(&family.inner, from, to, options)
+        compact(&family.inner, family.has_filter, from, to, options)
     }
     fn rocksdb_delete_file_in_range(db: &Database, (from, flen): bound, (to, tlen): bound, errptr) {
         db.told(db.db.delete_files_in_range(from, to))

@@ -138,6 +138,10 @@ export! {
         if iter.from.is_none() {
             return Err(Error::unsupported("an iterator of a transaction is not refreshed; make another one"));
         }
+        // From here on it shows what is there now, whatever it was made at.
+        if let Some((_, options)) = &mut iter.from {
+            options.snapshot = None;
+        }
         iter.again();
         iter.inner.as_ref().map(drop).map_err(Error::clone)
     }

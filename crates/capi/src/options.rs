@@ -138,7 +138,16 @@ impl Options {
     /// # Errors
     /// As [`resolved`](Options::resolved).
     pub(crate) fn builder(&self) -> Res<(Builder, String)> {
-        let (settings, notes) = self.resolved()?;
+        self.builder_for(0)
+    }
+
+    /// The same with a memory budget of at least `budget` bytes, as a family may need.
+    ///
+    /// # Errors
+    /// As [`resolved`](Options::resolved).
+    pub(crate) fn builder_for(&self, budget: u64) -> Res<(Builder, String)> {
+        let (mut settings, notes) = self.resolved()?;
+        settings.memory_budget = settings.memory_budget.max(budget);
         let mut builder = Builder::new(settings).create_among_files();
         let Parts { order, operator, filter, prefixes } = self.parts.clone();
         if let Some(order) = order {

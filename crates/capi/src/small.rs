@@ -154,6 +154,8 @@ export! {
 #[derive(Clone, Default)]
 pub(crate) struct Compacts {
     inner: CompactOptions,
+    /// The last level stays as it is even if there is a filter.
+    skips_last: bool,
     kept: Kept,
 }
 keeps!(Compacts);
@@ -166,8 +168,10 @@ impl Compacts {
     }
     /// # Errors
     /// `Unsupported` naming an option that is refused.
-    pub(crate) fn checked(&self) -> Res<&CompactOptions> {
-        self.kept.check().map(|()| &self.inner)
+    pub(crate) fn checked(&self, has_filter: bool) -> Res<CompactOptions> {
+        self.kept.check()?;
+        let rewrite = self.inner.rewrite || (has_filter && !self.skips_last);
+        Ok(CompactOptions { rewrite, ..self.inner.clone() })
     }
 }
 
@@ -176,7 +180,10 @@ const FORCE: u8 = 2;
 
 rows! { Compacts;
     exact rocksdb_compactoptions_set_bottommost_level_compaction
-        rocksdb_compactoptions_get_bottommost_level_compaction: u8 = 1, |o, v| o.inner.rewrite = v >= FORCE;
+        rocksdb_compactoptions_get_bottommost_level_compaction: u8 = 1, |o, v| {
+        o.inner.rewrite = v >= FORCE;
+        o.skips_last = v == 0;
+    };
     noted rocksdb_compactoptions_set_exclusive_manual_compaction
         rocksdb_compactoptions_get_exclusive_manual_compaction: u8 = 0;
     noted rocksdb_compactoptions_set_change_level rocksdb_compactoptions_get_change_level: u8 = 0;

@@ -9,7 +9,8 @@ pub(crate) fn status(error: &Error) -> String {
 
 fn prefix(kind: ErrorKind) -> &'static str {
     match kind {
-        ErrorKind::Corruption | ErrorKind::MergeFailed => "Corruption: ",
+        ErrorKind::Corruption => "Corruption: ",
+        ErrorKind::MergeFailed => "Corruption: Merge operator failed: ",
         ErrorKind::Internal => "Corruption: internal error: ",
         ErrorKind::NoSpace => "IO error: No space left on device: ",
         ErrorKind::Io | ErrorKind::Locked | ErrorKind::Fenced => "IO error: ",

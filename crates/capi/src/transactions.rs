@@ -11,12 +11,12 @@ use std::time::Duration;
 use lithify::{BatchEntry, ColumnFamily, Error, ReadOptions, Transaction, TransactionOptions};
 
 use crate::batch::Batch;
-use crate::db::{DEFAULT, Database, Family, Opens, count, family_handle, open_families};
+use crate::db::{DEFAULT, Database, Family, Opens, count, family_handle, open_families, property};
 use crate::iter::Iter;
 use crate::kept::{Kept, keeps, rows};
 use crate::options::Options;
 use crate::points::{Answers, Found, copied, keys_of, pinned};
-use crate::raw::{Many, Outs, Res, SnapshotHandle, c_text, export, give};
+use crate::raw::{Many, Outs, Res, SnapshotHandle, export, give};
 use crate::small::{Flushes, Reads, WriteOpts};
 
 /// `rocksdb_transactiondb_t`, and `rocksdb_optimistictransactiondb_t`.
@@ -262,10 +262,6 @@ fn open(options: &Options, path: &std::path::Path, waits: Option<LockWaits>) -> 
     Ok(give(TxnDb { base: opened.database, waits }))
 }
 
-fn property(db: &TxnDb, name: &str) -> *mut c_char {
-    db.base.db.property(name).map_or(std::ptr::null_mut(), |text| c_text(&text))
-}
-
 fn int_property(db: &TxnDb, name: &str, value: &Outs<u64>) -> i32 {
     db.base.db.int_property(name).map_or(-1, |n| {
         value.set(n);
@@ -332,7 +328,8 @@ export! {
         db: &TxnDb, options: &Options, name: text, errptr
     ) -> *mut Family {
         let (family, _) = options.family()?;
-        Ok(family_handle(db.base.db.create_column_family(name, family)?))
+        let inner = db.base.db.create_column_family(name, family)?;
+        Ok(family_handle(inner, Some(options)))
     }
     fn rocksdb_transactiondb_create_snapshot(db: &TxnDb) -> *mut SnapshotHandle {
         Ok(SnapshotHandle::owned(db.base.db.snapshot()))
@@ -345,7 +342,7 @@ export! {
         Ok(())
     }
     fn rocksdb_transactiondb_property_value(db: &TxnDb, name: text) -> *mut c_char {
-        Ok(property(db, name))
+        Ok(property(&db.base.db, name))
     }
     fn rocksdb_transactiondb_property_int(db: &TxnDb, name: text, value: out u64) -> i32 {
         Ok(int_property(db, name, &value))
@@ -608,7 +605,7 @@ export! {
         db.base.db.write_opt(batch.sound()?, &options.checked()?)
     }
     fn rocksdb_optimistictransactiondb_property_value(db: &TxnDb, name: text) -> *mut c_char {
-        Ok(property(db, name))
+        Ok(property(&db.base.db, name))
     }
     fn rocksdb_optimistictransactiondb_property_int(db: &TxnDb, name: text, value: out u64) -> i32 {
         Ok(int_property(db, name, &value))
