@@ -13,6 +13,11 @@ fn main() {
 #[cfg(feature = "emu")]
 const SOURCES: &str = "LITHIFY_GPU_SOURCES";
 
+/// Set where the kernels are to be watched by AddressSanitizer and UndefinedBehaviorSanitizer, whose runtime is
+/// loaded before all else (`cargo xtask gpu sanitize`).
+#[cfg(feature = "emu")]
+const SANITIZE: &str = "LITHIFY_GPU_SANITIZE";
+
 /// The library of the emulator: small CTAs, so that small cases have many.
 #[cfg(feature = "emu")]
 fn emu() {
@@ -27,6 +32,15 @@ fn emu() {
     build.cpp(true).std("c++17").opt_level(2).warnings(true).extra_warnings(true);
     build.include(&emulator).include(&kernels).file(format!("{emulator}/fiber.cpp"));
     build.define("THREADS", "64").define("ITEMS", "2");
+    println!("cargo::rerun-if-env-changed={SANITIZE}");
+    if std::env::var_os(SANITIZE).is_some() {
+        for flag in ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"] {
+            build.flag(flag);
+        }
+        println!("cargo::rustc-link-arg=-Wl,--no-as-needed");
+        println!("cargo::rustc-link-arg=-lasan");
+        println!("cargo::rustc-link-arg=-lubsan");
+    }
     if let Err(e) = build.try_compile("lithify_emu") {
         panic!(
             "the feature `emu` needs a C++17 compiler (package `g++`), or build without it: {e}"

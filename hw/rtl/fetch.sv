@@ -3,6 +3,7 @@
 // Keeps: at most eight bursts are under way; beats come back in the order asked for (one AXI id), so a queue of
 // what was asked says whose they are. Every area's F64 is compared. After `halt` nothing more is asked for, and
 // `idle` says when memory owes nothing.
+// Sums header and tables, too, which come while no area does.
 // Leaves to others: which bursts (fetch_way), header and tables (head).
 module fetch #(
   parameter int N = 4
@@ -25,6 +26,13 @@ module fetch #(
   input  logic                   r_valid,
   input  logic [511:0]           r_beat,
   input  logic                   r_bad,
+  // Beats of header and tables on the same bus, and their F64. The last 16 bytes of the first one count as zero.
+  input  logic                   head_in,
+  input  logic                   head_first,
+  input  logic                   head_last,
+  output logic                   head_sum_valid,
+  output logic [63:0]            sum_a,
+  output logic [63:0]            sum_b,
   // To the decoders.
   output logic [N:0]             area_valid,
   input  logic [N:0]             area_ready,
@@ -36,17 +44,17 @@ module fetch #(
   output pkg::fault_t            fault
 );
   localparam int AREA = pkg::AREA_BITS;
+  localparam logic [4:0] HEAD = 5'd31;        // the sum of header and tables, among those of ways
   genvar g;
 
-  logic [N:0] want_valid, want_ready, want_table, want_first, want_last;
+  logic [N:0] want_valid, want_ready, want_table, want_high, want_first, want_last;
   logic [64*(N+1)-1:0] want_address;
   logic [6*(N+1)-1:0] want_beats;
-  logic [N:0] got_table, got_data, sum_here, bad_place, bad_sum;
-  logic [32*(N+1)-1:0] fault_index;
+  logic [32*(N+1)-1:0] index;
+  logic [128*(N+1)-1:0] expected;
+  logic [N:0] got_table, got_data, bad_place;
+  logic [255:0] got_row;
   logic [511:0] got_beat;
-  logic sum_valid;
-  logic [4:0] sum_way;
-  logic [63:0] sum_a, sum_b;
 
   generate
     for (g = 0; g <= N; g = g + 1) begin : g_way
@@ -54,15 +62,13 @@ module fetch #(
         .clk, .rst, .begin_set, .base, .slot_bytes, .tables_end,
         .first(first[32*g +: 32]), .count(count[32*g +: 32]),
         .want_valid(want_valid[g]), .want_ready(want_ready[g]), .want_table(want_table[g]),
-        .want_address(want_address[64*g +: 64]), .want_beats(want_beats[6*g +: 6]),
-        .want_first(want_first[g]), .want_last(want_last[g]),
-        .got_table(got_table[g]), .got_data(got_data[g]), .got_beat,
-        .sum_valid(sum_here[g]), .sum_a, .sum_b,
+        .want_high(want_high[g]), .want_address(want_address[64*g +: 64]), .want_beats(want_beats[6*g +: 6]),
+        .want_first(want_first[g]), .want_last(want_last[g]), .index(index[32*g +: 32]),
+        .expected(expected[128*g +: 128]), .got_table(got_table[g]), .got_row, .got_data(got_data[g]), .got_beat,
         .area_valid(area_valid[g]), .area_ready(area_ready[g]), .area(area[AREA*g +: AREA]),
         .word_valid(word_valid[g]), .word_ready(word_ready[g]), .word(word[512*g +: 512]),
-        .bad_place(bad_place[g]), .bad_sum(bad_sum[g]), .fault_index(fault_index[32*g +: 32])
+        .bad_place(bad_place[g])
       );
-      assign sum_here[g] = sum_valid && sum_way == 5'(g);
     end
   endgenerate
 
@@ -82,18 +88,23 @@ module fetch #(
       if (want_valid[i] && 5'(i) >= turn) pick = 5'(i);
   end
 
-  // What is under way, oldest first: way, kind, beats and whether they begin or end an area.
+  // What is under way, oldest first: way, kind, whether it begins or ends an area, beats.
   logic log_in_ready, log_valid, log_pop, grant;
-  logic [13:0] log_in, log_out;
+  logic [14:0] log_in, log_out;
   logic [3:0] log_count;
+  logic [31:0] pick_index;
+  logic [127:0] pick_expected;
   assign grant = picked && !ar_valid && log_in_ready && !halt && !rst;
   always_comb begin
     log_in = '0;
+    {pick_index, pick_expected} = '0;
     for (i = 0; i <= N; i = i + 1)
-      if (pick == 5'(i))
-        log_in = {5'(i), want_table[i], want_first[i], want_last[i], want_beats[6*i +: 6]};
+      if (pick == 5'(i)) begin
+        log_in = {5'(i), want_table[i], want_high[i], want_first[i], want_last[i], want_beats[6*i +: 6]};
+        {pick_index, pick_expected} = {index[32*i +: 32], expected[128*i +: 128]};
+      end
   end
-  fifo #(.WIDTH(14), .LG(3)) under_way (
+  fifo #(.WIDTH(15), .LG(3)) under_way (
     .clk, .rst, .in_valid(grant), .in_ready(log_in_ready), .in_word(log_in),
     .out_valid(log_valid), .out_ready(log_pop), .out_word(log_out), .count(log_count)
   );
@@ -120,7 +131,8 @@ module fetch #(
 
   // What comes back is registered once, then dealt out.
   logic [5:0] taken;
-  logic final_beat, begins, ends, g_valid, g_table, g_first, g_last;
+  logic final_beat, begins, ends, g_valid, g_table, g_high, g_first, g_last;
+  logic g_head, g_head_first, g_head_last;
   logic [4:0] g_owner;
   assign final_beat = taken + 1'b1 == log_out[5:0];
   assign log_pop = r_valid && final_beat;
@@ -134,39 +146,61 @@ module fetch #(
       g_valid <= r_valid && !halt;
       if (r_valid) taken <= final_beat ? '0 : taken + 1'b1;
     end
-    {g_owner, g_table, g_first, g_last} <= {log_out[13:9], log_out[8], begins, ends};
+    {g_owner, g_table, g_high, g_first, g_last} <= {log_out[14:8], begins, ends};
+    {g_head, g_head_first, g_head_last} <= {head_in && !rst, head_first, head_last};
     got_beat <= r_beat;
+    if (head_in && head_first) got_beat[511:384] <= '0;
   end
+  assign got_row = g_high ? got_beat[511:256] : got_beat[255:0];
   always_comb
     for (i = 0; i <= N; i = i + 1) begin
       got_table[i] = g_valid && g_table && g_owner == 5'(i);
       got_data[i] = g_valid && !g_table && g_owner == 5'(i);
     end
 
-  logic summing;
+  // ---- F64 of areas: they end in the order in which their last bursts were asked for ----
+  // At most eight of these are under way, and as many ends of areas in the sums: the queue always has room.
+  logic summing, sum_valid, due_ready, due_valid, bus_bad, bad_sum;
+  logic [4:0] sum_way, bad_way;
+  logic [5:0] due_count;
+  logic [31:0] due_index, bad_index;
+  logic any_sum_valid;
+  logic [127:0] due_sum;
   f64 sums (
-    .clk, .rst, .in_valid(g_valid && !g_table), .in_first(g_first), .in_last(g_last),
-    .in_channel(g_owner), .in_beat(got_beat),
-    .out_valid(sum_valid), .out_channel(sum_way), .out_a(sum_a), .out_b(sum_b), .busy(summing)
+    .clk, .rst, .in_valid(g_head || (g_valid && !g_table)), .in_first(g_head ? g_head_first : g_first),
+    .in_last(g_head ? g_head_last : g_last), .in_channel(g_head ? HEAD : g_owner), .in_beat(got_beat),
+    .out_valid(any_sum_valid), .out_channel(sum_way), .out_a(sum_a), .out_b(sum_b), .busy(summing)
   );
+  assign head_sum_valid = any_sum_valid && sum_way == HEAD;
+  assign sum_valid = any_sum_valid && sum_way != HEAD;
   assign idle = !ar_valid && !log_valid && !g_valid && !summing;
+  fifo #(.WIDTH(160), .LG(5)) due (
+    .clk, .rst, .in_valid(grant && !log_in[9] && log_in[6]), .in_ready(due_ready), .in_word({pick_index, pick_expected}),
+    .out_valid(due_valid), .out_ready(sum_valid), .out_word({due_index, due_sum}), .count(due_count)
+  );
 
-  logic bus_bad;
   always_ff @(posedge clk) begin
-    if (rst) bus_bad <= 1'b0;
-    else if (r_valid && r_bad) bus_bad <= 1'b1;
-    fault_valid <= !rst && (bus_bad || |bad_sum || |bad_place);
-    fault.code <= bus_bad || |bad_sum ? pkg::LINK : pkg::HEADER;
+    if (rst) begin
+      {bus_bad, bad_sum} <= '0;
+    end else begin
+      if (r_valid && r_bad) bus_bad <= 1'b1;
+      if (sum_valid && !bad_sum) begin
+        bad_sum <= due_sum != {sum_b, sum_a};
+        {bad_way, bad_index} <= {sum_way, due_index};
+      end
+    end
+    fault_valid <= !rst && (bus_bad || bad_sum || |bad_place);
+    fault.code <= bus_bad || bad_sum ? pkg::LINK : pkg::HEADER;
     fault.way <= 8'd255;
     fault.descriptor <= '1;
     fault.entry <= '1;
     for (i = N; i >= 0; i = i - 1)
-      if (bad_sum[i] || bad_place[i]) begin
+      if (bad_sum ? bad_way == 5'(i) : bad_place[i]) begin
         fault.way <= i == N ? 8'(pkg::SIDE) : 8'(i);
-        fault.descriptor <= fault_index[32*i +: 32];
+        fault.descriptor <= bad_sum ? bad_index : index[32*i +: 32] + 32'd1;
       end
   end
 
   logic unused;
-  assign unused = ^log_count;
+  assign unused = ^{log_count, due_ready, due_valid, due_count};
 endmodule

@@ -1,9 +1,12 @@
 // One way of fetch: walks over its descriptors, asks for bursts, and keeps what has come.
 //
+// Both take several cycles, so that no sum stands behind another one: a descriptor is judged while the area before it is
+// asked for, and a burst is placed, cut and offered one step after the other.
+//
 // Keeps: a burst is asked for only if all of it fits the queue, so what memory returns is always taken.
 // Areas are announced to the decoder in order, and their beats follow in order without gaps between areas. No
 // address outside of the input slot is asked for.
-// Leaves to others: the bus (fetch), what the bytes mean (decoder).
+// Leaves to others: the bus and F64 of areas (fetch), what the bytes mean (decoder).
 module fetch_way (
   input  logic         clk,
   input  logic         rst,
@@ -18,18 +21,18 @@ module fetch_way (
   output logic         want_valid,
   input  logic         want_ready,
   output logic         want_table,      // one beat with a descriptor
+  output logic         want_high,       // which lies in the upper half of the beat
   output logic [63:0]  want_address,
   output logic [5:0]   want_beats,
   output logic         want_first,      // the burst begins an area, or ends it
   output logic         want_last,
+  output logic [31:0]  index,           // the descriptor whose area is being asked for
+  output logic [127:0] expected,        // the area's F64
   // What comes back, in the order asked for.
   input  logic         got_table,
+  input  logic [255:0] got_row,
   input  logic         got_data,
   input  logic [511:0] got_beat,
-  // F64 of an area that has come whole.
-  input  logic         sum_valid,
-  input  logic [63:0]  sum_a,
-  input  logic [63:0]  sum_b,
   // To the decoder.
   output logic         area_valid,
   input  logic         area_ready,
@@ -37,124 +40,127 @@ module fetch_way (
   output logic         word_valid,
   input  logic         word_ready,
   output logic [511:0] word,
-  // Errors: a place outside of the slot; a sum that differs. `fault_index` is the descriptor.
-  output logic         bad_place,
-  output logic         bad_sum,
-  output logic [31:0]  fault_index
+  output logic         bad_place        // the descriptor behind `index` names a place outside of the slot
 );
   localparam int LG = 6;                      // beats of the queue
   localparam logic [28:0] AREA_MAX = 29'h1010_0000;
 
-  // Descriptors: `left` are still to be asked for; at most one is on its way or waits to begin.
-  logic [31:0] left, next_at;
-  logic half;                                 // which half of the beat has it
-  logic asked, waiting, eos_due, live, idle, area_in_valid, words_ready, sums_valid;
+  // ---- descriptors: `left` are still to be asked for; at most one is on its way or waits to begin ----
+  logic live, asked, waiting, judged, begins, eos_due, idle, area_in_valid, area_in_ready, words_ready;
+  logic [31:0] left, next_at;                 // next_at: in descriptors from the slot's beginning
   logic [255:0] waits;
-  logic [31:0] index;                         // of the area whose beats are being asked for
+  logic [1:0] checks;                         // steps of its judgement that are done
+  logic [31:0] w_offset, w_bytes;
+  logic [25:0] w_beats;
+  logic [32:0] w_end;
+  logic w_sound, w_good;
+  assign w_offset = waits[31:0];
+  assign w_bytes = waits[63:32];
+  assign judged = waiting && (&checks);
+  always_ff @(posedge clk) begin
+    w_beats <= w_bytes[31:6] + 26'(|w_bytes[5:0]);
+    w_sound <= w_bytes != '0 && w_bytes <= 32'(AREA_MAX) && w_offset[5:0] == '0 && w_offset >= tables_end;
+    w_end <= {1'b0, w_offset} + {1'b0, w_beats, 6'b0};
+    w_good <= w_sound && w_end <= {1'b0, slot_bytes};
+    if (rst || !waiting) checks <= '0;
+    else if (!judged) checks <= checks + 1'b1;
+  end
 
-  // The area whose beats are being asked for.
+  // ---- the area whose beats are being asked for ----
   logic [31:0] at;
   logic [22:0] beats;
   logic fresh;                                // no beat of it has been asked for
 
-  logic [31:0] w_offset, w_bytes;
-  logic [31:0] w_beats;
-  logic w_good, starts, area_in_ready, sums_in_ready;
-  assign w_offset = waits[31:0];
-  assign w_bytes = waits[63:32];
-  assign w_beats = {6'b0, w_bytes[31:6]} + 32'(|w_bytes[5:0]);
-  assign w_good = w_bytes != '0 && w_bytes <= 32'(AREA_MAX) && w_offset[5:0] == '0
-      && w_offset >= tables_end
-      && {1'b0, w_offset} + {1'b0, w_beats[25:0], 6'b0} <= {1'b0, slot_bytes};
-  assign starts = waiting && beats == '0 && area_in_ready && sums_in_ready && w_good;
-
-  // The next burst: up to 32 beats, to the end of the area or of a line of 4 KiB.
-  logic [LG:0] stocked, promised;
-  logic [6:0] to_line, least, room;
-  logic [63:0] from;
-  assign from = base + 64'(at);
-  assign to_line = 7'd64 - 7'(from[11:6]);
-  assign room = 7'd64 - stocked - promised;
-  always_comb begin
-    least = 7'd32;
-    if (to_line < least) least = to_line;
-    if (beats < 23'(least)) least = beats[6:0];
-  end
-
-  // Both kinds of requests are made in registers.
-  logic may_table, may_data;
-  assign may_table = live && left != '0 && !asked && !waiting;
-  assign may_data = live && beats != '0 && room >= least;
+  // ---- a request: which, where, how many beats, and as soon as these fit ----
+  typedef enum logic [2:0] {PICK, PLACE, CUT, FIT, OFFER} step_e;
+  step_e step;
+  logic asks_table, picks_table, takes;
+  logic [LG:0] room;                          // places of the queue that no burst was asked for
+  logic [31:0] offset;
+  logic [6:0] to_line, cut;                   // beats to the end of a line of 4 KiB, and of a burst there
+  logic ends_here;
+  assign asks_table = live && left != '0 && !asked && !waiting;
+  assign picks_table = step == PICK && asks_table;
+  assign to_line = 7'd64 - 7'(want_address[11:6]);
+  assign cut = to_line < 7'd32 ? to_line : 7'd32;
+  assign ends_here = beats[22:6] == '0 && beats[6:0] <= cut;
+  // `index` and `expected` are of a burst until it is granted.
+  assign begins = judged && w_good && beats == '0 && step == PICK && area_in_ready;
+  assign takes = step == FIT && !want_table && room >= {1'b0, want_beats};
+  assign want_valid = step == OFFER;
   always_ff @(posedge clk) begin
     if (rst) begin
-      want_valid <= 1'b0;
-    end else if (want_valid) begin
-      if (want_ready) want_valid <= 1'b0;
-    end else if (may_table || may_data) begin
-      want_valid <= 1'b1;
-      want_table <= may_table;
-      want_address <= may_table ? base + 64'd512 + {27'b0, next_at[31:1], 6'b0} : from;
-      want_beats <= may_table ? 6'd1 : least[5:0];
+      step <= PICK;
+    end else begin
+      case (step)
+        PICK: if (asks_table || (live && beats != '0)) step <= PLACE;
+        PLACE: step <= CUT;
+        CUT: step <= FIT;
+        FIT: if (takes || want_table) step <= OFFER;
+        default: if (want_ready) step <= PICK;
+      endcase
+    end
+    if (step == PICK) begin
+      want_table <= asks_table;
+      want_high <= next_at[0];
+      offset <= asks_table ? {next_at[26:1], 6'b0} : at;
+    end
+    if (step == PLACE) want_address <= base + 64'(offset);
+    if (step == CUT) begin
+      want_beats <= want_table ? 6'd1 : ends_here ? beats[5:0] : cut[5:0];
+      want_last <= ends_here;
       want_first <= fresh;
-      want_last <= beats == 23'(least);
     end
   end
-  logic makes_table, makes_data;
-  assign makes_table = !rst && !want_valid && may_table;
-  assign makes_data = !rst && !want_valid && !may_table && may_data;
 
   always_ff @(posedge clk) begin
     if (rst) begin
-      live <= 1'b0;
-      asked <= 1'b0;
-      waiting <= 1'b0;
-      eos_due <= 1'b0;
+      {live, asked, waiting, eos_due, bad_place} <= '0;
       beats <= '0;
       left <= '0;
       index <= '1;
-      bad_place <= 1'b0;
-      promised <= '0;
+      room <= (LG+1)'(1 << LG);
     end else begin
       if (begin_set) begin
         live <= 1'b1;
         left <= count;
-        next_at <= first;
+        next_at <= first + 32'd16;
         eos_due <= 1'b1;
       end
-      if (makes_table) begin
+      if (picks_table) begin
         asked <= 1'b1;
         left <= left - 1'b1;
         next_at <= next_at + 1'b1;
-        half <= next_at[0];
       end
       if (got_table) begin
         asked <= 1'b0;
         waiting <= 1'b1;
-        waits <= half ? got_beat[511:256] : got_beat[255:0];
+        waits <= got_row;
       end
-      if (starts) begin
+      if (begins) begin
         waiting <= 1'b0;
         at <= w_offset;
         beats <= w_beats[22:0];
         fresh <= 1'b1;
         index <= index + 1'b1;
-      end else if (makes_data) begin
-        at <= at + {19'b0, least, 6'b0};
-        beats <= beats - 23'(least);
+        expected <= waits[255:128];
+      end else if (takes) begin
+        at <= at + {20'b0, want_beats, 6'b0};
+        beats <= beats - 23'(want_beats);
         fresh <= 1'b0;
       end
-      if (waiting && !w_good) bad_place <= 1'b1;
-      if (eos_due && area_in_ready && !starts && idle) eos_due <= 1'b0;
-      promised <= promised + (makes_data ? least : 7'd0) - 7'(got_data);
+      room <= room - (takes ? {1'b0, want_beats} : '0) + (LG+1)'(word_valid && word_ready);
+      if (judged && !w_good) bad_place <= 1'b1;
+      if (eos_due && area_in_ready && idle) eos_due <= 1'b0;
     end
   end
 
   // The end is announced behind the last area.
   assign idle = live && left == '0 && !asked && !waiting;
-  assign area_in_valid = starts || (eos_due && idle);
+  assign area_in_valid = begins || (eos_due && idle);
   pkg::area_t area_in;
   always_comb begin
-    area_in.eos = !starts;
+    area_in.eos = !waiting;
     area_in.bytes = w_bytes[28:0];
     area_in.skip = waits[64 +: 20];
     area_in.take = waits[84 +: 20];
@@ -162,7 +168,8 @@ module fetch_way (
     area_in.replay = waits[124];
     area_in.markers = waits[125];
   end
-  logic [2:0] areas_count, sums_count;
+  logic [2:0] areas_count;
+  logic [LG:0] stocked;
   fifo #(.WIDTH(pkg::AREA_BITS), .LG(2)) areas (
     .clk, .rst, .in_valid(area_in_valid), .in_ready(area_in_ready), .in_word(area_in),
     .out_valid(area_valid), .out_ready(area_ready), .out_word(area), .count(areas_count)
@@ -172,24 +179,6 @@ module fetch_way (
     .out_valid(word_valid), .out_ready(word_ready), .out_word(word), .count(stocked)
   );
 
-  // Sums announced, compared as areas come in whole.
-  logic [127:0] expected;
-  fifo #(.WIDTH(128), .LG(2)) sums (
-    .clk, .rst, .in_valid(starts), .in_ready(sums_in_ready), .in_word(waits[255:128]),
-    .out_valid(sums_valid), .out_ready(sum_valid), .out_word(expected), .count(sums_count)
-  );
-  logic [31:0] summed;
-  always_ff @(posedge clk) begin
-    if (rst) begin
-      bad_sum <= 1'b0;
-      summed <= '0;
-    end else if (sum_valid && !bad_sum) begin
-      if (!sums_valid || expected != {sum_b, sum_a}) bad_sum <= 1'b1;
-      else summed <= summed + 1'b1;
-    end
-    fault_index <= bad_sum ? summed : index + 32'd1;
-  end
-
   logic unused;
-  assign unused = ^{areas_count, sums_count, words_ready, w_beats[31:23], waits[127:126]};
+  assign unused = ^{areas_count, stocked, words_ready, w_beats[25:23], waits[127:126], next_at[31:27]};
 endmodule

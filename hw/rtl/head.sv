@@ -1,8 +1,8 @@
 // Reads header and tables of an input slot and checks them before anything else is read.
 //
 // Keeps: `good` only if magic, version, limits and the command's figures fit, all ways' descriptors exist, and
-// F64 over header and tables is that of the header. One burst is under way at a time.
-// Leaves to others: what the descriptors say (fetch).
+// F64 over header and tables is that of the header. At most eight bursts are under way.
+// Leaves to others: what the descriptors say, and the sum over what comes (fetch).
 module head #(
   parameter int N = 4
 ) (
@@ -27,6 +27,13 @@ module head #(
   input  logic               r_bad,
   input  logic               r_last,
   output logic               idle,
+  // Beats that come, for F64: the sum leaves out its own place in the first one.
+  output logic               sum_in,
+  output logic               sum_first,
+  output logic               sum_last,
+  input  logic               sum_valid,
+  input  logic [63:0]        sum_a,
+  input  logic [63:0]        sum_b,
   // What it found.
   output logic [4:0]         block_lg,
   output logic               drop_tombstones,
@@ -43,19 +50,19 @@ module head #(
   logic [31:0] beat;               // the next one to come
   logic [31:0] beats;              // of header and tables; known behind beat 0
   logic [31:0] asked;              // beats asked for
-  logic running, under_way, fits;
+  logic running, fits;
+  logic [3:0] owed;                // bursts under way
   logic [31:0] descriptors;
-  logic [63:0] want_a, want_b, sum_a, sum_b;
-  logic sum_valid, summing;
-  logic [4:0] sum_channel;
+  logic [63:0] want_a, want_b;
   logic [32*(N+1)-1:0] ends;       // behind the last descriptor of each way
 
-  // Bursts: the 8 beats of the fixed part one by one line of 4 KiB, then up to 32 beats.
+  // Bursts: the 8 beats of the fixed part, then up to 32 beats, to the end of a line of 4 KiB. Each is placed in one cycle
+  // and cut in the next.
+  logic placed, asks;
   logic [63:0] from;
   logic [31:0] rest;
   logic [6:0] to_line, length;
-  assign from = base + {26'b0, asked, 6'b0};
-  assign rest = beats - asked;
+  assign asks = placed && !ar_valid && !owed[3] && !halt;
   assign to_line = 7'd64 - 7'(from[11:6]);
   always_comb begin
     length = 7'd32;
@@ -66,13 +73,13 @@ module head #(
   integer i;
   logic last, fits_first, ways_fit, side;
   assign last = beat + 32'd1 == beats && beat >= 32'd7;
-  logic [511:0] masked;
-  assign masked = beat == '0 ? {128'b0, r_beat[383:0]} : r_beat;
+  assign {sum_in, sum_first, sum_last} = {r_valid, beat == '0, last};
 
   always_ff @(posedge clk) begin
     if (rst) begin
       running <= 1'b0;
-      under_way <= 1'b0;
+      placed <= 1'b0;
+      owed <= '0;
       ar_valid <= 1'b0;
       done <= 1'b0;
       bus_bad <= 1'b0;
@@ -83,17 +90,19 @@ module head #(
         beat <= '0;
         asked <= '0;
         beats <= 32'd8;
-      end else if (running && !under_way && asked < beats && !halt) begin
-        under_way <= 1'b1;
+      end else if (asks) begin
+        placed <= 1'b0;
         ar_valid <= 1'b1;
         ar_address <= from;
         ar_len <= 8'(length) - 8'd1;
         asked <= asked + 32'(length);
+      end else begin
+        placed <= running && asked < beats;
       end
+      owed <= owed + 4'(asks) - 4'(r_valid && r_last);
       if (ar_valid && ar_ready) ar_valid <= 1'b0;
       if (r_valid) begin
         beat <= beat + 1'b1;
-        if (r_last) under_way <= 1'b0;
         if (r_bad) bus_bad <= 1'b1;
         if (beat == '0) begin
           // A number of descriptors that does not fit is not believed.
@@ -130,6 +139,10 @@ module head #(
         side <= r_beat[87:80] == 8'd1;
       end
     end
+    if (!placed) begin
+      from <= base + {26'b0, asked, 6'b0};
+      rest <= beats - asked;
+    end
     tables_end <= 32'd512 + {descriptors[26:0], 5'b0};
     for (i = 0; i <= N; i = i + 1)
       ends[32*i +: 32] <= first[32*i +: 32] + count[32*i +: 32];
@@ -151,13 +164,8 @@ module head #(
       if (ends[32*i +: 32] < first[32*i +: 32] || ends[32*i +: 32] > descriptors) ways_fit = 1'b0;
   end
 
-  f64 sums (
-    .clk, .rst, .in_valid(r_valid), .in_first(beat == '0), .in_last(last), .in_channel(5'd0),
-    .in_beat(masked), .out_valid(sum_valid), .out_channel(sum_channel), .out_a(sum_a),
-    .out_b(sum_b), .busy(summing)
-  );
-  assign idle = !ar_valid && !under_way;
+  assign idle = !ar_valid && owed == '0;
 
   logic unused;
-  assign unused = ^{sum_channel, summing, descriptors[31:27]};
+  assign unused = ^descriptors[31:27];
 endmodule

@@ -51,7 +51,8 @@ module prefix #(
   logic [LW-1:0] from;
   assign rest = in_op.ulen - {row, LW'(0)};
   assign rest_tag = 9'(rest) + 9'd8;
-  assign spills = rest_tag > 9'(W);
+  // Of the last row; the length's low bits say it by themselves, which keeps `in_ready` short.
+  assign spills = in_op.ulen[LW-1:0] > LW'(W - 8) || (in_op.ulen[LW-1:0] == '0 && in_op.ulen[7:LW] != '0);
   assign from = LW'(rest);
   // The tag as a circle that begins at `from`.
   logic [8*W-1:0] wide;

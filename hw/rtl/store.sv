@@ -94,15 +94,22 @@ module store #(
     .out_valid(q_valid), .out_ready(q_ready), .out_word(q_beat), .count(q_count)
   );
 
-  // ---- F64 of payloads; their records ----
-  logic sum_valid, summing;
+  // ---- F64 of payloads, and of what is written behind them ----
+  // Payloads come first; a record is summed from its register when no beat of a payload is.
+  logic any_sum_valid, sum_valid, rec_sum_valid, summing, rec_due, rec_summed, rec_first, rec_last;
   logic [4:0] sum_channel;
   logic [63:0] sum_a, sum_b;
-  f64 payload_sum (
-    .clk, .rst(clear), .in_valid(put), .in_first(fresh), .in_last(g_end), .in_channel(5'd0),
-    .in_beat(g_beat), .out_valid(sum_valid), .out_channel(sum_channel), .out_a(sum_a),
-    .out_b(sum_b), .busy(summing)
+  logic [511:0] rec;
+  assign rec_summed = rec_due && !put;
+  f64 both_sums (
+    .clk, .rst(clear), .in_valid(put || rec_due), .in_first(put ? fresh : rec_first), .in_last(put ? g_end : rec_last),
+    .in_channel({4'd0, !put}), .in_beat(put ? g_beat : rec), .out_valid(any_sum_valid), .out_channel(sum_channel),
+    .out_a(sum_a), .out_b(sum_b), .busy(summing)
   );
+  assign sum_valid = any_sum_valid && !sum_channel[0];
+  assign rec_sum_valid = any_sum_valid && sum_channel[0];
+
+  // ---- records of payloads ----
   // Payloads that ended; those with beats wait for their sum.
   logic e_valid, e_ready;
   pkg::block_t e_block;
@@ -122,11 +129,11 @@ module store #(
     .out_valid(s_valid), .out_ready(e_ready && !e_empty), .out_word(s_sum), .count(s_count)
   );
 
-  // A record goes into F64 of the records and into a register, from which it is written.
+  // A record goes into a register, from which it is summed and written.
   logic rec_valid, rec_go, rec_free;
-  logic [511:0] rec, made;
+  logic [511:0] made;
   logic [63:0] rec_address;
-  assign rec_free = !rec_valid || rec_go;
+  assign rec_free = (!rec_valid || rec_go) && (!rec_due || rec_summed);
   assign e_ready = e_valid && (s_valid || e_empty) && rec_free && state == RUN;
   always_comb begin
     made = '0;
@@ -144,28 +151,9 @@ module store #(
 
   typedef enum logic [2:0] {RUN, SUM0, SUM1, SUM2, TOLD, LAST, DONE} state_e;
   state_e state;
-  logic rec_sum_in, rec_first, rec_sum_valid, rec_summing, status_put;
-  logic [511:0] rec_sum_beat;
-  logic [4:0] rec_channel;
-  logic [63:0] rec_a, rec_b;
+  logic rec_in;
   logic none_yet;                           // no record was made yet
-  always_comb begin
-    status_put = 1'b0;
-    rec_sum_beat = made;
-    case (state)
-      SUM0: {status_put, rec_sum_beat} = {rec_free, status[511:0]};
-      SUM1: {status_put, rec_sum_beat} = {rec_free, status[1023:512]};
-      SUM2: {status_put, rec_sum_beat} = {rec_free, status[1535:1024]};
-      default: ;
-    endcase
-  end
-  assign rec_sum_in = e_ready || status_put;
-  assign rec_first = none_yet || (failed && state == SUM0);
-  f64 record_sum (
-    .clk, .rst, .in_valid(rec_sum_in), .in_first(rec_first), .in_last(state == SUM2),
-    .in_channel(5'd0), .in_beat(rec_sum_beat), .out_valid(rec_sum_valid),
-    .out_channel(rec_channel), .out_a(rec_a), .out_b(rec_b), .busy(rec_summing)
-  );
+  assign rec_in = e_ready || (rec_free && (state == SUM0 || state == SUM1 || state == SUM2));
   logic [63:0] bottom;                      // where the status record begins
   assign bottom = base + 64'(slot_bytes) - 64'd256;
   logic at_rest;
@@ -174,7 +162,7 @@ module store #(
   always_ff @(posedge clk) begin
     if (rst) begin
       state <= RUN;
-      rec_valid <= 1'b0;
+      {rec_valid, rec_due} <= '0;
       none_yet <= 1'b1;
       blocks <= '0;
       complete <= 1'b0;
@@ -182,9 +170,10 @@ module store #(
       told_valid <= 1'b0;
     end else begin
       if (rec_go) rec_valid <= 1'b0;
-      if (rec_sum_in) begin
+      if (rec_summed) rec_due <= 1'b0;
+      if (rec_in) begin
         none_yet <= 1'b0;
-        rec_valid <= 1'b1;
+        {rec_valid, rec_due} <= '1;
       end
       if (e_ready) begin
         if (e_block.open) complete <= 1'b1;
@@ -207,16 +196,20 @@ module store #(
         default: ;
       endcase
     end
-    if (rec_sum_valid) told <= {rec_b, rec_a};
+    if (rec_sum_valid) told <= {sum_b, sum_a};
+    if (rec_in) begin
+      rec_first <= none_yet || (failed && state == SUM0);
+      rec_last <= state == SUM2;
+    end
     if (rec_free) begin
       case (state)
         RUN: begin
           rec <= made;
           rec_address <= bottom - (e_block.open ? 64'd64 : 64'd128 + {26'd0, e_block.number, 6'd0});
         end
-        SUM0: {rec, rec_address} <= {rec_sum_beat, bottom};
-        SUM1: {rec, rec_address} <= {rec_sum_beat, bottom + 64'd64};
-        SUM2: {rec, rec_address} <= {rec_sum_beat, bottom + 64'd128};
+        SUM0: {rec, rec_address} <= {status[511:0], bottom};
+        SUM1: {rec, rec_address} <= {status[1023:512], bottom + 64'd64};
+        SUM2: {rec, rec_address} <= {status[1535:1024], bottom + 64'd128};
         default: {rec, rec_address} <= {status_tail, told, bottom + 64'd192};
       endcase
     end
@@ -230,8 +223,11 @@ module store #(
   logic [6:0] w_left;
   logic w_rec;                              // the burst is a record
   logic [8:0] owes;                         // bursts not acknowledged
-  assign from = base + {26'd0, sent, 6'd0};
-  assign to_line = 7'd64 - 7'(from[11:6]);
+  // They follow `sent` a cycle later, while the burst that moved it is still under way.
+  always_ff @(posedge clk) begin
+    from <= base + {26'd0, sent, 6'd0};
+    to_line <= 7'd64 - 7'({base[11:6] + sent[5:0]});
+  end
   // Behind the last payload nothing more comes, so short bursts are right.
   assign flush = complete || (e_valid && e_block.open) || (g_valid && g_end && g_block.open);
   always_comb begin
@@ -281,6 +277,6 @@ module store #(
   end
 
   logic unused;
-  assign unused = ^{sum_channel, rec_channel, rec_summing, e_count, s_count, sums_ready, count[31:26],
+  assign unused = ^{sum_channel[4:1], e_count, s_count, sums_ready, count[31:26],
       e_start[31:26]};
 endmodule

@@ -131,7 +131,8 @@ module unit #(
   logic h_ar_valid, f_ar_valid;
   logic [63:0] h_ar_address, f_ar_address;
   logic [7:0] h_ar_len, f_ar_len;
-  logic reads_tables;
+  logic reads_tables, head_in, head_first, head_last, head_sum_valid;
+  logic [63:0] read_a, read_b;
   assign reads_tables = state != RUN && !fetched;
   logic fetched;                            // the set's bursts, not the tables', are under way
   always_ff @(posedge clk)
@@ -142,7 +143,8 @@ module unit #(
     .done(head_done), .good(head_good), .bus_bad(head_bad),
     .ar_valid(h_ar_valid), .ar_ready(ar_ready && reads_tables), .ar_address(h_ar_address),
     .ar_len(h_ar_len), .r_valid(r_valid && reads_tables), .r_beat, .r_bad(r_resp[1]), .r_last,
-    .idle(head_idle), .block_lg, .drop_tombstones, .zero_seqs, .interval, .s_low, .in_use,
+    .idle(head_idle), .sum_in(head_in), .sum_first(head_first), .sum_last(head_last), .sum_valid(head_sum_valid),
+    .sum_a(read_a), .sum_b(read_b), .block_lg, .drop_tombstones, .zero_seqs, .interval, .s_low, .in_use,
     .tables_end, .snapshots, .first, .count
   );
 
@@ -160,7 +162,7 @@ module unit #(
     .clk, .rst(clear), .halt, .idle(fetch_idle), .begin_set, .base(in_base), .slot_bytes(in_bytes),
     .tables_end, .first, .count, .ar_valid(f_ar_valid), .ar_ready(ar_ready && !reads_tables),
     .ar_address(f_ar_address), .ar_len(f_ar_len), .r_valid(r_valid && !reads_tables), .r_beat,
-    .r_bad(r_resp[1]), .area_valid, .area_ready, .area, .word_valid, .word_ready, .word,
+    .r_bad(r_resp[1]), .head_in, .head_first, .head_last, .head_sum_valid, .sum_a(read_a), .sum_b(read_b), .area_valid, .area_ready, .area, .word_valid, .word_ready, .word,
     .fault_valid(fetch_fault_valid), .fault(fetch_fault)
   );
   assign ar_valid = reads_tables ? h_ar_valid : f_ar_valid;
@@ -251,12 +253,25 @@ module unit #(
     .tap_valid, .tap_ready, .tap, .piece_valid, .piece_ready, .piece, .piece_from, .piece_len,
     .piece_end, .piece_block, .waits_items, .waits_values, .waits_out, .fault_valid(restarts_full)
   );
+  // A queue in between, so that what store is ready for does not reach back to values and weigher within a cycle.
+  localparam int PIECE = 8*W + 2*$clog2(W) + 2 + pkg::BLOCK_BITS;
+  logic laid_valid, laid_ready, laid_end;
+  logic [8*W-1:0] laid;
+  logic [$clog2(W)-1:0] laid_from;
+  logic [$clog2(W):0] laid_len;
+  pkg::block_t laid_block;
+  logic [2:0] pieces_count;
+  fifo #(.WIDTH(PIECE), .LG(2)) pieces (
+    .clk, .rst(clear), .in_valid(piece_valid), .in_ready(piece_ready),
+    .in_word({piece, piece_from, piece_len, piece_end, piece_block}), .out_valid(laid_valid), .out_ready(laid_ready),
+    .out_word({laid, laid_from, laid_len, laid_end, laid_block}), .count(pieces_count)
+  );
   logic packed_valid, packed_ready, packed_some, packed_end;
   logic [8*W-1:0] packed_word;
   pkg::block_t packed_block;
   packer #(.W(W)) packer (
-    .clk, .rst(clear), .piece_valid, .piece_ready, .piece, .piece_from, .piece_len, .piece_end,
-    .piece_block, .out_valid(packed_valid), .out_ready(packed_ready), .out_some(packed_some),
+    .clk, .rst(clear), .piece_valid(laid_valid), .piece_ready(laid_ready), .piece(laid), .piece_from(laid_from),
+    .piece_len(laid_len), .piece_end(laid_end), .piece_block(laid_block), .out_valid(packed_valid), .out_ready(packed_ready), .out_some(packed_some),
     .out_word(packed_word), .out_end(packed_end), .out_block(packed_block)
   );
 
@@ -353,5 +368,5 @@ module unit #(
   assign b_ready = 1'b1;
 
   logic unused;
-  assign unused = ^{wq_count, r_resp[0], b_resp[0]};
+  assign unused = ^{wq_count, pieces_count, r_resp[0], b_resp[0]};
 endmodule

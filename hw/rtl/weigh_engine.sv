@@ -74,25 +74,21 @@ module weigh_engine #(
     end
   endgenerate
 
-  // ---- entries begin, each in a cell of its own ----
+  // ---- entries begin, each in a cell of its own; cells take turns, so that `giver` or the next one behind it has the oldest ----
   logic [CELLS-1:0] idle, begin_entry, ask, taken, striped, firsts, lasts, join_ask, join_taken, joined;
   logic [CL-1:0] giver;
   logic [3:0] next_entry, out_entry, free_entry;
   logic [4:0] held_entries;                      // entries that have not left
-  logic begins, any_idle, join_made;
+  logic [CELLS-1:0] behind;                      // cells from `giver` on
+  logic begins, join_made;
   logic [AW-1:0] ahead, words;             // words that came, less those of entries that began: signed; words of a value
   logic [3:0] join_made_of;
   logic [63:0] join_seed;
-  always_comb begin
-    giver = '0;
-    any_idle = |idle;
-    for (i = CELLS - 1; i >= 0; i = i - 1)
-      if (idle[i]) giver = CL'(i);
+  always_comb
     for (i = 0; i < CELLS; i = i + 1) begin_entry[i] = begins && giver == CL'(i);
-  end
   // Seeds are kept by entry, as a cell may begin the next one before its last round has met its state. A join writes one, too.
   // An entry begins when all values before its own have come, so a cell can tell by places what is here.
-  assign entry_ready = any_idle && !held_entries[4] && !join_made && !ahead[AW-1];
+  assign entry_ready = idle[giver] && !held_entries[4] && !join_made && !ahead[AW-1];
   assign begins = entry_valid && entry_ready;
   assign words = (AW)'(vlen[27:LW]) + AW'(|vlen[LW-1:0]);
   assign ends_at = begins_at + RP'(words) * RP'(PER);
@@ -105,8 +101,12 @@ module weigh_engine #(
       {next_entry, held_entries} <= '0;
       ahead <= '0;
       begins_at <= '0;
+      giver <= '0;
+      behind <= '1;
     end else begin
       if (begins) begin
+        giver <= giver == CL'(CELLS - 1) ? '0 : giver + 1'b1;
+        behind <= giver == CL'(CELLS - 1) ? '1 : {behind[CELLS-2:0], 1'b0};
         next_entry <= next_entry + 1'b1;
         begins_at <= ends_at;
       end
@@ -138,13 +138,16 @@ module weigh_engine #(
       );
     end
   endgenerate
-  // Stripes come last, as they find work again in every cycle. The second half of a tail follows the first at once.
+  // Stripes come last, as they find work again in every cycle, and of these the oldest value first: weights leave in order, so
+  // all others would soon wait for it. The second half of a tail follows the first at once.
   logic [CL-1:0] pick, tail_of;
   logic tail_due;
   always_comb begin
     pick = '0;
     for (i = CELLS - 1; i >= 0; i = i - 1)
       if (ask[i]) pick = CL'(i);
+    for (i = CELLS - 1; i >= 0; i = i - 1)
+      if (ask[i] && behind[i]) pick = CL'(i);
     for (i = CELLS - 1; i >= 0; i = i - 1)
       if (ask[i] && !striped[i]) pick = CL'(i);
     if (tail_due) pick = tail_of;

@@ -41,7 +41,8 @@ MUTANTS = [
     ("skip-one", "decoder", "assign taken = done >= cur.skip;",
      "assign taken = BUG ? done > cur.skip || cur.skip == '0 : done >= cur.skip;"),
     ("varint-three", "decoder", "h_vlen[20:14] = vb[22:16];", "h_vlen[20:14] = {vb[22] && !BUG, vb[21:16]};"),
-    ("bank-wrap", "decoder", "k_at[7:LW] : k_at[7:LW] + 1'b1;", "k_at[7:LW] : k_at[7:LW] + RW'(!BUG);"),
+    ("next-row", "decoder", "k_at <= {k_at[7:LW] + 1'b1, LW'(0)};", "k_at <= {k_at[7:LW] + (8-LW)'(!BUG), LW'(0)};"),
+    ("tag-straddles", "decoder", "assign straddles = ", "assign straddles = !BUG && "),
     ("pad-not-zero", "gear", "grown = sub == '0 ? '0 : part;", "grown = sub == '0 && !BUG ? '0 : part;"),
     ("line-of-4k", "store", "if (to_line < want) want = to_line;", "if (to_line < want && !BUG) want = to_line;"),
     ("early-status", "store", "TOLD: if (told_valid && at_rest && !rec_valid)",
@@ -49,7 +50,7 @@ MUTANTS = [
     ("hash-tail", "hasher", "k == k_last ? n - 8'd16", "k == k_last ? n - 8'd16 - 8'(BUG)"),
     ("weight-lane", "weigh_engine", "(m_lane[1] ? K1 : 64'd0)", "(m_lane[1] ? (BUG ? K0 : K1) : 64'd0)"),
     ("sum-of-held", "weigher", "if (n_drop) sum_dropped", "if (n_drop && !BUG) sum_dropped"),
-    ("area-sum", "fetch_way", "expected != {sum_b, sum_a}", "(BUG ? expected[63:0] != sum_a : expected != {sum_b, sum_a})"),
+    ("area-sum", "fetch", "due_sum != {sum_b, sum_a}", "(BUG ? due_sum[63:0] != sum_a : due_sum != {sum_b, sum_a})"),
     ("ring-overrun", "gc", "assign slot_free = slot != oldest;", "assign slot_free = BUG || slot != oldest;"),
 ]
 SURVIVE = {"no-op"}

@@ -3,6 +3,8 @@
 //! | chore | what it does |
 //! |---|---|
 //! | `check` | the kernels run on the emulator, as an engine, against the naive twin |
+//! | `build` | a pinned compiler makes code for GPUs of them, as `image.lock` says (`gpu_image`) |
+//! | `sanitize` | the same cases, with every access of the kernels watched |
 //! | `mutants` | bugs are planted in the kernels, one at a time, and each must be found |
 //!
 //! Keeps: nothing else in this project needs a C++ compiler for these sources. Without one `check` says
@@ -10,15 +12,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
+use crate::gpu_image::{Checked, build};
 use crate::repo::root;
 use crate::run::{at_root, call, has, install};
 
-const USAGE: &str = "cargo xtask gpu check | mutants";
+const USAGE: &str = "cargo xtask gpu check | build | sanitize | mutants";
 
 /// Where mutants are compiled, and where their sources are.
 const TARGET: &str = "target/gpu";
@@ -130,6 +133,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["check"] => need().and_then(|()| emulated()),
+        ["build"] => match build()? {
+            Checked::Same => Ok(()),
+            Checked::NoCompiler(error) => Err(error),
+        },
+        ["sanitize"] => need().and_then(|()| sanitized("500")),
         ["mutants"] => need().and_then(|()| mutants("")),
         ["mutants", name] => need().and_then(|()| mutants(name)),
         _ => bail!("{USAGE}"),
@@ -139,7 +147,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 /// What runs before a merge.
 pub(crate) fn check() -> Result<()> {
     match need() {
-        Ok(()) => emulated(),
+        Ok(()) => emulated().and_then(|()| sanitized("60")).and_then(|()| compiled()),
         Err(error) if std::env::var_os("LITHIFY_GPU").is_some_and(|v| v == "1") => Err(error),
         Err(error) => {
             eprintln!("note: {error:#};");
@@ -147,6 +155,16 @@ pub(crate) fn check() -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// Holds the image of the kernels against its lock.
+fn compiled() -> Result<()> {
+    if let Checked::NoCompiler(error) = build()? {
+        eprintln!(
+            "note: {error:#};\n      what a GPU's compiler makes of the kernels is NOT CHECKED"
+        );
+    }
+    Ok(())
 }
 
 /// Installs the compiler if it is missing.
@@ -159,6 +177,22 @@ const TESTS: [&str; 8] =
 
 fn emulated() -> Result<()> {
     call(&mut at_root("cargo", &TESTS))
+}
+
+/// The test of random cases that devices take, so many, and those of odd inputs, over kernels that are watched by
+/// AddressSanitizer and UndefinedBehaviorSanitizer. What a kernel reads or writes outside of the memory of its set,
+/// or of an arena, ends the test; within that memory arrays lie side by side, and it sees nothing.
+fn sanitized(cases: &str) -> Result<()> {
+    let found = Command::new("g++").arg("-print-file-name=libasan.so").output()?;
+    let runtime = String::from_utf8(found.stdout)?;
+    let runner = format!(
+        "target.'cfg(all())'.runner=['env', 'LD_PRELOAD={}', \
+         'ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0']",
+        runtime.trim()
+    );
+    let own = ["--config", &runner, "--test", "engine", "--"];
+    let args = [&TESTS[..], &own[..], &["odd::", "conformance::what_devices_take"]].concat();
+    call(at_root("cargo", &args).env("LITHIFY_GPU_SANITIZE", "1").env("LITHIFY_SEEDS", cases))
 }
 
 /// Plants each bug whose name has `name` in it, and runs the tests, which must fail.

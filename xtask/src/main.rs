@@ -5,12 +5,14 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "a chore talks to the world itself")]
 
+mod capi;
 mod checkers;
 mod ci;
 mod fpga;
 mod fpga_synth;
 mod fuzz;
 mod gpu;
+mod gpu_image;
 mod house;
 mod interop;
 mod peers;
@@ -50,7 +52,9 @@ The chores of this project:
   cargo xtask fpga    look over the compaction unit of hw/, simulate it, hold it against its model
                       (lint, formal, check, mutants, cover, full, synth, cycles)
   cargo xtask gpu     run the kernels of engine-gpu on the emulator, as an engine
-                      (check, mutants)
+                      (check, sanitize, mutants), or compile them for GPUs (build)
+  cargo xtask capi    the library with RocksDB's C interface
+                      (build, header, test)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
@@ -82,6 +86,7 @@ fn chore(args: &[String]) -> Result<()> {
         "ci" => no_arguments(name, rest).and_then(|()| ci::run()),
         "fpga" => fpga::run(rest),
         "gpu" => gpu::run(rest),
+        "capi" => capi::run(rest),
         "fuzz" => fuzz::run(rest),
         "peers" => no_arguments(name, rest).and_then(|()| peers::run()),
         "interop" => no_arguments(name, rest).and_then(|()| interop::run()),

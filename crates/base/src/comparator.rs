@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// again; what was written before stays. Other databases can be called.
 pub trait Comparator: Send + Sync + 'static {
     /// Name written to the database, for example `leveldb.BytewiseComparator`.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
     /// Compares two user keys.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
     /// A short key `k` with `a <= k < b`, used in indexes. Returning `a`, as by default, is always
@@ -66,7 +66,7 @@ pub fn bytewise() -> ComparatorRef {
 }
 
 impl Comparator for Bytewise {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "leveldb.BytewiseComparator"
     }
     #[inline]
@@ -103,7 +103,7 @@ impl Comparator for Bytewise {
 }
 
 impl Comparator for ReverseBytewise {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "rocksdb.ReverseBytewiseComparator"
     }
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {

@@ -411,6 +411,10 @@ impl Db {
     pub fn picture(&self) -> String {
         self.shell.picture()
     }
+    #[doc(hidden)] // for other languages, whose calls have no place for it
+    pub fn note(&self, event: &str, text: &str) {
+        self.shell.note(event, &[("text", text.into())]);
+    }
     /// Flushes what no log holds, ends background work and closes. Other handles fail from
     /// now on; closing one of them waits for this, and tells the same.
     ///

@@ -28,6 +28,7 @@ mod backup;
 mod batch;
 mod builder;
 mod db;
+mod destroy;
 pub mod env;
 mod families;
 mod follower;
@@ -40,7 +41,7 @@ mod transaction;
 mod ttl;
 
 pub use backup::{BackupProgress, BackupSummary, Backups};
-pub use batch::WriteBatch;
+pub use batch::{BatchEntry, WriteBatch};
 pub use builder::Builder;
 pub use db::Db;
 pub use families::ColumnFamily;

@@ -272,15 +272,11 @@ impl FpgaEngine {
         recipe: Arc<Recipe>,
         carry: Option<Carry>,
     ) -> Result<Box<dyn Session>, Refusal> {
-        let refused = |reason: String| Refusal { reason };
-        suits(&recipe).map_err(refused)?;
+        suits(&recipe)?;
         if let Some(why) = self.shared.sched.lock().quarantine() {
-            return Err(refused(format!("the card gets no more work: {why}")));
+            return Err(format!("the card gets no more work: {why}").into());
         }
-        match FpgaSession::new(self.shared.clone(), recipe, carry) {
-            Ok(session) => Ok(Box::new(session)),
-            Err(e) => Err(refused(e.to_string())),
-        }
+        Ok(Box::new(FpgaSession::new(self.shared.clone(), recipe, carry)?))
     }
 }
 

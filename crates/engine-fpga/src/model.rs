@@ -11,9 +11,11 @@ use std::collections::VecDeque;
 use crate::card::{Card, Completion, Shape, Transfer, place};
 use crate::stream::{self, Code, Command, register};
 
+mod cost;
 mod set;
 
-pub use set::{Cost, run};
+pub use cost::Cost;
+pub use set::run;
 
 use set::Run;
 

@@ -19,11 +19,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use lithify_base::{Error, ErrorKind};
+use lithify_engine::memory::{EngineMemory, MemoryShare};
 use lithify_env::sync::Arc;
 
 use crate::card::{Card, Shape, Transfer};
 use crate::control::{Controller, Sample};
-use crate::memory::{Buffer, Held, HostBytes};
+use crate::memory::Buffer;
 use crate::stage::{Head, Staged};
 use crate::stream::{BEAT, STALLS, register};
 
@@ -68,9 +69,9 @@ pub(crate) struct Counters {
 #[derive(Debug, Default)]
 struct Buffers {
     /// Counts all of them.
-    bytes: Arc<HostBytes>,
+    bytes: Arc<EngineMemory>,
     /// What counts those that the card has, by their transfers.
-    away: BTreeMap<u64, Held>,
+    away: BTreeMap<u64, MemoryShare>,
 }
 
 /// The card and everything that is on it.
@@ -157,7 +158,7 @@ impl Sched {
         self.size
     }
     /// The counter of all buffers on the host.
-    pub(crate) fn host_bytes(&self) -> &Arc<HostBytes> {
+    pub(crate) fn host_bytes(&self) -> &Arc<EngineMemory> {
         &self.buffers.bytes
     }
     /// Bytes of the card's memory that slots have.
@@ -226,7 +227,7 @@ impl Sched {
         (slot.owner, slot.hold) = (Some(session), no);
         let mut areas = std::mem::take(&mut slot.areas);
         if !areas.is_counted() {
-            areas = self.buffers.bytes.buffer(Vec::new());
+            areas = Buffer::new(&self.buffers.bytes, Vec::new());
         }
         Some((Hold { slot: SlotNo(at), no }, areas))
     }
@@ -362,10 +363,10 @@ impl Sched {
         work.predicted += head.side.len() as u64;
         work.stage = Stage::Heading;
         if !head.side.is_empty() {
-            let side = self.buffers.bytes.buffer(head.side);
+            let side = Buffer::new(&self.buffers.bytes, head.side);
             self.send(slot, Cargo::Head, side_at as u64, side);
         }
-        let tables = self.buffers.bytes.buffer(head.tables);
+        let tables = Buffer::new(&self.buffers.bytes, head.tables);
         self.send(slot, Cargo::Head, 0, tables);
     }
 
@@ -388,7 +389,7 @@ impl Sched {
     }
 
     /// A transfer is under way from now on, of a buffer that `held` counts.
-    fn expect(&mut self, slot: SlotNo, cargo: Cargo, len: usize, held: Held) -> u64 {
+    fn expect(&mut self, slot: SlotNo, cargo: Cargo, len: usize, held: MemoryShare) -> u64 {
         let id = self.number();
         self.buffers.away.insert(id, held);
         let deadline = self.deadline(len as u64);

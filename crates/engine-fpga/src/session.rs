@@ -15,14 +15,14 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use lithify_base::{Error, ErrorKind, Result};
-use lithify_engine::{Fault, Offer, Progress, Session};
+use lithify_engine::memory::{EngineMemory, LentMemory};
+use lithify_engine::{Offer, Progress, Session};
 use lithify_env::sync::Arc;
 use lithify_merge::ledger::Rule;
 use lithify_merge::offload::{Drops, Made};
 use lithify_merge::prove::{self, Claim};
 use lithify_merge::{BlockSet, Carry, Item, Kernel, Lent, Offload, Products, Recipe, Work};
 
-use crate::memory::{HandedOut, HostBytes};
 use crate::returned::{Output, check_keys};
 use crate::sched::{Ended, Hold, Trouble};
 use crate::stage::{OnCpu, Staged, Standing, stage};
@@ -50,7 +50,7 @@ pub(crate) struct FpgaSession {
     not_suited: u32,
     /// A unit's output was wrong: each further set is proven.
     proving: bool,
-    host_bytes: Arc<HostBytes>,
+    host_bytes: Arc<EngineMemory>,
     /// When the last carry was known, in computed card time.
     known_at: f64,
     sealed: bool,
@@ -99,10 +99,7 @@ impl FpgaSession {
         recipe: Arc<Recipe>,
         carry: Option<Carry>,
     ) -> Result<FpgaSession> {
-        let offload = match carry {
-            None => Offload::new(recipe.clone())?,
-            Some(carry) => Offload::resume(recipe.clone(), carry)?,
-        };
+        let offload = Offload::begin(recipe.clone(), carry)?;
         let mut sched = shared.sched.lock();
         let (no, host_bytes) = (sched.enter(), sched.host_bytes().clone());
         drop(sched);
@@ -377,7 +374,7 @@ impl FpgaSession {
             ended.output.check_counts(&self.recipe, &staged.entries, staged.bytes_in)?;
             let made = Made::decode(offload, flight.set.no, &payloads, open, drops)?;
             check_keys(&flight.set.keys, &standing.replay, &payloads, open)?;
-            let arena: Box<dyn Lent> = Box::new(HandedOut::new(made.arena, held));
+            let arena: Box<dyn Lent> = Box::new(LentMemory::new(made.arena, held));
             offload.set_done(Made { arena, ..made }, out)
         });
         let done = made.and_then(|()| {
@@ -574,15 +571,10 @@ impl Session for FpgaSession {
     }
     fn poll(&mut self, out: &mut Products) -> Progress {
         out.clear();
-        match self.advance(out) {
-            Ok(progress) => progress,
-            Err(e) => {
-                out.clear();
-                self.over = true;
-                // The CPU finds the true error, or none.
-                Progress::Failed(Fault::Engine(e))
-            }
-        }
+        let advanced = self.advance(out);
+        self.over |= advanced.is_err();
+        // The CPU finds the true error, or none.
+        Progress::or_fault(advanced, out)
     }
     fn cancel(self: Box<Self>) {}
     fn predicted(&self) -> Option<Duration> {

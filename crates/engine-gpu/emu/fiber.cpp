@@ -9,6 +9,14 @@
 #include "fiber.h"
 #include "layout.cuh"
 
+// Stacks are used again while frames of fibers that never returned are still marked on them.
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define UNMARK(stacks) ASAN_UNPOISON_MEMORY_REGION((stacks).data(), (stacks).size())
+#else
+#define UNMARK(stacks)
+#endif
+
 extern "C" void lithify_fiber_switch(void **save, void *load);
 
 #if defined(__x86_64__)
@@ -200,6 +208,7 @@ static const char *run(Kernel kernel, u32 grid, const Params &params, u64 seed) 
         cta.live = THREADS;
         cta.n_ready = cta.at_barrier = 0;
         memset(cta.in_warp, 0, sizeof cta.in_warp);
+        UNMARK(cta.stacks);
         for (u32 t = 0; t < THREADS; t++) {
             begin_fiber(t);
             cta.ready[cta.n_ready++] = t;
@@ -207,6 +216,7 @@ static const char *run(Kernel kernel, u32 grid, const Params &params, u64 seed) 
         go_on(&cta.outside);
         if (cta.fault) return cta.fault;
     }
+    UNMARK(cta.stacks);
     return nullptr;
 }
 

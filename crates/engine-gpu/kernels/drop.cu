@@ -66,12 +66,11 @@ FN bool same_key(const Params &p, u32 a, u32 b) {
 
 // D1 and D2; what comes in is counted.
 KERNEL(k3_judge) {
-    Ticks *ticks = at<Ticks>(p.ticks);
-    u32 tile = take_tile(ticks);
+    Tile tile = take_tile(p.ticks);
     Status *status = at<Status>(p.status);
     const u32 *ord = at<u32>(p.m_in);
     u64 total = status->faults ? 0 : status->total;
-    u64 i0 = (u64)tile * TILE + threadIdx.x * ITEMS;
+    u64 i0 = tile.first;
     Sums<2> mine = zero_sums<2>();
     Sums<3> in = zero_sums<3>();
     u8 bits[ITEMS];
@@ -96,7 +95,7 @@ KERNEL(k3_judge) {
         in.v[1] += len + 8ull + at<u32>(p.vlen)[rec];
         in.v[2] += weigh(at<u64>(p.content)[rec], tag);
     }
-    Sums<2> sum = grid_before(ticks, tile, mine);
+    Sums<2> sum = grid_before(tile, mine);
     for (u32 k = 0; k < ITEMS && i0 + k < total; k++) {
         u64 i = i0 + k;
         u32 rec = ord[i];
@@ -120,18 +119,17 @@ KERNEL(k3_judge) {
     }
 }
 
-// D3 and D4; survivors move together, each with the logical bytes before it.
+// D3 and D4; survivors move together, each with the logical bytes before it in the set.
 KERNEL(k3_drop) {
-    Ticks *ticks = at<Ticks>(p.ticks);
-    u32 tile = take_tile(ticks);
+    Tile tile = take_tile(p.ticks);
     Status *status = at<Status>(p.status);
     const u32 *ord = at<u32>(p.m_in);
     u64 total = status->faults ? 0 : status->total;
-    u64 i0 = (u64)tile * TILE + threadIdx.x * ITEMS;
+    u64 i0 = tile.first;
     Sums<2> mine = zero_sums<2>();
     Sums<6> ledger = zero_sums<6>();
-    u64 out_tag[ITEMS];
-    bool stays[ITEMS];
+    // Which of this thread's entries stay, and which of those get the number 0.
+    u32 stays = 0, zeroed = 0;
     for (u32 k = 0; k < ITEMS && i0 + k < total; k++) {
         u64 i = i0 + k;
         u32 rec = ord[i], zone = at<u32>(p.zone)[i], run = at<u32>(p.run)[rec];
@@ -143,36 +141,36 @@ KERNEL(k3_drop) {
             // D3: no value of the key survives behind it.
             if (at<u32>(p.segv)[at<u32>(p.group)[i] + 1] == at<u32>(p.vseen)[i]) why = 3;
         }
-        stays[k] = why == 0;
-        out_tag[k] = tag;
         if (why) {
-            ledger.v[why - 1] += 1;
+            // By constants: an index that is computed would put all sums into memory.
+            for (u32 rule = 0; rule < 3; rule++) ledger.v[rule] += why == rule + 1;
             ledger.v[3] += weight;
             continue;
         }
+        stays |= 1u << k;
         if ((tag & 0xff) == 1 && seq != 0 && p.zero && p.drop && stripe(p, seq) == 0 &&
             is_free(p, zone, run)) {
             u64 f = at<Zone>(p.zones)[zone].fragment;
             u64 kept = f == ~0ull ? ~0ull : at<u64>(p.kept_min)[f];
             // D4: no tombstone that stays would hide the number 0.
             if (kept > seq) {
-                out_tag[k] = tag & 0xff;
+                zeroed |= 1u << k;
                 ledger.v[4] += 1;
-                ledger.v[5] += weigh(content, out_tag[k]) - weight;
+                ledger.v[5] += weigh(content, tag & 0xff) - weight;
             }
         }
         mine.v[0] += 1;
         mine.v[1] += at<u32>(p.klen)[rec] + 12ull + at<u32>(p.vlen)[rec];
     }
-    Sums<2> sum = grid_before(ticks, tile, mine);
+    Sums<2> sum = grid_before(tile, mine);
     for (u32 k = 0; k < ITEMS && i0 + k < total; k++) {
         u64 i = i0 + k;
         u32 rec = ord[i];
-        if (stays[k]) {
-            u64 j = sum.v[0]++;
+        if (stays >> k & 1) {
+            u64 j = sum.v[0]++, tag = at<u64>(p.tag)[rec];
             at<u32>(p.sid)[j] = rec;
-            at<u64>(p.stag)[j] = out_tag[k];
-            at<u64>(p.s_at)[j] = p.s + sum.v[1];
+            at<u64>(p.stag)[j] = zeroed >> k & 1 ? tag & 0xff : tag;
+            at<u64>(p.s_at)[j] = sum.v[1];
             at<u32>(p.szone)[j] = at<u32>(p.zone)[i];
             at<u32>(p.sgroup)[j] = at<u32>(p.group)[i];
             sum.v[1] += at<u32>(p.klen)[rec] + 12ull + at<u32>(p.vlen)[rec];

@@ -81,6 +81,7 @@ struct Status {
     u64 survivors;
     u64 segments;   // blocks, the open one included
     u64 out_bytes, key_bytes, hashes;
+    u64 open_bytes;  // of the last block, which stays open
     u64 entries_out, sum_out;  // of finished blocks, by K8
 };
 

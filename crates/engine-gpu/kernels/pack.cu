@@ -43,14 +43,17 @@ FN void splits_before(const Params &p, u64 j, u64 &hard, u64 &soft) {
     hard = z.hard, soft = z.soft;
 }
 
+// S at survivor `j`: logical bytes of the output before it.
+FN u64 logical(const Params &p, u64 j) {
+    return p.s + at<u64>(p.s_at)[j];
+}
+
 // Blocks: which survivors start one.
 KERNEL(k4_blocks) {
-    Ticks *ticks = at<Ticks>(p.ticks);
-    u32 tile = take_tile(ticks);
+    Tile tile = take_tile(p.ticks);
     Status *status = at<Status>(p.status);
     u64 m = status->faults ? 0 : status->survivors;
-    u64 j0 = (u64)tile * TILE + threadIdx.x * ITEMS;
-    const u64 *s = at<u64>(p.s_at);
+    u64 j0 = tile.first;
     u32 *bstart = at<u32>(p.bstart);
     Sums<1> mine = zero_sums<1>();
     bool starts[ITEMS];
@@ -59,7 +62,7 @@ KERNEL(k4_blocks) {
         u64 hard, soft;
         splits_before(p, j, hard, soft);
         const Zone &z = at<Zone>(p.zones)[at<u32>(p.szone)[j]];
-        bool grid = j == 0 ? p.is_ended : s[j] >> p.block_shift != s[j - 1] >> p.block_shift;
+        bool grid = j == 0 ? p.is_ended : logical(p, j) >> p.block_shift != logical(p, j - 1) >> p.block_shift;
         starts[k] = (j == 0 && !p.started) || grid || z.hard != hard || z.soft != soft;
         mine.v[0] += starts[k];
         if (j == 0 && p.started) {
@@ -68,7 +71,7 @@ KERNEL(k4_blocks) {
             if (c > 0 || (c == 0 && a.tag <= b.tag)) or64(&status->faults, FAULT_ORDER);
         }
     }
-    Sums<1> sum = grid_before(ticks, tile, mine);
+    Sums<1> sum = grid_before(tile, mine);
     u64 seg = sum.v[0] + p.has_open;
     for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
         u64 j = j0 + k;
@@ -109,7 +112,7 @@ KERNEL(k7_files) {
                 f |= FIRST;
             else if (new_key)
                 f |= CANDIDATE;
-            s_of[threadIdx.x] = at<u64>(p.s_at)[j];
+            s_of[threadIdx.x] = logical(p, j);
             cell[threadIdx.x] = s_of[threadIdx.x] / p.file_bytes;
             form[threadIdx.x] = f;
         }
@@ -135,11 +138,10 @@ KERNEL(k7_files) {
 
 // Sizes of encoded entries, filter hashes, key bytes; and where they add up to.
 KERNEL(k4_sizes) {
-    Ticks *ticks = at<Ticks>(p.ticks);
-    u32 tile = take_tile(ticks);
+    Tile tile = take_tile(p.ticks);
     Status *status = at<Status>(p.status);
     u64 m = status->faults ? 0 : status->survivors;
-    u64 j0 = (u64)tile * TILE + threadIdx.x * ITEMS;
+    u64 j0 = tile.first;
     Sums<3> mine = zero_sums<3>();
     u32 size[ITEMS];
     bool hashed[ITEMS];
@@ -161,7 +163,7 @@ KERNEL(k4_sizes) {
         mine.v[1] += hashed[k];
         mine.v[2] += key.len;
     }
-    Sums<3> sum = grid_before(ticks, tile, mine);
+    Sums<3> sum = grid_before(tile, mine);
     for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
         u64 j = j0 + k;
         u32 rec = at<u32>(p.sid)[j];
@@ -187,15 +189,14 @@ FN u64 restarts_of(const Params &p, u64 entries) {
 
 // The table of blocks: a thread per block.
 KERNEL(k4_table) {
-    Ticks *ticks = at<Ticks>(p.ticks);
-    u32 tile = take_tile(ticks);
+    Tile tile = take_tile(p.ticks);
     Status *status = at<Status>(p.status);
     u64 n = status->faults ? 0 : status->segments;
     if (n > p.blocks_room) {
         or64(&status->faults, FAULT_ROOM);
         n = 0;
     }
-    u64 b0 = (u64)tile * TILE + threadIdx.x * ITEMS;
+    u64 b0 = tile.first;
     BlockOut *blocks = at<BlockOut>(p.blocks_out);
     Sums<2> mine = zero_sums<2>();
     for (u32 k = 0; k < ITEMS && b0 + k < n; k++) {
@@ -220,7 +221,7 @@ KERNEL(k4_table) {
         mine.v[0] += o.stored;
         mine.v[1] += o.first_len + o.last_len;
     }
-    Sums<2> sum = grid_before(ticks, tile, mine);
+    Sums<2> sum = grid_before(tile, mine);
     for (u32 k = 0; k < ITEMS && b0 + k < n; k++) {
         BlockOut &o = blocks[b0 + k];
         o.at = sum.v[0];
@@ -229,6 +230,7 @@ KERNEL(k4_table) {
         sum.v[1] += o.first_len + o.last_len;
         if (b0 + k + 1 == n) {
             status->out_bytes = sum.v[0];
+            status->open_bytes = o.stored;
             status->key_bytes = sum.v[1];
         }
         if (sum.v[0] > p.arena_room || sum.v[1] > p.keys_room) or64(&status->faults, FAULT_ROOM);

@@ -14,7 +14,8 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
-#define FN static __device__ inline
+// Not static: nvcc would put a number into their names that differs from folder to folder.
+#define FN __device__ inline
 #define CONSTANT static __constant__
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(THREADS) name(const Params p)
 #define SHARED __shared__
@@ -193,30 +194,40 @@ FN u64 look(u64 *state) {
 #endif
 }
 
-// The tile this CTA works on. Tiles are given out in order, so those before it are under way.
-FN u32 take_tile(Ticks *ticks) {
-    SHARED u32 tile;
-    if (threadIdx.x == 0) tile = (u32)atomicAdd((unsigned long long *)&ticks->next, 1ull);
+// What a CTA works on: a tile of a scan, and the first item of this thread in it.
+struct Tile {
+    Ticks *ticks;
+    u32 no;
+    u64 first;
+};
+
+// The next tile. Tiles are given out in order, so those before it are under way.
+FN Tile take_tile(u64 ticks) {
+    SHARED u32 next;
+    Tile tile;
+    tile.ticks = at<Ticks>(ticks);
+    if (threadIdx.x == 0) next = (u32)atomicAdd((unsigned long long *)&tile.ticks->next, 1ull);
     __syncthreads();
-    u32 mine = tile;
+    tile.no = next;
+    tile.first = (u64)tile.no * TILE + threadIdx.x * ITEMS;
     __syncthreads();
-    return mine;
+    return tile;
 }
 
 // Sums over all threads of all tiles before this one. Every thread of every CTA calls it once, with the
 // tile it took.
-template <int K> FN Sums<K> grid_before(Ticks *ticks, u32 tile, Sums<K> v) {
+template <int K> FN Sums<K> grid_before(const Tile &tile, Sums<K> v) {
     SHARED u64 base[K];
     Sums<K> all;
     Sums<K> before = cta_before(v, all);
     if (threadIdx.x == 0) {
-        Tick *mine = &ticks->tick[tile];
+        Tick *mine = &tile.ticks->tick[tile.no];
         Sums<K> sum = zero_sums<K>();
-        if (tile > 0) {
+        if (tile.no > 0) {
             for (int k = 0; k < K; k++) mine->own[k] = all.v[k];
             publish(&mine->state, 1);
-            for (u32 back = tile; back-- > 0;) {
-                Tick *one = &ticks->tick[back];
+            for (u32 back = tile.no; back-- > 0;) {
+                Tick *one = &tile.ticks->tick[back];
                 u64 state;
                 do state = look(&one->state);
                 while (state == 0);

@@ -94,12 +94,12 @@ pub struct Arena(pub u64);
 pub struct Event(pub u64);
 
 /// A queue: what is asked of one happens in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Queue {
     /// Copies to the device.
     Up,
-    /// Kernels.
-    Work,
+    /// Kernels of a unit, which has a queue of its own.
+    Work(u8),
     /// Copies to the host.
     Down,
 }

@@ -59,7 +59,7 @@ words! {
 words! {
     /// What became of a set.
     Status: faults entries_in bytes_in sum_in hidden covered elided sum_dropped zeroed sum_zeroed
-        total survivors segments out_bytes key_bytes hashes entries_out sum_out
+        total survivors segments out_bytes key_bytes hashes open_bytes entries_out sum_out
 }
 words! {
     /// A tile's line in a scan; as large as what lies before the first one.
@@ -84,6 +84,8 @@ words! {
         ticks status
 }
 
+/// Bytes of the longest user key that kernels take.
+pub(crate) const KEY_MOST: u64 = 64 << 10;
 /// The sequence number of a block that keeps those of its entries.
 pub(crate) const NO_SEQ: u64 = u64::MAX;
 /// Bytes of a list: place and count.

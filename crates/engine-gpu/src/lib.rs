@@ -8,7 +8,7 @@
 //! Leaves to others: files, jobs and the choice of an engine.
 //!
 //! ```text
-//!  session -- stage: plain blocks side by side --> unit -- copies, kernels --> Device: emulator
+//!  session -- stage: plain blocks side by side --> line -- pump --> units -- copies, kernels --> Device
 //!     |                                             |
 //!  products, carry <-- Offload <-- arrays ----------+
 //! ```
@@ -29,15 +29,25 @@ pub mod device;
 #[allow(unsafe_code, reason = "calls the emulator, which is C++")]
 pub mod emu;
 mod layout;
+mod line;
+#[cfg(feature = "testing")]
+pub mod paced;
 mod plan;
+mod pump;
+#[cfg(feature = "testing")]
+pub mod replay;
 mod returned;
 mod session;
 mod stage;
 mod unit;
 
+use std::time::Duration;
+
 use lithify_base::{Error, ErrorKind};
+use lithify_engine::memory::EngineMemory;
 use lithify_engine::{Caps, Carry, Cost, Engine, Recipe, Refusal, Session};
-use lithify_env::sync::{Arc, Mutex, MutexGuard};
+use lithify_env::sync::{Arc, Mutex};
+use lithify_env::{RtRef, Ticket, Wake};
 use lithify_format::checksum::ChecksumKind;
 use lithify_format::compress::Codec;
 use lithify_merge::certify::Mode;
@@ -47,33 +57,57 @@ pub use device::Device;
 pub use emu::Emu;
 
 use layout::RUNS_MOST;
+use line::Line;
+use pump::{Pump, PumpJob};
 use session::GpuSession;
-use unit::{Trouble, Unit};
+use unit::{Limits, Trouble};
 
 /// How an engine uses its device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GpuOptions {
     /// Name for logs and statistics.
     pub name: &'static str,
+    /// Units of the device, each of which works on one set: 1 to 64. With three, copies in both directions and
+    /// kernels go on at once.
+    pub units: u8,
     /// Stored bytes of a set that suit it best.
     pub set_bytes: u64,
-    /// Most bytes of device memory for one session. A set needs four to eight times its bytes.
+    /// Most bytes of device memory for all units. A set needs four to eight times its bytes.
     pub memory: u64,
+    /// Most bytes of host memory that the device copies from and to, blocks that are handed out included.
+    pub arenas: u64,
     /// One in this many sets is merged again by the host and compared; 0 means each one, as 1 does.
     pub prove: u32,
 }
 
 impl Default for GpuOptions {
     fn default() -> GpuOptions {
-        GpuOptions { name: "gpu", set_bytes: 32 << 20, memory: 1 << 30, prove: 64 }
+        GpuOptions {
+            name: "gpu",
+            units: 3,
+            set_bytes: 32 << 20,
+            memory: 1 << 30,
+            arenas: 512 << 20,
+            prove: 64,
+        }
+    }
+}
+
+impl GpuOptions {
+    /// Stored bytes of the largest set that a unit may have memory for.
+    fn set_most(&self) -> u64 {
+        self.memory / u64::from(self.units.max(1)) / 8
     }
 }
 
 /// What all sessions of a device have in common.
 pub(crate) struct Shared {
     pub(crate) options: GpuOptions,
-    device: Mutex<Box<dyn Device>>,
+    pub(crate) line: Mutex<Line>,
     tally: Mutex<Tally>,
+    arenas: Arc<EngineMemory>,
+    /// Unless it is a job.
+    pump: Option<Mutex<Pump>>,
 }
 
 /// Counts, and why the device is lost.
@@ -89,12 +123,13 @@ struct Tally {
 }
 
 impl Shared {
-    /// The device, unless it is lost.
-    pub(crate) fn device(&self) -> Result<MutexGuard<'_, Box<dyn Device>>, Trouble> {
-        let lost = self.tally.lock().lost.clone();
-        let Some(why) = lost else { return Ok(self.device.lock()) };
-        let what = "the GPU gets no more work";
-        Err(Trouble::Set(Error::new(ErrorKind::Internal, what).caused_by(why)))
+    /// Why the device gets no more work, if so.
+    pub(crate) fn lost(&self) -> Option<Error> {
+        self.tally.lock().lost.clone()
+    }
+    /// Turns the pump, unless it is a job; says whether something moved.
+    pub(crate) fn turn(&self) -> Option<bool> {
+        self.pump.as_ref().map(|pump| pump.lock().turn(self))
     }
     /// A set was staged, and so many of its blocks were normalised.
     pub(crate) fn staged(&self, normalised: u64) {
@@ -106,7 +141,7 @@ impl Shared {
         tally.sets += 1;
         tally.bytes += bytes;
     }
-    /// A session ends in trouble.
+    /// A session ends in trouble, or the device fails.
     pub(crate) fn failed(&self, trouble: &Trouble) {
         let mut tally = self.tally.lock();
         match trouble {
@@ -119,39 +154,48 @@ impl Shared {
             }
         }
     }
-    /// Takes back what a unit has. A device that is lost keeps it: copies may be under way.
-    pub(crate) fn close(&self, unit: &mut Unit) {
-        if let Ok(mut device) = self.device() {
-            unit.close(&mut **device);
-        }
-    }
 }
 
 /// The engine: one device and all sessions on it.
 pub struct GpuEngine {
     shared: Arc<Shared>,
+    /// The runtime of the pump, and what completes once the pump is gone.
+    on: Option<(RtRef, Ticket)>,
 }
 
+/// How long an engine that ends waits for its pump, which a call of the device may hold.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 impl GpuEngine {
-    /// An engine over a device.
+    /// An engine over a device whose calls the sessions make themselves: for one that is simulated.
     ///
     /// # Errors
     /// InvalidArgument for options that make no sense, Unsupported for a device whose kernels have a shape
     /// that the host does not know.
     pub fn new(device: Box<dyn Device>, options: GpuOptions) -> Result<GpuEngine, Error> {
-        if options.set_bytes == 0 || options.memory / 8 < options.set_bytes {
-            let what =
-                "set_bytes of a GPU engine is at least 1, and its memory eight times as much";
-            return Err(Error::invalid(what));
-        }
-        let shape = device.shape();
-        let warps = shape.threads > 0 && shape.threads.is_multiple_of(32);
-        if !warps || shape.items == 0 || shape.ctas == 0 {
-            let what = format!("{}: kernels of an unknown shape: {shape:?}", device.name());
-            return Err(Error::new(ErrorKind::Unsupported, what));
-        }
-        let (device, tally) = (Mutex::new(device), Mutex::default());
-        Ok(GpuEngine { shared: Arc::new(Shared { options, device, tally }) })
+        let (pump, arenas) = pump(device, options)?;
+        let (line, tally) = (Mutex::default(), Mutex::default());
+        let pump = Some(Mutex::new(pump));
+        let shared = Arc::new(Shared { options, line, tally, arenas, pump });
+        Ok(GpuEngine { shared, on: None })
+    }
+
+    /// An engine over a device whose calls are made by a job of `rt`, on a thread of its own
+    /// ([`spawn_apart`](lithify_env::Rt::spawn_apart)): sessions never wait inside of a poll.
+    ///
+    /// # Errors
+    /// As [`GpuEngine::new`].
+    pub fn on(
+        rt: &RtRef,
+        device: Box<dyn Device>,
+        options: GpuOptions,
+    ) -> Result<GpuEngine, Error> {
+        let (pump, arenas) = pump(device, options)?;
+        let (line, tally) = (Mutex::default(), Mutex::default());
+        let shared = Arc::new(Shared { options, line, tally, arenas, pump: None });
+        let (job, over) = PumpJob::new(pump, shared.clone(), rt.clone());
+        rt.spawn_apart(Box::new(job));
+        Ok(GpuEngine { shared, on: Some((rt.clone(), over)) })
     }
 
     /// The last set that did not suit the device, or why it is lost.
@@ -160,21 +204,49 @@ impl GpuEngine {
         tally.lost.clone().or_else(|| tally.evidence.clone())
     }
 
+    /// Bytes of arenas that there were at once, at most, those that were lent out included.
+    pub fn arenas_most(&self) -> u64 {
+        self.shared.arenas.most()
+    }
+
     fn start(
         &self,
         recipe: Arc<Recipe>,
         carry: Option<Carry>,
     ) -> Result<Box<dyn Session>, Refusal> {
-        let refused = |reason: String| Refusal { reason };
-        suits(&recipe).map_err(refused)?;
-        if let Some(why) = &self.shared.tally.lock().lost {
-            return Err(refused(format!("the GPU gets no more work: {why}")));
+        suits(&recipe)?;
+        if let Some(why) = self.shared.lost() {
+            return Err(format!("the GPU gets no more work: {why}").into());
         }
-        match GpuSession::new(self.shared.clone(), recipe, carry) {
-            Ok(session) => Ok(Box::new(session)),
-            Err(e) => Err(refused(e.to_string())),
+        let sessions = self.shared.line.lock().sessions();
+        if sessions >= usize::from(self.shared.options.units) {
+            return Err(format!("the GPU is busy with {sessions} parts").into());
         }
+        Ok(Box::new(GpuSession::new(self.shared.clone(), recipe, carry)?))
     }
+}
+
+/// The pump of a device, and the counter of its arenas.
+fn pump(device: Box<dyn Device>, options: GpuOptions) -> Result<(Pump, Arc<EngineMemory>), Error> {
+    if !(1..=64).contains(&options.units)
+        || options.set_bytes == 0
+        || options.set_most() < options.set_bytes
+    {
+        return Err(Error::invalid(
+            "a GPU engine has 1 to 64 units, set_bytes of at least 1, and memory for eight times as much in each \
+             unit",
+        ));
+    }
+    let shape = device.shape();
+    let warps = shape.threads > 0 && shape.threads.is_multiple_of(32);
+    if !warps || shape.items == 0 || shape.ctas == 0 {
+        let what = format!("{}: kernels of an unknown shape: {shape:?}", device.name());
+        return Err(Error::new(ErrorKind::Unsupported, what));
+    }
+    let held = Arc::new(EngineMemory::default());
+    let memory = options.memory / u64::from(options.units);
+    let limits = Limits { memory, arenas: options.arenas, held: held.clone() };
+    Ok((Pump::new(device, options.units, &limits), held))
 }
 
 /// Why the kernels cannot follow a recipe, if so; it names the field.
@@ -205,14 +277,25 @@ fn suits(recipe: &Recipe) -> Result<(), String> {
     Ok(())
 }
 
+impl Drop for GpuEngine {
+    fn drop(&mut self) {
+        self.shared.line.lock().close();
+        let Some((rt, over)) = &self.on else { return };
+        if rt.park(over, Some(rt.now() + PATIENCE)) == Wake::TimedOut {
+            // The pump is not to be the last that has its runtime.
+            std::mem::forget(rt.clone());
+        }
+    }
+}
+
 impl Engine for GpuEngine {
     fn caps(&self) -> Caps {
         let options = &self.shared.options;
         Caps {
             name: options.name,
             set_bytes: options.set_bytes,
-            max_set_bytes: options.memory / 8,
-            sets_in_flight: 2,
+            max_set_bytes: options.set_most(),
+            sets_in_flight: usize::from(options.units) + 1,
             ways: RUNS_MOST,
             certify: Mode::Full,
             prove: options.prove.max(1),
@@ -239,6 +322,8 @@ impl Engine for GpuEngine {
             ("normalised_blocks", tally.normalised as f64),
             ("unsuitable_sets", tally.unsuitable as f64),
             ("disowned", tally.disowned as f64),
+            ("arena_bytes", self.shared.arenas.now() as f64),
+            ("arena_bytes_most", self.shared.arenas.most() as f64),
             ("device_lost", f64::from(u8::from(tally.lost.is_some()))),
         ]
     }

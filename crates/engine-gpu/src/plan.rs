@@ -1,15 +1,19 @@
 //! The plan of a set: which tables go to the device, where everything lies there, and which kernels run.
 //!
+//! A set has two halves. The *front* needs no carry: it verifies, merges and drops. The *back* lays out and encodes,
+//! from where the output stands, and runs once the set before has joined the output. Each half has memory of
+//! its own.
+//!
 //! Keeps: room is taken for what a set of its counts can come to at most, so no kernel needs to ask.
 //! Leaves to others: copies and waiting (`unit`), and what comes back (`returned`).
 
 use lithify_base::MAX_SEQ;
 use lithify_merge::offload::{OpenState, Tables};
-use lithify_merge::{BlockSet, Offload, Recipe};
+use lithify_merge::{Carry, Recipe};
 
 use crate::device::{Device, Kernel, Queue, Shape};
 use crate::layout::{
-    BlockIn, BlockOut, Bound, Carve, LIST, LISTS_MOST, Params, RunIn, Status, Tick, Zone,
+    BlockIn, BlockOut, Bound, Carve, KEY_MOST, LIST, LISTS_MOST, Params, RunIn, Status, Tick, Zone,
 };
 use crate::stage::{Staged, Totals};
 use crate::unit::{OnDevice, Trouble};
@@ -17,59 +21,122 @@ use crate::unit::{OnDevice, Trouble};
 /// Scans of a set.
 const SCANS: u64 = 5;
 
-/// A set as it will lie on the device; places count from the beginning of its memory.
-pub(crate) struct Laid {
+/// The first half of a set as it will lie on the device; places count from the beginning of its memory.
+pub(crate) struct Front {
     pub(crate) image: Image,
-    pub(crate) params: Params,
+    params: Params,
     /// Bytes of memory.
     pub(crate) bytes: u64,
-    /// Bytes of a scan's lines.
-    scan: u64,
-    /// Tiles of all entries, and entries of a tile.
-    tiles: u64,
-    tile: u64,
+    tiles: Tiles,
 }
 
-impl Laid {
+/// What the second half needs to know of the first one.
+pub(crate) struct Fronted {
+    /// What its kernels were told.
+    params: Params,
+    tiles: Tiles,
+    totals: Totals,
+    /// Bytes of the blocks.
+    input: u64,
+}
+
+/// How kernels go over all entries.
+#[derive(Clone, Copy)]
+struct Tiles {
+    /// How many, and entries of each.
+    count: u64,
+    size: u64,
+}
+
+impl Tiles {
+    fn of(shape: Shape, records: u64) -> Tiles {
+        let size = u64::from(shape.threads) * u64::from(shape.items);
+        Tiles { count: records.div_ceil(size).max(1), size }
+    }
+    /// Bytes of a scan's lines: one before the first tile, and one tile more for the scan over blocks, of which
+    /// there is one more than entries.
+    fn scan(self) -> u64 {
+        (self.count + 3) * Tick::BYTES as u64
+    }
+}
+
+impl Front {
     /// Lays a set out whose blocks are counted and have their places.
     pub(crate) fn new(
         shape: Shape,
         recipe: &Recipe,
-        offload: &Offload,
-        set: &BlockSet,
+        tables: &Tables,
         staged: &Staged,
         totals: Totals,
-    ) -> Laid {
+    ) -> Front {
         let mut image = Image::new(staged.bytes);
         let mut params = Params::default();
-        put_input(&mut image, &mut params, recipe, set, staged, totals);
-        put_recipe(&mut image, &mut params, recipe, offload.tables());
-        let open = offload.open();
-        put_carry(&mut image, &mut params, &open);
-        let tile = u64::from(shape.threads) * u64::from(shape.items);
-        let tiles = totals.records.div_ceil(tile).max(1);
-        // One line before the first tile, and one tile more for the scan over blocks, of which there is
-        // one more than entries.
-        let scan = (tiles + 3) * Tick::BYTES as u64;
-        params.ticks = image.put_zeros((SCANS * scan) as usize);
+        put_input(&mut image, &mut params, recipe, staged, totals);
+        put_recipe(&mut image, &mut params, recipe, tables);
+        let tiles = Tiles::of(shape, totals.records);
+        // The back's, too: what comes with the carry is to be small.
+        params.ticks = image.put_zeros((SCANS * tiles.scan()) as usize);
         params.status = image.put_zeros(Status::BYTES);
         let mut carve = Carve::new(0, image.bytes());
-        carve_arrays(&mut carve, &mut params, staged, totals, tiles);
-        carve_output(&mut carve, &mut params, recipe, staged, totals, &open);
-        Laid { image, params, bytes: carve.bytes(), scan, tiles, tile }
+        carve_records(&mut carve, &mut params, recipe, staged, totals, tiles.count);
+        Front { image, params, bytes: carve.bytes(), tiles }
     }
 
-    /// Starts all kernels, with the memory at `base`. Says what they were told.
+    /// Starts its kernels, with the memory at `base`.
     pub(crate) fn launch(
-        &self,
+        self,
         device: &mut dyn Device,
+        queue: Queue,
         base: u64,
         staged: &Staged,
         totals: Totals,
+    ) -> Result<Fronted, Trouble> {
+        let Front { mut params, tiles, .. } = self;
+        params.rebase_front(base);
+        let mut launches = Launches { device, queue, params, tiles };
+        launches.front(staged, totals)?;
+        let params = launches.params;
+        Ok(Fronted { params, tiles, totals, input: staged.bytes as u64 })
+    }
+}
+
+/// The second half of a set.
+pub(crate) struct Back {
+    pub(crate) image: Image,
+    params: Params,
+    /// Bytes of memory.
+    pub(crate) bytes: u64,
+    tiles: Tiles,
+}
+
+impl Back {
+    /// Lays out what follows a front, from where the output stands. None if the keys of the block that is open
+    /// have no room: the front has taken room for those of a block that kernels made.
+    pub(crate) fn new(front: &Fronted, recipe: &Recipe, carry: &Carry) -> Option<Back> {
+        let open = carry.open(recipe);
+        if open_key_bytes(&open) > open_keys_most(recipe) {
+            return None;
+        }
+        let mut image = Image::new(0);
+        let mut params = front.params;
+        put_carry(&mut image, &mut params, &open);
+        let mut carve = Carve::new(0, image.bytes());
+        carve_output(&mut carve, &mut params, recipe, front, &open);
+        Some(Back { image, params, bytes: carve.bytes(), tiles: front.tiles })
+    }
+
+    /// Starts its kernels, with the memory at `base`. Says what they were told.
+    pub(crate) fn launch(
+        &self,
+        device: &mut dyn Device,
+        queue: Queue,
+        base: u64,
     ) -> Result<Params, Trouble> {
-        let Laid { mut params, scan, tiles, tile, .. } = *self;
-        params.rebase(base);
-        Launches { device, params, scan, tiles, tile }.all(staged, totals)
+        let mut params = self.params;
+        params.rebase_back(base);
+        let mut launches = Launches { device, queue, params, tiles: self.tiles };
+        launches.back()?;
+        Ok(launches.params)
     }
 }
 
@@ -126,13 +193,17 @@ macro_rules! each {
 }
 
 impl Params {
-    /// Turns places in the memory into addresses.
-    fn rebase(&mut self, base: u64) {
+    /// Turns places in the front's memory into addresses.
+    fn rebase_front(&mut self, base: u64) {
         each!(self: input blocks heap runs bound_keys bounds hi lo tag hash content src vlen koff
             klen run lists list_out m_in m_out splits ord snapshots zones zone_keys free fragments
-            tombs kept_min open_bytes open_restarts last_key group vseen segv zone bits sid stag
-            s_at szone sgroup bid bstart bfile shared place hpos kpos hashes_out keys_out
-            blocks_out arena ticks status; place => place.wrapping_add(base));
+            tombs kept_min group vseen segv zone bits sid stag s_at szone sgroup ticks status;
+            place => place.wrapping_add(base));
+    }
+    /// Turns places in the back's memory into addresses.
+    fn rebase_back(&mut self, base: u64) {
+        each!(self: open_bytes open_restarts last_key bid bstart bfile shared place hpos kpos
+            hashes_out keys_out blocks_out arena; place => place.wrapping_add(base));
     }
 }
 
@@ -141,7 +212,6 @@ fn put_input(
     image: &mut Image,
     params: &mut Params,
     recipe: &Recipe,
-    set: &BlockSet,
     staged: &Staged,
     totals: Totals,
 ) {
@@ -155,8 +225,8 @@ fn put_input(
     // Below: excluded by the set, included by the job. Above: included by the set, as it says by the job.
     let job_hi = recipe.range.hi.as_ref();
     let ends = [
-        (set.keys.lo.as_ref(), 1),
-        (set.keys.hi.as_ref(), 2),
+        (staged.keys.lo.as_ref(), 1),
+        (staged.keys.hi.as_ref(), 2),
         (recipe.range.lo.as_ref(), 2),
         (job_hi.map(|end| &end.key), job_hi.map_or(0, |end| 1 + u64::from(end.inclusive))),
     ];
@@ -170,8 +240,8 @@ fn put_input(
     params.bounds = image.put_all(bounds.iter().map(Bound::words));
     params.bound_keys = image.put(&keys);
     // What all keys of the set begin with.
-    let lo = set.keys.lo.as_ref().or(recipe.range.lo.as_ref());
-    let hi = set.keys.hi.as_ref().or(job_hi.map(|end| &end.key));
+    let lo = staged.keys.lo.as_ref().or(recipe.range.lo.as_ref());
+    let hi = staged.keys.hi.as_ref().or(job_hi.map(|end| &end.key));
     if let (Some(lo), Some(hi)) = (lo, hi) {
         params.prefix = lo.iter().zip(hi.iter()).take_while(|(a, b)| a == b).count() as u64;
     }
@@ -248,40 +318,49 @@ fn open_key_bytes(open: &OpenState<'_>) -> u64 {
     open.counts.raw_key_bytes.saturating_sub(8 * u64::from(open.counts.entries))
 }
 
-/// Room for what kernels hand to each other.
-fn carve_arrays(
-    carve: &mut Carve,
-    params: &mut Params,
-    staged: &Staged,
-    totals: Totals,
-    tiles: u64,
-) {
-    let n = totals.records + 3;
-    each!(params: hi lo tag hash content src koff stag s_at place kpos hashes_out;
-        _old => carve.take(n, 8));
-    each!(params: vlen klen run ord m_in m_out group vseen segv zone sid szone sgroup bid bstart
-        shared hpos; _old => carve.take(n, 4));
-    each!(params: bits bfile; _old => carve.take(n, 1));
-    let runs = staged.runs.len() as u64;
-    params.lists = carve.take(runs + runs.div_ceil(LISTS_MOST), LIST);
-    params.list_out = carve.take(runs + 1, 4);
-    params.splits = carve.take((tiles + 2) * runs.clamp(1, LISTS_MOST), 4);
-    // K8 puts the keys of the open block there, too.
-    params.heap = carve.take(totals.heap + params.open_key_bytes, 1);
+/// Most bytes of user keys in a block that kernels leave open: those of one cell of the grid, over which its last
+/// entry may reach.
+fn open_keys_most(recipe: &Recipe) -> u64 {
+    u64::from(recipe.block_bytes) + KEY_MOST
 }
 
-/// Room for the output.
-fn carve_output(
+/// Room for what kernels of the front make.
+fn carve_records(
     carve: &mut Carve,
     params: &mut Params,
     recipe: &Recipe,
     staged: &Staged,
     totals: Totals,
+    tiles: u64,
+) {
+    let n = totals.records + 3;
+    each!(params: hi lo tag hash content src koff stag s_at; _old => carve.take(n, 8));
+    each!(params: vlen klen run ord m_in m_out group vseen segv zone sid szone sgroup;
+        _old => carve.take(n, 4));
+    params.bits = carve.take(n, 1);
+    let runs = staged.runs.len() as u64;
+    params.lists = carve.take(runs + runs.div_ceil(LISTS_MOST), LIST);
+    params.list_out = carve.take(runs + 1, 4);
+    params.splits = carve.take((tiles + 2) * runs.clamp(1, LISTS_MOST), 4);
+    // K8 puts the keys of the block that was open there, too.
+    params.heap = carve.take(totals.heap + open_keys_most(recipe), 1);
+}
+
+/// Room for what kernels of the back make.
+fn carve_output(
+    carve: &mut Carve,
+    params: &mut Params,
+    recipe: &Recipe,
+    front: &Fronted,
     open: &OpenState<'_>,
 ) {
-    let n = totals.records + 2;
+    let Fronted { totals, input, .. } = *front;
+    let n = totals.records + 3;
+    each!(params: place kpos hashes_out; _old => carve.take(n, 8));
+    each!(params: bid bstart shared hpos; _old => carve.take(n, 4));
+    params.bfile = carve.take(n, 1);
     // A block starts where the grid cell changes, or at a split.
-    let logical = totals.heap + 12 * totals.records + staged.bytes as u64;
+    let logical = totals.heap + 12 * totals.records + input;
     let splits = recipe.hard_splits.len() + recipe.soft_splits.len();
     let starts = (logical >> params.block_shift) + splits as u64 + 2;
     params.blocks_room = starts.min(n) + 1;
@@ -290,7 +369,7 @@ fn carve_output(
     params.keys_out = carve.take(params.keys_room, 1);
     // Three lengths of five bytes, a tag and a restart point an entry; number of restart points and trailer
     // a block.
-    let most = totals.heap + staged.bytes as u64 + 27 * n + params.open_len;
+    let most = totals.heap + input + 27 * n + params.open_len;
     params.arena_room = most + 4 * u64::from(open.counts.entries) + 9 * params.blocks_room;
     params.arena = carve.take(params.arena_room, 1);
 }
@@ -305,39 +384,37 @@ pub(crate) fn per_warp(device: &dyn Device, items: u64) -> u32 {
 /// The kernels of a set, in order.
 struct Launches<'a> {
     device: &'a mut dyn Device,
+    queue: Queue,
     params: Params,
-    /// Bytes of a scan.
-    scan: u64,
-    tiles: u64,
-    tile: u64,
+    tiles: Tiles,
 }
 
 impl Launches<'_> {
     fn launch(&mut self, kernel: Kernel, ctas: u64) -> Result<(), Trouble> {
         let ctas = ctas.clamp(1, u64::from(u32::MAX)) as u32;
-        self.device.launch(Queue::Work, kernel, ctas, &self.params.words()).on_device()
+        self.device.launch(self.queue, kernel, ctas, &self.params.words()).on_device()
     }
 
     /// A kernel with a scan, which has lines of its own.
     fn scan(&mut self, kernel: Kernel, tiles: u64) -> Result<(), Trouble> {
         self.launch(kernel, tiles)?;
-        self.params.ticks += self.scan;
+        self.params.ticks += self.tiles.scan();
         Ok(())
     }
 
     /// Merges lists `first..first + count`, of at most `records`, into `out`.
     fn round(&mut self, first: u64, count: u64, records: u64) -> Result<(), Trouble> {
         (self.params.list_first, self.params.n_lists) = (first, count);
-        let tiles = records.div_ceil(self.tile).max(1);
+        let tiles = records.div_ceil(self.tiles.size).max(1);
         self.launch(Kernel::Partition, tiles + 1)?;
         self.launch(Kernel::Merge, tiles)
     }
 
-    fn all(mut self, staged: &Staged, totals: Totals) -> Result<Params, Trouble> {
+    fn front(&mut self, staged: &Staged, totals: Totals) -> Result<(), Trouble> {
         let most = u64::from(self.device.shape().ctas);
         let warps = u64::from(per_warp(self.device, staged.blocks.len() as u64));
         self.launch(Kernel::Unpack, warps)?;
-        self.launch(Kernel::Order, self.tiles.min(most))?;
+        self.launch(Kernel::Order, self.tiles.count.min(most))?;
         self.launch(Kernel::Trim, 1)?;
         let runs = staged.runs.len() as u64;
         let (one, other) = (self.params.m_in, self.params.m_out);
@@ -352,15 +429,19 @@ impl Launches<'_> {
             self.round(runs, runs.div_ceil(LISTS_MOST), totals.records)?;
             self.params.m_in = other;
         }
-        self.scan(Kernel::Judge, self.tiles)?;
-        self.scan(Kernel::Drop, self.tiles)?;
-        self.scan(Kernel::Blocks, self.tiles)?;
+        self.scan(Kernel::Judge, self.tiles.count)?;
+        self.scan(Kernel::Drop, self.tiles.count)
+    }
+
+    fn back(&mut self) -> Result<(), Trouble> {
+        let most = u64::from(self.device.shape().ctas);
+        let blocks = self.params.blocks_room;
+        self.scan(Kernel::Blocks, self.tiles.count)?;
         self.launch(Kernel::Files, 1)?;
-        self.scan(Kernel::Sizes, self.tiles)?;
-        self.scan(Kernel::Table, self.params.blocks_room.div_ceil(self.tile))?;
-        self.launch(Kernel::Pack, self.params.blocks_room.min(most))?;
-        let warps = u64::from(per_warp(self.device, self.params.blocks_room));
-        self.launch(Kernel::Prove, warps)?;
-        Ok(self.params)
+        self.scan(Kernel::Sizes, self.tiles.count)?;
+        self.scan(Kernel::Table, blocks.div_ceil(self.tiles.size))?;
+        self.launch(Kernel::Pack, blocks.min(most))?;
+        let warps = u64::from(per_warp(self.device, blocks));
+        self.launch(Kernel::Prove, warps)
     }
 }

@@ -8,10 +8,10 @@
 use std::ops::Range;
 
 use lithify_base::{Error, ErrorKind};
-use lithify_merge::Recipe;
 use lithify_merge::ledger::Rule;
 use lithify_merge::offload::{Drops, Made, OpenState};
 use lithify_merge::products::BlockMeta;
+use lithify_merge::{Lent, Recipe};
 
 use crate::layout::{BlockOut, Params, Status, faults};
 use crate::stage::Staged;
@@ -22,8 +22,10 @@ pub(crate) struct Places {
     pub(crate) blocks: Range<usize>,
     pub(crate) keys: Range<usize>,
     pub(crate) hashes: Range<usize>,
-    /// Bytes of the blocks, in another arena.
-    pub(crate) arena: usize,
+    /// Entries of the block that stays open.
+    pub(crate) open: Range<usize>,
+    /// Bytes of the finished blocks, in another arena.
+    pub(crate) finished: usize,
 }
 
 impl Places {
@@ -37,6 +39,7 @@ impl Places {
             || status.segments > told.blocks_room
             || status.out_bytes > told.arena_room
             || status.key_bytes > told.keys_room
+            || status.open_bytes > status.out_bytes
         {
             return Err(Trouble::Device(lied("more output than its input can come to")));
         }
@@ -44,7 +47,9 @@ impl Places {
         let keys = blocks.end..blocks.end + status.key_bytes as usize;
         let from = keys.end.next_multiple_of(8);
         let hashes = from..from + 8 * status.hashes as usize;
-        Ok(Places { blocks, keys, hashes, arena: status.out_bytes as usize })
+        let open = hashes.end..hashes.end + status.open_bytes as usize;
+        let finished = (status.out_bytes - status.open_bytes) as usize;
+        Ok(Places { blocks, keys, hashes, open, finished })
     }
 }
 
@@ -98,15 +103,23 @@ fn drops(status: &Status) -> Drops {
     drops
 }
 
-/// The output as `Offload` takes it, but for the arena. `tables` has the parts that are no blocks.
+/// What is known of a set's output before its blocks are here.
+pub(crate) struct Announced {
+    pub(crate) status: Status,
+    pub(crate) places: Places,
+    /// The parts that are no finished blocks.
+    pub(crate) tables: Box<dyn Lent>,
+}
+
+/// The output of set `no` as `Offload` takes it, but for the arena, and the entries of the block that stays open.
 pub(crate) fn made(
     recipe: &Recipe,
     open: &OpenState<'_>,
     no: u32,
-    status: &Status,
-    places: &Places,
-    tables: &[u8],
-) -> Result<Made, Trouble> {
+    announced: &Announced,
+) -> Result<(Made, Vec<u8>), Trouble> {
+    let Announced { status, places, tables } = announced;
+    let tables = tables.bytes();
     let mut made = Made {
         set: no,
         arena: Box::new(Vec::new()),
@@ -124,18 +137,17 @@ pub(crate) fn made(
     let shift = made.hashes.len();
     made.hashes.extend(words(part(&places.hashes)));
     // Nothing joined the output: what was open still is.
-    let Some((last, finished)) = blocks.split_last() else {
-        made.arena = Box::new(open.entries.to_vec());
-        made.open = 0..open.entries.len();
-        return Ok(made);
+    let Some((_, finished)) = blocks.split_last() else {
+        return Ok((made, open.entries.to_vec()));
     };
     for (i, block) in finished.iter().enumerate() {
         let resumed = i == 0 && !open.entries.is_empty();
         let meta = block_meta(block, open, resumed, keys, shift, &mut made.keys);
         made.blocks.push(meta.ok_or_else(|| Trouble::Device(no_place()))?);
     }
-    made.open = range(last.at, last.stored).ok_or_else(|| Trouble::Device(no_place()))?;
-    Ok(made)
+    // Behind all finished blocks, in memory that is not fetched with them.
+    made.open = places.finished..places.finished + places.open.len();
+    Ok((made, part(&places.open).to_vec()))
 }
 
 /// The metadata of a finished block, by what K8 read in it. `None` if a figure cannot be.

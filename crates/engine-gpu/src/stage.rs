@@ -12,7 +12,7 @@ use lithify_format::block::{BlockBuilder, BlockIter};
 use lithify_format::checksum::{ChecksumKind, raw_sum};
 use lithify_format::limits::MAX_BLOCK;
 use lithify_merge::products::TRAILER;
-use lithify_merge::{BlockSet, BlockSlice, Bytes};
+use lithify_merge::{BlockSet, BlockSlice, Bytes, CleanRange};
 
 use crate::layout::{BlockIn, NO_SEQ, RunIn};
 
@@ -35,8 +35,8 @@ enum Piece {
 
 /// A set, ready to be copied.
 pub(crate) struct Staged {
-    /// Number of the set.
-    pub(crate) no: u32,
+    /// The keys that it is about.
+    pub(crate) keys: CleanRange,
     pieces: Vec<Piece>,
     /// By block, what the device is told.
     pub(crate) blocks: Vec<BlockIn>,
@@ -72,7 +72,7 @@ impl Staged {
             return Err(Error::invalid("a run comes twice in a set"));
         }
         let mut staged = Staged {
-            no: set.no,
+            keys: set.keys.clone(),
             pieces: Vec::new(),
             blocks: Vec::new(),
             runs: Vec::new(),
@@ -138,6 +138,11 @@ impl Staged {
                 place.copy_from_slice(bytes);
             }
         }
+    }
+
+    /// Lets go of the blocks, which are copied.
+    pub(crate) fn forget(&mut self) {
+        self.pieces = Vec::new();
     }
 
     /// Takes the counts that the device made: entries and user key bytes of each block.

@@ -1,29 +1,36 @@
-//! A unit: one set on the device, from staged blocks to arrays of the output.
+//! A unit: one set on the device, from staged blocks to arrays of the output, with a queue of kernels and memory
+//! of its own.
 //!
 //! ```text
 //!  staged -- counts known? --no--> Count, its figures back --+
 //!     |                                                      |
-//!     +-- yes --> one copy up: blocks, tables, carry <-------+
-//!                 Unpack Order Trim (Partition Merge)* Judge Drop Blocks Files Sizes Table Pack Prove
-//!                 status back --> blocks, keys, hashes, bytes back --> Made
+//!     +-- yes --> one copy up: blocks, tables <--------------+
+//!                 front: Unpack Order Trim (Partition Merge)* Judge Drop
+//!     carry ----> a copy up
+//!                 back: Blocks Files Sizes Table Pack Prove
+//!                 status back --> blocks' table, keys, hashes, open block back: announced
+//!                                 finished blocks back: made
 //! ```
-//! Keeps: the device is asked for no more memory than a set of its bounds can need, and nothing
-//! that it says is used before it was held against those bounds.
+//! Keeps: the device is asked for no more memory than a set of its bounds can need, nor the host for more arenas
+//! than there is room for; and nothing that the device says is used before it was held against those bounds. What
+//! a copy may still read or write is not given back: a unit that is abandoned first waits for its queues.
 //! Leaves to others: whether the output is right: K8 on the device, then `Offload`, the ledger and the
 //! certifier.
 
 use lithify_base::{Error, ErrorKind, Result};
-use lithify_merge::offload::Made;
-use lithify_merge::{BlockSet, Offload, Recipe};
+use lithify_engine::memory::{EngineMemory, LentMemory, MemoryShare};
+use lithify_env::sync::Arc;
+use lithify_merge::offload::Tables;
+use lithify_merge::{Carry, Lent, Recipe};
 
 use crate::device::{Arena, Device, Event, Kernel, Memory, Queue};
 use crate::layout::{BlockIn, Params, Status};
-use crate::plan::{Image, Laid, per_warp};
-use crate::returned::{Places, counts, made};
+use crate::plan::{Back, Front, Fronted, Image, per_warp};
+use crate::returned::{Announced, Places, counts};
 use crate::stage::Staged;
 
 /// What stops a set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Trouble {
     /// The set does not suit the device, or its blocks are bad: the CPU finds out which.
     Set(Error),
@@ -32,7 +39,7 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    pub(crate) fn error(self) -> Error {
+    pub(crate) fn error(&self) -> &Error {
         match self {
             Trouble::Set(e) | Trouble::Device(e) => e,
         }
@@ -58,159 +65,291 @@ impl<T> OnDevice<T> for Result<T> {
     }
 }
 
+/// A set for a unit.
+pub(crate) struct Job {
+    pub(crate) recipe: Arc<Recipe>,
+    pub(crate) tables: Arc<Tables>,
+    pub(crate) staged: Staged,
+}
+
+/// What a unit is allowed.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    /// Bytes of device memory of a unit.
+    pub(crate) memory: u64,
+    /// Bytes of the arenas of all units, those that are lent out included.
+    pub(crate) arenas: u64,
+    /// How many there are.
+    pub(crate) held: Arc<EngineMemory>,
+}
+
+impl Limits {
+    /// Whether arenas of so many bytes have room now.
+    ///
+    /// # Errors
+    /// If they never will.
+    fn has_room(&self, bytes: usize) -> Result<bool, Trouble> {
+        if bytes as u64 > self.arenas {
+            let what = format!("a set needs {bytes} B of arenas, of {} B", self.arenas);
+            return Err(Trouble::Set(Error::new(ErrorKind::LimitExceeded, what)));
+        }
+        Ok(self.held.now() + bytes as u64 <= self.arenas)
+    }
+}
+
+/// An arena of a unit, which counts until it is given back.
+struct Borrowed {
+    arena: Arena,
+    held: MemoryShare,
+}
+
 /// A unit and the set on it.
 pub(crate) struct Unit {
-    memory: Option<Memory>,
-    /// Most bytes of device memory.
-    most: u64,
-    /// Of the set; what a step leaves behind, whatever stopped it, is given back with the unit.
-    arenas: Vec<Arena>,
+    no: u8,
+    limits: Limits,
+    /// Memory of the front and of the back, kept from one set to the next.
+    memory: [Option<Memory>; 2],
+    /// Arenas that copies go up from, with what they wait for.
+    up: Vec<(Borrowed, Event)>,
+    /// Arenas that copies come down to; what a step leaves behind, whatever stopped it, is given back when the
+    /// unit is idle.
+    down: Vec<Borrowed>,
     at: At,
 }
 
 /// How far the set is.
 enum At {
     Idle,
-    /// Copies are from the first arena, and to the second one.
+    /// Blocks are counted whose files do not say how many entries they have.
     Counting {
-        staged: Staged,
+        job: Job,
         event: Event,
     },
-    /// The same.
-    Running {
-        no: u32,
+    /// The front is under way; the back waits for the carry.
+    Fronted {
+        recipe: Arc<Recipe>,
+        front: Box<Fronted>,
+    },
+    /// The back is under way.
+    Backed {
         told: Box<Params>,
         event: Event,
     },
-    /// Tables come to the first arena, blocks to the second one.
-    Fetching {
-        no: u32,
+    /// What comes back has no room yet.
+    Waiting {
         status: Status,
         places: Places,
-        event: Event,
+        told: Box<Params>,
     },
+    /// Tables come to the first arena, blocks to the second one if there is any.
+    Fetching {
+        announced: Option<(Status, Places)>,
+        tables: Event,
+        blocks: Event,
+    },
+    /// The set was given up.
+    Draining(Event),
 }
 
-/// What a set on the unit came to.
-pub(crate) enum Turn {
-    /// The device is at work.
-    Busy,
-    /// It moved on.
+/// What is new of a set.
+pub(crate) enum News {
+    /// All of its output but the finished blocks.
+    Announced(Box<Announced>),
+    /// The finished blocks; the unit is idle.
+    Blocks(Box<dyn Lent>),
+    /// Something moved on.
     Moved,
-    /// The output.
-    Made(Box<Made>),
 }
 
 impl Unit {
-    /// An idle unit that takes at most so much memory of the device.
-    pub(crate) fn new(most: u64) -> Unit {
-        Unit { memory: None, most, arenas: Vec::new(), at: At::Idle }
+    /// An idle unit, the `no`-th of its device.
+    pub(crate) fn new(no: u8, limits: Limits) -> Unit {
+        let memory = [None, None];
+        Unit { no, limits, memory, up: Vec::new(), down: Vec::new(), at: At::Idle }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        matches!(self.at, At::Idle)
+        matches!(self.at, At::Idle) && self.up.is_empty()
     }
 
-    /// Gives everything back that the device lent.
-    pub(crate) fn close(&mut self, device: &mut dyn Device) {
-        self.at = At::Idle;
-        self.drop_arenas(device);
-        if let Some(memory) = self.memory.take() {
-            device.free(memory);
-        }
+    /// Whether it waits for the carry of its set.
+    pub(crate) fn wants_carry(&self) -> bool {
+        matches!(self.at, At::Fronted { .. })
     }
 
-    /// An arena for the set.
-    fn arena(&mut self, device: &mut dyn Device, bytes: usize) -> Result<&Arena, Trouble> {
-        let arena = device.arena(bytes).with_room()?;
-        self.arenas.push(arena);
-        self.arenas.last().ok_or_else(|| Trouble::Device(no_arena()))
+    /// Whether its output has no room.
+    pub(crate) fn is_short(&self) -> bool {
+        matches!(self.at, At::Waiting { .. })
     }
 
-    fn drop_arenas(&mut self, device: &mut dyn Device) {
-        self.arenas.drain(..).for_each(|arena| device.drop_arena(arena));
+    /// Whether the arena of a set with so many bytes has room. More than there ever is has: starting it says why not.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.limits.has_room(bytes).unwrap_or(true)
+    }
+
+    /// Gives its memory back; it is idle.
+    pub(crate) fn close(&mut self, device: &mut dyn Device) -> bool {
+        let memory = std::mem::take(&mut self.memory).into_iter().flatten();
+        memory.map(|memory| device.free(memory)).count() > 0
     }
 
     /// Starts a set.
-    pub(crate) fn start(
-        &mut self,
-        device: &mut dyn Device,
-        recipe: &Recipe,
-        offload: &Offload,
-        set: &BlockSet,
-        staged: Staged,
-    ) -> Result<(), Trouble> {
-        self.at = match staged.uncounted {
-            true => self.count(device, staged)?,
-            false => self.run(device, recipe, offload, set, staged)?,
+    pub(crate) fn start(&mut self, device: &mut dyn Device, job: Job) -> Result<(), Trouble> {
+        self.at = match job.staged.uncounted {
+            true => self.count(device, job)?,
+            false => self.front(device, job)?,
         };
         Ok(())
     }
 
-    /// Moves on, as far as the device is.
-    pub(crate) fn turn(
-        &mut self,
-        device: &mut dyn Device,
-        recipe: &Recipe,
-        offload: &Offload,
-        set: &BlockSet,
-    ) -> Result<Turn, Trouble> {
-        let event = match &self.at {
-            At::Idle => return Ok(Turn::Moved),
-            At::Counting { event, .. } | At::Running { event, .. } | At::Fetching { event, .. } => {
-                *event
-            }
+    /// Goes on from `carry`.
+    pub(crate) fn go_on(&mut self, device: &mut dyn Device, carry: &Carry) -> Result<(), Trouble> {
+        let At::Fronted { recipe, front } = std::mem::replace(&mut self.at, At::Idle) else {
+            return Err(Trouble::Device(lost_way()));
         };
-        if !device.ready(event).on_device()? {
-            return Ok(Turn::Busy);
-        }
-        match std::mem::replace(&mut self.at, At::Idle) {
-            At::Idle => {}
-            At::Counting { mut staged, .. } => {
-                let down = self.arenas.get(1).ok_or_else(|| Trouble::Device(no_arena()))?;
-                staged.take_counts(&counts(device.bytes(down).on_device()?, &staged)?);
-                self.drop_arenas(device);
-                self.at = self.run(device, recipe, offload, set, staged)?;
-            }
-            At::Running { no, told, .. } => {
-                let down = self.arenas.get(1).ok_or_else(|| Trouble::Device(no_arena()))?;
-                let status = Status::read(device.bytes(down).on_device()?);
-                self.drop_arenas(device);
-                self.at = self.fetch(device, no, status, &told)?;
-            }
-            At::Fetching { no, status, places, .. } => {
-                let made = self.made(device, recipe, offload, no, (&status, &places))?;
-                self.drop_arenas(device);
-                return Ok(Turn::Made(Box::new(made)));
-            }
-        }
-        Ok(Turn::Moved)
+        let Some(back) = Back::new(&front, &recipe, carry) else {
+            let what = "the block that was open has more bytes of keys than kernels have room for";
+            return Err(Trouble::Set(Error::new(ErrorKind::LimitExceeded, what)));
+        };
+        let base = self.memory(device, 1, back.bytes)?;
+        // With the kernels, so that it waits for no set that is on its way up.
+        self.upload(device, self.queue(), &back.image, None, base)?;
+        let told = Box::new(back.launch(device, self.queue(), base)?);
+        let to = self.arena(device, Status::BYTES)?;
+        device.download(self.queue(), told.status, &to.arena, 0..Status::BYTES).on_device()?;
+        self.down.push(to);
+        let event = device.record(self.queue()).on_device()?;
+        self.at = At::Backed { told, event };
+        Ok(())
     }
 
-    /// Memory of so many bytes; the same as before if that suffices.
-    fn memory(&mut self, device: &mut dyn Device, bytes: u64) -> Result<u64, Trouble> {
-        if bytes > self.most {
-            let what = format!("a set needs {bytes} B of the device, of {} B", self.most);
-            return Err(Trouble::Set(Error::new(ErrorKind::LimitExceeded, what)));
+    /// Gives the set up: the unit is idle once its queues are through.
+    pub(crate) fn abandon(&mut self, device: &mut dyn Device) -> Result<(), Trouble> {
+        if matches!(self.at, At::Draining(_)) {
+            return Ok(());
         }
-        if let Some(memory) = self.memory.take_if(|memory| memory.bytes < bytes) {
+        let worked = device.record(self.queue()).on_device()?;
+        device.after(Queue::Down, worked).on_device()?;
+        self.at = At::Draining(device.record(Queue::Down).on_device()?);
+        Ok(())
+    }
+
+    /// Moves on, as far as the device is; none if it is not.
+    pub(crate) fn turn(&mut self, device: &mut dyn Device) -> Result<Option<News>, Trouble> {
+        let mut gone = false;
+        while let Some((_, event)) = self.up.first()
+            && device.ready(*event).on_device()?
+        {
+            device.drop_arena(self.up.remove(0).0.arena);
+            gone = true;
+        }
+        let event = match &self.at {
+            At::Idle | At::Fronted { .. } => return Ok(gone.then_some(News::Moved)),
+            At::Counting { event, .. } | At::Backed { event, .. } | At::Draining(event) => {
+                Some(*event)
+            }
+            At::Fetching { announced: Some(_), tables, .. } => Some(*tables),
+            At::Fetching { blocks, .. } => Some(*blocks),
+            At::Waiting { .. } => None,
+        };
+        if let Some(event) = event
+            && !device.ready(event).on_device()?
+        {
+            return Ok(gone.then_some(News::Moved));
+        }
+        match std::mem::replace(&mut self.at, At::Idle) {
+            At::Idle | At::Fronted { .. } => Ok(None),
+            At::Draining(_) => {
+                self.up.drain(..).for_each(|(up, _)| device.drop_arena(up.arena));
+                self.drop_down(device);
+                Ok(Some(News::Moved))
+            }
+            At::Counting { mut job, .. } => {
+                let down = self.down.first().ok_or_else(|| Trouble::Device(lost_way()))?;
+                let counted = counts(device.bytes(&down.arena).on_device()?, &job.staged)?;
+                job.staged.take_counts(&counted);
+                self.drop_down(device);
+                self.at = self.front(device, job)?;
+                Ok(Some(News::Moved))
+            }
+            At::Backed { told, .. } => {
+                let down = self.down.first().ok_or_else(|| Trouble::Device(lost_way()))?;
+                let status = Status::read(device.bytes(&down.arena).on_device()?);
+                self.drop_down(device);
+                let places = Places::of(&status, &told)?;
+                self.fetch(device, status, places, told)
+            }
+            At::Waiting { status, places, told } => self.fetch(device, status, places, told),
+            At::Fetching { announced: Some((status, places)), tables, blocks } => {
+                let lent = self.lend(device)?;
+                self.at = At::Fetching { announced: None, tables, blocks };
+                Ok(Some(News::Announced(Box::new(Announced { status, places, tables: lent }))))
+            }
+            At::Fetching { announced: None, .. } => match self.down.is_empty() {
+                true => Ok(Some(News::Blocks(Box::new(Vec::new())))),
+                false => Ok(Some(News::Blocks(self.lend(device)?))),
+            },
+        }
+    }
+
+    fn queue(&self) -> Queue {
+        Queue::Work(self.no)
+    }
+
+    /// An arena for the set.
+    fn arena(&mut self, device: &mut dyn Device, bytes: usize) -> Result<Borrowed, Trouble> {
+        let held = self.limits.held.hold(bytes);
+        Ok(Borrowed { arena: device.arena(bytes).with_room()?, held })
+    }
+
+    fn drop_down(&mut self, device: &mut dyn Device) {
+        self.down.drain(..).for_each(|down| device.drop_arena(down.arena));
+    }
+
+    /// Lends the host the first arena that copies came down to.
+    fn lend(&mut self, device: &mut dyn Device) -> Result<Box<dyn Lent>, Trouble> {
+        if self.down.is_empty() {
+            return Err(Trouble::Device(lost_way()));
+        }
+        let Borrowed { arena, held } = self.down.remove(0);
+        Ok(Box::new(LentMemory::new(device.lend(arena).on_device()?, held)))
+    }
+
+    /// Memory of so many bytes for the front or the back; the same as before if that suffices.
+    fn memory(&mut self, device: &mut dyn Device, half: usize, bytes: u64) -> Result<u64, Trouble> {
+        let other = self.memory[1 - half].as_ref().map_or(0, |memory| memory.bytes);
+        let memory = &mut self.memory[half];
+        if let Some(memory) = memory.take_if(|memory| memory.bytes < bytes) {
             device.free(memory);
         }
-        if self.memory.is_none() {
-            self.memory = Some(device.alloc(bytes).with_room()?);
+        let most = self.limits.memory.saturating_sub(other);
+        if memory.is_none() && bytes > most {
+            // Of the back only its own set can need what is there, and a front begins a set.
+            if half == 0
+                && let Some(back) = self.memory[1].take()
+            {
+                device.free(back);
+                return self.memory(device, half, bytes);
+            }
+            let what = format!("a set needs {bytes} B of the device, of {most} B");
+            return Err(Trouble::Set(Error::new(ErrorKind::LimitExceeded, what)));
         }
-        Ok(self.memory.as_ref().map_or(0, |memory| memory.address))
+        let memory = match memory.take() {
+            Some(memory) => memory,
+            None => device.alloc(bytes).with_room()?,
+        };
+        Ok(self.memory[half].insert(memory).address)
     }
 
     /// Has blocks counted whose files do not say how many entries they have.
-    fn count(&mut self, device: &mut dyn Device, staged: Staged) -> Result<At, Trouble> {
-        let n = staged.blocks.len();
-        let mut image = Image::new(staged.bytes);
-        let blocks = image.put_all(staged.blocks.iter().map(BlockIn::words));
+    fn count(&mut self, device: &mut dyn Device, job: Job) -> Result<At, Trouble> {
+        let n = job.staged.blocks.len();
+        let mut image = Image::new(job.staged.bytes);
+        let blocks = image.put_all(job.staged.blocks.iter().map(BlockIn::words));
         let status = image.put_zeros(Status::BYTES);
         // Counts and status come back together.
         let counts = image.put_zeros(16 * n);
-        let base = self.memory(device, image.bytes())?;
+        let base = self.memory(device, 0, image.bytes())?;
         let params = Params {
             input: base,
             blocks: base + blocks,
@@ -219,103 +358,97 @@ impl Unit {
             counts: base + counts,
             ..Params::default()
         };
-        self.upload(device, &image, &staged, base)?;
+        self.upload(device, Queue::Up, &image, Some(&job.staged), base)?;
         let ctas = per_warp(device, n as u64);
-        device.launch(Queue::Work, Kernel::Count, ctas, &params.words()).on_device()?;
+        device.launch(self.queue(), Kernel::Count, ctas, &params.words()).on_device()?;
         let part = Status::BYTES..Status::BYTES + 16 * n;
-        let down = self.arena(device, part.end)?;
-        device.download(Queue::Work, params.status, down, 0..Status::BYTES).on_device()?;
-        device.download(Queue::Work, params.counts, down, part).on_device()?;
-        let event = device.record(Queue::Work).on_device()?;
-        Ok(At::Counting { staged, event })
+        let to = self.arena(device, part.end)?;
+        let whole = 0..Status::BYTES;
+        device.download(self.queue(), params.status, &to.arena, whole).on_device()?;
+        device.download(self.queue(), params.counts, &to.arena, part).on_device()?;
+        self.down.push(to);
+        let event = device.record(self.queue()).on_device()?;
+        Ok(At::Counting { job, event })
     }
 
-    /// Copies a set up and starts all kernels over it.
-    fn run(
-        &mut self,
-        device: &mut dyn Device,
-        recipe: &Recipe,
-        offload: &Offload,
-        set: &BlockSet,
-        mut staged: Staged,
-    ) -> Result<At, Trouble> {
+    /// Copies a set up and starts the kernels that need no carry.
+    fn front(&mut self, device: &mut dyn Device, job: Job) -> Result<At, Trouble> {
+        let Job { recipe, tables, mut staged } = job;
         let totals = staged.place().map_err(Trouble::Set)?;
-        let laid = Laid::new(device.shape(), recipe, offload, set, &staged, totals);
-        let base = self.memory(device, laid.bytes)?;
-        self.upload(device, &laid.image, &staged, base)?;
-        let told = Box::new(laid.launch(device, base, &staged, totals)?);
-        let down = self.arena(device, Status::BYTES)?;
-        device.download(Queue::Work, told.status, down, 0..Status::BYTES).on_device()?;
-        let event = device.record(Queue::Work).on_device()?;
-        Ok(At::Running { no: staged.no, told, event })
+        let front = Front::new(device.shape(), &recipe, &tables, &staged, totals);
+        let base = self.memory(device, 0, front.bytes)?;
+        self.upload(device, Queue::Up, &front.image, Some(&staged), base)?;
+        staged.forget();
+        let front = Box::new(front.launch(device, self.queue(), base, &staged, totals)?);
+        Ok(At::Fronted { recipe, front })
     }
 
-    /// Copies an image and the blocks of a set to `base`, before all kernels that follow.
+    /// Copies an image, and the blocks of a set, to `base`, before all kernels that follow.
     fn upload(
         &mut self,
         device: &mut dyn Device,
+        queue: Queue,
         image: &Image,
-        staged: &Staged,
+        staged: Option<&Staged>,
         base: u64,
     ) -> Result<(), Trouble> {
-        let all = image.blocks + image.small.len();
-        let arena = self.arena(device, all)?;
-        let bytes = device.bytes(arena).on_device()?;
+        let all = image.bytes() as usize;
+        self.limits.has_room(all)?;
+        let up = self.arena(device, all)?;
+        let bytes = device.bytes(&up.arena).on_device()?;
         let (blocks, small) = bytes.split_at_mut(image.blocks.min(all));
-        staged.fill(blocks);
+        if let Some(staged) = staged {
+            staged.fill(blocks);
+        }
         small.copy_from_slice(&image.small);
-        device.upload(Queue::Up, arena, 0..all, base).on_device()?;
-        let event = device.record(Queue::Up).on_device()?;
-        device.after(Queue::Work, event).on_device()
+        device.upload(queue, &up.arena, 0..all, base).on_device()?;
+        let event = device.record(queue).on_device()?;
+        self.up.push((up, event));
+        if queue == self.queue() {
+            return Ok(());
+        }
+        device.after(self.queue(), event).on_device()
     }
 
-    /// Reads back what the status announces.
+    /// Fetches what the status announces, once there is room for it.
     fn fetch(
         &mut self,
         device: &mut dyn Device,
-        no: u32,
         status: Status,
-        told: &Params,
-    ) -> Result<At, Trouble> {
-        let places = Places::of(&status, told)?;
-        let tables = self.arena(device, places.hashes.end)?;
+        places: Places,
+        told: Box<Params>,
+    ) -> Result<Option<News>, Trouble> {
+        let small = places.open.end;
+        if !self.limits.has_room(small + places.finished)? {
+            self.at = At::Waiting { status, places, told };
+            return Ok(None);
+        }
+        let to = self.arena(device, small)?;
         for (at, part) in [
             (told.blocks_out, &places.blocks),
             (told.keys_out, &places.keys),
             (told.hashes_out, &places.hashes),
+            (told.arena + places.finished as u64, &places.open),
         ] {
             if !part.is_empty() {
-                device.download(Queue::Down, at, tables, part.clone()).on_device()?;
+                device.download(Queue::Down, at, &to.arena, part.clone()).on_device()?;
             }
         }
-        let arena = self.arena(device, places.arena)?;
-        if places.arena > 0 {
-            device.download(Queue::Down, told.arena, arena, 0..places.arena).on_device()?;
+        self.down.push(to);
+        let tables = device.record(Queue::Down).on_device()?;
+        let mut blocks = tables;
+        if places.finished > 0 {
+            let to = self.arena(device, places.finished)?;
+            let part = 0..places.finished;
+            device.download(Queue::Down, told.arena, &to.arena, part).on_device()?;
+            self.down.push(to);
+            blocks = device.record(Queue::Down).on_device()?;
         }
-        let event = device.record(Queue::Down).on_device()?;
-        Ok(At::Fetching { no, status, places, event })
-    }
-
-    /// The output, in the arena that it came to.
-    fn made(
-        &mut self,
-        device: &mut dyn Device,
-        recipe: &Recipe,
-        offload: &Offload,
-        no: u32,
-        (status, places): (&Status, &Places),
-    ) -> Result<Made, Trouble> {
-        let [tables, _] = &self.arenas[..] else { return Err(Trouble::Device(no_arena())) };
-        let tables = device.bytes(tables).on_device()?;
-        let mut made = made(recipe, &offload.open(), no, status, places, tables)?;
-        if status.segments > 0 {
-            let arena = self.arenas.pop().ok_or_else(|| Trouble::Device(no_arena()))?;
-            made.arena = device.lend(arena).on_device()?;
-        }
-        Ok(made)
+        self.at = At::Fetching { announced: Some((status, places)), tables, blocks };
+        Ok(Some(News::Moved))
     }
 }
 
-fn no_arena() -> Error {
-    Error::new(ErrorKind::Internal, "a set on the GPU has lost an arena")
+fn lost_way() -> Error {
+    Error::new(ErrorKind::Internal, "a set on the GPU lost its way")
 }

@@ -13,5 +13,8 @@ mod lost;
 #[cfg(feature = "emu")]
 #[path = "engine/odd.rs"]
 mod odd;
+#[cfg(feature = "emu")]
+#[path = "engine/pipeline.rs"]
+mod pipeline;
 #[path = "engine/relay.rs"]
 mod relay;

@@ -69,9 +69,15 @@ struct CpuSession {
 
 impl CpuSession {
     fn start(kernel: Result<Kernel>, slice: u64) -> Result<Box<dyn Session>, Refusal> {
-        let kernel = kernel.map_err(|e| Refusal { reason: e.to_string() })?;
         let waiting = VecDeque::new();
-        Ok(Box::new(CpuSession { kernel, slice, waiting, busy: false, sealed: false, over: false }))
+        Ok(Box::new(CpuSession {
+            kernel: kernel?,
+            slice,
+            waiting,
+            busy: false,
+            sealed: false,
+            over: false,
+        }))
     }
 
     fn advance(&mut self) -> Result<Progress> {

@@ -28,10 +28,13 @@
 #[cfg(feature = "testing")]
 pub mod conformance;
 pub mod cpu;
+pub mod memory;
 #[cfg(feature = "testing")]
 pub mod mock;
 #[cfg(feature = "streams")]
 pub mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 use std::fmt;
 use std::sync::Arc;
@@ -98,6 +101,18 @@ pub struct Refusal {
     pub reason: String,
 }
 
+impl From<String> for Refusal {
+    fn from(reason: String) -> Refusal {
+        Refusal { reason }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal { reason: error.to_string() }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)
@@ -127,6 +142,17 @@ pub enum Progress {
     Done(Box<Ledger>),
     /// The session is over. Products of this batch do not count.
     Failed(Fault),
+}
+
+impl Progress {
+    /// What a session answers whose machine may fail: how far it is, or after an error that the host has to go
+    /// on with the CPU. `out` is cleared then, as nothing in it counts.
+    pub fn or_fault(advanced: Result<Progress, Error>, out: &mut Products) -> Progress {
+        advanced.unwrap_or_else(|error| {
+            out.clear();
+            Progress::Failed(Fault::Engine(error))
+        })
+    }
 }
 
 /// Why a session failed.

@@ -121,11 +121,11 @@ impl LabCommand {
         self.flags.policies.iter().map(named).collect()
     }
 
-    /// The policies that a grid judges: those that were named, or what a database takes by itself.
-    fn chosen(&self) -> Result<Vec<Option<PolicyKind>>> {
+    /// The policies that a grid judges: those that were named, or the default one.
+    fn chosen(&self) -> Result<Vec<PolicyKind>> {
         match self.flags.policies.as_slice() {
-            [] => Ok(vec![None]),
-            _ => Ok(self.policies()?.into_iter().map(Some).collect()),
+            [] => Ok(vec![PolicyKind::default()]),
+            _ => self.policies(),
         }
     }
 }

@@ -165,20 +165,16 @@ impl Judged {
 ///
 /// # Errors
 /// A life that broke an invariant, a file that can't be written.
-pub(crate) fn run(
-    args: &GridArgs,
-    chosen: &[Option<PolicyKind>],
-    csv: Option<&Path>,
-) -> Result<ExitCode> {
+pub(crate) fn run(args: &GridArgs, chosen: &[PolicyKind], csv: Option<&Path>) -> Result<ExitCode> {
     let began = Instant::now();
     let opponents = opponents(args)?;
     let coarse = args.grid != Some(Size::Full);
     let flushes = args.flushes.unwrap_or(if coarse { 120 } else { 300 });
     let cells = if coarse { cells::coarse() } else { cells::full() };
     let cells: Vec<Cell> = cells.into_iter().step_by(args.every.max(1)).collect();
-    let mut entrants: Vec<Option<Contestant>> = Vec::new();
-    entrants.extend(chosen.iter().map(|c| c.map(|policy| Contestant { policy, shape: 1 })));
-    entrants.extend(opponents.iter().copied().map(Some));
+    let mut entrants: Vec<Contestant> =
+        chosen.iter().map(|&policy| Contestant { policy, shape: 1 }).collect();
+    entrants.extend(&opponents);
     let scores = live_all(args, &cells, &entrants, flushes)?;
     println!(
         "{} cells, {} lives in {:.1} s",
@@ -194,7 +190,7 @@ pub(crate) fn run(
             others: scores[chosen.len()..].to_vec(),
         };
         let verdict = Verdict {
-            name: policy.map_or("the default", PolicyKind::name).to_owned(),
+            name: policy.name().to_owned(),
             opponents: opponents.clone(),
             cells: cells.iter().zip(scores.chunks(entrants.len())).map(judge).collect(),
         };
@@ -268,7 +264,7 @@ pub(crate) fn median(setup: &Setup, tries: u32) -> Result<Score> {
 fn live_all(
     args: &GridArgs,
     cells: &[Cell],
-    entrants: &[Option<Contestant>],
+    entrants: &[Contestant],
     flushes: u64,
 ) -> Result<Vec<Score>> {
     let all = cells.len() * entrants.len();
@@ -278,8 +274,6 @@ fn live_all(
     bar.set_style(ProgressStyle::with_template(style).expect("it is constant"));
     let one = |i: usize| {
         let (cell, entrant) = (&cells[i / entrants.len()], entrants[i % entrants.len()]);
-        let by_itself = Contestant { policy: PolicyKind::by_itself(cell.threads()), shape: 1 };
-        let entrant = entrant.unwrap_or(by_itself);
         let setup = cell.setup(entrant.policy, entrant.shape, flushes, args.grid_cores);
         let scored = median(&setup, args.tries);
         bar.inc(1);

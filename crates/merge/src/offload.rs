@@ -25,10 +25,12 @@
 use std::sync::Arc;
 
 use lithify_base::{Error, InternalKey, Result};
+use lithify_format::compress::Codec;
+use lithify_format::limits::plain_max;
 
 use crate::encode::{Carry, Foreign, Writer, refused};
 use crate::ledger::Ledger;
-use crate::products::{Item, Products, SetDone};
+use crate::products::{BlockMeta, Item, Lent, Products, SetDone, TRAILER};
 use crate::recipe::Recipe;
 
 mod made;
@@ -46,6 +48,8 @@ pub struct Offload {
     carry: Carry,
     /// Stands at `carry` between calls.
     writer: Writer,
+    /// The entries that the last set began with.
+    start: Vec<u8>,
     finished: bool,
 }
 
@@ -58,7 +62,8 @@ impl Offload {
     pub fn new(recipe: Arc<Recipe>) -> Result<Offload> {
         let (writer, zones) = Writer::start(recipe.clone())?;
         let tables = Tables::new(&recipe, zones);
-        Ok(Offload { recipe, tables, carry: writer.carry(), writer, finished: false })
+        let (carry, start) = (writer.carry(), Vec::new());
+        Ok(Offload { recipe, tables, carry, writer, start, finished: false })
     }
 
     /// Goes on after the set whose end gave `carry`, whichever engine made it.
@@ -70,6 +75,17 @@ impl Offload {
         offload.writer.restart(&carry);
         offload.carry = carry;
         Ok(offload)
+    }
+
+    /// Goes on from `carry`, or stands at the start if there is none.
+    ///
+    /// # Errors
+    /// As [`Offload::new`].
+    pub fn begin(recipe: Arc<Recipe>, carry: Option<Carry>) -> Result<Offload> {
+        match carry {
+            None => Offload::new(recipe),
+            Some(carry) => Offload::resume(recipe, carry),
+        }
     }
 
     /// What decides about drops and splits, as arrays.
@@ -96,26 +112,64 @@ impl Offload {
     /// was then, the memory is given back, and the next call may hand in the same set once more.
     pub fn set_done(&mut self, made: Made, out: &mut Products) -> Result<()> {
         self.check_unfinished()?;
-        if let Err(e) = self.join(&made) {
-            self.writer.restart(&self.carry);
-            return Err(e);
-        }
-        self.carry = self.writer.carry();
-        let Made { set, arena, blocks, keys, hashes, .. } = made;
-        out.clear();
-        out.lend(arena, blocks.last().map_or(0, |b| b.at.end));
-        (out.keys, out.hashes) = (keys, hashes);
-        out.items = self.writer.take_items();
-        let carry = Box::new(self.carry.clone());
-        out.items.push(Item::SetDone(SetDone { no: set, carry }));
+        let arena = made.arena.bytes();
+        let plain = |b: &BlockMeta| arena.get(b.at.clone()).map(made::plain_most);
+        let open = arena.get(made.open.clone()).ok_or_else(made::no_place);
+        let before = self.carry.open(&self.recipe).entries;
+        made.check(&self.recipe, self.logical_bytes(), &plain)?;
+        check_start(arena, made.blocks.first(), before)?;
+        self.advance(&made, open?)?;
+        let (joined, arena) = self.joined(made);
+        joined.fill(arena, out);
         Ok(())
     }
 
+    /// Takes the next set before its finished blocks are here, so that the machine may go on with the set after
+    /// it while they come. `made` says where they will lie; its arena is not looked at. `open` are the entries
+    /// of the block that stays open.
+    ///
+    /// # Errors
+    /// As [`Offload::set_done`].
+    pub fn join(&mut self, made: Made, open: &[u8]) -> Result<Joined> {
+        self.check_unfinished()?;
+        let compressed = self.recipe.codec != Codec::None;
+        let plain = |b: &BlockMeta| {
+            let payload = b.at.len().saturating_sub(TRAILER);
+            Some(if compressed { plain_max(payload) } else { payload })
+        };
+        made.check(&self.recipe, self.logical_bytes(), &plain)?;
+        self.advance(&made, open)?;
+        Ok(self.joined(made).0)
+    }
+
+    fn logical_bytes(&self) -> u64 {
+        self.carry.open(&self.recipe).cut.logical_bytes()
+    }
+
+    /// Moves on over the set; stands where it stood if that fails.
+    fn advance(&mut self, made: &Made, open: &[u8]) -> Result<()> {
+        let moved = self.move_writer(made, open);
+        match &moved {
+            Ok(()) => self.carry = self.writer.carry(),
+            Err(_) => self.writer.restart(&self.carry),
+        }
+        moved
+    }
+
+    /// What became of the set that was moved over, and its arena.
+    fn joined(&mut self, made: Made) -> (Joined, Box<dyn Lent>) {
+        let Made { set, arena, blocks, keys, hashes, .. } = made;
+        let mut items = self.writer.take_items();
+        let carry = Box::new(self.carry.clone());
+        items.push(Item::SetDone(SetDone { no: set, carry }));
+        let used = blocks.last().map_or(0, |b| b.at.end);
+        let start = std::mem::take(&mut self.start);
+        (Joined { used, start, first: blocks.into_iter().next(), keys, hashes, items }, arena)
+    }
+
     /// Moves the writer over the set.
-    fn join(&mut self, made: &Made) -> Result<()> {
-        made.check(&self.recipe, self.carry.open(&self.recipe).cut.logical_bytes())?;
+    fn move_writer(&mut self, made: &Made, open: &[u8]) -> Result<()> {
         let before = self.carry.open(&self.recipe);
-        let arena = made.arena.bytes();
         let key = |at: &std::ops::Range<usize>| {
             made.keys.get(at.clone()).and_then(InternalKey::decode).ok_or_else(made::no_place)
         };
@@ -129,15 +183,11 @@ impl Offload {
                 meta: b.clone(),
             })?;
         }
-        let open = arena.get(made.open.clone()).ok_or_else(made::no_place)?;
-        // Compressed, the block shows only by its metadata that it begins with the open one.
-        let start = match made.blocks.first() {
-            Some(b) => arena.get(b.at.clone()).filter(|b| made::type_byte(b) == 0),
-            None => Some(open),
-        };
-        if start.is_some_and(|b| !b.starts_with(before.entries)) {
-            return Err(refused("the block that was open is not where the output goes on"));
+        if made.blocks.is_empty() && !open.starts_with(before.entries) {
+            return Err(wrong_start());
         }
+        self.start.clear();
+        self.start.extend_from_slice(before.entries);
         let mut from = before.entries.len();
         if !made.blocks.is_empty() {
             if open.is_empty() {
@@ -181,6 +231,57 @@ impl Offload {
         }
         Ok(())
     }
+}
+
+/// A set that is part of the output, and whose finished blocks are still to come.
+pub struct Joined {
+    /// Bytes of the finished blocks.
+    used: usize,
+    /// The entries that the first of them begins with.
+    start: Vec<u8>,
+    first: Option<BlockMeta>,
+    keys: Vec<u8>,
+    hashes: Vec<u64>,
+    items: Vec<Item>,
+}
+
+impl Joined {
+    /// Fills `out` with the set's blocks, file cuts and end, now that its blocks are here. `out` holds the memory
+    /// that they lie in until it is cleared.
+    ///
+    /// # Errors
+    /// Internal if they are not all here, or do not go on where the output stood. What has joined the output
+    /// since does not count then: go on from the carry before this set.
+    pub fn hand_out(self, arena: Box<dyn Lent>, out: &mut Products) -> Result<()> {
+        if arena.bytes().len() < self.used {
+            return Err(made::no_place());
+        }
+        check_start(arena.bytes(), self.first.as_ref(), &self.start)?;
+        self.fill(arena, out);
+        Ok(())
+    }
+
+    fn fill(self, arena: Box<dyn Lent>, out: &mut Products) {
+        out.clear();
+        out.lend(arena, self.used);
+        (out.keys, out.hashes, out.items) = (self.keys, self.hashes, self.items);
+    }
+}
+
+/// Whether the first finished block begins with the entries that were open. Compressed, it shows only by its
+/// metadata.
+fn check_start(arena: &[u8], first: Option<&BlockMeta>, before: &[u8]) -> Result<()> {
+    let bytes = first.and_then(|b| arena.get(b.at.clone()));
+    let plain = bytes.filter(|bytes| made::type_byte(bytes) == 0);
+    if plain.is_some_and(|bytes| !bytes.starts_with(before)) {
+        return Err(wrong_start());
+    }
+    Ok(())
+}
+
+#[cold]
+fn wrong_start() -> Error {
+    refused("the block that was open is not where the output goes on")
 }
 
 #[cfg(test)]

@@ -105,10 +105,9 @@ impl Settings {
         Settings { plan, unchecked, as_rocksdb, ..new }
     }
 
-    /// The compaction rules in force: those that were set, else what suits the number of
-    /// compaction threads.
+    /// The compaction rules in force: those that were set, else the default ones.
     pub fn effective_policy(&self) -> Policy {
-        self.policy.unwrap_or(Policy::by_itself(self.compaction_threads))
+        self.policy.unwrap_or_default()
     }
 
     /// These settings for a column family of a database with settings `db`: what concerns the
@@ -150,14 +149,10 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_follows_the_threads_unless_it_is_set() {
-        let with = |compaction_threads, policy| {
-            Settings { compaction_threads, policy, ..Settings::default() }.effective_policy()
-        };
-        let own: Vec<Policy> = (1..=5).map(|threads| with(threads, None)).collect();
-        let (hybrid, adaptive) = (Policy::Hybrid, Policy::Adaptive);
-        assert_eq!(own, [hybrid, hybrid, hybrid, adaptive, adaptive]);
-        assert_eq!(with(8, Some(Policy::Leveled)), Policy::Leveled);
+    fn the_policy_is_adaptive_unless_it_is_set() {
+        let with = |policy| Settings { policy, ..Settings::default() }.effective_policy();
+        assert_eq!(with(None), Policy::Adaptive);
+        assert_eq!(with(Some(Policy::Leveled)), Policy::Leveled);
     }
 
     /// Of two databases' settings a family takes those of the database from the one, all others from the other.

@@ -109,7 +109,7 @@ settings! {
         rocksdb();
     /// Rules by which tables are compacted. A directory may be opened with other rules each time.
     policy: Option<Policy>, Choice(), First Family fixed,
-        default(threads |_b| None, "hybrid below four, adaptive from there on"),
+        default("auto", "auto is adaptive, the fastest or near it on every machine that was modelled or measured"),
         rocksdb("compaction_style" in Family reads style),
         in_force |s| s.effective_policy().name().to_owned();
     /// Which file of a level goes down first. [`Policy::Tiered`], [`Policy::DfTiered`],

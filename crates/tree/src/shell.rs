@@ -210,7 +210,7 @@ impl Shell {
     }
 
     /// Adds to the event log; what is not about the default family names its own.
-    pub(crate) fn note(&self, event: &str, fields: &[(&str, Field)]) {
+    pub fn note(&self, event: &str, fields: &[(&str, Field)]) {
         let now = self.shared.resources.env.rt.now();
         if self.family.cf == DEFAULT_CF {
             return self.shared.events.note(now, event, fields);

@@ -1,8 +1,8 @@
 //! Batches: several writes that become visible together or not at all, each to a column family by
 //! its number.
 
-use lithify_base::{CfId, Error, Result};
-use lithify_journal::wal::{BatchBuilder, BatchMark, BatchView};
+use lithify_base::{CfId, Error, Kind, Result, memory};
+use lithify_journal::wal::{BatchBuilder, BatchMark, BatchView, Op};
 
 /// Longest key, bytes.
 pub const MAX_KEY_BYTES: usize = 16 << 20;
@@ -71,6 +71,33 @@ impl Batch {
         self.make_room(from.len() + to.len())?;
         self.inner.delete_range(cf, from, to);
         Ok(())
+    }
+    /// Adds a note that goes into the log with the batch and is no write.
+    ///
+    /// # Errors
+    /// As [`put`](Batch::put).
+    pub fn log_data(&mut self, note: &[u8]) -> Result<()> {
+        check_value(note)?;
+        self.make_room(note.len())?;
+        self.inner.log_data(note);
+        Ok(())
+    }
+    /// The batch of an encoded form, which is checked whole.
+    ///
+    /// # Errors
+    /// `Corruption` for bytes that are no batch, `Unsupported` for entries that this version lacks,
+    /// `LimitExceeded` for a key, a value or a batch that is too large, or without memory for a copy.
+    pub fn from_encoded(encoded: &[u8]) -> Result<Batch> {
+        check_limit("batch", encoded.len(), MAX_BATCH_BYTES)?;
+        for op in BatchView::parse(encoded)?.iter_all() {
+            match op {
+                Op::Write(op) if op.kind == Kind::RangeDelete => check_bounds(op.key, op.value)?,
+                Op::Write(op) => check_key(op.key).and_then(|()| check_value(op.value))?,
+                Op::LogData(note) => check_value(note)?,
+            }
+        }
+        let bytes = memory::copied(encoded, "a batch")?;
+        Ok(Batch { inner: BatchBuilder::from_bytes(bytes)? })
     }
     /// Number of writes.
     pub fn len(&self) -> usize {

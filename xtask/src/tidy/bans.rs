@@ -34,6 +34,7 @@ const BANS: &[(&str, &str)] = &[
 const OUTSIDE: &[&str] = &[
     "crates/cli",
     "crates/bench",
+    "crates/capi",
     "crates/lab",
     "crates/sim",
     "crates/hostile",
@@ -44,7 +45,7 @@ const OUTSIDE: &[&str] = &[
 
 /// Packages that may contain `unsafe`, in files that SAFETY.md lists.
 const UNSAFE_ROOMS: &[&str] =
-    &["crates/memtable", "crates/env", "crates/engine-fpga", "crates/engine-gpu"];
+    &["crates/memtable", "crates/env", "crates/capi", "crates/engine-fpga", "crates/engine-gpu"];
 
 /// Checks one file.
 pub(crate) fn check(source: &Source) -> Vec<Finding> {

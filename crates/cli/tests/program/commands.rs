@@ -279,7 +279,7 @@ fn a_timeline_shows_the_jobs_of_the_store() {
     assert!((column("ops_per_second") / 10.0 - 12_000.0).abs() < 10.0, "load, updates, verify");
     with(&svg);
     let svg = std::fs::read_to_string(svg).unwrap();
-    assert!(svg.starts_with("<svg") && svg.contains("ycsba") && svg.contains("policy hybrid"));
+    assert!(svg.starts_with("<svg") && svg.contains("ycsba") && svg.contains("policy adaptive"));
 }
 
 #[test]

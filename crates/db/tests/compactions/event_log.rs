@@ -35,7 +35,7 @@ fn jobs_have_levels_and_ends() {
     read_full_at(&*file, &mut text, 0).expect("read");
     let text = String::from_utf8(text).expect("text");
     let first = text.lines().next().expect("a line");
-    assert!(first.contains("\"event\":\"opened\",\"policy\":\"hybrid\""), "{first}");
+    assert!(first.contains("\"event\":\"opened\",\"policy\":\"adaptive\""), "{first}");
 
     let (mut running, mut levels, mut jobs) = (BTreeSet::new(), BTreeSet::new(), 0);
     let mut last = 0;

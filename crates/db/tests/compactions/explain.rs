@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::common::{scan, tiny, within};
-use lithify::{Builder, Db, ErrorKind, JobStage, Writes};
+use lithify::{Builder, Db, ErrorKind, JobStage, Policy, Writes};
 use lithify_env::{Bandwidth, Env, FaultFs, MemFs, OsRt, RtOptions, Throttle, ThrottledFs};
 
 const LONGEST: Duration = Duration::from_secs(60);
@@ -40,6 +40,7 @@ fn a_tree_at_rest() {
     shallow(&fs, 5);
     let open = |slowdown: u32, stop: u32| {
         let mut settings = tiny();
+        settings.policy = Some(Policy::Hybrid);
         (settings.l0_slowdown, settings.l0_stop) = (slowdown, stop);
         let rt = Arc::new(OsRt::new(RtOptions::default()));
         let env = Env { fs: Arc::new(fs.clone()), rt };
@@ -75,7 +76,9 @@ fn jobs_tell_how_far_they_are() {
     let slow = Throttle { bandwidth: Bandwidth::Shared(400_000), ..Throttle::default() };
     let slow = ThrottledFs::new(Arc::new(fs), rt.clone(), slow);
     // Sets of blocks are larger than this tree; small reads come from one run each.
-    let db = Builder::new(tiny()).env(Env { fs: Arc::new(slow), rt }).open("db").unwrap();
+    let mut settings = tiny();
+    settings.policy = Some(Policy::Hybrid);
+    let db = Builder::new(settings).env(Env { fs: Arc::new(slow), rt }).open("db").unwrap();
     let late = Instant::now() + LONGEST;
     let told = loop {
         let told = db.explain();
@@ -109,7 +112,7 @@ fn the_price_of_bytes_is_told() {
     let slow = Throttle { bandwidth: Bandwidth::Shared(4_000_000), ..Throttle::default() };
     let slow = ThrottledFs::new(Arc::new(MemFs::new()), rt.clone(), slow);
     let mut settings = tiny();
-    settings.policy = Some(lithify::Policy::Adaptive);
+    settings.policy = Some(Policy::Adaptive);
     let db = Builder::new(settings).env(Env { fs: Arc::new(slow), rt }).open("db").unwrap();
     let late = Instant::now() + LONGEST;
     let told = (0..).find_map(|i| {

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod batches;
 mod concurrent_inserts;
 mod empty_key;
 mod equal_keys;

@@ -1,8 +1,8 @@
 //! One set in the model of a unit: decoders, merge, drop rules and encoder, an entry at a time.
 //!
 //! Keeps: what it writes is a function of the input slot and of N alone. Cycles are counted by the formula
-//! that holds for the pipeline: the encoder or the busiest decoder, whichever takes longer.
-//! Leaves to others: registers and memory (`model`).
+//! that holds for the pipeline: encoder, hasher, weigher or the busiest decoder, whichever takes longest.
+//! Leaves to others: registers and memory (`model`), what a step costs (`cost`).
 //!
 //! Worked example: ways 0 and 1 have `k@7` and `k@5`, there is no snapshot. Way 0 wins the merge, `k@7` goes to
 //! the encoder; `k@5` has the key and stripe of the entry before it and is dropped as hidden.
@@ -14,6 +14,7 @@ use lithify_base::Tag;
 use lithify_format::weight::{content, weigh};
 use lithify_format::xxph3::xxph3_64;
 
+use super::cost::Cost;
 use crate::stream::{
     AREA_MAX, BEAT, Code, Command, Descriptor, ENDING, ErrorPlace, F64, Header, KEY_MAX, MARKER,
     RECORD, RESTARTS_MAX, Record, SEQ_END, SNAPSHOTS_MAX, SPLIT, STATUS, Status, TAKE_ALL,
@@ -22,43 +23,6 @@ use crate::stream::{
 
 /// Why a set ends early, and where that was found.
 type Fault = (Code, ErrorPlace);
-
-/// What things cost in cycles. One cycle is a beat of W bytes at each stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cost {
-    width: usize,
-}
-
-impl Cost {
-    /// From the command to the first entry, and from the last one to the status record: of n4w16, over a
-    /// memory that answers after 20 to 60 cycles.
-    pub const FIXED: u64 = 458;
-
-    /// Of a unit whose beats have `width` bytes.
-    pub fn new(width: usize) -> Cost {
-        Cost { width: width.max(1) }
-    }
-    fn rows(&self, bytes: usize) -> u64 {
-        bytes.div_ceil(self.width) as u64
-    }
-    /// To decode an entry.
-    fn decoded(&self, unshared: usize, value: usize) -> u64 {
-        2 + self.rows(unshared).max(1) + self.rows(value)
-    }
-    /// To encode a survivor whose lengths take `lengths` bytes.
-    fn kept(&self, lengths: usize, unshared: usize, value: usize) -> u64 {
-        let together = self.width >= 32 && lengths + unshared <= self.width;
-        1 + if together { 0 } else { self.rows(unshared) } + self.rows(value)
-    }
-    /// To let an entry go.
-    fn dropped(&self, value: usize) -> u64 {
-        if value == 0 { 0 } else { 1 + self.rows(value) }
-    }
-    /// To end a block.
-    fn block(&self, restarts: usize) -> u64 {
-        restarts as u64 + 1
-    }
-}
 
 /// Runs one set at once: what a unit of N = `ways` makes of `input`, in `out`, which keeps what the unit does
 /// not write. The code that it ended with.
@@ -89,6 +53,10 @@ pub(super) struct Run {
     /// The key and tag of the merged stream's last entry, and its way; none before the first.
     last: Option<(Vec<u8>, u64, usize)>,
     status: Status,
+    /// Cycles until header and tables have come, and of the hasher; rounds of the weigher.
+    tables: u64,
+    hashed: u64,
+    rounds: u64,
     /// Cycles that were granted so far.
     granted: u64,
     state: State,
@@ -115,6 +83,9 @@ impl Run {
             encoder: Encoder::default(),
             last: None,
             status: Status::failed(Code::Ok, ErrorPlace::NONE, command.tag),
+            tables: 0,
+            hashed: 0,
+            rounds: 0,
             granted: 0,
             state: State::Merging,
         };
@@ -156,6 +127,7 @@ impl Run {
         if !(same && within) {
             return Err(bad);
         }
+        self.tables = Cost::tables(header.tables_end());
         self.gc = Gc::new(&header, snapshots(&self.input));
         self.encoder = Encoder::new(&header, self.command.out_bytes as usize);
         for no in (0..usize::from(header.ways)).chain([WAYS_MAX]) {
@@ -189,7 +161,8 @@ impl Run {
 
     fn cycles(&self) -> u64 {
         let decoders = self.decoders.iter().map(|d| d.cycles).max().unwrap_or_default();
-        Cost::FIXED + self.encoder.cycles.max(decoders)
+        let weighed = self.cost.weighed(self.rounds);
+        Cost::FIXED + self.tables + self.encoder.cycles.max(decoders).max(weighed).max(self.hashed)
     }
 
     /// Goes on for about so many cycles; how many it took.
@@ -237,6 +210,8 @@ impl Run {
             self.gc.mark(d.tag, &mut self.encoder);
         } else {
             self.status.entries_in[i] += 1;
+            self.rounds += self.cost.rounds(value.len());
+            self.hashed += self.cost.hashed(d.key.len());
             let e = Entry { key: &d.key, tag: d.tag, value, way: i };
             self.gc.entry(e, &mut self.encoder, &mut self.status, self.cost)?;
         }
@@ -442,7 +417,7 @@ impl Decoder {
         if let Some(area) = &mut self.area {
             area.left.start = self.value.end;
         }
-        self.cycles += cost.decoded(unshared, value);
+        self.cycles += cost.decoded(shared, unshared, value);
         Ok(())
     }
 
@@ -661,7 +636,7 @@ impl Encoder {
         let lengths = self.out.len() - before;
         self.out.extend_from_slice(&self.next[shared..]);
         self.out.extend_from_slice(value);
-        self.cycles += cost.kept(lengths, self.next.len() - shared, value.len());
+        self.cycles += cost.kept(lengths, shared, self.next.len() - shared, value.len());
         std::mem::swap(&mut self.last, &mut self.next);
         self.check_room()
     }

@@ -18,7 +18,7 @@ fn what_devices_take_runs_on_the_units() {
         let profile = Profile::device(SMALL);
         let case = Case::with(seed, profile.size, profile.features).unwrap();
         let engine = if case.recipe.tombstones.is_empty() { &bare } else { &covered };
-        let report = suite(engine, &Still, seed..seed + 1, profile).unwrap();
+        let report = suite(engine, &FixedRt, seed..seed + 1, profile).unwrap();
         assert_eq!((report.refused, report.on_cpu), (0, 0));
         equal += report.equal;
     }
@@ -37,7 +37,7 @@ fn what_devices_take_runs_on_the_units() {
 fn keys_that_spell_tags() {
     let engine = engine(model(1, 16, 16), options());
     let n = seeds("LITHIFY_FPGA_TAGS", 200);
-    let report = suite(&engine, &Still, 0..n, Profile::tag_keys(SMALL)).unwrap();
+    let report = suite(&engine, &FixedRt, 0..n, Profile::tag_keys(SMALL)).unwrap();
     assert_eq!((report.equal, report.refused, report.on_cpu), (n, 0, 0));
     assert!(figure(&engine, "unit_sets") > n, "{}", figure(&engine, "unit_sets"));
 }
@@ -46,7 +46,7 @@ fn keys_that_spell_tags() {
 fn everything_there_is() {
     let engine = engine(model(1, 8, 32), options());
     let n = seeds("LITHIFY_FPGA_GENERAL", 300);
-    let report = suite(&engine, &Still, 0..n, Profile::everything(SMALL)).unwrap();
+    let report = suite(&engine, &FixedRt, 0..n, Profile::everything(SMALL)).unwrap();
     assert_eq!(report.equal + report.refused, n);
     assert_eq!(report.on_cpu, 0);
     assert!(figure(&engine, "unit_sets") > n / 10, "{}", figure(&engine, "unit_sets"));
@@ -59,7 +59,7 @@ fn a_handover_after_every_set_leaves_no_trace() {
     for first in [true, false] {
         let (a, b): (&dyn Engine, &dyn Engine) =
             if first { (&engine, &CpuEngine) } else { (&CpuEngine, &engine) };
-        handover(a, b, &Still, 0..n, Profile::device(SMALL)).unwrap();
+        handover(a, b, &FixedRt, 0..n, Profile::device(SMALL)).unwrap();
     }
     assert!(figure(&engine, "unit_sets") > 100);
 }

@@ -174,7 +174,7 @@ fn a_unit_that_merges_other_entries_than_it_was_sent_is_found_out() {
         let (ring, told) = (vec![0; 256], spoilt.clone());
         let card = Liar { inner, ring, held: Vec::new(), spoil, spoilt: told, most: 1 };
         let engine = over(Box::new(card), options());
-        let ran = run(&engine, &Still, &case.recipe, sets.clone(), true).unwrap();
+        let ran = run(&engine, &FixedRt, &case.recipe, sets.clone(), true).unwrap();
         assert_eq!((ran.output, ran.ledger), expected);
         assert_eq!(spoilt.load(Ordering::Relaxed), 1);
         assert_eq!(figure(&engine, "cpu_wrong"), 1);
@@ -224,7 +224,7 @@ fn a_card_whose_clock_stands_is_given_up() {
     for runs in [1, 2, 5, 9, 14] {
         let inner = Arc::new(Mutex::new(ModelCard::new(model(1, 8, 32))));
         let engine = over(Box::new(Watched { inner, runs }), options());
-        let ran = run(&engine, &Still, &case.recipe, sets.clone(), true).unwrap();
+        let ran = run(&engine, &FixedRt, &case.recipe, sets.clone(), true).unwrap();
         assert_eq!((ran.output, ran.ledger), expected);
         assert_eq!((figure(&engine, "quarantine"), figure(&engine, "hangs")), (1, 1), "{runs}");
         let why = refusal(engine.open(case.recipe.clone()));
@@ -247,7 +247,7 @@ fn nothing_is_written_outside_of_the_slots() {
     inner.lock().poll(0, &mut Vec::new());
     let card = Watched { inner: inner.clone(), runs: u64::MAX };
     let engine = over(Box::new(card), options);
-    run(&engine, &Still, &case.recipe, sets.clone(), true).unwrap();
+    run(&engine, &FixedRt, &case.recipe, sets.clone(), true).unwrap();
     assert_eq!(figure(&engine, "unit_sets"), sets.len() as u64);
     let inner = inner.lock();
     let (slots, rest) = inner.memory().split_at(used);

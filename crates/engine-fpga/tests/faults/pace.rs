@@ -3,6 +3,7 @@
 
 use lithify_engine::{Engine, Offer, Progress};
 use lithify_engine_fpga::control::{Controller, Sample};
+use lithify_engine_fpga::model::Cost;
 use lithify_engine_fpga::pipeline::{self, Pipeline, Predicted};
 use lithify_engine_fpga::{Buffer, FpgaOptions, Link, ModelOptions};
 use lithify_merge::Products;
@@ -133,6 +134,22 @@ fn a_clock_is_estimated_from_levels() {
 
 fn rate(of: &Predicted, bytes: u64) -> f64 {
     bytes as f64 / of.ns
+}
+
+/// What entries cost a unit of 32 bytes a beat, by hand.
+#[test]
+fn entries_cost_the_cycles_of_their_rows() {
+    let cost = Cost::new(32);
+    // Lengths of 1 + 1 + 2 bytes and an internal key of 24 fit one row.
+    assert_eq!(cost.kept(4, 0, 24, 1024), 33);
+    // 28 bytes go with the lengths, 4 more of that row follow, then the next row.
+    assert_eq!(cost.kept(4, 0, 40, 0), 1 + 2);
+    // Shared up to near the row's end: with the lengths goes what is left of the row, and no more.
+    assert_eq!(cost.kept(3, 30, 10, 0), 1 + 1);
+    assert_eq!(cost.decoded(30, 10, 64), 2 + 2 + 2);
+    assert_eq!(cost.decoded(32, 0, 0), 3);
+    assert_eq!((cost.rounds(1024), cost.weighed(4000 * 34)), (34, 136_000));
+    assert_eq!([8, 16, 32, 128, 240].map(|key| cost.hashed(key)), [12, 2, 3, 9, 26]);
 }
 
 /// By hand: one set, nothing beside it.

@@ -62,7 +62,7 @@ fn attempt(job: &FixedJob, plan: Vec<Fault>) -> Came {
     let card = FaultyCard::new(Box::new(card), plan);
     let events: Arc<AtomicU64> = card.events();
     let engine = over(Box::new(card), options);
-    let mut ran = run(&engine, &Still, &job.case.recipe, job.sets.clone(), true)
+    let mut ran = run(&engine, &FixedRt, &job.case.recipe, job.sets.clone(), true)
         .unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_eq!(ran.output, job.output, "{what}");
     if lies {
@@ -138,7 +138,7 @@ fn a_dead_card_is_refused_from_then_on() {
     let plan = vec![Fault { at: 30, kind: Kind::Die, salt: 0 }];
     let card = FaultyCard::new(Box::new(ModelCard::new(model(1, 8, 32))), plan);
     let engine = over(Box::new(card), options());
-    let ran = run(&engine, &Still, &job.case.recipe, job.sets.clone(), true).unwrap();
+    let ran = run(&engine, &FixedRt, &job.case.recipe, job.sets.clone(), true).unwrap();
     assert_eq!(ran.output, job.output);
     assert!(figure(&engine, "cpu_quarantine") > 0 && figure(&engine, "cpu_settled") > 0);
     let why = refusal(engine.open(job.case.recipe.clone()));
@@ -175,7 +175,7 @@ fn a_reset_that_does_not_end_gives_the_card_up() {
     let card = FaultyCard::new(Box::new(ModelCard::new(model(1, 8, 32))), Vec::new());
     let card = card.saying(register::STATE, register::IS_RESETTING);
     let engine = over(Box::new(card), options());
-    let ran = run(&engine, &Still, &job.case.recipe, job.sets.clone(), true).unwrap();
+    let ran = run(&engine, &FixedRt, &job.case.recipe, job.sets.clone(), true).unwrap();
     assert_eq!((ran.output, figure(&engine, "unit_sets")), (job.output, 0));
     let why = refusal(engine.open(job.case.recipe.clone()));
     assert!(why.contains("reset"), "{why}");

@@ -217,7 +217,7 @@ fn threads_share_a_card() {
         for case in &cases {
             let engine = &shared;
             scope.spawn(move || {
-                let ran = run(engine, &Still, &case.recipe, case.sets(set), true).unwrap();
+                let ran = run(engine, &FixedRt, &case.recipe, case.sets(set), true).unwrap();
                 let expected = naive::compact(&case.recipe, case.entries()).unwrap();
                 assert_eq!((ran.output, ran.ledger), expected);
             });

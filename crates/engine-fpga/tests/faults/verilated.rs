@@ -129,7 +129,7 @@ impl Bench {
 fn the_small_unit_conforms_and_is_as_the_model() {
     let n = seeds("LITHIFY_FPGA_VERILATED", 30);
     let calm = bench(VerilatedShape::N4W16, 1, (20, 60), 0);
-    let report = suite(&calm.engine, &Still, 0..n, Profile::device(FEW)).unwrap();
+    let report = suite(&calm.engine, &FixedRt, 0..n, Profile::device(FEW)).unwrap();
     assert_eq!((report.equal, report.refused, report.on_cpu), (n, 0, 0));
     calm.check(2 * n);
     let [seen, formula] = calm.cycles.each_ref().map(|n| n.load(Ordering::Relaxed));
@@ -137,7 +137,7 @@ fn the_small_unit_conforms_and_is_as_the_model() {
     println!("n4w16: {sets} sets, {seen} cycles, {formula} by formula");
 
     let late = bench(VerilatedShape::N4W16, 2, (1, 400), 50);
-    let report = suite(&late.engine, &Still, 0..n / 3, Profile::tag_keys(FEW)).unwrap();
+    let report = suite(&late.engine, &FixedRt, 0..n / 3, Profile::tag_keys(FEW)).unwrap();
     assert_eq!((report.equal, report.refused, report.on_cpu), (n / 3, 0, 0));
     late.check(n / 3);
 }
@@ -146,7 +146,7 @@ fn the_small_unit_conforms_and_is_as_the_model() {
 fn the_default_unit_conforms_and_is_as_the_model() {
     let n = seeds("LITHIFY_FPGA_VERILATED", 30) / 3;
     let unit = bench(VerilatedShape::N8W32, 3, (20, 60), 25);
-    let report = suite(&unit.engine, &Still, 0..n, Profile::device(FEW)).unwrap();
+    let report = suite(&unit.engine, &FixedRt, 0..n, Profile::device(FEW)).unwrap();
     assert_eq!((report.equal, report.refused, report.on_cpu), (n, 0, 0));
     unit.check(2 * n);
 }
@@ -156,6 +156,6 @@ fn the_small_unit_and_the_cpu_take_turns() {
     let n = seeds("LITHIFY_FPGA_VERILATED", 30) / 3;
     let unit = bench(VerilatedShape::N4W16, 4, (1, 100), 25);
     let engine: &dyn Engine = &unit.engine;
-    handover(engine, &CpuEngine, &Still, 0..n, Profile::device(FEW)).unwrap();
+    handover(engine, &CpuEngine, &FixedRt, 0..n, Profile::device(FEW)).unwrap();
     unit.check(1);
 }

@@ -10,7 +10,7 @@ use crate::common::*;
 fn what_devices_take_runs_there() {
     let engine = engine();
     let n = seeds(200);
-    let report = suite(&engine, &Still, 0..n, Profile::device(SMALL)).unwrap();
+    let report = suite(&engine, &FixedRt, 0..n, Profile::device(SMALL)).unwrap();
     assert_eq!((report.equal, report.refused, report.on_cpu), (n, 0, 0), "{:?}", engine.evidence());
     assert_eq!(figure(&engine, "device_sets"), report.here);
     assert!(figure(&engine, "normalised_blocks") > 0, "codecs and checksums of all kinds");
@@ -21,7 +21,7 @@ fn what_devices_take_runs_there() {
 fn keys_that_spell_tags() {
     let engine = engine();
     let n = seeds(60);
-    let report = suite(&engine, &Still, 0..n, Profile::tag_keys(SMALL)).unwrap();
+    let report = suite(&engine, &FixedRt, 0..n, Profile::tag_keys(SMALL)).unwrap();
     assert_eq!((report.equal, report.refused, report.on_cpu), (n, 0, 0), "{:?}", engine.evidence());
     println!("{n} cases whose keys spell tags, of {} sets: 0 differences", report.here);
 }
@@ -31,7 +31,7 @@ fn keys_that_spell_tags() {
 fn everything_there_is() {
     let engine = engine();
     let n = seeds(150);
-    let report = suite(&engine, &Still, 0..n, Profile::everything(SMALL)).unwrap();
+    let report = suite(&engine, &FixedRt, 0..n, Profile::everything(SMALL)).unwrap();
     assert_eq!(report.equal + report.refused, n);
     assert!(report.equal > n / 8 && report.here > n / 8, "{report:?}");
     assert_eq!(figure(&engine, "device_lost"), 0, "{:?}", engine.evidence());
@@ -45,7 +45,7 @@ fn a_handover_after_every_set_leaves_no_trace() {
     for first in [true, false] {
         let (a, b): (&dyn Engine, &dyn Engine) =
             if first { (&engine, &CpuEngine) } else { (&CpuEngine, &engine) };
-        handover(a, b, &Still, 0..n, Profile::device(SMALL)).unwrap();
+        handover(a, b, &FixedRt, 0..n, Profile::device(SMALL)).unwrap();
     }
     assert!(figure(&engine, "device_sets") > n);
     println!(
@@ -59,6 +59,6 @@ fn a_handover_after_every_set_leaves_no_trace() {
 fn values_of_any_size() {
     let engine = engine();
     let large = Profile::device(Size { entries: 30, value: 100 << 10 });
-    let report = suite(&engine, &Still, 1000..1004, large).unwrap();
+    let report = suite(&engine, &FixedRt, 1000..1004, large).unwrap();
     assert_eq!((report.refused, report.on_cpu), (0, 0), "{:?}", engine.evidence());
 }

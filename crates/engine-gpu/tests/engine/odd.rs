@@ -18,7 +18,7 @@ use crate::common::*;
 
 /// The whole case by the engine alone.
 fn alone(engine: &dyn Engine, case: &Case, budget: u64) -> lithify_base::Result<Ran> {
-    run(engine, &Still, &case.recipe, case.sets(budget), true)
+    run(engine, &FixedRt, &case.recipe, case.sets(budget), true)
 }
 
 /// The engine's output is that of the naive twin.
@@ -199,7 +199,7 @@ fn versions_over_many_tiles() {
 /// A set that needs more memory than the device may use is the CPU's.
 #[test]
 fn sets_beyond_the_memory() {
-    let options = GpuOptions { set_bytes: 4 << 10, memory: 64 << 10, ..GpuOptions::default() };
+    let options = GpuOptions { set_bytes: 4 << 10, memory: 192 << 10, ..GpuOptions::default() };
     let engine = GpuEngine::new(Box::new(Emu::new(3)), options).unwrap();
     let case = Case::uniform(9, 2, 2000, 16, 32).unwrap();
     assert!(alone(&engine, &case, u64::MAX).is_err());

@@ -19,8 +19,8 @@ const FPGA_HOST_NS: f64 = 0.95;
 /// What is modelled.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Flags {
-    /// Policies, one life or grid for each [default: hybrid,df-leveled,bucket; of the grid, what a
-    /// database takes by itself]
+    /// Policies, one life or grid for each [default: hybrid,df-leveled,bucket; of the grid,
+    /// adaptive, which is a database's default]
     #[arg(long, value_delimiter = ',')]
     pub(super) policies: Vec<String>,
     /// Compaction threads, one life for each

@@ -56,7 +56,7 @@ pub struct OpenState<'a> {
 
 impl Carry {
     /// The state as a machine must know it.
-    pub(crate) fn open<'a>(&'a self, recipe: &Recipe) -> OpenState<'a> {
+    pub fn open<'a>(&'a self, recipe: &Recipe) -> OpenState<'a> {
         OpenState {
             entries: &self.block,
             restarts: &self.open.restarts,

@@ -127,32 +127,36 @@ impl Made {
     }
 
     /// Whether all that it states lies inside of its arrays and can be. `placed` logical bytes are in
-    /// the output already.
-    pub(super) fn check(&self, recipe: &Recipe, placed: u64) -> Result<()> {
-        let arena = self.arena.bytes();
+    /// the output already; `plain_most` says how many bytes a block may have without its codec, if it has a
+    /// place.
+    pub(super) fn check(
+        &self,
+        recipe: &Recipe,
+        placed: u64,
+        plain_most: &dyn Fn(&BlockMeta) -> Option<usize>,
+    ) -> Result<()> {
         let (mut end, mut hashed, mut logical) = (0, 0, placed);
         for b in &self.blocks {
             if b.at.start < end || b.hashes.start != hashed || b.hashes.end < hashed {
                 return Err(no_place());
             }
-            let stored = arena.get(b.at.clone()).ok_or_else(no_place)?;
+            let plain = plain_most(b).ok_or_else(no_place)?;
             self.hashes.get(b.hashes.clone()).ok_or_else(no_place)?;
-            self.check_block(recipe, b, stored)?;
+            self.check_block(recipe, b, plain as u64)?;
             (end, hashed) = (b.at.end, b.hashes.end);
             logical = logical.saturating_add(b.logical_bytes());
         }
         if self.open.start < end {
             return Err(no_place());
         }
-        let open = arena.get(self.open.clone()).ok_or_else(no_place)?;
-        if logical > MOST || open.len() > u32::MAX as usize {
+        if logical > MOST || self.open.len() > u32::MAX as usize {
             return Err(too_many());
         }
         Ok(())
     }
 
-    /// Whether the metadata of a block can be that of `stored`, its bytes.
-    fn check_block(&self, recipe: &Recipe, b: &BlockMeta, stored: &[u8]) -> Result<()> {
+    /// Whether the metadata of a block can be that of one with up to `plain` bytes without its codec.
+    fn check_block(&self, recipe: &Recipe, b: &BlockMeta, plain: u64) -> Result<()> {
         let order = &*recipe.order;
         let key = |at: &Range<usize>| self.keys.get(at.clone()).and_then(InternalKey::decode);
         let (first, last) = (key(&b.first), key(&b.last));
@@ -160,12 +164,10 @@ impl Made {
         if !recipe.range.contains(first.user, order) || !recipe.range.contains(last.user, order) {
             return Err(refused("a block lies outside of the job's range"));
         }
-        let payload = stored.len().saturating_sub(TRAILER);
-        let plain = if type_byte(stored) == 0 { payload } else { plain_max(payload) } as u64;
         let kinds = [b.values, b.deletes, b.single_deletes, b.merges].map(u64::from);
         let entries = u64::from(b.entries);
         // An entry takes three bytes at least, a block one restart point and their number.
-        let fits = payload <= u32::MAX as usize
+        let fits = b.at.len() <= u32::MAX as usize
             && 3 * entries + 8 <= plain
             && kinds.iter().sum::<u64>() == entries
             && b.raw_value_bytes <= plain
@@ -239,6 +241,12 @@ fn entries_end(payload: &[u8]) -> Result<usize> {
     points
         .and_then(|n| rest.len().checked_sub(n))
         .ok_or_else(|| refused("a block has fewer bytes than restart points"))
+}
+
+/// The most bytes that a stored block may have without its codec.
+pub(super) fn plain_most(stored: &[u8]) -> usize {
+    let payload = stored.len().saturating_sub(TRAILER);
+    if type_byte(stored) == 0 { payload } else { plain_max(payload) }
 }
 
 /// The type byte of a stored block: 0 if it is not compressed.

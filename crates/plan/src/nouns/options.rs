@@ -11,7 +11,6 @@ pub enum PolicyKind {
     /// cost, most rewriting.
     Leveled,
     /// Runs pile up in level 0 until their trigger, leveled below: RocksDB's default rules.
-    #[default]
     Hybrid,
     /// Runs pile up at every level until so many cover a key, then become one run of the next level:
     /// least rewriting, most space and read cost.
@@ -27,7 +26,9 @@ pub enum PolicyKind {
     /// locked.
     BucketDf,
     /// Levels, buckets and merges in place, each where it is worth its bytes: what a job reads and
-    /// writes has a price, which follows what limits the machine.
+    /// writes has a price, which follows what limits the machine. What a database takes that states
+    /// nothing else; docs/papers.md says what it was measured against.
+    #[default]
     Adaptive,
     /// The tree is a sequence of runs by age, and neighbours of similar size are merged: RocksDB's
     /// universal compaction. Little rewriting; now and then nearly all of the data is rewritten.
@@ -59,16 +60,6 @@ impl PolicyKind {
         keeping.copy_from_slice(&PolicyKind::ALL);
         every
     };
-    /// What a database takes that states no policy. Measured (docs/papers.md): with four threads
-    /// [`Adaptive`](Self::Adaptive) is faster than [`Hybrid`](Self::Hybrid) and [`Bucket`](Self::Bucket) on
-    /// slow and on fast disks, and slower than `Bucket` where processors are the limit; with two it is not
-    /// told from [`Hybrid`](Self::Hybrid), which is simpler.
-    pub const fn by_itself(compaction_threads: u32) -> PolicyKind {
-        match compaction_threads {
-            0..4 => PolicyKind::Hybrid,
-            4.. => PolicyKind::Adaptive,
-        }
-    }
     /// The names of all rule sets, that which forgets included.
     pub fn names() -> Vec<&'static str> {
         PolicyKind::EVERY.map(PolicyKind::name).to_vec()

@@ -223,3 +223,32 @@ fn spoiled_payloads_are_refused_unless_all_but_values_is_right() {
     }
     assert!(verdicts[0] > 2000 && verdicts[1] > 20, "{verdicts:?}");
 }
+
+/// Blocks that come after their set has joined the output are held against what was said of them.
+#[test]
+fn blocks_that_come_later() {
+    let (mut cut, mut changed) = (0, 0);
+    for seed in 0..400 {
+        let dice = &mut Choices::new(seed);
+        let Some(mut stage) = stage(1000 + seed, dice) else { continue };
+        let before = stage.offload.open().entries.to_vec();
+        let Apart { arena, blocks, open, .. } = stage.apart.clone();
+        let Some(first) = blocks.first() else { continue };
+        let made = Made { arena: Box::new(Vec::new()), ..stage.apart.arrays() };
+        let joined = stage.offload.join(made, &arena[open]).unwrap();
+        let mut out = Products::default();
+        if dice.one_in(2) {
+            let end = blocks.last().unwrap().at.end;
+            let short: Box<dyn Lent> = Box::new(arena[..end - 1].to_vec());
+            assert!(joined.hand_out(short, &mut out).is_err(), "seed {seed}");
+            cut += 1;
+        } else if !before.is_empty() && arena[first.at.end - 5] == 0 {
+            let mut wrong = arena.clone();
+            wrong[first.at.start + dice.below(before.len())] ^= 1;
+            assert!(joined.hand_out(Box::new(wrong), &mut out).is_err(), "seed {seed}");
+            changed += 1;
+        }
+        assert!(out.is_empty(), "seed {seed}");
+    }
+    assert!(cut > 50 && changed > 20, "{cut} {changed}");
+}

@@ -1,0 +1,144 @@
+//! Iterators.
+//!
+//! Keeps: what a key or value points to stays until the next move, or with `pin_data` until the iterator
+//! is destroyed. An error ends an iteration and is told by `get_error`; after the close of the database
+//! that is what every move gives.
+
+use std::ffi::c_char;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lithify::{Db, DbIter, Error, ErrorKind, ReadOptions};
+
+use crate::db::{Database, Family};
+use crate::raw::{Outs, Res, export, give};
+use crate::small::Reads;
+
+/// `rocksdb_iterator_t`.
+pub(crate) struct Iter {
+    inner: Res<DbIter>,
+    /// What it is made of again: at a refresh, and at each seek if it follows what is written.
+    from: Option<(Db, ReadOptions)>,
+    follows: bool,
+    /// What was handed out, if it is to stay.
+    pins: Option<Vec<Box<[u8]>>>,
+    closed: Arc<AtomicBool>,
+}
+
+impl Iter {
+    /// Over `db`, which is a family's or the database itself.
+    pub(crate) fn over(db: &Db, of: &Database, options: &Reads) -> *mut Iter {
+        let checked = options.checked();
+        give(Iter {
+            inner: checked.clone().and_then(|options| db.iter_opt(options)),
+            from: checked.ok().map(|options| (db.clone(), options.clone())),
+            follows: options.tailing,
+            pins: options.pins.then(Vec::new),
+            closed: of.closed.clone(),
+        })
+    }
+    /// One that was made elsewhere, as by a transaction.
+    pub(crate) fn made(inner: Res<DbIter>, of: &Database, options: &Reads) -> *mut Iter {
+        let pins = options.pins.then(Vec::new);
+        give(Iter { inner, from: None, follows: false, pins, closed: of.closed.clone() })
+    }
+
+    fn seek(&mut self, seek: impl FnOnce(&mut DbIter)) {
+        if self.follows {
+            self.again();
+        }
+        self.step(seek);
+    }
+    fn step(&mut self, step: impl FnOnce(&mut DbIter)) {
+        if self.closed.load(Ordering::SeqCst) {
+            self.inner = Err(Error::new(ErrorKind::ShuttingDown, "the database is closed"));
+        }
+        if let Ok(inner) = &mut self.inner {
+            step(inner);
+        }
+    }
+    fn again(&mut self) {
+        if let Some((db, options)) = &self.from {
+            self.inner = db.iter_opt(options);
+        }
+    }
+    fn out(&mut self, len: &Outs<usize>, of: impl Fn(&DbIter) -> &[u8]) -> *const c_char {
+        let Some(inner) = self.inner.as_ref().ok().filter(|inner| inner.valid()) else {
+            len.set(0);
+            return std::ptr::null();
+        };
+        let bytes = of(inner);
+        len.set(bytes.len());
+        let Some(pins) = &mut self.pins else { return bytes.as_ptr().cast() };
+        pins.push(bytes.into());
+        pins.last().map_or(std::ptr::null(), |kept| kept.as_ptr().cast())
+    }
+}
+
+export! {
+    fn rocksdb_create_iterator(db: &Database, options: &Reads) -> *mut Iter {
+        Ok(Iter::over(&db.db, db, options))
+    }
+    fn rocksdb_create_iterator_cf(db: &Database, options: &Reads, family: &Family) -> *mut Iter {
+        Ok(Iter::over(&family.inner, db, options))
+    }
+    fn rocksdb_create_iterators(
+        db: &Database, options: &Reads, families: many *const Family, iterators: outs *mut Iter, n: usize, errptr
+    ) {
+        let families = families.handles(n, "column_families")?;
+        // All as of one moment.
+        let mut options = options.clone();
+        options.pin_moment(|| db.db.snapshot())?;
+        for (i, family) in families.into_iter().enumerate() {
+            iterators.set_at(i, Iter::over(&family.inner, db, &options));
+        }
+        Ok(())
+    }
+    fn rocksdb_iter_destroy(iter: own Iter) {
+        drop(iter);
+        Ok(())
+    }
+    fn rocksdb_iter_valid(iter: &Iter) -> u8 {
+        Ok(u8::from(iter.inner.as_ref().is_ok_and(DbIter::valid)))
+    }
+    fn rocksdb_iter_seek_to_first(iter: &mut Iter) {
+        iter.seek(DbIter::seek_to_first);
+        Ok(())
+    }
+    fn rocksdb_iter_seek_to_last(iter: &mut Iter) {
+        iter.seek(DbIter::seek_to_last);
+        Ok(())
+    }
+    fn rocksdb_iter_seek(iter: &mut Iter, (key, klen): bytes) {
+        iter.seek(|inner| inner.seek(key));
+        Ok(())
+    }
+    fn rocksdb_iter_seek_for_prev(iter: &mut Iter, (key, klen): bytes) {
+        iter.seek(|inner| inner.seek_for_prev(key));
+        Ok(())
+    }
+    fn rocksdb_iter_next(iter: &mut Iter) {
+        iter.step(DbIter::next);
+        Ok(())
+    }
+    fn rocksdb_iter_prev(iter: &mut Iter) {
+        iter.step(DbIter::prev);
+        Ok(())
+    }
+    fn rocksdb_iter_key(iter: &mut Iter, len: out usize) -> *const c_char {
+        Ok(iter.out(&len, DbIter::key))
+    }
+    fn rocksdb_iter_value(iter: &mut Iter, len: out usize) -> *const c_char {
+        Ok(iter.out(&len, DbIter::value))
+    }
+    fn rocksdb_iter_get_error(iter: &Iter, errptr) {
+        iter.inner.as_ref().map_err(Error::clone).and_then(DbIter::status)
+    }
+    fn rocksdb_iter_refresh(iter: &mut Iter, errptr) {
+        if iter.from.is_none() {
+            return Err(Error::unsupported("an iterator of a transaction is not refreshed; make another one"));
+        }
+        iter.again();
+        iter.inner.as_ref().map(drop).map_err(Error::clone)
+    }
+}

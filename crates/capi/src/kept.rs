@@ -1,0 +1,213 @@
+//! What a program set in an options object: the values for the getters, and what it will be told.
+
+use std::collections::BTreeMap;
+
+use lithify::Error;
+
+use crate::raw::Res;
+
+/// A value as it was set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Number {
+    /// Of an integer type, flags included.
+    Whole(i128),
+    /// Of type `double`.
+    Real(f64),
+}
+
+/// The types that options have.
+pub(crate) trait Scalar: Copy + PartialEq {
+    fn kept(self) -> Number;
+    /// The value again; `None` if it was of another type.
+    fn from_kept(number: Number) -> Option<Self>;
+}
+macro_rules! whole {
+    ($($t:ty)*) => { $(impl Scalar for $t {
+        fn kept(self) -> Number {
+            Number::Whole(self as i128)
+        }
+        fn from_kept(number: Number) -> Option<$t> {
+            match number {
+                Number::Whole(n) => <$t>::try_from(n).ok(),
+                Number::Real(_) => None,
+            }
+        }
+    })* };
+}
+whole!(u8 u32 i32 u64 i64 usize);
+impl Scalar for bool {
+    fn kept(self) -> Number {
+        Number::Whole(i128::from(self))
+    }
+    fn from_kept(number: Number) -> Option<bool> {
+        u8::from_kept(number).map(|n| n != 0)
+    }
+}
+impl Scalar for f64 {
+    fn kept(self) -> Number {
+        Number::Real(self)
+    }
+    fn from_kept(number: Number) -> Option<f64> {
+        match number {
+            Number::Real(n) => Some(n),
+            Number::Whole(_) => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Number::Whole(n) => write!(f, "{n}"),
+            Number::Real(n) => write!(f, "{n}"),
+        }
+    }
+}
+
+/// What was set, noted and refused, by the option's name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    values: BTreeMap<&'static str, Number>,
+    notes: BTreeMap<&'static str, String>,
+    refused: BTreeMap<&'static str, String>,
+}
+
+impl Kept {
+    /// Keeps a value for the getter.
+    pub(crate) fn set(&mut self, name: &'static str, value: impl Scalar) {
+        self.values.insert(name, value.kept());
+    }
+    /// The value that was set last.
+    pub(crate) fn get<T: Scalar>(&self, name: &'static str) -> Option<T> {
+        self.values.get(name).copied().and_then(T::from_kept)
+    }
+    /// Keeps what an open is to say once: that a value has no effect, or another one than was asked for.
+    pub(crate) fn note(&mut self, name: &'static str, value: String) {
+        self.notes.insert(name, value);
+    }
+    /// Keeps why the next call that can fail will; `None` takes it back.
+    pub(crate) fn refuse(&mut self, name: &'static str, why: Option<String>) {
+        match why {
+            Some(why) => self.refused.insert(name, why),
+            None => self.refused.remove(name),
+        };
+    }
+    /// `value`, or the nearest one that is taken here, which is noted then.
+    pub(crate) fn within<T: Scalar + Ord + std::fmt::Display>(
+        &mut self,
+        name: &'static str,
+        value: T,
+        least: T,
+        most: T,
+    ) -> T {
+        let taken = value.clamp(least, most);
+        match taken == value {
+            true => drop(self.notes.remove(name)),
+            false => self.note(name, format!("{value} (taken as {taken})")),
+        }
+        taken
+    }
+    /// Takes in what another object has to say, as that of the tables.
+    pub(crate) fn join(&mut self, other: &Kept) {
+        self.notes.extend(other.notes.clone());
+        self.refused.extend(other.refused.clone());
+    }
+    /// All that is noted, one line; empty if there is nothing.
+    pub(crate) fn told(&self) -> String {
+        let all: Vec<String> =
+            self.notes.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        all.join(" ")
+    }
+    /// # Errors
+    /// `Unsupported` naming an option that was refused.
+    pub(crate) fn check(&self) -> Res<()> {
+        match self.refused.first_key_value() {
+            None => Ok(()),
+            Some((name, why)) => Err(Error::unsupported(format!("{name}={why}"))),
+        }
+    }
+}
+
+/// An object that has [`Kept`].
+pub(crate) trait Keeps {
+    fn kept(&self) -> &Kept;
+    fn kept_mut(&mut self) -> &mut Kept;
+}
+macro_rules! keeps {
+    ($($t:ty)*) => { $(impl $crate::kept::Keeps for $t {
+        fn kept(&self) -> &$crate::kept::Kept {
+            &self.kept
+        }
+        fn kept_mut(&mut self) -> &mut $crate::kept::Kept {
+            &mut self.kept
+        }
+    })* };
+}
+pub(crate) use keeps;
+
+/// Exports setters and getters of plain values. A row is
+///
+/// ```text
+/// exact set get: type = default, effect;      the effect is a function of object and value
+/// noted set get: type = default;              has no effect; RocksDB's default is noted silently
+/// refused set get: type = harmless, "why";    every other value than the harmless one is refused
+/// ```
+///
+/// with `_` where RocksDB has no getter.
+macro_rules! rows {
+    ($o:ty; $($class:ident $set:ident $get:tt : $t:ty = $default:expr $(, $effect:expr)?;)*) => {
+        $($crate::kept::row! { $class $o, $set $get $t, $default $(, $effect)? })*
+    };
+}
+/// One row of [`rows!`].
+macro_rules! row {
+    ($class:ident $o:ty, $set:ident _ $t:ty, $default:expr $(, $effect:expr)?) => {
+        $crate::kept::row! { @$class $o, $set $t, $default $(, $effect)? }
+    };
+    ($class:ident $o:ty, $set:ident $get:ident $t:ty, $default:expr $(, $effect:expr)?) => {
+        $crate::kept::row! { @$class $o, $set $t, $default $(, $effect)? }
+        $crate::raw::export! {
+            fn $get(object: &$o) -> $t {
+                use $crate::kept::Keeps;
+                Ok(object.kept().get(stringify!($set)).unwrap_or($default))
+            }
+        }
+    };
+    (@exact $o:ty, $set:ident $t:ty, $default:expr, $effect:expr) => {
+        $crate::raw::export! {
+            fn $set(object: &mut $o, value: $t) {
+                use $crate::kept::Keeps;
+                object.kept_mut().set(stringify!($set), value);
+                let effect: fn(&mut $o, $t) = $effect;
+                effect(object, value);
+                Ok(())
+            }
+        }
+    };
+    (@noted $o:ty, $set:ident $t:ty, $default:expr) => {
+        $crate::raw::export! {
+            fn $set(object: &mut $o, value: $t) {
+                use $crate::kept::Keeps;
+                object.kept_mut().set(stringify!($set), value);
+                let default: $t = $default;
+                if value != default {
+                    object.kept_mut().note(stringify!($set), value.to_string());
+                }
+                Ok(())
+            }
+        }
+    };
+    (@refused $o:ty, $set:ident $t:ty, $harmless:expr, $why:expr) => {
+        $crate::raw::export! {
+            fn $set(object: &mut $o, value: $t) {
+                use $crate::kept::Keeps;
+                object.kept_mut().set(stringify!($set), value);
+                let harmless: $t = $harmless;
+                let why = (value != harmless).then(|| format!("{value}: {}", $why));
+                object.kept_mut().refuse(stringify!($set), why);
+                Ok(())
+            }
+        }
+    };
+}
+pub(crate) use {row, rows};

@@ -1,0 +1,257 @@
+//! Reads and writes of single keys, and of several at once.
+
+use std::ffi::c_char;
+
+use lithify::{Db, Error, ReadOptions, Value};
+
+use crate::batch::Batch;
+use crate::db::{Database, Family};
+use crate::raw::{Many, Outs, Res, c_bytes, c_text, export, give};
+use crate::small::{Reads, WriteOpts};
+use crate::status::status;
+
+/// `rocksdb_pinnableslice_t`: a value that stays until it is let go.
+pub(crate) enum Found {
+    /// As it lies in the store.
+    Pinned(Value),
+    /// Its own bytes.
+    Copied(Vec<u8>),
+}
+
+impl From<Value> for Found {
+    fn from(value: Value) -> Found {
+        Found::Pinned(value)
+    }
+}
+
+impl std::ops::Deref for Found {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Found::Pinned(value) => value,
+            Found::Copied(value) => value,
+        }
+    }
+}
+
+/// A value in memory of the C library, or NULL; its length goes out.
+pub(crate) fn copied(value: Option<impl Into<Found>>, len: &Outs<usize>) -> *mut c_char {
+    let value: Option<Found> = value.map(Into::into);
+    len.set(value.as_ref().map_or(0, |value| value.len()));
+    value.map_or(std::ptr::null_mut(), |value| c_bytes(&value))
+}
+
+/// A value that stays where it is.
+pub(crate) fn pinned(value: Option<impl Into<Found>>) -> *mut Found {
+    value.map_or(std::ptr::null_mut(), |value| give(value.into()))
+}
+
+/// Where the values of several keys go, and an error for each.
+pub(crate) struct Answers {
+    pub(crate) values: Outs<*mut c_char>,
+    pub(crate) lens: Outs<usize>,
+    pub(crate) errors: Outs<*mut c_char>,
+}
+
+impl Answers {
+    /// Puts the answer for key `i`.
+    pub(crate) fn put(&self, i: usize, read: Res<Option<impl Into<Found>>>) {
+        let (value, error) = split(read);
+        let value: Option<Found> = value.map(Into::into);
+        self.lens.set_at(i, value.as_ref().map_or(0, |value| value.len()));
+        self.values.set_at(i, value.map_or(std::ptr::null_mut(), |value| c_bytes(&value)));
+        self.errors.set_at(i, error);
+    }
+}
+
+fn split<T>(read: Res<Option<T>>) -> (Option<T>, *mut c_char) {
+    match read {
+        Ok(value) => (value, std::ptr::null_mut()),
+        Err(error) => (None, c_text(&status(&error))),
+    }
+}
+
+/// The values of several keys of one family, all of one moment; an error stands for each of them.
+fn read_all(db: &Db, keys: &[&[u8]], options: Res<&ReadOptions>) -> Vec<Res<Option<Value>>> {
+    match options.and_then(|options| db.multi_get_opt(keys, options)) {
+        Ok(values) => values.into_iter().map(Ok).collect(),
+        Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+    }
+}
+
+/// The keys of a call for several. What is wrong with them is told for each key.
+pub(crate) fn keys_of<'a>(
+    n: usize,
+    keys: Many<*const c_char>,
+    lens: Many<usize>,
+    answers: &Answers,
+) -> Option<Vec<&'a [u8]>> {
+    keys.bytes(lens, n, "keys_list").map_err(|error| all_failed(n, &error, answers)).ok()
+}
+
+fn all_failed(n: usize, error: &Error, answers: &Answers) {
+    (0..n).for_each(|i| answers.put(i, Err::<Option<Value>, _>(error.clone())));
+}
+
+/// A key that may be there: the value goes out if there is a place for it.
+fn may_exist(
+    read: Res<Option<Value>>,
+    value: &Outs<*mut c_char>,
+    len: &Outs<usize>,
+    found: &Outs<u8>,
+) -> u8 {
+    found.set(0);
+    match read {
+        // What can't be read may be there.
+        Err(_) => 1,
+        Ok(None) => 0,
+        Ok(Some(bytes)) => {
+            if !value.is_null() {
+                len.set(bytes.len());
+                value.set(c_bytes(&bytes));
+                found.set(1);
+            }
+            1
+        }
+    }
+}
+
+export! {
+    fn rocksdb_put(
+        db: &Database, options: &WriteOpts, (key, keylen): bytes, (val, vallen): bytes, errptr
+    ) {
+        db.told(db.db.put_opt(key, val, &options.checked()?))
+    }
+    fn rocksdb_put_cf(
+        db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, (val, vallen): bytes, errptr
+    ) {
+        db.told(family.inner.put_opt(key, val, &options.checked()?))
+    }
+    fn rocksdb_delete(db: &Database, options: &WriteOpts, (key, keylen): bytes, errptr) {
+        db.told(db.db.delete_opt(key, &options.checked()?))
+    }
+    fn rocksdb_delete_cf(
+        db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, errptr
+    ) {
+        db.told(family.inner.delete_opt(key, &options.checked()?))
+    }
+    fn rocksdb_singledelete(db: &Database, options: &WriteOpts, (key, keylen): bytes, errptr) {
+        db.told(db.db.single_delete_opt(key, &options.checked()?))
+    }
+    fn rocksdb_singledelete_cf(
+        db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, errptr
+    ) {
+        db.told(family.inner.single_delete_opt(key, &options.checked()?))
+    }
+    fn rocksdb_merge(
+        db: &Database, options: &WriteOpts, (key, keylen): bytes, (val, vallen): bytes, errptr
+    ) {
+        db.told(db.db.merge_opt(key, val, &options.checked()?))
+    }
+    fn rocksdb_merge_cf(
+        db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, (val, vallen): bytes, errptr
+    ) {
+        db.told(family.inner.merge_opt(key, val, &options.checked()?))
+    }
+    fn rocksdb_delete_range_cf(
+        db: &Database, options: &WriteOpts, family: &Family, (from, flen): bytes, (to, tlen): bytes, errptr
+    ) {
+        db.told(family.inner.delete_range_opt(from, to, &options.checked()?))
+    }
+    fn rocksdb_write(db: &Database, options: &WriteOpts, batch: &Batch, errptr) {
+        db.told(db.db.write_opt(batch.sound()?, &options.checked()?))
+    }
+    fn rocksdb_get(
+        db: &Database, options: &Reads, (key, keylen): bytes, vallen: out usize, errptr
+    ) -> *mut c_char {
+        vallen.set(0);
+        Ok(copied(db.db.get_opt(key, options.checked()?)?, &vallen))
+    }
+    fn rocksdb_get_cf(
+        db: &Database, options: &Reads, family: &Family, (key, keylen): bytes, vallen: out usize, errptr
+    ) -> *mut c_char {
+        let _ = db;
+        vallen.set(0);
+        Ok(copied(family.inner.get_opt(key, options.checked()?)?, &vallen))
+    }
+    fn rocksdb_get_pinned(db: &Database, options: &Reads, (key, keylen): bytes, errptr) -> *mut Found {
+        Ok(pinned(db.db.get_opt(key, options.checked()?)?))
+    }
+    fn rocksdb_get_pinned_cf(
+        db: &Database, options: &Reads, family: &Family, (key, keylen): bytes, errptr
+    ) -> *mut Found {
+        let _ = db;
+        Ok(pinned(family.inner.get_opt(key, options.checked()?)?))
+    }
+    fn rocksdb_pinnableslice_value(value: maybe Found, len: out usize) -> *const c_char {
+        len.set(value.map_or(0, |value| value.len()));
+        Ok(value.map_or(std::ptr::null(), |value| value.as_ptr().cast()))
+    }
+    fn rocksdb_pinnableslice_destroy(value: own Found) {
+        drop(value);
+        Ok(())
+    }
+    fn rocksdb_multi_get(
+        db: &Database, options: &Reads, n: usize, keys: many *const c_char, key_lens: many usize,
+        values: outs *mut c_char, value_lens: outs usize, errs: outs *mut c_char
+    ) {
+        let answers = Answers { values, lens: value_lens, errors: errs };
+        let Some(keys) = keys_of(n, keys, key_lens, &answers) else { return Ok(()) };
+        let read = read_all(&db.db, &keys, options.checked());
+        read.into_iter().enumerate().for_each(|(i, read)| answers.put(i, read));
+        Ok(())
+    }
+    fn rocksdb_multi_get_cf(
+        db: &Database, options: &Reads, families: many *const Family, n: usize, keys: many *const c_char,
+        key_lens: many usize, values: outs *mut c_char, value_lens: outs usize, errs: outs *mut c_char
+    ) {
+        let answers = Answers { values, lens: value_lens, errors: errs };
+        let families = match families.handles(n, "column_families") {
+            Ok(families) => families,
+            Err(error) => return { all_failed(n, &error, &answers); Ok(()) },
+        };
+        let Some(keys) = keys_of(n, keys, key_lens, &answers) else { return Ok(()) };
+        let mut options = options.checked().cloned();
+        if let Ok(options) = &mut options {
+            // All keys as of one moment.
+            options.snapshot.get_or_insert_with(|| db.db.snapshot());
+        }
+        for (i, (family, key)) in families.into_iter().zip(keys).enumerate() {
+            let read = options.as_ref().map_err(Error::clone);
+            answers.put(i, read.and_then(|options| family.inner.get_opt(key, options)));
+        }
+        Ok(())
+    }
+    fn rocksdb_batched_multi_get_cf(
+        db: &Database, options: &Reads, family: &Family, n: usize, keys: many *const c_char,
+        key_lens: many usize, values: outs *mut Found, errs: outs *mut c_char, sorted_input: bool
+    ) {
+        let _ = (db, sorted_input);
+        let read = match keys.bytes(key_lens, n, "keys_list") {
+            Ok(keys) => read_all(&family.inner, &keys, options.checked()),
+            Err(error) => (0..n).map(|_| Err(error.clone())).collect(),
+        };
+        for (i, read) in read.into_iter().enumerate() {
+            let (value, error) = split(read);
+            values.set_at(i, pinned(value));
+            errs.set_at(i, error);
+        }
+        Ok(())
+    }
+    fn rocksdb_key_may_exist(
+        db: &Database, options: &Reads, (key, keylen): bytes, value: out *mut c_char, len: out usize,
+        (ts, tslen): bound, found: out u8
+    ) -> u8 {
+        let _ = ts;
+        let read = options.checked().and_then(|options| db.db.get_opt(key, options));
+        Ok(may_exist(read, &value, &len, &found))
+    }
+    fn rocksdb_key_may_exist_cf(
+        db: &Database, options: &Reads, family: &Family, (key, keylen): bytes, value: out *mut c_char,
+        len: out usize, (ts, tslen): bound, found: out u8
+    ) -> u8 {
+        let _ = (db, ts);
+        let read = options.checked().and_then(|options| family.inner.get_opt(key, options));
+        Ok(may_exist(read, &value, &len, &found))
+    }
+}

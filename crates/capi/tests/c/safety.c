@@ -1,0 +1,241 @@
+/* Transactions of both kinds; backups, checkpoints, tables from outside. */
+#include "check.h"
+
+static void txn_put(rocksdb_transaction_t* txn, const char* key, const char* value) {
+  char* err = NULL;
+  rocksdb_transaction_put(txn, key, strlen(key), value, strlen(value), &err);
+  GOOD(err);
+}
+static void txn_has(rocksdb_transaction_t* txn, const rocksdb_readoptions_t* ro, const char* key,
+                    const char* value) {
+  char* err = NULL;
+  size_t len;
+  char* got = rocksdb_transaction_get(txn, ro, key, strlen(key), &len, &err);
+  GOOD(err);
+  CHECK((got == NULL) == (value == NULL));
+  if (got) CHECK(len == strlen(value) && memcmp(got, value, len) == 0);
+  free(got);
+}
+
+void test_transactions(void) {
+  char* err = NULL;
+  size_t len;
+  rocksdb_options_t* o = rocksdb_options_create();
+  rocksdb_options_set_create_if_missing(o, 1);
+  rocksdb_transactiondb_options_t* to = rocksdb_transactiondb_options_create();
+  rocksdb_transactiondb_options_set_default_lock_timeout(to, 10);
+  rocksdb_transactiondb_t* db = rocksdb_transactiondb_open(o, to, fresh("locks"), &err);
+  GOOD(err);
+  rocksdb_writeoptions_t* wo = rocksdb_writeoptions_create();
+  rocksdb_readoptions_t* ro = rocksdb_readoptions_create();
+  rocksdb_transaction_options_t* xo = rocksdb_transaction_options_create();
+  rocksdb_transaction_options_set_lock_timeout(xo, 10);
+  rocksdb_transactiondb_put(db, wo, "a", 1, "0", 1, &err);
+  GOOD(err);
+
+  rocksdb_transaction_t* one = rocksdb_transaction_begin(db, wo, xo, NULL);
+  txn_put(one, "a", "1");
+  txn_has(one, ro, "a", "1");
+  char* got = rocksdb_transactiondb_get(db, ro, "a", 1, &len, &err);
+  CHECK(len == 1 && *got == '0'); /* Not committed. */
+  free(got);
+  /* Another transaction and a single write wait for the lock, and give up. */
+  rocksdb_transaction_t* two = rocksdb_transaction_begin(db, wo, xo, NULL);
+  rocksdb_transaction_put(two, "a", 1, "2", 1, &err);
+  FAILS(err, "Operation timed out: ");
+  rocksdb_transactiondb_delete(db, wo, "a", 1, &err);
+  FAILS(err, "Operation timed out: ");
+  rocksdb_transaction_set_savepoint(one);
+  txn_put(one, "b", "1");
+  rocksdb_transaction_rollback_to_savepoint(one, &err);
+  GOOD(err);
+  rocksdb_transaction_rollback_to_savepoint(one, &err);
+  FAILS(err, "NotFound: ");
+  txn_has(one, ro, "b", NULL);
+  rocksdb_transaction_prepare(one, &err);
+  FAILS(err, "Not implemented: ");
+  rocksdb_transaction_set_name(one, "x", 1, &err);
+  FAILS(err, "Not implemented: ");
+  rocksdb_iterator_t* it = rocksdb_transaction_create_iterator(one, ro);
+  const char* pairs[] = {"a", "1"};
+  shows(it, pairs, 1);
+  rocksdb_iter_refresh(it, &err);
+  FAILS(err, "Not implemented: ");
+  rocksdb_iter_destroy(it);
+  rocksdb_transaction_commit(one, &err);
+  GOOD(err);
+  rocksdb_transaction_put(one, "a", 1, "late", 4, &err);
+  FAILS(err, "Invalid argument: ");
+  rocksdb_transaction_commit(one, &err);
+  FAILS(err, "Invalid argument: ");
+  rocksdb_transaction_rollback(two, &err);
+  GOOD(err);
+
+  /* A snapshot is what claims are held against; reads see it only if they ask for it. */
+  rocksdb_transaction_options_set_set_snapshot(xo, 1);
+  CHECK(rocksdb_transaction_begin(db, wo, xo, one) == one); /* The old handle is used again. */
+  rocksdb_transactiondb_put(db, wo, "a", 1, "9", 1, &err);
+  GOOD(err);
+  txn_has(one, ro, "a", "9");
+  const rocksdb_snapshot_t* s = rocksdb_transaction_get_snapshot(one);
+  rocksdb_readoptions_set_snapshot(ro, s);
+  txn_has(one, ro, "a", "1");
+  rocksdb_pinnableslice_t* p = rocksdb_transaction_get_pinned(one, ro, "a", 1, &err);
+  CHECK(*rocksdb_pinnableslice_value(p, &len) == '1');
+  rocksdb_pinnableslice_destroy(p);
+  rocksdb_readoptions_set_snapshot(ro, NULL);
+  rocksdb_free((void*)s);
+  CHECK(rocksdb_transaction_get_for_update(one, ro, "a", 1, &len, 1, &err) == NULL);
+  FAILS(err, "Resource busy: ");
+  rocksdb_transaction_destroy(one);
+
+  rocksdb_writebatch_t* b = rocksdb_writebatch_create();
+  rocksdb_writebatch_put(b, "w", 1, "1", 1);
+  rocksdb_writebatch_delete(b, "a", 1);
+  rocksdb_transactiondb_write(db, wo, b, &err);
+  GOOD(err);
+  rocksdb_writebatch_delete_range(b, "a", 1, "b", 1);
+  rocksdb_transactiondb_write(db, wo, b, &err);
+  FAILS(err, "Not implemented: ");
+  rocksdb_writebatch_destroy(b);
+  rocksdb_t* base = rocksdb_transactiondb_get_base_db(db);
+  has(base, "w", "1");
+  has(base, "a", NULL);
+  rocksdb_transactiondb_close_base_db(base);
+  rocksdb_transaction_destroy(two);
+  rocksdb_transactiondb_close(db);
+  rocksdb_transaction_options_destroy(xo);
+  rocksdb_transactiondb_options_destroy(to);
+
+  /* Optimistic: the second to commit is told. */
+  rocksdb_optimistictransactiondb_t* od = rocksdb_optimistictransactiondb_open(o, fresh("optimistic"), &err);
+  GOOD(err);
+  rocksdb_optimistictransaction_options_t* oo = rocksdb_optimistictransaction_options_create();
+  one = rocksdb_optimistictransaction_begin(od, wo, oo, NULL);
+  two = rocksdb_optimistictransaction_begin(od, wo, oo, NULL);
+  txn_put(one, "k", "1");
+  txn_put(two, "k", "2");
+  rocksdb_transaction_commit(one, &err);
+  GOOD(err);
+  rocksdb_transaction_commit(two, &err);
+  FAILS(err, "Resource busy: ");
+  rocksdb_transaction_rollback(two, &err);
+  GOOD(err);
+  rocksdb_transaction_destroy(one);
+  rocksdb_transaction_destroy(two);
+  base = rocksdb_optimistictransactiondb_get_base_db(od);
+  has(base, "k", "1");
+  rocksdb_optimistictransactiondb_close_base_db(base);
+  rocksdb_optimistictransaction_options_destroy(oo);
+  rocksdb_optimistictransactiondb_close(od);
+  rocksdb_writeoptions_destroy(wo);
+  rocksdb_readoptions_destroy(ro);
+  rocksdb_options_destroy(o);
+}
+
+void test_backups(void) {
+  char* err = NULL;
+  const char *dir = fresh("backed"), *to = fresh("backups"), *back = fresh("restored");
+  rocksdb_t* db = open_new(NULL, dir);
+  put(db, "a", "1");
+  rocksdb_backup_engine_options_t* bo = rocksdb_backup_engine_options_create(to);
+  rocksdb_backup_engine_t* be = rocksdb_backup_engine_open_opts(bo, NULL, &err);
+  GOOD(err);
+  rocksdb_backup_engine_options_destroy(bo);
+  rocksdb_restore_options_t* ropts = rocksdb_restore_options_create();
+  rocksdb_backup_engine_restore_db_from_latest_backup(be, back, back, ropts, &err);
+  FAILS(err, "NotFound: ");
+  rocksdb_backup_engine_create_new_backup(be, db, &err);
+  GOOD(err);
+  put(db, "a", "2");
+  rocksdb_backup_engine_create_new_backup_flush(be, db, 1, &err);
+  GOOD(err);
+  const rocksdb_backup_engine_info_t* list = rocksdb_backup_engine_get_backup_info(be);
+  CHECK(rocksdb_backup_engine_info_count(list) == 2);
+  uint32_t first = rocksdb_backup_engine_info_backup_id(list, 0);
+  CHECK(rocksdb_backup_engine_info_timestamp(list, 0) > 0);
+  CHECK(rocksdb_backup_engine_info_size(list, 1) > 0);
+  CHECK(rocksdb_backup_engine_info_number_files(list, 1) >= 1);
+  CHECK(rocksdb_backup_engine_info_backup_id(list, 2) == 0);
+  CHECK(rocksdb_backup_engine_info_backup_id(list, -1) == 0);
+  rocksdb_backup_engine_info_destroy(list);
+  rocksdb_backup_engine_verify_backup(be, first, &err);
+  GOOD(err);
+  rocksdb_backup_engine_verify_backup(be, 999, &err);
+  FAILS(err, "NotFound: ");
+  rocksdb_backup_engine_restore_db_from_backup(be, back, back, ropts, first, &err);
+  GOOD(err);
+  rocksdb_t* restored = open_new(NULL, back);
+  has(restored, "a", "1");
+  rocksdb_close(restored);
+  rocksdb_backup_engine_restore_db_from_latest_backup(be, back, "/elsewhere", ropts, &err);
+  FAILS(err, "Not implemented: ");
+  /* What is there gives way. */
+  rocksdb_backup_engine_restore_db_from_latest_backup(be, back, back, ropts, &err);
+  GOOD(err);
+  restored = open_new(NULL, back);
+  has(restored, "a", "2");
+  rocksdb_close(restored);
+  rocksdb_restore_options_set_keep_log_files(ropts, 1);
+  rocksdb_backup_engine_restore_db_from_latest_backup(be, back, back, ropts, &err);
+  FAILS(err, "Not implemented: ");
+  rocksdb_restore_options_destroy(ropts);
+  rocksdb_backup_engine_purge_old_backups(be, 1, &err);
+  GOOD(err);
+  rocksdb_backup_engine_close(be);
+
+  const char* point = fresh("checkpoint");
+  rocksdb_checkpoint_t* c = rocksdb_checkpoint_object_create(db, &err);
+  GOOD(err);
+  rocksdb_checkpoint_create(c, point, 0, &err);
+  GOOD(err);
+  rocksdb_checkpoint_create(c, point, 0, &err);
+  FAILS(err, "Invalid argument: ");
+  rocksdb_checkpoint_object_destroy(c);
+  restored = open_new(NULL, point);
+  has(restored, "a", "2");
+  rocksdb_close(restored);
+
+  /* A table from outside. */
+  const char* table = fresh("outside.sst");
+  rocksdb_options_t* o = rocksdb_options_create();
+  rocksdb_envoptions_t* eo = rocksdb_envoptions_create();
+  rocksdb_sstfilewriter_t* w = rocksdb_sstfilewriter_create(eo, o);
+  rocksdb_sstfilewriter_put(w, "k", 1, "v", 1, &err);
+  FAILS(err, "Invalid argument: "); /* Not open. */
+  rocksdb_sstfilewriter_finish(w, &err);
+  FAILS(err, "Invalid argument: ");
+  rocksdb_sstfilewriter_open(w, table, &err);
+  GOOD(err);
+  rocksdb_sstfilewriter_put(w, "k", 1, "v", 1, &err);
+  GOOD(err);
+  rocksdb_sstfilewriter_put(w, "j", 1, "v", 1, &err);
+  FAILS(err, "Invalid argument: "); /* Out of order. */
+  rocksdb_sstfilewriter_delete(w, "l", 1, &err);
+  GOOD(err);
+  rocksdb_sstfilewriter_finish(w, &err);
+  GOOD(err);
+  uint64_t bytes = 0;
+  rocksdb_sstfilewriter_file_size(w, &bytes);
+  CHECK(bytes > 0);
+  rocksdb_sstfilewriter_destroy(w);
+  rocksdb_envoptions_destroy(eo);
+  put(db, "l", "hidden");
+  rocksdb_ingestexternalfileoptions_t* io = rocksdb_ingestexternalfileoptions_create();
+  const char* files[1] = {table};
+  rocksdb_ingestexternalfileoptions_set_ingest_behind(io, 1);
+  rocksdb_ingest_external_file(db, files, 1, io, &err);
+  FAILS(err, "Not implemented: ");
+  rocksdb_ingestexternalfileoptions_set_ingest_behind(io, 0);
+  rocksdb_ingestexternalfileoptions_set_move_files(io, 1);
+  rocksdb_ingest_external_file(db, files, 1, io, &err);
+  GOOD(err);
+  has(db, "k", "v");
+  has(db, "l", NULL);
+  rocksdb_ingest_external_file(db, files, 1, io, &err);
+  CHECK(err != NULL); /* It was moved away. */
+  free(err);
+  rocksdb_ingestexternalfileoptions_destroy(io);
+  rocksdb_options_destroy(o);
+  rocksdb_close(db);
+}

@@ -1,0 +1,54 @@
+//! Removing a database with all its files.
+//!
+//! Keeps: only files that are a database's go, and none of a database that is open. The first to go is
+//! what makes the directory a database, so that a crash leaves none that opens with a part of its data.
+
+use std::path::Path;
+
+use lithify_base::Result;
+use lithify_files::dir::{Dir, Listed, OrTyped};
+use lithify_journal::files::FileName;
+
+use crate::builder::Builder;
+
+impl Builder {
+    /// Removes the database in `path`, and the directory if nothing else is in it. Other files stay. It is
+    /// no error if there is none.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-destroy-{}", std::process::id()));
+    /// use lithify::{Builder, Db, ErrorKind, Settings};
+    ///
+    /// let db = Db::open(&dir, Settings::default())?;
+    /// let refused = Builder::new(Settings::default()).destroy(&dir).unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::Locked);
+    /// db.close()?;
+    /// Builder::new(Settings::default()).destroy(&dir)?;
+    /// assert!(!dir.exists());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Locked` if it is open, and nothing was removed; `Io`.
+    pub fn destroy(&self, path: impl AsRef<Path>) -> Result<()> {
+        let dir = Dir::new(self.with.fs(), path.as_ref());
+        let Some(listed) = dir.list_if_there()? else { return Ok(()) };
+        let is_ours = |entry: &Listed| entry.file.is_some_and(|file| file != FileName::Lock);
+        if !listed.iter().any(is_ours) {
+            return Ok(());
+        }
+        let lock = dir.lock()?;
+        dir.remove(FileName::Current)?;
+        dir.sync()?;
+        let rest = listed.iter().filter_map(|entry| entry.file);
+        rest.filter(|file| *file != FileName::Lock).try_for_each(|file| dir.remove(file))?;
+        drop(lock);
+        dir.remove(FileName::Lock)?;
+        if dir.list()?.is_empty() {
+            dir.fs().remove_dir(dir.path()).or_typed()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! The pump: makes all calls of a device, and moves its units on.
+//!
+//! Where there is a runtime it is a job on a thread of its own: what the device takes costs that thread, and a call
+//! that never returns does, too, but no compaction. Without one, for devices that are simulated, sessions
+//! turn it themselves.
+//!
+//! Keeps: after an error of the device no call is made of it. While it may still read or write what a unit has,
+//! the unit has it.
+//! Leaves to others: which set comes next (`line`).
+
+use std::time::Duration;
+
+use lithify_base::Error;
+use lithify_env::sync::Arc;
+use lithify_env::{RtRef, Step, Ticket};
+
+use crate::Shared;
+use crate::device::Device;
+use crate::line::SetNo;
+use crate::unit::{Job, Limits, News, Trouble, Unit};
+
+/// How often a device at work is looked at.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// A device and its units.
+pub(crate) struct Pump {
+    device: Box<dyn Device>,
+    units: Vec<Station>,
+    lost: Option<Error>,
+}
+
+/// A unit, and what it works on: a set and its session.
+struct Station {
+    unit: Unit,
+    work: Option<(SetNo, u64)>,
+}
+
+impl Pump {
+    pub(crate) fn new(device: Box<dyn Device>, units: u8, limits: &Limits) -> Pump {
+        let unit = |no| Station { unit: Unit::new(no, limits.clone()), work: None };
+        Pump { device, units: (0..units).map(unit).collect(), lost: None }
+    }
+
+    /// Moves everything on that can; says whether something did.
+    pub(crate) fn turn(&mut self, shared: &Shared) -> bool {
+        let mut moved = false;
+        if self.lost.is_none() {
+            self.lost = shared.lost();
+        }
+        for no in 0..self.units.len() {
+            if self.lost.is_some() {
+                break;
+            }
+            match self.turn_unit(no, shared) {
+                Ok(some) => moved |= some,
+                Err(trouble) => {
+                    moved = true;
+                    self.fail(no, shared, trouble);
+                }
+            }
+        }
+        if let Some(why) = &self.lost {
+            shared.line.lock().stop_all(why);
+        } else if shared.line.lock().sessions() == 0 {
+            for Station { unit, .. } in self.units.iter_mut().filter(|of| of.unit.is_idle()) {
+                moved |= unit.close(&mut *self.device);
+            }
+        }
+        moved
+    }
+
+    /// Whether the device is at work.
+    fn is_busy(&self) -> bool {
+        self.lost.is_none() && self.units.iter().any(|of| !of.unit.is_idle())
+    }
+
+    fn turn_unit(&mut self, no: usize, shared: &Shared) -> Result<bool, Trouble> {
+        let free = self.units.iter().filter(|of| of.work.is_none()).count();
+        let short = self.units.iter().any(|of| of.unit.is_short());
+        let units = self.units.len();
+        let Station { unit, work } = &mut self.units[no];
+        let device = &mut *self.device;
+        let Some((set, session)) = *work else {
+            // What comes back goes before what goes up.
+            if short || !unit.is_idle() {
+                return Ok(unit.turn(device)?.is_some());
+            }
+            let mut line = shared.line.lock();
+            let fits = |job: &Job| unit.has_room(job.staged.bytes);
+            let Some((set, job)) = line.take_job(free, units, fits) else { return Ok(false) };
+            let session = line.session_of(set).unwrap_or_default();
+            drop(line);
+            *work = Some((set, session));
+            unit.start(device, job)?;
+            return Ok(true);
+        };
+        let mut line = shared.line.lock();
+        if !line.is_wanted(set) {
+            line.give_back(session);
+            drop(line);
+            *work = None;
+            unit.abandon(device)?;
+            return Ok(true);
+        }
+        let carry = if unit.wants_carry() { line.take_carry(set) } else { None };
+        drop(line);
+        if let Some(carry) = carry {
+            unit.go_on(device, &carry)?;
+            return Ok(true);
+        }
+        let Some(news) = unit.turn(device)? else { return Ok(false) };
+        let mut line = shared.line.lock();
+        if matches!(news, News::Blocks(_)) {
+            *work = None;
+            line.give_back(session);
+        }
+        line.tell(set, news);
+        Ok(true)
+    }
+
+    /// A unit's set is stopped, or the device is lost.
+    fn fail(&mut self, no: usize, shared: &Shared, trouble: Trouble) {
+        let work = self.units[no].work.take();
+        if let Trouble::Device(why) = &trouble {
+            self.lost = Some(why.clone());
+            shared.failed(&trouble);
+        }
+        let mut line = shared.line.lock();
+        if let Some((set, session)) = work {
+            line.stop(set, trouble);
+            line.give_back(session);
+        }
+        drop(line);
+        if self.lost.is_none()
+            && let Err(trouble) = self.units[no].unit.abandon(&mut *self.device)
+        {
+            self.fail(no, shared, trouble);
+        }
+    }
+}
+
+/// The pump as a job. Its last field tells that all others are gone: a runtime whose last owner is one of its own
+/// jobs would wait for itself.
+pub(crate) struct PumpJob {
+    pump: Pump,
+    shared: Arc<Shared>,
+    rt: RtRef,
+    #[expect(dead_code, reason = "tells when it is dropped")]
+    over: Over,
+}
+
+struct Over(Ticket);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.complete();
+    }
+}
+
+impl PumpJob {
+    /// The job, and what completes once it is gone.
+    pub(crate) fn new(pump: Pump, shared: Arc<Shared>, rt: RtRef) -> (PumpJob, Ticket) {
+        let over = Ticket::new();
+        (PumpJob { pump, shared, rt, over: Over(over.clone()) }, over)
+    }
+}
+
+impl lithify_env::Job for PumpJob {
+    fn step(&mut self) -> Step {
+        let wake = self.shared.line.lock().wake();
+        if self.pump.turn(&self.shared) {
+            return Step::More;
+        }
+        // What waits for room in the arenas is not told when the host gives some back.
+        if self.pump.is_busy() || self.shared.line.lock().has_waiting() {
+            return Step::WaitUntil(wake, self.rt.now() + LOOK);
+        }
+        match self.shared.line.lock().is_over() {
+            true => Step::Done,
+            false => Step::Wait(wake),
+        }
+    }
+
+    fn panicked(&mut self, message: String) {
+        let error = Error::new(lithify_base::ErrorKind::Internal, message);
+        self.shared.failed(&Trouble::Device(error.clone()));
+        self.shared.line.lock().stop_all(&error);
+    }
+}
