@@ -6,7 +6,7 @@
 //! or the processors, fill, only jobs that are worth their bytes start: level 0 is gathered until enough of
 //! it goes down at once, a level over its target waits for files with little below them, and threads stay
 //! idle. Depth has a worth of its own: where writers would soon be held up and the way down is not
-//! worth it, runs of level 0 are merged in place, unless all of them are about to go down anyway.
+//! worth it, runs of level 0 are merged in place.
 //!
 //! 1. extra runs, where their depth is at its budget (a tree that another policy left);
 //! 2. files of level 0 that can simply change their level;
@@ -79,9 +79,7 @@ impl Round<'_> {
         }
         gather::down(view, &self.gathered, self.price, offers)?;
         if is_deep {
-            if self.stays() {
-                gather::in_place(view, &self.gathered, deep, offers)?;
-            }
+            gather::in_place(view, &self.gathered, deep, offers)?;
             gather::down(view, &self.gathered, Score::default(), offers)?;
         }
         score::by_rank(view)
@@ -95,16 +93,6 @@ impl Round<'_> {
     fn deep(&self) -> u32 {
         let depth = u64::from(self.view.options.l0_slowdown) * DEEP / 100;
         u32::try_from(depth).unwrap_or(u32::MAX).max(1)
-    }
-
-    /// True if what is merged in place stays there for a while: bytes have a price, level 0 holds no more
-    /// than the base level should, or it is so deep that writers may be about to stop. Otherwise all of
-    /// level 0 goes down as soon as its way is free, and what was merged in place is written once more.
-    fn stays(&self) -> bool {
-        let view = self.view;
-        view.load.price > 0
-            || view.idle_compensated(0) < view.options.level_base_bytes
-            || view.version.max_depth(0) >= view.options.l0_urgent()
     }
 
     /// The files of a level over its target that are worth the price, unless they are about to be merged
