@@ -73,7 +73,7 @@ fn link(to: &str, at: &Path) -> Result<()> {
     Ok(std::os::unix::fs::symlink(to, at)?)
 }
 
-fn test() -> Result<()> {
+pub(crate) fn test() -> Result<()> {
     if !has("gcc") || !has("nm") {
         eprintln!("skipped: the tests of the C interface need gcc and nm, and they are not here");
         return Ok(());

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::run::{at_root, call};
-use crate::{checkers, fpga, fuzz, gpu, test, tidy, zoo};
+use crate::{capi, checkers, fpga, fuzz, gpu, test, tidy, zoo};
 
 /// Runs all checks and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
@@ -20,6 +20,7 @@ pub(crate) fn run() -> Result<()> {
     step("grid", grid)?;
     step("fpga", fpga::check)?;
     step("gpu", gpu::check)?;
+    step("capi", capi::test)?;
     step("shuttle", checkers::check_shuttle)?;
     step("fuzz", fuzz::check)?;
     step("zoo", zoo::check)

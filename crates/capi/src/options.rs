@@ -70,6 +70,8 @@ impl Options {
     fn new() -> Options {
         let mut settings = Settings::default();
         settings.create_if_missing = false;
+        // RocksDB's options are what was set or its defaults; none follows from another.
+        settings.derived_from = None;
         Options {
             settings,
             create_families: false,

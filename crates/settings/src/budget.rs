@@ -95,8 +95,16 @@ impl Settings {
     /// and what was set stays.
     #[must_use]
     pub fn with_budget(self, budget: Budget) -> Settings {
-        let (old, mut new) =
-            (Settings::for_budget(self.derived_from), Settings::for_budget(budget));
+        let Some(from) = self.derived_from else {
+            let Budget { memory, threads, disk } = budget;
+            return Settings {
+                memory_budget: memory,
+                compaction_threads: threads,
+                disk_budget: disk,
+                ..self
+            };
+        };
+        let (old, mut new) = (Settings::for_budget(from), Settings::for_budget(budget));
         for row in ROWS.iter().filter(|row| !row.is_budget()) {
             if (row.show)(&self) != (row.show)(&old) {
                 (row.field.copy)(&self, &mut new);
@@ -111,7 +119,7 @@ impl Settings {
     #[must_use]
     pub fn settled(self) -> Settings {
         match self.budget() {
-            budget if budget == self.derived_from => self,
+            budget if self.derived_from.is_none_or(|from| from == budget) => self,
             budget => self.with_budget(budget),
         }
     }

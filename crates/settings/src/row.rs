@@ -280,9 +280,10 @@ macro_rules! settings {
             /// with range deletions that reach beyond the bounds of the table, where they do not count.
             #[doc(hidden)]
             pub as_rocksdb: bool,
-            /// What followed from a budget here followed from this one.
+            /// What followed from a budget here followed from this one; `None` if all was set and nothing
+            /// is to follow from another.
             #[doc(hidden)]
-            pub derived_from: Budget,
+            pub derived_from: Option<Budget>,
         }
 
         impl Settings {
@@ -331,7 +332,7 @@ macro_rules! settings {
                 plan: None,
                 unchecked: false,
                 as_rocksdb: false,
-                derived_from: *budget,
+                derived_from: Some(*budget),
             }
         }
     };

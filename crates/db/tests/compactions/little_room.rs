@@ -18,6 +18,8 @@ fn settings(policy: Policy, budget: Option<u64>) -> Settings {
     s.policy = Some(policy);
     (s.l0_trigger, s.l0_slowdown, s.l0_stop) = (4, 20, 36);
     s.disk_budget = budget;
+    // Room is what is to hold writers back here, not the debt that follows from so small a budget.
+    (s.soft_debt_bytes, s.hard_debt_bytes) = (32 << 30, 128 << 30);
     s
 }
 
