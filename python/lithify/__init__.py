@@ -22,6 +22,7 @@ from lithify import errors
 from lithify._lithify import (
     Backups,
     Batch,
+    Columns,
     Database,
     Scan,
     Snapshot,
@@ -37,6 +38,7 @@ from lithify.errors import ConflictError, Error, LockTimeoutError
 __all__ = [
     "Backups",
     "Batch",
+    "Columns",
     "Database",
     "Error",
     "Scan",

@@ -10,6 +10,7 @@ from typing_extensions import Buffer
 __all__ = [
     "Backups",
     "Batch",
+    "Columns",
     "Database",
     "Scan",
     "Snapshot",
@@ -110,6 +111,17 @@ class Database:
         snapshot: Snapshot | None = None,
         fill_cache: bool = True,
     ) -> Scan[bytes]: ...
+    def scan_columns(
+        self,
+        start: Buffer | None = None,
+        stop: Buffer | None = None,
+        *,
+        prefix: Buffer | None = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        snapshot: Snapshot | None = None,
+        rows: int = 65536,
+    ) -> Columns: ...
     def keys(self) -> Scan[bytes]: ...
     def values(self) -> Scan[bytes]: ...
     def items(self) -> Scan[tuple[bytes, bytes]]: ...
@@ -145,6 +157,10 @@ class Database:
     @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
+
+@final
+class Columns:
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
 class Batch:

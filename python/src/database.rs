@@ -14,6 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::batch::Batch;
 use crate::bytes::Bytes;
+use crate::columns::Columns;
 use crate::errors::{OrRaise, closed};
 use crate::opening::{family_options, listed, text};
 use crate::scan::{Range, Scan, What};
@@ -344,6 +345,33 @@ impl Database {
         let range = Range::new(start, stop, prefix)?.walked(reverse, limit);
         let what = if keys_only { What::Keys } else { What::Items };
         Scan::new(py, &self.db, &self.shared, range, options, what)
+    }
+    /// The same entries as columns for Arrow: an object with `__arrow_c_stream__`, which pyarrow, polars, DuckDB and
+    /// pandas take, in batches of `rows`.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false, limit=None, snapshot=None, rows=65536))]
+    #[expect(clippy::too_many_arguments, reason = "each is a keyword of Python's")]
+    fn scan_columns(
+        &self,
+        py: Python<'_>,
+        start: Option<Bytes<'_>>,
+        stop: Option<Bytes<'_>>,
+        prefix: Option<Bytes<'_>>,
+        reverse: bool,
+        limit: Option<u64>,
+        snapshot: Option<&Snapshot>,
+        rows: usize,
+    ) -> PyResult<Columns> {
+        self.shared.check(py)?;
+        if rows == 0 {
+            return Err(PyValueError::new_err("a batch has one row or more"));
+        }
+        let range = Range::new(start, stop, prefix)?;
+        let options = range.bound(read_options(py, snapshot)?);
+        let cursor = match range.is_empty() {
+            true => None,
+            false => Some(py.detach(|| self.db.iter_opt(&options)).or_raise(py)?),
+        };
+        Ok(Columns::over(cursor, &self.shared, reverse, limit, rows))
     }
     /// All keys in order.
     fn keys(&self, py: Python<'_>) -> PyResult<Scan> {

@@ -14,6 +14,7 @@
 mod backups;
 mod batch;
 mod bytes;
+mod columns;
 mod database;
 mod errors;
 mod opening;
@@ -30,6 +31,8 @@ mod _lithify {
     use crate::backups::Backups;
     #[pymodule_export]
     use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::columns::Columns;
     #[pymodule_export]
     use crate::database::Database;
     #[pymodule_export]

@@ -52,7 +52,7 @@ impl Range {
     pub(crate) fn walked(self, reverse: bool, limit: Option<u64>) -> Range {
         Range { reverse, limit, ..self }
     }
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         matches!((&self.start, &self.stop), (Some(start), Some(stop)) if start >= stop)
     }
     pub(crate) fn bound(&self, options: ReadOptions) -> ReadOptions {
