@@ -28,8 +28,10 @@ from lithify._lithify import (
     Snapshot,
     Stats,
     Transaction,
+    import_directory,
     list_families,
     open,
+    salvage,
     settings,
     verify,
 )
@@ -46,9 +48,11 @@ __all__ = [
     "Stats",
     "Transaction",
     "errors",
+    "import_directory",
     "list_families",
     "open",
     "run",
+    "salvage",
     "settings",
     "verify",
 ]

@@ -472,6 +472,10 @@ impl Database {
         let (start, stop) = (start.as_deref(), stop.as_deref());
         py.detach(|| self.db.compact_range(start, stop)).or_raise(py)
     }
+    /// Brings the directory into the shape that RocksDB opens. Writes meanwhile would undo that.
+    fn settle(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.db.settle()).or_raise(py)
+    }
     /// Waits until no compaction is due, at most `timeout` seconds; False if it took longer.
     #[pyo3(signature = (timeout=None))]
     fn wait_idle(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {

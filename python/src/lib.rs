@@ -36,7 +36,7 @@ mod _lithify {
     #[pymodule_export]
     use crate::database::Database;
     #[pymodule_export]
-    use crate::opening::{list_families, open, settings, verify};
+    use crate::opening::{import_directory, list_families, open, salvage, settings, verify};
     #[pymodule_export]
     use crate::scan::Scan;
     #[pymodule_export]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use lithify::import::ImportOptions;
 use lithify::{Builder, ColumnFamilyOptions, Db, Error, MergeOperatorRef, Settings};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -67,6 +68,61 @@ pub(crate) fn verify(py: Python<'_>, path: PathBuf) -> PyResult<Vec<String>> {
     let report = py.detach(|| Builder::new(Settings::default()).verify(path, &mut |_| {}));
     let report = report.or_raise(py)?;
     Ok(report.findings.iter().map(ToString::to_string).collect())
+}
+
+/// Makes a database in `target`, which is absent or empty, of the directory `source` that RocksDB or LevelDB left.
+/// Tables are hard-linked where the file system can; `source` is left as it is. With `check` every key is compared
+/// afterwards. What was taken over: a dict of numbers, and what one should know under `notes`.
+#[pyfunction]
+#[pyo3(signature = (source, target, *, merge=None, check=false))]
+pub(crate) fn import_directory<'py>(
+    py: Python<'py>,
+    source: PathBuf,
+    target: PathBuf,
+    merge: Option<&str>,
+    check: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut builder = Builder::new(Settings::default());
+    if let Some(name) = merge {
+        builder = builder.merge_operator(operator(py, name)?);
+    }
+    let options = ImportOptions { verify: check, ..ImportOptions::default() };
+    let done = py.detach(|| builder.import(source, target, options, &mut |_| {})).or_raise(py)?;
+    let all = PyDict::new(py);
+    all.set_item("tables", done.tables)?;
+    all.set_item("bytes", done.bytes)?;
+    all.set_item("linked", done.linked)?;
+    all.set_item("copied", done.copied)?;
+    all.set_item("batches", done.batches)?;
+    all.set_item("keys", done.keys)?;
+    all.set_item("notes", done.notes)?;
+    Ok(all)
+}
+
+/// Takes what is readable out of the damaged database in `source`, which is left as it is, into a new one in
+/// `target`. What was found, and under `lost` a sentence for each thing that could not be read.
+#[pyfunction]
+#[pyo3(signature = (source, target, *, merge=None))]
+pub(crate) fn salvage<'py>(
+    py: Python<'py>,
+    source: PathBuf,
+    target: PathBuf,
+    merge: Option<&str>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut builder = Builder::new(Settings::default());
+    if let Some(name) = merge {
+        builder = builder.merge_operator(operator(py, name)?);
+    }
+    let done = py.detach(|| builder.salvage(source, target, &mut |_| {})).or_raise(py)?;
+    let all = PyDict::new(py);
+    all.set_item("keys", done.keys)?;
+    all.set_item("bytes", done.bytes)?;
+    all.set_item("tables", done.tables)?;
+    all.set_item("entries", done.entries)?;
+    all.set_item("batches", done.batches)?;
+    all.set_item("lost", done.lost.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    all.set_item("notes", done.notes)?;
+    Ok(all)
 }
 
 /// The settings that `memory` and those given lead to, each name with its value as text.
