@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::run::{at_root, call};
-use crate::{capi, checkers, fpga, fuzz, gpu, test, tidy, zoo};
+use crate::{capi, checkers, fpga, fuzz, gpu, python, test, tidy, zoo};
 
 /// Runs all checks and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
@@ -21,6 +21,7 @@ pub(crate) fn run() -> Result<()> {
     step("fpga", fpga::check)?;
     step("gpu", gpu::check)?;
     step("capi", capi::test)?;
+    step("python", || python::run(&[]))?;
     step("shuttle", checkers::check_shuttle)?;
     step("fuzz", fuzz::check)?;
     step("zoo", zoo::check)
@@ -41,7 +42,7 @@ fn clippy() -> Result<()> {
 
 /// The workspaces that nothing else here builds name the dependencies that our rooms have now.
 fn lock_files() -> Result<()> {
-    for manifest in ["fuzz/Cargo.toml", "peers/rocksdb/Cargo.toml"] {
+    for manifest in ["fuzz/Cargo.toml", "peers/rocksdb/Cargo.toml", "python/Cargo.toml"] {
         let args = ["update", "-q", "--workspace", "--locked", "--manifest-path", manifest];
         call(&mut at_root("cargo", &args))
             .with_context(|| format!("to mend it: cargo update -w --manifest-path {manifest}"))?;

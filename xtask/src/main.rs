@@ -17,6 +17,7 @@ mod house;
 mod interop;
 mod peers;
 mod programs;
+mod python;
 mod repo;
 mod run;
 mod sanitize;
@@ -55,6 +56,8 @@ The chores of this project:
                       (check, sanitize, mutants), or compile them for GPUs (build)
   cargo xtask capi    the library with RocksDB's C interface
                       (build, header, test)
+  cargo xtask python  build the Python package in an environment of its own and run its tests
+                      (--runs N and --kills N for more of the random ones)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
@@ -88,6 +91,7 @@ fn chore(args: &[String]) -> Result<()> {
         "gpu" => gpu::run(rest),
         "capi" => capi::run(rest),
         "fuzz" => fuzz::run(rest),
+        "python" => python::run(rest),
         "peers" => no_arguments(name, rest).and_then(|()| peers::run()),
         "interop" => no_arguments(name, rest).and_then(|()| interop::run()),
         "help" | "--help" | "-h" => {

@@ -1,0 +1,269 @@
+"""How fast it is beside `rocksdict` and `plyvel`: ``python -m lithify.bench``.
+
+Each round runs each store in a process of its own, one after another, over the same keys in the same order: the
+ratio of two stores is then of the same minutes of a machine. Writes are acknowledged when the operating system
+has them, nothing is compressed, every value that is read is checked. A row shows operations per second, the
+median of the rounds, and the ratio to each peer; a ratio below 1 is marked as a miss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+PEERS = ("rocksdict", "plyvel")
+
+
+class Store(Protocol):
+    """What a store has to do here."""
+
+    def put(self, key: bytes, value: bytes) -> None: ...
+    def batch(self, pairs: Iterable[tuple[bytes, bytes]]) -> None: ...
+    def get(self, key: bytes) -> bytes | None: ...
+    def multi_get(self, keys: list[bytes]) -> list[bytes | None] | None: ...
+    def scan(self) -> Iterable[tuple[bytes, bytes]]: ...
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Lithify:
+    def __init__(self, path: str) -> None:
+        import lithify
+
+        self.db = lithify.open(path, memory="256MiB", compression_upper="none", compression_lower="none")
+        self.get = self.db.__getitem__
+        self.put = self.db.__setitem__
+        self.multi_get = self.db.multi_get
+        self.scan = self.db.scan
+        self.flush = self.db.flush
+        self.close = self.db.close
+
+    def batch(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        with self.db.batch() as batch:
+            for key, value in pairs:
+                batch.put(key, value)
+
+
+class Rocksdict:
+    def __init__(self, path: str) -> None:
+        import rocksdict
+
+        options = rocksdict.Options(raw_mode=True)
+        options.create_if_missing(True)
+        options.set_compression_type(rocksdict.DBCompressionType.none())
+        options.set_write_buffer_size(32 << 20)
+        blocks = rocksdict.BlockBasedOptions()
+        blocks.set_block_cache(rocksdict.Cache(128 << 20))
+        blocks.set_bloom_filter(10, False)
+        options.set_block_based_table_factory(blocks)
+        self.db = rocksdict.Rdict(path, options)
+        self.batches = rocksdict.WriteBatch
+        self.get = self.db.__getitem__
+        self.put = self.db.__setitem__
+        self.scan = self.db.items
+        self.flush = self.db.flush
+        self.close = self.db.close
+
+    def batch(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        batch = self.batches(raw_mode=True)
+        for key, value in pairs:
+            batch.put(key, value)
+        self.db.write(batch)
+
+    def multi_get(self, keys: list[bytes]) -> list[bytes | None] | None:
+        found: list[bytes | None] = self.db[keys]
+        return found
+
+
+class Plyvel:
+    def __init__(self, path: str) -> None:
+        import plyvel
+
+        self.db = plyvel.DB(
+            path,
+            create_if_missing=True,
+            compression=None,
+            write_buffer_size=32 << 20,
+            lru_cache_size=128 << 20,
+            bloom_filter_bits=10,
+        )
+        self.get = self.db.get
+        self.put = self.db.put
+        self.scan = self.db.iterator
+        self.close = self.db.close
+
+    def batch(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
+        with self.db.write_batch() as batch:
+            for key, value in pairs:
+                batch.put(key, value)
+
+    def multi_get(self, keys: list[bytes]) -> list[bytes | None] | None:
+        return None
+
+    def flush(self) -> None:
+        self.db.compact_range()
+
+
+STORES: dict[str, Callable[[str], Store]] = {
+    "lithify": Lithify,
+    "rocksdict": Rocksdict,
+    "plyvel": Plyvel,
+}
+
+
+def value_of(number: int, size: int) -> bytes:
+    return (b"%016d" % (number * 2654435761 % 10**16)).ljust(size, b"v")
+
+
+def measured(name: str, entries: int, size: int) -> dict[str, float]:
+    """Operations per second of store `name`, by row."""
+    place = tempfile.mkdtemp(prefix="lithify-bench-")
+    order = list(range(entries))
+    random.Random(7).shuffle(order)
+    keys = [b"%016d" % i for i in range(entries)]
+    values = [value_of(i, size) for i in range(entries)]
+    rows: dict[str, float] = {}
+
+    def timed(row: str, count: int, work: Callable[[], None]) -> None:
+        begin = time.perf_counter()
+        work()
+        rows[row] = count / (time.perf_counter() - begin)
+
+    def puts(store: Store) -> None:
+        put = store.put
+        for i in order:
+            put(keys[i], values[i])
+
+    def batches(store: Store) -> None:
+        for at in range(0, entries, 1000):
+            store.batch([(keys[i], values[i]) for i in order[at : at + 1000]])
+
+    def gets(store: Store) -> None:
+        get = store.get
+        for i in order:
+            if get(keys[i]) != values[i]:
+                raise SystemExit(f"{name}: a wrong value of key {i}")
+
+    def multi_gets(store: Store) -> None:
+        for at in range(0, entries, 1000):
+            part = order[at : at + 1000]
+            if store.multi_get([keys[i] for i in part]) != [values[i] for i in part]:
+                raise SystemExit(f"{name}: a wrong value")
+
+    def scans(store: Store) -> None:
+        count = 0
+        for key, value in store.scan():
+            if key != keys[count] or value != values[count]:
+                raise SystemExit(f"{name}: a wrong entry at {count}")
+            count += 1
+        if count != entries:
+            raise SystemExit(f"{name}: {count} entries of {entries}")
+
+    def batches_of(store: Any) -> Any:
+        import pyarrow
+
+        return pyarrow.RecordBatchReader.from_stream(store.db.scan_columns())
+
+    def columns(store: Any) -> None:
+        if sum(len(batch) for batch in batches_of(store)) != entries:
+            raise SystemExit(f"{name}: not {entries} entries")
+
+    def check_columns(store: Any) -> None:
+        import pyarrow
+
+        at = 0
+        for batch in batches_of(store):
+            wanted = [keys[at : at + len(batch)], values[at : at + len(batch)]]
+            for column, expected in zip(batch.columns, wanted, strict=True):
+                if column != pyarrow.array(expected, pyarrow.large_binary()):
+                    raise SystemExit(f"{name}: a wrong column from {at} on")
+            at += len(batch)
+
+    try:
+        store = STORES[name](f"{place}/put")
+        timed("db[k] = v", entries, lambda: puts(store))
+        store.close()
+        store = STORES[name](f"{place}/batch")
+        timed("batch of 1,000", entries, lambda: batches(store))
+        store.flush()
+        scans(store)  # into the caches
+        timed("db[k]", entries, lambda: gets(store))
+        if store.multi_get(keys[:1]) is not None:
+            timed("multi_get of 1,000", entries, lambda: multi_gets(store))
+        timed("scan of pairs", entries, lambda: scans(store))
+        if name == "lithify" and importlib.util.find_spec("pyarrow"):
+            check_columns(store)  # not timed: making the expected columns takes longer than reading
+            timed("scan_columns", entries, lambda: columns(store))
+        store.close()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return rows
+
+
+def child(name: str, entries: int, size: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "lithify.bench", "--child", name]
+    command += ["--entries", str(entries), "--value", str(size)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    rows: dict[str, float] = json.loads(done.stdout)
+    return rows
+
+
+def compare(entries: int, size: int, rounds: int) -> dict[str, dict[str, list[float]]]:
+    """What each round of each store measured, by row."""
+    names = ["lithify", *(p for p in PEERS if importlib.util.find_spec(p))]
+    for peer in PEERS:
+        if peer not in names:
+            print(f"{peer} is not installed: pip install {peer}", file=sys.stderr)
+    seen: dict[str, dict[str, list[float]]] = {}
+    for turn in range(rounds):
+        for name in names if turn % 2 == 0 else reversed(names):
+            print(f"\rround {turn + 1} of {rounds}: {name:10}", end="", file=sys.stderr, flush=True)
+            for row, rate in child(name, entries, size).items():
+                seen.setdefault(row, {}).setdefault(name, []).append(rate)
+    print(file=sys.stderr)
+    return seen
+
+
+def table(seen: dict[str, dict[str, list[float]]]) -> str:
+    names = ["lithify", *(p for p in PEERS if any(p in row for row in seen.values()))]
+    lines = ["| thousands a second | " + " | ".join(names) + " | ratios |"]
+    lines.append("|---" * (len(names) + 2) + "|")
+    for row, rates in seen.items():
+        medians = {name: statistics.median(rates[name]) for name in rates}
+        cells = [f"{medians[n] / 1000:.0f}" if n in medians else "-" for n in names]
+        ratios = [f"{medians['lithify'] / medians[n]:.2f}x {n}" for n in medians if n != "lithify"]
+        marked = [r if float(r.split("x")[0]) >= 1 else f"{r} (miss)" for r in ratios]
+        lines.append(f"| {row} | " + " | ".join(cells) + f" | {', '.join(marked)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Reads the arguments, measures, and prints the table."""
+    parser = argparse.ArgumentParser(prog="python -m lithify.bench", description=__doc__)
+    parser.add_argument("--entries", type=int, default=1_000_000, help="entries (1,000,000)")
+    parser.add_argument("--value", type=int, default=100, help="bytes of a value, 16 or more (100)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds (5)")
+    parser.add_argument("--json", action="store_true", help="print every round as JSON")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    wish: Any = parser.parse_args()
+    if wish.entries < 1 or wish.rounds < 1 or wish.value < 16:
+        parser.error("entries and rounds are 1 or more, a value 16 bytes or more")
+    if wish.child:
+        print(json.dumps(measured(wish.child, wish.entries, wish.value)))
+        return
+    seen = compare(wish.entries, wish.value, wish.rounds)
+    print(json.dumps(seen) if wish.json else table(seen))
+
+
+if __name__ == "__main__":
+    main()
