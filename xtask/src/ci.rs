@@ -28,16 +28,16 @@ pub(crate) fn run() -> Result<()> {
 }
 
 /// The workspace as it is built and tested, the library as a user gets it: without features, and the program with
-/// a simulated card.
+/// a simulated card and a GPU.
 fn clippy() -> Result<()> {
     let strict = ["--", "-D", "warnings"];
     let all = ["clippy", "-q", "--workspace", "--all-targets", "--locked"];
     call(&mut at_root("cargo", &[&all[..], &strict].concat()))?;
     let plain = ["clippy", "-q", "-p", "lithify", "--no-default-features", "--locked"];
     call(&mut at_root("cargo", &[&plain[..], &strict].concat()))?;
-    let fpga =
-        ["clippy", "-q", "-p", "lithify-cli", "--features", "fpga", "--all-targets", "--locked"];
-    call(&mut at_root("cargo", &[&fpga[..], &strict].concat()))
+    let engines = ["clippy", "-q", "-p", "lithify-cli", "--features", "fpga,gpu"];
+    let whole = ["--all-targets", "--locked"];
+    call(&mut at_root("cargo", &[&engines[..], &whole, &strict].concat()))
 }
 
 /// The workspaces that nothing else here builds name the dependencies that our rooms have now.

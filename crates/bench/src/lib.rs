@@ -19,6 +19,8 @@
 mod clock;
 mod command;
 pub mod compare;
+mod engines;
+mod gpu;
 mod keys;
 mod lane;
 mod load;
@@ -43,6 +45,10 @@ mod ycsb;
 mod zipf;
 
 pub use command::{BenchSub, bench_main, engine_main};
+pub use engines::{
+    CardFigures, EngineRow, JobKind, Prediction, Predictions, Ran, engines_json, engines_text,
+};
+pub use gpu::{GpuFlags, GpuRow};
 pub use mix::Mix;
 pub use report::{
     EngineIdentity, Latency, MachineNote, RunReport, SlowOps, WorkloadReport, print_report,

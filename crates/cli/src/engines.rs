@@ -19,16 +19,43 @@ use serde_json::{Value, json};
 #[cfg(feature = "fpga")]
 use crate::failure::usage;
 
-/// `--engine` and what belongs to it.
-#[cfg(not(feature = "fpga"))]
-#[derive(Clone, Debug, clap::Args)]
-pub(crate) struct EngineArg {}
+#[cfg(feature = "gpu")]
+pub(crate) mod gpu;
 
-#[cfg(not(feature = "fpga"))]
+/// What `--engine` may name in this build.
+const ENGINES: &[&str] = match (cfg!(feature = "gpu"), cfg!(feature = "fpga")) {
+    (false, false) => &["cpu"],
+    (true, false) => &["cpu", "gpu", "auto"],
+    (false, true) => &["cpu", "fpga-sim"],
+    (true, true) => &["cpu", "gpu", "auto", "fpga-sim"],
+};
+
+/// `--engine` and what belongs to it.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Engine")]
+pub(crate) struct EngineArg {
+    /// What merges: `cpu`, or what else this build has: `gpu`; `auto`, a GPU where there is one and it is expected to
+    /// be through first; `fpga-sim`, units of an FPGA as a program. The bytes written are the same
+    #[arg(long, value_name = "NAME", default_value = "cpu", value_parser = ENGINES.to_vec(), hide = ENGINES.len() == 1)]
+    engine: String,
+    #[cfg(feature = "fpga")]
+    #[command(flatten)]
+    fpga: FpgaArg,
+    #[cfg(feature = "gpu")]
+    #[command(flatten)]
+    gpu: lithify_bench::GpuFlags,
+}
+
 impl EngineArg {
     /// The engine asked for, if it is not the CPU.
     pub(crate) fn engine(&self) -> Result<Option<Arc<dyn Engine>>> {
-        Ok(None)
+        match &*self.engine {
+            #[cfg(feature = "fpga")]
+            "fpga-sim" => self.fpga.engine(),
+            #[cfg(feature = "gpu")]
+            how @ ("gpu" | "auto") => gpu::engine(&self.gpu, how == "auto").map(Some),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -172,14 +199,11 @@ impl CardArgs {
     }
 }
 
-/// `--engine` and what belongs to it.
+/// What belongs to `--engine fpga-sim`.
 #[cfg(feature = "fpga")]
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Engine")]
-pub(crate) struct EngineArg {
-    /// What merges: `cpu`, or `fpga-sim`, units of an FPGA as a program. The bytes written are the same
-    #[arg(long, value_name = "NAME", default_value = "cpu", value_parser = ["cpu", "fpga-sim"])]
-    engine: String,
+pub(crate) struct FpgaArg {
     /// What stands for the card: `model`, exact to every byte, with cycles by formula; or, in builds that have
     /// it, `verilated`, the hardware's own description cycle by cycle, with one unit of 4 ways and 16 bytes or
     /// of 8 and 32
@@ -206,12 +230,8 @@ pub(crate) struct EngineArg {
 }
 
 #[cfg(feature = "fpga")]
-impl EngineArg {
-    /// The engine asked for, if it is not the CPU.
-    pub(crate) fn engine(&self) -> Result<Option<Arc<dyn Engine>>> {
-        if self.engine == "cpu" {
-            return Ok(None);
-        }
+impl FpgaArg {
+    fn engine(&self) -> Result<Option<Arc<dyn Engine>>> {
         if !(1.0..=2000.0).contains(&self.fpga_mhz) {
             return usage(format!("--fpga-mhz {}: take 1 to 2000", self.fpga_mhz));
         }
@@ -252,6 +272,10 @@ fn figure(of: &EngineReport, name: &str) -> f64 {
 pub(crate) fn lines(reports: &[EngineReport]) -> Vec<String> {
     let of_one = |of: &EngineReport| {
         let name = of.name;
+        #[cfg(feature = "gpu")]
+        if name.starts_with("gpu") {
+            return gpu::lines(of);
+        }
         let (units, cpu) = (figure(of, "unit_sets"), figure(of, "cpu_sets"));
         let time = figure(of, "card_ns") / 1e9;
         let mut lines = vec![format!(
@@ -261,21 +285,7 @@ pub(crate) fn lines(reports: &[EngineReport]) -> Vec<String> {
                 &reasons().map(|(row, what)| (figure(of, row) as u64, what)).collect::<Vec<_>>()
             ),
         )];
-        let lost = [
-            (of.refusals, "that it refused"),
-            (of.too_large, "with a set that it does not take"),
-            (of.failures, "over which it failed"),
-            (of.hangs, "over which it was silent"),
-            (of.disproved, "of which it made something wrong"),
-        ];
-        if let Some(why) = &of.last_lost {
-            let parts: u64 = lost.iter().map(|(n, _)| n).sum();
-            let lost = in_brackets(&lost);
-            lines.push(format!(
-                "{name}: the CPU did {parts} of {} parts{lost}; at last: {why}",
-                of.parts
-            ));
-        }
+        lines.extend(lost(of));
         if figure(of, "cpu_runs") > 0.0 || of.too_large > 0 {
             lines.push(format!(
                 "{name}: units with more ways (--fpga-ways, at most 16) merge more runs at once"
@@ -285,6 +295,21 @@ pub(crate) fn lines(reports: &[EngineReport]) -> Vec<String> {
         lines
     };
     reports.iter().flat_map(of_one).collect()
+}
+
+/// The parts that the CPU did in place of an engine, and why.
+fn lost(of: &EngineReport) -> Option<String> {
+    let why = of.last_lost.as_ref()?;
+    let lost = [
+        (of.refusals, "that it refused"),
+        (of.too_large, "with a set that it does not take"),
+        (of.failures, "over which it failed"),
+        (of.hangs, "over which it was silent"),
+        (of.disproved, "of which it made something wrong"),
+    ];
+    let parts: u64 = lost.iter().map(|(n, _)| n).sum();
+    let lost = in_brackets(&lost);
+    Some(format!("{}: the CPU did {parts} of {} parts{lost}; at last: {why}", of.name, of.parts))
 }
 
 /// Why sets are merged by the CPU within a session: a figure's name, and what such sets are.

@@ -24,6 +24,7 @@
 #![cfg_attr(not(feature = "emu"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
 
+pub mod choose;
 pub mod device;
 #[cfg(feature = "emu")]
 #[allow(unsafe_code, reason = "calls the emulator, which is C++")]
@@ -33,6 +34,7 @@ mod line;
 #[cfg(feature = "testing")]
 pub mod paced;
 mod plan;
+pub mod predict;
 mod pump;
 #[cfg(feature = "testing")]
 pub mod replay;
@@ -78,6 +80,10 @@ pub struct GpuOptions {
     pub arenas: u64,
     /// One in this many sets is merged again by the host and compared; 0 means each one, as 1 does.
     pub prove: u32,
+    /// How much of what comes back the host looks at before it counts.
+    pub certify: Mode,
+    /// Every part goes to the device, whatever it costs.
+    pub always: bool,
 }
 
 impl Default for GpuOptions {
@@ -89,6 +95,8 @@ impl Default for GpuOptions {
             memory: 1 << 30,
             arenas: 512 << 20,
             prove: 64,
+            certify: Mode::Full,
+            always: false,
         }
     }
 }
@@ -297,10 +305,13 @@ impl Engine for GpuEngine {
             max_set_bytes: options.set_most(),
             sets_in_flight: usize::from(options.units) + 1,
             ways: RUNS_MOST,
-            certify: Mode::Full,
+            certify: options.certify,
             prove: options.prove.max(1),
-            // As the design expects of a device: not measured, as there is none here.
-            cost: Cost { fixed_ns: 1e6, ns_per_byte: 0.1 },
+            cost: match options.always {
+                true => Cost { fixed_ns: 0.0, ns_per_byte: 0.0 },
+                // As the design expects of a device: not measured, as there is none here.
+                false => Cost { fixed_ns: 1e6, ns_per_byte: 0.1 },
+            },
         }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
@@ -313,6 +324,13 @@ impl Engine for GpuEngine {
         let mut tally = self.shared.tally.lock();
         tally.disowned += 1;
         tally.lost.get_or_insert_with(|| error.clone());
+    }
+    fn trouble(&self) -> Option<String> {
+        let why = self.shared.lost()?;
+        Some(format!(
+            "the GPU gets no more work: {why}. The CPU does its work, and nothing is lost. Open the database again \
+             to try the GPU once more; if that ends the same way, test it and its driver, or open without it"
+        ))
     }
     fn report(&self) -> Vec<(&'static str, f64)> {
         let tally = self.shared.tally.lock();

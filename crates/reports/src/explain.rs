@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lithify_base::{Error, JobId, KeyRange, Level};
-use lithify_compact::{JobControl, PartProgress, PartStage};
+use lithify_compact::{EngineReport, JobControl, PartProgress, PartStage};
 use lithify_control::{Outlook, Pressure};
 use lithify_env::sync::Arc;
 use lithify_env::{Hanging, Mono};
@@ -31,6 +31,8 @@ pub struct Explanation {
     pub flush_trouble: Option<String>,
     /// Why compactions get nowhere at present, in words.
     pub compaction_trouble: Option<String>,
+    /// Engines that were named to the builder and get no work, each with why and what to do, in words.
+    pub engine_trouble: Vec<String>,
     /// Calls to the disk that have not come back for seconds, the oldest first.
     pub hanging: Vec<HangingCall>,
     /// What writes are slowed and stopped by, each with where it stands.
@@ -245,6 +247,8 @@ pub struct Moment {
     pub at_work: BTreeMap<JobId, Arc<AtWork>>,
     /// Calls to the disk that have not come back for seconds.
     pub hanging: Vec<Hanging>,
+    /// What the engines other than the CPU did.
+    pub engines: Vec<EngineReport>,
     /// The handle writes.
     pub live: bool,
 }
@@ -276,7 +280,7 @@ pub struct AtWork {
 impl Moment {
     /// What limits writing at this moment.
     pub fn explain(self) -> Explanation {
-        let Moment { now, outlook, refusal, gate, at_work, hanging, live } = self;
+        let Moment { now, outlook, refusal, gate, at_work, hanging, engines, live } = self;
         let blocked = outlook.blocked();
         let writes = match (live, refusal.or_else(|| gate.refused.map(|e| e.to_string()))) {
             (true, Some(why)) => Writes::Refused { why },
@@ -296,6 +300,10 @@ impl Moment {
             writes,
             flush_trouble: gate.trouble.map(|e| e.to_string()),
             compaction_trouble: gate.stuck.map(|e| e.to_string()),
+            engine_trouble: engines
+                .iter()
+                .filter_map(|e| Some(format!("{}: {}", e.name, e.trouble.as_ref()?)))
+                .collect(),
             hanging: hanging.into_iter().map(told).collect(),
             bounds: bounds(&outlook),
             levels: levels(&outlook),

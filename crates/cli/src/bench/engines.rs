@@ -3,14 +3,14 @@
 //! Keeps: all engines get the same streams, in alternating rounds, and their outputs are compared by hash: one
 //! difference fails the command. Figures of a simulated card are card time, computed and never measured, and
 //! say so; figures of the host are processor time of this machine.
-//! Leaves to others: streams (`engine`), their way through an engine (`drive`), cards (`card`), the table
-//! (`show`).
+//! Leaves to others: streams (`engine`), their way through an engine (`drive`), cards (`card`), the tables
+//! (`lithify_bench`).
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use lithify_bench::parse_bytes;
+use lithify_bench::{EngineRow as Row, JobKind, Ran, engines_json, engines_text, parse_bytes};
 use lithify_engine::CpuEngine;
 use lithify_engine::stream::{NUMBER, Stream, StreamShape};
 
@@ -21,11 +21,10 @@ use crate::progress::Progress;
 #[cfg(feature = "fpga")]
 mod card;
 mod drive;
-#[cfg_attr(not(feature = "fpga"), allow(dead_code, reason = "such a build has no rows of cards"))]
-mod show;
+#[cfg(feature = "gpu")]
+mod gpu;
 
-use drive::{Clock, Ran, side_by_side, together};
-use show::Row;
+use drive::{Clock, side_by_side, together};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,6 +34,7 @@ Examples:
   lithify bench engines --fpga-units 1,2,4 --fpga-mhz est,200,167
   lithify bench engines --fpga-buffer static,adaptive,stem,stem-raw --fpga-memory 512MiB
   lithify bench engines --fpga-link 1.29,1.29        GB/s to and from the card
+  lithify bench engines --only cpu,gpu --gpu-device emulator    what is predicted of a GPU, kernels emulated
 
 What is merged: sorted runs in blocks of 4 KiB, uncompressed; keys begin with a number and go on at random. One
 entry in ten is hidden by a newer one, one in twenty is a delete.
@@ -43,7 +43,7 @@ GB/s are 10^9 bytes of entries (key, value, 8 for the tag) a second: of processo
 an FPGA. Card time is a model: cycles of the unit over its clock, and reservations of links and units. `est` is the clock
 estimated from levels of logic in a synthesis without a vendor's tools; 200 MHz is that of the STEM paper. Host CPU is
 measured here: staging (verify, trim, copy), decoding (look at all that came back, checksums, filter hashes) and
-certifying. The second table is a prediction by formula, without any data.";
+certifying. The second table is a prediction by formula, without any data; so is that of a GPU, which no GPU has run.";
 
 /// `lithify bench engines`.
 #[derive(Clone, Debug, clap::Args)]
@@ -68,7 +68,7 @@ pub(crate) struct EnginesBench {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256))]
     threads: Option<u64>,
     /// Engines to run, of those that this build has [default: all]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = ENGINES)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = engines())]
     only: Vec<String>,
     /// Print a JSON object
     #[arg(long)]
@@ -76,18 +76,17 @@ pub(crate) struct EnginesBench {
     #[cfg(feature = "fpga")]
     #[command(flatten)]
     cards: card::CardRows,
+    #[cfg(feature = "gpu")]
+    #[command(flatten)]
+    gpu: lithify_bench::GpuFlags,
 }
 
 /// Engines that this build has.
-#[cfg(not(feature = "fpga"))]
-const ENGINES: [&str; 1] = ["cpu"];
-#[cfg(all(feature = "fpga", not(feature = "verilated")))]
-const ENGINES: [&str; 2] = ["cpu", "fpga"];
-#[cfg(feature = "verilated")]
-const ENGINES: [&str; 3] = ["cpu", "fpga", "verilated"];
-
-/// What a job is made of: streams of a shape, and how many of them.
-type JobKind = (u64, usize, usize, usize);
+fn engines() -> Vec<&'static str> {
+    let has = [("cpu", true), ("fpga", cfg!(feature = "fpga")), ("gpu", cfg!(feature = "gpu"))];
+    let all = has.into_iter().chain([("verilated", cfg!(feature = "verilated"))]);
+    all.filter(|(_, has)| *has).map(|(name, _)| name).collect()
+}
 
 /// The bench at work.
 struct Bench {
@@ -97,6 +96,7 @@ struct Bench {
     /// What the CPU made of each kind of job.
     hashes: BTreeMap<JobKind, Vec<u64>>,
     rows: Vec<Row>,
+    gpu: Vec<lithify_bench::GpuRow>,
 }
 
 impl EnginesBench {
@@ -108,19 +108,20 @@ impl EnginesBench {
             progress: Progress::stages(),
             hashes: BTreeMap::new(),
             rows: Vec::new(),
+            gpu: Vec::new(),
             args: self,
         };
         bench.measure()?;
-        let Bench { args, progress, rows, .. } = bench;
+        let Bench { args, progress, rows, gpu, .. } = bench;
         drop(progress);
         #[cfg(feature = "fpga")]
         let predicted = args.cards.predict(&rows)?;
         #[cfg(not(feature = "fpga"))]
-        let predicted = show::Predictions::default();
+        let predicted = lithify_bench::Predictions::default();
         drop(args);
         match json {
-            true => output::json(&show::json(&rows, &predicted))?,
-            false => output::line(&show::text(&rows, &predicted))?,
+            true => output::json(&engines_json(&rows, &predicted, &gpu))?,
+            false => output::line(&engines_text(&rows, &predicted, &gpu))?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -176,6 +177,11 @@ impl Bench {
                         #[cfg(feature = "fpga")]
                         card::measure(self, kind, &mut keep)?;
                     }
+                    #[cfg(feature = "gpu")]
+                    if args.has("gpu") {
+                        let row = gpu::row(self, (job, key, value))?;
+                        self.gpu.push(row);
+                    }
                     self.rows.extend(rows.into_iter().map(|(row, rounds)| row.of(rounds)));
                 }
             }
@@ -196,7 +202,7 @@ impl Bench {
     }
 
     /// Tells of a row in work.
-    fn told(&self, row: &'static str) -> impl Fn(u64, u64) {
+    fn told(&self, row: &'static str) -> impl Fn(u64, u64) + '_ {
         self.progress.stage(row);
         move |done, all| self.progress.show(done, all)
     }

@@ -5,6 +5,8 @@ mod common;
 
 mod backup;
 mod bad_input;
+#[cfg(any(feature = "fpga", feature = "gpu-emulator"))]
+mod by_engine;
 mod commands;
 mod debian_index;
 mod dump;
@@ -14,6 +16,8 @@ mod families;
 mod family;
 #[cfg(feature = "fpga")]
 mod fpga;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod guide;
 mod hostile_names;
 mod import;

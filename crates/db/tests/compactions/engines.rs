@@ -198,6 +198,33 @@ impl Engine for NamedCpu {
     }
 }
 
+/// An engine whose machine gets no work is in what the database says of itself, and the CPU compacts.
+#[test]
+fn an_engine_without_a_machine_says_so() {
+    struct Broken;
+
+    impl Engine for Broken {
+        fn caps(&self) -> Caps {
+            Caps { name: "broken", ..MockEngine { plan: FaultPlan::None }.caps() }
+        }
+        fn open(&self, _: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
+            Err("its fan stands still".to_owned().into())
+        }
+        fn trouble(&self) -> Option<String> {
+            Some("its fan stands still; turn it".to_owned())
+        }
+    }
+
+    let rt = Arc::new(OsRt::new(RtOptions::default()));
+    let env = Env { fs: Arc::new(MemFs::new()), rt };
+    let db = Builder::new(settings()).env(env).engine(Arc::new(Broken)).open("/db").unwrap();
+    db.put(b"a", b"1").unwrap();
+    db.compact_range(None, None).unwrap();
+    let told = db.explain();
+    assert_eq!(told.engine_trouble, ["broken: its fan stands still; turn it"]);
+    assert!(told.to_string().contains("Engine broken: its fan stands still; turn it.\n"), "{told}");
+}
+
 /// Its one part is waited for by the clock; then it gets no other, as it never answers. Two parts may be with it
 /// by then.
 #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use lithify_engine::conformance::{Profile, run, suite};
 use lithify_engine::{BlockSet, Engine, Offer, Products, Progress, Session};
 use lithify_engine_gpu::paced::{Paced, Rates, Usage};
+use lithify_engine_gpu::predict::{Assumed, Work, predict};
 use lithify_engine_gpu::{Emu, GpuEngine, GpuOptions};
 use lithify_env::sync::Mutex;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
@@ -126,11 +127,28 @@ fn seconds(bench: &Bench, case: &Case, sets: Vec<BlockSet>) -> f64 {
     took
 }
 
+/// Seconds that the formula predicts for a job on such a device.
+fn formula(units: u8, case: &Case, sets: &[BlockSet]) -> f64 {
+    let ledger = naive::compact(&case.recipe, case.entries()).unwrap().1;
+    let stored = sets.iter().map(BlockSet::bytes).sum::<u64>() as f64;
+    let (entries, value) = (ledger.entries_in as f64, 128.0);
+    let touched = 5.0 * stored / entries + value + 316.0;
+    let memory = rates().kernels * touched * entries / stored;
+    let assumed = Assumed { up: rates().up, down: rates().down, memory, call_ns: rates().call_ns };
+    let kept = ledger.entries_out as f64 / entries;
+    let set_bytes = stored / sets.len() as f64;
+    let work = Work { stored, entries, value, kept, units: f64::from(units), set_bytes };
+    predict(&work, &assumed).ns / 1e9
+}
+
 /// The share of the time in which the busiest stage was at work.
 fn busiest(units: u8) -> f64 {
     let (case, sets) = job(48, 128, SET);
     let bench = bench(units, 64 << 20, SET);
+    let predicted = formula(units, &case, &sets);
     let took = seconds(&bench, &case, sets);
+    println!("{units} units: the formula says {:.1} ms", predicted * 1e3);
+    assert!((predicted / took - 1.0).abs() < 0.1, "{predicted} {took}");
     let busy = bench.usage.lock().busy_ns;
     let share = busy.iter().fold(0.0, |a: f64, b| a.max(*b)) / 1e9 / took;
     println!(

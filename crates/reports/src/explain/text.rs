@@ -22,6 +22,9 @@ impl fmt::Display for Explanation {
         for line in self.advice() {
             writeln!(f, "{line}")?;
         }
+        for why in &self.engine_trouble {
+            writeln!(f, "Engine {why}.")?;
+        }
         self.figures(f)?;
         self.tree(f)?;
         let title = match self.jobs.len() {

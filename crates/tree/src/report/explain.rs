@@ -22,6 +22,7 @@ impl Shell {
             gate: self.family.gate.report(),
             at_work: self.at_work(),
             hanging: watched.map_or_else(Vec::new, |watched| watched.look(HANGS)),
+            engines: self.shared.resources.engines.reports(),
             live: !self.shared.is_read_only_handle(),
         }
         .explain()

@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use lithify_bench::parse_bytes;
+use lithify_bench::{
+    CardFigures, EngineRow as Row, JobKind, Prediction, Predictions, Ran, parse_bytes,
+};
 use lithify_engine::Engine;
 use lithify_engine_fpga::pipeline::{self, LEVELS, Pipeline};
 use lithify_engine_fpga::{Buffer, Card, FpgaEngine, FpgaOptions};
 
-use super::drive::{Ran, together};
-use super::show::{CardFigures, Prediction, Predictions, Row};
-use super::{Bench, JobKind};
+use super::Bench;
+use super::drive::together;
 use crate::engines::CardArgs;
 use crate::failure::usage;
 

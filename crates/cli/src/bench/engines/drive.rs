@@ -6,30 +6,13 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
+use lithify_bench::Ran;
 use lithify_engine::stream::Stream;
 use lithify_engine::{Engine, Item, Offer, Products, Progress, Session};
 use lithify_env::{OsRt, Rt, RtOptions};
 use lithify_format::xxph3::xxph3_64;
 use lithify_merge::BlockSet;
 use lithify_merge::certify::Certifier;
-
-/// What came of some streams.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Ran {
-    /// Nanoseconds of processor time in the engine, and of certifying.
-    pub(super) engine_ns: u64,
-    pub(super) certify_ns: u64,
-    /// Nanoseconds of the busiest thread, both together.
-    pub(super) slowest_ns: u64,
-    pub(super) entries: u64,
-    /// Bytes of all entries.
-    pub(super) bytes: u64,
-    /// Stored bytes of all sets, those that straddle a bound twice.
-    pub(super) stored: u64,
-    pub(super) sets: u64,
-    /// Hashes of the outputs, stream by stream.
-    pub(super) hashes: Vec<u64>,
-}
 
 /// Processor time.
 #[derive(Clone)]

@@ -1,64 +1,108 @@
-//! The tables of `bench engines`, and its JSON.
+//! The tables of `bench engines`, and its JSON: numbers and words, whatever engines they are for.
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde_json::{Value, json};
 
-use super::JobKind;
-use super::drive::Ran;
+use crate::gpu::{GpuRow, gpu_text};
+
+/// What a job is made of: its bytes, those of a key and of a value, and how many streams it is cut into.
+pub type JobKind = (u64, usize, usize, usize);
+
+/// What came of some streams.
+#[derive(Clone, Debug, Default)]
+pub struct Ran {
+    /// Nanoseconds of processor time in the engine, and of certifying.
+    pub engine_ns: u64,
+    /// The same.
+    pub certify_ns: u64,
+    /// Nanoseconds of the busiest thread, both together.
+    pub slowest_ns: u64,
+    /// Entries of the input.
+    pub entries: u64,
+    /// Bytes of all entries.
+    pub bytes: u64,
+    /// Stored bytes of all sets, those that straddle a bound twice.
+    pub stored: u64,
+    /// How many sets there were.
+    pub sets: u64,
+    /// Hashes of the outputs, stream by stream.
+    pub hashes: Vec<u64>,
+}
 
 /// An engine and a job.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub struct EngineRow {
     /// The job, and its parts; of the CPU its threads.
-    pub(super) kind: JobKind,
+    pub kind: JobKind,
     /// Medians of its rounds.
-    pub(super) ran: Ran,
-    pub(super) card: Option<CardFigures>,
+    pub ran: Ran,
+    /// What the card says, if it is one.
+    pub card: Option<CardFigures>,
 }
 
 /// What a card says of itself. Times are card time but for those of the host.
 #[derive(Clone, Debug)]
-pub(super) struct CardFigures {
-    pub(super) what: &'static str,
-    pub(super) units: usize,
-    pub(super) mhz: f64,
-    pub(super) is_estimate: bool,
-    pub(super) buffer: &'static str,
-    pub(super) link: String,
-    pub(super) ns: f64,
-    pub(super) cycles: f64,
-    pub(super) bytes_to: f64,
-    pub(super) bytes_from: f64,
+pub struct CardFigures {
+    /// What stands for the card.
+    pub what: &'static str,
+    /// Its units.
+    pub units: usize,
+    /// Their clock.
+    pub mhz: f64,
+    /// Whether that clock is an estimate.
+    pub is_estimate: bool,
+    /// Who decides how large sets are.
+    pub buffer: &'static str,
+    /// How it is attached, as it was typed.
+    pub link: String,
+    /// Nanoseconds from beginning to end.
+    pub ns: f64,
+    /// Cycles of its units.
+    pub cycles: f64,
+    /// Bytes to it and from it.
+    pub bytes_to: f64,
+    /// The same.
+    pub bytes_from: f64,
     /// Shares of that time: link in, units, link out.
-    pub(super) busy: [f64; 3],
+    pub busy: [f64; 3],
     /// Bytes of the next set, when all was done.
-    pub(super) set_bytes: f64,
+    pub set_bytes: f64,
     /// Share of sets that the kernel merged.
-    pub(super) fell_back: f64,
+    pub fell_back: f64,
     /// Bytes of all slots on the card, and of the buffers on the host at most.
-    pub(super) memory: [f64; 2],
+    pub memory: [f64; 2],
     /// Nanoseconds of the host for staging and decoding, round by round.
-    pub(super) host_ns: Vec<[f64; 2]>,
+    pub host_ns: Vec<[f64; 2]>,
 }
 
 /// What the formula says of jobs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Predictions {
-    pub(super) rows: Vec<Prediction>,
-    pub(super) link: String,
+pub struct Predictions {
+    /// By job and card.
+    pub rows: Vec<Prediction>,
+    /// How it is attached, as it was typed.
+    pub link: String,
 }
 
 /// What the formula says of one.
 #[derive(Clone, Debug)]
-pub(super) struct Prediction {
-    pub(super) job: u64,
-    pub(super) units: usize,
-    pub(super) mhz: f64,
-    pub(super) is_estimate: bool,
-    pub(super) buffer: &'static str,
-    pub(super) ns: f64,
-    pub(super) busy: [f64; 3],
-    pub(super) set_bytes: f64,
+pub struct Prediction {
+    /// Bytes of the job.
+    pub job: u64,
+    /// Its units.
+    pub units: usize,
+    /// Their clock.
+    pub mhz: f64,
+    /// Whether that clock is an estimate.
+    pub is_estimate: bool,
+    /// Who decides how large sets are.
+    pub buffer: &'static str,
+    /// Nanoseconds from beginning to end.
+    pub ns: f64,
+    /// Shares of that time: link in, units, link out.
+    pub busy: [f64; 3],
+    /// Bytes of the next set, when all was done.
+    pub set_bytes: f64,
 }
 
 fn median(mut of: Vec<f64>) -> f64 {
@@ -67,20 +111,21 @@ fn median(mut of: Vec<f64>) -> f64 {
     if n == 0 { 0.0 } else { (of[(n - 1) / 2] + of[n / 2]) / 2.0 }
 }
 
-impl Row {
-    pub(super) fn cpu((job, key, value): (u64, usize, usize), threads: usize) -> Row {
-        Row { kind: (job, key, value, threads), ran: Ran::default(), card: None }
+impl EngineRow {
+    /// A row of the CPU with so many threads.
+    pub fn cpu((job, key, value): (u64, usize, usize), threads: usize) -> EngineRow {
+        EngineRow { kind: (job, key, value, threads), ran: Ran::default(), card: None }
     }
 
     /// The same row in another round.
-    pub(super) fn again(&mut self, other: Row) {
+    pub fn again(&mut self, other: EngineRow) {
         if let (Some(card), Some(other)) = (&mut self.card, other.card) {
             card.host_ns.extend(other.host_ns);
         }
     }
 
     /// The row of all its rounds.
-    pub(super) fn of(self, rounds: Vec<Ran>) -> Row {
+    pub fn of(self, rounds: Vec<Ran>) -> EngineRow {
         let of = |field: fn(&Ran) -> u64| {
             median(rounds.iter().map(|ran| field(ran) as f64).collect()) as u64
         };
@@ -90,7 +135,7 @@ impl Row {
             slowest_ns: of(|ran| ran.slowest_ns),
             ..rounds.first().cloned().unwrap_or_default()
         };
-        Row { ran, ..self }
+        EngineRow { ran, ..self }
     }
 
     /// Nanoseconds from beginning to end: of card time, or of processor time.
@@ -147,7 +192,11 @@ fn job(n: u64) -> String {
 }
 
 /// Both tables.
-pub(super) fn text(rows: &[Row], predicted: &Predictions) -> String {
+pub fn engines_text(rows: &[EngineRow], predicted: &Predictions, gpu: &[GpuRow]) -> String {
+    cards_text(rows, predicted) + &gpu_text(gpu)
+}
+
+fn cards_text(rows: &[EngineRow], predicted: &Predictions) -> String {
     let mut table = empty();
     table.set_header([
         "engine",
@@ -221,7 +270,7 @@ fn align(table: &mut Table, from: usize) {
     }
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &EngineRow) -> Vec<String> {
     let (job_bytes, key, value, parts) = row.kind;
     let host = row.host().map(|s| format!("{s:.3}"));
     let [first, second, certify] = host;
@@ -261,7 +310,7 @@ fn cells(row: &Row) -> Vec<String> {
 }
 
 /// All of it, for programs.
-pub(super) fn json(rows: &[Row], predicted: &Predictions) -> Value {
+pub fn engines_json(rows: &[EngineRow], predicted: &Predictions, gpu: &[GpuRow]) -> Value {
     let prediction = |row: &Prediction| {
         json!({
             "is_predicted": true,
@@ -279,6 +328,7 @@ pub(super) fn json(rows: &[Row], predicted: &Predictions) -> Value {
     };
     json!({
         "rows": rows.iter().map(row_json).collect::<Vec<_>>(),
+        "gpu": gpu,
         "predicted": predicted.rows.iter().map(prediction).collect::<Vec<_>>(),
     })
 }
@@ -287,7 +337,7 @@ fn busy(of: [f64; 3]) -> Value {
     json!({ "link_in": of[0], "units": of[1], "link_out": of[2], "bound_by": bound(of).0 })
 }
 
-fn row_json(row: &Row) -> Value {
+fn row_json(row: &EngineRow) -> Value {
     let (job, key, value, parts) = row.kind;
     let [first, decode, certify] = row.host();
     let card = row.card.as_ref().map(|card| {

@@ -1,0 +1,135 @@
+//! `--engine gpu` and `auto` from outside: on a machine without a GPU they say what to do, and on the emulator of its
+//! kernels a compaction has the tables that the CPU makes.
+#![allow(clippy::disallowed_methods, reason = "a test sets up its world by itself")]
+
+use crate::common::{lithify, ok};
+
+/// A GPU that no machine has.
+const NONE: &str = "4096";
+
+fn made() -> tempfile::TempDir {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = scratch.path().join("db");
+    ok(&["put", "--db", dir.to_str().unwrap(), "a", "1"]);
+    scratch
+}
+
+/// What a compaction by these flags says, and its exit code.
+fn said(args: &[&str]) -> (i32, String) {
+    let scratch = made();
+    let dir = scratch.path().join("db");
+    let out = lithify(&[&["compact", "--db", dir.to_str().unwrap()], args].concat());
+    let text = [out.stdout, out.stderr].concat();
+    (out.status.code().unwrap(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn without_a_gpu_it_says_what_to_do() {
+    let (code, told) = said(&["--engine", "gpu", "--gpu-device", NONE]);
+    assert_eq!(code, 1, "{told}");
+    assert!(told.contains("--engine gpu: "), "{told}");
+    assert!(told.contains("--engine auto"), "{told}");
+}
+
+#[test]
+fn auto_goes_on_with_the_cpu_and_says_why() {
+    let (code, told) = said(&["--engine", "auto", "--gpu-device", NONE]);
+    assert_eq!(code, 0, "{told}");
+    assert!(told.contains("gpu: no GPU is used, as "), "{told}");
+    assert!(told.contains("the CPU merges everything"), "{told}");
+}
+
+#[test]
+fn values_that_make_no_sense_say_which_do() {
+    for (args, hint) in [
+        (["--engine", "abacus"], "cpu, gpu, auto"),
+        (["--gpu-verify", "most"], "full, sums"),
+        (["--gpu-route", "scenic"], "cost, always"),
+        (["--gpu-units", "65"], "1..=64"),
+        (["--gpu-prove", "0"], "0 is not in 1.."),
+        (["--gpu-set", "1 mile"], "use KiB"),
+        (["--gpu-device", "fast"], "take the number of a GPU"),
+    ] {
+        let (code, told) = said(
+            &[&args[..], &["--engine", "gpu"][usize::from(args[0] == "--engine") * 2..]].concat(),
+        );
+        assert_eq!(code, 2, "{args:?}: {told}");
+        assert!(told.contains(hint), "{args:?}: {told}");
+    }
+}
+
+#[cfg(feature = "gpu-emulator")]
+mod emulated {
+    use lithify::{Compression, Settings};
+
+    use super::*;
+    use crate::by_engine::{assert_same_tables, compact, copy, database, figure};
+
+    const EMULATOR: [&str; 6] =
+        ["--engine", "gpu", "--gpu-device", "emulator", "--gpu-route", "always"];
+
+    fn plain() -> Settings {
+        let none = Compression::None;
+        Settings { compression_upper: none, compression_lower: none, ..Settings::default() }
+    }
+
+    #[test]
+    fn the_kernels_make_the_tables_of_the_cpu() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (by_gpu, by_cpu) = (scratch.path().join("gpu"), scratch.path().join("cpu"));
+        database(&by_gpu, plain(), 12 << 20, 5);
+        copy(&by_gpu, &by_cpu);
+        let printed = compact(&by_gpu, &[&EMULATOR[..], &["--gpu-set", "256KiB"]].concat());
+        compact(&by_cpu, &["--engine", "cpu"]);
+        let sets = figure(&printed, "device_sets");
+        println!("{sets} sets on the emulator");
+        assert!(sets > 20, "{printed}");
+        assert_eq!(printed["engines"][0]["name"], "gpu-emulator");
+        for none in ["unsuitable_sets", "disowned", "device_lost"] {
+            assert_eq!(figure(&printed, none), 0, "{printed}");
+        }
+        assert_same_tables(&by_gpu, &by_cpu);
+        ok(&["verify", by_gpu.to_str().unwrap()]);
+    }
+
+    /// It is called an emulator wherever it is named, and what the CPU did instead is told with why.
+    #[test]
+    fn what_did_not_suit_it_is_printed_with_why() {
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = scratch.path().join("db");
+        let lz4 = Compression::Lz4;
+        let settings = Settings { compression_upper: lz4, compression_lower: lz4, ..plain() };
+        database(&dir, settings, 1 << 20, 3);
+        let args = ["compact", "--db", dir.to_str().unwrap()];
+        let printed = ok(&[&args[..], &EMULATOR].concat());
+        assert!(printed.contains("an emulator on the CPU"), "{printed}");
+        let why = "gpu-emulator: the CPU did 1 of 1 parts (1 that it refused); at last: refused: ";
+        assert!(printed.contains(why) && printed.contains("kernels do not compress"), "{printed}");
+    }
+
+    #[test]
+    fn sets_that_do_not_fit_are_refused_with_those_that_do() {
+        let (code, told) =
+            said(&[&EMULATOR[..], &["--gpu-set", "1MiB", "--gpu-memory", "1MiB"]].concat());
+        assert_eq!(code, 2, "{told}");
+        assert!(told.contains("sets of 43690 bytes would fit"), "{told}");
+    }
+
+    #[test]
+    fn the_bench_says_that_a_gpu_is_predicted_and_what_was_emulated() {
+        let args = "bench engines --json --rounds 1 --only cpu,gpu --jobs 1MiB --gpu-device emulator \
+                    --value-size 100,1000";
+        let told: serde_json::Value =
+            serde_json::from_str(&ok(&args.split_whitespace().collect::<Vec<_>>())).unwrap();
+        let rows = told["gpu"].as_array().unwrap();
+        assert_eq!(rows.len(), 2, "{told}");
+        for row in rows {
+            assert_eq!(row["is_predicted"], true);
+            assert_eq!(row["emulated_bytes"], 1 << 20, "{row}");
+            assert!(
+                row["gb_per_s"].as_f64().unwrap() < 45.0 / row["busiest"].as_f64().unwrap(),
+                "{row}"
+            );
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Which device an engine is made over, from what was asked for; and what stands for one where there is none.
+//!
+//! Keeps: a GPU that is asked for is there, or a reason with what to do ([`NoGpu`]); an emulator is used only where
+//! it was asked for by name, and is called one. Which machine merges never changes a byte of the output.
+//! Leaves to others: flags (the command line has them), and the choice between engines part by part (`compact`).
+
+use std::fmt;
+
+use lithify_base::Error;
+use lithify_engine::{Caps, Cost, Engine, Recipe, Refusal, Session};
+use lithify_env::RtRef;
+use lithify_env::sync::Arc;
+use lithify_merge::certify::Mode;
+
+use crate::{GpuEngine, GpuOptions};
+
+/// Name of an engine over the emulator.
+pub const EMULATOR: &str = "gpu-emulator";
+/// Stored bytes of a set on a GPU unless it is said, and on the emulator, which takes a second for some MB.
+const SETS: (u64, u64) = (32 << 20, 1 << 20);
+/// Most device memory that is taken unless it is said.
+const MEMORY: u64 = 4 << 30;
+
+/// A machine that runs the kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GpuKind {
+    /// The GPU of that number.
+    Card(u32),
+    /// The emulator of a device's threads: for tests.
+    Emulator,
+}
+
+impl GpuKind {
+    /// Reads what a flag says.
+    ///
+    /// # Errors
+    /// A sentence with what it may say.
+    pub fn parse(text: &str) -> Result<GpuKind, String> {
+        match text.parse() {
+            Ok(no) => Ok(GpuKind::Card(no)),
+            Err(_) if text == "emulator" && cfg!(feature = "emu") => Ok(GpuKind::Emulator),
+            Err(_) if cfg!(feature = "emu") => {
+                Err("take the number of a GPU, or emulator".to_owned())
+            }
+            Err(_) => Err("take the number of a GPU, such as 0".to_owned()),
+        }
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GpuWanted {
+    /// Which machine.
+    pub machine: GpuKind,
+    /// Sets on it at once, 1 to 64.
+    pub units: u8,
+    /// Stored bytes of a set.
+    pub set_bytes: Option<u64>,
+    /// Most bytes of device memory.
+    pub memory: Option<u64>,
+    /// Most bytes of host memory that copies go from and to.
+    pub pinned: u64,
+    /// How much of what comes back is looked at.
+    pub certify: Mode,
+    /// One in so many sets is merged again by the host.
+    pub prove: u32,
+    /// Every part goes to it, whatever it costs.
+    pub always: bool,
+}
+
+/// Why there is no engine over a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoGpu {
+    /// This version cannot talk to a driver.
+    NoBinding,
+    /// This build has no emulator.
+    NoEmulator,
+    /// What was asked for makes no sense.
+    Wrong(String),
+    /// The device failed at once.
+    Failed(String),
+}
+
+impl NoGpu {
+    /// What to do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            NoGpu::NoBinding | NoGpu::Failed(_) => {
+                "take --engine cpu, or --engine auto, which uses a GPU where there is one"
+            }
+            NoGpu::NoEmulator => "build with the feature gpu-emulator, or take the number of a GPU",
+            NoGpu::Wrong(_) => "take other sizes, or none",
+        }
+    }
+    /// Whether what was asked for is wrong, rather than this machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, NoGpu::NoEmulator | NoGpu::Wrong(_))
+    }
+}
+
+impl fmt::Display for NoGpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoGpu::NoBinding => f.write_str("this version has no binding to a GPU's driver"),
+            NoGpu::NoEmulator => f.write_str("this build has no emulator of a GPU"),
+            NoGpu::Wrong(what) | NoGpu::Failed(what) => f.write_str(what),
+        }
+    }
+}
+
+impl GpuWanted {
+    /// The engine that was asked for. Calls of a GPU are made on a thread of `rt`.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn engine(&self, rt: &RtRef) -> Result<GpuEngine, NoGpu> {
+        match self.machine {
+            GpuKind::Card(_) => {
+                let _ = rt;
+                Err(NoGpu::NoBinding)
+            }
+            GpuKind::Emulator => self.emulator(),
+        }
+    }
+
+    /// The same, or what says why there is none and takes no work.
+    ///
+    /// # Errors
+    /// If what was asked for is wrong, whatever the machine.
+    pub fn engine_or_none(&self, rt: &RtRef) -> Result<Arc<dyn Engine>, NoGpu> {
+        match self.engine(rt) {
+            Ok(engine) => Ok(Arc::new(engine)),
+            Err(why) if why.is_usage() => Err(why),
+            Err(why) => Ok(Arc::new(Absent { why })),
+        }
+    }
+
+    #[cfg(feature = "emu")]
+    fn emulator(&self) -> Result<GpuEngine, NoGpu> {
+        let options = self.options(EMULATOR, SETS.1, u64::MAX)?;
+        let device = Box::new(crate::Emu::new(1));
+        GpuEngine::new(device, options).map_err(|e| NoGpu::Failed(e.to_string()))
+    }
+    #[cfg(not(feature = "emu"))]
+    fn emulator(&self) -> Result<GpuEngine, NoGpu> {
+        Err(NoGpu::NoEmulator)
+    }
+
+    /// Stored bytes of a set on a GPU with room for them.
+    ///
+    /// # Errors
+    /// If they do not fit.
+    pub fn sets(&self) -> Result<u64, NoGpu> {
+        Ok(self.options("gpu", SETS.0, u64::MAX)?.set_bytes)
+    }
+
+    /// Options for a device with `free` bytes of memory.
+    fn options(&self, name: &'static str, sets: u64, free: u64) -> Result<GpuOptions, NoGpu> {
+        let units = u64::from(self.units.clamp(1, 64));
+        let memory = self.memory.unwrap_or(MEMORY.min(free / 4));
+        let fits = memory / units / 8;
+        let set_bytes = self.set_bytes.unwrap_or(sets.min(fits));
+        if set_bytes == 0 || set_bytes > fits {
+            return Err(NoGpu::Wrong(format!(
+                "{units} units with sets of {set_bytes} bytes want {} bytes of device memory, eight times the \
+                 sets, and {memory} are allowed: sets of {fits} bytes would fit",
+                units.saturating_mul(set_bytes).saturating_mul(8).max(8 * units)
+            )));
+        }
+        Ok(GpuOptions {
+            name,
+            units: self.units,
+            set_bytes,
+            memory,
+            arenas: self.pinned,
+            prove: self.prove,
+            certify: self.certify,
+            always: self.always,
+        })
+    }
+}
+
+/// In the place of an engine where there is no GPU: it takes nothing and says why.
+struct Absent {
+    why: NoGpu,
+}
+
+impl Engine for Absent {
+    fn caps(&self) -> Caps {
+        Caps {
+            name: "gpu",
+            set_bytes: 1,
+            max_set_bytes: 0,
+            sets_in_flight: 1,
+            ways: 1,
+            certify: Mode::Full,
+            prove: 1,
+            // Never the cheapest: routing gives it nothing, so nothing is tried in vain.
+            cost: Cost { fixed_ns: f64::INFINITY, ns_per_byte: 0.0 },
+        }
+    }
+    fn open(&self, _: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
+        Err(self.why.to_string().into())
+    }
+    fn trouble(&self) -> Option<String> {
+        Some(format!("no GPU is used, as {}; the CPU merges everything", self.why))
+    }
+}
+
+/// What a GPU engine did, for people, from its figures.
+pub fn told(name: &str, machine: &[(&'static str, f64)]) -> String {
+    let figure = |of: &str| machine.iter().find(|(row, _)| *row == of).map_or(0.0, |row| row.1);
+    let what = match name == EMULATOR {
+        true => " (an emulator on the CPU; its time says nothing of a GPU)",
+        false => "",
+    };
+    format!(
+        "{name}: {} sets of {} bytes on the device{what}; {} blocks made plain for it, {} sets that did not suit it",
+        figure("device_sets"),
+        figure("device_bytes"),
+        figure("normalised_blocks"),
+        figure("unsuitable_sets"),
+    )
+}
+
+impl From<NoGpu> for Error {
+    fn from(why: NoGpu) -> Error {
+        Error::new(lithify_base::ErrorKind::Unsupported, format!("{why}; {}", why.advice()))
+    }
+}
