@@ -54,7 +54,7 @@ The chores of this project:
   cargo xtask gpu     run the kernels of engine-gpu on the emulator, as an engine
                       (check, sanitize, mutants), or compile them for GPUs (build)
   cargo xtask capi    the library with RocksDB's C interface
-                      (build, header, test)
+                      (build, header, test, suite)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
