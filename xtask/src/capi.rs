@@ -5,11 +5,13 @@
 //! | `build` | builds it and lays it out in `target/capi` (`--release` for use) |
 //! | `header` | writes the header that states the prototypes of `symbols.txt` |
 //! | `test` | holds sources, header, list and library to each other; runs the C tests under sanitizers |
+//! | `suite` | runs the Rust binding's own tests; `--write` makes `tests/suite.txt` of what they give |
 //!
 //! Keeps: `crates/capi/symbols.txt` is the one list of what is exported, with classes and prototypes. All
 //! else is made of it or held against it.
 
 mod list;
+mod suite;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +22,7 @@ use anyhow::{Context, Result, bail};
 use crate::repo::root;
 use crate::run::{at_root, call, has};
 
-const USAGE: &str = "cargo xtask capi build [--release] | header | test";
+const USAGE: &str = "cargo xtask capi build [--release] | header | test | suite [--write]";
 const ROOM: &str = "crates/capi";
 /// Where the library lies for those who link it.
 const PLACE: &str = "target/capi";
@@ -33,6 +35,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         ["build", "--release"] => build("release").map(drop),
         ["header"] => Ok(fs::write(room().join(HEADER), list::header(&symbols()?))?),
         ["test"] => test(),
+        ["suite"] => suite::run(&build("debug")?, &room(), false),
+        ["suite", "--write"] => suite::run(&build("debug")?, &room(), true),
         _ => bail!("{USAGE}"),
     }
 }

@@ -55,7 +55,7 @@ The chores of this project:
   cargo xtask gpu     run the kernels of engine-gpu on the emulator, as an engine
                       (check, sanitize, mutants), or compile them for GPUs (build)
   cargo xtask capi    the library with RocksDB's C interface
-                      (build, header, test)
+                      (build, header, test, suite)
   cargo xtask python  build the Python package in an environment of its own and run its tests
                       (--runs N and --kills N for more of the random ones)
   cargo xtask peers   fetch and build RocksDB for `lithify bench compare`

@@ -18,6 +18,7 @@ typedef struct rocksdb_block_based_table_options_t rocksdb_block_based_table_opt
 typedef struct rocksdb_cache_t rocksdb_cache_t;
 typedef struct rocksdb_checkpoint_t rocksdb_checkpoint_t;
 typedef struct rocksdb_column_family_handle_t rocksdb_column_family_handle_t;
+typedef struct rocksdb_column_family_metadata_t rocksdb_column_family_metadata_t;
 typedef struct rocksdb_compactionfilter_t rocksdb_compactionfilter_t;
 typedef struct rocksdb_compactionfiltercontext_t rocksdb_compactionfiltercontext_t;
 typedef struct rocksdb_compactionfilterfactory_t rocksdb_compactionfilterfactory_t;
@@ -32,6 +33,7 @@ typedef struct rocksdb_filterpolicy_t rocksdb_filterpolicy_t;
 typedef struct rocksdb_flushoptions_t rocksdb_flushoptions_t;
 typedef struct rocksdb_ingestexternalfileoptions_t rocksdb_ingestexternalfileoptions_t;
 typedef struct rocksdb_iterator_t rocksdb_iterator_t;
+typedef struct rocksdb_livefiles_t rocksdb_livefiles_t;
 typedef struct rocksdb_logger_t rocksdb_logger_t;
 typedef struct rocksdb_lru_cache_options_t rocksdb_lru_cache_options_t;
 typedef struct rocksdb_memory_consumers_t rocksdb_memory_consumers_t;
@@ -40,6 +42,7 @@ typedef struct rocksdb_mergeoperator_t rocksdb_mergeoperator_t;
 typedef struct rocksdb_optimistictransaction_options_t rocksdb_optimistictransaction_options_t;
 typedef struct rocksdb_optimistictransactiondb_t rocksdb_optimistictransactiondb_t;
 typedef struct rocksdb_options_t rocksdb_options_t;
+typedef struct rocksdb_perfcontext_t rocksdb_perfcontext_t;
 typedef struct rocksdb_pinnableslice_t rocksdb_pinnableslice_t;
 typedef struct rocksdb_ratelimiter_t rocksdb_ratelimiter_t;
 typedef struct rocksdb_readoptions_t rocksdb_readoptions_t;
@@ -47,6 +50,7 @@ typedef struct rocksdb_restore_options_t rocksdb_restore_options_t;
 typedef struct rocksdb_slicetransform_t rocksdb_slicetransform_t;
 typedef struct rocksdb_snapshot_t rocksdb_snapshot_t;
 typedef struct rocksdb_sstfilewriter_t rocksdb_sstfilewriter_t;
+typedef struct rocksdb_statistics_histogram_data_t rocksdb_statistics_histogram_data_t;
 typedef struct rocksdb_t rocksdb_t;
 typedef struct rocksdb_transaction_options_t rocksdb_transaction_options_t;
 typedef struct rocksdb_transaction_t rocksdb_transaction_t;
@@ -132,6 +136,10 @@ void rocksdb_close(rocksdb_t*);
 void rocksdb_column_family_handle_destroy(rocksdb_column_family_handle_t*);
 uint32_t rocksdb_column_family_handle_get_id(rocksdb_column_family_handle_t*);
 char* rocksdb_column_family_handle_get_name(rocksdb_column_family_handle_t*, size_t*);
+void rocksdb_column_family_metadata_destroy(rocksdb_column_family_metadata_t*);
+size_t rocksdb_column_family_metadata_get_file_count(rocksdb_column_family_metadata_t*);
+char* rocksdb_column_family_metadata_get_name(rocksdb_column_family_metadata_t*);
+uint64_t rocksdb_column_family_metadata_get_size(rocksdb_column_family_metadata_t*);
 void rocksdb_compact_range(rocksdb_t*, const char*, size_t, const char*, size_t);
 void rocksdb_compact_range_cf(rocksdb_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t);
 void rocksdb_compact_range_cf_opt(rocksdb_t*, rocksdb_column_family_handle_t*, rocksdb_compactoptions_t*, const char*, size_t, const char*, size_t);
@@ -221,9 +229,13 @@ void rocksdb_flushoptions_set_wait(rocksdb_flushoptions_t*, unsigned char); /* n
 void rocksdb_free(void*);
 char* rocksdb_get(rocksdb_t*, const rocksdb_readoptions_t*, const char*, size_t, size_t*, char**);
 char* rocksdb_get_cf(rocksdb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, size_t*, char**);
+rocksdb_column_family_metadata_t* rocksdb_get_column_family_metadata(rocksdb_t*);
+rocksdb_column_family_metadata_t* rocksdb_get_column_family_metadata_cf(rocksdb_t*, rocksdb_column_family_handle_t*);
+char* rocksdb_get_db_identity(rocksdb_t*, size_t*); /* refused */
 rocksdb_column_family_handle_t* rocksdb_get_default_column_family_handle(rocksdb_t*);
 char* rocksdb_get_full_history_ts_low(rocksdb_t*, rocksdb_column_family_handle_t*, size_t*, char**); /* refused */
 uint64_t rocksdb_get_latest_sequence_number(rocksdb_t*);
+void rocksdb_get_options_from_string(const rocksdb_options_t*, const char*, rocksdb_options_t*, char**); /* refused */
 rocksdb_pinnableslice_t* rocksdb_get_pinned(rocksdb_t*, const rocksdb_readoptions_t*, const char*, size_t, char**);
 rocksdb_pinnableslice_t* rocksdb_get_pinned_cf(rocksdb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
 rocksdb_wal_iterator_t* rocksdb_get_updates_since(rocksdb_t*, uint64_t, const rocksdb_wal_readoptions_t*, char**); /* refused */
@@ -254,6 +266,18 @@ unsigned char rocksdb_key_may_exist(rocksdb_t*, const rocksdb_readoptions_t*, co
 unsigned char rocksdb_key_may_exist_cf(rocksdb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**, size_t*, const char*, size_t, unsigned char*);
 char** rocksdb_list_column_families(const rocksdb_options_t*, const char*, size_t*, char**);
 void rocksdb_list_column_families_destroy(char**, size_t);
+const rocksdb_livefiles_t* rocksdb_livefiles(rocksdb_t*); /* refused */
+const char* rocksdb_livefiles_column_family_name(const rocksdb_livefiles_t*, int); /* refused */
+int rocksdb_livefiles_count(const rocksdb_livefiles_t*); /* refused */
+uint64_t rocksdb_livefiles_deletions(const rocksdb_livefiles_t*, int); /* refused */
+void rocksdb_livefiles_destroy(const rocksdb_livefiles_t*); /* refused */
+uint64_t rocksdb_livefiles_entries(const rocksdb_livefiles_t*, int); /* refused */
+const char* rocksdb_livefiles_largestkey(const rocksdb_livefiles_t*, int, size_t*); /* refused */
+int rocksdb_livefiles_level(const rocksdb_livefiles_t*, int); /* refused */
+const char* rocksdb_livefiles_name(const rocksdb_livefiles_t*, int); /* refused */
+size_t rocksdb_livefiles_size(const rocksdb_livefiles_t*, int); /* refused */
+const char* rocksdb_livefiles_smallestkey(const rocksdb_livefiles_t*, int, size_t*); /* refused */
+void rocksdb_load_latest_options(const char*, rocksdb_env_t*, bool, rocksdb_cache_t*, rocksdb_options_t**, size_t*, char***, rocksdb_options_t***, char**); /* refused */
 rocksdb_logger_t* rocksdb_logger_create_callback_logger(int, void (*)(void*, unsigned lev, char*, size_t), void*);
 rocksdb_logger_t* rocksdb_logger_create_stderr_logger(int, const char*);
 void rocksdb_logger_destroy(rocksdb_logger_t*);
@@ -522,7 +546,14 @@ void rocksdb_options_set_writable_file_max_buffer_size(rocksdb_options_t*, uint6
 void rocksdb_options_set_write_buffer_manager(rocksdb_options_t*, rocksdb_write_buffer_manager_t*); /* noted */
 void rocksdb_options_set_write_buffer_size(rocksdb_options_t*, size_t);
 void rocksdb_options_set_write_dbid_to_manifest(rocksdb_options_t*, unsigned char); /* noted */
+void rocksdb_options_statistics_get_histogram_data(rocksdb_options_t*, uint32_t, rocksdb_statistics_histogram_data_t*); /* refused */
 char* rocksdb_options_statistics_get_string(rocksdb_options_t*); /* refused */
+uint64_t rocksdb_options_statistics_get_ticker_count(rocksdb_options_t*, uint32_t); /* refused */
+rocksdb_perfcontext_t* rocksdb_perfcontext_create(void); /* refused */
+void rocksdb_perfcontext_destroy(rocksdb_perfcontext_t*); /* refused */
+uint64_t rocksdb_perfcontext_metric(rocksdb_perfcontext_t*, int); /* refused */
+char* rocksdb_perfcontext_report(rocksdb_perfcontext_t*, unsigned char); /* refused */
+void rocksdb_perfcontext_reset(rocksdb_perfcontext_t*); /* refused */
 void rocksdb_pinnableslice_destroy(rocksdb_pinnableslice_t*);
 const char* rocksdb_pinnableslice_value(const rocksdb_pinnableslice_t*, size_t*);
 int rocksdb_property_int(rocksdb_t*, const char*, uint64_t*);
@@ -579,6 +610,7 @@ void rocksdb_restore_options_destroy(rocksdb_restore_options_t*);
 void rocksdb_restore_options_set_keep_log_files(rocksdb_restore_options_t*, int); /* refused */
 void rocksdb_set_options(rocksdb_t*, int, const char* const*, const char* const*, char**);
 void rocksdb_set_options_cf(rocksdb_t*, rocksdb_column_family_handle_t*, int, const char* const*, const char* const*, char**);
+void rocksdb_set_perf_level(int); /* noted */
 void rocksdb_singledelete(rocksdb_t*, const rocksdb_writeoptions_t*, const char*, size_t, char**);
 void rocksdb_singledelete_cf(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
 rocksdb_slicetransform_t* rocksdb_slicetransform_create(void*, void (*)(void*), char* (*)(void*, const char*, size_t, size_t*), unsigned char (*)(void*, const char*, size_t), const char* (*)(void*));
@@ -598,6 +630,17 @@ void rocksdb_sstfilewriter_merge(rocksdb_sstfilewriter_t*, const char*, size_t, 
 void rocksdb_sstfilewriter_open(rocksdb_sstfilewriter_t*, const char*, char**);
 void rocksdb_sstfilewriter_put(rocksdb_sstfilewriter_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_sstfilewriter_put_with_ts(rocksdb_sstfilewriter_t*, const char*, size_t, const char*, size_t, const char*, size_t, char**); /* refused */
+rocksdb_statistics_histogram_data_t* rocksdb_statistics_histogram_data_create(void); /* refused */
+void rocksdb_statistics_histogram_data_destroy(rocksdb_statistics_histogram_data_t*); /* refused */
+double rocksdb_statistics_histogram_data_get_average(rocksdb_statistics_histogram_data_t*); /* refused */
+uint64_t rocksdb_statistics_histogram_data_get_count(rocksdb_statistics_histogram_data_t*); /* refused */
+double rocksdb_statistics_histogram_data_get_max(rocksdb_statistics_histogram_data_t*); /* refused */
+double rocksdb_statistics_histogram_data_get_median(rocksdb_statistics_histogram_data_t*); /* refused */
+double rocksdb_statistics_histogram_data_get_min(rocksdb_statistics_histogram_data_t*); /* refused */
+double rocksdb_statistics_histogram_data_get_p95(rocksdb_statistics_histogram_data_t*); /* refused */
+double rocksdb_statistics_histogram_data_get_p99(rocksdb_statistics_histogram_data_t*); /* refused */
+double rocksdb_statistics_histogram_data_get_std_dev(rocksdb_statistics_histogram_data_t*); /* refused */
+uint64_t rocksdb_statistics_histogram_data_get_sum(rocksdb_statistics_histogram_data_t*); /* refused */
 rocksdb_transaction_t* rocksdb_transaction_begin(rocksdb_transactiondb_t*, const rocksdb_writeoptions_t*, const rocksdb_transaction_options_t*, rocksdb_transaction_t*);
 void rocksdb_transaction_commit(rocksdb_transaction_t*, char**);
 rocksdb_iterator_t* rocksdb_transaction_create_iterator(rocksdb_transaction_t*, const rocksdb_readoptions_t*);

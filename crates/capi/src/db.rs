@@ -459,6 +459,9 @@ fn set_options(
     values: Many<*const c_char>,
 ) -> Res<()> {
     let n = count(n, "count")?;
+    if n == 0 {
+        return Err(Error::invalid("no option is named"));
+    }
     let known = db.settings().explain();
     let mut changes = Vec::new();
     for (name, value) in names.texts(n, "keys")?.into_iter().zip(values.texts(n, "values")?) {

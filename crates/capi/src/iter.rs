@@ -57,6 +57,22 @@ impl Iter {
             step(inner);
         }
     }
+    /// A step forward; one that follows what is written looks for more at its end.
+    fn next(&mut self) {
+        let last = self.inner.as_ref().ok().filter(|inner| self.follows && inner.valid());
+        let last = last.map(|inner| inner.key().to_vec());
+        self.step(DbIter::next);
+        let Some(last) = last else { return };
+        if self.inner.as_ref().is_ok_and(|inner| !inner.valid() && inner.status().is_ok()) {
+            self.again();
+            self.step(|inner| {
+                inner.seek(&last);
+                if inner.valid() && inner.key() == last {
+                    inner.next();
+                }
+            });
+        }
+    }
     fn again(&mut self) {
         if let Some((db, options)) = &self.from {
             self.inner = db.iter_opt(options);
@@ -118,7 +134,7 @@ export! {
         Ok(())
     }
     fn rocksdb_iter_next(iter: &mut Iter) {
-        iter.step(DbIter::next);
+        iter.next();
         Ok(())
     }
     fn rocksdb_iter_prev(iter: &mut Iter) {

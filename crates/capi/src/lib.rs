@@ -17,6 +17,7 @@ mod batch;
 #[allow(unsafe_code, reason = "calls the program's functions")]
 mod callbacks;
 mod db;
+mod figures;
 mod iter;
 mod kept;
 mod options;

@@ -20,6 +20,8 @@ use crate::raw::{Many, Outs, Res, SnapshotHandle, export, give};
 use crate::small::{Flushes, Reads, WriteOpts};
 
 /// `rocksdb_transactiondb_t`, and `rocksdb_optimistictransactiondb_t`.
+/// Programs pass it as a `rocksdb_t*` as well, since RocksDB's handles allow that: `base` lies at its beginning.
+#[repr(C)]
 pub(crate) struct TxnDb {
     base: Database,
     /// What its transactions wait for locks; `None` in an optimistic one.

@@ -63,7 +63,7 @@ void test_iterators(void) {
   rocksdb_iter_destroy(it);
   rocksdb_readoptions_set_pin_data(ro, 0);
 
-  /* One that follows what is written sees it at the next seek. */
+  /* One that follows what is written sees it at the next seek, and beyond its end. */
   rocksdb_readoptions_set_tailing(ro, 1);
   it = rocksdb_create_iterator(db, ro);
   rocksdb_iter_seek(it, "e", 1);
@@ -71,6 +71,11 @@ void test_iterators(void) {
   put(db, "e", "5");
   rocksdb_iter_seek(it, "e", 1);
   CHECK(rocksdb_iter_valid(it));
+  put(db, "f", "6");
+  rocksdb_iter_next(it);
+  CHECK(rocksdb_iter_valid(it) && memcmp(rocksdb_iter_key(it, &len), "f", 1) == 0);
+  rocksdb_iter_next(it);
+  CHECK(!rocksdb_iter_valid(it));
   rocksdb_iter_destroy(it);
   rocksdb_readoptions_destroy(ro);
   rocksdb_close(db);
