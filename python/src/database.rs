@@ -73,6 +73,36 @@ pub(crate) fn read_options(py: Python<'_>, snapshot: Option<&Snapshot>) -> PyRes
     }
 }
 
+/// The value of `key` as `options` show it.
+pub(crate) fn found<'py>(
+    py: Python<'py>,
+    db: &Db,
+    key: &[u8],
+    options: &ReadOptions,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let value = py.detach(|| db.get_opt(key, options)).or_raise(py)?;
+    Ok(value.map(|value| PyBytes::new(py, &value)))
+}
+
+/// The values of `keys` in their order, as `options` show them.
+pub(crate) fn several<'py>(
+    py: Python<'py>,
+    db: &Db,
+    keys: &Bound<'py, PyAny>,
+    options: &ReadOptions,
+) -> PyResult<Bound<'py, PyList>> {
+    let held: Vec<Bound<'py, PyAny>> = keys.try_iter()?.collect::<PyResult<_>>()?;
+    let keys: Vec<Bytes<'_>> = held.iter().map(|k| k.extract()).collect::<PyResult<_>>()?;
+    let found = py.detach(|| db.multi_get_opt(&keys, options)).or_raise(py)?;
+    PyList::new(py, found.iter().map(|value| value.as_ref().map(|v| PyBytes::new(py, v))))
+}
+
+/// The error of a key that is not there, as a dict's.
+#[cold]
+pub(crate) fn missing(py: Python<'_>, key: &[u8]) -> PyErr {
+    PyKeyError::new_err((PyBytes::new(py, key).unbind(),))
+}
+
 /// The pairs of a mapping or of an iterable of pairs.
 pub(crate) fn each_pair(
     pairs: &Bound<'_, PyAny>,
@@ -101,8 +131,7 @@ impl Database {
     }
 
     fn found<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let value = py.detach(|| self.db.get(key)).or_raise(py)?;
-        Ok(value.map(|value| PyBytes::new(py, &value)))
+        found(py, &self.db, key, &ReadOptions::default())
     }
 
     fn walk(&self, py: Python<'_>, what: What) -> PyResult<Scan> {
@@ -114,10 +143,7 @@ impl Database {
 #[pymethods]
 impl Database {
     fn __getitem__<'py>(&self, py: Python<'py>, key: Bytes<'_>) -> PyResult<Bound<'py, PyBytes>> {
-        match self.found(py, &key)? {
-            Some(value) => Ok(value),
-            None => Err(PyKeyError::new_err((PyBytes::new(py, &key).unbind(),))),
-        }
+        self.found(py, &key)?.ok_or_else(|| missing(py, &key))
     }
     fn __setitem__(&self, py: Python<'_>, key: Bytes<'_>, value: Bytes<'_>) -> PyResult<()> {
         let (key, value) = (&*key, &*value);
@@ -126,7 +152,7 @@ impl Database {
     /// As a dict's: a key that is not there is a KeyError. `delete` does not look.
     fn __delitem__(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<()> {
         if !self.__contains__(py, Bytes::Borrowed(&key))? {
-            return Err(PyKeyError::new_err((PyBytes::new(py, &key).unbind(),)));
+            return Err(missing(py, &key));
         }
         let key = &*key;
         py.detach(|| self.db.delete(key)).or_raise(py)
@@ -175,14 +201,7 @@ impl Database {
         default: Option<Bound<'py, PyAny>>,
         snapshot: Option<&Snapshot>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let found = match snapshot {
-            None => self.found(py, &key)?,
-            Some(_) => {
-                let (options, key) = (read_options(py, snapshot)?, &*key);
-                let value = py.detach(|| self.db.get_opt(key, &options)).or_raise(py)?;
-                value.map(|value| PyBytes::new(py, &value))
-            }
-        };
+        let found = found(py, &self.db, &key, &read_options(py, snapshot)?)?;
         Ok(found.map(Bound::into_any).or(default))
     }
     /// The values of `keys` in their order, None for those that are not there, all of one moment.
@@ -193,11 +212,7 @@ impl Database {
         keys: &Bound<'py, PyAny>,
         snapshot: Option<&Snapshot>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let held: Vec<Bound<'py, PyAny>> = keys.try_iter()?.collect::<PyResult<_>>()?;
-        let keys: Vec<Bytes<'_>> = held.iter().map(|k| k.extract()).collect::<PyResult<_>>()?;
-        let options = read_options(py, snapshot)?;
-        let found = py.detach(|| self.db.multi_get_opt(&keys, &options)).or_raise(py)?;
-        PyList::new(py, found.iter().map(|value| value.as_ref().map(|v| PyBytes::new(py, v))))
+        several(py, &self.db, keys, &read_options(py, snapshot)?)
     }
     /// Sets `key` to `value`.
     #[pyo3(signature = (key, value, *, durability=None, wait=true))]
@@ -272,9 +287,8 @@ impl Database {
         key: Bytes<'_>,
         default: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let missing = || PyKeyError::new_err((PyBytes::new(py, &key).unbind(),));
         let Some(value) = self.found(py, &key)? else {
-            return default.get_item(0).map_err(|_| missing());
+            return default.get_item(0).map_err(|_| missing(py, &key));
         };
         let key = &*key;
         py.detach(|| self.db.delete(key)).or_raise(py)?;

@@ -29,23 +29,13 @@ pub(crate) fn open(
     families: Option<&Bound<'_, PyDict>>,
     settings: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Database> {
-    let mut chosen = Settings::default();
-    if let Some(memory) = memory {
-        set(&mut chosen, "memory_budget", memory)?;
-    }
-    set_all(&mut chosen, settings)?;
-    let mut builder = Builder::new(chosen.clone());
-    if let Some(name) = merge {
-        builder = builder.merge_operator(operator(py, name)?);
-    }
+    let mut chosen = chosen(memory, settings)?;
+    chosen.create_if_missing &= create;
+    let mut builder = builder(py, chosen.clone(), merge)?;
     for (name, wish) in families.iter().flat_map(|all| all.iter()) {
         let name: String = name.extract()?;
         let options = family_options(&chosen, Some(wish.cast::<PyDict>()?))?;
         builder = builder.column_family(&name, options);
-    }
-    if !read_only && !create && !path.join("CURRENT").exists() {
-        let what = format!("there is no database in {}; create=True makes one", path.display());
-        return Err(raised(py, &Error::new(lithify::ErrorKind::NotFound, what)));
     }
     let named = path.clone();
     let opened = py.detach(move || match read_only {
@@ -82,10 +72,7 @@ pub(crate) fn import_directory<'py>(
     merge: Option<&str>,
     check: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let mut builder = Builder::new(Settings::default());
-    if let Some(name) = merge {
-        builder = builder.merge_operator(operator(py, name)?);
-    }
+    let builder = builder(py, Settings::default(), merge)?;
     let options = ImportOptions { verify: check, ..ImportOptions::default() };
     let done = py.detach(|| builder.import(source, target, options, &mut |_| {})).or_raise(py)?;
     let all = PyDict::new(py);
@@ -109,10 +96,7 @@ pub(crate) fn salvage<'py>(
     target: PathBuf,
     merge: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let mut builder = Builder::new(Settings::default());
-    if let Some(name) = merge {
-        builder = builder.merge_operator(operator(py, name)?);
-    }
+    let builder = builder(py, Settings::default(), merge)?;
     let done = py.detach(|| builder.salvage(source, target, &mut |_| {})).or_raise(py)?;
     let all = PyDict::new(py);
     all.set_item("keys", done.keys)?;
@@ -133,12 +117,28 @@ pub(crate) fn settings<'py>(
     memory: Option<&Bound<'py, PyAny>>,
     settings: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    listed(py, &chosen(memory, settings)?)
+}
+
+/// The settings that a caller chose by keyword.
+fn chosen(
+    memory: Option<&Bound<'_, PyAny>>,
+    settings: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Settings> {
     let mut chosen = Settings::default();
     if let Some(memory) = memory {
         set(&mut chosen, "memory_budget", memory)?;
     }
     set_all(&mut chosen, settings)?;
-    listed(py, &chosen)
+    Ok(chosen)
+}
+
+fn builder(py: Python<'_>, settings: Settings, merge: Option<&str>) -> PyResult<Builder> {
+    let builder = Builder::new(settings);
+    match merge {
+        Some(name) => Ok(builder.merge_operator(operator(py, name)?)),
+        None => Ok(builder),
+    }
 }
 
 /// Each setting's name and value.

@@ -234,7 +234,8 @@ impl Scan {
         scan.again = Some((db.clone(), options.clone()));
         Ok(scan)
     }
-    /// Goes on at `key`, or at the entry after it in the direction of the scan.
+    /// Goes on at `key`, or at the entry after it in the direction of the scan. After its end, a scan without a
+    /// snapshot goes on with the database as it is then.
     fn seek(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<()> {
         self.shared.check(py)?;
         let key = key.to_vec();

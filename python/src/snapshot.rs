@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lithify::{Db, ReadOptions};
-use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::bytes::Bytes;
-use crate::database::Shared;
-use crate::errors::{OrRaise, closed, warn_forgotten};
+use crate::database::{Shared, found, missing, several};
+use crate::errors::{closed, warn_forgotten};
 use crate::scan::{Range, Scan, What};
 
 /// A moment of the database: reads of it find what was there then.
@@ -33,16 +32,14 @@ impl Snapshot {
     }
     fn found<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let options = ReadOptions::at(&self.get_inner(py)?);
-        let value = py.detach(|| self.db.get_opt(key, &options)).or_raise(py)?;
-        Ok(value.map(|value| PyBytes::new(py, &value)))
+        found(py, &self.db, key, &options)
     }
 }
 
 #[pymethods]
 impl Snapshot {
     fn __getitem__<'py>(&self, py: Python<'py>, key: Bytes<'_>) -> PyResult<Bound<'py, PyBytes>> {
-        let found = self.found(py, &key)?;
-        found.ok_or_else(|| PyKeyError::new_err((PyBytes::new(py, &key).unbind(),)))
+        self.found(py, &key)?.ok_or_else(|| missing(py, &key))
     }
     fn __contains__(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<bool> {
         Ok(self.found(py, &key)?.is_some())
@@ -74,11 +71,7 @@ impl Snapshot {
         py: Python<'py>,
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let held: Vec<Bound<'py, PyAny>> = keys.try_iter()?.collect::<PyResult<_>>()?;
-        let keys: Vec<Bytes<'_>> = held.iter().map(|k| k.extract()).collect::<PyResult<_>>()?;
-        let options = ReadOptions::at(&self.get_inner(py)?);
-        let found = py.detach(|| self.db.multi_get_opt(&keys, &options)).or_raise(py)?;
-        PyList::new(py, found.iter().map(|value| value.as_ref().map(|v| PyBytes::new(py, v))))
+        several(py, &self.db, keys, &ReadOptions::at(&self.get_inner(py)?))
     }
     /// As `Database.scan`, at that moment.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false, limit=None, keys_only=false))]

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lithify::{ReadOptions, TransactionOptions, WriteOptions};
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes, PyTuple};
 
 use crate::bytes::Bytes;
-use crate::database::Shared;
+use crate::database::{Shared, missing};
 use crate::errors::{OrRaise, closed, warn_forgotten};
 use crate::scan::{Range, Scan, What};
 
@@ -64,8 +64,7 @@ impl Transaction {
 #[pymethods]
 impl Transaction {
     fn __getitem__<'py>(&self, py: Python<'py>, key: Bytes<'_>) -> PyResult<Bound<'py, PyBytes>> {
-        let found = self.found(py, &key)?;
-        found.ok_or_else(|| PyKeyError::new_err((PyBytes::new(py, &key).unbind(),)))
+        self.found(py, &key)?.ok_or_else(|| missing(py, &key))
     }
     fn __setitem__(&self, py: Python<'_>, key: Bytes<'_>, value: Bytes<'_>) -> PyResult<()> {
         self.put(py, key, value)

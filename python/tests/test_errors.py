@@ -38,7 +38,7 @@ def test_two_owners(db: lithify.Database) -> None:
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(errors.NotFoundError, match="create=True"):
+    with pytest.raises(errors.NotFoundError, match="create"):
         lithify.open(tmp_path / "none", create=False)
     with pytest.raises(KeyError):
         lithify.open(tmp_path / "none", read_only=True)

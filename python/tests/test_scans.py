@@ -33,6 +33,10 @@ def test_a_scan_is_half_open_and_ordered(numbers: lithify.Database) -> None:
     assert list(numbers.scan(stop=key(5))) == EVERYTHING[:5]
     assert list(numbers.scan(key(20), key(20))) == []
     assert list(numbers.scan(key(20), key(10))) == []
+    assert list(reversed(numbers.scan(key(20), key(10)))) == []
+    nothing = numbers.scan(key(20), key(10))
+    nothing.seek(key(15))
+    assert list(nothing) == []
     assert list(numbers.scan(prefix=b"00012")) == EVERYTHING[120:130]
     assert list(numbers.scan(prefix=b"x")) == []
     assert list(numbers.scan(prefix=b"")) == EVERYTHING

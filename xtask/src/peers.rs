@@ -8,7 +8,7 @@
 //!
 //! Keeps: nothing outside `peers/rocksdb/target` and the package managers' own places is written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -84,13 +84,20 @@ fn need_tool(tool: &str, package: &str) -> Result<()> {
 
 /// Installs libclang with its headers unless some version of it is here.
 fn need_libclang() -> Result<()> {
-    let have = ["/usr/lib", "/usr/lib64"].iter().any(|dir| {
+    match libclang() {
+        Some(_) => Ok(()),
+        None => install("libclang-dev"),
+    }
+}
+
+/// The folder of libclang: as `LIBCLANG_PATH` says, or as Debian has it.
+pub(crate) fn libclang() -> Option<PathBuf> {
+    if let Some(told) = std::env::var_os("LIBCLANG_PATH") {
+        return Some(told.into());
+    }
+    ["/usr/lib", "/usr/lib64"].iter().find_map(|dir| {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
         let versions = entries.filter(|e| e.file_name().to_string_lossy().starts_with("llvm"));
-        versions.map(|e| e.path().join("lib/libclang.so")).any(|path| path.exists())
-    });
-    if have || std::env::var_os("LIBCLANG_PATH").is_some() {
-        return Ok(());
-    }
-    install("libclang-dev")
+        versions.map(|e| e.path().join("lib")).find(|path| path.join("libclang.so").exists())
+    })
 }

@@ -19,7 +19,7 @@ pub struct GpuFlags {
     /// Stored bytes of a set [default: 32MiB, or what --gpu-memory has room for; on the emulator 1MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub gpu_set: Option<u64>,
-    /// Most bytes of device memory: eight times the sets of all units [default: 4GiB, or a quarter of what is free]
+    /// Most bytes of device memory: eight times the sets of all units [default: 4GiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub gpu_memory: Option<u64>,
     /// Most bytes of host memory that the device copies from and to

@@ -6,9 +6,7 @@
 
 use std::fmt;
 
-use lithify_base::Error;
 use lithify_engine::{Caps, Cost, Engine, Recipe, Refusal, Session};
-use lithify_env::RtRef;
 use lithify_env::sync::Arc;
 use lithify_merge::certify::Mode;
 
@@ -109,16 +107,13 @@ impl fmt::Display for NoGpu {
 }
 
 impl GpuWanted {
-    /// The engine that was asked for. Calls of a GPU are made on a thread of `rt`.
+    /// The engine that was asked for.
     ///
     /// # Errors
     /// Why there is none.
-    pub fn engine(&self, rt: &RtRef) -> Result<GpuEngine, NoGpu> {
+    pub fn engine(&self) -> Result<GpuEngine, NoGpu> {
         match self.machine {
-            GpuKind::Card(_) => {
-                let _ = rt;
-                Err(NoGpu::NoBinding)
-            }
+            GpuKind::Card(_) => Err(NoGpu::NoBinding),
             GpuKind::Emulator => self.emulator(),
         }
     }
@@ -127,8 +122,8 @@ impl GpuWanted {
     ///
     /// # Errors
     /// If what was asked for is wrong, whatever the machine.
-    pub fn engine_or_none(&self, rt: &RtRef) -> Result<Arc<dyn Engine>, NoGpu> {
-        match self.engine(rt) {
+    pub fn engine_or_none(&self) -> Result<Arc<dyn Engine>, NoGpu> {
+        match self.engine() {
             Ok(engine) => Ok(Arc::new(engine)),
             Err(why) if why.is_usage() => Err(why),
             Err(why) => Ok(Arc::new(Absent { why })),
@@ -137,7 +132,7 @@ impl GpuWanted {
 
     #[cfg(feature = "emu")]
     fn emulator(&self) -> Result<GpuEngine, NoGpu> {
-        let options = self.options(EMULATOR, SETS.1, u64::MAX)?;
+        let options = self.options(EMULATOR, SETS.1)?;
         let device = Box::new(crate::Emu::new(1));
         GpuEngine::new(device, options).map_err(|e| NoGpu::Failed(e.to_string()))
     }
@@ -151,13 +146,13 @@ impl GpuWanted {
     /// # Errors
     /// If they do not fit.
     pub fn sets(&self) -> Result<u64, NoGpu> {
-        Ok(self.options("gpu", SETS.0, u64::MAX)?.set_bytes)
+        Ok(self.options("gpu", SETS.0)?.set_bytes)
     }
 
-    /// Options for a device with `free` bytes of memory.
-    fn options(&self, name: &'static str, sets: u64, free: u64) -> Result<GpuOptions, NoGpu> {
+    /// Options of an engine with that name, whose sets have `sets` bytes unless it is said.
+    fn options(&self, name: &'static str, sets: u64) -> Result<GpuOptions, NoGpu> {
         let units = u64::from(self.units.clamp(1, 64));
-        let memory = self.memory.unwrap_or(MEMORY.min(free / 4));
+        let memory = self.memory.unwrap_or(MEMORY);
         let fits = memory / units / 8;
         let set_bytes = self.set_bytes.unwrap_or(sets.min(fits));
         if set_bytes == 0 || set_bytes > fits {
@@ -221,10 +216,4 @@ pub fn told(name: &str, machine: &[(&'static str, f64)]) -> String {
         figure("normalised_blocks"),
         figure("unsuitable_sets"),
     )
-}
-
-impl From<NoGpu> for Error {
-    fn from(why: NoGpu) -> Error {
-        Error::new(lithify_base::ErrorKind::Unsupported, format!("{why}; {}", why.advice()))
-    }
 }

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::peers;
 use crate::repo::root;
 use crate::run::call;
 
@@ -22,7 +23,7 @@ const PASS: &str = "pass";
 /// Runs the suite on the library that lies in `place`; with `write`, the outcomes become the list, and
 /// reasons that it had stay.
 pub(super) fn run(place: &Path, room: &Path, write: bool) -> Result<()> {
-    let Some(clang) = libclang() else {
+    let Some(clang) = peers::libclang() else {
         eprintln!("skipped: the binding's tests need libclang (`LIBCLANG_PATH`, or libclang-dev)");
         return Ok(());
     };
@@ -30,7 +31,9 @@ pub(super) fn run(place: &Path, room: &Path, write: bool) -> Result<()> {
         eprintln!("skipped: cargo cannot fetch the binding");
         return Ok(());
     };
-    let home = place.join("suite");
+    // Cargo's folder of a package has its version in its name, so another version is another copy.
+    let version = packages.binding.file_name().context("the binding has no folder")?;
+    let home = place.join("suite").join(version);
     lay_out(&packages, &home)?;
     let outcomes = outcomes(&packages, &home, place, &clang)?;
     let list = room.join("tests/suite.txt");
@@ -41,16 +44,6 @@ pub(super) fn run(place: &Path, room: &Path, write: bool) -> Result<()> {
         return Ok(fs::write(&list, written(&outcomes, &listed))?);
     }
     compare(&outcomes, &listed)
-}
-
-/// Where libclang lies: as told, or as Debian has it.
-fn libclang() -> Option<PathBuf> {
-    if let Some(told) = std::env::var_os("LIBCLANG_PATH") {
-        return Some(told.into());
-    }
-    let versions = fs::read_dir("/usr/lib").ok()?.flatten();
-    let mut dirs = versions.map(|entry| entry.path().join("lib"));
-    dirs.find(|dir| dir.join("libclang.so").exists())
 }
 
 /// The folders of the binding and of its system crate in cargo's cache.

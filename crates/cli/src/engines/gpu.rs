@@ -7,7 +7,6 @@ use lithify::EngineReport;
 use lithify::engine::Engine;
 use lithify_bench::GpuFlags;
 use lithify_engine_gpu::choose::{GpuKind, GpuWanted, NoGpu, told};
-use lithify_env::{OsRt, RtOptions};
 use lithify_merge::certify::Mode;
 
 use crate::failure::{stuck, usage};
@@ -32,10 +31,10 @@ pub(crate) fn wanted(flags: &GpuFlags) -> Result<GpuWanted> {
 
 /// The engine over a GPU; with `auto` where there is none what says so.
 pub(crate) fn engine(flags: &GpuFlags, auto: bool) -> Result<Arc<dyn Engine>> {
-    let (wanted, rt) = (wanted(flags)?, Arc::new(OsRt::new(RtOptions::default())) as _);
+    let wanted = wanted(flags)?;
     let made = match auto {
-        true => wanted.engine_or_none(&rt),
-        false => wanted.engine(&rt).map(|engine| Arc::new(engine) as _),
+        true => wanted.engine_or_none(),
+        false => wanted.engine().map(|engine| Arc::new(engine) as _),
     };
     made.or_else(refused)
 }

@@ -5,7 +5,6 @@ use anyhow::Result;
 use lithify_bench::GpuRow;
 use lithify_engine_gpu::choose::GpuKind;
 use lithify_engine_gpu::predict::{Assumed, Work, predict};
-use lithify_env::{OsRt, RtOptions};
 
 use super::drive::together;
 use super::{Bench, CpuEngine};
@@ -25,8 +24,7 @@ pub(super) fn row(bench: &mut Bench, kind: (u64, usize, usize)) -> Result<GpuRow
     let mut wanted = wanted(&bench.args.gpu)?;
     let is_emulated = wanted.machine == GpuKind::Emulator;
     if is_emulated {
-        let rt = std::sync::Arc::new(OsRt::new(RtOptions::default())) as _;
-        let engine = wanted.engine(&rt).or_else(crate::engines::gpu::refused)?;
+        let engine = wanted.engine().or_else(crate::engines::gpu::refused)?;
         let told = bench.told("gpu, emulated");
         let ran = together(&engine, bench.streams(sample, 1), &bench.clock, &told)?;
         drop(told);
