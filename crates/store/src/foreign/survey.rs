@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Kind, MAX_SEQ, Result};
+use lithify_base::{CfId, ComparatorRef, Error, ErrorKind, Kind, MAX_SEQ, Result, Seq, shown_path};
 use lithify_env::OpenOpts;
 use lithify_files::dir::{Dir, FileName};
 use lithify_files::wal::{self, OnRot};
@@ -15,6 +15,7 @@ use lithify_tables::sst::{OpenTable, TableReader};
 
 use super::{DeclaredOptions, Maker, declared, maker};
 use crate::manifest::{Orders, Recovered, counts_of, family_version, name_ends, timestamps};
+use crate::numbers;
 
 /// How much is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,8 @@ pub fn survey(
     };
     survey.take_orders(orders)?;
     survey.take_tables(dir, operators, depth, watch)?;
-    survey.take_logs(dir, logs, operators)?;
+    let last_logged = survey.take_logs(dir, logs, operators)?;
+    survey.check_seqs(last_logged).map_err(|e| e.in_file(shown_path(dir.path())))?;
     Ok(survey)
 }
 
@@ -137,7 +139,8 @@ impl Survey {
         Ok(())
     }
 
-    fn take_logs(&mut self, dir: &Dir, logs: Range<u64>, operators: Operators<'_>) -> Result<()> {
+    /// The number of the last write that the logs know of.
+    fn take_logs(&mut self, dir: &Dir, logs: Range<u64>, operators: Operators<'_>) -> Result<Seq> {
         let state = &self.found.state;
         let mut batches = 0;
         let replayed = wal::replay(dir, logs, &state.wals, OnRot::Refuse, |log, batch| {
@@ -158,7 +161,15 @@ impl Survey {
             let bytes = dir.len_of(FileName::Wal(log.number))?.unwrap_or(0);
             self.logs.push((log.number, bytes));
         }
-        Ok(())
+        Ok(replayed.last_seq)
+    }
+
+    /// Refuses what the open of the new database would refuse after it was written.
+    fn check_seqs(&self, last_logged: Seq) -> Result<()> {
+        let state = &self.found.state;
+        let files = state.families.values().flat_map(|f| f.files.values());
+        let last = files.map(|f| f.largest_seq).fold(state.last_seq.max(last_logged), Ord::max);
+        numbers::check_seqs(last)
     }
 }
 
