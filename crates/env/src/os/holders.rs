@@ -8,6 +8,8 @@
 //! Leaves to others: what to do about it. A list that is missing or reads otherwise names none.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 
 use rustix::fs::{major, minor};
 
@@ -23,7 +25,28 @@ pub struct LockHolder {
 /// The processes that hold a lock of the file with this [`identity`](crate::File::identity), in the order
 /// of the system.
 pub fn lock_holders(identity: (u64, u64)) -> Vec<LockHolder> {
-    holders(&std::fs::read_to_string("/proc/locks").unwrap_or_default(), identity)
+    // A list that other processes change while it is read may lack a lock that stood all the time.
+    let lists = (0..READS).map(|_| list().unwrap_or_default());
+    lists.map(|list| holders(&list, identity)).find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+/// How often the list is read before it is believed that it names none.
+const READS: u32 = 4;
+
+/// More than the system hands out in one read.
+const READ_BYTES: usize = 64 << 10;
+
+/// All locks of the system. Each read goes on at an entry's number, and whatever was taken or released
+/// since the read before has shifted those: so there are few reads, each of as much as there is.
+fn list() -> io::Result<String> {
+    let mut locks = File::open("/proc/locks")?;
+    let (mut list, mut part) = (Vec::new(), vec![0; READ_BYTES]);
+    loop {
+        match locks.read(&mut part)? {
+            0 => return Ok(String::from_utf8_lossy(&list).into_owned()),
+            n => list.extend_from_slice(&part[..n]),
+        }
+    }
 }
 
 fn holders(locks: &str, (device, number): (u64, u64)) -> Vec<LockHolder> {
@@ -68,7 +91,42 @@ impl fmt::Display for LockHolder {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+    use rustix::fs::{FlockOperation, flock, fstat};
+
     use super::*;
+
+    #[test]
+    fn a_holder_is_found_while_other_locks_come_and_go() {
+        let scratch = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            let file = File::create(scratch.path().join(name)).unwrap();
+            flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+            file
+        };
+        let busy = AtomicBool::new(true);
+        std::thread::scope(|s| {
+            let churn = |name: &'static str| {
+                let (open, busy) = (&open, &busy);
+                s.spawn(move || {
+                    while busy.load(Relaxed) {
+                        drop(open(name));
+                    }
+                })
+            };
+            churn("one");
+            churn("other");
+            let unnamed = (0..2_000).filter(|_| {
+                let held = open("LOCK");
+                let stat = fstat(&held).unwrap();
+                lock_holders((stat.st_dev, stat.st_ino)).is_empty()
+            });
+            let unnamed = unnamed.count();
+            busy.store(false, Relaxed);
+            assert_eq!(unnamed, 0, "times that the list lacked the lock");
+        });
+    }
 
     #[test]
     fn holders_of_one_file_are_found() {
