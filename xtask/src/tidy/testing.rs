@@ -15,7 +15,7 @@ const SHIPPED: [&str; 2] = ["lithify", "lithify-cli"];
 
 /// Checks the features of what ships.
 pub(crate) fn check() -> Result<Vec<Finding>> {
-    let mut args = vec!["tree", "--offline", "--edges=normal,build", "--prefix=none"];
+    let mut args = vec!["tree", "--locked", "--edges=normal,build", "--prefix=none"];
     args.extend(["--format={p}|{f}"]);
     args.extend(SHIPPED.iter().flat_map(|name| ["-p", name]));
     let output = at_root("cargo", &args).output().context("starting cargo tree")?;
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn the_feature_is_there_and_what_ships_is_without() {
         assert_eq!(check().unwrap(), []);
-        let args = ["tree", "--offline", "--edges=normal", "--prefix=none", "--format={p}|{f}"];
+        let args = ["tree", "--locked", "--edges=normal", "--prefix=none", "--format={p}|{f}"];
         let yard = [&args[..], &["-p", "lithify-hostile"]].concat();
         let output = at_root("cargo", &yard).output().unwrap();
         assert!(!judge(&String::from_utf8_lossy(&output.stdout)).is_empty());
