@@ -29,11 +29,13 @@ LIMIT = 90
 class Proof:
     """`steps`: cycles of the bounded proof; `ever`: it is proven without a bound; `quick`: cycles before every merge, 0
     for no bound, None if it does not run then; `shrink`: texts replaced in modules to make them
-    smaller (module, before, after)."""
+    smaller (module, before, after); `free`: modules inside of which only the ports are kept, so that their outputs do
+    anything in any cycle."""
 
-    def __init__(self, name, module, parameters, steps, bugs, parts=(), ever=True, quick=None, shrink=()):
+    def __init__(self, name, module, parameters, steps, bugs, parts=(), ever=True, quick=None, shrink=(), free=()):
         self.name, self.module, self.parameters, self.steps = name, module, parameters, steps
         self.bugs, self.parts, self.ever, self.quick, self.shrink = bugs, parts, ever, quick, shrink
+        self.free = free
 
 
 # A bug: the property that it breaks, the text before and after.
@@ -69,6 +71,20 @@ PROOFS = [
         ("shows", "ending <= piece_end && !at_once;", "ending <= 1'b0;"),
         ("accepts", "assign piece_ready = free && !ending;", "assign piece_ready = out_valid && out_ready && !ending;"),
     ]),
+    Proof("fetch", "fetch", "N=2", 14, ever=False, parts=("fifo",), free=("fetch_way", "f64"), shrink=[
+        ("fetch", ".LG(3)) under_way", ".LG(1)) under_way"), ("fetch", "logic [3:0] log_count", "logic [1:0] log_count"),
+    ], bugs=[
+        ("bounded", "&& log_in_ready && !halt", "&& !halt"),
+        ("stays", "assign grant = picked && !ar_valid", "assign grant = picked"),
+        ("asked", "ar_len <= 8'(want_beats[6*i +: 6]) - 8'd1;", "ar_len <= 8'(want_beats[6*i +: 6]);"),
+        ("stays", "if (ar_ready) ar_valid <= 1'b0;", "ar_valid <= 1'b0;"),
+        ("halted", "log_in_ready && !halt && !rst;", "log_in_ready && !rst;"),
+        ("idle_owes", "assign idle = !ar_valid && !log_valid &&", "assign idle = !ar_valid &&"),
+        ("dealt", "if (r_valid) taken <= final_beat ? '0 : taken + 1'b1;", "if (r_valid) taken <= taken + 1'b1;"),
+        ("dealt", "{g_owner, g_table, g_high, g_first, g_last} <= {log_out[14:8], begins, ends};",
+         "{g_owner, g_table, g_high, g_first, g_last} <= {5'd0, log_out[9:8], begins, ends};"),
+        ("turns", "turn <= pick == 5'(N) ? '0 : pick + 1'b1;", "turn <= 5'd1;"),
+    ]),
     Proof("csr", "csr", "", 20, ever=False, shrink=[
         ("csr", "ring [256]", "ring [32]"), ("csr", "ring[waddr[9:2]]", "ring[waddr[6:2]]"),
         ("csr", "ring[ring_at]", "ring[ring_at[4:0]]"),
@@ -95,8 +111,10 @@ def build(proof, name, change=None, label=None):
     """The circuit of a proof, with the module's text changed and, with a label, no other property."""
     folder = os.path.join(OUT, name)
     os.makedirs(folder, exist_ok=True)
-    parts = {part: text(os.path.join(RTL, part + ".sv")) for part in ("pkg",) + proof.parts + (proof.module,)}
-    for part, before, after in [*proof.shrink, *([(proof.module, *change)] if change else [])]:
+    parts = {part: text(os.path.join(RTL, part + ".sv")) for part in ("pkg",) + proof.parts + proof.free + (proof.module,)}
+    for part in proof.free:
+        parts[part] = parts[part].partition("\n);\n")[0] + "\n);\nendmodule\n"
+    for part, before, after in [*([(proof.module, *change)] if change else []), *proof.shrink]:
         if before not in parts[part]:
             raise ValueError(f"{name}: the text `{before}` is gone from {part}.sv")
         parts[part] = parts[part].replace(before, after)

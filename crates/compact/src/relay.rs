@@ -515,8 +515,8 @@ fn too_large(set: &BlockSet, caps: &Caps) -> Option<Error> {
             caps.max_set_bytes
         )));
     }
-    (runs > usize::from(caps.ways)).then(|| {
-        Error::unsupported(format!("a set of {runs} runs, and it takes {} at most", caps.ways))
+    (runs > usize::from(caps.max_ways)).then(|| {
+        Error::unsupported(format!("a set of {runs} runs, and it takes {} at most", caps.max_ways))
     })
 }
 

@@ -303,6 +303,7 @@ pub(crate) fn caps_of(engine: &dyn Engine) -> Option<Caps> {
         set_bytes: caps.set_bytes.max(1),
         sets_in_flight: caps.sets_in_flight.clamp(1, SETS_MAX),
         ways: caps.ways.max(1),
+        max_ways: caps.max_ways.max(1),
         certify,
         prove: caps.prove.max(1),
         ..caps

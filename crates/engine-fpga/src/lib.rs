@@ -45,6 +45,8 @@ pub mod stream;
 #[cfg(feature = "verilated")]
 #[allow(unsafe_code, reason = "calls the simulation, which is C++")]
 pub mod verilated;
+#[cfg(feature = "fpga-card")]
+pub mod xdma;
 
 use std::collections::BTreeMap;
 
@@ -335,6 +337,8 @@ impl Engine for FpgaEngine {
             max_set_bytes: u64::MAX,
             sets_in_flight: options.in_flight + 1,
             ways: self.ways as u16,
+            // As are sets of more runs.
+            max_ways: u16::MAX,
             certify: Mode::Full,
             prove: options.prove.max(1),
             cost,

@@ -12,6 +12,7 @@ use crate::card::{Card, Completion, Shape, Transfer, place};
 use crate::stream::{self, Code, Command, register};
 
 mod cost;
+mod pace;
 mod set;
 
 pub use cost::Cost;

@@ -189,7 +189,7 @@ impl Pipeline {
 }
 
 /// Levels of logic between two registers of a unit of 8 ways and 32 bytes, of which its clock is estimated.
-pub const LEVELS: u32 = 13;
+pub const LEVELS: u32 = 12;
 /// Cycles of a set without entries, as the model counts them.
 pub const FIXED_CYCLES: f64 = Cost::FIXED as f64;
 

@@ -19,3 +19,5 @@ mod slots;
 #[cfg(feature = "verilated")]
 #[path = "faults/verilated.rs"]
 mod verilated;
+#[path = "faults/xdma.rs"]
+mod xdma;

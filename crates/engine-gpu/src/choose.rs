@@ -188,6 +188,7 @@ impl Engine for Absent {
             max_set_bytes: 0,
             sets_in_flight: 1,
             ways: 1,
+            max_ways: 1,
             certify: Mode::Full,
             prove: 1,
             // Never the cheapest: routing gives it nothing, so nothing is tried in vain.

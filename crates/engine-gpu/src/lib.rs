@@ -305,6 +305,7 @@ impl Engine for GpuEngine {
             max_set_bytes: options.set_most(),
             sets_in_flight: usize::from(options.units) + 1,
             ways: RUNS_MOST,
+            max_ways: RUNS_MOST,
             certify: options.certify,
             prove: options.prove.max(1),
             cost: match options.always {

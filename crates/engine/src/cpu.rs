@@ -30,6 +30,7 @@ impl Engine for CpuEngine {
             max_set_bytes: u64::MAX,
             sets_in_flight: SETS,
             ways: u16::MAX,
+            max_ways: u16::MAX,
             certify: Mode::Meta,
             prove: 0,
             cost: Cost { fixed_ns: 20_000.0, ns_per_byte: 0.8 },

@@ -61,9 +61,11 @@ pub struct Caps {
     pub max_set_bytes: u64,
     /// Sets it likes to hold at once, so that reading overlaps merging.
     pub sets_in_flight: usize,
-    /// Most runs of which a set may have blocks, at least 1; `u16::MAX` where their number does not
-    /// matter. Sets are cut to keep it where keys allow that; the CPU takes over those that exceed it.
+    /// Runs of which a set should have blocks at most, at least 1; `u16::MAX` where their number does not
+    /// matter. Sets are cut to keep it where keys allow that.
     pub ways: u16,
+    /// Most runs of a set that it takes; beyond it the CPU takes over.
+    pub max_ways: u16,
     /// How much of its output is looked at before it is written: [`certify::Mode::Meta`] for the kernel in
     /// this process, [`certify::Mode::Sums`] for a device that has proven itself, and
     /// [`certify::Mode::Full`] for all that runs elsewhere, or on memory that others can reach.

@@ -380,6 +380,7 @@ impl Engine for Fickle {
         Caps {
             set_bytes: 1 << dice.below(16),
             ways: 1 + dice.below(5) as u16,
+            max_ways: 1 + dice.below(8) as u16,
             sets_in_flight: 1 + dice.below(4),
             ..CpuEngine.caps()
         }

@@ -195,8 +195,15 @@ fn claims_that_make_no_sense_do_no_harm() {
     let expected = by_cpu(1);
     let claims: [fn(Caps) -> Caps; 4] = [
         |caps| Caps { sets_in_flight: usize::MAX, ..caps },
-        |caps| Caps { set_bytes: 0, sets_in_flight: 0, ways: 0, ..caps },
-        |caps| Caps { set_bytes: 0, max_set_bytes: 0, sets_in_flight: 0, ways: 0, ..caps },
+        |caps| Caps { set_bytes: 0, sets_in_flight: 0, ways: 0, max_ways: 0, ..caps },
+        |caps| Caps {
+            set_bytes: 0,
+            max_set_bytes: 0,
+            sets_in_flight: 0,
+            ways: 0,
+            max_ways: 0,
+            ..caps
+        },
         |caps| Caps { set_bytes: u64::MAX, max_set_bytes: u64::MAX, ways: u16::MAX, ..caps },
     ];
     for (no, caps) in claims.into_iter().enumerate() {
@@ -208,12 +215,25 @@ fn claims_that_make_no_sense_do_no_harm() {
 /// An engine of one way is not given sets of two runs.
 #[test]
 fn sets_of_too_many_runs_go_to_the_cpu() {
-    let engine =
-        Bad { caps: |caps| Caps { ways: 1, ..caps }, ..bad(FaultPlan::None, 1, Flaw::None) };
+    let engine = Bad {
+        caps: |caps| Caps { ways: 1, max_ways: 1, ..caps },
+        ..bad(FaultPlan::None, 1, Flaw::None)
+    };
     let most = engine.most.clone();
     let ended = with(Arc::new(engine), &by_cpu(1), "one way");
     assert_eq!(ended.reports[0].too_large, 1);
     assert!(most.1.load(SeqCst) <= 1);
+}
+
+/// What an engine would rather not have it takes nevertheless, and the part stays with it.
+#[test]
+fn sets_of_more_runs_than_suit_an_engine_stay_with_it() {
+    let caps = |caps| Caps { ways: 1, ..caps };
+    let engine = Bad { caps, ..bad(FaultPlan::None, 1, Flaw::None) };
+    let most = engine.most.clone();
+    let ended = with(Arc::new(engine), &by_cpu(1), "one way is best");
+    assert_eq!((ended.reports[0].too_large, ended.replaced().len()), (0, 0));
+    assert!(most.1.load(SeqCst) > 1);
 }
 
 /// A part that waits for its turn to move bytes, or for a thread, says nothing about its engine.

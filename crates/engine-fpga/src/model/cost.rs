@@ -1,8 +1,9 @@
 //! What a set costs a unit in cycles, by formula.
 //!
 //! Ways are taken apart side by side, and encoder, hasher and weigher follow them at their own pace with queues in between.
-//! So a set takes as long as the slowest of these, and what passes before its first entry and behind its last one. What
-//! it leaves out: values of 4 KiB and more fill the queues of their ways, so that ways wait for each other at first.
+//! So a set takes as long as the slowest of these, and what passes before its first entry and behind its last one. Ways that are
+//! still being filled keep them waiting (`pace`). What it leaves out: a value that is longer than its way's queue comes from one
+//! way alone, and no faster than memory answers.
 //! `cargo xtask fpga cycles` holds the formula against simulated units.
 //!
 //! Worked example: 4,000 survivors of W = 32 with keys of 16 bytes, values of 1,024 and nothing shared. The encoder takes one
@@ -33,9 +34,10 @@ impl Cost {
         bytes.div_ceil(64) as u64
     }
 
-    /// Cycles to take an entry apart, whose key has so many bytes in common with the one before: its key is written row by row.
-    pub fn decoded(self, shared: usize, unshared: usize, value: usize) -> u64 {
-        2 + self.touched(shared, unshared).max(1) + self.rows(value)
+    /// Cycles to take an entry apart up to its value, whose key has so many bytes in common with the one before: its key is written
+    /// row by row.
+    pub fn key_decoded(self, shared: usize, unshared: usize) -> u64 {
+        2 + self.touched(shared, unshared).max(1)
     }
 
     /// Cycles to encode a survivor whose lengths take `lengths` bytes. What of the key's first row fits behind them goes with them.
@@ -79,12 +81,18 @@ impl Cost {
         }) as u64
     }
 
-    /// Cycles in which so many rounds pass: one engine for each 32 bytes of W, and at least one.
-    pub fn weighed(self, rounds: u64) -> u64 {
-        rounds.div_ceil(self.width.div_ceil(ROUND) as u64)
+    /// Engines that weigh: one for each 32 bytes of W, and at least one.
+    pub fn engines(self) -> u64 {
+        self.width.div_ceil(ROUND) as u64
     }
 
-    fn rows(self, bytes: usize) -> u64 {
+    /// Bytes of a beat.
+    pub fn width(self) -> usize {
+        self.width
+    }
+
+    /// Beats of so many bytes of a value.
+    pub fn rows(self, bytes: usize) -> u64 {
         bytes.div_ceil(self.width) as u64
     }
 

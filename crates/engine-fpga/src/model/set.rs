@@ -2,7 +2,7 @@
 //!
 //! Keeps: what it writes is a function of the input slot and of N alone. Cycles are counted by the formula
 //! that holds for the pipeline: encoder, hasher, weigher or the busiest decoder, whichever takes longest.
-//! Leaves to others: registers and memory (`model`), what a step costs (`cost`).
+//! Leaves to others: registers and memory (`model`), what a step costs (`cost`), when entries have come (`pace`).
 //!
 //! Worked example: ways 0 and 1 have `k@7` and `k@5`, there is no snapshot. Way 0 wins the merge, `k@7` goes to
 //! the encoder; `k@5` has the key and stripe of the entry before it and is dropped as hidden.
@@ -15,6 +15,7 @@ use lithify_format::weight::{content, weigh};
 use lithify_format::xxph3::xxph3_64;
 
 use super::cost::Cost;
+use super::pace::{Pace, WayPace};
 use crate::stream::{
     AREA_MAX, BEAT, Code, Command, Descriptor, ENDING, ErrorPlace, F64, Header, KEY_MAX, MARKER,
     RECORD, RESTARTS_MAX, Record, SEQ_END, SNAPSHOTS_MAX, SPLIT, STATUS, Status, TAKE_ALL,
@@ -53,10 +54,10 @@ pub(super) struct Run {
     /// The key and tag of the merged stream's last entry, and its way; none before the first.
     last: Option<(Vec<u8>, u64, usize)>,
     status: Status,
-    /// Cycles until header and tables have come, and of the hasher; rounds of the weigher.
+    /// Cycles until header and tables have come, and of the hasher.
     tables: u64,
     hashed: u64,
-    rounds: u64,
+    pace: Pace,
     /// Cycles that were granted so far.
     granted: u64,
     state: State,
@@ -85,7 +86,7 @@ impl Run {
             status: Status::failed(Code::Ok, ErrorPlace::NONE, command.tag),
             tables: 0,
             hashed: 0,
-            rounds: 0,
+            pace: Pace::new(cost.engines()),
             granted: 0,
             state: State::Merging,
         };
@@ -147,7 +148,9 @@ impl Run {
             }
             self.decoders.push(Decoder::new(no, way.first..end));
         }
+        let live = self.decoders.iter().filter(|d| !d.left.is_empty()).count();
         for decoder in &mut self.decoders {
+            decoder.pace = WayPace::new(live, self.cost.width());
             decoder.advance(&self.input, self.cost)?;
         }
         Ok(())
@@ -160,9 +163,8 @@ impl Run {
     }
 
     fn cycles(&self) -> u64 {
-        let decoders = self.decoders.iter().map(|d| d.cycles).max().unwrap_or_default();
-        let weighed = self.cost.weighed(self.rounds);
-        Cost::FIXED + self.tables + self.encoder.cycles.max(decoders).max(weighed).max(self.hashed)
+        let decoders = self.decoders.iter().map(|d| d.pace.decoded()).max().unwrap_or_default();
+        Cost::FIXED + self.tables + self.pace.over().max(decoders).max(self.hashed)
     }
 
     /// Goes on for about so many cycles; how many it took.
@@ -190,9 +192,12 @@ impl Run {
     /// The next entry of the merged stream; false if there is none.
     fn entry(&mut self) -> Result<bool, Fault> {
         let Some(i) = self.least() else {
+            let before = self.encoder.cycles;
             self.gc.end_key(&mut self.encoder, &mut self.status, self.cost)?;
+            self.pace.take(0, self.encoder.cycles - before, 0);
             return Ok(false);
         };
+        let (before, mut rounds) = (self.encoder.cycles, 0);
         let d = &mut self.decoders[i];
         let place = d.place();
         if !follows(&mut self.last, d, i) {
@@ -210,11 +215,13 @@ impl Run {
             self.gc.mark(d.tag, &mut self.encoder);
         } else {
             self.status.entries_in[i] += 1;
-            self.rounds += self.cost.rounds(value.len());
+            rounds = self.cost.rounds(value.len());
             self.hashed += self.cost.hashed(d.key.len());
             let e = Entry { key: &d.key, tag: d.tag, value, way: i };
             self.gc.entry(e, &mut self.encoder, &mut self.status, self.cost)?;
         }
+        let at = self.pace.take(d.pace.key(), self.encoder.cycles - before, rounds);
+        d.pace.took(self.cost.rows(value.len()), at);
         d.advance(&self.input, self.cost)?;
         Ok(true)
     }
@@ -292,7 +299,7 @@ struct Decoder {
     key: Vec<u8>,
     tag: u64,
     value: Range<usize>,
-    cycles: u64,
+    pace: WayPace,
 }
 
 /// An entry area in work.
@@ -399,6 +406,7 @@ impl Decoder {
 
     fn parse(&mut self, input: &[u8], cost: Cost) -> Result<(), Fault> {
         self.parsed += 1;
+        let before = self.area.as_ref().map_or(0, |area| area.left.len());
         let shared = self.length(input, 2, Code::KeyLong)?;
         let unshared = self.length(input, 2, Code::KeyLong)?;
         let value = self.length(input, 4, Code::ValueLong)?;
@@ -417,7 +425,8 @@ impl Decoder {
         if let Some(area) = &mut self.area {
             area.left.start = self.value.end;
         }
-        self.cycles += cost.decoded(shared, unshared, value);
+        let bytes = before - (left.len() - unshared - value);
+        self.pace.parsed(bytes, cost.key_decoded(shared, unshared), cost.rows(value));
         Ok(())
     }
 

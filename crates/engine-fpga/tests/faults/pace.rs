@@ -146,9 +146,9 @@ fn entries_cost_the_cycles_of_their_rows() {
     assert_eq!(cost.kept(4, 0, 40, 0), 1 + 2);
     // Shared up to near the row's end: with the lengths goes what is left of the row, and no more.
     assert_eq!(cost.kept(3, 30, 10, 0), 1 + 1);
-    assert_eq!(cost.decoded(30, 10, 64), 2 + 2 + 2);
-    assert_eq!(cost.decoded(32, 0, 0), 3);
-    assert_eq!((cost.rounds(1024), cost.weighed(4000 * 34)), (34, 136_000));
+    assert_eq!((cost.key_decoded(30, 10), cost.rows(64)), (2 + 2, 2));
+    assert_eq!(cost.key_decoded(32, 0), 3);
+    assert_eq!((cost.rounds(1024), cost.engines()), (34, 1));
     assert_eq!([8, 16, 32, 128, 240].map(|key| cost.hashed(key)), [12, 2, 3, 9, 26]);
 }
 
