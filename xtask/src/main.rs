@@ -13,6 +13,7 @@ mod fpga_synth;
 mod fuzz;
 mod gpu;
 mod gpu_image;
+mod gpu_kit;
 mod house;
 mod interop;
 mod peers;

@@ -38,6 +38,7 @@ const OUTSIDE: &[&str] = &[
     "crates/lab",
     "crates/sim",
     "crates/hostile",
+    "crates/gpu-kit",
     "testkit",
     "xtask",
     "peers/rocksdb",
