@@ -40,6 +40,9 @@ const OUTSIDE: &[&str] = &[
     "crates/hostile",
     "testkit",
     "xtask",
+    "peers/fjall",
+    "peers/lmdb",
+    "peers/redb",
     "peers/rocksdb",
 ];
 
