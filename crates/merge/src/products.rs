@@ -252,7 +252,7 @@ impl Products {
     }
     /// Makes room for `n` more bytes at once.
     pub(crate) fn reserve(&mut self, n: usize) {
-        self.arena.resize(self.arena.len().max(self.used + n), 0);
+        self.make(self.used + n);
     }
     /// Appends bytes to the arena.
     #[inline]
@@ -272,7 +272,15 @@ impl Products {
     }
     #[cold]
     fn grow(&mut self) {
-        self.arena.resize((2 * self.used).max(64 << 10), 0);
+        // By a quarter: a batch is used again for all of a job, so that a few copies cost less than memory
+        // that stays unused.
+        self.make((self.used + self.used / 4).max(64 << 10));
+    }
+    /// Has the arena be at least `len` bytes long, and not much longer.
+    fn make(&mut self, len: usize) {
+        let len = self.arena.len().max(len);
+        self.arena.reserve_exact(len - self.arena.len());
+        self.arena.resize(len, 0);
     }
     fn key(&self, at: &Range<usize>) -> InternalKey<'_> {
         let bytes = self.keys.get(at.clone()).unwrap_or_default();

@@ -41,6 +41,9 @@ const OUTSIDE: &[&str] = &[
     "crates/gpu-kit",
     "testkit",
     "xtask",
+    "peers/fjall",
+    "peers/lmdb",
+    "peers/redb",
     "peers/rocksdb",
 ];
 

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use lithify_env::SlotPool;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
 use rustc_hash::FxBuildHasher;
@@ -21,6 +22,9 @@ const BLOCK_BYTES_GUESS: u64 = 4 << 10;
 const ENTRY_BYTES: u64 = 96;
 /// What cursors read ahead may take, beside the cache, as a part of its capacity.
 const AHEAD_SHARE: u64 = 8;
+/// The part of the capacity that stays free and resident where blocks were evicted, and its least bytes.
+const IDLE_SHARE: u64 = 64;
+const IDLE_MIN: usize = 64 << 10;
 /// Counters are split so that readers on different cores seldom share a cache line.
 const COUNTER_STRIPES: usize = 16;
 
@@ -137,6 +141,8 @@ pub struct CacheCounts {
 /// A shared, thread-safe cache of blocks.
 pub struct BlockCache {
     blocks: Cache<BlockKey, Held, ByBytes, FxBuildHasher>,
+    /// What blocks, chunks read ahead and filters of open tables lie in.
+    memory: Arc<SlotPool>,
     stripes: [Stripe; COUNTER_STRIPES],
     files: AtomicU64,
     /// Of all open files together.
@@ -166,12 +172,18 @@ impl BlockCache {
         );
         Arc::new(BlockCache {
             blocks,
+            memory: SlotPool::new(idle_max(capacity)),
             stripes: Default::default(),
             files: AtomicU64::new(0),
             resident: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
             capacity: AtomicU64::new(capacity),
         })
+    }
+
+    /// Where blocks of files that are cached here have their memory.
+    pub(crate) fn memory(&self) -> &Arc<SlotPool> {
+        &self.memory
     }
 
     /// A file that has no block here yet.
@@ -204,6 +216,7 @@ impl BlockCache {
     /// Changes the capacity, evicting at once if it shrinks.
     pub fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Ordering::Relaxed);
+        self.memory.set_idle_max(idle_max(bytes));
         self.blocks.set_capacity(bytes);
     }
 
@@ -224,6 +237,11 @@ impl BlockCache {
             blocks: self.blocks.len() as u64,
         }
     }
+}
+
+/// Bytes of memory that blocks of a cache of `capacity` leave for the next ones.
+fn idle_max(capacity: u64) -> usize {
+    usize::try_from(capacity / IDLE_SHARE).unwrap_or(usize::MAX).max(IDLE_MIN)
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ const DISK_EVERY: Duration = Duration::from_secs(1);
 const LOW_MEMTABLES: u64 = 16;
 /// and with less than this, which no writer fills in the meantime, bytes.
 const LOW_BYTES: u64 = 4 << 30;
+/// How often freed memory is given back while jobs are at work.
+const TRIM_EVERY: Duration = Duration::from_millis(250);
 /// How often the upkeep job looks around when nothing wakes it.
 const UPKEEP_EVERY: Duration = Duration::from_millis(50);
 /// A call to the disk that takes longer is noted: with the time between two looks and that until the
@@ -115,12 +117,16 @@ impl Shared {
         self.events.note(self.resources.env.rt.now(), event, fields);
     }
 
-    /// Gives the block cache what memtables, buffers and open tables leave of the budget, and a
-    /// sixteenth of it in any case.
+    /// Gives the block cache what memtables, buffers, open tables and what cursors read ahead leave of the
+    /// budget, and a sixteenth of it in any case.
     pub(crate) fn fit_cache(&self) {
-        let room = lithify_settings::cache_bytes(&self.db_settings.load());
-        let tables = self.resources.blocks.resident();
-        let bytes = room.saturating_sub(tables).max(room / 16);
+        let s = self.db_settings.load();
+        let room = lithify_settings::cache_bytes(&s);
+        let memtables = s.memtable_bytes.saturating_mul(u64::from(s.memtable_count));
+        let blocks = &self.resources.blocks;
+        let others =
+            blocks.resident() + blocks.ahead_bytes() + self.resources.beyond_shares(memtables);
+        let bytes = room.saturating_sub(others).max(room / 16);
         // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
         if self.resources.blocks.capacity().abs_diff(bytes) > room / 64 {
             self.resources.blocks.set_capacity(bytes);
@@ -218,13 +224,26 @@ pub(crate) struct Upkeep {
     at: u64,
     /// When they are looked up next.
     disk_at: Mono,
+    /// When freed memory may be given back next, and whether jobs were at work since.
+    trim_at: Mono,
+    worked: bool,
     /// Calls that were noted as hanging.
     hanging: Vec<Hanging>,
 }
 
 impl Upkeep {
     pub(crate) fn new(shared: Arc<Shared>) -> Upkeep {
-        Upkeep { shared, log: None, at: 0, disk_at: Mono::ZERO, hanging: Vec::new() }
+        let (disk_at, trim_at) = (Mono::ZERO, Mono::ZERO);
+        Upkeep { shared, log: None, at: 0, disk_at, trim_at, worked: false, hanging: Vec::new() }
+    }
+
+    /// Gives back what jobs have freed, if any was at work since the last time.
+    fn trim_heap(&mut self) {
+        let now = self.shared.resources.env.rt.now();
+        if self.worked && now >= self.trim_at {
+            lithify_env::trim_heap();
+            (self.worked, self.trim_at) = (false, now + TRIM_EVERY);
+        }
     }
 
     fn look_at_disk_and_clock(&mut self) {
@@ -290,6 +309,7 @@ impl Job for Upkeep {
         self.look_at_calls();
         let families = self.shared.families();
         let bytes = self.shared.background.progress.moved.swap(0, Ordering::Relaxed);
+        self.worked |= bytes > 0;
         for family in &families {
             if bytes > 0 {
                 family.drive(Event::Moved { bytes });
@@ -308,6 +328,7 @@ impl Job for Upkeep {
         // With what was just deleted.
         self.shared.look_at_low_disk();
         self.shared.fit_cache();
+        self.trim_heap();
         self.write_events();
         self.shared.deliver_events();
         if last {
