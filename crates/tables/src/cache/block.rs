@@ -6,8 +6,10 @@
 //! someone holds it, evicted or not.
 //! Leaves to others: reading and checking blocks (`sst::reader`), when a block is worth caching.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
+use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::SlotPool;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
@@ -118,6 +120,44 @@ impl Weighter<BlockKey, Held> for ByBytes {
     }
 }
 
+thread_local! {
+    static HITS: Cell<u64> = const { Cell::new(0) };
+}
+
+thread_local! {
+    static MEMORY_ONLY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something on this thread that reads no table file: what is not in memory is an error, `Stalled`.
+pub fn in_memory_only<T>(only: bool, read: impl FnOnce() -> T) -> T {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            MEMORY_ONLY.set(self.0);
+        }
+    }
+    let _back = only.then(|| Back(MEMORY_ONLY.replace(true)));
+    read()
+}
+
+/// # Errors
+/// `Stalled` if this thread reads memory only.
+#[inline]
+pub(crate) fn check_may_read() -> Result<()> {
+    match MEMORY_ONLY.get() {
+        false => Ok(()),
+        true => {
+            let what = "not in memory, and the read was to look at nothing else";
+            Err(Error::new(ErrorKind::Stalled, what))
+        }
+    }
+}
+
+/// Lookups of the calling thread that found their block, in all caches, since it began.
+pub fn thread_hits() -> u64 {
+    HITS.get()
+}
+
 #[derive(Default)]
 #[repr(align(64))]
 struct Stripe {
@@ -136,6 +176,8 @@ pub struct CacheCounts {
     pub bytes: u64,
     /// Blocks held.
     pub blocks: u64,
+    /// Bytes of the cache itself, and of its tables where no block takes them yet.
+    pub tables: u64,
 }
 
 /// A shared, thread-safe cache of blocks.
@@ -198,7 +240,18 @@ impl BlockCache {
         let stripe = &self.stripes[(key.offset >> 12) as usize % COUNTER_STRIPES];
         let counter = if found.is_some() { &stripe.hits } else { &stripe.misses };
         counter.fetch_add(1, Ordering::Relaxed);
+        if found.is_some() {
+            HITS.set(HITS.get() + 1);
+        }
         found
+    }
+
+    /// What the cache itself takes, and its tables beyond what is counted with each block.
+    fn tables(&self) -> u64 {
+        let used = self.blocks.memory_used();
+        let counted = self.blocks.len() as u64 * ENTRY_BYTES;
+        let itself = size_of::<BlockCache>() as u64;
+        itself + ((used.entries + used.map) as u64).saturating_sub(counted)
     }
 
     /// Bytes of indexes, filters and properties of all files that are open. They
@@ -235,6 +288,7 @@ impl BlockCache {
             misses: sum(|s| &s.misses),
             bytes: self.blocks.weight(),
             blocks: self.blocks.len() as u64,
+            tables: self.tables(),
         }
     }
 }

@@ -9,6 +9,8 @@ use lithify_base::{Error, Result, memory};
 use lithify_env::{FileRef, IoBuf, SharedBytes, SlotPool, read_exact_at};
 use lithify_files::dir::{Allowance, OrTyped};
 
+use crate::cache::check_may_read;
+
 /// A table file and its name in errors.
 pub(crate) struct Source {
     file: FileRef,
@@ -53,6 +55,7 @@ impl Source {
 
     /// The same behind `front` bytes of any content.
     pub(crate) fn read_behind(&self, front: usize, offset: u64, len: usize) -> Result<SharedBytes> {
+        check_may_read().map_err(|e| self.blame(e.at(offset)))?;
         self.check_read(Allowance::DATA, offset, len)?;
         let mut bytes = self.memory(front + len).map_err(|e| self.blame(e.at(offset)))?;
         let buf = bytes.get_mut().expect("not shared yet");
@@ -83,6 +86,7 @@ impl Source {
             let what = format!("{} bytes wanted beyond the end of the file", buf.len());
             return Err(self.blame(Error::corruption(what).at(offset)));
         }
+        check_may_read().map_err(|e| self.blame(e.at(offset)))?;
         let read = match self.align {
             1 => read_exact_at(&*self.file, buf, offset).or_typed(),
             align => self.read_aligned(offset, buf, align as u64),

@@ -97,6 +97,9 @@ impl Shared {
     /// not the newest: if the manifest's last edit is damaged later on, that log or its follower's
     /// first record tells.
     pub(crate) fn sweep_logs(self: &Arc<Shared>) {
+        if self.keeps_files() {
+            return;
+        }
         let first = self.first_log();
         let gone: Vec<LogFile> = {
             let mut logs = self.writes.logs.lock();
@@ -134,7 +137,7 @@ impl Shared {
     }
 
     /// Deletes files of dropped families, and lets go of those that have nothing left.
-    fn sweep_dropped(self: &Arc<Shared>) {
+    pub(crate) fn sweep_dropped(self: &Arc<Shared>) {
         let mut over = self.dropped_families();
         over.retain(Shell::sweep_all);
         let is_over =
@@ -178,6 +181,9 @@ impl Shell {
     /// Deletes obsolete tables that are not pinned any more: the list holds the last references. A
     /// table that moved is known by a reference for each place it had, and goes with the last.
     pub(crate) fn sweep_tables(&self) {
+        if self.shared.keeps_files() {
+            return;
+        }
         let free: Vec<FileRef> = {
             let mut list = self.family.work.obsolete.lock();
             let (free, kept): (Vec<_>, Vec<_>) =
@@ -199,6 +205,9 @@ impl Shell {
 
     /// Deletes what jobs made that were given up.
     pub(crate) fn sweep_litter(&self) {
+        if self.shared.keeps_files() {
+            return;
+        }
         let litter = std::mem::take(&mut *self.family.work.litter.lock());
         litter.into_iter().for_each(|id| self.delete_table(id));
     }
