@@ -22,10 +22,8 @@ const VERSION: &str = "11.8.1";
 /// Fetches and builds what is missing.
 pub(crate) fn run() -> Result<()> {
     let peer = repo::root().join("peers/rocksdb");
-    need_tool("mvn", "maven")?;
-    need_tool("unzip", "unzip")?;
     need_libclang()?;
-    place_library(&peer.join("target/native"))?;
+    library()?;
     let target = peer.join("target");
     call(
         Command::new("cargo")
@@ -39,6 +37,15 @@ pub(crate) fn run() -> Result<()> {
         .context("starting the peer that was just built")?;
     eprintln!("ready: {}", binary.display());
     Ok(())
+}
+
+/// RocksDB's shared library, fetched if it is not here.
+pub(crate) fn library() -> Result<PathBuf> {
+    need_tool("mvn", "maven")?;
+    need_tool("unzip", "unzip")?;
+    let dir = repo::root().join("peers/rocksdb/target/native");
+    place_library(&dir)?;
+    Ok(dir.join("librocksdb.so"))
 }
 
 /// Puts `librocksdb.so` into `dir`, unless that version of it is there already.

@@ -139,6 +139,11 @@ pub(crate) unsafe fn walled<R: Neutral>(
     errptr: *mut *mut c_char,
     call: impl FnOnce() -> Res<R>,
 ) -> R {
+    let call = || {
+        #[cfg(debug_assertions)]
+        injected(name);
+        call()
+    };
     let error = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(result)) => return result,
         Ok(Err(error)) => error,
@@ -147,6 +152,13 @@ pub(crate) unsafe fn walled<R: Neutral>(
     // SAFETY: as the caller says.
     unsafe { tell(errptr, &error) };
     R::NEUTRAL
+}
+
+/// Panics if a test asks for it: `LITHIFY_CAPI_PANIC` names the function.
+#[cfg(debug_assertions)]
+fn injected(name: &str) {
+    let wanted = std::env::var_os("LITHIFY_CAPI_PANIC");
+    assert!(wanted.is_none_or(|wanted| wanted != name), "a test asked for it");
 }
 
 /// Puts the text of `error` in the place of what `errptr` points to, which is freed.

@@ -13,10 +13,10 @@ use anyhow::{Context, Result, bail};
 pub(super) struct Symbol {
     pub(super) class: String,
     /// The type of the result.
-    result: String,
+    pub(super) result: String,
     pub(super) name: String,
     /// The types of the parameters.
-    params: Vec<String>,
+    pub(super) params: Vec<String>,
 }
 
 /// The lines, sorted by name.

@@ -21,6 +21,9 @@ static const struct {
     {"options", test_options},     {"callbacks", test_callbacks},
     {"transactions", test_transactions}, {"backups", test_backups},
     {"shared", test_shared},       {"refused", test_refused},
+    {"noted", test_noted},         {"kinds", test_kinds},
+    {"figures", test_figures},     {"kinds of transactions", test_kinds_of_transactions},
+    {"without", test_without},     {"panics", test_panics},
 };
 
 int main(int argc, char** argv) {
