@@ -6,6 +6,7 @@
 //! | `header` | writes the header that states the prototypes of `symbols.txt` |
 //! | `test` | holds sources, header, list and library to each other; runs the C tests under sanitizers |
 //! | `suite` | runs the Rust binding's own tests; `--write` makes `tests/suite.txt` of what they give |
+//! | `cost` | compares the time of puts, gets and steps of an iterator from C and from Rust |
 //! | `fuzz` | makes calls of random bytes, hostile ones among them, under the address sanitizer |
 //! | `twin` | makes random calls of our library and of RocksDB, and compares what they give |
 //!
@@ -13,8 +14,10 @@
 //! else is made of it or held against it.
 
 mod checks;
+mod cost;
 mod fuzz;
 mod list;
+mod manual;
 mod suite;
 mod twin;
 
@@ -29,7 +32,7 @@ use crate::repo::root;
 use crate::run::{at_root, call, has};
 
 const USAGE: &str = "cargo xtask capi build [--release] | header | test | suite [--write] \
-     | fuzz [--calls N] [--seconds N] [--seed N] | twin [--seeds N] [--calls N] [--first SEED]";
+     | cost | fuzz [--calls N] [--seconds N] [--seed N] | twin [--seeds N] [--calls N] [--first SEED]";
 const ROOM: &str = "crates/capi";
 /// Where the library lies for those who link it.
 const PLACE: &str = "target/capi";
@@ -57,6 +60,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         ["test"] => test(),
         ["suite"] => suite::run(&build("debug")?, &room(), false),
         ["suite", "--write"] => suite::run(&build("debug")?, &room(), true),
+        ["cost"] => cost::run(&room(), &build("release")?, cost::ROUNDS),
         ["fuzz", ..] => fuzz::run(&room(), &build("debug")?, fuzz::wish(&args[1..])?),
         ["twin", ..] => match run_twin(twin_wish(&args[1..])?)? {
             true => Ok(()),
@@ -95,6 +99,8 @@ fn run_twin(wish: twin::Wish) -> Result<bool> {
             return Ok(false);
         }
     };
+    let place = root().join(PLACE);
+    manual::run(&place, "theirs", &headers, &library)?;
     let peer = twin::Peer { headers, library };
     twin::run(&symbols()?, &room(), &build("debug")?, &peer, wish)?;
     Ok(true)
@@ -126,6 +132,9 @@ fn build(profile: &str) -> Result<PathBuf> {
     fs::rename(&new, place.join("liblithify.so.0"))?;
     fs::copy(from.join("liblithify_c.a"), place.join("liblithify.a"))?;
     fs::copy(room().join(HEADER), place.join(HEADER))?;
+    let own = place.join("compat/include/rocksdb");
+    fs::create_dir_all(&own)?;
+    fs::write(own.join("c.h"), "#include \"../../../include/lithify_rocksdb.h\"\n")?;
     link("liblithify.so.0", &place.join("liblithify.so"))?;
     link("../liblithify.so.0", &place.join("compat/librocksdb.so"))?;
     eprintln!("ready: {}", place.display());
@@ -165,6 +174,7 @@ pub(crate) fn test() -> Result<()> {
     checks::headers(&room(), &place, suite::headers()?.as_deref())?;
     checks::coverage(&symbols, &room())?;
     run_tests(&place)?;
+    manual::run(&place, "ours", &place.join("compat/include"), &place.join("liblithify.so.0"))?;
     let count = |class: &str| symbols.iter().filter(|symbol| symbol.class == class).count();
     let [exact, noted, refused] = ["exact", "noted", "refused"].map(count);
     eprintln!("{} functions: {exact} exact, {noted} noted, {refused} refused", symbols.len());
