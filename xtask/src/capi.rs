@@ -49,14 +49,19 @@ const SANITIZED: [&str; 8] = [
 ];
 /// Calls of the twin programs before a merge, per seed.
 const TWIN_SHARE: u64 = 10_000;
-const HEADER: &str = "include/lithify_rocksdb.h";
 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         ["build"] => build("debug").map(drop),
         ["build", "--release"] => build("release").map(drop),
-        ["header"] => Ok(fs::write(room().join(HEADER), list::header(&symbols()?))?),
+        ["header"] => {
+            let symbols = symbols()?;
+            for header in &list::HEADERS {
+                fs::write(room().join(header.path), list::header(header, &symbols))?;
+            }
+            Ok(())
+        }
         ["test"] => test(),
         ["suite"] => suite::run(&build("debug")?, &room(), false),
         ["suite", "--write"] => suite::run(&build("debug")?, &room(), true),
@@ -131,7 +136,9 @@ fn build(profile: &str) -> Result<PathBuf> {
     fs::copy(from.join("liblithify_c.so"), &new)?;
     fs::rename(&new, place.join("liblithify.so.0"))?;
     fs::copy(from.join("liblithify_c.a"), place.join("liblithify.a"))?;
-    fs::copy(room().join(HEADER), place.join(HEADER))?;
+    for header in &list::HEADERS {
+        fs::copy(room().join(header.path), place.join(header.path))?;
+    }
     let own = place.join("compat/include/rocksdb");
     fs::create_dir_all(&own)?;
     fs::write(own.join("c.h"), "#include \"../../../include/lithify_rocksdb.h\"\n")?;
@@ -164,9 +171,11 @@ pub(crate) fn test() -> Result<()> {
         return Ok(());
     }
     let symbols = symbols()?;
-    let header = fs::read_to_string(room().join(HEADER))?;
-    if header != list::header(&symbols) {
-        bail!("{HEADER} is not what symbols.txt says; run `cargo xtask capi header`");
+    for header in &list::HEADERS {
+        let path = header.path;
+        if fs::read_to_string(room().join(path))? != list::header(header, &symbols) {
+            bail!("{path} is not what symbols.txt says; run `cargo xtask capi header`");
+        }
     }
     list::check_sources(&symbols, &room().join("src"))?;
     let place = build("debug")?;

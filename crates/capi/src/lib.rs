@@ -20,7 +20,9 @@ mod db;
 mod figures;
 mod iter;
 mod kept;
+mod last;
 mod options;
+mod own;
 mod points;
 #[allow(unsafe_code, reason = "pointers in and out")]
 mod raw;

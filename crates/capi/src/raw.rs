@@ -13,6 +13,7 @@ use std::path::Path;
 
 use lithify::{Error, ErrorKind, Snapshot};
 
+use crate::last::keep;
 use crate::status::status;
 
 /// What the safe part of an exported function gives.
@@ -149,6 +150,7 @@ pub(crate) unsafe fn walled<R: Neutral>(
         Ok(Err(error)) => error,
         Err(_) => Error::new(ErrorKind::Internal, format!("{name} panicked; please report it")),
     };
+    keep(&error);
     // SAFETY: as the caller says.
     unsafe { tell(errptr, &error) };
     R::NEUTRAL

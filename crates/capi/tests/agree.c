@@ -4,5 +4,6 @@
 #include <rocksdb/c.h>
 #endif
 #include <lithify_rocksdb.h>
+#include <lithify.h>
 
 int main(void) { return 0; }

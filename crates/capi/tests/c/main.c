@@ -23,6 +23,7 @@ static const struct {
     {"shared", test_shared},       {"refused", test_refused},
     {"noted", test_noted},         {"kinds", test_kinds},
     {"figures", test_figures},     {"kinds of transactions", test_kinds_of_transactions},
+    {"own", test_own},
     {"without", test_without},     {"panics", test_panics},
 };
 
