@@ -18,7 +18,8 @@ static void good(char* err) {
 }
 /* The keys in an order that is not theirs: 0x9e37... is odd, so all of a power of two come once. */
 static void key_of(uint64_t i, uint64_t entries, char* key) {
-  snprintf(key, 17, "%016llx", (unsigned long long)((i * 0x9e3779b97f4a7c15u) & (entries - 1)));
+  uint64_t n = (i * 0x9e3779b97f4a7c15u) & (entries - 1);
+  for (int at = 0; at < 16; at++) key[at] = "0123456789abcdef"[(n >> (60 - 4 * at)) & 15];
 }
 
 int main(int argc, char** argv) {
