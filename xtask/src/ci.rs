@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result<()> {
     step("grid", grid)?;
     step("fpga", fpga::check)?;
     step("gpu", gpu::check)?;
-    step("capi", capi::test)?;
+    step("capi", capi::check)?;
     step("python", || python::run(&[]))?;
     step("shuttle", checkers::check_shuttle)?;
     step("fuzz", fuzz::check)?;

@@ -27,11 +27,8 @@ pub(crate) fn run() -> Result<()> {
 
 /// The same for RocksDB alone, which tests of foreign files need.
 pub(crate) fn rocksdb() -> Result<()> {
-    let peer = repo::root().join("peers/rocksdb");
-    need_tool("mvn", "maven")?;
-    need_tool("unzip", "unzip")?;
     need_libclang()?;
-    place_library(&peer.join("target/native"))?;
+    library()?;
     build("rocksdb")
 }
 
@@ -51,6 +48,15 @@ fn build(name: &str) -> Result<()> {
         .context("starting the peer that was just built")?;
     eprintln!("ready: {}", binary.display());
     Ok(())
+}
+
+/// RocksDB's shared library, fetched if it is not here.
+pub(crate) fn library() -> Result<PathBuf> {
+    need_tool("mvn", "maven")?;
+    need_tool("unzip", "unzip")?;
+    let dir = repo::root().join("peers/rocksdb/target/native");
+    place_library(&dir)?;
+    Ok(dir.join("librocksdb.so"))
 }
 
 /// Puts `librocksdb.so` into `dir`, unless that version of it is there already.

@@ -64,6 +64,16 @@ type DomainFn = unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> u8;
 type CreateFilterFn = unsafe extern "C" fn(*mut c_void, *mut FilterAbout) -> *mut Filter;
 pub(crate) type CompareWithoutFn =
     unsafe extern "C" fn(*mut c_void, *const c_char, usize, u8, *const c_char, usize, u8) -> c_int;
+pub(crate) type ProgressFn = unsafe extern "C" fn(*mut c_void, u64, u64);
+
+/// Tells the program how far something is.
+pub(crate) fn progress(watch: Option<ProgressFn>, state: *mut c_void, done: u64, total: u64) {
+    if let Some(watch) = watch {
+        // SAFETY: the program's function with its own state, during the call that was given both.
+        unsafe { watch(state, done, total) }
+    }
+}
+
 pub(crate) type LogFn = unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, usize);
 
 /// A state of the program's, with what ends it.

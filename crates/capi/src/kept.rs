@@ -78,6 +78,10 @@ impl Kept {
     pub(crate) fn set(&mut self, name: &'static str, value: impl Scalar) {
         self.values.insert(name, value.kept());
     }
+    /// Keeps what one call sets of several options.
+    pub(crate) fn set_all(&mut self, values: &[(&'static str, u64)]) {
+        values.iter().for_each(|(name, value)| self.set(name, *value));
+    }
     /// The value that was set last.
     pub(crate) fn get<T: Scalar>(&self, name: &'static str) -> Option<T> {
         self.values.get(name).copied().and_then(T::from_kept)

@@ -21,8 +21,10 @@ mod face;
 mod figures;
 mod iter;
 mod kept;
+mod last;
 mod log_file;
 mod options;
+mod own;
 mod perf;
 mod points;
 #[allow(unsafe_code, reason = "pointers in and out")]

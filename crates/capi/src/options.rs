@@ -309,7 +309,10 @@ rows! { Options;
     exact rocksdb_options_set_max_write_buffer_number rocksdb_options_get_max_write_buffer_number: i32 = 2,
         |o, v| o.settings.memtable_count = o.kept.within("max_write_buffer_number", number(v), 2, 64);
     exact rocksdb_options_set_max_background_jobs rocksdb_options_get_max_background_jobs: i32 = 2, jobs;
-    exact rocksdb_options_increase_parallelism _: i32 = 16, jobs;
+    exact rocksdb_options_increase_parallelism _: i32 = 16, |o, v| {
+        o.kept.set("rocksdb_options_set_max_background_jobs", v);
+        jobs(o, v);
+    };
     exact rocksdb_options_set_max_background_compactions
         rocksdb_options_get_max_background_compactions: i32 = -1,
         |o, v| if v > 0 { o.settings.compaction_threads = number(v).min(256) };
@@ -367,14 +370,13 @@ rows! { Options;
         |o, v| o.settings.concurrent_memtable_writes = v != 0;
     exact rocksdb_options_set_manual_wal_flush rocksdb_options_get_manual_wal_flush: u8 = 0,
         |o, v| o.settings.durability = if v != 0 { Durability::Buffered } else { Durability::Os };
-    exact rocksdb_options_set_compression rocksdb_options_get_compression: i32 = 1,
+    exact rocksdb_options_set_compression rocksdb_options_get_compression: i32 = 4,
         |o, v| o.codecs.levels = vec![v];
     exact rocksdb_options_set_bottommost_compression rocksdb_options_get_bottommost_compression: i32 = DISABLED,
         |o, v| o.codecs.bottommost = Some(v);
     exact rocksdb_options_set_compaction_style rocksdb_options_get_compaction_style: i32 = 0, style;
     exact rocksdb_options_set_compaction_pri rocksdb_options_get_compaction_pri: i32 = 3, priority;
     // A sync is `fdatasync` or stronger either way.
-    noted rocksdb_options_set_use_fsync rocksdb_options_get_use_fsync: i32 = 0;
     noted rocksdb_options_set_db_write_buffer_size rocksdb_options_get_db_write_buffer_size: usize = 0;
     noted rocksdb_options_set_paranoid_checks rocksdb_options_get_paranoid_checks: u8 = 1;
     noted rocksdb_options_set_max_file_opening_threads rocksdb_options_get_max_file_opening_threads: i32 = 16;
@@ -393,7 +395,7 @@ rows! { Options;
     noted rocksdb_options_set_recycle_log_file_num rocksdb_options_get_recycle_log_file_num: usize = 0;
     noted rocksdb_options_set_max_manifest_file_size rocksdb_options_get_max_manifest_file_size: usize = 1 << 30;
     noted rocksdb_options_set_table_cache_numshardbits rocksdb_options_get_table_cache_numshardbits: i32 = 6;
-    noted rocksdb_options_set_arena_block_size rocksdb_options_get_arena_block_size: usize = 1 << 20;
+    noted rocksdb_options_set_arena_block_size rocksdb_options_get_arena_block_size: usize = 0;
     noted rocksdb_options_set_manifest_preallocation_size
         rocksdb_options_get_manifest_preallocation_size: usize = 4 << 20;
     noted rocksdb_options_set_allow_mmap_reads rocksdb_options_get_allow_mmap_reads: u8 = 0;
@@ -449,7 +451,7 @@ rows! { Options;
     noted rocksdb_options_set_atomic_flush rocksdb_options_get_atomic_flush: u8 = 0;
     noted rocksdb_options_set_wal_compression rocksdb_options_get_wal_compression: i32 = 0;
     noted rocksdb_options_compaction_readahead_size rocksdb_options_get_compaction_readahead_size: usize = 2 << 20;
-    noted rocksdb_options_set_statistics_level rocksdb_options_get_statistics_level: i32 = 3;
+    noted rocksdb_options_set_statistics_level rocksdb_options_get_statistics_level: i32 = 0;
     refused rocksdb_options_set_allow_ingest_behind rocksdb_options_get_allow_ingest_behind: u8 = 0,
         "what is taken in is newer than what is there; leave it out";
     // Logs are not kept once they are not needed.
@@ -547,6 +549,7 @@ export! {
     fn rocksdb_options_optimize_for_point_lookup(options: &mut Options, block_cache_size_mb: u64) {
         options.settings.bloom_bits = 10;
         options.cache = Some(usize::try_from(block_cache_size_mb).unwrap_or(usize::MAX >> 20) << 20);
+        options.kept.set("rocksdb_options_set_memtable_prefix_bloom_size_ratio", 0.02);
         Ok(())
     }
     fn rocksdb_options_optimize_level_style_compaction(options: &mut Options, memtable_memory_budget: u64) {
@@ -554,12 +557,27 @@ export! {
         options.settings.memtable_bytes = options.kept.within("write_buffer_size", quarter, 64 << 10, 2 << 30);
         options.settings.l0_trigger = 2;
         options.settings.level_base_bytes = memtable_memory_budget.clamp(64 << 10, 1 << 50);
+        options.kept.set_all(&[
+            ("rocksdb_options_set_write_buffer_size", quarter),
+            ("rocksdb_options_set_min_write_buffer_number_to_merge", 2),
+            ("rocksdb_options_set_max_write_buffer_number", 6),
+            ("rocksdb_options_set_level0_file_num_compaction_trigger", 2),
+            ("rocksdb_options_set_target_file_size_base", memtable_memory_budget / 8),
+            ("rocksdb_options_set_max_bytes_for_level_base", memtable_memory_budget),
+            ("rocksdb_options_set_compaction_style", 0),
+        ]);
         Ok(())
     }
     fn rocksdb_options_optimize_universal_style_compaction(options: &mut Options, memtable_memory_budget: u64) {
         let quarter = memtable_memory_budget / 4;
         options.settings.memtable_bytes = options.kept.within("write_buffer_size", quarter, 64 << 10, 2 << 30);
         style(options, 1);
+        options.kept.set_all(&[
+            ("rocksdb_options_set_write_buffer_size", quarter),
+            ("rocksdb_options_set_min_write_buffer_number_to_merge", 2),
+            ("rocksdb_options_set_max_write_buffer_number", 6),
+            ("rocksdb_options_set_compaction_style", 1),
+        ]);
         Ok(())
     }
     fn rocksdb_options_prepare_for_bulk_load(options: &mut Options) {
@@ -569,7 +587,32 @@ export! {
         options.settings.l0_stop = 1 << 30;
         options.settings.soft_debt_bytes = 0;
         options.settings.hard_debt_bytes = 0;
+        options.kept.set_all(&[
+            ("rocksdb_options_set_level0_file_num_compaction_trigger", 1 << 30),
+            ("rocksdb_options_set_level0_slowdown_writes_trigger", 1 << 30),
+            ("rocksdb_options_set_level0_stop_writes_trigger", 1 << 30),
+            ("rocksdb_options_set_soft_pending_compaction_bytes_limit", 0),
+            ("rocksdb_options_set_hard_pending_compaction_bytes_limit", 0),
+            ("rocksdb_options_set_max_compaction_bytes", 1 << 60),
+            ("rocksdb_options_set_num_levels", 2),
+            ("rocksdb_options_set_max_write_buffer_number", 6),
+            ("rocksdb_options_set_min_write_buffer_number_to_merge", 1),
+            ("rocksdb_options_set_max_background_flushes", 4),
+            ("rocksdb_options_set_max_background_compactions", 2),
+            ("rocksdb_options_set_target_file_size_base", 256 << 20),
+        ]);
         Ok(())
+    }
+    fn rocksdb_options_set_use_fsync(options: &mut Options, use_fsync: i32) {
+        // A flag that has the type of a number.
+        options.kept.set("use_fsync", i32::from(use_fsync != 0));
+        if use_fsync != 0 {
+            options.kept.note("rocksdb_options_set_use_fsync", use_fsync.to_string());
+        }
+        Ok(())
+    }
+    fn rocksdb_options_get_use_fsync(options: &Options) -> i32 {
+        Ok(options.kept.get("use_fsync").unwrap_or(0))
     }
     fn rocksdb_options_set_memtable_vector_rep(options: &mut Options) {
         options.kept.note("memtable_factory", "vector".to_owned());

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use lithify::{Error, ErrorKind, Snapshot};
 
+use crate::last::keep;
 use crate::status::status;
 
 /// What the safe part of an exported function gives.
@@ -139,14 +140,27 @@ pub(crate) unsafe fn walled<R: Neutral>(
     errptr: *mut *mut c_char,
     call: impl FnOnce() -> Res<R>,
 ) -> R {
+    let call = || {
+        #[cfg(debug_assertions)]
+        injected(name);
+        call()
+    };
     let error = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(result)) => return result,
         Ok(Err(error)) => error,
         Err(_) => Error::new(ErrorKind::Internal, format!("{name} panicked; please report it")),
     };
+    keep(&error);
     // SAFETY: as the caller says.
     unsafe { tell(errptr, &error) };
     R::NEUTRAL
+}
+
+/// Panics if a test asks for it: `LITHIFY_CAPI_PANIC` names the function.
+#[cfg(debug_assertions)]
+fn injected(name: &str) {
+    let wanted = std::env::var_os("LITHIFY_CAPI_PANIC");
+    assert!(wanted.is_none_or(|wanted| wanted != name), "a test asked for it");
 }
 
 /// Puts the text of `error` in the place of what `errptr` points to, which is freed.

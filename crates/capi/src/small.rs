@@ -111,6 +111,8 @@ pub(crate) struct WriteOpts {
     sync: bool,
     no_log: bool,
     no_wait: bool,
+    /// As `lithify.h` sets it, in place of the flags.
+    pub(crate) durability: Option<Durability>,
     kept: Kept,
 }
 keeps!(WriteOpts);
@@ -120,6 +122,9 @@ impl WriteOpts {
     /// `Unsupported` naming an option that is refused, `InvalidArgument` for two that contradict.
     pub(crate) fn checked(&self) -> Res<WriteOptions> {
         self.kept.check()?;
+        if self.durability.is_some() {
+            return Ok(WriteOptions { durability: self.durability, no_wait: self.no_wait });
+        }
         let durability = match (self.no_log, self.sync) {
             (true, true) => {
                 return Err(Error::invalid(

@@ -196,8 +196,8 @@ rows! { UniversalOptions;
         rocksdb_universal_compaction_options_get_min_merge_width: i32 = 2,
         |o, v| o.least = u32::try_from(v).unwrap_or(0).max(2);
     exact rocksdb_universal_compaction_options_set_max_merge_width
-        rocksdb_universal_compaction_options_get_max_merge_width: i32 = i32::MAX,
-        |o, v| o.most = u32::try_from(v).unwrap_or(0).max(2);
+        rocksdb_universal_compaction_options_get_max_merge_width: i32 = -1,
+        |o, v| o.most = u32::try_from(v).unwrap_or(u32::MAX).max(2);
     exact rocksdb_universal_compaction_options_set_max_size_amplification_percent
         rocksdb_universal_compaction_options_get_max_size_amplification_percent: i32 = 200,
         |o, v| o.amplification = u32::try_from(v).unwrap_or(0).clamp(1, 100_000);

@@ -195,9 +195,13 @@ impl TxnDb {
         &self,
         write: &WriteOpts,
         options: &TxnOptions,
-        old: Option<Box<Txn>>,
+        mut old: Option<Box<Txn>>,
     ) -> Res<*mut Txn> {
-        let inner = Some(self.base.db.begin_transaction(self.options(options, write)?));
+        let options = self.options(options, write).inspect_err(|_| {
+            // Nothing began, so it stays the caller's.
+            old.take().map(Box::leak);
+        })?;
+        let inner = Some(self.base.db.begin_transaction(options));
         let begun = Txn { inner, of: self.base.clone() };
         let Some(mut old) = old else { return Ok(give(begun)) };
         *old = begun;
@@ -236,7 +240,7 @@ impl TxnDb {
                     BatchEntry::SingleDelete(cf, key) => txn.single_delete_cf(of(cf)?, key)?,
                     BatchEntry::LogData(_) => {}
                     _ => {
-                        return Err(Error::unsupported(
+                        return Err(Error::invalid(
                             "a range deletion under locks; delete key by key",
                         ));
                     }

@@ -13,10 +13,10 @@ use anyhow::{Context, Result, bail};
 pub(super) struct Symbol {
     pub(super) class: String,
     /// The type of the result.
-    result: String,
+    pub(super) result: String,
     pub(super) name: String,
     /// The types of the parameters.
-    params: Vec<String>,
+    pub(super) params: Vec<String>,
 }
 
 /// The lines, sorted by name.
@@ -59,19 +59,50 @@ fn split(text: &str) -> Vec<String> {
     parts.iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
 }
 
-/// The header.
-pub(super) fn header(symbols: &[Symbol]) -> String {
+/// A header that is made of the list.
+pub(super) struct Header {
+    /// Where it stands in the room.
+    pub(super) path: &'static str,
+    /// What its functions begin with.
+    prefix: &'static str,
+    guard: &'static str,
+    says: &'static str,
+}
+
+/// That with RocksDB's functions, and that with our own.
+pub(super) const HEADERS: [Header; 2] = [
+    Header {
+        path: "include/lithify_rocksdb.h",
+        prefix: "rocksdb_",
+        guard: "LITHIFY_ROCKSDB_H",
+        says: "RocksDB's C interface as Lithify exports it.\n   \
+               What the functions do: RocksDB's own header, and docs/c.md for what differs.",
+    },
+    Header {
+        path: "include/lithify.h",
+        prefix: "lithify_",
+        guard: "LITHIFY_H",
+        says: "what Lithify has beyond RocksDB's C interface,\n   \
+               over the same handles. Stands beside RocksDB's header or lithify_rocksdb.h; docs/c.md says what the\n   \
+               functions do.",
+    },
+];
+
+/// The text of a header.
+pub(super) fn header(of: &Header, symbols: &[Symbol]) -> String {
+    let symbols: Vec<&Symbol> = symbols.iter().filter(|s| s.name.starts_with(of.prefix)).collect();
     let mut types = BTreeSet::new();
     for text in symbols.iter().flat_map(|s| s.params.iter().chain([&s.result])) {
         let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
         types.extend(words.filter(|word| word.starts_with("rocksdb_")));
     }
-    let mut out = String::from(
-        "/* Made by `cargo xtask capi header` of symbols.txt: RocksDB's C interface as Lithify exports it.\n   \
-         What the functions do: RocksDB's own header, and docs/c.md for what differs. */\n\
-         #ifndef LITHIFY_ROCKSDB_H\n#define LITHIFY_ROCKSDB_H\n\n\
+    let mut out = format!(
+        "/* Made by `cargo xtask capi header` of symbols.txt: {}\u{20}*/\n\
+         #ifndef {guard}\n#define {guard}\n\n\
          #include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n\
-         #ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+         #ifdef __cplusplus\nextern \"C\" {{\n#endif\n\n",
+        of.says,
+        guard = of.guard,
     );
     for name in types {
         let _ = writeln!(out, "typedef struct {name} {name};");
@@ -176,8 +207,14 @@ fn declarations(source: &str) -> Result<Vec<Declared>> {
     let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
     let code = code.collect::<Vec<_>>().join(" ");
     let mut declared = Vec::new();
-    for part in code.split("    fn rocksdb_").skip(1) {
-        let name = format!("rocksdb_{}", part.split('(').next().unwrap_or_default());
+    let of = |prefix| {
+        code.split(&format!("    fn {prefix}"))
+            .skip(1)
+            .map(move |part| (prefix, part))
+            .collect::<Vec<_>>()
+    };
+    for (prefix, part) in [of("rocksdb_"), of("lithify_")].concat() {
+        let name = format!("{prefix}{}", part.split('(').next().unwrap_or_default());
         let inside = part.split_once('(').map_or("", |(_, rest)| rest);
         let end = closing(inside).with_context(|| name.clone())?;
         let result = inside[end + 1..].split('{').next().unwrap_or_default();
@@ -247,8 +284,8 @@ mod tests {
         let symbols = parse(text).unwrap();
         assert_eq!(symbols[0].params, ["rocksdb_t*", "void (*)(void*, size_t)", "size_t"]);
         assert!(symbols[1].params.is_empty());
-        assert!(header(&symbols).contains("\nvoid rocksdb_b(void); /* noted */\n"));
-        assert!(header(&symbols).contains("\ntypedef struct rocksdb_t rocksdb_t;\n"));
+        assert!(header(&HEADERS[0], &symbols).contains("\nvoid rocksdb_b(void); /* noted */\n"));
+        assert!(header(&HEADERS[0], &symbols).contains("\ntypedef struct rocksdb_t rocksdb_t;\n"));
         assert!(parse("good void rocksdb_b(void)").is_err());
         assert!(parse("exact void rocksdb_b(void)\nexact void rocksdb_a(void)").is_err());
     }

@@ -54,6 +54,11 @@ struct Packages {
     system: PathBuf,
 }
 
+/// The folder that has RocksDB's own header as `rocksdb/c.h`; `None` if cargo cannot fetch it.
+pub(super) fn headers() -> Result<Option<PathBuf>> {
+    Ok(packages()?.map(|packages| packages.system.join("rocksdb/include")))
+}
+
 /// `None` if they are not here and cannot be fetched.
 fn packages() -> Result<Option<Packages>> {
     let manifest = root().join("peers/rocksdb/Cargo.toml");

@@ -106,6 +106,13 @@ static inline void shows(rocksdb_iterator_t* it, const char* const* pairs, size_
 }
 
 void test_open(void);
+void test_own(void);
+void test_panics(void);
+void test_noted(void);
+void test_kinds(void);
+void test_measures(void);
+void test_kinds_of_transactions(void);
+void test_without(void);
 void test_errors(void);
 void test_points(void);
 void test_batches(void);

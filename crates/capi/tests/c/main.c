@@ -25,6 +25,10 @@ static const struct {
     {"times", test_times},         {"figures", test_figures},
     {"text", test_text},
     {"factories", test_factories}, {"memory_reads", test_memory_reads},
+    {"noted", test_noted},         {"kinds", test_kinds},
+    {"measures", test_measures},   {"kinds of transactions", test_kinds_of_transactions},
+    {"own", test_own},
+    {"without", test_without},     {"panics", test_panics},
 };
 
 int main(int argc, char** argv) {
