@@ -21,6 +21,7 @@ mod command;
 pub mod compare;
 mod engines;
 mod gpu;
+pub mod interrupt;
 mod keys;
 mod lane;
 mod load;
@@ -30,8 +31,10 @@ mod mix;
 mod model;
 mod place;
 mod progress;
+mod readings;
 mod report;
 mod run;
+mod seconds;
 mod settings;
 mod store;
 #[cfg(test)]

@@ -113,6 +113,17 @@ impl DbEvent {
     }
 }
 
+/// Its name and its fields, as `flush_end job=3 files=1`, fit for a terminal.
+impl std::fmt::Display for DbEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)?;
+        self.fields.iter().try_for_each(|(name, value)| match value {
+            Field::Number(n) => write!(f, " {name}={n}"),
+            Field::Text(text) => write!(f, " {name}=\"{}\"", lithify_base::shown(text)),
+        })
+    }
+}
+
 /// Hears what happens in a database; given to its `Builder`.
 ///
 /// ```
