@@ -16,9 +16,9 @@ const TABLE_IN: &str = "README.md";
 /// The last column of its heading.
 const MARK: &str = "| ratio |";
 
-const WIDTH: f64 = 880.0;
-const LEFT: f64 = 330.0;
-const RIGHT: f64 = 800.0;
+const WIDTH: f64 = 970.0;
+const LEFT: f64 = 420.0;
+const RIGHT: f64 = 890.0;
 const ROW: f64 = 58.0;
 const BAR: f64 = 17.0;
 
