@@ -14,6 +14,7 @@ pub(crate) fn run() -> Result<()> {
     step("format", || call(&mut at_root("cargo", &["fmt", "--all", "--check"])))?;
     step("tidy", tidy::run)?;
     step("lock files", lock_files)?;
+    step("packages", packages)?;
     step("clippy", clippy)?;
     step("docs", docs)?;
     step("test", || test::run(&[]))?;
@@ -58,6 +59,19 @@ fn lock_files() -> Result<()> {
             .with_context(|| format!("to mend it: cargo update -w --manifest-path {manifest}"))?;
     }
     Ok(())
+}
+
+/// What is not published.
+const YARD: [&str; 5] =
+    ["lithify-sim", "lithify-hostile", "lithify-testkit", "lithify-capi", "xtask"];
+
+/// What is published can be packaged, each with the others as they are here. Nothing is built: that costs as much as the
+/// whole workspace, and is `cargo package` without `--no-verify`.
+fn packages() -> Result<()> {
+    let args = ["package", "-q", "--workspace", "--no-verify", "--allow-dirty", "--locked"];
+    let yard = YARD.iter().flat_map(|name| ["--exclude", name]);
+    let mut command = at_root("cargo", &args);
+    call(command.args(yard).args(["--target-dir", "target/packages"]))
 }
 
 fn docs() -> Result<()> {

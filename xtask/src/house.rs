@@ -158,7 +158,7 @@ fn test_binaries() -> Result<Measure> {
     let now = counts.values().sum();
     let (most, package) = counts.into_iter().map(|(name, n)| (n, name)).max().unwrap_or_default();
     let place = format!("{most} of them in {package}");
-    Ok(Measure { name: "test binaries of the workspace", now, held: 47, goal: 47, place })
+    Ok(Measure { name: "test binaries of the workspace", now, held: 48, goal: 48, place })
 }
 
 /// Words that hide who does what, in sources with their comments.

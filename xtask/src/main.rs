@@ -17,6 +17,7 @@ mod gpu_kit;
 mod house;
 mod interop;
 mod peers;
+mod plot;
 mod programs;
 mod python;
 mod repo;
@@ -59,6 +60,7 @@ The chores of this project:
                       (build, header, test, suite)
   cargo xtask python  build the Python package in an environment of its own and run its tests
                       (--runs N and --kills N for more of the random ones)
+  cargo xtask plot    draw the picture of README.md from the table below it
   cargo xtask peers   fetch and build the engines for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
@@ -93,6 +95,7 @@ fn chore(args: &[String]) -> Result<()> {
         "capi" => capi::run(rest),
         "fuzz" => fuzz::run(rest),
         "python" => python::run(rest),
+        "plot" => no_arguments(name, rest).and_then(|()| plot::run()),
         "peers" => no_arguments(name, rest).and_then(|()| peers::run()),
         "interop" => no_arguments(name, rest).and_then(|()| interop::run()),
         "help" | "--help" | "-h" => {

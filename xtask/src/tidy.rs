@@ -66,6 +66,7 @@ fn check(sources: &[Source]) -> Result<Vec<Finding>> {
     findings.extend(zoo::check(sources)?);
     findings.extend(unrun::check(sources)?);
     findings.extend(testing::check()?);
+    findings.extend(crate::plot::check()?);
     let exceeded = crate::house::exceeded(sources)?;
     findings.extend(
         exceeded.into_iter().map(|what| Finding::new("xtask/src/house.rs", 0, "house", what)),

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 
 use crate::compare::{self, CompareArgs, EngineCommand};
+use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::matrix::{self, MatrixArgs};
 use crate::report::{RunReport, print_distributions, print_report};
 use crate::run::run;
@@ -70,8 +71,11 @@ pub(crate) fn refuse_foreign(opener: &dyn StoreOpener, args: &BenchArgs) -> Resu
 }
 
 fn run_and_print(opener: &dyn StoreOpener, args: BenchArgs) -> Result<bool> {
-    let report = run(opener, args.settings, &args.output)?;
+    let report = run(opener, args.settings, &args.output, &Interrupt::heard()?)?;
     emit(&report, &args.output)?;
+    if report.interrupted {
+        std::process::exit(i32::from(INTERRUPTED));
+    }
     Ok(report.valid)
 }
 

@@ -18,6 +18,7 @@ use crate::clock::{now, thread_cpu};
 use crate::keys::{encode_key, mix};
 use crate::model::{Due, Model};
 use crate::report::SlowOps;
+use crate::seconds::Seconds;
 use crate::settings::BenchSettings;
 use crate::store::Store;
 use crate::values::{Flaw, Values};
@@ -113,6 +114,8 @@ pub(crate) struct Tally {
     /// Of `bytes`, those that writes carried.
     pub(crate) written: u64,
     pub(crate) latency: Histogram<u64>,
+    /// The same second by second.
+    pub(crate) seconds: Seconds,
     /// Operations that ended in each tenth of a second.
     pub(crate) tenths: Vec<u32>,
     pub(crate) slow: SlowOps,
@@ -129,6 +132,7 @@ impl Tally {
             bytes: 0,
             written: 0,
             latency: latency.expect("the histogram's bounds are constant and sound"),
+            seconds: Seconds::default(),
             tenths: Vec::new(),
             slow: SlowOps::default(),
             slow_seconds: Vec::new(),
@@ -142,6 +146,7 @@ impl Tally {
         self.bytes += other.bytes;
         self.written += other.written;
         self.latency.add(&other.latency).expect("all lanes have the same histogram bounds");
+        self.seconds.merge(&other.seconds);
         self.tenths.resize(self.tenths.len().max(other.tenths.len()), 0);
         for (sum, x) in self.tenths.iter_mut().zip(&other.tenths) {
             *sum += x;
@@ -220,6 +225,7 @@ impl<'a> Lane<'a> {
     pub(crate) fn finish(&mut self, ops: u64, bytes: u64) {
         let took = self.count(ops, bytes);
         self.tally.latency.saturating_record(took.as_nanos() as u64);
+        self.tally.seconds.note((self.tally.tenths.len() - 1) / 10, took);
         if took > SLOW {
             self.note_slow(took);
         }

@@ -21,6 +21,7 @@ mod command;
 pub mod compare;
 mod engines;
 mod gpu;
+pub mod interrupt;
 mod keys;
 mod lane;
 mod load;
@@ -31,8 +32,10 @@ mod model;
 mod place;
 mod progress;
 mod ranges;
+mod readings;
 mod report;
 mod run;
+mod seconds;
 mod settings;
 mod store;
 #[cfg(test)]

@@ -41,6 +41,9 @@ pub struct RunReport {
     pub machine: MachineNote,
     /// False if an operation failed or a value was wrong: nothing here counts then.
     pub valid: bool,
+    /// True if Ctrl-C ended it: the last workload is a part of one, and others may be missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// What made it invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -122,7 +125,10 @@ pub struct WorkloadReport {
     pub distribution_us: Vec<(f64, f64)>,
     /// Operations that ended in each second.
     pub series: Vec<u64>,
-    /// The same in each tenth of a second.
+    /// Latency of each second: median, 99th percentile and slowest, in microseconds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_series_us: Vec<[f64; 3]>,
+    /// The same as `series` in each tenth of a second.
     #[serde(skip)]
     pub tenths: Vec<u32>,
     /// Operations over 10 ms.
@@ -199,6 +205,10 @@ pub fn print_report(report: &RunReport, out: &mut dyn std::io::Write) -> std::io
             "the machine was busy when the run began (load {:.1} on {} CPUs): expect noise",
             m.load_average, m.cpus
         )?;
+    }
+    if report.interrupted {
+        let what = "INTERRUPTED: the last workload above is a part of one, and was not waited for";
+        writeln!(out, "{what}")?;
     }
     match &report.error {
         Some(error) => writeln!(out, "INVALID RUN: {error}"),

@@ -11,12 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::clock::{cpu_seconds, now};
+use crate::interrupt::Interrupt;
 use crate::lane::{Course, Lane, Standing, Tally};
 use crate::load::{drive, write_beside};
 use crate::machine;
 use crate::model::Model;
 use crate::place::Place;
 use crate::progress::Progress;
+use crate::readings::{self, Reading};
 use crate::report::{Latency, RunReport, WorkloadReport};
 use crate::settings::{BenchSettings, OutputArgs};
 use crate::store::{EngineStats, Store, StoreOpener};
@@ -34,6 +36,7 @@ pub fn run(
     opener: &dyn StoreOpener,
     settings: BenchSettings,
     output: &OutputArgs,
+    interrupt: &Interrupt,
 ) -> Result<RunReport> {
     let settings = settings.resolve()?;
     output.timeline.as_deref().map_or(Ok(()), timeline::check_name)?;
@@ -42,15 +45,17 @@ pub fn run(
         settings: settings.clone(),
         machine: machine::note(),
         valid: true,
+        interrupted: false,
         error: None,
         workloads: Vec::new(),
     };
     let place = Place::prepare(&settings.db)?;
-    machine::touch_memory(settings.touch_bytes(automatic_touch(&settings))?);
+    machine::touch_memory(settings.touch_bytes(automatic_touch(&settings))?)?;
     let mut session = Session {
         opener,
         settings: &settings,
         output,
+        interrupt,
         place,
         store: None,
         opened: now(),
@@ -61,9 +66,13 @@ pub fn run(
         version_base: 0,
         done: Vec::new(),
         first_of_store: 0,
+        readings: Vec::new(),
         timeline: None,
     };
     let mut outcome = settings.workloads.iter().try_for_each(|&workload| {
+        if interrupt.came() {
+            return Ok(());
+        }
         let played = session.play(workload).with_context(|| workload.name().to_owned())?;
         session.done.push(played);
         Ok(())
@@ -71,15 +80,29 @@ pub fn run(
     let closed = session.close_store().context("close");
     outcome = outcome.and(closed);
     report.workloads = session.done;
+    report.interrupted = interrupt.came();
     if let Err(error) = outcome {
         report.valid = false;
         report.error = Some(format!("{error:#}"));
     }
-    if let (Some(path), true) = (&output.timeline, report.valid) {
-        let timeline = session.timeline.context("this engine keeps no log of its jobs")?;
-        timeline.write(path)?;
+    if report.valid {
+        write_timeline(session.timeline, output, report.interrupted)?;
     }
     Ok(report)
+}
+
+/// Writes the timeline where it is wanted, and says so. A run that was interrupted early has none.
+fn write_timeline(timeline: Option<Timeline>, output: &OutputArgs, early: bool) -> Result<()> {
+    let Some(path) = &output.timeline else { return Ok(()) };
+    let Some(timeline) = timeline else {
+        return if early { Ok(()) } else { Err(anyhow!("this engine keeps no log of its jobs")) };
+    };
+    timeline.write(path)?;
+    if !output.quiet {
+        use std::io::Write;
+        writeln!(std::io::stderr(), "timeline in {}", path.to_string_lossy().escape_debug())?;
+    }
+    Ok(())
 }
 
 /// Memory worth touching: what the run may come to use, store and page cache, at most 16 GiB.
@@ -94,6 +117,7 @@ struct Session<'a> {
     opener: &'a dyn StoreOpener,
     settings: &'a BenchSettings,
     output: &'a OutputArgs,
+    interrupt: &'a Interrupt,
     place: Place,
     store: Option<Box<dyn Store>>,
     /// When the store was opened.
@@ -106,6 +130,8 @@ struct Session<'a> {
     done: Vec<WorkloadReport>,
     /// How many of them had ended when the present store was opened.
     first_of_store: usize,
+    /// What the present store said of itself, if a timeline is wanted.
+    readings: Vec<Reading>,
     /// Of the store that was closed last.
     timeline: Option<Timeline>,
 }
@@ -120,9 +146,25 @@ impl Session<'_> {
     /// Runs one workload and measures it.
     fn play(&mut self, workload: Workload) -> Result<WorkloadReport> {
         self.open_for(workload)?;
+        let store = self.store.as_deref().context("the store is not open")?;
+        let wanted = self.output.timeline.is_some();
+        let (played, readings) =
+            readings::beside(store, self.opened, wanted, || self.play_on(store, workload));
+        self.readings.extend(readings);
+        let report = played?;
+        if workload.writes() {
+            let ops = report.ops.max(report.side_ops);
+            let next = u64::from(self.version_base) + ops;
+            self.version_base = u32::try_from(next)
+                .context("more than 2^32 writes in one run: versions of values run out")?;
+        }
+        Ok(report)
+    }
+
+    /// The same on the open store.
+    fn play_on(&self, store: &dyn Store, workload: Workload) -> Result<WorkloadReport> {
         let progress =
             Progress::start(workload.name(), self.expected_ops(workload), self.output.quiet);
-        let store = self.store.as_deref().context("the store is not open")?;
         if workload == Workload::Compact {
             store.flush().context("flushing before compaction")?;
         }
@@ -147,16 +189,12 @@ impl Session<'_> {
         let load_end = now();
         let at_end = store.stats()?;
         (report.debt_bytes, report.runs) = (at_end.debt_bytes, at_end.runs);
-        store.wait_idle().context("waiting for quiescence")?;
+        if !self.interrupt.came() {
+            store.wait_idle().context("waiting for quiescence")?;
+        }
         report.quiesce_seconds = (now() - load_end).as_secs_f64();
         let stats = store.stats()?.since(&before.stats);
         self.conclude(workload, &mut report, stats, &before);
-        if workload.writes() {
-            let ops = report.ops.max(report.side_ops);
-            let next = u64::from(self.version_base) + ops;
-            self.version_base = u32::try_from(next)
-                .context("more than 2^32 writes in one run: versions of values run out")?;
-        }
         Ok(report)
     }
 
@@ -189,9 +227,12 @@ impl Session<'_> {
         let played = self.done.get_mut(self.first_of_store..).unwrap_or_default();
         if let Some(moments) = self.opener.history(&self.place.store)? {
             let policy = self.opener.policy(self.settings);
-            let title = format!("{}, policy {policy}", self.opener.identity().name);
+            let identity = self.opener.identity();
+            let title = format!("{} {}, policy {policy}", identity.name, identity.version);
             let slots = self.settings.background_threads;
-            let timeline = Timeline::new(title, &moments, end, slots, played);
+            let mut timeline = Timeline::new(title, &moments, end, slots, played);
+            timeline.load = self.settings.in_words();
+            timeline.readings = std::mem::take(&mut self.readings);
             for w in played {
                 let load = Span { from: w.began_seconds, to: w.began_seconds + w.seconds };
                 w.activity = Some(timeline.activity(load));
@@ -268,7 +309,7 @@ impl Session<'_> {
                 stop: AtomicBool::new(false),
             },
         };
-        let (tallies, side) = run_lanes(&course, workload, lanes, progress)?;
+        let (tallies, side) = run_lanes(&course, workload, lanes, (progress, self.interrupt))?;
         let seconds = (now() - started).as_secs_f64();
         let sum = sum_of(&tallies);
         Ok(WorkloadReport {
@@ -284,6 +325,7 @@ impl Session<'_> {
             latency_us: latency(&sum),
             distribution_us: distribution(&sum),
             series: seconds_of(&sum.tenths),
+            latency_series_us: sum.seconds.series(),
             tenths: sum.tenths,
             slow: sum.slow,
             ..WorkloadReport::default()
@@ -334,7 +376,7 @@ fn run_lanes(
     course: &Course<'_>,
     workload: Workload,
     lanes: usize,
-    progress: &Progress,
+    (progress, interrupt): (&Progress, &Interrupt),
 ) -> Result<(Vec<Tally>, Option<Tally>)> {
     let side_course = course.side();
     std::thread::scope(|scope| {
@@ -363,6 +405,9 @@ fn run_lanes(
         while course.standing.live.load(Ordering::Acquire) > 0 {
             std::thread::park_timeout(REDRAW);
             progress.set(course.standing.done.load(Ordering::Relaxed));
+            if interrupt.came() {
+                course.standing.stop.store(true, Ordering::Relaxed);
+            }
         }
         side_course.standing.stop.store(true, Ordering::Relaxed);
         let side = side.map(join).transpose()?;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::keys::distinct_keys;
 use crate::mix::Mix;
 use crate::tour;
-use crate::units::{parse_bytes, parse_count};
+use crate::units::{parse_bytes, parse_count, show_bytes, show_count};
 use crate::workload::Workload;
 
 /// The policy of an engine that may choose itself.
@@ -422,6 +422,24 @@ impl BenchSettings {
             }
         }
         Ok(())
+    }
+
+    /// The load in words, for the title of a picture.
+    pub(crate) fn in_words(&self) -> String {
+        let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let named = |value: &dyn std::fmt::Debug| format!("{value:?}").to_lowercase();
+        format!(
+            "{} keys of {} B with values of {} B; {}, {}; WAL {}, compression {}, {} of {}",
+            show_count(self.num() as f64),
+            self.key_size,
+            self.value_size,
+            plural(self.threads, "client thread"),
+            plural(self.background_threads, "compaction thread"),
+            named(&self.wal),
+            named(&self.compression),
+            plural(self.memtables, "memtable"),
+            show_bytes(self.memtable_bytes),
+        )
     }
 
     /// Bytes to touch beforehand; `auto` stands for `automatic`.

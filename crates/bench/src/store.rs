@@ -129,6 +129,9 @@ pub struct EngineStats {
     pub debt_bytes: Option<u64>,
     /// Runs now: what a read may have to look at.
     pub runs: Option<u64>,
+    /// Of these, the ones in level 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub l0_runs: Option<u64>,
 }
 
 /// Stalls of one cause.
@@ -177,6 +180,7 @@ impl EngineStats {
             stalls: stalls.filter(|s| s.count > 0 || s.seconds.is_some_and(|x| x > 0.0)).collect(),
             debt_bytes: self.debt_bytes,
             runs: self.runs,
+            l0_runs: self.l0_runs,
         }
     }
 }

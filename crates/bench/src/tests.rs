@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::Result;
 use clap::Parser;
 
+use crate::interrupt::Interrupt;
 use crate::report::{EngineIdentity, RunReport};
 use crate::run::run;
 use crate::settings::{BenchArgs, BenchSettings, CompactionPri, Compression, OutputArgs, WalMode};
@@ -177,8 +178,39 @@ fn play(flaw: Flaw, flags: &[&str]) -> RunReport {
     let mut settings = settings(flags);
     settings.db = dir.path().join("bench");
     settings.touch_memory = "0".into();
-    run(&MapOpener(flaw), settings, &OutputArgs { quiet: true, ..OutputArgs::default() })
-        .expect("the run begins")
+    run(
+        &MapOpener(flaw),
+        settings,
+        &OutputArgs { quiet: true, ..OutputArgs::default() },
+        &Interrupt::default(),
+    )
+    .expect("the run begins")
+}
+
+#[test]
+fn an_interrupted_run_reports_what_it_did() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut settings = settings(&["--workloads=fillseq,readseq", "--num=500"]);
+    settings.db = dir.path().join("bench");
+    settings.touch_memory = "0".into();
+    let interrupt = Interrupt::default();
+    interrupt.press();
+    let output = OutputArgs { quiet: true, ..OutputArgs::default() };
+    let report =
+        run(&MapOpener(Flaw::None), settings, &output, &interrupt).expect("the run begins");
+    assert!(report.interrupted && report.valid && report.workloads.is_empty(), "{report:?}");
+    let mut text = Vec::new();
+    crate::print_report(&report, &mut text).expect("memory takes everything");
+    assert!(String::from_utf8_lossy(&text).contains("INTERRUPTED"));
+}
+
+/// A sum of nothing was told as -0.00.
+#[test]
+fn no_figure_is_a_negative_nothing() {
+    let nothing: f64 = [0.0f64; 0].iter().sum();
+    assert_eq!(crate::units::three_digits(nothing), "0.00");
+    assert_eq!(crate::units::three_digits(-0.0), "0.00");
+    assert_eq!(crate::units::three_digits(-2.0), "-2.00");
 }
 
 const ALL: &str = "fillseq,fillrandom,filluniquerandom,overwrite,readrandom,readmissing,\
@@ -305,7 +337,8 @@ fn a_log_of_jobs_becomes_activity_and_a_file() {
         ..settings(&["--workloads=fillseq,fillrandom,readrandom", "--num=2000"])
     };
     let output = OutputArgs { quiet: true, timeline: Some(path.clone()), ..OutputArgs::default() };
-    let report = run(&LoggingOpener, settings.clone(), &output).expect("a run");
+    let report =
+        run(&LoggingOpener, settings.clone(), &output, &Interrupt::default()).expect("a run");
     assert_eq!(report.error, None);
     for w in &report.workloads {
         let activity = w.activity.as_ref().expect("the engine keeps a log");
@@ -322,10 +355,12 @@ fn a_log_of_jobs_becomes_activity_and_a_file() {
         "{text}"
     );
 
-    let error = run(&MapOpener(Flaw::None), settings.clone(), &output).expect_err("no log");
+    let error = run(&MapOpener(Flaw::None), settings.clone(), &output, &Interrupt::default())
+        .expect_err("no log");
     assert!(error.to_string().contains("keeps no log"), "{error}");
     let wrong = OutputArgs { timeline: Some("jobs.png".into()), ..output };
-    let error = run(&LoggingOpener, settings, &wrong).expect_err("no such form");
+    let error =
+        run(&LoggingOpener, settings, &wrong, &Interrupt::default()).expect_err("no such form");
     assert!(error.to_string().contains(".svg"), "{error}");
 }
 
@@ -543,7 +578,8 @@ fn a_foreign_directory_is_left_alone() {
     std::fs::create_dir(dir.path().join("photos")).expect("a directory");
     let mut settings = settings(&["--workloads=fillseq", "--num=10"]);
     settings.db = dir.path().into();
-    let outcome = run(&MapOpener(Flaw::None), settings, &OutputArgs::default());
+    let outcome =
+        run(&MapOpener(Flaw::None), settings, &OutputArgs::default(), &Interrupt::default());
     let error = outcome.expect_err("it is not the bench's").to_string();
     assert!(error.contains("neither empty nor made by the bench"), "{error}");
     assert!(dir.path().join("photos").exists());

@@ -18,9 +18,11 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use crate::readings::Reading;
 use crate::report::WorkloadReport;
 
 mod chart;
+mod panels;
 #[cfg(test)]
 mod tests;
 
@@ -145,6 +147,8 @@ struct Played {
 pub(crate) struct Timeline {
     /// For titles: engine and policy.
     title: String,
+    /// The parameters of the load, in words.
+    pub(crate) load: String,
     step_seconds: f64,
     /// Compactions that may run at once.
     slots: usize,
@@ -153,6 +157,10 @@ pub(crate) struct Timeline {
     stalls: Vec<Stall>,
     /// Operations that ended, per second, in each step.
     ops_per_second: Vec<f64>,
+    /// Of seconds with operations, when each began, and their median, 99th percentile and slowest in microseconds.
+    latency_us: Vec<(f64, [f64; 3])>,
+    /// What the engine said of itself.
+    pub(crate) readings: Vec<Reading>,
     #[serde(skip)]
     spans: Vec<(Work, Span)>,
 }
@@ -200,8 +208,15 @@ impl Timeline {
                 }
             }
         }
+        let latency_us = workloads.iter().flat_map(|w| {
+            let seconds = w.latency_series_us.iter().enumerate();
+            seconds.map(|(i, &us)| (w.began_seconds + i as f64, us))
+        });
         Timeline {
             title,
+            load: String::new(),
+            latency_us: latency_us.filter(|(_, us)| us[2] > 0.0).collect(),
+            readings: Vec::new(),
             step_seconds: STEP,
             slots,
             workloads: workloads.iter().map(played).collect(),
@@ -271,6 +286,7 @@ impl Timeline {
         let mut heading = vec!["seconds".to_owned()];
         heading.extend(self.jobs.iter().map(|j| j.name.clone()));
         heading.extend(["compactions", "delayed", "stopped", "ops_per_second"].map(str::to_owned));
+        heading.extend(["l0_runs", "debt_bytes", "p50_us", "p99_us", "max_us"].map(str::to_owned));
         let mut text = heading.join(",") + "\n";
         for (i, ops) in self.ops_per_second.iter().enumerate() {
             let from = i as f64 * STEP;
@@ -285,6 +301,16 @@ impl Timeline {
             row.extend(self.jobs.iter().map(|j| format!("{:.3}", j.active[i])));
             row.extend([sum, held(false), held(true)].map(|x| format!("{x:.3}")));
             row.push(format!("{ops:.0}"));
+            let reading = self.readings.iter().rfind(|r| r.seconds < step.to);
+            let said = |figure: Option<u64>| figure.map_or_else(String::new, |n| n.to_string());
+            row.push(said(reading.and_then(|r| r.l0_runs)));
+            row.push(said(reading.and_then(|r| r.debt_bytes)));
+            let latency = self.latency_us.iter().rfind(|(began, _)| *began < step.to);
+            let latency = latency.filter(|(began, _)| step.from < began + 1.0);
+            row.extend(
+                [0, 1, 2]
+                    .map(|i| latency.map_or_else(String::new, |(_, us)| format!("{:.1}", us[i]))),
+            );
             text += &(row.join(",") + "\n");
         }
         text

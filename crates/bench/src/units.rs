@@ -89,6 +89,8 @@ pub(crate) fn show_count(count: f64) -> String {
 
 /// `x` with about three significant digits.
 pub(crate) fn three_digits(x: f64) -> String {
+    // A sum of nothing is -0.0, which is no figure for people.
+    let x = x + 0.0;
     match x.abs() {
         a if a >= 100.0 => format!("{x:.0}"),
         a if a >= 10.0 => format!("{x:.1}"),

@@ -308,6 +308,7 @@ impl Store for Bench {
                 .collect(),
             debt_bytes: Some(stats.debt_bytes),
             runs: Some(stats.levels.iter().map(|l| l.runs as u64).sum()),
+            l0_runs: stats.levels.first().map(|l| l.runs as u64),
         })
     }
 

@@ -12,6 +12,7 @@ pub(crate) mod picture;
 pub(crate) mod point;
 pub(crate) mod salvage;
 pub(crate) mod scan;
+pub(crate) mod serve;
 pub(crate) mod settings;
 pub(crate) mod stats;
 pub(crate) mod table;

@@ -96,6 +96,8 @@ enum Command {
     Picture(cmd::picture::Picture),
     /// Watch a database beside the program that writes it: jobs, stalls, growth, and the tree
     Top(cmd::top::Top),
+    /// Show the same as a page for a browser on this machine, with history, and figures for Prometheus
+    Serve(cmd::serve::Serve),
     /// Look into one table file
     #[command(subcommand)]
     Table(cmd::table::Table),
@@ -160,6 +162,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Settings(settings) => settings.run()?,
         Command::Picture(picture) => picture.run()?,
         Command::Top(top) => top.run()?,
+        Command::Serve(serve) => serve.run()?,
         Command::Table(table) => table.run()?,
         Command::Completions(completions) => completions.run()?,
         Command::Man(man) => man.run()?,

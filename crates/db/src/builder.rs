@@ -151,6 +151,13 @@ impl Builder {
         self.with.listeners.push(listener);
         self
     }
+    /// Tells the `tracing` crate what happens, as events of target `lithify` with the names of the event log: failures as
+    /// warnings, flushes, compactions and stalls as information, the rest as detail. Needs the cargo feature `tracing`.
+    #[cfg(feature = "tracing")]
+    #[must_use]
+    pub fn tracing(self) -> Builder {
+        self.listener(Arc::new(crate::traced::Traced))
+    }
     /// Lets compactions use `engine` besides the CPU; may be given several times. Each part of a compaction
     /// goes to the engine that is expected to be through with it first, by what the engines say of themselves.
     /// Where an engine refuses, fails, hangs, or returns wrong output, the CPU takes over, and no compaction

@@ -37,6 +37,8 @@ pub mod prefix;
 mod store;
 mod table_builder;
 mod tables;
+#[cfg(feature = "tracing")]
+mod traced;
 mod transaction;
 mod ttl;
 mod updates;

@@ -14,6 +14,6 @@ pub mod field;
 pub mod listener;
 pub mod metrics;
 pub mod progress;
-mod prometheus;
+pub mod prometheus;
 pub mod reentry;
 pub mod stats;

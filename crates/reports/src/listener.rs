@@ -113,17 +113,14 @@ impl DbEvent {
     }
 }
 
+/// Its name and its fields, as `flush_end job=3 files=1`, fit for a terminal.
 impl std::fmt::Display for DbEvent {
-    /// One line: its name, and what it is about as `name=value`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.name)?;
-        for (name, value) in &self.fields {
-            match value {
-                Field::Number(n) => write!(f, " {name}={n}")?,
-                Field::Text(text) => write!(f, " {name}={}", text.escape_debug())?,
-            }
-        }
-        Ok(())
+        self.fields.iter().try_for_each(|(name, value)| match value {
+            Field::Number(n) => write!(f, " {name}={n}"),
+            Field::Text(text) => write!(f, " {name}=\"{}\"", lithify_base::shown(text)),
+        })
     }
 }
 

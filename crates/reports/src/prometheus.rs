@@ -13,14 +13,17 @@ use crate::stats::Stats;
 /// What stands before every name.
 const PREFIX: &str = "lithify";
 
-/// Names of the families of samples, each with its head once.
-struct Text(String);
+/// Families of samples in that form. Each is to have its head once, before its samples.
+#[derive(Debug, Default)]
+pub struct Text(String);
 
 impl Text {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+    /// Begins the family `name`, a `counter`, `gauge` or `summary`.
+    pub fn head(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {PREFIX}_{name} {help}\n# TYPE {PREFIX}_{name} {kind}");
     }
-    fn sample(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
+    /// A sample of it.
+    pub fn sample(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
         let _ = write!(self.0, "{PREFIX}_{name}");
         for (i, (label, is)) in labels.iter().enumerate() {
             let is = is.to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
@@ -28,9 +31,14 @@ impl Text {
         }
         let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
     }
-    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+    /// A family of one gauge.
+    pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.head(name, "gauge", help);
         self.sample(name, &[], value);
+    }
+    /// All that was added.
+    pub fn into_string(self) -> String {
+        self.0
     }
     fn latency(&mut self, name: &str, help: &str, of: &Latency) {
         self.head(name, "summary", help);
@@ -52,7 +60,7 @@ impl Stats {
     /// assert!(text.contains("# TYPE lithify_writes_total counter\nlithify_writes_total 0\n"));
     /// ```
     pub fn prometheus(&self) -> String {
-        let mut text = Text(String::new());
+        let mut text = Text::default();
         for (name, value) in self.counts.list() {
             match name.strip_suffix("_nanos") {
                 Some(name) => {
@@ -74,7 +82,7 @@ impl Stats {
         self.gauges(&mut text);
         self.levels(&mut text);
         self.stalls_and_engines(&mut text);
-        text.0
+        text.into_string()
     }
 
     fn gauges(&self, text: &mut Text) {

@@ -34,6 +34,7 @@ const BANS: &[(&str, &str)] = &[
 const OUTSIDE: &[&str] = &[
     "crates/cli",
     "crates/bench",
+    "crates/watch",
     "crates/capi",
     "crates/lab",
     "crates/sim",

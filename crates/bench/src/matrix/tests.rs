@@ -100,6 +100,7 @@ fn report(valid: bool) -> RunReport {
         settings: crate::tests::settings(&[]),
         machine: crate::report::MachineNote::default(),
         valid,
+        interrupted: false,
         error: None,
         workloads: vec![workload("filluniquerandom"), load, reads, check],
     }

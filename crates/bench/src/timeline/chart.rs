@@ -7,6 +7,7 @@
 //!   |__/    \___  (dashed: all slots)
 //!   cause  ====   a row for each cause of stalls
 //!   |  /\/\/\___  thousand operations per second
+//!   |             runs in L0, debt, latency (`panels`), as far as they are known
 //!   0    10   20 s
 //! ```
 
@@ -17,8 +18,8 @@ use super::{Span, Timeline, Work};
 use crate::units::three_digits;
 
 const WIDTH: f64 = 1200.0;
-const LEFT: f64 = 76.0;
-const RIGHT: f64 = 1040.0;
+pub(super) const LEFT: f64 = 76.0;
+pub(super) const RIGHT: f64 = 1040.0;
 const JOBS_TOP: f64 = 104.0;
 const JOBS_HEIGHT: f64 = 290.0;
 const ROW: f64 = 18.0;
@@ -26,9 +27,9 @@ const OPS_HEIGHT: f64 = 130.0;
 /// Narrowest step drawn; shorter ones are averaged.
 const STEP_MIN: f64 = 2.0;
 
-const INK: &str = "#1f2933";
-const FAINT: &str = "#7b8794";
-const GRID: &str = "#e4e7eb";
+pub(super) const INK: &str = "#1f2933";
+pub(super) const FAINT: &str = "#7b8794";
+pub(super) const GRID: &str = "#e4e7eb";
 const STOP: &str = "#c1121f";
 const DELAY: &str = "#f4a261";
 const OPS: &str = "#1d3557";
@@ -57,27 +58,29 @@ pub(super) fn draw(timeline: &Timeline) -> String {
         .collect();
     let rows_top = JOBS_TOP + JOBS_HEIGHT + 12.0;
     let ops_top = rows_top + ROW * causes.len() as f64 + 26.0;
-    let bottom = ops_top + OPS_HEIGHT;
     let mut page = Page {
         text: String::new(),
         timeline,
         seconds: timeline.ops_per_second.len() as f64 * timeline.step_seconds,
     };
+    let ops_bottom = ops_top + OPS_HEIGHT;
+    let bottom = ops_bottom + page.panels_height();
     page.open(bottom + 48.0);
     page.heading();
     page.workloads(bottom);
     page.stalls(&causes, rows_top);
     page.jobs();
     page.throughput(ops_top);
+    page.panels(ops_bottom + super::panels::GAP);
     page.time_axis(bottom);
     page.legend();
     page.text += "</svg>\n";
     page.text
 }
 
-struct Page<'a> {
+pub(super) struct Page<'a> {
     text: String,
-    timeline: &'a Timeline,
+    pub(super) timeline: &'a Timeline,
     seconds: f64,
 }
 
@@ -92,23 +95,23 @@ impl Page<'_> {
         );
     }
 
-    fn x(&self, seconds: f64) -> f64 {
+    pub(super) fn x(&self, seconds: f64) -> f64 {
         LEFT + (RIGHT - LEFT) * (seconds / self.seconds).clamp(0.0, 1.0)
     }
 
-    fn label(&mut self, x: f64, y: f64, style: &str, text: &str) {
+    pub(super) fn label(&mut self, x: f64, y: f64, style: &str, text: &str) {
         let text = text.replace('&', "&amp;").replace('<', "&lt;").replace("->", "\u{2192}");
         let _ = writeln!(self.text, "<text x=\"{x:.1}\" y=\"{y:.1}\" {style}>{text}</text>");
     }
 
-    fn rect(&mut self, x: f64, y: f64, w: f64, h: f64, style: &str) {
+    pub(super) fn rect(&mut self, x: f64, y: f64, w: f64, h: f64, style: &str) {
         let _ = writeln!(
             self.text,
             "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\" {style}/>"
         );
     }
 
-    fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
+    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
         let ((x1, y1), (x2, y2)) = (from, to);
         let _ = writeln!(
             self.text,
@@ -118,7 +121,8 @@ impl Page<'_> {
 
     fn heading(&mut self) {
         let t = self.timeline;
-        self.label(LEFT, 32.0, "font-size=\"20\" font-weight=\"600\"", &t.title);
+        self.label(LEFT, 26.0, "font-size=\"19\" font-weight=\"600\"", &t.title);
+        self.label(LEFT, 46.0, "font-size=\"13\"", &t.load);
         let loads = t.loads();
         let whole: f64 = loads.iter().map(|s| s.to - s.from).sum();
         let busy = loads.iter().map(|&load| {
@@ -136,7 +140,7 @@ impl Page<'_> {
             half * 100.0,
             three_digits(stalled)
         );
-        self.label(LEFT, 54.0, &format!("fill=\"{FAINT}\" font-size=\"13\""), &text);
+        self.label(LEFT, 66.0, &format!("fill=\"{FAINT}\" font-size=\"13\""), &text);
     }
 
     /// Where each workload begins, and the time it takes to settle in grey.
@@ -166,7 +170,7 @@ impl Page<'_> {
     }
 
     /// A panel's frame, its ticks and what they count.
-    fn panel(&mut self, top: f64, height: f64, most: f64, name: &str) {
+    pub(super) fn panel(&mut self, top: f64, height: f64, most: f64, name: &str) {
         for tick in ticks(most, 5) {
             let y = top + height * (1.0 - tick / most);
             self.line((LEFT, y), (RIGHT, y), &format!("stroke=\"{GRID}\""));
@@ -174,8 +178,8 @@ impl Page<'_> {
             self.label(LEFT - 8.0, y + 4.0, &style, &plain(tick));
         }
         let middle = top + height / 2.0;
-        let style = format!("text-anchor=\"middle\" transform=\"rotate(-90 24 {middle:.1})\"");
-        self.label(24.0, middle, &style, name);
+        let style = format!("text-anchor=\"middle\" transform=\"rotate(-90 12 {middle:.1})\"");
+        self.label(12.0, middle, &style, name);
     }
 
     fn jobs(&mut self) {
@@ -292,11 +296,12 @@ impl Page<'_> {
             format!("{x:.1},{:.1}", y(k))
         });
         let points = points.collect::<Vec<_>>().join(" ");
-        let _ = writeln!(
-            self.text,
-            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{OPS}\" stroke-width=\"1.4\" \
-             stroke-linejoin=\"round\"/>"
-        );
+        let style = "fill=\"none\" stroke-width=\"1.4\" stroke-linejoin=\"round\"";
+        self.polyline(&points, &format!("stroke=\"{OPS}\" {style}"));
+    }
+
+    pub(super) fn polyline(&mut self, points: &str, style: &str) {
+        let _ = writeln!(self.text, "<polyline points=\"{points}\" {style}/>");
     }
 
     fn time_axis(&mut self, bottom: f64) {

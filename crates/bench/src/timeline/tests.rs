@@ -39,6 +39,7 @@ fn sample() -> Timeline {
         quiesce_seconds: 0.1,
         written_bytes: 1,
         tenths: vec![100, 50],
+        latency_series_us: vec![[5.0, 70.0, 900.0]],
         ..WorkloadReport::default()
     };
     let read = WorkloadReport {
@@ -47,7 +48,11 @@ fn sample() -> Timeline {
         seconds: 0.1,
         ..WorkloadReport::default()
     };
-    Timeline::new("lithify hybrid".into(), &moments, 0.4, 2, &[load, read])
+    let mut timeline = Timeline::new("lithify hybrid".into(), &moments, 0.4, 2, &[load, read]);
+    timeline.load = "7 keys of 16 B & more".into();
+    let reading = |seconds, l0, debt_bytes| Reading { seconds, l0_runs: Some(l0), debt_bytes };
+    timeline.readings = vec![reading(0.15, 3, Some(5000)), reading(0.35, 9, None)];
+    timeline
 }
 
 fn close(got: f64, want: f64) {
@@ -134,11 +139,11 @@ fn a_table_has_a_row_for_each_step() {
     assert_eq!(
         lines,
         [
-            "seconds,L0->L1,L1->L2,flush,compactions,delayed,stopped,ops_per_second",
-            "0.0,1.000,0.500,0.000,1.500,0.000,0.000,1000",
-            "0.1,0.500,1.000,0.000,1.500,0.500,0.500,500",
-            "0.2,0.000,0.000,0.000,0.000,0.000,0.500,0",
-            "0.3,0.000,0.000,1.000,0.000,0.000,0.000,0",
+            "seconds,L0->L1,L1->L2,flush,compactions,delayed,stopped,ops_per_second,l0_runs,debt_bytes,p50_us,p99_us,max_us",
+            "0.0,1.000,0.500,0.000,1.500,0.000,0.000,1000,,,5.0,70.0,900.0",
+            "0.1,0.500,1.000,0.000,1.500,0.500,0.500,500,3,5000,5.0,70.0,900.0",
+            "0.2,0.000,0.000,0.000,0.000,0.000,0.500,0,3,5000,5.0,70.0,900.0",
+            "0.3,0.000,0.000,1.000,0.000,0.000,0.000,0,9,,5.0,70.0,900.0",
         ]
     );
 }
@@ -169,6 +174,12 @@ fn a_picture_shows_every_series() {
         "L0\u{2192}L1",
         "L1\u{2192}L2",
         "2 compaction slots",
+        "7 keys of 16 B &amp; more",
+        "runs in L0",
+        "debt",
+        "latency",
+        "slowest",
+        "100 us",
     ] {
         assert!(svg.contains(text), "no {text}");
     }
@@ -186,6 +197,7 @@ fn an_empty_history_is_a_picture_too() {
     let svg = chart::draw(&t);
     well_formed(&svg);
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    assert!(svg.contains("Writers held back: 0.00 s"), "{svg}");
     assert_eq!(
         t.activity(Span { from: 0.0, to: 0.0 }),
         Activity { slots: 1, ..Activity::default() }

@@ -15,12 +15,12 @@ use lithify_lsm::picture::readable;
 use lithify_store::backup::BackupDir;
 use serde_json::json;
 
-use crate::cmd::picture::dir_of;
 use crate::failure::{stuck, usage_with};
 use crate::open::DbArg;
 use crate::output;
 use crate::progress::Progress;
 use crate::text::quoted;
+use lithify_watch::tree::dir_of;
 
 const EXAMPLES: &str = "\
 Examples:

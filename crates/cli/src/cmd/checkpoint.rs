@@ -7,11 +7,11 @@ use anyhow::Result;
 use lithify_env::PosixFs;
 use lithify_files::Dir;
 
-use crate::cmd::picture::dir_of;
 use crate::open::DbArg;
 use crate::output;
 use crate::text::quoted;
 use lithify_base::shown_path;
+use lithify_watch::tree::dir_of;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,22 +3,17 @@
 //!
 //! Nothing is locked and nothing changes, so this works beside the process that is slow.
 
-mod log;
-
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use lithify::{CompactionPri, ErrorKind, Explanation, Policy, Settings, Writes};
-use lithify_env::{OpenOpts, lock_holders};
-use lithify_files::Dir;
-use lithify_journal::files::FileName;
+use lithify_watch::events::{EventLog, Session};
+use lithify_watch::tree::dir_of;
+use lithify_watch::watch::{owner, unix_now};
 use serde_json::{Value, json};
 
-use crate::cmd::picture::dir_of;
 use crate::open::{DirArg, OperatorArg, stored};
 use crate::output;
-use log::Session;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,27 +52,20 @@ impl Explain {
     pub(crate) fn run(self) -> Result<()> {
         let path = self.dir.dir()?;
         let dir = dir_of(&path)?;
-        let session = log::read(&dir)?;
-        let policy = session.as_ref().and_then(|s| Policy::from_name(&s.policy));
+        let mut log = EventLog::default();
+        let session = log.catch_up(&dir)?;
+        let policy = session.and_then(|s| Policy::from_name(&s.policy));
         let told = explain(&path, &settings(&path, policy), &self.operator)?;
         let owner = owner(&dir);
         let session = session.filter(|_| owner.is_some());
         if self.json {
-            return as_json(&told, owner, session.as_ref());
+            return as_json(&told, owner, session);
         }
         if let Some(owner) = owner {
-            output::line(&live(owner, session.as_ref()))?;
+            output::line(&live(owner, session))?;
         }
         output::line(told.to_string().trim_end())
     }
-}
-
-/// Whether a process has the database in `dir` open, and what its log says of its jobs.
-pub(crate) fn beside(dir: &Dir) -> Result<String> {
-    Ok(match owner(dir) {
-        Some(owner) => live(owner, log::read(dir)?.as_ref()),
-        None => "no program has it open\n".to_owned(),
-    })
 }
 
 /// The tree as it lies. A process that has the database open may delete a file between our look at
@@ -104,20 +92,8 @@ fn settings(dir: &Path, policy: Option<Policy>) -> Settings {
     settings
 }
 
-/// The process that has the database open; 0 if the system hides which.
-fn owner(dir: &Dir) -> Option<u32> {
-    let lock = dir.open_file(FileName::Lock, OpenOpts::read()).ok()?;
-    let holders = lock_holders(lock.identity()?);
-    // Readers of the file hold it shared.
-    holders.into_iter().find(|holder| !holder.shared).map(|holder| holder.process)
-}
-
-fn unix_now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
 /// What the log of the process that has the database open says.
-fn live(owner: u32, session: Option<&Session>) -> String {
+pub(crate) fn live(owner: u32, session: Option<&Session>) -> String {
     let mut text = match owner {
         0 => "Another process has the database open".to_owned(),
         n => format!("Process {n} has the database open"),
@@ -126,15 +102,24 @@ fn live(owner: u32, session: Option<&Session>) -> String {
         return text + "; it writes no event log, so its jobs are not known.\n";
     };
     text += &format!(", with policy {}", session.policy);
-    text += &match &session.stall {
-        Some(stall) => format!("; its writes are held back: {} ({}).", stall.cause, stall.kind),
-        None => "; its writes are not held back.".to_owned(),
+    let of = |family: &str| match family {
+        "" => String::new(),
+        family => format!(" in column family `{family}`"),
+    };
+    let held = session
+        .stalls
+        .iter()
+        .map(|(family, stall)| format!("{} ({}){}", stall.cause, stall.kind, of(family)));
+    text += &match held.collect::<Vec<_>>() {
+        held if held.is_empty() => "; its writes are not held back.".to_owned(),
+        held => format!("; its writes are held back: {}.", held.join(", ")),
     };
     let now = session.now(unix_now());
     for job in session.jobs.values() {
         let spent = now.saturating_sub(job.began);
+        let (in_family, seconds) = (of(&job.family), spent as f64 / 1e6);
         text +=
-            &format!("\n  job {}  {}, running for {:.1} s", job.job, job.what, spent as f64 / 1e6);
+            &format!("\n  job {}  {}{in_family}, running for {seconds:.1} s", job.job, job.what);
         if let Some(left) = session.left(job, now) {
             text += &match left {
                 0 => ", should end any moment".to_owned(),
@@ -173,17 +158,21 @@ fn as_json(told: &Explanation, owner: Option<u32>, session: Option<&Session>) ->
         })
     });
     let wish = |w: &lithify::Wish| json!({ "kind": w.kind, "why": w.why, "because": w.because, "bytes": w.bytes });
+    let family = |name: &str| if name.is_empty() { "default" } else { name }.to_owned();
     let live = session.map(|s| {
         let now = s.now(unix_now());
         let jobs = s.jobs.values().map(|job| {
             json!({
-                "job": job.job, "what": job.what, "bytes": job.bytes,
+                "job": job.job, "family": family(&job.family), "what": job.what,
+                "bytes": job.bytes,
                 "running_us": now.saturating_sub(job.began), "left_us": s.left(job, now),
             })
         });
         json!({
             "policy": s.policy,
-            "stall": s.stall.as_ref().map(|s| json!({ "cause": s.cause, "kind": s.kind })),
+            "stalls": s.stalls.iter().map(|(name, stall)| {
+                json!({ "family": family(name), "cause": stall.cause, "kind": stall.kind })
+            }).collect::<Vec<Value>>(),
             "jobs": jobs.collect::<Vec<Value>>(),
             "engines_replaced": s.replaced.iter().map(|(engine, (times, why))| {
                 json!({ "engine": engine, "times": times, "why": why })

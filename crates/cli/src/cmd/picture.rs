@@ -3,16 +3,11 @@
 //! tables are damaged.
 
 use std::io::Write as _;
-use std::path::Path;
-use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use lithify_base::{CfId, Error, ErrorKind, shown_path};
-use lithify_env::PosixFs;
-use lithify_files::Dir;
-use lithify_journal::manifest::ManifestState;
-use lithify_lsm::{Version, picture};
-use lithify_store::manifest::{Recovered, family_version, known_order, recover};
+use anyhow::Result;
+use lithify_lsm::picture;
+use lithify_store::manifest::Recovered;
+use lithify_watch::tree::{Trees, read};
 use serde_json::{Value, json};
 
 use crate::open::DirArg;
@@ -50,40 +45,6 @@ impl Picture {
         trees.each(|_, _, _| Ok(()))?;
         if self.json { as_json(&found, &trees) } else { as_text(&trees) }
     }
-}
-
-/// The trees of all column families.
-pub(crate) struct Trees<'a>(pub(crate) &'a ManifestState);
-
-impl Trees<'_> {
-    /// Shows each with the number and the name of its family.
-    pub(crate) fn each(
-        &self,
-        mut show: impl FnMut(CfId, &str, &Version) -> Result<()>,
-    ) -> Result<()> {
-        for (&cf, family) in &self.0.families {
-            let order = known_order(family.comparator.as_deref());
-            let order = order
-                .with_context(|| format!("column family `{}`", escape(family.name.as_bytes())))?;
-            show(cf, &family.name, &family_version(self.0, cf, order)?)?;
-        }
-        Ok(())
-    }
-}
-
-/// The manifest of the database in `path`.
-pub(crate) fn read(path: &Path) -> Result<Recovered> {
-    let dir = dir_of(path)?;
-    let none = || {
-        let what = "there is no database here (no file CURRENT)";
-        Error::new(ErrorKind::NotFound, what).in_file(shown_path(path))
-    };
-    Ok(recover(&dir)?.ok_or_else(none)?)
-}
-
-/// The directory `path` on the real file system, held open if it is there.
-pub(crate) fn dir_of(path: &Path) -> Result<Dir> {
-    Ok(Dir::new(Arc::new(PosixFs::new()), path).hold_if_there()?)
 }
 
 fn as_text(trees: &Trees<'_>) -> Result<()> {

@@ -6,9 +6,9 @@ use anyhow::Result;
 use comfy_table::{CellAlignment, Table, TableStyle};
 use lithify_journal::files::FileName;
 use lithify_lsm::picture::readable;
+use lithify_watch::tree::dir_of;
 use serde_json::json;
 
-use crate::cmd::picture::dir_of;
 use crate::open::TreeArg;
 use crate::output;
 

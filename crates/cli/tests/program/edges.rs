@@ -218,3 +218,67 @@ fn a_compaction_says_what_it_leaves_uncompressed() {
     let told = json(&ok(&["compact", "--db", &db, "--json"]));
     assert_eq!(told["other_codec_bytes"], 0);
 }
+
+/// Before, Ctrl-C threw away what a long bench had measured.
+#[test]
+fn an_interrupted_bench_reports_what_it_measured() {
+    let place = Place::new();
+    let dir = place.path("bench");
+    let child = Command::new(env!("CARGO_BIN_EXE_lithify"))
+        .args(["bench", "--workloads", "fillrandom,readrandom", "--num", "1M", "--rate", "500"])
+        .args(["--touch-memory", "0", "--db", &dir, "--json", "-"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = || {
+        std::fs::read_dir(format!("{dir}/db")).ok().map(|entries| {
+            let logs =
+                entries.flatten().filter(|e| e.file_name().to_string_lossy().ends_with(".log"));
+            logs.map(|e| e.metadata().map_or(0, |m| m.len())).sum::<u64>()
+        })
+    };
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    while log().is_none_or(|bytes| bytes < 5000) {
+        assert!(std::time::Instant::now() < end, "it writes");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let out = child.wait_with_output().unwrap();
+    let (said, told) = (String::from_utf8_lossy(&out.stderr), String::from_utf8_lossy(&out.stdout));
+    assert_eq!(out.status.code(), Some(130), "{said}");
+    assert!(said.contains("INTERRUPTED"), "{said}");
+    let report = json(&told);
+    assert_eq!(report["interrupted"], true);
+    assert_eq!(report["workloads"].as_array().unwrap().len(), 1, "{told}");
+    assert!(report["workloads"][0]["ops"].as_u64() > Some(10), "{told}");
+}
+
+/// A picture says what load it is of, and the bench where the picture is.
+#[test]
+fn a_timeline_says_what_it_is_of_and_where_it_is() {
+    let place = Place::new();
+    let (dir, file) = (place.path("bench"), place.path("jobs.svg"));
+    let out = lithify(&[
+        "bench",
+        "--workloads",
+        "fillrandom",
+        "--num",
+        "20k",
+        "--touch-memory",
+        "0",
+        "--db",
+        &dir,
+        "--timeline",
+        &file,
+    ]);
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success() && said.contains(&format!("timeline in {file}")), "{said}");
+    let svg = std::fs::read_to_string(&file).unwrap();
+    for text in ["20.0 k keys of", "client thread", "runs in L0", "debt", "latency", "slowest"] {
+        assert!(svg.contains(text), "no {text}");
+    }
+    assert!(!svg.contains("-0.00"));
+}

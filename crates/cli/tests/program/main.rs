@@ -26,5 +26,6 @@ mod load_ends;
 mod naming;
 mod proportion;
 mod readme;
+mod serve;
 mod settings;
 mod wrong_uses;

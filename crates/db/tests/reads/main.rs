@@ -19,6 +19,7 @@ mod prefix;
 mod public_names;
 mod ranges;
 mod table_identities;
+mod traced;
 mod traits;
 mod transactions;
 mod transactions_families;

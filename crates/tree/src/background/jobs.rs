@@ -21,6 +21,9 @@ use crate::settings::translate::core_options;
 use crate::shell::Shell;
 use lithify_reports::{explain::AtWork, metrics::Counter, progress::UnderWay};
 
+/// Most inputs of a compaction that its line in the event log names.
+const INPUTS_NOTED: usize = 1000;
+
 impl Shell {
     pub(crate) fn start_flush(&self, job: JobId, mem: MemId, out: Pos, cutting: Cutting) {
         let sv = self.super_version();
@@ -106,6 +109,8 @@ impl Shell {
         version: Version,
     ) {
         let from = inputs.iter().map(|f| f.pos.level).min().unwrap_or(spec.out.level);
+        let files = inputs.iter().take(INPUTS_NOTED).map(|f| f.id.0.to_string());
+        let files = files.collect::<Vec<_>>().join(" ");
         self.note(
             "compaction_start",
             &[
@@ -116,6 +121,7 @@ impl Shell {
                 ("what", spec.describe(&version).into()),
                 ("why", spec.reason.to_string().into()),
                 ("bytes", spec.est.read.into()),
+                ("inputs", files.into()),
             ],
         );
         let control = JobControl::compaction(spec.prio, spec.est.read);

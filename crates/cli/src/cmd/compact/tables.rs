@@ -10,8 +10,8 @@ use lithify_journal::files::FileName;
 use lithify_lsm::FileMeta;
 use lithify_tables::sst::TableReader;
 
-use crate::cmd::picture::{Trees, dir_of, read};
 use crate::cmd::table::open;
+use lithify_watch::tree::{Trees, dir_of, read};
 
 /// Levels from here on have the codec `compression_lower`.
 const LOWER: u8 = 3;
