@@ -1,12 +1,39 @@
-//! Compiles the kernels against the fiber emulator; only with the feature `emu`.
+//! Takes in the image of the kernels, where there is one that `image.lock` knows; with the feature `emu` compiles the
+//! kernels against the fiber emulator.
 //!
-//! Keeps: no other build asks for a C++ compiler, and this one says what is missing.
+//! Keeps: no build asks for a GPU's compiler. What is taken in is the image of the lock, or none: it is made by `cargo
+//! xtask gpu build`, which touches the lock, so that this script looks again. Only `emu` asks for a C++ compiler, and
+//! says if it is missing.
 #![allow(clippy::disallowed_methods, reason = "a build script talks to cargo")]
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    image();
     #[cfg(feature = "emu")]
     emu();
+}
+
+/// Where `cargo xtask gpu build` puts the image.
+const IMAGE: &str = "../../target/gpu/lithify.fatbin";
+const LOCK: &str = "image.lock";
+
+/// Has the image compiled in if it is that of the lock.
+fn image() {
+    println!("cargo::rustc-check-cfg=cfg(lithify_gpu_image)");
+    println!("cargo::rerun-if-changed={LOCK}");
+    let Ok(image) = std::fs::read(IMAGE) else { return };
+    println!("cargo::rerun-if-changed={IMAGE}");
+    let lock = std::fs::read_to_string(LOCK).expect("image.lock is in git");
+    let sum = format!("xxh3 {:016x}", twox_hash::XxHash3_64::oneshot(&image));
+    if !lock.lines().any(|line| line == sum) {
+        println!(
+            "cargo::warning=target/gpu/lithify.fatbin is not the image of image.lock, and is left out"
+        );
+        return;
+    }
+    let at = std::fs::canonicalize(IMAGE).expect("it was read");
+    println!("cargo::rustc-cfg=lithify_gpu_image");
+    println!("cargo::rustc-env=LITHIFY_GPU_BUILT_IN={}", at.display());
 }
 
 /// Where the folders `emu` and `kernels` are, if not beside this script.

@@ -140,8 +140,8 @@ fn check_header(place: &Path) -> Result<()> {
 /// The tests in C, with the address and the undefined-behaviour sanitizer.
 fn run_tests(place: &Path) -> Result<()> {
     let (tests, binary, data) = (room().join("tests/c"), place.join("tests"), place.join("data"));
-    let sources =
-        ["main.c", "basics.c", "more.c", "safety.c", "shared.c"].map(|file| tests.join(file));
+    let sources = ["main.c", "basics.c", "more.c", "safety.c", "shared.c", "told.c"]
+        .map(|file| tests.join(file));
     let flags = [
         "-std=gnu11",
         "-g",

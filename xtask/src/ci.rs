@@ -40,9 +40,19 @@ fn clippy() -> Result<()> {
     call(&mut at_root("cargo", &[&engines[..], &whole, &strict].concat()))
 }
 
+/// Workspaces that nothing else here builds.
+const LOCKED: [&str; 6] = [
+    "fuzz/Cargo.toml",
+    "peers/rocksdb/Cargo.toml",
+    "peers/fjall/Cargo.toml",
+    "peers/redb/Cargo.toml",
+    "peers/lmdb/Cargo.toml",
+    "python/Cargo.toml",
+];
+
 /// The workspaces that nothing else here builds name the dependencies that our rooms have now.
 fn lock_files() -> Result<()> {
-    for manifest in ["fuzz/Cargo.toml", "peers/rocksdb/Cargo.toml", "python/Cargo.toml"] {
+    for manifest in LOCKED {
         let args = ["update", "-q", "--workspace", "--locked", "--manifest-path", manifest];
         call(&mut at_root("cargo", &args))
             .with_context(|| format!("to mend it: cargo update -w --manifest-path {manifest}"))?;

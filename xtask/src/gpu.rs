@@ -5,6 +5,8 @@
 //! | `check` | the kernels run on the emulator, as an engine, against the naive twin |
 //! | `build` | a pinned compiler makes code for GPUs of them, as `image.lock` says (`gpu_image`) |
 //! | `sanitize` | the same cases, with every access of the kernels watched |
+//! | `kit` | what is carried to a machine with a GPU, to check and measure it there (`gpu_kit`) |
+//! | `kit try` | the kit's steps, here and on the emulator |
 //! | `mutants` | bugs are planted in the kernels, one at a time, and each must be found |
 //!
 //! Keeps: nothing else in this project needs a C++ compiler for these sources. Without one `check` says
@@ -18,10 +20,11 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::gpu_image::{Checked, build};
+use crate::gpu_kit;
 use crate::repo::root;
 use crate::run::{at_root, call, has, install};
 
-const USAGE: &str = "cargo xtask gpu check | build | sanitize | mutants";
+const USAGE: &str = "cargo xtask gpu check | build | kit [try] | sanitize | mutants";
 
 /// Where mutants are compiled, and where their sources are.
 const TARGET: &str = "target/gpu";
@@ -137,6 +140,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             Checked::Same => Ok(()),
             Checked::NoCompiler(error) => Err(error),
         },
+        ["kit"] => gpu_kit::make(),
+        ["kit", "try"] => need().and_then(|()| gpu_kit::rehearse()),
         ["sanitize"] => need().and_then(|()| sanitized("500")),
         ["mutants"] => need().and_then(|()| mutants("")),
         ["mutants", name] => need().and_then(|()| mutants(name)),

@@ -5,11 +5,11 @@
 //! each source and of the image, and what each kernel takes of a GPU, so a review sees what a change of a kernel does.
 //! Image and kernels are compared where the machine's C++ compiler, which takes part, is that of the lock.
 //! Neither compiler nor image is in git.
-//! Leaves to others: running the image. It takes a driver and a GPU, and there is no binding to a driver yet.
+//! Leaves to others: taking the image into a build (`build.rs` of `engine-gpu`), and running it, which no GPU has.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -34,13 +34,13 @@ const TARGETS: [&str; 4] = [
     "arch=compute_80,code=compute_80",
 ];
 
-const KERNELS: &str = "crates/engine-gpu/kernels";
+pub(crate) const KERNELS: &str = "crates/engine-gpu/kernels";
 const LOCK: &str = "crates/engine-gpu/image.lock";
 const WHEELS: &str = "target/gpu/wheels";
 const CUDA: &str = "target/gpu/cuda";
 /// Begins the line of a lock that names the machine's C++ compiler.
 const HOST: &str = "host g++ ";
-const IMAGE: &str = "target/gpu/lithify.fatbin";
+pub(crate) const IMAGE: &str = "target/gpu/lithify.fatbin";
 
 /// What is wrong with an image, if something is.
 pub(crate) enum Checked {
@@ -83,7 +83,14 @@ pub(crate) fn build() -> Result<Checked> {
             changed.join("\n")
         );
     }
+    look_again()?;
     Ok(Checked::Same)
+}
+
+/// Has builds look for the image: their script goes by the time of the lock.
+fn look_again() -> Result<()> {
+    let lock = fs::File::options().append(true).open(root().join(LOCK))?;
+    Ok(lock.set_modified(std::time::SystemTime::now())?)
 }
 
 /// The lines of a lock that do not depend on the machine's C++ compiler, whose preprocessor and headers the
@@ -99,26 +106,31 @@ fn host() -> Result<String> {
     Ok(String::from_utf8(out.stdout)?.trim().to_owned())
 }
 
-/// Fetches the compiler by pip, which holds each file against the hash that its index states, and unpacks it.
-fn fetch() -> Result<()> {
+/// Fetches packages by pip, which holds each file against the hash that its index states; the files.
+pub(crate) fn download(packages: &[(&str, &str)]) -> Result<Vec<PathBuf>> {
     let wheels = root().join(WHEELS);
     fs::create_dir_all(&wheels)?;
-    let wanted: Vec<String> = COMPILER.iter().map(|(name, of)| format!("{name}=={of}")).collect();
-    let there = |name: &str, version: &str| {
+    let wanted: Vec<String> = packages.iter().map(|(name, of)| format!("{name}=={of}")).collect();
+    let there = |(name, version): &(&str, &str)| {
         let start = format!("{}-{version}-", name.replace('-', "_"));
         let mut files = wheels.read_dir().into_iter().flatten().flatten();
-        files.any(|file| file.file_name().to_string_lossy().starts_with(&start))
+        files.find(|file| file.file_name().to_string_lossy().starts_with(&start))
     };
-    if !COMPILER.iter().all(|(name, version)| there(name, version)) {
+    if !packages.iter().all(|package| there(package).is_some()) {
         let pip = ["-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "-d", WHEELS];
         let quiet = ["--disable-pip-version-check"];
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
         call(&mut at_root("python3", &[&pip[..], &quiet, &wanted].concat()))
-            .context("the compiler of the kernels could not be fetched")?;
+            .with_context(|| format!("{} could not be fetched", wanted.join(", ")))?;
     }
+    Ok(packages.iter().filter_map(there).map(|file| file.path()).collect())
+}
+
+/// Fetches the compiler and unpacks it.
+fn fetch() -> Result<()> {
+    let files = download(&COMPILER).context("the compiler of the kernels")?;
     if !nvcc().exists() {
-        for file in wheels.read_dir()? {
-            let file = file?.path();
+        for file in files {
             let unpack = Command::new("python3")
                 .args(["-m", "zipfile", "-e"])
                 .args([&file, &root().join(CUDA)])
@@ -135,7 +147,7 @@ fn fetch() -> Result<()> {
     Ok(())
 }
 
-fn nvcc() -> std::path::PathBuf {
+fn nvcc() -> PathBuf {
     root().join(CUDA).join("nvidia/cu13/bin/nvcc")
 }
 
@@ -171,6 +183,9 @@ fn lock(told: &str) -> Result<String> {
         text += &format!("source {name} {}\n", sha256(source)?);
     }
     text += &format!("image {}\n", sha256(&root().join(IMAGE))?);
+    // For `build.rs`, which asks for no crate that nothing else does.
+    let image = fs::read(root().join(IMAGE))?;
+    text += &format!("xxh3 {:016x}\n", twox_hash::XxHash3_64::oneshot(&image));
     text += "# kernel, target, registers, bytes: shared memory, stack, spilled\n";
     for ((target, kernel), [registers, shared, stack, spills]) in usage(told)? {
         text += &format!("kernel {kernel} {target} {registers} {shared} {stack} {spills}\n");

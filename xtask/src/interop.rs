@@ -26,7 +26,7 @@ const ORACLES: [(&str, &str, &[&str]); 3] = [
 pub(crate) fn run() -> Result<()> {
     test::place_tools();
     need_leveldb()?;
-    peers::run()?;
+    peers::rocksdb()?;
     for (package, suite, more) in ORACLES {
         let mut command = at_root("cargo", &["test", "--locked", "-p", package, "--test", suite]);
         // Required now: a missing tool fails the suite.

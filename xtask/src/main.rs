@@ -13,6 +13,7 @@ mod fpga_synth;
 mod fuzz;
 mod gpu;
 mod gpu_image;
+mod gpu_kit;
 mod house;
 mod interop;
 mod peers;
@@ -58,7 +59,7 @@ The chores of this project:
                       (build, header, test, suite)
   cargo xtask python  build the Python package in an environment of its own and run its tests
                       (--runs N and --kills N for more of the random ones)
-  cargo xtask peers   fetch and build RocksDB for `lithify bench compare`
+  cargo xtask peers   fetch and build the engines for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
 fn main() -> ExitCode {

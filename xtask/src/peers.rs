@@ -3,10 +3,10 @@
 //! RocksDB comes ready-made: the Maven artifact `org.rocksdb:rocksdbjni` has its shared library
 //! for every platform, with the whole C interface exported, so nothing of its 18 minutes of C++
 //! is compiled here. The Rust crate of the same version gives the bindings, for which libclang
-//! and its headers are needed. Everything comes through the ordinary package managers, and a
-//! second call does only what is missing.
+//! and its headers are needed. The others are built from their crates; LMDB's needs a C compiler.
+//! Everything comes through the ordinary package managers, and a second call does only what is missing.
 //!
-//! Keeps: nothing outside `peers/rocksdb/target` and the package managers' own places is written.
+//! Keeps: nothing outside `peers/*/target` and the package managers' own places is written.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,11 +21,23 @@ const VERSION: &str = "11.8.1";
 
 /// Fetches and builds what is missing.
 pub(crate) fn run() -> Result<()> {
+    rocksdb()?;
+    ["fjall", "redb", "lmdb"].into_iter().try_for_each(build)
+}
+
+/// The same for RocksDB alone, which tests of foreign files need.
+pub(crate) fn rocksdb() -> Result<()> {
     let peer = repo::root().join("peers/rocksdb");
     need_tool("mvn", "maven")?;
     need_tool("unzip", "unzip")?;
     need_libclang()?;
     place_library(&peer.join("target/native"))?;
+    build("rocksdb")
+}
+
+/// Builds the peer `name` and starts it once.
+fn build(name: &str) -> Result<()> {
+    let peer = repo::root().join("peers").join(name);
     let target = peer.join("target");
     call(
         Command::new("cargo")
@@ -34,7 +46,7 @@ pub(crate) fn run() -> Result<()> {
             .current_dir(&peer)
             .env_remove("RUSTFLAGS"),
     )?;
-    let binary = target.join("release/lithify-peer-rocksdb");
+    let binary = target.join("release").join(format!("lithify-peer-{name}"));
     call(Command::new(&binary).arg("--help").stdout(std::process::Stdio::null()))
         .context("starting the peer that was just built")?;
     eprintln!("ready: {}", binary.display());

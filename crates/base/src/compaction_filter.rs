@@ -29,6 +29,25 @@ pub struct FilterContext {
     pub now: u64,
 }
 
+/// One compaction, as a filter of its own is made for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FilterJob {
+    /// Level that the compaction writes to.
+    pub level: u8,
+    /// It reads every table of the family.
+    pub full: bool,
+    /// A user asked for it.
+    pub manual: bool,
+}
+
+impl FilterJob {
+    /// Of these facts.
+    pub fn new(level: u8, full: bool, manual: bool) -> FilterJob {
+        FilterJob { level, full, manual }
+    }
+}
+
 /// Decides which values compactions keep, to drop what is out of date or to rewrite old forms.
 ///
 /// It is asked about a value that is the newest version of its key among the compaction's inputs and
@@ -55,10 +74,22 @@ pub trait CompactionFilter: Send + Sync + 'static {
     fn name(&self) -> &str;
     /// What is to be done with `value` of `key`.
     fn filter<'a>(&self, context: &FilterContext, key: &[u8], value: &'a [u8]) -> Decision<'a>;
+    /// The filter of one compaction, which is asked in place of this one and dropped with it; `None`, the
+    /// default, if this one serves all. A compaction that is tried again asks again.
+    fn for_compaction(&self, job: &FilterJob) -> Option<CompactionFilterRef> {
+        let _ = job;
+        None
+    }
 }
 
 /// A shared compaction filter.
 pub type CompactionFilterRef = Arc<dyn CompactionFilter>;
+
+/// The filter that a compaction asks: its own if `filter` makes one. One that panics makes none.
+pub fn filter_of(filter: &CompactionFilterRef, job: &FilterJob) -> CompactionFilterRef {
+    let own = catch_unwind(AssertUnwindSafe(|| filter.for_compaction(job))).unwrap_or_default();
+    own.unwrap_or_else(|| filter.clone())
+}
 
 /// Asks a filter; one that panics keeps the value.
 pub fn decide<'a>(

@@ -16,7 +16,9 @@ pub mod prefix;
 pub mod range;
 pub mod zoo;
 
-pub use compaction_filter::{CompactionFilter, CompactionFilterRef, Decision, FilterContext};
+pub use compaction_filter::{
+    CompactionFilter, CompactionFilterRef, Decision, FilterContext, FilterJob, filter_of,
+};
 pub use comparator::{Bytewise, Comparator, ComparatorRef, ReverseBytewise, bytewise};
 pub use error::{Error, ErrorKind, Result};
 pub use foreign::{shown, shown_path};

@@ -8,6 +8,7 @@
 //! Worked example, two rounds of one workload: A makes 300 and 340 kops/s, B makes 100 and
 //! 120 kops/s. Medians 320 and 110; the ratio printed is of medians, 2.91.
 
+mod also;
 mod show;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::place::remove_own;
 use crate::report::{EngineIdentity, RunReport, WorkloadReport};
 use crate::settings::{BenchArgs, BenchSettings};
 use crate::timeline::Activity;
+use also::Also;
 
 /// Exit status of an engine that could not run, because it does not know an argument for one.
 const USAGE: i32 = 2;
@@ -79,6 +81,10 @@ pub struct CompareArgs {
     /// Rounds; every engine runs once in each
     #[arg(long, default_value_t = 3, value_name = "N")]
     pub rounds: usize,
+    /// Run this, too, in each round and in an empty store, with flags of its own:
+    /// `fillrandom:threads=4`
+    #[arg(long, value_name = "WORKLOAD:FLAG=VALUE", value_delimiter = ',')]
+    pub also: Vec<String>,
     /// Keep the directories of all runs
     #[arg(long)]
     pub keep: bool,
@@ -91,6 +97,9 @@ const EXAMPLES: &str = "\
 Examples:
   The tour, three rounds next to RocksDB:
       lithify bench compare --peer rocksdb
+  Five engines, with one writer and with four:
+      lithify bench compare --peer rocksdb,fjall,redb,lmdb --workloads fillrandom,readrandom \\
+            --num 1M --also fillrandom:threads=4
   Sustained random writes of 1 KiB, five rounds, all runs as JSON:
       lithify bench compare --rounds 5 --workloads fillrandom --num 6M --value-size 1024 --wal off \\
             --level-multiplier 5 --direct-io-compaction --json compare.json
@@ -231,29 +240,17 @@ fn side_by_side(engines: &[EngineCommand], args: &CompareArgs) -> Result<Compari
     if settings.use_existing_db {
         bail!("--use-existing-db: a comparison begins with empty stores");
     }
+    let also = args.also.iter().map(|text| Also::parse(text)).collect::<Result<Vec<_>>>()?;
+    let further: Vec<(&Also, BenchSettings)> =
+        also.iter().map(|one| Ok((one, one.settings(&settings)?))).collect::<Result<_>>()?;
     let quiet = args.bench.output.quiet;
     let mut runs = Vec::new();
     for round in 1..=args.rounds {
         for engine in engines {
             announce(quiet, &format!("round {round} of {}: {}", args.rounds, engine.name))?;
-            let dir = settings.db.join(format!("{}-{round}", engine.name));
-            remove_own(&dir)?;
-            let mut own = BenchSettings { db: dir.clone(), ..settings.clone() };
-            if let Some(preset) = &engine.preset {
-                own.policy.clone_from(&preset.policy);
-                own.subcompactions = preset.subcompactions.unwrap_or(own.subcompactions);
-            }
-            let mut flags = own.to_flags();
-            if let Some(path) = &args.bench.output.timeline {
-                let path = numbered(path, &engine.name, round);
-                flags.push(format!("--timeline={}", path.to_string_lossy()));
-            }
-            let mut report = run_engine(engine, &flags, quiet)?;
-            if let Some(preset) = &engine.preset {
-                report.engine.name.clone_from(&preset.name);
-            }
-            if !args.keep {
-                remove_own(&dir)?;
+            let mut report = one_run(engine, &settings, args, round)?;
+            for (also, settings) in &further {
+                also.join(&mut report, one_run(engine, settings, args, round)?);
             }
             announce(quiet, &summary(&report))?;
             runs.push(report);
@@ -264,6 +261,35 @@ fn side_by_side(engines: &[EngineCommand], args: &CompareArgs) -> Result<Compari
         false => Ratio::OtherOverFirst,
     };
     Ok(conclude(runs, args.rounds, ratio))
+}
+
+/// Runs `engine` once with `settings`, in a directory of its own.
+fn one_run(
+    engine: &EngineCommand,
+    settings: &BenchSettings,
+    args: &CompareArgs,
+    round: usize,
+) -> Result<RunReport> {
+    let dir = settings.db.join(format!("{}-{round}", engine.name));
+    remove_own(&dir)?;
+    let mut own = BenchSettings { db: dir.clone(), ..settings.clone() };
+    if let Some(preset) = &engine.preset {
+        own.policy.clone_from(&preset.policy);
+        own.subcompactions = preset.subcompactions.unwrap_or(own.subcompactions);
+    }
+    let mut flags = own.to_flags();
+    if let Some(path) = &args.bench.output.timeline {
+        let path = numbered(path, &engine.name, round);
+        flags.push(format!("--timeline={}", path.to_string_lossy()));
+    }
+    let mut report = run_engine(engine, &flags, args.bench.output.quiet)?;
+    if let Some(preset) = &engine.preset {
+        report.engine.name.clone_from(&preset.name);
+    }
+    if !args.keep {
+        remove_own(&dir)?;
+    }
+    Ok(report)
 }
 
 /// `jobs.svg` as `jobs-hybrid-1.svg`.

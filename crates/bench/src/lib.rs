@@ -30,6 +30,7 @@ mod mix;
 mod model;
 mod place;
 mod progress;
+mod ranges;
 mod report;
 mod run;
 mod settings;
@@ -50,6 +51,7 @@ pub use engines::{
 };
 pub use gpu::{GpuFlags, GpuRow};
 pub use mix::Mix;
+pub use ranges::{RangeIter, Ranges, Walk};
 pub use report::{
     EngineIdentity, Latency, MachineNote, RunReport, SlowOps, WorkloadReport, print_report,
 };

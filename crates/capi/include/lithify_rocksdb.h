@@ -146,10 +146,10 @@ void rocksdb_compact_range_cf_opt(rocksdb_t*, rocksdb_column_family_handle_t*, r
 void rocksdb_compact_range_opt(rocksdb_t*, rocksdb_compactoptions_t*, const char*, size_t, const char*, size_t);
 rocksdb_compactionfilter_t* rocksdb_compactionfilter_create(void*, void (*)(void*), unsigned char (*)(void*, int, const char*, size_t, const char*, size_t, char**, size_t*, unsigned char*), const char* (*)(void*));
 void rocksdb_compactionfilter_destroy(rocksdb_compactionfilter_t*);
-unsigned char rocksdb_compactionfiltercontext_is_full_compaction(rocksdb_compactionfiltercontext_t*); /* refused */
-unsigned char rocksdb_compactionfiltercontext_is_manual_compaction(rocksdb_compactionfiltercontext_t*); /* refused */
-rocksdb_compactionfilterfactory_t* rocksdb_compactionfilterfactory_create(void*, void (*)(void*), rocksdb_compactionfilter_t* (*)(void*, rocksdb_compactionfiltercontext_t*), const char* (*)(void*)); /* refused */
-void rocksdb_compactionfilterfactory_destroy(rocksdb_compactionfilterfactory_t*); /* refused */
+unsigned char rocksdb_compactionfiltercontext_is_full_compaction(rocksdb_compactionfiltercontext_t*);
+unsigned char rocksdb_compactionfiltercontext_is_manual_compaction(rocksdb_compactionfiltercontext_t*);
+rocksdb_compactionfilterfactory_t* rocksdb_compactionfilterfactory_create(void*, void (*)(void*), rocksdb_compactionfilter_t* (*)(void*, rocksdb_compactionfiltercontext_t*), const char* (*)(void*));
+void rocksdb_compactionfilterfactory_destroy(rocksdb_compactionfilterfactory_t*);
 rocksdb_compactoptions_t* rocksdb_compactoptions_create(void);
 void rocksdb_compactoptions_destroy(rocksdb_compactoptions_t*);
 unsigned char rocksdb_compactoptions_get_bottommost_level_compaction(rocksdb_compactoptions_t*);
@@ -188,9 +188,9 @@ void rocksdb_delete_file_in_range_cf(rocksdb_t*, rocksdb_column_family_handle_t*
 void rocksdb_delete_range_cf(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_delete_with_ts(rocksdb_t*, const rocksdb_writeoptions_t*, const char*, size_t, const char*, size_t, char**); /* refused */
 void rocksdb_destroy_db(const rocksdb_options_t*, const char*, char**);
-void rocksdb_disable_file_deletions(rocksdb_t*, char**); /* refused */
+void rocksdb_disable_file_deletions(rocksdb_t*, char**);
 void rocksdb_drop_column_family(rocksdb_t*, rocksdb_column_family_handle_t*, char**);
-void rocksdb_enable_file_deletions(rocksdb_t*, char**); /* refused */
+void rocksdb_enable_file_deletions(rocksdb_t*, char**);
 void rocksdb_env_destroy(rocksdb_env_t*);
 int rocksdb_env_get_background_threads(rocksdb_env_t*);
 int rocksdb_env_get_bottom_priority_background_threads(rocksdb_env_t*);
@@ -231,14 +231,14 @@ char* rocksdb_get(rocksdb_t*, const rocksdb_readoptions_t*, const char*, size_t,
 char* rocksdb_get_cf(rocksdb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, size_t*, char**);
 rocksdb_column_family_metadata_t* rocksdb_get_column_family_metadata(rocksdb_t*);
 rocksdb_column_family_metadata_t* rocksdb_get_column_family_metadata_cf(rocksdb_t*, rocksdb_column_family_handle_t*);
-char* rocksdb_get_db_identity(rocksdb_t*, size_t*); /* refused */
+char* rocksdb_get_db_identity(rocksdb_t*, size_t*);
 rocksdb_column_family_handle_t* rocksdb_get_default_column_family_handle(rocksdb_t*);
 char* rocksdb_get_full_history_ts_low(rocksdb_t*, rocksdb_column_family_handle_t*, size_t*, char**); /* refused */
 uint64_t rocksdb_get_latest_sequence_number(rocksdb_t*);
-void rocksdb_get_options_from_string(const rocksdb_options_t*, const char*, rocksdb_options_t*, char**); /* refused */
+void rocksdb_get_options_from_string(const rocksdb_options_t*, const char*, rocksdb_options_t*, char**);
 rocksdb_pinnableslice_t* rocksdb_get_pinned(rocksdb_t*, const rocksdb_readoptions_t*, const char*, size_t, char**);
 rocksdb_pinnableslice_t* rocksdb_get_pinned_cf(rocksdb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
-rocksdb_wal_iterator_t* rocksdb_get_updates_since(rocksdb_t*, uint64_t, const rocksdb_wal_readoptions_t*, char**); /* refused */
+rocksdb_wal_iterator_t* rocksdb_get_updates_since(rocksdb_t*, uint64_t, const rocksdb_wal_readoptions_t*, char**);
 void rocksdb_increase_full_history_ts_low(rocksdb_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**); /* refused */
 void rocksdb_ingest_external_file(rocksdb_t*, const char* const*, size_t, const rocksdb_ingestexternalfileoptions_t*, char**);
 void rocksdb_ingest_external_file_cf(rocksdb_t*, rocksdb_column_family_handle_t*, const char* const*, size_t, const rocksdb_ingestexternalfileoptions_t*, char**);
@@ -266,18 +266,18 @@ unsigned char rocksdb_key_may_exist(rocksdb_t*, const rocksdb_readoptions_t*, co
 unsigned char rocksdb_key_may_exist_cf(rocksdb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**, size_t*, const char*, size_t, unsigned char*);
 char** rocksdb_list_column_families(const rocksdb_options_t*, const char*, size_t*, char**);
 void rocksdb_list_column_families_destroy(char**, size_t);
-const rocksdb_livefiles_t* rocksdb_livefiles(rocksdb_t*); /* refused */
-const char* rocksdb_livefiles_column_family_name(const rocksdb_livefiles_t*, int); /* refused */
-int rocksdb_livefiles_count(const rocksdb_livefiles_t*); /* refused */
-uint64_t rocksdb_livefiles_deletions(const rocksdb_livefiles_t*, int); /* refused */
-void rocksdb_livefiles_destroy(const rocksdb_livefiles_t*); /* refused */
-uint64_t rocksdb_livefiles_entries(const rocksdb_livefiles_t*, int); /* refused */
-const char* rocksdb_livefiles_largestkey(const rocksdb_livefiles_t*, int, size_t*); /* refused */
-int rocksdb_livefiles_level(const rocksdb_livefiles_t*, int); /* refused */
-const char* rocksdb_livefiles_name(const rocksdb_livefiles_t*, int); /* refused */
-size_t rocksdb_livefiles_size(const rocksdb_livefiles_t*, int); /* refused */
-const char* rocksdb_livefiles_smallestkey(const rocksdb_livefiles_t*, int, size_t*); /* refused */
-void rocksdb_load_latest_options(const char*, rocksdb_env_t*, bool, rocksdb_cache_t*, rocksdb_options_t**, size_t*, char***, rocksdb_options_t***, char**); /* refused */
+const rocksdb_livefiles_t* rocksdb_livefiles(rocksdb_t*);
+const char* rocksdb_livefiles_column_family_name(const rocksdb_livefiles_t*, int);
+int rocksdb_livefiles_count(const rocksdb_livefiles_t*);
+uint64_t rocksdb_livefiles_deletions(const rocksdb_livefiles_t*, int);
+void rocksdb_livefiles_destroy(const rocksdb_livefiles_t*);
+uint64_t rocksdb_livefiles_entries(const rocksdb_livefiles_t*, int);
+const char* rocksdb_livefiles_largestkey(const rocksdb_livefiles_t*, int, size_t*);
+int rocksdb_livefiles_level(const rocksdb_livefiles_t*, int);
+const char* rocksdb_livefiles_name(const rocksdb_livefiles_t*, int);
+size_t rocksdb_livefiles_size(const rocksdb_livefiles_t*, int);
+const char* rocksdb_livefiles_smallestkey(const rocksdb_livefiles_t*, int, size_t*);
+void rocksdb_load_latest_options(const char*, rocksdb_env_t*, bool, rocksdb_cache_t*, rocksdb_options_t**, size_t*, char***, rocksdb_options_t***, char**);
 rocksdb_logger_t* rocksdb_logger_create_callback_logger(int, void (*)(void*, unsigned lev, char*, size_t), void*);
 rocksdb_logger_t* rocksdb_logger_create_stderr_logger(int, const char*);
 void rocksdb_logger_destroy(rocksdb_logger_t*);
@@ -296,13 +296,13 @@ void rocksdb_mergeoperator_destroy(rocksdb_mergeoperator_t*);
 void rocksdb_multi_get(rocksdb_t*, const rocksdb_readoptions_t*, size_t, const char* const*, const size_t*, char**, size_t*, char**);
 void rocksdb_multi_get_cf(rocksdb_t*, const rocksdb_readoptions_t*, const rocksdb_column_family_handle_t* const*, size_t, const char* const*, const size_t*, char**, size_t*, char**);
 rocksdb_t* rocksdb_open(const rocksdb_options_t*, const char*, char**);
-rocksdb_t* rocksdb_open_as_secondary(const rocksdb_options_t*, const char*, const char*, char**); /* refused */
-rocksdb_t* rocksdb_open_as_secondary_column_families(const rocksdb_options_t*, const char*, const char*, int, const char* const*, const rocksdb_options_t* const*, rocksdb_column_family_handle_t**, char**); /* refused */
+rocksdb_t* rocksdb_open_as_secondary(const rocksdb_options_t*, const char*, const char*, char**);
+rocksdb_t* rocksdb_open_as_secondary_column_families(const rocksdb_options_t*, const char*, const char*, int, const char* const*, const rocksdb_options_t* const*, rocksdb_column_family_handle_t**, char**);
 rocksdb_t* rocksdb_open_column_families(const rocksdb_options_t*, const char*, int, const char* const*, const rocksdb_options_t* const*, rocksdb_column_family_handle_t**, char**);
-rocksdb_t* rocksdb_open_column_families_with_ttl(const rocksdb_options_t*, const char*, int, const char* const*, const rocksdb_options_t* const*, rocksdb_column_family_handle_t**, const int*, char**); /* refused */
+rocksdb_t* rocksdb_open_column_families_with_ttl(const rocksdb_options_t*, const char*, int, const char* const*, const rocksdb_options_t* const*, rocksdb_column_family_handle_t**, const int*, char**);
 rocksdb_t* rocksdb_open_for_read_only(const rocksdb_options_t*, const char*, unsigned char, char**);
 rocksdb_t* rocksdb_open_for_read_only_column_families(const rocksdb_options_t*, const char*, int, const char* const*, const rocksdb_options_t* const*, rocksdb_column_family_handle_t**, unsigned char, char**);
-rocksdb_t* rocksdb_open_with_ttl(const rocksdb_options_t*, const char*, int, char**); /* refused */
+rocksdb_t* rocksdb_open_with_ttl(const rocksdb_options_t*, const char*, int, char**);
 rocksdb_transaction_t* rocksdb_optimistictransaction_begin(rocksdb_optimistictransactiondb_t*, const rocksdb_writeoptions_t*, const rocksdb_optimistictransaction_options_t*, rocksdb_transaction_t*);
 rocksdb_optimistictransaction_options_t* rocksdb_optimistictransaction_options_create(void);
 void rocksdb_optimistictransaction_options_destroy(rocksdb_optimistictransaction_options_t*);
@@ -323,7 +323,7 @@ void rocksdb_options_compaction_readahead_size(rocksdb_options_t*, size_t); /* n
 rocksdb_options_t* rocksdb_options_create(void);
 rocksdb_options_t* rocksdb_options_create_copy(rocksdb_options_t*);
 void rocksdb_options_destroy(rocksdb_options_t*);
-void rocksdb_options_enable_statistics(rocksdb_options_t*); /* noted */
+void rocksdb_options_enable_statistics(rocksdb_options_t*);
 uint64_t rocksdb_options_get_WAL_size_limit_MB(rocksdb_options_t*);
 uint64_t rocksdb_options_get_WAL_ttl_seconds(rocksdb_options_t*);
 unsigned char rocksdb_options_get_advise_random_on_open(rocksdb_options_t*);
@@ -444,7 +444,7 @@ void rocksdb_options_set_bottommost_compression_options_zstd_max_train_bytes(roc
 void rocksdb_options_set_bytes_per_sync(rocksdb_options_t*, uint64_t); /* noted */
 void rocksdb_options_set_cf_paths(rocksdb_options_t*, const rocksdb_dbpath_t**, size_t); /* refused */
 void rocksdb_options_set_compaction_filter(rocksdb_options_t*, rocksdb_compactionfilter_t*);
-void rocksdb_options_set_compaction_filter_factory(rocksdb_options_t*, rocksdb_compactionfilterfactory_t*); /* refused */
+void rocksdb_options_set_compaction_filter_factory(rocksdb_options_t*, rocksdb_compactionfilterfactory_t*);
 void rocksdb_options_set_compaction_pri(rocksdb_options_t*, int);
 void rocksdb_options_set_compaction_style(rocksdb_options_t*, int);
 void rocksdb_options_set_comparator(rocksdb_options_t*, rocksdb_comparator_t*);
@@ -546,14 +546,14 @@ void rocksdb_options_set_writable_file_max_buffer_size(rocksdb_options_t*, uint6
 void rocksdb_options_set_write_buffer_manager(rocksdb_options_t*, rocksdb_write_buffer_manager_t*); /* noted */
 void rocksdb_options_set_write_buffer_size(rocksdb_options_t*, size_t);
 void rocksdb_options_set_write_dbid_to_manifest(rocksdb_options_t*, unsigned char); /* noted */
-void rocksdb_options_statistics_get_histogram_data(rocksdb_options_t*, uint32_t, rocksdb_statistics_histogram_data_t*); /* refused */
-char* rocksdb_options_statistics_get_string(rocksdb_options_t*); /* refused */
-uint64_t rocksdb_options_statistics_get_ticker_count(rocksdb_options_t*, uint32_t); /* refused */
-rocksdb_perfcontext_t* rocksdb_perfcontext_create(void); /* refused */
-void rocksdb_perfcontext_destroy(rocksdb_perfcontext_t*); /* refused */
-uint64_t rocksdb_perfcontext_metric(rocksdb_perfcontext_t*, int); /* refused */
-char* rocksdb_perfcontext_report(rocksdb_perfcontext_t*, unsigned char); /* refused */
-void rocksdb_perfcontext_reset(rocksdb_perfcontext_t*); /* refused */
+void rocksdb_options_statistics_get_histogram_data(rocksdb_options_t*, uint32_t, rocksdb_statistics_histogram_data_t*);
+char* rocksdb_options_statistics_get_string(rocksdb_options_t*);
+uint64_t rocksdb_options_statistics_get_ticker_count(rocksdb_options_t*, uint32_t);
+rocksdb_perfcontext_t* rocksdb_perfcontext_create(void);
+void rocksdb_perfcontext_destroy(rocksdb_perfcontext_t*);
+uint64_t rocksdb_perfcontext_metric(rocksdb_perfcontext_t*, int);
+char* rocksdb_perfcontext_report(rocksdb_perfcontext_t*, unsigned char);
+void rocksdb_perfcontext_reset(rocksdb_perfcontext_t*);
 void rocksdb_pinnableslice_destroy(rocksdb_pinnableslice_t*);
 const char* rocksdb_pinnableslice_value(const rocksdb_pinnableslice_t*, size_t*);
 int rocksdb_property_int(rocksdb_t*, const char*, uint64_t*);
@@ -596,7 +596,7 @@ void rocksdb_readoptions_set_iterate_upper_bound(rocksdb_readoptions_t*, const c
 void rocksdb_readoptions_set_max_skippable_internal_keys(rocksdb_readoptions_t*, uint64_t); /* noted */
 void rocksdb_readoptions_set_pin_data(rocksdb_readoptions_t*, unsigned char);
 void rocksdb_readoptions_set_prefix_same_as_start(rocksdb_readoptions_t*, unsigned char);
-void rocksdb_readoptions_set_read_tier(rocksdb_readoptions_t*, int); /* refused */
+void rocksdb_readoptions_set_read_tier(rocksdb_readoptions_t*, int);
 void rocksdb_readoptions_set_readahead_size(rocksdb_readoptions_t*, size_t); /* noted */
 void rocksdb_readoptions_set_snapshot(rocksdb_readoptions_t*, const rocksdb_snapshot_t*);
 void rocksdb_readoptions_set_tailing(rocksdb_readoptions_t*, unsigned char);
@@ -610,7 +610,7 @@ void rocksdb_restore_options_destroy(rocksdb_restore_options_t*);
 void rocksdb_restore_options_set_keep_log_files(rocksdb_restore_options_t*, int); /* refused */
 void rocksdb_set_options(rocksdb_t*, int, const char* const*, const char* const*, char**);
 void rocksdb_set_options_cf(rocksdb_t*, rocksdb_column_family_handle_t*, int, const char* const*, const char* const*, char**);
-void rocksdb_set_perf_level(int); /* noted */
+void rocksdb_set_perf_level(int);
 void rocksdb_singledelete(rocksdb_t*, const rocksdb_writeoptions_t*, const char*, size_t, char**);
 void rocksdb_singledelete_cf(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
 rocksdb_slicetransform_t* rocksdb_slicetransform_create(void*, void (*)(void*), char* (*)(void*, const char*, size_t, size_t*), unsigned char (*)(void*, const char*, size_t), const char* (*)(void*));
@@ -630,17 +630,17 @@ void rocksdb_sstfilewriter_merge(rocksdb_sstfilewriter_t*, const char*, size_t, 
 void rocksdb_sstfilewriter_open(rocksdb_sstfilewriter_t*, const char*, char**);
 void rocksdb_sstfilewriter_put(rocksdb_sstfilewriter_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_sstfilewriter_put_with_ts(rocksdb_sstfilewriter_t*, const char*, size_t, const char*, size_t, const char*, size_t, char**); /* refused */
-rocksdb_statistics_histogram_data_t* rocksdb_statistics_histogram_data_create(void); /* refused */
-void rocksdb_statistics_histogram_data_destroy(rocksdb_statistics_histogram_data_t*); /* refused */
-double rocksdb_statistics_histogram_data_get_average(rocksdb_statistics_histogram_data_t*); /* refused */
-uint64_t rocksdb_statistics_histogram_data_get_count(rocksdb_statistics_histogram_data_t*); /* refused */
-double rocksdb_statistics_histogram_data_get_max(rocksdb_statistics_histogram_data_t*); /* refused */
-double rocksdb_statistics_histogram_data_get_median(rocksdb_statistics_histogram_data_t*); /* refused */
-double rocksdb_statistics_histogram_data_get_min(rocksdb_statistics_histogram_data_t*); /* refused */
-double rocksdb_statistics_histogram_data_get_p95(rocksdb_statistics_histogram_data_t*); /* refused */
-double rocksdb_statistics_histogram_data_get_p99(rocksdb_statistics_histogram_data_t*); /* refused */
-double rocksdb_statistics_histogram_data_get_std_dev(rocksdb_statistics_histogram_data_t*); /* refused */
-uint64_t rocksdb_statistics_histogram_data_get_sum(rocksdb_statistics_histogram_data_t*); /* refused */
+rocksdb_statistics_histogram_data_t* rocksdb_statistics_histogram_data_create(void);
+void rocksdb_statistics_histogram_data_destroy(rocksdb_statistics_histogram_data_t*);
+double rocksdb_statistics_histogram_data_get_average(rocksdb_statistics_histogram_data_t*);
+uint64_t rocksdb_statistics_histogram_data_get_count(rocksdb_statistics_histogram_data_t*);
+double rocksdb_statistics_histogram_data_get_max(rocksdb_statistics_histogram_data_t*);
+double rocksdb_statistics_histogram_data_get_median(rocksdb_statistics_histogram_data_t*);
+double rocksdb_statistics_histogram_data_get_min(rocksdb_statistics_histogram_data_t*);
+double rocksdb_statistics_histogram_data_get_p95(rocksdb_statistics_histogram_data_t*);
+double rocksdb_statistics_histogram_data_get_p99(rocksdb_statistics_histogram_data_t*);
+double rocksdb_statistics_histogram_data_get_std_dev(rocksdb_statistics_histogram_data_t*);
+uint64_t rocksdb_statistics_histogram_data_get_sum(rocksdb_statistics_histogram_data_t*);
 rocksdb_transaction_t* rocksdb_transaction_begin(rocksdb_transactiondb_t*, const rocksdb_writeoptions_t*, const rocksdb_transaction_options_t*, rocksdb_transaction_t*);
 void rocksdb_transaction_commit(rocksdb_transaction_t*, char**);
 rocksdb_iterator_t* rocksdb_transaction_create_iterator(rocksdb_transaction_t*, const rocksdb_readoptions_t*);
@@ -726,7 +726,7 @@ void rocksdb_transactiondb_put(rocksdb_transactiondb_t*, const rocksdb_writeopti
 void rocksdb_transactiondb_put_cf(rocksdb_transactiondb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_transactiondb_release_snapshot(rocksdb_transactiondb_t*, const rocksdb_snapshot_t*);
 void rocksdb_transactiondb_write(rocksdb_transactiondb_t*, const rocksdb_writeoptions_t*, rocksdb_writebatch_t*, char**);
-void rocksdb_try_catch_up_with_primary(rocksdb_t*, char**); /* refused */
+void rocksdb_try_catch_up_with_primary(rocksdb_t*, char**);
 rocksdb_universal_compaction_options_t* rocksdb_universal_compaction_options_create(void);
 void rocksdb_universal_compaction_options_destroy(rocksdb_universal_compaction_options_t*);
 int rocksdb_universal_compaction_options_get_compression_size_percent(rocksdb_universal_compaction_options_t*);
@@ -750,11 +750,11 @@ uint64_t rocksdb_wait_for_compact_options_get_timeout(rocksdb_wait_for_compact_o
 void rocksdb_wait_for_compact_options_set_abort_on_pause(rocksdb_wait_for_compact_options_t*, unsigned char); /* noted */
 void rocksdb_wait_for_compact_options_set_flush(rocksdb_wait_for_compact_options_t*, unsigned char);
 void rocksdb_wait_for_compact_options_set_timeout(rocksdb_wait_for_compact_options_t*, uint64_t);
-void rocksdb_wal_iter_destroy(const rocksdb_wal_iterator_t*); /* refused */
-rocksdb_writebatch_t* rocksdb_wal_iter_get_batch(const rocksdb_wal_iterator_t*, uint64_t*); /* refused */
-void rocksdb_wal_iter_next(rocksdb_wal_iterator_t*); /* refused */
-void rocksdb_wal_iter_status(const rocksdb_wal_iterator_t*, char**); /* refused */
-unsigned char rocksdb_wal_iter_valid(const rocksdb_wal_iterator_t*); /* refused */
+void rocksdb_wal_iter_destroy(const rocksdb_wal_iterator_t*);
+rocksdb_writebatch_t* rocksdb_wal_iter_get_batch(const rocksdb_wal_iterator_t*, uint64_t*);
+void rocksdb_wal_iter_next(rocksdb_wal_iterator_t*);
+void rocksdb_wal_iter_status(const rocksdb_wal_iterator_t*, char**);
+unsigned char rocksdb_wal_iter_valid(const rocksdb_wal_iterator_t*);
 void rocksdb_write(rocksdb_t*, const rocksdb_writeoptions_t*, rocksdb_writebatch_t*, char**);
 size_t rocksdb_write_buffer_manager_buffer_size(rocksdb_write_buffer_manager_t*);
 rocksdb_write_buffer_manager_t* rocksdb_write_buffer_manager_create(size_t, bool);

@@ -3,7 +3,10 @@
 use std::ffi::c_char;
 use std::path::{Path, PathBuf};
 
-use lithify::{BackupSummary, Backups, Builder, Db, Error, ErrorKind, Settings, TableBuilder};
+use lithify::{
+    BackupSummary, Backups, Builder, CheckpointOptions, Db, Error, ErrorKind, Settings,
+    TableBuilder,
+};
 
 use crate::db::{Database, Family};
 use crate::kept::{Kept, keeps, rows};
@@ -180,8 +183,8 @@ export! {
         Ok(give(db.database().db.clone()))
     }
     fn rocksdb_checkpoint_create(checkpoint: &Db, dir: path, log_size_for_flush: u64, errptr) {
-        let _ = log_size_for_flush;
-        checkpoint.checkpoint(dir)
+        let options = CheckpointOptions { copy_logs_below: log_size_for_flush };
+        checkpoint.checkpoint_opt(dir, &options)
     }
     fn rocksdb_checkpoint_object_destroy(checkpoint: own Db) {
         drop(checkpoint);

@@ -18,6 +18,10 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    /// One that was made elsewhere.
+    pub(crate) fn of(inner: lithify::WriteBatch) -> Batch {
+        Batch { inner, failed: None }
+    }
     /// # Errors
     /// What went wrong while it was filled.
     pub(crate) fn sound(&self) -> Res<&lithify::WriteBatch> {

@@ -13,11 +13,12 @@ use std::sync::Arc;
 use lithify::prefix::FixedPrefix;
 use lithify::{
     CompactionFilter, CompactionFilterRef, Comparator, ComparatorRef, Decision, Error,
-    FilterContext, MergeOperator, MergeOperatorRef, PrefixExtractor, PrefixExtractorRef,
+    FilterContext, FilterJob, MergeOperator, MergeOperatorRef, PrefixExtractor, PrefixExtractorRef,
 };
 
 use crate::options::Options;
-use crate::raw::{Res, export, give, release};
+use crate::raw::{Res, export, give, release, take};
+use crate::users::Turn;
 
 pub(crate) type Destructor = unsafe extern "C" fn(*mut c_void);
 pub(crate) type NameFn = unsafe extern "C" fn(*mut c_void) -> *const c_char;
@@ -60,7 +61,7 @@ type FilterFn = unsafe extern "C" fn(
 type TransformFn =
     unsafe extern "C" fn(*mut c_void, *const c_char, usize, *mut usize) -> *mut c_char;
 type DomainFn = unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> u8;
-pub(crate) type CreateFilterFn = unsafe extern "C" fn(*mut c_void, *mut c_void) -> *mut c_void;
+type CreateFilterFn = unsafe extern "C" fn(*mut c_void, *mut FilterAbout) -> *mut Filter;
 pub(crate) type CompareWithoutFn =
     unsafe extern "C" fn(*mut c_void, *const c_char, usize, u8, *const c_char, usize, u8) -> c_int;
 pub(crate) type LogFn = unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, usize);
@@ -69,12 +70,6 @@ pub(crate) type LogFn = unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, u
 pub(crate) struct State {
     state: *mut c_void,
     destructor: Option<Destructor>,
-}
-
-impl State {
-    pub(crate) fn new(state: *mut c_void, destructor: Option<Destructor>) -> State {
-        State { state, destructor }
-    }
 }
 
 // SAFETY: RocksDB's header: functions are called from any thread, several at once, with this state.
@@ -147,6 +142,10 @@ impl Comparator for Compares {
         &self.name
     }
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        // No order tells equal bytes apart, and a call costs more than to look.
+        if a == b {
+            return Ordering::Equal;
+        }
         let ((a, a_len), (b, b_len)) = (at(a), at(b));
         // SAFETY: the program's function with its own state, and bytes that stay during the call.
         let order = unsafe { (self.compare)(self.state.state, a, a_len, b, b_len) };
@@ -296,6 +295,50 @@ impl CompactionFilter for Filters {
     }
 }
 
+/// `rocksdb_compactionfiltercontext_t`: what a compaction is that a filter is made for.
+pub(crate) struct FilterAbout(FilterJob);
+
+/// `rocksdb_compactionfilterfactory_t`.
+pub(crate) struct FilterFactory(CompactionFilterRef);
+
+struct MakesFilters {
+    state: State,
+    name: String,
+    create: CreateFilterFn,
+}
+
+impl CompactionFilter for MakesFilters {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    /// Without a filter of its own, a compaction keeps all.
+    fn filter<'a>(&self, _: &FilterContext, _: &[u8], _: &'a [u8]) -> Decision<'a> {
+        Decision::Keep
+    }
+    fn for_compaction(&self, job: &FilterJob) -> Option<CompactionFilterRef> {
+        let mut about = FilterAbout(*job);
+        // SAFETY: the program's function with its own state, and a context that stays during the call. What
+        // it gives is a filter that was made here and that it hands over, as RocksDB's header says.
+        let made = unsafe { take((self.create)(self.state.state, &mut about)) };
+        Some(Arc::new(OneByOne { filter: made?.0, turn: Turn::default() }))
+    }
+}
+
+/// Asks a filter from one thread at a time: a factory's filters need not be made for more.
+struct OneByOne {
+    filter: CompactionFilterRef,
+    turn: Turn,
+}
+
+impl CompactionFilter for OneByOne {
+    fn name(&self) -> &str {
+        self.filter.name()
+    }
+    fn filter<'a>(&self, context: &FilterContext, key: &[u8], value: &'a [u8]) -> Decision<'a> {
+        self.turn.take(|| self.filter.filter(context, key, value))
+    }
+}
+
 /// `rocksdb_slicetransform_t`.
 pub(crate) struct Prefix(Option<PrefixExtractorRef>);
 
@@ -396,6 +439,28 @@ export! {
     }
     fn rocksdb_options_set_compaction_filter(options: &mut Options, filter: maybe Filter) {
         options.parts.filter = filter.map(|filter| filter.0.clone());
+        Ok(())
+    }
+    fn rocksdb_compactionfilterfactory_create(
+        state: *mut c_void, destructor: Option<Destructor>, create: Option<CreateFilterFn>, name: Option<NameFn>
+    ) -> *mut FilterFactory {
+        let state = State { state, destructor };
+        let (name, create) = (name_of(&state, name)?, given(create, "create_compaction_filter")?);
+        Ok(give(FilterFactory(Arc::new(MakesFilters { state, name, create }))))
+    }
+    fn rocksdb_compactionfilterfactory_destroy(factory: own FilterFactory) {
+        drop(factory);
+        Ok(())
+    }
+    fn rocksdb_compactionfiltercontext_is_full_compaction(about: &FilterAbout) -> u8 {
+        Ok(u8::from(about.0.full))
+    }
+    fn rocksdb_compactionfiltercontext_is_manual_compaction(about: &FilterAbout) -> u8 {
+        Ok(u8::from(about.0.manual))
+    }
+    fn rocksdb_options_set_compaction_filter_factory(options: &mut Options, factory: own FilterFactory) {
+        // As in RocksDB, a filter goes before a factory.
+        options.parts.factory = factory.map(|factory| factory.0);
         Ok(())
     }
     fn rocksdb_slicetransform_create(

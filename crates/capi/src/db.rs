@@ -6,16 +6,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lithify::{ColumnFamily, ColumnFamilyOptions, Db, Error, ErrorKind, SizeOptions, Snapshot};
+use lithify::{
+    Builder, ColumnFamily, ColumnFamilyOptions, Db, Error, ErrorKind, ReadOptions, SizeOptions,
+    Snapshot,
+};
 
+use crate::face::{DEFAULT, Face};
 use crate::options::Options;
 use crate::raw::{Many, Outs, Res, SnapshotHandle, c_bytes, c_text, c_texts, export, give};
 use crate::small::{Compacts, Flushes, Waits};
+use crate::users::{Keeping, Telling};
 
 /// `rocksdb_t`.
 #[derive(Clone)]
 pub(crate) struct Database {
     pub(crate) db: Db,
+    /// What it is read and written through.
+    pub(crate) face: Face,
+    /// Says to the program's logger what happens.
+    telling: Option<Arc<Telling>>,
+    /// Files that the program asked to keep.
+    pub(crate) keeping: Keeping,
     /// Set by the close, for what is still about then.
     pub(crate) closed: Arc<AtomicBool>,
     reads_only: bool,
@@ -26,14 +37,43 @@ pub(crate) struct Database {
 /// `rocksdb_column_family_handle_t`.
 pub(crate) struct Family {
     pub(crate) inner: ColumnFamily,
+    pub(crate) face: Face,
     has_filter: bool,
 }
 
-/// Whether families that are not named may stay closed, as in a handle that only reads.
+/// What a database is opened for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Opens {
+pub(crate) enum Opens<'a> {
     ToWrite,
     ToRead,
+    /// To read, and to catch up with the one that writes.
+    ToFollow,
+    /// To write, with times to live of the families that are named.
+    ForATime(&'a [Duration]),
+}
+
+impl Opens<'_> {
+    /// Families that are not named may stay closed where nothing is written.
+    fn writes(self) -> bool {
+        matches!(self, Opens::ToWrite | Opens::ForATime(_))
+    }
+    /// The time to live of family `i` of those that are named.
+    fn time(self, i: usize) -> Option<Duration> {
+        match self {
+            Opens::ForATime(times) => times.get(i).copied(),
+            _ => None,
+        }
+    }
+    fn open(self, builder: Builder, path: &Path, ttl: Duration) -> Res<Face> {
+        Ok(match self {
+            Opens::ToWrite => Face::Plain(builder.open(path)?),
+            Opens::ToRead => Face::Plain(builder.open_read_only(path)?),
+            Opens::ToFollow => {
+                Face::Follows(Arc::new(builder.open_follower(path)?), DEFAULT.into())
+            }
+            Opens::ForATime(_) => Face::Timed(builder.open_ttl(path, ttl)?),
+        })
+    }
 }
 
 /// A database and the handles of the families that were named.
@@ -52,7 +92,7 @@ impl Database {
         options: &Options,
         path: &Path,
         named: &[(&str, &Options)],
-        opens: Opens,
+        opens: Opens<'_>,
     ) -> Res<Opened> {
         let mut budget = 0;
         for (_, options) in named {
@@ -66,46 +106,87 @@ impl Database {
         };
         check_names(options, path, &there, named, opens)?;
         let mut made: Vec<(&str, ColumnFamilyOptions)> = Vec::new();
-        for (name, options) in named.iter().filter(|(name, _)| *name != DEFAULT) {
+        let mut ttl = Duration::ZERO;
+        for (i, (name, options)) in named.iter().enumerate() {
+            let time = opens.time(i);
+            if *name == DEFAULT {
+                ttl = time.unwrap_or(ttl);
+                continue;
+            }
             let (family, more) = options.family()?;
+            let family = time.into_iter().fold(family, ColumnFamilyOptions::ttl);
             notes = format!("{notes} {more}").trim().to_owned();
             match there.iter().any(|there| there == name) {
                 true => builder = builder.column_family(name, family),
                 false => made.push((name, family)),
             }
         }
-        let db = match opens {
-            Opens::ToWrite => builder.open(path)?,
-            Opens::ToRead => builder.open_read_only(path)?,
-        };
+        let telling = options.logger.clone().map(|logger| Arc::new(Telling::new(logger)));
+        if let Some(telling) = &telling {
+            builder = builder.listener(telling.clone());
+        }
+        let face = opens.open(builder, path, ttl)?;
         let database = Database {
-            db,
+            db: Db::clone(&*face.seen()?),
+            face,
+            telling: telling.clone(),
+            keeping: Keeping::default(),
             closed: Arc::new(AtomicBool::new(false)),
-            reads_only: opens == Opens::ToRead,
-            has_filter: options.parts.filter.is_some(),
+            reads_only: !opens.writes(),
+            has_filter: options.parts.filters(),
         };
         for (_, options) in named.iter().chain([&(DEFAULT, options)]) {
-            for users in [&options.users.cache, &options.users.buffers].into_iter().flatten() {
-                users.join(&database);
-            }
+            options.users.all().for_each(|users| users.join(&database));
         }
-        if let Some(logger) = &options.logger {
-            logger.say(&format!("opened {path:?}"));
-        }
-        if !notes.is_empty() {
-            database.db.note("options_noted", &notes);
-            if let Some(logger) = &options.logger {
-                logger.say(&format!("options noted: {notes}"));
-            }
-        }
-        for (name, family) in made {
-            database.db.create_column_family(name, family)?;
+        database.tell_opened(path, &notes);
+        made.into_iter()
+            .try_for_each(|(name, family)| database.make_family(name, family).map(drop))?;
+        if opens.writes() {
+            database.write_info_log(&options.log_text(named, &notes));
         }
         let families = named.iter().map(|(name, _)| database.db.column_family(name));
         let families = families.collect::<Res<_>>()?;
         Ok(Opened { database, families })
     }
 
+    fn write_info_log(&self, text: &str) {
+        if let Err(error) = self.db.write_info_log(text) {
+            self.db.note("info_log_failed", &error.to_string());
+        }
+    }
+    fn tell_opened(&self, path: &Path, notes: &str) {
+        self.say(&format!("opened {path:?}"));
+        if !notes.is_empty() {
+            self.db.note("options_noted", notes);
+            self.say(&format!("options noted: {notes}"));
+        }
+    }
+    fn say(&self, text: &str) {
+        if let Some(telling) = &self.telling {
+            telling.say(text);
+        }
+    }
+    /// Makes a family.
+    pub(crate) fn make_family(
+        &self,
+        name: &str,
+        options: ColumnFamilyOptions,
+    ) -> Res<ColumnFamily> {
+        match &self.face {
+            Face::Timed(timed) => {
+                timed.create_column_family(name, options)?;
+                self.db.column_family(name)
+            }
+            _ => self.db.create_column_family(name, options),
+        }
+    }
+    /// Reads with these options are of one moment in all families: of now, unless they are of another one.
+    pub(crate) fn at_one_moment(&self, options: &mut ReadOptions) {
+        // One that follows stands still until it is told to catch up.
+        if !matches!(self.face, Face::Follows(..)) {
+            options.snapshot.get_or_insert_with(|| self.db.snapshot());
+        }
+    }
     /// True for handles of one open database.
     pub(crate) fn is_same(&self, other: &Database) -> bool {
         Arc::ptr_eq(&self.closed, &other.closed)
@@ -118,9 +199,15 @@ impl Database {
     /// Ends it for all handles. There is no place for an error, so the event log has it.
     pub(crate) fn close(self) {
         self.closed.store(true, Ordering::SeqCst);
+        self.keeping.end();
+        self.say("closing");
         let kept = self.db.clone();
-        if let Err(error) = self.db.close() {
+        let closed = self.face.seen().and_then(|seen| Db::clone(&*seen).close());
+        if let Err(error) = closed {
             kept.note("close_failed", &error.to_string());
+        }
+        if let Some(telling) = &self.telling {
+            telling.end();
         }
     }
 
@@ -134,13 +221,15 @@ impl Database {
 }
 
 /// A handle of a family.
-pub(crate) fn family_handle(inner: ColumnFamily, options: Option<&Options>) -> *mut Family {
-    let has_filter = options.is_some_and(|options| options.parts.filter.is_some());
-    give(Family { inner, has_filter })
+pub(crate) fn family_handle(
+    database: &Database,
+    inner: ColumnFamily,
+    options: Option<&Options>,
+) -> Res<*mut Family> {
+    let has_filter = options.is_some_and(|options| options.parts.filters());
+    let face = database.face.family(inner.name(), &inner)?;
+    Ok(give(Family { inner, face, has_filter }))
 }
-
-/// The family that every database has.
-pub(crate) const DEFAULT: &str = "default";
 
 /// RocksDB's rules for the families that an open names.
 fn check_names(
@@ -148,14 +237,14 @@ fn check_names(
     path: &Path,
     there: &[String],
     named: &[(&str, &Options)],
-    opens: Opens,
+    opens: Opens<'_>,
 ) -> Res<()> {
     let is_new = there.is_empty();
-    if is_new && (opens == Opens::ToRead || !options.settings.create_if_missing) {
+    if is_new && (!opens.writes() || !options.settings.create_if_missing) {
         let what = format!("{path:?}: does not exist (create_if_missing is false)");
         return Err(Error::invalid(what));
     }
-    if !is_new && opens == Opens::ToWrite && options.settings.error_if_exists {
+    if !is_new && opens.writes() && options.settings.error_if_exists {
         return Err(Error::invalid(format!("{path:?}: exists (error_if_exists is true)")));
     }
     if !named.iter().any(|(name, _)| *name == DEFAULT) {
@@ -163,14 +252,14 @@ fn check_names(
     }
     let known = |name: &str| name == DEFAULT || there.iter().any(|there| there == name);
     if let Some((name, _)) = named.iter().find(|(name, _)| !known(name))
-        && !(options.create_families && opens == Opens::ToWrite)
+        && !(options.create_families && opens.writes())
     {
         return Err(Error::invalid(format!("Column family not found: {name}")));
     }
     let left: Vec<&str> = there.iter().map(String::as_str).collect();
     let left: Vec<&str> =
         left.into_iter().filter(|n| !named.iter().any(|(name, _)| name == n)).collect();
-    match left.is_empty() || opens == Opens::ToRead {
+    match left.is_empty() || !opens.writes() {
         true => Ok(()),
         false => Err(Error::invalid(format!("Column families not opened: {}", left.join(", ")))),
     }
@@ -183,7 +272,7 @@ pub(crate) fn open_families(
     names: &[&str],
     of: &[&Options],
     handles: &Outs<*mut Family>,
-    opens: Opens,
+    opens: Opens<'_>,
 ) -> Res<Database> {
     if handles.is_null() {
         return Err(Error::invalid("the argument `column_family_handles` is NULL"));
@@ -191,9 +280,14 @@ pub(crate) fn open_families(
     let named: Vec<(&str, &Options)> = names.iter().copied().zip(of.iter().copied()).collect();
     let Opened { database, families } = Database::open(options, path, &named, opens)?;
     for (i, (family, options)) in families.into_iter().zip(of).enumerate() {
-        handles.set_at(i, family_handle(family, Some(options)));
+        handles.set_at(i, family_handle(&database, family, Some(options))?);
     }
     Ok(database)
+}
+
+/// A time to live; values live for ever with one that is not above 0.
+fn time_of(seconds: i32) -> Duration {
+    Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
 pub(crate) fn count(n: i32, what: &str) -> Res<usize> {
@@ -215,14 +309,35 @@ fn compact(
     options: Option<&Compacts>,
 ) -> Res<()> {
     let options = options.unwrap_or(&Compacts::default()).checked(has_filter);
-    let compacted = options.and_then(|options| db.compact_range_opt(from, to, &options));
+    let compacted = options.and_then(|options| {
+        db.compact_range_opt(from, to, &options)?;
+        // As in RocksDB, what was compacted is gone from the disk when the call returns.
+        db.delete_obsolete_files()
+    });
     compacted.inspect_err(|error| db.note("compact_range_failed", &error.to_string()))
 }
 
-/// The text of a property, with RocksDB's headline where programs look for it; NULL if there is no such thing.
+/// The text of a property, with RocksDB's headlines where programs look for them; NULL if there is no such
+/// thing. Writes are counted by their entries.
 pub(crate) fn property(db: &Db, name: &str) -> *mut c_char {
-    let head = if name == "rocksdb.stats" { "** DB Stats **\n" } else { "" };
-    db.property(name).map_or(std::ptr::null_mut(), |text| c_text(&format!("{head}{text}")))
+    let Some(text) = db.property(name) else { return std::ptr::null_mut() };
+    if name != "rocksdb.stats" {
+        return c_text(&text);
+    }
+    let counts = db.stats().counts;
+    c_text(&format!(
+        "** Compaction Stats **\n{text}\n** DB Stats **\nCumulative writes: {} writes, {} commit groups, \
+         ingest: {} bytes\nCumulative WAL: {} syncs, written: {} bytes\n",
+        counts.writes, counts.commit_groups, counts.write_bytes, counts.wal_syncs, counts.wal_bytes
+    ))
+}
+
+/// RocksDB's range ends with its last key.
+fn delete_files(db: &Db, from: Option<&[u8]>, to: Option<&[u8]>) -> Res<()> {
+    match to {
+        Some(to) => db.delete_files_through(from, to),
+        None => db.delete_files_in_range(from, None),
+    }
 }
 
 fn sizes(
@@ -274,6 +389,46 @@ export! {
         let of = of.handles(n, "column_family_options")?;
         open_families(options, name, &names, &of, &handles, Opens::ToRead).map(give)
     }
+    fn rocksdb_open_with_ttl(options: &Options, name: path, ttl: i32, errptr) -> *mut Database {
+        let opens = Opens::ForATime(&[time_of(ttl)]);
+        Ok(give(Database::open(options, name, &[(DEFAULT, options)], opens)?.database))
+    }
+    fn rocksdb_open_column_families_with_ttl(
+        options: &Options, name: path, n: i32, names: many *const c_char, of: many *const Options,
+        handles: outs *mut Family, ttls: many i32, errptr
+    ) -> *mut Database {
+        let n = count(n, "num_column_families")?;
+        let names = names.texts(n, "column_family_names")?;
+        let of = of.handles(n, "column_family_options")?;
+        let times: Vec<Duration> = ttls.first(n, "ttls")?.into_iter().map(time_of).collect();
+        open_families(options, name, &names, &of, &handles, Opens::ForATime(&times)).map(give)
+    }
+    fn rocksdb_open_as_secondary(options: &Options, name: path, own_dir: path, errptr) -> *mut Database {
+        // Nothing is written, so there is no need of a directory.
+        let _ = own_dir;
+        Ok(give(Database::open(options, name, &[(DEFAULT, options)], Opens::ToFollow)?.database))
+    }
+    fn rocksdb_open_as_secondary_column_families(
+        options: &Options, name: path, own_dir: path, n: i32, names: many *const c_char, of: many *const Options,
+        handles: outs *mut Family, errptr
+    ) -> *mut Database {
+        let _ = own_dir;
+        let n = count(n, "num_column_families")?;
+        let names = names.texts(n, "column_family_names")?;
+        let of = of.handles(n, "column_family_options")?;
+        open_families(options, name, &names, &of, &handles, Opens::ToFollow).map(give)
+    }
+    fn rocksdb_try_catch_up_with_primary(db: &Database, errptr) {
+        db.face.catch_up()
+    }
+    fn rocksdb_disable_file_deletions(db: &Database, errptr) {
+        db.keeping.more(db.db.keep_files()?);
+        Ok(())
+    }
+    fn rocksdb_enable_file_deletions(db: &Database, errptr) {
+        db.keeping.less();
+        Ok(())
+    }
     fn rocksdb_close(db: own Database) {
         if let Some(db) = db {
             db.close();
@@ -308,15 +463,19 @@ export! {
     fn rocksdb_create_column_family(
         db: &Database, options: &Options, name: text, errptr
     ) -> *mut Family {
-        let (family, notes) = options.family()?;
-        let inner = db.told(db.db.create_column_family(name, family))?;
+        let (mut family, notes) = options.family()?;
+        if matches!(db.face, Face::Timed(_)) {
+            family = family.ttl(Duration::ZERO);
+        }
+        let inner = db.told(db.make_family(name, family))?;
         if !notes.is_empty() {
             db.db.note("options_noted", &notes);
         }
-        Ok(family_handle(inner, Some(options)))
+        family_handle(db, inner, Some(options))
     }
     fn rocksdb_drop_column_family(db: &Database, family: &Family, errptr) {
-        db.told(db.db.drop_column_family(family.inner.name()))
+        db.told(db.db.drop_column_family(family.inner.name()))?;
+        db.db.delete_obsolete_files()
     }
     fn rocksdb_column_family_handle_destroy(family: own Family) {
         drop(family);
@@ -332,10 +491,10 @@ export! {
     }
     fn rocksdb_get_default_column_family_handle(db: &Database) -> *mut Family {
         let inner = db.db.column_family(DEFAULT)?;
-        Ok(give(Family { inner, has_filter: db.has_filter }))
+        Ok(give(Family { inner, face: db.face.clone(), has_filter: db.has_filter }))
     }
     fn rocksdb_create_snapshot(db: &Database) -> *mut SnapshotHandle {
-        Ok(SnapshotHandle::owned(db.db.snapshot()))
+        Ok(SnapshotHandle::owned(db.face.seen()?.snapshot()))
     }
     fn rocksdb_release_snapshot(db: maybe Database, snapshot: own SnapshotHandle) {
         let _ = db;
@@ -348,21 +507,21 @@ export! {
         Ok(snapshot.get().map_or(0, Snapshot::sequence))
     }
     fn rocksdb_get_latest_sequence_number(db: &Database) -> u64 {
-        Ok(db.db.snapshot().sequence())
+        Ok(db.face.seen()?.snapshot().sequence())
     }
     fn rocksdb_property_value(db: &Database, name: text) -> *mut c_char {
-        Ok(property(&db.db, name))
+        Ok(property(&*db.face.seen()?, name))
     }
     fn rocksdb_property_value_cf(db: &Database, family: &Family, name: text) -> *mut c_char {
         let _ = db;
-        Ok(property(&family.inner, name))
+        Ok(property(&*family.face.seen()?, name))
     }
     fn rocksdb_property_int(db: &Database, name: text, value: out u64) -> i32 {
-        Ok(db.db.int_property(name).map_or(-1, |n| { value.set(n); 0 }))
+        Ok(db.face.seen()?.int_property(name).map_or(-1, |n| { value.set(n); 0 }))
     }
     fn rocksdb_property_int_cf(db: &Database, family: &Family, name: text, value: out u64) -> i32 {
         let _ = db;
-        Ok(family.inner.int_property(name).map_or(-1, |n| { value.set(n); 0 }))
+        Ok(family.face.seen()?.int_property(name).map_or(-1, |n| { value.set(n); 0 }))
     }
     fn rocksdb_flush(db: &Database, options: maybe Flushes, errptr) {
         let _ = options;
@@ -402,25 +561,25 @@ export! {
         compact(&family.inner, family.has_filter, from, to, options)
     }
     fn rocksdb_delete_file_in_range(db: &Database, (from, flen): bound, (to, tlen): bound, errptr) {
-        db.told(db.db.delete_files_in_range(from, to))
+        db.told(delete_files(&db.db, from, to))
     }
     fn rocksdb_delete_file_in_range_cf(
         db: &Database, family: &Family, (from, flen): bound, (to, tlen): bound, errptr
     ) {
-        db.told(family.inner.delete_files_in_range(from, to))
+        db.told(delete_files(&family.inner, from, to))
     }
     fn rocksdb_approximate_sizes(
         db: &Database, n: i32, starts: many *const c_char, start_lens: many usize,
         limits: many *const c_char, limit_lens: many usize, out: outs u64, errptr
     ) {
-        sizes(&db.db, n, (starts, start_lens), (limits, limit_lens), &out)
+        sizes(&*db.face.seen()?, n, (starts, start_lens), (limits, limit_lens), &out)
     }
     fn rocksdb_approximate_sizes_cf(
         db: &Database, family: &Family, n: i32, starts: many *const c_char, start_lens: many usize,
         limits: many *const c_char, limit_lens: many usize, out: outs u64, errptr
     ) {
         let _ = db;
-        sizes(&family.inner, n, (starts, start_lens), (limits, limit_lens), &out)
+        sizes(&*family.face.seen()?, n, (starts, start_lens), (limits, limit_lens), &out)
     }
     fn rocksdb_wait_for_compact(db: &Database, options: &Waits, errptr) {
         if options.flush {
@@ -448,46 +607,5 @@ fn no_wal_check(asked: u8) -> Res<()> {
         _ => Err(Error::unsupported(
             "error_if_wal_file_exists=1: what the logs hold is read; pass 0",
         )),
-    }
-}
-
-/// Changes settings of an open database by RocksDB's names of them.
-fn set_options(
-    db: &Db,
-    n: i32,
-    names: Many<*const c_char>,
-    values: Many<*const c_char>,
-) -> Res<()> {
-    let n = count(n, "count")?;
-    if n == 0 {
-        return Err(Error::invalid("no option is named"));
-    }
-    let known = db.settings().explain();
-    let mut changes = Vec::new();
-    for (name, value) in names.texts(n, "keys")?.into_iter().zip(values.texts(n, "values")?) {
-        let found = known.iter().find(|setting| setting.rocksdb == Some(name));
-        let setting =
-            found.ok_or_else(|| Error::invalid(format!("Unrecognized option: {name}")))?;
-        let is_off = name == "disable_auto_compactions";
-        let value = match (is_off, value) {
-            (true, "true") => "false",
-            (true, "false") => "true",
-            (_, value) => value,
-        };
-        changes.push((setting.name, value));
-    }
-    db.set_settings(&changes)
-}
-
-export! {
-    fn rocksdb_set_options(
-        db: &Database, n: i32, names: many *const c_char, values: many *const c_char, errptr
-    ) {
-        db.told(set_options(&db.db, n, names, values))
-    }
-    fn rocksdb_set_options_cf(
-        db: &Database, family: &Family, n: i32, names: many *const c_char, values: many *const c_char, errptr
-    ) {
-        db.told(set_options(&family.inner, n, names, values))
     }
 }

@@ -1,14 +1,11 @@
-//! What a database tells of its families, and the figures of RocksDB that are not kept here: their objects
-//! cannot be made, so that no getter has to answer.
+//! What a database tells of itself: families, tables, its id.
 
-use std::ffi::c_char;
+use std::ffi::{CString, c_char};
 
-use lithify::{Db, Error};
+use lithify::{Db, Error, LiveFile};
 
 use crate::db::{Database, Family};
-use crate::options::Options;
-use crate::raw::{Outs, c_text, export, give};
-use crate::shared::{Cache, Env};
+use crate::raw::{Outs, Res, c_bytes, c_text, export, give};
 
 /// `rocksdb_column_family_metadata_t`: the files of a family, taken together.
 pub(crate) struct FamilyFigures {
@@ -19,24 +16,39 @@ pub(crate) struct FamilyFigures {
 
 impl FamilyFigures {
     fn of(db: &Db, name: &str) -> FamilyFigures {
-        let stats = db.stats();
-        let files = stats.levels.iter().map(|level| level.files as u64).sum();
-        FamilyFigures { name: name.to_owned(), bytes: stats.disk_bytes, files }
+        let files = db.live_files();
+        let bytes = files.iter().map(|file| file.bytes).sum();
+        FamilyFigures { name: name.to_owned(), bytes, files: files.len() as u64 }
     }
 }
 
-/// `rocksdb_livefiles_t`, of which there is none.
-pub(crate) enum LiveFiles {}
+/// `rocksdb_livefiles_t`: the tables of all families, with their texts as C has them.
+pub(crate) struct LiveFiles(Vec<(LiveFile, CString, CString)>);
 
-/// `rocksdb_perfcontext_t`, of which there is none.
-pub(crate) enum PerfContext {}
+impl LiveFiles {
+    fn of(db: &Db) -> Res<LiveFiles> {
+        let mut all = Vec::new();
+        for name in db.column_families() {
+            for file in db.column_family(&name)?.live_files() {
+                let text = |text: String| CString::new(text).unwrap_or_default();
+                // As RocksDB has it, with a slash before the name.
+                let at = text(format!("/{}", file.name));
+                let family = text(file.family.clone());
+                all.push((file, at, family));
+            }
+        }
+        Ok(LiveFiles(all))
+    }
+    fn at(&self, index: i32) -> Res<&(LiveFile, CString, CString)> {
+        let found = usize::try_from(index).ok().and_then(|index| self.0.get(index));
+        found.ok_or_else(|| Error::invalid("there is no such file"))
+    }
+}
 
-/// `rocksdb_statistics_histogram_data_t`, of which there is none.
-pub(crate) enum Histogram {}
-
-/// What a count that is not kept gives where there is no place for an error: no count is that high, and 0
-/// would be an answer.
-const NOT_KEPT: u64 = u64::MAX;
+fn key_of(key: &[u8], len: &Outs<usize>) -> *const c_char {
+    len.set(key.len());
+    key.as_ptr().cast()
+}
 
 fn size(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
@@ -44,11 +56,11 @@ fn size(n: u64) -> usize {
 
 export! {
     fn rocksdb_get_column_family_metadata(db: &Database) -> *mut FamilyFigures {
-        Ok(give(FamilyFigures::of(&db.db, crate::db::DEFAULT)))
+        Ok(give(FamilyFigures::of(&*db.face.seen()?, crate::face::DEFAULT)))
     }
     fn rocksdb_get_column_family_metadata_cf(db: &Database, family: &Family) -> *mut FamilyFigures {
         let _ = db;
-        Ok(give(FamilyFigures::of(&family.inner, family.inner.name())))
+        Ok(give(FamilyFigures::of(&*family.face.seen()?, family.inner.name())))
     }
     fn rocksdb_column_family_metadata_destroy(about: own FamilyFigures) {
         drop(about);
@@ -64,141 +76,44 @@ export! {
         Ok(c_text(&about.name))
     }
     fn rocksdb_livefiles(db: &Database) -> *const LiveFiles {
-        let _ = db;
-        Ok(std::ptr::null())
+        Ok(give(LiveFiles::of(&*db.face.seen()?)?))
     }
     fn rocksdb_livefiles_count(files: &LiveFiles) -> i32 {
-        match *files {}
+        Ok(i32::try_from(files.0.len()).unwrap_or(i32::MAX))
     }
     fn rocksdb_livefiles_column_family_name(files: &LiveFiles, index: i32) -> *const c_char {
-        let _ = index;
-        match *files {}
+        Ok(files.at(index)?.2.as_ptr())
     }
     fn rocksdb_livefiles_name(files: &LiveFiles, index: i32) -> *const c_char {
-        let _ = index;
-        match *files {}
+        Ok(files.at(index)?.1.as_ptr())
     }
     fn rocksdb_livefiles_level(files: &LiveFiles, index: i32) -> i32 {
-        let _ = index;
-        match *files {}
+        Ok(i32::from(files.at(index)?.0.level))
     }
     fn rocksdb_livefiles_size(files: &LiveFiles, index: i32) -> usize {
-        let _ = index;
-        match *files {}
+        Ok(size(files.at(index)?.0.bytes))
     }
     fn rocksdb_livefiles_smallestkey(files: &LiveFiles, index: i32, len: out usize) -> *const c_char {
-        let _ = (index, len);
-        match *files {}
+        len.set(0);
+        Ok(key_of(&files.at(index)?.0.smallest, &len))
     }
     fn rocksdb_livefiles_largestkey(files: &LiveFiles, index: i32, len: out usize) -> *const c_char {
-        let _ = (index, len);
-        match *files {}
+        len.set(0);
+        Ok(key_of(&files.at(index)?.0.largest, &len))
     }
     fn rocksdb_livefiles_entries(files: &LiveFiles, index: i32) -> u64 {
-        let _ = index;
-        match *files {}
+        Ok(files.at(index)?.0.entries)
     }
     fn rocksdb_livefiles_deletions(files: &LiveFiles, index: i32) -> u64 {
-        let _ = index;
-        match *files {}
+        Ok(files.at(index)?.0.deletions)
     }
-    fn rocksdb_livefiles_destroy(files: maybe LiveFiles) {
-        let _ = files;
+    fn rocksdb_livefiles_destroy(files: own LiveFiles) {
+        drop(files);
         Ok(())
     }
     fn rocksdb_get_db_identity(db: &Database, len: out usize) -> *mut c_char {
-        let _ = db;
-        len.set(0);
-        Ok(std::ptr::null_mut())
+        let id = db.face.seen()?.identity().to_owned();
+        len.set(id.len());
+        Ok(c_bytes(id.as_bytes()))
     }
-    fn rocksdb_set_perf_level(level: i32) {
-        let _ = level;
-        Ok(())
-    }
-    fn rocksdb_perfcontext_create() -> *mut PerfContext {
-        Ok(std::ptr::null_mut())
-    }
-    fn rocksdb_perfcontext_reset(context: &mut PerfContext) {
-        match *context {}
-    }
-    fn rocksdb_perfcontext_report(context: &mut PerfContext, exclude_zero: u8) -> *mut c_char {
-        let _ = exclude_zero;
-        match *context {}
-    }
-    fn rocksdb_perfcontext_metric(context: &mut PerfContext, metric: i32) -> u64 {
-        let _ = metric;
-        match *context {}
-    }
-    fn rocksdb_perfcontext_destroy(context: maybe PerfContext) {
-        let _ = context;
-        Ok(())
-    }
-    fn rocksdb_options_statistics_get_ticker_count(options: &Options, ticker: u32) -> u64 {
-        let _ = (options, ticker);
-        Ok(NOT_KEPT)
-    }
-    fn rocksdb_options_statistics_get_histogram_data(
-        options: &Options, histogram: u32, data: maybe Histogram
-    ) {
-        let _ = (options, histogram, data);
-        Ok(())
-    }
-    fn rocksdb_statistics_histogram_data_create() -> *mut Histogram {
-        Ok(std::ptr::null_mut())
-    }
-    fn rocksdb_statistics_histogram_data_destroy(data: maybe Histogram) {
-        let _ = data;
-        Ok(())
-    }
-    fn rocksdb_statistics_histogram_data_get_median(data: &mut Histogram) -> f64 {
-        match *data {}
-    }
-    fn rocksdb_statistics_histogram_data_get_p95(data: &mut Histogram) -> f64 {
-        match *data {}
-    }
-    fn rocksdb_statistics_histogram_data_get_p99(data: &mut Histogram) -> f64 {
-        match *data {}
-    }
-    fn rocksdb_statistics_histogram_data_get_average(data: &mut Histogram) -> f64 {
-        match *data {}
-    }
-    fn rocksdb_statistics_histogram_data_get_std_dev(data: &mut Histogram) -> f64 {
-        match *data {}
-    }
-    fn rocksdb_statistics_histogram_data_get_max(data: &mut Histogram) -> f64 {
-        match *data {}
-    }
-    fn rocksdb_statistics_histogram_data_get_min(data: &mut Histogram) -> f64 {
-        match *data {}
-    }
-    fn rocksdb_statistics_histogram_data_get_count(data: &mut Histogram) -> u64 {
-        match *data {}
-    }
-    fn rocksdb_statistics_histogram_data_get_sum(data: &mut Histogram) -> u64 {
-        match *data {}
-    }
-    fn rocksdb_get_options_from_string(
-        base: &Options, text: text, options: &mut Options, errptr
-    ) {
-        let _ = (base, options);
-        Err(Error::unsupported(format!("options from text, `{text}`; call their setters")))
-    }
-    fn rocksdb_load_latest_options(
-        path: path, env: maybe Env, ignores_unknown: bool, cache: maybe Cache,
-        options: out *mut Options, n: out usize, names: out *mut *mut c_char,
-        of: out *mut *mut Options, errptr
-    ) {
-        let _ = (env, ignores_unknown, cache);
-        n.set(0);
-        put_null(&options);
-        put_null(&names);
-        put_null(&of);
-        Err(Error::unsupported(format!(
-            "load_latest_options of {path:?}: an open takes the options that it is given; set them"
-        )))
-    }
-}
-
-fn put_null<T>(out: &Outs<*mut T>) {
-    out.set(std::ptr::null_mut());
 }

@@ -8,17 +8,19 @@ use std::ffi::c_char;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lithify::{Db, DbIter, Error, ErrorKind, ReadOptions};
+use lithify::{Error, ErrorKind, ReadOptions};
 
 use crate::db::{Database, Family};
+use crate::face::{Face, Walk};
+use crate::perf::{self, By};
 use crate::raw::{Outs, Res, export, give};
 use crate::small::Reads;
 
 /// `rocksdb_iterator_t`.
 pub(crate) struct Iter {
-    inner: Res<DbIter>,
+    inner: Res<Walk>,
     /// What it is made of again: at a refresh, and at each seek if it follows what is written.
-    from: Option<(Db, ReadOptions)>,
+    from: Option<(Face, ReadOptions)>,
     follows: bool,
     /// What was handed out, if it is to stay.
     pins: Option<Vec<Box<[u8]>>>,
@@ -26,30 +28,30 @@ pub(crate) struct Iter {
 }
 
 impl Iter {
-    /// Over `db`, which is a family's or the database itself.
-    pub(crate) fn over(db: &Db, of: &Database, options: &Reads) -> *mut Iter {
+    /// Over `face`, which is a family's or the database itself.
+    pub(crate) fn over(face: &Face, of: &Database, options: &Reads) -> *mut Iter {
         let checked = options.checked();
         give(Iter {
-            inner: checked.clone().and_then(|options| db.iter_opt(options)),
-            from: checked.ok().map(|options| (db.clone(), options.clone())),
+            inner: checked.clone().and_then(|options| face.iter(options)),
+            from: checked.ok().map(|options| (face.clone(), options.clone())),
             follows: options.tailing,
             pins: options.pins.then(Vec::new),
             closed: of.closed.clone(),
         })
     }
     /// One that was made elsewhere, as by a transaction.
-    pub(crate) fn made(inner: Res<DbIter>, of: &Database, options: &Reads) -> *mut Iter {
+    pub(crate) fn made(inner: Res<Walk>, of: &Database, options: &Reads) -> *mut Iter {
         let pins = options.pins.then(Vec::new);
         give(Iter { inner, from: None, follows: false, pins, closed: of.closed.clone() })
     }
 
-    fn seek(&mut self, seek: impl FnOnce(&mut DbIter)) {
+    fn seek(&mut self, seek: impl FnOnce(&mut Walk)) {
         if self.follows {
             self.again();
         }
         self.step(seek);
     }
-    fn step(&mut self, step: impl FnOnce(&mut DbIter)) {
+    fn step(&mut self, step: impl FnOnce(&mut Walk)) {
         if self.closed.load(Ordering::SeqCst) {
             self.inner = Err(Error::new(ErrorKind::ShuttingDown, "the database is closed"));
         }
@@ -61,7 +63,7 @@ impl Iter {
     fn next(&mut self) {
         let last = self.inner.as_ref().ok().filter(|inner| self.follows && inner.valid());
         let last = last.map(|inner| inner.key().to_vec());
-        self.step(DbIter::next);
+        self.step(Walk::next);
         let Some(last) = last else { return };
         if self.inner.as_ref().is_ok_and(|inner| !inner.valid() && inner.status().is_ok()) {
             self.again();
@@ -74,16 +76,17 @@ impl Iter {
         }
     }
     fn again(&mut self) {
-        if let Some((db, options)) = &self.from {
-            self.inner = db.iter_opt(options);
+        if let Some((face, options)) = &self.from {
+            self.inner = face.iter(options);
         }
     }
-    fn out(&mut self, len: &Outs<usize>, of: impl Fn(&DbIter) -> &[u8]) -> *const c_char {
+    fn out(&mut self, len: &Outs<usize>, of: impl Fn(&Walk) -> &[u8]) -> *const c_char {
         let Some(inner) = self.inner.as_ref().ok().filter(|inner| inner.valid()) else {
             len.set(0);
             return std::ptr::null();
         };
         let bytes = of(inner);
+        perf::read(By::Iter, bytes.len());
         len.set(bytes.len());
         let Some(pins) = &mut self.pins else { return bytes.as_ptr().cast() };
         pins.push(bytes.into());
@@ -93,10 +96,10 @@ impl Iter {
 
 export! {
     fn rocksdb_create_iterator(db: &Database, options: &Reads) -> *mut Iter {
-        Ok(Iter::over(&db.db, db, options))
+        Ok(Iter::over(&db.face, db, options))
     }
     fn rocksdb_create_iterator_cf(db: &Database, options: &Reads, family: &Family) -> *mut Iter {
-        Ok(Iter::over(&family.inner, db, options))
+        Ok(Iter::over(&family.face, db, options))
     }
     fn rocksdb_create_iterators(
         db: &Database, options: &Reads, families: many *const Family, iterators: outs *mut Iter, n: usize, errptr
@@ -104,9 +107,9 @@ export! {
         let families = families.handles(n, "column_families")?;
         // All as of one moment.
         let mut options = options.clone();
-        options.pin_moment(|| db.db.snapshot())?;
+        options.pin_moment(|read| db.at_one_moment(read))?;
         for (i, family) in families.into_iter().enumerate() {
-            iterators.set_at(i, Iter::over(&family.inner, db, &options));
+            iterators.set_at(i, Iter::over(&family.face, db, &options));
         }
         Ok(())
     }
@@ -115,14 +118,14 @@ export! {
         Ok(())
     }
     fn rocksdb_iter_valid(iter: &Iter) -> u8 {
-        Ok(u8::from(iter.inner.as_ref().is_ok_and(DbIter::valid)))
+        Ok(u8::from(iter.inner.as_ref().is_ok_and(Walk::valid)))
     }
     fn rocksdb_iter_seek_to_first(iter: &mut Iter) {
-        iter.seek(DbIter::seek_to_first);
+        iter.seek(Walk::seek_to_first);
         Ok(())
     }
     fn rocksdb_iter_seek_to_last(iter: &mut Iter) {
-        iter.seek(DbIter::seek_to_last);
+        iter.seek(Walk::seek_to_last);
         Ok(())
     }
     fn rocksdb_iter_seek(iter: &mut Iter, (key, klen): bytes) {
@@ -138,17 +141,17 @@ export! {
         Ok(())
     }
     fn rocksdb_iter_prev(iter: &mut Iter) {
-        iter.step(DbIter::prev);
+        iter.step(Walk::prev);
         Ok(())
     }
     fn rocksdb_iter_key(iter: &mut Iter, len: out usize) -> *const c_char {
-        Ok(iter.out(&len, DbIter::key))
+        Ok(iter.out(&len, Walk::key))
     }
     fn rocksdb_iter_value(iter: &mut Iter, len: out usize) -> *const c_char {
-        Ok(iter.out(&len, DbIter::value))
+        Ok(iter.out(&len, Walk::value))
     }
     fn rocksdb_iter_get_error(iter: &Iter, errptr) {
-        iter.inner.as_ref().map_err(Error::clone).and_then(DbIter::status)
+        iter.inner.as_ref().map_err(Error::clone).and_then(Walk::status)
     }
     fn rocksdb_iter_refresh(iter: &mut Iter, errptr) {
         if iter.from.is_none() {

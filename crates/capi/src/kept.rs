@@ -59,7 +59,8 @@ impl std::fmt::Display for Number {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Number::Whole(n) => write!(f, "{n}"),
-            Number::Real(n) => write!(f, "{n}"),
+            // As C prints it.
+            Number::Real(n) => write!(f, "{n:.6}"),
         }
     }
 }
@@ -107,6 +108,10 @@ impl Kept {
         }
         taken
     }
+    /// Takes all notes back.
+    pub(crate) fn forget_notes(&mut self) {
+        self.notes.clear();
+    }
     /// Takes in what another object has to say, as that of the tables.
     pub(crate) fn join(&mut self, other: &Kept) {
         self.notes.extend(other.notes.clone());
@@ -145,6 +150,58 @@ macro_rules! keeps {
 }
 pub(crate) use keeps;
 
+/// An option as text has it: by a name, with a value that is read and shown.
+pub(crate) struct TextRow<O> {
+    /// The name of its setter.
+    pub(crate) setter: &'static str,
+    /// `exact`, `noted` or `refused`.
+    pub(crate) class: &'static str,
+    /// Sets it to what the text says, as the setter does.
+    pub(crate) set: fn(&mut O, &str) -> Res<()>,
+    /// The value that was set, or RocksDB's default.
+    pub(crate) get: fn(&O) -> Number,
+}
+
+/// An object whose options text may name.
+pub(crate) trait Texts: Sized + 'static {
+    /// All of them.
+    const ROWS: &'static [TextRow<Self>];
+}
+
+/// A value as text has it.
+///
+/// # Errors
+/// `InvalidArgument` if it is none of the type.
+pub(crate) fn value<T: Scalar>(text: &str) -> Res<T> {
+    let number = match text.trim() {
+        "true" | "on" => Some(Number::Whole(1)),
+        "false" | "off" => Some(Number::Whole(0)),
+        text => whole(text).map(Number::Whole),
+    };
+    let real = || text.trim().parse().ok().map(Number::Real).and_then(T::from_kept);
+    let of_whole = |number: Number| match number {
+        Number::Whole(n) => T::from_kept(number).or_else(|| T::from_kept(Number::Real(n as f64))),
+        Number::Real(_) => None,
+    };
+    let value = number.and_then(of_whole).or_else(real);
+    value.ok_or_else(|| Error::invalid(format!("`{text}` is no value of this option")))
+}
+
+/// A whole number; `k`, `m`, `g` and `t` behind it are powers of 1024.
+fn whole(text: &str) -> Option<i128> {
+    let text = text.strip_suffix("iB").unwrap_or(text);
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &text[digits.len()..] {
+        "" | "B" => 0,
+        "k" | "K" => 10,
+        "m" | "M" => 20,
+        "g" | "G" => 30,
+        "t" | "T" => 40,
+        _ => return None,
+    };
+    digits.trim().parse::<i128>().ok()?.checked_mul(1 << shift)
+}
+
 /// Exports setters and getters of plain values. A row is
 ///
 /// ```text
@@ -157,6 +214,22 @@ pub(crate) use keeps;
 macro_rules! rows {
     ($o:ty; $($class:ident $set:ident $get:tt : $t:ty = $default:expr $(, $effect:expr)?;)*) => {
         $($crate::kept::row! { $class $o, $set $get $t, $default $(, $effect)? })*
+        impl $crate::kept::Texts for $o {
+            const ROWS: &'static [$crate::kept::TextRow<$o>] = &[$($crate::kept::TextRow {
+                setter: stringify!($set),
+                class: stringify!($class),
+                set: |object, text| {
+                    let value: $t = $crate::kept::value(text)?;
+                    $crate::kept::take! { $class $o, object, $set $t, value, $default $(, $effect)? }
+                    Ok(())
+                },
+                get: |object| {
+                    use $crate::kept::Keeps;
+                    let value: $t = object.kept().get(stringify!($set)).unwrap_or($default);
+                    $crate::kept::Scalar::kept(value)
+                },
+            }),*];
+        }
     };
 }
 /// One row of [`rows!`].
@@ -173,41 +246,34 @@ macro_rules! row {
             }
         }
     };
-    (@exact $o:ty, $set:ident $t:ty, $default:expr, $effect:expr) => {
+    (@$class:ident $o:ty, $set:ident $t:ty, $default:expr $(, $effect:expr)?) => {
         $crate::raw::export! {
             fn $set(object: &mut $o, value: $t) {
-                use $crate::kept::Keeps;
-                object.kept_mut().set(stringify!($set), value);
-                let effect: fn(&mut $o, $t) = $effect;
-                effect(object, value);
-                Ok(())
-            }
-        }
-    };
-    (@noted $o:ty, $set:ident $t:ty, $default:expr) => {
-        $crate::raw::export! {
-            fn $set(object: &mut $o, value: $t) {
-                use $crate::kept::Keeps;
-                object.kept_mut().set(stringify!($set), value);
-                let default: $t = $default;
-                if value != default {
-                    object.kept_mut().note(stringify!($set), value.to_string());
-                }
-                Ok(())
-            }
-        }
-    };
-    (@refused $o:ty, $set:ident $t:ty, $harmless:expr, $why:expr) => {
-        $crate::raw::export! {
-            fn $set(object: &mut $o, value: $t) {
-                use $crate::kept::Keeps;
-                object.kept_mut().set(stringify!($set), value);
-                let harmless: $t = $harmless;
-                let why = (value != harmless).then(|| format!("{value}: {}", $why));
-                object.kept_mut().refuse(stringify!($set), why);
+                $crate::kept::take! { $class $o, object, $set $t, value, $default $(, $effect)? }
                 Ok(())
             }
         }
     };
 }
-pub(crate) use {row, rows};
+/// What a setter of a row does.
+macro_rules! take {
+    (exact $o:ty, $object:ident, $set:ident $t:ty, $value:ident, $default:expr, $effect:expr) => {
+        $crate::kept::Keeps::kept_mut($object).set(stringify!($set), $value);
+        let effect: fn(&mut $o, $t) = $effect;
+        effect($object, $value);
+    };
+    (noted $o:ty, $object:ident, $set:ident $t:ty, $value:ident, $default:expr) => {
+        $crate::kept::Keeps::kept_mut($object).set(stringify!($set), $value);
+        let default: $t = $default;
+        if $value != default {
+            $crate::kept::Keeps::kept_mut($object).note(stringify!($set), $value.to_string());
+        }
+    };
+    (refused $o:ty, $object:ident, $set:ident $t:ty, $value:ident, $harmless:expr, $why:expr) => {
+        $crate::kept::Keeps::kept_mut($object).set(stringify!($set), $value);
+        let harmless: $t = $harmless;
+        let why = ($value != harmless).then(|| format!("{}: {}", $value, $why));
+        $crate::kept::Keeps::kept_mut($object).refuse(stringify!($set), why);
+    };
+}
+pub(crate) use {row, rows, take};

@@ -17,17 +17,23 @@ mod batch;
 #[allow(unsafe_code, reason = "calls the program's functions")]
 mod callbacks;
 mod db;
+mod face;
 mod figures;
 mod iter;
 mod kept;
+mod log_file;
 mod options;
+mod perf;
 mod points;
 #[allow(unsafe_code, reason = "pointers in and out")]
 mod raw;
 mod refused;
 mod shared;
 mod small;
+mod statistics;
 mod status;
 mod table;
+mod text;
 mod transactions;
+mod updates;
 mod users;

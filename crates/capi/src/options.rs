@@ -28,6 +28,10 @@ pub(crate) struct Options {
     pub(crate) cache: Option<usize>,
     /// What wants to know of the database.
     pub(crate) users: Watchers,
+    /// The options of tables that were given.
+    pub(crate) table: Option<TableOptions>,
+    /// Window, trigger and ratio at which tables with deletions are marked, as they were given.
+    collectors: Vec<(usize, usize, f64)>,
     pub(crate) env: Option<Env>,
     pub(crate) logger: Option<Logger>,
     pub(crate) kept: Kept,
@@ -39,6 +43,14 @@ keeps!(Options);
 pub(crate) struct Watchers {
     pub(crate) cache: Option<Users>,
     pub(crate) buffers: Option<Users>,
+    pub(crate) statistics: Option<Users>,
+}
+
+impl Watchers {
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Users> {
+        [&self.cache, &self.buffers, &self.statistics].into_iter().flatten()
+    }
 }
 
 /// What the program's own functions do.
@@ -47,7 +59,16 @@ pub(crate) struct Parts {
     pub(crate) order: Option<ComparatorRef>,
     pub(crate) operator: Option<MergeOperatorRef>,
     pub(crate) filter: Option<CompactionFilterRef>,
+    /// Makes a filter for each compaction; asked if there is no filter.
+    pub(crate) factory: Option<CompactionFilterRef>,
     pub(crate) prefixes: Option<PrefixExtractorRef>,
+}
+
+impl Parts {
+    /// True if compactions ask a filter.
+    pub(crate) fn filters(&self) -> bool {
+        self.filter.is_some() || self.factory.is_some()
+    }
 }
 
 /// Compression as RocksDB names it, which becomes ours when all of it is known.
@@ -67,7 +88,8 @@ const DISABLED: i32 = 255;
 const DEFAULT_LEVEL: i32 = 32767;
 
 impl Options {
-    fn new() -> Options {
+    /// RocksDB's defaults.
+    pub(crate) fn new() -> Options {
         let mut settings = Settings::default();
         settings.create_if_missing = false;
         // RocksDB's options are what was set or its defaults; none follows from another.
@@ -79,6 +101,8 @@ impl Options {
             codecs: Codecs::default(),
             cache: None,
             users: Watchers::default(),
+            table: None,
+            collectors: Vec::new(),
             env: None,
             logger: None,
             kept: Kept::default(),
@@ -151,14 +175,14 @@ impl Options {
         let (mut settings, notes) = self.resolved()?;
         settings.memory_budget = settings.memory_budget.max(budget);
         let mut builder = Builder::new(settings).create_among_files();
-        let Parts { order, operator, filter, prefixes } = self.parts.clone();
+        let Parts { order, operator, filter, factory, prefixes } = self.parts.clone();
         if let Some(order) = order {
             builder = builder.comparator(order);
         }
         if let Some(operator) = operator {
             builder = builder.merge_operator(operator);
         }
-        if let Some(filter) = filter {
+        if let Some(filter) = filter.or(factory) {
             builder = builder.compaction_filter(filter);
         }
         if let Some(prefixes) = prefixes {
@@ -170,6 +194,17 @@ impl Options {
         Ok((builder, notes))
     }
 
+    /// What was asked of collectors of deletions, as RocksDB says it.
+    pub(crate) fn collector_text(&self) -> String {
+        let one = |(window, trigger, ratio): &(usize, usize, f64)| {
+            format!(
+                "CompactOnDeletionCollector (Sliding window size = {window} Deletion trigger = \
+                 {trigger} Deletion ratio = {ratio}); "
+            )
+        };
+        self.collectors.iter().map(one).collect()
+    }
+
     /// What a family is opened with.
     ///
     /// # Errors
@@ -177,14 +212,14 @@ impl Options {
     pub(crate) fn family(&self) -> Res<(ColumnFamilyOptions, String)> {
         let (settings, notes) = self.resolved()?;
         let mut family = ColumnFamilyOptions::new().settings(settings);
-        let Parts { order, operator, filter, prefixes } = self.parts.clone();
+        let Parts { order, operator, filter, factory, prefixes } = self.parts.clone();
         if let Some(order) = order {
             family = family.comparator(order);
         }
         if let Some(operator) = operator {
             family = family.merge_operator(operator);
         }
-        if let Some(filter) = filter {
+        if let Some(filter) = filter.or(factory) {
             family = family.compaction_filter(filter);
         }
         if let Some(prefixes) = prefixes {
@@ -618,10 +653,6 @@ export! {
         options.kept.note("table_factory", "cuckoo".to_owned());
         Ok(())
     }
-    fn rocksdb_options_enable_statistics(options: &mut Options) {
-        options.kept.note("statistics", "on (what is counted is in properties)".to_owned());
-        Ok(())
-    }
     fn rocksdb_options_set_row_cache(options: &mut Options, cache: maybe Cache) {
         if cache.is_some() {
             options.kept.note("row_cache", "set".to_owned());
@@ -648,6 +679,7 @@ export! {
 }
 
 fn deletions(o: &mut Options, window: usize, trigger: usize, ratio: f64) {
+    o.collectors.push((window, trigger, ratio));
     o.settings.deletion_window = o.kept.within("deletion_window", window as u64, 0, 1_000_000_000);
     o.settings.deletion_trigger = trigger as u64;
     o.settings.deletion_ratio_percent =

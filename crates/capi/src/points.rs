@@ -2,10 +2,12 @@
 
 use std::ffi::c_char;
 
-use lithify::{Db, Error, ReadOptions, Value};
+use lithify::{Error, ReadOptions, Value};
 
 use crate::batch::Batch;
 use crate::db::{Database, Family};
+use crate::face::Face;
+use crate::perf::{self, By};
 use crate::raw::{Many, Outs, Res, c_bytes, c_text, export, give};
 use crate::small::{Reads, WriteOpts};
 use crate::status::status;
@@ -37,13 +39,17 @@ impl std::ops::Deref for Found {
 /// A value in memory of the C library, or NULL; its length goes out.
 pub(crate) fn copied(value: Option<impl Into<Found>>, len: &Outs<usize>) -> *mut c_char {
     let value: Option<Found> = value.map(Into::into);
-    len.set(value.as_ref().map_or(0, |value| value.len()));
+    let bytes = value.as_ref().map_or(0, |value| value.len());
+    perf::read(By::Get, bytes);
+    len.set(bytes);
     value.map_or(std::ptr::null_mut(), |value| c_bytes(&value))
 }
 
 /// A value that stays where it is.
 pub(crate) fn pinned(value: Option<impl Into<Found>>) -> *mut Found {
-    value.map_or(std::ptr::null_mut(), |value| give(value.into()))
+    let value: Option<Found> = value.map(Into::into);
+    perf::read(By::Get, value.as_ref().map_or(0, |value| value.len()));
+    value.map_or(std::ptr::null_mut(), give)
 }
 
 /// Where the values of several keys go, and an error for each.
@@ -58,6 +64,7 @@ impl Answers {
     pub(crate) fn put(&self, i: usize, read: Res<Option<impl Into<Found>>>) {
         let (value, error) = split(read);
         let value: Option<Found> = value.map(Into::into);
+        perf::read(By::MultiGet, value.as_ref().map_or(0, |value| value.len()));
         self.lens.set_at(i, value.as_ref().map_or(0, |value| value.len()));
         self.values.set_at(i, value.map_or(std::ptr::null_mut(), |value| c_bytes(&value)));
         self.errors.set_at(i, error);
@@ -72,8 +79,8 @@ fn split<T>(read: Res<Option<T>>) -> (Option<T>, *mut c_char) {
 }
 
 /// The values of several keys of one family, all of one moment; an error stands for each of them.
-fn read_all(db: &Db, keys: &[&[u8]], options: Res<&ReadOptions>) -> Vec<Res<Option<Value>>> {
-    match options.and_then(|options| db.multi_get_opt(keys, options)) {
+fn read_all(face: &Face, keys: &[&[u8]], options: Res<&ReadOptions>) -> Vec<Res<Option<Value>>> {
+    match options.and_then(|options| face.multi_get(keys, options)) {
         Ok(values) => values.into_iter().map(Ok).collect(),
         Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
     }
@@ -102,7 +109,7 @@ fn may_exist(
 ) -> u8 {
     found.set(0);
     match read {
-        // What can't be read may be there.
+        // What memory does not tell may be there.
         Err(_) => 1,
         Ok(None) => 0,
         Ok(Some(bytes)) => {
@@ -120,12 +127,12 @@ export! {
     fn rocksdb_put(
         db: &Database, options: &WriteOpts, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(db.db.put_opt(key, val, &options.checked()?))
+        db.told(db.face.put(key, val, &options.checked()?))
     }
     fn rocksdb_put_cf(
         db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(family.inner.put_opt(key, val, &options.checked()?))
+        db.told(family.face.put(key, val, &options.checked()?))
     }
     fn rocksdb_delete(db: &Database, options: &WriteOpts, (key, keylen): bytes, errptr) {
         db.told(db.db.delete_opt(key, &options.checked()?))
@@ -146,12 +153,12 @@ export! {
     fn rocksdb_merge(
         db: &Database, options: &WriteOpts, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(db.db.merge_opt(key, val, &options.checked()?))
+        db.told(db.face.merge(key, val, &options.checked()?))
     }
     fn rocksdb_merge_cf(
         db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(family.inner.merge_opt(key, val, &options.checked()?))
+        db.told(family.face.merge(key, val, &options.checked()?))
     }
     fn rocksdb_delete_range_cf(
         db: &Database, options: &WriteOpts, family: &Family, (from, flen): bytes, (to, tlen): bytes, errptr
@@ -159,29 +166,29 @@ export! {
         db.told(family.inner.delete_range_opt(from, to, &options.checked()?))
     }
     fn rocksdb_write(db: &Database, options: &WriteOpts, batch: &Batch, errptr) {
-        db.told(db.db.write_opt(batch.sound()?, &options.checked()?))
+        db.told(db.face.write(batch.sound()?, &options.checked()?))
     }
     fn rocksdb_get(
         db: &Database, options: &Reads, (key, keylen): bytes, vallen: out usize, errptr
     ) -> *mut c_char {
         vallen.set(0);
-        Ok(copied(db.db.get_opt(key, options.checked()?)?, &vallen))
+        Ok(copied(db.face.get(key, options.checked()?)?, &vallen))
     }
     fn rocksdb_get_cf(
         db: &Database, options: &Reads, family: &Family, (key, keylen): bytes, vallen: out usize, errptr
     ) -> *mut c_char {
         let _ = db;
         vallen.set(0);
-        Ok(copied(family.inner.get_opt(key, options.checked()?)?, &vallen))
+        Ok(copied(family.face.get(key, options.checked()?)?, &vallen))
     }
     fn rocksdb_get_pinned(db: &Database, options: &Reads, (key, keylen): bytes, errptr) -> *mut Found {
-        Ok(pinned(db.db.get_opt(key, options.checked()?)?))
+        Ok(pinned(db.face.get(key, options.checked()?)?))
     }
     fn rocksdb_get_pinned_cf(
         db: &Database, options: &Reads, family: &Family, (key, keylen): bytes, errptr
     ) -> *mut Found {
         let _ = db;
-        Ok(pinned(family.inner.get_opt(key, options.checked()?)?))
+        Ok(pinned(family.face.get(key, options.checked()?)?))
     }
     fn rocksdb_pinnableslice_value(value: maybe Found, len: out usize) -> *const c_char {
         len.set(value.map_or(0, |value| value.len()));
@@ -197,7 +204,7 @@ export! {
     ) {
         let answers = Answers { values, lens: value_lens, errors: errs };
         let Some(keys) = keys_of(n, keys, key_lens, &answers) else { return Ok(()) };
-        let read = read_all(&db.db, &keys, options.checked());
+        let read = read_all(&db.face, &keys, options.checked());
         read.into_iter().enumerate().for_each(|(i, read)| answers.put(i, read));
         Ok(())
     }
@@ -214,11 +221,11 @@ export! {
         let mut options = options.checked().cloned();
         if let Ok(options) = &mut options {
             // All keys as of one moment.
-            options.snapshot.get_or_insert_with(|| db.db.snapshot());
+            db.at_one_moment(options);
         }
         for (i, (family, key)) in families.into_iter().zip(keys).enumerate() {
             let read = options.as_ref().map_err(Error::clone);
-            answers.put(i, read.and_then(|options| family.inner.get_opt(key, options)));
+            answers.put(i, read.and_then(|options| family.face.get(key, options)));
         }
         Ok(())
     }
@@ -228,7 +235,7 @@ export! {
     ) {
         let _ = (db, sorted_input);
         let read = match keys.bytes(key_lens, n, "keys_list") {
-            Ok(keys) => read_all(&family.inner, &keys, options.checked()),
+            Ok(keys) => read_all(&family.face, &keys, options.checked()),
             Err(error) => (0..n).map(|_| Err(error.clone())).collect(),
         };
         for (i, read) in read.into_iter().enumerate() {
@@ -243,7 +250,7 @@ export! {
         (ts, tslen): bound, found: out u8
     ) -> u8 {
         let _ = ts;
-        let read = options.checked().and_then(|options| db.db.get_opt(key, options));
+        let read = options.in_memory().and_then(|options| db.face.get(key, &options));
         Ok(may_exist(read, &value, &len, &found))
     }
     fn rocksdb_key_may_exist_cf(
@@ -251,7 +258,7 @@ export! {
         len: out usize, (ts, tslen): bound, found: out u8
     ) -> u8 {
         let _ = (db, ts);
-        let read = options.checked().and_then(|options| family.inner.get_opt(key, options));
+        let read = options.in_memory().and_then(|options| family.face.get(key, &options));
         Ok(may_exist(read, &value, &len, &found))
     }
 }

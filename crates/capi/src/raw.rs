@@ -299,6 +299,18 @@ pub(crate) fn c_texts(texts: &[String]) -> *mut *mut c_char {
     }
 }
 
+/// Copies a list of pointers out: an array that the caller frees.
+pub(crate) fn c_array<T>(all: impl ExactSizeIterator<Item = *mut T>) -> *mut *mut T {
+    // SAFETY: the array has room for all of them; a list of none has a place, too.
+    unsafe {
+        let list: *mut *mut T = malloc(size_of::<*mut T>() * all.len().max(1)).cast();
+        if !list.is_null() {
+            all.enumerate().for_each(|(i, at)| list.add(i).write(at));
+        }
+        list
+    }
+}
+
 /// Frees memory that came from the C library.
 ///
 /// # Safety

@@ -1,7 +1,7 @@
 //! Options of single calls: reads, writes, flushes, compactions, waits, ingestions.
 
 use lithify::{
-    CompactOptions, Durability, Error, IngestOptions, ReadOptions, Snapshot, Transfer, WriteOptions,
+    CompactOptions, Durability, Error, IngestOptions, ReadOptions, Transfer, WriteOptions,
 };
 
 use crate::kept::{Kept, keeps, rows};
@@ -23,13 +23,20 @@ impl Reads {
     pub(crate) fn checked(&self) -> Res<&ReadOptions> {
         self.kept.check().map(|()| &self.inner)
     }
+    /// The same for a read that looks at memory alone.
+    ///
+    /// # Errors
+    /// As [`checked`](Reads::checked).
+    pub(crate) fn in_memory(&self) -> Res<ReadOptions> {
+        Ok(ReadOptions { cache_only: true, ..self.checked()?.clone() })
+    }
     /// Reads at a snapshot from here on, if there is none yet.
     ///
     /// # Errors
     /// As [`checked`](Reads::checked).
-    pub(crate) fn pin_moment(&mut self, now: impl FnOnce() -> Snapshot) -> Res<()> {
+    pub(crate) fn pin_moment(&mut self, now: impl FnOnce(&mut ReadOptions)) -> Res<()> {
         self.kept.check()?;
-        self.inner.snapshot.get_or_insert_with(now);
+        now(&mut self.inner);
         Ok(())
     }
 }
@@ -54,8 +61,11 @@ rows! { Reads;
         rocksdb_readoptions_get_background_purge_on_iterator_cleanup: u8 = 0;
     noted rocksdb_readoptions_set_deadline rocksdb_readoptions_get_deadline: u64 = 0;
     noted rocksdb_readoptions_set_io_timeout rocksdb_readoptions_get_io_timeout: u64 = 0;
-    refused rocksdb_readoptions_set_read_tier rocksdb_readoptions_get_read_tier: i32 = 0,
-        "a read of the cache alone; use tier 0";
+    exact rocksdb_readoptions_set_read_tier rocksdb_readoptions_get_read_tier: i32 = 0, |o, v| {
+        o.inner.cache_only = v == 1;
+        let why = (!(0..=1).contains(&v)).then(|| format!("{v}: there is no such tier; use 0 or 1"));
+        o.kept.refuse("read_tier", why);
+    };
     refused rocksdb_readoptions_set_ignore_range_deletions
         rocksdb_readoptions_get_ignore_range_deletions: u8 = 0, "reads see range deletions; leave it out";
 }

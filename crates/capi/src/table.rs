@@ -39,16 +39,13 @@ impl TableOptions {
             options.users.cache = self.users.clone();
         }
         options.kept.join(&self.kept);
+        options.table = Some(self.clone());
     }
 }
 
-fn bits(per_key: f64) -> FilterPolicy {
-    FilterPolicy((per_key.round().max(0.0) as u32).min(50))
-}
-
-export! {
-    fn rocksdb_block_based_options_create() -> *mut TableOptions {
-        Ok(give(TableOptions {
+impl Default for TableOptions {
+    fn default() -> TableOptions {
+        TableOptions {
             block_bytes: 4 << 10,
             format_version: 6,
             bloom_bits: 0,
@@ -58,7 +55,17 @@ export! {
             cache: None,
             users: None,
             kept: Kept::default(),
-        }))
+        }
+    }
+}
+
+fn bits(per_key: f64) -> FilterPolicy {
+    FilterPolicy((per_key.round().max(0.0) as u32).min(50))
+}
+
+export! {
+    fn rocksdb_block_based_options_create() -> *mut TableOptions {
+        Ok(give(TableOptions::default()))
     }
     fn rocksdb_block_based_options_destroy(options: own TableOptions) {
         drop(options);
@@ -106,7 +113,7 @@ rows! { TableOptions;
         }
         o.block_bytes = taken as u32;
     };
-    exact rocksdb_block_based_options_set_format_version _: i32 = 6, |o, v|
+    exact rocksdb_block_based_options_set_format_version _: i32 = 7, |o, v|
         o.format_version = o.kept.within("format_version", u32::try_from(v).unwrap_or(0), 5, 6);
     exact rocksdb_block_based_options_set_whole_key_filtering _: u8 = 1, |o, v| o.whole_keys = v != 0;
     exact rocksdb_block_based_options_set_metadata_block_size _: u64 = 4 << 10, |o, v| {
@@ -148,6 +155,18 @@ pub(crate) struct UniversalOptions {
 }
 keeps!(UniversalOptions);
 
+impl Default for UniversalOptions {
+    fn default() -> UniversalOptions {
+        UniversalOptions {
+            ratio: 1,
+            least: 2,
+            most: u32::MAX,
+            amplification: 200,
+            kept: Kept::default(),
+        }
+    }
+}
+
 impl UniversalOptions {
     pub(crate) fn put(&self, options: &mut Options) {
         let s = &mut options.settings;
@@ -161,13 +180,7 @@ impl UniversalOptions {
 
 export! {
     fn rocksdb_universal_compaction_options_create() -> *mut UniversalOptions {
-        Ok(give(UniversalOptions {
-            ratio: 1,
-            least: 2,
-            most: u32::MAX,
-            amplification: 200,
-            kept: Kept::default(),
-        }))
+        Ok(give(UniversalOptions::default()))
     }
     fn rocksdb_universal_compaction_options_destroy(options: own UniversalOptions) {
         drop(options);
@@ -203,6 +216,12 @@ pub(crate) struct FifoOptions {
 }
 keeps!(FifoOptions);
 
+impl Default for FifoOptions {
+    fn default() -> FifoOptions {
+        FifoOptions { bytes: 1 << 30, compacts: false, kept: Kept::default() }
+    }
+}
+
 impl FifoOptions {
     pub(crate) fn put(&self, options: &mut Options) {
         options.settings.fifo_max_bytes = self.bytes;
@@ -212,7 +231,7 @@ impl FifoOptions {
 
 export! {
     fn rocksdb_fifo_compaction_options_create() -> *mut FifoOptions {
-        Ok(give(FifoOptions { bytes: 1 << 30, compacts: false, kept: Kept::default() }))
+        Ok(give(FifoOptions::default()))
     }
     fn rocksdb_fifo_compaction_options_destroy(options: own FifoOptions) {
         drop(options);

@@ -11,7 +11,8 @@ use std::time::Duration;
 use lithify::{BatchEntry, ColumnFamily, Error, ReadOptions, Transaction, TransactionOptions};
 
 use crate::batch::Batch;
-use crate::db::{DEFAULT, Database, Family, Opens, count, family_handle, open_families, property};
+use crate::db::{Database, Family, Opens, count, family_handle, open_families, property};
+use crate::face::{DEFAULT, Walk};
 use crate::iter::Iter;
 use crate::kept::{Kept, keeps, rows};
 use crate::options::Options;
@@ -160,6 +161,7 @@ impl Txn {
                 None => self.open()?.iter_opt(&read),
                 Some(family) => self.open()?.iter_cf_opt(family, &read),
             }
+            .map(Walk::Plain)
         });
         Iter::made(made, &self.of, options)
     }
@@ -331,7 +333,7 @@ export! {
     ) -> *mut Family {
         let (family, _) = options.family()?;
         let inner = db.base.db.create_column_family(name, family)?;
-        Ok(family_handle(inner, Some(options)))
+        family_handle(&db.base, inner, Some(options))
     }
     fn rocksdb_transactiondb_create_snapshot(db: &TxnDb) -> *mut SnapshotHandle {
         Ok(SnapshotHandle::owned(db.base.db.snapshot()))
@@ -423,10 +425,10 @@ export! {
         Ok(())
     }
     fn rocksdb_transactiondb_create_iterator(db: &TxnDb, options: &Reads) -> *mut Iter {
-        Ok(Iter::over(&db.base.db, &db.base, options))
+        Ok(Iter::over(&db.base.face, &db.base, options))
     }
     fn rocksdb_transactiondb_create_iterator_cf(db: &TxnDb, options: &Reads, family: &Family) -> *mut Iter {
-        Ok(Iter::over(&family.inner, &db.base, options))
+        Ok(Iter::over(&family.face, &db.base, options))
     }
     fn rocksdb_transactiondb_flush(db: &TxnDb, options: maybe Flushes, errptr) {
         let _ = options;

@@ -6,7 +6,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lithify::{DbEvent, EventListener, KeptFiles};
+
 use crate::db::Database;
+use crate::shared::Logger;
 
 /// The databases that were opened with an object and are open.
 #[derive(Clone, Default)]
@@ -19,12 +22,16 @@ impl Users {
         users.retain(|user| user.is_open() && !user.is_same(database));
         users.push(database.clone());
     }
-    /// The sum of a property over all of them, families included.
-    pub(crate) fn sum(&self, property: &str, of: Of) -> u64 {
+    /// What `of` gives for each of them.
+    pub(crate) fn each<T>(&self, of: impl Fn(&Database) -> T) -> Vec<T> {
         let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         users.retain(Database::is_open);
         let users = users.clone();
-        users.iter().map(|user| sum(user, property, of)).sum()
+        users.iter().map(of).collect()
+    }
+    /// The sum of a property over all of them, families included.
+    pub(crate) fn sum(&self, property: &str, of: Of) -> u64 {
+        self.each(|user| sum(user, property, of)).into_iter().sum()
     }
 }
 
@@ -44,4 +51,64 @@ pub(crate) fn sum(database: &Database, property: &str, of: Of) -> u64 {
     let families = db.column_families();
     let families = families.iter().filter_map(|name| db.column_family(name).ok());
     families.filter_map(|family| family.int_property(property)).sum()
+}
+
+/// Files of a database that are kept, once for each call that asked for it.
+#[derive(Clone, Default)]
+pub(crate) struct Keeping(Arc<Mutex<Vec<KeptFiles>>>);
+
+impl Keeping {
+    /// Keeps files once more.
+    pub(crate) fn more(&self, kept: KeptFiles) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(kept);
+    }
+    /// Once less; at no more, files go.
+    pub(crate) fn less(&self) {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        drop(last);
+    }
+    /// All of it ends.
+    pub(crate) fn end(&self) {
+        let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(all);
+    }
+}
+
+/// One thread at a time.
+#[derive(Default)]
+pub(crate) struct Turn(Mutex<()>);
+
+impl Turn {
+    pub(crate) fn take<T>(&self, inside: impl FnOnce() -> T) -> T {
+        let _mine = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inside()
+    }
+}
+
+/// Tells a logger what happens in a database, until the close: nothing calls it after that.
+pub(crate) struct Telling {
+    logger: Logger,
+    over: Mutex<bool>,
+}
+
+impl Telling {
+    pub(crate) fn new(logger: Logger) -> Telling {
+        Telling { logger, over: Mutex::new(false) }
+    }
+    pub(crate) fn say(&self, text: &str) {
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*over {
+            self.logger.say(text);
+        }
+    }
+    /// Waits for a call that is under way; there is none from here on.
+    pub(crate) fn end(&self) {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+}
+
+impl EventListener for Telling {
+    fn on_event(&self, event: &DbEvent) {
+        self.say(&event.to_string());
+    }
 }

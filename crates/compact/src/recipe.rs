@@ -1,11 +1,14 @@
 //! From a job and the tree at issue to the recipe that decides its output bytes.
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Comparator, FilterContext, Key, KeyRange, Pos, Result, Seq};
+use lithify_base::{
+    Comparator, FilterContext, FilterJob, Key, KeyRange, Pos, Result, Seq, filter_of,
+};
 use lithify_env::sync::Arc;
 use lithify_lsm::{FileRef, Version};
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
 use lithify_merge::{InUse, Recipe, UserFilter};
+use lithify_plan::Kind;
 use lithify_tables::sst::FullIndex;
 
 use crate::context::JobContext;
@@ -96,8 +99,11 @@ pub(crate) fn compaction(
     recipe.tombstones = tombstones(runs, &*context.order);
     recipe.hard_splits = plan.cuts.hard.clone();
     recipe.soft_splits = plan.cuts.soft.clone();
+    let inputs: usize = runs.iter().map(|run| run.files.len()).sum();
+    let full = inputs == version.files().count();
+    let job = FilterJob::new(plan.out.level, full, plan.kind == Kind::Manual);
     recipe.user_filter = context.filter.as_ref().map(|filter| UserFilter {
-        filter: filter.clone(),
+        filter: filter_of(filter, &job),
         context: FilterContext {
             level: plan.out.level,
             bottommost: recipe.in_use.iter().all(|used| *used == InUse::none()),

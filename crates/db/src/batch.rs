@@ -124,6 +124,10 @@ impl WriteBatch {
     pub fn encoded(&self) -> &[u8] {
         self.inner.encoded().as_bytes()
     }
+    /// The batch that was written, of a log.
+    pub(crate) fn of(inner: Batch) -> WriteBatch {
+        WriteBatch { inner, savepoints: Vec::new() }
+    }
     /// The batch of an [encoded](WriteBatch::encoded) form. The bytes may come from anywhere: they are
     /// checked whole. Families are checked when the batch is written.
     ///

@@ -8,8 +8,9 @@ use lithify_env::sync::Arc;
 
 use lithify_layers::Locks;
 use lithify_tree::{
-    BackgroundPause, Closer, CompactOptions, DbIter, Entries, Explanation, KeyBounds, Opened,
-    ReadOptions, Settings, Shell, Snapshot, Stats, Value, WriteOptions,
+    BackgroundPause, CheckpointOptions, Closer, CompactOptions, DbIter, Entries, Explanation,
+    KeptFiles, KeyBounds, LiveFile, Opened, ReadOptions, Settings, Shell, Snapshot, Stats, Value,
+    WriteOptions, in_memory_only,
 };
 
 use crate::batch::WriteBatch;
@@ -222,7 +223,9 @@ impl Db {
     /// # Errors
     /// As [`get`](Db::get); `InvalidArgument` for a snapshot of another database.
     pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
-        self.shell.get(key.as_ref(), options.snapshot.as_ref())
+        in_memory_only(options.cache_only, || {
+            self.shell.get(key.as_ref(), options.snapshot.as_ref())
+        })
     }
     /// The values of several keys, all as of one moment, in the order asked for.
     ///
@@ -240,7 +243,9 @@ impl Db {
         keys: &[K],
         options: &ReadOptions,
     ) -> Result<Vec<Option<Value>>> {
-        self.shell.multi_get(&mut keys.iter().map(AsRef::as_ref), options.snapshot.as_ref())
+        in_memory_only(options.cache_only, || {
+            self.shell.multi_get(&mut keys.iter().map(AsRef::as_ref), options.snapshot.as_ref())
+        })
     }
     /// A cursor over the database as it is now. It starts at no entry: seek first. Where a loop from one
     /// key to another is all that is wanted, see [`range`](Db::range) and [`prefix`](Db::prefix).
@@ -434,6 +439,60 @@ impl Db {
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         self.shell.checkpoint(path.as_ref())
     }
+    /// A [`checkpoint`](Db::checkpoint) that may copy small logs instead of flushing memtables, and that has
+    /// a log in any case, if only an empty one.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Db::checkpoint).
+    pub fn checkpoint_opt(
+        &self,
+        path: impl AsRef<Path>,
+        options: &CheckpointOptions,
+    ) -> Result<()> {
+        self.shell.checkpoint_with_log(path.as_ref(), options)
+    }
+    /// Keeps every table, log and manifest of the database from being deleted until the guard is dropped, so
+    /// that another program can copy files that [`live_files`](Db::live_files) names. Guards nest. What has
+    /// become obsolete meanwhile takes space until then.
+    ///
+    /// # Errors
+    /// `ShuttingDown` if the database is closed.
+    pub fn keep_files(&self) -> Result<KeptFiles> {
+        self.shell.keep_files()
+    }
+    /// Deletes files that nothing reads any more now, rather than a moment later: those that compactions
+    /// replaced, and those of dropped families. Files that iterators or snapshots need stay.
+    ///
+    /// # Errors
+    /// `ShuttingDown` if the database is closed; `InvalidArgument` from within a callback.
+    pub fn delete_obsolete_files(&self) -> Result<()> {
+        self.shell.delete_obsolete_files()
+    }
+    /// The tables of this family, one by one.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-live-{}", std::process::id()));
+    /// # let db = lithify::Db::open(&dir, lithify::Settings::default())?;
+    /// db.put(b"apple", b"red")?;
+    /// db.put(b"plum", b"blue")?;
+    /// db.flush()?;
+    /// let files = db.live_files();
+    /// assert_eq!((files.len(), files[0].entries, files[0].deletions), (1, 2, 0));
+    /// assert_eq!((&files[0].smallest[..], &files[0].largest[..]), (&b"apple"[..], &b"plum"[..]));
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn live_files(&self) -> Vec<LiveFile> {
+        self.shell.live_files()
+    }
+    /// The id that the database got when it was made. Checkpoints, backups and what is restored from them
+    /// have the same.
+    pub fn identity(&self) -> &str {
+        self.shell.db_id()
+    }
     /// Statistics.
     pub fn stats(&self) -> Stats {
         self.shell.stats()
@@ -448,6 +507,10 @@ impl Db {
     /// The tree as the text picture of the documentation.
     pub fn picture(&self) -> String {
         self.shell.picture()
+    }
+    #[doc(hidden)] // for programs that look for RocksDB's file of that name
+    pub fn write_info_log(&self, text: &str) -> Result<()> {
+        self.shell.write_info_log(text)
     }
     #[doc(hidden)] // for other languages, whose calls have no place for it
     pub fn note(&self, event: &str, text: &str) {

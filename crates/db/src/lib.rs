@@ -39,6 +39,7 @@ mod table_builder;
 mod tables;
 mod transaction;
 mod ttl;
+mod updates;
 
 pub use backup::{BackupProgress, BackupSummary, Backups};
 pub use batch::{BatchEntry, WriteBatch};
@@ -48,7 +49,7 @@ pub use families::ColumnFamily;
 pub use follower::Follower;
 pub use lithify_base::{
     Bytewise, CompactionFilter, CompactionFilterRef, Comparator, ComparatorRef, Decision, Error,
-    ErrorKind, FilterContext, Key, MergeOperator, MergeOperatorRef, PrefixExtractor,
+    ErrorKind, FilterContext, FilterJob, Key, MergeOperator, MergeOperatorRef, PrefixExtractor,
     PrefixExtractorRef, Result, ReverseBytewise, Seq,
 };
 pub use lithify_compact::{EngineReport, PartStage};
@@ -81,17 +82,20 @@ pub use lithify_compact::{EngineReport, PartStage};
 #[doc(inline)]
 pub use lithify_engine as engine;
 pub use lithify_layers::{Concurrency, TransactionOptions, TtlEntries, TtlIter};
+#[doc(hidden)] // for RocksDB's perf context
+pub use lithify_tree::thread_cache_hits;
 pub use lithify_tree::{
-    BackgroundPause, Bound, Budget, CancelToken, ColumnFamilyOptions, CompactOptions,
-    CompactionPri, Compression, Counts, DbEvent, DbIter, Durability, EffectiveSetting, Entries,
-    EventKind, EventListener, Explanation, HangingCall, IngestOptions, JobReport, JobStage,
-    KeyBounds, Latency, LevelNeed, LevelStats, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES,
-    PartReport, Policy, ReadOptions, Settings, SizeOptions, Snapshot, Stats, Transfer, Value, Wish,
-    WriteOptions, Writes,
+    BackgroundPause, Bound, Budget, CancelToken, CheckpointOptions, ColumnFamilyOptions,
+    CompactOptions, CompactionPri, Compression, Counts, DbEvent, DbIter, Durability,
+    EffectiveSetting, Entries, EventKind, EventListener, Explanation, HangingCall, IngestOptions,
+    JobReport, JobStage, KeptFiles, KeyBounds, Latency, LevelNeed, LevelStats, LiveFile,
+    MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, PartReport, Policy, ReadOptions, Settings,
+    SizeOptions, Snapshot, Stats, Transfer, Value, Wish, WriteOptions, Writes,
 };
 pub use table_builder::{BuiltTable, TableBuilder};
 pub use transaction::Transaction;
 pub use ttl::TtlDb;
+pub use updates::Updates;
 
 /// Taking over directories that RocksDB or LevelDB wrote: see [`Builder::import`] and
 /// [`Builder::import_in_place`].

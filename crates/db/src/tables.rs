@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lithify_base::Result;
+use lithify_base::{End, KeyRange, Result};
 use lithify_tree::{IngestOptions, SizeOptions};
 
 use crate::db::Db;
@@ -99,6 +99,21 @@ impl Db {
     /// not be written: the next open shows all of the tables or none.
     pub fn delete_files_in_range(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> Result<()> {
         self.shell.drop_tables(self.shell.clip(from, to)?.into_iter().collect())
+    }
+
+    /// [`delete_files_in_range`](Db::delete_files_in_range) for the keys from `from` on up to `to`, which is
+    /// one of them.
+    ///
+    /// # Errors
+    /// As [`delete_files_in_range`](Db::delete_files_in_range).
+    pub fn delete_files_through(&self, from: Option<&[u8]>, to: &[u8]) -> Result<()> {
+        // Without its last key it may hold nothing.
+        let clipped = self.shell.clip(from, Some(to))?;
+        let mut range = clipped.unwrap_or_else(|| KeyRange::incl(to, to));
+        if self.shell.order().compare(&range.hi.key, to).is_ge() {
+            range.hi = End::incl(to);
+        }
+        self.shell.drop_tables(vec![range])
     }
 
     /// [`delete_files_in_range`](Db::delete_files_in_range) for several ranges at once, atomically.

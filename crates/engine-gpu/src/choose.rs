@@ -7,9 +7,13 @@
 use std::fmt;
 
 use lithify_engine::{Caps, Cost, Engine, Recipe, Refusal, Session};
+use lithify_env::RtRef;
 use lithify_env::sync::Arc;
 use lithify_merge::certify::Mode;
 
+use crate::card::{Card, DRIVER};
+use crate::cuda::Cuda;
+use crate::image::{ImageFile, image};
 use crate::{GpuEngine, GpuOptions};
 
 /// Name of an engine over the emulator.
@@ -64,13 +68,37 @@ pub struct GpuWanted {
     pub prove: u32,
     /// Every part goes to it, whatever it costs.
     pub always: bool,
+    /// Kernels in place of those of the build.
+    pub image: Option<ImageFile>,
 }
 
 /// Why there is no engine over a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoGpu {
-    /// This version cannot talk to a driver.
-    NoBinding,
+    /// There is no library of NVIDIA's driver.
+    NoLibrary,
+    /// The driver is older than what the kernels were made for; what it supports.
+    OldDriver(u32),
+    /// The driver sees fewer GPUs.
+    NoCard {
+        /// The number that was asked for.
+        no: u32,
+        /// How many there are.
+        there: u32,
+    },
+    /// The GPU is older than what the kernels were made for.
+    OldCard {
+        /// Its name.
+        name: String,
+        /// Its generation, as 75 for 7.5.
+        capability: u32,
+    },
+    /// This build has no kernels for a GPU.
+    NoImage,
+    /// What should be kernels is not, or is of another version.
+    BadImage(String),
+    /// The GPU has no memory for what was asked.
+    NoMemory(String),
     /// This build has no emulator.
     NoEmulator,
     /// What was asked for makes no sense.
@@ -83,8 +111,22 @@ impl NoGpu {
     /// What to do about it.
     pub fn advice(&self) -> &'static str {
         match self {
-            NoGpu::NoBinding | NoGpu::Failed(_) => {
+            NoGpu::NoLibrary | NoGpu::OldDriver(_) => {
+                "install NVIDIA's driver, version 580 or later; or take --engine cpu, or --engine auto, which \
+                 uses a GPU where there is one"
+            }
+            NoGpu::NoCard { .. } | NoGpu::OldCard { .. } | NoGpu::Failed(_) => {
                 "take --engine cpu, or --engine auto, which uses a GPU where there is one"
+            }
+            NoGpu::NoImage => {
+                "make it with `cargo xtask gpu build` and build again, or name one in LITHIFY_GPU_IMAGE; or take \
+                 --engine cpu"
+            }
+            NoGpu::BadImage(_) => {
+                "make the image again with `cargo xtask gpu build` of this version, or take --engine cpu"
+            }
+            NoGpu::NoMemory(_) => {
+                "take less with --gpu-memory and --gpu-pinned, or take --engine cpu"
             }
             NoGpu::NoEmulator => "build with the feature gpu-emulator, or take the number of a GPU",
             NoGpu::Wrong(_) => "take other sizes, or none",
@@ -99,31 +141,66 @@ impl NoGpu {
 impl fmt::Display for NoGpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NoGpu::NoBinding => f.write_str("this version has no binding to a GPU's driver"),
+            NoGpu::NoLibrary => f.write_str("there is no library of NVIDIA's driver (libcuda)"),
+            NoGpu::OldDriver(version) => write!(
+                f,
+                "the GPU's driver supports CUDA {}.{}, and the kernels need {}.{}",
+                version / 1000,
+                version % 1000 / 10,
+                DRIVER / 1000,
+                DRIVER % 1000 / 10
+            ),
+            NoGpu::NoCard { no, there: 0 } => {
+                write!(f, "GPU {no} is asked for, and the driver sees none")
+            }
+            NoGpu::NoCard { no, there } => {
+                write!(f, "GPU {no} is asked for, and the driver sees {there}, numbered from 0 on")
+            }
+            NoGpu::OldCard { name, capability } => write!(
+                f,
+                "{name} is of generation {}.{}, and the kernels are made for 8.0 and later",
+                capability / 10,
+                capability % 10
+            ),
+            NoGpu::NoImage => f.write_str("this build has no kernels for a GPU"),
+            NoGpu::BadImage(what) => f.write_str(what),
             NoGpu::NoEmulator => f.write_str("this build has no emulator of a GPU"),
-            NoGpu::Wrong(what) | NoGpu::Failed(what) => f.write_str(what),
+            NoGpu::Wrong(what) | NoGpu::NoMemory(what) | NoGpu::Failed(what) => f.write_str(what),
         }
     }
 }
 
 impl GpuWanted {
-    /// The engine that was asked for.
+    /// The engine that was asked for; a GPU's calls are made by a job of `rt`.
     ///
     /// # Errors
     /// Why there is none.
-    pub fn engine(&self) -> Result<GpuEngine, NoGpu> {
+    pub fn engine(&self, rt: &RtRef) -> Result<GpuEngine, NoGpu> {
         match self.machine {
-            GpuKind::Card(_) => Err(NoGpu::NoBinding),
+            GpuKind::Card(no) => {
+                let card = self.card(no)?;
+                let free = card.facts().free;
+                let options = self.options("gpu", SETS.0, MEMORY.min(free / 4))?;
+                GpuEngine::on(rt, Box::new(card), options).map_err(|e| NoGpu::Failed(e.to_string()))
+            }
             GpuKind::Emulator => self.emulator(),
         }
+    }
+
+    /// The GPU of that number, opened.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn card(&self, no: u32) -> Result<Card<Cuda>, NoGpu> {
+        Card::open(Cuda::default(), no, || image(self.image.as_ref()), self.pinned)
     }
 
     /// The same, or what says why there is none and takes no work.
     ///
     /// # Errors
     /// If what was asked for is wrong, whatever the machine.
-    pub fn engine_or_none(&self) -> Result<Arc<dyn Engine>, NoGpu> {
-        match self.engine() {
+    pub fn engine_or_none(&self, rt: &RtRef) -> Result<Arc<dyn Engine>, NoGpu> {
+        match self.engine(rt) {
             Ok(engine) => Ok(Arc::new(engine)),
             Err(why) if why.is_usage() => Err(why),
             Err(why) => Ok(Arc::new(Absent { why })),
@@ -132,7 +209,7 @@ impl GpuWanted {
 
     #[cfg(feature = "emu")]
     fn emulator(&self) -> Result<GpuEngine, NoGpu> {
-        let options = self.options(EMULATOR, SETS.1)?;
+        let options = self.options(EMULATOR, SETS.1, MEMORY)?;
         let device = Box::new(crate::Emu::new(1));
         GpuEngine::new(device, options).map_err(|e| NoGpu::Failed(e.to_string()))
     }
@@ -146,13 +223,13 @@ impl GpuWanted {
     /// # Errors
     /// If they do not fit.
     pub fn sets(&self) -> Result<u64, NoGpu> {
-        Ok(self.options("gpu", SETS.0)?.set_bytes)
+        Ok(self.options("gpu", SETS.0, MEMORY)?.set_bytes)
     }
 
-    /// Options of an engine with that name, whose sets have `sets` bytes unless it is said.
-    fn options(&self, name: &'static str, sets: u64) -> Result<GpuOptions, NoGpu> {
+    /// Options of an engine with that name, whose sets have `sets` bytes and that takes `memory` unless it is said.
+    fn options(&self, name: &'static str, sets: u64, memory: u64) -> Result<GpuOptions, NoGpu> {
         let units = u64::from(self.units.clamp(1, 64));
-        let memory = self.memory.unwrap_or(MEMORY);
+        let memory = self.memory.unwrap_or(memory);
         let fits = memory / units / 8;
         let set_bytes = self.set_bytes.unwrap_or(sets.min(fits));
         if set_bytes == 0 || set_bytes > fits {

@@ -63,6 +63,26 @@ impl Kernel {
         Kernel::Pack,
         Kernel::Prove,
     ];
+
+    /// Its name in the image.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Kernel::Count => "k0c_count",
+            Kernel::Unpack => "k0_unpack",
+            Kernel::Order => "k0b_order",
+            Kernel::Trim => "k0b_trim",
+            Kernel::Partition => "k1_partition",
+            Kernel::Merge => "k2_merge",
+            Kernel::Judge => "k3_judge",
+            Kernel::Drop => "k3_drop",
+            Kernel::Blocks => "k4_blocks",
+            Kernel::Files => "k7_files",
+            Kernel::Sizes => "k4_sizes",
+            Kernel::Table => "k4_table",
+            Kernel::Pack => "k5_pack",
+            Kernel::Prove => "k8_prove",
+        }
+    }
 }
 
 /// How the kernels were compiled, and how many CTAs the device likes at once.

@@ -12,7 +12,7 @@ use lithify_base::{Error, ErrorKind, Result};
 use lithify_merge::Lent;
 
 use crate::device::{Arena, Device, Event, Kernel, Memory, Queue, Shape};
-use crate::layout::{BlockIn, BlockOut, Bound, Params, RunIn, Status, Tick, Zone};
+use crate::layout::{self, Params};
 
 unsafe extern "C" {
     fn lithify_emu_launch(kernel: u32, ctas: u32, params: *const u64, seed: u64) -> *const c_char;
@@ -45,17 +45,7 @@ impl Emu {
         let mut sizes = [0; 8];
         // SAFETY: the function writes eight words.
         unsafe { lithify_emu_sizes(sizes.as_mut_ptr()) };
-        let ours = [
-            Params::BYTES,
-            BlockIn::BYTES,
-            RunIn::BYTES,
-            Zone::BYTES,
-            Bound::BYTES,
-            BlockOut::BYTES,
-            Status::BYTES,
-            Tick::BYTES,
-        ];
-        assert_eq!(sizes, ours.map(|n| n as u64), "kernels/layout.cuh and src/layout.rs differ");
+        assert_eq!(sizes, layout::sizes(), "kernels/layout.cuh and src/layout.rs differ");
         Emu { seed, launches: 0, next: 0, memory: BTreeMap::new(), arenas: BTreeMap::new() }
     }
 

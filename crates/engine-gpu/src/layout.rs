@@ -84,6 +84,20 @@ words! {
         ticks status
 }
 
+/// Sizes in bytes of all structs that host and device share, as `lithify_shape` in the image has them.
+pub(crate) const fn sizes() -> [u64; 8] {
+    [
+        Params::BYTES as u64,
+        BlockIn::BYTES as u64,
+        RunIn::BYTES as u64,
+        Zone::BYTES as u64,
+        Bound::BYTES as u64,
+        BlockOut::BYTES as u64,
+        Status::BYTES as u64,
+        Tick::BYTES as u64,
+    ]
+}
+
 /// Bytes of the longest user key that kernels take.
 pub(crate) const KEY_MOST: u64 = 64 << 10;
 /// The sequence number of a block that keeps those of its entries.

@@ -14,21 +14,28 @@
 //! ```
 //!
 //! The kernels are CUDA C++ of one source (`kernels`), which g++ compiles, too, against an emulator of a
-//! device's threads (`emu`, cargo feature `emu`). The time of the emulator says nothing about a GPU. There is no
-//! binding to a driver yet: what runs here runs on the emulator.
+//! device's threads (`emu`, cargo feature `emu`). The time of the emulator says nothing about a GPU. `card` is a GPU
+//! behind NVIDIA's driver, which `cuda` loads when one is asked for. No GPU has run it: what was run was run on the
+//! emulator, and `card` over a driver that tests play.
 //!
 //! # What is refused
 //! At `open`, with a sentence: orders other than that of bytes, prefix extractors, filters of the user's (D8),
 //! compressed output, checksums other than XXH3, and more than 1,024 runs. In a set, which then is the CPU's:
 //! merge operands (D6) and single deletes (D7), keys above 64 KiB, values from 256 MiB.
-#![cfg_attr(not(feature = "emu"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
 
+#[allow(unsafe_code, reason = "memory that a device copies from and to")]
+pub mod arena;
+pub mod card;
 pub mod choose;
+#[allow(unsafe_code, reason = "calls a GPU's driver, which is C")]
+pub mod cuda;
 pub mod device;
+pub mod driver;
 #[cfg(feature = "emu")]
 #[allow(unsafe_code, reason = "calls the emulator, which is C++")]
 pub mod emu;
+pub mod image;
 mod layout;
 mod line;
 #[cfg(feature = "testing")]

@@ -1,5 +1,7 @@
 //! The engine over the emulator makes the CPU's bytes, and over a device that fails it costs time only.
 
+#[path = "engine/card.rs"]
+mod card;
 #[path = "engine/common.rs"]
 mod common;
 #[cfg(feature = "emu")]
@@ -16,5 +18,7 @@ mod odd;
 #[cfg(feature = "emu")]
 #[path = "engine/pipeline.rs"]
 mod pipeline;
+#[path = "engine/played.rs"]
+mod played;
 #[path = "engine/relay.rs"]
 mod relay;

@@ -29,6 +29,7 @@ pub mod random;
 pub mod region;
 pub mod rt;
 mod shared;
+mod slots;
 pub mod sync;
 pub mod throttle;
 mod ticket;
@@ -43,10 +44,12 @@ pub use fs::{
     Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
     read_exact_at, read_full_at, write_all_at,
 };
-pub use io::{PendingIo, spawn_read, spawn_write};
+pub use io::{PendingIo, Stretch, spawn_read, spawn_write, spawn_write_part};
 pub use limiter::{Lane, RateLimiter, Tuning};
 pub use mem::MemFs;
 pub use oneshot::{Receiver, Sender, oneshot};
+pub use os::bytes::{SharedBytes, SlotPool};
+pub use os::heap::trim_heap;
 pub use os::holders::{LockHolder, lock_holders};
 pub use os::posix::PosixFs;
 pub use os::processors;

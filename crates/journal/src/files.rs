@@ -22,6 +22,8 @@ pub enum FileName {
     Events,
     /// `EVENTS.old`: the same before `EVENTS` was begun anew.
     OldEvents,
+    /// `LOG`: what a program that speaks RocksDB's C interface opened the database with, for people.
+    InfoLog,
     /// `MANIFEST-000005`.
     Manifest(u64),
     /// `000005.log`: a write-ahead log.
@@ -47,6 +49,7 @@ impl FileName {
             "LOCK" => FileName::Lock,
             "EVENTS" => FileName::Events,
             "EVENTS.old" => FileName::OldEvents,
+            "LOG" => FileName::InfoLog,
             _ => FileName::parse_numbered(name)?,
         };
         (file.to_string() == name).then_some(file)
@@ -80,7 +83,8 @@ impl FileName {
             | FileName::Identity
             | FileName::Lock
             | FileName::Events
-            | FileName::OldEvents => None,
+            | FileName::OldEvents
+            | FileName::InfoLog => None,
             FileName::Manifest(n)
             | FileName::Wal(n)
             | FileName::Table(n)
@@ -100,6 +104,7 @@ impl fmt::Display for FileName {
             FileName::Lock => f.write_str("LOCK"),
             FileName::Events => f.write_str("EVENTS"),
             FileName::OldEvents => f.write_str("EVENTS.old"),
+            FileName::InfoLog => f.write_str("LOG"),
             FileName::Manifest(n) => write!(f, "MANIFEST-{n:06}"),
             FileName::Wal(n) => write!(f, "{n:06}.log"),
             FileName::Table(n) => write!(f, "{n:06}.sst"),
@@ -140,6 +145,7 @@ mod tests {
             "LOCK",
             "EVENTS",
             "EVENTS.old",
+            "LOG",
             "MANIFEST-000005",
             "000012.log",
             "000012.sst",
@@ -171,7 +177,7 @@ mod tests {
             "MANIFEST-5",
             "MANIFEST-000005.dbtmp",
             "CURRENT ",
-            "LOG",
+            "LOG.old.1754041200000000",
             "18446744073709551616.sst",
             "000005.blob",
         ] {

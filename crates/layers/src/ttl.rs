@@ -21,6 +21,7 @@ use lithify_env::sync::atomic::{AtomicU64, Ordering};
 
 use lithify_tree::{
     Batch, DbIter, Entries, KeyBounds, ReadOptions, Value, WriteOptions, check_value,
+    in_memory_only,
 };
 
 use crate::store::Store;
@@ -164,7 +165,9 @@ impl<D: Store> TtlDb<D> {
     /// # Errors
     /// Those of a get; `Corruption` for a value without a time.
     pub fn get(&self, key: &[u8], options: &ReadOptions) -> Result<Option<Value>> {
-        let found = self.db.tree().get(key, options.snapshot.as_ref())?;
+        let found = in_memory_only(options.cache_only, || {
+            self.db.tree().get(key, options.snapshot.as_ref())
+        })?;
         let now = self.now();
         found.map_or(Ok(None), |value| self.alive(value, now))
     }
@@ -177,10 +180,10 @@ impl<D: Store> TtlDb<D> {
         keys: &[K],
         options: &ReadOptions,
     ) -> Result<Vec<Option<Value>>> {
-        let found = self
-            .db
-            .tree()
-            .multi_get(&mut keys.iter().map(AsRef::as_ref), options.snapshot.as_ref())?;
+        let found = in_memory_only(options.cache_only, || {
+            let mut keys = keys.iter().map(AsRef::as_ref);
+            self.db.tree().multi_get(&mut keys, options.snapshot.as_ref())
+        })?;
         let now = self.now();
         found.into_iter().map(|v| v.map_or(Ok(None), |value| self.alive(value, now))).collect()
     }

@@ -113,6 +113,20 @@ impl DbEvent {
     }
 }
 
+impl std::fmt::Display for DbEvent {
+    /// One line: its name, and what it is about as `name=value`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)?;
+        for (name, value) in &self.fields {
+            match value {
+                Field::Number(n) => write!(f, " {name}={n}")?,
+                Field::Text(text) => write!(f, " {name}={}", text.escape_debug())?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Hears what happens in a database; given to its `Builder`.
 ///
 /// ```

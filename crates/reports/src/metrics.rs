@@ -179,12 +179,18 @@ pub struct Latency {
     pub mean: Duration,
     /// Half of the samples were at most this.
     pub p50: Duration,
+    /// 95 of 100 samples were at most this.
+    pub p95: Duration,
     /// 99 of 100 samples were at most this.
     pub p99: Duration,
     /// 999 of 1000 samples were at most this.
     pub p999: Duration,
     /// The largest sample.
     pub max: Duration,
+    /// The smallest sample, or a little above it.
+    pub min: Duration,
+    /// The standard deviation, about.
+    pub deviation: Duration,
 }
 
 fn bucket(nanos: u64) -> usize {
@@ -228,6 +234,13 @@ impl Histogram {
         let call = CALLS.with(|c| c.replace(c.get().wrapping_add(1)));
         call.is_multiple_of(SAMPLE_EVERY).then(|| Sample { of: self, rt, began: rt.now() })
     }
+    /// How far samples lie from the mean: each counts as what its bucket ends with.
+    fn deviation(&self, counts: &[u64], count: u64) -> Duration {
+        let mean = self.sum.load(Relaxed) as f64 / count as f64;
+        let square = |(b, n): (usize, &u64)| *n as f64 * (top_of(b) as f64 - mean).powi(2);
+        let sum: f64 = counts.iter().enumerate().map(square).sum();
+        Duration::from_nanos((sum / count as f64).sqrt() as u64)
+    }
     /// Its quantiles now.
     pub fn latency(&self) -> Latency {
         let counts: Vec<u64> = self.buckets.iter().map(|b| b.load(Relaxed)).collect();
@@ -251,9 +264,12 @@ impl Histogram {
             count,
             mean: Duration::from_nanos(self.sum.load(Relaxed) / count),
             p50: quantile(500),
+            p95: quantile(950),
             p99: quantile(990),
             p999: quantile(999),
             max: Duration::from_nanos(max),
+            min: quantile(0),
+            deviation: self.deviation(&counts, count),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! How `memory_budget` is shared: memtables first; of what they leave, buffers of flushes and compactions
-//! have a part, a quarter is counted by none, and cached blocks get the rest.
+//! have a part, a quarter, and more of a small budget, is counted by none, and cached blocks get the rest.
 
 use crate::table::Settings;
 
@@ -8,6 +8,10 @@ const BUFFER_SHARE: u64 = 4;
 /// The part that is left for what is not counted: tables being built keep the keys of their blocks and
 /// the hashes of their filters, cursors read ahead, and allocators keep more than they hand out.
 const UNCOUNTED_SHARE: u64 = 4;
+/// What that takes at least: so much for each job, and for code and stacks. Measured; see
+/// `crates/db/examples/memory.rs`.
+const UNCOUNTED_OF_JOB: u64 = 1 << 20;
+const UNCOUNTED_OF_PROCESS: u64 = 8 << 20;
 
 /// Bytes of all memtables.
 pub(crate) fn memtables(s: &Settings) -> u64 {
@@ -32,8 +36,14 @@ pub fn jobs(s: &Settings) -> u64 {
 /// Bytes left for cached blocks and table metadata.
 pub fn cache_bytes(s: &Settings) -> u64 {
     let left = beside_memtables(s);
-    let others = buffer_bytes(s).saturating_add(left / UNCOUNTED_SHARE);
-    left.saturating_sub(others)
+    left.saturating_sub(buffer_bytes(s).saturating_add(uncounted(s)))
+}
+
+/// Bytes left for what is not counted; of a small budget no more than three eighths.
+fn uncounted(s: &Settings) -> u64 {
+    let left = beside_memtables(s);
+    let least = UNCOUNTED_OF_PROCESS + jobs(s) * UNCOUNTED_OF_JOB;
+    (left / UNCOUNTED_SHARE).max(least.min(left / 8 * 3))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! Leaves to others: keeping the files alive meanwhile, and writing out the logs before.
 
 use lithify_base::Result;
+use lithify_env::OpenOpts;
 use lithify_files::dir::{Dir, FileName, OrTyped};
 use lithify_journal::manifest::ManifestState;
 
@@ -24,7 +25,7 @@ pub struct Checkpoint {
     pub state: ManifestState,
     /// Number of the new manifest.
     pub manifest: u64,
-    /// Logs to copy, with the number of bytes of each that count.
+    /// Logs to copy, with the number of bytes of each that count; one of 0 bytes need not exist, and is made.
     pub logs: Vec<(u64, u64)>,
     /// The options file to copy, if there is one.
     pub options: Option<u64>,
@@ -53,7 +54,11 @@ impl Checkpoint {
             watch(file.size);
         }
         for &(number, bytes) in &self.logs {
-            copy(from, to, FileName::Wal(number), Some(bytes))?;
+            let name = FileName::Wal(number);
+            match bytes {
+                0 => to.create_file(name, OpenOpts::write())?.sync_all().or_typed()?,
+                bytes => copy(from, to, name, Some(bytes))?,
+            }
         }
         if let Some(number) = self.options {
             copy(from, to, FileName::Options(number), None)?;

@@ -48,7 +48,7 @@ pub enum Fate {
 pub fn fate(file: FileName, live: &Live) -> Fate {
     let needed = match file {
         FileName::Current | FileName::Identity | FileName::Lock => true,
-        FileName::Events | FileName::OldEvents => true,
+        FileName::Events | FileName::OldEvents | FileName::InfoLog => true,
         FileName::Manifest(n) => live.manifests.contains(&n),
         FileName::Wal(n) => live.logs.contains(&n),
         FileName::Table(n) | FileName::LevelDbTable(n) => live.tables.contains(&n),

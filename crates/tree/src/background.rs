@@ -1,6 +1,7 @@
 //! Background work: jobs, what callers wait for, and upkeep.
 
 pub(crate) mod jobs;
+pub(crate) mod keep;
 pub(crate) mod pause;
 pub(crate) mod settle;
 pub(crate) mod upkeep;

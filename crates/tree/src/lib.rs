@@ -22,8 +22,10 @@ mod report;
 mod settings;
 mod shared;
 mod shell;
+mod updates;
 mod write;
 
+pub use background::keep::KeptFiles;
 pub use background::pause::BackgroundPause;
 pub use close::closing::Closer;
 pub use lithify_control::Outside;
@@ -35,6 +37,7 @@ pub use lithify_reports::listener::{DbEvent, EventKind, EventListener};
 pub use lithify_reports::metrics::{Counts, Latency};
 pub use lithify_reports::stats::{LevelStats, Stats};
 pub use lithify_settings::proportion;
+pub use lithify_tables::cache::{in_memory_only, thread_hits as thread_cache_hits};
 pub use lithify_views::look::ranges::{SizeOptions, check_order};
 pub use lithify_views::names::{DEFAULT_CF, DEFAULT_NAME};
 pub use lithify_views::operands::{Operands, is_same};
@@ -47,6 +50,7 @@ pub use lithify_writes::batch::{
     Batch, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, check_bounds, check_key, check_value,
 };
 pub use lithify_writes::mems::{Adds, Mems, insert_batch};
+pub use manifest::checkpoint::CheckpointOptions;
 pub use manifest::ingest::{IngestOptions, Transfer};
 pub use open::family_options::ColumnFamilyOptions;
 pub use open::{
@@ -54,8 +58,10 @@ pub use open::{
     recovered,
 };
 pub use options::{CompactOptions, WriteOptions};
+pub use report::files::LiveFile;
 pub use settings::translate::output_options;
 pub use settings::{
     Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings,
 };
 pub use shell::Shell;
+pub use updates::Updates;

@@ -4,12 +4,14 @@
 use std::path::Path;
 
 use lithify_base::{
-    CfId, Comparator, ComparatorRef, Key, KeyRange, MergeOperatorRef, Prefixes, Result,
+    CfId, Comparator, ComparatorRef, Error, ErrorKind, Key, KeyRange, MergeOperatorRef, Prefixes,
+    Result,
 };
 use lithify_control::Outside;
 use lithify_env::Env;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
+use lithify_journal::files::FileName;
 
 use crate::options::WriteOptions;
 use crate::settings::Settings;
@@ -70,6 +72,22 @@ impl Shell {
     /// The directory.
     pub fn path(&self) -> &Path {
         self.shared.path()
+    }
+    /// The id that the database was made with.
+    pub fn db_id(&self) -> &str {
+        &self.shared.resources.maker.db_id
+    }
+    /// Writes the file that programs know from RocksDB, in place of the one before: what an open was given.
+    ///
+    /// # Errors
+    /// `ReadOnly` for a handle that only reads; `Io`, `NoSpace`.
+    pub fn write_info_log(&self, text: &str) -> Result<()> {
+        if self.shared.is_read_only_handle() {
+            let what = "a handle that only reads writes nothing; open it with `open`";
+            return Err(Error::new(ErrorKind::ReadOnly, what));
+        }
+        let temp = FileName::Temp(self.shared.next_file().0);
+        self.shared.resources.dir.replace(FileName::InfoLog, temp, text.as_bytes())
     }
     /// Whether both are column families of one open database.
     pub fn is_of_same_database(&self, other: &Shell) -> bool {

@@ -11,6 +11,7 @@ use lithify_env::Ticket;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
 use lithify_memtable::MemIter;
+use lithify_tables::cache::in_memory_only;
 use lithify_views::iter::db::DbIter;
 use lithify_views::look::Look;
 use lithify_views::look::ranges::SizeOptions;
@@ -146,7 +147,9 @@ impl Shell {
             self.dawdle();
             sv = self.family.views.current.load_full();
         }
-        let made = self.look(&sv, at).iter(own, &self.context().output.prefixes, options)?;
+        let prefixes = &self.context().output.prefixes;
+        let made =
+            in_memory_only(options.cache_only, || self.look(&sv, at).iter(own, prefixes, options))?;
         self.shared.metrics.add(Counter::Iterators, 1);
         Ok(made)
     }

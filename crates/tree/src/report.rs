@@ -2,5 +2,6 @@
 
 pub(crate) mod deliver;
 pub(crate) mod explain;
+pub(crate) mod files;
 pub(crate) mod property;
 pub(crate) mod stats;

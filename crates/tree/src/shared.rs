@@ -74,6 +74,8 @@ pub(crate) struct Writes {
 pub(crate) struct Background {
     /// Callers that hold background work back.
     pub(crate) pauses: AtomicUsize,
+    /// Callers that keep files from being deleted.
+    pub(crate) keeps: AtomicUsize,
     /// The room on the disk, or of its budget, is looked up often.
     pub(crate) disk_low: AtomicBool,
     pub(crate) progress: Arc<Progress>,
@@ -128,6 +130,7 @@ impl Shared {
             dropped: Mutex::default(),
             background: Background {
                 pauses: AtomicUsize::new(0),
+                keeps: AtomicUsize::new(0),
                 disk_low: AtomicBool::new(false),
                 progress: Arc::default(),
                 stop: Ticket::new(),
@@ -184,7 +187,9 @@ impl Shared {
         let number = self.next_file().0;
         manifest.roll(number, self.resources.numbers.peek().0)?;
         // Deleted only now that CURRENT durably names the new one; a leftover is an orphan.
-        let _ = self.resources.dir.remove(FileName::Manifest(old));
+        if !self.keeps_files() {
+            let _ = self.resources.dir.remove(FileName::Manifest(old));
+        }
         Ok(())
     }
 }

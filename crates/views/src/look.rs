@@ -134,7 +134,7 @@ impl Look<'_> {
         let limited = options.prefix_same_as_start.then(|| prefixes.clone());
         let operator = self.operator.cloned();
         let user = User::new(merged, order, read_at, tombstones, bounds, operator, limited);
-        Ok(DbIter { user, _pinned: sv.clone() })
+        Ok(DbIter { user, memory_only: options.cache_only, _pinned: sv.clone() })
     }
 }
 

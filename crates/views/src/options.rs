@@ -23,6 +23,9 @@ pub struct ReadOptions {
     /// An iterator leaves the blocks it fetches out of the cache: right for one-off scans. Reads of
     /// single keys always cache what they fetch.
     pub skip_cache_fill: bool,
+    /// Only memtables, cached blocks and what is known of open tables is looked at. Where that does not
+    /// decide, the read fails with `Stalled`, as does an iterator's move; what it would have read is unknown.
+    pub cache_only: bool,
 }
 
 impl ReadOptions {

@@ -18,6 +18,8 @@ use crate::run::call;
 
 const BINDING: &str = "rocksdb";
 const SYSTEM: &str = "librocksdb-sys";
+/// The binding's tests of its own parts, which are in no file of `tests`.
+const LIBRARY: &str = "lib";
 const PASS: &str = "pass";
 
 /// Runs the suite on the library that lies in `place`; with `write`, the outcomes become the list, and
@@ -97,12 +99,17 @@ fn outcomes(
         let file = entry?.file_name().to_string_lossy().into_owned();
         programs.extend(file.strip_suffix(".rs").map(str::to_owned));
     }
+    programs.push(LIBRARY.to_owned());
     programs.sort_unstable();
     let headers = compiler_headers()?;
     let run = |program: &str, of: &[&str]| {
         let mut cargo = Command::new("cargo");
         cargo.args(["test", "--no-default-features", "--features", "bindgen-runtime"]);
-        cargo.args(["--no-fail-fast", "--test", program, "--"]).args(of).current_dir(home);
+        cargo.arg("--no-fail-fast").args(match program {
+            LIBRARY => vec!["--lib"],
+            program => vec!["--test", program],
+        });
+        cargo.arg("--").args(of).current_dir(home);
         cargo.env("ROCKSDB_LIB_DIR", place.join("compat")).env("LIBCLANG_PATH", clang);
         cargo.env("ROCKSDB_INCLUDE_DIR", packages.system.join("rocksdb/include"));
         cargo.env("BINDGEN_EXTRA_CLANG_ARGS", format!("-I{headers}"));

@@ -38,8 +38,12 @@ const OUTSIDE: &[&str] = &[
     "crates/lab",
     "crates/sim",
     "crates/hostile",
+    "crates/gpu-kit",
     "testkit",
     "xtask",
+    "peers/fjall",
+    "peers/lmdb",
+    "peers/redb",
     "peers/rocksdb",
 ];
 

@@ -255,3 +255,13 @@ fn an_engine_without_a_report_is_an_error() {
     let error = run_engine(&engine, &[], true).expect_err("it says nothing").to_string();
     assert!(error.contains("mute") && error.contains("exit status: 3"), "{error}");
 }
+
+#[test]
+fn several_peers_have_a_brief_table_with_misses_in_bold() {
+    let runs =
+        vec![canned("a", 2.0, 0.0, 0.0), canned("b", 4.0, 0.0, 0.0), canned("c", 1.0, 0.0, 0.0)];
+    let text = show::brief(&conclude(runs, 1, Ratio::FirstOverOther));
+    let row = text.lines().nth(2).unwrap();
+    assert_eq!(text.lines().next(), Some("| thousand operations/s | a | b | c |"));
+    assert!(row.contains("(2.0)") && row.ends_with("(**0.50**) |"), "{row}");
+}

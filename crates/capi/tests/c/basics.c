@@ -104,16 +104,16 @@ void test_errors(void) {
   GOOD(err);
 
   /* What is refused says so at the next call that can. */
-  rocksdb_readoptions_set_read_tier(ro, 1);
+  rocksdb_readoptions_set_ignore_range_deletions(ro, 1);
   CHECK(rocksdb_get(db, ro, "a", 1, &len, &err) == NULL);
-  FAILS(err, "Not implemented: rocksdb_readoptions_set_read_tier=1");
+  FAILS(err, "Not implemented: rocksdb_readoptions_set_ignore_range_deletions=1");
   rocksdb_iterator_t* it = rocksdb_create_iterator(db, ro);
   rocksdb_iter_seek_to_first(it);
   CHECK(!rocksdb_iter_valid(it));
   rocksdb_iter_get_error(it, &err);
   FAILS(err, "Not implemented: ");
   rocksdb_iter_destroy(it);
-  rocksdb_readoptions_set_read_tier(ro, 0);
+  rocksdb_readoptions_set_ignore_range_deletions(ro, 0);
   has_at(db, ro, "a", "2");
 
   /* A range whose ends are swapped is an error, an empty one is not. */

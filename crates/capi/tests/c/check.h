@@ -117,5 +117,12 @@ void test_transactions(void);
 void test_backups(void);
 void test_shared(void);
 void test_refused(void);
+void test_updates(void);
+void test_followers(void);
+void test_times(void);
+void test_figures(void);
+void test_text(void);
+void test_factories(void);
+void test_memory_reads(void);
 
 #endif

@@ -21,6 +21,10 @@ static const struct {
     {"options", test_options},     {"callbacks", test_callbacks},
     {"transactions", test_transactions}, {"backups", test_backups},
     {"shared", test_shared},       {"refused", test_refused},
+    {"updates", test_updates},     {"followers", test_followers},
+    {"times", test_times},         {"figures", test_figures},
+    {"text", test_text},
+    {"factories", test_factories}, {"memory_reads", test_memory_reads},
 };
 
 int main(int argc, char** argv) {

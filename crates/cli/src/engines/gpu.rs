@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use lithify::EngineReport;
 use lithify::engine::Engine;
 use lithify_bench::GpuFlags;
 use lithify_engine_gpu::choose::{GpuKind, GpuWanted, NoGpu, told};
+use lithify_engine_gpu::image::{IMAGE, ImageFile};
+use lithify_env::{OsRt, RtOptions, RtRef};
 use lithify_merge::certify::Mode;
 
 use crate::failure::{stuck, usage};
@@ -26,15 +28,31 @@ pub(crate) fn wanted(flags: &GpuFlags) -> Result<GpuWanted> {
         certify: if flags.gpu_verify == "sums" { Mode::Sums } else { Mode::Full },
         prove: flags.gpu_prove,
         always: flags.gpu_route == "always",
+        image: image_file()?,
     })
+}
+
+/// The file of kernels that the environment names, if it does.
+fn image_file() -> Result<Option<ImageFile>> {
+    let Some(path) = std::env::var_os(IMAGE) else { return Ok(None) };
+    let name = path.to_string_lossy().into_owned();
+    let bytes = std::fs::read(&path).with_context(|| format!("{IMAGE} names {name}"))?;
+    Ok(Some(ImageFile { name, bytes: bytes.into() }))
+}
+
+/// A runtime for the calls of a GPU's driver: a thread apart, whatever the store has. Its others never have work.
+pub(crate) fn runtime() -> RtRef {
+    let one = RtOptions { compact_threads: 1, io_threads: 1, ..RtOptions::default() };
+    Arc::new(OsRt::new(one))
 }
 
 /// The engine over a GPU; with `auto` where there is none what says so.
 pub(crate) fn engine(flags: &GpuFlags, auto: bool) -> Result<Arc<dyn Engine>> {
     let wanted = wanted(flags)?;
+    let rt = runtime();
     let made = match auto {
-        true => wanted.engine_or_none(),
-        false => wanted.engine().map(|engine| Arc::new(engine) as _),
+        true => wanted.engine_or_none(&rt),
+        false => wanted.engine(&rt).map(|engine| Arc::new(engine) as _),
     };
     made.or_else(refused)
 }

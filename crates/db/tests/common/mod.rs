@@ -6,6 +6,7 @@
     reason = "a watchdog has a thread of its own, and a child process is watched from the outside"
 )]
 
+pub mod budget;
 pub mod child;
 pub mod clock;
 pub mod deeds;

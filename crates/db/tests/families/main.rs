@@ -7,3 +7,4 @@ mod copies;
 mod from_outside;
 mod lives;
 mod many;
+mod told_again;

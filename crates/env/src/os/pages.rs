@@ -7,7 +7,7 @@
 //! 4 KiB.
 //!
 //! Keeps: every byte is initialised from the start (zero), so safe code may look at all of it.
-//! All `unsafe` code of this crate is in this file.
+//! All `unsafe` code of this crate is in this file, `bytes` and `heap`.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;
@@ -95,6 +95,23 @@ impl Pages {
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_slice`; the exclusive borrow of `self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+    }
+
+    /// Gives the memory of some whole pages back; they are zero when they are next looked at.
+    ///
+    /// # Safety
+    /// Nothing else looks at these bytes meanwhile.
+    ///
+    /// # Panics
+    /// If the range is not of whole pages inside, or the memory is no mapping.
+    pub(crate) unsafe fn forget(&self, range: std::ops::Range<usize>) {
+        assert!(self.len >= MAPPED && range.start <= range.end && range.end <= self.len);
+        assert!(range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE));
+        // SAFETY: inside the mapping, which is private and anonymous. A failure leaves the bytes as they are.
+        unsafe {
+            let start = self.base.as_ptr().add(range.start).cast();
+            let _ = madvise(start, range.len(), Advice::LinuxDontNeed);
+        }
     }
 
     /// Makes the system back every page with memory now instead of at first use.

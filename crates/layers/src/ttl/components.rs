@@ -8,9 +8,10 @@ use std::borrow::Cow;
 use lithify_base::operator::partial_merge;
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{
-    CompactionFilter, CompactionFilterRef, Decision, FilterContext, MergeOperator,
+    CompactionFilter, CompactionFilterRef, Decision, FilterContext, FilterJob, MergeOperator,
     MergeOperatorRef, Result,
 };
+use lithify_env::sync::Arc;
 
 use super::{Lifetime, TIME, split, stamp};
 
@@ -80,6 +81,10 @@ impl Expiring {
 impl CompactionFilter for Expiring {
     fn name(&self) -> &str {
         "TtlCompactionFilter"
+    }
+    fn for_compaction(&self, job: &FilterJob) -> Option<CompactionFilterRef> {
+        let own = self.inner.as_ref()?.for_compaction(job)?;
+        Some(Arc::new(Expiring::new(Some(own), &self.lifetime)))
     }
     fn filter<'a>(&self, context: &FilterContext, key: &[u8], stamped: &'a [u8]) -> Decision<'a> {
         let Ok((value, time)) = split(stamped) else { return Decision::Keep };

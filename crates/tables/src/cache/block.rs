@@ -6,8 +6,11 @@
 //! someone holds it, evicted or not.
 //! Leaves to others: reading and checking blocks (`sst::reader`), when a block is worth caching.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_env::SlotPool;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
 use rustc_hash::FxBuildHasher;
@@ -21,6 +24,9 @@ const BLOCK_BYTES_GUESS: u64 = 4 << 10;
 const ENTRY_BYTES: u64 = 96;
 /// What cursors read ahead may take, beside the cache, as a part of its capacity.
 const AHEAD_SHARE: u64 = 8;
+/// The part of the capacity that stays free and resident where blocks were evicted, and its least bytes.
+const IDLE_SHARE: u64 = 64;
+const IDLE_MIN: usize = 64 << 10;
 /// Counters are split so that readers on different cores seldom share a cache line.
 const COUNTER_STRIPES: usize = 16;
 
@@ -114,6 +120,44 @@ impl Weighter<BlockKey, Held> for ByBytes {
     }
 }
 
+thread_local! {
+    static HITS: Cell<u64> = const { Cell::new(0) };
+}
+
+thread_local! {
+    static MEMORY_ONLY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something on this thread that reads no table file: what is not in memory is an error, `Stalled`.
+pub fn in_memory_only<T>(only: bool, read: impl FnOnce() -> T) -> T {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            MEMORY_ONLY.set(self.0);
+        }
+    }
+    let _back = only.then(|| Back(MEMORY_ONLY.replace(true)));
+    read()
+}
+
+/// # Errors
+/// `Stalled` if this thread reads memory only.
+#[inline]
+pub(crate) fn check_may_read() -> Result<()> {
+    match MEMORY_ONLY.get() {
+        false => Ok(()),
+        true => {
+            let what = "not in memory, and the read was to look at nothing else";
+            Err(Error::new(ErrorKind::Stalled, what))
+        }
+    }
+}
+
+/// Lookups of the calling thread that found their block, in all caches, since it began.
+pub fn thread_hits() -> u64 {
+    HITS.get()
+}
+
 #[derive(Default)]
 #[repr(align(64))]
 struct Stripe {
@@ -132,11 +176,15 @@ pub struct CacheCounts {
     pub bytes: u64,
     /// Blocks held.
     pub blocks: u64,
+    /// Bytes of the cache itself, and of its tables where no block takes them yet.
+    pub tables: u64,
 }
 
 /// A shared, thread-safe cache of blocks.
 pub struct BlockCache {
     blocks: Cache<BlockKey, Held, ByBytes, FxBuildHasher>,
+    /// What blocks, chunks read ahead and filters of open tables lie in.
+    memory: Arc<SlotPool>,
     stripes: [Stripe; COUNTER_STRIPES],
     files: AtomicU64,
     /// Of all open files together.
@@ -166,12 +214,18 @@ impl BlockCache {
         );
         Arc::new(BlockCache {
             blocks,
+            memory: SlotPool::new(idle_max(capacity)),
             stripes: Default::default(),
             files: AtomicU64::new(0),
             resident: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
             capacity: AtomicU64::new(capacity),
         })
+    }
+
+    /// Where blocks of files that are cached here have their memory.
+    pub(crate) fn memory(&self) -> &Arc<SlotPool> {
+        &self.memory
     }
 
     /// A file that has no block here yet.
@@ -186,7 +240,18 @@ impl BlockCache {
         let stripe = &self.stripes[(key.offset >> 12) as usize % COUNTER_STRIPES];
         let counter = if found.is_some() { &stripe.hits } else { &stripe.misses };
         counter.fetch_add(1, Ordering::Relaxed);
+        if found.is_some() {
+            HITS.set(HITS.get() + 1);
+        }
         found
+    }
+
+    /// What the cache itself takes, and its tables beyond what is counted with each block.
+    fn tables(&self) -> u64 {
+        let used = self.blocks.memory_used();
+        let counted = self.blocks.len() as u64 * ENTRY_BYTES;
+        let itself = size_of::<BlockCache>() as u64;
+        itself + ((used.entries + used.map) as u64).saturating_sub(counted)
     }
 
     /// Bytes of indexes, filters and properties of all files that are open. They
@@ -204,6 +269,7 @@ impl BlockCache {
     /// Changes the capacity, evicting at once if it shrinks.
     pub fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Ordering::Relaxed);
+        self.memory.set_idle_max(idle_max(bytes));
         self.blocks.set_capacity(bytes);
     }
 
@@ -222,8 +288,14 @@ impl BlockCache {
             misses: sum(|s| &s.misses),
             bytes: self.blocks.weight(),
             blocks: self.blocks.len() as u64,
+            tables: self.tables(),
         }
     }
+}
+
+/// Bytes of memory that blocks of a cache of `capacity` leave for the next ones.
+fn idle_max(capacity: u64) -> usize {
+    usize::try_from(capacity / IDLE_SHARE).unwrap_or(usize::MAX).max(IDLE_MIN)
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@
 //! read (and may be cached), of a read-ahead buffer during a scan (and is never cached as such,
 //! since it would keep the whole buffer alive).
 
+use lithify_env::SharedBytes;
 use std::ops::Deref;
-use std::sync::Arc;
 
 use super::point::{self, SKETCH};
 
 /// Bytes of an uncompressed, checked block. Cloning copies no bytes.
 #[derive(Clone)]
 pub struct Block {
-    bytes: Arc<[u8]>,
+    bytes: SharedBytes,
     start: u32,
     end: u32,
     /// Whether a sketch lies in front of the block.
@@ -24,21 +24,16 @@ impl Block {
     ///
     /// # Panics
     /// If they are not inside `bytes`, or it is 4 GiB or larger.
-    pub(crate) fn new(bytes: Arc<[u8]>, start: usize, end: usize) -> Block {
+    pub(crate) fn new(bytes: SharedBytes, start: usize, end: usize) -> Block {
         assert!(start <= end && end <= bytes.len(), "a block lies inside its buffer");
         let narrow = |n| u32::try_from(n).expect("buffers are below 4 GiB");
         Block { start: narrow(start), end: narrow(end), bytes, sketched: false }
     }
-    /// A block with a buffer of its own.
-    pub(crate) fn owned(bytes: Vec<u8>) -> Block {
-        let end = bytes.len();
-        Block::new(bytes.into(), 0, end)
-    }
     /// A block in a buffer of its own that starts [`SKETCH`] bytes into it, with its sketch in
     /// front if `bytewise`. The buffer must not be shared yet.
-    pub(crate) fn with_sketch(mut bytes: Arc<[u8]>, len: usize, bytewise: bool) -> Block {
+    pub(crate) fn with_sketch(mut bytes: SharedBytes, len: usize, bytewise: bool) -> Block {
         if let Some((front, block)) =
-            Arc::get_mut(&mut bytes).and_then(|b| b.split_first_chunk_mut::<SKETCH>())
+            bytes.get_mut().and_then(|b| b.split_first_chunk_mut::<SKETCH>())
             && bytewise
         {
             point::sketch(block.get(..len).unwrap_or_default(), front);
@@ -52,7 +47,7 @@ impl Block {
     }
     /// Bytes of memory it keeps alive.
     pub fn memory(&self) -> usize {
-        self.bytes.len()
+        self.bytes.memory()
     }
 }
 
@@ -66,7 +61,7 @@ impl AsRef<[u8]> for Block {
 /// A value, or other bytes, inside a block that stays alive as long as this does.
 #[derive(Clone)]
 pub struct PinnedSlice {
-    bytes: Arc<[u8]>,
+    bytes: SharedBytes,
     start: u32,
     end: u32,
 }
@@ -77,12 +72,12 @@ impl PinnedSlice {
         let len = block.end - block.start;
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).min(len);
         let (from, to) = (narrow(range.start), narrow(range.end));
-        let bytes = Arc::clone(&block.bytes);
+        let bytes = block.bytes.clone();
         PinnedSlice { bytes, start: block.start + from, end: block.start + to.max(from) }
     }
     /// Bytes of memory it keeps alive.
     pub fn memory(&self) -> usize {
-        self.bytes.len()
+        self.bytes.memory()
     }
     /// Cuts it to its first `len` bytes, if it is longer.
     pub fn truncate(&mut self, len: usize) {

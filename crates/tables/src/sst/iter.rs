@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use lithify_base::{InternalKey, MAX_SEQ, Result, Tag};
+use lithify_env::SharedBytes;
 use lithify_format::block::{BlockIter, TRAILER_LEN};
 use lithify_format::table::handle::BlockHandle;
 
@@ -51,9 +52,9 @@ pub struct TableIter {
 
 /// Bytes of the file that were read beyond what was needed.
 struct Ahead {
-    bytes: Arc<[u8]>,
+    bytes: Option<SharedBytes>,
     /// The chunk before: reused once no view of it is alive.
-    spare: Arc<[u8]>,
+    spare: Option<SharedBytes>,
     /// What the cache knows of the two, bytes.
     counted: u64,
     /// Offset in the file of `bytes`, and how many of them count.
@@ -70,8 +71,8 @@ struct Ahead {
 impl Ahead {
     fn new() -> Ahead {
         Ahead {
-            bytes: Arc::from(Vec::new()),
-            spare: Arc::from(Vec::new()),
+            bytes: None,
+            spare: None,
             counted: 0,
             start: 0,
             len: 0,
@@ -80,10 +81,11 @@ impl Ahead {
             in_a_row: 0,
         }
     }
-    /// Where in `bytes` the stored block at `offset` lies, if all of it does.
-    fn find(&self, offset: u64, stored: usize) -> Option<usize> {
+    /// The chunk, and where in it the stored block at `offset` lies, if all of it does.
+    fn find(&self, offset: u64, stored: usize) -> Option<(SharedBytes, usize)> {
         let at = usize::try_from(offset.checked_sub(self.start)?).ok()?;
-        (at + stored <= self.len).then_some(at)
+        let bytes = self.bytes.as_ref().filter(|_| at + stored <= self.len)?;
+        Some((bytes.clone(), at))
     }
 }
 
@@ -370,8 +372,8 @@ impl TableIter {
             self.ahead.in_a_row = 0;
             self.ahead.next = AHEAD_MIN;
         }
-        if let Some(at) = self.ahead.find(offset, stored) {
-            return self.table.blocks.decode(self.ahead.bytes.clone(), at, handle);
+        if let Some((bytes, at)) = self.ahead.find(offset, stored) {
+            return self.table.blocks.decode(bytes, at, handle);
         }
         if let Some(block) = self.table.cached(offset) {
             return Ok(block);
@@ -384,35 +386,44 @@ impl TableIter {
             }
             return Ok(block);
         }
-        self.read_ahead(offset, stored)?;
-        self.table.blocks.decode(self.ahead.bytes.clone(), 0, handle)
+        let bytes = self.read_ahead(offset, stored)?;
+        self.table.blocks.decode(bytes, 0, handle)
     }
 
     /// Fills the chunk from `offset`, with at least `stored` bytes.
-    fn read_ahead(&mut self, offset: u64, stored: usize) -> Result<()> {
+    fn read_ahead(&mut self, offset: u64, stored: usize) -> Result<SharedBytes> {
         let ahead = &mut self.ahead;
         let left = self.table.data_end.saturating_sub(offset);
         ahead.len = 0;
-        std::mem::swap(&mut ahead.bytes, &mut ahead.spare);
+        let (before, spare) = (ahead.bytes.take(), ahead.spare.take());
+        let held = spare.as_ref().map_or(0, |chunk| chunk.len());
         let room = self.table.cache.as_ref().map_or(u64::MAX, CachedFile::ahead_room) / AHEAD_PART;
-        let room = usize::try_from(room).unwrap_or(usize::MAX).max(ahead.bytes.len());
+        let room = usize::try_from(room).unwrap_or(usize::MAX).max(held);
         let want = ahead.next.min(self.ahead_max).min(room.max(AHEAD_MIN)).max(stored);
         let want = usize::try_from(left).unwrap_or(want).min(want).max(stored);
         ahead.next = (ahead.next * 2).min(AHEAD_MAX);
-        let reusable = ahead.bytes.len() >= want && Arc::get_mut(&mut ahead.bytes).is_some();
-        if !reusable {
-            ahead.bytes = std::iter::repeat_n(0, want).collect();
-            if let Some(cache) = &self.table.cache {
-                let held = (ahead.bytes.len() + ahead.spare.len()) as u64;
-                cache.count_ahead(ahead.counted, held);
-                ahead.counted = held;
+        let unshared = |mut chunk: SharedBytes| chunk.get_mut().is_some().then_some(chunk);
+        let reusable = spare.filter(|chunk| chunk.len() >= want).and_then(unshared);
+        let mut bytes = match reusable {
+            Some(chunk) => chunk,
+            None => {
+                let fresh = self.table.blocks.source.memory(want)?;
+                if let Some(cache) = &self.table.cache {
+                    let before = before.as_ref().map_or(0, SharedBytes::memory);
+                    let held = (fresh.memory() + before) as u64;
+                    cache.count_ahead(ahead.counted, held);
+                    ahead.counted = held;
+                }
+                fresh
             }
-        }
-        let bytes = Arc::get_mut(&mut ahead.bytes).expect("not shared");
-        self.table.blocks.source.read_into(offset, &mut bytes[..want])?;
+        };
+        ahead.spare = before;
+        let chunk = bytes.get_mut().expect("not shared");
+        self.table.blocks.source.read_into(offset, &mut chunk[..want])?;
+        ahead.bytes = Some(bytes.clone());
         ahead.start = offset;
         ahead.len = want;
-        Ok(())
+        Ok(bytes)
     }
 }
 

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use lithify_base::{
-    Bytewise, ComparatorRef, Error, ErrorKind, Prefixes, Result, ReverseBytewise, Seq, memory,
+    Bytewise, ComparatorRef, Error, ErrorKind, Prefixes, Result, ReverseBytewise, Seq,
 };
 use lithify_env::sync::Mutex;
-use lithify_env::{FileRef, OpenOpts};
+use lithify_env::{FileRef, OpenOpts, SharedBytes};
 use lithify_files::dir::{Allowance, Dir};
 use lithify_format::block::{IndexForm, TRAILER_LEN};
 use lithify_format::compress::Decoder;
@@ -109,7 +109,7 @@ impl Blocks {
         footer: Footer,
         decoder: Decoder,
     ) -> Result<Blocks> {
-        let (source, decoder) = (Source::new(file, name.into())?, Arc::new(decoder));
+        let (source, decoder) = (Source::new(file, name.into(), None)?, Arc::new(decoder));
         Ok(Blocks { source, footer, decoder, verify: Verify::Always })
     }
 
@@ -160,20 +160,37 @@ impl Blocks {
         handle: BlockHandle,
         bytewise: bool,
     ) -> Result<Block> {
-        self.with_sketch(behind_sketch(stored), handle, bytewise)
+        self.with_sketch(self.behind_sketch(stored)?, handle, bytewise)
     }
 
     /// The block whose stored bytes lie behind room for a sketch.
-    fn with_sketch(&self, bytes: Arc<[u8]>, handle: BlockHandle, bytewise: bool) -> Result<Block> {
+    fn with_sketch(
+        &self,
+        bytes: SharedBytes,
+        handle: BlockHandle,
+        bytewise: bool,
+    ) -> Result<Block> {
         let (payload, type_byte) = self.check(&bytes[SKETCH..], handle)?;
         if type_byte == 0 {
             let len = payload.len();
             return Ok(Block::with_sketch(bytes, len, bytewise));
         }
         let plain = self.uncompress(type_byte, payload, handle, plain_max(payload.len()))?;
-        memory::probe(SKETCH + plain.len(), "a block")
-            .map_err(|e| self.source.blame(e.at(handle.offset)))?;
-        Ok(Block::with_sketch(behind_sketch(&plain), plain.len(), bytewise))
+        let bytes = self.behind_sketch(&plain).map_err(|e| e.at(handle.offset))?;
+        Ok(Block::with_sketch(bytes, plain.len(), bytewise))
+    }
+
+    /// `bytes` behind room for a sketch.
+    fn behind_sketch(&self, bytes: &[u8]) -> Result<SharedBytes> {
+        self.copied(SKETCH, bytes)
+    }
+
+    /// `bytes` behind `front` others.
+    fn copied(&self, front: usize, bytes: &[u8]) -> Result<SharedBytes> {
+        let memory = self.source.memory(front + bytes.len());
+        let mut all = memory.map_err(|e| self.source.blame(e))?;
+        all.get_mut().expect("not shared yet")[front..].copy_from_slice(bytes);
+        Ok(all)
     }
 
     /// Splits stored bytes into payload and type byte, and checks them unless told not to.
@@ -213,19 +230,24 @@ impl Blocks {
     }
 
     /// The block at `handle`, whose stored bytes start at `at` of `bytes`.
-    pub(crate) fn decode(&self, bytes: Arc<[u8]>, at: usize, handle: BlockHandle) -> Result<Block> {
+    pub(crate) fn decode(
+        &self,
+        bytes: SharedBytes,
+        at: usize,
+        handle: BlockHandle,
+    ) -> Result<Block> {
         self.decode_up_to(bytes, at, handle, plain_max)
     }
 
     /// The same for a block of the index, the filter, or another one that is held as long as the table
     /// is open: it grows less.
-    fn decode_meta(&self, bytes: Arc<[u8]>, at: usize, handle: BlockHandle) -> Result<Block> {
+    fn decode_meta(&self, bytes: SharedBytes, at: usize, handle: BlockHandle) -> Result<Block> {
         self.decode_up_to(bytes, at, handle, meta_plain_max)
     }
 
     fn decode_up_to(
         &self,
-        bytes: Arc<[u8]>,
+        bytes: SharedBytes,
         at: usize,
         handle: BlockHandle,
         most: fn(usize) -> usize,
@@ -239,23 +261,16 @@ impl Blocks {
         if type_byte == 0 {
             return Ok(Block::new(bytes, at, end - TRAILER_LEN));
         }
-        self.uncompress(type_byte, payload, handle, most(payload.len())).map(Block::owned)
+        let plain = self.uncompress(type_byte, payload, handle, most(payload.len()))?;
+        Ok(Block::new(self.copied(0, &plain)?, 0, plain.len()))
     }
-}
-
-/// `bytes` behind room for a sketch. Zeroed as a whole and copied into, because collecting the two behind
-/// each other goes byte by byte.
-fn behind_sketch(bytes: &[u8]) -> Arc<[u8]> {
-    let mut all: Arc<[u8]> = std::iter::repeat_n(0, SKETCH + bytes.len()).collect();
-    Arc::get_mut(&mut all).expect("not shared yet")[SKETCH..].copy_from_slice(bytes);
-    all
 }
 
 /// Blocks served from the tail that was read at once, else from the file.
 struct Tail<'a> {
     blocks: &'a Blocks,
     start: u64,
-    bytes: &'a Arc<[u8]>,
+    bytes: &'a SharedBytes,
 }
 
 impl BlockSource for Tail<'_> {
@@ -278,7 +293,8 @@ impl TableReader {
     /// Corruption if a part fails its check, parts disagree, or the file is not the one the
     /// manifest describes; `Unsupported` for features or comparators this reader lacks; `Io`.
     pub fn open(spec: OpenTable) -> Result<Arc<TableReader>> {
-        let source = Source::new(spec.file.clone(), spec.name.clone())?;
+        let memory = spec.cache.as_ref().map(|cache| cache.memory().clone());
+        let source = Source::new(spec.file.clone(), spec.name.clone(), memory)?;
         let name = spec.name.clone();
         open(source, spec).map(Arc::new).map_err(|e| e.in_file(name))
     }
@@ -303,7 +319,7 @@ pub fn open_alone(dir: &Dir, number: u64, orders: &[ComparatorRef]) -> Result<Ar
 }
 
 /// The end of the file, as much of it as is thought to hold everything but data, and where it starts.
-fn read_tail(source: &Source, spec: &OpenTable) -> Result<(u64, Arc<[u8]>)> {
+fn read_tail(source: &Source, spec: &OpenTable) -> Result<(u64, SharedBytes)> {
     let wanted = match spec.tail_bytes {
         0 => TAIL_GUESS,
         n => n.min(TAIL_MAX),
@@ -385,7 +401,7 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
     Ok(table)
 }
 
-fn tail<'a>(blocks: &'a Blocks, start: u64, bytes: &'a Arc<[u8]>) -> Tail<'a> {
+fn tail<'a>(blocks: &'a Blocks, start: u64, bytes: &'a SharedBytes) -> Tail<'a> {
     Tail { blocks, start, bytes }
 }
 

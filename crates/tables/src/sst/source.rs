@@ -6,8 +6,10 @@
 use std::sync::Arc;
 
 use lithify_base::{Error, Result, memory};
-use lithify_env::{FileRef, IoBuf, read_exact_at};
+use lithify_env::{FileRef, IoBuf, SharedBytes, SlotPool, read_exact_at};
 use lithify_files::dir::{Allowance, OrTyped};
+
+use crate::cache::check_may_read;
 
 /// A table file and its name in errors.
 pub(crate) struct Source {
@@ -16,14 +18,20 @@ pub(crate) struct Source {
     size: u64,
     /// 1 for buffered files, a power of two for direct ones.
     align: usize,
+    /// Where what is read has its memory, if not outside of any pool.
+    memory: Option<Arc<SlotPool>>,
 }
 
 impl Source {
     /// Wraps an open file; asks for its length.
-    pub(crate) fn new(file: FileRef, name: String) -> Result<Source> {
+    pub(crate) fn new(
+        file: FileRef,
+        name: String,
+        memory: Option<Arc<SlotPool>>,
+    ) -> Result<Source> {
         let size = file.len().or_typed()?;
         let align = file.alignment();
-        Ok(Source { file, name, size, align })
+        Ok(Source { file, name, size, align, memory })
     }
     pub(crate) fn size(&self) -> u64 {
         self.size
@@ -41,18 +49,30 @@ impl Source {
     }
 
     /// `len` bytes from `offset`.
-    pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Arc<[u8]>> {
+    pub(crate) fn read(&self, offset: u64, len: usize) -> Result<SharedBytes> {
         self.read_behind(0, offset, len)
     }
 
-    /// The same behind `front` zeros.
-    pub(crate) fn read_behind(&self, front: usize, offset: u64, len: usize) -> Result<Arc<[u8]>> {
+    /// The same behind `front` bytes of any content.
+    pub(crate) fn read_behind(&self, front: usize, offset: u64, len: usize) -> Result<SharedBytes> {
+        check_may_read().map_err(|e| self.blame(e.at(offset)))?;
         self.check_read(Allowance::DATA, offset, len)?;
-        memory::probe(front + len, "a block").map_err(|e| self.blame(e.at(offset)))?;
-        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, front + len).collect();
-        let buf = Arc::get_mut(&mut bytes).expect("not shared yet");
+        let mut bytes = self.memory(front + len).map_err(|e| self.blame(e.at(offset)))?;
+        let buf = bytes.get_mut().expect("not shared yet");
         self.read_into(offset, &mut buf[front..])?;
         Ok(bytes)
+    }
+
+    /// Memory for `len` bytes of the file, with any content.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if the system has none.
+    pub(crate) fn memory(&self, len: usize) -> Result<SharedBytes> {
+        let bytes = match &self.memory {
+            Some(pool) => pool.get(len),
+            None => SharedBytes::zeroed(len),
+        };
+        bytes.map_err(|none| memory::refused("a block", len, &none))
     }
 
     /// Whether so much can be read at once, however much of it is holes.
@@ -66,6 +86,7 @@ impl Source {
             let what = format!("{} bytes wanted beyond the end of the file", buf.len());
             return Err(self.blame(Error::corruption(what).at(offset)));
         }
+        check_may_read().map_err(|e| self.blame(e.at(offset)))?;
         let read = match self.align {
             1 => read_exact_at(&*self.file, buf, offset).or_typed(),
             align => self.read_aligned(offset, buf, align as u64),

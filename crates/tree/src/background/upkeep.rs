@@ -27,6 +27,8 @@ const DISK_EVERY: Duration = Duration::from_secs(1);
 const LOW_MEMTABLES: u64 = 16;
 /// and with less than this, which no writer fills in the meantime, bytes.
 const LOW_BYTES: u64 = 4 << 30;
+/// How often freed memory is given back while jobs are at work.
+const TRIM_EVERY: Duration = Duration::from_millis(250);
 /// How often the upkeep job looks around when nothing wakes it.
 const UPKEEP_EVERY: Duration = Duration::from_millis(50);
 /// A call to the disk that takes longer is noted: with the time between two looks and that until the
@@ -95,6 +97,9 @@ impl Shared {
     /// not the newest: if the manifest's last edit is damaged later on, that log or its follower's
     /// first record tells.
     pub(crate) fn sweep_logs(self: &Arc<Shared>) {
+        if self.keeps_files() {
+            return;
+        }
         let first = self.first_log();
         let gone: Vec<LogFile> = {
             let mut logs = self.writes.logs.lock();
@@ -115,12 +120,16 @@ impl Shared {
         self.events.note(self.resources.env.rt.now(), event, fields);
     }
 
-    /// Gives the block cache what memtables, buffers and open tables leave of the budget, and a
-    /// sixteenth of it in any case.
+    /// Gives the block cache what memtables, buffers, open tables and what cursors read ahead leave of the
+    /// budget, and a sixteenth of it in any case.
     pub(crate) fn fit_cache(&self) {
-        let room = lithify_settings::cache_bytes(&self.db_settings.load());
-        let tables = self.resources.blocks.resident();
-        let bytes = room.saturating_sub(tables).max(room / 16);
+        let s = self.db_settings.load();
+        let room = lithify_settings::cache_bytes(&s);
+        let memtables = s.memtable_bytes.saturating_mul(u64::from(s.memtable_count));
+        let blocks = &self.resources.blocks;
+        let others =
+            blocks.resident() + blocks.ahead_bytes() + self.resources.beyond_shares(memtables);
+        let bytes = room.saturating_sub(others).max(room / 16);
         // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
         if self.resources.blocks.capacity().abs_diff(bytes) > room / 64 {
             self.resources.blocks.set_capacity(bytes);
@@ -128,7 +137,7 @@ impl Shared {
     }
 
     /// Deletes files of dropped families, and lets go of those that have nothing left.
-    fn sweep_dropped(self: &Arc<Shared>) {
+    pub(crate) fn sweep_dropped(self: &Arc<Shared>) {
         let mut over = self.dropped_families();
         over.retain(Shell::sweep_all);
         let is_over =
@@ -172,6 +181,9 @@ impl Shell {
     /// Deletes obsolete tables that are not pinned any more: the list holds the last references. A
     /// table that moved is known by a reference for each place it had, and goes with the last.
     pub(crate) fn sweep_tables(&self) {
+        if self.shared.keeps_files() {
+            return;
+        }
         let free: Vec<FileRef> = {
             let mut list = self.family.work.obsolete.lock();
             let (free, kept): (Vec<_>, Vec<_>) =
@@ -193,6 +205,9 @@ impl Shell {
 
     /// Deletes what jobs made that were given up.
     pub(crate) fn sweep_litter(&self) {
+        if self.shared.keeps_files() {
+            return;
+        }
         let litter = std::mem::take(&mut *self.family.work.litter.lock());
         litter.into_iter().for_each(|id| self.delete_table(id));
     }
@@ -218,13 +233,26 @@ pub(crate) struct Upkeep {
     at: u64,
     /// When they are looked up next.
     disk_at: Mono,
+    /// When freed memory may be given back next, and whether jobs were at work since.
+    trim_at: Mono,
+    worked: bool,
     /// Calls that were noted as hanging.
     hanging: Vec<Hanging>,
 }
 
 impl Upkeep {
     pub(crate) fn new(shared: Arc<Shared>) -> Upkeep {
-        Upkeep { shared, log: None, at: 0, disk_at: Mono::ZERO, hanging: Vec::new() }
+        let (disk_at, trim_at) = (Mono::ZERO, Mono::ZERO);
+        Upkeep { shared, log: None, at: 0, disk_at, trim_at, worked: false, hanging: Vec::new() }
+    }
+
+    /// Gives back what jobs have freed, if any was at work since the last time.
+    fn trim_heap(&mut self) {
+        let now = self.shared.resources.env.rt.now();
+        if self.worked && now >= self.trim_at {
+            lithify_env::trim_heap();
+            (self.worked, self.trim_at) = (false, now + TRIM_EVERY);
+        }
     }
 
     fn look_at_disk_and_clock(&mut self) {
@@ -290,6 +318,7 @@ impl Job for Upkeep {
         self.look_at_calls();
         let families = self.shared.families();
         let bytes = self.shared.background.progress.moved.swap(0, Ordering::Relaxed);
+        self.worked |= bytes > 0;
         for family in &families {
             if bytes > 0 {
                 family.drive(Event::Moved { bytes });
@@ -308,6 +337,7 @@ impl Job for Upkeep {
         // With what was just deleted.
         self.shared.look_at_low_disk();
         self.shared.fit_cache();
+        self.trim_heap();
         self.write_events();
         self.shared.deliver_events();
         if last {

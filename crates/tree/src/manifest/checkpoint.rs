@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use lithify_base::{Error, ErrorKind, Result, Seq};
+use lithify_control::MemId;
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
-use lithify_files::dir::Dir;
+use lithify_files::dir::{Dir, FileName};
 use lithify_store::backup::{Backup, BackupDir, Progress};
 use lithify_store::checkpoint::Checkpoint;
 
@@ -13,6 +14,19 @@ use crate::open::written::manifest_state;
 use crate::shell::Shell;
 use crate::write::Held;
 use lithify_views::super_version::SuperVersion;
+
+/// How a checkpoint takes what is in no table yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointOptions {
+    /// Logs that have fewer bytes than this together are copied, and nothing is flushed. With 0 memtables
+    /// are flushed first in any case. They are also where a write skipped the log.
+    pub copy_logs_below: u64,
+}
+
+/// Logs with the bytes of each that count.
+type Logs = Vec<(u64, u64)>;
+/// Trees, the number of the last write, and the logs that hold what is in no table.
+type Moment = (Trees, Seq, Logs);
 
 /// Families with what they hold.
 pub(crate) type Trees = Vec<(Shell, Arc<SuperVersion>)>;
@@ -26,6 +40,71 @@ impl Shell {
         let (pinned, last_seq) = self.one_moment()?;
         let copy = self.copy_of(&pinned, last_seq, None);
         copy.write(&self.shared.resources.dir, &target, &mut |_| {}).map(drop)
+    }
+
+    /// The same, with the log that the database would go on with: a copy of those that hold what is in no
+    /// table, if they are small enough, else an empty one.
+    pub fn checkpoint_with_log(&self, path: &Path, options: &CheckpointOptions) -> Result<()> {
+        let (from, fs) = (&self.shared.resources.dir, self.shared.resources.env.fs.clone());
+        let target = Dir::new(fs, path);
+        target.check_target(from, "a checkpoint")?;
+        // Logs are copied after the turn is passed on.
+        let _kept = self.keep_files()?;
+        let small = match self.shared.is_read_only_handle() {
+            true => None,
+            false => self.moment_of_logs(options.copy_logs_below)?,
+        };
+        let (trees, last_seq, logs) = match small {
+            Some(moment) => moment,
+            None => {
+                let (trees, last_seq) = self.one_moment()?;
+                // The number of a log that comes later than all that the trees name.
+                let logs = vec![(self.shared.next_file().0, 0)];
+                (trees, last_seq, logs)
+            }
+        };
+        let copy = Checkpoint { logs, ..self.copy_of(&trees, last_seq, None) };
+        copy.write(from, &target, &mut |_| {}).map(drop)
+    }
+
+    /// The trees as of now with the logs that hold the rest, with the bytes of each; `None` if these
+    /// have `most` bytes or more, or do not hold all of the rest.
+    fn moment_of_logs(&self, most: u64) -> Result<Option<Moment>> {
+        if most == 0 {
+            return Ok(None);
+        }
+        let mut held = Held::new(self, self.take_turn()?);
+        let log = held.log();
+        self.check_replaced(log, false)?;
+        let unlogged = |sv: &SuperVersion, last: &Option<MemId>| {
+            last.is_some_and(|last| sv.mems.iter().any(|mem| mem.id <= last))
+        };
+        for filling in &log.families {
+            let sv = filling.family.super_version();
+            if filling.unlogged || unlogged(&sv, &filling.unlogged_before) {
+                return Ok(None);
+            }
+        }
+        if let Some(wal) = &mut log.wal {
+            wal.write_out()?;
+        }
+        // The logs come first: trees that are looked at later need no older ones, and none is begun meanwhile.
+        let numbers: Vec<u64> =
+            self.shared.writes.logs.lock().iter().map(|log| log.number.0).collect();
+        let trees: Trees = self.families().into_iter().map(with_tree).collect();
+        let first = trees.iter().map(|(_, sv)| sv.tree.version.log_number()).min().unwrap_or(0);
+        let first = first.max(self.shared.writes.logs_from.load(Ordering::Acquire));
+        let mut logs = Vec::new();
+        for number in numbers.into_iter().filter(|number| *number >= first) {
+            let bytes = self.shared.resources.dir.len_of(FileName::Wal(number))?.unwrap_or(0);
+            logs.push((number, bytes));
+        }
+        if logs.is_empty() {
+            logs.push((log.wal_number.0, 0));
+        }
+        let last_seq = self.shared.writes.published.load(Ordering::Acquire);
+        let total: u64 = logs.iter().map(|(_, bytes)| bytes).sum();
+        Ok((total < most).then_some((trees, last_seq, logs)))
     }
 
     /// Backs the present state up into `to`; the backup, and the bytes that were copied for it.
@@ -79,10 +158,7 @@ impl Shell {
     pub(crate) fn one_moment(&self) -> Result<(Trees, Seq)> {
         let families = self.families();
         if self.shared.is_read_only_handle() {
-            let trees = families.into_iter().map(|family| {
-                let sv = family.super_version();
-                (family, sv)
-            });
+            let trees = families.into_iter().map(with_tree);
             return Ok((trees.collect(), self.shared.writes.published.load(Ordering::Acquire)));
         }
         let mut held = Held::new(self, self.take_turn()?);
@@ -94,13 +170,14 @@ impl Shell {
         for (family, frozen) in families.iter().zip(frozen) {
             family.wait_flushed(frozen)?;
         }
-        let trees = families.into_iter().map(|family| {
-            let sv = family.super_version();
-            (family, sv)
-        });
-        let trees = trees.collect();
+        let trees = families.into_iter().map(with_tree).collect();
         let last_seq = self.shared.writes.published.load(Ordering::Acquire);
         drop(held);
         Ok((trees, last_seq))
     }
+}
+
+fn with_tree(family: Shell) -> (Shell, Arc<SuperVersion>) {
+    let sv = family.super_version();
+    (family, sv)
 }

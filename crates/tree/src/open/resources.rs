@@ -38,6 +38,8 @@ pub(crate) struct Resources {
     pub(crate) files: Files,
     pub(crate) engines: Arc<Engines>,
     buffers: BufPool,
+    /// What `arenas` are.
+    regions: RegionPool,
 }
 
 impl Resources {
@@ -50,19 +52,31 @@ impl Resources {
         engines: Vec<Arc<dyn Engine>>,
     ) -> Resources {
         let (session, buffers) = (session(&env, &dir, next_file), buffer_bytes(s));
+        let memtables = s.memtable_bytes as usize * s.memtable_count as usize;
+        let regions = RegionPool::new(memtables);
         Resources {
             env,
             dir,
             maker: Maker { db_id, session },
             numbers: FileNumbers::new(next_file),
             blocks: BlockCache::new(lithify_settings::cache_bytes(s), shards()),
-            arenas: arenas(s),
+            arenas: Arc::new(regions.clone()),
+            regions,
             limiter: Arc::new(RateLimiter::new(s.background_rate, tuning(s))),
             mark: Mark::fresh(),
             files,
             engines: Arc::new(Engines::new(engines, set_bytes(buffers, jobs(s)))),
             buffers: BufPool::new(buffers as usize),
         }
+    }
+
+    /// Bytes of memtables beyond their share, which is `memtables`, and of buffers beyond theirs: open
+    /// iterators keep memtables that were flushed, and buffers are never waited for.
+    pub(crate) fn beyond_shares(&self, memtables: u64) -> u64 {
+        let regions = (self.regions.in_use() + self.regions.idle()) as u64;
+        let buffers = self.buffers.in_use() + self.buffers.idle();
+        let beyond = buffers.saturating_sub(self.buffers.budget()) as u64;
+        regions.saturating_sub(memtables).saturating_add(beyond)
     }
 
     /// The tables and the context of a family.
@@ -123,11 +137,6 @@ fn session(env: &Env, dir: &Dir, next_file: FileId) -> String {
     let (path, now) = (shown_path(dir.path()), env.rt.now().nanos());
     let who = format!("session of {path} from {} at {now}", next_file.0);
     dir::fresh_session(&mut Random::from_seed(env.rt.seed(&who)))
-}
-
-/// Recycled memory for the memtables of all families.
-fn arenas(s: &Settings) -> Arc<dyn ArenaPool> {
-    Arc::new(RegionPool::new(s.memtable_bytes as usize * s.memtable_count as usize))
 }
 
 /// Shards of the block cache: enough that threads rarely meet.

@@ -68,12 +68,13 @@ impl Shell {
             "current-super-version-number" => sv.no,
             "min-log-number-to-keep" => self.shared.first_log(),
             "is-file-deletions-enabled" => {
-                u64::from(self.shared.background.pauses.load(Ordering::SeqCst) == 0)
+                let paused = self.shared.background.pauses.load(Ordering::SeqCst) > 0;
+                u64::from(!paused && !self.shared.keeps_files())
             }
             "actual-delayed-write-rate" => pressure.delay.map_or(0, |(rate, _)| rate),
             "is-write-stopped" => u64::from(pressure.stop.is_some()),
             "block-cache-capacity" => self.shared.resources.blocks.capacity(),
-            "block-cache-usage" => stats.cache_bytes,
+            "block-cache-usage" => stats.cache_bytes + self.shared.resources.blocks.counts().tables,
             "estimate-oldest-key-time" => {
                 let times = sv.tree.version.files().map(|f| f.oldest_ancestor);
                 times.filter(|&time| time > 0).min().unwrap_or(0)

@@ -55,6 +55,11 @@ pub(crate) struct Filling {
     pub(crate) unlogged_before: Option<MemId>,
 }
 
+/// Memtables of so many bytes consist of whole chunks of 2 MiB or more.
+const SPARING_FROM: u64 = 4 << 20;
+/// The most that such a memtable leaves of its last chunk.
+const SPARED_MAX: u64 = 256 << 10;
+
 impl Filling {
     /// The active memtable of `family`, whose writer is `mem`.
     pub(crate) fn new(family: Arc<OpenFamily>, mem: MemWriter, rt: RtRef) -> Filling {
@@ -64,8 +69,12 @@ impl Filling {
         let mem = Lender::new(mem, rt);
         Filling { family, mem, table, id, log, unlogged: false, unlogged_before: None }
     }
+    /// A memtable of several chunks ends a little before its bytes: the next chunk would be taken, and
+    /// stay, for a few writes.
     pub(super) fn is_full(&self) -> bool {
-        self.table.bytes() as u64 >= self.family.memtable_bytes
+        let most = self.family.memtable_bytes;
+        let spared = if most < SPARING_FROM { 0 } else { (most / 32).min(SPARED_MAX) };
+        self.table.bytes() as u64 >= most - spared
     }
 }
 

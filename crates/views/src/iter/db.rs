@@ -2,6 +2,7 @@
 
 use lithify_base::Result;
 use lithify_env::sync::Arc;
+use lithify_tables::cache::in_memory_only;
 
 use super::child::Merged;
 use super::user::User;
@@ -11,6 +12,8 @@ use crate::super_version::SuperVersion;
 /// its snapshot), owns what it needs, and may outlive the handle.
 pub struct DbIter {
     pub(crate) user: User<Merged>,
+    /// Its moves read no table file.
+    pub(crate) memory_only: bool,
     /// Keeps memtables and tables alive.
     pub(crate) _pinned: Arc<SuperVersion>,
 }
@@ -27,27 +30,27 @@ impl std::fmt::Debug for DbIter {
 impl DbIter {
     /// Moves to the first key at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
-        self.user.seek(key.as_ref());
+        in_memory_only(self.memory_only, || self.user.seek(key.as_ref()));
     }
     /// Moves to the last key at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) {
-        self.user.seek_for_prev(key.as_ref());
+        in_memory_only(self.memory_only, || self.user.seek_for_prev(key.as_ref()));
     }
     /// Moves to the first key.
     pub fn seek_to_first(&mut self) {
-        self.user.seek_to_first();
+        in_memory_only(self.memory_only, || self.user.seek_to_first());
     }
     /// Moves to the last key.
     pub fn seek_to_last(&mut self) {
-        self.user.seek_to_last();
+        in_memory_only(self.memory_only, || self.user.seek_to_last());
     }
     /// Moves to the next key; no effect if there is no current one.
     pub fn next(&mut self) {
-        self.user.next();
+        in_memory_only(self.memory_only, || self.user.next());
     }
     /// Moves to the previous key; no effect if there is no current one.
     pub fn prev(&mut self) {
-        self.user.prev();
+        in_memory_only(self.memory_only, || self.user.prev());
     }
     /// True if the iterator is at an entry. False at either end, before the first seek, and
     /// after an error: ask [`status`](DbIter::status).

@@ -8,7 +8,7 @@ use lithify_engine_gpu::predict::{Assumed, Work, predict};
 
 use super::drive::together;
 use super::{Bench, CpuEngine};
-use crate::engines::gpu::wanted;
+use crate::engines::gpu::{runtime, wanted};
 
 /// Bytes of a job that the emulator merges: some MB take a second.
 const SAMPLE: u64 = 4 << 20;
@@ -24,7 +24,7 @@ pub(super) fn row(bench: &mut Bench, kind: (u64, usize, usize)) -> Result<GpuRow
     let mut wanted = wanted(&bench.args.gpu)?;
     let is_emulated = wanted.machine == GpuKind::Emulator;
     if is_emulated {
-        let engine = wanted.engine().or_else(crate::engines::gpu::refused)?;
+        let engine = wanted.engine(&runtime()).or_else(crate::engines::gpu::refused)?;
         let told = bench.told("gpu, emulated");
         let ran = together(&engine, bench.streams(sample, 1), &bench.clock, &told)?;
         drop(told);

@@ -1,7 +1,11 @@
+use lithify_env::SharedBytes;
+
 use super::*;
 
 fn block(bytes: usize) -> Block {
-    Block::owned(vec![7; bytes])
+    let mut owned = SharedBytes::zeroed(bytes).unwrap();
+    owned.get_mut().unwrap().fill(7);
+    Block::new(owned, 0, bytes)
 }
 
 #[test]

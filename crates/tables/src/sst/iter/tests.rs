@@ -172,7 +172,7 @@ fn cursors_read_ahead_little_together() {
         iter.set_fill_cache(false);
         iter.seek_to_first();
         assert!((0..30_000).all(|_| iter.next()));
-        most.push(iter.ahead.bytes.len());
+        most.push(iter.ahead.bytes.as_ref().map_or(0, |chunk| chunk.len()));
     }
     assert!(most[0] > 128 << 10, "the first may have a quarter of the share");
     assert!(most.is_sorted_by(|a, b| a >= b), "{most:?}");

@@ -19,7 +19,7 @@ fn read_meta_of(len: usize) -> Result<usize> {
     overwrite(&dir, FileName::Table(1), &file);
     let file = dir.open_file(FileName::Table(1), OpenOpts::read())?;
     let blocks = Blocks {
-        source: Source::new(file, "a table".into())?,
+        source: Source::new(file, "a table".into(), None)?,
         footer: Footer { version: 5, check, metaindex: BlockHandle::default(), index: None },
         decoder: Arc::new(Decoder::rocksdb()),
         verify: Verify::Always,

@@ -1,0 +1,453 @@
+//! A GPU behind a driver, as a [`Device`]: what the driver is asked for, and what its answers mean.
+//!
+//! Keeps: a card is opened by steps, each of which ends in an error of its own ([`NoGpu`]); the image is asked how
+//! it was compiled before one of its kernels runs. Copies stay inside of arenas and of memory that was handed out.
+//! An arena is shown, lent or used again only when events tell that no copy of it is under way. After an answer
+//! that is no lack of memory the driver is not called again, and nothing is given back that it may still write to.
+//! Leaves to others: the calls themselves (`cuda`), and what is computed (`unit`).
+//!
+//! What is under way is known by counts: each queue counts what was asked of it, an event remembers how far its
+//! queue, and those that the queue waited for, had come, and when it has happened all of that has.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use lithify_base::{Error, ErrorKind, Result};
+use lithify_env::sync::{Arc, Mutex};
+use lithify_merge::Lent;
+
+use crate::arena::Pinned;
+use crate::choose::NoGpu;
+use crate::device::{Arena, Device, Event, Kernel, Memory, Queue, Shape};
+use crate::driver::{CardFacts, Code, Driver, NO_MEMORY, NOT_READY, Signal, Stream};
+use crate::layout::{Params, sizes};
+
+/// The oldest driver that is taken, as it counts: that of CUDA 13.0, version 580.
+pub const DRIVER: u32 = 13_000;
+/// The oldest generation of GPUs that the image has code for.
+const CAPABILITY: u32 = 80;
+/// The words in the image that say how it was compiled: threads, items, then sizes of structs.
+const SHAPE: &str = "lithify_shape";
+/// CTAs for each multiprocessor, for kernels that loop.
+const CTAS: u32 = 4;
+/// Arenas are taken from the driver in multiples of this, so that they fit more than one set.
+const GRAIN: usize = 64 << 10;
+/// Alignment of memory that is assumed of the driver, which promises 256.
+const ALIGN: u64 = 64;
+/// Events that may be under way before those that happened are looked for.
+const EVENTS: usize = 256;
+
+/// How far queues have come.
+type Counts = BTreeMap<Queue, u64>;
+
+/// A GPU.
+pub struct Card<D: Driver> {
+    facts: CardFacts,
+    shape: Shape,
+    pool: Arc<Pool<D>>,
+    streams: BTreeMap<Queue, Stream>,
+    /// What was asked of each queue, and what each is behind of; what has happened of all.
+    asked: Counts,
+    behind: BTreeMap<Queue, Counts>,
+    happened: Counts,
+    events: BTreeMap<u64, (Signal, Counts)>,
+    signals: Vec<Signal>,
+    next: u64,
+    memory: BTreeMap<u64, u64>,
+    arenas: BTreeMap<u64, Held>,
+    /// Given back while copies were under way.
+    limbo: Vec<Held>,
+}
+
+/// An arena, and the copies of it.
+struct Held {
+    pinned: Pinned,
+    bytes: usize,
+    copies: Counts,
+}
+
+/// The driver, and memory for arenas that is free.
+struct Pool<D: Driver> {
+    driver: D,
+    spare: Mutex<Spare>,
+}
+
+struct Spare {
+    free: Vec<Pinned>,
+    /// Bytes that were taken from the driver and not given back to it.
+    taken: usize,
+    /// Most of it, as long as what is in use is not more.
+    most: usize,
+    /// The driver gets no more calls.
+    is_lost: bool,
+}
+
+impl<D: Driver> Card<D> {
+    /// Opens the GPU of this number, with the kernels of `image`, which is asked for once there is a GPU. It keeps
+    /// memory of the host for later use, up to `pinned` bytes.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn open<'a>(
+        driver: D,
+        no: u32,
+        image: impl FnOnce() -> Result<&'a [u8], NoGpu>,
+        pinned: u64,
+    ) -> Result<Card<D>, NoGpu> {
+        if !driver.is_there() {
+            return Err(NoGpu::NoLibrary);
+        }
+        let failed = |call: &str, code: Code| NoGpu::Failed(code.error(&driver, call).to_string());
+        let version = driver.version().map_err(|code| failed("start", code))?;
+        if version < DRIVER {
+            return Err(NoGpu::OldDriver(version));
+        }
+        let there = driver.count().map_err(|code| failed("count GPUs", code))?;
+        if no >= there {
+            return Err(NoGpu::NoCard { no, there });
+        }
+        let step = |call: &str, code: Code| match code {
+            NO_MEMORY => NoGpu::NoMemory(format!("GPU {no} has no memory to {call}")),
+            code => failed(call, code),
+        };
+        driver.take(no).map_err(|code| step("open it", code))?;
+        let facts = driver.facts().map_err(|code| step("say what it is", code))?;
+        if facts.capability < CAPABILITY {
+            return Err(NoGpu::OldCard { name: facts.name, capability: facts.capability });
+        }
+        driver.load(image()?).map_err(|code| step("load the image of the kernels", code))?;
+        let names = Kernel::ALL.map(Kernel::symbol);
+        driver.kernels(&names).map_err(|code| step("find the kernels in their image", code))?;
+        let mut words = [0; 2 + sizes().len()];
+        driver.words(SHAPE, &mut words).map_err(|code| step("read the image's layout", code))?;
+        let [threads, items, rest @ ..] = words;
+        let threads = u32::try_from(threads).unwrap_or(0);
+        let items = u32::try_from(items).unwrap_or(0);
+        if rest != sizes() || !(32..=1024).contains(&threads) || !(1..=64).contains(&items) {
+            return Err(NoGpu::BadImage(format!(
+                "the image of the kernels was made for another version: its layout is {words:?}"
+            )));
+        }
+        let ctas = facts.processors.clamp(1, 4096) * CTAS;
+        let most = usize::try_from(pinned).unwrap_or(usize::MAX);
+        let spare = Spare { free: Vec::new(), taken: 0, most, is_lost: false };
+        Ok(Card {
+            facts,
+            shape: Shape { threads, items, ctas },
+            pool: Arc::new(Pool { driver, spare: Mutex::new(spare) }),
+            streams: BTreeMap::new(),
+            asked: Counts::new(),
+            behind: BTreeMap::new(),
+            happened: Counts::new(),
+            events: BTreeMap::new(),
+            signals: Vec::new(),
+            next: 0,
+            memory: BTreeMap::new(),
+            arenas: BTreeMap::new(),
+            limbo: Vec::new(),
+        })
+    }
+
+    /// What it is.
+    pub fn facts(&self) -> &CardFacts {
+        &self.facts
+    }
+
+    /// Makes a call, unless the driver gets none any more; an answer other than a lack of memory is its last.
+    fn call<T>(&self, what: &str, of: impl FnOnce(&D) -> Result<T, Code>) -> Result<T> {
+        self.pool.call(what, of)
+    }
+
+    fn stream(&mut self, queue: Queue) -> Result<Stream> {
+        if let Some(stream) = self.streams.get(&queue) {
+            return Ok(*stream);
+        }
+        let stream = self.call("make a stream", |driver| driver.stream())?;
+        self.streams.insert(queue, stream);
+        Ok(stream)
+    }
+
+    /// Counts what is asked of a queue.
+    fn count(&mut self, queue: Queue) -> u64 {
+        let asked = self.asked.entry(queue).or_default();
+        *asked += 1;
+        *asked
+    }
+
+    /// The part of an arena that a copy is about, which counts from now on; the other end lies in memory of the
+    /// GPU.
+    fn copy(&mut self, queue: Queue, arena: &Arena, part: &Range<usize>, at: u64) -> Result<()> {
+        let held = self.arenas.get(&arena.0).ok_or_else(no_arena)?;
+        let room = self.memory.range(..=at).next_back();
+        let is_inside = room.is_some_and(|(from, bytes)| {
+            (at - from).checked_add(part.len() as u64).is_some_and(|end| end <= *bytes)
+        });
+        if part.start > part.end || part.end > held.bytes || !is_inside {
+            return Err(Error::new(ErrorKind::Internal, "a copy reaches out of its memory"));
+        }
+        let n = self.count(queue);
+        if let Some(held) = self.arenas.get_mut(&arena.0) {
+            held.copies.insert(queue, n);
+        }
+        Ok(())
+    }
+
+    fn at_rest(&self, copies: &Counts) -> bool {
+        copies.iter().all(|(queue, n)| self.happened.get(queue).is_some_and(|done| done >= n))
+    }
+
+    /// An event has happened.
+    fn take_event(&mut self, no: u64) {
+        let Some((signal, counts)) = self.events.remove(&no) else { return };
+        self.signals.push(signal);
+        for (queue, n) in counts {
+            let done = self.happened.entry(queue).or_default();
+            *done = (*done).max(n);
+        }
+        let (at_rest, limbo): (Vec<_>, Vec<_>) =
+            self.limbo.drain(..).collect::<Vec<_>>().into_iter().partition(|held| {
+                held.copies.iter().all(|(q, n)| self.happened.get(q).is_some_and(|d| d >= n))
+            });
+        self.limbo = limbo;
+        at_rest.into_iter().for_each(|held| self.pool.give_back(held.pinned));
+    }
+
+    /// Asks for an event that is under way.
+    fn ask(&mut self, no: u64) -> Result<bool> {
+        let Some((signal, _)) = self.events.get(&no) else { return Ok(true) };
+        let signal = *signal;
+        let done =
+            self.call("finish what it was asked for", |driver| match driver.query(signal) {
+                Ok(()) => Ok(true),
+                Err(NOT_READY) => Ok(false),
+                Err(code) => Err(code),
+            })?;
+        if done {
+            self.take_event(no);
+        }
+        Ok(done)
+    }
+}
+
+impl<D: Driver> Pool<D> {
+    fn call<T>(&self, what: &str, of: impl FnOnce(&D) -> Result<T, Code>) -> Result<T> {
+        if self.spare.lock().is_lost {
+            return Err(Error::new(ErrorKind::Internal, "the GPU is lost"));
+        }
+        of(&self.driver).map_err(|code| {
+            if code != NO_MEMORY {
+                self.spare.lock().is_lost = true;
+            }
+            code.error(&self.driver, what)
+        })
+    }
+
+    /// Memory of at least so many bytes.
+    fn take(&self, bytes: usize) -> Result<Pinned> {
+        let mut spare = self.spare.lock();
+        let fits =
+            |pinned: &Pinned| (bytes..=bytes.max(GRAIN).saturating_mul(2)).contains(&pinned.size());
+        let found = spare.free.iter().enumerate().filter(|(_, pinned)| fits(pinned));
+        if let Some((at, _)) = found.min_by_key(|(_, pinned)| pinned.size()) {
+            return Ok(spare.free.swap_remove(at));
+        }
+        let bytes = bytes.max(1).checked_next_multiple_of(GRAIN).ok_or_else(|| {
+            Error::new(ErrorKind::LimitExceeded, "an arena is larger than memory")
+        })?;
+        let mut old = Vec::new();
+        while spare.taken.saturating_add(bytes) > spare.most
+            && let Some(one) = spare.free.pop()
+        {
+            spare.taken -= one.size();
+            old.push(one);
+        }
+        drop(spare);
+        for one in old {
+            self.call("unpin memory of the host", |driver| driver.unpin(one))?;
+        }
+        let pinned = self.call("pin memory of the host", |driver| driver.pin(bytes))?;
+        self.spare.lock().taken += pinned.size();
+        Ok(pinned)
+    }
+
+    /// Memory that no copy is about.
+    fn give_back(&self, pinned: Pinned) {
+        self.spare.lock().free.push(pinned);
+    }
+}
+
+impl<D: Driver> Drop for Pool<D> {
+    fn drop(&mut self) {
+        let free = std::mem::take(&mut self.spare.lock().free);
+        for pinned in free {
+            // What fails here is lost with the driver, and the memory with the program.
+            let _ = self.call("unpin memory of the host", |driver| driver.unpin(pinned));
+        }
+    }
+}
+
+/// An arena that the host has.
+struct LentArena<D: Driver> {
+    pool: Arc<Pool<D>>,
+    pinned: Option<Pinned>,
+    bytes: usize,
+}
+
+impl<D: Driver> Lent for LentArena<D> {
+    fn bytes(&self) -> &[u8] {
+        let all = self.pinned.as_ref().map_or(&[][..], Pinned::bytes);
+        all.get(..self.bytes).unwrap_or_default()
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let all = self.pinned.as_mut().map_or(&mut [][..], Pinned::bytes_mut);
+        all.get_mut(..self.bytes).unwrap_or_default()
+    }
+}
+
+impl<D: Driver> Drop for LentArena<D> {
+    fn drop(&mut self) {
+        if let Some(pinned) = self.pinned.take() {
+            self.pool.give_back(pinned);
+        }
+    }
+}
+
+impl<D: Driver + 'static> Device for Card<D> {
+    fn name(&self) -> String {
+        self.facts.name.clone()
+    }
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+    fn alloc(&mut self, bytes: u64) -> Result<Memory> {
+        let address = self.call("take memory of the GPU", |driver| driver.alloc(bytes.max(1)))?;
+        if address == 0 || !address.is_multiple_of(ALIGN) || address.checked_add(bytes).is_none() {
+            let what = format!("the GPU's driver gave memory at {address:#x}, which cannot be");
+            return Err(Error::new(ErrorKind::Internal, what));
+        }
+        self.memory.insert(address, bytes);
+        Ok(Memory { address, bytes })
+    }
+    fn free(&mut self, memory: Memory) {
+        if self.memory.remove(&memory.address).is_some() {
+            // A failure is the card's last call, and shows in the next one.
+            let _ = self.call("give memory back", |driver| driver.free(memory.address));
+        }
+    }
+    fn arena(&mut self, bytes: usize) -> Result<Arena> {
+        let pinned = self.pool.take(bytes)?;
+        self.next += 1;
+        self.arenas.insert(self.next, Held { pinned, bytes, copies: Counts::new() });
+        Ok(Arena(self.next))
+    }
+    fn bytes(&mut self, arena: &Arena) -> Result<&mut [u8]> {
+        let held = self.arenas.get(&arena.0).ok_or_else(no_arena)?;
+        if !self.at_rest(&held.copies) {
+            return Err(in_flight());
+        }
+        let held = self.arenas.get_mut(&arena.0).ok_or_else(no_arena)?;
+        held.pinned.bytes_mut().get_mut(..held.bytes).ok_or_else(no_arena)
+    }
+    fn drop_arena(&mut self, arena: Arena) {
+        let Some(held) = self.arenas.remove(&arena.0) else { return };
+        match self.at_rest(&held.copies) {
+            true => self.pool.give_back(held.pinned),
+            false => self.limbo.push(held),
+        }
+    }
+    fn lend(&mut self, arena: Arena) -> Result<Box<dyn Lent>> {
+        let held = self.arenas.get(&arena.0).ok_or_else(no_arena)?;
+        if !self.at_rest(&held.copies) {
+            return Err(in_flight());
+        }
+        let held = self.arenas.remove(&arena.0).ok_or_else(no_arena)?;
+        let (pool, pinned) = (self.pool.clone(), Some(held.pinned));
+        Ok(Box::new(LentArena { pool, pinned, bytes: held.bytes }))
+    }
+    fn upload(&mut self, queue: Queue, from: &Arena, part: Range<usize>, to: u64) -> Result<()> {
+        let stream = self.stream(queue)?;
+        self.copy(queue, from, &part, to)?;
+        let held = self.arenas.get(&from.0).ok_or_else(no_arena)?;
+        self.call("copy to the GPU", |driver| driver.up(stream, &held.pinned, part, to))
+    }
+    fn download(&mut self, queue: Queue, from: u64, to: &Arena, part: Range<usize>) -> Result<()> {
+        let stream = self.stream(queue)?;
+        self.copy(queue, to, &part, from)?;
+        let held = self.arenas.get(&to.0).ok_or_else(no_arena)?;
+        self.call("copy from the GPU", |driver| driver.down(stream, from, &held.pinned, part))
+    }
+    fn launch(&mut self, queue: Queue, kernel: Kernel, ctas: u32, params: &[u64]) -> Result<()> {
+        if params.len() != Params::WORDS {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                "a kernel gets other parameters than it has",
+            ));
+        }
+        let stream = self.stream(queue)?;
+        self.count(queue);
+        let threads = self.shape.threads;
+        self.call(kernel.symbol(), |driver| {
+            driver.launch(stream, kernel as u32, ctas, threads, params)
+        })
+    }
+    fn record(&mut self, queue: Queue) -> Result<Event> {
+        let stream = self.stream(queue)?;
+        if self.events.len() >= EVENTS {
+            let under_way: Vec<u64> = self.events.keys().copied().collect();
+            for no in under_way {
+                self.ask(no)?;
+            }
+        }
+        let signal = match self.signals.pop() {
+            Some(signal) => signal,
+            None => self.call("make an event", |driver| driver.signal())?,
+        };
+        self.call("record an event", |driver| driver.record(signal, stream))?;
+        let mut counts = self.behind.get(&queue).cloned().unwrap_or_default();
+        counts.insert(queue, self.asked.get(&queue).copied().unwrap_or_default());
+        self.next += 1;
+        self.events.insert(self.next, (signal, counts));
+        Ok(Event(self.next))
+    }
+    fn ready(&mut self, event: Event) -> Result<bool> {
+        self.ask(event.0)
+    }
+    fn after(&mut self, queue: Queue, event: Event) -> Result<()> {
+        let Some((signal, counts)) = self.events.get(&event.0) else { return Ok(()) };
+        let (signal, counts) = (*signal, counts.clone());
+        let stream = self.stream(queue)?;
+        self.call("have a stream wait", |driver| driver.wait(stream, signal))?;
+        let behind = self.behind.entry(queue).or_default();
+        for (of, n) in counts {
+            let known = behind.entry(of).or_default();
+            *known = (*known).max(n);
+        }
+        Ok(())
+    }
+}
+
+impl<D: Driver> Drop for Card<D> {
+    fn drop(&mut self) {
+        let is_idle = self.at_rest(&self.asked);
+        let lost = self.pool.spare.lock().is_lost;
+        if lost || !is_idle {
+            // The GPU may still write to arenas and memory: they stay as they are, with the program.
+            self.pool.spare.lock().is_lost = true;
+            return;
+        }
+        for address in std::mem::take(&mut self.memory).into_keys() {
+            let _ = self.call("give memory back", |driver| driver.free(address));
+        }
+        let arenas = std::mem::take(&mut self.arenas).into_values();
+        arenas.for_each(|held| self.pool.give_back(held.pinned));
+    }
+}
+
+#[cold]
+fn no_arena() -> Error {
+    Error::new(ErrorKind::Internal, "there is no such arena")
+}
+#[cold]
+fn in_flight() -> Error {
+    Error::new(ErrorKind::Internal, "a copy from or to this arena is under way")
+}

@@ -1,0 +1,253 @@
+//! A GPU over a driver that tests play: each step of opening one fails as it should, and what is decided about copies,
+//! events and memory holds. The driver's own interface (`cuda`) is not in it: no GPU has run that.
+
+use lithify_engine_gpu::card::Card;
+use lithify_engine_gpu::choose::NoGpu;
+use lithify_engine_gpu::device::{Device, Kernel, Queue};
+use lithify_engine_gpu::driver::Code;
+use lithify_engine_gpu::image::{ImageFile, image};
+
+use crate::played::{Driven, Plan};
+
+/// What the image would say that fits this version: threads, items, sizes.
+fn shape(threads: u64, items: u64) -> Vec<u64> {
+    // As `kernels/layout.cuh` has them; a wrong one fails every test of this file.
+    [&[threads, items][..], &lithify_engine_gpu::image::LAYOUT].concat()
+}
+
+fn plan() -> Plan {
+    let shape = shape(64, 2);
+    Plan { is_there: true, version: 13_000, cards: 1, capability: 90, shape, fails: None }
+}
+
+fn open(plan: Plan) -> Result<Card<Driven>, NoGpu> {
+    Card::open(Driven::new(plan), 0, || Ok(b""), 1 << 20)
+}
+
+fn why(plan: Plan) -> NoGpu {
+    match open(plan) {
+        Ok(_) => panic!("it opened"),
+        Err(why) => why,
+    }
+}
+
+#[test]
+fn each_step_of_opening_says_what_failed() {
+    assert_eq!(why(Plan { is_there: false, ..plan() }), NoGpu::NoLibrary);
+    assert_eq!(why(Plan { version: 12_090, ..plan() }), NoGpu::OldDriver(12_090));
+    assert_eq!(why(Plan { cards: 0, ..plan() }), NoGpu::NoCard { no: 0, there: 0 });
+    let old = why(Plan { capability: 75, ..plan() });
+    assert!(matches!(old, NoGpu::OldCard { capability: 75, .. }), "{old}");
+    let other = why(Plan { shape: shape(64, 2)[..9].to_vec(), ..plan() });
+    assert!(matches!(&other, NoGpu::BadImage(what) if what.contains("another version")), "{other}");
+    for threads in [0, 31, 1025, 1 << 40] {
+        let wrong = why(Plan { shape: shape(threads, 2), ..plan() });
+        assert!(matches!(wrong, NoGpu::BadImage(_)), "{threads}: {wrong}");
+    }
+    for call in ["version", "count", "take", "facts", "load", "kernels", "words"] {
+        let failed = why(Plan { fails: Some((call, 1, Code(999))), ..plan() });
+        assert!(matches!(&failed, NoGpu::Failed(what) if what.contains("999")), "{call}: {failed}");
+    }
+    for call in ["take", "load"] {
+        let short = why(Plan { fails: Some((call, 1, Code(2))), ..plan() });
+        assert!(matches!(short, NoGpu::NoMemory(_)), "{call}: {short}");
+    }
+    let binary = why(Plan { fails: Some(("load", 1, Code(209))), ..plan() });
+    assert!(binary.to_string().contains("no code for this GPU"), "{binary}");
+    assert!(open(plan()).is_ok());
+}
+
+#[test]
+fn every_reason_has_an_advice_and_a_sentence() {
+    let all = [
+        NoGpu::NoLibrary,
+        NoGpu::OldDriver(12_090),
+        NoGpu::NoCard { no: 3, there: 2 },
+        NoGpu::OldCard { name: "T4".to_owned(), capability: 75 },
+        NoGpu::NoImage,
+        NoGpu::BadImage("x".to_owned()),
+        NoGpu::NoMemory("x".to_owned()),
+        NoGpu::Failed("x".to_owned()),
+    ];
+    for why in &all {
+        assert!(!why.is_usage() && why.advice().contains("--engine cpu"), "{why}");
+    }
+    let told: Vec<String> = all.iter().map(ToString::to_string).collect();
+    assert!(told[1].contains("CUDA 12.9") && told[1].contains("need 13.0"), "{}", told[1]);
+    assert!(told[2].contains("GPU 3") && told[2].contains("sees 2"), "{}", told[2]);
+    assert!(told[3].contains("7.5"), "{}", told[3]);
+}
+
+/// An image comes to the driver only if its header and its length agree.
+#[test]
+fn bytes_that_are_no_image_reach_no_driver() {
+    let of = |bytes: Vec<u8>| ImageFile { name: "a.fatbin".to_owned(), bytes: bytes.into() };
+    let mut whole = vec![0; 16 + 100];
+    whole[..4].copy_from_slice(&0xba55_ed50u32.to_le_bytes());
+    whole[8] = 100;
+    assert!(image(Some(&of(whole.clone()))).is_ok());
+    for len in 0..whole.len() {
+        let file = of(whole[..len].to_vec());
+        let cut = image(Some(&file));
+        assert!(matches!(&cut, Err(NoGpu::BadImage(what)) if what.contains("a.fatbin")), "{len}");
+    }
+    whole[15] = 0x80;
+    assert!(image(Some(&of(whole.clone()))).is_err(), "a length above all memory");
+    (whole[15], whole[0]) = (0, 0);
+    assert!(image(Some(&of(whole))).is_err(), "another magic");
+}
+
+/// An arena shows its bytes once an event behind its copies has happened, whichever queue tells.
+#[test]
+fn arenas_are_shown_when_their_copies_are_through() {
+    let driver = Driven::new(plan());
+    let mut card = Card::open(driver.clone(), 0, || Ok(b""), 1 << 20).unwrap();
+    let memory = card.alloc(1 << 16).unwrap();
+    for round in 0..50u8 {
+        let (up, down) = (card.arena(3000).unwrap(), card.arena(3000).unwrap());
+        card.bytes(&up).unwrap().fill(round);
+        card.upload(Queue::Up, &up, 0..3000, memory.address + 64).unwrap();
+        let sent = card.record(Queue::Up).unwrap();
+        card.after(Queue::Work(1), sent).unwrap();
+        let worked = card.record(Queue::Work(1)).unwrap();
+        card.after(Queue::Down, worked).unwrap();
+        card.download(Queue::Down, memory.address + 64, &down, 0..3000).unwrap();
+        let back = card.record(Queue::Down).unwrap();
+        assert!(card.bytes(&down).is_err() && card.bytes(&up).is_err());
+        while !card.ready(back).unwrap() {
+            assert!(card.bytes(&down).is_err(), "round {round}");
+        }
+        // What the copy down waited for has happened, too.
+        assert!(card.bytes(&up).is_ok());
+        let lent = card.lend(down).unwrap();
+        assert!(lent.bytes() == [round; 3000]);
+        card.drop_arena(up);
+        assert!(
+            card.ready(sent).unwrap() && card.ready(worked).unwrap() && card.ready(back).unwrap()
+        );
+    }
+    // Arenas are used again.
+    assert!(driver.state.lock().calls["pin"] <= 3, "{:?}", driver.state.lock().calls);
+    card.free(memory);
+    drop(card);
+    let state = driver.state.lock();
+    assert_eq!((state.pinned, state.memory.len(), state.late), (0, 0, 0));
+}
+
+#[test]
+fn copies_stay_inside() {
+    let mut card = open(plan()).unwrap();
+    let memory = card.alloc(1000).unwrap();
+    let arena = card.arena(500).unwrap();
+    let at = memory.address;
+    for (part, to) in [
+        (0..501, at),
+        (0..500, at + 501),
+        (0..1, at + 1000),
+        (0..1, at - 1),
+        (0..0, 7),
+        (0..500, u64::MAX - 3),
+    ] {
+        assert!(card.upload(Queue::Up, &arena, part.clone(), to).is_err(), "{part:?} {to}");
+        assert!(card.download(Queue::Down, to, &arena, part.clone()).is_err(), "{part:?} {to}");
+    }
+    card.upload(Queue::Up, &arena, 0..500, at + 500).unwrap();
+    assert!(card.launch(Queue::Work(0), Kernel::Pack, 1, &[1, 2]).is_err(), "other parameters");
+}
+
+/// A lack of memory is no loss; any other answer is the last one.
+#[test]
+fn a_card_that_is_lost_is_not_called_again() {
+    for (call, code, is_lost) in [
+        ("alloc", 2, false),
+        ("pin", 2, false),
+        ("alloc", 700, true),
+        ("pin", 719, true),
+        ("up", 700, true),
+        ("record", 400, true),
+        ("query", 700, true),
+        ("wait", 1, true),
+    ] {
+        let driver = Driven::new(Plan { fails: Some((call, 1, Code(code))), ..plan() });
+        let mut card = Card::open(driver.clone(), 0, || Ok(b""), 1 << 20).unwrap();
+        let mut work = || -> lithify_base::Result<()> {
+            let memory = card.alloc(4096)?;
+            let arena = card.arena(100)?;
+            card.upload(Queue::Up, &arena, 0..100, memory.address)?;
+            let event = card.record(Queue::Up)?;
+            card.after(Queue::Down, event)?;
+            while !card.ready(event)? {}
+            card.drop_arena(arena);
+            Ok(())
+        };
+        let error = work().unwrap_err();
+        assert!(error.to_string().contains(&code.to_string()), "{call}: {error}");
+        assert_eq!(work().is_err(), is_lost, "{call} {code}");
+        drop(card);
+        let state = driver.state.lock();
+        assert_eq!(state.late, 0, "{call} {code}: {:?}", state.calls);
+    }
+}
+
+/// Through the whole engine: kernels by the emulator, everything else late.
+#[cfg(feature = "emu")]
+mod late {
+    use lithify_engine_gpu::{Emu, GpuEngine, GpuOptions};
+    use lithify_merge::naive;
+    use lithify_merge::workload::{Case, Features};
+
+    use super::*;
+    use crate::common::*;
+    use crate::relay::part;
+
+    fn engine(plan: Plan, seed: u64) -> (GpuEngine, Driven) {
+        let driver = Driven::over(plan, Emu::new(seed), seed);
+        let card = Card::open(driver.clone(), 0, || Ok(b""), 8 << 20).unwrap();
+        let engine = GpuEngine::new(Box::new(card), GpuOptions::default()).unwrap();
+        (engine, driver)
+    }
+
+    #[test]
+    fn what_comes_late_is_the_bytes_of_the_cpu() {
+        for seed in 0..seeds(40) {
+            let (engine, driver) = engine(plan(), seed);
+            let case = Case::with(seed, SMALL, Features::Device).unwrap();
+            let done = part(&engine, &case, case.sets(4000));
+            let (output, ledger) = naive::compact(&case.recipe, case.entries()).unwrap();
+            assert!(done.output == output && done.ledger == ledger, "seed {seed}");
+            assert!(!done.gave_up && done.disproved.is_none(), "{:?}", engine.evidence());
+            drop(engine);
+            drop(done);
+            let state = driver.state.lock();
+            assert_eq!((state.pinned, state.memory.len()), (0, 0), "seed {seed}: all given back");
+        }
+    }
+
+    /// Each call of the driver fails once: the CPU's bytes, and no call after it.
+    #[test]
+    fn a_driver_that_fails_costs_time_only() {
+        let case = Case::with(3, SMALL, Features::Device).unwrap();
+        let (output, ledger) = naive::compact(&case.recipe, case.entries()).unwrap();
+        let (whole, driver) = engine(plan(), 3);
+        part(&whole, &case, case.sets(4000));
+        let calls = driver.state.lock().calls.clone();
+        let opening = ["version", "count", "take", "facts", "load", "kernels", "words"];
+        let mut failed = 0;
+        for (call, n) in calls.into_iter().filter(|(call, _)| !opening.contains(call)) {
+            let every = (n / 12).max(1);
+            for at in (1..=n).step_by(every as usize) {
+                for code in [Code(2), Code(700)] {
+                    let (engine, driver) =
+                        engine(Plan { fails: Some((call, at, code)), ..plan() }, 3);
+                    let done = part(&engine, &case, case.sets(4000));
+                    assert!(done.output == output && done.ledger == ledger, "{call} {at}");
+                    assert!(done.disproved.is_none(), "{call} {at} {code:?}");
+                    drop(engine);
+                    assert_eq!(driver.state.lock().late, 0, "{call} {at} {code:?}");
+                    failed += 1;
+                }
+            }
+        }
+        println!("{failed} failing calls of a driver: 0 differences");
+    }
+}

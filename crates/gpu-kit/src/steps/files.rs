@@ -1,0 +1,173 @@
+//! Step 8: a compaction of a database on memory-backed files, by the GPU and by the CPU engine in turns.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use lithify::engine::Engine;
+use lithify::{Builder, ColumnFamilyOptions, Compression, Db, Policy, Settings};
+
+use super::Found;
+use crate::machine::Machine;
+
+/// What a compaction took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compacted {
+    /// Seconds by the clock, and of processor time of the part's thread.
+    pub(crate) seconds: f64,
+    pub(crate) cpu: f64,
+    /// Entries that were read, and a sum over what the database holds after it.
+    pub(crate) entries: f64,
+    pub(crate) holds: u64,
+}
+
+/// Settings of all databases here: one part, plain blocks.
+pub(crate) fn settings() -> Settings {
+    let none = Compression::None;
+    Settings {
+        policy: Some(Policy::Leveled),
+        auto_compaction: false,
+        compression_upper: none,
+        compression_lower: none,
+        max_subcompactions: 1,
+        // Room for sets of a GPU beside the buffers of jobs.
+        memory_budget: 2 << 30,
+        buffer_bytes: Some(512 << 20),
+        ..Settings::default()
+    }
+}
+
+/// A place for files in memory, if the system has one.
+pub(crate) fn place() -> Result<tempfile::TempDir> {
+    let shared = Path::new("/dev/shm");
+    Ok(match shared.is_dir() {
+        true => tempfile::tempdir_in(shared)?,
+        false => tempfile::tempdir()?,
+    })
+}
+
+/// A family that is compacted before the measured one, as buffers of a store at work are not fresh from the system.
+const WARM: &str = "warm";
+
+/// A database with two families, of eight runs each with values of `value` bytes; a family comes to about `bytes`.
+pub(crate) fn fill(dir: &Path, value: usize, bytes: u64) -> Result<()> {
+    let db = Builder::new(settings()).open(dir)?;
+    load(&*db.create_column_family(WARM, ColumnFamilyOptions::new())?, value, bytes)?;
+    load(&db, value, bytes)?;
+    db.close()?;
+    Ok(())
+}
+
+fn load(db: &Db, value: usize, bytes: u64) -> Result<()> {
+    let entries = bytes / (value as u64 + 24);
+    let mut state = 1u64;
+    let mut draw = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 11
+    };
+    for run in 0..8 {
+        for n in (run..entries).step_by(8) {
+            let key = format!("{:016}", if n % 10 == 0 { n / 2 } else { n });
+            if n % 20 == 7 {
+                db.delete(key.as_bytes())?;
+                continue;
+            }
+            let bytes: Vec<u8> =
+                (0..value.div_ceil(8)).flat_map(|_| draw().to_le_bytes()).take(value).collect();
+            db.put(key.as_bytes(), &bytes)?;
+        }
+        db.flush()?;
+    }
+    Ok(())
+}
+
+/// Compacts a copy of `from` by `engine`, or by the CPU.
+pub(crate) fn compact(
+    machine: &Machine,
+    from: &Path,
+    to: &Path,
+    engine: Option<Arc<dyn Engine>>,
+) -> Result<Compacted> {
+    std::fs::create_dir_all(to)?;
+    for entry in from.read_dir()? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    let builder = Builder::new(settings());
+    let is_device = engine.is_some();
+    let db = match engine {
+        Some(engine) => builder.engine(engine).open(to)?,
+        None => builder.open(to)?,
+    };
+    db.column_family(WARM)?.compact_range(None, None)?;
+    let before = db.stats().counts;
+    let start = machine.seconds();
+    db.compact_range(None, None)?;
+    let seconds = machine.seconds() - start;
+    let stats = db.stats();
+    if is_device && !stats.engines.iter().any(|of| of.sets > 0 && of.last_lost.is_none()) {
+        bail!("the compaction was not the device's: {:?}", stats.engines);
+    }
+    let cpu = (stats.counts.compaction_cpu_nanos - before.compaction_cpu_nanos) as f64 / 1e9;
+    let entries = (stats.counts.compaction_entries - before.compaction_entries) as f64;
+    let holds = sum(&db)?;
+    db.close()?;
+    std::fs::remove_dir_all(to)?;
+    Ok(Compacted { seconds, cpu, entries, holds })
+}
+
+/// A sum over all that a database shows, in order.
+pub(crate) fn sum(db: &Db) -> Result<u64> {
+    let mut sum = 0u64;
+    let mut iter = db.iter()?;
+    iter.seek_to_first();
+    while iter.valid() {
+        for byte in iter.key().iter().chain(iter.value()) {
+            sum = (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        iter.next();
+    }
+    iter.status()?;
+    Ok(sum)
+}
+
+/// The middle one.
+pub(crate) fn median(mut of: Vec<f64>) -> f64 {
+    of.sort_by(f64::total_cmp);
+    of.get(of.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+pub(crate) fn run(machine: &Machine) -> Result<Found> {
+    let mut found = Found::default();
+    let place = place()?;
+    let at = |name: &str| -> PathBuf { place.path().join(name) };
+    for value in [32, 64, 128, 256] {
+        let from = at("from");
+        fill(&from, value, machine.size(512 << 20, 2 << 20))?;
+        let (mut wall, mut cpu) = ([vec![], vec![]], [vec![], vec![]]);
+        for _ in 0..machine.size(3, 1) {
+            let engine = machine.engine(machine.options(3, machine.size(32 << 20, 256 << 10)))?;
+            let by = [
+                compact(machine, &from, &at("cpu"), None)?,
+                compact(machine, &from, &at("gpu"), Some(Arc::new(engine)))?,
+            ];
+            if by[0].holds != by[1].holds {
+                bail!("the database holds other entries than after the CPU's compaction");
+            }
+            for (i, one) in by.iter().enumerate() {
+                wall[i].push(one.seconds);
+                cpu[i].push(one.cpu);
+            }
+        }
+        let ratio = |of: [Vec<f64>; 2]| {
+            let [cpu, gpu] = of.map(median);
+            cpu / gpu
+        };
+        found.figure(format!("v{value}_ratio"), ratio(wall));
+        found.figure(format!("v{value}_cpu_ratio"), ratio(cpu));
+        std::fs::remove_dir_all(&from)?;
+    }
+    found.note("ratio: seconds by the clock; cpu_ratio: processor time of the part's thread");
+    Ok(found)
+}

@@ -1,0 +1,60 @@
+//! Steps 2 and 3: generated cases against the naive twin, handovers to the CPU engine and back; and the same few under
+//! NVIDIA's sanitizer.
+
+use std::process::Command;
+
+use anyhow::Result;
+use lithify_engine::CpuEngine;
+use lithify_engine::conformance::{Profile, handover, suite};
+use lithify_engine::testing::SMALL;
+
+use super::Found;
+use crate::machine::Machine;
+
+pub(crate) fn run(machine: &Machine) -> Result<Found> {
+    let mut found = Found::default();
+    let seeds = machine.asked.seeds.unwrap_or(machine.size(300, 20));
+    let engine = machine.engine(machine.options(3, 1 << 20))?;
+    let report = suite(&engine, &*machine.rt, 0..seeds, Profile::device(SMALL))?;
+    found.figure("cases", report.equal as f64);
+    found.figure("sets", report.here as f64);
+    found.figure("refused", (report.refused + report.on_cpu) as f64);
+    handover(&engine, &CpuEngine, &*machine.rt, 0..seeds.div_ceil(5), Profile::device(SMALL))?;
+    found.figure("handovers", seeds.div_ceil(5) as f64);
+    // The first difference ends the step.
+    found.figure("differences", 0.0);
+    Ok(found)
+}
+
+/// NVIDIA's sanitizer, beside this program or in the path.
+const SANITIZER: &str = "compute-sanitizer";
+
+pub(crate) fn sanitized(machine: &Machine) -> Result<Found> {
+    if !machine.is_real() {
+        return Ok(Found::not_run(
+            "NVIDIA's sanitizer watches GPUs; `cargo xtask gpu sanitize` watches the emulator",
+        ));
+    }
+    let this = std::env::current_exe()?;
+    let beside = this.with_file_name("sanitizer").join(SANITIZER);
+    let sanitizer = if beside.exists() { beside } else { SANITIZER.into() };
+    let mut found = Found::default();
+    let mut complain = 0;
+    for tool in ["memcheck", "racecheck", "synccheck"] {
+        let mut command = Command::new(&sanitizer);
+        command.args(["--tool", tool, "--error-exitcode", "9"]).arg(&this);
+        command.args(["step", "2", "--seeds", "3"]).args(machine.asked.flags());
+        match command.output() {
+            Err(error) => return Ok(Found::not_run(format!("{sanitizer:?}: {error}"))),
+            Ok(out) => {
+                let said = String::from_utf8_lossy(&out.stdout).into_owned();
+                let is_clean = out.status.success() && said.contains("\"failed\":null");
+                complain += u32::from(!is_clean);
+                let last = said.lines().rev().find(|line| line.contains("ERROR SUMMARY"));
+                found.note(format!("{tool}: {}", last.unwrap_or("no summary")));
+            }
+        }
+    }
+    found.figure("tools_that_complain", f64::from(complain));
+    Ok(found)
+}

@@ -1,0 +1,53 @@
+//! Step 6: kernels, each alone.
+
+use anyhow::Result;
+use lithify_engine_gpu::device::Kernel;
+
+use super::Found;
+use super::sessions::{Job, through};
+use crate::machine::Machine;
+use crate::timed::Timed;
+
+/// Kernels that are told of together.
+const GROUPS: [(&str, &[Kernel]); 7] = [
+    ("us_unpack", &[Kernel::Count, Kernel::Unpack]),
+    ("us_order", &[Kernel::Order, Kernel::Trim]),
+    ("us_partition_and_merge", &[Kernel::Partition, Kernel::Merge]),
+    ("us_judge_and_drop", &[Kernel::Judge, Kernel::Drop]),
+    ("us_layout", &[Kernel::Blocks, Kernel::Files, Kernel::Sizes, Kernel::Table]),
+    ("us_pack", &[Kernel::Pack]),
+    ("us_prove", &[Kernel::Prove]),
+];
+/// The paper's shares, of unpack, sort and pack.
+const SHARES: [(&str, &[usize]); 3] =
+    [("share_unpack", &[0, 1]), ("share_sort", &[2, 3]), ("share_pack", &[4, 5, 6])];
+
+pub(crate) fn run(machine: &Machine) -> Result<Found> {
+    let mut found = Found::default();
+    let set = machine.size(128 << 20, 256 << 10);
+    for value in [32, 64, 128, 256, 1024] {
+        let device = Timed::new(machine.device()?, machine.rt.clone(), true);
+        let notes = device.notes();
+        let engine = machine.engine_over(Box::new(device), machine.options(1, set))?;
+        let ran = through(machine, &engine, &Job::new(value, 3 * set, set)?)?;
+        let notes = notes.lock().clone();
+        let all: f64 = notes.kernels.iter().sum();
+        found.figure(format!("gb_per_s_{value}"), ran.stored as f64 / all);
+        let groups: Vec<f64> = GROUPS
+            .iter()
+            .map(|(_, of)| of.iter().map(|kernel| notes.kernels[*kernel as usize]).sum())
+            .collect();
+        for (name, of) in SHARES {
+            let share: f64 = of.iter().map(|at| groups[*at]).sum();
+            found.figure(format!("{name}_{value}"), share / all);
+        }
+        if value == 128 {
+            let sets = ran.stored as f64 / (128 << 20) as f64;
+            for ((name, _), ns) in GROUPS.iter().zip(&groups) {
+                found.figure(*name, ns / 1e3 / sets);
+            }
+        }
+    }
+    found.note("a launch and two events are in each kernel's time; LZ4 on the device is not built");
+    Ok(found)
+}

@@ -1,0 +1,108 @@
+//! Step 7: generated sets through a session, pinned to pinned; and the way there, for other steps.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use lithify_engine::stream::{Stream, StreamShape};
+use lithify_engine::{BlockSet, Engine, Offer, Products, Progress, Recipe};
+use lithify_merge::certify::{Certifier, Mode};
+
+use super::Found;
+use crate::machine::Machine;
+
+/// Sets of one part.
+pub(crate) struct Job {
+    recipe: Arc<Recipe>,
+    sets: Vec<BlockSet>,
+}
+
+impl Job {
+    /// Eight runs with values of `value` bytes, keys of 16, about `bytes` together, in sets of `set` bytes.
+    pub(crate) fn new(value: usize, bytes: u64, set: u64) -> Result<Job> {
+        let mut stream = Stream::new(StreamShape { runs: 8, key: 16, value, bytes, seed: 1 });
+        let recipe = Arc::new(Recipe { filter: true, ..Recipe::clone(&stream.recipe) });
+        let mut sets = Vec::new();
+        while let Some(one) = stream.next_set(set, u16::MAX)? {
+            sets.push(one);
+        }
+        Ok(Job { recipe, sets })
+    }
+}
+
+/// What a job took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ran {
+    pub(crate) seconds: f64,
+    pub(crate) stored: u64,
+    pub(crate) sets: u64,
+}
+
+/// Sends a job through a session on this thread, and certifies what comes out by sums.
+pub(crate) fn through(machine: &Machine, engine: &dyn Engine, job: &Job) -> Result<Ran> {
+    let mut sets = job.sets.clone().into_iter();
+    let (stored, of) = (job.sets.iter().map(BlockSet::bytes).sum(), job.sets.len() as u64);
+    let start = machine.seconds();
+    let mut session = match engine.open(job.recipe.clone()) {
+        Ok(session) => session,
+        Err(refusal) => bail!("{refusal}"),
+    };
+    let (mut certifier, mut products) = (Certifier::new(Mode::Sums), Products::default());
+    let mut held = None;
+    let mut sealed = false;
+    loop {
+        while !sealed {
+            match held.take().or_else(|| sets.next()) {
+                None => {
+                    session.seal();
+                    sealed = true;
+                }
+                Some(set) => {
+                    if let Offer::Full(set) = session.offer(set) {
+                        held = Some(set);
+                        break;
+                    }
+                }
+            }
+        }
+        let progress = session.poll(&mut products);
+        certifier.read(&job.recipe, &products)?;
+        match progress {
+            Progress::Done(ledger) => {
+                certifier.finish(&ledger)?;
+                return Ok(Ran { seconds: machine.seconds() - start, stored, sets: of });
+            }
+            Progress::Failed(fault) => bail!("{}", fault.error()),
+            Progress::Pending(ticket) => drop(machine.rt.park(&ticket, None)),
+            Progress::More | Progress::Starved => {}
+        }
+    }
+}
+
+/// The best rate of some rounds, GB/s of stored input.
+fn rate(machine: &Machine, value: usize, units: u8, set: u64) -> Result<f64> {
+    let job = Job::new(value, machine.size(1 << 30, 1 << 20), set)?;
+    let mut best: f64 = 0.0;
+    for _ in 0..machine.size(3, 1) {
+        let engine = machine.engine(machine.options(units, set))?;
+        let ran = through(machine, &engine, &job)?;
+        best = best.max(ran.stored as f64 / ran.seconds / 1e9);
+    }
+    Ok(best)
+}
+
+pub(crate) fn run(machine: &Machine) -> Result<Found> {
+    let mut found = Found::default();
+    let mib = |full: u64| machine.size(full << 20, 64 << 10);
+    for value in [32, 64, 128, 256, 1024] {
+        found.figure(format!("v{value}"), rate(machine, value, 3, mib(32))?);
+    }
+    found.figure("v128_one_unit", rate(machine, 128, 1, mib(32))?);
+    for (units, set) in [(2, 32), (4, 32), (3, 8), (3, 64), (3, 128)] {
+        if !machine.asked.quick {
+            let name = format!("v128_{units}_units_{set}mib");
+            found.figure(name, rate(machine, 128, units, mib(set))?);
+        }
+    }
+    found.note("the pump copies input into pinned memory first; the thread of the session certifies by sums");
+    Ok(found)
+}
