@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lithify_base::JobId;
 use lithify_lsm::{BucketMap, Version};
 use lithify_plan::adapt::{FlushReport, adapt, on_flush};
-use lithify_plan::{JobSpec, Load, PlanOptions};
+use lithify_plan::{JobSpec, PlanOptions, PolicyKind};
 
 /// How a flush is cut into files.
 #[derive(Clone, Debug)]
@@ -39,11 +39,11 @@ pub(crate) struct Buckets {
 
 impl Buckets {
     /// How the next flush is cut.
-    pub(crate) fn cutting(version: &Version, options: &PlanOptions, load: Load) -> Cutting {
+    pub(crate) fn cutting(version: &Version, options: &PlanOptions, slots: usize) -> Cutting {
         match version.buckets() {
             _ if !options.policy.has_buckets() => Cutting::Whole,
             // One job at a time takes all keys down: narrow files would only be many.
-            _ if load.useful == 1 => Cutting::Whole,
+            _ if slots == 1 && options.policy == PolicyKind::Adaptive => Cutting::Whole,
             Some(map) => Cutting::By(map.clone()),
             None => Cutting::First,
         }

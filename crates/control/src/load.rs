@@ -29,9 +29,6 @@ const FORGOTTEN: u64 = 10_000 * MS;
 const ENOUGH: u64 = 85;
 /// Compactions that are looked at first.
 const FIRST: usize = 2;
-/// The price of a byte while all useful compactions are at work, thousandths: more has to come down than
-/// is rewritten for it. What is not worth that now will be, once more lies above it.
-const PRICE: u64 = 500;
 /// Writers rest once no memtable was full for this many times as long as the last one took.
 const RESTS: u64 = 4;
 /// And after this long in any case, nanoseconds.
@@ -140,15 +137,17 @@ impl Meter {
     }
 
     /// True while writers fill memtables; `held` says that they would, and are held up.
-    fn is_written(&self, held: bool, now: u64) -> bool {
+    pub(crate) fn is_written(&self, held: bool, now: u64) -> bool {
         let Some((at, took)) = self.frozen else { return false };
         held || now.saturating_sub(at) < took.saturating_mul(RESTS).min(RESTS_MOST)
     }
 
     /// The load, as planners see it.
     pub(crate) fn load(&self, slots: usize, held: bool, now: u64) -> Load {
-        let price = if self.is_written(held, now) { PRICE * self.busy / 1000 } else { 0 };
-        Load { price: price as u32, useful: self.useful(slots) as u32 }
+        let written = self.is_written(held, now);
+        let full = u64::from(Load::FULL_PRICE);
+        let price = if written { full * self.busy / 1000 } else { 0 };
+        Load { price: price as u32, useful: self.useful(slots) as u32, written }
     }
 }
 
@@ -177,7 +176,7 @@ mod tests {
         let mut meter = Meter::default();
         works(&mut meter, 2, 16, 0, 5 * SECOND);
         assert_eq!(meter.useful(16), 2);
-        assert_eq!(meter.load(16, false, 5 * SECOND).price, PRICE as u32);
+        assert_eq!(meter.load(16, false, 5 * SECOND).price, Load::FULL_PRICE);
     }
 
     #[test]

@@ -49,7 +49,8 @@ impl Core {
             let job = self.job_id();
             self.memory.start(mem, job, now);
             self.jobs.add_flush(job, mem);
-            let cutting = Buckets::cutting(&self.version, &self.options.plan, self.load(now));
+            let cutting =
+                Buckets::cutting(&self.version, &self.options.plan, self.options.compaction_slots);
             out.push(Command::StartFlush { job, mem, out: Pos::new(0, stratum), cutting });
         }
     }
@@ -127,7 +128,10 @@ impl Core {
                 // A caller who waits for all work to end would wait for jobs that are held back, too.
                 match self.resources.awaited {
                     0 => load,
-                    _ => Load { price: 0, ..load },
+                    _ => {
+                        let written = self.resources.meter.is_written(false, now);
+                        Load { price: 0, written, ..load }
+                    }
                 }
             }
             _ => Load::default(),

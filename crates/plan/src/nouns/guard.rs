@@ -55,6 +55,13 @@ pub enum Guard {
         /// The least that is worth it.
         price: Score,
     },
+    /// More of level 0 is gathered first: a byte more costs less than one has cost so far.
+    Lot {
+        /// Bytes moved per byte gathered.
+        so_far: Score,
+        /// The same for the next one.
+        next: Score,
+    },
     /// G6: too many jobs, or too many bytes, wait to commit already.
     Waiting {
         /// Built jobs that wait.
@@ -88,6 +95,10 @@ impl fmt::Display for Guard {
                     "each byte it moves takes {worth} bytes a level down, the price is {price}"
                 )
             }
+            Guard::Lot { so_far, next } => write!(
+                f,
+                "more is gathered first: a byte more costs {next}, one so far has cost {so_far}"
+            ),
             Guard::Waiting { jobs, bytes } => {
                 write!(f, "G6: {jobs} built jobs with {} wait", readable(*bytes))
             }

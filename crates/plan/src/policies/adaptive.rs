@@ -10,8 +10,9 @@
 //!
 //! 1. extra runs, where their depth is at its budget (a tree that another policy left);
 //! 2. files of level 0 that can simply change their level;
-//! 3. level 0, if that is worth the price (`steps/gather.rs`);
-//! 4. where it is deep: in place, else down at any price;
+//! 3. level 0, if that is worth the price and no lot is gathered (`steps/gather.rs`); while writers rest, what brings
+//!    it to rest with the fewest bytes (`steps/rest.rs`);
+//! 4. under load, where it is deep: in place, else down at any price;
 //! 5. levels over their targets, by rank, the files that are worth the price;
 //! 6. extra runs into their base.
 
@@ -30,10 +31,7 @@ use crate::rule::closure::close;
 use crate::rule::offers::{Offers, Policy};
 use crate::steps::descent::{Descent, Told};
 use crate::steps::gather::{self, Gathered};
-use crate::steps::{extras, l0};
-
-/// Level 0 must shrink from this part of the depth at which writers are slowed down, percent.
-const DEEP: u64 = 60;
+use crate::steps::{extras, l0, rest};
 
 /// The policy `adaptive`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,7 +68,7 @@ struct Round<'v> {
 impl Round<'_> {
     fn run(&self, offers: &mut Offers) -> ControlFlow<()> {
         let view = self.view;
-        let deep = self.deep();
+        let deep = gather::deep(view);
         let is_deep = view.version.max_depth(0) >= deep;
         extras::at_budget(view, offers)?;
         let full = score::l0_score(view);
@@ -78,7 +76,8 @@ impl Round<'_> {
             l0::offer_move(view, l0::reason(view, full), Prio::High, offers)?;
         }
         gather::down(view, &self.gathered, self.price, offers)?;
-        if is_deep {
+        gather::to_rest(view, &self.gathered, offers)?;
+        if is_deep && !rest::is_resting(view) {
             gather::in_place(view, &self.gathered, deep, offers)?;
             gather::down(view, &self.gathered, Score::default(), offers)?;
         }
@@ -87,12 +86,6 @@ impl Round<'_> {
             .filter(|&(level, _)| level > 0)
             .try_for_each(|(level, need)| self.level_down(level, need, offers))?;
         extras::settle(view, offers)
-    }
-
-    /// The depth of level 0 from which it must shrink.
-    fn deep(&self) -> u32 {
-        let depth = u64::from(self.view.options.l0_slowdown) * DEEP / 100;
-        u32::try_from(depth).unwrap_or(u32::MAX).max(1)
     }
 
     /// The files of a level over its target that are worth the price, unless they are about to be merged

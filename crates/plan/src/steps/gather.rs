@@ -10,6 +10,10 @@
 //!   L1   64M   to L2: 300M come down two and 64M one, 300M + 64M + 320M are moved: 0.97, so there
 //!   L2  320M
 //! ```
+//!
+//! While compactions have no time to spare, level 0 is gathered in lots (Silver and Meal, 1973): it goes down once a byte
+//! more would cost more than one has cost so far. What a byte has cost is what lies below, which all bytes of the lot share,
+//! and having been merged in place; what one more costs is to be merged in place, once the depth is used up.
 
 use std::ops::ControlFlow::{self, Continue};
 
@@ -28,9 +32,12 @@ use crate::rule::offers::Offers;
 use crate::steps::among_l0::INTRA_MIN;
 use crate::steps::buckets::must_drain;
 use crate::steps::descent::is_move;
+use crate::steps::rest;
 
 /// Most stretches that are worked out in one round.
 const STRETCHES_MAX: usize = 32;
+/// Level 0 must shrink from this part of the depth at which writers are slowed down, percent.
+const DEEP: u64 = 60;
 /// Levels below the base level to which L0 may go at once. A second one gains nothing in the lab.
 const LEVELS_SKIPPED: Level = 1;
 
@@ -41,6 +48,10 @@ pub(crate) struct Gathered {
     pub(crate) interval: Interval,
     /// The way down; `None` while it is locked.
     pub(crate) down: Option<Down>,
+    /// Why more is gathered first, if it is.
+    pub(crate) lot: Option<Guard>,
+    /// What is merged in place to come to rest.
+    pub(crate) in_place: Option<Vec<FileRef>>,
 }
 
 /// A way down.
@@ -72,6 +83,7 @@ pub(crate) fn gathered(view: &View) -> Vec<Gathered> {
         view.l0_intervals().iter().filter(|i| i.idle_depth >= least).collect();
     due.sort_by_key(|i| std::cmp::Reverse(i.idle_depth));
     let runs = view.version.level(0).runs();
+    let rests = rest::is_resting(view);
     let mut oldest = Vec::new();
     let mut all: Vec<Gathered> = Vec::new();
     for interval in due {
@@ -83,14 +95,53 @@ pub(crate) fn gathered(view: &View) -> Vec<Gathered> {
         // Two stretches over the same oldest file cannot both go down: the deeper one may.
         let Some(last) = idle.last().filter(|f| !oldest.contains(&f.id)) else { continue };
         oldest.push(last.id);
-        all.push(Gathered { interval: interval.clone(), down: best_way(view, &idle) });
+        if rests {
+            all.push(rest::way(view, interval));
+            continue;
+        }
+        let down = best_way(view, &idle);
+        let lot = down.as_ref().filter(|_| view.load.is_full()).and_then(|d| lot(view, &idle, d));
+        all.push(Gathered { interval: interval.clone(), down, lot, in_place: None });
     }
     all.sort_by_key(|g| std::cmp::Reverse(g.down.as_ref().map(|d| d.worth)));
     all
 }
 
+/// From which depth on level 0 must shrink.
+pub(crate) fn deep(view: &View) -> u32 {
+    let depth = u64::from(view.options.l0_slowdown) * DEEP / 100;
+    u32::try_from(depth).unwrap_or(u32::MAX).max(1)
+}
+
+/// Says so if a byte more in this lot costs less than one in it has cost so far.
+fn lot(view: &View, idle: &[FileRef], down: &Down) -> Option<Guard> {
+    let all = idle.iter().map(|f| f.bytes).fold(0, u64::saturating_add);
+    let flush = idle.first().map_or(0, |f| f.bytes).max(1);
+    let merged = idle.iter().filter(|f| f.bytes > 2 * flush).map(|f| f.bytes);
+    let below = bytes(&down.inputs).saturating_sub(all);
+    let so_far = Score::ratio(merged.fold(below, u64::saturating_add), all);
+    let next = match idle.len() < deep(view) as usize {
+        true => Score::default(),
+        false => {
+            let window = cheapest(idle);
+            let room = flush.saturating_mul(window.len() as u64 - 1);
+            Score::ratio(window.iter().map(|f| f.bytes).fold(0, u64::saturating_add), room)
+        }
+    };
+    (next < so_far).then_some(Guard::Lot { so_far, next })
+}
+
+/// True if what goes to the level below `base` costs less than what goes to `base` and from there on, as far as that is
+/// over its target.
+fn is_cheaper_deeper(view: &View, base: Level, inputs: &[FileRef]) -> bool {
+    let under = inputs.iter().filter(|f| f.pos.level > base).map(|f| f.bytes).sum::<u64>();
+    let here = view.version.bytes(0).saturating_add(view.version.bytes(base));
+    let over = here.saturating_sub(view.targets.bytes(base));
+    u128::from(under) * u128::from(here) < u128::from(over) * u128::from(bytes(inputs))
+}
+
 /// The level to which these files of L0 go the cheapest, of those that are free.
-fn best_way(view: &View, files: &[FileRef]) -> Option<Down> {
+pub(crate) fn best_way(view: &View, files: &[FileRef]) -> Option<Down> {
     let base = view.targets.base;
     let filled = (1..=view.options.last_level()).rev().find(|&l| !view.version.level(l).is_empty());
     let deepest = filled.unwrap_or(base).clamp(base, base.saturating_add(LEVELS_SKIPPED));
@@ -104,7 +155,12 @@ fn best_way(view: &View, files: &[FileRef]) -> Option<Down> {
         let levels = |f: &FileRef| u64::from(to - f.pos.level.max(base - 1).min(to));
         let down = inputs.iter().map(|f| f.bytes.saturating_mul(levels(f)));
         let worth = Score::ratio(down.fold(0, u64::saturating_add), bytes(&inputs));
-        if best.as_ref().is_none_or(|b| worth > b.worth) {
+        let better = match (&best, view.load.written) {
+            (None, _) => true,
+            (Some(best), true) => worth > best.worth,
+            (Some(_), false) => is_cheaper_deeper(view, base, &inputs),
+        };
+        if better {
             best = Some(Down { worth, inputs, to });
         }
     }
@@ -121,6 +177,10 @@ pub(crate) fn down(
     for g in all {
         let Some(down) = &g.down else { continue };
         let wish = wish(view, g, down);
+        if let Some(lot) = g.lot.as_ref().filter(|_| price > Score::default()) {
+            offers.hold_back(wish, lot.clone());
+            continue;
+        }
         if down.worth < price {
             offers.hold_back(wish, Guard::Price { worth: down.worth, price });
             return Continue(());
@@ -155,6 +215,19 @@ pub(crate) fn in_place(
         let inputs = close(view.version, window, out);
         let reason = Reason::L0Blocked { runs: g.interval.depth, by: None };
         offers.attempt(Candidate::merge(Kind::IntraL0, inputs, out, reason).at_prio(Prio::High))?;
+    }
+    Continue(())
+}
+
+/// Offers what is merged in place because level 0 comes to rest so the cheapest.
+pub(crate) fn to_rest(view: &View, all: &[Gathered], offers: &mut Offers) -> ControlFlow<()> {
+    for g in all {
+        let Some(files) = &g.in_place else { continue };
+        let Some(oldest) = files.last() else { continue };
+        let inputs = close(view.version, files, oldest.pos);
+        let (runs, trigger) = (files.len() as u32, view.options.l0_trigger());
+        let reason = Reason::Runs { level: 0, runs, trigger };
+        offers.attempt(Candidate::merge(Kind::IntraL0, inputs, oldest.pos, reason))?;
     }
     Continue(())
 }

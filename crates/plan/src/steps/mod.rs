@@ -7,4 +7,5 @@ pub(crate) mod descent;
 pub(crate) mod extras;
 pub(crate) mod gather;
 pub(crate) mod l0;
+pub(crate) mod rest;
 pub(crate) mod stacking;

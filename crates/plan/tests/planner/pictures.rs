@@ -134,7 +134,7 @@ impl World {
                 "space" => o.max_space_amp_percent = n() as u32,
                 "marked" => self.marked = value == "on",
                 "now" => self.now = n(),
-                "price" => self.load.price = n() as u32,
+                "price" => (self.load.price, self.load.written) = (n() as u32, n() > 0),
                 "created" => self.created = n(),
                 "stall.compacting" => o.stall_counts_compacting = value == "on",
                 "by-bytes" => o.buckets.by_bytes = value == "on",
