@@ -3,7 +3,7 @@
 //! Keeps: only `GET` and `HEAD` without a body, of a head of at most [`HEAD_MAX`] bytes, for a host that was meant.
 //! A page of another site whose name was made to lead here (DNS rebinding) sends that name as `Host` and is refused;
 //! an address in numbers can't be made to lead elsewhere, so it is taken.
-//! Leaves to others: what is answered ([`page`](crate::page)), sockets and time ([`server`](crate::server)).
+//! Leaves to others: what is answered (`page`), sockets and time ([`server`](crate::server)).
 
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
 //! The page's server: a thread for each request, few of them, none of them for long.
 //!
-//! Keeps: a request has [`PATIENCE`] from its first byte to the last of its answer, however slowly it comes; at most
+//! Keeps: a request has `PATIENCE` from its first byte to the last of its answer, however slowly it comes; at most
 //! [`REQUESTS_MAX`] are at work, and one beyond them is told so and closed. Whatever happens to a request stays with its
 //! thread. Nothing of it reaches the database, which is only looked at by [`watch_on`].
 
