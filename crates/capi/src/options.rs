@@ -377,6 +377,8 @@ rows! { Options;
     exact rocksdb_options_set_compaction_style rocksdb_options_get_compaction_style: i32 = 0, style;
     exact rocksdb_options_set_compaction_pri rocksdb_options_get_compaction_pri: i32 = 3, priority;
     // A sync is `fdatasync` or stronger either way.
+    // A sync is `fdatasync` or stronger either way.
+    noted rocksdb_options_set_use_fsync _: i32 = 0;
     noted rocksdb_options_set_db_write_buffer_size rocksdb_options_get_db_write_buffer_size: usize = 0;
     noted rocksdb_options_set_paranoid_checks rocksdb_options_get_paranoid_checks: u8 = 1;
     noted rocksdb_options_set_max_file_opening_threads rocksdb_options_get_max_file_opening_threads: i32 = 16;
@@ -603,16 +605,10 @@ export! {
         ]);
         Ok(())
     }
-    fn rocksdb_options_set_use_fsync(options: &mut Options, use_fsync: i32) {
-        // A flag that has the type of a number.
-        options.kept.set("use_fsync", i32::from(use_fsync != 0));
-        if use_fsync != 0 {
-            options.kept.note("rocksdb_options_set_use_fsync", use_fsync.to_string());
-        }
-        Ok(())
-    }
+    // Set as a number, told as a flag.
     fn rocksdb_options_get_use_fsync(options: &Options) -> i32 {
-        Ok(options.kept.get("use_fsync").unwrap_or(0))
+        let set: i32 = options.kept.get("rocksdb_options_set_use_fsync").unwrap_or(0);
+        Ok(i32::from(set != 0))
     }
     fn rocksdb_options_set_memtable_vector_rep(options: &mut Options) {
         options.kept.note("memtable_factory", "vector".to_owned());
