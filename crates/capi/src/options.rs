@@ -377,7 +377,6 @@ rows! { Options;
     exact rocksdb_options_set_compaction_style rocksdb_options_get_compaction_style: i32 = 0, style;
     exact rocksdb_options_set_compaction_pri rocksdb_options_get_compaction_pri: i32 = 3, priority;
     // A sync is `fdatasync` or stronger either way.
-    // A sync is `fdatasync` or stronger either way.
     noted rocksdb_options_set_use_fsync _: i32 = 0;
     noted rocksdb_options_set_db_write_buffer_size rocksdb_options_get_db_write_buffer_size: usize = 0;
     noted rocksdb_options_set_paranoid_checks rocksdb_options_get_paranoid_checks: u8 = 1;
