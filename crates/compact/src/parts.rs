@@ -273,8 +273,7 @@ impl Parts {
         });
         let (engines, rt) = (self.engines.clone(), self.context.env.rt.clone());
         let trusted = self.context.output.unchecked;
-        let buffers = self.context.buffers.clone();
-        let relay = Relay::new(engines, place, order.recipe, rt, buffers, trusted, tell)?;
+        let relay = Relay::new(engines, place, order.recipe, rt, trusted, tell)?;
         Ok(PartJob::new(relay, feed, sink, self.spec.control.part(no)))
     }
 
