@@ -27,10 +27,10 @@ use std::time::Duration;
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_engine::{Caps, Engine, Fault, Offer, Progress, Refusal, Session, Ticket};
 use lithify_env::sync::Arc;
-use lithify_env::{Mono, RtRef};
+use lithify_env::{BufPool, IoBuf, Mono, RtRef};
 use lithify_merge::certify::Certifier;
 use lithify_merge::prove::Prover;
-use lithify_merge::{BlockSet, Item, Ledger, Products, Recipe};
+use lithify_merge::{BlockSet, Item, Ledger, Lent, Products, Recipe};
 
 use crate::feed::Wants;
 use crate::route::{Engines, Place, Why, caps_of, guarded};
@@ -59,6 +59,8 @@ pub(crate) struct Relay {
     engines: Arc<Engines>,
     recipe: Arc<Recipe>,
     rt: RtRef,
+    /// Memory for what a machine made.
+    buffers: BufPool,
     tell: Tell,
     session: Seat,
     /// Sets that the session has no room for yet.
@@ -133,6 +135,7 @@ impl Relay {
         place: Option<Place>,
         recipe: Arc<Recipe>,
         rt: RtRef,
+        buffers: BufPool,
         trusted: bool,
         tell: Tell,
     ) -> Result<Relay> {
@@ -164,6 +167,7 @@ impl Relay {
             engines,
             recipe,
             rt,
+            buffers,
             tell,
             session: Seat(Some(session)),
             waiting: VecDeque::new(),
@@ -349,7 +353,7 @@ impl Relay {
         };
         // Neither memory that the machine still has nor a panic in reading it gets any further.
         let read = match guarded(|| {
-            out.own();
+            out.own(|bytes| room(&self.buffers, bytes));
             self.read(out, &progress)
         }) {
             Ok(Ok(read)) => read,
@@ -518,6 +522,25 @@ fn too_large(set: &BlockSet, caps: &Caps) -> Option<Error> {
     (runs > usize::from(caps.max_ways)).then(|| {
         Error::unsupported(format!("a set of {runs} runs, and it takes {} at most", caps.max_ways))
     })
+}
+
+/// A buffer that blocks of a machine are copied into, certified in, and written from.
+struct Room(IoBuf);
+
+impl Lent for Room {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+/// Such a buffer, if there is memory.
+fn room(buffers: &BufPool, bytes: usize) -> Option<Box<dyn Lent>> {
+    let mut buffer = buffers.try_get(bytes).ok()?;
+    buffer.set_len(bytes);
+    Some(Box::new(Room(buffer)))
 }
 
 fn refused(place: &Place, refusal: &Refusal) -> Error {

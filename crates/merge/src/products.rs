@@ -182,16 +182,35 @@ impl Products {
         self.lent = Some(lent);
         self.used = used;
     }
-    /// Copies what was lent into memory of its own, and gives the lent memory back. What a machine or another
-    /// thread could still change is neither certified nor written.
-    pub fn own(&mut self) {
-        if let Some(lent) = self.lent.take() {
-            let lent_bytes = lent.bytes().get(..self.used).unwrap_or_default();
-            self.arena.clear();
-            self.arena.extend_from_slice(lent_bytes);
-            // Blocks beyond what there is are empty.
-            self.arena.resize(self.used, 0);
+    /// Copies what was lent into memory of the host's, and gives the lent memory back. What a machine or another
+    /// thread could still change is neither certified nor written. `room` gives memory of so many bytes at least, or
+    /// none: then it is memory of these products.
+    pub fn own(&mut self, room: impl FnOnce(usize) -> Option<Box<dyn Lent>>) {
+        let Some(lent) = self.lent.take() else { return };
+        // Blocks beyond what there is are empty.
+        let lent_bytes = lent.bytes().get(..self.used).unwrap_or_default();
+        if let Some(mut own) = room(self.used).filter(|own| own.bytes().len() >= self.used) {
+            let (front, rest) = own.bytes_mut()[..self.used].split_at_mut(lent_bytes.len());
+            front.copy_from_slice(lent_bytes);
+            rest.fill(0);
+            self.lent = Some(own);
+            return;
         }
+        self.arena.clear();
+        self.arena.extend_from_slice(lent_bytes);
+        self.arena.resize(self.used, 0);
+    }
+    /// Whether blocks lie in memory that was lent, and can be [taken](Products::take_lent).
+    pub fn is_lent(&self) -> bool {
+        self.lent.is_some()
+    }
+    /// Takes the memory that all blocks lie in, if it was lent; what is known of them stays, with the places.
+    pub fn take_lent(&mut self) -> Option<Box<dyn Lent>> {
+        let lent = self.lent.take();
+        if lent.is_some() {
+            self.used = 0;
+        }
+        lent
     }
     /// Where a block lies in [`arena`](Products::arena).
     pub fn place(&self, block: &BlockMeta) -> Range<usize> {

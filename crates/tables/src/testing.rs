@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use lithify_base::{InternalKey, Kind, Prefixes, Seq, Tag, bytewise};
-use lithify_env::{BufPool, OpenOpts, OsRt, RtOptions, SharedUrgency};
+use lithify_env::{BufPool, OpenOpts, OsRt, RtOptions, SharedUrgency, Stretch};
 use lithify_files::testing::{bytes_of, overwrite};
 use lithify_files::{Dir, FileName};
 use lithify_format::compress::Codec;
@@ -21,8 +21,8 @@ use lithify_merge::workload::Choices;
 
 use crate::cache::BlockCache;
 use crate::sst::{
-    Assembler, AssemblerOptions, DeletionTrigger, FinishedTable, FullIndex, OpenTable, TableReader,
-    Verify, WriteMode,
+    Assembler, AssemblerOptions, BlockParts, DeletionTrigger, FinishedTable, FullIndex, OpenTable,
+    TableReader, Verify, WriteMode,
 };
 
 /// An entry: user key, tag, value.
@@ -76,6 +76,8 @@ pub struct Make {
     pub whole_keys: bool,
     /// What of the keys the filter holds besides.
     pub prefixes: Prefixes,
+    /// Batches in a row whose memory is written itself, before one whose blocks are copied. Only in the background.
+    pub lent: usize,
 }
 
 impl Default for Make {
@@ -91,6 +93,7 @@ impl Default for Make {
             buffer: 4096,
             whole_keys: true,
             prefixes: Prefixes::default(),
+            lent: 0,
         }
     }
 }
@@ -152,11 +155,16 @@ impl Make {
         let mut kernel = Kernel::new(Arc::new(recipe))?;
         let mut table = self.begin(dir, number)?;
         let mut products = Products::default();
+        let mut batches = 0;
         for (key, tag, value) in entries {
             kernel.push(key, *tag, value, 0)?;
             if kernel.ready_bytes() > 2000 {
                 kernel.drain(&mut products);
-                absorb(&mut table, &products, &self.mode)?;
+                batches += 1;
+                match batches % (self.lent + 1) {
+                    0 => absorb(&mut table, &products, &self.mode)?,
+                    _ => adopt(&mut table, &products, &self.mode)?,
+                }
             }
         }
         kernel.finish()?;
@@ -184,6 +192,24 @@ fn absorb(
         }
     }
     Ok(())
+}
+
+/// The same of blocks whose memory is written itself.
+fn adopt(table: &mut Assembler, products: &Products, mode: &WriteMode) -> lithify_base::Result<()> {
+    if let (Some(ticket), WriteMode::Async { rt, .. }) = (table.needs_wait(), mode) {
+        rt.park(&ticket, None);
+    }
+    let mut arena = products.arena().to_vec();
+    let mut parts = Vec::new();
+    for item in products.items() {
+        if let Item::Block(block) = item {
+            let place = products.place(block);
+            table.adopt(&mut arena, place.clone(), BlockParts::of(products, block))?;
+            parts.push(place);
+        }
+    }
+    let arena: Stretch = Arc::new(arena);
+    parts.into_iter().try_for_each(|part| table.push_lent(&arena, part))
 }
 
 /// Opens table `number` of a directory.

@@ -40,6 +40,51 @@ fn bytes_are_those_of_the_naive_writer_however_they_are_written() {
     }
 }
 
+/// Blocks that are written from where they lie, between others that are copied.
+#[test]
+fn memory_that_is_given_away_makes_the_same_bytes() {
+    let entries = entries(400, 12);
+    for (lent, buffer) in [(1, 4096), (2, 8192), (100, 4096)] {
+        let make = Make { mode: in_background(), buffer, lent, ..Make::default() };
+        let dir = mem_dir();
+        make.write(&dir, 9, &entries, &[]).unwrap();
+        assert!(bytes_of(&dir, FileName::Table(9)) == naive(&make, 9, &entries), "{lent}");
+    }
+}
+
+/// A write of such memory that fails fails the table, and so does a block that is none.
+#[test]
+fn memory_that_is_given_away_fails_as_buffers_do() {
+    let fs = FaultFs::new(std::sync::Arc::new(MemFs::new()), |op| {
+        (op.name == "write_at" && op.offset > 8192)
+            .then(|| Fault::from(std::io::Error::from(std::io::ErrorKind::StorageFull)))
+    });
+    let make = Make { mode: in_background(), lent: 100, ..Make::default() };
+    let failed = make.write(&dir_on(std::sync::Arc::new(fs)), 3, &entries(400, 7), &[]);
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::NoSpace);
+    let mut table = make.begin(&mem_dir(), 1).unwrap();
+    let key = InternalKey { user: b"k", tag: Tag::new(1, Kind::Value) };
+    let parts = |stored| BlockParts {
+        stored,
+        first: key,
+        last: key,
+        entries: 1,
+        raw_key_bytes: 9,
+        raw_value_bytes: 0,
+        weight: 0,
+        deletes: 0,
+        merges: 0,
+        seqs: (1, 1),
+        hashes: &[],
+    };
+    let mut arena = vec![0; 100];
+    for place in [0..0, 0..4, 90..101] {
+        let error = table.adopt(&mut arena, place, parts(b"")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+    }
+    assert!(arena == [0; 100]);
+}
+
 #[test]
 fn a_direct_file_on_a_real_disk_is_cut_to_its_length() {
     let scratch = tempfile::tempdir().unwrap();
