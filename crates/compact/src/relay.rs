@@ -281,14 +281,15 @@ impl Relay {
         Ok(())
     }
 
-    /// Does a slice of work. `out` has certified products afterwards, which are to be taken.
+    /// Does a slice of work. `out` has certified products afterwards, which are to be taken. What a machine made lies
+    /// as in the files: `phase` is how far behind a multiple of a page the file that is open has come.
     ///
     /// # Errors
     /// Corruption of the input, found by the CPU from the beginning of the part; Internal if the CPU's own
     /// output is refused.
-    pub(crate) fn poll(&mut self, out: &mut Products) -> Result<Relayed> {
+    pub(crate) fn poll(&mut self, out: &mut Products, phase: usize) -> Result<Relayed> {
         if self.machine.is_some() {
-            return self.poll_machine(out);
+            return self.poll_machine(out, phase);
         }
         if self.believed.is_none() {
             return self.poll_cpu(out);
@@ -340,7 +341,7 @@ impl Relay {
         Relayed::Anew
     }
 
-    fn poll_machine(&mut self, out: &mut Products) -> Result<Relayed> {
+    fn poll_machine(&mut self, out: &mut Products, phase: usize) -> Result<Relayed> {
         let began = self.rt.now();
         if let Some(doubt) = self.machine.as_ref().and_then(|m| m.place.doubt()) {
             return self.disprove(&doubt, out);
@@ -353,7 +354,7 @@ impl Relay {
         };
         // Neither memory that the machine still has nor a panic in reading it gets any further.
         let read = match guarded(|| {
-            out.own(|bytes| room(&self.buffers, bytes));
+            out.own(phase, |bytes| room(&self.buffers, bytes));
             self.read(out, &progress)
         }) {
             Ok(Ok(read)) => read,

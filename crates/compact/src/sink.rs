@@ -14,6 +14,7 @@ use lithify_env::{
 };
 use lithify_files::dir::{Dir, FileName};
 use lithify_lsm::FileMeta;
+use lithify_merge::products::PAGE;
 use lithify_merge::tombstone::RangeTombstone;
 use lithify_merge::{Item, Lent, Products};
 use lithify_tables::sst::{
@@ -133,8 +134,7 @@ impl Sink {
 
     /// Takes what an engine produced.
     pub(crate) fn take(&mut self, products: &mut Products) -> Result<()> {
-        // A file with direct IO takes aligned memory only.
-        if products.is_lent() && !self.context.output.direct_io {
+        if products.is_lent() {
             return self.take_lent(products);
         }
         for item in products.items() {
@@ -186,6 +186,12 @@ impl Sink {
         }
         products.clear();
         Ok(())
+    }
+
+    /// How far behind a multiple of a page the file that is open has come.
+    pub(crate) fn phase(&self) -> usize {
+        let bytes = self.open.as_ref().map_or(0, Assembler::data_bytes);
+        (bytes % PAGE as u64) as usize
     }
 
     /// The file that is open, or a new one.

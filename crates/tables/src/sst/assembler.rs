@@ -3,8 +3,9 @@
 //! Blocks arrive as `payload ++ type ++ raw sum`. They are copied into aligned buffers, each raw
 //! sum turned into the stored one by adding the context of file and offset; full buffers are
 //! written behind the caller's back or at once. Blocks that lie side by side in memory which the caller gives
-//! away are not copied: their sums are turned in place ([`Assembler::adopt`]), and the memory itself is written. At the end the tail is built from block metadata
-//! (the same code for every engine), the file is cut to its true length and synced.
+//! away are not copied: their sums are turned in place ([`Assembler::adopt`]), and the memory itself is written, with
+//! direct IO all of it that lies in whole pages of the file. At the end the tail is built from block metadata (the same
+//! code for every engine), the file is cut to its true length and synced.
 //!
 //! ```text
 //!   Open --finish_step--> Draining --> Trimming --> Syncing --> Done        (at most one IO a step)
@@ -281,33 +282,52 @@ impl Assembler {
         Ok(())
     }
 
-    /// Writes adopted blocks, which lie side by side in a part of `from`; all of it is written from there.
+    /// Writes adopted blocks, which lie side by side in a part of `from`: from there, but for what the file cannot take
+    /// so. With direct IO that is the ends; all of it if it lies otherwise in its pages than in those of the file.
     ///
     /// # Errors
     /// As [`push_product`](Assembler::push_product).
     ///
     /// # Panics
-    /// If these are not the blocks that were adopted, or the file is written by the caller or takes aligned lengths
-    /// only.
+    /// If these are not the blocks that were adopted.
     pub fn push_lent(&mut self, from: &Stretch, part: Range<usize>) -> Result<()> {
         let left = self.adopted.checked_sub(part.len() as u64);
         self.adopted = left.expect("what is written was adopted");
-        if !self.buf.is_empty() {
+        let bytes = &(**from).as_ref()[part.clone()];
+        let Range { start, end } = self.in_place(bytes);
+        self.append(&bytes[..start])?;
+        if start < end && !self.buf.is_empty() {
             self.submit()?;
         }
-        assert!(self.file.alignment() == 1, "a file that takes any length");
-        let WriteMode::Async { rt, urgency, .. } = &self.options.mode else {
-            panic!("a file that is written by IO jobs");
-        };
-        let mut at = part.start;
-        while at < part.end {
-            let end = part.end.min(at + self.options.buffer);
-            let (file, to) = (self.file.clone(), self.buf_at);
-            self.in_flight.push_back(spawn_write_part(&**rt, urgency, file, from, at..end, to));
-            self.buf_at += (end - at) as u64;
-            at = end;
+        let mut at = start;
+        while at < end
+            && let WriteMode::Async { rt, urgency, .. } = &self.options.mode
+        {
+            let next = end.min(at + self.options.buffer);
+            let (file, piece) = (self.file.clone(), part.start + at..part.start + next);
+            let io = spawn_write_part(&**rt, urgency, file, from, piece, self.buf_at);
+            self.in_flight.push_back(io);
+            self.buf_at += (next - at) as u64;
+            at = next;
         }
-        Ok(())
+        self.append(&bytes[end..])
+    }
+
+    /// Which of the next bytes of the file are written from where they lie.
+    fn in_place(&self, bytes: &[u8]) -> Range<usize> {
+        // A write costs more than copying a few bytes does.
+        let is_short = bytes.len() < self.options.buffer / 4;
+        if is_short || matches!(self.options.mode, WriteMode::Sync) {
+            return 0..0;
+        }
+        let alignment = self.file.alignment();
+        let filled = self.buf.len();
+        let head = filled.next_multiple_of(alignment) - filled;
+        if head >= bytes.len() || !(bytes.as_ptr().addr() + head).is_multiple_of(alignment) {
+            return 0..0;
+        }
+        let rest = bytes.len() - head;
+        head..head + (rest - rest % alignment)
     }
 
     /// What goes to the file of the next block: all but its sum, and the sum at the place where it comes to lie.
@@ -326,7 +346,7 @@ impl Assembler {
     fn note(&mut self, block: BlockParts<'_>) {
         let offset = self.tail.data_end();
         let size = (block.stored.len() - TRAILER_LEN) as u64;
-        block.hashes.iter().for_each(|&hash| self.tail.push_hash(hash));
+        self.tail.push_hashes(block.hashes);
         self.tail.push_block(BlockMeta {
             handle: BlockHandle::new(offset, size),
             first_key: block.first.to_vec(),

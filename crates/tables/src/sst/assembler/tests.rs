@@ -43,12 +43,44 @@ fn bytes_are_those_of_the_naive_writer_however_they_are_written() {
 /// Blocks that are written from where they lie, between others that are copied.
 #[test]
 fn memory_that_is_given_away_makes_the_same_bytes() {
-    let entries = entries(400, 12);
-    for (lent, buffer) in [(1, 4096), (2, 8192), (100, 4096)] {
-        let make = Make { mode: in_background(), buffer, lent, ..Make::default() };
-        let dir = mem_dir();
-        make.write(&dir, 9, &entries, &[]).unwrap();
-        assert!(bytes_of(&dir, FileName::Table(9)) == naive(&make, 9, &entries), "{lent}");
+    let entries = entries(800, 12);
+    let scratch = tempfile::tempdir().unwrap();
+    for (i, (lent, buffer)) in [(1, 4096), (2, 8192), (100, 4096), (100, 16384)].iter().enumerate()
+    {
+        for direct in [false, true] {
+            let folder = scratch.path().join(format!("{i}{direct}"));
+            std::fs::create_dir(&folder).unwrap();
+            let on_disk = Dir::new(std::sync::Arc::new(PosixFs::new()), &folder);
+            let dir = if direct { on_disk } else { mem_dir() };
+            for mode in [WriteMode::Sync, in_background()] {
+                let number = if matches!(mode, WriteMode::Sync) { 8 } else { 9 };
+                let make = Make { mode, buffer: *buffer, lent: *lent, direct, ..Make::default() };
+                make.write(&dir, number, &entries, &[]).unwrap();
+                let bytes = bytes_of(&dir, FileName::Table(number));
+                assert!(bytes == naive(&make, number, &entries), "{lent} {buffer} {direct}");
+            }
+        }
+    }
+}
+
+/// Of what lies in its pages as in those of the file only the ends are copied, and else all of it.
+#[test]
+fn whole_pages_are_written_from_where_they_lie() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = Dir::new(std::sync::Arc::new(PosixFs::new()), scratch.path());
+    for direct in [false, true] {
+        let make = Make { mode: in_background(), direct, ..Make::default() };
+        let mut table = make.begin(&dir, u64::from(direct)).unwrap();
+        let alignment = table.file.alignment();
+        table.append(&[1; 100]).unwrap();
+        let head = 100usize.next_multiple_of(alignment) - 100;
+        let mut lent = IoBuf::with_capacity(40_000);
+        lent.set_len(30_000);
+        let at = head + (30_000 - 100 - head) / alignment * alignment;
+        assert_eq!(table.in_place(&lent[100..]), head..at, "alignment {alignment}");
+        let other = if alignment == 1 { 0..29_900 } else { 0..0 };
+        assert_eq!(table.in_place(&lent[99..29_999]), other, "alignment {alignment}");
+        assert_eq!(table.in_place(&lent[100..800]), 0..0, "too short");
     }
 }
 
