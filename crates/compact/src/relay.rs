@@ -33,7 +33,7 @@ use lithify_merge::prove::Prover;
 use lithify_merge::{BlockSet, Item, Ledger, Lent, Products, Recipe};
 
 use crate::feed::Wants;
-use crate::route::{Engines, Place, Why, caps_of, guarded};
+use crate::route::{Engines, Place, Why, caps_for, guarded};
 
 mod machine;
 
@@ -196,7 +196,7 @@ impl Relay {
         let Some(m) = &self.machine else {
             return Wants { caps: self.engines.cpu().caps(), share: None };
         };
-        let caps = caps_of(&**m.place.engine()).unwrap_or(*m.place.caps());
+        let caps = caps_for(&**m.place.engine(), &self.recipe).unwrap_or(*m.place.caps());
         Wants { caps, share: Some(m.place.share().clone()) }
     }
 
@@ -249,7 +249,8 @@ impl Relay {
                 }
                 continue;
             };
-            let caps = caps_of(&**machine.place.engine()).unwrap_or(*machine.place.caps());
+            let caps = caps_for(&**machine.place.engine(), &self.recipe);
+            let caps = caps.unwrap_or(*machine.place.caps());
             // What it holds has a bound, however much it would take.
             if machine.kept.len() >= caps.sets_in_flight {
                 self.waiting.push_front(set);
