@@ -39,7 +39,7 @@ use crate::steps::rest;
 /// Most stretches that are worked out in one round.
 const STRETCHES_MAX: usize = 32;
 /// Level 0 must shrink from this part of the depth at which writers are slowed down, percent.
-const DEEP: u64 = 60;
+const DEEP: u64 = 80;
 /// Levels below the base level to which L0 may go at once. A second one gains nothing in the lab.
 const LEVELS_SKIPPED: Level = 1;
 
