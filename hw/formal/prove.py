@@ -30,12 +30,17 @@ class Proof:
     """`steps`: cycles of the bounded proof; `ever`: it is proven without a bound; `quick`: cycles before every merge, 0
     for no bound, None if it does not run then; `shrink`: texts replaced in modules to make them
     smaller (module, before, after); `free`: modules inside of which only the ports are kept, so that their outputs do
-    anything in any cycle."""
+    anything in any cycle; `apart`: properties are proven one by one, which is quicker where they have little in common;
+    `others`: cycles of some of these, if not `steps`."""
 
-    def __init__(self, name, module, parameters, steps, bugs, parts=(), ever=True, quick=None, shrink=(), free=()):
+    def __init__(self, name, module, parameters, steps, bugs, parts=(), ever=True, quick=None, shrink=(), free=(), apart=False,
+                 others=()):
         self.name, self.module, self.parameters, self.steps = name, module, parameters, steps
         self.bugs, self.parts, self.ever, self.quick, self.shrink = bugs, parts, ever, quick, shrink
-        self.free = free
+        self.free, self.apart, self.others = free, apart, dict(others)
+
+    def cycles(self, label):
+        return self.others.get(label, self.steps)
 
 
 # A bug: the property that it breaks, the text before and after.
@@ -71,6 +76,43 @@ PROOFS = [
         ("shows", "ending <= piece_end && !at_once;", "ending <= 1'b0;"),
         ("accepts", "assign piece_ready = free && !ending;", "assign piece_ready = out_valid && out_ready && !ending;"),
     ]),
+    Proof("node", "node", "W=1 LG=2", 14, ever=False, apart=True, others={"moves": 20}, shrink=[
+        ("node", "1 + 8*W + CW + 64 + ", "1 + W + CW + 1 + "), ("node", "LOW+64", "LOW+1"), ("node", "pkg::VLEN + 5", "2"),
+        ("node", "(CMP + 31) / 32", "(CMP + 2) / 3"), ("node", "32*GROUPS", "3*GROUPS"), ("node", "32*i +: 32", "3*i +: 3"),
+    ], bugs=[
+        ("ordered", "same[i] <= a_cmp[32*i +: 32] == b_cmp[32*i +: 32];",
+         "same[i] <= i == 0 || a_cmp[32*i +: 32] == b_cmp[32*i +: 32];"),
+        ("ties", "a_wins = 1'b1;", "a_wins = 1'b0;"),
+        ("came", "assign b_load = (!b_shown || b_next || b_again) && b_from != b_wp;",
+         "assign b_load = (!b_shown || b_next || b_again);"),
+        ("whole", "assign a_from = a_again ? a_sp : a_rp;", "assign a_from = a_rp;"),
+        ("whole", "if (b_done) b_sp <= b_rp;", "if (b_done && !b_load) b_sp <= b_rp;"),
+        ("whole", "b_ready = b_wp - b_sp != (LG+1)'(DEPTH)", "b_ready = b_wp - b_rp != (LG+1)'(DEPTH)"),
+        ("over", "if (!same[i]) a_wins = less[i];", "if (!same[i] && i == 0) a_wins = less[i];"),
+        ("stays", "assign free = !out_valid || out_ready;", "assign free = 1'b1;"),
+        ("moves", "PASS_B: if (b_done) mode <= MATCH;", "PASS_B: if (b_done) mode <= OVER;"),
+    ]),
+    Proof("fetch_way", "fetch_way", "", 24, ever=False, apart=True, others={"fits": 36}, parts=("fifo",), shrink=[
+        ("fetch_way", "localparam int LG = 6;", "localparam int LG = 2;"),
+        ("fetch_way", "to_line < 7'd32 ? to_line : 7'd32", "to_line < 7'd2 ? to_line : 7'd2"),
+    ], bugs=[
+        ("within", "w_end <= {1'b0, slot_bytes}", "w_end <= {1'b0, slot_bytes} + 33'd64"),
+        ("within", "&& w_offset >= tables_end;", ";"),
+        ("lines", "cut = to_line < 7'd32 ? to_line : 7'd32;", "cut = 7'd1 + (to_line < 7'd32 ? to_line : 7'd32);"),
+        ("fits", "assign takes = step == FIT && !want_table && room >= {1'b0, want_beats};",
+         "assign takes = step == FIT && !want_table;"),
+        ("fits", "+ (LG+1)'(word_valid && word_ready);", "+ (LG+1)'(word_ready);"),
+        ("stays", "PICK: if (asks_table || (live && beats != '0)) step <= PLACE;",
+         "PICK: if (asks_table || (live && beats != '0)) step <= PLACE;\n        OFFER: step <= PICK;"),
+        ("place", "at <= at + {20'b0, want_beats, 6'b0};", "at <= at + {19'b0, want_beats, 7'b0};"),
+        ("ends_area", "want_last <= ends_here;", "want_last <= beats[22:6] == '0 && beats[6:0] < cut;"),
+        ("begins_area", "fresh <= 1'b0;", "fresh <= fresh;"),
+        ("announced", "area_in.skip = waits[64 +: 20];", "area_in.skip = got_row[64 +: 20];"),
+        ("ended", "assign idle = live && left == '0 && !asked && !waiting;", "assign idle = live && !asked && !waiting;"),
+        ("ordered", ".clk, .rst, .in_valid(got_data), .in_ready(words_ready)",
+         ".clk, .rst, .in_valid(got_data && !word_ready), .in_ready(words_ready)"),
+        ("one_table", "asks_table = live && left != '0 && !asked && !waiting;", "asks_table = live && left != '0 && !waiting;"),
+    ]),
     Proof("fetch", "fetch", "N=2", 14, ever=False, parts=("fifo",), free=("fetch_way", "f64"), shrink=[
         ("fetch", ".LG(3)) under_way", ".LG(1)) under_way"), ("fetch", "logic [3:0] log_count", "logic [1:0] log_count"),
     ], bugs=[
@@ -84,6 +126,26 @@ PROOFS = [
         ("dealt", "{g_owner, g_table, g_high, g_first, g_last} <= {log_out[14:8], begins, ends};",
          "{g_owner, g_table, g_high, g_first, g_last} <= {5'd0, log_out[9:8], begins, ends};"),
         ("turns", "turn <= pick == 5'(N) ? '0 : pick + 1'b1;", "turn <= 5'd1;"),
+    ]),
+    Proof("store", "store", "W=64", 22, ever=False, apart=True, others={"once": 14, "in_place": 14, "within": 18},
+          parts=("fifo", "gear"), free=("f64",), shrink=[
+        ("store", ".LG(6), .BLOCK(1)", ".LG(2), .BLOCK(1)"), ("store", "logic [6:0] q_count", "logic [2:0] q_count"),
+        ("store", "want = 7'd32;", "want = 7'd2;"),
+    ], bugs=[
+        ("within", "room <= {1'b0, slot_bytes[31:6]} - 27'd6;", "room <= {1'b0, slot_bytes[31:6]} + 27'd1;"),
+        ("lines", "if (to_line < want) want = to_line;", ""),
+        ("once", "room <= {1'b0, slot_bytes[31:6]} - 27'd6;", "room <= {1'b0, slot_bytes[31:6]} - 27'd5;"),
+        ("once", "assign no_room = room[26] || room == '0;", "assign no_room = room == '0;"),
+        ("once", "- 27'(g_valid && g_ready && g_end);", ";"),
+        ("gapless", "q_count != '0 && q_count >= want;", "q_count != '0;"),
+        ("counted", "assign w_last = w_left == 7'd1;", "assign w_last = w_left <= 7'd2;"),
+        ("halted", "&& !halt && !owes[8] && q_count != '0", "&& !owes[8] && q_count != '0"),
+        ("behind", "TOLD: if (told_valid && at_rest && !rec_valid) begin", "TOLD: if (told_valid && !rec_valid) begin"),
+        ("written", "LAST: if (at_rest && !rec_valid) begin", "LAST: if (!rec_valid) begin"),
+        ("quiet_owes", "assign quiet = at_rest && !rec_valid &&", "assign quiet = !owned && !rec_valid &&"),
+        ("in_place", "assign q_ready = busy_w && !w_rec && w_ready;", "assign q_ready = busy_w && w_ready;"),
+        ("placed", "if (go_data) sent <= sent + 32'(want);", "if (go_data) sent <= sent + 32'd1;"),
+        ("stays", "if (aw_ready) aw_valid <= 1'b0;", "aw_valid <= 1'b0;"),
     ]),
     Proof("csr", "csr", "", 20, ever=False, shrink=[
         ("csr", "ring [256]", "ring [32]"), ("csr", "ring[waddr[9:2]]", "ring[waddr[6:2]]"),
@@ -148,16 +210,22 @@ def bounded(proof, folder, steps):
     return f"No output asserted in {steps} frames" in told and "runtime" not in told, told
 
 
-def broken(proof, folder):
+def broken(proof, label, folder):
     """Whether a property fails within the proof's cycles."""
-    return "was asserted in frame" in abc(folder, f"bmc3 -F {proof.steps} -T {LIMIT}")
+    return "was asserted in frame" in abc(folder, f"bmc3 -F {proof.cycles(label)} -T {LIMIT}")
 
 
 def prove(proof, quick):
     """A line about the proof, and whether it holds."""
     begun = time.time()
     folder = build(proof, proof.name)
-    if proof.ever and (not quick or proof.quick == 0):
+    if proof.apart:
+        lone = {label: build(proof, f"{proof.name}-{label}", None, label) for label in sorted(labels(proof))}
+        each = {label: bounded(proof, at, proof.cycles(label)) for label, at in lone.items()}
+        told = "".join(f"{label}: {told}" for label, (holds, told) in each.items() if not holds)
+        cycles = [proof.cycles(label) for label in lone]
+        holds, how = not told, f"for {min(cycles)} to {max(cycles)} cycles"
+    elif proof.ever and (not quick or proof.quick == 0):
         told = abc(folder, f"pdr -T {LIMIT}")
         holds = "Property proved." in told
         how = "for ever"
@@ -175,7 +243,7 @@ def plant(proof, number):
     begun = time.time()
     label, before, after = proof.bugs[number]
     name = f"{proof.name}-{label}-{number}"
-    found = broken(proof, build(proof, name, (before, after), label))
+    found = broken(proof, label, build(proof, name, (before, after), label))
     return f"  {name}: {'fails' if found else 'DOES NOT FAIL'}; {time.time() - begun:.1f} s", found
 
 

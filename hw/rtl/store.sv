@@ -59,11 +59,15 @@ module store #(
     .out_valid(g_valid), .out_ready(g_ready), .out_some(g_some), .out_beat(g_beat),
     .out_end(g_end), .out_block(g_block)
   );
-  logic [31:0] count, limit, begun;         // beats: so far; that fit; before this payload
+  logic [31:0] count, begun;                // beats: so far; before this payload
+  logic [26:0] room;                        // beats that this payload may still have, or less than none
+  logic no_room, spills;
   logic fresh;                              // the payload has no beat yet
   logic queue_ready, ends_ready;
   assign g_ready = queue_ready && ends_ready && !full && !halt;
-  assign put = g_valid && g_ready && g_some && count != limit;
+  assign no_room = room[26] || room == '0;
+  assign spills = g_some && no_room;
+  assign put = g_valid && g_ready && g_some && !no_room;
   always_ff @(posedge clk) begin
     if (rst) begin
       count <= '0;
@@ -71,15 +75,14 @@ module store #(
       fresh <= 1'b1;
       full <= 1'b0;
     end else begin
-      // Payload k ends at or below its own record, and the first one lies six beats below the end.
-      if (begin_set) limit <= {6'd0, slot_bytes[31:6]} - 32'd6;
+      // Payload k ends at or below its own record, and the first one lies six beats below the end. One that ends right there
+      // leaves less than none, as the next record lies where it ends.
+      if (begin_set) room <= {1'b0, slot_bytes[31:6]} - 27'd6;
+      else room <= room - 27'(put) - 27'(g_valid && g_ready && g_end);
       if (g_valid && g_ready) begin
-        if (g_some && count == limit) full <= 1'b1;
+        if (spills) full <= 1'b1;
         if (put) count <= count + 1'b1;
-        if (g_end) begin
-          limit <= limit - 1'b1;
-          begun <= count + 32'(put);
-        end
+        if (g_end) begun <= count + 32'(put);
         if (g_some || g_end) fresh <= g_end;
       end
     end
@@ -110,14 +113,14 @@ module store #(
   assign rec_sum_valid = any_sum_valid && sum_channel[0];
 
   // ---- records of payloads ----
-  // Payloads that ended; those with beats wait for their sum.
+  // Payloads that ended and fit; those with beats wait for their sum.
   logic e_valid, e_ready;
   pkg::block_t e_block;
   logic [31:0] e_start;
   logic e_empty;
   logic [2:0] e_count, s_count;
   fifo #(.WIDTH(pkg::BLOCK_BITS + 33), .LG(2)) ends (
-    .clk, .rst(clear), .in_valid(g_valid && g_ready && g_end), .in_ready(ends_ready),
+    .clk, .rst(clear), .in_valid(g_valid && g_ready && g_end && !spills), .in_ready(ends_ready),
     .in_word({g_block, begun, !g_some && fresh}),
     .out_valid(e_valid), .out_ready(e_ready), .out_word({e_block, e_start, e_empty}),
     .count(e_count)

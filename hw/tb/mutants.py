@@ -45,6 +45,8 @@ MUTANTS = [
     ("tag-straddles", "decoder", "assign straddles = ", "assign straddles = !BUG && "),
     ("pad-not-zero", "gear", "grown = sub == '0 ? '0 : part;", "grown = sub == '0 && !BUG ? '0 : part;"),
     ("line-of-4k", "store", "if (to_line < want) want = to_line;", "if (to_line < want && !BUG) want = to_line;"),
+    ("less-than-no-room", "store", "assign no_room = room[26] || room == '0;",
+     "assign no_room = (room[26] && !BUG) || room == '0;"),
     ("early-status", "store", "TOLD: if (told_valid && at_rest && !rec_valid)",
      "TOLD: if (told_valid && (BUG ? rec_free : at_rest && !rec_valid))"),
     ("hash-tail", "hasher", "k == k_last ? n - 8'd16", "k == k_last ? n - 8'd16 - 8'(BUG)"),

@@ -668,6 +668,8 @@ class Maker:
         slot = bytearray(self.slot(c.ways, areas, c.lg, c.interval, list(c.snapshots), c.s))
         slot[17] = c.switches
         struct.pack_into("<H", slot, 24, c.mask)
+        if c.out:
+            struct.pack_into("<I", slot, 36, c.out)
         reseal(slot)
         return bytes(slot)
 
@@ -769,11 +771,11 @@ def mark(key, mask, split=0):
 
 
 class Corner:
-    """A set by its runs, newest first; each an ordered list of entries."""
+    """A set by its runs, newest first; each an ordered list of entries. `out`: bytes of the output slot, else enough."""
 
     def __init__(self, name, code, runs, lg=12, interval=16, snapshots=(), s=0, switches=3, mask=0, marks=(), replay=(),
-                 ways=None):
-        self.name, self.code, self.runs, self.lg, self.interval = name, code, runs, lg, interval
+                 ways=None, out=None):
+        self.name, self.code, self.runs, self.lg, self.interval, self.out = name, code, runs, lg, interval, out
         self.snapshots, self.s, self.switches, self.mask = snapshots, s, switches, mask
         self.marks, self.replay, self.ways = marks, replay, len(runs) if ways is None else ways
 
@@ -827,6 +829,15 @@ CORNERS = [
                                                       [entry(k(i), 9, b"o") for i in range(20)]], snapshots=[5]),
     Corner("over 1,024 restart points", OUT_FULL, [[entry(k(i, 5), 9, b"") for i in range(1100)]], lg=16, interval=1),
     Corner("1,024 restart points", OK, [[entry(k(i, 5), 9, b"") for i in range(1024)]], lg=16, interval=1),
+    # Each entry is a block. Payloads of 10 beats.
+    Corner("the first payload ends at its record, and another follows", OUT_FULL, [[entry(k(i), 9, b"v" * 600) for i in range(3)]],
+           lg=8, out=64 * 16),
+    # Payloads of 6, 6 and 5 beats.
+    Corner("the second ends at its record, and another follows", OUT_FULL, [[entry(k(i), 9, b"v" * 300) for i in range(3)]],
+           lg=8, out=64 * 19),
+    Corner("the last ends at the record with its number", OK, [[entry(k(i), 9, b"v" * 300) for i in range(3)]],
+           lg=8, out=64 * 25),
+    Corner("the last ends a beat behind that", OUT_FULL, [[entry(k(i), 9, b"v" * 300) for i in range(3)]], lg=8, out=64 * 24),
     Corner("the highest number", OK, [[entry(b"a", SEQ_LAST, b"v")]], snapshots=[SEQ_LAST - 1]),
     Corner("a number too high", SEQ_HIGH, [[entry(b"a", SEQ_LAST + 1, b"v")]]),
     Corner("a merge operand", KIND, [[entry(b"a", 1, b"v", 2)]]),

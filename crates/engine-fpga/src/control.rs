@@ -20,6 +20,8 @@ pub const ADAPTIVE: (u64, u64) = (1 << 20, 16 << 20);
 pub const STEM: (u64, u64) = (8 << 20, 512 << 20);
 /// Share of the slowest stage's asymptote that [`Buffer::Adaptive`] wants.
 const WANTED: f64 = 0.95;
+/// The largest set of [`Buffer::Adaptive`] before any has come back, over its smallest.
+const UNSEEN: u64 = 4;
 /// How much a set counts against the next one in the fits.
 const FADES: f64 = 0.9;
 /// Sizes have to differ by so much for a fit of both figures: variance over the square of the mean.
@@ -110,6 +112,15 @@ impl Controller {
     /// Bytes that the next set should have.
     pub fn set_bytes(&self) -> u64 {
         self.now as u64
+    }
+
+    /// A set of so many bytes is on its way to the card. Until one has come back, nothing is known of larger ones, and those that
+    /// wait behind the first one hold up no unit: [`Buffer::Adaptive`] makes each twice as large as the one before.
+    pub fn loaded(&mut self, bytes: u64) {
+        let unknown = self.stages[1].n == 0.0;
+        if self.buffer == Buffer::Adaptive && unknown && bytes as f64 > 0.75 * self.now {
+            self.now = self.within((2.0 * self.now).min((UNSEEN * ADAPTIVE.0) as f64));
+        }
     }
 
     /// A set came back.

@@ -102,7 +102,7 @@ impl Pipeline {
         let part = || Part { left: bytes / parts as u64, ..Part::default() };
         let mut parts: Vec<Part> = (0..parts).map(|_| part()).collect();
         loop {
-            self.load(&mut parts, &mut free, &mut times, &control);
+            self.load(&mut parts, &mut free, &mut times, &mut control);
             let ready = |part: &Part| part.loaded.front().map(|set| part.known.max(set.2));
             let next = (0..parts.len()).filter(|&i| ready(&parts[i]).is_some()).min_by(|&a, &b| {
                 ready(&parts[a]).unwrap_or(0.0).total_cmp(&ready(&parts[b]).unwrap_or(0.0))
@@ -130,7 +130,7 @@ impl Pipeline {
         parts: &mut [Part],
         free: &mut [Option<f64>],
         times: &mut Timetable,
-        control: &Controller,
+        control: &mut Controller,
     ) {
         for ahead in 0..self.in_flight.max(1) {
             for part in parts.iter_mut() {
@@ -147,6 +147,7 @@ impl Pipeline {
                     bytes = part.left.div_ceil(2);
                 }
                 part.left -= bytes;
+                control.loaded(bytes);
                 free[slot] = None;
                 // The flight before has to be back before this one is staged.
                 let from = if ahead + 1 == self.in_flight.max(1) { part.back } else { 0.0 };

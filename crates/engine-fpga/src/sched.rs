@@ -316,6 +316,7 @@ impl Sched {
             known_at: ready_at,
             back_at: ready_at,
         });
+        self.control.loaded(staged.stored);
         self.send(slot, Cargo::Areas, staged.areas_at as u64, areas);
         true
     }

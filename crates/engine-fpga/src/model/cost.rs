@@ -10,8 +10,12 @@
 //! cycle for lengths and key and 32 for the value, 132,000 in all; the weigher 32 rounds and two more for the value's last 32
 //! bytes, 136,000 in all, and so much is charged.
 
+use crate::stream::BEAT;
+
 /// Bytes that the weigher takes in a round, which is a cycle of one of its engines.
 const ROUND: usize = 32;
+/// Bytes of a block's last word, which counts its restart points.
+const FOOTER: usize = 4;
 
 /// What things cost in cycles. One cycle is a beat of W bytes at each stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +46,7 @@ impl Cost {
 
     /// Cycles to encode a survivor whose lengths take `lengths` bytes. What of the key's first row fits behind them goes with them.
     pub fn kept(self, lengths: usize, shared: usize, unshared: usize, value: usize) -> u64 {
-        let lead = (self.width - shared % self.width).min(self.width - lengths).min(unshared);
+        let lead = self.lead(lengths, shared, unshared);
         1 + self.touched(shared + lead, unshared - lead) + self.rows(value)
     }
 
@@ -54,6 +58,31 @@ impl Cost {
     /// Cycles to end a block with so many restart points.
     pub fn block(self, restarts: usize) -> u64 {
         restarts as u64 + 1
+    }
+
+    /// Cycles for which the bytes behind a block wait: its payload had so many, tail included, and the next block begins with an entry that
+    /// shares nothing. Words of W bytes become beats of 64, and a beat is let go when it is known whether it is the last: so the
+    /// last one takes a cycle more, and another if it is not full, while the next word is put together. A footer across two words takes
+    /// the packer a cycle, too.
+    pub fn turned(self, payload: usize, lengths: usize, unshared: usize, value: usize) -> u64 {
+        let footer = u64::from((payload - FOOTER) % self.width + FOOTER > self.width);
+        let words = payload.div_ceil(self.width);
+        let last = 1 + u64::from(!words.is_multiple_of(BEAT.div_ceil(self.width)));
+        // Pieces until the next word is whole: lengths and key, then a row of the key or of the value.
+        let lead = self.lead(lengths, 0, unshared);
+        let row = if unshared > lead { self.width - lead } else { self.width };
+        let second = row.min(if unshared > lead { unshared - lead } else { value });
+        let pieces = match lengths + lead {
+            one if one == self.width => 1,
+            one if one + second >= self.width => 2,
+            _ => 3,
+        };
+        footer + (1 + last).saturating_sub(pieces)
+    }
+
+    /// Bytes of a key that go with its lengths.
+    fn lead(self, lengths: usize, shared: usize, unshared: usize) -> usize {
+        (self.width - shared % self.width).min(self.width - lengths).min(unshared)
     }
 
     /// Rounds to weigh an entry with a value of so many bytes: 16 bytes from each end at a time, then 32 and a tail of 32, then stripes of 128 before those.

@@ -646,6 +646,10 @@ impl Encoder {
         self.out.extend_from_slice(&self.next[shared..]);
         self.out.extend_from_slice(value);
         self.cycles += cost.kept(lengths, shared, self.next.len() - shared, value.len());
+        if let (1, Some(before)) = (self.open.entries, self.records.last()) {
+            let payload = before.bytes as usize;
+            self.cycles += cost.turned(payload, lengths, self.next.len(), value.len());
+        }
         std::mem::swap(&mut self.last, &mut self.next);
         self.check_room()
     }

@@ -152,6 +152,22 @@ fn entries_cost_the_cycles_of_their_rows() {
     assert_eq!([8, 16, 32, 128, 240].map(|key| cost.hashed(key)), [12, 2, 3, 9, 26]);
 }
 
+/// By hand: how long the words of a block hold up those of the next one.
+#[test]
+fn a_block_that_ends_in_half_a_beat_holds_up_the_next() {
+    let cost = Cost::new(32);
+    // 130 words are 65 beats: one cycle, in which the next word is put together from two pieces.
+    assert_eq!(cost.turned(4132, 4, 24, 4096), 0);
+    // 133 words are not: two cycles, and lengths and key fill the next word at once.
+    assert_eq!(cost.turned(4245, 5, 136, 4096), 2);
+    // Of the footer two bytes are in the next word.
+    assert_eq!(cost.turned(4130, 4, 24, 4096), 1);
+    // Three pieces or more: it waits for them, not for the block before.
+    assert_eq!(cost.turned(4245, 3, 12, 9), 0);
+    // A beat a word.
+    assert_eq!(Cost::new(64).turned(4245, 5, 136, 4096), 1);
+}
+
 /// By hand: one set, nothing beside it.
 #[test]
 fn a_single_set_takes_one_thing_after_the_other() {
