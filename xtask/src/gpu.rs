@@ -2,7 +2,7 @@
 //!
 //! | chore | what it does |
 //! |---|---|
-//! | `check` | the kernels run on the emulator, as an engine, against the naive twin |
+//! | `check` | the kernels run on the emulator, as an engine, against the naive twin; then `kit try` |
 //! | `build` | a pinned compiler makes code for GPUs of them, as `image.lock` says (`gpu_image`) |
 //! | `sanitize` | the same cases, with every access of the kernels watched |
 //! | `kit` | what is carried to a machine with a GPU, to check and measure it there (`gpu_kit`) |
@@ -135,7 +135,7 @@ const MUTANTS: &[(&str, &str, &str, &str)] = &[
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["check"] => need().and_then(|()| emulated()),
+        ["check"] => need().and_then(|()| emulated()).and_then(|()| gpu_kit::rehearse()),
         ["build"] => match build()? {
             Checked::Same => Ok(()),
             Checked::NoCompiler(error) => Err(error),
@@ -152,7 +152,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 /// What runs before a merge.
 pub(crate) fn check() -> Result<()> {
     match need() {
-        Ok(()) => emulated().and_then(|()| sanitized("60")).and_then(|()| compiled()),
+        Ok(()) => emulated()
+            .and_then(|()| sanitized("60"))
+            .and_then(|()| gpu_kit::rehearse())
+            .and_then(|()| compiled()),
         Err(error) if std::env::var_os("LITHIFY_GPU").is_some_and(|v| v == "1") => Err(error),
         Err(error) => {
             eprintln!("note: {error:#};");

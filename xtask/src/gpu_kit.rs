@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 use crate::gpu_image::{Checked, IMAGE, KERNELS, build, download};
 use crate::repo::root;
@@ -80,26 +81,40 @@ pub(crate) fn make() -> Result<()> {
     Ok(())
 }
 
-/// Runs all steps of the kit on the emulator, with small sizes.
+/// Runs all steps of the kit on the emulator, with small sizes; and for a GPU that is not there, where each step says why
+/// it could not run.
 pub(crate) fn rehearse() -> Result<()> {
-    let out = root().join("target/gpu/tried");
+    let told = tried("target/gpu/tried", &["--emulator", "--quick"])?;
+    let says = |step: &Value| !is_empty(&step["figures"]) || step["not_run"].is_string();
+    sound(&told, "emulator", says).context("the kit on the emulator")?;
+    let told = tried("target/gpu/tried-without", &["--quick", "--gpu", "1000000"])?;
+    let says = |step: &Value| is_empty(&step["figures"]) && step["not_run"].is_string();
+    sound(&told, "gpu", says).context("the kit without a GPU")
+}
+
+/// Runs the steps, with `flags`; the results.
+fn tried(out: &str, flags: &[&str]) -> Result<Value> {
+    let out = root().join(out);
     let features = ["-p", "lithify-gpu-kit", "--features", "emu", "--bin", "gpu-check"];
     let cargo = ["run", "-q", "--profile", "sim", "--locked"];
     let mut command = at_root("cargo", &[&cargo[..], &features, &["--", "run"]].concat());
-    call(command.arg(&out).args(["--emulator", "--quick"]))?;
-    let text = fs::read_to_string(out.join("results.json"))?;
-    let told: serde_json::Value = serde_json::from_str(&text)?;
+    call(command.arg(&out).args(flags))?;
+    Ok(serde_json::from_str(&fs::read_to_string(out.join("results.json"))?)?)
+}
+
+fn is_empty(of: &Value) -> bool {
+    of.as_array().is_none_or(Vec::is_empty)
+}
+
+/// Whether no step of ten failed, and each says what it should; and the results say whose they are.
+fn sound(told: &Value, device: &str, says: impl Fn(&Value) -> bool) -> Result<()> {
     let steps = told["steps"].as_array().context("results without steps")?;
-    let says = |step: &&serde_json::Value| {
-        let figures = step["figures"].as_array().is_some_and(|of| !of.is_empty());
-        step["failed"].is_null() && (figures || step["not_run"].is_string())
-    };
-    let sound = steps.iter().filter(says).count();
+    let sound = steps.iter().filter(|step| step["failed"].is_null() && says(step)).count();
     if (sound, steps.len()) != (10, 10) {
-        bail!("{sound} of {} steps of the kit say what they found, and ten should", steps.len());
+        bail!("{sound} of {} steps say what they found, and ten should", steps.len());
     }
-    if told["device"] != "emulator" {
-        bail!("the results of the emulator do not say whose they are");
+    if told["device"] != device {
+        bail!("the results do not say whose they are");
     }
     Ok(())
 }

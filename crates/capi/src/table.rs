@@ -33,7 +33,7 @@ impl TableOptions {
         s.format_version = self.format_version;
         s.bloom_bits = self.bloom_bits;
         s.whole_key_filtering = self.whole_keys;
-        s.partition_bytes = if self.two_levels { self.part_bytes } else { 0 };
+        s.partition_bytes = Some(if self.two_levels { self.part_bytes } else { 0 });
         if self.cache.is_some() {
             options.cache = self.cache;
             options.users.cache = self.users.clone();

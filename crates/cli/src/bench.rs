@@ -166,6 +166,8 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
     let beside = buffers + b.cache_bytes.max(1 << 20) + table_memory(b);
     // Nor a quarter for what is not counted.
     s.memory_budget = b.memtable_bytes * b.memtables as u64 + beside / 3 * 4 + 4;
+    // And they keep indexes and filters whole.
+    s.partition_bytes = Some(0);
     s.durability = durability(b.wal);
     s.level_base_bytes = b.level_base_bytes;
     s.level_multiplier = whole("--level-multiplier", b.level_multiplier)?;

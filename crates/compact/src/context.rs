@@ -64,6 +64,9 @@ pub struct Maker {
     pub session: String,
 }
 
+/// Size of the parts of indexes and filters where the store chooses it: RocksDB's default.
+const AUTO_PART: u32 = 4 << 10;
+
 /// How output files look.
 #[derive(Clone, Debug)]
 pub struct OutputOptions {
@@ -76,8 +79,8 @@ pub struct OutputOptions {
     /// Filter bits per key, in thousandths; 0 = none.
     pub millibits: u32,
     /// Size of the parts into which indexes and filters are cut, in bytes; 0 = filters are whole, and
-    /// so are indexes of everyday size.
-    pub partition_bytes: u32,
+    /// so are indexes of everyday size. `None`: whole, or in parts of 4 KiB while tables would crowd the memory.
+    pub partition_bytes: Option<u32>,
     /// Largest dictionary of a table whose codec has them, in bytes; 0 = none.
     pub dict_bytes: u32,
     /// Whether filters hold whole keys.
@@ -115,16 +118,18 @@ impl OutputOptions {
         recipe.prefixes = if filters { self.prefixes.clone() } else { Prefixes::default() };
     }
 
-    /// How `maker` writes its table `number` of `level`, without operands in it.
+    /// How `maker` writes its table `number` of `level`, without operands in it, when open tables crowd the
+    /// memory or not.
     pub(crate) fn table_spec(
         &self,
         maker: Maker,
         number: FileId,
         level: u8,
         times: Times,
+        crowded: bool,
     ) -> TableSpec {
         let plain = TableSpec::default();
-        let part = self.partition_bytes as usize;
+        let part = self.partition_bytes.unwrap_or(if crowded { AUTO_PART } else { 0 }) as usize;
         let index = match part {
             0 => plain.index,
             _ => IndexShape { cap: part, partition: part, ..plain.index },
@@ -253,7 +258,8 @@ impl JobContext {
         dictionary: Option<Arc<[u8]>>,
     ) -> TableSpec {
         let (level, times) = (output.pos.level, output.times);
-        let mut spec = output.shape.table_spec(self.maker.clone(), number, level, times);
+        let (maker, crowded) = (self.maker.clone(), self.tables.crowd_memory());
+        let mut spec = output.shape.table_spec(maker, number, level, times, crowded);
         spec.dictionary = dictionary;
         if let Some(operator) = &self.operator {
             spec.merge_operator = operator.name().to_owned();

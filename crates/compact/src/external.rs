@@ -55,7 +55,7 @@ impl ExternalTable {
         output.encode(&mut recipe, LEVEL);
         recipe.check()?;
         let times = Times { now, oldest_ancestor: now };
-        let spec = output.table_spec(maker, FileId(1), LEVEL, times);
+        let spec = output.table_spec(maker, FileId(1), LEVEL, times, false);
         // No manifest says where it ends, so its deletions end where they should.
         let mut spec = TableSpec { external: true, as_rocksdb: false, ..spec };
         if let Some(operator) = operator {

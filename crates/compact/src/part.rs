@@ -107,7 +107,7 @@ impl Merging {
             return Ok(Merged::Step(wait));
         }
         let waiting_for = self.offer(control)?;
-        let relayed = self.relay.poll(&mut self.products)?;
+        let relayed = self.relay.poll(&mut self.products, self.sink.phase())?;
         self.moved += self.products.arena().len();
         self.sink.take(&mut self.products)?;
         Ok(match relayed {

@@ -273,7 +273,8 @@ impl Parts {
         });
         let (engines, rt) = (self.engines.clone(), self.context.env.rt.clone());
         let trusted = self.context.output.unchecked;
-        let relay = Relay::new(engines, place, order.recipe, rt, trusted, tell)?;
+        let buffers = self.context.buffers.clone();
+        let relay = Relay::new(engines, place, order.recipe, rt, buffers, trusted, tell)?;
         Ok(PartJob::new(relay, feed, sink, self.spec.control.part(no)))
     }
 

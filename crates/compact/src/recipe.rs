@@ -6,6 +6,7 @@ use lithify_base::{
 };
 use lithify_env::sync::Arc;
 use lithify_lsm::{FileRef, Version};
+use lithify_merge::recipe::Density;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
 use lithify_merge::{InUse, Recipe, UserFilter};
 use lithify_plan::Kind;
@@ -83,6 +84,20 @@ pub(crate) fn tombstones(runs: &[InputRun], order: &dyn Comparator) -> Fragments
     Fragments::union(sources, order)
 }
 
+/// What a stored byte of the inputs comes to at most; none if a table does not say.
+fn density(runs: &[InputRun]) -> Option<Density> {
+    let of = |file: &FileRef| {
+        let data = file.bytes.saturating_sub(file.tail_bytes);
+        Density::of(data, file.entries, file.raw_key_bytes, file.raw_value_bytes)
+    };
+    // One of range tombstones alone has no blocks.
+    let mut files = runs
+        .iter()
+        .flat_map(|run| &run.files)
+        .filter(|(file, _)| file.entries > 0 || file.bytes > file.tail_bytes);
+    files.try_fold(Density::default(), |most, (file, _)| Some(most.max(of(file)?)))
+}
+
 /// The recipe of a compaction into `out`.
 pub(crate) fn compaction(
     context: &JobContext,
@@ -111,6 +126,7 @@ pub(crate) fn compaction(
         },
     });
     recipe.file_bytes = plan.cuts.target_bytes.max(u64::from(context.output.block_bytes));
+    recipe.density = density(runs);
     encode(context, &mut recipe, plan.out.level);
     recipe.check()?;
     Ok(recipe)

@@ -27,13 +27,13 @@ use std::time::Duration;
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_engine::{Caps, Engine, Fault, Offer, Progress, Refusal, Session, Ticket};
 use lithify_env::sync::Arc;
-use lithify_env::{Mono, RtRef};
+use lithify_env::{BufPool, IoBuf, Mono, RtRef};
 use lithify_merge::certify::Certifier;
 use lithify_merge::prove::Prover;
-use lithify_merge::{BlockSet, Item, Ledger, Products, Recipe};
+use lithify_merge::{BlockSet, Item, Ledger, Lent, Products, Recipe};
 
 use crate::feed::Wants;
-use crate::route::{Engines, Place, Why, caps_of, guarded};
+use crate::route::{Engines, Place, Why, caps_for, guarded};
 
 mod machine;
 
@@ -59,6 +59,8 @@ pub(crate) struct Relay {
     engines: Arc<Engines>,
     recipe: Arc<Recipe>,
     rt: RtRef,
+    /// Memory for what a machine made.
+    buffers: BufPool,
     tell: Tell,
     session: Seat,
     /// Sets that the session has no room for yet.
@@ -133,6 +135,7 @@ impl Relay {
         place: Option<Place>,
         recipe: Arc<Recipe>,
         rt: RtRef,
+        buffers: BufPool,
         trusted: bool,
         tell: Tell,
     ) -> Result<Relay> {
@@ -164,6 +167,7 @@ impl Relay {
             engines,
             recipe,
             rt,
+            buffers,
             tell,
             session: Seat(Some(session)),
             waiting: VecDeque::new(),
@@ -192,7 +196,7 @@ impl Relay {
         let Some(m) = &self.machine else {
             return Wants { caps: self.engines.cpu().caps(), share: None };
         };
-        let caps = caps_of(&**m.place.engine()).unwrap_or(*m.place.caps());
+        let caps = caps_for(&**m.place.engine(), &self.recipe).unwrap_or(*m.place.caps());
         Wants { caps, share: Some(m.place.share().clone()) }
     }
 
@@ -245,7 +249,8 @@ impl Relay {
                 }
                 continue;
             };
-            let caps = caps_of(&**machine.place.engine()).unwrap_or(*machine.place.caps());
+            let caps = caps_for(&**machine.place.engine(), &self.recipe);
+            let caps = caps.unwrap_or(*machine.place.caps());
             // What it holds has a bound, however much it would take.
             if machine.kept.len() >= caps.sets_in_flight {
                 self.waiting.push_front(set);
@@ -277,14 +282,15 @@ impl Relay {
         Ok(())
     }
 
-    /// Does a slice of work. `out` has certified products afterwards, which are to be taken.
+    /// Does a slice of work. `out` has certified products afterwards, which are to be taken. What a machine made lies
+    /// as in the files: `phase` is how far behind a multiple of a page the file that is open has come.
     ///
     /// # Errors
     /// Corruption of the input, found by the CPU from the beginning of the part; Internal if the CPU's own
     /// output is refused.
-    pub(crate) fn poll(&mut self, out: &mut Products) -> Result<Relayed> {
+    pub(crate) fn poll(&mut self, out: &mut Products, phase: usize) -> Result<Relayed> {
         if self.machine.is_some() {
-            return self.poll_machine(out);
+            return self.poll_machine(out, phase);
         }
         if self.believed.is_none() {
             return self.poll_cpu(out);
@@ -336,7 +342,7 @@ impl Relay {
         Relayed::Anew
     }
 
-    fn poll_machine(&mut self, out: &mut Products) -> Result<Relayed> {
+    fn poll_machine(&mut self, out: &mut Products, phase: usize) -> Result<Relayed> {
         let began = self.rt.now();
         if let Some(doubt) = self.machine.as_ref().and_then(|m| m.place.doubt()) {
             return self.disprove(&doubt, out);
@@ -349,7 +355,7 @@ impl Relay {
         };
         // Neither memory that the machine still has nor a panic in reading it gets any further.
         let read = match guarded(|| {
-            out.own();
+            out.own(phase, |bytes| room(&self.buffers, bytes));
             self.read(out, &progress)
         }) {
             Ok(Ok(read)) => read,
@@ -518,6 +524,25 @@ fn too_large(set: &BlockSet, caps: &Caps) -> Option<Error> {
     (runs > usize::from(caps.max_ways)).then(|| {
         Error::unsupported(format!("a set of {runs} runs, and it takes {} at most", caps.max_ways))
     })
+}
+
+/// A buffer that blocks of a machine are copied into, certified in, and written from.
+struct Room(IoBuf);
+
+impl Lent for Room {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+/// Such a buffer, if there is memory.
+fn room(buffers: &BufPool, bytes: usize) -> Option<Box<dyn Lent>> {
+    let mut buffer = buffers.try_get(bytes).ok()?;
+    buffer.set_len(bytes);
+    Some(Box::new(Room(buffer)))
 }
 
 fn refused(place: &Place, refusal: &Refusal) -> Error {

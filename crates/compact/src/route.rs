@@ -22,6 +22,7 @@ use lithify_base::{Error, ErrorKind, Result};
 use lithify_engine::{Caps, Cost, CpuEngine, Engine};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Mono, Ticket, panic_message};
+use lithify_merge::Recipe;
 use lithify_merge::certify::Mode;
 
 use crate::set_memory::{SetMemory, Share};
@@ -297,9 +298,17 @@ const SETS_MAX: usize = 64;
 /// What `engine` says of itself, within reason; none if it panics. Of an engine other than the CPU at least
 /// the sums of all blocks are checked, and where it names no share of its sets to be proven all are.
 pub(crate) fn caps_of(engine: &dyn Engine) -> Option<Caps> {
-    let caps = guarded(|| engine.caps()).ok()?;
+    guarded(|| engine.caps()).ok().map(believed)
+}
+
+/// The same of a part that is merged by `recipe`.
+pub(crate) fn caps_for(engine: &dyn Engine, recipe: &Recipe) -> Option<Caps> {
+    guarded(|| engine.caps_for(recipe)).ok().map(believed)
+}
+
+fn believed(caps: Caps) -> Caps {
     let certify = if caps.certify == Mode::Meta { Mode::Sums } else { caps.certify };
-    Some(Caps {
+    Caps {
         set_bytes: caps.set_bytes.max(1),
         sets_in_flight: caps.sets_in_flight.clamp(1, SETS_MAX),
         ways: caps.ways.max(1),
@@ -307,7 +316,7 @@ pub(crate) fn caps_of(engine: &dyn Engine) -> Option<Caps> {
         certify,
         prove: caps.prove.max(1),
         ..caps
-    })
+    }
 }
 
 /// What an engine does, which may be anything: a panic is a fault like others.

@@ -1,17 +1,25 @@
 //! The back end of a job: products in, synced table files out.
 //!
-//! Blocks are assembled and written behind the merge. When a file is cut, its tail is built at
-//! once (it is work for the processor), and the rest of its life, draining writes and syncing,
-//! goes on by itself while the next file is being filled.
+//! Blocks are assembled and written behind the merge. When a file is cut, the rest of its life goes on by itself
+//! while the next file is being filled: its tail is built, filter and all, writes are drained, and it is synced.
+//! Blocks of a machine come in memory of their own, which is written itself; others are copied into buffers.
+
+use std::ops::Range;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Error, ErrorKind, FileId, Result};
 use lithify_env::sync::Arc;
-use lithify_env::{Class, Job, Receiver, Sender, SharedUrgency, Step, Ticket, Urgency, oneshot};
+use lithify_env::{
+    Class, Job, Receiver, Sender, SharedUrgency, Step, Stretch, Ticket, Urgency, oneshot,
+};
 use lithify_files::dir::{Dir, FileName};
 use lithify_lsm::FileMeta;
-use lithify_merge::{Item, Products};
-use lithify_tables::sst::{Assembler, AssemblerOptions, FinishStep, FinishedTable, WriteMode};
+use lithify_merge::products::PAGE;
+use lithify_merge::tombstone::RangeTombstone;
+use lithify_merge::{Item, Lent, Products};
+use lithify_tables::sst::{
+    Assembler, AssemblerOptions, BlockParts, FinishStep, FinishedTable, WriteMode,
+};
 
 use crate::context::JobContext;
 use crate::order::OutputOrder;
@@ -126,43 +134,94 @@ impl Sink {
 
     /// Takes what an engine produced.
     pub(crate) fn take(&mut self, products: &mut Products) -> Result<()> {
+        if products.is_lent() {
+            return self.take_lent(products);
+        }
         for item in products.items() {
             match item {
-                Item::Block(block) => {
-                    let table = match &mut self.open {
-                        Some(table) => table,
-                        closed => {
-                            let table = self.litter.create(
-                                &self.context,
-                                self.urgency.clone(),
-                                &self.output,
-                                self.dictionary.clone(),
-                            )?;
-                            closed.insert(table)
-                        }
-                    };
-                    table.push_product(products, block)?;
-                }
+                Item::Block(block) => self.table()?.push_product(products, block)?,
                 Item::FileCut(cut) => {
-                    if self.open.is_none() && cut.tombstones.is_empty() {
-                        continue;
+                    if let Some(table) = self.cut(&cut.tombstones)? {
+                        self.close(table);
                     }
-                    let mut table = match self.open.take() {
-                        Some(table) => table,
-                        // Without blocks, so none was compressed.
-                        None => {
-                            let urgency = self.urgency.clone();
-                            self.litter.create(&self.context, urgency, &self.output, None)?
-                        }
-                    };
-                    table.push_tombstones(&cut.tombstones);
-                    self.close(table)?;
                 }
                 Item::SetDone(_) => {}
             }
         }
         products.clear();
         Ok(())
+    }
+
+    /// The same of blocks in memory that is the sink's now: their sums are turned where they lie, file by file, and
+    /// then the memory is written.
+    fn take_lent(&mut self, products: &mut Products) -> Result<()> {
+        let Some(mut lent) = products.take_lent() else { return Ok(()) };
+        let mut whole: Vec<(Assembler, Vec<Range<usize>>)> = Vec::new();
+        let mut parts: Vec<Range<usize>> = Vec::new();
+        for item in products.items() {
+            match item {
+                Item::Block(block) => {
+                    let place = products.place(block);
+                    let of = BlockParts::of(products, block);
+                    self.table()?.adopt(lent.bytes_mut(), place.clone(), of)?;
+                    match parts.last_mut() {
+                        Some(last) if last.end == place.start => last.end = place.end,
+                        _ => parts.push(place),
+                    }
+                }
+                Item::FileCut(cut) => {
+                    let table = self.cut(&cut.tombstones)?;
+                    whole.extend(table.map(|table| (table, std::mem::take(&mut parts))));
+                }
+                Item::SetDone(_) => {}
+            }
+        }
+        let stretch: Stretch = Arc::new(Written(lent));
+        for (mut table, parts) in whole {
+            parts.into_iter().try_for_each(|part| table.push_lent(&stretch, part))?;
+            self.close(table);
+        }
+        if let Some(table) = &mut self.open {
+            parts.into_iter().try_for_each(|part| table.push_lent(&stretch, part))?;
+        }
+        products.clear();
+        Ok(())
+    }
+
+    /// How far behind a multiple of a page the file that is open has come.
+    pub(crate) fn phase(&self) -> usize {
+        let bytes = self.open.as_ref().map_or(0, Assembler::data_bytes);
+        (bytes % PAGE as u64) as usize
+    }
+
+    /// The file that is open, or a new one.
+    fn table(&mut self) -> Result<&mut Assembler> {
+        Ok(match &mut self.open {
+            Some(table) => table,
+            closed => {
+                let table = self.litter.create(
+                    &self.context,
+                    self.urgency.clone(),
+                    &self.output,
+                    self.dictionary.clone(),
+                )?;
+                closed.insert(table)
+            }
+        })
+    }
+
+    /// The file that ends with these range tombstones, if there is anything in it.
+    fn cut(&mut self, tombstones: &[RangeTombstone]) -> Result<Option<Assembler>> {
+        if self.open.is_none() && tombstones.is_empty() {
+            return Ok(None);
+        }
+        let mut table = match self.open.take() {
+            Some(table) => table,
+            // Without blocks, so none was compressed.
+            None => self.litter.create(&self.context, self.urgency.clone(), &self.output, None)?,
+        };
+        table.push_tombstones(tombstones);
+        Ok(Some(table))
     }
 
     /// The write or sync to wait for before more is taken, if too much is under way.
@@ -206,15 +265,12 @@ impl Sink {
         self.done
     }
 
-    /// Builds the tail and lets the rest of the closing go on by itself.
-    fn close(&mut self, mut table: Assembler) -> Result<()> {
-        // The first step builds the tail: work for this thread, no waiting.
-        table.finish_step()?;
+    /// Lets the closing go on by itself.
+    fn close(&mut self, table: Assembler) {
         let (result, closing) = oneshot();
         let job = Finish { urgency: self.urgency.clone(), table, result };
         self.context.env.rt.spawn(Class::Io, Box::new(job));
         self.closing.push(closing);
-        Ok(())
     }
 
     /// Takes in closed files, in order.
@@ -233,7 +289,16 @@ impl Sink {
     }
 }
 
-/// Drains and syncs a file.
+/// Memory that nothing changes any more.
+struct Written(Box<dyn Lent>);
+
+impl AsRef<[u8]> for Written {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+/// Builds the tail of a file, drains and syncs it.
 struct Finish {
     urgency: SharedUrgency,
     table: Assembler,

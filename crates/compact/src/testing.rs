@@ -47,7 +47,7 @@ fn output(version: u32) -> OutputOptions {
         block_bytes: 512,
         restart_interval: 4,
         millibits: 10_000,
-        partition_bytes: 0,
+        partition_bytes: Some(0),
         dict_bytes: 0,
         whole_keys: true,
         prefixes: Prefixes::default(),

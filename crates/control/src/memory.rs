@@ -31,11 +31,13 @@ pub(crate) struct Memory {
     next_stratum: u32,
     /// How long a flush takes, of late; 0 before the first.
     took: u64,
+    /// By how much flushes took more or less than that, of late.
+    spread: u64,
 }
 
 impl Memory {
     pub(crate) fn new(next_stratum: u32) -> Memory {
-        Memory { frozen: VecDeque::new(), next_stratum, took: 0 }
+        Memory { frozen: VecDeque::new(), next_stratum, took: 0, spread: 0 }
     }
     pub(crate) fn freeze(
         &mut self,
@@ -100,20 +102,22 @@ impl Memory {
         let began = oldest.job.map_or(now, |(_, began)| began);
         let took = now.saturating_sub(began);
         // One that waited for room on the disk says nothing of the next.
-        self.took = match self.took {
-            0 => took,
-            before => before - before / 4 + took.min(4 * before) / 4,
-        };
+        let mean = self.took;
+        let took = if mean == 0 { took } else { took.min(4 * mean) };
+        let follow = |mean: u64, seen: u64| mean - mean / 4 + seen / 4;
+        self.spread = if mean == 0 { 0 } else { follow(self.spread, took.abs_diff(mean)) };
+        self.took = if mean == 0 { took } else { follow(mean, took) };
         (oldest.bytes, oldest.written)
     }
 
     /// The most bytes per second of writes with which memtables, at most `most`, each full after so many
-    /// bytes of `writes`, last until the oldest is flushed; `None` while none is being flushed. The active
-    /// one was empty when the newest of these was frozen.
+    /// bytes of `writes`, last until the oldest is flushed, if that takes longer than of late by as much as is usual;
+    /// `None` while none is being flushed. The active one was empty when the newest of these was frozen.
     pub(crate) fn rate(&self, most: u32, writes: u64) -> Option<u64> {
         let (oldest, newest) = (self.frozen.front()?, self.frozen.back()?);
         let (_, began) = oldest.job.filter(|_| self.took > 0)?;
-        let left = (began + self.took).saturating_sub(newest.at).max(self.took / 16).max(1);
+        let left =
+            (began + self.took + self.spread).saturating_sub(newest.at).max(self.took / 16).max(1);
         let room = u64::from(most).saturating_sub(self.frozen.len() as u64).saturating_mul(writes);
         let rate = u128::from(room) * 1_000_000_000 / u128::from(left);
         Some(u64::try_from(rate).unwrap_or(u64::MAX))

@@ -62,6 +62,7 @@ use lithify_format::compress::Codec;
 use lithify_merge::certify::Mode;
 
 pub use device::Device;
+use device::Shape;
 #[cfg(feature = "emu")]
 pub use emu::Emu;
 
@@ -81,7 +82,8 @@ pub struct GpuOptions {
     pub units: u8,
     /// Stored bytes of a set that suit it best.
     pub set_bytes: u64,
-    /// Most bytes of device memory for all units. A set needs four to eight times its bytes.
+    /// Most bytes of device memory for all units. A set needs three to eight times its bytes, more if entries are
+    /// small or blocks compressed: sets of such inputs are smaller, as far as it takes.
     pub memory: u64,
     /// Most bytes of host memory that the device copies from and to, blocks that are handed out included.
     pub arenas: u64,
@@ -111,7 +113,11 @@ impl Default for GpuOptions {
 impl GpuOptions {
     /// Stored bytes of the largest set that a unit may have memory for.
     fn set_most(&self) -> u64 {
-        self.memory / u64::from(self.units.max(1)) / 8
+        self.set_that_needs(8.0)
+    }
+    /// The same if a stored byte needs `need` bytes.
+    fn set_that_needs(&self, need: f64) -> u64 {
+        ((self.memory / u64::from(self.units.max(1))) as f64 / need) as u64
     }
 }
 
@@ -121,6 +127,7 @@ pub(crate) struct Shared {
     pub(crate) line: Mutex<Line>,
     tally: Mutex<Tally>,
     arenas: Arc<EngineMemory>,
+    shape: Shape,
     /// Unless it is a job.
     pump: Option<Mutex<Pump>>,
 }
@@ -188,10 +195,11 @@ impl GpuEngine {
     /// InvalidArgument for options that make no sense, Unsupported for a device whose kernels have a shape
     /// that the host does not know.
     pub fn new(device: Box<dyn Device>, options: GpuOptions) -> Result<GpuEngine, Error> {
+        let shape = device.shape();
         let (pump, arenas) = pump(device, options)?;
         let (line, tally) = (Mutex::default(), Mutex::default());
         let pump = Some(Mutex::new(pump));
-        let shared = Arc::new(Shared { options, line, tally, arenas, pump });
+        let shared = Arc::new(Shared { options, line, tally, arenas, shape, pump });
         Ok(GpuEngine { shared, on: None })
     }
 
@@ -205,9 +213,10 @@ impl GpuEngine {
         device: Box<dyn Device>,
         options: GpuOptions,
     ) -> Result<GpuEngine, Error> {
+        let shape = device.shape();
         let (pump, arenas) = pump(device, options)?;
         let (line, tally) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { options, line, tally, arenas, pump: None });
+        let shared = Arc::new(Shared { options, line, tally, arenas, shape, pump: None });
         let (job, over) = PumpJob::new(pump, shared.clone(), rt.clone());
         rt.spawn_apart(Box::new(job));
         Ok(GpuEngine { shared, on: Some((rt.clone(), over)) })
@@ -321,6 +330,11 @@ impl Engine for GpuEngine {
                 false => Cost { fixed_ns: 1e6, ns_per_byte: 0.1 },
             },
         }
+    }
+    fn caps_for(&self, recipe: &Recipe) -> Caps {
+        let options = &self.shared.options;
+        let most = options.set_that_needs(plan::need(self.shared.shape, recipe)).max(1);
+        Caps { set_bytes: options.set_bytes.min(most), max_set_bytes: most, ..self.caps() }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
         self.start(recipe, None)

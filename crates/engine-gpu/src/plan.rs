@@ -9,6 +9,7 @@
 
 use lithify_base::MAX_SEQ;
 use lithify_merge::offload::{OpenState, Tables};
+use lithify_merge::recipe::Density;
 use lithify_merge::{Carry, Recipe};
 
 use crate::device::{Device, Kernel, Queue, Shape};
@@ -20,6 +21,27 @@ use crate::unit::{OnDevice, Trouble};
 
 /// Scans of a set.
 const SCANS: u64 = 5;
+
+/// Bytes that each entry takes in records and in room for output, as [`carve_records`] and [`carve_output`] take it.
+const OF_ENTRY: f64 = (9 * 8 + 13 * 4 + 1 + 3 * 8 + 4 * 4 + 1 + 2 * 8 + 27) as f64;
+/// Sets are not alike, and each has small tables.
+const SLACK: f64 = 1.15;
+/// What a set is taken to need where it is not known what the inputs hold.
+const UNKNOWN: f64 = 16.0;
+
+/// Bytes of device memory that a stored byte of a set needs, of both halves, on a device of that shape.
+pub(crate) fn need(shape: Shape, recipe: &Recipe) -> f64 {
+    let Some(Density { entries, key_bytes, plain_bytes }) = recipe.density else { return UNKNOWN };
+    let tile = f64::from(shape.threads) * f64::from(shape.items);
+    let ticks = SCANS as f64 * Tick::BYTES as f64;
+    let splits = 4.0 * f64::from(recipe.runs).clamp(1.0, LISTS_MOST as f64);
+    let blocks = (key_bytes + 12.0 * entries + plain_bytes) / f64::from(recipe.block_bytes.max(1));
+    let of_entries = entries * (OF_ENTRY + (ticks + splits) / tile);
+    // Of keys: the heap, bounds of blocks twice, and the output; of blocks: input and output, and their rows.
+    let of_bytes = 4.0 * key_bytes + 2.0 * plain_bytes;
+    let rows = blocks * (BlockOut::BYTES + BlockIn::BYTES + 9) as f64;
+    SLACK * (of_entries + of_bytes + rows)
+}
 
 /// The first half of a set as it will lie on the device; places count from the beginning of its memory.
 pub(crate) struct Front {

@@ -22,3 +22,6 @@ mod pipeline;
 mod played;
 #[path = "engine/relay.rs"]
 mod relay;
+#[cfg(feature = "emu")]
+#[path = "engine/sizes.rs"]
+mod sizes;

@@ -181,6 +181,11 @@ impl Fault {
 pub trait Engine: Send + Sync {
     /// What it can do.
     fn caps(&self) -> Caps;
+    /// The same for a compaction by `recipe`: sizes of sets may depend on what its inputs hold.
+    fn caps_for(&self, recipe: &Recipe) -> Caps {
+        let _ = recipe;
+        self.caps()
+    }
     /// Starts a compaction, at its beginning.
     ///
     /// # Errors

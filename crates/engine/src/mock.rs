@@ -4,7 +4,7 @@
 //! or makes output that `merge::certify` or the order of whole sets refuses;
 //! [`FaultPlan::WrongInput`] shows only where the host counts what its inputs hold, and
 //! [`FaultPlan::Falsified`] only where a set is merged again (`merge::prove`). Like every engine that may
-//! fail it hands out whole sets: one a poll.
+//! fail it hands out whole sets, one a poll, and its blocks lie in memory that it lends.
 
 use std::sync::Arc;
 
@@ -155,6 +155,7 @@ impl Session for MockSession {
             ledger.dropped[0] += n;
         }
         self.spoil(out);
+        out.lend_own();
         progress
     }
     fn cancel(self: Box<Self>) {

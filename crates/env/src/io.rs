@@ -8,11 +8,13 @@
 //! dropped with its runtime; the buffer always comes back.
 
 use std::io;
+use std::ops::Range;
 
 use crate::buf::IoBuf;
 use crate::fs::{File, FileRef, IoError, IoResult, Transfer};
 use crate::oneshot::{Receiver, Sender, oneshot};
 use crate::rt::{Class, Job, Rt, SharedUrgency, Step, Urgency};
+use crate::sync::Arc;
 use crate::ticket::Ticket;
 
 /// A buffer and how its transfer ended.
@@ -80,6 +82,27 @@ pub fn spawn_write(
     TransferJob::start(rt, urgency, file, buf, offset, Direction::Write)
 }
 
+/// Memory that several writes are made from, which no one changes any more.
+pub type Stretch = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// Writes a part of `from` at `offset`, as urgently as `urgency` says while it waits. The buffer that comes back is
+/// an empty one; `from` is let go of when the transfer has ended.
+///
+/// # Panics
+/// If `part` reaches out of `from`.
+pub fn spawn_write_part(
+    rt: &dyn Rt,
+    urgency: &SharedUrgency,
+    file: FileRef,
+    from: &Stretch,
+    part: Range<usize>,
+    offset: u64,
+) -> PendingIo {
+    assert!((**from).as_ref().get(part.clone()).is_some(), "a part of the stretch");
+    let part = Some((from.clone(), part));
+    TransferJob::begin(rt, urgency, file, (IoBuf::new(), part), offset, Direction::Write)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
     Read,
@@ -91,6 +114,8 @@ struct TransferJob {
     urgency: SharedUrgency,
     file: FileRef,
     buf: IoBuf,
+    /// What is written in place of the buffer, if so.
+    part: Option<(Stretch, Range<usize>)>,
     offset: u64,
     direction: Direction,
     transfer: Transfer,
@@ -106,10 +131,21 @@ impl TransferJob {
         offset: u64,
         direction: Direction,
     ) -> PendingIo {
+        TransferJob::begin(rt, urgency, file, (buf, None), offset, direction)
+    }
+
+    fn begin(
+        rt: &dyn Rt,
+        urgency: &SharedUrgency,
+        file: FileRef,
+        (buf, part): (IoBuf, Option<(Stretch, Range<usize>)>),
+        offset: u64,
+        direction: Direction,
+    ) -> PendingIo {
         let (outcome, pending) = oneshot();
         let transfer = Transfer::default();
         let urgency = urgency.clone();
-        let job = Self { urgency, file, buf, offset, direction, transfer, outcome };
+        let job = Self { urgency, file, buf, part, offset, direction, transfer, outcome };
         rt.spawn(Class::Io, Box::new(job));
         PendingIo(pending)
     }
@@ -118,7 +154,13 @@ impl TransferJob {
         let file: &dyn File = &*self.file;
         match self.direction {
             Direction::Read => self.transfer.read(file, self.buf.as_mut_slice(), self.offset),
-            Direction::Write => self.transfer.write(file, self.buf.as_slice(), self.offset),
+            Direction::Write => {
+                let bytes = match &self.part {
+                    Some((from, part)) => &(**from).as_ref()[part.clone()],
+                    None => self.buf.as_slice(),
+                };
+                self.transfer.write(file, bytes, self.offset)
+            }
         }
     }
 
@@ -126,6 +168,7 @@ impl TransferJob {
         if self.outcome.is_sent() {
             return;
         }
+        self.part = None;
         let mut buf = std::mem::take(&mut self.buf);
         if self.direction == Direction::Read {
             buf.truncate(*result.as_ref().unwrap_or(&0));

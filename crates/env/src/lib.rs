@@ -44,7 +44,7 @@ pub use fs::{
     Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
     read_exact_at, read_full_at, write_all_at,
 };
-pub use io::{PendingIo, spawn_read, spawn_write};
+pub use io::{PendingIo, Stretch, spawn_read, spawn_write, spawn_write_part};
 pub use limiter::{Lane, RateLimiter, Tuning};
 pub use mem::MemFs;
 pub use oneshot::{Receiver, Sender, oneshot};

@@ -26,7 +26,12 @@ pub(crate) const STEPS: [(u8, &str, &str, u64); 10] = [
     (5, "calls", "pinning, events, the calls of a set", 30),
     (6, "kernels", "kernels alone", 80),
     (7, "engine", "sets through a session, pinned to pinned", 110),
-    (8, "files", "a compaction of a database on tmpfs, one part, against the CPU engine", 120),
+    (
+        8,
+        "files",
+        "a compaction of a database on tmpfs, one part and all cores, against the CPU engine",
+        170,
+    ),
     (9, "faults", "too little memory, a wild address", 30),
     (10, "cufile", "reads through cuFile", 20),
 ];

@@ -37,6 +37,8 @@ const JITTER: f64 = 0.04;
 enum Size {
     /// A sample in which each axis is varied about the cells that tell policies apart; a minute or two
     Coarse,
+    /// Other sizes of values and memtables, other keys and lengths: to judge what was chosen on the coarse grid
+    HeldOut,
     /// Every cell; hours
     Full,
 }
@@ -49,10 +51,10 @@ pub(crate) struct GridArgs {
     grid: Option<Size>,
     /// Static policies to be beaten: POLICY with L1 at 1, 4 and 8 times four memtables, POLICY:N with
     /// L1 at N times them [default: hybrid,df-leveled:1,tiered coarse, which have the best of all four
-    /// within 3% in nearly every cell; hybrid,df-leveled,bucket,tiered full]
+    /// within 3% in nearly every cell; hybrid,df-leveled,bucket,tiered full]; none: no report, for --csv
     #[arg(long, value_delimiter = ',', value_name = "LIST", help_heading = "Grid")]
     opponents: Vec<String>,
-    /// Memtables that a life writes [default: 120 coarse, 300 full]
+    /// Memtables that a life writes [default: 120 coarse, 150 held-out, 300 full]
     #[arg(long, help_heading = "Grid")]
     flushes: Option<u64>,
     /// Processors of the modelled machines
@@ -168,9 +170,12 @@ impl Judged {
 pub(crate) fn run(args: &GridArgs, chosen: &[PolicyKind], csv: Option<&Path>) -> Result<ExitCode> {
     let began = Instant::now();
     let opponents = opponents(args)?;
-    let coarse = args.grid != Some(Size::Full);
-    let flushes = args.flushes.unwrap_or(if coarse { 120 } else { 300 });
-    let cells = if coarse { cells::coarse() } else { cells::full() };
+    let (cells, flushes) = match args.grid {
+        None | Some(Size::Coarse) => (cells::coarse(), 120),
+        Some(Size::HeldOut) => (cells::held_out(), 150),
+        Some(Size::Full) => (cells::full(), 300),
+    };
+    let flushes = args.flushes.unwrap_or(flushes);
     let cells: Vec<Cell> = cells.into_iter().step_by(args.every.max(1)).collect();
     let mut entrants: Vec<Contestant> =
         chosen.iter().map(|&policy| Contestant { policy, shape: 1 }).collect();
@@ -194,7 +199,9 @@ pub(crate) fn run(args: &GridArgs, chosen: &[PolicyKind], csv: Option<&Path>) ->
             opponents: opponents.clone(),
             cells: cells.iter().zip(scores.chunks(entrants.len())).map(judge).collect(),
         };
-        print!("{}", show::report(&verdict));
+        if !opponents.is_empty() {
+            print!("{}", show::report(&verdict));
+        }
         let many = chosen.len() > 1;
         let to = |path: &Path| if many { with_name(path, &verdict.name) } else { path.to_owned() };
         write(args.svg.as_deref().map(to), || map::draw(&verdict))?;
@@ -223,6 +230,7 @@ fn opponents(args: &GridArgs) -> Result<Vec<Contestant>> {
     };
     let list: Vec<&str> = match args.opponents.as_slice() {
         [] => usual.split(',').collect(),
+        [none] if none == "none" => Vec::new(),
         some => some.iter().map(String::as_str).collect(),
     };
     let mut all = Vec::new();

@@ -41,7 +41,12 @@ fn every_policy_comes_to_rest() {
         let entries = life.at_end.bytes.iter().sum::<u64>() as f64 / setup.bytes.disk;
         let most = if policy.takes_runs() { 60_000.0 } else { 48_000.0 };
         assert!((34_000.0..most).contains(&entries), "{name} has {entries} entries");
-        assert!(life.at_end.debt <= life.at_load_end.debt.max(8 << 20), "{name} owes more");
+        assert!(
+            life.at_end.debt <= life.at_load_end.debt.max(8 << 20),
+            "{name} owes more: {:?}, {:?}",
+            life.at_end,
+            life.at_load_end
+        );
         assert!(life.load.mean_active() <= 8.0 && life.installs > 50, "{name} does little");
     }
 }

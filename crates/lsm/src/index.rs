@@ -69,6 +69,17 @@ pub fn intervals(
     out
 }
 
+/// A file of the runs of `intervals` is locked.
+pub fn lock(intervals: &mut [Interval], file: &FileRef, order: &dyn Comparator) {
+    let KeyRange { lo, hi } = &file.range;
+    let before = |i: &Interval, at: &Key, after_key: bool| {
+        order.compare(&i.lo, at).then((!i.from_lo).cmp(&after_key)).is_lt()
+    };
+    let from = intervals.partition_point(|i| before(i, lo, false));
+    let end = intervals.partition_point(|i| before(i, &hi.key, hi.inclusive));
+    intervals[from..end].iter_mut().for_each(|i| i.idle_depth -= 1);
+}
+
 /// The largest number of `runs` that cover one key. Where only the longest run has files the depth
 /// is 1, so of that run only what meets the others is looked at.
 pub fn max_depth(runs: &[Run], order: &dyn Comparator) -> u32 {

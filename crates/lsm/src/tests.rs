@@ -117,6 +117,22 @@ fn exclusive_ends_do_not_touch() {
 }
 
 #[test]
+fn intervals_follow_one_lock_after_the_other() {
+    let v = tree("L0.4  a-----f)\nL0.3  c--f g--k\nL0.2  a-------h\nL0.1  f---k) k--p");
+    let of = |locked: &[FileId]| {
+        index::intervals(v.level(0).runs(), v.order(), |id| locked.contains(&id))
+    };
+    let mut followed = of(&[]);
+    let mut locked = Vec::new();
+    for file in v.level(0).files() {
+        locked.push(file.id);
+        index::lock(&mut followed, file, v.order());
+        assert_eq!(followed, of(&locked), "with {file:?} locked");
+    }
+    assert!(locked.len() == 6 && followed.iter().all(|i| i.idle_depth == 0));
+}
+
+#[test]
 fn searches_agree_with_a_walk() {
     let mut random = fastrand::Rng::with_seed(7);
     for order in [bytewise(), std::sync::Arc::new(ReverseBytewise)] {

@@ -19,6 +19,9 @@ use crate::tombstone::RangeTombstone;
 /// Bytes after a payload: type byte and checksum.
 pub const TRAILER: usize = 5;
 
+/// What memory is aligned to that files with direct IO are written from.
+pub const PAGE: usize = 4096;
+
 /// One finished data block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockMeta {
@@ -182,16 +185,82 @@ impl Products {
         self.lent = Some(lent);
         self.used = used;
     }
-    /// Copies what was lent into memory of its own, and gives the lent memory back. What a machine or another
-    /// thread could still change is neither certified nor written.
-    pub fn own(&mut self) {
-        if let Some(lent) = self.lent.take() {
-            let lent_bytes = lent.bytes().get(..self.used).unwrap_or_default();
-            self.arena.clear();
-            self.arena.extend_from_slice(lent_bytes);
-            // Blocks beyond what there is are empty.
-            self.arena.resize(self.used, 0);
+    /// Has blocks lie in memory that is lent, as those of a machine do.
+    #[cfg(feature = "testing")]
+    pub fn lend_own(&mut self) {
+        if self.lent.is_none() && self.used > 0 {
+            self.lent = Some(Box::new(std::mem::take(&mut self.arena)));
         }
+    }
+    /// Copies the blocks that were lent into memory of the host's, and gives the lent memory back. What a machine or
+    /// another thread could still change is neither certified nor written. `room` gives memory of so many bytes at
+    /// least, or none: then it is memory of these products.
+    ///
+    /// Blocks come to lie side by side, in item order, and those of each file as in the file, so that a file with
+    /// direct IO can be written from there: `phase` bytes behind a multiple of [`PAGE`] for the file that is open, and
+    /// at a multiple for the files after it.
+    pub fn own(&mut self, phase: usize, room: impl FnOnce(usize) -> Option<Box<dyn Lent>>) {
+        let Some(lent) = self.lent.take() else { return };
+        let from = lent.bytes().get(..self.used).unwrap_or_default();
+        let (places, used) = self.places(from.len(), phase);
+        let mut own = room(used).filter(|own| own.bytes().len() >= used);
+        let to = match &mut own {
+            Some(own) => own.bytes_mut(),
+            None => {
+                self.arena.resize(self.arena.len().max(used), 0);
+                &mut self.arena[..]
+            }
+        };
+        let mut places = places.into_iter();
+        for item in &mut self.items {
+            let Item::Block(block) = item else { continue };
+            let Some(place) = places.next() else { break };
+            if let Some(bytes) = from.get(block.at.clone()).filter(|_| !place.is_empty()) {
+                to[place.clone()].copy_from_slice(bytes);
+            }
+            block.at = place;
+        }
+        (self.lent, self.used) = (own, used);
+    }
+    /// Where each block goes that lies within the first `all` bytes, and where the last one ends. Blocks beyond, or more
+    /// than there are bytes for, get no bytes.
+    fn places(&self, all: usize, phase: usize) -> (Vec<Range<usize>>, usize) {
+        let mut places = Vec::with_capacity(self.items.len());
+        let (mut at, mut left) = (phase % PAGE, all);
+        // Many tiny files would take more room than blocks do: they are not aligned.
+        let mut waste = all / 4 + 16 * PAGE;
+        for item in &self.items {
+            match item {
+                Item::Block(block) => {
+                    let is_there = block.at.start <= block.at.end && block.at.end <= all;
+                    let len = if is_there { block.at.len() } else { 0 };
+                    let len = if len <= left { len } else { 0 };
+                    left -= len;
+                    places.push(at..at + len);
+                    at += len;
+                }
+                Item::FileCut(_) => {
+                    let gap = at.next_multiple_of(PAGE) - at;
+                    if gap <= waste {
+                        (at, waste) = (at + gap, waste - gap);
+                    }
+                }
+                Item::SetDone(_) => {}
+            }
+        }
+        (places, at)
+    }
+    /// Whether blocks lie in memory that was lent, and can be [taken](Products::take_lent).
+    pub fn is_lent(&self) -> bool {
+        self.lent.is_some()
+    }
+    /// Takes the memory that all blocks lie in, if it was lent; what is known of them stays, with the places.
+    pub fn take_lent(&mut self) -> Option<Box<dyn Lent>> {
+        let lent = self.lent.take();
+        if lent.is_some() {
+            self.used = 0;
+        }
+        lent
     }
     /// Where a block lies in [`arena`](Products::arena).
     pub fn place(&self, block: &BlockMeta) -> Range<usize> {
@@ -291,3 +360,6 @@ impl fmt::Debug for Products {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,6 +109,48 @@ pub struct Recipe {
     pub operator: Option<MergeOperatorRef>,
     /// The user's filter (D8), if there is one.
     pub user_filter: Option<UserFilter>,
+    /// What the inputs hold, if it is known. It has no influence on output bytes.
+    pub density: Option<Density>,
+}
+
+/// What a stored byte of the inputs comes to at most, by the figures of their tables: for engines that size sets by the
+/// memory they take.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Density {
+    /// Entries; finite, and so are the others.
+    pub entries: f64,
+    /// Bytes of user keys.
+    pub key_bytes: f64,
+    /// Bytes of blocks that are not compressed.
+    pub plain_bytes: f64,
+}
+
+impl Density {
+    /// Most bytes of lengths and tag that stand beside key and value in a block, in all but odd cases.
+    const BESIDE: f64 = 14.0;
+
+    /// Of blocks with so many stored bytes: their entries, bytes of user keys, and of values. None if nothing is known.
+    pub fn of(stored: u64, entries: u64, key_bytes: u64, value_bytes: u64) -> Option<Density> {
+        if stored == 0 || entries == 0 {
+            return None;
+        }
+        let stored = stored as f64;
+        let all = key_bytes as f64 + value_bytes as f64 + Density::BESIDE * entries as f64;
+        Some(Density {
+            entries: entries as f64 / stored,
+            key_bytes: key_bytes as f64 / stored,
+            plain_bytes: (all / stored).max(1.0),
+        })
+    }
+
+    /// The larger figures of both.
+    pub fn max(self, other: Density) -> Density {
+        Density {
+            entries: self.entries.max(other.entries),
+            key_bytes: self.key_bytes.max(other.key_bytes),
+            plain_bytes: self.plain_bytes.max(other.plain_bytes),
+        }
+    }
 }
 
 impl Recipe {
@@ -137,6 +179,7 @@ impl Recipe {
             zero_seqs: true,
             operator: None,
             user_filter: None,
+            density: None,
         }
     }
     /// The recipe of the part of this one that is about `range`. The outputs of all parts, one after

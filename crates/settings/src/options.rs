@@ -65,8 +65,12 @@ const TABLE: &[Line] = &[
     Of("format_version"),
     Same("checksum", "kXXH3"),
     Of("whole_key_filtering"),
-    From("index_type", |s| (s.partition_bytes > 0).then(|| "kTwoLevelIndexSearch".to_owned())),
-    From("partition_filters", |s| (s.partition_bytes > 0).then(|| (s.bloom_bits > 0).to_string())),
+    From("index_type", |s| {
+        (s.partition_bytes > Some(0)).then(|| "kTwoLevelIndexSearch".to_owned())
+    }),
+    From("partition_filters", |s| {
+        (s.partition_bytes > Some(0)).then(|| (s.bloom_bits > 0).to_string())
+    }),
     Of("metadata_block_size"),
     Of("filter_policy"),
 ];

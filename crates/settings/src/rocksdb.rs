@@ -119,8 +119,8 @@ pub(crate) fn codec(codec: &Compression) -> Option<String> {
     Some(name.to_owned())
 }
 
-pub(crate) fn part(bytes: &u32) -> Option<String> {
-    (*bytes > 0).then(|| bytes.to_string())
+pub(crate) fn part(bytes: &Option<u32>) -> Option<String> {
+    bytes.filter(|&bytes| bytes > 0).map(|bytes| bytes.to_string())
 }
 
 pub(crate) fn filter(bits: &u32) -> Option<String> {
@@ -251,9 +251,9 @@ pub(crate) fn filter_bits(_: &Options, text: Option<&str>) -> Option<u32> {
     Some(bits.map_or(0, |bits| bits.round().clamp(0.0, 50.0) as u32))
 }
 
-pub(crate) fn part_of_two_levels(all: &Options, text: Option<&str>) -> Option<u32> {
+pub(crate) fn part_of_two_levels(all: &Options, text: Option<&str>) -> Option<Option<u32>> {
     let two = all.text(Place::Table, "index_type") == Some("kTwoLevelIndexSearch");
-    number(all, text).filter(|_| two).map(|n: u32| n.clamp(1 << 10, 1 << 20))
+    number(all, text).filter(|_| two).map(|n: u32| Some(n.clamp(1 << 10, 1 << 20)))
 }
 
 #[cfg(test)]

@@ -116,6 +116,26 @@ impl Kind<u32> for Digits {
     }
 }
 
+impl Kind<Option<u32>> for Digits {
+    const MOST: u64 = u32::MAX as u64;
+    fn show(bytes: &Option<u32>) -> String {
+        bytes.map_or_else(|| AUTO.to_owned(), |bytes| bytes.to_string())
+    }
+    fn read(text: &str) -> Result<Option<u32>, String> {
+        if text == AUTO {
+            return Ok(None);
+        }
+        let also = |what| format!("{what}, or `{AUTO}`");
+        <Bytes as Kind<u32>>::read(text).map(Some).map_err(also)
+    }
+    fn number(bytes: &Option<u32>) -> Option<u64> {
+        bytes.map(u64::from)
+    }
+    fn takes() -> String {
+        AUTO.to_owned()
+    }
+}
+
 impl Kind<Option<u64>> for Bytes {
     const MOST: u64 = u64::MAX;
     fn show(bytes: &Option<u64>) -> String {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use lithify_base::{InternalKey, Kind, Prefixes, Seq, Tag, bytewise};
-use lithify_env::{BufPool, OpenOpts, OsRt, RtOptions, SharedUrgency};
+use lithify_env::{BufPool, IoBuf, OpenOpts, OsRt, RtOptions, SharedUrgency, Stretch};
 use lithify_files::testing::{bytes_of, overwrite};
 use lithify_files::{Dir, FileName};
 use lithify_format::compress::Codec;
@@ -14,15 +14,15 @@ use lithify_format::table::metaindex::{self, MetaIndex};
 use lithify_format::table::props::TableProps;
 use lithify_format::table::tail::{TableIdentity, TableSpec};
 use lithify_merge::kernel::Kernel;
-use lithify_merge::products::{Item, Products};
+use lithify_merge::products::{Item, PAGE, Products};
 use lithify_merge::recipe::Recipe;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
 use lithify_merge::workload::Choices;
 
 use crate::cache::BlockCache;
 use crate::sst::{
-    Assembler, AssemblerOptions, DeletionTrigger, FinishedTable, FullIndex, OpenTable, TableReader,
-    Verify, WriteMode,
+    Assembler, AssemblerOptions, BlockParts, DeletionTrigger, FinishedTable, FullIndex, OpenTable,
+    TableReader, Verify, WriteMode,
 };
 
 /// An entry: user key, tag, value.
@@ -76,6 +76,8 @@ pub struct Make {
     pub whole_keys: bool,
     /// What of the keys the filter holds besides.
     pub prefixes: Prefixes,
+    /// Batches in a row whose memory is written itself, before one whose blocks are copied. Only in the background.
+    pub lent: usize,
 }
 
 impl Default for Make {
@@ -91,6 +93,7 @@ impl Default for Make {
             buffer: 4096,
             whole_keys: true,
             prefixes: Prefixes::default(),
+            lent: 0,
         }
     }
 }
@@ -152,11 +155,16 @@ impl Make {
         let mut kernel = Kernel::new(Arc::new(recipe))?;
         let mut table = self.begin(dir, number)?;
         let mut products = Products::default();
+        let (mut batches, batch) = (0, if self.lent > 0 { self.buffer } else { 2000 });
         for (key, tag, value) in entries {
             kernel.push(key, *tag, value, 0)?;
-            if kernel.ready_bytes() > 2000 {
+            if kernel.ready_bytes() > batch {
                 kernel.drain(&mut products);
-                absorb(&mut table, &products, &self.mode)?;
+                batches += 1;
+                match batches % (self.lent + 1) {
+                    0 => absorb(&mut table, &products, &self.mode)?,
+                    _ => adopt(&mut table, &products, &self.mode)?,
+                }
             }
         }
         kernel.finish()?;
@@ -184,6 +192,28 @@ fn absorb(
         }
     }
     Ok(())
+}
+
+/// The same of blocks whose memory is written itself: it lies in its pages as in those of the file.
+fn adopt(table: &mut Assembler, products: &Products, mode: &WriteMode) -> lithify_base::Result<()> {
+    if let (Some(ticket), WriteMode::Async { rt, .. }) = (table.needs_wait(), mode) {
+        rt.park(&ticket, None);
+    }
+    let before = (table.data_bytes() % PAGE as u64) as usize;
+    let mut arena = IoBuf::with_capacity(before + products.arena().len());
+    arena.set_len(before);
+    arena.extend_from_slice(products.arena());
+    let mut end = before;
+    for item in products.items() {
+        if let Item::Block(block) = item {
+            let place = products.place(block);
+            end = before + place.end;
+            let of = BlockParts::of(products, block);
+            table.adopt(&mut arena, before + place.start..end, of)?;
+        }
+    }
+    let arena: Stretch = Arc::new(arena);
+    table.push_lent(&arena, before..end)
 }
 
 /// Opens table `number` of a directory.

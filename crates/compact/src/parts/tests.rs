@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use lithify_engine::{
     BlockSet, Caps, CpuEngine, Engine, Offer, Products, Progress, Refusal, Session,
 };
-use lithify_env::{Fs, OpenOpts, Receiver, oneshot, panic_message, read_full_at};
+use lithify_env::{BufPool, Fs, OpenOpts, Receiver, oneshot, panic_message, read_full_at};
 use lithify_format::block::TRAILER_LEN;
 use lithify_format::table::footer::Footer;
 use lithify_format::table::metaindex::{MetaIndex, PROPERTIES};
@@ -313,7 +313,9 @@ fn an_order_makes_the_same_files_elsewhere() {
         let (feed, sink) = order.begin(&elsewhere, &OpenTables::default()).unwrap();
         let recipe = order.recipe.clone();
         let (engines, rt) = (Arc::new(Engines::new(Vec::new(), 0)), world.context.env.rt.clone());
-        let relay = Relay::new(engines, None, recipe, rt, false, Box::new(|_, _, _| ())).unwrap();
+        let relay =
+            Relay::new(engines, None, recipe, rt, BufPool::new(0), false, Box::new(|_, _, _| ()))
+                .unwrap();
         let mut job = PartJob::new(relay, feed, sink, control.part(0));
         let mut made = Vec::new();
         drive(&elsewhere, || match job.advance().unwrap() {

@@ -206,7 +206,7 @@ pub(crate) fn output() -> OutputOptions {
         block_bytes: 1 << 10,
         restart_interval: 4,
         millibits: 10_000,
-        partition_bytes: 0,
+        partition_bytes: Some(0),
         dict_bytes: 0,
         whole_keys: true,
         prefixes: Prefixes::default(),

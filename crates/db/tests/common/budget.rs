@@ -32,9 +32,9 @@ pub struct Phase {
     pub cached: u64,
 }
 
-/// Entries that are four times the budget.
-pub fn entries(budget: u64) -> u64 {
-    4 * budget / ENTRY
+/// Entries of so many bytes together.
+pub fn entries(bytes: u64) -> u64 {
+    bytes / ENTRY
 }
 
 /// A figure of `/proc/self/status`, bytes.
@@ -127,13 +127,17 @@ impl Life {
     }
 }
 
-/// Lives it over `entries` entries of 16 + 100 bytes in `dir`, under a budget of so many bytes and threads.
-pub fn live(dir: &Path, (budget, threads): (u64, u32), entries: u64) -> Vec<Phase> {
-    let before = status("VmRSS");
-    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+/// What a budget of so many bytes and threads is measured with.
+pub fn settings(budget: u64, threads: u32) -> Settings {
     let settings = Settings::default().memory_budget(budget).compaction_threads(threads);
     assert_eq!(settings.budget(), Budget { memory: budget, threads, disk: None });
-    let settings = Settings { policy: Some(Policy::Bucket), ..settings };
+    Settings { policy: Some(Policy::Bucket), ..settings }
+}
+
+/// Lives it over `entries` entries of 16 + 100 bytes in `dir`, under `settings`.
+pub fn live(dir: &Path, settings: Settings, entries: u64) -> Vec<Phase> {
+    let before = status("VmRSS");
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let db = Db::open(dir, settings).unwrap();
     let no_wal = WriteOptions::at(Durability::NoWal);
     let mut life = Life { db, before, entries, value: [7; 100], no_wal, phases: Vec::new() };

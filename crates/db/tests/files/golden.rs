@@ -164,7 +164,7 @@ fn files_of_later_releases_are_refused_before_a_byte_is_written() {
         }),
         ("a seal of a later version", |image| {
             let (name, file) = newest(image, "log");
-            let mut seal = [0; 34];
+            let mut seal = [0; 38];
             seal[0] = 200;
             add_record(file, |writer, out| writer.append_special(0xc0, &seal, out));
             name.clone()

@@ -11,7 +11,7 @@ use lithify_tables::sst::{OpenTable, TableReader, verify};
 
 fn in_parts() -> Settings {
     let mut s = tiny();
-    s.partition_bytes = 1 << 10;
+    s.partition_bytes = Some(1 << 10);
     s.memtable_bytes = 256 << 10;
     s.file_bytes = 256 << 10;
     s
@@ -95,7 +95,7 @@ fn a_database_in_parts_reads_as_the_model() {
         let (two, all) = tables_in_parts(home.path());
         assert!(two * 2 > all, "{two} of {all} tables are in parts");
         // Other settings read them, too, and write their own tables beside them.
-        settings.partition_bytes = 0;
+        settings.partition_bytes = Some(0);
         let db = Db::open(home.path(), settings).unwrap();
         assert!(scan(&db).unwrap() == model);
         db.compact_range(None, None).unwrap();
@@ -110,6 +110,38 @@ fn a_database_in_parts_reads_as_the_model() {
         let (two, all) = tables_in_parts(home.path());
         assert!(two < all, "{two} of {all}: what is written now is whole");
     }
+}
+
+/// Many keys under a small budget: left alone, indexes and filters take more than there is for them and for
+/// cached blocks. By default tables are cut into parts before that.
+#[test]
+fn tables_that_crowd_the_memory_are_cut() {
+    let life = |partition_bytes: Option<u32>| {
+        let home = tempfile::tempdir().unwrap();
+        let mut s = Settings { partition_bytes, bloom_bits: 50, ..tiny() };
+        (s.memtable_bytes, s.file_bytes, s.block_bytes) = (256 << 10, 1 << 20, 1 << 10);
+        let db = Db::open(home.path(), s.clone()).unwrap();
+        for n in 0..400_000u32 {
+            db.put(n.wrapping_mul(2_654_435_761).to_be_bytes(), b"v").unwrap();
+        }
+        db.compact_range(None, None).unwrap();
+        db.close().unwrap();
+        let db = Db::open(home.path(), s).unwrap();
+        for n in (0..400_000u32).step_by(997) {
+            let key = n.wrapping_mul(2_654_435_761).to_be_bytes();
+            assert_eq!(db.get(key).unwrap().as_deref(), Some(&b"v"[..]), "{n}");
+        }
+        let taken = db.stats().table_memory;
+        db.close().unwrap();
+        let (two, all) = tables_in_parts(home.path());
+        (taken, two, all)
+    };
+    let (whole, none, all) = life(Some(0));
+    assert!(none == 0 && all > 5, "{none} of {all}");
+    let (auto, two, all) = life(None);
+    // The last one may be too small for an index of two levels.
+    assert!(two + 1 >= all, "{two} of {all}: the last compaction met tables that crowd the memory");
+    assert!(auto * 8 < whole, "{auto} of {whole}");
 }
 
 #[test]
@@ -136,7 +168,7 @@ fn a_built_table_in_parts_is_taken_in() {
 fn a_part_has_a_sensible_size() {
     for bytes in [1, 1023, (1 << 20) + 1] {
         let mut s = in_parts();
-        s.partition_bytes = bytes;
+        s.partition_bytes = Some(bytes);
         let e = s.check().unwrap_err();
         assert!(
             e.kind() == ErrorKind::InvalidArgument && e.to_string().contains("partition_bytes")

@@ -44,7 +44,7 @@ pub fn settings(policy: Policy, zstd: bool, rng: &mut Rng) -> Settings {
     s.dynamic_levels = rng.bool();
     s.format_version = rng.u32(5..7);
     s.bloom_bits = [0, 10][rng.usize(0..2)];
-    s.partition_bytes = [0, 0, 1 << 10][rng.usize(0..3)];
+    s.partition_bytes = [None, Some(0), Some(1 << 10)][rng.usize(0..3)];
     s.fifo_allow_compaction = rng.bool();
     s.event_log = false;
     for codec in [&mut s.compression_upper, &mut s.compression_lower] {

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::budget::{live, table};
+use crate::common::budget::{live, settings, table};
 
 const PLACE: &str = "LITHIFY_BUDGET_TEST";
 /// Budgets in MiB, and entries of 116 bytes: nearly twice the budget, and more.
@@ -24,7 +24,7 @@ fn life() {
     let mut parts = told.splitn(3, ' ');
     let mut number = || parts.next().unwrap().parse::<u64>().unwrap();
     let (budget, entries) = (number() << 20, number());
-    let phases = live(Path::new(parts.next().unwrap()), (budget, THREADS), entries);
+    let phases = live(Path::new(parts.next().unwrap()), settings(budget, THREADS), entries);
     println!("{}", table(budget, &phases));
     for (no, phase) in phases.iter().enumerate() {
         let most = if no < 3 { MOST } else { MOST_BESIDE_ITERATORS };

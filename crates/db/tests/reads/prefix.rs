@@ -160,7 +160,7 @@ fn prefix_scans_agree_with_a_look_at_every_key() {
         // Tables of all extractors come to lie beside each other.
         for by in all.iter().cycle().skip(seed as usize).take(7) {
             let mut settings = tiny();
-            settings.partition_bytes = if rng.bool() { 1 << 10 } else { 0 };
+            settings.partition_bytes = Some(if rng.bool() { 1 << 10 } else { 0 });
             settings.whole_key_filtering = rng.bool();
             settings.auto_compaction = rng.bool();
             settings.event_log = false;

@@ -143,6 +143,8 @@ pub fn replay(
 struct Linked {
     number: u64,
     before: Option<Predecessor>,
+    /// A seal of this very log stands behind `before`.
+    sealed: bool,
     rule: SeqRule,
 }
 
@@ -189,13 +191,20 @@ pub fn bytes_logged(dir: &Dir, wanted: Range<u64>) -> Result<u64> {
 
 /// The logs that count, oldest first, and those passed over. Goes back from the newest log, each
 /// time to the one it names. A log that names none (empty, torn at its start, or foreign) leads
-/// to the next lower number. Names of logs are durable before a follower exists, so a missing
-/// one was removed by someone else.
+/// to the next lower number. So does one that would have logs passed over without a seal behind what
+/// it says: a recovery that gives logs up seals it, other stores give none up, and a log that was never
+/// synced may hold anything. Names of logs are durable before a follower exists, so a missing one
+/// was removed by another hand.
 fn chain(dir: &Dir, from: u64, numbers: &[u64], on_rot: OnRot) -> Result<Chain> {
     let (mut chain, mut passed, mut lost) = (Vec::<Linked>::new(), Vec::new(), Vec::new());
     let mut rest = numbers;
     while let Some((&number, older)) = rest.split_last() {
-        let log = read_head(dir, number)?;
+        let mut log = read_head(dir, number)?;
+        let passes = |p: &Predecessor| match older.binary_search(&p.log_number) {
+            Ok(at) => at + 1 < older.len(),
+            Err(_) => p.log_number < from && !older.is_empty(),
+        };
+        log.before = log.before.filter(|p| log.sealed || !passes(p));
         rest = match log.before.map(|p| p.log_number) {
             None => older,
             Some(named) if named < from => &[],
@@ -223,15 +232,15 @@ fn chain(dir: &Dir, from: u64, numbers: &[u64], on_rot: OnRot) -> Result<Chain> 
 
 /// The first records of a log. Logs of ours open with a seal; its numbers are contiguous then.
 ///
-/// What a log says of the one before it counts only with that seal: the first block of a log that was
-/// never synced may hold, whole or in part, what a deleted log left there. Foreign logs have no
-/// seals, and records of data come next.
+/// What a log says of the one before it counts only with that seal, which repeats the checksum of the
+/// record that says it: the first block of a log that was never synced may hold, whole or in part, what a
+/// deleted log left there. Foreign logs have no seals, and records of data come next.
 fn read_head(dir: &Dir, number: u64) -> Result<Linked> {
     let file = dir.open_file(FileName::Wal(number), OpenOpts::read())?;
     let mut head = [0; HEAD_BYTES];
     let count = read_full_at(&*file, &mut head, 0).or_typed()?;
     let head = &head[..count];
-    let mut log = Linked { number, before: None, rule: SeqRule::Rising };
+    let mut log = Linked { number, before: None, sealed: false, rule: SeqRule::Rising };
     let mut reader = RecordReader::new(head, Some(number));
     let (mut named, mut end) = (None, 0);
     loop {
@@ -245,8 +254,8 @@ fn read_head(dir: &Dir, number: u64) -> Result<Linked> {
             Found::Record(record) if record.kind == RecordKind::Seal => {
                 log.rule = SeqRule::Contiguous;
                 let seal = Seal::decode(&record.payload);
-                if seal.is_ok_and(|s| s.log_number == number && s.offset == record.offset) {
-                    log.before = named;
+                if seal.is_ok_and(|seal| seal.is_of(number, record.offset, head)) {
+                    (log.before, log.sealed) = (named, true);
                 }
                 break;
             }

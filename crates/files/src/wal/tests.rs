@@ -9,6 +9,7 @@ use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{FaultFs, FsRef, MemFs, OpenOpts, read_full_at, write_all_at};
 use lithify_journal::wal::BatchBuilder;
 
+use super::writer::SEAL_BYTES;
 use super::*;
 use crate::dir::{Dir, FileName};
 
@@ -199,7 +200,7 @@ fn a_log_vouches_only_when_the_one_before_is_durable() {
     third.seal_idle().unwrap();
     third.write_out().unwrap();
     assert_eq!(sealed(&dir, 9), synced);
-    assert_eq!(third.written(), synced + 41);
+    assert_eq!(third.written(), synced + SEAL_BYTES);
 }
 
 /// The disk is full, then no longer: nothing that was refused appears, nothing else is lost.

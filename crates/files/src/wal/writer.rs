@@ -23,6 +23,7 @@ use lithify_env::sync::Arc;
 use lithify_env::{FileRef, IoError, OpenOpts, write_all_at};
 use lithify_journal::wal::batch::BATCH_HEADER;
 use lithify_journal::wal::record::HEADER_SIZE;
+use lithify_journal::wal::seal::head_of;
 use lithify_journal::wal::{Predecessor, RecordWriter, Seal, SealReason};
 
 use super::chain::{Link, WalEnd};
@@ -33,7 +34,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Capacity that the buffer keeps after a write, for the next groups.
 const BUFFER_KEPT: usize = 4 * BUFFER_BYTES;
 /// Size of a seal record.
-const SEAL_BYTES: u64 = (HEADER_SIZE + Seal::ENCODED_LEN) as u64;
+pub(super) const SEAL_BYTES: u64 = (HEADER_SIZE + Seal::ENCODED_LEN) as u64;
 
 /// A log being written. Owned by the writer whose turn it is.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub struct WalWriter {
     /// The largest promise among this log's seals.
     sealed: u64,
     last_seq: Seq,
+    /// What this log's seals say of its predecessor record.
+    head: u32,
     /// What `buffer` was before the group that is not acknowledged yet.
     undo: Option<Undo>,
     /// Something was cut off, and the cut is not durable yet.
@@ -108,6 +111,7 @@ impl WalWriter {
             synced: 0,
             sealed: 0,
             last_seq,
+            head: 0,
             undo: None,
             cut: false,
             ended: None,
@@ -118,6 +122,7 @@ impl WalWriter {
             assert!(before.record.log_number < number.0, "logs are numbered upwards");
             before.record.append(&mut wal.records, &mut wal.buffer);
         }
+        wal.head = head_of(&wal.buffer);
         // Marks the log as ours and says where its numbers begin.
         wal.push_seal(SealReason::Group);
         Ok(wal)
@@ -318,8 +323,15 @@ impl WalWriter {
 
     fn push_seal(&mut self, reason: SealReason) {
         let (at, synced) = (self.size(), self.promise());
-        let (records, out) = (&mut self.records, &mut self.buffer);
-        Seal::append(reason, self.number.0, at, synced, self.last_seq, records, out);
+        let seal = Seal {
+            reason,
+            log_number: self.number.0,
+            offset: at,
+            synced,
+            last_seq: self.last_seq,
+            head: Some(self.head),
+        };
+        seal.append(&mut self.records, &mut self.buffer);
         self.sealed = synced;
     }
 

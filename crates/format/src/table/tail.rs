@@ -194,6 +194,16 @@ impl TailBuilder {
         }
     }
 
+    /// The same of several.
+    pub fn push_hashes(&mut self, hashes: &[u64]) {
+        let Some((first, rest)) = hashes.split_first() else { return };
+        self.push_hash(*first);
+        match hashes.iter().zip(rest).all(|(a, b)| a != b) {
+            true => self.hashes.extend_from_slice(rest),
+            false => rest.iter().for_each(|hash| self.push_hash(*hash)),
+        }
+    }
+
     /// Adds the next range tombstone: fragments, by start and then newest first.
     pub fn push_tombstone(&mut self, tombstone: RangeTombstone) {
         self.tombstones.push(tombstone);

@@ -110,7 +110,7 @@ fn after(
         let entry = entry?;
         std::fs::copy(entry.path(), to.join(entry.file_name()))?;
     }
-    let builder = lithify::Builder::new(settings());
+    let builder = lithify::Builder::new(settings(1));
     let db = match engine {
         Some(engine) => builder.engine(engine).open(to)?,
         None => builder.open(to)?,

@@ -1,11 +1,15 @@
-//! Step 8: a compaction of a database on memory-backed files, by the GPU and by the CPU engine in turns.
+//! Step 8: a compaction of a database on memory-backed files, by the GPU and by the CPU engine in turns: in one part,
+//! certified by sums and in full, and in as many parts as there are processors.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use lithify::engine::Engine;
 use lithify::{Builder, ColumnFamilyOptions, Compression, Db, Policy, Settings};
+
+use lithify_engine_gpu::GpuOptions;
+use lithify_merge::certify::Mode;
 
 use super::Found;
 use crate::machine::Machine;
@@ -13,7 +17,7 @@ use crate::machine::Machine;
 /// What a compaction took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compacted {
-    /// Seconds by the clock, and of processor time of the part's thread.
+    /// Seconds by the clock, and of processor time of the threads of parts.
     pub(crate) seconds: f64,
     pub(crate) cpu: f64,
     /// Entries that were read, and a sum over what the database holds after it.
@@ -25,15 +29,16 @@ pub(crate) struct Compacted {
     pub(crate) holds: u64,
 }
 
-/// Settings of all databases here: one part, plain blocks.
-pub(crate) fn settings() -> Settings {
+/// Settings of all databases here: plain blocks, compacted in so many parts at once.
+pub(crate) fn settings(parts: u32) -> Settings {
     let none = Compression::None;
     Settings {
         policy: Some(Policy::Leveled),
         auto_compaction: false,
         compression_upper: none,
         compression_lower: none,
-        max_subcompactions: 1,
+        max_subcompactions: parts,
+        compaction_threads: parts.max(2),
         // Room for sets of a GPU beside the buffers of jobs.
         memory_budget: 2 << 30,
         buffer_bytes: Some(512 << 20),
@@ -55,7 +60,7 @@ const WARM: &str = "warm";
 
 /// A database with two families, of eight runs each with values of `value` bytes; a family comes to about `bytes`.
 pub(crate) fn fill(dir: &Path, value: usize, bytes: u64) -> Result<()> {
-    let db = Builder::new(settings()).open(dir)?;
+    let db = Builder::new(settings(1)).open(dir)?;
     load(&*db.create_column_family(WARM, ColumnFamilyOptions::new())?, value, bytes)?;
     load(&db, value, bytes)?;
     db.close()?;
@@ -86,8 +91,20 @@ fn load(db: &Db, value: usize, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Compacts a copy of `from` by `engine`, or by the CPU.
+/// Compacts a copy of `from` by `engine`, or by the CPU, in one part.
+#[cfg(feature = "emu")]
 pub(crate) fn compact(
+    machine: &Machine,
+    from: &Path,
+    to: &Path,
+    engine: Option<Arc<dyn Engine>>,
+) -> Result<Compacted> {
+    compact_in(1, machine, from, to, engine)
+}
+
+/// Compacts a copy of `from` by `engine`, or by the CPU, in so many parts.
+fn compact_in(
+    parts: u32,
     machine: &Machine,
     from: &Path,
     to: &Path,
@@ -98,7 +115,7 @@ pub(crate) fn compact(
         let entry = entry?;
         std::fs::copy(entry.path(), to.join(entry.file_name()))?;
     }
-    let builder = Builder::new(settings());
+    let builder = Builder::new(settings(parts));
     let is_device = engine.is_some();
     let db = match engine {
         Some(engine) => builder.engine(engine).open(to)?,
@@ -142,36 +159,59 @@ pub(crate) fn median(mut of: Vec<f64>) -> f64 {
     of.get(of.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
+/// How a row is compacted.
+#[derive(Clone, Copy)]
+struct How {
+    parts: u32,
+    certify: Mode,
+}
+
+/// By how much the GPU's compaction is quicker than the CPU's, and by how much less processor time the threads of its
+/// parts take. Medians of rounds in turns.
+fn ratios(machine: &Machine, at: &Path, how: How) -> Result<[f64; 2]> {
+    let (mut wall, mut cpu) = ([vec![], vec![]], [vec![], vec![]]);
+    let units = how.parts.clamp(3, 64) as u8;
+    let options = machine.options(units, machine.size(32 << 20, 256 << 10));
+    for _ in 0..machine.size(3, 1) {
+        let engine = machine.engine(GpuOptions { certify: how.certify, ..options })?;
+        let compact =
+            |to, engine| compact_in(how.parts, machine, &at.join("from"), &at.join(to), engine);
+        let by = [compact("cpu", None)?, compact("gpu", Some(Arc::new(engine)))?];
+        if by[0].holds != by[1].holds {
+            bail!("the database holds other entries than after the CPU's compaction");
+        }
+        for (i, one) in by.iter().enumerate() {
+            wall[i].push(one.seconds);
+            cpu[i].push(one.cpu);
+        }
+    }
+    Ok([wall, cpu].map(|of| {
+        let [cpu, gpu] = of.map(median);
+        cpu / gpu
+    }))
+}
+
 pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let mut found = Found::default();
     let place = place()?;
-    let at = |name: &str| -> PathBuf { place.path().join(name) };
+    let mut row = |name: String, how| -> Result<()> {
+        let [wall, cpu] = ratios(machine, place.path(), how)?;
+        found.figure(format!("{name}_ratio"), wall);
+        found.figure(format!("{name}_cpu_ratio"), cpu);
+        Ok(())
+    };
+    let cores = std::thread::available_parallelism().map_or(2, |n| n.get().min(64) as u32);
+    let from = place.path().join("from");
     for value in [32, 64, 128, 256] {
-        let from = at("from");
         fill(&from, value, machine.size(512 << 20, 2 << 20))?;
-        let (mut wall, mut cpu) = ([vec![], vec![]], [vec![], vec![]]);
-        for _ in 0..machine.size(3, 1) {
-            let engine = machine.engine(machine.options(3, machine.size(32 << 20, 256 << 10)))?;
-            let by = [
-                compact(machine, &from, &at("cpu"), None)?,
-                compact(machine, &from, &at("gpu"), Some(Arc::new(engine)))?,
-            ];
-            if by[0].holds != by[1].holds {
-                bail!("the database holds other entries than after the CPU's compaction");
-            }
-            for (i, one) in by.iter().enumerate() {
-                wall[i].push(one.seconds);
-                cpu[i].push(one.cpu);
-            }
+        row(format!("v{value}"), How { parts: 1, certify: Mode::Sums })?;
+        if value == 128 {
+            row("v128_full".to_owned(), How { parts: 1, certify: Mode::Full })?;
+            row("v128_all_cores".to_owned(), How { parts: cores, certify: Mode::Sums })?;
         }
-        let ratio = |of: [Vec<f64>; 2]| {
-            let [cpu, gpu] = of.map(median);
-            cpu / gpu
-        };
-        found.figure(format!("v{value}_ratio"), ratio(wall));
-        found.figure(format!("v{value}_cpu_ratio"), ratio(cpu));
         std::fs::remove_dir_all(&from)?;
     }
-    found.note("ratio: seconds by the clock; cpu_ratio: processor time of the part's thread");
+    found.figure("cores", f64::from(cores));
+    found.note("ratio: seconds by the clock; cpu_ratio: processor time of the threads of parts");
     Ok(found)
 }

@@ -63,6 +63,9 @@ mod emulated {
         fn caps(&self) -> Caps {
             self.0.caps()
         }
+        fn caps_for(&self, recipe: &Recipe) -> Caps {
+            self.0.caps_for(recipe)
+        }
         fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
             Ok(Box::new(PatientSession(self.0.open(recipe)?)))
         }

@@ -118,7 +118,7 @@ pub(super) fn make(at: &Path) -> Vec<Image> {
 /// Small tables with indexes and filters in parts, and little memory.
 fn settings() -> Settings {
     let mut s = crate::image::settings();
-    s.partition_bytes = 1024;
+    s.partition_bytes = Some(1024);
     s.event_log = true;
     s
 }

@@ -6,7 +6,7 @@
 //! where the last good record ended. Fragments are joined in memory bounded by the file's size.
 //! Leaves to others: whether the damage is a legal torn tail (see [`tail`](super::tail)).
 //!
-//! Zeros. A block may end in zeros: fewer than 7 anywhere, or up to 40 where a seal or a
+//! Zeros. A block may end in zeros: fewer than 7 anywhere, or up to 44 where a seal or a
 //! predecessor record did not fit. Longer runs were never written by anyone and are damage; at
 //! the end of a file they are how a filesystem shows space that was allocated but not written.
 

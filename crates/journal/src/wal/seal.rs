@@ -1,16 +1,20 @@
 //! The two payloads that bind a log: seals promise what was synced, the predecessor record says
 //! how the log before this one ended.
 //!
-//! Keeps: fixed sizes, fixed fields, no optional parts; a seal names its own log and offset, so
-//! a copy of it anywhere else is recognised as foreign.
+//! Keeps: fixed sizes, fixed fields; a seal names its own log and offset, so a copy of it anywhere
+//! else is recognised as foreign, and repeats the checksum of the log's predecessor record, so that one
+//! which a deleted log left at the start of a file that was never synced is, too.
 //! Leaves to others: when seals are written, and the tail rule (see [`tail`](super::tail)).
 
 use lithify_base::{Error, MAX_SEQ, Result, Seq};
 
-use super::record::{RecordWriter, TYPE_PREDECESSOR, TYPE_SEAL};
+use super::record::{HEADER_SIZE, RecordWriter, TYPE_PREDECESSOR, TYPE_SEAL};
 use lithify_format::varint::Reader;
 
-const VERSION: u8 = 1;
+/// With the checksum of the log's predecessor record.
+const VERSION: u8 = 2;
+/// Without it, as builds before it wrote them.
+const BARE: u8 = 1;
 
 /// Why a seal was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,22 +42,33 @@ pub struct Seal {
     /// Last sequence number given out below this seal. Above that of the last batch if writes
     /// skipped the log: the next batch then starts behind it.
     pub last_seq: Seq,
+    /// Checksum of the predecessor record that the log begins with; 0 if it begins with none.
+    /// `None` in a seal of version 1.
+    pub head: Option<u32>,
 }
 
 impl Seal {
     /// Size of a seal's payload, bytes.
-    pub const ENCODED_LEN: usize = 34;
+    pub const ENCODED_LEN: usize = Self::BARE_LEN + 4;
+    /// Size of the payload of a seal of version 1.
+    pub const BARE_LEN: usize = 34;
 
     /// The payload.
-    pub fn encode(&self) -> [u8; Self::ENCODED_LEN] {
-        let mut b = [0; Self::ENCODED_LEN];
-        b[0] = VERSION;
-        b[1] = self.reason as u8;
-        b[2..10].copy_from_slice(&self.log_number.to_le_bytes());
-        b[10..18].copy_from_slice(&self.offset.to_le_bytes());
-        b[18..26].copy_from_slice(&self.synced.to_le_bytes());
-        b[26..34].copy_from_slice(&self.last_seq.to_le_bytes());
+    pub fn encode(&self) -> Vec<u8> {
+        let mut b = Vec::with_capacity(Self::ENCODED_LEN);
+        b.extend_from_slice(&[self.head.map_or(BARE, |_| VERSION), self.reason as u8]);
+        for field in [self.log_number, self.offset, self.synced, self.last_seq] {
+            b.extend_from_slice(&field.to_le_bytes());
+        }
+        b.extend(self.head.iter().flat_map(|head| head.to_le_bytes()));
         b
+    }
+
+    /// Whether the seal was written to log `log_number` at `offset`, behind the predecessor record that
+    /// the log has now: it begins with `log`. A seal of version 1 says nothing of that record.
+    pub fn is_of(&self, log_number: u64, offset: u64, log: &[u8]) -> bool {
+        let in_place = self.log_number == log_number && self.offset == offset;
+        in_place && self.head.is_none_or(|head| head == head_of(log))
     }
 
     /// Reads a payload. Errors: `Corruption` for a wrong size or reason or a promise beyond the
@@ -76,30 +91,31 @@ impl Seal {
             offset: r.u64()?,
             synced: r.u64()?,
             last_seq: r.u64()?,
+            head: if version == VERSION { Some(r.u32()?) } else { None },
         };
         let impossible = seal.synced > seal.offset || seal.last_seq > MAX_SEQ;
-        if version != VERSION || !r.is_empty() || impossible {
+        if version < BARE || !r.is_empty() || impossible {
             return Err(Error::corruption("log seal with impossible fields"));
         }
         Ok(seal)
     }
 
-    /// Appends a seal record to `out`. `file_offset` is the offset in the log of the next byte
-    /// that `writer` writes. Returns the seal as written, with its own offset.
-    pub fn append(
-        reason: SealReason,
-        log_number: u64,
-        file_offset: u64,
-        synced: u64,
-        last_seq: Seq,
-        writer: &mut RecordWriter,
-        out: &mut Vec<u8>,
-    ) -> Seal {
-        let offset = file_offset + writer.fill_before_special(Self::ENCODED_LEN) as u64;
-        assert!(synced <= offset, "a seal promises only what lies below it");
-        let seal = Seal { reason, log_number, offset, synced, last_seq };
-        writer.append_special(TYPE_SEAL, &seal.encode(), out);
-        seal
+    /// Appends a seal record to `out`. The seal's `offset` is that of the next byte of the log that `writer`
+    /// writes, and becomes that of the seal's own header. Returns the seal as written.
+    pub fn append(mut self, writer: &mut RecordWriter, out: &mut Vec<u8>) -> Seal {
+        let len = self.encode().len();
+        self.offset += writer.fill_before_special(len) as u64;
+        assert!(self.synced <= self.offset, "a seal promises only what lies below it");
+        writer.append_special(TYPE_SEAL, &self.encode(), out);
+        self
+    }
+}
+
+/// What the seals of a log that begins with `log` say of its predecessor record.
+pub fn head_of(log: &[u8]) -> u32 {
+    match log.first_chunk::<HEADER_SIZE>() {
+        Some(&[c0, c1, c2, c3, _, _, TYPE_PREDECESSOR]) => u32::from_le_bytes([c0, c1, c2, c3]),
+        _ => 0,
     }
 }
 

@@ -335,7 +335,7 @@ impl<'a> WalWalk<'a> {
             Err(e) if e.is_corruption() => return Ok(Err(What::Malformed)),
             Err(e) => return Err(e.at(record.offset)),
         };
-        if seal.log_number != self.log_number || seal.offset != record.offset {
+        if !seal.is_of(self.log_number, record.offset, self.bytes.rest_of_block(0)) {
             return Ok(Err(What::Misplaced));
         }
         if seal.last_seq < self.found.last_seq {
@@ -367,23 +367,26 @@ fn promise_behind(bytes: LogBytes<'_>, from: u64, log_number: u64) -> u64 {
     promises.max().unwrap_or(0)
 }
 
-/// The same of `bytes`, which lie at `from`.
+/// The same of `bytes`, which lie at `from`. What a seal says of the log's predecessor record
+/// does not matter here: that record may be what is damaged.
 fn promise_in(bytes: &[u8], from: usize, log_number: u64) -> u64 {
-    const SEAL: usize = HEADER_SIZE + Seal::ENCODED_LEN;
-    const LEN: [u8; 2] = (Seal::ENCODED_LEN as u16).to_le_bytes();
     let mut promised = 0;
-    for (i, window) in bytes.windows(SEAL).enumerate() {
-        let Some((&[c0, c1, c2, c3, l0, l1, t], payload)) = window.split_first_chunk() else {
+    for (i, header) in bytes.windows(HEADER_SIZE).enumerate() {
+        let &[c0, c1, c2, c3, l0, l1, TYPE_SEAL] = header else {
             continue;
         };
-        if t != TYPE_SEAL || [l0, l1] != LEN {
+        let len = usize::from(u16::from_le_bytes([l0, l1]));
+        if ![Seal::ENCODED_LEN, Seal::BARE_LEN].contains(&len) {
             continue;
         }
-        let sum = u32::from_le_bytes([c0, c1, c2, c3]);
-        if window.get(HEADER_SIZE - 1..).map(masked_crc32c) != Some(sum) {
+        // The type byte lies directly before the payload.
+        let Some(summed) = bytes.get(i + HEADER_SIZE - 1..i + HEADER_SIZE + len) else {
+            continue;
+        };
+        if masked_crc32c(summed) != u32::from_le_bytes([c0, c1, c2, c3]) {
             continue;
         }
-        if let Ok(seal) = Seal::decode(payload)
+        if let Ok(seal) = Seal::decode(&summed[1..])
             && seal.log_number == log_number
             && seal.offset == (from + i) as u64
         {

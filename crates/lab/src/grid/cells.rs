@@ -19,14 +19,18 @@ pub(super) const DEVICES: [(&str, u64, u64); 5] = [
 /// `--value-compressibility 0.5`.
 pub(super) const PROCESSORS: [(&str, f64, f64, f64); 3] =
     [("plain", 0.0, 0.0, 1.0), ("lz4", 0.55, 1.1, 0.57), ("zstd", 2.4, 3.6, 0.545)];
-/// Bytes of values.
-pub(super) const VALUES: [u64; 4] = [32, 256, 1024, 16 << 10];
+/// Bytes of values, and those of cells that are held out.
+const VALUES: [[u64; 4]; 2] = [[32, 256, 1024, 16 << 10], [64, 128, 600, 4 << 10]];
 /// Which keys are written, and how steadily.
 pub(super) const LOADS: [&str; 6] =
     ["uniform", "sequential", "unique", "zipf", "mixgraph", "bursts"];
-/// Bytes of a memtable, from little to much.
-pub(super) const MEMTABLES: [(&str, u64); 3] =
-    [("4MiB", 4 << 20), ("16MiB", 16 << 20), ("64MiB", 64 << 20)];
+/// Bytes of a memtable, from little to much, and those of cells that are held out.
+const MEMTABLES: [[(&str, u64); 3]; 2] = [
+    [("4MiB", 4 << 20), ("16MiB", 16 << 20), ("64MiB", 64 << 20)],
+    [("6MiB", 6 << 20), ("24MiB", 24 << 20), ("40MiB", 40 << 20)],
+];
+/// The seed of the keys of cells that are held out.
+const HELD_OUT_SEED: u64 = 7919;
 
 /// Operations at once on every disk that has a limit.
 const CHANNELS: u32 = 16;
@@ -38,6 +42,8 @@ const HISTOGRAM: u32 = 1024;
 /// A cell: an index into each axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Cell {
+    /// One of those that are not looked at while a planner is changed: other sizes, other keys.
+    pub(super) held_out: bool,
     pub(super) processor: usize,
     pub(super) value: usize,
     pub(super) memtable: usize,
@@ -47,18 +53,20 @@ pub(super) struct Cell {
 }
 
 /// The middle of the axes: plain, 1 KiB, uniform keys, 16 MiB.
-const MIDDLE: Cell = Cell { processor: 0, value: 2, memtable: 1, device: 1, load: 0, threads: 0 };
+const MIDDLE: Cell =
+    Cell { held_out: false, processor: 0, value: 2, memtable: 1, device: 1, load: 0, threads: 0 };
 
 /// All cells.
 pub(super) fn full() -> Vec<Cell> {
     let mut all = Vec::new();
     for processor in 0..PROCESSORS.len() {
-        for value in 0..VALUES.len() {
-            for memtable in 0..MEMTABLES.len() {
+        for value in 0..VALUES[0].len() {
+            for memtable in 0..MEMTABLES[0].len() {
                 for device in 0..DEVICES.len() {
                     for load in 0..LOADS.len() {
                         for threads in 0..THREADS.len() {
-                            all.push(Cell { processor, value, memtable, device, load, threads });
+                            let at = Cell { processor, value, memtable, ..MIDDLE };
+                            all.push(Cell { device, load, threads, ..at });
                         }
                     }
                 }
@@ -91,7 +99,36 @@ pub(super) fn coarse() -> Vec<Cell> {
     some.into_iter().collect()
 }
 
+/// Cells whose sizes, keys and lengths are in neither of the others, on all disks.
+pub(super) fn held_out() -> Vec<Cell> {
+    let middle = Cell { held_out: true, ..MIDDLE };
+    let mut some = std::collections::BTreeSet::new();
+    for device in 0..DEVICES.len() {
+        for memtable in 0..MEMTABLES[1].len() {
+            some.extend([1, 3].map(|threads| Cell { device, memtable, threads, ..middle }));
+        }
+        let at = Cell { device, threads: 2, ..middle };
+        some.extend([1, 2].map(|processor| Cell { processor, ..at }));
+        some.extend([0, 1, 3].map(|value| Cell { value, ..at }));
+        some.extend([1, 2, 3, 4].map(|load| Cell { load, ..at }));
+        if device < 3 {
+            some.insert(Cell { load: 5, ..at });
+        }
+    }
+    some.into_iter().collect()
+}
+
 impl Cell {
+    /// Bytes of a value.
+    pub(super) fn value(&self) -> u64 {
+        VALUES[usize::from(self.held_out)][self.value]
+    }
+
+    /// A memtable's name and its bytes.
+    pub(super) fn memtable(&self) -> (&'static str, u64) {
+        MEMTABLES[usize::from(self.held_out)][self.memtable]
+    }
+
     /// Compaction threads.
     pub(super) fn threads(&self) -> u32 {
         THREADS[self.threads]
@@ -99,15 +136,15 @@ impl Cell {
 
     /// What it is called in tables.
     pub(super) fn name(&self) -> String {
-        let (disk, memtable) = (DEVICES[self.device].0, MEMTABLES[self.memtable].0);
-        let (processor, value) = (PROCESSORS[self.processor].0, VALUES[self.value]);
+        let (disk, memtable) = (DEVICES[self.device].0, self.memtable().0);
+        let (processor, value) = (PROCESSORS[self.processor].0, self.value());
         let (load, threads) = (LOADS[self.load], self.threads());
         format!("{threads} threads, {disk}, {load}, {value} B, {processor}, {memtable}")
     }
 
     /// A life in this cell, with L1 at `shape` times four memtables.
     pub(super) fn setup(&self, policy: PolicyKind, shape: u64, flushes: u64, cores: f64) -> Setup {
-        let value = VALUES[self.value];
+        let value = self.value();
         let mut s = Setup::new(policy, self.threads(), value);
         let (_, merge, flush, left) = PROCESSORS[self.processor];
         s.bytes = entry_bytes(16, value);
@@ -115,7 +152,7 @@ impl Cell {
         // Merging is counted per byte on disk, flushing per byte in memory.
         s.merge_ns = (s.merge_ns + merge) / left;
         s.flush_ns += flush;
-        let memtable = MEMTABLES[self.memtable].1;
+        let memtable = self.memtable().1;
         s.plan.memtable_bytes = memtable;
         s.plan.file_bytes = memtable;
         s.plan.level_base_bytes = 4 * memtable * shape;
@@ -126,6 +163,9 @@ impl Cell {
         s.num = (flushes as f64 * memtable as f64 / s.bytes.memory) as u64;
         s.keys = s.num;
         s.cells = HISTOGRAM;
+        if self.held_out {
+            s.seed = HELD_OUT_SEED;
+        }
         s.check = false;
         (s.load, s.bursts) = match LOADS[self.load] {
             "sequential" => (Load::Sequential, None),

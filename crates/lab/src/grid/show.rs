@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::cells::{Cell, DEVICES, LOADS, MEMTABLES, PROCESSORS, THREADS, VALUES};
+use super::cells::{Cell, DEVICES, LOADS, PROCESSORS, THREADS};
 use super::{Judged, Verdict};
 use crate::command::show::table;
 
@@ -67,8 +67,8 @@ fn summary(v: &Verdict) -> String {
 pub(super) fn row_name(cell: &Cell) -> [String; 5] {
     [
         PROCESSORS[cell.processor].0.to_owned(),
-        format!("{} B", VALUES[cell.value]),
-        MEMTABLES[cell.memtable].0.to_owned(),
+        format!("{} B", cell.value()),
+        cell.memtable().0.to_owned(),
         LOADS[cell.load].to_owned(),
         DEVICES[cell.device].0.to_owned(),
     ]

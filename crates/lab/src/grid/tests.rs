@@ -1,6 +1,6 @@
 //! The grid's own arithmetic, and a few cells lived through.
 
-use super::cells::{coarse, full};
+use super::cells::{coarse, full, held_out};
 use super::*;
 
 fn contestants() -> Vec<Contestant> {
@@ -69,5 +69,25 @@ fn every_load_of_the_grid_lives_with_invariants_checked() {
         setup.cells = 128;
         let life = live(&setup).unwrap_or_else(|e| panic!("{}: {e:#}", cell.name()));
         assert!(life.rate() > 0.0 && life.amplification() > 0.9, "{}", cell.name());
+    }
+}
+
+#[test]
+fn what_is_held_out_is_on_every_disk_and_shares_no_size_and_no_keys_with_the_rest() {
+    let (held, all) = (held_out(), full());
+    assert!(held.len() >= 60 && held.iter().all(|c| c.held_out && !all.contains(c)));
+    let devices: std::collections::BTreeSet<_> = held.iter().map(|c| c.device).collect();
+    assert_eq!(devices.len(), cells::DEVICES.len());
+    let setups = |of: &[Cell]| -> Vec<_> {
+        of.iter().map(|c| c.setup(PolicyKind::Hybrid, 1, 120, 16.0)).collect()
+    };
+    let (held, all) = (setups(&held), setups(&all));
+    for a in &held {
+        let same = all.iter().any(|b| {
+            a.bytes.user == b.bytes.user
+                || a.plan.memtable_bytes == b.plan.memtable_bytes
+                || a.seed == b.seed
+        });
+        assert!(!same);
     }
 }

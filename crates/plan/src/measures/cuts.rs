@@ -5,12 +5,13 @@ use lithify_base::{KeyRange, Pos};
 use lithify_lsm::{Run, Version};
 
 use crate::nouns::levels::Targets;
-use crate::nouns::options::PlanOptions;
+use crate::nouns::options::{PlanOptions, PolicyKind};
 use crate::nouns::spec::{Cost, CutPolicy, Kind};
 
 /// The cut policy of a job that writes `hull` to `out`.
 ///
-/// Output of L0 is one file per job, as a run of L0 is one flush. Elsewhere the files of the first
+/// Output of L0 is one file per job, as a run of L0 is one flush; under `adaptive` it is cut where flushes are, or
+/// each merge in place would bind together ranges that go down by themselves. Elsewhere the files of the first
 /// non-empty level below give the soft keys, and a hard key each time they add up to the bytes
 /// that one compaction may take.
 ///
@@ -24,11 +25,16 @@ pub fn cut_policy(
     out: Pos,
     hull: &KeyRange,
 ) -> CutPolicy {
+    let bounds = version.buckets().map(|map| {
+        let buckets = map.buckets_of(hull, version.order());
+        &map.bounds[*buckets.start()..*buckets.end()]
+    });
     if out.level == 0 {
-        return CutPolicy {
-            target_bytes: u64::MAX,
-            soft_min_bytes: u64::MAX,
-            ..CutPolicy::default()
+        let whole =
+            CutPolicy { target_bytes: u64::MAX, soft_min_bytes: u64::MAX, ..CutPolicy::default() };
+        return match (bounds, options.policy) {
+            (Some(bounds), PolicyKind::Adaptive) => CutPolicy { hard: bounds.to_vec(), ..whole },
+            _ => whole,
         };
     }
     let target = options.file_bytes.max(1);
@@ -40,9 +46,8 @@ pub fn cut_policy(
         at_grandparents(run, version, options, hull, &mut cuts);
     }
     let base = version.run(Pos::base(out.level)).filter(|_| out.stratum.0 > 0);
-    if let Some(map) = version.buckets().filter(|_| takes_l0(version, options, out)) {
-        let buckets = map.buckets_of(hull, version.order());
-        cuts.soft = map.bounds[*buckets.start()..*buckets.end()].to_vec();
+    if let Some(bounds) = bounds.filter(|_| takes_l0(version, options, out)) {
+        cuts.soft = bounds.to_vec();
         cuts.soft_min_bytes = target / 8;
     } else if let Some(base) = base.filter(|b| !b.overlapping(hull, version.order()).is_empty()) {
         let begins = base.overlapping(hull, version.order()).iter().map(|f| &f.range.lo);

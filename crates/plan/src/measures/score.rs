@@ -151,8 +151,12 @@ pub fn debt(version: &Version, options: &PlanOptions) -> u64 {
     }
     let targets = Targets::of(version, options);
     let l0 = version.bytes(0);
-    let due = version.level(0).runs().len() as u64 >= u64::from(options.l0_trigger())
-        || l0 >= options.level_base_bytes;
+    // Where ranges go down by themselves, what counts is the depth over a key.
+    let runs = match options.policy.has_buckets() {
+        true => version.max_depth(0) as usize,
+        false => version.level(0).runs().len(),
+    };
+    let due = runs as u64 >= u64::from(options.l0_trigger()) || l0 >= options.level_base_bytes;
     let mut debt = if due { l0 } else { 0 };
     let mut incoming = debt;
     for level in targets.base..options.last_level() {

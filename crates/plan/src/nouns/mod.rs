@@ -10,4 +10,5 @@ pub mod pri;
 pub mod request;
 pub mod score;
 pub mod spec;
+pub(crate) mod stretch;
 pub mod view;

@@ -1,7 +1,7 @@
 //! What a planner may see: one version, the jobs in flight over it, the memtables, the settings and
 //! the free resources. Everything a decision depends on is in here, so a decision can be replayed.
-//! It also keeps two answers of `measures` once they were asked for: the order of seeds, and whether
-//! writers wait.
+//! It also keeps answers once they were asked for: the order of seeds, whether
+//! writers wait; and what was worked out of level 0 (`nouns::stretch`).
 //!
 //! Locks are not stored anywhere else: a file is locked exactly when it is an input of a job in
 //! flight (V12). While `plan` accepts jobs, its own copy of the view grows with them.
@@ -18,6 +18,7 @@ use crate::nouns::load::Load;
 use crate::nouns::options::PlanOptions;
 use crate::nouns::request::ManualRequest;
 use crate::nouns::spec::{InFlight, JobState, Kind};
+use crate::nouns::stretch::Stretches;
 
 /// The write buffers, as far as planning cares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,7 +111,8 @@ pub struct View<'a> {
     /// Per level, seeds in priority order; found when first asked for.
     pub(crate) seeds: [OnceCell<Vec<FileRef>>; MAX_LEVELS],
     pub(crate) pressed: OnceCell<bool>,
-    l0_intervals: OnceCell<Vec<Interval>>,
+    /// Level 0 by stretches of keys, as far as it was looked at.
+    pub(crate) stretches: Stretches,
 }
 
 impl<'a> View<'a> {
@@ -137,7 +139,7 @@ impl<'a> View<'a> {
             held_bytes: Default::default(),
             seeds: Default::default(),
             pressed: OnceCell::new(),
-            l0_intervals: OnceCell::new(),
+            stretches: Stretches::default(),
         };
         for job in inflight {
             let spec = &job.spec;
@@ -174,9 +176,10 @@ impl<'a> View<'a> {
 
     /// Adds a job, whose inputs become locked.
     pub(crate) fn hold(&mut self, flight: Flight) {
+        self.stretches.lock(&flight.inputs, self.version.order());
         self.add(flight);
         self.held.sort_unstable();
-        self.l0_intervals = OnceCell::new();
+        debug_assert!(*self.l0_intervals() == self.find_intervals());
     }
 
     /// Adds a job and leaves its locks to be sorted in.
@@ -255,10 +258,11 @@ impl<'a> View<'a> {
     }
     /// The elementary intervals of L0.
     pub fn l0_intervals(&self) -> &[Interval] {
-        self.l0_intervals.get_or_init(|| {
-            let locked = |id| self.holder(id).is_some();
-            index::intervals(self.version.level(0).runs(), self.order(), locked)
-        })
+        self.stretches.intervals.get_or_init(|| self.find_intervals())
+    }
+    fn find_intervals(&self) -> Vec<Interval> {
+        let locked = |id| self.holder(id).is_some();
+        index::intervals(self.version.level(0).runs(), self.order(), locked)
     }
     /// Bytes at strata above the base of `level`, and those that jobs in flight will add there.
     pub fn extra_bytes(&self, level: Level) -> u64 {

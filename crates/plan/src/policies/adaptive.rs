@@ -18,6 +18,7 @@
 
 use std::cell::RefCell;
 use std::ops::ControlFlow::{self, Continue};
+use std::rc::Rc;
 
 use lithify_base::{Level, Pos};
 use lithify_lsm::FileRef;
@@ -26,11 +27,12 @@ use crate::measures::{score, stall};
 use crate::nouns::guard::Guard;
 use crate::nouns::score::Score;
 use crate::nouns::spec::{Candidate, Kind, Prio, Reason};
+use crate::nouns::stretch::Gathered;
 use crate::nouns::view::View;
 use crate::rule::closure::close;
 use crate::rule::offers::{Offers, Policy};
 use crate::steps::descent::{Descent, Told};
-use crate::steps::gather::{self, Gathered};
+use crate::steps::gather;
 use crate::steps::{extras, l0, rest};
 
 /// The policy `adaptive`.
@@ -62,7 +64,7 @@ fn price(view: &View) -> Score {
 struct Round<'v> {
     view: &'v View<'v>,
     price: Score,
-    gathered: Vec<Gathered>,
+    gathered: Vec<Rc<Gathered>>,
 }
 
 impl Round<'_> {

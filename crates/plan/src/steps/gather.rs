@@ -16,8 +16,9 @@
 //! and having been merged in place; what one more costs is to be merged in place, once the depth is used up.
 
 use std::ops::ControlFlow::{self, Continue};
+use std::rc::Rc;
 
-use lithify_base::{Comparator, Level, Pos};
+use lithify_base::{FileId, Level, Pos};
 use lithify_lsm::FileRef;
 use lithify_lsm::index::Interval;
 
@@ -26,6 +27,7 @@ use crate::nouns::files::bytes;
 use crate::nouns::guard::Guard;
 use crate::nouns::score::Score;
 use crate::nouns::spec::{Candidate, Kind, Prio, Reason};
+use crate::nouns::stretch::{Down, Gathered};
 use crate::nouns::view::View;
 use crate::rule::closure::close;
 use crate::rule::offers::Offers;
@@ -37,42 +39,12 @@ use crate::steps::rest;
 /// Most stretches that are worked out in one round.
 const STRETCHES_MAX: usize = 32;
 /// Level 0 must shrink from this part of the depth at which writers are slowed down, percent.
-const DEEP: u64 = 60;
+const DEEP: u64 = 80;
 /// Levels below the base level to which L0 may go at once. A second one gains nothing in the lab.
 const LEVELS_SKIPPED: Level = 1;
 
-/// The idle runs of L0 over one stretch of keys, and where they go best.
-#[derive(Clone, Debug)]
-pub(crate) struct Gathered {
-    /// Where the stretch begins.
-    pub(crate) interval: Interval,
-    /// The way down; `None` while it is locked.
-    pub(crate) down: Option<Down>,
-    /// Why more is gathered first, if it is.
-    pub(crate) lot: Option<Guard>,
-    /// What is merged in place to come to rest.
-    pub(crate) in_place: Option<Vec<FileRef>>,
-}
-
-/// A way down.
-#[derive(Clone, Debug)]
-pub(crate) struct Down {
-    /// Bytes that come one level down per byte moved.
-    pub(crate) worth: Score,
-    /// All that goes.
-    inputs: Vec<FileRef>,
-    to: Level,
-}
-
-impl Down {
-    /// True if a file overlaps what goes down.
-    pub(crate) fn reaches(&self, file: &FileRef, order: &dyn Comparator) -> bool {
-        self.inputs.iter().any(|f| f.range.overlaps(&file.range, order))
-    }
-}
-
 /// What is due in L0, the most worth first, ties in the order of depth.
-pub(crate) fn gathered(view: &View) -> Vec<Gathered> {
+pub(crate) fn gathered(view: &View) -> Vec<Rc<Gathered>> {
     let full = score::l0_score(view) >= Score::ONE;
     let least = match (must_drain(view), full) {
         (true, _) => 1,
@@ -82,29 +54,43 @@ pub(crate) fn gathered(view: &View) -> Vec<Gathered> {
     let mut due: Vec<&Interval> =
         view.l0_intervals().iter().filter(|i| i.idle_depth >= least).collect();
     due.sort_by_key(|i| std::cmp::Reverse(i.idle_depth));
-    let runs = view.version.level(0).runs();
-    let rests = rest::is_resting(view);
-    let mut oldest = Vec::new();
-    let mut all: Vec<Gathered> = Vec::new();
+    let mut seen = Vec::new();
+    let mut all = Vec::new();
     for interval in due {
         if all.len() == STRETCHES_MAX {
             break;
         }
-        let covering = interval.covering(runs, view.order());
-        let idle: Vec<FileRef> = covering.filter(|f| view.is_idle(f)).cloned().collect();
         // Two stretches over the same oldest file cannot both go down: the deeper one may.
-        let Some(last) = idle.last().filter(|f| !oldest.contains(&f.id)) else { continue };
-        oldest.push(last.id);
-        if rests {
-            all.push(rest::way(view, interval));
-            continue;
+        let Some((oldest, found)) = stretch(view, interval, &seen) else { continue };
+        if !seen.contains(&oldest) {
+            seen.push(oldest);
+            all.push(found);
         }
-        let down = best_way(view, &idle);
-        let lot = down.as_ref().filter(|_| view.load.is_full()).and_then(|d| lot(view, &idle, d));
-        all.push(Gathered { interval: interval.clone(), down, lot, in_place: None });
     }
     all.sort_by_key(|g| std::cmp::Reverse(g.down.as_ref().map(|d| d.worth)));
     all
+}
+
+/// What goes down over one stretch, and the oldest idle file there; `None` if that is one of `seen`.
+fn stretch(view: &View, interval: &Interval, seen: &[FileId]) -> Option<(FileId, Rc<Gathered>)> {
+    if let Some(known) = view.stretches.get(interval) {
+        return Some(known);
+    }
+    let runs = view.version.level(0).runs();
+    let covering: Vec<FileRef> = interval.covering(runs, view.order()).cloned().collect();
+    let idle: Vec<FileRef> = covering.iter().filter(|f| view.is_idle(f)).cloned().collect();
+    let oldest = idle.last().map(|f| f.id).filter(|id| !seen.contains(id))?;
+    let mut looked_at: Vec<FileId> = covering.iter().map(|f| f.id).collect();
+    let found = match rest::is_resting(view) {
+        true => rest::way(view, interval, covering, &mut looked_at),
+        false => {
+            let down = best_way(view, &idle, &mut looked_at);
+            let full = down.as_ref().filter(|_| view.load.is_full());
+            let lot = full.and_then(|d| lot(view, &idle, d));
+            Gathered { interval: interval.clone(), down, lot, in_place: None }
+        }
+    };
+    Some((oldest, view.stretches.keep(oldest, looked_at, found)))
 }
 
 /// From which depth on level 0 must shrink.
@@ -140,14 +126,19 @@ fn is_cheaper_deeper(view: &View, base: Level, inputs: &[FileRef]) -> bool {
     u128::from(under) * u128::from(here) < u128::from(over) * u128::from(bytes(inputs))
 }
 
-/// The level to which these files of L0 go the cheapest, of those that are free.
-pub(crate) fn best_way(view: &View, files: &[FileRef]) -> Option<Down> {
+/// The level to which these files of L0 go the cheapest, of those that are free. Adds the files whose locks it looks at.
+pub(crate) fn best_way(
+    view: &View,
+    files: &[FileRef],
+    looked_at: &mut Vec<FileId>,
+) -> Option<Down> {
     let base = view.targets.base;
     let filled = (1..=view.options.last_level()).rev().find(|&l| !view.version.level(l).is_empty());
     let deepest = filled.unwrap_or(base).clamp(base, base.saturating_add(LEVELS_SKIPPED));
     let mut best: Option<Down> = None;
     for to in base..=deepest.min(view.options.last_level()) {
         let inputs = close(view.version, files, Pos::base(to));
+        looked_at.extend(inputs.iter().map(|f| f.id));
         if !view.all_idle(&inputs) {
             break;
         }
@@ -170,7 +161,7 @@ pub(crate) fn best_way(view: &View, files: &[FileRef]) -> Option<Down> {
 /// Offers what is worth `price` at least. Tells the best of what is not.
 pub(crate) fn down(
     view: &View,
-    all: &[Gathered],
+    all: &[Rc<Gathered>],
     price: Score,
     offers: &mut Offers,
 ) -> ControlFlow<()> {
@@ -201,7 +192,7 @@ fn wish(view: &View, g: &Gathered, down: &Down) -> Candidate {
 /// removed run the fewest.
 pub(crate) fn in_place(
     view: &View,
-    all: &[Gathered],
+    all: &[Rc<Gathered>],
     depth: u32,
     offers: &mut Offers,
 ) -> ControlFlow<()> {
@@ -220,7 +211,7 @@ pub(crate) fn in_place(
 }
 
 /// Offers what is merged in place because level 0 comes to rest so the cheapest.
-pub(crate) fn to_rest(view: &View, all: &[Gathered], offers: &mut Offers) -> ControlFlow<()> {
+pub(crate) fn to_rest(view: &View, all: &[Rc<Gathered>], offers: &mut Offers) -> ControlFlow<()> {
     for g in all {
         let Some(files) = &g.in_place else { continue };
         let Some(oldest) = files.last() else { continue };

@@ -10,15 +10,16 @@
 //!                     and 24M in two runs may stay. The oldest goes.
 //! ```
 
-use lithify_base::Pos;
+use lithify_base::{FileId, Pos};
 use lithify_lsm::FileRef;
 use lithify_lsm::index::Interval;
 
 use crate::measures::stall;
 use crate::nouns::files::bytes;
+use crate::nouns::stretch::Gathered;
 use crate::nouns::view::View;
 use crate::rule::closure::close;
-use crate::steps::gather::{Gathered, best_way};
+use crate::steps::gather::best_way;
 
 /// What stays of a stretch has at most this share of what may stay, percent: stretches are not equally full, and
 /// all of them together must not be over it.
@@ -37,7 +38,7 @@ struct Group {
 }
 
 /// The runs of a stretch, newest first; those that one job holds are one.
-fn groups(view: &View, files: impl Iterator<Item = FileRef>) -> Vec<Group> {
+fn groups(view: &View, files: Vec<FileRef>) -> Vec<Group> {
     let mut all: Vec<Group> = Vec::new();
     let mut last = None;
     for f in files {
@@ -71,30 +72,49 @@ fn may_stay(view: &View, here: u64) -> u64 {
     u64::try_from(share).unwrap_or(u64::MAX)
 }
 
-/// The cheapest way to rest for the runs over one stretch.
-pub(crate) fn way(view: &View, interval: &Interval) -> Gathered {
-    let runs = view.version.level(0).runs();
-    let groups = groups(view, interval.covering(runs, view.order()).cloned());
-    let (most, trigger) = (may_stay(view, sum(&groups)), view.options.l0_trigger() as usize);
+/// How many of the oldest `groups` go down: of what moves the fewest bytes the fewest.
+///
+/// One group more that goes is moved itself, as it was if it stayed and is to be merged in place, and may take more along. So
+/// the fewest that may go are the cheapest, or the fewest that leave so little that nothing is to be merged in place.
+fn cheapest(view: &View, groups: &[Group]) -> usize {
+    let (all, trigger) = (groups.len(), view.options.l0_trigger().max(1) as usize);
+    let most = may_stay(view, sum(groups));
+    let mut left = sum(groups);
+    let fewest = (0..all).find(|&down| {
+        let fits = left <= most;
+        left = left.saturating_sub(groups[all - 1 - down].bytes);
+        fits
+    });
+    // What is merged in place becomes one run, which is too many if one is.
+    let fewest = fewest.filter(|_| trigger > 1).unwrap_or(all);
+    let none_too_many = (all + 1).saturating_sub(trigger).max(fewest);
     let cost = |down: usize| {
-        let (stay, go) = groups.split_at(groups.len() - down);
-        let (bytes_left, many) = (sum(stay), stay.len() >= trigger);
-        // Merged in place it is one run.
-        if !stay.is_empty() && (bytes_left > most || many && trigger < 2) {
-            return None;
-        }
-        let go = close(view.version, &files(go), Pos::base(view.targets.base));
-        Some(bytes(&go).saturating_add(if many { bytes_left } else { 0 }))
+        let (stay, go) = groups.split_at(all - down);
+        let merged = if stay.len() >= trigger { sum(stay) } else { 0 };
+        bytes(&close(view.version, &files(go), Pos::base(view.targets.base))).saturating_add(merged)
     };
-    // All of it may always go, so there is a cheapest; of equal ones that which takes the fewest.
-    let costs = (0..=groups.len()).filter_map(|down| Some((cost(down)?, down)));
-    let down = costs.min().map_or(0, |(_, down)| down);
+    match fewest < none_too_many && cost(none_too_many) >= cost(fewest) {
+        true => fewest,
+        false => none_too_many,
+    }
+}
+
+/// The cheapest way to rest for the runs that cover one stretch. Adds the files whose locks it looks at.
+pub(crate) fn way(
+    view: &View,
+    interval: &Interval,
+    covering: Vec<FileRef>,
+    looked_at: &mut Vec<FileId>,
+) -> Gathered {
+    let groups = groups(view, covering);
+    let trigger = view.options.l0_trigger() as usize;
+    let down = cheapest(view, &groups);
     let (stay, go) = groups.split_at(groups.len() - down);
     let free = |of: &[Group]| of.iter().all(|g| g.idle);
     let in_place = (down == 0 && stay.len() >= trigger && free(stay)).then(|| files(stay));
     Gathered {
         interval: interval.clone(),
-        down: (down > 0 && free(go)).then(|| best_way(view, &files(go))).flatten(),
+        down: (down > 0 && free(go)).then(|| best_way(view, &files(go), looked_at)).flatten(),
         lot: None,
         in_place,
     }

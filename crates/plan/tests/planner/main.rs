@@ -8,6 +8,7 @@ mod invariants;
 mod naive;
 mod offers;
 mod pictures;
+mod rest;
 mod room;
 mod steady;
 mod traps;

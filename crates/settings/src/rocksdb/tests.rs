@@ -83,10 +83,10 @@ fn codecs_and_filters_are_those_of_the_tables() {
          metadata_block_size=4096\n  whole_key_filtering=false",
     );
     assert_eq!((s.block_bytes, s.format_version), (8192, 5));
-    assert_eq!((s.partition_bytes, s.whole_key_filtering), (4096, false));
+    assert_eq!((s.partition_bytes, s.whole_key_filtering), (Some(4096), false));
     assert_eq!(
         read("", "  index_type=kBinarySearch\n  metadata_block_size=4096").partition_bytes,
-        0
+        None
     );
 }
 

@@ -160,6 +160,6 @@ fn sizes_take_units_however_they_are_shown() {
     let mut s = Settings::default();
     s.set("partition_bytes", "4KiB").unwrap();
     s.set("max_dict_bytes", "16KiB").unwrap();
-    assert_eq!((s.partition_bytes, s.max_dict_bytes), (4096, 16 << 10));
+    assert_eq!((s.partition_bytes, s.max_dict_bytes), (Some(4096), 16 << 10));
     assert_eq!(s.get("partition_bytes").unwrap(), "4096");
 }

@@ -113,7 +113,7 @@ impl Shape {
             shape.settings.compaction_pri = pri;
         }
         keep_up(&mut shape.settings, dice);
-        shape.settings.partition_bytes = *dice.pick(&[0, 0, 1 << 10], "partitions");
+        shape.settings.partition_bytes = *dice.pick(&[None, Some(0), Some(1 << 10)], "partitions");
         if shape.settings.policy == Some(Policy::Fifo) {
             keep_all(&mut shape.settings, dice);
         }

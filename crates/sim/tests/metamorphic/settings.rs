@@ -48,7 +48,7 @@ pub fn of_families(db: &Settings, r: &mut Random) -> Settings {
     s.compaction_pri = Settings::default().compaction_pri;
     s.block_bytes = *pick(r, &[512, 4096]);
     s.bloom_bits = *pick(r, &[0, 10]);
-    s.partition_bytes = *pick(r, &[0, 1 << 10]);
+    s.partition_bytes = *pick(r, &[None, Some(0), Some(1 << 10)]);
     s
 }
 
@@ -108,6 +108,6 @@ pub fn settings(policy: Policy, r: &mut Random) -> Settings {
             ..PlanOptions::default()
         }));
     }
-    s.partition_bytes = *pick(r, &[0, 0, 1 << 10, 4 << 10]);
+    s.partition_bytes = *pick(r, &[None, Some(0), Some(1 << 10), Some(4 << 10)]);
     s
 }

@@ -78,7 +78,7 @@ impl fmt::Display for Variant {
             s.compression_upper,
             s.compression_lower,
             s.bloom_bits,
-            s.partition_bytes,
+            s.partition_bytes.map_or("auto".to_owned(), |n| n.to_string()),
             self.prefixes,
             s.format_version,
             s.plan.as_ref().map(|p| (p.buckets.initial, p.max_waiting_jobs)),

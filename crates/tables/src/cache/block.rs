@@ -38,6 +38,8 @@ pub struct CachedFile {
     number: u64,
     /// What is resident of the file besides its blocks, bytes.
     resident: u64,
+    /// What its index and filter would take if they were whole, bytes.
+    whole: u64,
 }
 
 impl CachedFile {
@@ -76,11 +78,14 @@ impl CachedFile {
         self.cache.ahead.fetch_add(now, Ordering::Relaxed);
         self.cache.ahead.fetch_sub(before, Ordering::Relaxed);
     }
-    /// Says what is resident of the file besides its blocks, in bytes, until it is closed.
-    pub(crate) fn weigh(&mut self, resident: u64) {
+    /// Says what is resident of the file besides its blocks, and what its index and filter would take if
+    /// they were whole, in bytes, until it is closed.
+    pub(crate) fn weigh(&mut self, resident: u64, whole: u64) {
         self.cache.resident.fetch_add(resident, Ordering::Relaxed);
         self.cache.resident.fetch_sub(self.resident, Ordering::Relaxed);
-        self.resident = resident;
+        self.cache.whole.fetch_add(whole, Ordering::Relaxed);
+        self.cache.whole.fetch_sub(self.whole, Ordering::Relaxed);
+        (self.resident, self.whole) = (resident, whole);
     }
     /// Forgets every block of the file; for one that is being deleted. Walks the whole cache.
     pub fn forget(&self) {
@@ -90,7 +95,7 @@ impl CachedFile {
 
 impl Drop for CachedFile {
     fn drop(&mut self) {
-        self.weigh(0);
+        self.weigh(0, 0);
     }
 }
 
@@ -189,6 +194,10 @@ pub struct BlockCache {
     files: AtomicU64,
     /// Of all open files together.
     resident: AtomicU64,
+    /// What indexes and filters of all open files would take if they were whole.
+    whole: AtomicU64,
+    /// Beyond it, new tables should not have them whole.
+    whole_most: AtomicU64,
     /// What cursors hold of read-ahead.
     ahead: AtomicU64,
     /// As the cache has it, without asking each shard.
@@ -218,6 +227,8 @@ impl BlockCache {
             stripes: Default::default(),
             files: AtomicU64::new(0),
             resident: AtomicU64::new(0),
+            whole: AtomicU64::new(0),
+            whole_most: AtomicU64::new(capacity / 2),
             ahead: AtomicU64::new(0),
             capacity: AtomicU64::new(capacity),
         })
@@ -231,7 +242,7 @@ impl BlockCache {
     /// A file that has no block here yet.
     pub fn open_file(self: &Arc<BlockCache>) -> CachedFile {
         let number = self.files.fetch_add(1, Ordering::Relaxed);
-        CachedFile { cache: self.clone(), number, resident: 0 }
+        CachedFile { cache: self.clone(), number, resident: 0, whole: 0 }
     }
 
     #[inline]
@@ -258,6 +269,17 @@ impl BlockCache {
     /// are no part of the capacity.
     pub fn resident(&self) -> u64 {
         self.resident.load(Ordering::Relaxed)
+    }
+
+    /// Sets the bytes that whole indexes and filters may take; at first half of the capacity.
+    pub fn set_whole_most(&self, bytes: u64) {
+        self.whole_most.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether indexes and filters of all open files would take more if they were whole. What they do
+    /// take says little: a compaction of all of them would see them small, and make them whole again.
+    pub fn is_crowded(&self) -> bool {
+        self.whole.load(Ordering::Relaxed) > self.whole_most.load(Ordering::Relaxed)
     }
 
     /// Bytes that cursors have read ahead, beside the capacity; at most an eighth of it and a few pages

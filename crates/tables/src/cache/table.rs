@@ -100,6 +100,12 @@ impl TableCache {
         }
     }
 
+    /// Whether indexes and filters of open tables, of all families, would take so much memory if they were
+    /// whole that new tables should have them in parts.
+    pub fn crowd_memory(&self) -> bool {
+        self.options.blocks.as_ref().is_some_and(|blocks| blocks.is_crowded())
+    }
+
     /// Counts a table that a reader left out because of its filter of prefixes.
     pub fn leave_out(&self) {
         self.left_out.fetch_add(1, Ordering::Relaxed);

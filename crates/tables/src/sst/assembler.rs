@@ -2,8 +2,10 @@
 //!
 //! Blocks arrive as `payload ++ type ++ raw sum`. They are copied into aligned buffers, each raw
 //! sum turned into the stored one by adding the context of file and offset; full buffers are
-//! written behind the caller's back or at once. At the end the tail is built from block metadata
-//! (the same code for every engine), the file is cut to its true length and synced.
+//! written behind the caller's back or at once. Blocks that lie side by side in memory which the caller gives
+//! away are not copied: their sums are turned in place ([`Assembler::adopt`]), and the memory itself is written, with
+//! direct IO all of it that lies in whole pages of the file. At the end the tail is built from block metadata (the same
+//! code for every engine), the file is cut to its true length and synced.
 //!
 //! ```text
 //!   Open --finish_step--> Draining --> Trimming --> Syncing --> Done        (at most one IO a step)
@@ -22,8 +24,8 @@ use lithify_base::{
     Seq, Tag,
 };
 use lithify_env::{
-    BufPool, FileRef, IoBuf, OpenOpts, PendingIo, RtRef, SharedUrgency, Ticket, spawn_write,
-    write_all_at,
+    BufPool, FileRef, IoBuf, OpenOpts, PendingIo, RtRef, SharedUrgency, Stretch, Ticket,
+    spawn_write, spawn_write_part, write_all_at,
 };
 use lithify_files::dir::{Dir, FileName, OrTyped};
 use lithify_format::block::{BlockCheck, TRAILER_LEN};
@@ -98,6 +100,25 @@ pub struct BlockParts<'a> {
     pub hashes: &'a [u64],
 }
 
+impl<'a> BlockParts<'a> {
+    /// A block of a batch of products; without bytes where their memory was taken.
+    pub fn of(of: &'a Products, block: &products::BlockMeta) -> BlockParts<'a> {
+        BlockParts {
+            stored: of.block(block),
+            first: of.first_key(block),
+            last: of.last_key(block),
+            entries: u64::from(block.entries),
+            raw_key_bytes: block.raw_key_bytes,
+            raw_value_bytes: block.raw_value_bytes,
+            weight: block.weight,
+            deletes: u64::from(block.deletes) + u64::from(block.single_deletes),
+            merges: u64::from(block.merges),
+            seqs: (block.min_seq, block.max_seq),
+            hashes: of.hashes(block),
+        }
+    }
+}
+
 /// What became of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishedTable {
@@ -130,6 +151,8 @@ pub struct Assembler {
     buf: IoBuf,
     /// Offset in the file where `buf` goes.
     buf_at: u64,
+    /// Bytes of adopted blocks that [`push_lent`](Assembler::push_lent) has not had yet.
+    adopted: u64,
     in_flight: VecDeque<PendingIo>,
     stage: Stage,
     failed: Option<Error>,
@@ -193,6 +216,7 @@ impl Assembler {
             tail: TailBuilder::new(),
             buf,
             buf_at: 0,
+            adopted: 0,
             in_flight: VecDeque::new(),
             stage: Stage::Open,
             failed: None,
@@ -217,19 +241,7 @@ impl Assembler {
     /// # Errors
     /// The first failed write; the file is lost then. So for all calls.
     pub fn push_product(&mut self, of: &Products, block: &products::BlockMeta) -> Result<()> {
-        self.push_block(BlockParts {
-            stored: of.block(block),
-            first: of.first_key(block),
-            last: of.last_key(block),
-            entries: u64::from(block.entries),
-            raw_key_bytes: block.raw_key_bytes,
-            raw_value_bytes: block.raw_value_bytes,
-            weight: block.weight,
-            deletes: u64::from(block.deletes) + u64::from(block.single_deletes),
-            merges: u64::from(block.merges),
-            seqs: (block.min_seq, block.max_seq),
-            hashes: of.hashes(block),
-        })
+        self.push_block(BlockParts::of(of, block))
     }
 
     /// Appends a block.
@@ -241,21 +253,100 @@ impl Assembler {
     /// # Panics
     /// After [`finish_step`](Assembler::finish_step).
     pub fn push_block(&mut self, block: BlockParts<'_>) -> Result<()> {
+        assert!(self.adopted == 0, "adopted blocks come before others");
+        let (head, sum) = self.next_sum(block.stored)?;
+        self.append(head)?;
+        self.append(&sum)?;
+        self.note(block);
+        Ok(())
+    }
+
+    /// Adds a block that lies in memory which is written itself: `arena` has it at its `place`, and gets the stored
+    /// sum there. What is adopted goes to the file by [`push_lent`](Assembler::push_lent), before anything else does.
+    ///
+    /// # Errors
+    /// As [`push_block`](Assembler::push_block).
+    pub fn adopt(
+        &mut self,
+        arena: &mut [u8],
+        place: Range<usize>,
+        block: BlockParts<'_>,
+    ) -> Result<()> {
+        let stored = arena.get(place.clone()).ok_or_else(truncated)?;
+        let (_, sum) = self.next_sum(stored)?;
+        if let Some(to) = arena[place.clone()].last_chunk_mut() {
+            *to = sum;
+        }
+        self.adopted += place.len() as u64;
+        self.note(BlockParts { stored: &arena[place], ..block });
+        Ok(())
+    }
+
+    /// Writes adopted blocks, which lie side by side in a part of `from`: from there, but for what the file cannot take
+    /// so. With direct IO that is the ends; all of it if it lies otherwise in its pages than in those of the file.
+    ///
+    /// # Errors
+    /// As [`push_product`](Assembler::push_product).
+    ///
+    /// # Panics
+    /// If these are not the blocks that were adopted.
+    pub fn push_lent(&mut self, from: &Stretch, part: Range<usize>) -> Result<()> {
+        let left = self.adopted.checked_sub(part.len() as u64);
+        self.adopted = left.expect("what is written was adopted");
+        let bytes = &(**from).as_ref()[part.clone()];
+        let Range { start, end } = self.in_place(bytes);
+        self.append(&bytes[..start])?;
+        if start < end && !self.buf.is_empty() {
+            self.submit()?;
+        }
+        let mut at = start;
+        while at < end
+            && let WriteMode::Async { rt, urgency, .. } = &self.options.mode
+        {
+            let next = end.min(at + self.options.buffer);
+            let (file, piece) = (self.file.clone(), part.start + at..part.start + next);
+            let io = spawn_write_part(&**rt, urgency, file, from, piece, self.buf_at);
+            self.in_flight.push_back(io);
+            self.buf_at += (next - at) as u64;
+            at = next;
+        }
+        self.append(&bytes[end..])
+    }
+
+    /// Which of the next bytes of the file are written from where they lie.
+    fn in_place(&self, bytes: &[u8]) -> Range<usize> {
+        // A write costs more than copying a few bytes does.
+        let is_short = bytes.len() < self.options.buffer / 4;
+        if is_short || matches!(self.options.mode, WriteMode::Sync) {
+            return 0..0;
+        }
+        let alignment = self.file.alignment();
+        let filled = self.buf.len();
+        let head = filled.next_multiple_of(alignment) - filled;
+        if head >= bytes.len() || !(bytes.as_ptr().addr() + head).is_multiple_of(alignment) {
+            return 0..0;
+        }
+        let rest = bytes.len() - head;
+        head..head + (rest - rest % alignment)
+    }
+
+    /// What goes to the file of the next block: all but its sum, and the sum at the place where it comes to lie.
+    fn next_sum<'a>(&self, stored: &'a [u8]) -> Result<(&'a [u8], [u8; 4])> {
         assert!(matches!(self.stage, Stage::Open), "the table is being finished");
         self.check_failed()?;
-        let Some((head, sum)) = block.stored.split_last_chunk::<4>() else {
-            return Err(Error::new(ErrorKind::Internal, "an engine returned a truncated block"));
-        };
+        let (head, sum) = stored.split_last_chunk::<4>().ok_or_else(truncated)?;
         if head.is_empty() {
-            return Err(Error::new(ErrorKind::Internal, "an engine returned a truncated block"));
+            return Err(truncated());
         }
+        let modifier = context_modifier(self.check.base, self.tail.data_end());
+        Ok((head, u32::from_le_bytes(*sum).wrapping_add(modifier).to_le_bytes()))
+    }
+
+    /// Notes what the tail says of the next block.
+    fn note(&mut self, block: BlockParts<'_>) {
         let offset = self.tail.data_end();
-        let modifier = context_modifier(self.check.base, offset);
-        let sum = u32::from_le_bytes(*sum).wrapping_add(modifier);
-        self.append(head)?;
-        self.append(&sum.to_le_bytes())?;
         let size = (block.stored.len() - TRAILER_LEN) as u64;
-        block.hashes.iter().for_each(|&hash| self.tail.push_hash(hash));
+        self.tail.push_hashes(block.hashes);
         self.tail.push_block(BlockMeta {
             handle: BlockHandle::new(offset, size),
             first_key: block.first.to_vec(),
@@ -269,7 +360,6 @@ impl Assembler {
             min_seq: block.seqs.0,
             max_seq: block.seqs.1,
         });
-        Ok(())
     }
 
     /// Appends range tombstones: fragments, by start and then newest first.
@@ -456,6 +546,11 @@ impl FinishedTable {
     pub fn at(&self, pos: Pos, epoch: u64) -> FileMeta {
         FileMeta { pos, epoch, ..self.meta.clone() }
     }
+}
+
+#[cold]
+fn truncated() -> Error {
+    Error::new(ErrorKind::Internal, "an engine returned a truncated block")
 }
 
 fn new_buffer(options: &AssemblerOptions) -> Result<IoBuf> {

@@ -396,7 +396,8 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
     };
     let resident = table.memory() as u64;
     if let Some(cache) = &mut table.cache {
-        cache.weigh(resident);
+        let whole = table.props.index_size.saturating_add(table.props.filter_size);
+        cache.weigh(resident, whole.min(size).max(resident));
     }
     Ok(table)
 }

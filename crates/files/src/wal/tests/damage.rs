@@ -1,7 +1,7 @@
 //! Torn tails and rot. A power loss keeps what was synced and any part of the rest: truncations at
 //! every length and holes in unsynced bytes stand for it, and none of them may raise an alarm.
 
-use lithify_journal::wal::RecordWriter;
+use lithify_journal::wal::{Predecessor, RecordWriter};
 
 use super::*;
 
@@ -185,7 +185,7 @@ fn salvage_keeps_what_lies_before_the_rot() {
     rotten[0].bytes[at as usize - 1] ^= 1;
     let dir = dir_of(&rotten);
     let e = attempts(&dir).unwrap_err();
-    assert!(e.is_corruption() && e.offset() == Some(logs[0].ends[1].1 + 41), "{e}");
+    assert!(e.is_corruption() && e.offset() == Some(logs[0].ends[1].1 + SEAL_BYTES), "{e}");
     let (seen, replay) = attempts_known(&dir, 0, &BTreeMap::new(), OnRot::Salvage).unwrap();
     let cut = replay.cut.unwrap();
     assert_eq!((seen, cut.log, cut.rot), (vec![1, 2], 5, true));
@@ -269,6 +269,37 @@ fn the_head_of_a_deleted_log_names_none() {
         stale[2].bytes.truncate(len);
         assert_eq!(attempts(&dir_of(&stale)).unwrap().0, kept, "{len} bytes");
     }
+}
+
+/// The same with only the record that names the log before, and the log's own opening seal behind it: the
+/// two do not belong together, though each is whole and in place.
+#[test]
+fn a_record_of_a_deleted_log_before_the_own_seal_names_none() {
+    let logs = three_logs(true);
+    let (mut record, mut other) = (Vec::new(), logs.clone());
+    Predecessor { log_number: 3, size: 77, last_seq: 2 }
+        .append(&mut RecordWriter::new(), &mut record);
+    other[2].bytes[..record.len()].copy_from_slice(&record);
+
+    let kept: Vec<u64> = (1..=10).collect();
+    for len in (1..=logs[2].ends[1].1 as usize).rev() {
+        other[2].bytes.truncate(len);
+        let (seen, replay) = attempts_from(&dir_of(&other), 4).unwrap();
+        assert_eq!((seen, replay.passed), (kept.clone(), vec![]), "{len} bytes");
+    }
+}
+
+/// Only a seal lets a log pass others over: records of data behind its head do not.
+#[test]
+fn a_log_without_seals_passes_no_log_over() {
+    let logs = three_logs(true);
+    let (mut writer, mut bytes) = (RecordWriter::new(), Vec::new());
+    Predecessor { log_number: 3, size: 77, last_seq: 2 }.append(&mut writer, &mut bytes);
+    writer.append(group(11, 11).as_bytes(), &mut bytes);
+    let mut other = logs.clone();
+    other[2].bytes = bytes;
+    let (seen, replay) = attempts_from(&dir_of(&other), 4).unwrap();
+    assert_eq!((seen, replay.passed), ((1..=11).collect(), vec![]));
 }
 
 /// A log that follows one which is no longer needed: whatever lies between was given up before.

@@ -96,7 +96,7 @@ fn zeros_longer_than_any_fill_are_damage() {
     let mut log = plain(1, b"ok");
     log.resize(BLOCK_SIZE * 2, 0);
     assert_eq!(what(&log), (9, What::Zeros));
-    // A fill of 40 bytes is what a seal leaves behind; 41 bytes would have held it.
+    // What a seal leaves behind; one byte more would have held it.
     for (fill, good) in [(MAX_FILL, true), (MAX_FILL + 1, false)] {
         let mut log = Vec::new();
         RecordWriter::new().append(&vec![1; BLOCK_SIZE - HEADER_SIZE - fill], &mut log);

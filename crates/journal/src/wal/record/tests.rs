@@ -17,6 +17,11 @@ fn read_all(bytes: &[u8]) -> (Vec<Vec<u8>>, u64) {
     }
 }
 
+/// A seal of version 2 that promises all that is before it.
+fn seal(reason: SealReason, at: u64, last_seq: u64) -> Seal {
+    Seal { reason, log_number: 1, offset: at, synced: at, last_seq, head: Some(7) }
+}
+
 fn patterned(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 31 % 251) as u8).collect()
 }
@@ -80,7 +85,7 @@ fn a_seal_never_splits_and_knows_its_offset() {
         let mut out = Vec::new();
         writer.append(&patterned(start - HEADER_SIZE), &mut out);
         let at = out.len() as u64;
-        let seal = Seal::append(SealReason::Group, 1, at, at, 7, &mut writer, &mut out);
+        let seal = seal(SealReason::Group, at, 7).append(&mut writer, &mut out);
         assert_eq!(out.len() as u64, seal.offset + (HEADER_SIZE + Seal::ENCODED_LEN) as u64);
         let mut reader = RecordReader::new(&out, Some(1));
         assert!(matches!(reader.next_record(), Found::Record(_)));
@@ -106,7 +111,7 @@ proptest! {
             writer.append(&patterned(*len), &mut out);
             if i % seal_every == 0 {
                 let at = out.len() as u64;
-                Seal::append(SealReason::Idle, 1, at, at, 0, &mut writer, &mut out);
+                seal(SealReason::Idle, at, 0).append(&mut writer, &mut out);
             }
         }
         let (payloads, end) = read_all(&out);

@@ -1,6 +1,7 @@
 use lithify_base::CfId;
 
 use super::*;
+use crate::wal::seal::head_of;
 use crate::wal::{BatchBuilder, RecordWriter, SealReason};
 
 const LOG: u64 = 12;
@@ -27,8 +28,15 @@ impl Log {
     }
     fn seal(&mut self, synced: u64) -> u64 {
         let (at, last) = (self.bytes.len() as u64, self.next_seq - 1);
-        let (w, out) = (&mut self.writer, &mut self.bytes);
-        Seal::append(SealReason::Group, LOG, at, synced, last, w, out).offset
+        let seal = Seal {
+            reason: SealReason::Group,
+            log_number: LOG,
+            offset: at,
+            synced,
+            last_seq: last,
+            head: Some(head_of(&self.bytes)),
+        };
+        seal.append(&mut self.writer, &mut self.bytes).offset
     }
 }
 
@@ -119,7 +127,7 @@ fn a_hole_above_every_promise_is_cut_though_good_records_follow() {
     let hole = log.batch(b"two") as usize;
     log.batch(b"three");
     log.bytes[hole - 1] ^= 1;
-    let sealed_end = synced + 41;
+    let sealed_end = synced + (HEADER_SIZE + Seal::ENCODED_LEN) as u64;
     assert_eq!(verdict(&log.bytes), Verdict::TornTail { cut_at: sealed_end });
     // A later seal that promises the hole was synced makes it corruption.
     let at = log.bytes.len() as u64;
@@ -234,12 +242,41 @@ fn predecessors_come_first_and_are_older() {
     assert_eq!(walk(&own.bytes).1.findings().damage.unwrap().what, What::Misplaced);
 }
 
+/// A record of a deleted log before the seal that opens this one: each is whole, and they do not belong
+/// together.
+#[test]
+fn a_seal_knows_the_record_that_the_log_began_with() {
+    let p = Predecessor { log_number: 9, size: 77, last_seq: 0 };
+    let mut log = Log::new();
+    p.append(&mut log.writer, &mut log.bytes);
+    log.seal(0);
+    let begun = log.bytes.len() as u64;
+    log.batch(b"one");
+    assert_eq!(verdict(&log.bytes), Verdict::Clean);
+
+    let mut other = Vec::new();
+    Predecessor { log_number: 3, ..p }.append(&mut RecordWriter::new(), &mut other);
+    let mut mixed = log.bytes.clone();
+    mixed[..other.len()].copy_from_slice(&other);
+    let (seqs, found) = walk(&mixed);
+    let damage = Damage { offset: other.len() as u64, what: What::Misplaced };
+    assert_eq!((seqs, found.findings().damage), (vec![], Some(damage)));
+
+    // A promise counts all the same: the record that was promised is bad.
+    log.seal(begun);
+    mixed.extend_from_slice(&log.bytes[mixed.len()..]);
+    let offset = other.len() as u64;
+    assert_eq!(verdict(&mixed), Verdict::Corruption { offset, what: What::Misplaced });
+}
+
 #[test]
 fn a_closing_seal_is_seen() {
     let mut log = Log::new();
     let at = log.batch(b"one");
-    let (w, out) = (&mut log.writer, &mut log.bytes);
-    Seal::append(SealReason::Close, LOG, at, at, 1, w, out);
+    let head = Some(head_of(&log.bytes));
+    let reason = SealReason::Close;
+    let seal = Seal { reason, log_number: LOG, offset: at, synced: at, last_seq: 1, head };
+    seal.append(&mut log.writer, &mut log.bytes);
     assert!(walk(&log.bytes).1.was_closed());
     log.batch(b"two");
     assert!(!walk(&log.bytes).1.was_closed());

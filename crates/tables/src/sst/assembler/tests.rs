@@ -40,6 +40,83 @@ fn bytes_are_those_of_the_naive_writer_however_they_are_written() {
     }
 }
 
+/// Blocks that are written from where they lie, between others that are copied.
+#[test]
+fn memory_that_is_given_away_makes_the_same_bytes() {
+    let entries = entries(800, 12);
+    let scratch = tempfile::tempdir().unwrap();
+    for (i, (lent, buffer)) in [(1, 4096), (2, 8192), (100, 4096), (100, 16384)].iter().enumerate()
+    {
+        for direct in [false, true] {
+            let folder = scratch.path().join(format!("{i}{direct}"));
+            std::fs::create_dir(&folder).unwrap();
+            let on_disk = Dir::new(std::sync::Arc::new(PosixFs::new()), &folder);
+            let dir = if direct { on_disk } else { mem_dir() };
+            for mode in [WriteMode::Sync, in_background()] {
+                let number = if matches!(mode, WriteMode::Sync) { 8 } else { 9 };
+                let make = Make { mode, buffer: *buffer, lent: *lent, direct, ..Make::default() };
+                make.write(&dir, number, &entries, &[]).unwrap();
+                let bytes = bytes_of(&dir, FileName::Table(number));
+                assert!(bytes == naive(&make, number, &entries), "{lent} {buffer} {direct}");
+            }
+        }
+    }
+}
+
+/// Of what lies in its pages as in those of the file only the ends are copied, and else all of it.
+#[test]
+fn whole_pages_are_written_from_where_they_lie() {
+    let scratch = tempfile::tempdir().unwrap();
+    let dir = Dir::new(std::sync::Arc::new(PosixFs::new()), scratch.path());
+    for direct in [false, true] {
+        let make = Make { mode: in_background(), direct, ..Make::default() };
+        let mut table = make.begin(&dir, u64::from(direct)).unwrap();
+        let alignment = table.file.alignment();
+        table.append(&[1; 100]).unwrap();
+        let head = 100usize.next_multiple_of(alignment) - 100;
+        let mut lent = IoBuf::with_capacity(40_000);
+        lent.set_len(30_000);
+        let at = head + (30_000 - 100 - head) / alignment * alignment;
+        assert_eq!(table.in_place(&lent[100..]), head..at, "alignment {alignment}");
+        let other = if alignment == 1 { 0..29_900 } else { 0..0 };
+        assert_eq!(table.in_place(&lent[99..29_999]), other, "alignment {alignment}");
+        assert_eq!(table.in_place(&lent[100..800]), 0..0, "too short");
+    }
+}
+
+/// A write of such memory that fails fails the table, and so does a block that is none.
+#[test]
+fn memory_that_is_given_away_fails_as_buffers_do() {
+    let fs = FaultFs::new(std::sync::Arc::new(MemFs::new()), |op| {
+        (op.name == "write_at" && op.offset > 8192)
+            .then(|| Fault::from(std::io::Error::from(std::io::ErrorKind::StorageFull)))
+    });
+    let make = Make { mode: in_background(), lent: 100, ..Make::default() };
+    let failed = make.write(&dir_on(std::sync::Arc::new(fs)), 3, &entries(400, 7), &[]);
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::NoSpace);
+    let mut table = make.begin(&mem_dir(), 1).unwrap();
+    let key = InternalKey { user: b"k", tag: Tag::new(1, Kind::Value) };
+    let parts = |stored| BlockParts {
+        stored,
+        first: key,
+        last: key,
+        entries: 1,
+        raw_key_bytes: 9,
+        raw_value_bytes: 0,
+        weight: 0,
+        deletes: 0,
+        merges: 0,
+        seqs: (1, 1),
+        hashes: &[],
+    };
+    let mut arena = vec![0; 100];
+    for place in [0..0, 0..4, 90..101] {
+        let error = table.adopt(&mut arena, place, parts(b"")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Internal);
+    }
+    assert!(arena == [0; 100]);
+}
+
 #[test]
 fn a_direct_file_on_a_real_disk_is_cut_to_its_length() {
     let scratch = tempfile::tempdir().unwrap();
