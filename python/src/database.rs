@@ -531,8 +531,7 @@ impl Database {
     #[pyo3(signature = (paths, *, transfer="copy"))]
     fn ingest(&self, py: Python<'_>, paths: Vec<PathBuf>, transfer: &str) -> PyResult<()> {
         self.shared.check(py)?;
-        let mut options = IngestOptions::default();
-        options.transfer = match transfer {
+        let transfer = match transfer {
             "copy" => Transfer::Copy,
             "link" => Transfer::Link,
             "move" => Transfer::Move,
@@ -541,6 +540,7 @@ impl Database {
                 return Err(PyValueError::new_err(what));
             }
         };
+        let options = IngestOptions { transfer };
         py.detach(|| self.db.ingest(&paths, &options)).or_raise(py)
     }
     /// Changes settings of the open database; of all of them or none.

@@ -188,7 +188,8 @@ fn a_walk_goes_on_in_the_next_table() {
     }
     assert!(!next.valid() && next.status().is_ok());
     let mut after = chunks(&next);
-    (before.sort(), after.sort());
+    before.sort();
+    after.sort();
     assert_eq!((before, counted), (after, next.ahead.counted), "the same memory");
     // The first chunk of the second table was a large one: no block of its was read alone.
     assert_eq!(cache.counts().blocks, u64::from(SEQUENTIAL_AFTER));
