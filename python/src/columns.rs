@@ -17,6 +17,59 @@ use pyo3::types::{PyAny, PyCapsule};
 use crate::database::Shared;
 use crate::errors::closed;
 
+/// Memory of columns that readers have let go of, for the next ones: fresh memory costs a page fault for each 4 KiB.
+#[derive(Default)]
+pub(crate) struct Spare(Mutex<Vec<Vec<u8>>>);
+
+/// Columns that are kept at most, and bytes of all of them.
+const SPARE: usize = 4;
+const SPARE_BYTES: usize = 32 << 20;
+
+impl Spare {
+    /// The smallest that has room for `bytes`, or else new memory.
+    fn take(&self, bytes: usize) -> Vec<u8> {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |column: &&(usize, usize)| column.1 >= bytes;
+        let all: Vec<(usize, usize)> = spare.iter().map(Vec::capacity).enumerate().collect();
+        match all.iter().filter(fits).min_by_key(|column| column.1) {
+            Some(&(at, _)) => spare.swap_remove(at),
+            None => Vec::with_capacity(bytes),
+        }
+    }
+    fn give(&self, mut column: Vec<u8>) {
+        column.clear();
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept: usize = spare.iter().map(Vec::capacity).sum();
+        if spare.len() < SPARE && kept + column.capacity() <= SPARE_BYTES {
+            spare.push(column);
+        }
+    }
+    /// Lets go of all of it: the database is closed.
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// The bytes of a column that a reader has.
+struct Lent {
+    bytes: Vec<u8>,
+    of: Arc<Shared>,
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if !self.of.is_closed() {
+            self.of.spare.give(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
 /// Bytes of keys and values of a batch, but for its last entry.
 const MOST_BYTES: usize = 256 << 20;
 
@@ -37,6 +90,8 @@ struct Reader {
     reverse: bool,
     left: u64,
     rows: usize,
+    /// Bytes of keys and of values that the next batch will have, by the one before.
+    room: [usize; 2],
     schema: SchemaRef,
     shared: Arc<Shared>,
 }
@@ -48,16 +103,19 @@ struct Column {
 }
 
 impl Column {
-    fn new() -> Column {
-        Column { bytes: Vec::new(), offsets: vec![0] }
+    fn with_room(bytes: Vec<u8>, rows: usize) -> Column {
+        let mut offsets = Vec::with_capacity(rows + 1);
+        offsets.push(0);
+        Column { bytes, offsets }
     }
     fn push(&mut self, value: &[u8]) {
         self.bytes.extend_from_slice(value);
         self.offsets.push(self.bytes.len() as i64);
     }
-    fn array(self) -> Result<ArrayRef, ArrowError> {
+    fn array(self, of: &Arc<Shared>) -> Result<ArrayRef, ArrowError> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
-        Ok(Arc::new(LargeBinaryArray::try_new(offsets, Buffer::from_vec(self.bytes), None)?))
+        let bytes = bytes::Bytes::from_owner(Lent { bytes: self.bytes, of: of.clone() });
+        Ok(Arc::new(LargeBinaryArray::try_new(offsets, Buffer::from(bytes), None)?))
     }
 }
 
@@ -74,8 +132,9 @@ impl Columns {
         let schema = Arc::new(Schema::new(vec![column("key"), column("value")]));
         let left = limit.unwrap_or(u64::MAX);
         let shared = shared.clone();
+        let (placed, room) = (false, [0; 2]);
         let reader =
-            Reader { cursor, placed: false, reverse, left, rows, schema, shared: shared.clone() };
+            Reader { cursor, placed, reverse, left, rows, room, schema, shared: shared.clone() };
         Columns { reader: Mutex::new(Some(reader)), shared }
     }
 }
@@ -94,8 +153,11 @@ impl Reader {
             }
             self.placed = true;
         }
-        let (mut keys, mut values) = (Column::new(), Column::new());
         let most = self.left.min(self.rows as u64);
+        // Columns that grow are copied, into fresh memory each time. Of the first batch nothing is known.
+        let rows = if self.room[0] == 0 { 0 } else { most as usize };
+        let [mut keys, mut values] =
+            self.room.map(|bytes| Column::with_room(self.shared.spare.take(bytes), rows));
         let mut count = 0;
         while count < most && keys.bytes.len() + values.bytes.len() < MOST_BYTES && cursor.valid() {
             keys.push(cursor.key());
@@ -104,11 +166,13 @@ impl Reader {
             if self.reverse { cursor.prev() } else { cursor.next() }
         }
         self.left -= count;
+        self.room = [&keys, &values].map(|column| column.bytes.len() + column.bytes.len() / 16);
         if count == 0 {
             cursor.status().map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
             return Ok(None);
         }
-        RecordBatch::try_new(self.schema.clone(), vec![keys.array()?, values.array()?]).map(Some)
+        let columns = vec![keys.array(&self.shared)?, values.array(&self.shared)?];
+        RecordBatch::try_new(self.schema.clone(), columns).map(Some)
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lithify::{
-    ColumnFamily, Db, Durability, ReadOptions, Settings, Value, WriteBatch, WriteOptions,
+    ColumnFamily, Db, Durability, IngestOptions, ReadOptions, Settings, Transfer, Value,
+    WriteBatch, WriteOptions,
 };
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -14,19 +15,23 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::batch::Batch;
 use crate::bytes::Bytes;
-use crate::columns::Columns;
+use crate::columns::{Columns, Spare};
 use crate::errors::{OrRaise, closed};
 use crate::opening::{family_options, listed, text};
 use crate::scan::{Range, Scan, What};
 use crate::snapshot::Snapshot;
 use crate::stats::Stats;
+use crate::tables::TableWriter;
 use crate::transaction::{self, Transaction};
 
 /// What all handles of one open database share.
 pub(crate) struct Shared {
     closed: AtomicBool,
+    /// Others have the same open database, and go on with it when these handles are closed.
+    is_view: bool,
     path: PathBuf,
     settings: Settings,
+    pub(crate) spare: Spare,
 }
 
 impl Shared {
@@ -126,11 +131,25 @@ fn owned((key, value): (Value, Value)) -> (Vec<u8>, Value) {
 
 impl Database {
     pub(crate) fn new(db: Db, path: PathBuf, settings: Settings) -> Database {
-        let shared = Shared { closed: AtomicBool::new(false), path, settings };
+        Database::over(db, path, settings, false)
+    }
+    /// What a follower shows.
+    pub(crate) fn shown(db: Db, path: PathBuf, settings: Settings) -> Database {
+        Database::over(db, path, settings, true)
+    }
+    fn over(db: Db, path: PathBuf, settings: Settings, is_view: bool) -> Database {
+        let shared = Shared {
+            closed: AtomicBool::new(false),
+            is_view,
+            path,
+            settings,
+            spare: Spare::default(),
+        };
         Database { db, family: None, shared: Arc::new(shared) }
     }
 
     fn found<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        self.shared.check(py)?;
         found(py, &self.db, key, &ReadOptions::default())
     }
 
@@ -501,6 +520,29 @@ impl Database {
     fn checkpoint(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         py.detach(|| self.db.checkpoint(path)).or_raise(py)
     }
+    /// A writer of a new table in `path`, for `ingest` of this database or of another one with the same order.
+    fn table_writer(&self, py: Python<'_>, path: PathBuf) -> PyResult<TableWriter> {
+        self.shared.check(py)?;
+        let table = py.detach(|| self.db.table_builder(&path)).or_raise(py)?;
+        Ok(TableWriter::new(table, path))
+    }
+    /// Takes in tables that `table_writer`, or RocksDB's writer, made: all of them, or none. What they have is newer than
+    /// what is there. `transfer` is `copy`, `link` (or a copy, where a link can't be made) or `move`.
+    #[pyo3(signature = (paths, *, transfer="copy"))]
+    fn ingest(&self, py: Python<'_>, paths: Vec<PathBuf>, transfer: &str) -> PyResult<()> {
+        self.shared.check(py)?;
+        let transfer = match transfer {
+            "copy" => Transfer::Copy,
+            "link" => Transfer::Link,
+            "move" => Transfer::Move,
+            other => {
+                let what = format!("transfer is copy, link or move, not {other:?}");
+                return Err(PyValueError::new_err(what));
+            }
+        };
+        let options = IngestOptions { transfer };
+        py.detach(|| self.db.ingest(&paths, &options)).or_raise(py)
+    }
     /// Changes settings of the open database; of all of them or none.
     #[pyo3(signature = (**settings))]
     fn set(&self, py: Python<'_>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
@@ -548,6 +590,10 @@ impl Database {
     /// snapshots and transactions that are still about raise ClosedError from now on.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.shared.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.shared.spare.clear();
+        if self.shared.is_view {
             return Ok(());
         }
         py.detach(|| self.db.clone().close()).or_raise(py)

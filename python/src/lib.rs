@@ -17,10 +17,12 @@ mod bytes;
 mod columns;
 mod database;
 mod errors;
+mod follower;
 mod opening;
 mod scan;
 mod snapshot;
 mod stats;
+mod tables;
 mod transaction;
 
 use pyo3::prelude::*;
@@ -36,13 +38,19 @@ mod _lithify {
     #[pymodule_export]
     use crate::database::Database;
     #[pymodule_export]
-    use crate::opening::{import_directory, list_families, open, salvage, settings, verify};
+    use crate::follower::Follower;
+    #[pymodule_export]
+    use crate::opening::{
+        follow, import_directory, list_families, open, salvage, settings, verify,
+    };
     #[pymodule_export]
     use crate::scan::Scan;
     #[pymodule_export]
     use crate::snapshot::Snapshot;
     #[pymodule_export]
     use crate::stats::Stats;
+    #[pymodule_export]
+    use crate::tables::TableWriter;
     #[pymodule_export]
     use crate::transaction::Transaction;
 }

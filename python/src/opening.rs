@@ -10,6 +10,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::database::Database;
 use crate::errors::{OrRaise, raised};
+use crate::follower::Follower;
 
 /// Opens the database in directory `path`, and makes it if there is none.
 ///
@@ -31,18 +32,32 @@ pub(crate) fn open(
 ) -> PyResult<Database> {
     let mut chosen = chosen(memory, settings)?;
     chosen.create_if_missing &= create;
-    let mut builder = builder(py, chosen.clone(), merge)?;
-    for (name, wish) in families.iter().flat_map(|all| all.iter()) {
-        let name: String = name.extract()?;
-        let options = family_options(&chosen, Some(wish.cast::<PyDict>()?))?;
-        builder = builder.column_family(&name, options);
-    }
+    let builder = with_families(builder(py, chosen.clone(), merge)?, &chosen, families)?;
     let named = path.clone();
     let opened = py.detach(move || match read_only {
         true => builder.open_read_only(path),
         false => builder.create_missing_column_families().open(path),
     });
     Ok(Database::new(opened.or_raise(py)?, named, chosen))
+}
+
+/// Follows the database in `path`, which another process writes: a reader that sees what was written since at each
+/// `catch_up`. Keywords as for `open`.
+#[pyfunction]
+#[pyo3(signature = (path, *, memory=None, merge=None, families=None, **settings))]
+pub(crate) fn follow(
+    py: Python<'_>,
+    path: PathBuf,
+    memory: Option<&Bound<'_, PyAny>>,
+    merge: Option<&str>,
+    families: Option<&Bound<'_, PyDict>>,
+    settings: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Follower> {
+    let chosen = chosen(memory, settings)?;
+    let builder = with_families(builder(py, chosen.clone(), merge)?, &chosen, families)?;
+    let named = path.clone();
+    let follower = py.detach(move || builder.open_follower(path)).or_raise(py)?;
+    Ok(Follower::new(follower, named, chosen))
 }
 
 /// The names of the families of the database in `path`, `default` first.
@@ -139,6 +154,20 @@ fn builder(py: Python<'_>, settings: Settings, merge: Option<&str>) -> PyResult<
         Some(name) => Ok(builder.merge_operator(operator(py, name)?)),
         None => Ok(builder),
     }
+}
+
+/// The same with what is asked for families by name.
+fn with_families(
+    mut builder: Builder,
+    db: &Settings,
+    families: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Builder> {
+    for (name, wish) in families.iter().flat_map(|all| all.iter()) {
+        let name: String = name.extract()?;
+        let options = family_options(db, Some(wish.cast::<PyDict>()?))?;
+        builder = builder.column_family(&name, options);
+    }
+    Ok(builder)
 }
 
 /// Each setting's name and value.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lithify::{
-    Builder, ColumnFamily, ColumnFamilyOptions, Db, Error, ErrorKind, ReadOptions, SizeOptions,
-    Snapshot,
+    Builder, ColumnFamily, ColumnFamilyOptions, Db, Error, ErrorKind, KeptReads, ReadOptions,
+    SizeOptions, Snapshot,
 };
 
 use crate::face::{DEFAULT, Face};
@@ -39,6 +39,26 @@ pub(crate) struct Family {
     pub(crate) inner: ColumnFamily,
     pub(crate) face: Face,
     has_filter: bool,
+    /// The handle reads on after a drop of the family.
+    reads: Option<KeptReads>,
+    /// Of the default family, which is always there.
+    db: Db,
+}
+
+impl Family {
+    fn new(database: &Database, inner: ColumnFamily, face: Face, has_filter: bool) -> Family {
+        // None of a family that is gone by now.
+        let reads = inner.keep_reads().ok();
+        Family { inner, face, has_filter, reads, db: database.db.clone() }
+    }
+    /// Ends it. Of a family that was dropped this is where its files go.
+    fn end(self) -> Res<()> {
+        let Family { reads, db, .. } = self;
+        let was_dropped = reads.as_ref().is_some_and(KeptReads::is_dropped);
+        drop(reads);
+        // Once the database is closed, the next open deletes them.
+        if was_dropped { db.delete_obsolete_files() } else { Ok(()) }
+    }
 }
 
 /// What a database is opened for.
@@ -228,7 +248,7 @@ pub(crate) fn family_handle(
 ) -> Res<*mut Family> {
     let has_filter = options.is_some_and(|options| options.parts.filters());
     let face = database.face.family(inner.name(), &inner)?;
-    Ok(give(Family { inner, face, has_filter }))
+    Ok(give(Family::new(database, inner, face, has_filter)))
 }
 
 /// RocksDB's rules for the families that an open names.
@@ -478,8 +498,7 @@ export! {
         db.db.delete_obsolete_files()
     }
     fn rocksdb_column_family_handle_destroy(family: own Family) {
-        drop(family);
-        Ok(())
+        family.map_or(Ok(()), |family| family.end())
     }
     fn rocksdb_column_family_handle_get_id(family: &Family) -> u32 {
         Ok(family.inner.id())
@@ -491,7 +510,7 @@ export! {
     }
     fn rocksdb_get_default_column_family_handle(db: &Database) -> *mut Family {
         let inner = db.db.column_family(DEFAULT)?;
-        Ok(give(Family { inner, face: db.face.clone(), has_filter: db.has_filter }))
+        Ok(give(Family::new(db, inner, db.face.clone(), db.has_filter)))
     }
     fn rocksdb_create_snapshot(db: &Database) -> *mut SnapshotHandle {
         Ok(SnapshotHandle::owned(db.face.seen()?.snapshot()))

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::path::Path;
 
 use lithify_base::{ErrorKind, Result};
-use lithify_tree::{ColumnFamilyOptions, Settings, Shell};
+use lithify_tree::{ColumnFamilyOptions, KeptReads, Settings, Shell};
 
 use crate::builder::Builder;
 use crate::db::Db;
@@ -46,6 +46,14 @@ impl ColumnFamily {
     /// Its name.
     pub fn name(&self) -> &str {
         self.db.shell.name()
+    }
+    /// From now on the family may be read after it was dropped, as it was then, until the guard is dropped or the
+    /// database closed. Its memtables and tables stay until then. Such guards nest.
+    ///
+    /// # Errors
+    /// `NotFound` if it was dropped already, `ShuttingDown` if the database is closed.
+    pub fn keep_reads(&self) -> Result<KeptReads> {
+        self.db.shell.keep_reads()
     }
     /// Its number in the log, the manifest and the tables. The default family's is 0; no number is
     /// used twice.

@@ -90,7 +90,7 @@ pub use lithify_tree::{
     BackgroundPause, Bound, Budget, CancelToken, CheckpointOptions, ColumnFamilyOptions,
     CompactOptions, CompactionPri, Compression, Counts, DbEvent, DbIter, Durability,
     EffectiveSetting, Entries, EventKind, EventListener, Explanation, HangingCall, IngestOptions,
-    JobReport, JobStage, KeptFiles, KeyBounds, Latency, LevelNeed, LevelStats, LiveFile,
+    JobReport, JobStage, KeptFiles, KeptReads, KeyBounds, Latency, LevelNeed, LevelStats, LiveFile,
     MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, PartReport, Policy, ReadOptions, Settings,
     SizeOptions, Snapshot, Stats, Transfer, Value, Wish, WriteOptions, Writes,
 };

@@ -50,6 +50,17 @@ pub(crate) struct OpenFamily {
     pub(crate) gone: AtomicBool,
 }
 
+/// What stays of a family after it was dropped.
+#[derive(Default)]
+pub(crate) struct Afterlife {
+    /// Callers that read on.
+    pub(crate) readers: usize,
+    /// It was dropped, and its jobs are over: what it held goes with the last of them.
+    pub(crate) begun: bool,
+    /// It holds nothing any more.
+    pub(crate) over: bool,
+}
+
 /// What readers see, and have seen.
 pub(crate) struct Views {
     /// What readers see.
@@ -59,6 +70,7 @@ pub(crate) struct Views {
     pub(crate) trees: Mutex<Vec<Weak<Tree>>>,
     /// Compactions whose filter took something away, until the tree without it is shown.
     pub(crate) judged: Mutex<Vec<Judged>>,
+    pub(crate) afterlife: Mutex<Afterlife>,
 }
 
 /// Jobs and requests of one family, and what they leave behind.
@@ -142,6 +154,7 @@ impl OpenFamily {
                 lock: Mutex::new(()),
                 trees,
                 judged: Mutex::default(),
+                afterlife: Mutex::default(),
             },
             order,
             core: Mutex::new(p.core),

@@ -28,6 +28,7 @@ mod write;
 pub use background::keep::KeptFiles;
 pub use background::pause::BackgroundPause;
 pub use close::closing::Closer;
+pub use close::dropping::KeptReads;
 pub use lithify_control::Outside;
 pub use lithify_reports::cancel::CancelToken;
 pub use lithify_reports::explain::{

@@ -26,7 +26,7 @@ use lithify_reports::metrics::Counter;
 impl Shell {
     /// The newest value of `key` at `at`, or now.
     pub fn get(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>> {
-        self.check_open()?;
+        self.check_readable()?;
         let _timed = self.shared.metrics.get.sample(&*self.shared.resources.env.rt);
         let (sv, at) = self.pin(at)?;
         let look = self.look(&sv, at);
@@ -59,7 +59,7 @@ impl Shell {
         let Some((tag, value)) = own().next() else {
             return self.get(key, at);
         };
-        self.check_open()?;
+        self.check_readable()?;
         own_value(tag, value, || {
             let (sv, at) = self.pin(at)?;
             self.look(&sv, at).merged_under(own(), key)
@@ -94,7 +94,7 @@ impl Shell {
         keys: &mut dyn Iterator<Item = &[u8]>,
         at: Option<&Snapshot>,
     ) -> Result<Vec<Option<Value>>> {
-        self.check_open()?;
+        self.check_readable()?;
         let (sv, at) = self.pin(at)?;
         let (values, in_memory) = self.look(&sv, at).multi_get(keys)?;
         self.shared.metrics.add(Counter::MemtableHits, in_memory);
@@ -126,7 +126,7 @@ impl Shell {
         ranges: impl Iterator<Item = (&'k [u8], &'k [u8])>,
         options: &SizeOptions,
     ) -> Result<Vec<u64>> {
-        self.check_open()?;
+        self.check_readable()?;
         let sv = self.super_version();
         let look = self.look(&sv, MAX_SEQ);
         ranges.map(|(from, to)| look.size(from, to, options)).collect()
@@ -140,7 +140,7 @@ impl Shell {
     /// The same, under the uncommitted writes of a transaction: a cursor over them and the number to
     /// read them at.
     pub fn iter_under(&self, own: Option<(MemIter, Seq)>, options: &ReadOptions) -> Result<DbIter> {
-        self.check_open()?;
+        self.check_readable()?;
         let (sv, at) = self.pin(options.snapshot.as_ref())?;
         let mut sv = Guard::into_inner(sv);
         if zoo::on(Bug::PinnedLate) {

@@ -76,6 +76,8 @@ pub(crate) struct Background {
     pub(crate) pauses: AtomicUsize,
     /// Callers that keep files from being deleted.
     pub(crate) keeps: AtomicUsize,
+    /// Jobs that may still hold tables.
+    pub(crate) alive: AtomicUsize,
     /// The room on the disk, or of its budget, is looked up often.
     pub(crate) disk_low: AtomicBool,
     pub(crate) progress: Arc<Progress>,
@@ -131,6 +133,7 @@ impl Shared {
             background: Background {
                 pauses: AtomicUsize::new(0),
                 keeps: AtomicUsize::new(0),
+                alive: AtomicUsize::new(0),
                 disk_low: AtomicBool::new(false),
                 progress: Arc::default(),
                 stop: Ticket::new(),

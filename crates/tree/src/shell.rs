@@ -190,6 +190,14 @@ impl Shell {
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.family.over.load(Ordering::Relaxed) { Err(self.over_error()) } else { Ok(()) }
     }
+    /// The same for a read, which may go on after the family was dropped.
+    #[inline]
+    pub(crate) fn check_readable(&self) -> Result<()> {
+        match self.family.over.load(Ordering::Relaxed) && !self.reads_on() {
+            true => Err(self.over_error()),
+            false => Ok(()),
+        }
+    }
     pub(crate) fn over_error(&self) -> Error {
         if self.is_dropped() { self.family.dropped_error() } else { self.shared.closed_error() }
     }

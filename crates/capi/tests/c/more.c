@@ -164,12 +164,23 @@ void test_families(void) {
   GOOD(err);
   rocksdb_pinnableslice_t* none = rocksdb_get_pinned_cf(db, ro, handles[1], "k", 1, &err);
   CHECK(none == NULL && err == NULL);
+  rocksdb_put_cf(db, wo, handles[2], "in dropped", 10, "value", 5, &err);
+  GOOD(err);
   rocksdb_drop_column_family(db, handles[2], &err);
   GOOD(err);
   rocksdb_put_cf(db, wo, handles[2], "k", 1, "v", 1, &err);
   CHECK(err != NULL);
   free(err);
   err = NULL;
+  /* The handle reads on, until it is destroyed. */
+  value = rocksdb_get_cf(db, ro, handles[2], "in dropped", 10, &len, &err);
+  GOOD(err);
+  CHECK(value != NULL && len == 5);
+  free(value);
+  rocksdb_iterator_t* on = rocksdb_create_iterator_cf(db, ro, handles[2]);
+  rocksdb_iter_seek_to_first(on);
+  CHECK(rocksdb_iter_valid(on));
+  rocksdb_iter_destroy(on);
   for (int i = 0; i < 3; i++) rocksdb_column_family_handle_destroy(handles[i]);
   rocksdb_options_destroy(wide);
   rocksdb_close(db);

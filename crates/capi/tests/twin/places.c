@@ -221,6 +221,7 @@ static void say_refused(const char* path, int n, const char** named, const rocks
 }
 
 static int op_family(void) {
+  world.tables++;
   if (!writable() || world.mode == OPTIMISTIC) return 0;
   int f = 1 + (int)below(FAMILIES - 1);
   char* err = NULL;
@@ -257,6 +258,7 @@ static int op_family(void) {
 }
 
 static int op_flush(void) {
+  world.tables++;
   if (!writable()) return 0;
   char* err = NULL;
   rocksdb_flushoptions_t* options = rocksdb_flushoptions_create();
@@ -276,6 +278,7 @@ static int op_flush(void) {
 }
 
 static int op_compact(void) {
+  world.tables++;
   if (!writable()) return 0;
   int f = some_family();
   Bytes from = some_key(), to = some_key();
@@ -299,6 +302,7 @@ static int op_compact(void) {
 }
 
 static int op_wait(void) {
+  world.tables++;
   if (!writable()) return 0;
   char* err = NULL;
   rocksdb_wait_for_compact_options_t* options = rocksdb_wait_for_compact_options_create();
@@ -330,6 +334,7 @@ static void say_copy(const char* path) {
 }
 
 static int op_checkpoint(void) {
+  world.tables++;
   if (world.mode == READ_ONLY) return 0;
   char* err = NULL;
   const char* path = below_dir("checkpoint");
@@ -349,6 +354,7 @@ static int op_checkpoint(void) {
 }
 
 static int op_backup(void) {
+  world.tables++;
   if (!writable()) return 0;
   char* err = NULL;
   rocksdb_backup_engine_t* engine = rocksdb_backup_engine_open(world.options[0], below_dir("backups"), &err);
@@ -376,6 +382,7 @@ static int op_backup(void) {
 }
 
 static int op_ingest(void) {
+  world.tables++;
   enum { MOST = 12 };
   if (world.mode != PLAIN) return 0;
   char* err = NULL;
@@ -429,6 +436,7 @@ static int op_set_options(void) {
 }
 
 static int op_delete_files(void) {
+  world.tables++;
   if (world.mode != PLAIN) return 0;
   char* err = NULL;
   /* Of no key: what goes depends on where tables begin and end. */

@@ -4,6 +4,53 @@
 static rocksdb_transaction_t* open_ones[SLOTS];
 static rocksdb_transaction_t* used_up; /* committed; begins again in place */
 
+/* A key that was not there when an optimistic transaction claimed it. */
+enum { ABSENT_MOST = 64 };
+typedef struct {
+  Bytes key;
+  int family;
+  uint64_t tables;
+} Absent;
+static Absent absent[SLOTS][ABSENT_MOST];
+static size_t absent_count[SLOTS];
+static uint64_t tables_at_begin[SLOTS];
+
+static int is_there(int f, const Bytes* key, const rocksdb_snapshot_t* at) {
+  char* err = NULL;
+  size_t len;
+  rocksdb_readoptions_t* read = rocksdb_readoptions_create();
+  if (at) rocksdb_readoptions_set_snapshot(read, at);
+  char* got = rocksdb_get_cf(world.db, read, world.family[f], key->at, key->len, &len, &err);
+  rocksdb_readoptions_destroy(read);
+  free(got);
+  return got != NULL;
+}
+
+/* A deletion that hides nothing may be gone once tables were made, so a key may be as it was, and RocksDB still
+ * say that it was written. Whether that may be of this key since the snapshot of a transaction with locks; of an
+ * optimistic one, what it claims is remembered until it is to commit. */
+static int is_doubtful(int i, int f, const Bytes* key) {
+  const rocksdb_snapshot_t* at = rocksdb_transaction_get_snapshot(open_ones[i]);
+  int gone = !is_there(f, key, at), doubtful = 0;
+  if (world.mode == LOCKS) {
+    doubtful = at != NULL && gone && world.tables > tables_at_begin[i] && !is_there(f, key, NULL);
+  } else if (gone) {
+    doubtful = absent_count[i] == ABSENT_MOST;
+    if (!doubtful)
+      absent[i][absent_count[i]++] =
+          (Absent){*key, f, at ? tables_at_begin[i] : world.tables};
+  }
+  rocksdb_free((void*)at);
+  return doubtful;
+}
+static int is_commit_doubtful(int i) {
+  for (size_t k = 0; k < absent_count[i]; k++) {
+    const Absent* a = &absent[i][k];
+    if (world.tables > a->tables && !(world.family[a->family] && is_there(a->family, &a->key, NULL))) return 1;
+  }
+  return 0;
+}
+
 static void drop(int i) {
   if (open_ones[i]) rocksdb_transaction_destroy(open_ones[i]);
   open_ones[i] = NULL;
@@ -38,6 +85,8 @@ static int op_begin(void) {
     rocksdb_optimistictransaction_options_destroy(options);
   }
   if (old) used_up = NULL;
+  absent_count[i] = 0;
+  tables_at_begin[i] = world.tables;
   return 1;
 }
 
@@ -49,6 +98,7 @@ static int op_change(void) {
   int f = some_family();
   Bytes key = some_key(), value = value_for(f);
   uint32_t kind = below(6);
+  if (is_doubtful(i, f, &key)) return 0;
   say(" %d %u", f, kind);
   say_bytes(key.at, key.len);
   if (kind < 3) {
@@ -75,6 +125,8 @@ static int op_read(void) {
   int f = some_family();
   Bytes key = some_key();
   uint32_t kind = below(8);
+  int for_update = kind == 3 || kind == 4 || kind == 7;
+  if (for_update && is_doubtful(i, kind == 3 ? 0 : f, &key)) return 0;
   rocksdb_readoptions_t* read = rocksdb_readoptions_create();
   say(" %d %u", f, kind);
   say_bytes(key.at, key.len);
@@ -169,6 +221,7 @@ static int op_end(void) {
   if (i < 0) return 0;
   char* err = NULL;
   uint32_t kind = below(6);
+  if (kind < 4 && is_commit_doubtful(i)) kind = 4;
   say(" %u", kind);
   if (kind < 4) {
     rocksdb_transaction_commit(open_ones[i], &err);

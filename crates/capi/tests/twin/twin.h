@@ -71,6 +71,7 @@ typedef struct {
   rocksdb_writeoptions_t* write_unlogged;
   rocksdb_readoptions_t* read;
   uint64_t sequence;
+  uint64_t tables;  /* how often a call made tables, or made them anew */
   int has_unlogged; /* writes that a copy without a flush may lack */
 } World;
 extern World world;

@@ -268,6 +268,46 @@ fn files_of_a_dropped_family_go_when_nothing_pins_them() {
     verified(&env);
 }
 
+/// Those who asked to read on read what was there at the drop, from memtables and tables, until the last one is done.
+#[test]
+fn a_dropped_family_is_read_on_by_those_who_asked() {
+    let env = world();
+    let db = open(&env);
+    let a = db.create_column_family("a", own()).unwrap();
+    db.put(b"k", b"default").unwrap();
+    a.put(b"k", b"a").unwrap();
+    db.flush().unwrap();
+    a.flush().unwrap();
+    a.put(b"young", b"b").unwrap();
+    let reads = [a.keep_reads().unwrap(), a.keep_reads().unwrap()];
+    assert!(!reads[0].is_dropped());
+    db.drop_column_family("a").unwrap();
+    // Another family has the name now.
+    let other = db.create_column_family("a", own()).unwrap();
+    for guard in reads {
+        assert!(guard.is_dropped());
+        db.delete_obsolete_files().unwrap();
+        assert_eq!(a.get(b"k").unwrap().as_deref(), Some(&b"a"[..]));
+        assert_eq!(a.multi_get(&[b"young"]).unwrap()[0].as_deref(), Some(&b"b"[..]));
+        assert_eq!(a.range(..).count(), 2);
+        assert_eq!(other.range(..).count(), 0);
+        assert_eq!(a.put(b"k", b"").unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(a.flush().unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(tables(&env), 2);
+        drop(guard);
+    }
+    assert_eq!(a.get(b"k").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(a.keep_reads().unwrap_err().kind(), ErrorKind::NotFound);
+    db.delete_obsolete_files().unwrap();
+    assert_eq!(tables(&env), 1);
+    let late = other.keep_reads().unwrap();
+    db.drop_column_family("a").unwrap();
+    db.close().unwrap();
+    assert_eq!(other.get(b"k").unwrap_err().kind(), ErrorKind::NotFound);
+    drop(late);
+    verified(&env);
+}
+
 /// One family is stopped and the other is written to: only its own writers wait for it.
 #[test]
 fn a_stall_of_one_family_does_not_stall_another() {

@@ -181,6 +181,76 @@ fn a_checkpoint_copies_small_logs() {
     }
 }
 
+/// A family that nothing is written to still names the log that it was made in, which is long gone.
+#[test]
+fn a_checkpoint_that_copies_logs_needs_none_that_are_gone() {
+    let (dir, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let db = Db::open(dir.path(), roomy()).unwrap();
+    let idle = db.create_column_family("idle", ColumnFamilyOptions::new()).unwrap();
+    for round in 0..3u32 {
+        db.put(format!("a{round}"), "1").unwrap();
+        if round == 1 {
+            // From here on it has a write in a log that the other's flush does not free.
+            idle.put("one", "2").unwrap();
+        }
+        db.flush().unwrap();
+        db.put(format!("b{round}"), "1").unwrap();
+        for (name, options) in [("logs", with_logs()), ("flushed", CheckpointOptions::default())] {
+            let copy = copies.path().join(format!("{name}-{round}"));
+            db.checkpoint_opt(&copy, &options).unwrap();
+            let made = Db::open(&copy, roomy()).unwrap();
+            assert!(scan(&made).unwrap() == scan(&db).unwrap(), "{copy:?}");
+            let others = made.column_family("idle").unwrap();
+            assert!(scan(&others).unwrap() == scan(&idle).unwrap(), "{copy:?}");
+            made.close().unwrap();
+            assert!(db_is_whole(&copy));
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_that_copies_logs_beside_flushes_has_all_that_was_written() {
+    let (dir, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let db = Db::open(dir.path(), roomy()).unwrap();
+    let more = db.create_column_family("more", ColumnFamilyOptions::new()).unwrap();
+    std::thread::scope(|threads| {
+        for family in [&db, &*more] {
+            threads.spawn(|| (0..200).for_each(|_| family.flush().unwrap()));
+        }
+        for round in 0..60u32 {
+            db.put(format!("a{round}"), "1").unwrap();
+            more.put(format!("b{round}"), "2").unwrap();
+            let copy = copies.path().join(round.to_string());
+            db.checkpoint_opt(&copy, &with_logs()).unwrap();
+            let made = Db::open(&copy, roomy()).unwrap();
+            let counts = [&made, &*made.column_family("more").unwrap()]
+                .map(|family| scan(family).unwrap().len() as u32);
+            assert_eq!(counts, [round + 1; 2], "{copy:?}");
+            made.close().unwrap();
+            std::fs::remove_dir_all(copy).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_handle_that_only_reads_makes_no_checkpoint_without_what_the_log_holds() {
+    let (dir, copies) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let db = Db::open(dir.path(), roomy()).unwrap();
+    db.put("a", "1").unwrap();
+    let reader = Db::open_read_only(dir.path(), roomy()).unwrap();
+    assert_eq!(reader.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    let refused = [
+        reader.checkpoint(copies.path().join("a")),
+        reader.checkpoint_opt(copies.path().join("b"), &with_logs()),
+    ];
+    assert_eq!(refused.map(|r| r.unwrap_err().kind()), [ErrorKind::ReadOnly; 2]);
+    db.flush().unwrap();
+    let reader = Db::open_read_only(dir.path(), roomy()).unwrap();
+    reader.checkpoint(copies.path().join("c")).unwrap();
+    let made = Db::open(copies.path().join("c"), roomy()).unwrap();
+    assert_eq!(made.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
 #[test]
 fn kept_files_go_when_the_last_guard_does() {
     let dir = tempfile::tempdir().unwrap();

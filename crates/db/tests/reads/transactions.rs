@@ -365,6 +365,37 @@ fn a_deletion_that_left_nothing_is_found() {
     assert_eq!(kind(txn.commit()), ErrorKind::Busy);
 }
 
+/// A key that was not there, came and went is written after the snapshot; but once a compaction has
+/// found that its deletion hides nothing, the key is as it was, and claiming it loses no write.
+#[test]
+fn a_key_that_came_and_went_is_as_it_was() {
+    let db = open(tiny());
+    for compacted in [false, true] {
+        let begun = both().map(|options| db.begin_transaction(options.with_snapshot()));
+        db.put(b"key", b"1").unwrap();
+        db.delete(b"key").unwrap();
+        if compacted {
+            two_compactions(&db);
+        }
+        for mut txn in begun {
+            assert!(txn.get(b"key").unwrap().is_none());
+            let ended = txn.put(b"key", b"2").and_then(|()| txn.commit());
+            assert_eq!(ended.is_ok(), compacted, "{ended:?}");
+            assert_eq!(db.get(b"key").unwrap().is_some(), compacted);
+            // For the other one it comes and goes once more.
+            if compacted {
+                db.delete(b"key").unwrap();
+                two_compactions(&db);
+            }
+        }
+    }
+}
+
+fn two_compactions(db: &Db) {
+    let (_, change) = AFTERWARDS[3];
+    change(db).unwrap();
+}
+
 /// A transaction that only read commits if its reads hold together.
 #[test]
 fn reads_alone_are_checked_too() {

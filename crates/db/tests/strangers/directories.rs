@@ -303,6 +303,10 @@ fn copies_are_no_more_readable_than_their_sources() {
         for (files, dir) in [(0o600, 0o755), (0o640, 0o750), (0o644, 0o700), (0o644, 0o755)] {
             for asked in makers {
                 let place = Place::new();
+                if asked == "checkpoint" {
+                    // A handle that only reads copies none whose log holds writes.
+                    Db::open(place.db(""), tiny()).unwrap().close().unwrap();
+                }
                 names(&place.db("")).iter().for_each(|name| chmod(&place.db(name), files));
                 chmod(&place.db(""), dir);
                 let to = place.new_place("to");

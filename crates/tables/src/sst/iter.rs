@@ -107,6 +107,27 @@ impl TableIter {
     pub fn set_fill_cache(&mut self, fill: bool) {
         self.fill = if fill { Fill::Cache } else { Fill::Nothing };
     }
+    /// Before the first move: a walk that comes from the end of `before`, whose table comes before this one. It goes on
+    /// reading ahead where that one was, and in the same memory.
+    pub fn go_on_from(&mut self, mut before: TableIter) {
+        let (Some(_), Some(_)) = (&self.table.cache, &before.table.cache) else { return };
+        if before.ahead.in_a_row <= SEQUENTIAL_AFTER {
+            return;
+        }
+        // What it shows may be a view of a chunk.
+        before.entries = None;
+        let chunks = std::mem::replace(&mut before.ahead, Ahead::new());
+        self.ahead = Ahead {
+            // None of it counts for this file.
+            bytes: chunks.spare,
+            spare: chunks.bytes,
+            counted: chunks.counted,
+            next: chunks.next,
+            expected: 0,
+            in_a_row: SEQUENTIAL_AFTER,
+            ..Ahead::new()
+        };
+    }
     /// Largest chunk read ahead, in bytes; 0 turns it off.
     pub fn set_readahead(&mut self, most: usize) {
         self.ahead_max = most.min(u32::MAX as usize / 2);

@@ -44,7 +44,7 @@ impl Shared {
     }
 
     /// Deletes what nothing reads any more, unless files are to stay.
-    fn sweep(self: &Arc<Shared>) {
+    pub(crate) fn sweep(self: &Arc<Shared>) {
         if self.life.read_only_handle || self.background.pauses.load(Ordering::SeqCst) > 0 {
             return;
         }
@@ -84,8 +84,7 @@ impl Shell {
             let all = self.families().into_iter().chain(dropped);
             let left: Vec<Shell> = all.filter(|family| family.obsolete_bytes() > 0).collect();
             let now = self.shared.resources.env.rt.now();
-            let works = |family: &Shell| !family.at_work().is_empty();
-            if self.shared.background.progress.is_under_way() || left.iter().any(works) {
+            if self.shared.has_jobs_alive() {
                 idle_since = now;
             }
             let over = now >= start + JOBS_END || now >= idle_since + SOON;

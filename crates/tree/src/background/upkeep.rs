@@ -175,7 +175,8 @@ impl Shell {
         let idle = self.family.work.at_work.lock().is_empty();
         self.sweep_tables();
         self.sweep_litter();
-        idle && self.family.work.obsolete.lock().is_empty()
+        idle && self.is_let_go()
+            && self.family.work.obsolete.lock().is_empty()
             && self.family.work.litter.lock().is_empty()
     }
 

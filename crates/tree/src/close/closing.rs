@@ -70,6 +70,7 @@ impl Shell {
         self.end_group();
         self.shared.progressed();
         let dropped = self.shared.dropped_families();
+        dropped.iter().for_each(Shell::end_reads_of_dropped);
         self.wait_until(None, |shell| {
             let idle = families.iter().chain(&dropped).all(|family| family.is_at_rest());
             let alone = !shell.shared.background.progress.is_under_way();

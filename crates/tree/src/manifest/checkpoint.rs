@@ -25,8 +25,15 @@ pub struct CheckpointOptions {
 
 /// Logs with the bytes of each that count.
 type Logs = Vec<(u64, u64)>;
-/// Trees, the number of the last write, and the logs that hold what is in no table.
-type Moment = (Trees, Seq, Logs);
+
+/// What a copy with logs is made of.
+struct Moment {
+    trees: Trees,
+    /// Number of the last write.
+    last_seq: Seq,
+    /// Those that hold what is in no table, oldest first.
+    logs: Logs,
+}
 
 /// Families with what they hold.
 pub(crate) type Trees = Vec<(Shell, Arc<SuperVersion>)>;
@@ -54,16 +61,20 @@ impl Shell {
             true => None,
             false => self.moment_of_logs(options.copy_logs_below)?,
         };
-        let (trees, last_seq, logs) = match small {
+        let moment = match small {
             Some(moment) => moment,
             None => {
                 let (trees, last_seq) = self.one_moment()?;
                 // The number of a log that comes later than all that the trees name.
                 let logs = vec![(self.shared.next_file().0, 0)];
-                (trees, last_seq, logs)
+                Moment { trees, last_seq, logs }
             }
         };
-        let copy = Checkpoint { logs, ..self.copy_of(&trees, last_seq, None) };
+        let mut copy = self.copy_of(&moment.trees, moment.last_seq, None);
+        // The tree of a family that was not flushed for long names logs that are gone.
+        copy.state.min_log_to_keep =
+            moment.logs.iter().map(|(number, _)| *number).min().unwrap_or(0);
+        copy.logs = moment.logs;
         copy.write(from, &target, &mut |_| {}).map(drop)
     }
 
@@ -89,22 +100,31 @@ impl Shell {
             wal.write_out()?;
         }
         // The logs come first: trees that are looked at later need no older ones, and none is begun meanwhile.
+        let now = log.wal_number.0;
         let numbers: Vec<u64> =
             self.shared.writes.logs.lock().iter().map(|log| log.number.0).collect();
         let trees: Trees = self.families().into_iter().map(with_tree).collect();
-        let first = trees.iter().map(|(_, sv)| sv.tree.version.log_number()).min().unwrap_or(0);
-        let first = first.max(self.shared.writes.logs_from.load(Ordering::Acquire));
+        // These trees say what they need: what the manifest says may be of a flush that is not in them yet.
+        let needs =
+            |(_, sv): &(Shell, Arc<SuperVersion>)| sv.first_log(sv.tree.version.log_number(), now);
+        let first = trees.iter().map(needs).min().unwrap_or(now);
+        if first < now && !numbers.contains(&first) {
+            // Such a flush is on its way, and the log of what it flushed is gone already.
+            return Ok(None);
+        }
         let mut logs = Vec::new();
         for number in numbers.into_iter().filter(|number| *number >= first) {
-            let bytes = self.shared.resources.dir.len_of(FileName::Wal(number))?.unwrap_or(0);
+            let Some(bytes) = self.shared.resources.dir.len_of(FileName::Wal(number))? else {
+                return Ok(None);
+            };
             logs.push((number, bytes));
         }
         if logs.is_empty() {
-            logs.push((log.wal_number.0, 0));
+            logs.push((now, 0));
         }
         let last_seq = self.shared.writes.published.load(Ordering::Acquire);
         let total: u64 = logs.iter().map(|(_, bytes)| bytes).sum();
-        Ok((total < most).then_some((trees, last_seq, logs)))
+        Ok((total < most).then_some(Moment { trees, last_seq, logs }))
     }
 
     /// Backs the present state up into `to`; the backup, and the bytes that were copied for it.
@@ -120,12 +140,6 @@ impl Shell {
         to.check_place(&self.shared.resources.dir)?;
         // Their tables are pinned for as long as they are held.
         let (trees, last_seq) = self.one_moment()?;
-        let unflushed = |sv: &SuperVersion| sv.mems.iter().any(|mem| !mem.table.is_empty());
-        if self.shared.is_read_only_handle() && trees.iter().any(|(_, sv)| unflushed(sv)) {
-            let what = "the log holds writes that are in no table, and a handle that only reads \
-                        can't flush them; open the database for writing to back it up";
-            return Err(Error::new(ErrorKind::ReadOnly, what));
-        }
         let what = self.copy_of(&trees, last_seq, self.shared.resources.dir.newest_options()?);
         let now = self.shared.resources.env.rt.wall_seconds();
         let (backup, progress) = to.create(&self.shared.resources.dir, what, now, watch)?;
@@ -155,11 +169,19 @@ impl Shell {
 
     /// The trees of all families, with everything up to one write. With several families no write is made
     /// meanwhile: a later flush of one would bring in its part of a batch alone.
+    ///
+    /// # Errors
+    /// `ReadOnly` for a handle that only reads where the log holds writes; those of a flush.
     pub(crate) fn one_moment(&self) -> Result<(Trees, Seq)> {
         let families = self.families();
         if self.shared.is_read_only_handle() {
-            let trees = families.into_iter().map(with_tree);
-            return Ok((trees.collect(), self.shared.writes.published.load(Ordering::Acquire)));
+            let trees: Trees = families.into_iter().map(with_tree).collect();
+            if trees.iter().any(|(_, sv)| sv.mems.iter().any(|mem| !mem.table.is_empty())) {
+                let what = "the log holds writes that are in no table, and a handle that only reads \
+                            can't flush them; open the database for writing to copy it";
+                return Err(Error::new(ErrorKind::ReadOnly, what));
+            }
+            return Ok((trees, self.shared.writes.published.load(Ordering::Acquire)));
         }
         let mut held = Held::new(self, self.take_turn()?);
         let mut frozen = Vec::new();

@@ -109,7 +109,7 @@ impl Shell {
         };
         let shared = self.shared().clone();
         let job = CommitEdits { shared, manifest, batches, lost: None };
-        self.shared.resources.env.rt.spawn(Class::Upkeep, Box::new(job));
+        self.shared.resources.env.rt.spawn(Class::Upkeep, self.shared.counted(job));
     }
 
     fn edits_written(&self, edits: &[NewEdit], result: Result<()>) {

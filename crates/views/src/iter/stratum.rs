@@ -97,8 +97,15 @@ impl Stratum {
     }
 
     fn settle_forward(&mut self) {
-        while self.is_spent() && self.enter(self.at + 1) {
+        while self.is_spent() {
+            let before = self.open.take();
+            if !self.enter(self.at + 1) {
+                return;
+            }
             if let Some(iter) = &mut self.open {
+                if let Some(before) = before {
+                    iter.go_on_from(before);
+                }
                 iter.seek_to_first();
             }
         }

@@ -157,6 +157,63 @@ fn a_scan_reads_ahead_in_growing_chunks_and_spares_the_cache() {
     assert_eq!(cache.counts().blocks, u64::from(SEQUENTIAL_AFTER));
 }
 
+/// A walk over tables that follow each other reads ahead in one memory, and grows once.
+#[test]
+fn a_walk_goes_on_in_the_next_table() {
+    let dir = mem_dir();
+    let all: Vec<Entry> =
+        (0..80_000).map(|n: u32| (n.to_be_bytes().to_vec(), Tag(256 + 1), vec![7; 100])).collect();
+    let cache = BlockCache::new(256 << 20, 1);
+    let made = |n: usize| {
+        let part = &all[n * 40_000..][..40_000];
+        Make::default().write(&dir, n as u64 + 1, part, &[]).unwrap();
+        open(&dir, n as u64 + 1, Some(cache.clone())).unwrap()
+    };
+    let (first, second) = (made(0), made(1));
+    let mut iter = TableIter::new(first.clone());
+    iter.seek_to_first();
+    while iter.next() {}
+    let chunks = |iter: &TableIter| {
+        let both = [&iter.ahead.bytes, &iter.ahead.spare];
+        both.map(|chunk| chunk.as_ref().map(|chunk| (chunk.as_ptr(), chunk.len())))
+    };
+    let (mut before, counted) = (chunks(&iter), iter.ahead.counted);
+    assert!(before.iter().all(|chunk| chunk.is_some_and(|(_, len)| len > 256 << 10)), "{before:?}");
+    let mut next = TableIter::new(second.clone());
+    next.go_on_from(iter);
+    next.seek_to_first();
+    for (key, tag, value) in &all[40_000..] {
+        assert_eq!((next.user_key(), next.tag(), next.value()), (&key[..], *tag, &value[..]));
+        next.next();
+    }
+    assert!(!next.valid() && next.status().is_ok());
+    let mut after = chunks(&next);
+    before.sort();
+    after.sort();
+    assert_eq!((before, counted), (after, next.ahead.counted), "the same memory");
+    // The first chunk of the second table was a large one: no block of its was read alone.
+    assert_eq!(cache.counts().blocks, u64::from(SEQUENTIAL_AFTER));
+    drop(next);
+    assert_eq!(cache.ahead_bytes(), 0);
+    // From one that did not read ahead nothing is taken over, and what is held as a view is not written over.
+    let mut short = TableIter::new(first.clone());
+    short.seek_to_first();
+    let mut fresh = TableIter::new(second.clone());
+    fresh.go_on_from(short);
+    assert_eq!(chunks(&fresh), [None, None]);
+    let mut held = TableIter::new(first);
+    held.seek_to_first();
+    while held.valid() && held.user_key() != all[39_999].0 {
+        held.next();
+    }
+    let value = held.pinned_value().unwrap();
+    let mut next = TableIter::new(second);
+    next.go_on_from(held);
+    next.seek_to_first();
+    while next.next() {}
+    assert!(value.iter().all(|&byte| byte == 7) && value.len() == 100);
+}
+
 #[test]
 fn cursors_read_ahead_little_together() {
     let dir = mem_dir();
