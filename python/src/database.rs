@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use lithify::{
-    ColumnFamily, Db, Durability, IngestOptions, ReadOptions, Settings, Transfer, Value,
+    ColumnFamily, Db, Durability, ErrorKind, IngestOptions, ReadOptions, Settings, Transfer, Value,
     WriteBatch, WriteOptions,
 };
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
@@ -85,8 +85,21 @@ pub(crate) fn found<'py>(
     key: &[u8],
     options: &ReadOptions,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let value = py.detach(|| db.get_opt(key, options)).or_raise(py)?;
+    let value = look(py, db, key, options)?;
     Ok(value.map(|value| PyBytes::new(py, &value)))
+}
+
+/// The same as the store has it. What memory holds is found without letting other threads of Python go on: to let
+/// go of the interpreter and wait for it again takes longer than such a search, several times so where threads are
+/// many. The search itself waits for none of them.
+fn look(py: Python<'_>, db: &Db, key: &[u8], options: &ReadOptions) -> PyResult<Option<Value>> {
+    let snapshot = options.snapshot.clone();
+    let memory = ReadOptions { snapshot, cache_only: true, ..ReadOptions::default() };
+    match db.get_opt(key, &memory) {
+        Err(e) if e.kind() == ErrorKind::Stalled => py.detach(|| db.get_opt(key, options)),
+        found => found,
+    }
+    .or_raise(py)
 }
 
 /// The values of `keys` in their order, as `options` show them.
@@ -177,8 +190,7 @@ impl Database {
         py.detach(|| self.db.delete(key)).or_raise(py)
     }
     fn __contains__(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<bool> {
-        let key = &*key;
-        py.detach(|| self.db.get(key).map(|found| found.is_some())).or_raise(py)
+        Ok(look(py, &self.db, &key, &ReadOptions::default())?.is_some())
     }
     fn __iter__(&self, py: Python<'_>) -> PyResult<Scan> {
         self.walk(py, What::Keys)

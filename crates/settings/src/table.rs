@@ -280,8 +280,8 @@ settings! {
     /// kept in the block cache as data blocks are, so that tables may be many more than there is memory for
     /// their indexes. Reads whose parts are not in the cache take up to two reads of the file more. It is
     /// RocksDB's two-level index with partitioned filters. `auto` has parts of 4 KiB in tables that are
-    /// written while the indexes and filters of all tables, were they whole, would take more than half of
-    /// the memory for them and cached blocks: so `memory_budget` is kept however much there is.
+    /// written while the indexes and filters of all tables, were they whole, would take a quarter more than
+    /// all the memory for them and cached blocks: so `memory_budget` is kept however much there is.
     partition_bytes: Option<u32>, Digits(zero or "1KiB" to "1MiB"), First Family fixed,
         default("auto", "indexes and filters are in memory while they are small beside the budget"),
         rocksdb("metadata_block_size" in Table writes part reads part_of_two_levels);

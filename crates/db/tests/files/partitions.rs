@@ -118,7 +118,7 @@ fn a_database_in_parts_reads_as_the_model() {
 fn tables_that_crowd_the_memory_are_cut() {
     let life = |partition_bytes: Option<u32>| {
         let home = tempfile::tempdir().unwrap();
-        let mut s = Settings { partition_bytes, bloom_bits: 50, ..tiny() };
+        let mut s = Settings { partition_bytes, bloom_bits: 50, memory_budget: 4 << 20, ..tiny() };
         (s.memtable_bytes, s.file_bytes, s.block_bytes) = (256 << 10, 1 << 20, 1 << 10);
         let db = Db::open(home.path(), s.clone()).unwrap();
         for n in 0..400_000u32 {

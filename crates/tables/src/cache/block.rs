@@ -228,7 +228,7 @@ impl BlockCache {
             files: AtomicU64::new(0),
             resident: AtomicU64::new(0),
             whole: AtomicU64::new(0),
-            whole_most: AtomicU64::new(capacity / 2),
+            whole_most: AtomicU64::new(capacity),
             ahead: AtomicU64::new(0),
             capacity: AtomicU64::new(capacity),
         })
@@ -271,7 +271,7 @@ impl BlockCache {
         self.resident.load(Ordering::Relaxed)
     }
 
-    /// Sets the bytes that whole indexes and filters may take; at first half of the capacity.
+    /// Sets the bytes that whole indexes and filters may take; at first the capacity.
     pub fn set_whole_most(&self, bytes: u64) {
         self.whole_most.store(bytes, Ordering::Relaxed);
     }
