@@ -118,8 +118,8 @@ impl OutputOptions {
         recipe.prefixes = if filters { self.prefixes.clone() } else { Prefixes::default() };
     }
 
-    /// How `maker` writes its table `number` of `level`, without operands in it, when open tables crowd the
-    /// memory or not.
+    /// How `maker` writes its table `number` of `level`, without operands in it. `crowded`: indexes and filters have
+    /// less memory than they would take.
     pub(crate) fn table_spec(
         &self,
         maker: Maker,
@@ -258,7 +258,7 @@ impl JobContext {
         dictionary: Option<Arc<[u8]>>,
     ) -> TableSpec {
         let (level, times) = (output.pos.level, output.times);
-        let (maker, crowded) = (self.maker.clone(), self.tables.crowd_memory());
+        let (maker, crowded) = (self.maker.clone(), self.tables.is_crowded());
         let mut spec = output.shape.table_spec(maker, number, level, times, crowded);
         spec.dictionary = dictionary;
         if let Some(operator) = &self.operator {

@@ -78,7 +78,8 @@ fn framed(mut bytes: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn batch(bytes: &[u8]) {
-    let _ = Seal::decode(bytes).map(|seal| assert_eq!(seal.encode(), bytes));
+    let mut room = [0; Seal::ENCODED_LEN];
+    let _ = Seal::decode(bytes).map(|seal| assert_eq!(seal.encode(&mut room), bytes));
     let _ = Predecessor::decode(bytes).map(|before| assert_eq!(before.encode(), bytes));
     let Ok(view) = BatchView::parse(bytes) else {
         assert!(BatchBuilder::from_bytes(bytes.to_vec()).is_err());

@@ -53,15 +53,21 @@ impl Seal {
     /// Size of the payload of a seal of version 1.
     pub const BARE_LEN: usize = 34;
 
-    /// The payload.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut b = Vec::with_capacity(Self::ENCODED_LEN);
-        b.extend_from_slice(&[self.head.map_or(BARE, |_| VERSION), self.reason as u8]);
-        for field in [self.log_number, self.offset, self.synced, self.last_seq] {
-            b.extend_from_slice(&field.to_le_bytes());
-        }
-        b.extend(self.head.iter().flat_map(|head| head.to_le_bytes()));
-        b
+    /// The payload, in `room`.
+    pub fn encode<'a>(&self, room: &'a mut [u8; Self::ENCODED_LEN]) -> &'a [u8] {
+        room[0] = self.head.map_or(BARE, |_| VERSION);
+        room[1] = self.reason as u8;
+        room[2..10].copy_from_slice(&self.log_number.to_le_bytes());
+        room[10..18].copy_from_slice(&self.offset.to_le_bytes());
+        room[18..26].copy_from_slice(&self.synced.to_le_bytes());
+        room[26..34].copy_from_slice(&self.last_seq.to_le_bytes());
+        room[34..].copy_from_slice(&self.head.unwrap_or(0).to_le_bytes());
+        &room[..self.len()]
+    }
+
+    /// Size of this payload, bytes.
+    fn len(&self) -> usize {
+        self.head.map_or(Self::BARE_LEN, |_| Self::ENCODED_LEN)
     }
 
     /// Whether the seal was written to log `log_number` at `offset`, behind the predecessor record that
@@ -103,10 +109,9 @@ impl Seal {
     /// Appends a seal record to `out`. The seal's `offset` is that of the next byte of the log that `writer`
     /// writes, and becomes that of the seal's own header. Returns the seal as written.
     pub fn append(mut self, writer: &mut RecordWriter, out: &mut Vec<u8>) -> Seal {
-        let len = self.encode().len();
-        self.offset += writer.fill_before_special(len) as u64;
+        self.offset += writer.fill_before_special(self.len()) as u64;
         assert!(self.synced <= self.offset, "a seal promises only what lies below it");
-        writer.append_special(TYPE_SEAL, &self.encode(), out);
+        writer.append_special(TYPE_SEAL, self.encode(&mut [0; Self::ENCODED_LEN]), out);
         self
     }
 }

@@ -87,16 +87,19 @@ pub(super) fn coarse() -> Vec<Cell> {
         for threads in [1, 2, 4] {
             let at = Cell { device, threads, ..MIDDLE };
             some.insert(Cell { memtable: 2, ..at });
-            some.extend([1, 2].map(|processor| Cell { processor, ..at }));
-            some.extend([0, 1, 3].map(|value| Cell { value, ..at }));
-            some.extend([1, 2, 3, 4].map(|load| Cell { load, ..at }));
-            // On a faster disk a life is over within the first burst.
-            if device < 3 {
-                some.insert(Cell { load: 5, ..at });
-            }
+            some.extend(beside(at));
         }
     }
     some.into_iter().collect()
+}
+
+/// Cells with another processor, value or load than `at`.
+fn beside(at: Cell) -> impl Iterator<Item = Cell> {
+    let processors = [1, 2].map(|processor| Cell { processor, ..at });
+    let values = [0, 1, 3].map(|value| Cell { value, ..at });
+    // On a faster disk a life under load 5 is over within the first burst.
+    let loads = if at.device < 3 { 1..6 } else { 1..5 };
+    processors.into_iter().chain(values).chain(loads.map(move |load| Cell { load, ..at }))
 }
 
 /// Cells whose sizes, keys and lengths are in neither of the others, on all disks.
@@ -108,12 +111,7 @@ pub(super) fn held_out() -> Vec<Cell> {
             some.extend([1, 3].map(|threads| Cell { device, memtable, threads, ..middle }));
         }
         let at = Cell { device, threads: 2, ..middle };
-        some.extend([1, 2].map(|processor| Cell { processor, ..at }));
-        some.extend([0, 1, 3].map(|value| Cell { value, ..at }));
-        some.extend([1, 2, 3, 4].map(|load| Cell { load, ..at }));
-        if device < 3 {
-            some.insert(Cell { load: 5, ..at });
-        }
+        some.extend(beside(at));
     }
     some.into_iter().collect()
 }

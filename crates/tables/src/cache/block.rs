@@ -196,8 +196,8 @@ pub struct BlockCache {
     resident: AtomicU64,
     /// What indexes and filters of all open files would take if they were whole.
     whole: AtomicU64,
-    /// Beyond it, new tables should not have them whole.
-    whole_most: AtomicU64,
+    /// What there is for them and cached blocks.
+    room: AtomicU64,
     /// What cursors hold of read-ahead.
     ahead: AtomicU64,
     /// As the cache has it, without asking each shard.
@@ -228,7 +228,7 @@ impl BlockCache {
             files: AtomicU64::new(0),
             resident: AtomicU64::new(0),
             whole: AtomicU64::new(0),
-            whole_most: AtomicU64::new(capacity),
+            room: AtomicU64::new(capacity),
             ahead: AtomicU64::new(0),
             capacity: AtomicU64::new(capacity),
         })
@@ -271,15 +271,18 @@ impl BlockCache {
         self.resident.load(Ordering::Relaxed)
     }
 
-    /// Sets the bytes that whole indexes and filters may take; at first the capacity.
-    pub fn set_whole_most(&self, bytes: u64) {
-        self.whole_most.store(bytes, Ordering::Relaxed);
+    /// Sets the bytes that there are for indexes and filters of open files and for cached blocks; at first the
+    /// capacity.
+    pub fn set_room(&self, bytes: u64) {
+        self.room.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether indexes and filters of all open files would take more if they were whole. What they do
+    /// Whether indexes and filters of all open files would take a quarter more than that if they were whole: a
+    /// search needs them more than any cached block, and the quarter is a small part of a budget. What they do
     /// take says little: a compaction of all of them would see them small, and make them whole again.
     pub fn is_crowded(&self) -> bool {
-        self.whole.load(Ordering::Relaxed) > self.whole_most.load(Ordering::Relaxed)
+        let room = self.room.load(Ordering::Relaxed);
+        self.whole.load(Ordering::Relaxed) > room.saturating_add(room / 4)
     }
 
     /// Bytes that cursors have read ahead, beside the capacity; at most an eighth of it and a few pages

@@ -100,9 +100,9 @@ impl TableCache {
         }
     }
 
-    /// Whether indexes and filters of open tables, of all families, would take so much memory if they were
-    /// whole that new tables should have them in parts.
-    pub fn crowd_memory(&self) -> bool {
+    /// Whether new tables should have their indexes and filters in parts, because those of open tables, of all
+    /// families, would take more memory than there is if they were whole.
+    pub fn is_crowded(&self) -> bool {
         self.options.blocks.as_ref().is_some_and(|blocks| blocks.is_crowded())
     }
 

@@ -129,9 +129,7 @@ impl Shared {
         let blocks = &self.resources.blocks;
         let others =
             blocks.resident() + blocks.ahead_bytes() + self.resources.beyond_shares(memtables);
-        // Searches need indexes and filters more than any cached block: they may take all of the room, and
-        // what is a sixteenth of the budget beyond.
-        blocks.set_whole_most(room + room / 4);
+        blocks.set_room(room);
         let bytes = room.saturating_sub(others).max(room / 16);
         // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
         if self.resources.blocks.capacity().abs_diff(bytes) > room / 64 {

@@ -84,19 +84,10 @@ fn whole_pages_are_written_from_where_they_lie() {
     }
 }
 
-/// A write of such memory that fails fails the table, and so does a block that is none.
-#[test]
-fn memory_that_is_given_away_fails_as_buffers_do() {
-    let fs = FaultFs::new(std::sync::Arc::new(MemFs::new()), |op| {
-        (op.name == "write_at" && op.offset > 8192)
-            .then(|| Fault::from(std::io::Error::from(std::io::ErrorKind::StorageFull)))
-    });
-    let make = Make { mode: in_background(), lent: 100, ..Make::default() };
-    let failed = make.write(&dir_on(std::sync::Arc::new(fs)), 3, &entries(400, 7), &[]);
-    assert_eq!(failed.unwrap_err().kind(), ErrorKind::NoSpace);
-    let mut table = make.begin(&mem_dir(), 1).unwrap();
+/// A block of one entry.
+fn parts(stored: &[u8]) -> BlockParts<'_> {
     let key = InternalKey { user: b"k", tag: Tag::new(1, Kind::Value) };
-    let parts = |stored| BlockParts {
+    BlockParts {
         stored,
         first: key,
         last: key,
@@ -108,7 +99,20 @@ fn memory_that_is_given_away_fails_as_buffers_do() {
         merges: 0,
         seqs: (1, 1),
         hashes: &[],
-    };
+    }
+}
+
+/// A write of such memory that fails fails the table, and so does a block that is none.
+#[test]
+fn memory_that_is_given_away_fails_as_buffers_do() {
+    let fs = FaultFs::new(std::sync::Arc::new(MemFs::new()), |op| {
+        (op.name == "write_at" && op.offset > 8192)
+            .then(|| Fault::from(std::io::Error::from(std::io::ErrorKind::StorageFull)))
+    });
+    let make = Make { mode: in_background(), lent: 100, ..Make::default() };
+    let failed = make.write(&dir_on(std::sync::Arc::new(fs)), 3, &entries(400, 7), &[]);
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::NoSpace);
+    let mut table = make.begin(&mem_dir(), 1).unwrap();
     let mut arena = vec![0; 100];
     for place in [0..0, 0..4, 90..101] {
         let error = table.adopt(&mut arena, place, parts(b"")).unwrap_err();
@@ -221,22 +225,8 @@ fn a_failed_background_write_surfaces() {
 fn an_engine_cannot_hand_over_half_a_block() {
     let dir = mem_dir();
     let mut table = Make::default().begin(&dir, 1).unwrap();
-    let key = InternalKey { user: b"k", tag: Tag::new(1, Kind::Value) };
     for stored in [&b""[..], b"sum4"] {
-        let parts = BlockParts {
-            stored,
-            first: key,
-            last: key,
-            entries: 1,
-            raw_key_bytes: 9,
-            raw_value_bytes: 0,
-            weight: 0,
-            deletes: 0,
-            merges: 0,
-            seqs: (1, 1),
-            hashes: &[],
-        };
-        assert_eq!(table.push_block(parts).unwrap_err().kind(), ErrorKind::Internal);
+        assert_eq!(table.push_block(parts(stored)).unwrap_err().kind(), ErrorKind::Internal);
     }
     assert_eq!(table.finish().unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
