@@ -126,8 +126,38 @@ const MUTANTS: &[(&str, &str, &str, &str)] = &[
     (
         "sums of blocks are believed",
         "kernels/unpack.cu",
-        "load32(payload + in.len + 1) != sum",
-        "false",
+        "&& load32(stored + in.stored + 1) == sum;",
+        "&& (load32(stored + in.stored + 1) == sum || true);",
+    ),
+    (
+        "lanes of a decoder do not wait",
+        "kernels/lz4.cuh",
+        "        __syncwarp(ALL);\n        const u8 *from = out",
+        "        const u8 *from = out",
+    ),
+    (
+        "a match goes on behind its end",
+        "kernels/lz4.cuh",
+        "from[i < s.offset ? i : i % s.offset]",
+        "from[i < s.offset ? i : s.offset - 1]",
+    ),
+    (
+        "an offset before the first byte",
+        "kernels/lz4.cuh",
+        "s.offset != 0 && s.offset <= made &&",
+        "s.offset != 0 &&",
+    ),
+    (
+        "a decoded block is short",
+        "kernels/lz4.cuh",
+        "if (s.match == 0) return made == size;",
+        "if (s.match == 0) return true;",
+    ),
+    (
+        "a compressed block's sum without its type",
+        "kernels/hash.cuh",
+        "(u32)xxh3_warp(payload, n) ^ (u32)type * 0x6b9083d9u;",
+        "(u32)xxh3_warp(payload, n) ^ (u32)type * 0u;",
     ),
 ];
 

@@ -271,7 +271,7 @@ KERNEL(k5_pack) {
             }
             for (u32 i = lane(); i < unshared; i += WARP)
                 e[head + i] = internal_byte(key.user, key.len, key.tag, shared + i);
-            copy_by_warp(e + head + unshared, at<u8>(p.in) + at<u64>(p.src)[rec], value);
+            copy_by_warp(e + head + unshared, at<u8>(at<u64>(p.src)[rec]), value);
         }
         if (!finished) continue;
         u64 restarts = restarts_of(p, o.entries), before = resumed ? p.open_entries : 0;
@@ -291,7 +291,7 @@ KERNEL(k5_pack) {
         if (w == 0 && o.last_len) put_internal(keys + o.first_len, survivor(p, to - 1));
         __syncthreads();
         if (w == 0) {
-            u32 sum = block_sum(out, o.stored - 5);
+            u32 sum = block_sum(out, o.stored - 5, 0);
             if (lane() == 0) store32(out + o.stored - 4, sum);
         }
         __syncthreads();

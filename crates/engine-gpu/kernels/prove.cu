@@ -17,7 +17,7 @@ KERNEL(k8_prove) {
         u64 len = o.stored - 5, fault = 0;
         Tail t = {};
         bool reads = read_tail(payload, len, t) && payload[len] == 0;
-        u32 sum = block_sum(payload, len);
+        u32 sum = block_sum(payload, len, 0);
         if (!reads || load32(payload + len + 1) != sum) {
             if (lane() == 0) or64(&status->faults, FAULT_PROVE);
             continue;

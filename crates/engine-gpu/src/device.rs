@@ -15,6 +15,8 @@ use lithify_merge::Lent;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kernel {
+    /// Verifies and decodes compressed blocks.
+    Decode,
     /// Counts entries and key bytes of blocks.
     Count,
     /// Verifies blocks and takes them apart.
@@ -47,7 +49,8 @@ pub enum Kernel {
 
 impl Kernel {
     /// All of them, in order.
-    pub const ALL: [Kernel; 14] = [
+    pub const ALL: [Kernel; 15] = [
+        Kernel::Decode,
         Kernel::Count,
         Kernel::Unpack,
         Kernel::Order,
@@ -67,6 +70,7 @@ impl Kernel {
     /// Its name in the image.
     pub fn symbol(self) -> &'static str {
         match self {
+            Kernel::Decode => "k0a_decode",
             Kernel::Count => "k0c_count",
             Kernel::Unpack => "k0_unpack",
             Kernel::Order => "k0b_order",

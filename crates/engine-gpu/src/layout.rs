@@ -36,8 +36,8 @@ macro_rules! words {
 }
 
 words! {
-    /// A plain input block.
-    BlockIn: at len modifier seq run entries key_bytes first heap_at
+    /// An input block.
+    BlockIn: at len stored_at stored codec modifier seq run entries key_bytes first heap_at
 }
 words! {
     /// A run of the set.
@@ -67,7 +67,7 @@ words! {
 }
 words! {
     /// What every kernel is given.
-    Params: input blocks n_blocks counts
+    Params: input blocks n_blocks counts plain
         n_records heap heap_bytes prefix
         runs n_runs bound_keys bounds
         hi lo tag hash content src vlen koff klen run
@@ -110,7 +110,7 @@ pub(crate) const LISTS_MOST: u64 = 64;
 pub(crate) const RUNS_MOST: u16 = 1024;
 
 /// Names of the bits of [`Status::faults`], lowest first.
-const FAULTS: [&str; 8] = [
+const FAULTS: [&str; 9] = [
     "a checksum differs",
     "a block does not parse",
     "a block has another number of entries than its file says",
@@ -119,6 +119,7 @@ const FAULTS: [&str; 8] = [
     "a key, value or block is too large for the device",
     "the output is larger than it can be",
     "what was written does not read back",
+    "a compressed block does not decode",
 ];
 
 /// What the bits of a status say.

@@ -137,6 +137,7 @@ pub(crate) struct Shared {
 struct Tally {
     sets: u64,
     bytes: u64,
+    decoded: u64,
     normalised: u64,
     unsuitable: u64,
     disowned: u64,
@@ -157,11 +158,12 @@ impl Shared {
     pub(crate) fn staged(&self, normalised: u64) {
         self.tally.lock().normalised += normalised;
     }
-    /// A set was merged.
-    pub(crate) fn merged(&self, bytes: u64) {
+    /// A set with so many stored bytes was merged, of which so many blocks were decoded on the device.
+    pub(crate) fn merged(&self, bytes: u64, decoded: u64) {
         let mut tally = self.tally.lock();
         tally.sets += 1;
         tally.bytes += bytes;
+        tally.decoded += decoded;
     }
     /// A session ends in trouble, or the device fails.
     pub(crate) fn failed(&self, trouble: &Trouble) {
@@ -359,6 +361,7 @@ impl Engine for GpuEngine {
         vec![
             ("device_sets", tally.sets as f64),
             ("device_bytes", tally.bytes as f64),
+            ("decoded_blocks", tally.decoded as f64),
             ("normalised_blocks", tally.normalised as f64),
             ("unsuitable_sets", tally.unsuitable as f64),
             ("disowned", tally.disowned as f64),

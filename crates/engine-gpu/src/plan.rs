@@ -31,14 +31,16 @@ const UNKNOWN: f64 = 16.0;
 
 /// Bytes of device memory that a stored byte of a set needs, of both halves, on a device of that shape.
 pub(crate) fn need(shape: Shape, recipe: &Recipe) -> f64 {
-    let Some(Density { entries, key_bytes, plain_bytes }) = recipe.density else { return UNKNOWN };
+    let Some(density) = recipe.density else { return UNKNOWN };
+    let Density { entries, key_bytes, plain_bytes, compressed } = density;
     let tile = f64::from(shape.threads) * f64::from(shape.items);
     let ticks = SCANS as f64 * Tick::BYTES as f64;
     let splits = 4.0 * f64::from(recipe.runs).clamp(1.0, LISTS_MOST as f64);
     let blocks = (key_bytes + 12.0 * entries + plain_bytes) / f64::from(recipe.block_bytes.max(1));
     let of_entries = entries * (OF_ENTRY + (ticks + splits) / tile);
-    // Of keys: the heap, bounds of blocks twice, and the output; of blocks: input and output, and their rows.
-    let of_bytes = 4.0 * key_bytes + 2.0 * plain_bytes;
+    // Of keys: the heap, bounds of blocks twice, and the output; of blocks: input, as it is stored, too, if it is
+    // compressed, and output, and their rows.
+    let of_bytes = 4.0 * key_bytes + 2.0 * plain_bytes + compressed;
     let rows = blocks * (BlockOut::BYTES + BlockIn::BYTES + 9) as f64;
     SLACK * (of_entries + of_bytes + rows)
 }
@@ -58,7 +60,7 @@ pub(crate) struct Fronted {
     params: Params,
     tiles: Tiles,
     totals: Totals,
-    /// Bytes of the blocks.
+    /// Bytes of all payloads.
     input: u64,
 }
 
@@ -118,7 +120,7 @@ impl Front {
         let mut launches = Launches { device, queue, params, tiles };
         launches.front(staged, totals)?;
         let params = launches.params;
-        Ok(Fronted { params, tiles, totals, input: staged.bytes as u64 })
+        Ok(Fronted { params, tiles, totals, input: staged.payload })
     }
 }
 
@@ -217,7 +219,7 @@ macro_rules! each {
 impl Params {
     /// Turns places in the front's memory into addresses.
     fn rebase_front(&mut self, base: u64) {
-        each!(self: input blocks heap runs bound_keys bounds hi lo tag hash content src vlen koff
+        each!(self: input plain blocks heap runs bound_keys bounds hi lo tag hash content src vlen koff
             klen run lists list_out m_in m_out splits ord snapshots zones zone_keys free fragments
             tombs kept_min group vseen segv zone bits sid stag s_at szone sgroup ticks status;
             place => place.wrapping_add(base));
@@ -366,6 +368,7 @@ fn carve_records(
     params.splits = carve.take((tiles + 2) * runs.clamp(1, LISTS_MOST), 4);
     // K8 puts the keys of the block that was open there, too.
     params.heap = carve.take(totals.heap + open_keys_most(recipe), 1);
+    params.plain = carve.take(staged.plain, 1);
 }
 
 /// Room for what kernels of the back make.
@@ -435,6 +438,9 @@ impl Launches<'_> {
     fn front(&mut self, staged: &Staged, totals: Totals) -> Result<(), Trouble> {
         let most = u64::from(self.device.shape().ctas);
         let warps = u64::from(per_warp(self.device, staged.blocks.len() as u64));
+        if staged.decoded > 0 {
+            self.launch(Kernel::Decode, warps)?;
+        }
         self.launch(Kernel::Unpack, warps)?;
         self.launch(Kernel::Order, self.tiles.count.min(most))?;
         self.launch(Kernel::Trim, 1)?;

@@ -43,6 +43,8 @@ pub(crate) struct GpuSession {
 /// A set between the host and the device.
 struct Flight {
     set: BlockSet,
+    /// Blocks that the device decodes, once it is staged.
+    decoded: u64,
     at: Stage,
 }
 
@@ -130,9 +132,11 @@ impl GpuSession {
             _ => return Ok(false),
         };
         let Some(blocks) = self.shared.line.lock().take_blocks(no)? else { return Ok(false) };
-        if let Some(Flight { set, at: Stage::Joined(_, joined) }) = self.flights.pop_front() {
+        if let Some(Flight { set, decoded, at: Stage::Joined(_, joined) }) =
+            self.flights.pop_front()
+        {
             joined.hand_out(blocks, out).map_err(Trouble::Device)?;
-            self.shared.merged(set.bytes());
+            self.shared.merged(set.bytes(), decoded);
         }
         Ok(true)
     }
@@ -150,6 +154,7 @@ impl GpuSession {
                         Err(error) => Stage::Stopped(Trouble::Set(error)),
                         Ok(staged) => {
                             self.shared.staged(staged.normalised);
+                            flight.decoded = staged.decoded;
                             let (recipe, tables) = (self.recipe.clone(), self.tables.clone());
                             let job = Job { recipe, tables, staged };
                             let carry = known.then(|| Box::new(self.offload.carry().clone()));
@@ -184,7 +189,7 @@ impl Session for GpuSession {
         if self.flights.len() > usize::from(self.shared.options.units) || self.sealed {
             return Offer::Full(set);
         }
-        self.flights.push_back(Flight { set, at: Stage::Grounded });
+        self.flights.push_back(Flight { set, decoded: 0, at: Stage::Grounded });
         Offer::Taken
     }
     fn seal(&mut self) {

@@ -13,6 +13,9 @@ mod faulty;
 #[path = "engine/lost.rs"]
 mod lost;
 #[cfg(feature = "emu")]
+#[path = "engine/lz4.rs"]
+mod lz4;
+#[cfg(feature = "emu")]
 #[path = "engine/odd.rs"]
 mod odd;
 #[cfg(feature = "emu")]

@@ -17,6 +17,18 @@ fn what_devices_take_runs_there() {
     println!("{n} device cases of {} sets: 0 differences", report.here);
 }
 
+/// Blocks that are compressed with LZ4 are decoded on the device.
+#[test]
+fn lz4_is_decoded_there() {
+    let engine = engine();
+    let n = seeds(100);
+    let report = suite(&engine, &FixedRt, 0..n, Profile::lz4(SMALL)).unwrap();
+    assert_eq!((report.equal, report.refused, report.on_cpu), (n, 0, 0), "{:?}", engine.evidence());
+    let decoded = figure(&engine, "decoded_blocks");
+    assert!(decoded > 10 * n, "{decoded}");
+    println!("{n} cases of {} sets, {decoded} blocks decoded: 0 differences", report.here);
+}
+
 #[test]
 fn keys_that_spell_tags() {
     let engine = engine();
@@ -45,7 +57,8 @@ fn a_handover_after_every_set_leaves_no_trace() {
     for first in [true, false] {
         let (a, b): (&dyn Engine, &dyn Engine) =
             if first { (&engine, &CpuEngine) } else { (&CpuEngine, &engine) };
-        handover(a, b, &FixedRt, 0..n, Profile::device(SMALL)).unwrap();
+        handover(a, b, &FixedRt, 0..n / 2, Profile::device(SMALL)).unwrap();
+        handover(a, b, &FixedRt, 0..n.div_ceil(2), Profile::lz4(SMALL)).unwrap();
     }
     assert!(figure(&engine, "device_sets") > n);
     println!(

@@ -25,7 +25,7 @@ fn density(shape: StreamShape) -> Option<Density> {
     let blocks = || all.runs.iter().flat_map(|run| &*run.blocks);
     let entries: u64 = blocks().map(|b| u64::from(b.entries)).sum();
     let keys: u64 = blocks().map(|b| b.key_bytes).sum::<u64>() - 8 * entries;
-    Density::of(all.bytes(), entries, keys, values - keys - 8 * entries)
+    Density::of(all.bytes(), entries, keys, values - keys - 8 * entries).map(Density::uncompressed)
 }
 
 #[test]

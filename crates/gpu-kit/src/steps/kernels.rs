@@ -10,7 +10,7 @@ use crate::timed::Timed;
 
 /// Kernels that are told of together.
 const GROUPS: [(&str, &[Kernel]); 7] = [
-    ("us_unpack", &[Kernel::Count, Kernel::Unpack]),
+    ("us_unpack", &[Kernel::Decode, Kernel::Count, Kernel::Unpack]),
     ("us_order", &[Kernel::Order, Kernel::Trim]),
     ("us_partition_and_merge", &[Kernel::Partition, Kernel::Merge]),
     ("us_judge_and_drop", &[Kernel::Judge, Kernel::Drop]),
