@@ -72,6 +72,8 @@ struct BlockOut {
     u64 hash_from, hash_to;
     u64 heap_at, heap_len;  // scratch of K8: its user keys
     u64 file;               // a file starts at it
+    // Of a finished one: where it was plain, bytes of its plain payload, and its type byte.
+    u64 slot, plain, codec;
     // By K8.
     u64 seen_entries, raw_key, raw_value, weight, min_seq, max_seq, values, deletes;
 };
@@ -110,6 +112,6 @@ struct Params {
     u64 sid, stag, s_at, szone, sgroup;
     // Layout.
     u64 bid, bstart, bfile, shared, place, hpos, kpos;
-    u64 hashes_out, keys_out, keys_room, blocks_out, blocks_room, arena, arena_room;
+    u64 hashes_out, keys_out, keys_room, blocks_out, blocks_room, arena, arena_room, packed;
     u64 ticks, status;
 };

@@ -4,6 +4,9 @@
 // was announced. It takes what `lz4_flex` takes on the host, with the same bytes, and refuses the rest: every
 // sequence fits, offsets are neither 0 nor before the first byte, literals end the block, and the size is met.
 // Sequences follow one another, so all lanes of a warp read the same ones, and share the bytes to copy.
+// Encoding makes the bytes of `lz4_flex` 0.14 on a machine of 64 bits, little-endian: a table of 4,096 positions by hash, of
+// 16 bits with a hash of four bytes for blocks below 65,535 bytes, else of 32 bits with a hash of five; steps that grow
+// after 32 misses; matches made longer backwards first. One lane encodes a block, many blocks go on side by side.
 //
 // Worked example: `30 61 62 63 03 00 10 64` is a token for three literals `abc` and a match of four, which lies
 // three bytes back and so goes over its own end (`abca`), then a token for one literal, `d`: `abcabcad`.
@@ -58,7 +61,7 @@ FN bool lz4_decode(const u8 *p, u64 n, u8 *out, u64 size) {
     for (;;) {
         Sequence s;
         if (!lz4_sequence(p, at, n, made, size, s)) return false;
-        for (u64 i = lane(); i < s.literals; i += WARP) out[made + i] = p[s.literals_at + i];
+        copy_by_warp(out + made, p + s.literals_at, s.literals);
         made += s.literals;
         if (s.match == 0) return made == size;
         // What the match repeats, other lanes may just have written.
@@ -67,4 +70,84 @@ FN bool lz4_decode(const u8 *p, u64 n, u8 *out, u64 size) {
         for (u64 i = lane(); i < s.match; i += WARP) out[made + i] = from[i < s.offset ? i : i % s.offset];
         made += s.match;
     }
+}
+
+constexpr u32 LZ4_SLOTS = 4096;
+// Blocks from here on have the larger table.
+constexpr u64 LZ4_LARGE = 65535;
+// How far back a match may lie; bytes at the end in which none begins, and which none reaches; the shortest block that
+// is searched.
+constexpr u64 LZ4_FAR = 65535, LZ4_NO_START = 12, LZ4_NO_MATCH = 6, LZ4_LEAST = 13;
+// Misses after which steps grow by one, and again after as many.
+constexpr u32 LZ4_PATIENCE = 32;
+
+FN u32 lz4_slot(const u8 *p, const u16 *) {
+    return load32(p) * 2654435761u >> 20;
+}
+FN u32 lz4_slot(const u8 *p, const u32 *) {
+    return (u32)((load64(p) << 24) * 889523592379ull >> 52);
+}
+
+// Bytes of what goes on behind a nibble.
+FN u64 lz4_more(u64 n) {
+    return n < 15 ? 0 : 1 + (n - 15) / 255;
+}
+FN void lz4_put_more(u8 *out, u64 &at, u64 n) {
+    if (n < 15) return;
+    for (n -= 15; n >= 255; n -= 255) out[at++] = 255;
+    out[at++] = (u8)n;
+}
+
+// Writes a sequence to `out + at` and moves behind it; `match` counts from four, and an offset of 0 is for none. False
+// if the output would have more than `most` bytes.
+FN bool lz4_put(const u8 *literals, u64 n, u64 offset, u64 match, u8 *out, u64 &at, u64 most) {
+    if (1 + lz4_more(n) + n + (offset ? 2 + lz4_more(match) : 0) > most - at) return false;
+    out[at++] = (u8)((n < 15 ? n : 15) << 4 | (match < 15 ? match : 15));
+    lz4_put_more(out, at, n);
+    for (u64 i = 0; i < n; i++) out[at + i] = literals[i];
+    at += n;
+    if (!offset) return true;
+    out[at++] = (u8)offset;
+    out[at++] = (u8)(offset >> 8);
+    lz4_put_more(out, at, match);
+    return true;
+}
+
+// Encodes `n` bytes, with their size before them, by a thread; `seen` is zeroed. The bytes that takes, or 0 if they are more
+// than `most`.
+template <class T> FN u64 lz4_encode_by_one(const u8 *in, u64 n, u8 *out, u64 most, T *seen) {
+    if (most < 5) return 0;
+    u64 at = put_varint(out, (u32)n), start = 0, cur = 1;
+    if (n >= LZ4_LEAST) seen[lz4_slot(in, seen)] = 0;
+    while (n >= LZ4_LEAST) {
+        u64 next = cur, before = 0;
+        bool found = false;
+        for (u32 tries = LZ4_PATIENCE; !found; tries++) {
+            cur = next;
+            next += tries / LZ4_PATIENCE;
+            if (cur > n - LZ4_NO_START) break;
+            T *slot = seen + lz4_slot(in + cur, seen);
+            before = *slot;
+            *slot = (T)cur;
+            found = cur - before <= LZ4_FAR && load32(in + before) == load32(in + cur);
+        }
+        if (!found) break;
+        u64 offset = cur - before, match = LZ4_MATCH;
+        for (; before > 0 && cur > start && in[cur - 1] == in[before - 1]; before--) cur--;
+        while (cur + match < n - LZ4_NO_MATCH && in[cur + match] == in[before + match]) match++;
+        if (!lz4_put(in + start, cur - start, offset, match - LZ4_MATCH, out, at, most)) return 0;
+        cur += match;
+        seen[lz4_slot(in + cur - 2, seen)] = (T)(cur - 2);
+        start = cur;
+    }
+    return lz4_put(in + start, n - start, 0, 0, out, at, most) ? at : 0;
+}
+
+// The same by a warp, whose first lane does it; every lane gets the result, and sees the bytes.
+template <class T> FN u64 lz4_encode(const u8 *in, u64 n, u8 *out, u64 most, T *seen) {
+    for (u32 i = lane(); i < LZ4_SLOTS; i += WARP) seen[i] = 0;
+    __syncwarp(ALL);
+    u64 len = lane() == 0 ? lz4_encode_by_one(in, n, out, most, seen) : 0;
+    __syncwarp(ALL);
+    return __shfl_sync(ALL, len, 0);
 }

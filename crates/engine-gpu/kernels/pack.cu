@@ -208,6 +208,7 @@ KERNEL(k4_table) {
         o.stored = o.entry_bytes;
         if (finished) {
             o.stored += 4 * restarts_of(p, o.entries) + 9;
+            o.plain = o.stored - 5;
             if (!resumed) o.first_len = survivor(p, from).len + 8;
             if (to > from) o.last_len = survivor(p, to - 1).len + 8;
         }
@@ -224,7 +225,7 @@ KERNEL(k4_table) {
     Sums<2> sum = grid_before(tile, mine);
     for (u32 k = 0; k < ITEMS && b0 + k < n; k++) {
         BlockOut &o = blocks[b0 + k];
-        o.at = sum.v[0];
+        o.at = o.slot = sum.v[0];
         o.keys_at = sum.v[1];
         sum.v[0] += o.stored;
         sum.v[1] += o.first_len + o.last_len;
@@ -237,9 +238,6 @@ KERNEL(k4_table) {
     }
 }
 
-FN void copy_by_warp(u8 *to, const u8 *from, u64 n) {
-    for (u64 i = lane(); i < n; i += WARP) to[i] = from[i];
-}
 FN void put_internal(u8 *to, const Internal &k) {
     for (u32 i = lane(); i < k.len + 8; i += WARP) to[i] = internal_byte(k.user, k.len, k.tag, i);
 }

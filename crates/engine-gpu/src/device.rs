@@ -43,13 +43,21 @@ pub enum Kernel {
     Table,
     /// Writes the blocks.
     Pack,
+    /// Compresses them.
+    Encode,
+    /// Where compressed ones go.
+    Places,
+    /// Moves them there.
+    Gather,
+    /// Decodes them.
+    Check,
     /// Reads them again.
     Prove,
 }
 
 impl Kernel {
     /// All of them, in order.
-    pub const ALL: [Kernel; 15] = [
+    pub const ALL: [Kernel; 19] = [
         Kernel::Decode,
         Kernel::Count,
         Kernel::Unpack,
@@ -64,6 +72,10 @@ impl Kernel {
         Kernel::Sizes,
         Kernel::Table,
         Kernel::Pack,
+        Kernel::Encode,
+        Kernel::Places,
+        Kernel::Gather,
+        Kernel::Check,
         Kernel::Prove,
     ];
 
@@ -84,6 +96,10 @@ impl Kernel {
             Kernel::Sizes => "k4_sizes",
             Kernel::Table => "k4_table",
             Kernel::Pack => "k5_pack",
+            Kernel::Encode => "k6_encode",
+            Kernel::Places => "k6_places",
+            Kernel::Gather => "k6_gather",
+            Kernel::Check => "k8_decode",
             Kernel::Prove => "k8_prove",
         }
     }

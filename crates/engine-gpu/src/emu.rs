@@ -27,6 +27,13 @@ unsafe extern "C" {
         seed: u64,
         taken: *mut u64,
     ) -> *const c_char;
+    fn lithify_emu_encode(
+        bytes: *const u8,
+        n: u64,
+        out: *mut u8,
+        most: u64,
+        len: *mut u64,
+    ) -> *const c_char;
 }
 
 /// What device memory holds before it is written.
@@ -100,6 +107,22 @@ pub fn lz4_decode(stored: &[u8], size: usize, seed: u64) -> Result<Option<Vec<u8
         lithify_emu_decode(stored.as_ptr(), n, out.as_mut_ptr(), size, seed, &raw mut taken)
     };
     answer(said).map(|()| (taken != 0).then_some(out))
+}
+
+/// The stored payload that the kernels make of `plain` with LZ4; none if it would have more than `most` bytes. For tests of
+/// the codec.
+///
+/// # Errors
+/// Internal if the emulator fails.
+pub fn lz4_encode(plain: &[u8], most: usize) -> Result<Option<Vec<u8>>> {
+    let (mut out, mut len) = (vec![POISON; most], 0);
+    let (n, most) = (plain.len() as u64, most as u64);
+    // SAFETY: `plain` and `out` are so many bytes, and one word is written to `len`.
+    let said =
+        unsafe { lithify_emu_encode(plain.as_ptr(), n, out.as_mut_ptr(), most, &raw mut len) };
+    answer(said)?;
+    out.truncate(len as usize);
+    Ok((len != 0).then_some(out))
 }
 
 fn lost(what: &str) -> Error {

@@ -54,7 +54,7 @@ words! {
 words! {
     /// A block of the output; the last one stays open.
     BlockOut: at stored entry_bytes entries keys_at first_len last_len hash_from hash_to heap_at
-        heap_len file seen_entries raw_key raw_value weight min_seq max_seq values deletes
+        heap_len file slot plain codec seen_entries raw_key raw_value weight min_seq max_seq values deletes
 }
 words! {
     /// What became of a set.
@@ -80,7 +80,7 @@ words! {
         group vseen segv zone bits
         sid stag s_at szone sgroup
         bid bstart bfile shared place hpos kpos
-        hashes_out keys_out keys_room blocks_out blocks_room arena arena_room
+        hashes_out keys_out keys_room blocks_out blocks_room arena arena_room packed
         ticks status
 }
 

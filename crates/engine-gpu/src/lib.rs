@@ -20,7 +20,7 @@
 //!
 //! # What is refused
 //! At `open`, with a sentence: orders other than that of bytes, prefix extractors, filters of the user's (D8),
-//! compressed output, checksums other than XXH3, and more than 1,024 runs. In a set, which then is the CPU's:
+//! output with codecs other than LZ4, checksums other than XXH3, and more than 1,024 runs. In a set, which then is the CPU's:
 //! merge operands (D6) and single deletes (D7), keys above 64 KiB, values from 256 MiB.
 #![deny(unsafe_code)]
 
@@ -138,6 +138,7 @@ struct Tally {
     sets: u64,
     bytes: u64,
     decoded: u64,
+    encoded: u64,
     normalised: u64,
     unsuitable: u64,
     disowned: u64,
@@ -158,12 +159,14 @@ impl Shared {
     pub(crate) fn staged(&self, normalised: u64) {
         self.tally.lock().normalised += normalised;
     }
-    /// A set with so many stored bytes was merged, of which so many blocks were decoded on the device.
-    pub(crate) fn merged(&self, bytes: u64, decoded: u64) {
+    /// A set with so many stored bytes was merged; of its blocks so many were decoded on the device, and of those that it
+    /// made so many are compressed.
+    pub(crate) fn merged(&self, bytes: u64, decoded: u64, encoded: u64) {
         let mut tally = self.tally.lock();
         tally.sets += 1;
         tally.bytes += bytes;
         tally.decoded += decoded;
+        tally.encoded += encoded;
     }
     /// A session ends in trouble, or the device fails.
     pub(crate) fn failed(&self, trouble: &Trouble) {
@@ -288,11 +291,9 @@ fn suits(recipe: &Recipe) -> Result<(), String> {
         let name = user.filter.name();
         return Err(format!("user_filter: kernels cannot call the compaction filter {name}"));
     }
-    if recipe.codec != Codec::None {
-        return Err(format!(
-            "codec: kernels do not compress, and blocks are to be {:?}",
-            recipe.codec
-        ));
+    if !matches!(recipe.codec, Codec::None | Codec::Lz4) {
+        let name = recipe.codec.name();
+        return Err(format!("codec: kernels compress with LZ4, and blocks are to be {name}"));
     }
     if recipe.checksum != ChecksumKind::Xxh3 {
         return Err(format!("checksum: kernels write XXH3, not {:?}", recipe.checksum));
@@ -362,6 +363,7 @@ impl Engine for GpuEngine {
             ("device_sets", tally.sets as f64),
             ("device_bytes", tally.bytes as f64),
             ("decoded_blocks", tally.decoded as f64),
+            ("encoded_blocks", tally.encoded as f64),
             ("normalised_blocks", tally.normalised as f64),
             ("unsuitable_sets", tally.unsuitable as f64),
             ("disowned", tally.disowned as f64),

@@ -7,7 +7,7 @@
 //!     +-- yes --> one copy up: blocks, tables <--------------+
 //!                 front: (Decode) Unpack Order Trim (Partition Merge)* Judge Drop
 //!     carry ----> a copy up
-//!                 back: Blocks Files Sizes Table Pack Prove
+//!                 back: Blocks Files Sizes Table Pack (Encode Places Gather Check) Prove
 //!                 status back --> blocks' table, keys, hashes, open block back: announced
 //!                                 finished blocks back: made
 //! ```

@@ -100,7 +100,8 @@ pub enum Features {
     /// an entry's tag: the prefix that two internal keys share then reaches into the tag of the first. Random
     /// keys do not find an encoder that stops at the user key.
     TagKeys,
-    /// That of a device, with values that repeat themselves, in blocks of which most are compressed with LZ4.
+    /// That of a device, with values that repeat themselves, in blocks of which most are compressed with LZ4, and so is
+    /// most of the output.
     Lz4,
 }
 
@@ -173,6 +174,9 @@ impl Case {
         });
         if device {
             (recipe.codec, recipe.operator, recipe.user_filter) = (Codec::None, None, None);
+        }
+        if lz4 && !c.one_in(4) {
+            recipe.codec = Codec::Lz4;
         }
         Ok(Case { recipe: Arc::new(recipe), runs: entries, blocks })
     }

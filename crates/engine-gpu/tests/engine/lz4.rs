@@ -1,5 +1,5 @@
 //! LZ4 on the device: what the host's decoder takes is decoded to the same bytes, and what it refuses is refused; a set with
-//! a block that is refused is the CPU's.
+//! a block that is refused is the CPU's. What the kernels compress has the bytes of the host's encoder.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use lithify_engine_gpu::emu;
 use lithify_format::checksum::{ChecksumKind, raw_sum};
 use lithify_format::compress::{Codec, Compressor, decompress};
 use lithify_format::varint;
-use lithify_merge::naive;
 use lithify_merge::workload::{BlockStyle, Case, Choices, Features, InputBlock};
+use lithify_merge::{Recipe, naive};
 
 use crate::common::*;
 
@@ -136,12 +136,56 @@ fn changed_blocks_are_judged_as_the_host_judges_them() {
     assert!(taken[0] > 100 && taken[1] > 20, "{taken:?}");
 }
 
+/// The kernels compress as the host does, and keep a block as it is where the host does.
+fn compresses(plain: &[u8]) -> bool {
+    let mut host = Vec::new();
+    let pays = Compressor::new(Codec::Lz4, 0).unwrap().compress(plain, &mut host);
+    let most = plain.len() - plain.len().div_ceil(8);
+    let here = emu::lz4_encode(plain, most).unwrap();
+    assert_eq!(here.is_some(), pays, "{} bytes", plain.len());
+    assert!(here.is_none_or(|here| here == host), "{} bytes: {plain:02x?}", plain.len());
+    pays
+}
+
+/// Blocks of all lengths, and from 65,535 bytes on those with the larger table.
+#[test]
+fn the_kernels_compress_as_the_host_does() {
+    let mut kept = [0; 2];
+    let mut of = |plain: &[u8]| kept[usize::from(compresses(plain))] += 1;
+    let c = &mut Choices::new(4);
+    for seed in 0..seeds(200) {
+        of(&text(&mut Choices::new(seed)));
+    }
+    for n in 0..=300 {
+        of(&vec![7; n]);
+        let period = 1 + c.below(40);
+        let cycle: Vec<u8> = c.bytes(period).into_iter().cycle().take(n).collect();
+        of(&cycle);
+    }
+    for n in [65_533, 65_534, 65_535, 65_536, 200_000] {
+        let mut plain = Vec::new();
+        while plain.len() < n {
+            plain.extend(text(c));
+        }
+        of(&plain[..n]);
+        // The same bytes again, just as far back as a match reaches, and one more; and bytes without any.
+        for far in [65_535, 65_536] {
+            let once = c.bytes(far);
+            of(&[&once[..], &once[..far.min(n - 65_000)]].concat());
+        }
+        of(&c.bytes(n));
+    }
+    println!("{} blocks are kept as they are, {} are compressed", kept[0], kept[1]);
+    assert!(kept.iter().all(|n| *n > 30), "{kept:?}");
+}
+
 /// A case whose blocks are all compressed.
 fn packed(seed: u64) -> Case {
     let sized = |seed| Case::with(seed, SMALL, Features::Lz4).unwrap();
     let many = |case: &Case| case.runs.iter().flatten().count() > 100;
     let mut case = (seed..).map(sized).find(many).expect("some case has so many entries");
     let style = BlockStyle { codec: Codec::Lz4, bytes: 2000, ..BlockStyle::default() };
+    case.recipe = Arc::new(Recipe { codec: Codec::None, ..Recipe::clone(&case.recipe) });
     let made = |run: &Vec<naive::Entry>| {
         let mut run = run.clone();
         run.iter_mut().filter(|e| e.value.len() > 9).for_each(|e| e.value.fill(7));

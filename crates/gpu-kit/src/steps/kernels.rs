@@ -9,18 +9,19 @@ use crate::machine::Machine;
 use crate::timed::Timed;
 
 /// Kernels that are told of together.
-const GROUPS: [(&str, &[Kernel]); 7] = [
+const GROUPS: [(&str, &[Kernel]); 8] = [
     ("us_unpack", &[Kernel::Decode, Kernel::Count, Kernel::Unpack]),
     ("us_order", &[Kernel::Order, Kernel::Trim]),
     ("us_partition_and_merge", &[Kernel::Partition, Kernel::Merge]),
     ("us_judge_and_drop", &[Kernel::Judge, Kernel::Drop]),
     ("us_layout", &[Kernel::Blocks, Kernel::Files, Kernel::Sizes, Kernel::Table]),
     ("us_pack", &[Kernel::Pack]),
-    ("us_prove", &[Kernel::Prove]),
+    ("us_encode", &[Kernel::Encode, Kernel::Places, Kernel::Gather]),
+    ("us_prove", &[Kernel::Check, Kernel::Prove]),
 ];
 /// The paper's shares, of unpack, sort and pack.
 const SHARES: [(&str, &[usize]); 3] =
-    [("share_unpack", &[0, 1]), ("share_sort", &[2, 3]), ("share_pack", &[4, 5, 6])];
+    [("share_unpack", &[0, 1]), ("share_sort", &[2, 3]), ("share_pack", &[4, 5, 6, 7])];
 
 pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let mut found = Found::default();
