@@ -154,6 +154,24 @@ const MUTANTS: &[(&str, &str, &str, &str)] = &[
         "if (s.match == 0) return true;",
     ),
     (
+        "steps of the encoder do not grow",
+        "kernels/lz4.cuh",
+        "next += tries / LZ4_PATIENCE;",
+        "next += 1;",
+    ),
+    (
+        "matches do not grow backwards",
+        "kernels/lz4.cuh",
+        "for (; before > 0 && cur > start &&",
+        "for (; before > 0 && cur > start && false &&",
+    ),
+    (
+        "a block is compressed that saves less than an eighth",
+        "kernels/encode.cu",
+        "return n - (n + 7) / 8;",
+        "return n;",
+    ),
+    (
         "a compressed block's sum without its type",
         "kernels/hash.cuh",
         "(u32)xxh3_warp(payload, n) ^ (u32)type * 0x6b9083d9u;",
@@ -229,7 +247,12 @@ fn sanitized(cases: &str) -> Result<()> {
         runtime.trim()
     );
     let own = ["--config", &runner, "--test", "engine", "--"];
-    let args = [&TESTS[..], &own[..], &["odd::", "conformance::what_devices_take"]].concat();
+    let args = [
+        &TESTS[..],
+        &own[..],
+        &["odd::", "lz4::", "conformance::what_devices_take", "conformance::lz4"],
+    ]
+    .concat();
     call(at_root("cargo", &args).env("LITHIFY_GPU_SANITIZE", "1").env("LITHIFY_SEEDS", cases))
 }
 
