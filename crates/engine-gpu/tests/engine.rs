@@ -10,6 +10,9 @@ mod conformance;
 #[cfg(feature = "emu")]
 #[path = "engine/faulty.rs"]
 mod faulty;
+#[cfg(feature = "emu")]
+#[path = "engine/hostile.rs"]
+mod hostile;
 #[path = "engine/lost.rs"]
 mod lost;
 #[cfg(feature = "emu")]
