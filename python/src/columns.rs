@@ -5,11 +5,11 @@
 //! an error while reading ends the stream and reaches the one who reads it.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, LargeBinaryArray, RecordBatch, RecordBatchReader};
-use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer, ToByteSlice};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use lithify::DbIter;
 use pyo3::prelude::*;
@@ -20,53 +20,94 @@ use crate::errors::closed;
 
 /// Memory of columns that readers have let go of, for the next ones: fresh memory costs a page fault for each 4 KiB.
 #[derive(Default)]
-pub(crate) struct Spare(Mutex<Vec<Vec<u8>>>);
+pub(crate) struct Spare(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<Vec<u8>>,
+    offsets: Vec<Vec<i64>>,
+}
 
 /// Columns that are kept at most, and bytes of all of them.
 const SPARE: usize = 4;
 const SPARE_BYTES: usize = 32 << 20;
 
+/// The smallest of `kept` that has room for `most`, or else new memory.
+fn take<T>(kept: &mut Vec<Vec<T>>, most: usize) -> Vec<T> {
+    let all = kept.iter().map(Vec::capacity).enumerate();
+    match all.filter(|column| column.1 >= most).min_by_key(|column| column.1) {
+        Some((at, _)) => kept.swap_remove(at),
+        None => Vec::with_capacity(most),
+    }
+}
+
+impl Kept {
+    fn has_room(&self, columns: usize, bytes: usize) -> bool {
+        let held: usize = self.bytes.iter().map(Vec::capacity).sum();
+        let ends: usize = self.offsets.iter().map(|column| column.capacity() * 8).sum();
+        bytes > 0 && columns < SPARE && held + ends + bytes <= SPARE_BYTES
+    }
+}
+
 impl Spare {
-    /// The smallest that has room for `bytes`, or else new memory.
-    fn take(&self, bytes: usize) -> Vec<u8> {
-        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |column: &&(usize, usize)| column.1 >= bytes;
-        let all: Vec<(usize, usize)> = spare.iter().map(Vec::capacity).enumerate().collect();
-        match all.iter().filter(fits).min_by_key(|column| column.1) {
-            Some(&(at, _)) => spare.swap_remove(at),
-            None => Vec::with_capacity(bytes),
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    /// Room for so many bytes, and for the ends of so many values.
+    fn take(&self, bytes: usize, rows: usize) -> (Vec<u8>, Vec<i64>) {
+        let mut kept = self.kept();
+        (take(&mut kept.bytes, bytes), take(&mut kept.offsets, rows + 1))
+    }
+    fn give_bytes(&self, mut column: Vec<u8>) {
+        column.clear();
+        let mut kept = self.kept();
+        if kept.has_room(kept.bytes.len(), column.capacity()) {
+            kept.bytes.push(column);
         }
     }
-    fn give(&self, mut column: Vec<u8>) {
+    fn give_offsets(&self, mut column: Vec<i64>) {
         column.clear();
-        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept: usize = spare.iter().map(Vec::capacity).sum();
-        if spare.len() < SPARE && kept + column.capacity() <= SPARE_BYTES {
-            spare.push(column);
+        let mut kept = self.kept();
+        if kept.has_room(kept.offsets.len(), column.capacity() * 8) {
+            kept.offsets.push(column);
         }
     }
     /// Lets go of all of it: the database is closed.
     pub(crate) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.kept() = Kept::default();
     }
 }
 
 /// The bytes of a column that a reader has.
-struct Lent {
-    bytes: Vec<u8>,
-    of: Arc<Shared>,
-}
+struct LentBytes(Vec<u8>, Arc<Shared>);
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for LentBytes {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes
+        &self.0
     }
 }
 
-impl Drop for Lent {
+impl Drop for LentBytes {
     fn drop(&mut self) {
-        if !self.of.is_closed() {
-            self.of.spare.give(std::mem::take(&mut self.bytes));
+        if !self.1.is_closed() {
+            self.1.spare.give_bytes(std::mem::take(&mut self.0));
+        }
+    }
+}
+
+/// Where the values of a column end, which a reader has.
+struct LentOffsets(Vec<i64>, Arc<Shared>);
+
+impl AsRef<[u8]> for LentOffsets {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_slice().to_byte_slice()
+    }
+}
+
+impl Drop for LentOffsets {
+    fn drop(&mut self) {
+        if !self.1.is_closed() {
+            self.1.spare.give_offsets(std::mem::take(&mut self.0));
         }
     }
 }
@@ -109,8 +150,7 @@ struct Column {
 }
 
 impl Column {
-    fn with_room(bytes: Vec<u8>, rows: usize) -> Column {
-        let mut offsets = Vec::with_capacity(rows + 1);
+    fn new((bytes, mut offsets): (Vec<u8>, Vec<i64>)) -> Column {
         offsets.push(0);
         Column { bytes, offsets }
     }
@@ -125,11 +165,13 @@ impl Column {
     /// Adds all rows of `other` to an empty column.
     fn append(&mut self, other: &Column) {
         self.bytes.extend_from_slice(&other.bytes);
-        self.offsets.clone_from(&other.offsets);
+        self.offsets.clear();
+        self.offsets.extend_from_slice(&other.offsets);
     }
     fn array(self, of: &Arc<Shared>) -> Result<ArrayRef, ArrowError> {
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
-        let bytes = bytes::Bytes::from_owner(Lent { bytes: self.bytes, of: of.clone() });
+        let offsets = bytes::Bytes::from_owner(LentOffsets(self.offsets, of.clone()));
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(Buffer::from(offsets)));
+        let bytes = bytes::Bytes::from_owner(LentBytes(self.bytes, of.clone()));
         Ok(Arc::new(LargeBinaryArray::try_new(offsets, Buffer::from(bytes), None)?))
     }
 }
@@ -155,7 +197,7 @@ impl Room {
         Room { rows, bytes }
     }
     fn columns(self, spare: &Spare) -> [Column; 2] {
-        self.bytes.map(|bytes| Column::with_room(spare.take(bytes), self.rows))
+        self.bytes.map(|bytes| Column::new(spare.take(bytes, self.rows)))
     }
 }
 
@@ -217,7 +259,7 @@ impl Reader {
         // Columns that grow are copied, into fresh memory each time. Of the first batch a few rows tell what to expect.
         let mut columns = match self.room {
             Some(room) => room.columns(&self.shared.spare),
-            None => [(); 2].map(|()| Column::with_room(Vec::new(), FIRST_ROWS)),
+            None => [(); 2].map(|()| Column::new((Vec::new(), Vec::new()))),
         };
         if self.room.is_none() {
             fill(cursor, self.reverse, &mut columns, most.min(FIRST_ROWS));

@@ -74,3 +74,10 @@ def test_wrong_uses(filled: lithify.Database, tmp_path: Path) -> None:
     filled.close()
     with pytest.raises(pyarrow.ArrowException, match="closed"):
         next(reader)
+
+
+def test_any_number_of_rows_may_be_asked_for(filled: lithify.Database) -> None:
+    for rows in (1, 255, 256, 257, 2**62):
+        batches = list(pyarrow.RecordBatchReader.from_stream(filled.scan_columns(rows=rows)))
+        assert sum(len(batch) for batch in batches) == len(PAIRS)
+        assert len(batches[0]) == min(rows, len(PAIRS))

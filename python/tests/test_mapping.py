@@ -114,3 +114,17 @@ def test_multi_get(db: lithify.Database) -> None:
         assert db.multi_get(iter([b"a"]), snapshot=before) == [b"1"]
         assert before.multi_get([b"a", b"c"]) == [b"1", None]
     assert db.multi_get([]) == []
+
+
+def test_what_memory_does_not_hold_is_found(tmp_path: Path) -> None:
+    pairs = {b"%06d" % i: b"%d" % i * 20 for i in range(0, 30_000, 2)}
+    with lithify.open(tmp_path / "db", memory="2MiB") as db:
+        db.update(pairs)
+        db.flush()
+        with db.snapshot() as then:
+            db[b"000000"] = b"new"
+            # From both ends in turn: what was read last is in memory, the rest is not.
+            for key in [*pairs, *reversed(pairs), *list(pairs)[:40] * 3]:
+                assert then[key] == pairs[key]
+                assert db.get(key + b"?") is None
+                assert db[key] == (pairs[key] if key != b"000000" else b"new")

@@ -52,7 +52,7 @@ impl DbIter {
     }
     /// Gives the current key and value and those after them to `take`, in order, until it breaks or there are no more.
     /// Stands at the entry that `take` broke at, or is no longer valid: ask [`status`](DbIter::status) then. It does what
-    /// [`next`](DbIter::next) does in a loop, in a third of the time where many small entries lie one behind another.
+    /// [`next`](DbIter::next) does in a loop, in less time where many small entries lie one behind another.
     ///
     /// ```
     /// # use std::ops::ControlFlow;
