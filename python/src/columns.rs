@@ -4,6 +4,7 @@
 //! Keeps: a batch has as many rows as were asked for, but for the last one, and for one whose bytes come to 256 MiB;
 //! an error while reading ends the stream and reaches the one who reads it.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -73,6 +74,11 @@ impl Drop for Lent {
 /// Bytes of keys and values of a batch, but for its last entry.
 const MOST_BYTES: usize = 256 << 20;
 
+/// Rows that tell how much room the first batch needs.
+const FIRST_ROWS: usize = 256;
+/// Rows of a batch as a multiple of those that its room was told by, at most: what is asked for may be any number.
+const SPAN: usize = 1024;
+
 /// A range as a stream of batches with the binary columns `key` and `value`. It is read once.
 #[pyclass(frozen, module = "lithify")]
 pub(crate) struct Columns {
@@ -90,8 +96,8 @@ struct Reader {
     reverse: bool,
     left: u64,
     rows: usize,
-    /// Bytes of keys and of values that the next batch will have, by the one before.
-    room: [usize; 2],
+    /// What the next batch will have, by the one before.
+    room: Option<Room>,
     schema: SchemaRef,
     shared: Arc<Shared>,
 }
@@ -108,14 +114,68 @@ impl Column {
         offsets.push(0);
         Column { bytes, offsets }
     }
+    #[inline]
     fn push(&mut self, value: &[u8]) {
         self.bytes.extend_from_slice(value);
         self.offsets.push(self.bytes.len() as i64);
+    }
+    fn rows(&self) -> usize {
+        self.offsets.len() - 1
+    }
+    /// Adds all rows of `other` to an empty column.
+    fn append(&mut self, other: &Column) {
+        self.bytes.extend_from_slice(&other.bytes);
+        self.offsets.clone_from(&other.offsets);
     }
     fn array(self, of: &Arc<Shared>) -> Result<ArrayRef, ArrowError> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
         let bytes = bytes::Bytes::from_owner(Lent { bytes: self.bytes, of: of.clone() });
         Ok(Arc::new(LargeBinaryArray::try_new(offsets, Buffer::from(bytes), None)?))
+    }
+}
+
+/// Room of the columns of a batch.
+#[derive(Clone, Copy)]
+struct Room {
+    rows: usize,
+    /// Of keys and of values.
+    bytes: [usize; 2],
+}
+
+impl Room {
+    /// For `most` rows like those of `columns`, and a little more.
+    fn of(columns: &[Column; 2], most: usize) -> Room {
+        let seen = columns[0].rows().max(1);
+        let all = columns[0].bytes.len() + columns[1].bytes.len();
+        let rows = most.min(MOST_BYTES * seen / all.max(1)).min(seen.saturating_mul(SPAN));
+        let bytes = [&columns[0], &columns[1]].map(|column| {
+            let bytes = column.bytes.len() * rows / seen;
+            bytes + bytes / 16
+        });
+        Room { rows, bytes }
+    }
+    fn columns(self, spare: &Spare) -> [Column; 2] {
+        self.bytes.map(|bytes| Column::with_room(spare.take(bytes), self.rows))
+    }
+}
+
+/// Adds entries from `cursor` on to the columns of keys and values, until they have `most` rows or enough bytes.
+fn fill(cursor: &mut DbIter, reverse: bool, columns: &mut [Column; 2], most: usize) {
+    let [keys, values] = columns;
+    let mut take = |key: &[u8], value: &[u8]| {
+        if keys.rows() == most || keys.bytes.len() + values.bytes.len() >= MOST_BYTES {
+            return ControlFlow::Break(());
+        }
+        keys.push(key);
+        values.push(value);
+        ControlFlow::Continue(())
+    };
+    if reverse {
+        while cursor.valid() && take(cursor.key(), cursor.value()).is_continue() {
+            cursor.prev();
+        }
+    } else {
+        cursor.walk(take);
     }
 }
 
@@ -132,7 +192,7 @@ impl Columns {
         let schema = Arc::new(Schema::new(vec![column("key"), column("value")]));
         let left = limit.unwrap_or(u64::MAX);
         let shared = shared.clone();
-        let (placed, room) = (false, [0; 2]);
+        let (placed, room) = (false, None);
         let reader =
             Reader { cursor, placed, reverse, left, rows, room, schema, shared: shared.clone() };
         Columns { reader: Mutex::new(Some(reader)), shared }
@@ -153,26 +213,32 @@ impl Reader {
             }
             self.placed = true;
         }
-        let most = self.left.min(self.rows as u64);
-        // Columns that grow are copied, into fresh memory each time. Of the first batch nothing is known.
-        let rows = if self.room[0] == 0 { 0 } else { most as usize };
-        let [mut keys, mut values] =
-            self.room.map(|bytes| Column::with_room(self.shared.spare.take(bytes), rows));
-        let mut count = 0;
-        while count < most && keys.bytes.len() + values.bytes.len() < MOST_BYTES && cursor.valid() {
-            keys.push(cursor.key());
-            values.push(cursor.value());
-            count += 1;
-            if self.reverse { cursor.prev() } else { cursor.next() }
+        let most = self.left.min(self.rows as u64) as usize;
+        // Columns that grow are copied, into fresh memory each time. Of the first batch a few rows tell what to expect.
+        let mut columns = match self.room {
+            Some(room) => room.columns(&self.shared.spare),
+            None => [(); 2].map(|()| Column::with_room(Vec::new(), FIRST_ROWS)),
+        };
+        if self.room.is_none() {
+            fill(cursor, self.reverse, &mut columns, most.min(FIRST_ROWS));
         }
+        if self.room.is_none() && columns[0].rows() == FIRST_ROWS {
+            let first = columns;
+            columns = Room::of(&first, most).columns(&self.shared.spare);
+            for (column, first) in columns.iter_mut().zip(first) {
+                column.append(&first);
+            }
+        }
+        fill(cursor, self.reverse, &mut columns, most);
+        let count = columns[0].rows() as u64;
+        self.room = Some(Room::of(&columns, most));
         self.left -= count;
-        self.room = [&keys, &values].map(|column| column.bytes.len() + column.bytes.len() / 16);
         if count == 0 {
             cursor.status().map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
             return Ok(None);
         }
-        let columns = vec![keys.array(&self.shared)?, values.array(&self.shared)?];
-        RecordBatch::try_new(self.schema.clone(), columns).map(Some)
+        let [keys, values] = columns.map(|column| column.array(&self.shared));
+        RecordBatch::try_new(self.schema.clone(), vec![keys?, values?]).map(Some)
     }
 }
 

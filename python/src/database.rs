@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use lithify::{
@@ -32,6 +32,36 @@ pub(crate) struct Shared {
     path: PathBuf,
     settings: Settings,
     pub(crate) spare: Spare,
+    luck: Luck,
+}
+
+/// Whether look-ups should ask memory alone first. Where few find there what they ask for, the question is a search in
+/// vain, so it is put less often.
+#[derive(Default)]
+struct Luck(AtomicU32);
+
+impl Luck {
+    /// So many more searches in vain than others, and memory is not asked any more.
+    const ENOUGH: u32 = 8;
+    /// Then so many look-ups later once again.
+    const PAUSE: u32 = 16;
+
+    fn is_worth_it(&self) -> bool {
+        let vain = self.0.load(Ordering::Relaxed);
+        if (Luck::ENOUGH..Luck::ENOUGH + Luck::PAUSE).contains(&vain) {
+            self.0.store(vain + 1, Ordering::Relaxed);
+            return false;
+        }
+        true
+    }
+    /// What came of it. Threads may overwrite what others say: it is a guess.
+    fn learn(&self, found: bool) {
+        let vain = self.0.load(Ordering::Relaxed).min(Luck::ENOUGH);
+        let now = if found { vain / 2 } else { (vain + 1).min(Luck::ENOUGH) };
+        if now != vain || vain == Luck::ENOUGH {
+            self.0.store(now, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Shared {
@@ -82,24 +112,35 @@ pub(crate) fn read_options(py: Python<'_>, snapshot: Option<&Snapshot>) -> PyRes
 pub(crate) fn found<'py>(
     py: Python<'py>,
     db: &Db,
+    shared: &Shared,
     key: &[u8],
     options: &ReadOptions,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let value = look(py, db, key, options)?;
+    let value = look(py, db, shared, key, options)?;
     Ok(value.map(|value| PyBytes::new(py, &value)))
 }
 
 /// The same as the store has it. What memory holds is found without letting other threads of Python go on: to let
 /// go of the interpreter and wait for it again takes longer than such a search, several times so where threads are
 /// many. The search itself waits for none of them.
-fn look(py: Python<'_>, db: &Db, key: &[u8], options: &ReadOptions) -> PyResult<Option<Value>> {
-    let snapshot = options.snapshot.clone();
-    let memory = ReadOptions { snapshot, cache_only: true, ..ReadOptions::default() };
-    match db.get_opt(key, &memory) {
-        Err(e) if e.kind() == ErrorKind::Stalled => py.detach(|| db.get_opt(key, options)),
-        found => found,
+fn look(
+    py: Python<'_>,
+    db: &Db,
+    shared: &Shared,
+    key: &[u8],
+    options: &ReadOptions,
+) -> PyResult<Option<Value>> {
+    if shared.luck.is_worth_it() {
+        let snapshot = options.snapshot.clone();
+        let memory = ReadOptions { snapshot, cache_only: true, ..ReadOptions::default() };
+        let found = db.get_opt(key, &memory);
+        let in_vain = found.as_ref().is_err_and(|e| e.kind() == ErrorKind::Stalled);
+        shared.luck.learn(!in_vain);
+        if !in_vain {
+            return found.or_raise(py);
+        }
     }
-    .or_raise(py)
+    py.detach(|| db.get_opt(key, options)).or_raise(py)
 }
 
 /// The values of `keys` in their order, as `options` show them.
@@ -157,13 +198,14 @@ impl Database {
             path,
             settings,
             spare: Spare::default(),
+            luck: Luck::default(),
         };
         Database { db, family: None, shared: Arc::new(shared) }
     }
 
     fn found<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
         self.shared.check(py)?;
-        found(py, &self.db, key, &ReadOptions::default())
+        found(py, &self.db, &self.shared, key, &ReadOptions::default())
     }
 
     fn walk(&self, py: Python<'_>, what: What) -> PyResult<Scan> {
@@ -190,7 +232,7 @@ impl Database {
         py.detach(|| self.db.delete(key)).or_raise(py)
     }
     fn __contains__(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<bool> {
-        Ok(look(py, &self.db, &key, &ReadOptions::default())?.is_some())
+        Ok(look(py, &self.db, &self.shared, &key, &ReadOptions::default())?.is_some())
     }
     fn __iter__(&self, py: Python<'_>) -> PyResult<Scan> {
         self.walk(py, What::Keys)
@@ -232,7 +274,7 @@ impl Database {
         default: Option<Bound<'py, PyAny>>,
         snapshot: Option<&Snapshot>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let found = found(py, &self.db, &key, &read_options(py, snapshot)?)?;
+        let found = found(py, &self.db, &self.shared, &key, &read_options(py, snapshot)?)?;
         Ok(found.map(Bound::into_any).or(default))
     }
     /// The values of `keys` in their order, None for those that are not there, all of one moment.

@@ -32,7 +32,7 @@ impl Snapshot {
     }
     fn found<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let options = ReadOptions::at(&self.get_inner(py)?);
-        found(py, &self.db, key, &options)
+        found(py, &self.db, &self.shared, key, &options)
     }
 }
 

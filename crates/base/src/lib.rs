@@ -1,6 +1,6 @@
 //! The words of the store: keys, sequence numbers, ids, ranges, comparators, errors.
 //!
-//! This room depends on nothing and does nothing: no IO, no time, no randomness, no locks.
+//! This room depends on no other and does nothing: no IO, no time, no randomness, no locks.
 //! Every other room speaks in these types.
 #![forbid(unsafe_code)]
 

@@ -3,9 +3,23 @@
 //! Elsewhere an allocation that fails ends the process, as is usual in Rust, and which is no worse
 //! for the data than a kill. A value, a batch or a block may be so large that this would be the
 //! user's doing; so these are asked for here, before anything was written.
+//!
+//! And memory for what jobs build and drop by the hundred KiB: output of a merge, a table's index and filter,
+//! lists of its blocks. An allocator keeps pieces of such sizes in the arena of the thread that asked, in holes
+//! between what lives longer; with an arena for each thread a database of 64 MiB held up to 20 MiB of them. So large
+//! bytes are mappings of their own ([`LargeBytes`]), which go back to the system when they are dropped, and long lists
+//! lie in pieces of one size ([`Pieces`]), whose holes fit the next piece.
+
+mod large;
+mod pieces;
+
+pub use large::LargeBytes;
+pub use pieces::Pieces;
 
 use crate::error::{Error, ErrorKind, Result};
 
+/// Lists of this many bytes and more do not come from the allocator.
+const LARGE: usize = 64 << 10;
 /// From this size on memory is worth a look.
 const PROBED: usize = 64 << 10;
 

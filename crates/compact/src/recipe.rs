@@ -5,6 +5,7 @@ use lithify_base::{
     Comparator, FilterContext, FilterJob, Key, KeyRange, Pos, Result, Seq, filter_of,
 };
 use lithify_env::sync::Arc;
+use lithify_format::compress::Codec;
 use lithify_lsm::{FileRef, Version};
 use lithify_merge::recipe::Density;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
@@ -86,16 +87,19 @@ pub(crate) fn tombstones(runs: &[InputRun], order: &dyn Comparator) -> Fragments
 
 /// What a stored byte of the inputs comes to at most; none if a table does not say.
 fn density(runs: &[InputRun]) -> Option<Density> {
-    let of = |file: &FileRef| {
+    let of = |file: &FileRef, compression: &str| {
         let data = file.bytes.saturating_sub(file.tail_bytes);
-        Density::of(data, file.entries, file.raw_key_bytes, file.raw_value_bytes)
+        let of = Density::of(data, file.entries, file.raw_key_bytes, file.raw_value_bytes)?;
+        Some(if compression == Codec::None.name() { of.uncompressed() } else { of })
     };
     // One of range tombstones alone has no blocks.
     let mut files = runs
         .iter()
         .flat_map(|run| &run.files)
         .filter(|(file, _)| file.entries > 0 || file.bytes > file.tail_bytes);
-    files.try_fold(Density::default(), |most, (file, _)| Some(most.max(of(file)?)))
+    files.try_fold(Density::default(), |most, (file, input)| {
+        Some(most.max(of(file, &input.table().properties().compression)?))
+    })
 }
 
 /// The recipe of a compaction into `out`.

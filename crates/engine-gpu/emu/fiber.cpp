@@ -226,8 +226,9 @@ static const char *run(Kernel kernel, u32 grid, const Params &params, u64 seed) 
 
 // In the order of `Kernel` in `src/device.rs`.
 static const emu::Kernel KERNELS[] = {
-    k0c_count, k0_unpack, k0b_order, k0b_trim, k1_partition, k2_merge, k3_judge, k3_drop,
-    k4_blocks, k7_files,  k4_sizes,  k4_table, k5_pack,      k8_prove,
+    k0a_decode, k0c_count, k0_unpack, k0b_order, k0b_trim, k1_partition, k2_merge, k3_judge,
+    k3_drop,    k4_blocks, k7_files,  k4_sizes,  k4_table, k5_pack,      k6_encode, k6_places,
+    k6_gather,  k8_decode, k8_prove,
 };
 
 extern "C" const char *lithify_emu_launch(u32 kernel, u32 grid, const u64 *params, u64 seed) {
@@ -268,4 +269,48 @@ extern "C" const char *lithify_emu_hash(const u8 *bytes, u64 n, u64 *out) {
     hashed = Hashed{bytes, n, out};
     Params p = {};
     return emu::run(hash_kernel, 1, p, n);
+}
+
+// The codec, for its tests: a stored payload of `n` bytes is decoded into `size` bytes.
+struct Decoded {
+    const u8 *bytes;
+    u64 n;
+    u8 *out;
+    u64 size;
+    u64 *taken;
+};
+static thread_local Decoded decoded;
+static void decode_kernel(const Params) {
+    if (threadIdx.x >= WARP) return;
+    bool taken = lz4_decode(decoded.bytes, decoded.n, decoded.out, decoded.size);
+    if (threadIdx.x == 0) *decoded.taken = taken;
+}
+extern "C" const char *lithify_emu_decode(const u8 *bytes, u64 n, u8 *out, u64 size, u64 seed, u64 *taken) {
+    decoded = Decoded{bytes, n, out, size, taken};
+    Params p = {};
+    return emu::run(decode_kernel, 1, p, seed);
+}
+
+// `n` bytes are compressed into at most `most`; `len` is what that takes, or 0.
+struct Encoded {
+    const u8 *bytes;
+    u64 n;
+    u8 *out;
+    u64 most;
+    u64 *len;
+};
+static thread_local Encoded encoded;
+static void encode_kernel(const Params) {
+    SHARED u16 small[LZ4_SLOTS];
+    SHARED u32 large[LZ4_SLOTS];
+    if (threadIdx.x >= WARP) return;
+    const Encoded &e = encoded;
+    u64 len = e.n < LZ4_LARGE ? lz4_encode(e.bytes, e.n, e.out, e.most, small)
+                              : lz4_encode(e.bytes, e.n, e.out, e.most, large);
+    if (threadIdx.x == 0) *e.len = len;
+}
+extern "C" const char *lithify_emu_encode(const u8 *bytes, u64 n, u8 *out, u64 most, u64 *len) {
+    encoded = Encoded{bytes, n, out, most, len};
+    Params p = {};
+    return emu::run(encode_kernel, 1, p, n);
 }

@@ -4,6 +4,7 @@
 #include "merge.cu"
 #include "drop.cu"
 #include "pack.cu"
+#include "encode.cu"
 #include "prove.cu"
 
 // How this was compiled: threads, items, then the sizes of what the host mirrors (`sizes` in `src/layout.rs`). The

@@ -138,9 +138,9 @@ FN u64 xxh3_warp(const u8 *p, u64 n) {
         part = fold64(acc ^ secret64(11 + 8 * lane()), other ^ secret64(19 + 8 * lane()));
     return avalanche(n * P64_1 + warp_sum(part));
 }
-// As RocksDB stores it for a block that is not compressed.
-FN u32 block_sum(const u8 *payload, u64 n) {
-    return (u32)xxh3_warp(payload, n);
+// As RocksDB stores it for a block with this type byte, 0 for one that is not compressed.
+FN u32 block_sum(const u8 *payload, u64 n, u64 type) {
+    return (u32)xxh3_warp(payload, n) ^ (u32)type * 0x6b9083d9u;
 }
 
 FN u64 xxph3_tiny(u32 a, u32 b, u32 c, u32 n) {

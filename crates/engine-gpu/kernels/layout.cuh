@@ -15,16 +15,20 @@ enum Fault : u64 {
     FAULT_LARGE = 32,    // a key above 64 KiB, a value from 256 MiB, a block from 4 GiB
     FAULT_ROOM = 64,     // more output than the arena has room for
     FAULT_PROVE = 128,   // the finished blocks do not read back as they were planned
+    FAULT_DECODE = 256,  // a compressed block is none of the size that it announces
 };
 
 constexpr u32 KEY_MOST = 64 << 10;
 constexpr u32 VALUE_LIMIT = 256 << 20;
 constexpr u64 NO_SEQ = ~0ull;
 
-// A plain input block.
+// An input block: plain, or compressed with LZ4.
 struct BlockIn {
-    u64 at;         // where its payload starts in the input
-    u64 len;        // bytes of the payload; type byte and sum follow
+    u64 at;         // where its payload starts: in the input, or among those that were decoded
+    u64 len;        // bytes of the payload
+    u64 stored_at;  // where it lies in the input
+    u64 stored;     // bytes of it there; type byte and sum follow
+    u64 codec;      // its type byte; 0 is plain
     u64 modifier;   // added to the raw sum
     u64 seq;        // number of all entries, or NO_SEQ
     u64 run;
@@ -68,6 +72,8 @@ struct BlockOut {
     u64 hash_from, hash_to;
     u64 heap_at, heap_len;  // scratch of K8: its user keys
     u64 file;               // a file starts at it
+    // Of a finished one: where it was plain, bytes of its plain payload, and its type byte.
+    u64 slot, plain, codec;
     // By K8.
     u64 seen_entries, raw_key, raw_value, weight, min_seq, max_seq, values, deletes;
 };
@@ -87,7 +93,7 @@ struct Status {
 
 struct Params {
     // Input.
-    u64 in, blocks, n_blocks, counts;
+    u64 in, blocks, n_blocks, counts, plain;
     u64 n_records, heap, heap_bytes, prefix;
     u64 runs, n_runs, bound_keys, bounds;
     // Records.
@@ -106,6 +112,6 @@ struct Params {
     u64 sid, stag, s_at, szone, sgroup;
     // Layout.
     u64 bid, bstart, bfile, shared, place, hpos, kpos;
-    u64 hashes_out, keys_out, keys_room, blocks_out, blocks_room, arena, arena_room;
+    u64 hashes_out, keys_out, keys_room, blocks_out, blocks_room, arena, arena_room, packed;
     u64 ticks, status;
 };

@@ -208,6 +208,7 @@ KERNEL(k4_table) {
         o.stored = o.entry_bytes;
         if (finished) {
             o.stored += 4 * restarts_of(p, o.entries) + 9;
+            o.plain = o.stored - 5;
             if (!resumed) o.first_len = survivor(p, from).len + 8;
             if (to > from) o.last_len = survivor(p, to - 1).len + 8;
         }
@@ -224,7 +225,7 @@ KERNEL(k4_table) {
     Sums<2> sum = grid_before(tile, mine);
     for (u32 k = 0; k < ITEMS && b0 + k < n; k++) {
         BlockOut &o = blocks[b0 + k];
-        o.at = sum.v[0];
+        o.at = o.slot = sum.v[0];
         o.keys_at = sum.v[1];
         sum.v[0] += o.stored;
         sum.v[1] += o.first_len + o.last_len;
@@ -237,9 +238,6 @@ KERNEL(k4_table) {
     }
 }
 
-FN void copy_by_warp(u8 *to, const u8 *from, u64 n) {
-    for (u64 i = lane(); i < n; i += WARP) to[i] = from[i];
-}
 FN void put_internal(u8 *to, const Internal &k) {
     for (u32 i = lane(); i < k.len + 8; i += WARP) to[i] = internal_byte(k.user, k.len, k.tag, i);
 }
@@ -271,7 +269,7 @@ KERNEL(k5_pack) {
             }
             for (u32 i = lane(); i < unshared; i += WARP)
                 e[head + i] = internal_byte(key.user, key.len, key.tag, shared + i);
-            copy_by_warp(e + head + unshared, at<u8>(p.in) + at<u64>(p.src)[rec], value);
+            copy_by_warp(e + head + unshared, at<u8>(at<u64>(p.src)[rec]), value);
         }
         if (!finished) continue;
         u64 restarts = restarts_of(p, o.entries), before = resumed ? p.open_entries : 0;
@@ -291,7 +289,7 @@ KERNEL(k5_pack) {
         if (w == 0 && o.last_len) put_internal(keys + o.first_len, survivor(p, to - 1));
         __syncthreads();
         if (w == 0) {
-            u32 sum = block_sum(out, o.stored - 5);
+            u32 sum = block_sum(out, o.stored - 5, 0);
             if (lane() == 0) store32(out + o.stored - 4, sum);
         }
         __syncthreads();

@@ -107,6 +107,10 @@ FN void or64(u64 *to, u64 v) {
     if (v) atomicOr((unsigned long long *)to, (unsigned long long)v);
 }
 
+FN void copy_by_warp(u8 *to, const u8 *from, u64 n) {
+    for (u64 i = lane(); i < n; i += WARP) to[i] = from[i];
+}
+
 // Sum over a warp, for every lane.
 FN u64 warp_sum(u64 v) {
     for (u32 d = 16; d; d /= 2) v += __shfl_xor_sync(ALL, v, d);

@@ -2,6 +2,24 @@
 // is found here, not what was planned.
 #include "block.cuh"
 #include "hash.cuh"
+#include "lz4.cuh"
+
+// A warp per finished block: compressed ones are decoded to where they were plain.
+KERNEL(k8_decode) {
+    Status *status = at<Status>(p.status);
+    if (warp_or(status->faults)) return;
+    u64 w = blockIdx.x * (u64)WARPS + threadIdx.x / WARP;
+    for (u64 b = w; b + 1 < status->segments; b += gridDim.x * (u64)WARPS) {
+        const BlockOut o = at<BlockOut>(p.blocks_out)[b];
+        if (!o.codec) continue;
+        const u8 *stored = at<u8>(p.arena) + o.at;
+        u64 len = o.stored - 5;
+        u32 sum = block_sum(stored, len, o.codec);
+        bool is_sound = stored[len] == o.codec && load32(stored + len + 1) == sum;
+        if (!lz4_decode(stored, len, at<u8>(p.packed) + o.slot, o.plain)) is_sound = false;
+        if (lane() == 0 && !is_sound) or64(&status->faults, FAULT_PROVE);
+    }
+}
 
 // A warp per finished block. User keys go where those of the input were.
 KERNEL(k8_prove) {
@@ -13,12 +31,15 @@ KERNEL(k8_prove) {
     u64 w = blockIdx.x * (u64)WARPS + threadIdx.x / WARP;
     for (u64 b = w; b < finished; b += gridDim.x * (u64)WARPS) {
         BlockOut &o = at<BlockOut>(p.blocks_out)[b];
-        const u8 *payload = at<u8>(p.arena) + o.at;
-        u64 len = o.stored - 5, fault = 0;
+        const u8 *payload = o.codec ? at<u8>(p.packed) + o.slot : at<u8>(p.arena) + o.at;
+        u64 len = o.plain, fault = 0;
         Tail t = {};
-        bool reads = read_tail(payload, len, t) && payload[len] == 0;
-        u32 sum = block_sum(payload, len);
-        if (!reads || load32(payload + len + 1) != sum) {
+        bool reads = read_tail(payload, len, t);
+        if (!o.codec) {
+            u32 sum = block_sum(payload, len, 0);
+            reads = reads && payload[len] == 0 && load32(payload + len + 1) == sum && o.stored == len + 5;
+        }
+        if (!reads) {
             if (lane() == 0) or64(&status->faults, FAULT_PROVE);
             continue;
         }

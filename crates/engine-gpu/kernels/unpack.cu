@@ -1,6 +1,32 @@
-// K0c, K0, K0b: blocks are verified and taken apart into records, and runs are trimmed.
+// K0a, K0c, K0, K0b: blocks are verified, decoded and taken apart into records, and runs are trimmed.
 #include "block.cuh"
 #include "hash.cuh"
+#include "lz4.cuh"
+
+// Whether a block is stored as its trailer says, by a warp.
+FN bool is_sound(const Params &p, const BlockIn &in) {
+    const u8 *stored = at<u8>(p.in) + in.stored_at;
+    u32 sum = block_sum(stored, in.stored, in.codec) + (u32)in.modifier;
+    return stored[in.stored] == in.codec && load32(stored + in.stored + 1) == sum;
+}
+// Its payload.
+FN u8 *payload_of(const Params &p, const BlockIn &in) {
+    return at<u8>(in.codec ? p.plain : p.in) + in.at;
+}
+
+// A warp per block: compressed ones are verified and decoded.
+KERNEL(k0a_decode) {
+    for (u64 b = blockIdx.x * (u64)WARPS + threadIdx.x / WARP; b < p.n_blocks; b += gridDim.x * (u64)WARPS) {
+        const BlockIn in = at<BlockIn>(p.blocks)[b];
+        if (!in.codec) continue;
+        u64 fault = 0;
+        if (!is_sound(p, in))
+            fault = FAULT_SUM;
+        else if (!lz4_decode(at<u8>(p.in) + in.stored_at, in.stored, payload_of(p, in), in.len))
+            fault = FAULT_DECODE;
+        if (lane() == 0) or64(&at<Status>(p.status)->faults, fault);
+    }
+}
 
 // Entries and user key bytes of a block, by a warp; every lane gets them.
 FN u64 count_block(const u8 *p, u64 len, u64 &entries, u64 &bytes) {
@@ -25,10 +51,11 @@ FN u64 count_block(const u8 *p, u64 len, u64 &entries, u64 &bytes) {
 
 // A warp per block: what the host does not know of it.
 KERNEL(k0c_count) {
+    if (warp_or(at<Status>(p.status)->faults)) return;
     for (u64 b = blockIdx.x * (u64)WARPS + threadIdx.x / WARP; b < p.n_blocks; b += gridDim.x * (u64)WARPS) {
         const BlockIn &in = at<BlockIn>(p.blocks)[b];
         u64 entries, bytes;
-        u64 fault = count_block(at<u8>(p.in) + in.at, in.len, entries, bytes);
+        u64 fault = count_block(payload_of(p, in), in.len, entries, bytes);
         if (lane() == 0) {
             at<u64>(p.counts)[2 * b] = fault ? 0 : entries;
             at<u64>(p.counts)[2 * b + 1] = fault ? 0 : bytes;
@@ -46,7 +73,7 @@ FN u64 head(const u8 *key, u32 len, u64 i) {
 
 // One group of a block of the input into records.
 FN u64 unpack_group(const Params &p, const BlockIn &in, u64 at_, u64 end, u64 rec, u64 key_at) {
-    const u8 *payload = at<u8>(p.in) + in.at;
+    const u8 *payload = payload_of(p, in);
     u8 *keys = at<u8>(p.heap);
     u64 fault = 0;
     bool first = true;
@@ -64,7 +91,7 @@ FN u64 unpack_group(const Params &p, const BlockIn &in, u64 at_, u64 end, u64 re
         at<u64>(p.tag)[rec] = in.seq == NO_SEQ ? s.tag : in.seq << 8 | kind;
         at<u64>(p.hash)[rec] = hash;
         at<u64>(p.content)[rec] = content(hash, payload + s.value_at, s.value);
-        at<u64>(p.src)[rec] = in.at + s.value_at;
+        at<u64>(p.src)[rec] = (u64)(payload + s.value_at);
         at<u32>(p.vlen)[rec] = s.value;
         at<u64>(p.koff)[rec] = s.at;
         at<u32>(p.klen)[rec] = s.len;
@@ -76,12 +103,13 @@ FN u64 unpack_group(const Params &p, const BlockIn &in, u64 at_, u64 end, u64 re
 
 // A warp per block.
 KERNEL(k0_unpack) {
+    // Of blocks that were decoded, or not; other warps may set bits meanwhile, so all lanes go by the same word.
+    if (warp_or(at<Status>(p.status)->faults)) return;
     for (u64 b = blockIdx.x * (u64)WARPS + threadIdx.x / WARP; b < p.n_blocks; b += gridDim.x * (u64)WARPS) {
         const BlockIn in = at<BlockIn>(p.blocks)[b];
-        const u8 *payload = at<u8>(p.in) + in.at;
+        const u8 *payload = payload_of(p, in);
         u64 *faults = &at<Status>(p.status)->faults;
-        u32 sum = block_sum(payload, in.len) + (u32)in.modifier;
-        if (payload[in.len] != 0 || load32(payload + in.len + 1) != sum) {
+        if (!in.codec && !is_sound(p, in)) {
             if (lane() == 0) or64(faults, FAULT_SUM);
             continue;
         }

@@ -288,9 +288,12 @@ pub fn told(name: &str, machine: &[(&'static str, f64)]) -> String {
         false => "",
     };
     format!(
-        "{name}: {} sets of {} bytes on the device{what}; {} blocks made plain for it, {} sets that did not suit it",
+        "{name}: {} sets of {} bytes on the device{what}; {} blocks decoded and {} compressed there, {} made plain \
+         for it, {} sets that did not suit it",
         figure("device_sets"),
         figure("device_bytes"),
+        figure("decoded_blocks"),
+        figure("encoded_blocks"),
         figure("normalised_blocks"),
         figure("unsuitable_sets"),
     )

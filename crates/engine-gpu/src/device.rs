@@ -15,6 +15,8 @@ use lithify_merge::Lent;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kernel {
+    /// Verifies and decodes compressed blocks.
+    Decode,
     /// Counts entries and key bytes of blocks.
     Count,
     /// Verifies blocks and takes them apart.
@@ -41,13 +43,22 @@ pub enum Kernel {
     Table,
     /// Writes the blocks.
     Pack,
+    /// Compresses them.
+    Encode,
+    /// Where compressed ones go.
+    Places,
+    /// Moves them there.
+    Gather,
+    /// Decodes them.
+    Check,
     /// Reads them again.
     Prove,
 }
 
 impl Kernel {
     /// All of them, in order.
-    pub const ALL: [Kernel; 14] = [
+    pub const ALL: [Kernel; 19] = [
+        Kernel::Decode,
         Kernel::Count,
         Kernel::Unpack,
         Kernel::Order,
@@ -61,12 +72,17 @@ impl Kernel {
         Kernel::Sizes,
         Kernel::Table,
         Kernel::Pack,
+        Kernel::Encode,
+        Kernel::Places,
+        Kernel::Gather,
+        Kernel::Check,
         Kernel::Prove,
     ];
 
     /// Its name in the image.
     pub fn symbol(self) -> &'static str {
         match self {
+            Kernel::Decode => "k0a_decode",
             Kernel::Count => "k0c_count",
             Kernel::Unpack => "k0_unpack",
             Kernel::Order => "k0b_order",
@@ -80,6 +96,10 @@ impl Kernel {
             Kernel::Sizes => "k4_sizes",
             Kernel::Table => "k4_table",
             Kernel::Pack => "k5_pack",
+            Kernel::Encode => "k6_encode",
+            Kernel::Places => "k6_places",
+            Kernel::Gather => "k6_gather",
+            Kernel::Check => "k8_decode",
             Kernel::Prove => "k8_prove",
         }
     }

@@ -19,6 +19,21 @@ unsafe extern "C" {
     fn lithify_emu_sizes(out: *mut u64);
     fn lithify_emu_shape(out: *mut u64);
     fn lithify_emu_hash(bytes: *const u8, n: u64, out: *mut u64) -> *const c_char;
+    fn lithify_emu_decode(
+        bytes: *const u8,
+        n: u64,
+        out: *mut u8,
+        size: u64,
+        seed: u64,
+        taken: *mut u64,
+    ) -> *const c_char;
+    fn lithify_emu_encode(
+        bytes: *const u8,
+        n: u64,
+        out: *mut u8,
+        most: u64,
+        len: *mut u64,
+    ) -> *const c_char;
 }
 
 /// What device memory holds before it is written.
@@ -77,6 +92,37 @@ pub fn hashes(bytes: &[u8]) -> Result<[u64; 4]> {
     // SAFETY: `bytes` are so many, and the function writes four words.
     let said = unsafe { lithify_emu_hash(bytes.as_ptr(), bytes.len() as u64, out.as_mut_ptr()) };
     answer(said).map(|()| out)
+}
+
+/// What the kernels decode of `stored`, the payload of a block compressed with LZ4, of which `size` bytes are to come;
+/// none if they refuse it. For tests of the codec.
+///
+/// # Errors
+/// Internal if the emulator fails.
+pub fn lz4_decode(stored: &[u8], size: usize, seed: u64) -> Result<Option<Vec<u8>>> {
+    let (mut out, mut taken) = (vec![POISON; size], 0);
+    let (n, size) = (stored.len() as u64, out.len() as u64);
+    // SAFETY: `stored` and `out` are so many bytes, and one word is written to `taken`.
+    let said = unsafe {
+        lithify_emu_decode(stored.as_ptr(), n, out.as_mut_ptr(), size, seed, &raw mut taken)
+    };
+    answer(said).map(|()| (taken != 0).then_some(out))
+}
+
+/// The stored payload that the kernels make of `plain` with LZ4; none if it would have more than `most` bytes. For tests of
+/// the codec.
+///
+/// # Errors
+/// Internal if the emulator fails.
+pub fn lz4_encode(plain: &[u8], most: usize) -> Result<Option<Vec<u8>>> {
+    let (mut out, mut len) = (vec![POISON; most], 0);
+    let (n, most) = (plain.len() as u64, most as u64);
+    // SAFETY: `plain` and `out` are so many bytes, and one word is written to `len`.
+    let said =
+        unsafe { lithify_emu_encode(plain.as_ptr(), n, out.as_mut_ptr(), most, &raw mut len) };
+    answer(said)?;
+    out.truncate(len as usize);
+    Ok((len != 0).then_some(out))
 }
 
 fn lost(what: &str) -> Error {

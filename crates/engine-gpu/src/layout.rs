@@ -36,8 +36,8 @@ macro_rules! words {
 }
 
 words! {
-    /// A plain input block.
-    BlockIn: at len modifier seq run entries key_bytes first heap_at
+    /// An input block.
+    BlockIn: at len stored_at stored codec modifier seq run entries key_bytes first heap_at
 }
 words! {
     /// A run of the set.
@@ -54,7 +54,7 @@ words! {
 words! {
     /// A block of the output; the last one stays open.
     BlockOut: at stored entry_bytes entries keys_at first_len last_len hash_from hash_to heap_at
-        heap_len file seen_entries raw_key raw_value weight min_seq max_seq values deletes
+        heap_len file slot plain codec seen_entries raw_key raw_value weight min_seq max_seq values deletes
 }
 words! {
     /// What became of a set.
@@ -67,7 +67,7 @@ words! {
 }
 words! {
     /// What every kernel is given.
-    Params: input blocks n_blocks counts
+    Params: input blocks n_blocks counts plain
         n_records heap heap_bytes prefix
         runs n_runs bound_keys bounds
         hi lo tag hash content src vlen koff klen run
@@ -80,7 +80,7 @@ words! {
         group vseen segv zone bits
         sid stag s_at szone sgroup
         bid bstart bfile shared place hpos kpos
-        hashes_out keys_out keys_room blocks_out blocks_room arena arena_room
+        hashes_out keys_out keys_room blocks_out blocks_room arena arena_room packed
         ticks status
 }
 
@@ -110,7 +110,7 @@ pub(crate) const LISTS_MOST: u64 = 64;
 pub(crate) const RUNS_MOST: u16 = 1024;
 
 /// Names of the bits of [`Status::faults`], lowest first.
-const FAULTS: [&str; 8] = [
+const FAULTS: [&str; 9] = [
     "a checksum differs",
     "a block does not parse",
     "a block has another number of entries than its file says",
@@ -119,6 +119,7 @@ const FAULTS: [&str; 8] = [
     "a key, value or block is too large for the device",
     "the output is larger than it can be",
     "what was written does not read back",
+    "a compressed block does not decode",
 ];
 
 /// What the bits of a status say.

@@ -8,6 +8,7 @@
 //! Leaves to others: copies and waiting (`unit`), and what comes back (`returned`).
 
 use lithify_base::MAX_SEQ;
+use lithify_format::compress::Codec;
 use lithify_merge::offload::{OpenState, Tables};
 use lithify_merge::recipe::Density;
 use lithify_merge::{Carry, Recipe};
@@ -20,7 +21,7 @@ use crate::stage::{Staged, Totals};
 use crate::unit::{OnDevice, Trouble};
 
 /// Scans of a set.
-const SCANS: u64 = 5;
+const SCANS: u64 = 6;
 
 /// Bytes that each entry takes in records and in room for output, as [`carve_records`] and [`carve_output`] take it.
 const OF_ENTRY: f64 = (9 * 8 + 13 * 4 + 1 + 3 * 8 + 4 * 4 + 1 + 2 * 8 + 27) as f64;
@@ -31,14 +32,17 @@ const UNKNOWN: f64 = 16.0;
 
 /// Bytes of device memory that a stored byte of a set needs, of both halves, on a device of that shape.
 pub(crate) fn need(shape: Shape, recipe: &Recipe) -> f64 {
-    let Some(Density { entries, key_bytes, plain_bytes }) = recipe.density else { return UNKNOWN };
+    let Some(density) = recipe.density else { return UNKNOWN };
+    let Density { entries, key_bytes, plain_bytes, compressed } = density;
     let tile = f64::from(shape.threads) * f64::from(shape.items);
     let ticks = SCANS as f64 * Tick::BYTES as f64;
     let splits = 4.0 * f64::from(recipe.runs).clamp(1.0, LISTS_MOST as f64);
     let blocks = (key_bytes + 12.0 * entries + plain_bytes) / f64::from(recipe.block_bytes.max(1));
     let of_entries = entries * (OF_ENTRY + (ticks + splits) / tile);
-    // Of keys: the heap, bounds of blocks twice, and the output; of blocks: input and output, and their rows.
-    let of_bytes = 4.0 * key_bytes + 2.0 * plain_bytes;
+    // Of keys: the heap, bounds of blocks twice, and the output; of blocks: input, as it is stored, too, if it is
+    // compressed, and output, twice if that is, and their rows.
+    let outputs = 1.0 + f64::from(u8::from(recipe.codec == Codec::Lz4));
+    let of_bytes = 4.0 * key_bytes + (1.0 + outputs) * plain_bytes + compressed;
     let rows = blocks * (BlockOut::BYTES + BlockIn::BYTES + 9) as f64;
     SLACK * (of_entries + of_bytes + rows)
 }
@@ -58,7 +62,7 @@ pub(crate) struct Fronted {
     params: Params,
     tiles: Tiles,
     totals: Totals,
-    /// Bytes of the blocks.
+    /// Bytes of all payloads.
     input: u64,
 }
 
@@ -118,7 +122,7 @@ impl Front {
         let mut launches = Launches { device, queue, params, tiles };
         launches.front(staged, totals)?;
         let params = launches.params;
-        Ok(Fronted { params, tiles, totals, input: staged.bytes as u64 })
+        Ok(Fronted { params, tiles, totals, input: staged.payload })
     }
 }
 
@@ -129,6 +133,8 @@ pub(crate) struct Back {
     /// Bytes of memory.
     pub(crate) bytes: u64,
     tiles: Tiles,
+    /// Finished blocks are compressed.
+    encodes: bool,
 }
 
 impl Back {
@@ -144,7 +150,11 @@ impl Back {
         put_carry(&mut image, &mut params, &open);
         let mut carve = Carve::new(0, image.bytes());
         carve_output(&mut carve, &mut params, recipe, front, &open);
-        Some(Back { image, params, bytes: carve.bytes(), tiles: front.tiles })
+        let encodes = recipe.codec == Codec::Lz4;
+        if encodes {
+            params.packed = carve.take(params.arena_room, 1);
+        }
+        Some(Back { image, params, bytes: carve.bytes(), tiles: front.tiles, encodes })
     }
 
     /// Starts its kernels, with the memory at `base`. Says what they were told.
@@ -157,7 +167,7 @@ impl Back {
         let mut params = self.params;
         params.rebase_back(base);
         let mut launches = Launches { device, queue, params, tiles: self.tiles };
-        launches.back()?;
+        launches.back(self.encodes)?;
         Ok(launches.params)
     }
 }
@@ -217,7 +227,7 @@ macro_rules! each {
 impl Params {
     /// Turns places in the front's memory into addresses.
     fn rebase_front(&mut self, base: u64) {
-        each!(self: input blocks heap runs bound_keys bounds hi lo tag hash content src vlen koff
+        each!(self: input plain blocks heap runs bound_keys bounds hi lo tag hash content src vlen koff
             klen run lists list_out m_in m_out splits ord snapshots zones zone_keys free fragments
             tombs kept_min group vseen segv zone bits sid stag s_at szone sgroup ticks status;
             place => place.wrapping_add(base));
@@ -225,7 +235,7 @@ impl Params {
     /// Turns places in the back's memory into addresses.
     fn rebase_back(&mut self, base: u64) {
         each!(self: open_bytes open_restarts last_key bid bstart bfile shared place hpos kpos
-            hashes_out keys_out blocks_out arena; place => place.wrapping_add(base));
+            hashes_out keys_out blocks_out arena packed; place => place.wrapping_add(base));
     }
 }
 
@@ -366,6 +376,7 @@ fn carve_records(
     params.splits = carve.take((tiles + 2) * runs.clamp(1, LISTS_MOST), 4);
     // K8 puts the keys of the block that was open there, too.
     params.heap = carve.take(totals.heap + open_keys_most(recipe), 1);
+    params.plain = carve.take(staged.plain, 1);
 }
 
 /// Room for what kernels of the back make.
@@ -435,6 +446,9 @@ impl Launches<'_> {
     fn front(&mut self, staged: &Staged, totals: Totals) -> Result<(), Trouble> {
         let most = u64::from(self.device.shape().ctas);
         let warps = u64::from(per_warp(self.device, staged.blocks.len() as u64));
+        if staged.decoded > 0 {
+            self.launch(Kernel::Decode, warps)?;
+        }
         self.launch(Kernel::Unpack, warps)?;
         self.launch(Kernel::Order, self.tiles.count.min(most))?;
         self.launch(Kernel::Trim, 1)?;
@@ -455,7 +469,7 @@ impl Launches<'_> {
         self.scan(Kernel::Drop, self.tiles.count)
     }
 
-    fn back(&mut self) -> Result<(), Trouble> {
+    fn back(&mut self, encodes: bool) -> Result<(), Trouble> {
         let most = u64::from(self.device.shape().ctas);
         let blocks = self.params.blocks_room;
         self.scan(Kernel::Blocks, self.tiles.count)?;
@@ -464,6 +478,12 @@ impl Launches<'_> {
         self.scan(Kernel::Table, blocks.div_ceil(self.tiles.size))?;
         self.launch(Kernel::Pack, blocks.min(most))?;
         let warps = u64::from(per_warp(self.device, blocks));
+        if encodes {
+            self.launch(Kernel::Encode, blocks.min(most))?;
+            self.scan(Kernel::Places, blocks.div_ceil(self.tiles.size))?;
+            self.launch(Kernel::Gather, warps)?;
+            self.launch(Kernel::Check, warps)?;
+        }
         self.launch(Kernel::Prove, warps)
     }
 }

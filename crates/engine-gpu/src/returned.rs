@@ -111,6 +111,15 @@ pub(crate) struct Announced {
     pub(crate) tables: Box<dyn Lent>,
 }
 
+impl Announced {
+    /// Finished blocks that are compressed.
+    pub(crate) fn compressed(&self) -> u64 {
+        let blocks = self.tables.bytes().get(self.places.blocks.clone()).unwrap_or_default();
+        let rows = blocks.chunks_exact(BlockOut::BYTES).map(BlockOut::read);
+        rows.filter(|block| block.codec != 0).count() as u64
+    }
+}
+
 /// The output of set `no` as `Offload` takes it, but for the arena, and the entries of the block that stays open.
 pub(crate) fn made(
     recipe: &Recipe,

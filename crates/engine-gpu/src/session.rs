@@ -43,6 +43,9 @@ pub(crate) struct GpuSession {
 /// A set between the host and the device.
 struct Flight {
     set: BlockSet,
+    /// Blocks that the device decodes, once it is staged; those that it compressed, once it has joined the output.
+    decoded: u64,
+    encoded: u64,
     at: Stage,
 }
 
@@ -112,6 +115,7 @@ impl GpuSession {
             Err(trouble) => flight.at = Stage::Stopped(trouble),
             Ok(Some(announced)) => {
                 let joined = join(&mut self.offload, &self.recipe, flight.set.no, &announced)?;
+                flight.encoded = announced.compressed();
                 flight.at = Stage::Joined(no, Box::new(joined));
                 if let Some(Flight { at: Stage::Sent(next), .. }) = rest.next() {
                     let carry = Box::new(self.offload.carry().clone());
@@ -130,9 +134,11 @@ impl GpuSession {
             _ => return Ok(false),
         };
         let Some(blocks) = self.shared.line.lock().take_blocks(no)? else { return Ok(false) };
-        if let Some(Flight { set, at: Stage::Joined(_, joined) }) = self.flights.pop_front() {
+        if let Some(Flight { set, decoded, encoded, at: Stage::Joined(_, joined) }) =
+            self.flights.pop_front()
+        {
             joined.hand_out(blocks, out).map_err(Trouble::Device)?;
-            self.shared.merged(set.bytes());
+            self.shared.merged(set.bytes(), decoded, encoded);
         }
         Ok(true)
     }
@@ -150,6 +156,7 @@ impl GpuSession {
                         Err(error) => Stage::Stopped(Trouble::Set(error)),
                         Ok(staged) => {
                             self.shared.staged(staged.normalised);
+                            flight.decoded = staged.decoded;
                             let (recipe, tables) = (self.recipe.clone(), self.tables.clone());
                             let job = Job { recipe, tables, staged };
                             let carry = known.then(|| Box::new(self.offload.carry().clone()));
@@ -184,7 +191,7 @@ impl Session for GpuSession {
         if self.flights.len() > usize::from(self.shared.options.units) || self.sealed {
             return Offer::Full(set);
         }
-        self.flights.push_back(Flight { set, at: Stage::Grounded });
+        self.flights.push_back(Flight { set, decoded: 0, encoded: 0, at: Stage::Grounded });
         Offer::Taken
     }
     fn seal(&mut self) {

@@ -1,8 +1,9 @@
-//! Staging: a block set becomes plain blocks side by side, with what is known of each.
+//! Staging: a block set becomes blocks side by side, with what is known of each.
 //!
-//! Keeps: what is staged is what the files hold. Plain blocks with XXH3 go as they are and are verified
-//! on the device; all others are verified, decompressed and, where their form is odd, written anew here.
-//! Figures that a file states are only believed as far as they are possible.
+//! Keeps: what is staged is what the files hold. Blocks with XXH3 that are plain, or compressed with LZ4, go as they are
+//! and are verified, and decoded, on the device; all others are verified, decompressed and, where their form is odd,
+//! written anew here. Figures that a file states, and sizes that a block announces, are only believed as far as they
+//! are possible.
 //! Leaves to others: what the entries are, and whether they are in order.
 
 use std::borrow::Cow;
@@ -10,7 +11,9 @@ use std::borrow::Cow;
 use lithify_base::{Error, Result};
 use lithify_format::block::{BlockBuilder, BlockIter};
 use lithify_format::checksum::{ChecksumKind, raw_sum};
-use lithify_format::limits::MAX_BLOCK;
+use lithify_format::compress::Codec;
+use lithify_format::limits::{MAX_BLOCK, plain_max};
+use lithify_format::varint;
 use lithify_merge::products::TRAILER;
 use lithify_merge::{BlockSet, BlockSlice, Bytes, CleanRange};
 
@@ -44,10 +47,57 @@ pub(crate) struct Staged {
     pub(crate) runs: Vec<RunIn>,
     /// Bytes of the input.
     pub(crate) bytes: usize,
+    /// Bytes of the payloads that are decoded on the device, side by side.
+    pub(crate) plain: u64,
+    /// Bytes of all payloads, none compressed.
+    pub(crate) payload: u64,
     /// Blocks of which the file does not say how many entries they have.
     pub(crate) uncounted: bool,
+    /// Blocks that are decoded on the device.
+    pub(crate) decoded: u64,
     /// Blocks that were normalised.
     pub(crate) normalised: u64,
+}
+
+/// How a block goes to the device.
+enum Form {
+    /// As it was read, not compressed.
+    Plain,
+    /// As it was read, compressed with LZ4 from so many bytes.
+    Lz4(u64),
+    /// Normalised.
+    Odd,
+}
+
+impl Form {
+    /// That of a block with this payload and type byte.
+    fn of(block: &BlockSlice, payload: &[u8], type_byte: u8) -> Form {
+        match Codec::from_u8(type_byte) {
+            _ if block.checksum != ChecksumKind::Xxh3 => Form::Odd,
+            Some(Codec::None) if is_plain(payload) => Form::Plain,
+            Some(Codec::Lz4 | Codec::Lz4hc) if block.decoder.dictionary_bytes() == 0 => {
+                Form::of_lz4(payload)
+            }
+            _ => Form::Odd,
+        }
+    }
+
+    /// Every encoder of LZ4 ends a block with five literals at least, so its footer can be seen here. What a block of
+    /// another encoder seems to be costs time only: the device refuses a form that it does not take.
+    fn of_lz4(payload: &[u8]) -> Form {
+        match varint::get_u32(payload) {
+            Some((size, body)) if is_plain(body) && possible(size, payload.len()) => {
+                Form::Lz4(u64::from(size))
+            }
+            _ => Form::Odd,
+        }
+    }
+}
+
+/// Whether LZ4 may have made so many bytes of so many: one of its bytes stands for 255 at most.
+fn possible(size: u32, stored: usize) -> bool {
+    let size = size as usize;
+    size <= stored.saturating_mul(255) && size <= plain_max(stored)
 }
 
 /// What all blocks hold together.
@@ -77,7 +127,10 @@ impl Staged {
             blocks: Vec::new(),
             runs: Vec::new(),
             bytes: 0,
+            plain: 0,
+            payload: 0,
             uncounted: false,
+            decoded: 0,
             normalised: 0,
         };
         for slice in slices {
@@ -94,34 +147,50 @@ impl Staged {
         let Some((payload, trailer)) = stored.split_last_chunk::<TRAILER>() else {
             return Err(Error::corruption("block is shorter than its trailer"));
         };
-        let as_read = block.checksum == ChecksumKind::Xxh3 && trailer[0] == 0 && is_plain(payload);
-        let piece = match as_read {
-            true => Piece::Read(block.bytes.clone()),
-            false => Piece::Made(normalised(block)?),
+        let form = Form::of(block, payload, trailer[0]);
+        let (piece, modifier) = match form {
+            Form::Odd => (Piece::Made(normalised(block)?), 0),
+            Form::Plain | Form::Lz4(_) => (Piece::Read(block.bytes.clone()), block.modifier),
         };
-        let len = match &piece {
+        let all = match &piece {
             Piece::Read(bytes) => bytes.len(),
             Piece::Made(bytes) => bytes.len(),
         };
-        self.normalised += u64::from(!as_read);
+        let (stored_at, stored) = (self.bytes as u64, (all - TRAILER) as u64);
+        let (at, len, codec) = match form {
+            Form::Lz4(size) => (self.plain, size, u64::from(trailer[0])),
+            Form::Plain | Form::Odd => (stored_at, stored, 0),
+        };
         // An entry has three lengths, and an internal key of eight bytes at least, of which a few
         // may stand for all.
         let (entries, key_bytes) = (u64::from(block.entries), block.key_bytes);
         let possible = entries > 0
-            && 3 * entries <= len as u64
+            && 3 * entries <= len
             && (8 * entries..=MAX_BLOCK as u64).contains(&key_bytes);
         self.uncounted |= !possible;
         self.blocks.push(BlockIn {
-            at: self.bytes as u64,
-            len: (len - TRAILER) as u64,
-            modifier: if as_read { u64::from(block.modifier) } else { 0 },
+            at,
+            len,
+            stored_at,
+            stored,
+            codec,
+            modifier: u64::from(modifier),
             seq: block.seq.unwrap_or(NO_SEQ),
             run: u64::from(run),
             entries: if possible { entries } else { 0 },
             key_bytes: if possible { key_bytes - 8 * entries } else { 0 },
             ..BlockIn::default()
         });
-        self.bytes = (self.bytes + len).next_multiple_of(ALIGN);
+        self.payload += len;
+        match form {
+            Form::Lz4(size) => {
+                self.decoded += 1;
+                self.plain = (self.plain + size).next_multiple_of(ALIGN as u64);
+            }
+            Form::Odd => self.normalised += 1,
+            Form::Plain => {}
+        }
+        self.bytes = (self.bytes + all).next_multiple_of(ALIGN);
         self.pieces.push(piece);
         Ok(())
     }
@@ -133,7 +202,7 @@ impl Staged {
                 Piece::Read(bytes) => bytes.as_slice(),
                 Piece::Made(bytes) => bytes,
             };
-            let at = block.at as usize;
+            let at = block.stored_at as usize;
             if let Some(place) = to.get_mut(at..at + bytes.len()) {
                 place.copy_from_slice(bytes);
             }

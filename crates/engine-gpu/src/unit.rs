@@ -5,9 +5,9 @@
 //!  staged -- counts known? --no--> Count, its figures back --+
 //!     |                                                      |
 //!     +-- yes --> one copy up: blocks, tables <--------------+
-//!                 front: Unpack Order Trim (Partition Merge)* Judge Drop
+//!                 front: (Decode) Unpack Order Trim (Partition Merge)* Judge Drop
 //!     carry ----> a copy up
-//!                 back: Blocks Files Sizes Table Pack Prove
+//!                 back: Blocks Files Sizes Table Pack (Encode Places Gather Check) Prove
 //!                 status back --> blocks' table, keys, hashes, open block back: announced
 //!                                 finished blocks back: made
 //! ```
@@ -24,7 +24,7 @@ use lithify_merge::offload::Tables;
 use lithify_merge::{Carry, Lent, Recipe};
 
 use crate::device::{Arena, Device, Event, Kernel, Memory, Queue};
-use crate::layout::{BlockIn, Params, Status};
+use crate::layout::{BlockIn, Carve, Params, Status};
 use crate::plan::{Back, Front, Fronted, Image, per_warp};
 use crate::returned::{Announced, Places, counts};
 use crate::stage::Staged;
@@ -349,9 +349,12 @@ impl Unit {
         let status = image.put_zeros(Status::BYTES);
         // Counts and status come back together.
         let counts = image.put_zeros(16 * n);
-        let base = self.memory(device, 0, image.bytes())?;
+        let mut carve = Carve::new(0, image.bytes());
+        let plain = carve.take(job.staged.plain, 1);
+        let base = self.memory(device, 0, carve.bytes())?;
         let params = Params {
             input: base,
+            plain: base + plain,
             blocks: base + blocks,
             n_blocks: n as u64,
             status: base + status,
@@ -360,6 +363,9 @@ impl Unit {
         };
         self.upload(device, Queue::Up, &image, Some(&job.staged), base)?;
         let ctas = per_warp(device, n as u64);
+        if job.staged.decoded > 0 {
+            device.launch(self.queue(), Kernel::Decode, ctas, &params.words()).on_device()?;
+        }
         device.launch(self.queue(), Kernel::Count, ctas, &params.words()).on_device()?;
         let part = Status::BYTES..Status::BYTES + 16 * n;
         let to = self.arena(device, part.end)?;

@@ -10,8 +10,14 @@ mod conformance;
 #[cfg(feature = "emu")]
 #[path = "engine/faulty.rs"]
 mod faulty;
+#[cfg(feature = "emu")]
+#[path = "engine/hostile.rs"]
+mod hostile;
 #[path = "engine/lost.rs"]
 mod lost;
+#[cfg(feature = "emu")]
+#[path = "engine/lz4.rs"]
+mod lz4;
 #[cfg(feature = "emu")]
 #[path = "engine/odd.rs"]
 mod odd;

@@ -50,6 +50,10 @@ impl Profile {
     pub fn device(size: Size) -> Profile {
         Profile { size, features: Features::Device, whole_sets: true }
     }
+    /// For the same, with blocks that are compressed with LZ4.
+    pub fn lz4(size: Size) -> Profile {
+        Profile { size, features: Features::Lz4, whole_sets: true }
+    }
     /// For the same, where keys go on with the bytes of tags.
     pub fn tag_keys(size: Size) -> Profile {
         Profile { size, features: Features::TagKeys, whole_sets: true }

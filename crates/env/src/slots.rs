@@ -11,6 +11,7 @@
 //! Worked example, slots of 3,000 bytes: slot 0 touches page 0, slot 1 the pages 0 and 1. Given back
 //! cold, slot 0 frees no page while slot 1 is taken; slot 1 then frees page 0, and page 1 if slot 2 is cold.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::os::pages::PAGE;
@@ -69,7 +70,8 @@ pub(crate) struct Taken {
 #[derive(Debug)]
 pub(crate) struct Shelf {
     bytes: usize,
-    warm: Vec<Place>,
+    /// The one that came back last at the end.
+    warm: VecDeque<Place>,
     cold: Vec<Place>,
     /// For each page of each slab, how many slots that are not cold touch it.
     users: Vec<Vec<u16>>,
@@ -78,7 +80,7 @@ pub(crate) struct Shelf {
 impl Shelf {
     /// No slab yet, for slots of `bytes`.
     pub(crate) fn new(bytes: usize) -> Shelf {
-        Shelf { bytes, warm: Vec::new(), cold: Vec::new(), users: Vec::new() }
+        Shelf { bytes, warm: VecDeque::new(), cold: Vec::new(), users: Vec::new() }
     }
 
     /// Where in its slab a slot begins.
@@ -93,7 +95,7 @@ impl Shelf {
 
     /// A free slot, a warm one first. `None` if every slot of every slab is taken.
     pub(crate) fn take(&mut self) -> Option<Taken> {
-        if let Some(place) = self.warm.pop() {
+        if let Some(place) = self.warm.pop_back() {
             return Some(Taken { place, warm: true, fresh: 0 });
         }
         let place = self.cold.pop()?;
@@ -115,7 +117,12 @@ impl Shelf {
 
     /// Takes a slot back whose memory stays.
     pub(crate) fn give_warm(&mut self, place: Place) {
-        self.warm.push(place);
+        self.warm.push_back(place);
+    }
+
+    /// The warm slot that came back first, which is warm no longer: to be given.
+    pub(crate) fn oldest_warm(&mut self) -> Option<Place> {
+        self.warm.pop_front()
     }
 
     /// Takes a slot back, and tells which pages of its slab no slot needs any more.
@@ -184,6 +191,15 @@ mod tests {
                             warm.push(place);
                             continue;
                         }
+                        let place =
+                            match (random.below(2) == 0).then(|| shelf.oldest_warm()).flatten() {
+                                Some(oldest) => {
+                                    assert_eq!(oldest, warm.remove(0));
+                                    taken.push(place);
+                                    oldest
+                                }
+                                None => place,
+                            };
                         let others: BTreeSet<(u32, usize)> = taken
                             .iter()
                             .chain(&warm)

@@ -17,11 +17,13 @@ mod cursor;
 mod iter;
 mod layout;
 mod trailer;
+mod walk;
 
 pub use build::{BlockBuilder, common_prefix};
 pub use iter::{BlockIter, IndexForm, IndexIter, IndexKeys};
 pub use layout::Layout;
 pub use trailer::{BlockCheck, TRAILER_LEN, split as split_trailer};
+pub use walk::BlockEntry;
 
 #[cfg(test)]
 mod tests;

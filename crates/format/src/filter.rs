@@ -12,6 +12,8 @@
 //! probe  : bit (x >> 23) of the line; x = high32(hash), then x *= 0x9e3779b9
 //! ```
 
+use lithify_base::memory::LargeBytes;
+
 use crate::xxph3::xxph3_64;
 
 /// Bytes after the lines.
@@ -61,18 +63,23 @@ fn lines(keys: u64, millibits: u32) -> u64 {
     (bytes.div_ceil(LINE as u128) as u64).clamp(1, MAX_LINES)
 }
 
-/// Builds the filter block of `hashes`. Equal hashes count each for the size: callers leave out
+/// Builds the filter block of hashes that come in slices. Equal hashes count each for the size: callers leave out
 /// repeats of one key. Empty for no hashes: such a table has no filter.
-pub fn build_filter(hashes: &[u64], millibits: u32) -> Vec<u8> {
-    if hashes.is_empty() {
-        return Vec::new();
+pub fn build_filter<'a>(
+    hashes: impl Iterator<Item = &'a [u64]> + Clone,
+    millibits: u32,
+) -> LargeBytes {
+    let mut block = LargeBytes::new();
+    let count: usize = hashes.clone().map(<[u64]>::len).sum();
+    if count == 0 {
+        return block;
     }
-    let lines = lines(hashes.len() as u64, millibits);
+    let lines = lines(count as u64, millibits);
     let probes = probes(millibits);
-    let mut block = vec![0u8; lines as usize * LINE + METADATA];
+    block.lengthen(lines as usize * LINE + METADATA);
     let (body, metadata) = block.split_at_mut(lines as usize * LINE);
     let (table, _) = body.as_chunks_mut::<LINE>();
-    for batch in hashes.chunks(BATCH) {
+    for batch in hashes.flat_map(|slice| slice.chunks(BATCH)) {
         // First touch every line of the batch, so that the misses overlap; then set the bits.
         let mut touched = 0u8;
         for &hash in batch {

@@ -10,6 +10,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use lithify_base::memory::LargeBytes;
 use lithify_base::{InternalKey, Kind, Seq};
 
 use crate::copy::copy;
@@ -137,13 +138,22 @@ impl Lent for Vec<u8> {
     }
 }
 
+impl Lent for LargeBytes {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
 /// A batch of output. Hand the same one back to be refilled: its buffers are reused.
 ///
 /// A clone has all blocks in memory of its own.
 #[derive(Default)]
 pub struct Products {
     /// Blocks up to `used`; the rest is room, zeroed or stale.
-    pub(crate) arena: Vec<u8>,
+    pub(crate) arena: LargeBytes,
     /// Stands for the arena while it is here. The kernel's writer never has one.
     lent: Option<Box<dyn Lent>>,
     pub(crate) used: usize,
@@ -207,7 +217,7 @@ impl Products {
         let to = match &mut own {
             Some(own) => own.bytes_mut(),
             None => {
-                self.arena.resize(self.arena.len().max(used), 0);
+                self.arena.lengthen(used);
                 &mut self.arena[..]
             }
         };
@@ -302,7 +312,7 @@ impl Products {
     }
     /// Makes room for `n` more bytes at once.
     pub(crate) fn reserve(&mut self, n: usize) {
-        self.make(self.used + n);
+        self.arena.lengthen(self.used + n);
     }
     /// Appends bytes to the arena.
     #[inline]
@@ -322,15 +332,8 @@ impl Products {
     }
     #[cold]
     fn grow(&mut self) {
-        // By a quarter: a batch is used again for all of a job, so that a few copies cost less than memory
-        // that stays unused.
-        self.make((self.used + self.used / 4).max(64 << 10));
-    }
-    /// Has the arena be at least `len` bytes long, and not much longer.
-    fn make(&mut self, len: usize) {
-        let len = self.arena.len().max(len);
-        self.arena.reserve_exact(len - self.arena.len());
-        self.arena.resize(len, 0);
+        // What stays unused of it takes no memory.
+        self.arena.lengthen((self.used + self.used / 4).max(64 << 10));
     }
     fn key(&self, at: &Range<usize>) -> InternalKey<'_> {
         let bytes = self.keys.get(at.clone()).unwrap_or_default();
@@ -341,7 +344,7 @@ impl Products {
 impl Clone for Products {
     fn clone(&self) -> Products {
         Products {
-            arena: self.arena().to_vec(),
+            arena: self.arena().into(),
             lent: None,
             used: self.arena().len(),
             keys: self.keys.clone(),

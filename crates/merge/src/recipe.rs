@@ -123,13 +123,16 @@ pub struct Density {
     pub key_bytes: f64,
     /// Bytes of blocks that are not compressed.
     pub plain_bytes: f64,
+    /// Bytes of blocks that are stored compressed, 0 to 1.
+    pub compressed: f64,
 }
 
 impl Density {
     /// Most bytes of lengths and tag that stand beside key and value in a block, in all but odd cases.
     const BESIDE: f64 = 14.0;
 
-    /// Of blocks with so many stored bytes: their entries, bytes of user keys, and of values. None if nothing is known.
+    /// Of blocks with so many stored bytes: their entries, bytes of user keys, and of values. All may be compressed. None if
+    /// nothing is known.
     pub fn of(stored: u64, entries: u64, key_bytes: u64, value_bytes: u64) -> Option<Density> {
         if stored == 0 || entries == 0 {
             return None;
@@ -140,7 +143,13 @@ impl Density {
             entries: entries as f64 / stored,
             key_bytes: key_bytes as f64 / stored,
             plain_bytes: (all / stored).max(1.0),
+            compressed: 1.0,
         })
+    }
+
+    /// The same where no block is compressed.
+    pub fn uncompressed(self) -> Density {
+        Density { compressed: 0.0, ..self }
     }
 
     /// The larger figures of both.
@@ -149,6 +158,7 @@ impl Density {
             entries: self.entries.max(other.entries),
             key_bytes: self.key_bytes.max(other.key_bytes),
             plain_bytes: self.plain_bytes.max(other.plain_bytes),
+            compressed: self.compressed.max(other.compressed),
         }
     }
 }

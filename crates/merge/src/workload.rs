@@ -100,6 +100,9 @@ pub enum Features {
     /// an entry's tag: the prefix that two internal keys share then reaches into the tag of the first. Random
     /// keys do not find an encoder that stops at the user key.
     TagKeys,
+    /// That of a device, with values that repeat themselves, in blocks of which most are compressed with LZ4, and so is
+    /// most of the output.
+    Lz4,
 }
 
 /// Longest key of a case for a device, bytes.
@@ -123,6 +126,7 @@ impl Case {
         let c = &mut Choices::new(seed);
         let device = features != Features::All;
         let tag_keys = features == Features::TagKeys;
+        let lz4 = features == Features::Lz4;
         let backward = c.one_in(8) && !device;
         let order: ComparatorRef = if backward { Arc::new(ReverseBytewise) } else { bytewise() };
         let mut keys = key_pool(c, size.entries, &*order);
@@ -143,6 +147,9 @@ impl Case {
             if device {
                 of_run.retain(|e| matches!(e.tag.kind(), Some(Kind::Value | Kind::Delete)));
             }
+            if lz4 {
+                repeat(c, &mut of_run);
+            }
             entries.push(of_run);
             if density < 3 && !tag_keys {
                 for _ in 0..c.below(2 + density) {
@@ -159,7 +166,7 @@ impl Case {
         for run in &mut entries {
             crate::naive::sort(&recipe, run);
         }
-        let blocks = entries.iter().map(|e| encode_run(c, e)).collect::<Result<_>>()?;
+        let blocks = entries.iter().map(|e| encode_run(c, e, lz4)).collect::<Result<_>>()?;
         recipe.operator = (!c.one_in(3)).then(|| Arc::new(Moody) as MergeOperatorRef);
         recipe.user_filter = c.one_in(3).then(|| UserFilter {
             filter: Arc::new(Picky),
@@ -167,6 +174,9 @@ impl Case {
         });
         if device {
             (recipe.codec, recipe.operator, recipe.user_filter) = (Codec::None, None, None);
+        }
+        if lz4 && !c.one_in(4) {
+            recipe.codec = Codec::Lz4;
         }
         Ok(Case { recipe: Arc::new(recipe), runs: entries, blocks })
     }
@@ -426,6 +436,27 @@ fn spell_tags(c: &mut Choices, recipe: &mut Recipe, runs: &mut [Vec<Entry>]) {
     }
 }
 
+/// Gives values repetitions of all lengths, near and far, beside bytes that have none.
+fn repeat(c: &mut Choices, run: &mut [Entry]) {
+    let lengths = c.pick(&[[1, 4, 9], [20, 60, 300], [300, 1000, 3000]]);
+    let mut seen: Vec<Vec<u8>> = Vec::new();
+    for e in run.iter_mut().filter(|e| !e.tag.kind().is_some_and(Kind::is_delete)) {
+        let most = c.pick(&lengths);
+        let len = c.below(most + 1);
+        e.value = match c.below(5) {
+            0 => c.bytes(len),
+            1 => vec![c.bits() as u8; len],
+            2 => c.bytes(len).into_iter().map(|b| b % 3).collect(),
+            3 if !seen.is_empty() => seen[c.below(seen.len())].clone(),
+            _ => {
+                let period = 1 + c.below(24);
+                c.bytes(period).into_iter().cycle().take(len).collect()
+            }
+        };
+        seen.push(e.value.clone());
+    }
+}
+
 /// How the blocks of an input run are made.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockStyle {
@@ -453,14 +484,19 @@ impl Default for BlockStyle {
     }
 }
 
-fn encode_run(c: &mut Choices, entries: &[Entry]) -> Result<Vec<InputBlock>> {
-    let style = BlockStyle {
+fn encode_run(c: &mut Choices, entries: &[Entry], lz4: bool) -> Result<Vec<InputBlock>> {
+    let mut style = BlockStyle {
         bytes: c.pick(&[1, 100, 1000, 4096]),
         restart_interval: c.pick(&[1, 4, 16]),
         codec: c.pick(&[Codec::None, Codec::None, Codec::Lz4, Codec::Snappy]),
         checksum: c.pick(&[ChecksumKind::Xxh3, ChecksumKind::Crc32c, ChecksumKind::XxHash64]),
         modifier: c.bits() as u32,
     };
+    if lz4 {
+        style.bytes = c.pick(&[100, 1000, 4096, 16 << 10]);
+        style.codec = c.pick(&[Codec::Lz4, Codec::Lz4, Codec::Lz4, style.codec]);
+        style.checksum = c.pick(&[ChecksumKind::Xxh3, ChecksumKind::Xxh3, style.checksum]);
+    }
     style.encode(entries)
 }
 

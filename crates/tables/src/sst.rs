@@ -23,7 +23,7 @@ pub use dense::DeletionTrigger;
 pub use fence::{BlockAt, Fences};
 pub use filter::Scope;
 pub use index::{BlockFence, FullIndex};
-pub use iter::TableIter;
+pub use iter::{Passed, TableIter};
 pub use many::Wanted;
 pub use open::{Blocks, OpenTable, Verify, open_alone};
 pub use reader::{Fill, TableReader, ValueRef};

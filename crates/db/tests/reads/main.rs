@@ -25,3 +25,4 @@ mod transactions;
 mod transactions_families;
 mod ttl;
 mod ttl_families;
+mod walks;

@@ -17,6 +17,21 @@ fn what_devices_take_runs_there() {
     println!("{n} device cases of {} sets: 0 differences", report.here);
 }
 
+/// Blocks that are compressed with LZ4 are decoded on the device, and made there.
+#[test]
+fn lz4_both_ways() {
+    let engine = engine();
+    let n = seeds(100);
+    let report = suite(&engine, &FixedRt, 0..n, Profile::lz4(SMALL)).unwrap();
+    assert_eq!((report.equal, report.refused, report.on_cpu), (n, 0, 0), "{:?}", engine.evidence());
+    let [decoded, encoded] = ["decoded_blocks", "encoded_blocks"].map(|of| figure(&engine, of));
+    assert!(decoded > 10 * n && encoded > 10 * n, "{decoded} {encoded}");
+    println!(
+        "{n} cases of {} sets, {decoded} blocks decoded, {encoded} compressed: 0 differences",
+        report.here
+    );
+}
+
 #[test]
 fn keys_that_spell_tags() {
     let engine = engine();
@@ -45,7 +60,8 @@ fn a_handover_after_every_set_leaves_no_trace() {
     for first in [true, false] {
         let (a, b): (&dyn Engine, &dyn Engine) =
             if first { (&engine, &CpuEngine) } else { (&CpuEngine, &engine) };
-        handover(a, b, &FixedRt, 0..n, Profile::device(SMALL)).unwrap();
+        handover(a, b, &FixedRt, 0..n / 2, Profile::device(SMALL)).unwrap();
+        handover(a, b, &FixedRt, 0..n.div_ceil(2), Profile::lz4(SMALL)).unwrap();
     }
     assert!(figure(&engine, "device_sets") > n);
     println!(
@@ -58,7 +74,9 @@ fn a_handover_after_every_set_leaves_no_trace() {
 #[test]
 fn values_of_any_size() {
     let engine = engine();
-    let large = Profile::device(Size { entries: 30, value: 100 << 10 });
-    let report = suite(&engine, &FixedRt, 1000..1004, large).unwrap();
-    assert_eq!((report.refused, report.on_cpu), (0, 0), "{:?}", engine.evidence());
+    let large = Size { entries: 30, value: 100 << 10 };
+    for profile in [Profile::device(large), Profile::lz4(large)] {
+        let report = suite(&engine, &FixedRt, 1000..1004, profile).unwrap();
+        assert_eq!((report.refused, report.on_cpu), (0, 0), "{:?}", engine.evidence());
+    }
 }

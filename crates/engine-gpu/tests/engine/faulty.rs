@@ -7,6 +7,7 @@ use lithify_base::{Error, ErrorKind, Result};
 use lithify_engine_gpu::device::{Arena, Device, Event, Kernel, Memory, Queue, Shape};
 use lithify_engine_gpu::{Emu, GpuEngine, GpuOptions};
 use lithify_env::sync::{Arc, Mutex};
+use lithify_format::compress::Codec;
 use lithify_merge::workload::{Case, Features};
 use lithify_merge::{Lent, naive};
 
@@ -165,18 +166,29 @@ impl Device for Faulty {
     }
 }
 
-/// The job: a dozen sets with deletes, tombstones and some blocks that the device has to count.
+/// The job: a dozen sets with deletes, tombstones and some blocks that the device has to count, compressed and plain, and
+/// compressed output.
 fn job() -> Case {
     let sized = |seed| {
-        let mut case = Case::with(seed, SMALL, Features::Device).unwrap();
+        let mut case = Case::with(seed, SMALL, Features::Lz4).unwrap();
         let n = case.blocks.iter().flatten().count();
         if let Some(block) = case.blocks.iter_mut().flatten().nth(n / 2) {
             block.slice.entries = 0;
         }
         case
     };
-    let long = |case: &Case| (8..16).contains(&case.sets(2500).len());
-    (0..).map(sized).find(long).expect("some case has so many sets")
+    let of_all = |case: &Case| {
+        let blocks = case.blocks.iter().flatten().map(|block| block.slice.bytes.as_slice());
+        let compressed = blocks.filter(|bytes| bytes[bytes.len() - 5] == Codec::Lz4 as u8).count();
+        let all = case.blocks.iter().flatten().count();
+        case.recipe.codec == Codec::Lz4
+            && (8..16).contains(&case.sets(2500).len())
+            && compressed > 5
+            && compressed < all
+    };
+    // A small one, as it is merged hundreds of times.
+    let bytes = |case: &Case| case.entries().iter().map(|e| 50 + e.value.len()).sum::<usize>();
+    (0..400).map(sized).filter(of_all).min_by_key(bytes).expect("some case has so many sets")
 }
 
 /// Runs the job under a plan, and says what was asked of the device.

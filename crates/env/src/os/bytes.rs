@@ -213,9 +213,13 @@ pub struct SlotPool {
     shelves: [Mutex<Rack>; CLASSES],
     /// Bytes of pages that may be resident.
     resident: AtomicUsize,
-    /// Bytes of slots that are free and warm.
+    /// How many free slots of each shelf are warm.
+    warm: [AtomicUsize; CLASSES],
+    /// Their bytes.
     idle: AtomicUsize,
     idle_max: AtomicUsize,
+    /// The shelf that lets go of a warm slot next.
+    next: AtomicUsize,
 }
 
 /// A shelf and the memory of its slabs.
@@ -232,8 +236,10 @@ impl SlotPool {
         Arc::new(SlotPool {
             shelves: std::array::from_fn(rack),
             resident: AtomicUsize::new(0),
+            warm: std::array::from_fn(|_| AtomicUsize::new(0)),
             idle: AtomicUsize::new(0),
             idle_max: AtomicUsize::new(idle_max),
+            next: AtomicUsize::new(0),
         })
     }
 
@@ -272,6 +278,7 @@ impl SlotPool {
         let place = taken.place;
         self.resident.fetch_add(taken.fresh * PAGE, Ordering::Relaxed);
         if taken.warm {
+            self.warm[class].fetch_sub(1, Ordering::Relaxed);
             self.idle.fetch_sub(slot_bytes(class), Ordering::Relaxed);
         }
         let at = rack.shelf.offset(place);
@@ -280,22 +287,48 @@ impl SlotPool {
         Some((unsafe { base.add(at) }, place))
     }
 
-    /// Takes a slot back. Its memory stays if there is little that is free.
+    /// Takes a slot back. Its memory stays, as its size is in use; where more is free than is kept, others lose theirs.
     fn give(&self, class: usize, place: Place) {
         let bytes = slot_bytes(class);
         let mut rack = self.shelves[class].lock();
-        let idle = self.idle.load(Ordering::Relaxed);
-        if idle + bytes <= self.idle_max.load(Ordering::Relaxed) {
-            self.idle.fetch_add(bytes, Ordering::Relaxed);
-            rack.shelf.give_warm(place);
-            return;
+        if bytes > self.idle_max.load(Ordering::Relaxed) {
+            return self.let_go(&mut rack, place);
         }
+        rack.shelf.give_warm(place);
+        self.warm[class].fetch_add(1, Ordering::Relaxed);
+        self.idle.fetch_add(bytes, Ordering::Relaxed);
+        drop(rack);
+        self.cool();
+    }
+
+    /// Gives back what is free beyond what is kept: one slot of each shelf in turn, the one that has lain there
+    /// longest. Otherwise sizes that were in use once would keep their memory, and those in use now lose it each time.
+    fn cool(&self) {
+        for _ in 0..2 * CLASSES {
+            if self.idle.load(Ordering::Relaxed) <= self.idle_max.load(Ordering::Relaxed) {
+                return;
+            }
+            let class = self.next.fetch_add(1, Ordering::Relaxed) % CLASSES;
+            if self.warm[class].load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let mut rack = self.shelves[class].lock();
+            if let Some(place) = rack.shelf.oldest_warm() {
+                self.warm[class].fetch_sub(1, Ordering::Relaxed);
+                self.idle.fetch_sub(slot_bytes(class), Ordering::Relaxed);
+                self.let_go(&mut rack, place);
+            }
+        }
+    }
+
+    /// Lets go of the memory of a slot that is neither taken nor warm any more.
+    fn let_go(&self, rack: &mut Rack, place: Place) {
         let pages = rack.shelf.give(place);
         if !pages.is_empty() {
             self.resident.fetch_sub(pages.len() * PAGE, Ordering::Relaxed);
             let range = pages.start * PAGE..pages.end * PAGE;
-            // SAFETY: no slot that is taken touches these pages, and none is taken from the shelf before
-            // the lock is free.
+            // SAFETY: no slot that is taken or warm touches these pages, and none is taken from the shelf
+            // before its lock, which the caller holds, is free.
             unsafe { rack.slabs[place.slab as usize].forget(range) };
         }
     }
@@ -305,7 +338,7 @@ impl SlotPool {
         self.resident.load(Ordering::Relaxed)
     }
 
-    /// Changes how much is kept for the next taker; what is kept now stays until it is taken.
+    /// Changes how much is kept for the next taker; what is kept beyond it goes as slots come back.
     pub fn set_idle_max(&self, bytes: usize) {
         self.idle_max.store(bytes, Ordering::Relaxed);
     }

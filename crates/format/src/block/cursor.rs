@@ -29,27 +29,27 @@ pub(super) enum ValueForm {
 }
 
 /// The three (or two) lengths before an entry's key tail.
-struct Head {
-    shared: usize,
-    unshared: usize,
-    value: usize,
-    len: usize,
+pub(super) struct Head {
+    pub(super) shared: usize,
+    pub(super) unshared: usize,
+    pub(super) value: usize,
+    pub(super) len: usize,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
-    layout: Layout,
-    form: ValueForm,
+    pub(super) layout: Layout,
+    pub(super) form: ValueForm,
     /// Shortest key allowed: 8 for internal keys, so that they always split.
     min_key: usize,
-    key: Vec<u8>,
-    value: Range<usize>,
+    pub(super) key: Vec<u8>,
+    pub(super) value: Range<usize>,
     first_key: Range<usize>,
     handle: BlockHandle,
     /// Start of the current entry; `keys_end` if there is none.
-    at: usize,
+    pub(super) at: usize,
     /// Start of the next entry.
-    next: usize,
+    pub(super) next: usize,
     /// The restart point at or before `at` from which the last scan started.
     restart: u32,
 }
@@ -90,6 +90,10 @@ impl Cursor {
     }
     pub(super) fn first_key(&self) -> Range<usize> {
         self.first_key.clone()
+    }
+    /// Whether keys are internal keys.
+    pub(super) fn has_tags(&self) -> bool {
+        self.min_key == 8
     }
     pub(super) fn handle(&self) -> BlockHandle {
         self.handle
@@ -465,7 +469,7 @@ fn compare_bytewise(key: &[u8], user: &[u8], tag: Option<Tag>) -> Ordering {
 
 /// Reads the lengths before a key tail; `sized` if the value's length is among them.
 #[inline]
-fn read_head(entry: &[u8], sized: bool) -> Option<Head> {
+pub(super) fn read_head(entry: &[u8], sized: bool) -> Option<Head> {
     if let [shared, unshared, value, ..] = *entry
         && (shared | unshared) < 0x80
     {

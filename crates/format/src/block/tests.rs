@@ -1,4 +1,5 @@
 use std::cmp::Ordering;
+use std::ops::ControlFlow;
 
 use lithify_base::{Bytewise, InternalKey, Kind, Tag};
 
@@ -97,6 +98,43 @@ fn forward_backward_and_seeks_agree_with_the_entries() {
             assert_eq!(it.seek_to_last().unwrap(), n > 0);
             assert_eq!(it.key(), all.last().map_or(&b""[..], |e| &e.0));
             seeks_agree(&mut it, &all);
+        }
+    }
+}
+
+/// A walk gives what steps give, from any entry on, and stops where it is told to; whether a key repeats is known
+/// however much of it the writer shared.
+#[test]
+fn walks_agree_with_the_entries() {
+    let all: Vec<_> =
+        entries(60).into_iter().map(|(k, v)| (k, v[..v.len().min(90)].to_vec())).collect();
+    let user = |i: usize| &all[i].0[..all[i].0.len() - 8];
+    for (interval, most) in [(1, 99), (4, 99), (16, 99), (16, 3), (16, 0), (1000, 12)] {
+        let block = build_sharing(&all, interval, |i| (i + 1) * most);
+        let mut it = BlockIter::new(&block).unwrap();
+        assert!(it.walk(&mut |_| unreachable!("it stands nowhere")).unwrap().is_continue());
+        for from in 0..all.len() {
+            for stop in [from, from + 1, from + 7, all.len()] {
+                let key = InternalKey::decode(&all[from].0).unwrap();
+                assert!(it.seek(key, &Bytewise).unwrap());
+                let mut at = from;
+                let broke = it.walk(&mut |entry| {
+                    if at == stop {
+                        return ControlFlow::Break(());
+                    }
+                    let repeats = at > from && user(at) == user(at - 1);
+                    assert_eq!((entry.key, entry.value), (&all[at].0[..], &all[at].1[..]));
+                    assert_eq!(entry.repeats, repeats, "entry {at}");
+                    at += 1;
+                    ControlFlow::Continue(())
+                });
+                assert_eq!(
+                    (at, broke.unwrap().is_break()),
+                    (stop.min(all.len()), stop < all.len())
+                );
+                let stands = stop.min(all.len() - 1);
+                assert_eq!((it.key(), it.value()), (&all[stands].0[..], &all[stands].1[..]));
+            }
         }
     }
 }
@@ -397,6 +435,13 @@ fn walk_data(block: &[u8]) -> lithify_base::Result<()> {
         more = it.next()?;
     }
     assert!(!more, "an iterator that does not end");
+    if it.seek_to_first()? {
+        let mut left = limit;
+        let _ = it.walk(&mut |_| {
+            left -= 1;
+            ControlFlow::Continue(())
+        })?;
+    }
     let mut more = it.seek_to_last()?;
     for _ in 0..50 {
         if !more {

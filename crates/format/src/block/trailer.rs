@@ -26,9 +26,13 @@ impl BlockCheck {
     /// Appends payload and trailer to `out`, whose end lies at `offset` of the file.
     pub fn append(self, out: &mut Vec<u8>, payload: &[u8], type_byte: u8, offset: u64) {
         out.extend_from_slice(payload);
-        out.push(type_byte);
-        let sum = self.stored_sum(payload, type_byte, offset);
-        out.extend_from_slice(&sum.to_le_bytes());
+        out.extend_from_slice(&self.trailer(payload, type_byte, offset));
+    }
+
+    /// The trailer of a block that starts at `offset` of the file.
+    pub fn trailer(self, payload: &[u8], type_byte: u8, offset: u64) -> [u8; TRAILER_LEN] {
+        let [a, b, c, d] = self.stored_sum(payload, type_byte, offset).to_le_bytes();
+        [type_byte, a, b, c, d]
     }
 
     /// Splits a block read with its trailer into payload and type byte, and checks the sum.

@@ -24,6 +24,31 @@ fn codecs() -> Vec<Codec> {
     all
 }
 
+/// The bytes that LZ4 leaves are part of what all engines agree on (R9), and the kernels for GPUs make the same: an
+/// encoder that makes others fails here.
+#[test]
+fn the_bytes_of_lz4_stay_what_they_are() {
+    let mixed = |n: usize| -> Vec<u8> {
+        let (text, noise) = (text(n), noise(n));
+        (0..n).map(|i| if i / 50 % 6 == 5 { noise[i] } else { text[i] }).collect()
+    };
+    let sum = |payload: &[u8]| {
+        let mut out = Vec::new();
+        assert!(Compressor::new(Codec::Lz4, 0).unwrap().compress(payload, &mut out));
+        (out.len(), crate::xxph3::xxph3_64(&out))
+    };
+    // Below 65,535 bytes the table of the encoder has 16 bits a position, from there on 32.
+    let sums = [1000, 4096, 65_534, 65_535, 200_000].map(|n| sum(&mixed(n)));
+    let known = [
+        (261, 0xc4f4_82f5_bd35_07f8),
+        (860, 0x8baa_3e0b_d67c_d4c1),
+        (13117, 0xf697_15a9_29d3_ae7a),
+        (13124, 0xca45_28d6_6f6a_a3c3),
+        (39604, 0xab08_8116_58fb_46b9),
+    ];
+    assert_eq!(sums, known, "{sums:#x?}");
+}
+
 #[test]
 fn round_trips_and_the_one_eighth_rule() {
     for codec in codecs() {

@@ -19,11 +19,11 @@ pub struct BlockCounts {
     pub raw_key_bytes: u64,
 }
 
-/// Encodes the counts of all data blocks in file order.
-pub fn encode(blocks: impl ExactSizeIterator<Item = BlockCounts>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(2 + 4 * blocks.len());
+/// Encodes the counts of all data blocks, of which there are `count`, in file order.
+pub fn encode(count: usize, blocks: impl Iterator<Item = BlockCounts>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(2 + 4 * count);
     varint::put_u64(&mut out, VERSION);
-    varint::put_u64(&mut out, blocks.len() as u64);
+    varint::put_u64(&mut out, count as u64);
     for block in blocks {
         varint::put_u64(&mut out, block.entries);
         varint::put_u64(&mut out, block.raw_key_bytes);

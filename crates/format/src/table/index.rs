@@ -13,6 +13,7 @@ mod read;
 
 pub use read::{BlockSource, Levels, TableIndexIter, index_form};
 
+use lithify_base::memory::Pieces;
 use lithify_base::{Comparator, InternalKey, Kind, MAX_SEQ, Tag};
 
 use super::handle::BlockHandle;
@@ -35,16 +36,8 @@ impl Default for IndexShape {
     }
 }
 
-/// Bounds and place of one data block.
-#[derive(Clone, Copy, Debug)]
-pub struct Indexed<'a> {
-    /// First internal key.
-    pub first: InternalKey<'a>,
-    /// Last internal key.
-    pub last: InternalKey<'a>,
-    /// Where the block lies.
-    pub handle: BlockHandle,
-}
+/// First and last internal key of one data block.
+pub type Bounds<'a> = (InternalKey<'a>, InternalKey<'a>);
 
 /// A built index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,20 +54,24 @@ pub struct BuiltIndex {
 /// The separators behind the data blocks of a table, which index and partitioned filter share.
 #[derive(Clone, Debug)]
 pub struct Separators {
-    list: Vec<Vec<u8>>,
+    list: Pieces<Vec<u8>>,
     keys: IndexKeys,
 }
 
 impl Separators {
     /// One for each of `blocks`.
-    pub fn of(blocks: &[Indexed<'_>], order: &dyn Comparator) -> Separators {
-        let spans = |w: &[Indexed<'_>]| match w {
-            [a, b] => order.compare(a.last.user, b.first.user).is_eq(),
-            _ => false,
-        };
-        let keys = if blocks.windows(2).any(spans) { IndexKeys::Internal } else { IndexKeys::User };
-        let list = (0..blocks.len())
-            .filter_map(|i| Some(separator(blocks.get(i)?, blocks.get(i + 1), order, keys)))
+    pub fn of<'a>(
+        blocks: impl Iterator<Item = Bounds<'a>> + Clone,
+        order: &dyn Comparator,
+    ) -> Separators {
+        let nexts = || blocks.clone().skip(1).map(Some).chain([None]);
+        let spans = blocks.clone().zip(nexts()).any(|((_, last), next)| {
+            next.is_some_and(|(first, _)| order.compare(last.user, first.user).is_eq())
+        });
+        let keys = if spans { IndexKeys::Internal } else { IndexKeys::User };
+        let pairs = blocks.clone().zip(nexts());
+        let list = pairs
+            .map(|((_, last), next)| separator(last, next.map(|(first, _)| first), order, keys))
             .collect();
         Separators { list, keys }
     }
@@ -128,15 +125,14 @@ fn two_levels<'a>(
     BuiltIndex { partitions, top: top.finish().to_vec(), keys }
 }
 
-/// The separator after `block`: short between blocks, whole behind the last one.
+/// The separator between the last key of a block and the first one of the next: short, or whole behind the last block.
 fn separator(
-    block: &Indexed<'_>,
-    next: Option<&Indexed<'_>>,
+    last: InternalKey<'_>,
+    next: Option<InternalKey<'_>>,
     order: &dyn Comparator,
     keys: IndexKeys,
 ) -> Vec<u8> {
-    let last = block.last;
-    let short = next.map(|next| order.separator(last.user, next.first.user));
+    let short = next.map(|next| order.separator(last.user, next.user));
     let user = short.unwrap_or_else(|| last.user.to_vec());
     let shortened = order.compare(last.user, &user).is_lt();
     match keys {

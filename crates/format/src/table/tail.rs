@@ -10,12 +10,13 @@
 
 use std::sync::Arc;
 
+use lithify_base::memory::{LargeBytes, Pieces};
 use lithify_base::{Comparator, InternalKey, Prefixes, Result, Seq};
 
 use super::blocks_meta::{self, BlockCounts};
 use super::footer::{DEFAULT_VERSION, Footer};
 use super::handle::BlockHandle;
-use super::index::{BuiltIndex, IndexShape, Indexed, Separators, build_index};
+use super::index::{Bounds, BuiltIndex, IndexShape, Separators, build_index};
 use super::metaindex::{self, MetaIndex};
 use super::props::{
     EXTERNAL_NUMBERED, EXTERNAL_VERSION, GLOBAL_SEQ, INDEX_TYPE, ONE_LEVEL, PREFIX_FILTERING,
@@ -148,7 +149,7 @@ pub struct BlockMeta {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tail {
     /// The bytes to write right behind the last data block.
-    pub bytes: Vec<u8>,
+    pub bytes: LargeBytes,
     /// The properties among them.
     pub props: TableProps,
     /// How the table's blocks are checked; the base context goes to the MANIFEST too.
@@ -160,10 +161,10 @@ pub struct Tail {
 /// Collects what is known of a table's data blocks and builds the rest.
 #[derive(Clone, Debug, Default)]
 pub struct TailBuilder {
-    blocks: Vec<BlockMeta>,
-    hashes: Vec<u64>,
+    blocks: Pieces<BlockMeta>,
+    hashes: Pieces<u64>,
     /// How many hashes there are up to the end of each block.
-    hash_ends: Vec<usize>,
+    hash_ends: Pieces<usize>,
     tombstones: Vec<RangeTombstone>,
 }
 
@@ -223,7 +224,7 @@ impl TailBuilder {
     }
 
     /// The data blocks added.
-    pub fn blocks(&self) -> &[BlockMeta] {
+    pub fn blocks(&self) -> &Pieces<BlockMeta> {
         &self.blocks
     }
 
@@ -253,8 +254,7 @@ impl TailBuilder {
         }
         let mut parts = Parts::new(self.data_end(), spec.check());
         let mut props = self.count(spec, order);
-        let indexed: Vec<Indexed<'_>> = self.blocks.iter().filter_map(indexed).collect();
-        let separators = Separators::of(&indexed, order);
+        let separators = Separators::of(self.blocks.iter().filter_map(bounds), order);
         if spec.millibits > 0 && !self.hashes.is_empty() {
             self.write_filter(&mut parts, &mut props, spec, &separators);
         }
@@ -268,7 +268,7 @@ impl TailBuilder {
                 .blocks
                 .iter()
                 .map(|b| BlockCounts { entries: b.entries, raw_key_bytes: b.raw_key_bytes });
-            parts.push_meta(metaindex::BLOCKS, &blocks_meta::encode(counts));
+            parts.push_meta(metaindex::BLOCKS, &blocks_meta::encode(self.blocks.len(), counts));
         }
         if !self.tombstones.is_empty() {
             parts.push_meta(metaindex::RANGE_DEL, &range_del::encode(&self.tombstones));
@@ -302,7 +302,7 @@ impl TailBuilder {
         props.filter_policy = FILTER_POLICY.to_owned();
         let bytes = |hashes: usize| filter_bytes(hashes as u64, spec.millibits);
         if spec.filter_partition == 0 || bytes(self.hashes.len()) <= spec.filter_partition {
-            let filter = build_filter(&self.hashes, spec.millibits);
+            let filter = build_filter(self.hashes.slices(0..self.hashes.len()), spec.millibits);
             props.filter_size = filter.len() as u64;
             parts.push_meta(metaindex::FULL_FILTER, &filter);
             return;
@@ -315,17 +315,16 @@ impl TailBuilder {
                 continue;
             }
             // The last key before may have its older versions here; its hash is not repeated.
-            let hashes = self.hashes.get(from.saturating_sub(1)..end).unwrap_or_default();
-            let mut hashes = hashes.to_vec();
+            let hashes = self.hashes.slices(from.saturating_sub(1)..end);
             // Nor is that of the prefix that it and the first key here may share. A search from between
             // the last key here and the separator leads here, and finds the next key behind it.
             let prefix = |block: Option<&BlockMeta>| {
                 let key = InternalKey::decode(&block?.first_key)?;
                 spec.prefixes.of(key.user).map(key_hash)
             };
-            hashes.extend(prefix(self.blocks.get(first)));
-            hashes.extend(prefix(self.blocks.get(i + 1)));
-            let handle = parts.push(&build_filter(&hashes, spec.millibits));
+            let shared = [first, i + 1].map(|at| prefix(self.blocks.get(at)));
+            let hashes = hashes.chain(shared.iter().map(Option::as_slice));
+            let handle = parts.push(&build_filter(hashes, spec.millibits));
             top.add_handle(separators.behind(i), handle);
             (from, first) = (end, i + 1);
         }
@@ -416,25 +415,21 @@ impl TailBuilder {
     }
 }
 
-fn indexed(block: &BlockMeta) -> Option<Indexed<'_>> {
-    Some(Indexed {
-        first: InternalKey::decode(&block.first_key)?,
-        last: InternalKey::decode(&block.last_key)?,
-        handle: block.handle,
-    })
+fn bounds(block: &BlockMeta) -> Option<Bounds<'_>> {
+    Some((InternalKey::decode(&block.first_key)?, InternalKey::decode(&block.last_key)?))
 }
 
 /// The tail so far: blocks appended with their trailers, and the names of those that have one.
 struct Parts {
     start: u64,
-    bytes: Vec<u8>,
+    bytes: LargeBytes,
     check: BlockCheck,
     names: MetaIndex,
 }
 
 impl Parts {
     fn new(start: u64, check: BlockCheck) -> Parts {
-        Parts { start, bytes: Vec::new(), check, names: MetaIndex::default() }
+        Parts { start, bytes: LargeBytes::new(), check, names: MetaIndex::default() }
     }
     /// Offset in the file of what comes next.
     fn at(&self) -> u64 {
@@ -442,7 +437,8 @@ impl Parts {
     }
     fn push(&mut self, payload: &[u8]) -> BlockHandle {
         let handle = BlockHandle::new(self.at(), payload.len() as u64);
-        self.check.append(&mut self.bytes, payload, 0, handle.offset);
+        self.bytes.extend_from_slice(payload);
+        self.bytes.extend_from_slice(&self.check.trailer(payload, 0, handle.offset));
         handle
     }
     fn push_meta(&mut self, name: &[u8], payload: &[u8]) {

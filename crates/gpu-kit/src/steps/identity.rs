@@ -19,7 +19,11 @@ pub(crate) fn run(machine: &Machine) -> Result<Found> {
     found.figure("cases", report.equal as f64);
     found.figure("sets", report.here as f64);
     found.figure("refused", (report.refused + report.on_cpu) as f64);
+    let lz4 = suite(&engine, &*machine.rt, 0..seeds.div_ceil(3), Profile::lz4(SMALL))?;
+    found.figure("cases_lz4", lz4.equal as f64);
+    found.figure("refused_lz4", (lz4.refused + lz4.on_cpu) as f64);
     handover(&engine, &CpuEngine, &*machine.rt, 0..seeds.div_ceil(5), Profile::device(SMALL))?;
+    handover(&engine, &CpuEngine, &*machine.rt, 0..seeds.div_ceil(10), Profile::lz4(SMALL))?;
     found.figure("handovers", seeds.div_ceil(5) as f64);
     // The first difference ends the step.
     found.figure("differences", 0.0);

@@ -9,18 +9,19 @@ use crate::machine::Machine;
 use crate::timed::Timed;
 
 /// Kernels that are told of together.
-const GROUPS: [(&str, &[Kernel]); 7] = [
-    ("us_unpack", &[Kernel::Count, Kernel::Unpack]),
+const GROUPS: [(&str, &[Kernel]); 8] = [
+    ("us_unpack", &[Kernel::Decode, Kernel::Count, Kernel::Unpack]),
     ("us_order", &[Kernel::Order, Kernel::Trim]),
     ("us_partition_and_merge", &[Kernel::Partition, Kernel::Merge]),
     ("us_judge_and_drop", &[Kernel::Judge, Kernel::Drop]),
     ("us_layout", &[Kernel::Blocks, Kernel::Files, Kernel::Sizes, Kernel::Table]),
     ("us_pack", &[Kernel::Pack]),
-    ("us_prove", &[Kernel::Prove]),
+    ("us_encode", &[Kernel::Encode, Kernel::Places, Kernel::Gather]),
+    ("us_prove", &[Kernel::Check, Kernel::Prove]),
 ];
 /// The paper's shares, of unpack, sort and pack.
 const SHARES: [(&str, &[usize]); 3] =
-    [("share_unpack", &[0, 1]), ("share_sort", &[2, 3]), ("share_pack", &[4, 5, 6])];
+    [("share_unpack", &[0, 1]), ("share_sort", &[2, 3]), ("share_pack", &[4, 5, 6, 7])];
 
 pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let mut found = Found::default();
@@ -48,6 +49,25 @@ pub(crate) fn run(machine: &Machine) -> Result<Found> {
             }
         }
     }
-    found.note("a launch and two events are in each kernel's time; LZ4 on the device is not built");
+    lz4(machine, &mut found)?;
+    found.note("a launch and two events are in each kernel's time");
     Ok(found)
+}
+
+/// Bytes of entries a nanosecond of all kernels with LZ4 both ways, and of the two codecs alone.
+fn lz4(machine: &Machine, found: &mut Found) -> Result<()> {
+    let bytes = machine.size(64 << 20, 256 << 10);
+    let device = Timed::new(machine.device()?, machine.rt.clone(), true);
+    let notes = device.notes();
+    let engine = machine.engine_over(Box::new(device), machine.options(1, bytes))?;
+    let (job, logical) = Job::lz4(bytes)?;
+    through(machine, &engine, &job)?;
+    let kernels = notes.lock().kernels;
+    let rate = |of: &[Kernel]| {
+        logical as f64 / of.iter().map(|kernel| kernels[*kernel as usize]).sum::<f64>()
+    };
+    found.figure("gb_per_s_lz4", rate(&Kernel::ALL));
+    found.figure("gb_per_s_lz4_decode", rate(&[Kernel::Decode]));
+    found.figure("gb_per_s_lz4_encode", rate(&[Kernel::Encode, Kernel::Places, Kernel::Gather]));
+    Ok(())
 }

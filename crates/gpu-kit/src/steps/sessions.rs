@@ -5,7 +5,9 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use lithify_engine::stream::{Stream, StreamShape};
 use lithify_engine::{BlockSet, Engine, Offer, Products, Progress, Recipe};
+use lithify_format::compress::Codec;
 use lithify_merge::certify::{Certifier, Mode};
+use lithify_merge::workload::{BlockStyle, Case};
 
 use super::Found;
 use crate::machine::Machine;
@@ -26,6 +28,26 @@ impl Job {
             sets.push(one);
         }
         Ok(Job { recipe, sets })
+    }
+}
+
+impl Job {
+    /// About `bytes` of entries with values of 128 bytes that repeat themselves, in blocks that are compressed with LZ4, and so
+    /// is what comes out: one set. Bytes of its entries beside it.
+    pub(crate) fn lz4(bytes: u64) -> Result<(Job, u64)> {
+        const VALUE: usize = 128;
+        const PERIOD: usize = 48;
+        let entries = bytes / (VALUE as u64 + 24);
+        let mut case = Case::uniform(1, 8, entries as usize, 16, VALUE)?;
+        for e in case.runs.iter_mut().flatten() {
+            let (once, again) = e.value.split_at_mut(PERIOD);
+            again.iter_mut().zip(once.iter().cycle()).for_each(|(to, from)| *to = *from);
+        }
+        let style = BlockStyle { codec: Codec::Lz4, ..BlockStyle::default() };
+        case.blocks = case.runs.iter().map(|run| style.encode(run)).collect::<Result<_, _>>()?;
+        let recipe = Recipe { codec: Codec::Lz4, ..Recipe::clone(&case.recipe) };
+        let job = Job { recipe: Arc::new(recipe), sets: case.sets(u64::MAX) };
+        Ok((job, entries * (VALUE as u64 + 24)))
     }
 }
 

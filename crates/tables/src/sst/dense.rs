@@ -1,6 +1,7 @@
 //! Which tables have so many deletions that they should be compacted soon: scans over them look at
 //! entries that are not there, and the data they hide takes space.
 
+use lithify_base::memory::Pieces;
 use lithify_format::table::tail::BlockMeta;
 
 /// When a table is marked as it is written. RocksDB's `CompactOnDeletionCollector`.
@@ -17,11 +18,11 @@ pub struct DeletionTrigger {
 
 impl DeletionTrigger {
     /// True if a table of these blocks should be marked. Range deletions do not count.
-    pub(crate) fn marks(&self, blocks: &[BlockMeta]) -> bool {
+    pub(crate) fn marks(&self, blocks: &Pieces<BlockMeta>) -> bool {
         self.all_in_all(blocks) || self.in_a_row(blocks)
     }
 
-    fn all_in_all(&self, blocks: &[BlockMeta]) -> bool {
+    fn all_in_all(&self, blocks: &Pieces<BlockMeta>) -> bool {
         let (entries, deletes) = sums(blocks);
         self.ratio_percent > 0
             && deletes > 0
@@ -29,7 +30,7 @@ impl DeletionTrigger {
     }
 
     /// As many blocks as fit into the window, at least one, from each block on.
-    fn in_a_row(&self, blocks: &[BlockMeta]) -> bool {
+    fn in_a_row(&self, blocks: &Pieces<BlockMeta>) -> bool {
         if self.window == 0 {
             return false;
         }
@@ -50,7 +51,7 @@ impl DeletionTrigger {
     }
 }
 
-fn sums(blocks: &[BlockMeta]) -> (u64, u64) {
+fn sums(blocks: &Pieces<BlockMeta>) -> (u64, u64) {
     blocks.iter().fold((0, 0), |s, b| (s.0 + b.entries, s.1 + b.deletes))
 }
 
@@ -60,7 +61,7 @@ mod tests {
 
     use super::*;
 
-    fn blocks(counts: &[(u64, u64)]) -> Vec<BlockMeta> {
+    fn blocks(counts: &[(u64, u64)]) -> Pieces<BlockMeta> {
         let block = |&(entries, deletes): &(u64, u64)| BlockMeta {
             entries,
             deletes,
@@ -85,7 +86,7 @@ mod tests {
         let ratio = |ratio_percent| DeletionTrigger { ratio_percent, ..DeletionTrigger::default() };
         assert!(ratio(26).marks(&table));
         assert!(!ratio(27).marks(&table), "16 of 60");
-        assert!(!ratio(0).marks(&table) && !ratio(1).marks(&[]));
+        assert!(!ratio(0).marks(&table) && !ratio(1).marks(&Pieces::default()));
     }
 
     /// The sliding sums against sums of every stretch.

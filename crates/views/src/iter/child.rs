@@ -1,12 +1,15 @@
 //! What an iterator of a database merges: memtables and runs.
 
+use std::ops::ControlFlow;
+
 use lithify_base::{Result, Tag};
 use lithify_memtable::MemIter;
+use lithify_tables::sst::Passed;
 
-use super::Cursor;
 use super::capped::Capped;
 use super::merging::Merging;
 use super::stratum::Stratum;
+use super::{Cursor, by_steps};
 
 /// The internal cursor under every iterator.
 pub(crate) type Merged = Merging<Child>;
@@ -51,6 +54,12 @@ impl Cursor for Child {
     }
     fn next(&mut self) {
         each!(self, c => c.next());
+    }
+    fn walk(&mut self, visit: &mut impl FnMut(Passed<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        match self {
+            Child::Run(c) => c.walk(visit),
+            Child::Mem(_) | Child::Old(_) => by_steps(self, visit),
+        }
     }
     fn prev(&mut self) {
         each!(self, c => c.prev());

@@ -1,14 +1,16 @@
 //! Many cursors as one, in the one total order: a binary heap whose top is the next entry.
 //!
 //! A step moves the top cursor and sifts it down, so a stretch of entries from one cursor costs
-//! two comparisons an entry. Keys are compared by their first eight bytes as an integer where
+//! two comparisons an entry. Keys are compared by their first sixteen bytes as an integer where
 //! the order is bytewise; the rest decides ties. Entries are unique (no two share a user key
 //! and a tag) except for sequence numbers zeroed by compaction, which only ever sit in the
 //! oldest run of their key: equal entries come out newest cursor first.
 
 use std::cmp::Ordering;
+use std::ops::ControlFlow;
 
 use lithify_base::{ComparatorRef, Error, Result, Tag};
+use lithify_tables::sst::Passed;
 
 use super::Cursor;
 
@@ -18,7 +20,7 @@ pub(crate) struct Merging<C> {
     bytewise: bool,
     cursors: Vec<C>,
     /// Head of each cursor's current key (valid cursors only).
-    heads: Vec<u64>,
+    heads: Vec<u128>,
     /// Indices of the valid cursors, a heap by the current direction.
     heap: Vec<u32>,
     forward: bool,
@@ -26,15 +28,44 @@ pub(crate) struct Merging<C> {
     broken: Option<Error>,
 }
 
-/// The first eight bytes of a key as an integer that compares as they do.
-pub(crate) fn head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(b) => u64::from_be_bytes(*b),
+/// The first sixteen bytes of a key as an integer that compares as they do.
+#[inline]
+pub(crate) fn head(key: &[u8]) -> u128 {
+    match key.first_chunk::<16>() {
+        Some(b) => u128::from_be_bytes(*b),
         None => {
-            let mut b = [0; 8];
+            let mut b = [0; 16];
             b[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(b)
+            u128::from_be_bytes(b)
         }
+    }
+}
+
+/// The entry that a walk of one cursor ends before, in byte order.
+struct Limit<'a> {
+    /// `None` if there is none.
+    user: Option<&'a [u8]>,
+    head: u128,
+    tag: Tag,
+    /// An entry that equals it comes before it.
+    is_after_equal: bool,
+}
+
+impl<'a> Limit<'a> {
+    fn none() -> Limit<'a> {
+        Limit { user: None, head: u128::MAX, tag: Tag(0), is_after_equal: false }
+    }
+    fn at(user: &'a [u8], head: u128, tag: Tag, is_after_equal: bool) -> Limit<'a> {
+        Limit { user: Some(user), head, tag, is_after_equal }
+    }
+    #[inline]
+    fn compare(&self, user: &[u8]) -> Ordering {
+        let Some(limit) = self.user else { return Ordering::Less };
+        head(user).cmp(&self.head).then_with(|| user.cmp(limit))
+    }
+    /// Whether an entry of its key with `tag` comes before it.
+    fn is_before(&self, tag: Tag) -> bool {
+        tag > self.tag || tag == self.tag && self.is_after_equal
     }
 }
 
@@ -116,6 +147,16 @@ impl<C: Cursor> Merging<C> {
         self.sift_down(0);
     }
 
+    /// The cursor whose entry comes after the top's, if there is one.
+    fn second(&self) -> Option<usize> {
+        let &left = self.heap.get(1)?;
+        let second = match self.heap.get(2) {
+            Some(&right) if self.before(right, left) => right,
+            _ => left,
+        };
+        Some(second as usize)
+    }
+
     fn top(&self) -> &C {
         &self.cursors[self.heap[0] as usize]
     }
@@ -179,6 +220,42 @@ impl<C: Cursor> Cursor for Merging<C> {
         let top = self.heap[0] as usize;
         self.cursors[top].next();
         self.settle_top();
+    }
+    fn walk(&mut self, visit: &mut impl FnMut(Passed<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        debug_assert!(self.forward && self.bytewise, "who walks asks for that first");
+        // Whether the next entry, of whichever cursor, has the key of the one that was given last.
+        let mut goes_on = false;
+        while self.valid() {
+            let top = self.heap[0] as usize;
+            let (cursor, limit) = match self.second() {
+                None => (&mut self.cursors[top], Limit::none()),
+                Some(second) => {
+                    let both = self.cursors.get_disjoint_mut([top, second]);
+                    let [cursor, other] = both.expect("two places of the heap");
+                    let head = self.heads[second];
+                    (cursor, Limit::at(other.user_key(), head, other.tag(), second > top))
+                }
+            };
+            // Whether the last entry given has the limit's key, and whether the limit was met.
+            let (mut meets, mut met) = (false, false);
+            let flow = cursor.walk(&mut |entry: Passed<'_>| {
+                let by_key = limit.compare(entry.user);
+                if by_key.is_gt() || by_key.is_eq() && !limit.is_before(entry.tag) {
+                    met = true;
+                    return ControlFlow::Break(());
+                }
+                let repeats = entry.repeats | std::mem::take(&mut goes_on);
+                visit(Passed { repeats, ..entry })?;
+                meets = by_key.is_eq();
+                ControlFlow::Continue(())
+            });
+            self.settle_top();
+            if flow.is_break() && !met {
+                return flow;
+            }
+            goes_on = meets;
+        }
+        ControlFlow::Continue(())
     }
     fn prev(&mut self) {
         if self.forward {

@@ -12,7 +12,10 @@ pub(crate) mod user;
 #[cfg(test)]
 mod tests;
 
+use std::ops::ControlFlow;
+
 use lithify_base::{Result, Tag};
+use lithify_tables::sst::Passed;
 
 /// A cursor over internal entries in the one total order: user key ascending, tag descending.
 ///
@@ -33,6 +36,11 @@ pub(crate) trait Cursor {
     fn seek_to_last(&mut self);
     /// Moves one entry forward. The cursor must be valid.
     fn next(&mut self);
+    /// Gives the current entry and those after it to `visit`, until it breaks or there are no more: stands at the
+    /// entry that `visit` broke at, or is not valid. For byte order, and only on the way forward.
+    fn walk(&mut self, visit: &mut impl FnMut(Passed<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        by_steps(self, visit)
+    }
     /// Moves one entry back. The cursor must be valid.
     fn prev(&mut self);
     /// True if the cursor is at an entry.
@@ -45,4 +53,21 @@ pub(crate) trait Cursor {
     fn value(&self) -> &[u8];
     /// The error that made the cursor invalid, if one did.
     fn status(&self) -> Result<()>;
+}
+
+/// A walk of a cursor that knows no better way.
+fn by_steps<C: Cursor + ?Sized>(
+    cursor: &mut C,
+    visit: &mut impl FnMut(Passed<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let (mut before, mut repeats) = (Vec::new(), false);
+    while cursor.valid() {
+        let (user, tag, value) = (cursor.user_key(), cursor.tag(), cursor.value());
+        visit(Passed { user, tag, value, repeats })?;
+        before.clear();
+        before.extend_from_slice(cursor.user_key());
+        cursor.next();
+        repeats = cursor.valid() && cursor.user_key() == before;
+    }
+    ControlFlow::Continue(())
 }

@@ -1,10 +1,12 @@
 //! A cursor over one run: its files are disjoint and in key order, so they are one long table.
 //! Files are opened when the cursor enters them.
 
+use std::ops::ControlFlow;
+
 use lithify_base::{ComparatorRef, Error, Result, Tag};
 use lithify_env::sync::Arc;
 use lithify_tables::cache::TableCache;
-use lithify_tables::sst::{Scope, TableIter};
+use lithify_tables::sst::{Passed, Scope, TableIter};
 
 use super::Cursor;
 use crate::super_version::RunTables;
@@ -184,6 +186,17 @@ impl Cursor for Stratum {
                 self.settle_forward();
             }
         }
+    }
+    fn walk(&mut self, visit: &mut impl FnMut(Passed<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+        // No user key is in two files of a run (V4).
+        while let Some(iter) = &mut self.open {
+            iter.walk(visit)?;
+            self.settle_forward();
+            if !self.valid() {
+                break;
+            }
+        }
+        ControlFlow::Continue(())
     }
     fn prev(&mut self) {
         if let Some(iter) = &mut self.open {

@@ -1,5 +1,7 @@
 //! Merging and user cursors over plain sorted vectors, against sorting everything at once.
 
+use std::ops::ControlFlow;
+
 use lithify_base::{Error, Kind, MAX_SEQ, Result, Seq, Tag, bytewise};
 
 use super::Cursor;
@@ -156,6 +158,45 @@ fn a_failed_child_ends_the_merge_with_its_error() {
 }
 
 #[test]
+fn a_walk_ends_where_a_child_fails() {
+    let mut rng = fastrand::Rng::with_seed(10);
+    for _ in 0..200 {
+        let (runs, _) = random_runs(&mut rng);
+        let whole = {
+            let mut user = seen(merged(&runs), MAX_SEQ);
+            user.seek_to_first();
+            taken(&mut user)
+        };
+        let mut cursors: Vec<Plain> = runs.into_iter().map(Plain::new).collect();
+        let bad = rng.usize(0..cursors.len());
+        if cursors[bad].entries.is_empty() {
+            continue;
+        }
+        cursors[bad].fails_at = Some(rng.usize(0..cursors[bad].entries.len()));
+        let mut user = seen(Merging::new(bytewise(), cursors), MAX_SEQ);
+        user.seek_to_first();
+        let before = taken(&mut user);
+        assert!(!user.valid() && user.status().is_err());
+        assert_eq!(before, whole[..before.len()], "right until it fails");
+    }
+}
+
+fn seen(merged: Merging<Plain>, at: Seq) -> User<Merging<Plain>> {
+    let tombstones = Tombstones::new(bytewise(), MAX_SEQ);
+    User::new(merged, bytewise(), at, tombstones, (None, None), None, None)
+}
+
+/// All that a walk gives.
+fn taken(user: &mut User<Merging<Plain>>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut given = Vec::new();
+    user.walk(&mut |key, value| {
+        given.push((key.to_vec(), value.to_vec()));
+        ControlFlow::Continue(())
+    });
+    given
+}
+
+#[test]
 fn a_user_sees_the_newest_visible_value_of_each_key() {
     let mut rng = fastrand::Rng::with_seed(9);
     for _ in 0..300 {
@@ -172,9 +213,7 @@ fn a_user_sees_the_newest_visible_value_of_each_key() {
                 visible.push((key.clone(), value.clone()));
             }
         }
-        let tombstones = Tombstones::new(bytewise(), MAX_SEQ);
-        let mut user =
-            User::new(merged(&runs), bytewise(), at, tombstones, (None, None), None, None);
+        let mut user = seen(merged(&runs), at);
         let mut i: Option<usize> = None;
         for _ in 0..100 {
             match rng.u8(0..8) {
@@ -186,7 +225,20 @@ fn a_user_sees_the_newest_visible_value_of_each_key() {
                     user.seek_to_last();
                     i = visible.len().checked_sub(1);
                 }
-                2..5 if i.is_some() => {
+                2 if i.is_some() => {
+                    let (from, most) = (i.unwrap(), rng.usize(0..12));
+                    let mut given = Vec::new();
+                    user.walk(&mut |key, value| {
+                        if given.len() == most {
+                            return ControlFlow::Break(());
+                        }
+                        given.push((key.to_vec(), value.to_vec()));
+                        ControlFlow::Continue(())
+                    });
+                    assert_eq!(given, visible[from..visible.len().min(from + most)]);
+                    i = i.map(|i| i + most).filter(|i| *i < visible.len());
+                }
+                3..5 if i.is_some() => {
                     user.next();
                     i = i.map(|i| i + 1).filter(|i| *i < visible.len());
                 }

@@ -11,6 +11,7 @@ use lithify_base::key::unknown_kind;
 use lithify_base::{
     Comparator, ComparatorRef, Error, Key, Kind, MergeOperatorRef, Prefixes, Result, Seq, Tag,
 };
+use lithify_tables::sst::Passed;
 
 use super::Cursor;
 use super::tombstones::Tombstones;
@@ -220,6 +221,65 @@ impl<C: Cursor> User<C> {
             Place::Combined => self.find_forward(true),
         }
     }
+    /// Gives the current entry and those after it to `take` until it breaks: stands at the entry that it broke at.
+    pub(crate) fn walk(&mut self, take: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<()>) {
+        let is_plain = self.tombstones.is_empty()
+            && self.limited.is_none()
+            && self.identical
+            && self.order.is_bytewise();
+        while self.valid() {
+            if is_plain && matches!(self.place, Place::AtCursor) {
+                if self.stretch(take).is_break() {
+                    return;
+                }
+            } else if take(self.key(), self.value()).is_break() {
+                return;
+            } else {
+                self.next();
+            }
+        }
+    }
+
+    /// A part of [`walk`](User::walk), over values that nothing but versions of their own keys hides, up to an operand.
+    fn stretch(
+        &mut self,
+        take: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let (at, upper) = (self.at, self.bounds.upper.as_deref());
+        // Whether what there is to say about the key was said, and whether `take` broke.
+        let (mut decided, mut refused) = (false, false);
+        let walked = self.cursor.walk(&mut |entry: Passed<'_>| {
+            decided &= entry.repeats;
+            if decided {
+                return ControlFlow::Continue(());
+            }
+            if upper.is_some_and(|upper| entry.user >= upper) {
+                return ControlFlow::Break(());
+            }
+            if entry.tag.seq() > at {
+                return ControlFlow::Continue(());
+            }
+            match entry.tag.kind() {
+                Some(Kind::Value) => {
+                    refused = take(entry.user, entry.value).is_break();
+                    if refused {
+                        return ControlFlow::Break(());
+                    }
+                }
+                Some(Kind::Delete | Kind::SingleDelete) => {}
+                _ => return ControlFlow::Break(()),
+            }
+            decided = true;
+            ControlFlow::Continue(())
+        });
+        if walked.is_break() && refused {
+            return ControlFlow::Break(());
+        }
+        // At an entry of whose key nothing was said yet, or at none.
+        self.find_forward(false);
+        ControlFlow::Continue(())
+    }
+
     pub(crate) fn prev(&mut self) {
         match self.place {
             Place::Nowhere => {}

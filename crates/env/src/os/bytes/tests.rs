@@ -57,6 +57,24 @@ fn what_is_free_beyond_the_limit_goes_back() {
     assert_eq!(pool.get(4200).unwrap().as_ptr(), before, "the warmest is taken first");
 }
 
+/// What was in use once does not hold the memory of what is.
+#[test]
+fn the_size_in_use_keeps_its_memory() {
+    let pool = SlotPool::new(64 << 10);
+    let large: Vec<SharedBytes> = (0..3).map(|i| pool.get((20 + i) << 10).unwrap()).collect();
+    drop(large);
+    let held: Vec<SharedBytes> = (0..8).map(|_| pool.get(4200).unwrap()).collect();
+    drop(held);
+    let kept = pool.resident();
+    assert!(kept <= (64 << 10) + 8 * PAGE, "{kept}");
+    let free = pool.idle.load(Ordering::Relaxed);
+    let taken = pool.get(4200).unwrap();
+    assert_eq!(free - pool.idle.load(Ordering::Relaxed), taken.memory(), "it was warm");
+    assert_eq!(pool.resident(), kept, "no page comes and goes");
+    drop(taken);
+    assert_eq!((pool.resident(), pool.idle.load(Ordering::Relaxed)), (kept, free));
+}
+
 /// Threads that take, fill, share, check and drop pieces: no two ever own the same memory, and it all
 /// goes back.
 #[test]
