@@ -1,4 +1,4 @@
-  // No more bursts are under way than its log holds, which is eight, and two here (prove.py); each is what one way wanted, and what
+  // No more bursts are under way than its log holds, which is eight or sixteen, and two here (prove.py); each is what one way wanted, and what
   // comes back goes to that way; after `halt` none is begun, and `idle` means that memory owes nothing. Ways and sums do anything in
   // any cycle; memory answers whole bursts of one to three beats in order, in any cycle.
   logic [3:0] p_head, p_tail;                // bursts that were asked for, and that came back whole

@@ -113,9 +113,7 @@ PROOFS = [
          ".clk, .rst, .in_valid(got_data && !word_ready), .in_ready(words_ready)"),
         ("one_table", "asks_table = live && left != '0 && !asked && !waiting;", "asks_table = live && left != '0 && !waiting;"),
     ]),
-    Proof("fetch", "fetch", "N=2", 14, ever=False, parts=("fifo",), free=("fetch_way", "f64"), shrink=[
-        ("fetch", ".LG(3)) under_way", ".LG(1)) under_way"), ("fetch", "logic [3:0] log_count", "logic [1:0] log_count"),
-    ], bugs=[
+    Proof("fetch", "fetch", "N=2 LOG=1", 14, ever=False, parts=("fifo",), free=("fetch_way", "f64"), bugs=[
         ("bounded", "&& log_in_ready && !halt", "&& !halt"),
         ("stays", "assign grant = picked && !ar_valid", "assign grant = picked"),
         ("asked", "ar_len <= 8'(want_beats[6*i +: 6]) - 8'd1;", "ar_len <= 8'(want_beats[6*i +: 6]);"),

@@ -1,12 +1,13 @@
 // Reads the entry areas of all ways over one AXI4 read port of 64 bytes.
 //
-// Keeps: at most eight bursts are under way; beats come back in the order asked for (one AXI id), so a queue of
+// Keeps: at most 2^LOG bursts are under way, which is what hides the time memory takes to answer; beats come back in the order asked for (one AXI id), so a queue of
 // what was asked says whose they are. Every area's F64 is compared. After `halt` nothing more is asked for, and
 // `idle` says when memory owes nothing.
 // Sums header and tables, too, which come while no area does.
 // Leaves to others: which bursts (fetch_way), header and tables (head).
 module fetch #(
-  parameter int N = 4
+  parameter int N = 4,
+  parameter int LOG = 3
 ) (
   input  logic                   clk,
   input  logic                   rst,
@@ -91,7 +92,7 @@ module fetch #(
   // What is under way, oldest first: way, kind, whether it begins or ends an area, beats.
   logic log_in_ready, log_valid, log_pop, grant;
   logic [14:0] log_in, log_out;
-  logic [3:0] log_count;
+  logic [LOG:0] log_count;
   logic [31:0] pick_index;
   logic [127:0] pick_expected;
   assign grant = picked && !ar_valid && log_in_ready && !halt && !rst;
@@ -104,7 +105,7 @@ module fetch #(
         {pick_index, pick_expected} = {index[32*i +: 32], expected[128*i +: 128]};
       end
   end
-  fifo #(.WIDTH(15), .LG(3)) under_way (
+  fifo #(.WIDTH(15), .LG(LOG)) under_way (
     .clk, .rst, .in_valid(grant), .in_ready(log_in_ready), .in_word(log_in),
     .out_valid(log_valid), .out_ready(log_pop), .out_word(log_out), .count(log_count)
   );
@@ -159,7 +160,7 @@ module fetch #(
     end
 
   // ---- F64 of areas: they end in the order in which their last bursts were asked for ----
-  // At most eight of these are under way, and as many ends of areas in the sums: the queue always has room.
+  // At most sixteen of these are under way, and eight ends of areas in the sums: the queue always has room.
   logic summing, sum_valid, due_ready, due_valid, bus_bad, bad_sum;
   logic [4:0] sum_way, bad_way;
   logic [5:0] due_count;

@@ -158,7 +158,8 @@ module unit #(
   logic [(N+1)*pkg::FAULT_BITS-1:0] d_fault;
   logic fetch_fault_valid, gc_fault_valid, restarts_full, out_full, write_bad;
   pkg::fault_t fetch_fault, gc_fault;
-  fetch #(.N(N)) fetch (
+  // Eight bursts of twenty beats keep the port at work while memory takes 100 cycles, but not if all of it is needed.
+  fetch #(.N(N), .LOG(W > 32 ? 4 : 3)) fetch (
     .clk, .rst(clear), .halt, .idle(fetch_idle), .begin_set, .base(in_base), .slot_bytes(in_bytes),
     .tables_end, .first, .count, .ar_valid(f_ar_valid), .ar_ready(ar_ready && !reads_tables),
     .ar_address(f_ar_address), .ar_len(f_ar_len), .r_valid(r_valid && !reads_tables), .r_beat,

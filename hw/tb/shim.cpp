@@ -1,7 +1,8 @@
-// The unit as a C library: a Verilator model, a memory for its card, and a few functions.
+// Units as a C library: a Verilator model of each, the memory of their card, and a few functions.
 //
 // Compiled once for each shape, with MODEL the prefix that Verilator was given: -DMODEL=n4w16 takes class Vn4w16 and
-// names the functions n4w16_create and so on. Nothing is shared between shapes or instances.
+// names the functions n4w16_create and so on. Nothing is shared between shapes, and between units of one card the memory
+// alone: as in `top`, each has registers and a port of its own. Ports do not slow each other down.
 //
 // The memory answers in order after a seeded latency and withholds ready and valid at random. It watches the bus: what
 // is offered must stay until it is taken, bursts keep inside a line of 4 KiB, and `last` comes with the last beat. A breach is
@@ -61,10 +62,12 @@ struct Early {
 
 }  // namespace
 
+// A unit and its port to the memory.
 struct Card {
   std::unique_ptr<VerilatedContext> context;
   std::unique_ptr<Model> model;
-  std::vector<uint8_t> memory;
+  std::shared_ptr<std::vector<uint8_t>> shared;
+  std::vector<uint8_t> &memory;
   Dice dice;
   uint64_t latency_least, latency_most, cycles = 0;
   uint32_t withheld;
@@ -83,6 +86,7 @@ struct Card {
   uint32_t ar_len_was = 0, aw_len_was = 0;
   uint32_t w_was[16];
 
+  explicit Card(std::shared_ptr<std::vector<uint8_t>> of) : shared(of), memory(*of) {}
   void breach(const char *what) {
     faults++;
     if (fault.empty()) fault = std::string(what) + " at cycle " + std::to_string(cycles);
@@ -192,17 +196,13 @@ void Card::cycle() {
 
 #define NAME(f) GLUE(GLUE(MODEL, _), f)
 
-extern "C" {
-
-// A card with so many bytes of memory, in reset and out of it again. An access takes `least` to `most` cycles; ready and
-// valid are withheld in `withheld` percent of the cycles. The seed decides that, and what registers hold before reset.
-Card *NAME(create)(uint64_t bytes, uint64_t seed, uint64_t least, uint64_t most, uint32_t withheld) {
-  Card *card = new Card;
+// A unit over a memory, in reset and out of it again.
+static Card *made(std::shared_ptr<std::vector<uint8_t>> memory, uint64_t seed, uint64_t least, uint64_t most, uint32_t withheld) {
+  Card *card = new Card(memory);
   card->context = std::make_unique<VerilatedContext>();
   card->context->randReset(2);
   card->context->randSeed(static_cast<int>(seed % 0x7fffffff) + 1);
   card->model = std::make_unique<Model>(card->context.get());
-  card->memory.assign(bytes, 0);
   card->dice.at = seed;
   card->latency_least = least;
   card->latency_most = most;
@@ -226,6 +226,19 @@ Card *NAME(create)(uint64_t bytes, uint64_t seed, uint64_t least, uint64_t most,
   return card;
 }
 
+extern "C" {
+
+// A card of one unit with so many bytes of memory. An access takes `least` to `most` cycles; ready and valid are withheld in
+// `withheld` percent of the cycles. The seed decides that, and what registers hold before reset.
+Card *NAME(create)(uint64_t bytes, uint64_t seed, uint64_t least, uint64_t most, uint32_t withheld) {
+  return made(std::make_shared<std::vector<uint8_t>>(bytes, 0), seed, least, most, withheld);
+}
+
+// Another unit of a card: it has the card's memory. All are destroyed, one by one, and the memory with the last of them.
+Card *NAME(beside)(const Card *card, uint64_t seed, uint64_t least, uint64_t most, uint32_t withheld) {
+  return made(card->shared, seed, least, most, withheld);
+}
+
 void NAME(destroy)(Card *card) {
   card->model->final();
 #if VM_COVERAGE
@@ -241,6 +254,12 @@ void NAME(confine)(Card *card, uint64_t in_at, uint64_t in_bytes, uint64_t out_a
 
 void NAME(advance)(Card *card, uint64_t cycles) {
   for (uint64_t i = 0; i < cycles; i++) card->cycle();
+}
+
+// Units side by side: each has its cycle before any has its next.
+void NAME(together)(Card *const *cards, uint64_t n, uint64_t cycles) {
+  for (uint64_t i = 0; i < cycles; i++)
+    for (uint64_t u = 0; u < n; u++) cards[u]->cycle();
 }
 
 uint64_t NAME(cycles)(const Card *card) { return card->cycles; }

@@ -174,9 +174,14 @@ impl CardArgs {
         })))
     }
 
-    /// The unit of these ways and this width that was compiled in.
+    /// So many units of these ways and this width, which were compiled in.
     #[cfg(feature = "verilated")]
-    pub(crate) fn verilated(&self, options: &FpgaOptions, mhz: f64) -> Result<Box<dyn Card>> {
+    pub(crate) fn verilated(
+        &self,
+        options: &FpgaOptions,
+        units: usize,
+        mhz: f64,
+    ) -> Result<Box<dyn Card>> {
         use lithify_engine_fpga::verilated::{VerilatedCard, VerilatedOptions, VerilatedShape};
 
         let shape = match (self.fpga_ways, &*self.fpga_width) {
@@ -190,8 +195,9 @@ impl CardArgs {
         };
         Ok(Box::new(VerilatedCard::new(VerilatedOptions {
             shape,
+            units,
             mhz,
-            memory: options.card_bytes(1),
+            memory: options.card_bytes(units),
             seed: 0,
             latency: (20, 60),
             withheld: 0,
@@ -205,8 +211,8 @@ impl CardArgs {
 #[command(next_help_heading = "Engine")]
 pub(crate) struct FpgaArg {
     /// What stands for the card: `model`, exact to every byte, with cycles by formula; or, in builds that have
-    /// it, `verilated`, the hardware's own description cycle by cycle, with one unit of 4 ways and 16 bytes or
-    /// of 8 and 32
+    /// it, `verilated`, the hardware's own description cycle by cycle, with units of 4 ways and 16 bytes or of
+    /// 8 and 32
     #[arg(long, value_name = "CARD", default_value = "model", value_parser = CARDS)]
     fpga_card: String,
     /// Units of the card
@@ -243,23 +249,20 @@ impl FpgaArg {
             ..self.card.options(units, buffer)?
         };
         let card = match &*self.fpga_card {
-            "verilated" => self.verilated(&options)?,
+            "verilated" => self.verilated(&options, units)?,
             _ => self.card.model(&options, units, self.fpga_mhz)?,
         };
         Ok(Some(Arc::new(FpgaEngine::new(card, options)?)))
     }
 
     #[cfg(not(feature = "verilated"))]
-    fn verilated(&self, _: &FpgaOptions) -> Result<Box<dyn Card>> {
+    fn verilated(&self, _: &FpgaOptions, _: usize) -> Result<Box<dyn Card>> {
         usage("--fpga-card verilated: this build has the model only")
     }
 
     #[cfg(feature = "verilated")]
-    fn verilated(&self, options: &FpgaOptions) -> Result<Box<dyn Card>> {
-        if self.fpga_units != 1 {
-            return usage("--fpga-card verilated: it has one unit; add --fpga-units 1");
-        }
-        self.card.verilated(options, self.fpga_mhz)
+    fn verilated(&self, options: &FpgaOptions, units: usize) -> Result<Box<dyn Card>> {
+        self.card.verilated(options, units, self.fpga_mhz)
     }
 }
 

@@ -1,8 +1,11 @@
-//! The units of `hw/rtl` themselves, cycle by cycle, as Verilator makes a program of them: a card with one
-//! unit and a memory that answers late, in an order of its own, and now and then not at all for a while.
+//! The units of `hw/rtl` themselves, cycle by cycle, as Verilator makes a program of them: a card with units side
+//! by side and a memory that answers late, in an order of its own, and now and then not at all for a while.
 //!
-//! Keeps: one owner of each simulation, so no two threads are ever inside of one. A breach of the bus's rules
-//! is a fault of the hardware: from then on the card is gone.
+//! Keeps: one owner of each simulation, so no two threads are ever inside of one. Units that are at work go
+//! through each cycle together; one that rests is not simulated. A breach of the bus's rules is a fault of the
+//! hardware: from then on the card is gone.
+//!
+//! Each unit has a port to the memory of its own, and ports do not slow each other down, as a real card's would.
 //! Leaves to others: what runs on it. `hw/tb/shim.cpp` is the other side.
 
 use std::collections::VecDeque;
@@ -27,6 +30,8 @@ pub enum VerilatedShape {
 pub struct VerilatedOptions {
     /// Which unit.
     pub shape: VerilatedShape,
+    /// How many of them, at least 1.
+    pub units: usize,
     /// Clock, MHz, for card time.
     pub mhz: f64,
     /// Bytes of memory.
@@ -48,12 +53,13 @@ struct Raw {
 /// The functions of one shape.
 struct Shim {
     create: unsafe extern "C" fn(u64, u64, u64, u64, u32) -> *mut Raw,
+    beside: unsafe extern "C" fn(*const Raw, u64, u64, u64, u32) -> *mut Raw,
     destroy: unsafe extern "C" fn(*mut Raw),
     read_register: unsafe extern "C" fn(*mut Raw, u32) -> u32,
     write_register: unsafe extern "C" fn(*mut Raw, u32, u32),
     write_memory: unsafe extern "C" fn(*mut Raw, u64, *const u8, u64) -> i32,
     read_memory: unsafe extern "C" fn(*const Raw, u64, *mut u8, u64) -> i32,
-    advance: unsafe extern "C" fn(*mut Raw, u64),
+    together: unsafe extern "C" fn(*const *mut Raw, u64, u64),
     cycles: unsafe extern "C" fn(*const Raw) -> u64,
     breaches: unsafe extern "C" fn(*const Raw) -> u64,
 }
@@ -66,6 +72,14 @@ macro_rules! shim {
             unsafe extern "C" {
                 #[link_name = concat!($prefix, "_create")]
                 fn create(bytes: u64, seed: u64, least: u64, most: u64, withheld: u32) -> *mut Raw;
+                #[link_name = concat!($prefix, "_beside")]
+                fn beside(
+                    of: *const Raw,
+                    seed: u64,
+                    least: u64,
+                    most: u64,
+                    withheld: u32,
+                ) -> *mut Raw;
                 #[link_name = concat!($prefix, "_destroy")]
                 fn destroy(raw: *mut Raw);
                 #[link_name = concat!($prefix, "_read_register")]
@@ -76,8 +90,8 @@ macro_rules! shim {
                 fn write_memory(raw: *mut Raw, at: u64, bytes: *const u8, n: u64) -> i32;
                 #[link_name = concat!($prefix, "_read_memory")]
                 fn read_memory(raw: *const Raw, at: u64, bytes: *mut u8, n: u64) -> i32;
-                #[link_name = concat!($prefix, "_advance")]
-                fn advance(raw: *mut Raw, cycles: u64);
+                #[link_name = concat!($prefix, "_together")]
+                fn together(raws: *const *mut Raw, n: u64, cycles: u64);
                 #[link_name = concat!($prefix, "_cycles")]
                 fn cycles(raw: *const Raw) -> u64;
                 #[link_name = concat!($prefix, "_breaches")]
@@ -86,12 +100,13 @@ macro_rules! shim {
 
             pub(super) static SHIM: Shim = Shim {
                 create,
+                beside,
                 destroy,
                 read_register,
                 write_register,
                 write_memory,
                 read_memory,
-                advance,
+                together,
                 cycles,
                 breaches,
             };
@@ -102,22 +117,30 @@ macro_rules! shim {
 shim!(n4w16, "n4w16");
 shim!(n8w32, "n8w32");
 
-/// The card.
-pub struct VerilatedCard {
-    shim: &'static Shim,
+/// A unit of the card.
+struct Unit {
     raw: *mut Raw,
-    options: VerilatedOptions,
-    /// Towards the card, and the transfer.
-    queue: VecDeque<(bool, Transfer)>,
     /// Cycles that passed while nothing ran, which are not simulated.
     idle: u64,
     doorbell: u32,
 }
 
-// SAFETY: the simulation has no thread of its own and no state outside of what `raw` points to, and all its
-// functions are called through `&mut self` or, where they change nothing, `&self` of a type that is not
-// `Sync`: it may move to another thread between two calls.
+/// The card.
+pub struct VerilatedCard {
+    shim: &'static Shim,
+    units: Vec<Unit>,
+    options: VerilatedOptions,
+    /// Towards the card, and the transfer.
+    queue: VecDeque<(bool, Transfer)>,
+}
+
+// SAFETY: the simulations have no thread of their own and no state outside of what their `raw` point to, which
+// no other card has, and all their functions are called through `&mut self` or, where they change nothing, `&self`
+// of a type that is not `Sync`: they may move to another thread between two calls, together.
 unsafe impl Send for VerilatedCard {}
+
+/// Seeds of two units of a card differ by this.
+const NEXT_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl VerilatedCard {
     /// A card that was just powered on and reset, its memory zeroed.
@@ -127,30 +150,36 @@ impl VerilatedCard {
             VerilatedShape::N8W32 => &n8w32::SHIM,
         };
         let VerilatedOptions { memory, seed, latency: (least, most), withheld, .. } = options;
+        let (memory, most) = (memory as u64, most.max(least));
         // SAFETY: takes numbers, and returns a simulation of its own that only `destroy` frees.
-        let raw = unsafe { (shim.create)(memory as u64, seed, least, most.max(least), withheld) };
-        assert!(!raw.is_null(), "a simulation is there or the program has ended");
-        VerilatedCard { shim, raw, options, queue: VecDeque::new(), idle: 0, doorbell: 0 }
+        let first = unsafe { (shim.create)(memory, seed, least, most, withheld) };
+        let unit = |raw: *mut Raw| {
+            assert!(!raw.is_null(), "a simulation is there or the program has ended");
+            Unit { raw, idle: 0, doorbell: 0 }
+        };
+        let mut units = vec![unit(first)];
+        for no in 1..options.units as u64 {
+            let seed = seed.wrapping_add(no.wrapping_mul(NEXT_SEED));
+            // SAFETY: as for `create`; `first` is alive, and its memory is freed with the last unit.
+            units.push(unit(unsafe { (shim.beside)(first, seed, least, most, withheld) }));
+        }
+        VerilatedCard { shim, units, options, queue: VecDeque::new() }
     }
 
     fn transfer(&mut self, to_card: bool, mut transfer: Transfer) -> Completion {
         let n = transfer.buffer.len();
         let fits = place(transfer.at, n, self.options.memory).is_some();
+        let raw = self.units[0].raw;
         let refused = match to_card {
             _ if !fits => 1,
             // SAFETY: the buffer has `n` bytes to read, and the other side compares place and length with
-            // its memory.
+            // its memory, which is that of all units.
             true => unsafe {
-                (self.shim.write_memory)(self.raw, transfer.at, transfer.buffer.as_ptr(), n as u64)
+                (self.shim.write_memory)(raw, transfer.at, transfer.buffer.as_ptr(), n as u64)
             },
             // SAFETY: the buffer has `n` bytes to write, and is borrowed by nothing else.
             false => unsafe {
-                (self.shim.read_memory)(
-                    self.raw,
-                    transfer.at,
-                    transfer.buffer.as_mut_ptr(),
-                    n as u64,
-                )
+                (self.shim.read_memory)(raw, transfer.at, transfer.buffer.as_mut_ptr(), n as u64)
             },
         };
         Completion { id: transfer.id, buffer: transfer.buffer, arrived: refused == 0 }
@@ -158,21 +187,29 @@ impl VerilatedCard {
 
     fn is_broken(&self) -> bool {
         // SAFETY: `raw` is alive until the drop; the call reads a number.
-        unsafe { (self.shim.breaches)(self.raw) > 0 }
+        self.units.iter().any(|unit| unsafe { (self.shim.breaches)(unit.raw) > 0 })
+    }
+
+    /// Whether a unit has nothing to do.
+    fn rests(&mut self, unit: usize) -> bool {
+        let resetting = self.read(unit, register::STATE) & register::IS_RESETTING != 0;
+        !resetting && self.read(unit, register::DONE) == self.units[unit].doorbell
     }
 }
 
 impl Drop for VerilatedCard {
     fn drop(&mut self) {
-        // SAFETY: made by `create`, freed once, and not used afterwards.
-        unsafe { (self.shim.destroy)(self.raw) }
+        for unit in &self.units {
+            // SAFETY: made by `create` or `beside`, freed once, and not used afterwards.
+            unsafe { (self.shim.destroy)(unit.raw) }
+        }
     }
 }
 
 impl Card for VerilatedCard {
     fn shape(&self) -> Shape {
         Shape {
-            units: 1,
+            units: self.units.len(),
             memory: self.options.memory as u64,
             cycle_ns: 1000.0 / self.options.mhz,
             pace: PACE,
@@ -180,24 +217,23 @@ impl Card for VerilatedCard {
     }
 
     fn read(&mut self, unit: usize, at: u32) -> u32 {
-        if unit > 0 || at > 0xfff || self.is_broken() {
+        if at > 0xfff || self.is_broken() {
             return register::NO_CARD;
         }
+        let Some(unit) = self.units.get(unit) else { return register::NO_CARD };
         // SAFETY: `raw` is alive until the drop, and an address of 12 bits is a register.
-        unsafe { (self.shim.read_register)(self.raw, at) }
+        unsafe { (self.shim.read_register)(unit.raw, at) }
     }
 
     fn write(&mut self, unit: usize, at: u32, value: u32) {
-        if unit > 0 || at > 0xfff {
-            return;
-        }
+        let Some(unit) = self.units.get_mut(unit).filter(|_| at <= 0xfff) else { return };
         match at {
-            register::DOORBELL => self.doorbell = value,
-            register::CONTROL if value & register::RESET != 0 => self.doorbell = 0,
+            register::DOORBELL => unit.doorbell = value,
+            register::CONTROL if value & register::RESET != 0 => unit.doorbell = 0,
             _ => {}
         }
         // SAFETY: as for reading.
-        unsafe { (self.shim.write_register)(self.raw, at, value) }
+        unsafe { (self.shim.write_register)(unit.raw, at, value) }
     }
 
     fn send(&mut self, transfer: Transfer) {
@@ -213,18 +249,21 @@ impl Card for VerilatedCard {
             let completion = self.transfer(to_card, transfer);
             ended.push(completion);
         }
-        let resetting = self.read(0, register::STATE) & register::IS_RESETTING != 0;
-        if !resetting && self.read(0, register::DONE) == self.doorbell {
-            self.idle += cycles;
-            return;
+        let mut working = Vec::new();
+        for unit in 0..self.units.len() {
+            match self.rests(unit) {
+                true => self.units[unit].idle += cycles,
+                false => working.push(self.units[unit].raw),
+            }
         }
-        // SAFETY: `raw` is alive until the drop.
-        unsafe { (self.shim.advance)(self.raw, cycles) }
+        // SAFETY: each is alive until the drop, and there are so many of them, no two the same.
+        unsafe { (self.shim.together)(working.as_ptr(), working.len() as u64, cycles) }
     }
 
     fn now(&self) -> u64 {
         // SAFETY: `raw` is alive until the drop; the call reads a number.
-        let simulated = unsafe { (self.shim.cycles)(self.raw) };
-        ((simulated + self.idle) as f64 * 1000.0 / self.options.mhz) as u64
+        let passed = |unit: &Unit| unsafe { (self.shim.cycles)(unit.raw) } + unit.idle;
+        let most = self.units.iter().map(passed).max().unwrap_or_default();
+        (most as f64 * 1000.0 / self.options.mhz) as u64
     }
 }

@@ -115,11 +115,6 @@ impl Cost {
         self.width.div_ceil(ROUND) as u64
     }
 
-    /// Bytes of a beat.
-    pub fn width(self) -> usize {
-        self.width
-    }
-
     /// Beats of so many bytes of a value.
     pub fn rows(self, bytes: usize) -> u64 {
         bytes.div_ceil(self.width) as u64

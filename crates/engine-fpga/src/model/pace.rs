@@ -1,8 +1,9 @@
 //! When a unit gets to each entry, if its ways have to be filled first and wait for room later.
 //!
-//! All ways are read over one port, burst by burst in turn. At first each gets its share only, so an entry may be wanted
-//! before it has come; that shows with values that are longer than a burst. Once the queues are full, a way waits until values of
-//! its own have been taken.
+//! All ways are read over one port, burst by burst in turn, so each gets its share only, and an entry may be wanted before it
+//! has come. That shows with values that are longer than a burst, and where a unit takes nearly as much as the port brings: then
+//! queues take most of a set to fill. A burst is asked for when the one two before it has been taken apart, and a way waits
+//! until values of its own have been taken.
 //!
 //! Keeps: times are cycles since the first entries have come, and never go back.
 //! Leaves to others: what a step costs (`cost`), which entry comes next (`set`).
@@ -19,13 +20,18 @@ const BURST_CYCLES: u64 = 32;
 /// Words of W bytes that the queue of a way's values has, and bytes of the one before its decoder.
 const VALUE_WORDS: u64 = 512;
 const WORDS_BYTES: u64 = 4096;
+/// The burst two before one has to be taken apart, or it has no room.
+const _: () = assert!(WORDS_BYTES == 2 * BURST);
 
 /// Of one way.
 #[derive(Debug, Default)]
 pub(super) struct WayPace {
-    /// Cycles in which each way gets a burst, and bytes after which this one is full.
+    /// Cycles in which each way gets a burst.
     round: u64,
-    full: u64,
+    /// The last burst that was looked at, when it came, and when the one before it had been taken apart.
+    burst: u64,
+    came: u64,
+    left: u64,
     /// Bytes taken apart.
     bytes: u64,
     /// When the last entry had been taken apart, and when its key had.
@@ -38,9 +44,8 @@ pub(super) struct WayPace {
 
 impl WayPace {
     /// One of so many ways that have entries.
-    pub(super) fn new(ways: usize, width: usize) -> WayPace {
-        let full = VALUE_WORDS * width as u64 + WORDS_BYTES;
-        WayPace { round: BURST_CYCLES * ways as u64, full, ..WayPace::default() }
+    pub(super) fn new(ways: usize) -> WayPace {
+        WayPace { round: BURST_CYCLES * ways as u64, ..WayPace::default() }
     }
 
     /// The next entry of `bytes` is taken apart in so many cycles, and its value in so many more.
@@ -75,8 +80,13 @@ impl WayPace {
     }
 
     /// When what comes next has come.
-    fn came(&self) -> u64 {
-        self.bytes.min(self.full) / BURST * self.round
+    fn came(&mut self) -> u64 {
+        while self.burst < self.bytes / BURST {
+            self.burst += 1;
+            self.came = (self.came + self.round).max(self.left);
+            self.left = self.decoded;
+        }
+        self.came
     }
 }
 

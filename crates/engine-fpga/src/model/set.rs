@@ -150,7 +150,7 @@ impl Run {
         }
         let live = self.decoders.iter().filter(|d| !d.left.is_empty()).count();
         for decoder in &mut self.decoders {
-            decoder.pace = WayPace::new(live, self.cost.width());
+            decoder.pace = WayPace::new(live);
             decoder.advance(&self.input, self.cost)?;
         }
         Ok(())

@@ -75,15 +75,16 @@ impl Sched {
         self.fetch(slot, Cargo::Ending, self.size.output - ENDING, ENDING);
     }
 
-    /// Gives commands to units that have room, first come first served.
+    /// Gives commands to units that have room, first come first served. Of units that have as little to do, the one that was
+    /// given least gets the next, so that all of a card are used.
     pub(super) fn dispatch(&mut self) {
         while let Some(&slot) = self.queue.front() {
             let free = |u: &usize| {
                 let unit = &self.units[*u];
                 unit.resetting.is_none() && unit.running.len() < COMMANDS
             };
-            let few =
-                (0..self.units.len()).filter(free).min_by_key(|&u| self.units[u].running.len());
+            let load = |&u: &usize| (self.units[u].running.len(), self.units[u].written);
+            let few = (0..self.units.len()).filter(free).min_by_key(load);
             let Some(unit) = few else { return };
             self.queue.pop_front();
             self.command(slot, unit);

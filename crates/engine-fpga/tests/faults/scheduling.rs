@@ -25,7 +25,10 @@ struct Part {
 }
 
 /// Merges all parts, a poll of each in turn, by one thread.
-fn together(engine: &FpgaEngine, parts: &[(&Case, Vec<BlockSet>)]) -> Vec<(Output, Ledger)> {
+pub(crate) fn together(
+    engine: &FpgaEngine,
+    parts: &[(&Case, Vec<BlockSet>)],
+) -> Vec<(Output, Ledger)> {
     let open = |(case, sets): &(&Case, Vec<BlockSet>)| Part {
         session: engine.open(case.recipe.clone()).expect("it suits"),
         sets: sets.clone().into(),

@@ -143,9 +143,9 @@ pub(super) fn measure(
     }
     #[cfg(feature = "verilated")]
     if bench.args.has("verilated") {
-        for plan in rows.plans()?.into_iter().filter(|plan| plan.units == 1) {
-            let options = rows.card.options(1, plan.buffer)?;
-            let card = rows.card.verilated(&options, plan.mhz)?;
+        for plan in rows.plans()? {
+            let options = rows.card.options(plan.units, plan.buffer)?;
+            let card = rows.card.verilated(&options, plan.units, plan.mhz)?;
             let kind = (kind.0.min(SAMPLE), kind.1, kind.2);
             let (row, ran) = merge(bench, kind, &plan, options, card, "verilated")?;
             keep(row, ran);
