@@ -220,7 +220,8 @@ fn checked<'a>(recipe: &Recipe, products: &'a Products, b: &BlockMeta) -> Result
 /// The plain payload of a block whose checksum is right. `decoder` is made at the first use.
 ///
 /// # Errors
-/// Internal if the checksum is wrong; Corruption if the payload does not decompress.
+/// Internal if the checksum is wrong, or the codec another one than the recipe's; Corruption if the payload does not
+/// decompress.
 pub(crate) fn payload<'a>(
     decoder: &mut Option<Decoder>,
     recipe: &Recipe,
@@ -230,6 +231,10 @@ pub(crate) fn payload<'a>(
     let (stored, type_byte) = checked(recipe, products, b)?;
     if type_byte == 0 {
         return Ok(Cow::Borrowed(stored));
+    }
+    // Some codecs announce any size in a few bytes: those that were not asked for get no memory.
+    if type_byte != recipe.codec as u8 {
+        return Err(broken("a block is compressed in another way than was asked for"));
     }
     let decoder = decoder.get_or_insert_with(|| {
         let dictionary = recipe.dictionary.as_deref().unwrap_or_default();

@@ -129,7 +129,16 @@ fn snappy_decode(payload: &[u8], max: usize) -> Result<Vec<u8>> {
     filled(out, n, "Snappy")
 }
 
+/// Bytes that a byte of an LZ4 block becomes at most: one more of a match's length.
+const LZ4_RATIO: usize = 255;
+
 fn lz4_decode(body: &[u8], size: usize, dictionary: &[u8]) -> Result<Vec<u8>> {
+    if size > body.len().saturating_mul(LZ4_RATIO) {
+        return Err(Error::corruption(format!(
+            "LZ4 block of {} bytes announces {size}, more than it can hold",
+            body.len()
+        )));
+    }
     let mut out = memory::zeroed(size, "a block")?;
     let n = match dictionary {
         [] => lz4_flex::block::decompress_into(body, &mut out),

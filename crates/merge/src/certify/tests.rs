@@ -169,3 +169,17 @@ fn sums_find_a_wrong_entry_in_one_block_of_a_sample() {
         }
     }
 }
+
+/// A few bytes announce hundreds of MiB under some codecs.
+#[test]
+fn a_block_under_a_codec_that_was_not_asked_for_is_refused() {
+    let (case, mut out, ledger, blocks) = many_blocks();
+    let Item::Block(b) = &out.items[blocks[0]] else { panic!("a block") };
+    let range = b.at.clone();
+    let end = range.end - TRAILER;
+    out.arena[end] = lithify_format::compress::Codec::Lz4 as u8;
+    let sum = raw_sum(case.recipe.checksum, &out.arena[range.start..end], out.arena[end]);
+    out.arena[end + 1..range.end].copy_from_slice(&sum.to_le_bytes());
+    let error = verdict(Mode::Full, &case, &out, &ledger).unwrap_err();
+    assert!(error.to_string().contains("another way than was asked for"), "{error}");
+}
