@@ -124,6 +124,7 @@ fn sized(size: u64, max: usize) -> Result<usize> {
 fn snappy_decode(payload: &[u8], max: usize) -> Result<Vec<u8>> {
     let bad = |e: snap::Error| Error::corruption(format!("bad Snappy block: {e}"));
     let size = sized(snap::raw::decompress_len(payload).map_err(bad)? as u64, max)?;
+    plausible(size, payload, SNAPPY_RATIO, "Snappy")?;
     let mut out = memory::zeroed(size, "a block")?;
     let n = snap::raw::Decoder::new().decompress(payload, &mut out).map_err(bad)?;
     filled(out, n, "Snappy")
@@ -131,14 +132,22 @@ fn snappy_decode(payload: &[u8], max: usize) -> Result<Vec<u8>> {
 
 /// Bytes that a byte of an LZ4 block becomes at most: one more of a match's length.
 const LZ4_RATIO: usize = 255;
+/// The same of Snappy, whose copies are of 64 bytes at most and take three.
+const SNAPPY_RATIO: usize = 22;
+
+/// Refuses a size that `stored` bytes cannot become, before there is memory for it.
+fn plausible(size: usize, stored: &[u8], ratio: usize, codec: &str) -> Result<()> {
+    if size <= stored.len().saturating_mul(ratio) {
+        return Ok(());
+    }
+    Err(Error::corruption(format!(
+        "{codec} block of {} bytes announces {size}, more than it can hold",
+        stored.len()
+    )))
+}
 
 fn lz4_decode(body: &[u8], size: usize, dictionary: &[u8]) -> Result<Vec<u8>> {
-    if size > body.len().saturating_mul(LZ4_RATIO) {
-        return Err(Error::corruption(format!(
-            "LZ4 block of {} bytes announces {size}, more than it can hold",
-            body.len()
-        )));
-    }
+    plausible(size, body, LZ4_RATIO, "LZ4")?;
     let mut out = memory::zeroed(size, "a block")?;
     let n = match dictionary {
         [] => lz4_flex::block::decompress_into(body, &mut out),
