@@ -6,7 +6,8 @@
 //!
 //! And memory for what jobs build and drop by the hundred KiB: output of a merge, a table's index and filter,
 //! lists of its blocks. An allocator keeps pieces of such sizes in the arena of the thread that asked, in holes
-//! between what lives longer; with an arena for each thread a database of 64 MiB held up to 20 MiB of them. So large
+//! between what lives longer; with an arena for each thread a
+//! database with a budget of 64 MiB held 20 MiB of such holes. So large
 //! bytes are mappings of their own ([`LargeBytes`]), which go back to the system when they are dropped, and long lists
 //! lie in pieces of one size ([`Pieces`]), whose holes fit the next piece.
 

@@ -46,14 +46,17 @@ impl LargeBytes {
     /// Has at least `len` bytes be held. Those that are new are zero, or what lay there before [`clear`](LargeBytes::clear).
     #[inline]
     pub fn lengthen(&mut self, len: usize) {
+        if len <= self.len() {
+            return;
+        }
         match &self.many {
-            Some(map) if len <= map.len() => self.len = self.len.max(len),
+            Some(map) if len <= map.len() => self.len = len,
             None if len < LARGE => {
-                let room = len.max(2 * self.few.capacity()).min(LARGE - 1);
                 if len > self.few.capacity() {
+                    let room = len.max(2 * self.few.capacity()).min(LARGE - 1);
                     self.few.reserve_exact(room - self.few.len());
                 }
-                self.few.resize(self.few.len().max(len), 0);
+                self.few.resize(len, 0);
             }
             _ => self.move_to(len),
         }
@@ -76,7 +79,7 @@ impl LargeBytes {
             }
             // Without a mapping the allocator may have memory still; if not, it ends the process as for any list.
             Err(_) => {
-                let mut few = Vec::with_capacity(len);
+                let mut few = Vec::with_capacity(room);
                 few.extend_from_slice(self);
                 few.resize(len, 0);
                 *self = LargeBytes { few, many: None, len: 0 };
