@@ -12,7 +12,7 @@ use lithify_base::{Error, Result};
 use lithify_format::block::{BlockBuilder, BlockIter};
 use lithify_format::checksum::{ChecksumKind, raw_sum};
 use lithify_format::compress::Codec;
-use lithify_format::limits::{MAX_BLOCK, plain_max};
+use lithify_format::limits::{LZ4_RATIO, MAX_BLOCK, plain_max};
 use lithify_format::varint;
 use lithify_merge::products::TRAILER;
 use lithify_merge::{BlockSet, BlockSlice, Bytes, CleanRange};
@@ -94,10 +94,10 @@ impl Form {
     }
 }
 
-/// Whether LZ4 may have made so many bytes of so many: one of its bytes stands for 255 at most.
+/// Whether `stored` bytes of LZ4 may become `size`.
 fn possible(size: u32, stored: usize) -> bool {
     let size = size as usize;
-    size <= stored.saturating_mul(255) && size <= plain_max(stored)
+    size <= stored.saturating_mul(LZ4_RATIO) && size <= plain_max(stored)
 }
 
 /// What all blocks hold together.

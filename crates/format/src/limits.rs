@@ -5,6 +5,9 @@
 /// 4 GiB; real blocks are 4 KiB to a few MiB, index and filter blocks some tens of MiB.
 pub const MAX_BLOCK: usize = 256 << 20;
 
+/// Bytes that a byte of an LZ4 block becomes at most: one more of a match's length.
+pub const LZ4_RATIO: usize = 255;
+
 /// Most bytes that a compressed block of `stored` bytes may decompress to: [`MAX_BLOCK`], and more
 /// only in proportion to what is there. LZ4 reaches 255 times its length; blocks that another codec
 /// makes smaller still are stored as they are. Below 4 GiB.

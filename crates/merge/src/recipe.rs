@@ -123,7 +123,7 @@ pub struct Density {
     pub key_bytes: f64,
     /// Bytes of blocks that are not compressed.
     pub plain_bytes: f64,
-    /// Bytes of blocks that are stored compressed, 0 to 1.
+    /// The share of it that lies in compressed blocks, 0 to 1.
     pub compressed: f64,
 }
 

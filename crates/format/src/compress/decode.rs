@@ -5,6 +5,7 @@ use lithify_base::{Error, ErrorKind, Result, memory};
 use super::dictionary::Dictionary;
 use super::wall::walled;
 use super::{Codec, zip};
+use crate::limits::LZ4_RATIO;
 use crate::varint;
 
 /// How the type bytes of one table read, and the dictionary its blocks were compressed with.
@@ -130,9 +131,7 @@ fn snappy_decode(payload: &[u8], max: usize) -> Result<Vec<u8>> {
     filled(out, n, "Snappy")
 }
 
-/// Bytes that a byte of an LZ4 block becomes at most: one more of a match's length.
-const LZ4_RATIO: usize = 255;
-/// The same of Snappy, whose copies are of 64 bytes at most and take three.
+/// Bytes that a byte of a Snappy block becomes at most: a copy takes three bytes and stands for 64.
 const SNAPPY_RATIO: usize = 22;
 
 /// Refuses a size that `stored` bytes cannot become, before there is memory for it.
