@@ -1,8 +1,11 @@
 //! Commands that a chore runs, and packages that it installs.
 
 use std::ffi::OsStr;
+use std::fmt::Write;
+use std::fs::{self, File};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -65,6 +68,44 @@ pub(crate) fn each<T: Sync, R: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
+/// Runs `command` to its end with its output caught: what it wrote to standard output and standard error, in this
+/// order, and whether it succeeded. After `most` it is killed, and the output says so: what it did by then
+/// tells where it hangs. The output goes to files, so that a child that outlives it keeps no reader waiting.
+///
+/// # Errors
+/// If it cannot be started, or its output not kept.
+pub(crate) fn caught(command: &mut Command, most: Duration) -> Result<(String, String, bool)> {
+    static CAUGHT: AtomicUsize = AtomicUsize::new(0);
+    let name = spelled(command);
+    let n = CAUGHT.fetch_add(1, Relaxed);
+    let place = |end| std::env::temp_dir().join(format!("xtask-{}-{n}.{end}", std::process::id()));
+    let (out, err) = (place("out"), place("err"));
+    command.stdin(Stdio::null()).stdout(File::create(&out)?).stderr(File::create(&err)?);
+    let mut child = command.spawn().with_context(|| format!("starting `{name}`"))?;
+    let end = Instant::now() + most;
+    let status = loop {
+        match child.try_wait()? {
+            Some(status) => break Some(status),
+            None if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
+            None => break None,
+        }
+    };
+    if status.is_none() {
+        child.kill()?;
+        child.wait()?;
+    }
+    let text = |path| -> Result<String> {
+        let text = String::from_utf8_lossy(&fs::read(path)?).into_owned();
+        fs::remove_file(path)?;
+        Ok(text)
+    };
+    let (out, mut err) = (text(&out)?, text(&err)?);
+    if status.is_none() {
+        writeln!(err, "`{name}` had not ended after {} s and was killed", most.as_secs())?;
+    }
+    Ok((out, err, status.is_some_and(|status| status.success())))
+}
+
 /// True if `tool` can be started at all.
 pub(crate) fn has(tool: &str) -> bool {
     let quiet = || Stdio::null();
@@ -100,4 +141,30 @@ pub(crate) fn install(package: &str) -> Result<()> {
 
 fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|out| out.stdout == b"0\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn what_a_program_said_and_how_it_ended_is_kept() {
+        let (out, err, well) =
+            caught(&mut shell("echo one; echo two >&2"), Duration::from_secs(60)).unwrap();
+        assert_eq!((out.as_str(), err.as_str(), well), ("one\n", "two\n", true));
+        assert!(!caught(&mut shell("exit 3"), Duration::from_secs(60)).unwrap().2);
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_and_what_it_said_is_shown() {
+        let mut command = shell("echo so far; exec sleep 600");
+        let (out, err, well) = caught(&mut command, Duration::from_millis(300)).unwrap();
+        assert!(out == "so far\n" && err.contains("was killed") && !well, "{out}{err}");
+    }
 }

@@ -5,11 +5,11 @@
 //! so does this chore.
 
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::run::{at_root, call, each, has, install};
+use crate::run::{at_root, call, caught, each, has, install};
 use crate::{checkers, programs, sim};
 
 /// A tool that some tests use if they find it.
@@ -76,6 +76,9 @@ fn like_all(command: &mut Command) -> &mut Command {
     command
 }
 
+/// How long a program of tests may take; the slowest takes about a minute, more where the machine is busy.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+
 /// All programs of tests, some at once, the slowest of them first. What a program says is shown
 /// in one piece once it has ended; a failure keeps no other program from running.
 fn programs_of_tests() -> Result<()> {
@@ -84,16 +87,15 @@ fn programs_of_tests() -> Result<()> {
     all.sort_by_key(|p| SLOW.iter().position(|slow| p.name() == *slow).unwrap_or(SLOW.len()));
     let ended = each(JOBS, &all, |program| {
         let start = Instant::now();
-        let output = like_all(&mut program.command()).output().with_context(|| program.name())?;
-        let text = [output.stdout, output.stderr].map(|o| String::from_utf8_lossy(&o).into_owned());
+        let (out, err, well) =
+            caught(like_all(&mut program.command()), LONGEST).with_context(|| program.name())?;
         let (name, seconds) = (program.name(), start.elapsed().as_secs_f64());
-        let how = if output.status.success() { "passed" } else { "FAILED" };
-        let passed = text[0].lines().filter(|line| line.ends_with("... ok")).count();
-        match output.status.success() {
-            true => println!("{how} {seconds:>6.1} s  {name}: {passed} tests"),
-            false => println!("{}{}{how} {seconds:>6.1} s  {name}", text[0], text[1]),
+        let passed = out.lines().filter(|line| line.ends_with("... ok")).count();
+        match well {
+            true => println!("passed {seconds:>6.1} s  {name}: {passed} tests"),
+            false => println!("{out}{err}FAILED {seconds:>6.1} s  {name}"),
         }
-        Ok(output.status.success())
+        Ok(well)
     })?;
     let failed: Vec<String> =
         all.iter().zip(ended).filter(|(_, well)| !well).map(|(p, _)| p.name()).collect();

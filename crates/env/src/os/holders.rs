@@ -91,22 +91,47 @@ impl fmt::Display for LockHolder {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     use rustix::fs::{FlockOperation, flock, fstat};
 
     use super::*;
 
+    /// A file that is locked until it is dropped: closing alone would not do while a child that another
+    /// test starts, and that has not become its program yet, has a copy.
+    struct Locked(File);
+
+    impl Locked {
+        fn open(path: &Path) -> Locked {
+            let file = File::create(path).unwrap();
+            flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+            Locked(file)
+        }
+    }
+
+    impl Drop for Locked {
+        fn drop(&mut self) {
+            flock(&self.0, FlockOperation::Unlock).unwrap();
+        }
+    }
+
+    /// Ends the others' work, also when its thread panics.
+    struct Ends<'a>(&'a AtomicBool);
+
+    impl Drop for Ends<'_> {
+        fn drop(&mut self) {
+            self.0.store(false, Relaxed);
+        }
+    }
+
     #[test]
     fn a_holder_is_found_while_other_locks_come_and_go() {
         let scratch = tempfile::tempdir().unwrap();
-        let open = |name: &str| {
-            let file = File::create(scratch.path().join(name)).unwrap();
-            flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
-            file
-        };
+        let open = |name: &str| Locked::open(&scratch.path().join(name));
         let busy = AtomicBool::new(true);
         std::thread::scope(|s| {
+            let _ends = Ends(&busy);
             let churn = |name: &'static str| {
                 let (open, busy) = (&open, &busy);
                 s.spawn(move || {
@@ -119,12 +144,10 @@ mod tests {
             churn("other");
             let unnamed = (0..2_000).filter(|_| {
                 let held = open("LOCK");
-                let stat = fstat(&held).unwrap();
+                let stat = fstat(&held.0).unwrap();
                 lock_holders((stat.st_dev, stat.st_ino)).is_empty()
             });
-            let unnamed = unnamed.count();
-            busy.store(false, Relaxed);
-            assert_eq!(unnamed, 0, "times that the list lacked the lock");
+            assert_eq!(unnamed.count(), 0, "times that the list lacked the lock");
         });
     }
 

@@ -193,6 +193,7 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
+    use crate::sync::LazyLock;
 
     fn take(path: &Path) -> IoResult<FileLock> {
         FileLock::take(&PosixFs::new(), path)
@@ -201,18 +202,24 @@ mod tests {
     /// The path whose record lock a child of these tests asks for.
     const RIVAL: &str = "LITHIFY_LOCK_RIVAL";
 
+    /// Held while a child starts, and by tests that leave a lock to the closing of its file: until it has
+    /// become its program, a child has a copy of every file.
+    static STARTS: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
+
     /// What RocksDB and LevelDB do before they open a directory, in a process of its own, since a
     /// record lock is its process's: says whether it was kept out, and holds the lock to its end.
     fn rival(path: &Path) -> (Child, String) {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args(["--exact", "os::lock::tests::the_rival", "--nocapture", "--quiet"])
             .env(RIVAL, path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // Its test report is of no interest.
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::null());
+        let starts = STARTS.lock();
+        let mut child = command.spawn().unwrap();
+        drop(starts);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let said = lines.find_map(|line| line.strip_prefix("rival: ").map(str::to_owned));
         (child, said.expect("it says what it got"))
@@ -271,6 +278,7 @@ mod tests {
 
     #[test]
     fn a_lock_is_free_at_once_although_a_starting_child_has_a_copy() {
+        let _none_starts = STARTS.lock();
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("LOCK");
         let refused = |path| take(path).err().map(|e| e.kind());
@@ -310,6 +318,7 @@ mod tests {
 
     #[test]
     fn a_failed_attempt_leaves_no_claim() {
+        let _none_starts = STARTS.lock();
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("LOCK");
         let rival = fs::open(&path, OFlags::RDWR | OFlags::CREATE, 0o666.into()).unwrap();
@@ -321,6 +330,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_holds_the_lock_shared_is_named() {
+        let _none_starts = STARTS.lock();
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("LOCK");
         drop(take(&path).unwrap());
