@@ -10,8 +10,11 @@ use crate::Policy;
 use crate::row::Scope;
 use crate::table::{ROWS, Settings, defaults};
 
-/// The share of memory that one memtable gets: half of all for four of them.
-const MEMTABLE_SHARE: u64 = 8;
+/// The part of memory that one memtable gets, in 32nds: half of all for four of them.
+const MEMTABLE_SHARE: u64 = 4;
+/// The same of less than [`SMALL`], of which code, stacks and what jobs hold take a larger part.
+const MEMTABLE_SHARE_SMALL: u64 = 3;
+const SMALL: u64 = 256 << 20;
 /// Larger memtables gain little: a flush of this size has the disk's full rate.
 const MEMTABLE_MAX: u64 = 256 << 20;
 /// Files larger than this make a compaction hold more than it needs to.
@@ -40,9 +43,11 @@ impl Default for Budget {
     }
 }
 
-/// Half of the memory in four memtables, in whole stretches of 2 MiB where they are that large.
+/// Half of the memory in four memtables, three eighths where that is little, in whole stretches of 2 MiB where
+/// they are that large.
 pub(crate) fn memtable_bytes(memory: u64) -> u64 {
-    let share = (memory / MEMTABLE_SHARE).clamp(64 << 10, MEMTABLE_MAX);
+    let part = if memory < SMALL { MEMTABLE_SHARE_SMALL } else { MEMTABLE_SHARE };
+    let share = (memory / 32 * part).clamp(64 << 10, MEMTABLE_MAX);
     share - share % if share >= 2 << 20 { 2 << 20 } else { 4 << 10 }
 }
 
@@ -75,7 +80,7 @@ impl Settings {
     /// use lithify::{Budget, Settings};
     ///
     /// let small = Settings::for_budget(Budget { memory: 64 << 20, ..Budget::default() });
-    /// assert_eq!(small.memtable_bytes, 8 << 20);
+    /// assert_eq!(small.memtable_bytes, 6 << 20);
     /// small.check().unwrap();
     /// ```
     pub fn for_budget(budget: Budget) -> Settings {
@@ -165,7 +170,7 @@ mod tests {
         s.set("l0-trigger", "8").unwrap();
         s.set("file_bytes", "3MiB").unwrap();
         s.set("memory_budget", "64 MiB").unwrap();
-        assert_eq!((s.memtable_bytes, s.file_bytes, s.l0_trigger), (8 << 20, 3 << 20, 8));
+        assert_eq!((s.memtable_bytes, s.file_bytes, s.l0_trigger), (6 << 20, 3 << 20, 8));
     }
 
     /// A field of a budget does what `set` does, whichever order things are said in.

@@ -63,7 +63,7 @@ impl Settings {
     /// # use lithify_settings as lithify;
     /// let mut s = lithify::Settings::default();
     /// s.set("memory_budget", "64MiB").unwrap();
-    /// assert_eq!(s.memtable_bytes, 8 << 20);
+    /// assert_eq!(s.memtable_bytes, 6 << 20);
     /// let error = s.set("memtable_byte", "1MiB").unwrap_err();
     /// assert!(error.to_string().contains("did you mean `memtable_bytes`?"));
     /// ```
@@ -127,11 +127,11 @@ mod tests {
         let told = s.explain();
         let of = |name: &str| told.iter().find(|t| t.name == name).unwrap();
         assert!(of("memtable_bytes").derived && !of("file_bytes").derived);
-        assert_eq!(of("file_bytes").reason, "set; memory_budget = 64MiB would give 8MiB");
+        assert_eq!(of("file_bytes").reason, "set; memory_budget = 64MiB would give 6MiB");
         assert_eq!(of("l0_trigger").reason, "set; the default is 4");
         assert!(of("memtable_bytes").reason.starts_with("from memory_budget = 64MiB:"));
         assert_eq!(of("policy").value, s.effective_policy().name());
-        assert_eq!(of("buffer_bytes").value, "8MiB");
+        assert_eq!(of("buffer_bytes").value, "10MiB");
     }
 
     #[test]

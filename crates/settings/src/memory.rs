@@ -5,12 +5,12 @@ use crate::table::Settings;
 
 /// The part of what memtables leave of the memory that buffers of jobs get.
 const BUFFER_SHARE: u64 = 4;
-/// The part that is left for what is not counted: tables being built keep the keys of their blocks and
-/// the hashes of their filters, cursors read ahead, and allocators keep more than they hand out.
+/// The part that is left for what is not counted: output of a merge, tables being built, which keep the keys of their
+/// blocks and the hashes of their filters, cursors that read ahead, and what allocators keep beyond what they hand out.
 const UNCOUNTED_SHARE: u64 = 4;
 /// What that takes at least: so much for each job, and for code and stacks. Measured; see
 /// `crates/db/examples/memory.rs`.
-const UNCOUNTED_OF_JOB: u64 = 1 << 20;
+const UNCOUNTED_OF_JOB: u64 = 3 << 20;
 const UNCOUNTED_OF_PROCESS: u64 = 8 << 20;
 
 /// Bytes of all memtables.
@@ -39,11 +39,11 @@ pub fn cache_bytes(s: &Settings) -> u64 {
     left.saturating_sub(buffer_bytes(s).saturating_add(uncounted(s)))
 }
 
-/// Bytes left for what is not counted; of a small budget no more than three eighths.
+/// Bytes left for what is not counted; of a small budget no more than half.
 fn uncounted(s: &Settings) -> u64 {
     let left = beside_memtables(s);
     let least = UNCOUNTED_OF_PROCESS + jobs(s) * UNCOUNTED_OF_JOB;
-    (left / UNCOUNTED_SHARE).max(least.min(left / 8 * 3))
+    (left / UNCOUNTED_SHARE).max(least.min(left / 2))
 }
 
 #[cfg(test)]

@@ -253,7 +253,7 @@ macro_rules! settings {
         /// let fields = Settings { memory_budget: 64 << 20, l0_trigger: 8, ..Settings::default() };
         /// let methods = Settings::default().memory_budget(64 << 20).l0_trigger(8);
         /// assert_eq!(fields.settled(), methods);
-        /// assert_eq!(methods.memtable_bytes, 8 << 20); // follows from the memory
+        /// assert_eq!(methods.memtable_bytes, 6 << 20); // follows from the memory
         /// ```
         ///
         /// Always end a literal with `..Settings::default()`: later versions have more fields.

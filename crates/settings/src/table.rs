@@ -60,7 +60,7 @@ settings! {
         rocksdb();
     /// Size at which a memtable is frozen and flushed.
     memtable_bytes: u64, Bytes("64KiB" to "2GiB"), First Family fixed,
-        default(memory |b| budget::memtable_bytes(b.memory), "an eighth of the memory, 64 KiB to 256 MiB"),
+        default(memory |b| budget::memtable_bytes(b.memory), "an eighth of the memory, 3/32 of less than 256 MiB; 64 KiB to 256 MiB"),
         rocksdb("write_buffer_size" in Family writes plain reads number);
     /// Most memtables in memory, the active one included. A write that would need one more waits for a
     /// flush.

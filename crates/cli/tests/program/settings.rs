@@ -22,7 +22,7 @@ fn what_was_set_is_told_from_what_follows() {
     ok(&["put", "--db", &db, "--set", "memory_budget=64MiB", "--set", "l0-trigger=8", "a", "1"]);
     let told = ok(&["settings", "--explain", &db, "--set", "bloom_bits=12"]);
     let memtable = line(&told, "memtable_bytes");
-    assert!(memtable.contains("8MiB") && memtable.contains("from memory_budget = 64MiB"));
+    assert!(memtable.contains("6MiB") && memtable.contains("from memory_budget = 64MiB"));
     let trigger = line(&told, "l0_trigger");
     assert!(trigger.contains("OPTIONS-") && trigger.contains("set; the default is 4"), "{trigger}");
     assert!(line(&told, "bloom_bits").contains("--set: set; the default is 10"));

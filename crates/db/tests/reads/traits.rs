@@ -65,7 +65,7 @@ fn settings_are_written_as_a_literal_or_by_methods() {
     for settings in [literal, methods] {
         let db = Db::open(dir.path(), settings).unwrap();
         let s = db.settings();
-        assert_eq!((s.memory_budget, s.memtable_bytes, s.bloom_bits), (64 << 20, 8 << 20, 12));
+        assert_eq!((s.memory_budget, s.memtable_bytes, s.bloom_bits), (64 << 20, 6 << 20, 12));
         db.close().unwrap();
     }
 }
@@ -78,6 +78,6 @@ fn a_family_with_settings_of_its_own_fits_a_small_budget() {
     let own = ColumnFamilyOptions::new().settings(Settings::default().l0_trigger(8));
     let family = db.create_column_family("logs", own).unwrap();
     let s = family.settings();
-    assert_eq!((s.l0_trigger, s.memory_budget, s.memtable_bytes), (8, 64 << 20, 8 << 20));
+    assert_eq!((s.l0_trigger, s.memory_budget, s.memtable_bytes), (8, 64 << 20, 6 << 20));
     db.close().unwrap();
 }

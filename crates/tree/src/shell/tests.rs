@@ -8,8 +8,8 @@ use lithify_compact::{JobWork, Outcome};
 use lithify_env::{Env, FaultFs, RtOptions};
 
 use lithify_base::KeyRange;
-use lithify_env::sync::Mutex;
 use lithify_env::sync::atomic::AtomicBool;
+use lithify_env::sync::{Mutex, MutexGuard};
 
 use super::*;
 use crate::open::{OpenOptions, Opened, open as open_database};
@@ -49,6 +49,23 @@ fn open_in(env: Env) -> Opened {
 fn freeze(db: &Opened) -> Option<MemId> {
     let mut held = Held::new(&db.shell, db.shell.take_turn().unwrap());
     db.shell.freeze_for_flush(held.log()).unwrap()
+}
+
+/// A memtable whose flush readers do not see yet, and the lock without which they won't. A flush that is shown before the
+/// lock is taken is of no use: another one is tried.
+fn flush_before_it_is_shown(db: &Opened) -> (Option<MemId>, MutexGuard<'_, ()>) {
+    for _ in 0..1000 {
+        db.put(b"a", b"1").unwrap();
+        let mem = freeze(db);
+        let nothing_is_shown = db.shell.family.views.lock.lock();
+        if db.shell.family.views.current.load().mems.len() > 1 {
+            while db.shell.core().frozen() > 0 {
+                std::thread::yield_now();
+            }
+            return (mem, nothing_is_shown);
+        }
+    }
+    panic!("every flush is shown at once");
 }
 
 /// Two trees are handed out in order, but by threads that may be held up: the second is shown
@@ -94,22 +111,15 @@ fn a_tree_that_comes_early_takes_older_memtables_along() {
 #[test]
 fn a_flush_ends_when_its_tree_is_shown() {
     let db = open();
-    db.put(b"a", b"1").unwrap();
-    let last = freeze(&db);
-    let (shown, waiter);
-    {
-        let _nothing_is_shown = db.shell.family.views.lock.lock();
-        shown = db.shell.family.views.current.load().no > 0;
-        let shell = db.shell.clone();
-        waiter = std::thread::spawn(move || shell.wait_flushed(last));
-        while db.shell.core().frozen() > 0 {
-            std::thread::yield_now();
-        }
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(shown || !waiter.is_finished(), "the tree is not shown yet");
-    }
+    let (last, nothing_is_shown) = flush_before_it_is_shown(&db);
+    let shell = db.shell.clone();
+    let waiter = std::thread::spawn(move || shell.wait_flushed(last));
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(!waiter.is_finished(), "the tree is not shown yet");
+    drop(nothing_is_shown);
     waiter.join().unwrap().unwrap();
-    assert_eq!(db.shell.super_version().tree.version.files().count(), 1);
+    let seen = db.shell.super_version();
+    assert!(seen.mems.len() == 1 && seen.tree.version.files().count() > 0);
 }
 
 /// A panic while commands are carried out ends writes, not reads, and the database closes.
@@ -152,19 +162,13 @@ fn a_close_hears_of_jobs_that_were_given_up() {
 #[test]
 fn a_close_waits_for_commands_under_way() {
     let db = open();
-    db.put(b"a", b"1").unwrap();
-    freeze(&db);
+    let (_, nothing_is_shown) = flush_before_it_is_shown(&db);
     let (told, heard) = std::sync::mpsc::channel();
-    {
-        let _nothing_is_shown = db.shell.family.views.lock.lock();
-        while db.shell.core().frozen() > 0 {
-            std::thread::yield_now();
-        }
-        let shell = db.shell.clone();
-        std::thread::spawn(move || told.send(shell.close()));
-        std::thread::sleep(Duration::from_millis(50));
-        assert!(heard.try_recv().is_err(), "the flushed tree is not shown yet");
-    }
+    let shell = db.shell.clone();
+    std::thread::spawn(move || told.send(shell.close()));
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(heard.try_recv().is_err(), "the flushed tree is not shown yet");
+    drop(nothing_is_shown);
     heard.recv_timeout(Duration::from_secs(10)).expect("the close ends").unwrap();
 }
 
