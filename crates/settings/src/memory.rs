@@ -10,7 +10,7 @@ const BUFFER_SHARE: u64 = 4;
 const UNCOUNTED_SHARE: u64 = 4;
 /// What that takes at least: so much for each job, and for code and stacks. Measured; see
 /// `crates/db/examples/memory.rs`.
-const UNCOUNTED_OF_JOB: u64 = 3 << 20;
+const UNCOUNTED_OF_JOB: u64 = 4 << 20;
 const UNCOUNTED_OF_PROCESS: u64 = 8 << 20;
 
 /// Bytes of all memtables.

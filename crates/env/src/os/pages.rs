@@ -2,8 +2,8 @@
 //!
 //! From 2 MiB on, memory comes as an anonymous mapping aligned to 2 MiB and advised to use huge
 //! pages: direct IO from such a buffer costs a fraction of the processor time, because the kernel
-//! pins one page instead of 512. Pieces from 64 KiB on are mappings as well, so that what is given
-//! back goes back: allocators keep large pieces. Smaller ones come from the allocator, aligned to
+//! pins one page instead of 512. Pieces from 16 KiB on are mappings as well, so that what is given
+//! back goes back: allocators keep large pieces, and aligned ones leave holes. Smaller ones come from the allocator, aligned to
 //! 4 KiB.
 //!
 //! Keeps: every byte is initialised from the start (zero), so safe code may look at all of it.
@@ -23,7 +23,7 @@ pub(crate) const PAGE: usize = 4096;
 /// Alignment and unit of large pieces: the huge page of x86-64 and of arm64 with 4 KiB pages.
 pub(crate) const HUGE: usize = 2 << 20;
 /// Pieces from here on come from the system.
-const MAPPED: usize = 64 << 10;
+const MAPPED: usize = 16 << 10;
 /// Longest piece, with room for its alignment.
 const LEN_MAX: usize = isize::MAX as usize + 1 - 2 * HUGE;
 const _: () = assert!(HUGE.is_multiple_of(PAGE) && MAPPED <= HUGE);
