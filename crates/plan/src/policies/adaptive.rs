@@ -112,9 +112,9 @@ impl Round<'_> {
         Continue(())
     }
 
-    /// True if a job of level 0 that is worth the price takes the file along.
+    /// True if a job of level 0 that is worth the price, and not gathered further, takes the file along.
     fn comes_down_upon(&self, file: &FileRef) -> bool {
-        let worth_it = self.gathered.iter().filter_map(|g| g.down.as_ref());
-        worth_it.filter(|d| d.worth >= self.price).any(|d| d.reaches(file, self.view.order()))
+        let order = self.view.order();
+        self.gathered.iter().filter_map(|g| g.goes(self.price)).any(|d| d.reaches(file, order))
     }
 }
