@@ -24,6 +24,14 @@ pub(crate) struct Gathered {
     pub(crate) in_place: Option<Vec<FileRef>>,
 }
 
+impl Gathered {
+    /// The way down, if it is worth `price` and nothing more is gathered first.
+    pub(crate) fn goes(&self, price: Score) -> Option<&Down> {
+        let waits = self.lot.is_some() && price > Score::default();
+        self.down.as_ref().filter(|d| !waits && d.worth >= price)
+    }
+}
+
 /// A way down.
 #[derive(Clone, Debug)]
 pub(crate) struct Down {

@@ -12,7 +12,7 @@
 //! 2. files of level 0 that can simply change their level;
 //! 3. level 0, if that is worth the price and no lot is gathered (`steps/gather.rs`); while writers rest, what brings
 //!    it to rest with the fewest bytes (`steps/rest.rs`);
-//! 4. under load, where it is deep: in place, else down at any price;
+//! 4. under load, where it is deep, and only there: in place, else down at any price;
 //! 5. levels over their targets, by rank, the files that are worth the price;
 //! 6. extra runs into their base.
 
@@ -70,8 +70,6 @@ struct Round<'v> {
 impl Round<'_> {
     fn run(&self, offers: &mut Offers) -> ControlFlow<()> {
         let view = self.view;
-        let deep = gather::deep(view);
-        let is_deep = view.version.max_depth(0) >= deep;
         extras::at_budget(view, offers)?;
         let full = score::l0_score(view);
         if full >= Score::ONE {
@@ -79,9 +77,9 @@ impl Round<'_> {
         }
         gather::down(view, &self.gathered, self.price, offers)?;
         gather::to_rest(view, &self.gathered, offers)?;
-        if is_deep && !rest::is_resting(view) {
-            gather::in_place(view, &self.gathered, deep, offers)?;
-            gather::down(view, &self.gathered, Score::default(), offers)?;
+        if !rest::is_resting(view) {
+            gather::in_place(view, &self.gathered, offers)?;
+            gather::at_any_price(view, &self.gathered, offers)?;
         }
         score::by_rank(view)
             .into_iter()
@@ -114,9 +112,9 @@ impl Round<'_> {
         Continue(())
     }
 
-    /// True if a job of level 0 that is worth the price takes the file along.
+    /// True if a job of level 0 that is worth the price, and not gathered further, takes the file along.
     fn comes_down_upon(&self, file: &FileRef) -> bool {
-        let worth_it = self.gathered.iter().filter_map(|g| g.down.as_ref());
-        worth_it.filter(|d| d.worth >= self.price).any(|d| d.reaches(file, self.view.order()))
+        let order = self.view.order();
+        self.gathered.iter().filter_map(|g| g.goes(self.price)).any(|d| d.reaches(file, order))
     }
 }

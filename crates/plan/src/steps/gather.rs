@@ -94,7 +94,7 @@ fn stretch(view: &View, interval: &Interval, seen: &[FileId]) -> Option<(FileId,
 }
 
 /// From which depth on level 0 must shrink.
-pub(crate) fn deep(view: &View) -> u32 {
+fn deep(view: &View) -> u32 {
     let depth = u64::from(view.options.l0_slowdown) * DEEP / 100;
     u32::try_from(depth).unwrap_or(u32::MAX).max(1)
 }
@@ -188,15 +188,22 @@ fn wish(view: &View, g: &Gathered, down: &Down) -> Candidate {
     Candidate::merge(kind, down.inputs.clone(), to, reason).at_prio(Prio::High)
 }
 
-/// Offers the newest runs of each stretch that is `depth` runs deep, merged in place: as many as make the bytes per
-/// removed run the fewest.
-pub(crate) fn in_place(
+/// Offers what is deep even without the runs that jobs hold, whatever it is worth. What is not deep gains writers
+/// nothing: where the deepest runs are locked, the others still wait until they are worth their bytes.
+pub(crate) fn at_any_price(
     view: &View,
     all: &[Rc<Gathered>],
-    depth: u32,
     offers: &mut Offers,
 ) -> ControlFlow<()> {
-    let runs = view.version.level(0).runs();
+    let depth = deep(view);
+    let there: Vec<_> = all.iter().filter(|g| g.interval.idle_depth >= depth).cloned().collect();
+    down(view, &there, Score::default(), offers)
+}
+
+/// Offers the newest runs of each stretch that is deep, merged in place: as many as make the bytes per removed run the
+/// fewest.
+pub(crate) fn in_place(view: &View, all: &[Rc<Gathered>], offers: &mut Offers) -> ControlFlow<()> {
+    let (runs, depth) = (view.version.level(0).runs(), deep(view));
     for g in all.iter().filter(|g| g.interval.depth >= depth) {
         let newest = g.interval.covering(runs, view.order()).skip_while(|f| !view.is_idle(f));
         let files: Vec<FileRef> = newest.take_while(|f| view.is_idle(f)).cloned().collect();
