@@ -3,8 +3,8 @@
 //! Both replace the locks and atomics of the whole build (`--cfg shuttle`, `--cfg loom`), so each has
 //! a target folder of its own.
 //!
-//! Leaves to others: the scenarios (`tests/schedules*` and `schedules.rs` of `env`, `writes` and `db`;
-//! `models.rs` of `env` and `memtable`), and what a run of one is (`lithify_testkit::schedules`).
+//! Leaves to others: the scenarios (`tests/schedules*` and `schedules.rs` of `env`, `writes`, `layers`, `db` and
+//! `engine-fpga`; `models.rs` of `env` and `memtable`), and what a run of one is (`lithify_testkit::schedules`).
 
 use std::process::Command;
 
@@ -54,7 +54,8 @@ fn scenarios(variables: &[(&str, String)], only: &[String]) -> Result<()> {
     // The rooms' own `tests` know nothing of a checker: what is for it is in modules named `schedules`.
     let own = ["-p", "lithify-writes", "-p", "lithify-layers", "--lib"];
     let whole = ["-p", "lithify-env", "-p", "lithify", "--test", "schedules"];
-    let what = [&own[..], &whole[..]];
+    let card = ["-p", "lithify-engine-fpga", "--test", "faults"];
+    let what = [&own[..], &whole[..], &card[..]];
     for what in what {
         call(checked("shuttle").args(what).arg("--no-run"))?;
     }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use crate::control::{Buffer, Controller, Sample};
 use crate::model::Cost;
 use crate::sched::{CUT_NS, Link, Timetable};
-use crate::stream::{DESCRIPTOR, DESCRIPTORS_AT, ENDING, RECORD};
+use crate::stream::{BEAT, DESCRIPTOR, DESCRIPTORS_AT, ENDING, RECORD};
 
 /// Bytes of a block, whose descriptors and records are counted.
 const BLOCK: u64 = 4096;
@@ -151,9 +151,15 @@ impl Pipeline {
                 free[slot] = None;
                 // The flight before has to be back before this one is staged.
                 let from = if ahead + 1 == self.in_flight.max(1) { part.back } else { 0.0 };
-                part.loaded.push_back((bytes, slot, times.send(bytes as usize, at.max(from))));
+                let loaded = times.send(Self::loads(bytes), at.max(from));
+                part.loaded.push_back((bytes, slot, loaded));
             }
         }
+    }
+
+    /// What is sent of a set before its carry is known: its blocks, and a descriptor of each.
+    fn loads(bytes: u64) -> usize {
+        (bytes + bytes / BLOCK * DESCRIPTOR as u64) as usize
     }
 
     /// Merges a set of a part.
@@ -167,23 +173,23 @@ impl Pipeline {
     ) -> Sample {
         let link = self.link;
         // Half a block is replayed on average, and half a block is open.
-        let head = DESCRIPTORS_AT as u64 + bytes / BLOCK * DESCRIPTOR as u64 + BLOCK / 2;
+        let half = BLOCK as usize / 2;
+        let head = DESCRIPTORS_AT + BEAT + half;
         let out = (bytes as f64 * self.kept) as u64;
-        let records = out / BLOCK * RECORD as u64 + BLOCK / 2;
+        let rest = (out + out / BLOCK * RECORD as u64) as usize;
         let takes = self.unit_fixed_ns + bytes as f64 * self.unit_ns_per_byte;
-        let sent = times.send_first(head as usize, times.after_host(part.known));
+        let sent = times.send_first(head, times.after_host(part.known));
         let ran = times.run(sent.max(loaded), takes);
         let ended = times.receive_first(ENDING, ran);
-        part.known = times.receive_first(records as usize, ended);
-        part.back = times.receive(out as usize, part.known);
-        let (head_ns, known_ns) =
-            (link.in_ns(head as usize), link.out_ns(ENDING) + link.out_ns(records as usize));
+        part.known = times.receive_first(half, ended);
+        part.back = times.receive(rest, part.known);
+        let (head_ns, known_ns) = (link.in_ns(head), link.out_ns(ENDING) + link.out_ns(half));
         Sample {
             bytes,
             cut_ns: self.cut_ns.0 + self.cut_ns.1 * bytes as f64,
-            to_card_ns: link.in_ns(bytes as usize) + head_ns,
+            to_card_ns: link.in_ns(Self::loads(bytes)) + head_ns,
             unit_ns: link.host_ns + head_ns + takes + known_ns,
-            from_card_ns: known_ns + link.out_ns(out as usize),
+            from_card_ns: known_ns + link.out_ns(rest),
             parts: active,
         }
     }

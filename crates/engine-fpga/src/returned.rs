@@ -62,6 +62,14 @@ impl Tail {
     pub(crate) fn records_len(&self) -> usize {
         RECORD * (self.status.blocks as usize + 1)
     }
+
+    /// Compares the sum of the open block with what came back, pads included.
+    pub(crate) fn check_open(&self, open: &[u8]) -> Result<()> {
+        if open.len() == beats(self.open.bytes as usize) && F64::of(open) == self.open.sum {
+            return Ok(());
+        }
+        Err(damaged("the sum of the open block is wrong"))
+    }
 }
 
 /// A set's output as it came back.
@@ -119,14 +127,6 @@ impl Output {
         let at = record.at as usize;
         let payload = payloads.get(at..).and_then(|rest| rest.get(..record.bytes as usize));
         payload.ok_or_else(|| damaged("a payload is missing"))
-    }
-
-    /// Compares the sum of the open block with what came back, pads included.
-    pub(crate) fn check_open(&self, open: &[u8]) -> Result<()> {
-        if open.len() == beats(self.open.bytes as usize) && F64::of(open) == self.open.sum {
-            return Ok(());
-        }
-        Err(damaged("the sum of the open block is wrong"))
     }
 
     /// Compares the sums of all finished blocks with what came back.

@@ -1,7 +1,7 @@
 //! The scheduler of a card: slots, units, transfers, and the time that all of it would take.
 //!
 //! ```text
-//!  free -> held -> loading -> [head] -> queued -> running -> status -> records, payloads -> ended -> free
+//!  free -> held -> loading -> [head] -> queued -> running -> status -> open block -> records, payloads -> ended -> free
 //! ```
 //!
 //! Keeps: memory has a bound, whatever the jobs are: slots have fixed sizes, on the card and on the host, and each
@@ -26,7 +26,7 @@ use crate::card::{Card, Shape, Transfer};
 use crate::control::{Controller, Sample};
 use crate::memory::Buffer;
 use crate::stage::{Head, Staged};
-use crate::stream::{BEAT, STALLS, register};
+use crate::stream::{BEAT, DESCRIPTORS_AT, STALLS, register};
 
 mod back;
 mod slots;
@@ -277,8 +277,8 @@ impl Sched {
         }
     }
 
-    /// Sends the entry areas of a staged set to its slot. False if that is not to be had, or a unit is at work
-    /// on it.
+    /// Sends the entry areas of a staged set to its slot, and their descriptors. False if that is not to be had, or
+    /// a unit is at work on it.
     pub(crate) fn load(&mut self, hold: Hold, staged: &mut Staged) -> bool {
         let Some(slot) = self.held(hold) else { return false };
         let work = self.slots[slot.0].work.as_ref();
@@ -317,7 +317,7 @@ impl Sched {
             back_at: ready_at,
         });
         self.control.loaded(staged.stored);
-        self.send(slot, Cargo::Areas, staged.areas_at as u64, areas);
+        self.send(slot, Cargo::Areas, DESCRIPTORS_AT, areas);
         true
     }
 
@@ -347,36 +347,34 @@ impl Sched {
 
     /// Sends what depends on the carry. The set runs on the next unit that is free. `known_at` is when its
     /// carry was known, in computed card time. A set that has ended meanwhile is not started: `take` says how.
-    pub(crate) fn start(&mut self, hold: Hold, head: Head, side_at: usize, known_at: f64) {
+    pub(crate) fn start(&mut self, hold: Hold, head: Head, known_at: f64) {
         let Some(slot) = self.held(hold) else { return };
         let loaded = |work: &Work| matches!(work.stage, Stage::Loaded);
         if !self.slots[slot.0].work.as_ref().is_some_and(loaded) {
             return;
         }
-        let bytes = head.tables.len() + head.side.len();
+        let bytes = head.parts.iter().map(|(_, part)| part.len()).sum();
         let ready = self.times.send_first(bytes, self.times.after_host(known_at));
         let Some(work) = &mut self.slots[slot.0].work else { return };
         work.ready_at = work.ready_at.max(ready);
+        work.predicted += head.in_bytes.saturating_sub(work.in_bytes) as u64;
         work.in_bytes = head.in_bytes;
         let head_ns = self.times.link().in_ns(bytes);
         work.sample.to_card_ns += head_ns;
         work.sample.unit_ns = self.times.link().host_ns + head_ns;
-        work.predicted += head.side.len() as u64;
         work.stage = Stage::Heading;
-        if !head.side.is_empty() {
-            let side = Buffer::new(&self.buffers.bytes, head.side);
-            self.send(slot, Cargo::Head, side_at as u64, side);
+        for (at, part) in head.parts {
+            let part = Buffer::new(&self.buffers.bytes, part);
+            self.send(slot, Cargo::Head, at, part);
         }
-        let tables = Buffer::new(&self.buffers.bytes, head.tables);
-        self.send(slot, Cargo::Head, 0, tables);
     }
 
     /// Sends a buffer to a place in the input part of a slot.
-    fn send(&mut self, slot: SlotNo, cargo: Cargo, at: u64, buffer: Buffer) {
+    fn send(&mut self, slot: SlotNo, cargo: Cargo, at: usize, buffer: Buffer) {
         let (buffer, held) = buffer.part();
         self.counters.bytes_to_card += buffer.len() as u64;
         let id = self.expect(slot, cargo, buffer.len(), held);
-        let at = self.slots[slot.0].at + at;
+        let at = self.slots[slot.0].at + at as u64;
         self.card.send(Transfer { id, at, buffer });
     }
 

@@ -515,7 +515,7 @@ impl Flight {
         let slot_bytes = (size.input, size.output);
         self.at = match staged.head(recipe, offload.tables(), &standing, tag, slot_bytes) {
             Ok(head) => {
-                sched.start(slot, head, staged.bytes(), known_at);
+                sched.start(slot, head, known_at);
                 Stage::Started(slot, staged, standing)
             }
             Err(why) => {

@@ -1,9 +1,9 @@
 //! Staging: a block set becomes an input slot.
 //!
 //! ```text
-//!  blocks -> verify, decompress -> entry areas ---------------> sent as soon as the set is known
+//!  blocks -> verify, decompress -> entry areas, descriptors ---------> sent as soon as the set is known
 //!  outermost blocks of a run -> decode -> skip, take
-//!  carry -> replay; zones -> mask, markers -> header, tables -> sent when the carry is known
+//!  carry -> replay; zones -> mask, markers -> header, the side way --> sent when the carry is known
 //! ```
 //!
 //! Keeps: what is staged holds exactly the entries of the set, and the host has counted them: what a unit says
@@ -28,7 +28,7 @@ use lithify_merge::{BlockSet, BlockSlice, Recipe, RunSlice};
 use crate::area::{self, Counts, user_key};
 use crate::memory::Buffer;
 use crate::stream::{
-    AREA_MAX, DESCRIPTOR, DESCRIPTORS_AT, Descriptor, F64, Header, KEY_MAX, MARKER, Record,
+    AREA_MAX, BEAT, DESCRIPTOR, DESCRIPTORS_AT, Descriptor, F64, Header, KEY_MAX, MARKER, Record,
     SNAPSHOTS_MAX, SPLIT, TAKE_ALL, WAYS_MAX, Way, beats, put_snapshots,
 };
 
@@ -127,9 +127,8 @@ pub(crate) struct Staged {
     runs: Vec<u16>,
     ways: Vec<Way>,
     descriptors: Vec<Descriptor>,
-    /// Where the entry areas begin in the slot.
-    pub(crate) areas_at: usize,
-    /// The entry areas with their pads.
+    /// The slot from [`DESCRIPTORS_AT`] on: descriptors, room for those of the side way, and the entry areas with
+    /// their pads.
     pub(crate) areas: Buffer,
     /// Their bytes; they themselves may be on their way.
     pub(crate) areas_len: usize,
@@ -143,13 +142,11 @@ pub(crate) struct Staged {
     zones: Range<usize>,
 }
 
-/// The rest: sent once the carry is known.
+/// The rest, a few blocks at most: sent once the carry is known, and the unit waits for it.
 #[derive(Debug)]
 pub(crate) struct Head {
-    /// Header and tables; the slot from its beginning.
-    pub(crate) tables: Vec<u8>,
-    /// The areas of the side way, behind those of the data ways.
-    pub(crate) side: Vec<u8>,
+    /// Places in the slot and what they get: the areas of the side way, its descriptors, and header with tables.
+    pub(crate) parts: Vec<(usize, Vec<u8>)>,
     /// Bytes of the whole slot.
     pub(crate) in_bytes: usize,
 }
@@ -237,13 +234,16 @@ fn try_stage(
         return Err(OnCpu::Tombstones);
     }
     let blocks: usize = runs.iter().map(|r| r.blocks.len()).sum();
-    let areas_at = beats(DESCRIPTORS_AT + DESCRIPTOR * (blocks + SIDE));
-    let room = slot_bytes.saturating_sub(areas_at);
+    let tables = beats(DESCRIPTOR * (blocks + SIDE));
+    let room = slot_bytes.saturating_sub(DESCRIPTORS_AT);
+    if tables > room {
+        return Err(OnCpu::Large);
+    }
+    areas.resize(tables, 0);
     let mut staged = Staged {
         runs: runs.iter().map(|r| r.run).collect(),
         ways: Vec::new(),
         descriptors: Vec::new(),
-        areas_at,
         areas: Buffer::default(),
         areas_len: 0,
         stored: set.bytes(),
@@ -255,7 +255,7 @@ fn try_stage(
         let first = staged.descriptors.len();
         let mut entries = 0;
         for (at, trim) in trimmed(recipe, set, run)? {
-            let (descriptor, counts) = area(&run.blocks[at], trim, areas_at, room, areas)?;
+            let (descriptor, counts) = area(&run.blocks[at], trim, room, areas)?;
             entries += u64::from(counts.taken);
             staged.bytes_in += counts.bytes;
             staged.descriptors.push(descriptor);
@@ -263,6 +263,10 @@ fn try_stage(
         let count = staged.descriptors.len() - first;
         staged.ways.push(Way { first: first as u32, count: count as u32, run: run.run });
         staged.entries.push(entries);
+    }
+    for (no, descriptor) in staged.descriptors.iter().enumerate() {
+        let at = DESCRIPTOR * no;
+        areas[at..at + DESCRIPTOR].copy_from_slice(&descriptor.to_bytes());
     }
     Ok(staged)
 }
@@ -352,11 +356,11 @@ fn input(_: Error) -> OnCpu {
     OnCpu::Input
 }
 
-/// Appends the entry area of a block, and counts what is taken of it.
+/// Appends the entry area of a block, and counts what is taken of it. `areas` begin at [`DESCRIPTORS_AT`] in the slot
+/// and may have `room` bytes.
 fn area(
     block: &BlockSlice,
     trim: Trim,
-    areas_at: usize,
     room: usize,
     areas: &mut Vec<u8>,
 ) -> Result<(Descriptor, Counts), OnCpu> {
@@ -384,7 +388,7 @@ fn area(
     areas.extend_from_slice(entries);
     areas.resize(beats(areas.len()), 0);
     let descriptor = Descriptor {
-        at: (areas_at + at) as u32,
+        at: (DESCRIPTORS_AT + at) as u32,
         bytes: entries.len() as u32,
         skip: trim.skip,
         take: trim.take.unwrap_or(TAKE_ALL),
@@ -398,7 +402,7 @@ fn area(
 impl Staged {
     /// Input bytes that a unit reads, but for those of the side way.
     pub(crate) fn bytes(&self) -> usize {
-        self.areas_at + self.areas_len
+        DESCRIPTORS_AT + self.areas_len
     }
 
     /// Descriptors of the data ways.
@@ -452,8 +456,16 @@ impl Staged {
             out_bytes: slot_bytes.1 as u32,
             ..of_recipe(recipe)
         };
-        let tables = self.tables(recipe, &header, &descriptors);
-        Ok(Head { tables, side, in_bytes })
+        let mut tables = self.tables(recipe, &header, &descriptors);
+        let mut parts = Vec::new();
+        if !side.is_empty() {
+            // The descriptors before the side way's are in the slot; its own may share a beat with the last one.
+            let first = (DESCRIPTORS_AT + DESCRIPTOR * self.descriptors.len()) / BEAT * BEAT;
+            parts.extend([(self.bytes(), side), (first, tables.split_off(first))]);
+        }
+        tables.truncate(DESCRIPTORS_AT);
+        parts.push((0, tables));
+        Ok(Head { parts, in_bytes })
     }
 
     /// Header and tables of the set, with the sum over them.

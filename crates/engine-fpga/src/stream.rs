@@ -287,17 +287,22 @@ pub struct Descriptor {
 impl Descriptor {
     /// Writes descriptor `no`.
     pub fn put(&self, slot: &mut [u8], no: usize) {
-        let at = DESCRIPTORS_AT + DESCRIPTOR * no;
+        put(slot, DESCRIPTORS_AT + DESCRIPTOR * no, self.to_bytes());
+    }
+    /// As it lies in a slot.
+    pub fn to_bytes(&self) -> [u8; DESCRIPTOR] {
         let counts = [self.skip, self.take, self.expected].map(|n| u64::from(n & TAKE_ALL));
         let bits = counts[0]
             | counts[1] << 20
             | counts[2] << 40
             | u64::from(self.replay) << 60
             | u64::from(self.markers) << 61;
-        put(slot, at, self.at.to_le_bytes());
-        put(slot, at + 4, self.bytes.to_le_bytes());
-        put(slot, at + 8, bits.to_le_bytes());
-        put(slot, at + 16, self.sum.to_bytes());
+        let mut row = [0; DESCRIPTOR];
+        put(&mut row, 0, self.at.to_le_bytes());
+        put(&mut row, 4, self.bytes.to_le_bytes());
+        put(&mut row, 8, bits.to_le_bytes());
+        put(&mut row, 16, self.sum.to_bytes());
+        row
     }
     /// Descriptor `no`.
     pub fn read(slot: &[u8], no: usize) -> Descriptor {

@@ -40,9 +40,10 @@ impl Sched {
             let error = Error::new(ErrorKind::Io, "a transfer failed");
             return self.end(SlotNo(no), Err(Trouble::Damaged(error)));
         }
-        let left = || work.under_way.values().all(|&cargo| cargo == Cargo::Payloads);
-        if matches!(work.stage, Stage::Fetching(_)) && left() {
-            self.close(SlotNo(no));
+        if let (Cargo::Open, Stage::Fetching(tail)) = (cargo, &work.stage)
+            && let Err(error) = tail.check_open(work.open.bytes())
+        {
+            return self.end(SlotNo(no), Err(Trouble::Damaged(error)));
         }
         if self.slots[no].work.as_ref().is_some_and(|work| work.under_way.is_empty()) {
             self.arrived(SlotNo(no));
@@ -61,41 +62,27 @@ impl Sched {
                 let tail = Tail::read(work.ending.bytes(), work.tag, self.size.output);
                 self.fetch_rest(slot, tail);
             }
-            Stage::Closing(output) => {
-                let checked = output.check(work.payloads.bytes()).map_err(Trouble::Damaged);
-                let output = (**output).clone();
-                self.end(slot, checked.map(|()| output));
+            Stage::Fetching(tail) => {
+                let output = Output::read(tail, work.records.bytes(), work.ending.bytes());
+                let checked =
+                    output.and_then(|output| output.check(work.payloads.bytes()).map(|()| output));
+                self.end(slot, checked.map_err(Trouble::Damaged));
             }
-            Stage::Loaded
-            | Stage::Queued
-            | Stage::Running { .. }
-            | Stage::Fetching(_)
-            | Stage::Ended => {}
+            Stage::Loaded | Stage::Queued | Stage::Running { .. } | Stage::Ended => {}
         }
     }
 
-    /// Records and the open block are here.
-    fn close(&mut self, slot: SlotNo) {
-        let Some(work) = &mut self.slots[slot.0].work else { return };
-        let Stage::Fetching(tail) = &work.stage else { return };
-        let output = Output::read(tail, work.records.bytes(), work.ending.bytes());
-        match output.and_then(|output| output.check_open(work.open.bytes()).map(|()| output)) {
-            Ok(output) => {
-                work.stage = Stage::Closing(Box::new(output));
-            }
-            Err(error) => self.end(slot, Err(Trouble::Damaged(error))),
-        }
-    }
-
-    /// The open block of a set that is on its way back, and its record, once they are here.
+    /// The open block of a set that is on its way back, and its record, once they are here. No sum of the set covers the
+    /// record yet: who goes on from it compares later.
     pub(crate) fn open_of(&self, hold: Hold) -> Option<(&Record, &[u8])> {
         let work = self.held_work(hold)?;
-        let output = match (&work.stage, &work.ended) {
-            (Stage::Closing(output), _) => output,
-            (_, Some(Ok(output))) => output,
+        let comes = || work.under_way.values().any(|&cargo| cargo == Cargo::Open);
+        let record = match (&work.stage, &work.ended) {
+            (Stage::Fetching(tail), _) if !comes() => &tail.open,
+            (_, Some(Ok(output))) => &output.open,
             _ => return None,
         };
-        Some((&output.open, work.open.bytes().get(..output.open.bytes as usize)?))
+        Some((record, work.open.bytes().get(..record.bytes as usize)?))
     }
 
     /// The last records are here: fetches what else there is.
@@ -115,19 +102,20 @@ impl Sched {
         let output = self.size.output;
         let (open_at, payloads) = (tail.open.at as usize, tail.status.payload_bytes as usize);
         let records = (tail.records_at(output), tail.records_len());
+        let (open_len, rest_len) = (payloads - open_at, records.1 + open_at);
         let ready = self.slots[slot.0].work.as_ref().map_or(0.0, |work| work.ready_at);
         let unit_ns = tail.status.cycles as f64 * self.shape.cycle_ns;
         let ran = self.times.run(ready, unit_ns);
-        // Where the records are is known by the last of them.
+        // Where the open block is is known by the last records. The next set waits for that block and no more.
         let ended = self.times.receive_first(ENDING, ran);
-        let known_at = self.times.receive_first(records.1 + payloads - open_at, ended);
-        let back_at = self.times.receive(open_at, known_at);
-        self.learn(slot, unit_ns, [ENDING, records.1 + payloads - open_at, open_at]);
+        let known_at = self.times.receive_first(open_len, ended);
+        let back_at = self.times.receive(rest_len, known_at);
+        self.learn(slot, unit_ns, [ENDING, open_len, rest_len]);
         if let Some(work) = &mut self.slots[slot.0].work {
             (work.known_at, work.back_at) = (known_at, back_at);
             work.stage = Stage::Fetching(Box::new(tail));
         }
-        self.fetch(slot, Cargo::Open, open_at, payloads - open_at);
+        self.fetch(slot, Cargo::Open, open_at, open_len);
         self.fetch(slot, Cargo::Records, records.0, records.1);
         self.fetch(slot, Cargo::Payloads, 0, open_at);
     }
@@ -137,10 +125,10 @@ impl Sched {
     fn learn(&mut self, slot: SlotNo, unit_ns: f64, back: [usize; 3]) {
         let (link, parts) = (*self.times.link(), self.parts());
         let Some(work) = &self.slots[slot.0].work else { return };
-        let [ending, records, payloads] = back.map(|bytes| link.out_ns(bytes));
+        let [ending, open, rest] = back.map(|bytes| link.out_ns(bytes));
         self.control.learn(&Sample {
-            unit_ns: work.sample.unit_ns + unit_ns + ending + records,
-            from_card_ns: ending + records + payloads,
+            unit_ns: work.sample.unit_ns + unit_ns + ending + open,
+            from_card_ns: ending + open + rest,
             parts,
             ..work.sample
         });

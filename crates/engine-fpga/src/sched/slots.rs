@@ -101,10 +101,9 @@ pub(super) enum Stage {
     Running { unit: usize },
     /// The unit is done; the last records are on their way.
     Returning,
-    /// Records, the open block and, behind them, the finished blocks are on their way.
+    /// The open block and, behind it, records and finished blocks are on their way. Once the open block is here the carry
+    /// is as good as known.
     Fetching(Box<Tail>),
-    /// Records and the open block are here: the carry is as good as known.
-    Closing(Box<Output>),
     /// All is here, or lost.
     Ended,
 }

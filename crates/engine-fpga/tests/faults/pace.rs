@@ -177,7 +177,7 @@ fn a_single_set_takes_one_thing_after_the_other() {
     let records = (bytes / 4096 * 64) as f64 + 2048.0;
     // The head has a channel of its own, and is there before the areas.
     let due = 30e3
-        + bytes as f64 / link.to_card
+        + (bytes + bytes / 4096 * 32) as f64 / link.to_card
         + 2_300.0
         + bytes as f64 * 5.0 / 31.0
         + 3.0 * 30e3

@@ -7,7 +7,7 @@ use lithify_base::comparator::{Bytewise, Comparator};
 use lithify_base::{Error, ErrorKind};
 use lithify_engine::conformance::{Output, run};
 use lithify_engine::{Engine, Offer, Progress, Session};
-use lithify_engine_fpga::{FpgaEngine, FpgaOptions, ModelOptions};
+use lithify_engine_fpga::{Buffer, FpgaEngine, FpgaOptions, ModelOptions};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicBool, Ordering as Order};
 use lithify_format::compress::Codec;
@@ -103,6 +103,36 @@ fn a_part_keeps_a_unit_busy_and_two_parts_two() {
     // The one unit works on either part while the carry of the other is under way.
     let (both, busy) = (shared.card_ns(), figure(&shared, "units_ns") as f64);
     assert!(busy > 0.8 * both && both < 1.6 * alone, "{both} ns for two, {alone} for one");
+}
+
+/// Between two sets of a part lie three operations and the host, and nothing that grows with the set: blocks are small here,
+/// so that their descriptors and records would be an eighth and a quarter of it.
+#[test]
+fn the_next_set_waits_for_the_open_block_alone() {
+    let set = 512 << 10;
+    let mut case = Case::uniform(12, 4, 24_000, 16, 200).unwrap();
+    let style = BlockStyle { bytes: 256, ..BlockStyle::default() };
+    case.blocks = case.runs.iter().map(|run| style.encode(run).unwrap()).collect();
+    let mut recipe = (*case.recipe).clone();
+    recipe.block_bytes = 256;
+    case.recipe = recipe.into();
+    let sets = case.sets(set);
+    let gaps = sets.len() as f64 - 1.0;
+    assert!(gaps > 8.0, "{gaps}");
+    let [first, last] = [&sets[0], &sets[sets.len() - 1]].map(|set| set.bytes() as f64);
+
+    let options = FpgaOptions { set_bytes: set, buffer: Buffer::Static, ..FpgaOptions::default() };
+    let engine = engine(card(1, set), options);
+    let expected = naive::compact(&case.recipe, case.entries()).unwrap();
+    assert_eq!(together(&engine, &[(&case, sets)]), [expected]);
+    assert_eq!((figure(&engine, "cpu_sets"), figure(&engine, "mispredicted")), (0, 0));
+    let idle = engine.card_ns() - figure(&engine, "units_ns") as f64;
+    // The first set's areas on their way to the unit, and the last one's three operations back.
+    let link = options.link;
+    let ends = 4.0 * link.operation_ns + 1.25 * first / link.to_card + 1.5 * last / link.from_card;
+    let gap = (idle - ends) / gaps;
+    let due = 3.0 * link.operation_ns + link.host_ns;
+    assert!((0.97 * due..1.02 * due).contains(&gap), "{gap} ns, {due} for an empty set");
 }
 
 #[test]
