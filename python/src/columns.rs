@@ -256,6 +256,11 @@ impl Reader {
             self.placed = true;
         }
         let most = self.left.min(self.rows as u64) as usize;
+        // Memory that was taken for no rows would go to waste, instead of to the next batches.
+        if most == 0 || !cursor.valid() {
+            cursor.status().map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+            return Ok(None);
+        }
         // Columns that grow are copied, into fresh memory each time. Of the first batch a few rows tell what to expect.
         let mut columns = match self.room {
             Some(room) => room.columns(&self.shared.spare),
@@ -272,13 +277,8 @@ impl Reader {
             }
         }
         fill(cursor, self.reverse, &mut columns, most);
-        let count = columns[0].rows() as u64;
         self.room = Some(Room::of(&columns, most));
-        self.left -= count;
-        if count == 0 {
-            cursor.status().map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
-            return Ok(None);
-        }
+        self.left -= columns[0].rows() as u64;
         let [keys, values] = columns.map(|column| column.array(&self.shared));
         RecordBatch::try_new(self.schema.clone(), vec![keys?, values?]).map(Some)
     }

@@ -9,6 +9,7 @@
 //! | `cost` | compares the time of puts, gets and steps of an iterator from C and from Rust |
 //! | `fuzz` | makes calls of random bytes, hostile ones among them, under the address sanitizer |
 //! | `twin` | makes random calls of our library and of RocksDB, and compares what they give |
+//! | `valgrind` | runs the C tests under valgrind, with a library of its own |
 //!
 //! Keeps: `crates/capi/symbols.txt` is the one list of what is exported, with classes and prototypes. All
 //! else is made of it or held against it.
@@ -20,6 +21,7 @@ mod list;
 mod manual;
 mod suite;
 mod twin;
+mod valgrind;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +34,8 @@ use crate::repo::root;
 use crate::run::{at_root, call, has};
 
 const USAGE: &str = "cargo xtask capi build [--release] | header | test | suite [--write] \
-     | cost | fuzz [--calls N] [--seconds N] [--seed N] | twin [--seeds N] [--calls N] [--first SEED]";
+     | cost | fuzz [--calls N] [--seconds N] [--seed N] | twin [--seeds N] [--calls N] [--first SEED] \
+     | valgrind";
 const ROOM: &str = "crates/capi";
 /// Where the library lies for those who link it.
 const PLACE: &str = "target/capi";
@@ -71,6 +74,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             true => Ok(()),
             false => bail!("there is no RocksDB here to compare with"),
         },
+        ["valgrind"] => valgrind::run(&room(), &root().join(PLACE)),
         _ => bail!("{USAGE}"),
     }
 }
