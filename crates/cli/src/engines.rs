@@ -47,14 +47,14 @@ pub(crate) struct EngineArg {
 }
 
 impl EngineArg {
-    /// The engine asked for, if it is not the CPU.
-    pub(crate) fn engine(&self) -> Result<Option<Arc<dyn Engine>>> {
+    /// The engines asked for besides the CPU.
+    pub(crate) fn engines(&self) -> Result<Vec<Arc<dyn Engine>>> {
         match &*self.engine {
             #[cfg(feature = "fpga")]
-            "fpga-sim" => self.fpga.engine(),
+            "fpga-sim" => Ok(vec![self.fpga.engine()?]),
             #[cfg(feature = "gpu")]
-            how @ ("gpu" | "auto") => gpu::engine(&self.gpu, how == "auto").map(Some),
-            _ => Ok(None),
+            how @ ("gpu" | "auto") => gpu::engines(&self.gpu, how == "auto"),
+            _ => Ok(Vec::new()),
         }
     }
 }
@@ -237,7 +237,7 @@ pub(crate) struct FpgaArg {
 
 #[cfg(feature = "fpga")]
 impl FpgaArg {
-    fn engine(&self) -> Result<Option<Arc<dyn Engine>>> {
+    fn engine(&self) -> Result<Arc<dyn Engine>> {
         if !(1.0..=2000.0).contains(&self.fpga_mhz) {
             return usage(format!("--fpga-mhz {}: take 1 to 2000", self.fpga_mhz));
         }
@@ -252,7 +252,7 @@ impl FpgaArg {
             "verilated" => self.verilated(&options, units)?,
             _ => self.card.model(&options, units, self.fpga_mhz)?,
         };
-        Ok(Some(Arc::new(FpgaEngine::new(card, options)?)))
+        Ok(Arc::new(FpgaEngine::new(card, options)?))
     }
 
     #[cfg(not(feature = "verilated"))]

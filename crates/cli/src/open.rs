@@ -164,15 +164,15 @@ impl TreeArg {
     }
     /// As [`DbArg::for_writing`].
     pub(crate) fn for_writing(&self) -> Result<Db> {
-        self.for_writing_on(None)
+        self.for_writing_on(Vec::new())
     }
-    /// As [`DbArg::for_writing`]; compactions go to `engine`, if there is one.
-    pub(crate) fn for_writing_on(&self, engine: Option<Arc<dyn Engine>>) -> Result<Db> {
+    /// As [`DbArg::for_writing`]; compactions may go to these engines, too.
+    pub(crate) fn for_writing_on(&self, engines: Vec<Arc<dyn Engine>>) -> Result<Db> {
         if let Some(name) = &self.family {
             // Before the open, which writes.
             self.db.has_family(name)?;
         }
-        self.of(self.db.open(None, engine)?)
+        self.of(self.db.open(None, engines)?)
     }
     /// As [`DbArg::for_filling`]; a family but the default one is in no database that is yet to be made.
     pub(crate) fn for_filling(&self, create: &CreateArg) -> Result<Db> {
@@ -272,7 +272,7 @@ impl DbArg {
     }
     /// Opens an existing database for writing.
     pub(crate) fn for_writing(&self) -> Result<Db> {
-        self.open(None, None)
+        self.open(None, Vec::new())
     }
     /// Opens an existing database to do what a program that has it open can do itself: by `line`, which is told
     /// then.
@@ -287,9 +287,9 @@ impl DbArg {
     }
     /// Opens for writing and makes the database if there is none.
     pub(crate) fn for_filling(&self, create: &CreateArg) -> Result<Db> {
-        self.open(Some(create), None)
+        self.open(Some(create), Vec::new())
     }
-    fn open(&self, create: Option<&CreateArg>, engine: Option<Arc<dyn Engine>>) -> Result<Db> {
+    fn open(&self, create: Option<&CreateArg>, engines: Vec<Arc<dyn Engine>>) -> Result<Db> {
         let dir = self.dir()?;
         let mut settings = stored(&dir);
         settings.create_if_missing = create.is_some();
@@ -299,7 +299,7 @@ impl DbArg {
         if create.is_some_and(|create| create.create_among_files) {
             builder = builder.create_among_files();
         }
-        if let Some(engine) = engine {
+        for engine in engines {
             builder = builder.engine(engine);
         }
         told(&dir, builder.open(&dir))

@@ -1,8 +1,8 @@
 //! Which engine merges a part of a compaction: the one that is expected to be through first.
 //!
 //! What is known of an engine is what it says of itself ([`Caps`]), how much it was given that is not
-//! done (its *backlog*), and how the last parts went (its *health*). The choice depends on these
-//! figures; the bytes of the output never do.
+//! done (its *backlog*, which shrinks with each set whose output is taken), and how the last parts went
+//! (its *health*). The choice depends on these figures; the bytes of the output never do.
 //!
 //! Keeps: the CPU takes what no other engine gets, and never refuses. With no other engine there is
 //! nothing to choose, and nothing is counted.
@@ -11,7 +11,8 @@
 //! Worked example: a part of 10 MB costs the CPU 8.0 ms. The engine `gpu` says 0.2 ms and 0.1 ns a byte, so
 //! 1.2 ms, and is busy for 6.0 ms: it would be through after 7.2 ms, and gets the part. Busy for 8.0 ms it
 //! would need 9.2 ms, a little more than the CPU, and gets the part still, because that frees a core.
-//! Behind a backlog of 10 ms the CPU is earlier by far.
+//! Behind a backlog of 10 ms the CPU is earlier by far. Two GPUs that are through at the same time, as those are that
+//! take every part whatever it costs: the one with fewer bytes to do gets it, so a slower one gets fewer parts.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,12 +82,34 @@ impl Health {
     }
 }
 
+/// Work that was given to an engine, and that it is not through with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Load {
+    /// Nanoseconds, by its own prediction.
+    nanos: u64,
+    /// Bytes of input.
+    bytes: u64,
+}
+
+impl Load {
+    fn of(cost: Cost, bytes: u64) -> Load {
+        Load { nanos: nanos(cost, bytes), bytes }
+    }
+    /// With `new` in the place of `old`, which is a part of it.
+    fn with(self, old: Load, new: Load) -> Load {
+        let with = |all: u64, old: u64, new: u64| all.saturating_sub(old).saturating_add(new);
+        Load {
+            nanos: with(self.nanos, old.nanos, new.nanos),
+            bytes: with(self.bytes, old.bytes, new.bytes),
+        }
+    }
+}
+
 /// What is known of an engine when a part is to be merged.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     cost: Cost,
-    /// Nanoseconds of work it was given and is not through with, by its own prediction.
-    backlog: u64,
+    backlog: Load,
     health: Health,
     /// It has not let go of a part that it failed over.
     owes: bool,
@@ -96,10 +119,12 @@ struct Candidate {
 /// `None` is the CPU.
 fn choose(candidates: &[Candidate], cpu: Cost, bytes: u64, now: Mono) -> Option<(usize, u64)> {
     let fit = candidates.iter().enumerate().filter(|(_, c)| c.health.is_fit(now) && !c.owes);
-    let ends = fit.map(|(no, c)| (no, c.backlog.saturating_add(nanos(c.cost, bytes))));
-    // Of equals the one that was named first.
-    let best = ends.min_by_key(|&(no, end)| (end, no))?;
-    (best.1 as f64 <= FREES_A_CORE * nanos(cpu, bytes) as f64).then_some(best)
+    let ends = fit
+        .map(|(no, c)| (c.backlog.nanos.saturating_add(nanos(c.cost, bytes)), c.backlog.bytes, no));
+    // Of equals the one that has the least to do, of these the one that was named first.
+    let (end, _, no) = ends.min()?;
+    let best = (no, end);
+    (end as f64 <= FREES_A_CORE * nanos(cpu, bytes) as f64).then_some(best)
 }
 
 /// What an engine predicts for `bytes`; more than any other if its figures make no sense.
@@ -177,7 +202,7 @@ pub struct EngineReport {
 /// What changes about an engine while the database is open.
 #[derive(Default)]
 struct Standing {
-    backlog: u64,
+    backlog: Load,
     health: Health,
     debts: Vec<Debt>,
     report: EngineReport,
@@ -264,14 +289,14 @@ impl Engines {
         });
         let cpu = self.cpu.caps().cost;
         let (no, end) = choose(&candidates.collect::<Vec<_>>(), cpu, bytes, now)?;
-        let cost = nanos(caps[no].cost, bytes);
+        let load = Load::of(caps[no].cost, bytes);
         let standing = &mut standings[no];
-        standing.backlog = standing.backlog.saturating_add(cost);
+        standing.backlog = standing.backlog.with(Load::default(), load);
         standing.report.parts += 1;
         drop(standings);
         let why = format!("{} expected, cpu {}", millis(end), millis(nanos(cpu, bytes)));
         let (of, share, caps) = (self.clone(), self.memory.share(), caps[no]);
-        Some(Place { of, no, caps, cost, began: now, share, disproved: false, why })
+        Some(Place { of, no, caps, load, began: now, share, disproved: false, why })
     }
 
     /// What the engines other than the CPU did.
@@ -330,14 +355,14 @@ fn millis(nanos: u64) -> String {
     format!("{:.1} ms", nanos as f64 / 1e6)
 }
 
-/// A part on an engine other than the CPU. What it costs is in the backlog until the engine has lost it, or
-/// the place is dropped.
+/// A part on an engine other than the CPU. What is left of it is in the backlog until the engine has lost it,
+/// or the place is dropped.
 pub(crate) struct Place {
     of: Arc<Engines>,
     no: usize,
     caps: Caps,
     /// In the backlog.
-    cost: u64,
+    load: Load,
     /// When it was chosen.
     began: Mono,
     /// Of the memory for sets.
@@ -378,8 +403,14 @@ impl Place {
     fn standing(&self, change: impl FnOnce(&mut Standing)) {
         change(&mut self.of.standings.lock()[self.no]);
     }
+    /// So much of it is in the backlog from now on.
+    fn has_left(&mut self, load: Load) {
+        let old = std::mem::replace(&mut self.load, load);
+        self.standing(|s| s.backlog = s.backlog.with(old, load));
+    }
     /// Products of a set of `bytes` were taken.
-    pub(crate) fn took(&self, bytes: u64) {
+    pub(crate) fn took(&mut self, bytes: u64) {
+        self.has_left(Load::of(self.caps.cost, self.load.bytes.saturating_sub(bytes)));
         self.standing(|s| {
             s.report.sets += 1;
             s.report.bytes += bytes;
@@ -395,12 +426,9 @@ impl Place {
     }
     /// The part is through, and everything was in order.
     pub(crate) fn succeeded(&mut self) {
-        let cost = std::mem::take(&mut self.cost);
+        self.has_left(Load::default());
         self.share.end();
-        self.standing(|s| {
-            s.backlog = s.backlog.saturating_sub(cost);
-            s.health = s.health.succeeded(self.began);
-        });
+        self.standing(|s| s.health = s.health.succeeded(self.began));
     }
     /// The engine gets no other part before it has let go of this one: before `ticket` is complete, and all
     /// buffers of its sets are released.
@@ -414,10 +442,9 @@ impl Place {
         if lie && std::mem::replace(&mut self.disproved, true) {
             return;
         }
-        let cost = std::mem::take(&mut self.cost);
+        self.has_left(Load::default());
         self.share.end();
         self.standing(|s| {
-            s.backlog = s.backlog.saturating_sub(cost);
             let counter = match why {
                 Why::Refused => &mut s.report.refusals,
                 Why::TooLarge => &mut s.report.too_large,
@@ -442,7 +469,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.share.end();
-        self.standing(|s| s.backlog = s.backlog.saturating_sub(self.cost));
+        self.has_left(Load::default());
     }
 }
 

@@ -37,6 +37,9 @@ const ALIGN: u64 = 64;
 /// Events that may be under way before those that happened are looked for.
 const EVENTS: usize = 256;
 
+/// Events that have happened whose times are still known.
+const PAST: usize = 256;
+
 /// How far queues have come.
 type Counts = BTreeMap<Queue, u64>;
 
@@ -51,6 +54,8 @@ pub struct Card<D: Driver> {
     behind: BTreeMap<Queue, Counts>,
     happened: Counts,
     events: BTreeMap<u64, (Signal, Counts)>,
+    /// The last of those that have happened, for their times; and signals that are free.
+    past: BTreeMap<u64, Signal>,
     signals: Vec<Signal>,
     next: u64,
     memory: BTreeMap<u64, u64>,
@@ -82,6 +87,22 @@ struct Spare {
     is_lost: bool,
 }
 
+/// How many GPUs a driver sees.
+///
+/// # Errors
+/// Why it can't be asked.
+pub fn count(driver: &dyn Driver) -> Result<u32, NoGpu> {
+    if !driver.is_there() {
+        return Err(NoGpu::NoLibrary);
+    }
+    let failed = |call: &str, code: Code| NoGpu::Failed(code.error(driver, call).to_string());
+    let version = driver.version().map_err(|code| failed("start", code))?;
+    if version < DRIVER {
+        return Err(NoGpu::OldDriver(version));
+    }
+    driver.count().map_err(|code| failed("count GPUs", code))
+}
+
 impl<D: Driver> Card<D> {
     /// Opens the GPU of this number, with the kernels of `image`, which is asked for once there is a GPU. It keeps
     /// memory of the host for later use, up to `pinned` bytes.
@@ -94,15 +115,8 @@ impl<D: Driver> Card<D> {
         image: impl FnOnce() -> Result<&'a [u8], NoGpu>,
         pinned: u64,
     ) -> Result<Card<D>, NoGpu> {
-        if !driver.is_there() {
-            return Err(NoGpu::NoLibrary);
-        }
+        let there = count(&driver)?;
         let failed = |call: &str, code: Code| NoGpu::Failed(code.error(&driver, call).to_string());
-        let version = driver.version().map_err(|code| failed("start", code))?;
-        if version < DRIVER {
-            return Err(NoGpu::OldDriver(version));
-        }
-        let there = driver.count().map_err(|code| failed("count GPUs", code))?;
         if no >= there {
             return Err(NoGpu::NoCard { no, there });
         }
@@ -140,6 +154,7 @@ impl<D: Driver> Card<D> {
             behind: BTreeMap::new(),
             happened: Counts::new(),
             events: BTreeMap::new(),
+            past: BTreeMap::new(),
             signals: Vec::new(),
             next: 0,
             memory: BTreeMap::new(),
@@ -199,7 +214,12 @@ impl<D: Driver> Card<D> {
     /// An event has happened.
     fn take_event(&mut self, no: u64) {
         let Some((signal, counts)) = self.events.remove(&no) else { return };
-        self.signals.push(signal);
+        self.past.insert(no, signal);
+        if self.past.len() > PAST
+            && let Some((_, oldest)) = self.past.pop_first()
+        {
+            self.signals.push(oldest);
+        }
         for (queue, n) in counts {
             let done = self.happened.entry(queue).or_default();
             *done = (*done).max(n);
@@ -423,6 +443,16 @@ impl<D: Driver + 'static> Device for Card<D> {
             *known = (*known).max(n);
         }
         Ok(())
+    }
+    fn between(&mut self, from: Event, to: Event) -> Result<Option<f64>> {
+        if !(self.ask(from.0)? && self.ask(to.0)?) {
+            return Ok(None);
+        }
+        let (Some(from), Some(to)) = (self.past.get(&from.0), self.past.get(&to.0)) else {
+            return Ok(None);
+        };
+        let (from, to) = (*from, *to);
+        self.call("say how long it took", |driver| driver.elapsed(from, to)).map(Some)
     }
 }
 

@@ -1,7 +1,9 @@
-//! Which device an engine is made over, from what was asked for; and what stands for one where there is none.
+//! Which devices engines are made over, from what was asked for; and what stands for one where there is none.
 //!
 //! Keeps: a GPU that is asked for is there, or a reason with what to do ([`NoGpu`]); an emulator is used only where
-//! it was asked for by name, and is called one. Which machine merges never changes a byte of the output.
+//! it was asked for by name, and is called one. Each device has an engine of its own, with its own pump, units, memory and
+//! arenas, so that one that fails takes no work with it but its own. Which machine merges never changes a byte of
+//! the output.
 //! Leaves to others: flags (the command line has them), and the choice between engines part by part (`compact`).
 
 use std::fmt;
@@ -11,15 +13,44 @@ use lithify_env::RtRef;
 use lithify_env::sync::Arc;
 use lithify_merge::certify::Mode;
 
-use crate::card::{Card, DRIVER};
+use crate::card::{Card, DRIVER, count};
 use crate::cuda::Cuda;
 use crate::image::{ImageFile, image};
 use crate::{GpuEngine, GpuOptions};
 
-/// Name of an engine over the emulator.
+/// Name of an engine over the emulator, and how those of several begin.
 pub const EMULATOR: &str = "gpu-emulator";
+/// Name of an engine over a GPU.
+const GPU: &str = "gpu";
+/// Most devices that one database has.
+const MOST: usize = 16;
+/// Names of engines where there are several: of GPUs by their numbers, of emulators by their places.
+const GPUS: [&str; MOST] = [
+    "gpu0", "gpu1", "gpu2", "gpu3", "gpu4", "gpu5", "gpu6", "gpu7", "gpu8", "gpu9", "gpu10",
+    "gpu11", "gpu12", "gpu13", "gpu14", "gpu15",
+];
+const EMULATORS: [&str; MOST] = [
+    "gpu-emulator0",
+    "gpu-emulator1",
+    "gpu-emulator2",
+    "gpu-emulator3",
+    "gpu-emulator4",
+    "gpu-emulator5",
+    "gpu-emulator6",
+    "gpu-emulator7",
+    "gpu-emulator8",
+    "gpu-emulator9",
+    "gpu-emulator10",
+    "gpu-emulator11",
+    "gpu-emulator12",
+    "gpu-emulator13",
+    "gpu-emulator14",
+    "gpu-emulator15",
+];
 /// Stored bytes of a set on a GPU unless it is said, and on the emulator, which takes a second for some MB.
 const SETS: (u64, u64) = (32 << 20, 1 << 20);
+/// Least and most bytes of sets whose size is not said, and follows what they take.
+const TUNED: (u64, u64) = (4 << 20, 256 << 20);
 /// Most device memory that is taken unless it is said.
 const MEMORY: u64 = 4 << 30;
 
@@ -33,27 +64,79 @@ pub enum GpuKind {
 }
 
 impl GpuKind {
-    /// Reads what a flag says.
+    /// Reads one.
     ///
     /// # Errors
-    /// A sentence with what it may say.
-    pub fn parse(text: &str) -> Result<GpuKind, String> {
+    /// A sentence with what it may be.
+    fn parse(text: &str) -> Result<GpuKind, String> {
         match text.parse() {
             Ok(no) => Ok(GpuKind::Card(no)),
             Err(_) if text == "emulator" && cfg!(feature = "emu") => Ok(GpuKind::Emulator),
             Err(_) if cfg!(feature = "emu") => {
-                Err("take the number of a GPU, or emulator".to_owned())
+                Err("take the number of a GPU, or emulator; several with commas, or all".to_owned())
             }
-            Err(_) => Err("take the number of a GPU, such as 0".to_owned()),
+            Err(_) => {
+                Err("take the number of a GPU, such as 0; several with commas, or all".to_owned())
+            }
         }
     }
+}
+
+/// The machines that run the kernels, side by side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GpuList {
+    /// All GPUs that the driver sees.
+    All,
+    /// These, at least one.
+    These(Vec<GpuKind>),
+}
+
+impl GpuList {
+    /// Reads what a flag says: numbers and `emulator` with commas between, or `all`.
+    ///
+    /// # Errors
+    /// A sentence with what it may say.
+    pub fn parse(text: &str) -> Result<GpuList, String> {
+        if text == "all" {
+            return Ok(GpuList::All);
+        }
+        let words = text.split(',').map(str::trim);
+        let list = words.map(GpuKind::parse).collect::<Result<Vec<GpuKind>, String>>()?;
+        let is_twice = |(at, kind): (usize, &GpuKind)| {
+            matches!(kind, GpuKind::Card(_)) && list[..at].contains(kind)
+        };
+        if list.iter().enumerate().any(is_twice) {
+            return Err("take each GPU once".to_owned());
+        }
+        named(&list).map_err(|why| why.to_string())?;
+        Ok(GpuList::These(list))
+    }
+}
+
+/// These machines, each with the name of its engine: one alone is called by its kind.
+///
+/// # Errors
+/// If there is no name for one.
+fn named(list: &[GpuKind]) -> Result<Vec<(GpuKind, &'static str)>, NoGpu> {
+    let name = |(at, kind): (usize, &GpuKind)| match (kind, list.len()) {
+        (GpuKind::Card(_), 1) => Some(GPU),
+        (GpuKind::Emulator, 1) => Some(EMULATOR),
+        (GpuKind::Card(no), _) => GPUS.get(*no as usize).copied(),
+        (GpuKind::Emulator, _) => EMULATORS.get(at).copied(),
+    };
+    let names = list.iter().enumerate().map(|of| name(of).map(|name| (*of.1, name)));
+    names.collect::<Option<Vec<_>>>().ok_or_else(|| {
+        NoGpu::Wrong(format!(
+            "take at most {MOST} at once, of GPUs those with numbers below {MOST}"
+        ))
+    })
 }
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuWanted {
-    /// Which machine.
-    pub machine: GpuKind,
+    /// Which machines. All that follows holds of each.
+    pub machines: GpuList,
     /// Sets on it at once, 1 to 64.
     pub units: u8,
     /// Stored bytes of a set.
@@ -171,19 +254,56 @@ impl fmt::Display for NoGpu {
 }
 
 impl GpuWanted {
-    /// The engine that was asked for; a GPU's calls are made by a job of `rt`.
+    /// An engine for each machine that was asked for; a GPU's calls are made by a job of `rt`, one for each.
     ///
     /// # Errors
-    /// Why there is none.
-    pub fn engine(&self, rt: &RtRef) -> Result<GpuEngine, NoGpu> {
-        match self.machine {
+    /// Why one is missing.
+    pub fn engines(&self, rt: &RtRef) -> Result<Vec<GpuEngine>, NoGpu> {
+        self.list()?.into_iter().map(|(kind, name)| self.engine(kind, name, rt)).collect()
+    }
+
+    /// The same, with what says why there is none and takes no work in the place of those that are missing.
+    ///
+    /// # Errors
+    /// If what was asked for is wrong, whatever the machine.
+    pub fn engines_or_none(&self, rt: &RtRef) -> Result<Vec<Arc<dyn Engine>>, NoGpu> {
+        let or_none = |name, made: Result<Arc<dyn Engine>, NoGpu>| match made {
+            Err(why) if !why.is_usage() => Ok(Arc::new(Absent { name, why }) as _),
+            made => made,
+        };
+        let list = match self.list() {
+            Ok(list) => list,
+            Err(why) => return Ok(vec![or_none(GPU, Err(why))?]),
+        };
+        let engine = |(kind, name)| {
+            or_none(name, self.engine(kind, name, rt).map(|engine| Arc::new(engine) as _))
+        };
+        list.into_iter().map(engine).collect()
+    }
+
+    /// The machines that were asked for, with the names of their engines.
+    fn list(&self) -> Result<Vec<(GpuKind, &'static str)>, NoGpu> {
+        match &self.machines {
+            GpuList::These(list) => named(list),
+            GpuList::All => match count(&Cuda::default())? {
+                0 => Err(NoGpu::NoCard { no: 0, there: 0 }),
+                there => named(&(0..there).map(GpuKind::Card).collect::<Vec<_>>()),
+            },
+        }
+    }
+
+    fn engine(&self, kind: GpuKind, name: &'static str, rt: &RtRef) -> Result<GpuEngine, NoGpu> {
+        match kind {
             GpuKind::Card(no) => {
                 let card = self.card(no)?;
                 let free = card.facts().free;
-                let options = self.options("gpu", SETS.0, MEMORY.min(free / 4))?;
+                let options = GpuOptions {
+                    tuned: self.set_bytes.is_none().then_some(TUNED),
+                    ..self.options(name, SETS.0, MEMORY.min(free / 4))?
+                };
                 GpuEngine::on(rt, Box::new(card), options).map_err(|e| NoGpu::Failed(e.to_string()))
             }
-            GpuKind::Emulator => self.emulator(),
+            GpuKind::Emulator => self.emulator(name),
         }
     }
 
@@ -195,26 +315,14 @@ impl GpuWanted {
         Card::open(Cuda::default(), no, || image(self.image.as_ref()), self.pinned)
     }
 
-    /// The same, or what says why there is none and takes no work.
-    ///
-    /// # Errors
-    /// If what was asked for is wrong, whatever the machine.
-    pub fn engine_or_none(&self, rt: &RtRef) -> Result<Arc<dyn Engine>, NoGpu> {
-        match self.engine(rt) {
-            Ok(engine) => Ok(Arc::new(engine)),
-            Err(why) if why.is_usage() => Err(why),
-            Err(why) => Ok(Arc::new(Absent { why })),
-        }
-    }
-
     #[cfg(feature = "emu")]
-    fn emulator(&self) -> Result<GpuEngine, NoGpu> {
-        let options = self.options(EMULATOR, SETS.1, MEMORY)?;
+    fn emulator(&self, name: &'static str) -> Result<GpuEngine, NoGpu> {
+        let options = self.options(name, SETS.1, MEMORY)?;
         let device = Box::new(crate::Emu::new(1));
         GpuEngine::new(device, options).map_err(|e| NoGpu::Failed(e.to_string()))
     }
     #[cfg(not(feature = "emu"))]
-    fn emulator(&self) -> Result<GpuEngine, NoGpu> {
+    fn emulator(&self, _: &'static str) -> Result<GpuEngine, NoGpu> {
         Err(NoGpu::NoEmulator)
     }
 
@@ -223,7 +331,7 @@ impl GpuWanted {
     /// # Errors
     /// If they do not fit.
     pub fn sets(&self) -> Result<u64, NoGpu> {
-        Ok(self.options("gpu", SETS.0, MEMORY)?.set_bytes)
+        Ok(self.options(GPU, SETS.0, MEMORY)?.set_bytes)
     }
 
     /// Options of an engine with that name, whose sets have `sets` bytes and that takes `memory` unless it is said.
@@ -243,6 +351,7 @@ impl GpuWanted {
             name,
             units: self.units,
             set_bytes,
+            tuned: None,
             memory,
             arenas: self.pinned,
             prove: self.prove,
@@ -254,13 +363,14 @@ impl GpuWanted {
 
 /// In the place of an engine where there is no GPU: it takes nothing and says why.
 struct Absent {
+    name: &'static str,
     why: NoGpu,
 }
 
 impl Engine for Absent {
     fn caps(&self) -> Caps {
         Caps {
-            name: "gpu",
+            name: self.name,
             set_bytes: 1,
             max_set_bytes: 0,
             sets_in_flight: 1,
@@ -283,7 +393,7 @@ impl Engine for Absent {
 /// What a GPU engine did, for people, from its figures.
 pub fn told(name: &str, machine: &[(&'static str, f64)]) -> String {
     let figure = |of: &str| machine.iter().find(|(row, _)| *row == of).map_or(0.0, |row| row.1);
-    let what = match name == EMULATOR {
+    let what = match name.starts_with(EMULATOR) {
         true => " (an emulator on the CPU; its time says nothing of a GPU)",
         false => "",
     };

@@ -18,10 +18,10 @@ use lithify_env::sync::Mutex;
 use crate::arena::Pinned;
 use crate::driver::{CardFacts, Code, Driver, Signal, Stream};
 
-/// Flags of the driver's header: streams that do not wait for the default one, events without a time, memory that
+/// Flags of the driver's header: streams that do not wait for the default one, events with a time, memory that
 /// every context sees.
 const NON_BLOCKING: c_uint = 1;
-const UNTIMED: c_uint = 2;
+const TIMED: c_uint = 0;
 const PORTABLE: c_uint = 1;
 /// What the driver answers to a thing that is not there.
 const NOT_FOUND: Code = Code(500);
@@ -187,7 +187,7 @@ impl Driver for Cuda {
     fn signal(&self) -> Result<Signal, Code> {
         self.made(|made| {
             // SAFETY: the call writes a handle.
-            let one = out(|to| unsafe { sys::cuEventCreate(to, UNTIMED) })?;
+            let one = out(|to| unsafe { sys::cuEventCreate(to, TIMED) })?;
             made.signals.push(Handle(one.cast()));
             Ok(Signal(made.signals.len() - 1))
         })
@@ -274,6 +274,15 @@ impl Driver for Cuda {
             let signal = nth(&made.signals, signal.0)?;
             // SAFETY: it is a handle of this context.
             answer(unsafe { sys::cuEventQuery(signal.0.cast()) })
+        })
+    }
+    fn elapsed(&self, from: Signal, to: Signal) -> Result<f64, Code> {
+        self.made(|made| {
+            let (from, to) = (nth(&made.signals, from.0)?, nth(&made.signals, to.0)?);
+            // SAFETY: both are handles of this context; the call writes one number, of milliseconds.
+            let ms: f32 =
+                out(|ms| unsafe { sys::cuEventElapsedTime_v2(ms, from.0.cast(), to.0.cast()) })?;
+            Ok(f64::from(ms) * 1e6)
         })
     }
     fn wait(&self, stream: Stream, signal: Signal) -> Result<(), Code> {

@@ -205,6 +205,15 @@ pub trait Device: Send {
     /// # Errors
     /// Any: the device is lost.
     fn after(&mut self, queue: Queue, event: Event) -> Result<()>;
+    /// Nanoseconds from one event to another by the device's own clock, if it has one, and both have happened not
+    /// long ago.
+    ///
+    /// # Errors
+    /// As [`Device::ready`].
+    fn between(&mut self, from: Event, to: Event) -> Result<Option<f64>> {
+        let _ = (from, to);
+        Ok(None)
+    }
 }
 
 impl fmt::Debug for dyn Device {

@@ -119,6 +119,8 @@ pub trait Driver: Send + Sync {
     fn record(&self, signal: Signal, stream: Stream) -> Result<(), Code>;
     /// Whether it has; `NOT_READY` if not, another code if what came before it went wrong.
     fn query(&self, signal: Signal) -> Result<(), Code>;
+    /// Nanoseconds from one event to another; both have happened.
+    fn elapsed(&self, from: Signal, to: Signal) -> Result<f64, Code>;
     /// Has a stream wait for an event.
     fn wait(&self, stream: Stream, signal: Signal) -> Result<(), Code>;
     /// The driver's name for a code.

@@ -35,6 +35,7 @@ pub mod driver;
 #[cfg(feature = "emu")]
 #[allow(unsafe_code, reason = "calls the emulator, which is C++")]
 pub mod emu;
+mod gauge;
 pub mod image;
 mod layout;
 mod line;
@@ -54,6 +55,7 @@ use std::time::Duration;
 
 use lithify_base::{Error, ErrorKind};
 use lithify_engine::memory::EngineMemory;
+use lithify_engine::tune::{Exactness, Tuner};
 use lithify_engine::{Caps, Carry, Cost, Engine, Recipe, Refusal, Session};
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{RtRef, Ticket, Wake};
@@ -66,6 +68,7 @@ use device::Shape;
 #[cfg(feature = "emu")]
 pub use emu::Emu;
 
+use gauge::Alike;
 use layout::RUNS_MOST;
 use line::Line;
 use pump::{Pump, PumpJob};
@@ -80,8 +83,11 @@ pub struct GpuOptions {
     /// Units of the device, each of which works on one set: 1 to 64. With three, copies in both directions and
     /// kernels go on at once.
     pub units: u8,
-    /// Stored bytes of a set that suit it best.
+    /// Stored bytes of a set that suit it best: of all sets, or of the first ones if they may be `tuned`.
     pub set_bytes: u64,
+    /// Least and most bytes of sets whose size follows what they take: the smallest ones with which no stage falls below
+    /// 95% of what the slowest does. That takes a device with a clock.
+    pub tuned: Option<(u64, u64)>,
     /// Most bytes of device memory for all units. A set needs three to eight times its bytes, more if entries are
     /// small or blocks compressed: sets of such inputs are smaller, as far as it takes.
     pub memory: u64,
@@ -101,6 +107,7 @@ impl Default for GpuOptions {
             name: "gpu",
             units: 3,
             set_bytes: 32 << 20,
+            tuned: None,
             memory: 1 << 30,
             arenas: 512 << 20,
             prove: 64,
@@ -126,6 +133,8 @@ pub(crate) struct Shared {
     pub(crate) options: GpuOptions,
     pub(crate) line: Mutex<Line>,
     tally: Mutex<Tally>,
+    /// How large sets are to be.
+    tuner: Mutex<Tuner>,
     arenas: Arc<EngineMemory>,
     shape: Shape,
     /// Unless it is a job.
@@ -147,6 +156,19 @@ struct Tally {
 }
 
 impl Shared {
+    fn new(
+        options: GpuOptions,
+        arenas: Arc<EngineMemory>,
+        shape: Shape,
+        pump: Option<Mutex<Pump>>,
+    ) -> Shared {
+        let (line, tally) = (Mutex::default(), Mutex::default());
+        let first = options.set_bytes;
+        let (least, most) = options.tuned.unwrap_or((first, first));
+        let bounds = (least, most.min(options.set_most()));
+        let tuner = Mutex::new(Tuner::new(bounds, first, Exactness::CLOCKED));
+        Shared { options, line, tally, tuner, arenas, shape, pump }
+    }
     /// Why the device gets no more work, if so.
     pub(crate) fn lost(&self) -> Option<Error> {
         self.tally.lock().lost.clone()
@@ -167,6 +189,10 @@ impl Shared {
         tally.bytes += bytes;
         tally.decoded += decoded;
         tally.encoded += encoded;
+    }
+    /// Sets came back that are alike.
+    pub(crate) fn learn(&self, sets: &Alike) {
+        self.tuner.lock().learn(sets.bytes, sets.ns);
     }
     /// A session ends in trouble, or the device fails.
     pub(crate) fn failed(&self, trouble: &Trouble) {
@@ -206,9 +232,8 @@ impl GpuEngine {
     pub fn new(device: Box<dyn Device>, options: GpuOptions) -> Result<GpuEngine, Error> {
         let shape = device.shape();
         let (pump, arenas) = pump(device, options)?;
-        let (line, tally) = (Mutex::default(), Mutex::default());
         let pump = Some(Mutex::new(pump));
-        let shared = Arc::new(Shared { options, line, tally, arenas, shape, pump });
+        let shared = Arc::new(Shared::new(options, arenas, shape, pump));
         Ok(GpuEngine { shared, on: None })
     }
 
@@ -224,8 +249,7 @@ impl GpuEngine {
     ) -> Result<GpuEngine, Error> {
         let shape = device.shape();
         let (pump, arenas) = pump(device, options)?;
-        let (line, tally) = (Mutex::default(), Mutex::default());
-        let shared = Arc::new(Shared { options, line, tally, arenas, shape, pump: None });
+        let shared = Arc::new(Shared::new(options, arenas, shape, None));
         let (job, over) = PumpJob::new(pump, shared.clone(), rt.clone());
         rt.spawn_apart(Box::new(job));
         Ok(GpuEngine { shared, on: Some((rt.clone(), over)) })
@@ -278,7 +302,8 @@ fn pump(device: Box<dyn Device>, options: GpuOptions) -> Result<(Pump, Arc<Engin
     }
     let held = Arc::new(EngineMemory::default());
     let memory = options.memory / u64::from(options.units);
-    let limits = Limits { memory, arenas: options.arenas, held: held.clone() };
+    let timed = options.tuned.is_some();
+    let limits = Limits { memory, arenas: options.arenas, held: held.clone(), timed };
     Ok((Pump::new(device, options.units, &limits), held))
 }
 
@@ -319,12 +344,24 @@ impl Drop for GpuEngine {
     }
 }
 
+/// What a session is expected to cost: what the design expects of a device, which is not measured, as there is none here; or
+/// what its stages took, if that was more. The host's half of a session is in the former.
+fn cost(learnt: Option<Cost>) -> Cost {
+    let expected = Cost { fixed_ns: 1e6, ns_per_byte: 0.1 };
+    let learnt = learnt.unwrap_or(expected);
+    Cost {
+        fixed_ns: learnt.fixed_ns.max(expected.fixed_ns),
+        ns_per_byte: learnt.ns_per_byte.max(expected.ns_per_byte),
+    }
+}
+
 impl Engine for GpuEngine {
     fn caps(&self) -> Caps {
         let options = &self.shared.options;
+        let tuner = self.shared.tuner.lock();
         Caps {
             name: options.name,
-            set_bytes: options.set_bytes,
+            set_bytes: tuner.set_bytes(),
             max_set_bytes: options.set_most(),
             sets_in_flight: usize::from(options.units) + 1,
             ways: RUNS_MOST,
@@ -333,8 +370,7 @@ impl Engine for GpuEngine {
             prove: options.prove.max(1),
             cost: match options.always {
                 true => Cost { fixed_ns: 0.0, ns_per_byte: 0.0 },
-                // As the design expects of a device: not measured, as there is none here.
-                false => Cost { fixed_ns: 1e6, ns_per_byte: 0.1 },
+                false => cost(tuner.cost()),
             },
         }
     }
@@ -346,7 +382,7 @@ impl Engine for GpuEngine {
             let plain = recipe.density.map_or(1.0, |of| of.plain_bytes);
             caps.cost.ns_per_byte += LZ4_NS_PER_BYTE * plain;
         }
-        Caps { set_bytes: options.set_bytes.min(most), max_set_bytes: most, ..caps }
+        Caps { set_bytes: caps.set_bytes.min(most), max_set_bytes: most, ..caps }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
         self.start(recipe, None)
@@ -367,8 +403,10 @@ impl Engine for GpuEngine {
         ))
     }
     fn report(&self) -> Vec<(&'static str, f64)> {
+        let set_bytes = self.shared.tuner.lock().set_bytes();
         let tally = self.shared.tally.lock();
         vec![
+            ("set_bytes", set_bytes as f64),
             ("device_sets", tally.sets as f64),
             ("device_bytes", tally.bytes as f64),
             ("decoded_blocks", tally.decoded as f64),

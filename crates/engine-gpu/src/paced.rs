@@ -49,6 +49,8 @@ const SHARES: [f64; Kernel::ALL.len()] = [
     20.0, 30.0, 100.0,
 ];
 
+/// Events of which it is known when they were ready.
+const PAST: usize = 1024;
 /// Most bytes of a copy up that travels with the commands.
 const WITH_COMMANDS: usize = 64 << 10;
 
@@ -64,6 +66,8 @@ pub struct Paced<D> {
     /// Of those that were recorded, so many, those that are not ready.
     recorded: u64,
     events: Vec<(Event, f64)>,
+    /// The last of them, by number, with when they are ready.
+    past: BTreeMap<u64, f64>,
     /// When the last copy from or to each arena ends.
     arenas: BTreeMap<u64, f64>,
     usage: Arc<Mutex<Usage>>,
@@ -73,8 +77,9 @@ impl<D: Device> Paced<D> {
     /// `device`, paced by `rates` on the clock `now`, in nanoseconds.
     pub fn new(device: D, rates: Rates, now: Box<dyn Fn() -> u64 + Send>) -> Paced<D> {
         let (queues, work) = (BTreeMap::new(), Default::default());
-        let (events, arenas, usage) = (Vec::new(), BTreeMap::new(), Arc::default());
-        Paced { device, rates, now, queues, work, recorded: 0, events, arenas, usage }
+        let (past, arenas) = (BTreeMap::new(), BTreeMap::new());
+        let (events, usage) = (Vec::new(), Arc::default());
+        Paced { device, rates, now, queues, work, recorded: 0, events, past, arenas, usage }
     }
 
     /// What is asked of it.
@@ -201,6 +206,10 @@ impl<D: Device> Device for Paced<D> {
         let event = Event(self.recorded);
         self.events.retain(|(_, end)| *end > now);
         self.events.push((event, end));
+        self.past.insert(event.0, end);
+        if self.past.len() > PAST {
+            self.past.pop_first();
+        }
         Ok(event)
     }
     fn ready(&mut self, event: Event) -> Result<bool> {
@@ -212,5 +221,10 @@ impl<D: Device> Device for Paced<D> {
         let through = self.queues.entry(queue).or_insert(end);
         *through = through.max(end);
         Ok(())
+    }
+    fn between(&mut self, from: Event, to: Event) -> Result<Option<f64>> {
+        let now = self.now();
+        let at = |event: Event| self.past.get(&event.0).copied().filter(|end| *end <= now);
+        Ok(at(from).zip(at(to)).map(|(from, to)| to - from))
     }
 }

@@ -12,6 +12,11 @@
 //! 0.75 ms; down come 8 bytes of hash an entry and 100 a block of 4 KiB besides, 0.80 ms; kernels touch
 //! `5 x 149 + 128 + 316` bytes of memory an entry, at 3000 a nanosecond 0.09 ms. The link down bounds it: 42 GB/s of
 //! input.
+//!
+//! With LZ4 both ways less crosses the links, and kernels decode each byte that comes in, encode each that goes out, and decode
+//! that again to prove it. Worked example: the same values, stored in 0.6 of their bytes. A byte of entries takes
+//! `0.6 / 45` ns up, 0.013, and in kernels `1 / 150 + 0.9 / 30 + 0.9 / 150` besides, 0.043: the encoder bounds it, at
+//! about 22 GB/s of entries.
 
 /// What is assumed of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,17 +29,31 @@ pub struct Assumed {
     pub memory: f64,
     /// Nanoseconds of each copy and each kernel besides.
     pub call_ns: f64,
+    /// Bytes a nanosecond that come out of LZ4, and those that go into it.
+    pub lz4_decode: f64,
+    /// The same.
+    pub lz4_encode: f64,
 }
 
 impl Default for Assumed {
-    /// PCIe 5 with 16 lanes, both directions at work, and an H200's memory at 70%.
+    /// PCIe 5 with 16 lanes, both directions at work, an H200's memory at 70%, and an encoder and a decoder with which the kernels
+    /// come to the 20 GB/s of entries that the kit predicts.
     fn default() -> Assumed {
-        Assumed { up: 45.0, down: 45.0, memory: 3000.0, call_ns: 7000.0 }
+        Assumed {
+            up: 45.0,
+            down: 45.0,
+            memory: 3000.0,
+            call_ns: 7000.0,
+            lz4_decode: 150.0,
+            lz4_encode: 30.0,
+        }
     }
 }
 
 /// Calls of a set: copies up, kernels, copies down.
 const CALLS: [f64; 3] = [2.0, 15.0, 3.0];
+/// Kernels of a set with LZ4 both ways besides.
+const LZ4_CALLS: f64 = 5.0;
 /// Bytes of memory that kernels touch for an entry, besides its own.
 const RECORDS: f64 = 316.0;
 /// Bytes of a filter's hash, and of what is said of a block.
@@ -57,6 +76,8 @@ pub struct Work {
     pub units: f64,
     /// Stored bytes of a set.
     pub set_bytes: f64,
+    /// With LZ4 both ways: stored bytes of a block over those that it stands for.
+    pub lz4: Option<f64>,
 }
 
 /// What it takes.
@@ -79,14 +100,22 @@ impl Predicted {
 
 /// Predicts a job.
 pub fn predict(of: &Work, device: &Assumed) -> Predicted {
-    let entry = of.stored / of.entries.max(1.0);
+    let stored = of.stored / of.entries.max(1.0);
+    let share = of.lz4.unwrap_or(1.0);
+    let entry = stored / share;
     let sets = (of.stored / of.set_bytes).ceil().max(1.0);
     let entries = of.entries / sets;
-    let back = of.kept * (entry + HASH + OF_BLOCK * entry / BLOCK);
-    let bytes =
-        [entry / device.up, (5.0 * entry + of.value + RECORDS) / device.memory, back / device.down];
+    let back = of.kept * (stored + HASH + OF_BLOCK * entry / BLOCK);
+    let mut kernels = (5.0 * entry + of.value + RECORDS) / device.memory;
+    let mut calls = CALLS;
+    if of.lz4.is_some() {
+        let decoded = entry + of.kept * entry;
+        kernels += decoded / device.lz4_decode + of.kept * entry / device.lz4_encode;
+        calls[1] += LZ4_CALLS;
+    }
+    let bytes = [stored / device.up, kernels, back / device.down];
     let mut stages = [0.0; 3];
-    for (stage, (of_entry, calls)) in stages.iter_mut().zip(bytes.iter().zip(CALLS)) {
+    for (stage, (of_entry, calls)) in stages.iter_mut().zip(bytes.iter().zip(calls)) {
         *stage = entries * of_entry + calls * device.call_ns;
     }
     let sum: f64 = stages.iter().sum();

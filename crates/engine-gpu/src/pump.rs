@@ -16,8 +16,9 @@ use lithify_env::{RtRef, Step, Ticket};
 
 use crate::Shared;
 use crate::device::Device;
+use crate::gauge::Gauge;
 use crate::line::SetNo;
-use crate::unit::{Job, Limits, News, Trouble, Unit};
+use crate::unit::{Job, Limits, News, OnDevice, Trouble, Unit};
 
 /// How often a device at work is looked at.
 const LOOK: Duration = Duration::from_micros(20);
@@ -26,6 +27,7 @@ const LOOK: Duration = Duration::from_micros(20);
 pub(crate) struct Pump {
     device: Box<dyn Device>,
     units: Vec<Station>,
+    gauge: Gauge,
     lost: Option<Error>,
 }
 
@@ -38,7 +40,8 @@ struct Station {
 impl Pump {
     pub(crate) fn new(device: Box<dyn Device>, units: u8, limits: &Limits) -> Pump {
         let unit = |no| Station { unit: Unit::new(no, limits.clone()), work: None };
-        Pump { device, units: (0..units).map(unit).collect(), lost: None }
+        let units = (0..units).map(unit).collect();
+        Pump { device, units, gauge: Gauge::default(), lost: None }
     }
 
     /// Moves everything on that can; says whether something did.
@@ -109,6 +112,12 @@ impl Pump {
             return Ok(true);
         }
         let Some(news) = unit.turn(device)? else { return Ok(false) };
+        if matches!(news, News::Blocks(_))
+            && let (bytes, spans) = unit.spans()
+            && let Some(sets) = self.gauge.take(device, bytes, &spans).on_device()?
+        {
+            shared.learn(&sets);
+        }
         let mut line = shared.line.lock();
         if matches!(news, News::Blocks(_)) {
             *work = None;

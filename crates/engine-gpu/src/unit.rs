@@ -24,6 +24,7 @@ use lithify_merge::offload::Tables;
 use lithify_merge::{Carry, Lent, Recipe};
 
 use crate::device::{Arena, Device, Event, Kernel, Memory, Queue};
+use crate::gauge::Spans;
 use crate::layout::{BlockIn, Carve, Params, Status};
 use crate::plan::{Back, Front, Fronted, Image, per_warp};
 use crate::returned::{Announced, Places, counts};
@@ -81,6 +82,8 @@ pub(crate) struct Limits {
     pub(crate) arenas: u64,
     /// How many there are.
     pub(crate) held: Arc<EngineMemory>,
+    /// It is noted where sets are, for their times.
+    pub(crate) timed: bool,
 }
 
 impl Limits {
@@ -115,6 +118,9 @@ pub(crate) struct Unit {
     /// unit is idle.
     down: Vec<Borrowed>,
     at: At,
+    /// Stored bytes of the set, and where it was.
+    bytes: u64,
+    spans: Spans,
 }
 
 /// How far the set is.
@@ -165,7 +171,8 @@ impl Unit {
     /// An idle unit, the `no`-th of its device.
     pub(crate) fn new(no: u8, limits: Limits) -> Unit {
         let memory = [None, None];
-        Unit { no, limits, memory, up: Vec::new(), down: Vec::new(), at: At::Idle }
+        let (up, down, spans) = (Vec::new(), Vec::new(), Spans::default());
+        Unit { no, limits, memory, up, down, at: At::Idle, bytes: 0, spans }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -195,6 +202,7 @@ impl Unit {
 
     /// Starts a set.
     pub(crate) fn start(&mut self, device: &mut dyn Device, job: Job) -> Result<(), Trouble> {
+        (self.bytes, self.spans) = (job.staged.bytes as u64, Spans::default());
         self.at = match job.staged.uncounted {
             true => self.count(device, job)?,
             false => self.front(device, job)?,
@@ -212,6 +220,7 @@ impl Unit {
             return Err(Trouble::Set(Error::new(ErrorKind::LimitExceeded, what)));
         };
         let base = self.memory(device, 1, back.bytes)?;
+        let began = self.mark(device, self.queue())?;
         // With the kernels, so that it waits for no set that is on its way up.
         self.upload(device, self.queue(), &back.image, None, base)?;
         let told = Box::new(back.launch(device, self.queue(), base)?);
@@ -219,8 +228,14 @@ impl Unit {
         device.download(self.queue(), told.status, &to.arena, 0..Status::BYTES).on_device()?;
         self.down.push(to);
         let event = device.record(self.queue()).on_device()?;
+        self.spans.back = began.map(|began| (began, event));
         self.at = At::Backed { told, event };
         Ok(())
+    }
+
+    /// Stored bytes of its last set, and where that was.
+    pub(crate) fn spans(&self) -> (u64, Spans) {
+        (self.bytes, self.spans)
     }
 
     /// Gives the set up: the unit is idle once its queues are through.
@@ -294,6 +309,11 @@ impl Unit {
 
     fn queue(&self) -> Queue {
         Queue::Work(self.no)
+    }
+
+    /// Notes a moment in a queue, if times are wanted.
+    fn mark(&self, device: &mut dyn Device, queue: Queue) -> Result<Option<Event>, Trouble> {
+        Ok(if self.limits.timed { Some(device.record(queue).on_device()?) } else { None })
     }
 
     /// An arena for the set.
@@ -385,7 +405,9 @@ impl Unit {
         let base = self.memory(device, 0, front.bytes)?;
         self.upload(device, Queue::Up, &front.image, Some(&staged), base)?;
         staged.forget();
+        let began = self.mark(device, self.queue())?;
         let front = Box::new(front.launch(device, self.queue(), base, &staged, totals)?);
+        self.spans.front = began.zip(self.mark(device, self.queue())?);
         Ok(At::Fronted { recipe, front })
     }
 
@@ -407,12 +429,15 @@ impl Unit {
             staged.fill(blocks);
         }
         small.copy_from_slice(&image.small);
+        let is_up = queue == Queue::Up;
+        let began = if is_up { self.mark(device, queue)? } else { None };
         device.upload(queue, &up.arena, 0..all, base).on_device()?;
         let event = device.record(queue).on_device()?;
         self.up.push((up, event));
-        if queue == self.queue() {
+        if !is_up {
             return Ok(());
         }
+        self.spans.up = began.map(|began| (began, event));
         device.after(self.queue(), event).on_device()
     }
 
@@ -430,6 +455,7 @@ impl Unit {
             return Ok(None);
         }
         let to = self.arena(device, small)?;
+        let began = self.mark(device, Queue::Down)?;
         for (at, part) in [
             (told.blocks_out, &places.blocks),
             (told.keys_out, &places.keys),
@@ -450,6 +476,7 @@ impl Unit {
             self.down.push(to);
             blocks = device.record(Queue::Down).on_device()?;
         }
+        self.spans.down = began.map(|began| (began, blocks));
         self.at = At::Fetching { announced: Some((status, places)), tables, blocks };
         Ok(Some(News::Moved))
     }

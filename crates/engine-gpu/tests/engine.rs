@@ -26,8 +26,13 @@ mod odd;
 mod pipeline;
 #[path = "engine/played.rs"]
 mod played;
+#[path = "engine/predicts.rs"]
+mod predicts;
 #[path = "engine/relay.rs"]
 mod relay;
+#[cfg(feature = "emu")]
+#[path = "engine/several.rs"]
+mod several;
 #[cfg(feature = "emu")]
 #[path = "engine/sizes.rs"]
 mod sizes;

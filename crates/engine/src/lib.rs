@@ -35,6 +35,7 @@ pub mod mock;
 pub mod stream;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod tune;
 
 use std::fmt;
 use std::sync::Arc;

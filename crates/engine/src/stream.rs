@@ -13,7 +13,7 @@ use std::sync::Arc;
 use lithify_base::{InternalKey, Kind, Result, Tag, bytewise};
 use lithify_format::block::{BlockBuilder, BlockCheck};
 use lithify_format::checksum::ChecksumKind;
-use lithify_format::compress::Decoder;
+use lithify_format::compress::{Codec, Compressor, Decoder};
 use lithify_merge::cleancut::{BlockIndex, CleanCut};
 use lithify_merge::recipe::InUse;
 use lithify_merge::{BlockSet, BlockSlice, Bytes, JobRange, Recipe, RunSlice};
@@ -103,7 +103,13 @@ impl Blocks {
     }
 
     /// A block as it would lie in its file.
-    fn block(&self, run: u16, block: u64, builder: &mut BlockBuilder) -> Result<BlockSlice> {
+    fn block(
+        &self,
+        run: u16,
+        block: u64,
+        builder: &mut BlockBuilder,
+        compressor: Option<&mut Compressor>,
+    ) -> Result<BlockSlice> {
         let StreamShape { key: key_len, value, runs, seed, .. } = self.shape;
         builder.clear();
         let mut key = Vec::with_capacity(key_len + 8);
@@ -132,7 +138,14 @@ impl Blocks {
         let (entries, key_bytes) = (builder.entries() as u32, builder.raw_key_bytes());
         let mut bytes = Vec::new();
         let check = BlockCheck { kind: ChecksumKind::Xxh3, base: 0 };
-        check.append(&mut bytes, builder.finish(), 0, 0);
+        match compressor {
+            None => check.append(&mut bytes, builder.finish(), 0, 0),
+            Some(compressor) => {
+                let mut stored = Vec::new();
+                let type_byte = compressor.append(builder.finish(), &mut stored);
+                check.append(&mut bytes, &stored, type_byte, 0);
+            }
+        }
         Ok(BlockSlice {
             bytes: Bytes::from(bytes),
             offset: 0,
@@ -165,23 +178,46 @@ impl BlockIndex for Blocks {
     }
 }
 
+/// Nothing older is in use.
+fn recipe_of(shape: StreamShape) -> Recipe {
+    let in_use = vec![InUse::none(); usize::from(shape.runs)];
+    Recipe { in_use, ..Recipe::new(shape.runs) }
+}
+
 /// The sets of one part.
 pub struct Stream {
     /// What is to become of them: nothing older is in use.
     pub recipe: Arc<Recipe>,
     cut: CleanCut<Blocks>,
     builder: BlockBuilder,
+    compressor: Option<Compressor>,
     all: u64,
 }
 
 impl Stream {
     /// A stream at its beginning.
     pub fn new(shape: StreamShape) -> Stream {
-        let mut recipe = Recipe::new(shape.runs);
-        recipe.in_use = vec![InUse::none(); usize::from(shape.runs)];
-        let cut = CleanCut::new(Blocks::new(shape), &JobRange::default(), bytewise());
+        Stream::over(Blocks::new(shape), recipe_of(shape))
+    }
+
+    /// The same with values of which each 16 bytes come twice, in blocks that are compressed with LZ4, as its output is
+    /// to be. Sets have as many bytes as are asked for before they are compressed.
+    ///
+    /// # Errors
+    /// Unsupported if there is no such codec.
+    pub fn lz4(shape: StreamShape) -> Result<Stream> {
+        let recipe = Recipe { codec: Codec::Lz4, ..recipe_of(shape) };
+        let mut blocks = Blocks::new(shape);
+        blocks.pool.chunks_exact_mut(32).for_each(|twice| twice.copy_within(..16, 16));
+        let compressor = Some(Compressor::new(Codec::Lz4, 0)?);
+        Ok(Stream { compressor, ..Stream::over(blocks, recipe) })
+    }
+
+    fn over(blocks: Blocks, recipe: Recipe) -> Stream {
+        let cut = CleanCut::new(blocks, &JobRange::default(), bytewise());
         let all = cut.bytes_left();
-        Stream { recipe: Arc::new(recipe), cut, builder: BlockBuilder::new(16), all }
+        let (recipe, builder) = (Arc::new(recipe), BlockBuilder::new(16));
+        Stream { recipe, cut, builder, compressor: None, all }
     }
 
     /// Bytes of all entries: keys, values, 8 for each tag.
@@ -204,7 +240,10 @@ impl Stream {
         for (run, blocks) in (0u16..).zip(&cut.blocks) {
             let made: Result<Vec<BlockSlice>> = blocks
                 .clone()
-                .map(|block| self.cut.index().block(run, block as u64, &mut self.builder))
+                .map(|block| {
+                    let compressor = self.compressor.as_mut();
+                    self.cut.index().block(run, block as u64, &mut self.builder, compressor)
+                })
                 .collect();
             runs.push(RunSlice { run, blocks: made?.into() });
         }

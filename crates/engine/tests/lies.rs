@@ -4,6 +4,7 @@
 
 mod conformance;
 mod streams;
+mod tune;
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use lithify_engine_gpu::card::Card;
-use lithify_engine_gpu::choose::{GpuKind, GpuWanted};
+use lithify_engine_gpu::choose::{GpuKind, GpuList, GpuWanted};
 use lithify_engine_gpu::cuda::Cuda;
 use lithify_engine_gpu::image::ImageFile;
 use lithify_engine_gpu::{Device, GpuEngine, GpuOptions};
@@ -51,7 +51,7 @@ impl Machine {
     /// Why there is none.
     pub(crate) fn card(&self) -> Result<Card<Cuda>> {
         let wanted = GpuWanted {
-            machine: GpuKind::Card(self.asked.gpu),
+            machines: GpuList::These(vec![GpuKind::Card(self.asked.gpu)]),
             units: 3,
             set_bytes: None,
             memory: None,
@@ -96,7 +96,17 @@ impl Machine {
         let memory = (set_bytes * 16 * u64::from(units)).min(MEMORY);
         let name = if self.is_real() { "gpu" } else { "gpu-emulator" };
         let (prove, certify, always) = (64, Mode::Sums, true);
-        GpuOptions { name, units, set_bytes, memory, arenas: PINNED, prove, certify, always }
+        GpuOptions {
+            name,
+            units,
+            set_bytes,
+            tuned: None,
+            memory,
+            arenas: PINNED,
+            prove,
+            certify,
+            always,
+        }
     }
 
     /// Seconds since some moment.

@@ -179,8 +179,8 @@ impl Bench {
                     }
                     #[cfg(feature = "gpu")]
                     if args.has("gpu") {
-                        let row = gpu::row(self, (job, key, value))?;
-                        self.gpu.push(row);
+                        let rows = gpu::rows(self, (job, key, value))?;
+                        self.gpu.extend(rows);
                     }
                     self.rows.extend(rows.into_iter().map(|(row, rounds)| row.of(rounds)));
                 }
@@ -190,15 +190,19 @@ impl Bench {
     }
 
     /// The streams of a job.
-    fn streams(&self, (job, key, value): (u64, usize, usize), parts: usize) -> Vec<Stream> {
-        let shape = |part: usize| StreamShape {
-            runs: self.args.runs,
-            key,
-            value,
-            bytes: job / parts as u64,
-            seed: part as u64 + 1,
-        };
-        (0..parts).map(|part| Stream::new(shape(part))).collect()
+    fn streams(&self, kind: (u64, usize, usize), parts: usize) -> Vec<Stream> {
+        (0..parts).map(|part| Stream::new(self.shape(kind, part, parts))).collect()
+    }
+
+    /// What one of `parts` streams of a job looks like.
+    fn shape(
+        &self,
+        (job, key, value): (u64, usize, usize),
+        part: usize,
+        parts: usize,
+    ) -> StreamShape {
+        let (runs, bytes) = (self.args.runs, job / parts as u64);
+        StreamShape { runs, key, value, bytes, seed: part as u64 + 1 }
     }
 
     /// Tells of a row in work.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use lithify::EngineReport;
 use lithify::engine::Engine;
 use lithify_bench::GpuFlags;
-use lithify_engine_gpu::choose::{GpuKind, GpuWanted, NoGpu, told};
+use lithify_engine_gpu::choose::{GpuList, GpuWanted, NoGpu, told};
 use lithify_engine_gpu::image::{IMAGE, ImageFile};
 use lithify_env::{OsRt, RtOptions, RtRef};
 use lithify_merge::certify::Mode;
@@ -15,12 +15,12 @@ use crate::failure::{stuck, usage};
 
 /// What the flags ask for.
 pub(crate) fn wanted(flags: &GpuFlags) -> Result<GpuWanted> {
-    let machine = match GpuKind::parse(&flags.gpu_device) {
-        Ok(machine) => machine,
-        Err(hint) => return usage(format!("--gpu-device {}: {hint}", flags.gpu_device)),
+    let machines = match GpuList::parse(&flags.gpu_devices) {
+        Ok(machines) => machines,
+        Err(hint) => return usage(format!("--gpu-devices {}: {hint}", flags.gpu_devices)),
     };
     Ok(GpuWanted {
-        machine,
+        machines,
         units: flags.gpu_units,
         set_bytes: flags.gpu_set,
         memory: flags.gpu_memory,
@@ -40,19 +40,21 @@ fn image_file() -> Result<Option<ImageFile>> {
     Ok(Some(ImageFile { name, bytes: bytes.into() }))
 }
 
-/// A runtime for the calls of a GPU's driver: a thread apart, whatever the store has. Its others never have work.
+/// A runtime for the calls of GPUs' drivers: a thread apart for each, whatever the store has. Its others never have work.
 pub(crate) fn runtime() -> RtRef {
     let one = RtOptions { compact_threads: 1, io_threads: 1, ..RtOptions::default() };
     Arc::new(OsRt::new(one))
 }
 
-/// The engine over a GPU; with `auto` where there is none what says so.
-pub(crate) fn engine(flags: &GpuFlags, auto: bool) -> Result<Arc<dyn Engine>> {
+/// An engine over each GPU; with `auto` where there is none what says so.
+pub(crate) fn engines(flags: &GpuFlags, auto: bool) -> Result<Vec<Arc<dyn Engine>>> {
     let wanted = wanted(flags)?;
     let rt = runtime();
     let made = match auto {
-        true => wanted.engine_or_none(&rt),
-        false => wanted.engine(&rt).map(|engine| Arc::new(engine) as _),
+        true => wanted.engines_or_none(&rt),
+        false => wanted
+            .engines(&rt)
+            .map(|engines| engines.into_iter().map(|engine| Arc::new(engine) as _).collect()),
     };
     made.or_else(refused)
 }

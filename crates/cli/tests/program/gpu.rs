@@ -39,6 +39,18 @@ fn auto_goes_on_with_the_cpu_and_says_why() {
     assert!(told.contains("the CPU merges everything"), "{told}");
 }
 
+/// Each GPU has an engine of its own, which says for itself that it is not there.
+#[test]
+fn several_that_are_not_there_are_named_each() {
+    let (code, told) = said(&["--engine", "auto", "--gpu-devices", "14,15"]);
+    assert_eq!(code, 0, "{told}");
+    for name in ["gpu14: no GPU is used, as ", "gpu15: no GPU is used, as "] {
+        assert!(told.contains(name), "{told}");
+    }
+    let (code, told) = said(&["--engine", "gpu", "--gpu-devices", "14,15"]);
+    assert_eq!(code, 1, "{told}");
+}
+
 #[test]
 fn values_that_make_no_sense_say_which_do() {
     for (args, hint) in [
@@ -49,6 +61,9 @@ fn values_that_make_no_sense_say_which_do() {
         (["--gpu-prove", "0"], "0 is not in 1.."),
         (["--gpu-set", "1 mile"], "use KiB"),
         (["--gpu-device", "fast"], "take the number of a GPU"),
+        (["--gpu-devices", "0,fast"], "take the number of a GPU"),
+        (["--gpu-devices", "1,0,1"], "take each GPU once"),
+        (["--gpu-devices", "1,16"], "those with numbers below 16"),
     ] {
         let (code, told) = said(
             &[&args[..], &["--engine", "gpu"][usize::from(args[0] == "--engine") * 2..]].concat(),
@@ -132,6 +147,28 @@ mod emulated {
         db.close().unwrap();
     }
 
+    /// Two devices share the parts of a compaction, each with an engine of its own.
+    #[test]
+    fn several_make_the_tables_of_the_cpu() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (by_gpu, by_cpu) = (scratch.path().join("gpu"), scratch.path().join("cpu"));
+        let settings = Settings { file_bytes: 512 << 10, ..plain() };
+        database(&by_gpu, settings, 6 << 20, 4);
+        copy(&by_gpu, &by_cpu);
+        let parts = ["--set", "max_subcompactions=6", "--set", "compaction_threads=2"];
+        let two = ["--engine", "gpu", "--gpu-devices", "emulator,emulator"];
+        let args = ["--gpu-route", "always", "--gpu-set", "64KiB"];
+        let printed = compact(&by_gpu, &[&two[..], &args, &parts].concat());
+        compact(&by_cpu, &[&["--engine", "cpu"], &parts[..]].concat());
+        for (no, name) in ["gpu-emulator0", "gpu-emulator1"].into_iter().enumerate() {
+            let engine = &printed["engines"][no];
+            assert_eq!((&engine["name"], &engine["disproved"]), (&name.into(), &0.into()));
+            assert!(engine["machine"]["device_sets"].as_f64().unwrap() > 5.0, "{printed}");
+        }
+        assert_same_tables(&by_gpu, &by_cpu);
+        ok(&["verify", by_gpu.to_str().unwrap()]);
+    }
+
     /// It is called an emulator wherever it is named, and what the CPU did instead is told with why.
     #[test]
     fn what_did_not_suit_it_is_printed_with_why() {
@@ -165,14 +202,15 @@ mod emulated {
         let told: serde_json::Value =
             serde_json::from_str(&ok(&args.split_whitespace().collect::<Vec<_>>())).unwrap();
         let rows = told["gpu"].as_array().unwrap();
-        assert_eq!(rows.len(), 2, "{told}");
-        for row in rows {
+        assert_eq!(rows.len(), 4, "{told}");
+        for (at, row) in rows.iter().enumerate() {
+            let figure = |name: &str| row[name].as_f64().unwrap();
             assert_eq!(row["is_predicted"], true);
             assert_eq!(row["emulated_bytes"], 1 << 20, "{row}");
-            assert!(
-                row["gb_per_s"].as_f64().unwrap() < 45.0 / row["busiest"].as_f64().unwrap(),
-                "{row}"
-            );
+            assert!(figure("gb_per_s") < 45.0 / figure("busiest"), "{row}");
+            let is_lz4 = at % 2 == 1;
+            assert_eq!(row["codec"], if is_lz4 { "lz4" } else { "none" }, "{row}");
+            assert_eq!(figure("stored_share") < 0.8, is_lz4, "{row}");
         }
     }
 }

@@ -4,8 +4,8 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A line for each part: the engines as `name fixed_us ns_per_byte backlog_ms health`, the bytes, and who gets
-/// it. The CPU takes 20 us and 0.8 ns a byte, and it is second 100.
+/// A line for each part: the engines as `name fixed_us ns_per_byte backlog_ms[/backlog_bytes] health`, the bytes, and who
+/// gets it. The CPU takes 20 us and 0.8 ns a byte, and it is second 100.
 const TABLE: &str = "
     bytes 10000000    -> cpu
     gpu 200 0.1 0     well        bytes 10000000    -> gpu 1.2
@@ -22,6 +22,10 @@ const TABLE: &str = "
     gpu 200 0.1 1 well | fpga 100 0.3 0 well   bytes 10000000 -> gpu 2.2
     gpu 200 0.1 0 disproved | fpga 100 0.3 0 well   bytes 10000000 -> fpga 3.1
     a   100 0.1 0 well | b    100 0.1 0 well   bytes 10000000 -> a 1.1
+    a   0   0   0/9 well | b  0   0   0/8 well | c 0 0 0/8 well   bytes 10000000 -> b 0.0
+    a   100 0.1 1/9 well | b  100 0.1 2/8 well   bytes 10000000 -> a 2.1
+    a   0   0   0 disproved | b 0 0 0/9 well   bytes 10000000 -> b 0.0
+    a   0   0   0 disproved | b 0 0 0 until=101   bytes 10000000 -> cpu
     gpu NaN 0.1 0     well        bytes 10000000    -> cpu
     gpu inf 0.1 0     well        bytes 10000000    -> cpu
     gpu 0   -1  0     well        bytes 10000000    -> cpu
@@ -42,7 +46,9 @@ fn candidate(words: &str) -> (&str, Candidate) {
     let w: Vec<&str> = words.split_whitespace().collect();
     let number = |at: usize| w[at].parse::<f64>().unwrap();
     let cost = Cost { fixed_ns: number(1) * 1e3, ns_per_byte: number(2) };
-    let backlog = (number(3) * 1e6) as u64;
+    let (ms, left) = w[3].split_once('/').unwrap_or((w[3], "0"));
+    let nanos = (ms.parse::<f64>().unwrap() * 1e6) as u64;
+    let backlog = Load { nanos, bytes: left.parse().unwrap() };
     let owes = w.get(5) == Some(&"owes");
     (w[0], Candidate { cost, backlog, health: health(w[4]), owes })
 }
@@ -127,18 +133,28 @@ fn a_disproved_engine_never_comes_back() {
 fn a_backlog_is_what_is_at_work() {
     let engines = Arc::new(Engines::new(vec![Arc::new(MockEngine { plan: FaultPlan::None })], 0));
     let backlog = || engines.standings.lock()[0].backlog;
-    let one = engines.route(1 << 20, Mono(0)).unwrap();
-    let cost = nanos(one.caps().cost, 1 << 20);
-    assert_eq!(backlog(), cost);
+    let nothing = Load::default();
+    let mut one = engines.route(1 << 20, Mono(0)).unwrap();
+    let cost = one.caps().cost;
+    assert_eq!(backlog(), Load::of(cost, 1 << 20));
     // The mock is as fast as the CPU, so behind another part of equal size it is too late.
     assert!(engines.route(1 << 20, Mono(0)).is_none());
+    // What it is through with does not count.
+    one.took(1 << 18);
+    assert_eq!(backlog(), Load::of(cost, 3 << 18));
+    one.took(2 << 20);
+    assert_eq!(backlog(), Load::of(cost, 0));
+    let other = engines.route(1 << 20, Mono(0)).unwrap();
     drop(one);
-    assert_eq!(backlog(), 0);
+    assert_eq!(backlog(), Load::of(cost, 1 << 20));
+    drop(other);
+    assert_eq!(backlog(), nothing);
     let mut two = engines.route(1 << 20, Mono(0)).unwrap();
+    two.took(1 << 19);
     two.lost(Why::Hung, &Error::unsupported("test"), Mono(0));
-    assert_eq!(backlog(), 0);
+    assert_eq!(backlog(), nothing);
     drop(two);
-    assert_eq!(backlog(), 0);
+    assert_eq!(backlog(), nothing);
     assert!(engines.route(1 << 20, Mono(0)).is_none(), "it rests");
     assert!(engines.route(1 << 20, Mono(60 * SECOND)).is_some());
 }

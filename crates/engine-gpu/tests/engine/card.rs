@@ -134,6 +134,31 @@ fn arenas_are_shown_when_their_copies_are_through() {
     assert_eq!((state.pinned, state.memory.len(), state.late), (0, 0, 0));
 }
 
+/// The time between two events is known once both have happened, and for a while.
+#[test]
+fn events_have_times() {
+    let mut card = open(plan()).unwrap();
+    let memory = card.alloc(64).unwrap();
+    let arena = card.arena(64).unwrap();
+    let began = card.record(Queue::Up).unwrap();
+    card.upload(Queue::Up, &arena, 0..64, memory.address).unwrap();
+    let ended = card.record(Queue::Up).unwrap();
+    let took = loop {
+        if let Some(took) = card.between(began, ended).unwrap() {
+            break took;
+        }
+    };
+    // A copy and the second event, by the clock of the driver that is played, which refuses to tell it early.
+    assert_eq!(took, 2.0);
+    for _ in 0..300 {
+        let event = card.record(Queue::Down).unwrap();
+        while !card.ready(event).unwrap() {}
+    }
+    assert_eq!(card.between(began, ended).unwrap(), None, "its signal serves others now");
+    card.drop_arena(arena);
+    card.free(memory);
+}
+
 #[test]
 fn copies_stay_inside() {
     let mut card = open(plan()).unwrap();
@@ -167,16 +192,19 @@ fn a_card_that_is_lost_is_not_called_again() {
         ("record", 400, true),
         ("query", 700, true),
         ("wait", 1, true),
+        ("elapsed", 700, true),
     ] {
         let driver = Driven::new(Plan { fails: Some((call, 1, Code(code))), ..plan() });
         let mut card = Card::open(driver.clone(), 0, || Ok(b""), 1 << 20).unwrap();
         let mut work = || -> lithify_base::Result<()> {
             let memory = card.alloc(4096)?;
             let arena = card.arena(100)?;
+            let began = card.record(Queue::Up)?;
             card.upload(Queue::Up, &arena, 0..100, memory.address)?;
             let event = card.record(Queue::Up)?;
             card.after(Queue::Down, event)?;
             while !card.ready(event)? {}
+            card.between(began, event)?;
             card.drop_arena(arena);
             Ok(())
         };
@@ -203,7 +231,9 @@ mod late {
     fn engine(plan: Plan, seed: u64) -> (GpuEngine, Driven) {
         let driver = Driven::over(plan, Emu::new(seed), seed);
         let card = Card::open(driver.clone(), 0, || Ok(b""), 8 << 20).unwrap();
-        let engine = GpuEngine::new(Box::new(card), GpuOptions::default()).unwrap();
+        // With times, which are calls, too.
+        let options = GpuOptions { tuned: Some((4 << 10, 4 << 20)), ..GpuOptions::default() };
+        let engine = GpuEngine::new(Box::new(card), options).unwrap();
         (engine, driver)
     }
 

@@ -16,7 +16,7 @@ use crate::relay::part;
 
 /// Kinds of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
+pub(crate) enum Call {
     Alloc,
     Arena,
     Bytes,
@@ -43,7 +43,7 @@ const CALLS: [Call; 10] = [
 
 /// What happens to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mishap {
+pub(crate) enum Mishap {
     /// The device is gone, from this call on.
     Gone,
     /// There is not so much memory, this time.
@@ -54,18 +54,19 @@ enum Mishap {
 
 /// What was asked of a device.
 #[derive(Default)]
-struct Asked {
+pub(crate) struct Asked {
     calls: [u64; CALLS.len()],
     /// Calls after the one that told that it is gone.
-    late: u64,
+    pub(crate) late: u64,
     gone: bool,
     held: usize,
 }
 
-struct Faulty {
-    emu: Emu,
-    plan: Option<(Call, u64, Mishap)>,
-    asked: Arc<Mutex<Asked>>,
+/// The device.
+pub(crate) struct Faulty {
+    pub(crate) emu: Emu,
+    pub(crate) plan: Option<(Call, u64, Mishap)>,
+    pub(crate) asked: Arc<Mutex<Asked>>,
 }
 
 impl Faulty {
@@ -195,7 +196,8 @@ fn job() -> Case {
 fn under(plan: Option<(Call, u64, Mishap)>, case: &Case) -> (Arc<Mutex<Asked>>, bool) {
     let asked = Arc::new(Mutex::new(Asked::default()));
     let device = Faulty { emu: Emu::new(5), plan, asked: asked.clone() };
-    let engine = GpuEngine::new(Box::new(device), GpuOptions::default()).unwrap();
+    let options = GpuOptions { tuned: Some((4 << 10, 4 << 20)), ..GpuOptions::default() };
+    let engine = GpuEngine::new(Box::new(device), options).unwrap();
     let done = part(&engine, case, case.sets(2500));
     let (output, ledger) = naive::compact(&case.recipe, case.entries()).unwrap();
     assert!(done.output == output && done.ledger == ledger, "{plan:?}");

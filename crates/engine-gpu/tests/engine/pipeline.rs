@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lithify_engine::conformance::{Profile, run, suite};
-use lithify_engine::{BlockSet, Engine, Offer, Products, Progress, Session};
+use lithify_engine::stream::{Stream, StreamShape};
+use lithify_engine::{BlockSet, Engine, Item, Offer, Products, Progress, Session};
 use lithify_engine_gpu::paced::{Paced, Rates, Usage};
 use lithify_engine_gpu::predict::{Assumed, Work, predict};
 use lithify_engine_gpu::{Emu, GpuEngine, GpuOptions};
 use lithify_env::sync::Mutex;
 use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use lithify_env::{Class, Job, Mono, OsRt, Rt, RtOptions, RtRef, Step, Ticket, Wake};
+use lithify_format::xxph3::xxph3_64;
 use lithify_merge::naive;
 use lithify_merge::workload::{Case, Features};
 
@@ -83,7 +85,9 @@ impl Rt for Virtual {
 const SET: u64 = 256 << 10;
 /// 45 GB/s up, 100 for kernels, 45 down, and 150 microseconds for the 22 or so calls of a set.
 fn rates() -> Rates {
-    let scale = SET as f64 / (64 << 20) as f64;
+    rates_by(SET as f64 / (64 << 20) as f64)
+}
+fn rates_by(scale: f64) -> Rates {
     Rates { up: 45.0 * scale, down: 45.0 * scale, kernels: 100.0 * scale, call_ns: 7000.0 }
 }
 
@@ -95,13 +99,17 @@ struct Bench {
 }
 
 fn bench(units: u8, arenas: u64, set_bytes: u64) -> Bench {
+    let memory = u64::from(units) * 8 * (set_bytes * 4);
+    let options = GpuOptions { units, set_bytes, memory, arenas, ..GpuOptions::default() };
+    bench_with(rates(), options)
+}
+
+fn bench_with(rates: Rates, options: GpuOptions) -> Bench {
     let rt = Arc::new(Virtual::default());
     let ns = rt.ns.clone();
     let now = Box::new(move || ns.load(Ordering::Relaxed));
-    let device = Paced::new(Emu::new(2), rates(), now);
+    let device = Paced::new(Emu::new(2), rates, now);
     let usage = device.usage();
-    let memory = u64::from(units) * 8 * (set_bytes * 4);
-    let options = GpuOptions { units, set_bytes, memory, arenas, ..GpuOptions::default() };
     let runtime: RtRef = rt.clone();
     let engine = GpuEngine::on(&runtime, Box::new(device), options).unwrap();
     Bench { rt, usage, engine }
@@ -134,10 +142,11 @@ fn formula(units: u8, case: &Case, sets: &[BlockSet]) -> f64 {
     let (entries, value) = (ledger.entries_in as f64, 128.0);
     let touched = 5.0 * stored / entries + value + 316.0;
     let memory = rates().kernels * touched * entries / stored;
-    let assumed = Assumed { up: rates().up, down: rates().down, memory, call_ns: rates().call_ns };
+    let Rates { up, down, call_ns, .. } = rates();
+    let assumed = Assumed { up, down, memory, call_ns, ..Assumed::default() };
     let kept = ledger.entries_out as f64 / entries;
     let set_bytes = stored / sets.len() as f64;
-    let work = Work { stored, entries, value, kept, units: f64::from(units), set_bytes };
+    let work = Work { stored, entries, value, kept, units: f64::from(units), set_bytes, lz4: None };
     predict(&work, &assumed).ns / 1e9
 }
 
@@ -276,6 +285,96 @@ fn a_session_that_is_dropped_leaves_nothing_behind() {
         assert_eq!((usage.early, usage.memory[0]), (0, 0), "after {polls} polls: {usage:?}");
         assert_eq!(figure(&bench.engine, "arena_bytes"), 0, "after {polls} polls");
     }
+}
+
+/// What a job came to whose sets are cut one by one, each as large as the engine then says.
+struct Cut {
+    /// Bytes of the sets that it asked for, and the share of the time in which the busiest stage was at work.
+    sizes: Vec<u64>,
+    busiest: f64,
+    /// Of its output.
+    hash: u64,
+}
+
+fn cut_as_it_says(options: GpuOptions) -> Cut {
+    // Blocks are not scaled down, so sets are less than above.
+    let bench = bench_with(rates_by(1.0 / 64.0), options);
+    let shape = StreamShape { runs: 2, key: 16, value: 512, bytes: 20 << 20, seed: 3 };
+    let mut stream = Stream::new(shape);
+    let recipe = stream.recipe.clone();
+    let mut session = bench.engine.open(recipe.clone()).unwrap_or_else(|e| panic!("{e}"));
+    let (mut cut, mut next, mut products) =
+        (Cut { sizes: Vec::new(), busiest: 0.0, hash: 0 }, None, Products::default());
+    let began = bench.rt.now();
+    loop {
+        let set = next.take().or_else(|| {
+            let caps = bench.engine.caps_for(&recipe);
+            cut.sizes.push(caps.set_bytes);
+            stream.next_set(caps.set_bytes, caps.ways).unwrap()
+        });
+        match set {
+            None => session.seal(),
+            Some(set) => {
+                if let Offer::Full(set) = session.offer(set) {
+                    next = Some(set);
+                }
+            }
+        }
+        let progress = session.poll(&mut products);
+        for item in products.items() {
+            if let Item::Block(block) = item {
+                let of_block = xxph3_64(products.block(block));
+                cut.hash =
+                    (cut.hash ^ of_block).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+            }
+        }
+        match progress {
+            Progress::Done(_) => break,
+            Progress::Failed(fault) => panic!("{}", fault.error()),
+            Progress::Pending(ticket) => drop(bench.rt.park(&ticket, None)),
+            Progress::More | Progress::Starved => {}
+        }
+    }
+    let took = bench.rt.now().since(began).as_secs_f64();
+    cut.busiest = bench.usage.lock().busy_ns.iter().fold(0.0, |a: f64, b| a.max(*b)) / 1e9 / took;
+    cut
+}
+
+/// Sizes of sets follow what their stages take: from wherever they begin to about the same, where they stay; and not a
+/// byte of the output depends on them.
+#[test]
+fn sets_become_as_large_as_is_worth_it() {
+    let options = |first: u64, tuned| GpuOptions {
+        set_bytes: first,
+        tuned,
+        memory: 3 * 16 * (2 << 20),
+        arenas: 64 << 20,
+        ..GpuOptions::default()
+    };
+    let fixed = cut_as_it_says(options(64 << 10, None));
+    assert!(fixed.sizes.iter().all(|size| *size == 64 << 10), "{:?}", fixed.sizes);
+    println!("fixed at {}: the busiest stage {:.1}%", 64 << 10, 100.0 * fixed.busiest);
+    // 4, 32 and 64 MiB, scaled down.
+    let mut ends = Vec::new();
+    for first in [64 << 10, 512 << 10, 1 << 20] {
+        let cut = cut_as_it_says(options(first, Some((64 << 10, 1 << 20))));
+        let mut sizes = cut.sizes.clone();
+        sizes.dedup();
+        let end = *sizes.last().unwrap();
+        let settled = cut.sizes.iter().rev().take_while(|size| **size == end).count();
+        println!(
+            "{sizes:?}, settled after {} of {} sets; the busiest stage {:.1}%",
+            cut.sizes.len() - settled,
+            cut.sizes.len(),
+            100.0 * cut.busiest
+        );
+        assert_eq!((sizes[0], cut.hash), (first, fixed.hash));
+        assert!(sizes.len() > 1 && settled >= 10, "{:?}", cut.sizes);
+        assert!(cut.busiest > 0.88 && cut.busiest > fixed.busiest, "{}", cut.busiest);
+        ends.push(end as f64);
+    }
+    let (least, most) = ends.iter().fold((f64::MAX, 0.0f64), |(a, b), x| (a.min(*x), b.max(*x)));
+    assert!(most / least < 3.5, "{ends:?}");
 }
 
 /// A job forty times as large as all arenas stays within them.

@@ -38,6 +38,9 @@ pub(crate) struct Played {
     streams: Vec<VecDeque<Asked>>,
     /// By signal, how often it was recorded, and which of these has happened.
     signals: Vec<(u64, u64)>,
+    /// By signal, when it last happened: a nanosecond is a thing done in a stream.
+    times: BTreeMap<usize, u64>,
+    done: u64,
     /// Calls by name.
     pub(crate) calls: BTreeMap<&'static str, u64>,
     /// Calls after the one that failed.
@@ -99,12 +102,16 @@ impl Played {
             let Some(asked) = self.streams.get_mut(no).and_then(VecDeque::pop_front) else {
                 continue;
             };
+            self.done += 1;
             match asked {
                 Asked::Wait(signal, nth) if self.signals[signal].1 < nth => {
                     self.streams[no].push_front(Asked::Wait(signal, nth));
                 }
                 Asked::Wait(..) => {}
-                Asked::Record(signal, nth) => self.signals[signal].1 = nth,
+                Asked::Record(signal, nth) => {
+                    self.signals[signal].1 = nth;
+                    self.times.insert(signal, self.done);
+                }
                 Asked::Up(from, part, to) => {
                     let bytes = from.read(part);
                     self.write(to, &bytes);
@@ -283,6 +290,15 @@ impl Driver for Driven {
         state.work();
         let (nth, happened) = state.signals[signal.0];
         if happened < nth { Err(Code(600)) } else { Ok(()) }
+    }
+    fn elapsed(&self, from: Signal, to: Signal) -> Result<f64, Code> {
+        self.call("elapsed")?;
+        let state = self.state.lock();
+        for signal in [from, to] {
+            let (nth, happened) = state.signals[signal.0];
+            assert!(nth > 0 && happened == nth, "asked for the time of what has not happened");
+        }
+        Ok(state.times[&to.0] as f64 - state.times[&from.0] as f64)
     }
     fn wait(&self, stream: Stream, signal: Signal) -> Result<(), Code> {
         self.call("wait")?;
