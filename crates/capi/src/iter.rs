@@ -25,6 +25,15 @@ pub(crate) struct Iter {
     /// What was handed out, if it is to stay.
     pins: Option<Vec<Box<[u8]>>>,
     closed: Arc<AtomicBool>,
+    /// Bytes that were handed out.
+    read: usize,
+}
+
+impl Drop for Iter {
+    /// As RocksDB's, it is counted by the thread that lets go of it.
+    fn drop(&mut self) {
+        perf::read(By::Iter, self.read);
+    }
 }
 
 impl Iter {
@@ -37,12 +46,14 @@ impl Iter {
             follows: options.tailing,
             pins: options.pins.then(Vec::new),
             closed: of.closed.clone(),
+            read: 0,
         })
     }
     /// One that was made elsewhere, as by a transaction.
     pub(crate) fn made(inner: Res<Walk>, of: &Database, options: &Reads) -> *mut Iter {
         let pins = options.pins.then(Vec::new);
-        give(Iter { inner, from: None, follows: false, pins, closed: of.closed.clone() })
+        let closed = of.closed.clone();
+        give(Iter { inner, from: None, follows: false, pins, closed, read: 0 })
     }
 
     fn seek(&mut self, seek: impl FnOnce(&mut Walk)) {
@@ -86,7 +97,7 @@ impl Iter {
             return std::ptr::null();
         };
         let bytes = of(inner);
-        perf::read(By::Iter, bytes.len());
+        self.read += bytes.len();
         len.set(bytes.len());
         let Some(pins) = &mut self.pins else { return bytes.as_ptr().cast() };
         pins.push(bytes.into());

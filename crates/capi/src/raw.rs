@@ -135,6 +135,7 @@ pub(crate) use {export, known, one};
 ///
 /// # Safety
 /// `errptr` is NULL, or points to NULL or to a string of the C library's memory.
+#[inline]
 pub(crate) unsafe fn walled<R: Neutral>(
     name: &str,
     errptr: *mut *mut c_char,
@@ -147,13 +148,26 @@ pub(crate) unsafe fn walled<R: Neutral>(
     };
     let error = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(result)) => return result,
-        Ok(Err(error)) => error,
-        Err(_) => Error::new(ErrorKind::Internal, format!("{name} panicked; please report it")),
+        Ok(Err(error)) => Some(error),
+        Err(_) => None,
     };
+    // SAFETY: as the caller says.
+    unsafe { failed(name, errptr, error) };
+    R::NEUTRAL
+}
+
+/// Says what went wrong in function `name`: an error, or none if it panicked. Apart, so that what is around each call
+/// stays small.
+///
+/// # Safety
+/// As [`walled`].
+#[cold]
+unsafe fn failed(name: &str, errptr: *mut *mut c_char, error: Option<Error>) {
+    let panicked = || Error::new(ErrorKind::Internal, format!("{name} panicked; please report it"));
+    let error = error.unwrap_or_else(panicked);
     keep(&error);
     // SAFETY: as the caller says.
     unsafe { tell(errptr, &error) };
-    R::NEUTRAL
 }
 
 /// Panics if a test asks for it: `LITHIFY_CAPI_PANIC` names the function.

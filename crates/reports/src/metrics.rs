@@ -128,7 +128,17 @@ impl Metrics {
     /// Adds `n` to a counter.
     #[inline]
     pub fn add(&self, counter: Counter, n: u64) {
-        self.shards[shard()][counter as usize].fetch_add(n, Relaxed);
+        self.add_all([(counter, n)]);
+    }
+    /// Adds to several counters. To find where the calling thread counts is a call, in a shared library.
+    #[inline]
+    pub fn add_all(&self, all: impl IntoIterator<Item = (Counter, u64)>) {
+        let mine = &self.shards[shard()];
+        for (counter, n) in all {
+            if n > 0 {
+                mine[counter as usize].fetch_add(n, Relaxed);
+            }
+        }
     }
     /// All counters now.
     pub fn counts(&self) -> Counts {

@@ -31,17 +31,15 @@ impl Shell {
         let (sv, at) = self.pin(at)?;
         let look = self.look(&sv, at);
         let mut hidden = None;
-        let found = match look.in_memory(key, &mut hidden)? {
-            ControlFlow::Break(found) => {
-                self.shared.metrics.add(Counter::MemtableHits, 1);
-                found
-            }
-            ControlFlow::Continue(()) => look.in_tables(key, hidden)?,
+        let (found, in_memory) = match look.in_memory(key, &mut hidden)? {
+            ControlFlow::Break(found) => (found, true),
+            ControlFlow::Continue(()) => (look.in_tables(key, hidden)?, false),
         };
-        self.shared.metrics.add(Counter::Gets, 1);
-        if found.is_some() {
-            self.shared.metrics.add(Counter::GetHits, 1);
-        }
+        self.shared.metrics.add_all([
+            (Counter::MemtableHits, u64::from(in_memory)),
+            (Counter::Gets, 1),
+            (Counter::GetHits, u64::from(found.is_some())),
+        ]);
         Ok(found)
     }
 

@@ -409,9 +409,11 @@ impl Shell {
     #[inline]
     fn publish(&self, first: Seq, next: Seq, bytes: usize) {
         self.shared.writes.published.store(next - 1, Ordering::Release);
-        self.shared.metrics.add(Counter::Writes, next - first);
-        self.shared.metrics.add(Counter::WriteBytes, bytes as u64);
-        self.shared.metrics.add(Counter::Groups, 1);
+        self.shared.metrics.add_all([
+            (Counter::Writes, next - first),
+            (Counter::WriteBytes, bytes as u64),
+            (Counter::Groups, 1),
+        ]);
     }
 
     /// Appends the group to the log and brings it as far as `durability` asks.

@@ -4,6 +4,7 @@
 //! Keeps: never denies a key of the table. A part that cannot be read is an error, never an answer.
 
 use lithify_base::{Comparator, Key, MAX_SEQ, Prefixes, Result, Tag};
+use lithify_env::SharedBytes;
 use lithify_env::sync::Mutex;
 use lithify_format::filter::{Filter, FilterShape, key_hash};
 use lithify_format::table::handle::BlockHandle;
@@ -28,7 +29,7 @@ pub(crate) enum TableFilter {
     /// It has none, or one that says nothing of whole keys.
     None,
     /// One for all keys.
-    Full(Filter<Box<[u8]>>),
+    Full(Filter<SharedBytes>),
     /// One per range of keys: `fences` say which.
     Parts {
         fences: Fences,

@@ -314,7 +314,7 @@ pub(crate) fn fences_in(
         fences.push(user, tag, (handle.offset, handle.size), TRAILER_LEN as u64)?;
         more = entries.next()?;
     }
-    Ok(fences.finish())
+    fences.finish(|len| blocks.source.memory(len))
 }
 
 /// User key and tag of a separator as it is stored.
@@ -382,7 +382,7 @@ pub(crate) fn flat(
                 .map_err(|e| e.at(at))?;
         }
     }
-    Ok(all.finish())
+    all.finish(|len| blocks.source.memory(len))
 }
 
 /// Where the last data block ends, for an index in parts.

@@ -472,7 +472,10 @@ impl Parts<'_> {
         let top = self.tail.block(handle)?;
         match layout {
             // A copy of its own, so that the rest of the tail's memory can go.
-            FilterLayout::Full => Ok(TableFilter::Full(Filter::new(top.as_ref().into()))),
+            FilterLayout::Full => {
+                let own = self.tail.blocks.copied(0, top.as_ref())?;
+                Ok(TableFilter::Full(Filter::new(own)))
+            }
             FilterLayout::Partitioned => {
                 let (form, _) = index_form(self.version(), props)?;
                 let form = IndexForm { first_keys: false, ..form };
