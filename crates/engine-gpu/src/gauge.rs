@@ -1,8 +1,10 @@
 //! What the stages of sets take, by the device's own clock.
 //!
 //! Keeps: one link up and one link down carry one copy at a time, so the time of a copy is its own. Kernels of several
-//! sets share the device: time in which they run side by side counts once, for the set that is looked at first. A set
-//! by itself says little then, so a few that are alike are taken together.
+//! sets share the device: time in which they run side by side counts once, for the set that is looked at first. So does all that lies before
+//! what was looked at last: kernels of a set that ran while another waited for its carry may not count at all, and what is
+//! told of kernels is then too little, never too much. A set by itself says little, so a few that are alike are taken
+//! together.
 //! Leaves to others: what follows from it (`lithify_engine::tune`).
 
 use lithify_base::Result;
@@ -93,6 +95,6 @@ impl Gauge {
         if new > 0.0 {
             self.through = Some(to);
         }
-        Ok(Some(new.clamp(0.0, all)))
+        Ok(Some(new.clamp(0.0, all.max(0.0))))
     }
 }

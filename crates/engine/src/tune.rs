@@ -77,7 +77,8 @@ impl Tuner {
 
     /// A set of so many bytes came back, and its stages took so many nanoseconds, without waits for others.
     pub fn learn(&mut self, bytes: u64, ns: [f64; 3]) {
-        if bytes == 0 {
+        // A clock of another program's may tell anything.
+        if bytes == 0 || ns.iter().any(|ns| !ns.is_finite() || *ns < 0.0) {
             return;
         }
         let bytes = bytes as f64;

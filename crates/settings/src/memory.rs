@@ -39,7 +39,7 @@ pub fn cache_bytes(s: &Settings) -> u64 {
     left.saturating_sub(buffer_bytes(s).saturating_add(uncounted(s)))
 }
 
-/// Bytes left for what is not counted; of a small budget no more than half.
+/// Bytes left for what is not counted; no more than half of what is beside the memtables.
 fn uncounted(s: &Settings) -> u64 {
     let left = beside_memtables(s);
     let least = UNCOUNTED_OF_PROCESS + jobs(s) * UNCOUNTED_OF_JOB;

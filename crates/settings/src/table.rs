@@ -65,7 +65,7 @@ settings! {
     /// Most memtables in memory, the active one included. A write that would need one more waits for a
     /// flush.
     memtable_count: u32, Number("2" to "64"), First Family fixed,
-        default("4", "one takes writes while others are flushed; half of the memory together"),
+        default("4", "one takes writes while others are flushed; half of the memory together, three eighths of less than 256 MiB"),
         rocksdb("max_write_buffer_number" in Family writes plain reads number);
     /// Size of all logs at which memtables are flushed to let logs go. With several column families one
     /// that is rarely written holds back the log of all. 0 is four times what the memtables of all

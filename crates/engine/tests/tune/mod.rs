@@ -114,3 +114,14 @@ fn cost_is_what_was_learnt() {
     // 95% of the slowest stage.
     assert!((cost.ns_per_byte * 0.95 * 45.0 - 1.0).abs() < 0.02, "{cost:?}");
 }
+
+#[test]
+fn times_that_are_none_are_not_learnt() {
+    let told = |odd: &[[f64; 3]]| {
+        let tuner = &mut Tuner::new(BOUNDS, 4 * MIB, Exactness::CLOCKED);
+        odd.iter().zip([3, 5, 4]).for_each(|(odd, mib)| tuner.learn(mib * MIB, *odd));
+        sizes(tuner, 20, GPU)
+    };
+    let none = [f64::NAN, -1.0, f64::INFINITY].map(|odd| [1e5, odd, 1e5]);
+    assert_eq!(told(&none), told(&[]));
+}

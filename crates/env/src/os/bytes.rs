@@ -87,7 +87,7 @@ impl SharedBytes {
         total: usize,
         pool: Option<Arc<SlotPool>>,
     ) -> Result<SharedBytes, OutOfMemory> {
-        let pages = Pages::zeroed(total).ok_or(OutOfMemory { bytes: total })?;
+        let pages = Pages::lasting(total).ok_or(OutOfMemory { bytes: total })?;
         if let Some(pool) = &pool {
             pool.resident.fetch_add(pages.len(), Ordering::Relaxed);
         }

@@ -3,8 +3,8 @@
 //! From 2 MiB on, memory comes as an anonymous mapping aligned to 2 MiB and advised to use huge
 //! pages: direct IO from such a buffer costs a fraction of the processor time, because the kernel
 //! pins one page instead of 512. Pieces from 16 KiB on are mappings as well, so that what is given
-//! back goes back: allocators keep large pieces, and aligned ones leave holes. Smaller ones come from the allocator, aligned to
-//! 4 KiB.
+//! back goes back: allocators keep large pieces, and aligned ones leave holes. Smaller ones come
+//! from the allocator, aligned to 4 KiB.
 //!
 //! Keeps: every byte is initialised from the start (zero), so safe code may look at all of it.
 //! All `unsafe` code of this crate is in this file, `bytes` and `heap`.
@@ -29,8 +29,7 @@ const LEN_MAX: usize = isize::MAX as usize + 1 - 2 * HUGE;
 const _: () = assert!(HUGE.is_multiple_of(PAGE) && MAPPED <= HUGE);
 const _: () = assert!(size_of::<AtomicU32>() == 4);
 
-/// Owned, initialised, page-aligned memory; empty or a multiple of [`PAGE`] long, and a multiple
-/// of [`HUGE`] if it is at least that.
+/// Owned, initialised, page-aligned memory; empty or a multiple of [`PAGE`] long.
 #[derive(Debug)]
 pub(crate) struct Pages {
     base: NonNull<u8>,
@@ -49,8 +48,13 @@ impl Pages {
         Self { base: NonNull::dangling(), len: 0 }
     }
 
-    /// At least `len` bytes of zeros; `None` if the system has none to give.
+    /// At least `len` bytes of zeros, in huge pages from [`HUGE`] on; `None` if the system has none to give.
     pub(crate) fn zeroed(len: usize) -> Option<Self> {
+        if len < HUGE { Self::lasting(len) } else { map_huge(len.checked_next_multiple_of(HUGE)?) }
+    }
+
+    /// The same without huge pages: for what lives long, of which the last huge page may be nearly empty.
+    pub(crate) fn lasting(len: usize) -> Option<Self> {
         if len == 0 {
             return Some(Self::empty());
         }
@@ -61,10 +65,7 @@ impl Pages {
             let base = unsafe { alloc_zeroed(Self::layout(len)) };
             return Some(Self { base: NonNull::new(base)?, len });
         }
-        if len < HUGE {
-            return Some(Self { base: NonNull::new(map(len)?)?, len });
-        }
-        map_huge(len.checked_next_multiple_of(HUGE)?)
+        Some(Self { base: NonNull::new(map(len)?)?, len })
     }
 
     /// How small pieces are allocated: `len` is a multiple of `PAGE` below `MAPPED`.

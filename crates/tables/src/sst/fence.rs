@@ -281,7 +281,7 @@ impl<'a> FencesBuilder<'a> {
     /// The searchable index, in memory that `room` gives.
     ///
     /// # Errors
-    /// Those of `room`.
+    /// Corruption if it is too large to be one; those of `room`.
     pub(crate) fn finish(self, room: impl FnOnce(usize) -> Result<SharedBytes>) -> Result<Fences> {
         let Some(last) = self.ends.len().checked_sub(1) else { return Ok(Fences::default()) };
         // Keys ascend bytewise, so what the first and the last share, all share.
@@ -290,7 +290,11 @@ impl<'a> FencesBuilder<'a> {
         let heads = self.order.is_bytewise();
         let (len, tags) = (self.ends.len(), !self.tags.is_empty());
         let fences = Fences { len, prefix, heads, tags, bytes: None };
-        let mut bytes = room(fences.keys_at() + self.keys.len())?;
+        let all = fences.keys_at() + self.keys.len();
+        if u32::try_from(all).is_err() {
+            return Err(Error::corruption("index takes 4 GiB or more"));
+        }
+        let mut bytes = room(all)?;
         let (words, rest) = bytes.get_mut().expect("not shared yet").split_at_mut(fences.ends_at());
         let heads = (0..if heads { len } else { 0 }).map(|i| head_of(&self.key(i)[prefix..]));
         let all = heads.chain(self.tags.iter().copied()).chain(self.offsets.iter().copied());

@@ -43,7 +43,7 @@ impl TableFilter {
     pub(crate) fn memory(&self) -> usize {
         match self {
             TableFilter::None => 0,
-            TableFilter::Full(filter) => filter.bytes().len(),
+            TableFilter::Full(filter) => filter.bytes().memory(),
             TableFilter::Parts { fences, held } => {
                 let held = held.as_ref().map(|held| held.lock());
                 let held = held.as_ref().and_then(|held| held.as_ref());

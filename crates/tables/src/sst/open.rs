@@ -473,7 +473,8 @@ impl Parts<'_> {
         match layout {
             // A copy of its own, so that the rest of the tail's memory can go.
             FilterLayout::Full => {
-                let own = self.tail.blocks.copied(0, top.as_ref())?;
+                let own = self.tail.blocks.copied(0, top.as_ref());
+                let own = own.map_err(|e| e.at(handle.offset))?;
                 Ok(TableFilter::Full(Filter::new(own)))
             }
             FilterLayout::Partitioned => {
