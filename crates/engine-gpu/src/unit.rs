@@ -285,6 +285,8 @@ impl Unit {
                 job.staged.take_counts(&counted);
                 self.drop_down(device);
                 self.at = self.front(device, job)?;
+                // It went up twice, and its counting is in no span: its times would say too little.
+                self.spans.up = None;
                 Ok(Some(News::Moved))
             }
             At::Backed { told, .. } => {

@@ -2,9 +2,9 @@
 //!
 //! From 2 MiB on, memory comes as an anonymous mapping aligned to 2 MiB and advised to use huge
 //! pages: direct IO from such a buffer costs a fraction of the processor time, because the kernel
-//! pins one page instead of 512. Pieces from 16 KiB on are mappings as well, so that what is given
-//! back goes back: allocators keep large pieces, and aligned ones leave holes. Smaller ones come
-//! from the allocator, aligned to 4 KiB.
+//! pins one page instead of 512. What lasts (`Pages::lasting`) has ordinary pages. Pieces from 16 KiB
+//! on are mappings as well, so that what is given back goes back: allocators keep large pieces, and
+//! aligned ones leave holes. Smaller ones come from the allocator, aligned to 4 KiB.
 //!
 //! Keeps: every byte is initialised from the start (zero), so safe code may look at all of it.
 //! All `unsafe` code of this crate is in this file, `bytes` and `heap`.
@@ -239,6 +239,13 @@ mod tests {
         pages.as_mut_slice().fill(9);
         pages.prefault();
         assert!(pages.as_slice().iter().all(|&byte| byte == 9));
+    }
+
+    #[test]
+    fn what_lasts_takes_no_whole_huge_pages() {
+        let pages = Pages::lasting(HUGE + 1).unwrap();
+        assert_eq!(pages.len(), HUGE + PAGE);
+        assert!(pages.as_slice().iter().all(|&byte| byte == 0));
     }
 
     #[test]

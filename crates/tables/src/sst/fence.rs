@@ -35,8 +35,8 @@ pub struct BlockAt {
     pub size: u32,
 }
 
-/// The resident index of a table, in one piece of memory beside those of cached blocks: as lists of their own, made and
-/// dropped with each table, they would leave the allocator holes.
+/// The resident index of a table. It lies in one piece of memory, from where cached blocks have theirs: five lists a table
+/// would each leave a hole in the allocator's memory when the table is closed.
 ///
 /// ```text
 ///   heads   tags   offsets   ends   sizes   keys
@@ -284,7 +284,7 @@ impl<'a> FencesBuilder<'a> {
     /// Corruption if it is too large to be one; those of `room`.
     pub(crate) fn finish(self, room: impl FnOnce(usize) -> Result<SharedBytes>) -> Result<Fences> {
         let Some(last) = self.ends.len().checked_sub(1) else { return Ok(Fences::default()) };
-        // Keys ascend bytewise, so what the first and the last share, all share.
+        // Where keys ascend bytewise, all share what the first and the last share.
         let (first, last) = (self.key(0), self.key(last));
         let prefix = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let heads = self.order.is_bytewise();
