@@ -33,8 +33,11 @@ const FIRST: usize = 2;
 const RESTS: u64 = 4;
 /// And after this long in any case, nanoseconds.
 const RESTS_MOST: u64 = 2_000 * MS;
-/// The price follows how busy the compactions were for about this long, nanoseconds.
-const BUSY_MEMORY: u64 = 1_000 * MS;
+/// The price follows how busy the compactions were while about this many memtables were filled: what has gathered
+/// meanwhile is what goes down next.
+const BUSY_FILLS: u64 = 8;
+/// And for no longer and no shorter than this, nanoseconds.
+const BUSY_MEMORY: [u64; 2] = [SPAN, 1_000 * MS];
 
 /// Bytes per second with so many compactions at work.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,6 +63,8 @@ pub(crate) struct Meter {
     busy: u64,
     /// When the last memtable was full, and how long it took, nanoseconds.
     frozen: Option<(u64, u64)>,
+    /// How long a memtable took of late, the mean of about eight, nanoseconds.
+    fill: u64,
 }
 
 impl Meter {
@@ -69,13 +74,17 @@ impl Meter {
         self.at = self.at.max(now);
         self.area += u128::from(span) * running as u128;
         let part = 1000 * running.min(self.useful.max(1)) as u64 / self.useful.max(1) as u64;
-        let (old, new) = (BUSY_MEMORY.saturating_sub(span), span.min(BUSY_MEMORY));
-        self.busy = (self.busy * old + part * new).div_ceil(BUSY_MEMORY);
+        let [least, most] = BUSY_MEMORY;
+        let memory = self.fill.saturating_mul(BUSY_FILLS).clamp(least, most);
+        let (old, new) = (memory.saturating_sub(span), span.min(memory));
+        self.busy = (self.busy * old + part * new).div_ceil(memory);
     }
 
     /// A memtable is full.
     pub(crate) fn frozen(&mut self, now: u64) {
         let took = self.frozen.map_or(RESTS_MOST, |(at, _)| now.saturating_sub(at));
+        let before = self.frozen.map_or(took, |_| self.fill);
+        self.fill = (7 * before + took) / 8;
         self.frozen = Some((now, took));
     }
 
@@ -194,6 +203,22 @@ mod tests {
         assert!((6..=9).contains(&meter.useful(16)), "{} of use, not about 8", meter.useful(16));
         works(&mut meter, 2, 16, 30 * SECOND, 55 * SECOND);
         assert_eq!(meter.useful(16), 2);
+    }
+
+    #[test]
+    fn the_price_falls_the_sooner_the_sooner_memtables_fill() {
+        let price_after_rest = |fill: u64| {
+            let mut meter = Meter::default();
+            for now in (0..40 * fill).step_by(fill as usize) {
+                meter.pass(2, now);
+                meter.frozen(now);
+            }
+            let until = 39 * fill + 200 * MS;
+            meter.pass(0, until);
+            meter.load(2, true, until).price
+        };
+        assert!(price_after_rest(500 * MS) > Load::FULL_PRICE / 2);
+        assert_eq!(price_after_rest(10 * MS), 0);
     }
 
     #[test]
