@@ -12,15 +12,13 @@ use lithify_env::sync::Arc;
 use lithify_env::{BufPool, FileRef};
 use lithify_format::table::tail::TableSpec;
 use lithify_merge::tombstone::{Fragments, RangeTombstone};
-use lithify_merge::{Item, Kernel, Products, Recipe};
+use lithify_merge::{Item, Kernel, Products, Recipe, SLICE_BYTES};
 use lithify_tables::sst::{Assembler, AssemblerOptions, FinishedTable, WriteMode};
 
 use crate::context::{Maker, OutputOptions, Times};
 
 /// The level whose tables it looks like: where it goes is not known, and most data is there.
 const LEVEL: u8 = MAX_LEVELS as u8 - 1;
-/// Bytes of finished blocks that are handed on at once.
-const SLICE_BYTES: usize = 1 << 20;
 
 /// Writes one external table.
 pub struct ExternalTable {

@@ -11,7 +11,7 @@ use lithify_env::{Job, Lane, Mono, Step, Urgency};
 use lithify_lsm::BucketMap;
 use lithify_memtable::{Audit, MemTable};
 use lithify_merge::tombstone::RangeTombstone;
-use lithify_merge::{Kernel, Products};
+use lithify_merge::{Kernel, Products, SLICE_BYTES};
 use lithify_plan::adapt::FlushReport;
 
 use crate::context::{JobContext, Times};
@@ -20,9 +20,6 @@ use crate::recipe;
 use crate::sink::Sink;
 use crate::survey::{self, Cut};
 use crate::{JobControl, JobWork, Outcome, Report};
-
-/// Output bytes after which a step ends.
-const SLICE_BYTES: usize = 1 << 20;
 
 /// What to flush.
 pub struct FlushSpec {

@@ -1,7 +1,7 @@
 //! The reference engine: the merge kernel on the caller's thread.
 //!
 //! Keeps: one poll reads about [`SLICE_BYTES`] of input, so its caller can stop, write or
-//! yield every few milliseconds. Takes every recipe that makes sense.
+//! yield several times a millisecond. Takes every recipe that makes sense.
 //! Leaves to others: threads; several sessions on several threads share nothing.
 
 use std::collections::VecDeque;
@@ -9,12 +9,10 @@ use std::sync::Arc;
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_merge::certify::Mode;
-use lithify_merge::{BlockSet, Carry, Kernel, Products, Recipe, Work};
+use lithify_merge::{BlockSet, Carry, Kernel, Products, Recipe, SLICE_BYTES, Work};
 
 use crate::{Caps, Cost, Engine, Fault, Offer, Progress, Refusal, Session};
 
-/// Input bytes merged per poll: about a millisecond of work.
-pub const SLICE_BYTES: u64 = 1 << 20;
 /// Sets a session holds, the one in work included.
 const SETS: usize = 2;
 
@@ -37,10 +35,10 @@ impl Engine for CpuEngine {
         }
     }
     fn open(&self, recipe: Arc<Recipe>) -> Result<Box<dyn Session>, Refusal> {
-        CpuSession::start(Kernel::new(recipe), SLICE_BYTES)
+        CpuSession::start(Kernel::new(recipe), SLICE_BYTES as u64)
     }
     fn resume(&self, recipe: Arc<Recipe>, carry: Carry) -> Result<Box<dyn Session>, Refusal> {
-        CpuSession::start(Kernel::resume(recipe, carry), SLICE_BYTES)
+        CpuSession::start(Kernel::resume(recipe, carry), SLICE_BYTES as u64)
     }
 }
 

@@ -221,7 +221,7 @@ pub trait Session: Send {
     fn offer(&mut self, set: BlockSet) -> Offer;
     /// No more sets will come.
     fn seal(&mut self);
-    /// Does a bounded slice of work on the caller's thread (a few milliseconds) and replaces the
+    /// Does a bounded slice of work on the caller's thread (a millisecond or less) and replaces the
     /// content of `out` by what is finished: whole sets, unless this is the CPU engine. Never blocks.
     fn poll(&mut self, out: &mut Products) -> Progress;
     /// How long it expects to be silent over the sets that it has, in the time of the caller's clock; none if

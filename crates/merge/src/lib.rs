@@ -35,7 +35,7 @@ pub use encode::Carry;
 pub use kernel::{Kernel, Work};
 pub use ledger::Ledger;
 pub use offload::Offload;
-pub use products::{BlockMeta, FileCut, Item, Lent, Products, SetDone};
+pub use products::{BlockMeta, FileCut, Item, Lent, Products, SLICE_BYTES, SetDone};
 pub use recipe::{InUse, Recipe, UserFilter};
 pub use set::{BlockSet, BlockSlice, Bytes, CleanRange, JobRange, RunSlice};
 pub use tombstone::{Fragment, FragmentCursor, Fragments, RangeTombstone, Tomb};
