@@ -116,31 +116,32 @@ pub(crate) fn found<'py>(
     key: &[u8],
     options: &ReadOptions,
 ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-    let value = look(py, db, shared, key, options)?;
-    Ok(value.map(|value| PyBytes::new(py, &value)))
+    look(py, db, shared, key, options, |value| PyBytes::new(py, value))
 }
 
-/// The same as the store has it. What memory holds is found without letting other threads of Python go on: to let
-/// go of the interpreter and wait for it again takes longer than such a search, several times so where threads are
-/// many. The search itself waits for none of them.
-fn look(
+/// The same, as `take` makes it of the bytes. What memory holds is found without letting other threads of Python go on:
+/// to let go of the interpreter and wait for it again takes longer than such a search, several times so where threads
+/// are many. The search itself waits for none of them.
+fn look<T>(
     py: Python<'_>,
     db: &Db,
     shared: &Shared,
     key: &[u8],
     options: &ReadOptions,
-) -> PyResult<Option<Value>> {
+    take: impl Fn(&[u8]) -> T,
+) -> PyResult<Option<T>> {
     if shared.luck.is_worth_it() {
         let snapshot = options.snapshot.clone();
         let memory = ReadOptions { snapshot, cache_only: true, ..ReadOptions::default() };
-        let found = db.get_opt(key, &memory);
+        let found = db.get_with(key, &memory, &take);
         let in_vain = found.as_ref().is_err_and(|e| e.kind() == ErrorKind::Stalled);
         shared.luck.learn(!in_vain);
         if !in_vain {
             return found.or_raise(py);
         }
     }
-    py.detach(|| db.get_opt(key, options)).or_raise(py)
+    let found = py.detach(|| db.get_opt(key, options)).or_raise(py)?;
+    Ok(found.map(|value| take(&value)))
 }
 
 /// The values of `keys` in their order, as `options` show them.
@@ -232,7 +233,7 @@ impl Database {
         py.detach(|| self.db.delete(key)).or_raise(py)
     }
     fn __contains__(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<bool> {
-        Ok(look(py, &self.db, &self.shared, &key, &ReadOptions::default())?.is_some())
+        Ok(look(py, &self.db, &self.shared, &key, &ReadOptions::default(), |_| ())?.is_some())
     }
     fn __iter__(&self, py: Python<'_>) -> PyResult<Scan> {
         self.walk(py, What::Keys)

@@ -106,6 +106,21 @@ impl Face {
             Face::Follows(..) => self.seen()?.get_opt(key, options),
         }
     }
+    /// The value as `take` makes it of the bytes, which are where they lie if nothing else is needed.
+    #[inline]
+    pub(crate) fn get_with<T>(
+        &self,
+        key: &[u8],
+        options: &ReadOptions,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Res<Option<T>> {
+        match self {
+            Face::Plain(db) => db.get_with(key, options, take),
+            Face::Timed(_) | Face::Follows(..) => {
+                Ok(self.get(key, options)?.map(|value| take(&value)))
+            }
+        }
+    }
     pub(crate) fn multi_get(
         &self,
         keys: &[&[u8]],
@@ -180,6 +195,14 @@ impl Walk {
     }
     pub(crate) fn value(&self) -> &[u8] {
         each!(self, iter => iter.value())
+    }
+    /// The current key and value, where it is valid.
+    #[inline]
+    pub(crate) fn entry(&self) -> Option<(&[u8], &[u8])> {
+        match self {
+            Walk::Plain(iter) | Walk::Viewed { iter, .. } => iter.entry(),
+            Walk::Timed(iter) => iter.valid().then(|| (iter.key(), iter.value())),
+        }
     }
     pub(crate) fn status(&self) -> Res<()> {
         each!(self, iter => iter.status())

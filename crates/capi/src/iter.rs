@@ -2,7 +2,8 @@
 //!
 //! Keeps: what a key or value points to stays until the next move, or with `pin_data` until the iterator
 //! is destroyed. An error ends an iteration and is told by `get_error`; after the close of the database
-//! that is what every move gives.
+//! that is what every move gives. A move notes where key and value are, so that the calls which ask for them, three
+//! an entry in a usual loop, look at nothing else.
 
 use std::ffi::c_char;
 use std::sync::Arc;
@@ -16,16 +17,39 @@ use crate::perf::{self, By};
 use crate::raw::{Outs, Res, export, give};
 use crate::small::Reads;
 
+/// Bytes as C is given them.
+#[derive(Clone, Copy)]
+struct Bytes {
+    at: *const c_char,
+    len: usize,
+}
+
+impl From<&[u8]> for Bytes {
+    #[inline]
+    fn from(bytes: &[u8]) -> Bytes {
+        Bytes { at: bytes.as_ptr().cast(), len: bytes.len() }
+    }
+}
+
+/// Where the current entry is. It is of the last move, as the bytes are there until the next one.
+#[derive(Clone, Copy)]
+struct Here {
+    key: Bytes,
+    value: Bytes,
+}
+
 /// `rocksdb_iterator_t`.
 pub(crate) struct Iter {
     inner: Res<Walk>,
+    /// The entry that `inner` is at; none where it is not valid.
+    here: Option<Here>,
     /// What it is made of again: at a refresh, and at each seek if it follows what is written.
     from: Option<(Face, ReadOptions)>,
     follows: bool,
     /// What was handed out, if it is to stay.
     pins: Option<Vec<Box<[u8]>>>,
     closed: Arc<AtomicBool>,
-    /// Bytes that were handed out.
+    /// Bytes of the entries that it came to.
     read: usize,
 }
 
@@ -42,6 +66,7 @@ impl Iter {
         let checked = options.checked();
         give(Iter {
             inner: checked.clone().and_then(|options| face.iter(options)),
+            here: None,
             from: checked.ok().map(|options| (face.clone(), options.clone())),
             follows: options.tailing,
             pins: options.pins.then(Vec::new),
@@ -53,7 +78,7 @@ impl Iter {
     pub(crate) fn made(inner: Res<Walk>, of: &Database, options: &Reads) -> *mut Iter {
         let pins = options.pins.then(Vec::new);
         let closed = of.closed.clone();
-        give(Iter { inner, from: None, follows: false, pins, closed, read: 0 })
+        give(Iter { inner, here: None, from: None, follows: false, pins, closed, read: 0 })
     }
 
     fn seek(&mut self, seek: impl FnOnce(&mut Walk)) {
@@ -62,17 +87,32 @@ impl Iter {
         }
         self.step(seek);
     }
+    #[inline]
     fn step(&mut self, step: impl FnOnce(&mut Walk)) {
+        // What is there now goes with the move, or with the iterator.
+        self.here = None;
         if self.closed.load(Ordering::SeqCst) {
             self.inner = Err(Error::new(ErrorKind::ShuttingDown, "the database is closed"));
         }
         if let Ok(inner) = &mut self.inner {
             step(inner);
+            if let Some((key, value)) = inner.entry() {
+                self.here = Some(Here { key: key.into(), value: value.into() });
+                self.read += key.len() + value.len();
+            }
         }
     }
-    /// A step forward; one that follows what is written looks for more at its end.
+    #[inline]
     fn next(&mut self) {
-        let last = self.inner.as_ref().ok().filter(|inner| self.follows && inner.valid());
+        match self.follows {
+            false => self.step(Walk::next),
+            true => self.follow(),
+        }
+    }
+    /// A step forward of one that follows what is written, which looks for more at its end.
+    #[cold]
+    fn follow(&mut self) {
+        let last = self.inner.as_ref().ok().filter(|inner| inner.valid());
         let last = last.map(|inner| inner.key().to_vec());
         self.step(Walk::next);
         let Some(last) = last else { return };
@@ -88,19 +128,36 @@ impl Iter {
     }
     fn again(&mut self) {
         if let Some((face, options)) = &self.from {
+            self.here = None;
             self.inner = face.iter(options);
         }
     }
-    fn out(&mut self, len: &Outs<usize>, of: impl Fn(&Walk) -> &[u8]) -> *const c_char {
-        let Some(inner) = self.inner.as_ref().ok().filter(|inner| inner.valid()) else {
+    /// Gives a part of the current entry out, or NULL.
+    #[inline]
+    fn out(
+        &mut self,
+        len: &Outs<usize>,
+        part: impl Fn(&Here) -> Bytes,
+        of: impl Fn(&Walk) -> &[u8],
+    ) -> *const c_char {
+        let Some(here) = &self.here else {
             len.set(0);
             return std::ptr::null();
         };
-        let bytes = of(inner);
-        self.read += bytes.len();
-        len.set(bytes.len());
-        let Some(pins) = &mut self.pins else { return bytes.as_ptr().cast() };
-        pins.push(bytes.into());
+        let bytes = part(here);
+        len.set(bytes.len);
+        if self.pins.is_some() {
+            return self.pinned(of);
+        }
+        bytes.at
+    }
+    /// A copy that stays as long as the iterator.
+    #[cold]
+    fn pinned(&mut self, of: impl Fn(&Walk) -> &[u8]) -> *const c_char {
+        let (Ok(inner), Some(pins)) = (&self.inner, &mut self.pins) else {
+            return std::ptr::null();
+        };
+        pins.push(of(inner).into());
         pins.last().map_or(std::ptr::null(), |kept| kept.as_ptr().cast())
     }
 }
@@ -129,7 +186,7 @@ export! {
         Ok(())
     }
     fn rocksdb_iter_valid(iter: &Iter) -> u8 {
-        Ok(u8::from(iter.inner.as_ref().is_ok_and(Walk::valid)))
+        Ok(u8::from(iter.here.is_some()))
     }
     fn rocksdb_iter_seek_to_first(iter: &mut Iter) {
         iter.seek(Walk::seek_to_first);
@@ -156,10 +213,10 @@ export! {
         Ok(())
     }
     fn rocksdb_iter_key(iter: &mut Iter, len: out usize) -> *const c_char {
-        Ok(iter.out(&len, Walk::key))
+        Ok(iter.out(&len, |here| here.key, Walk::key))
     }
     fn rocksdb_iter_value(iter: &mut Iter, len: out usize) -> *const c_char {
-        Ok(iter.out(&len, Walk::value))
+        Ok(iter.out(&len, |here| here.value, Walk::value))
     }
     fn rocksdb_iter_get_error(iter: &Iter, errptr) {
         iter.inner.as_ref().map_err(Error::clone).and_then(Walk::status)

@@ -129,7 +129,12 @@ impl Kept {
     }
     /// # Errors
     /// `Unsupported` naming an option that was refused.
+    #[inline]
     pub(crate) fn check(&self) -> Res<()> {
+        if self.refused.is_empty() { Ok(()) } else { self.refusal() }
+    }
+    #[cold]
+    fn refusal(&self) -> Res<()> {
         match self.refused.first_key_value() {
             None => Ok(()),
             Some((name, why)) => Err(Error::unsupported(format!("{name}={why}"))),

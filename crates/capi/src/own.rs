@@ -83,7 +83,7 @@ export! {
         Ok(last(|error| error.errno()).unwrap_or(0))
     }
     fn lithify_writeoptions_set_durability(options: &mut WriteOpts, level: text, errptr) {
-        options.durability = Some(match level {
+        options.set_durability(match level {
             "no-wal" => Durability::NoWal,
             "buffered" => Durability::Buffered,
             "os" => Durability::Os,

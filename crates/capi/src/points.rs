@@ -45,6 +45,16 @@ pub(crate) fn copied(value: Option<impl Into<Found>>, len: &Outs<usize>) -> *mut
     value.map_or(std::ptr::null_mut(), |value| c_bytes(&value))
 }
 
+/// The value of `key` in memory of the C library, or NULL; its length goes out.
+fn copy_of(face: &Face, key: &[u8], options: &Reads, len: &Outs<usize>) -> Res<*mut c_char> {
+    len.set(0);
+    let found = face.get_with(key, options.checked()?, |value| (c_bytes(value), value.len()))?;
+    let (copy, bytes) = found.unwrap_or((std::ptr::null_mut(), 0));
+    perf::read(By::Get, bytes);
+    len.set(bytes);
+    Ok(copy)
+}
+
 /// A value that stays where it is.
 pub(crate) fn pinned(value: Option<impl Into<Found>>) -> *mut Found {
     let value: Option<Found> = value.map(Into::into);
@@ -127,59 +137,57 @@ export! {
     fn rocksdb_put(
         db: &Database, options: &WriteOpts, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(db.face.put(key, val, &options.checked()?))
+        db.told(db.face.put(key, val, options.checked()?))
     }
     fn rocksdb_put_cf(
         db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(family.face.put(key, val, &options.checked()?))
+        db.told(family.face.put(key, val, options.checked()?))
     }
     fn rocksdb_delete(db: &Database, options: &WriteOpts, (key, keylen): bytes, errptr) {
-        db.told(db.db.delete_opt(key, &options.checked()?))
+        db.told(db.db.delete_opt(key, options.checked()?))
     }
     fn rocksdb_delete_cf(
         db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, errptr
     ) {
-        db.told(family.inner.delete_opt(key, &options.checked()?))
+        db.told(family.inner.delete_opt(key, options.checked()?))
     }
     fn rocksdb_singledelete(db: &Database, options: &WriteOpts, (key, keylen): bytes, errptr) {
-        db.told(db.db.single_delete_opt(key, &options.checked()?))
+        db.told(db.db.single_delete_opt(key, options.checked()?))
     }
     fn rocksdb_singledelete_cf(
         db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, errptr
     ) {
-        db.told(family.inner.single_delete_opt(key, &options.checked()?))
+        db.told(family.inner.single_delete_opt(key, options.checked()?))
     }
     fn rocksdb_merge(
         db: &Database, options: &WriteOpts, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(db.face.merge(key, val, &options.checked()?))
+        db.told(db.face.merge(key, val, options.checked()?))
     }
     fn rocksdb_merge_cf(
         db: &Database, options: &WriteOpts, family: &Family, (key, keylen): bytes, (val, vallen): bytes, errptr
     ) {
-        db.told(family.face.merge(key, val, &options.checked()?))
+        db.told(family.face.merge(key, val, options.checked()?))
     }
     fn rocksdb_delete_range_cf(
         db: &Database, options: &WriteOpts, family: &Family, (from, flen): bytes, (to, tlen): bytes, errptr
     ) {
-        db.told(family.inner.delete_range_opt(from, to, &options.checked()?))
+        db.told(family.inner.delete_range_opt(from, to, options.checked()?))
     }
     fn rocksdb_write(db: &Database, options: &WriteOpts, batch: &Batch, errptr) {
-        db.told(db.face.write(batch.sound()?, &options.checked()?))
+        db.told(db.face.write(batch.sound()?, options.checked()?))
     }
     fn rocksdb_get(
         db: &Database, options: &Reads, (key, keylen): bytes, vallen: out usize, errptr
     ) -> *mut c_char {
-        vallen.set(0);
-        Ok(copied(db.face.get(key, options.checked()?)?, &vallen))
+        copy_of(&db.face, key, options, &vallen)
     }
     fn rocksdb_get_cf(
         db: &Database, options: &Reads, family: &Family, (key, keylen): bytes, vallen: out usize, errptr
     ) -> *mut c_char {
         let _ = db;
-        vallen.set(0);
-        Ok(copied(family.face.get(key, options.checked()?)?, &vallen))
+        copy_of(&family.face, key, options, &vallen)
     }
     fn rocksdb_get_pinned(db: &Database, options: &Reads, (key, keylen): bytes, errptr) -> *mut Found {
         Ok(pinned(db.face.get(key, options.checked()?)?))

@@ -210,6 +210,11 @@ fn null(what: &str) -> Error {
     Error::invalid(format!("the argument `{what}` is NULL"))
 }
 
+#[cold]
+fn no_length(len: usize, what: &str) -> Error {
+    Error::invalid(format!("the length {len} of `{what}` is no length"))
+}
+
 /// What a handle points to.
 ///
 /// # Safety
@@ -251,7 +256,7 @@ pub(crate) unsafe fn bytes<'a>(at: *const c_char, len: usize, what: &str) -> Res
         return if len == 0 { Ok(&[]) } else { Err(null(what)) };
     }
     if isize::try_from(len).is_err() {
-        return Err(Error::invalid(format!("the length {len} of `{what}` is no length")));
+        return Err(no_length(len, what));
     }
     // SAFETY: as the caller says; the length is one that a slice may have.
     Ok(unsafe { std::slice::from_raw_parts(at.cast(), len) })

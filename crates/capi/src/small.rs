@@ -20,6 +20,7 @@ keeps!(Reads);
 impl Reads {
     /// # Errors
     /// `Unsupported` naming an option that is refused.
+    #[inline]
     pub(crate) fn checked(&self) -> Res<&ReadOptions> {
         self.kept.check().map(|()| &self.inner)
     }
@@ -110,9 +111,12 @@ fn refuse_time(options: &mut Reads, name: &'static str, time: Option<&[u8]>) {
 pub(crate) struct WriteOpts {
     sync: bool,
     no_log: bool,
-    no_wait: bool,
     /// As `lithify.h` sets it, in place of the flags.
-    pub(crate) durability: Option<Durability>,
+    level: Option<Durability>,
+    /// What they come to: made when one of them is set, and not with each write.
+    inner: WriteOptions,
+    /// The flags contradict each other.
+    contradicts: bool,
     kept: Kept,
 }
 keeps!(WriteOpts);
@@ -120,30 +124,47 @@ keeps!(WriteOpts);
 impl WriteOpts {
     /// # Errors
     /// `Unsupported` naming an option that is refused, `InvalidArgument` for two that contradict.
-    pub(crate) fn checked(&self) -> Res<WriteOptions> {
+    #[inline]
+    pub(crate) fn checked(&self) -> Res<&WriteOptions> {
         self.kept.check()?;
-        if self.durability.is_some() {
-            return Ok(WriteOptions { durability: self.durability, no_wait: self.no_wait });
+        match self.contradicts {
+            true => Err(contradicting()),
+            false => Ok(&self.inner),
         }
-        let durability = match (self.no_log, self.sync) {
-            (true, true) => {
-                return Err(Error::invalid(
-                    "a write without the log cannot be synced; clear sync, or disableWAL",
-                ));
-            }
-            (true, false) => Some(Durability::NoWal),
+    }
+    /// Writes are this safe from here on, whatever the flags say.
+    pub(crate) fn set_durability(&mut self, level: Durability) {
+        self.level = Some(level);
+        self.settle();
+    }
+    /// After a change of what decides about the log.
+    fn settle(&mut self) {
+        let of_flags = match (self.no_log, self.sync) {
+            (true, _) => Some(Durability::NoWal),
             (false, true) => Some(Durability::Sync),
             (false, false) => None,
         };
-        Ok(WriteOptions { durability, no_wait: self.no_wait })
+        self.inner.durability = self.level.or(of_flags);
+        self.contradicts = self.level.is_none() && self.no_log && self.sync;
     }
 }
 
+#[cold]
+fn contradicting() -> Error {
+    Error::invalid("a write without the log cannot be synced; clear sync, or disableWAL")
+}
+
 rows! { WriteOpts;
-    exact rocksdb_writeoptions_set_sync rocksdb_writeoptions_get_sync: u8 = 0, |o, v| o.sync = v != 0;
-    exact rocksdb_writeoptions_disable_WAL _: i32 = 0, |o, v| o.no_log = v != 0;
+    exact rocksdb_writeoptions_set_sync rocksdb_writeoptions_get_sync: u8 = 0, |o, v| {
+        o.sync = v != 0;
+        o.settle();
+    };
+    exact rocksdb_writeoptions_disable_WAL _: i32 = 0, |o, v| {
+        o.no_log = v != 0;
+        o.settle();
+    };
     exact rocksdb_writeoptions_set_no_slowdown rocksdb_writeoptions_get_no_slowdown: u8 = 0,
-        |o, v| o.no_wait = v != 0;
+        |o, v| o.inner.no_wait = v != 0;
     noted rocksdb_writeoptions_set_low_pri rocksdb_writeoptions_get_low_pri: u8 = 0;
     noted rocksdb_writeoptions_set_memtable_insert_hint_per_batch
         rocksdb_writeoptions_get_memtable_insert_hint_per_batch: u8 = 0;

@@ -188,7 +188,7 @@ impl TxnDb {
                 }
             }
         };
-        let begun = begun.with_write(write.checked()?);
+        let begun = begun.with_write(*write.checked()?);
         Ok(if options.snapshot { begun.with_snapshot() } else { begun })
     }
     fn begin(
@@ -610,7 +610,7 @@ export! {
         Ok(())
     }
     fn rocksdb_optimistictransactiondb_write(db: &TxnDb, options: &WriteOpts, batch: &Batch, errptr) {
-        db.base.db.write_opt(batch.sound()?, &options.checked()?)
+        db.base.db.write_opt(batch.sound()?, options.checked()?)
     }
     fn rocksdb_optimistictransactiondb_property_value(db: &TxnDb, name: text) -> *mut c_char {
         Ok(property(&db.base.db, name))

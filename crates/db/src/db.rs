@@ -86,6 +86,7 @@ impl Db {
     ///
     /// # Errors
     /// As [`put`](Db::put); `Stalled` if asked not to wait.
+    #[inline]
     pub fn put_opt(
         &self,
         key: impl AsRef<[u8]>,
@@ -225,6 +226,35 @@ impl Db {
     pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Value>> {
         in_memory_only(options.cache_only, || {
             self.shell.get(key.as_ref(), options.snapshot.as_ref())
+        })
+    }
+    /// Shows the value of `key` to `take`, if it has one, and gives what that makes of it. The value is shown where
+    /// it lies, where [`get`](Db::get) copies one that is in a memtable. With `cache_only`, reads that `take` makes look at
+    /// memory alone, too.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-doc-with-{}", std::process::id()));
+    /// # let db = lithify::Db::open(&dir, lithify::Settings::default())?;
+    /// db.put("visits", 17_u64.to_le_bytes())?;
+    /// let visits = db.get_with("visits", &Default::default(), |value| value.first().copied())?;
+    /// assert_eq!(visits, Some(Some(17)));
+    /// # db.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`get_opt`](Db::get_opt).
+    pub fn get_with<T>(
+        &self,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        in_memory_only(options.cache_only, || {
+            self.shell.get_with(key.as_ref(), options.snapshot.as_ref(), take)
         })
     }
     /// The values of several keys, all as of one moment, in the order asked for.

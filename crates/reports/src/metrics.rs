@@ -85,7 +85,8 @@ counters! {
 
 /// The counters and histograms of one database.
 pub struct Metrics {
-    shards: [CachePadded<[AtomicU64; COUNTERS]>; SHARDS],
+    /// Those of threads, and at last that of the thread that has the write turn.
+    shards: [CachePadded<[AtomicU64; COUNTERS]>; SHARDS + 1],
     /// Latency of writes, nanoseconds (one in `SAMPLE_EVERY` is timed).
     pub write: Histogram,
     /// Latency of point reads, nanoseconds (one in `SAMPLE_EVERY` is timed).
@@ -98,11 +99,40 @@ pub struct Metrics {
     pub stall: Histogram,
 }
 
-/// The shard of the calling thread.
-fn shard() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static MINE: usize = NEXT.fetch_add(1, Relaxed) % SHARDS);
-    MINE.with(|m| *m)
+/// What a thread has here, in one place: to find it is a call, in a shared library.
+struct Mine {
+    /// Its shard, and 1 more; 0 as long as it has none.
+    shard: Cell<usize>,
+    /// Its calls that may be timed.
+    calls: Cell<u32>,
+}
+
+thread_local! {
+    static MINE: Mine = const { Mine { shard: Cell::new(0), calls: Cell::new(0) } };
+}
+
+impl Mine {
+    #[inline]
+    fn shard(&self) -> usize {
+        match self.shard.get() {
+            0 => self.first_shard(),
+            shard => shard - 1,
+        }
+    }
+    #[cold]
+    fn first_shard(&self) -> usize {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let shard = NEXT.fetch_add(1, Relaxed) % SHARDS;
+        self.shard.set(shard + 1);
+        shard
+    }
+    /// Whether the call that begins is one that is timed: one in `SAMPLE_EVERY` is.
+    #[inline]
+    fn is_timed(&self) -> bool {
+        let call = self.calls.get();
+        self.calls.set(call.wrapping_add(1));
+        call.is_multiple_of(SAMPLE_EVERY)
+    }
 }
 
 impl Default for Metrics {
@@ -130,15 +160,31 @@ impl Metrics {
     pub fn add(&self, counter: Counter, n: u64) {
         self.add_all([(counter, n)]);
     }
-    /// Adds to several counters. To find where the calling thread counts is a call, in a shared library.
+    /// Adds to several counters.
     #[inline]
     pub fn add_all(&self, all: impl IntoIterator<Item = (Counter, u64)>) {
-        let mine = &self.shards[shard()];
+        self.add_in(MINE.with(Mine::shard), all);
+    }
+    /// The same for the thread that has the write turn, and so a shard to itself.
+    #[inline]
+    pub fn add_in_turn(&self, all: impl IntoIterator<Item = (Counter, u64)>) {
+        self.add_in(SHARDS, all);
+    }
+    #[inline]
+    fn add_in(&self, shard: usize, all: impl IntoIterator<Item = (Counter, u64)>) {
+        let shard = &self.shards[shard];
         for (counter, n) in all {
             if n > 0 {
-                mine[counter as usize].fetch_add(n, Relaxed);
+                shard[counter as usize].fetch_add(n, Relaxed);
             }
         }
+    }
+    /// A read that begins: it may be timed until it is dropped, and counts in its thread's shard.
+    #[inline]
+    pub fn read<'a>(&'a self, rt: &'a dyn Rt) -> Read<'a> {
+        let (shard, is_timed) = MINE.with(|mine| (mine.shard(), mine.is_timed()));
+        let sample = is_timed.then(|| self.get.begin(rt));
+        Read { metrics: self, shard, _sample: sample }
     }
     /// All counters now.
     pub fn counts(&self) -> Counts {
@@ -155,6 +201,21 @@ impl Metrics {
 /// Calls of a thread for each one that is timed: reading a clock costs as much as a cached read.
 /// A prime, so that a regular pattern of calls is not met at the same place each time.
 const SAMPLE_EVERY: u32 = 61;
+
+/// A read under way.
+pub struct Read<'a> {
+    metrics: &'a Metrics,
+    shard: usize,
+    _sample: Option<Sample<'a>>,
+}
+
+impl Read<'_> {
+    /// Adds to counters.
+    #[inline]
+    pub fn count(&self, all: impl IntoIterator<Item = (Counter, u64)>) {
+        self.metrics.add_in(self.shard, all);
+    }
+}
 
 /// A call being timed.
 pub struct Sample<'a> {
@@ -240,9 +301,11 @@ impl Histogram {
     /// `SAMPLE_EVERY`.
     #[inline]
     pub fn sample<'a>(&'a self, rt: &'a dyn Rt) -> Option<Sample<'a>> {
-        thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
-        let call = CALLS.with(|c| c.replace(c.get().wrapping_add(1)));
-        call.is_multiple_of(SAMPLE_EVERY).then(|| Sample { of: self, rt, began: rt.now() })
+        MINE.with(Mine::is_timed).then(|| self.begin(rt))
+    }
+    #[cold]
+    fn begin<'a>(&'a self, rt: &'a dyn Rt) -> Sample<'a> {
+        Sample { of: self, rt, began: rt.now() }
     }
     /// How far samples lie from the mean: each counts as what its bucket ends with.
     fn deviation(&self, counts: &[u64], count: u64) -> Duration {
@@ -315,12 +378,15 @@ mod tests {
 
     #[test]
     fn counters_add_up_over_threads() {
-        let m = Metrics::new();
+        let (m, rt) = (Metrics::new(), lithify_env::Env::in_memory(Default::default()).rt);
         std::thread::scope(|s| {
             for _ in 0..4 {
                 s.spawn(|| (0..1000).for_each(|_| m.add(Counter::Gets, 1)));
+                s.spawn(|| (0..1000).for_each(|_| m.add_in_turn([(Counter::Gets, 1)])));
+                s.spawn(|| (0..610).for_each(|_| m.read(&*rt).count([(Counter::Gets, 1)])));
             }
         });
-        assert_eq!(m.counts().gets, 4000);
+        assert_eq!(m.counts().gets, 4 * 2610);
+        assert_eq!(m.get.latency().count, 4 * 10);
     }
 }

@@ -53,20 +53,20 @@ impl Mark {
     /// This thread is at work for it until what this returns is dropped.
     #[inline]
     pub fn set(self) -> At {
-        self.begin();
+        MARKS.with(|marks| marks.push(self.0));
         At(PhantomData)
     }
-    /// This thread is at work for it until [`end`], for those that know when by themselves.
+    /// The same, unless it [is](Mark::is_on) already.
     #[inline]
-    pub fn begin(self) {
-        MARKS.with(|marks| marks.push(self.0));
+    pub fn set_unless_on(self) -> Option<At> {
+        MARKS.with(|marks| {
+            let is_on = !cfg!(any(shuttle, loom)) && marks.has(self.0);
+            (!is_on).then(|| {
+                marks.push(self.0);
+                At(PhantomData)
+            })
+        })
     }
-}
-
-/// This thread is no longer at work for what it began last.
-#[inline]
-pub fn end() {
-    MARKS.with(|marks| marks.depth.set(marks.depth.get() - 1));
 }
 
 /// While it lives, the thread is at work for something. It stays on its thread, and those of a thread end
@@ -76,7 +76,7 @@ pub struct At(PhantomData<*const ()>);
 impl Drop for At {
     #[inline]
     fn drop(&mut self) {
-        end();
+        MARKS.with(|marks| marks.depth.set(marks.depth.get() - 1));
     }
 }
 
@@ -210,7 +210,10 @@ mod tests {
             std::thread::scope(|s| s.spawn(|| assert!(!a.is_on() && !b.is_on())).join().unwrap());
         }
         assert!(a.is_on() && !b.is_on());
+        assert!(a.set_unless_on().is_none() && a.is_on());
         drop(at_a);
+        drop(a.set_unless_on().expect("it is on no more"));
+        assert!(!a.is_on());
         let deep: Vec<At> = (0..2 * DEPTH).map(|_| a.set()).collect();
         assert!(a.is_on() && !b.is_on());
         // A vector drops its first element first: only their number counts.

@@ -20,6 +20,17 @@ impl Durability {
     pub(crate) const ALL: [Durability; 4] =
         [Durability::NoWal, Durability::Buffered, Durability::Os, Durability::Sync];
 
+    /// Its place among all, from the least safe on.
+    #[doc(hidden)] // how the parts of this crate meet
+    pub fn rank(self) -> usize {
+        self as usize
+    }
+    /// That of this place; the safest for one that none has.
+    #[doc(hidden)] // how the parts of this crate meet
+    #[inline]
+    pub fn of_rank(rank: usize) -> Durability {
+        Durability::ALL.get(rank).copied().unwrap_or(Durability::Sync)
+    }
     /// Its name as text.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -15,7 +15,7 @@ use lithify_memtable::{ArenaPool, HeapPool, MemTable, MemTableOptions, MemWriter
 use lithify_reports::explain::AtWork;
 use lithify_tables::cache::TableCache;
 
-use crate::settings::Settings;
+use crate::settings::{InForce, Settings};
 use lithify_reports::reentry::{At, Mark};
 use lithify_views::super_version::{Mem, SuperVersion, Tree};
 use lithify_writes::gate::Gate;
@@ -30,7 +30,7 @@ pub(crate) struct OpenFamily {
     pub(crate) name: String,
     /// Those in force, of the database where they concern it as a whole, else of the family. Some
     /// can change.
-    pub(crate) settings: ArcSwap<Settings>,
+    pub(crate) settings: InForce,
     /// Size at which a memtable is full; it never changes.
     pub(crate) memtable_bytes: u64,
     pub(crate) tables: Arc<TableCache>,
@@ -147,7 +147,7 @@ impl OpenFamily {
             cf: p.cf,
             name: p.name,
             memtable_bytes: p.settings.memtable_bytes,
-            settings: ArcSwap::from_pointee(p.settings),
+            settings: InForce::new(p.settings),
             tables: p.tables,
             views: Views {
                 current: ArcSwap::from_pointee(sv),

@@ -18,7 +18,7 @@ use lithify_views::look::ranges::SizeOptions;
 use lithify_views::options::ReadOptions;
 use lithify_views::snapshot::Snapshot;
 use lithify_views::super_version::SuperVersion;
-use lithify_views::value::{Value, own as own_value};
+use lithify_views::value::{Found, Value, own as own_value};
 
 use crate::shell::Shell;
 use lithify_reports::metrics::Counter;
@@ -26,21 +26,45 @@ use lithify_reports::metrics::Counter;
 impl Shell {
     /// The newest value of `key` at `at`, or now.
     pub fn get(&self, key: &[u8], at: Option<&Snapshot>) -> Result<Option<Value>> {
+        self.find(key, at, |found| found.keep())
+    }
+
+    /// The same for a look at the value where it lies.
+    ///
+    /// # Errors
+    /// As [`get`](Shell::get).
+    pub fn get_with<T>(
+        &self,
+        key: &[u8],
+        at: Option<&Snapshot>,
+        take: impl FnOnce(&[u8]) -> T,
+    ) -> Result<Option<T>> {
+        self.find(key, at, |found| Ok(take(&found)))
+    }
+
+    /// Gives the newest value of `key` at `at`, or now, to `take`. What it lies in is pinned meanwhile.
+    #[inline]
+    fn find<T>(
+        &self,
+        key: &[u8],
+        at: Option<&Snapshot>,
+        take: impl FnOnce(Found<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
         self.check_readable()?;
-        let _timed = self.shared.metrics.get.sample(&*self.shared.resources.env.rt);
+        let read = self.shared.metrics.read(&*self.shared.resources.env.rt);
         let (sv, at) = self.pin(at)?;
         let look = self.look(&sv, at);
         let mut hidden = None;
         let (found, in_memory) = match look.in_memory(key, &mut hidden)? {
             ControlFlow::Break(found) => (found, true),
-            ControlFlow::Continue(()) => (look.in_tables(key, hidden)?, false),
+            ControlFlow::Continue(()) => (look.in_tables(key, hidden)?.map(Found::from), false),
         };
-        self.shared.metrics.add_all([
+        read.count([
             (Counter::MemtableHits, u64::from(in_memory)),
             (Counter::Gets, 1),
             (Counter::GetHits, u64::from(found.is_some())),
         ]);
-        Ok(found)
+        found.map(take).transpose()
     }
 
     /// The same under entries of the key that are not in the database, newest first: a transaction's own

@@ -3,7 +3,40 @@
 
 pub(crate) mod translate;
 
+use arc_swap::{ArcSwap, Guard};
+use lithify_env::sync::Arc;
+use lithify_env::sync::atomic::{AtomicUsize, Ordering};
+
 #[doc(inline)]
 pub use lithify_settings::{
     Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings,
 };
+
+/// Settings of which some change while they are read.
+pub(crate) struct InForce {
+    all: ArcSwap<Settings>,
+    /// Of them what each write asks for: to look at all of them takes a twentieth of a write.
+    durability: AtomicUsize,
+}
+
+impl InForce {
+    pub(crate) fn new(settings: Settings) -> InForce {
+        let durability = AtomicUsize::new(settings.durability.rank());
+        InForce { all: ArcSwap::from_pointee(settings), durability }
+    }
+    pub(crate) fn load(&self) -> Guard<Arc<Settings>> {
+        self.all.load()
+    }
+    pub(crate) fn load_full(&self) -> Arc<Settings> {
+        self.all.load_full()
+    }
+    pub(crate) fn store(&self, settings: Arc<Settings>) {
+        self.durability.store(settings.durability.rank(), Ordering::Relaxed);
+        self.all.store(settings);
+    }
+    /// How safe writes are that do not say.
+    #[inline]
+    pub(crate) fn durability(&self) -> Durability {
+        Durability::of_rank(self.durability.load(Ordering::Relaxed))
+    }
+}

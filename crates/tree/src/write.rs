@@ -35,7 +35,7 @@ use crate::settings::Durability;
 use crate::shell::Shell;
 use lithify_memtable::MemWriter;
 use lithify_reports::metrics::Counter;
-use lithify_reports::reentry;
+use lithify_reports::reentry::At;
 use lithify_views::look::ranges::check_order;
 use lithify_views::names::DEFAULT_CF;
 use lithify_writes::errors;
@@ -78,29 +78,33 @@ pub(crate) struct Held<'a> {
     peers: Vec<Arc<Waiter<Log>>>,
     /// The memtable's handle, once the turn was passed on before the holder inserts.
     loan: Option<Loan<MemWriter>>,
+    /// The thread is at work for the database; none while it waits without the turn.
+    at: Option<At>,
 }
 
 impl<'a> Held<'a> {
     pub(crate) fn new(shell: &'a Shell, log: Box<Log>) -> Held<'a> {
-        shell.shared.mark().begin();
-        Held { shell, log: Some(log), peers: Vec::new(), loan: None }
+        Held::by(shell, log, shell.shared.mark().set())
+    }
+    /// The same for a thread that is at work for the database already.
+    fn by(shell: &'a Shell, log: Box<Log>, at: At) -> Held<'a> {
+        Held { shell, log: Some(log), peers: Vec::new(), loan: None, at: Some(at) }
     }
     pub(crate) fn log(&mut self) -> &mut Log {
         self.log.as_mut().expect("held until it is dropped")
     }
     /// Lets others write while this one waits.
     fn step_aside(&mut self, wait: impl FnOnce()) -> Result<()> {
+        self.at = None;
         if let Some(log) = self.log.take() {
             self.pass_on(log);
         }
         wait();
         self.log = Some(self.shell.take_turn()?);
-        self.shell.shared.mark().begin();
+        self.at = Some(self.shell.shared.mark().set());
         Ok(())
     }
-    /// The thread is at work for the database as long as it has the turn.
     fn pass_on(&self, log: Box<Log>) {
-        reentry::end();
         self.shell.shared.writes.turn.pass_on(log);
     }
 }
@@ -117,9 +121,8 @@ impl Drop for Held<'_> {
                 peer.serve(Err(error.clone()));
             }
         }
-        match self.log.take() {
-            Some(log) => self.pass_on(log),
-            None => reentry::end(),
+        if let Some(log) = self.log.take() {
+            self.pass_on(log);
         }
     }
 }
@@ -133,7 +136,7 @@ impl Shell {
                 return Ok(());
             }
         }
-        self.check_caller()?;
+        let at = self.begin_write()?;
         if options.no_wait {
             self.family.gate.check_open()?;
         }
@@ -141,13 +144,16 @@ impl Shell {
         let durability = self.durability(options);
         let (turn, rt) = (&self.shared.writes.turn, &*self.shared.resources.env.rt);
         if let Some(log) = turn.take_soon(rt) {
-            return self.lead(log, own, durability, options.no_wait, || Ok(()));
+            return self.lead(Held::by(self, log, at), own, durability, options.no_wait, || Ok(()));
         }
+        // A thread that only waits is not at work.
+        drop(at);
         let (waiter, outcome) = turn.wait(rt, own.to_batch()?, durability);
         match outcome {
             Outcome::Served(result) => result,
             Outcome::Yours(log) => {
-                self.lead(log, Own::Queued(&waiter), durability, options.no_wait, || Ok(()))
+                let (held, own) = (Held::new(self, log), Own::Queued(&waiter));
+                self.lead(held, own, durability, options.no_wait, || Ok(()))
             }
         }
     }
@@ -170,17 +176,18 @@ impl Shell {
         let _timed = self.shared.metrics.write.sample(&*self.shared.resources.env.rt);
         let durability = self.durability(options);
         let log = self.take_turn()?;
-        self.lead(log, Own::Batch(batch), durability, options.no_wait, check)
+        let held = Held::new(self, log);
+        self.lead(held, Own::Batch(batch), durability, options.no_wait, check)
     }
 
     fn durability(&self, options: &WriteOptions) -> Durability {
-        options.durability.unwrap_or_else(|| self.family.settings.load().durability)
+        options.durability.unwrap_or_else(|| self.family.settings.durability())
     }
 
     /// Makes everything acknowledged so far durable.
     pub fn sync_log(&self) -> Result<()> {
         let log = self.take_turn()?;
-        self.lead(log, Own::Sync, Durability::Sync, false, || Ok(()))
+        self.lead(Held::new(self, log), Own::Sync, Durability::Sync, false, || Ok(()))
     }
 
     /// The same for the holder of the turn.
@@ -234,13 +241,12 @@ impl Shell {
     /// fails, nothing is written.
     fn lead(
         &self,
-        log: Box<Log>,
+        mut held: Held<'_>,
         own: Own<'_>,
         durability: Durability,
         no_wait: bool,
         check: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let mut held = Held::new(self, log);
         let mut bytes = own.byte_len() as u64;
         loop {
             self.pass_gates(&mut held, own, bytes, no_wait)?;
@@ -389,7 +395,6 @@ impl Shell {
         let next = insert_all(own, &held.peers, writer.get(), first);
         self.publish(first, next, bytes);
         held.loan.take().expect("lent above").give_back();
-        reentry::end();
         true
     }
 
@@ -409,7 +414,7 @@ impl Shell {
     #[inline]
     fn publish(&self, first: Seq, next: Seq, bytes: usize) {
         self.shared.writes.published.store(next - 1, Ordering::Release);
-        self.shared.metrics.add_all([
+        self.shared.metrics.add_in_turn([
             (Counter::Writes, next - first),
             (Counter::WriteBytes, bytes as u64),
             (Counter::Groups, 1),
@@ -463,7 +468,7 @@ impl Shell {
             }
             let payload = log.group.as_bytes();
             wal.append(payload, first + count - 1)?;
-            self.shared.metrics.add(Counter::WalBytes, payload.len() as u64);
+            self.shared.metrics.add_in_turn([(Counter::WalBytes, payload.len() as u64)]);
             if payload.len() > GROUP_BYTES_KEPT {
                 log.group = BatchBuilder::new();
             }

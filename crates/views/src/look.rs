@@ -1,6 +1,6 @@
 //! Looking keys up: memtables newest first, then runs newest first, at most one table of each; the first
 //! entry at or below the sequence number decides, unless a newer range deletion hides it
-//! (`docs/internals/read-path.md`). No lock, no allocation but the copy of a memtable's value.
+//! (`docs/internals/read-path.md`). No lock, and no allocation: a memtable's value is shown where it lies.
 
 mod conflict;
 mod many;
@@ -10,7 +10,7 @@ pub mod ranges;
 use std::ops::ControlFlow;
 
 use lithify_base::zoo::{self, Bug};
-use lithify_base::{Comparator, MergeOperatorRef, Prefixes, Result, Seq, memory};
+use lithify_base::{Comparator, MergeOperatorRef, Prefixes, Result, Seq};
 use lithify_env::sync::Arc;
 use lithify_format::filter::key_hash;
 use lithify_memtable::MemIter;
@@ -26,7 +26,7 @@ use crate::iter::tombstones::Tombstones;
 use crate::iter::user::User;
 use crate::options::{ReadOptions, common_start};
 use crate::super_version::SuperVersion;
-use crate::value::{Repr, Value, decide};
+use crate::value::{Found, Repr, Value, decide};
 
 /// A look into the memtables and tables of one moment.
 #[derive(Clone, Copy)]
@@ -41,27 +41,27 @@ pub struct Look<'a> {
     pub at: Seq,
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
     /// Looks into the memtables, and breaks with what an entry there decides. `hidden` is the newest
     /// range deletion over the key met so far.
     ///
     /// # Errors
-    /// Those of [`in_tables`](Look::in_tables) if operands are combined; `LimitExceeded` if there is no
-    /// memory for the value.
+    /// Those of [`in_tables`](Look::in_tables) if operands are combined.
     #[inline]
     pub fn in_memory(
         &self,
         key: &[u8],
         hidden: &mut Option<Seq>,
-    ) -> Result<ControlFlow<Option<Value>>> {
-        for mem in &self.sv.mems {
+    ) -> Result<ControlFlow<Option<Found<'a>>>> {
+        let sv: &'a SuperVersion = self.sv;
+        for mem in &sv.mems {
             let mem = &*mem.table;
             if mem.has_range_tombstones() {
                 *hidden = (*hidden).max(mem.covering(key, self.at));
             }
             if let Some((tag, value)) = mem.get_newest(key, self.at) {
-                let copy = || memory::copied(value, "a value").map(Repr::Copied);
-                let found = decide(tag, *hidden, copy, || self.merged(key))?;
+                let lies = || Ok(Found::Lies(value));
+                let found = decide(tag, *hidden, lies, || self.merged(key))?;
                 return Ok(ControlFlow::Break(found));
             }
         }
@@ -83,7 +83,7 @@ impl Look<'_> {
                 hidden = hidden.max(reader.covering_seq(&slot.file, key, self.at));
             }
             if let Some((tag, value)) = reader.get(key, hash, self.at)? {
-                let pinned = || Ok(Repr::Pinned(value));
+                let pinned = || Ok(Value(Repr::Pinned(value)));
                 return decide(tag, hidden, pinned, || self.merged(key));
             }
         }

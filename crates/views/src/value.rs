@@ -10,6 +10,47 @@ use lithify_tables::cache::PinnedSlice;
 #[derive(Clone)]
 pub struct Value(pub(crate) Repr);
 
+/// A value as a search meets it.
+pub enum Found<'a> {
+    /// In a memtable, of which this is a part.
+    Lies(&'a [u8]),
+    /// Apart from memtables.
+    Apart(Value),
+}
+
+impl Deref for Found<'_> {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Found::Lies(bytes) => bytes,
+            Found::Apart(value) => value,
+        }
+    }
+}
+
+impl From<Value> for Found<'_> {
+    fn from(value: Value) -> Self {
+        Found::Apart(value)
+    }
+}
+
+impl Found<'_> {
+    /// The value to keep: what lies in a memtable is copied.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if there is no memory.
+    #[inline]
+    pub fn keep(self) -> Result<Value> {
+        match self {
+            Found::Lies(bytes) => {
+                memory::copied(bytes, "a value").map(|copy| Value(Repr::Copied(copy)))
+            }
+            Found::Apart(value) => Ok(value),
+        }
+    }
+}
+
 /// As many bytes as fit beside the other forms: keys, mostly, for which an allocation is much.
 const SMALL: usize = 30;
 
@@ -114,19 +155,19 @@ impl std::borrow::Borrow<[u8]> for Value {
 
 /// What the newest visible entry means, given the newest range deletion over its key. `merged` combines
 /// operands.
-pub(crate) fn decide(
+pub(crate) fn decide<V: From<Value>>(
     tag: Tag,
     hidden: Option<Seq>,
-    value: impl FnOnce() -> Result<Repr>,
+    value: impl FnOnce() -> Result<V>,
     merged: impl FnOnce() -> Result<Vec<u8>>,
-) -> Result<Option<Value>> {
+) -> Result<Option<V>> {
     if hidden.is_some_and(|h| h > tag.seq()) {
         return Ok(None);
     }
     match tag.kind() {
-        Some(Kind::Value) => Ok(Some(Value(value()?))),
+        Some(Kind::Value) => value().map(Some),
         Some(Kind::Delete | Kind::SingleDelete) => Ok(None),
-        Some(Kind::Merge) => Ok(Some(Value(Repr::Copied(merged()?)))),
+        Some(Kind::Merge) => Ok(Some(V::from(Value(Repr::Copied(merged()?))))),
         Some(Kind::RangeDelete) | None => Err(unknown_kind(tag.kind_byte())),
     }
 }
@@ -142,5 +183,5 @@ pub fn own(
     value: &[u8],
     merged: impl FnOnce() -> Result<Vec<u8>>,
 ) -> Result<Option<Value>> {
-    decide(tag, None, || memory::copied(value, "a value").map(Repr::Copied), merged)
+    decide(tag, None, || Found::Lies(value).keep(), merged)
 }

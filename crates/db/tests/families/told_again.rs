@@ -298,6 +298,8 @@ fn a_read_of_memory_alone_reads_no_table() {
     assert_eq!(db.get_opt("b", &only).unwrap().as_deref(), Some(&b"2"[..]));
     stalled(db.get_opt("a", &only).unwrap_err());
     stalled(db.multi_get_opt(&["a", "b"], &only).unwrap_err());
+    assert_eq!(db.get_with("b", &only, <[u8]>::len).unwrap(), Some(1));
+    stalled(db.get_with("a", &only, <[u8]>::len).unwrap_err());
     let moved = db.iter_opt(&only).map(|mut iter| {
         iter.seek_to_first();
         assert!(!iter.valid());

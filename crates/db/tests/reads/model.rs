@@ -201,6 +201,9 @@ impl World {
             let (snapshot, then) = &self.snapshots[i];
             let found = self.db().get_opt(self.form(&k), &ReadOptions::at(snapshot)).unwrap();
             assert_eq!(found.as_deref(), then.get(&k).map(Vec::as_slice), "{}", k.escape_ascii());
+            let options = ReadOptions::at(snapshot);
+            let seen = self.db().get_with(self.form(&k), &options, <[u8]>::to_vec).unwrap();
+            assert_eq!(seen.as_deref(), found.as_deref(), "where it lies");
         }
     }
     fn scan_everything(&mut self) {
@@ -285,9 +288,10 @@ impl World {
             match at {
                 Some(i) => {
                     let key = (self.keys.form)(&keys[i]);
-                    assert_eq!((iter.key(), iter.value()), (&key[..], &self.model[&keys[i]][..]))
+                    assert_eq!((iter.key(), iter.value()), (&key[..], &self.model[&keys[i]][..]));
+                    assert_eq!(iter.entry(), Some((iter.key(), iter.value())));
                 }
-                None => assert!(!iter.valid()),
+                None => assert!(!iter.valid() && iter.entry().is_none()),
             }
         }
     }

@@ -149,6 +149,8 @@ impl World {
                 let expected = model.get(key).map(Vec::as_slice);
                 assert_eq!(value.as_deref(), expected, "{}", key.escape_ascii());
                 assert_eq!(self.db().get_opt(key, &options).unwrap().as_deref(), expected);
+                let seen = self.db().get_with(key, &options, <[u8]>::to_vec).unwrap();
+                assert_eq!(seen.as_deref(), expected, "where it lies");
             }
         }
     }

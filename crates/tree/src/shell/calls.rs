@@ -5,7 +5,7 @@ use lithify_base::Result;
 use lithify_env::{Class, Job, Step};
 
 use super::Shell;
-use lithify_reports::reentry::refusal;
+use lithify_reports::reentry::{At, refusal};
 
 /// Closes a database whose last handle went away in user code that it waits for. A close waits for jobs of
 /// every class, so this one runs apart from them.
@@ -44,6 +44,16 @@ impl Shell {
             .env
             .rt
             .spawn(Class::Upkeep, Box::new(TellLater { shell: self.clone(), tell }));
+    }
+
+    /// [`check_caller`](Shell::check_caller) for a call that is at work for the database from then on.
+    ///
+    /// # Errors
+    /// Those.
+    #[inline]
+    pub(crate) fn begin_write(&self) -> Result<At> {
+        self.shared.check_home()?;
+        self.shared.mark().set_unless_on().ok_or_else(refusal)
     }
 
     /// Whether the caller may write, wait or close: it is of the process that opened the database, and no

@@ -76,6 +76,10 @@ impl Cursor for Child {
     fn value(&self) -> &[u8] {
         each!(self, c => c.value())
     }
+    #[inline]
+    fn entry(&self) -> (&[u8], &[u8]) {
+        each!(self, c => (c.user_key(), c.value()))
+    }
     fn status(&self) -> Result<()> {
         match self {
             Child::Mem(_) => Ok(()),

@@ -87,6 +87,24 @@ impl DbIter {
     pub fn value(&self) -> &[u8] {
         if self.valid() { self.user.value() } else { &[] }
     }
+    /// The current key and value; `None` if not [`valid`](DbIter::valid). It is one look where those are three.
+    ///
+    /// ```
+    /// # fn longest(iter: &mut lithify_views::iter::db::DbIter) -> lithify_base::Result<usize> {
+    /// let mut longest = 0;
+    /// iter.seek_to_first();
+    /// while let Some((key, value)) = iter.entry() {
+    ///     longest = longest.max(key.len() + value.len());
+    ///     iter.next();
+    /// }
+    /// iter.status()?;
+    /// # Ok(longest)
+    /// # }
+    /// ```
+    #[inline]
+    pub fn entry(&self) -> Option<(&[u8], &[u8])> {
+        self.user.entry()
+    }
     /// The error that ended the iteration, if one did. Check it whenever `valid` turns false.
     ///
     /// # Errors

@@ -277,6 +277,10 @@ impl<C: Cursor> Cursor for Merging<C> {
     fn value(&self) -> &[u8] {
         self.top().value()
     }
+    #[inline]
+    fn entry(&self) -> (&[u8], &[u8]) {
+        self.top().entry()
+    }
     fn status(&self) -> Result<()> {
         self.broken.clone().map_or(Ok(()), Err)
     }

@@ -51,6 +51,11 @@ pub(crate) trait Cursor {
     fn tag(&self) -> Tag;
     /// Value of the entry.
     fn value(&self) -> &[u8];
+    /// Both, in one look.
+    #[inline]
+    fn entry(&self) -> (&[u8], &[u8]) {
+        (self.user_key(), self.value())
+    }
     /// The error that made the cursor invalid, if one did.
     fn status(&self) -> Result<()>;
 }

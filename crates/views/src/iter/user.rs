@@ -139,6 +139,15 @@ impl<C: Cursor> User<C> {
             _ => &self.value,
         }
     }
+    /// The current key and value, if it is at an entry.
+    #[inline]
+    pub(crate) fn entry(&self) -> Option<(&[u8], &[u8])> {
+        match self.place {
+            Place::Nowhere => None,
+            Place::AtCursor => Some(self.cursor.entry()),
+            Place::Aside | Place::Combined => Some((&self.key, &self.value)),
+        }
+    }
     pub(crate) fn status(&self) -> Result<()> {
         match &self.error {
             Some(e) => Err(e.clone()),
@@ -346,6 +355,8 @@ impl<C: Cursor> User<C> {
                 continue;
             }
             let found = match tag.kind() {
+                // Most entries, where nothing else need be asked.
+                Some(Kind::Value) if self.tombstones.is_empty() => Ok(Some(Place::AtCursor)),
                 Some(Kind::Merge) => {
                     self.combine_forward().map(|some| some.then_some(Place::Combined))
                 }

@@ -11,7 +11,7 @@ use lithify_tables::sst::Wanted;
 
 use super::Look;
 use crate::super_version::RunTables;
-use crate::value::{Repr, Value, decide};
+use crate::value::{Found, Repr, Value, decide};
 
 /// A key without an answer.
 struct Open<'k> {
@@ -44,7 +44,8 @@ impl Look<'_> {
                 true => open.push(Open { key, hash: key_hash(key), place, hidden, decided: false }),
                 false => in_memory += 1,
             }
-            values.push(found.break_value().flatten());
+            let found = found.break_value().flatten();
+            values.push(found.map(Found::keep).transpose()?);
         }
         let order = self.sv.tree.version.order();
         open.sort_by(|a, b| order.compare(a.key, b.key));
@@ -90,7 +91,7 @@ impl Look<'_> {
             for (i, tag, value) in found.drain(..) {
                 let asked = &mut batch[i];
                 let merged = || self.merged(asked.key);
-                values[asked.place] = decide(tag, asked.hidden, || Ok(value), merged)?;
+                values[asked.place] = decide(tag, asked.hidden, || Ok(Value(value)), merged)?;
                 asked.decided = true;
             }
             next += here;
