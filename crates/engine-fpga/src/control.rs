@@ -3,20 +3,25 @@
 //! Keeps: decisions are a function of what was learnt, in its order; nothing here measures, and no output byte
 //! depends on it.
 //! Leaves to others: what a stage is and how long it took (`sched`), the cutting of sets, which asks for
-//! the size before each one, and what is learnt for [`Buffer::Adaptive`] ([`Tuner`]).
+//! the size before each one, and what is learnt for [`Buffer::Adaptive`] ([`Stages`]).
 //!
 //! A set goes through three stages side by side with others: to the card, a unit, from the card. Links with 30 us for an
-//! operation and 9.5 bytes a nanosecond, and a unit with 110 us and 5.2, want sets of 10.9 MB; `adaptive` gets there from
-//! 1 MiB in four steps.
+//! operation and 9.5 bytes a nanosecond, and a unit with 110 us and 5.2, want sets of 13.7 MB. `adaptive` begins with 1 MiB, so
+//! that a unit soon has something to do, and makes each set twice as large as the one before, up to 4 MiB: a link that is
+//! less than twice as fast as the unit is through with the next one in time. Once sets of two sizes have come back it is known
+//! what is wanted, and that is asked for.
 
-use lithify_engine::tune::{Exactness, Tuner};
+use lithify_engine::tune::{Exactness, Stages};
 
 /// Least and most bytes of a set by [`Buffer::Adaptive`].
 pub const ADAPTIVE: (u64, u64) = (1 << 20, 16 << 20);
 /// Least and most bytes of a set by [`Buffer::Stem`].
 pub const STEM: (u64, u64) = (8 << 20, 512 << 20);
-/// The largest set of [`Buffer::Adaptive`] before any has come back, over its smallest.
-const UNSEEN: u64 = 4;
+/// The largest set that [`Buffer::Adaptive`] asks for over the largest that has come back, or its smallest before any has: a
+/// line through sets that are so much smaller is not believed any further.
+const UNSEEN: f64 = 4.0;
+/// The share of what the slowest stage does with sets without end that [`Buffer::Adaptive`] wants.
+const WANTED: f64 = 0.96;
 /// Below this no set is asked for, whatever a formula says: a block.
 const LEAST: u64 = 4096;
 
@@ -25,7 +30,7 @@ const LEAST: u64 = 4096;
 pub enum Buffer {
     /// Always the same.
     Static,
-    /// The smallest set that reaches 95% of what the slowest stage does with sets without end.
+    /// The smallest set that reaches 96% of what the slowest stage does with sets without end.
     Adaptive,
     /// Algorithm 2 of STEM (ICDE 2024) with its equation 4, damped: a moving average of 0.5 and a clamp.
     Stem,
@@ -44,6 +49,14 @@ impl Buffer {
             Buffer::Adaptive => "adaptive",
             Buffer::Stem => "stem",
             Buffer::StemRaw => "stem-raw",
+        }
+    }
+    /// Stored bytes of the largest set, where slots are made for sets of `set` bytes and their input part has `input`: what
+    /// fits is `Adaptive`'s to fill, which sees how sets grow in a slot (`growth`).
+    pub(crate) fn most(self, set: u64, input: usize) -> u64 {
+        match self {
+            Buffer::Adaptive => input as u64,
+            Buffer::Static | Buffer::Stem | Buffer::StemRaw => set,
         }
     }
     /// The one of that name.
@@ -79,7 +92,27 @@ pub struct Controller {
     /// Bytes that a set may have at most.
     most: u64,
     now: f64,
-    tuner: Tuner,
+    growth: Growing,
+}
+
+/// What [`Buffer::Adaptive`] knows.
+#[derive(Clone, Debug)]
+struct Growing {
+    stages: Stages,
+    /// The largest sets that were offered and that came back.
+    offered: f64,
+    back: f64,
+    /// What is wanted, once that is known.
+    wanted: Option<f64>,
+}
+
+impl Growing {
+    /// Bytes that the next set should have, were there no bounds.
+    fn next(&self) -> f64 {
+        let least = ADAPTIVE.0 as f64;
+        let wanted = self.wanted.unwrap_or((2.0 * self.offered).max(least));
+        wanted.min(UNSEEN * self.back.max(least))
+    }
 }
 
 impl Controller {
@@ -94,8 +127,9 @@ impl Controller {
         };
         let now = now.min(most) as f64;
         // The time of a card is modelled, and so exact.
-        let tuner = Tuner::new((ADAPTIVE.0, most.min(ADAPTIVE.1)), ADAPTIVE.0, Exactness::MODELLED);
-        Controller { buffer, slots, units, most, now, tuner }
+        let stages = Stages::new(Exactness::MODELLED);
+        let growth = Growing { stages, offered: 0.0, back: 0.0, wanted: None };
+        Controller { buffer, slots, units, most, now, growth }
     }
 
     /// Bytes that the next set should have.
@@ -103,13 +137,12 @@ impl Controller {
         self.now as u64
     }
 
-    /// A set of so many bytes is on its way to the card. Until one has come back, nothing is known of larger ones, and those that
-    /// wait behind the first one hold up no unit: [`Buffer::Adaptive`] makes each twice as large as the one before.
-    pub fn loaded(&mut self, bytes: u64) {
-        let unknown = self.tuner.knows_nothing();
-        if self.buffer == Buffer::Adaptive && unknown && bytes as f64 > 0.75 * self.now {
-            self.tuner.set((2.0 * self.now).min((UNSEEN * ADAPTIVE.0) as f64));
-            self.now = self.tuner.set_bytes() as f64;
+    /// A set of so many bytes was cut, and a session has it. As long as nothing is known, [`Buffer::Adaptive`] makes each twice as
+    /// large as the one before: those that wait behind the first one hold up no unit.
+    pub fn offered(&mut self, bytes: u64) {
+        if self.buffer == Buffer::Adaptive {
+            self.growth.offered = self.growth.offered.max(bytes as f64);
+            self.grow();
         }
     }
 
@@ -143,10 +176,25 @@ impl Controller {
     }
 
     fn adapt(&mut self, of: &Sample) {
+        let growth = &mut self.growth;
+        if !growth.stages.learn(of.bytes, [of.to_card_ns, of.unit_ns, of.from_card_ns]) {
+            return;
+        }
+        growth.back = growth.back.max(of.bytes as f64);
         // Every part has a unit of its own as long as there are any, and all share the links.
         let parts = of.parts.clamp(1, self.units.max(1)) as f64;
-        let times = [parts * of.to_card_ns, of.unit_ns, parts * of.from_card_ns];
-        self.tuner.learn(of.bytes, times);
-        self.now = self.tuner.set_bytes() as f64;
+        let wanted = growth.stages.wanted(WANTED, [parts, 1.0, parts]);
+        // A stage that has changed is learnt anew, for which sets have to be of two sizes.
+        let other = match 2 * of.bytes <= self.most.min(ADAPTIVE.1) {
+            true => 2.0 * of.bytes as f64,
+            false => of.bytes as f64 / 2.0,
+        };
+        growth.wanted = wanted.or(growth.wanted.map(|_| other));
+        self.grow();
+    }
+
+    fn grow(&mut self) {
+        let most = self.most.min(ADAPTIVE.1) as f64;
+        self.now = self.growth.next().clamp((ADAPTIVE.0 as f64).min(most), most);
     }
 }

@@ -62,7 +62,7 @@ pub use model::{ModelCard, ModelOptions};
 pub use sched::Link;
 
 use control::Controller;
-use growth::Growth;
+use growth::Room;
 use sched::{Sched, SlotSize};
 use session::FpgaSession;
 use stage::OnCpu;
@@ -83,7 +83,8 @@ pub struct FpgaOptions {
     pub slots: usize,
     /// Stored bytes of a set, or of the first one where `buffer` decides about the others.
     pub set_bytes: u64,
-    /// Stored bytes of the largest set, which slots are made for; none: `set_bytes`.
+    /// Stored bytes of the largest set, which slots are made for: blocks of twice so many without their codecs fit them. None:
+    /// `set_bytes`. [`Buffer::Adaptive`] has larger ones of data of which more fits.
     pub set_max: Option<u64>,
     /// Who decides how large sets are.
     pub buffer: Buffer,
@@ -168,7 +169,7 @@ struct Tally {
     disowned: u64,
     /// Nanoseconds of the host for chores.
     host_ns: [u64; 2],
-    growth: Growth,
+    room: Room,
     /// The last thing that went wrong, for people.
     evidence: Option<Error>,
 }
@@ -193,13 +194,9 @@ impl Shared {
         self.tally.lock().host_ns[chore as usize] += spent;
         done
     }
-    /// A set of `stored` bytes took so many of a slot, or did not fit.
-    pub(crate) fn note_growth(&self, stored: u64, plain: Option<usize>) {
-        let growth = &mut self.tally.lock().growth;
-        match plain {
-            Some(plain) => growth.fitted(stored, plain as u64),
-            None => growth.missed(),
-        }
+    /// Learns what sets take of a slot.
+    pub(crate) fn note_room(&self, learn: impl FnOnce(&mut Room)) {
+        learn(&mut self.tally.lock().room);
     }
     /// A set is tried once more.
     pub(crate) fn retried(&self) {
@@ -242,8 +239,8 @@ impl FpgaEngine {
         let units = card.shape().units;
         let slots = options.slots * units;
         let size = SlotSize::of(options.most());
-        let control =
-            Controller::new(options.buffer, slots, units, options.set_bytes, options.most());
+        let most = options.buffer.most(options.most(), size.input);
+        let control = Controller::new(options.buffer, slots, units, options.set_bytes, most);
         let sched = Sched::new(card, slots, size, options.link, control, options.first_tag)?;
         let (ways, cycle_ns) = (sched.ways(), sched.cycle_ns());
         let (sched, tally) = (Mutex::new(sched), Mutex::default());
@@ -262,6 +259,14 @@ impl FpgaEngine {
     /// Nanoseconds of card time in which everything until now would have been done.
     pub fn card_ns(&self) -> f64 {
         self.shared.sched.lock().times().end
+    }
+
+    /// Stored bytes of the next set: what is worth it, as far as there is room for it.
+    fn set_bytes(&self) -> u64 {
+        let sched = self.shared.sched.lock();
+        let (wanted, slot) = (sched.control.set_bytes(), sched.size());
+        drop(sched);
+        self.shared.tally.lock().room.fitting(wanted, slot)
     }
 
     /// The last thing that went wrong with the card, if something did.
@@ -327,12 +332,7 @@ impl Engine for FpgaEngine {
         };
         Caps {
             name: options.name,
-            set_bytes: {
-                let sched = self.shared.sched.lock();
-                let (wanted, slot) = (sched.control.set_bytes(), sched.size().input);
-                drop(sched);
-                self.shared.tally.lock().growth.fitting(wanted, slot)
-            },
+            set_bytes: self.set_bytes(),
             // What does not fit a slot is merged by the kernel of the session.
             max_set_bytes: u64::MAX,
             sets_in_flight: options.in_flight + 1,
@@ -395,6 +395,7 @@ impl Engine for FpgaEngine {
             rows.push((code.row(), n as f64));
         }
         drop(tally);
+        let set_bytes = self.set_bytes();
         let sched = self.shared.sched.lock();
         let (counters, times) = (&sched.counters, sched.times());
         rows.extend([
@@ -411,7 +412,7 @@ impl Engine for FpgaEngine {
             ("link_to_card_ns", times.in_busy()),
             ("link_from_card_ns", times.out_busy()),
             ("units_ns", times.units_busy()),
-            ("set_bytes", sched.control.set_bytes() as f64),
+            ("set_bytes", set_bytes as f64),
             ("card_bytes", sched.card_bytes() as f64),
         ]);
         rows.extend(STALLS.iter().zip(counters.stalls).map(|(name, n)| (*name, n as f64)));

@@ -8,10 +8,13 @@
 use std::collections::VecDeque;
 
 use crate::control::{Buffer, Controller, Sample};
+use crate::growth::Room;
 use crate::model::Cost;
-use crate::sched::{CUT_NS, Link, Timetable};
+use crate::sched::{CUT_NS, Link, SlotSize, Timetable};
 use crate::stream::{BEAT, DESCRIPTOR, DESCRIPTORS_AT, ENDING, RECORD};
 
+/// Sets of a part that are cut besides those on the card: one waits at the session, and one in front of it.
+const CUT_AHEAD: usize = 2;
 /// Bytes of a block, whose descriptors and records are counted.
 const BLOCK: u64 = 4096;
 
@@ -82,6 +85,8 @@ pub struct Predicted {
 struct Part {
     /// Bytes that no set has yet.
     left: u64,
+    /// Sets that are cut and wait for a slot.
+    cut: VecDeque<u64>,
     /// Sets on the card that have not begun: their bytes, their slots and when they are loaded.
     loaded: VecDeque<(u64, usize, f64)>,
     /// When its last carry was known, and when the output of its last set was back.
@@ -94,7 +99,9 @@ impl Pipeline {
     pub fn stream(&self, bytes: u64) -> Predicted {
         let (units, parts) = (self.units.max(1), self.parts.max(1));
         let slots = units * self.slots.max(1);
-        let mut control = Controller::new(self.buffer, slots, units, self.set_bytes, self.set_max);
+        let slot = SlotSize::of(self.set_max);
+        let most = self.buffer.most(self.set_max, slot.input);
+        let mut control = Controller::new(self.buffer, slots, units, self.set_bytes, most);
         let mut times = Timetable::new(self.link, units);
         // When each slot is free; none while a set that has not begun lies in it.
         let mut free: Vec<Option<f64>> = vec![Some(0.0); slots];
@@ -102,7 +109,8 @@ impl Pipeline {
         let part = || Part { left: bytes / parts as u64, ..Part::default() };
         let mut parts: Vec<Part> = (0..parts).map(|_| part()).collect();
         loop {
-            self.load(&mut parts, &mut free, &mut times, &mut control);
+            parts.iter_mut().for_each(|part| self.cut(part, slot, &mut control));
+            self.load(&mut parts, &mut free, &mut times);
             let ready = |part: &Part| part.loaded.front().map(|set| part.known.max(set.2));
             let next = (0..parts.len()).filter(|&i| ready(&parts[i]).is_some()).min_by(|&a, &b| {
                 ready(&parts[a]).unwrap_or(0.0).total_cmp(&ready(&parts[b]).unwrap_or(0.0))
@@ -115,7 +123,7 @@ impl Pipeline {
             free[slot] = Some(part.back);
             control.learn(&sample);
             of.sets += 1;
-            if part.left > 0 {
+            if part.left > 0 || !part.cut.is_empty() {
                 of.set_bytes = bytes;
             }
         }
@@ -124,30 +132,35 @@ impl Pipeline {
         of
     }
 
+    /// Cuts as many sets of a part ahead as there may be.
+    fn cut(&self, part: &mut Part, slot: SlotSize, control: &mut Controller) {
+        while part.left > 0
+            && part.loaded.len() + part.cut.len() < self.in_flight.max(1) + CUT_AHEAD
+        {
+            let wanted = Room::default().fitting(control.set_bytes(), slot);
+            let mut bytes = wanted.clamp(1, part.left);
+            // As sets are cut: what is left is split evenly rather than in one and a little.
+            if part.left > bytes && part.left < bytes + bytes / 2 {
+                bytes = part.left.div_ceil(2);
+            }
+            part.left -= bytes;
+            part.cut.push_back(bytes);
+            control.offered(bytes);
+        }
+    }
+
     /// Loads as many sets ahead as there may be: each part its first before any its second.
-    fn load(
-        &self,
-        parts: &mut [Part],
-        free: &mut [Option<f64>],
-        times: &mut Timetable,
-        control: &mut Controller,
-    ) {
+    fn load(&self, parts: &mut [Part], free: &mut [Option<f64>], times: &mut Timetable) {
         for ahead in 0..self.in_flight.max(1) {
             for part in parts.iter_mut() {
-                if part.loaded.len() != ahead || part.left == 0 {
+                if part.loaded.len() != ahead || part.cut.is_empty() {
                     continue;
                 }
                 let slot = (0..free.len())
                     .filter_map(|i| free[i].map(|at| (at, i)))
                     .min_by(|a, b| a.0.total_cmp(&b.0));
                 let Some((at, slot)) = slot else { return };
-                let mut bytes = control.set_bytes().clamp(1, part.left);
-                // As sets are cut: what is left is split evenly rather than in one and a little.
-                if part.left > bytes && part.left < bytes + bytes / 2 {
-                    bytes = part.left.div_ceil(2);
-                }
-                part.left -= bytes;
-                control.loaded(bytes);
+                let Some(bytes) = part.cut.pop_front() else { continue };
                 free[slot] = None;
                 // The flight before has to be back before this one is staged.
                 let from = if ahead + 1 == self.in_flight.max(1) { part.back } else { 0.0 };

@@ -122,6 +122,11 @@ impl Output {
         Ok(Output { status, blocks, open })
     }
 
+    /// What it takes of its part of a slot.
+    pub(crate) fn bytes(&self) -> usize {
+        self.status.payload_bytes as usize + RECORD * (self.blocks.len() + 1) + ENDING
+    }
+
     /// The payload of `record` among `payloads`, which begin with the slot.
     pub(crate) fn placed<'a>(record: &Record, payloads: &'a [u8]) -> Result<&'a [u8]> {
         let at = record.at as usize;

@@ -316,7 +316,6 @@ impl Sched {
             known_at: ready_at,
             back_at: ready_at,
         });
-        self.control.loaded(staged.stored);
         self.send(slot, Cargo::Areas, DESCRIPTORS_AT, areas);
         true
     }

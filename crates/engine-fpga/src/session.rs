@@ -258,8 +258,14 @@ impl FpgaSession {
             stage(&self.recipe, offload.tables(), &flight.set, ways, size.input, buffer)
         });
         match &staged {
-            Ok(staged) => self.shared.note_growth(flight.set.bytes(), Some(staged.bytes())),
-            Err((OnCpu::Large, _)) => self.shared.note_growth(flight.set.bytes(), None),
+            Ok(staged) => {
+                let (stored, plain) = (flight.set.bytes(), staged.bytes());
+                self.shared.note_room(|room| room.input.note(stored, Some(plain)));
+            }
+            Err((OnCpu::Large, _)) => {
+                let stored = flight.set.bytes();
+                self.shared.note_room(|room| room.input.note(stored, None));
+            }
             Err(_) => {}
         }
         let mut sched = self.shared.sched.lock();
@@ -390,6 +396,8 @@ impl FpgaSession {
         self.shared.sched.lock().release(slot);
         if let Some(flight) = self.flights.pop_front() {
             self.shared.count(None, &flight.set);
+            let (stored, bytes) = (flight.set.bytes(), ended.output.bytes());
+            self.shared.note_room(|room| room.output.note(stored, Some(bytes)));
         }
         self.not_suited = 0;
         Ok(())
@@ -417,6 +425,10 @@ impl FpgaSession {
             }
             Trouble::Code(code) => {
                 self.shared.note_code(*code);
+                if let (Code::OutFull, Some(flight)) = (code, self.flights.front()) {
+                    let stored = flight.set.bytes();
+                    self.shared.note_room(|room| room.output.note(stored, None));
+                }
                 self.fall_back(OnCpu::Code)
             }
             Trouble::Damaged(error) => {
@@ -563,6 +575,7 @@ impl Session for FpgaSession {
         if held > self.shared.options.in_flight || self.sealed {
             return Offer::Full(set);
         }
+        self.shared.sched.lock().control.offered(set.bytes());
         self.waiting.push_back(set);
         Offer::Taken
     }

@@ -9,13 +9,16 @@
 //! beginning and end, where some stages idle, weigh more. So wanted is the smallest set with which no stage falls
 //! below 95% of what the slowest one does with sets without end.
 //!
+//! [`Stages`] is what is known of the stages, and a [`Tuner`] goes from one size to the next by it. Who has another way of
+//! going there takes the former alone.
+//!
 //! Worked example: links with `a` 30 us and `r` 9.5 bytes a nanosecond, work with 110 us and 5.2. The work is the
 //! slowest; 95% of its 5.2 GB/s are 4.94, which it reaches with sets of `110 us x 4.94 / (1 - 0.95)`, 10.9 MB, and
 //! the links with far smaller ones.
 
 use crate::Cost;
 
-/// Share of the slowest stage's asymptote that is wanted.
+/// Share of the slowest stage's asymptote that a [`Tuner`] wants.
 const WANTED: f64 = 0.95;
 /// Sizes have to differ by so much for a fit of both figures: variance over the square of the mean.
 const SPREAD: f64 = 1e-3;
@@ -40,6 +43,50 @@ impl Exactness {
     pub const CLOCKED: Exactness = Exactness { fades: 0.97, strange: 0.6, chance: 3, near: 0.3 };
 }
 
+/// What three stages take for sets, as far as it was learnt.
+#[derive(Clone, Debug)]
+pub struct Stages {
+    exactness: Exactness,
+    stages: [Fit; 3],
+}
+
+impl Stages {
+    /// Nothing so far.
+    pub fn new(exactness: Exactness) -> Stages {
+        Stages { exactness, stages: [Fit::default(); 3] }
+    }
+
+    /// A set of so many bytes came back, and its stages took so many nanoseconds, without waits for others. False for
+    /// times that are none: nothing is learnt of them.
+    pub fn learn(&mut self, bytes: u64, ns: [f64; 3]) -> bool {
+        // A clock of another program's may tell anything.
+        if bytes == 0 || ns.iter().any(|ns| !ns.is_finite() || *ns < 0.0) {
+            return false;
+        }
+        for (stage, ns) in self.stages.iter_mut().zip(ns) {
+            stage.learn(bytes as f64, ns, &self.exactness);
+        }
+        true
+    }
+
+    /// The smallest set with which no stage falls below `share` of what the slowest one does with sets without end, where
+    /// so many sets go through each stage at once, one after the other. None as long as both figures of a stage are not known.
+    pub fn wanted(&self, share: f64, at_once: [f64; 3]) -> Option<f64> {
+        let mut lines = self.lines()?;
+        for (line, n) in lines.iter_mut().zip(at_once) {
+            *line = Line { fixed: n * line.fixed, per_byte: n * line.per_byte };
+        }
+        let slowest = lines.iter().map(|line| line.per_byte).fold(0.0, f64::max);
+        // Nanoseconds a byte that every stage has to keep.
+        let due = slowest / share;
+        Some(lines.iter().map(|line| line.fixed / (due - line.per_byte)).fold(0.0, f64::max))
+    }
+
+    fn lines(&self) -> Option<[Line; 3]> {
+        Some([self.stages[0].line()?, self.stages[1].line()?, self.stages[2].line()?])
+    }
+}
+
 /// Decides the size of sets.
 #[derive(Clone, Debug)]
 pub struct Tuner {
@@ -47,8 +94,7 @@ pub struct Tuner {
     least: u64,
     most: u64,
     now: f64,
-    exactness: Exactness,
-    stages: [Fit; 3],
+    stages: Stages,
 }
 
 impl Tuner {
@@ -57,7 +103,7 @@ impl Tuner {
         let most = most.max(1);
         let least = least.clamp(1, most);
         let now = first.clamp(least, most) as f64;
-        Tuner { least, most, now, exactness, stages: [Fit::default(); 3] }
+        Tuner { least, most, now, stages: Stages::new(exactness) }
     }
 
     /// Bytes that the next set should have.
@@ -65,38 +111,24 @@ impl Tuner {
         self.now as u64
     }
 
-    /// Whether no set has come back since a stage changed.
-    pub fn knows_nothing(&self) -> bool {
-        self.stages[1].n == 0.0
-    }
-
-    /// Wants sets of so many bytes, within the bounds.
-    pub fn set(&mut self, bytes: f64) {
-        self.now = self.within(bytes);
-    }
-
     /// A set of so many bytes came back, and its stages took so many nanoseconds, without waits for others.
     pub fn learn(&mut self, bytes: u64, ns: [f64; 3]) {
-        // A clock of another program's may tell anything.
-        if bytes == 0 || ns.iter().any(|ns| !ns.is_finite() || *ns < 0.0) {
+        if !self.stages.learn(bytes, ns) {
             return;
         }
         let bytes = bytes as f64;
-        for (stage, ns) in self.stages.iter_mut().zip(ns) {
-            stage.learn(bytes, ns, &self.exactness);
-        }
         // Sets under way since the last change, and the rest of a part, say nothing about the present size.
         if bytes < 0.75 * self.now || bytes > 1.33 * self.now {
             return;
         }
-        let Some(wanted) = self.wanted() else {
+        let Some(wanted) = self.stages.wanted(WANTED, [1.0; 3]) else {
             // Another size has to be tried before the two figures of a line are known.
             let up = self.within(2.0 * self.now);
             self.now = if up > self.now { up } else { self.within(self.now / 2.0) };
             return;
         };
         let next = self.within(wanted.clamp(self.now / 2.0, 2.0 * self.now));
-        if (next - self.now).abs() > self.exactness.near * self.now {
+        if (next - self.now).abs() > self.stages.exactness.near * self.now {
             self.now = next;
         }
     }
@@ -104,7 +136,7 @@ impl Tuner {
     /// What a session costs by what was learnt: once through all stages, and each byte where it takes longest. None as
     /// long as that is not known.
     pub fn cost(&self) -> Option<Cost> {
-        let lines = self.lines()?;
+        let lines = self.stages.lines()?;
         let fixed_ns = lines.iter().map(|line| line.fixed).sum();
         let of_stage = |line: &Line| line.per_byte + line.fixed / self.now.max(1.0);
         let ns_per_byte = lines.iter().map(of_stage).fold(0.0, f64::max);
@@ -113,19 +145,6 @@ impl Tuner {
 
     fn within(&self, bytes: f64) -> f64 {
         bytes.clamp(self.least as f64, self.most as f64)
-    }
-
-    fn lines(&self) -> Option<[Line; 3]> {
-        Some([self.stages[0].line()?, self.stages[1].line()?, self.stages[2].line()?])
-    }
-
-    /// The smallest set with which no stage falls below that share of the slowest one's asymptote.
-    fn wanted(&self) -> Option<f64> {
-        let lines = self.lines()?;
-        let slowest = lines.iter().map(|line| line.per_byte).fold(0.0, f64::max);
-        // Nanoseconds a byte that every stage has to keep.
-        let due = slowest / WANTED;
-        Some(lines.iter().map(|line| line.fixed / (due - line.per_byte)).fold(0.0, f64::max))
     }
 }
 

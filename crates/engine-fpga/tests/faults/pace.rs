@@ -26,7 +26,9 @@ const SLOW_UNIT: [(f64, f64); 3] = [(30e3, 9.5), (110e3, 5.2), (30e3, 12.0)];
 fn sizes(control: &mut Controller, steps: usize, stages: [(f64, f64); 3], cut_ns: f64) -> Vec<u64> {
     let mut sizes = vec![control.set_bytes()];
     for _ in 0..steps {
-        control.learn(&sample(control.set_bytes(), stages, cut_ns));
+        let bytes = control.set_bytes();
+        control.offered(bytes);
+        control.learn(&sample(bytes, stages, cut_ns));
         sizes.push(control.set_bytes());
     }
     sizes
@@ -42,19 +44,65 @@ fn static_sets_stay_as_they_are() {
 fn adaptive_finds_the_smallest_set_that_is_worth_it() {
     let control = &mut Controller::new(Buffer::Adaptive, 6, 2, 4 * MIB, 64 * MIB);
     let found = sizes(control, 12, SLOW_UNIT, 50e3);
-    assert_eq!(found[..4], [MIB, 2 * MIB, 4 * MIB, 8 * MIB]);
-    // 110 us x 4.94 bytes a ns / (1 - 0.95).
+    assert_eq!(found[..3], [MIB, 2 * MIB, 8 * MIB]);
+    // 110 us x 4.992 bytes a ns / (1 - 0.96).
     let last = found[12] as f64;
-    assert!((last / 10.868e6 - 1.0).abs() < 0.01, "{found:?}");
-    assert!(found.windows(2).all(|w| w[1] <= 2 * w[0] && w[1] >= w[0] / 2), "{found:?}");
+    assert!((last / 13.728e6 - 1.0).abs() < 0.01, "{found:?}");
+    assert!(found.windows(2).all(|w| w[1] <= 4 * w[0]), "{found:?}");
     let rate = |bytes: f64| bytes / (110e3 + bytes / 5.2);
-    assert!((rate(last) / 5.2 - 0.95).abs() < 0.001);
+    assert!((rate(last) / 5.2 - 0.96).abs() < 0.001);
 
     // A link that is the slowest with little to pay for an operation needs no large sets; they shrink.
     let slow_link = [(30e3, 0.5), (110e3, 5.2), (30e3, 12.0)];
     let found = sizes(control, 60, slow_link, 50e3);
     assert_eq!(found[60], MIB, "{found:?}");
-    assert!(found.windows(2).all(|w| w[1] >= w[0] / 2), "{found:?}");
+}
+
+/// Sets are cut ahead: five before the first has come back, and one for each that has. Few are smaller than what is wanted.
+#[test]
+fn adaptive_grows_while_sets_are_cut_ahead() {
+    let control = &mut Controller::new(Buffer::Adaptive, 3, 1, 4 * MIB, 64 * MIB);
+    let mut ahead = std::collections::VecDeque::new();
+    let mut found = Vec::new();
+    for _ in 0..12 {
+        while ahead.len() < 5 {
+            found.push(control.set_bytes());
+            ahead.push_back(control.set_bytes());
+            control.offered(control.set_bytes());
+        }
+        control.learn(&sample(ahead.pop_front().unwrap(), SLOW_UNIT, 50e3));
+    }
+    let mib: Vec<u64> = found.iter().map(|bytes| bytes / MIB).collect();
+    // The sixth is cut after the first is back, the seventh after that of 2 MiB is: two sizes are a line.
+    assert_eq!(mib[..8], [1, 2, 4, 4, 4, 4, 8, 13], "{found:?}");
+    assert!(mib[8..].iter().all(|&size| size == 13), "{found:?}");
+}
+
+/// All parts share the links, so with two of them these are the slowest stage: what was learnt with one part counts.
+#[test]
+fn adaptive_knows_that_parts_share_the_links() {
+    let control = &mut Controller::new(Buffer::Adaptive, 6, 2, 4 * MIB, 64 * MIB);
+    let stages = [(60e3, 8.0), (20e3, 5.2), (30e3, 12.0)];
+    let alone = *sizes(control, 12, stages, 50e3).last().unwrap() as f64;
+    assert!((alone / 2.496e6 - 1.0).abs() < 0.01, "{alone}: the unit is the slowest");
+    for _ in 0..3 {
+        let size = control.set_bytes();
+        control.learn(&Sample { parts: 2, ..sample(size, stages, 50e3) });
+    }
+    // Two at 60 us and 8 bytes a ns are one at 120 us and 4: x 3.84 / (1 - 0.96).
+    let both = control.set_bytes() as f64;
+    assert!((both / 11.52e6 - 1.0).abs() < 0.01, "{both} after {alone}");
+}
+
+/// A unit that has become slower than its line says is learnt anew, though all sets are alike.
+#[test]
+fn adaptive_learns_anew_what_has_changed() {
+    let control = &mut Controller::new(Buffer::Adaptive, 6, 2, 4 * MIB, 64 * MIB);
+    sizes(control, 12, SLOW_UNIT, 50e3);
+    let slower = [(30e3, 9.5), (110e3, 2.6), (30e3, 12.0)];
+    let found = *sizes(control, 30, slower, 50e3).last().unwrap() as f64;
+    // 110 us x 2.496 bytes a ns / (1 - 0.96).
+    assert!((found / 6.864e6 - 1.0).abs() < 0.02, "{found}");
 }
 
 #[test]
@@ -73,12 +121,13 @@ fn adaptive_is_not_misled_by_odd_sets() {
     let control = &mut Controller::new(Buffer::Adaptive, 6, 2, MIB, 16 * MIB);
     sizes(control, 12, SLOW_UNIT, 50e3);
     let before = control.set_bytes();
+    // They lie on the same lines, so what is wanted stays, but for a last bit.
     for bytes in [1, 1000, 3 * MIB, 2 * MIB, 16 * MIB, 0] {
         control.learn(&sample(bytes, SLOW_UNIT, 50e3));
-        assert_eq!(control.set_bytes(), before, "after a set of {bytes}");
+        assert!(control.set_bytes().abs_diff(before) <= 1, "after a set of {bytes}");
     }
-    // They lie on the same lines, so nothing changes afterwards.
-    assert_eq!(sizes(control, 4, SLOW_UNIT, 50e3), [before; 5]);
+    let after = sizes(control, 4, SLOW_UNIT, 50e3);
+    assert!(after.iter().all(|size| size.abs_diff(before) <= 1), "{after:?}");
 }
 
 /// Links of the paper's rate; the cut takes a fixed time, so it is the pacemaker.
@@ -224,6 +273,55 @@ fn predictions_are_in_order() {
     let link = Link::STEM;
     let bound = of(|p| p.link = Link::STEM);
     assert!(bound <= link.to_card && bound > 0.93 * link.to_card, "{bound}");
+}
+
+/// A unit of 8 ways and 32 bytes at its estimated clock, 16 B + 1 KiB, on a card with as much memory as the command gives it.
+fn estimated(units: usize, link: Link) -> Pipeline {
+    let cycle_ns = 1000.0 / pipeline::estimated_mhz(pipeline::LEVELS);
+    Pipeline {
+        link,
+        units,
+        parts: units,
+        unit_fixed_ns: pipeline::FIXED_CYCLES * cycle_ns,
+        // 30.6 bytes a cycle.
+        unit_ns_per_byte: cycle_ns / 30.6,
+        buffer: Buffer::Adaptive,
+        set_max: FpgaOptions::set_within(110 << 20, units, 3),
+        ..Pipeline::default()
+    }
+}
+
+/// What the page on papers promises of the rates of jobs of any size.
+#[test]
+fn jobs_of_any_size_stream_at_one_rate() {
+    let sizes = [512, 1_200, 2_400, 4_800, 30_000].map(|mb| mb * 1_000_000);
+    let rates = |units, link| sizes.map(|bytes| rate(&estimated(units, link).stream(bytes), bytes));
+    let one = rates(1, Link::GEN3_X16);
+    assert!(one.iter().all(|&rate| rate > 4.82), "{one:?}");
+    assert!(one[1] > 0.98 * one[4], "{one:?}");
+    let two = rates(2, Link::GEN3_X16);
+    assert!(two.iter().all(|&rate| rate > 8.6), "{two:?}");
+    let lossy = rates(2, Link { duplex_loss: 0.15, ..Link::GEN3_X16 });
+    assert!(lossy.iter().all(|&rate| rate > 7.4), "{lossy:?}");
+}
+
+/// The sets that `adaptive` wants are nearly as good as the best of some fixed sizes, whatever room these take.
+#[test]
+fn adaptive_sets_are_nearly_the_best() {
+    let bytes = 4_800_000_000;
+    for units in [1, 2] {
+        for link in [Link::GEN3_X16, Link::STEM] {
+            let of = estimated(units, link);
+            let fixed = [1, 4, 16].map(|mib| {
+                let set = mib * MIB;
+                let of = Pipeline { buffer: Buffer::Static, set_bytes: set, set_max: set, ..of };
+                rate(&of.stream(bytes), bytes)
+            });
+            let best = fixed.into_iter().fold(0.0, f64::max);
+            let found = rate(&of.stream(bytes), bytes);
+            assert!(found > 0.97 * best, "{units} {link:?}: {found} beside {fixed:?}");
+        }
+    }
 }
 
 /// The formula is the engine's own time, within 3%.
