@@ -26,6 +26,7 @@ mod sanitize;
 mod sim;
 mod test;
 mod tidy;
+mod watchers;
 mod zoo;
 
 use std::process::ExitCode;
@@ -61,6 +62,8 @@ The chores of this project:
   cargo xtask python  build the Python package in an environment of its own and run its tests
                       (--runs N and --kills N for more of the random ones)
   cargo xtask plot    draw the picture of README.md from the table below it
+  cargo xtask watchers  what `lithify serve` and `lithify top` cost a program that writes
+                      (a number of turns, 9 unless told, and of entries)
   cargo xtask peers   fetch and build the engines for `lithify bench compare`
   cargo xtask interop have RocksDB and Lithify read each other's files";
 
@@ -96,6 +99,7 @@ fn chore(args: &[String]) -> Result<()> {
         "fuzz" => fuzz::run(rest),
         "python" => python::run(rest),
         "plot" => no_arguments(name, rest).and_then(|()| plot::run()),
+        "watchers" => watchers::run(rest),
         "peers" => no_arguments(name, rest).and_then(|()| peers::run()),
         "interop" => no_arguments(name, rest).and_then(|()| interop::run()),
         "help" | "--help" | "-h" => {

@@ -86,8 +86,8 @@ impl Opening {
     fn ask(&mut self, file: FileRef) {
         let (sender, receiver) = oneshot();
         match self.context.tables.get(&file) {
-            // One that is open may have to be read from: if its index is in parts, or for samples.
-            Some(table) if table.is_index_resident() && self.sampled == 0 => {
+            // One that is open has to be read from for counts, for an index in parts, and for samples.
+            Some(table) if table.is_full_index_resident() && self.sampled == 0 => {
                 sender.send(FullIndex::of(table).map(|full| (Arc::new(full), Vec::new())));
             }
             _ => {

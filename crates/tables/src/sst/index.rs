@@ -32,14 +32,9 @@ use super::reader::{Fill, TableReader};
 /// What of an index is in memory as long as the table is open.
 pub(crate) enum Index {
     /// All of it.
-    Whole { fences: Fences, counts: Counts },
+    Whole(Fences),
     /// The top level.
-    Parts {
-        top: Fences,
-        form: IndexForm,
-        /// Where the entry counts of blocks are.
-        counts: Option<BlockHandle>,
-    },
+    Parts { top: Fences, form: IndexForm },
 }
 
 /// Entry counts of all blocks, if the table records them; if they are damaged, none and why.
@@ -90,37 +85,33 @@ impl Index {
     /// Parts that there are: one if it is resident.
     pub(crate) fn parts(&self) -> usize {
         match self {
-            Index::Whole { .. } => 1,
+            Index::Whole(_) => 1,
             Index::Parts { top, .. } => top.len(),
         }
     }
     /// What is resident: all fences, or those of the top level.
     pub(crate) fn resident(&self) -> &Fences {
         match self {
-            Index::Whole { fences, .. } => fences,
+            Index::Whole(fences) => fences,
             Index::Parts { top, .. } => top,
         }
     }
     pub(crate) fn memory(&self) -> usize {
-        let counts = match self {
-            Index::Whole { counts, .. } => counts.list.as_ref().map_or(0, Vec::len),
-            Index::Parts { .. } => 0,
-        };
-        self.resident().memory() + counts * size_of::<BlockCounts>()
+        self.resident().memory()
     }
 }
 
 impl TableReader {
-    /// Whether all of the index is in memory, so that [`FullIndex::of`] reads nothing.
-    pub fn is_index_resident(&self) -> bool {
-        matches!(self.index, Index::Whole { .. })
+    /// Whether the table's [`FullIndex`] is all in memory: it records no entry counts, and its index is whole.
+    pub fn is_full_index_resident(&self) -> bool {
+        matches!(self.index, Index::Whole(_)) && self.counts.is_none()
     }
 
     /// The part that leads to the first entry at or after `(user, tag)`, if any does.
     #[inline]
     pub(crate) fn part_for(&self, user: &[u8], tag: Tag) -> usize {
         match &self.index {
-            Index::Whole { .. } => 0,
+            Index::Whole(_) => 0,
             Index::Parts { top, .. } => top.find(user, tag, &*self.order),
         }
     }
@@ -129,8 +120,8 @@ impl TableReader {
     #[inline]
     pub(crate) fn leaf(&self, part: usize) -> Result<Leaf<'_>> {
         match &self.index {
-            Index::Whole { fences, .. } => Ok(Leaf::Resident(fences)),
-            Index::Parts { top, form, .. } => self.cached_part(top, *form, part).map(Leaf::Cached),
+            Index::Whole(fences) => Ok(Leaf::Resident(fences)),
+            Index::Parts { top, form } => self.cached_part(top, *form, part).map(Leaf::Cached),
         }
     }
 
@@ -203,11 +194,13 @@ pub struct BlockFence<'a> {
     pub counts: Option<BlockCounts>,
 }
 
-/// A table with all of its index in memory, for those that walk over all blocks: compactions, checks.
+/// A table with all of its index in memory and the entry counts of its blocks, for those that walk over all
+/// blocks: compactions, checks. Readers need no counts, so an open table does not keep them.
 pub struct FullIndex {
     table: Arc<TableReader>,
-    /// What is not resident in the table.
-    read: Option<(Fences, Counts)>,
+    /// Those that are not resident in the table.
+    read: Option<Fences>,
+    counts: Counts,
 }
 
 impl FullIndex {
@@ -216,15 +209,19 @@ impl FullIndex {
     /// # Errors
     /// Corruption or Io if a part of the index cannot be read.
     pub fn of(table: Arc<TableReader>) -> Result<FullIndex> {
-        let Index::Parts { top, form, counts } = &table.index else {
-            return Ok(FullIndex { table, read: None });
-        };
         let blocks = &table.blocks;
-        let fences = flat(&Direct(blocks), blocks, top, *form, &*table.order)
-            .and_then(|fences| enough(&fences, &table.props).map(|()| fences))
-            .map_err(|e| blocks.source.blame(e))?;
-        let counts = counts_of(&Direct(blocks), blocks, *counts, &table.props, &fences);
-        Ok(FullIndex { read: Some((fences, counts)), table })
+        let read = match &table.index {
+            Index::Whole(_) => None,
+            Index::Parts { top, form } => {
+                let fences = flat(&Direct(blocks), blocks, top, *form, &*table.order)
+                    .and_then(|fences| enough(&fences, &table.props).map(|()| fences))
+                    .map_err(|e| blocks.source.blame(e))?;
+                Some(fences)
+            }
+        };
+        let fences = read.as_ref().unwrap_or_else(|| table.index.resident());
+        let counts = counts_of(blocks, table.counts, &table.props, fences);
+        Ok(FullIndex { read, counts, table })
     }
 
     /// Data blocks as they are before compression, evenly chosen, of about `bytes` together and at most
@@ -267,24 +264,18 @@ impl FullIndex {
     }
     /// What the index says of block `i`, which must be below their number.
     pub fn fence(&self, i: usize) -> BlockFence<'_> {
-        let (fences, counts) = (self.fences(), self.counts().list.as_ref());
+        let (fences, counts) = (self.fences(), self.counts.list.as_ref());
         BlockFence { separator: fences.key(i), at: fences.block(i), counts: counts.map(|c| c[i]) }
     }
     /// Whether the table records how many entries each block has, as ours do.
     pub fn has_counts(&self) -> bool {
-        self.counts().list.is_some()
+        self.counts.list.is_some()
     }
     pub(crate) fn fences(&self) -> &Fences {
-        match &self.read {
-            Some((fences, _)) => fences,
-            None => self.table.index.resident(),
-        }
+        self.read.as_ref().unwrap_or_else(|| self.table.index.resident())
     }
     pub(crate) fn counts(&self) -> &Counts {
-        match (&self.read, &self.table.index) {
-            (Some((_, counts)), _) | (None, Index::Whole { counts, .. }) => counts,
-            (None, Index::Parts { .. }) => unreachable!("what is in parts was read"),
-        }
+        &self.counts
     }
 }
 
@@ -411,15 +402,14 @@ pub(crate) fn enough(fences: &Fences, props: &TableProps) -> Result<()> {
 }
 
 /// Entry counts of the blocks of `fences`, from the meta block at `handle`.
-pub(crate) fn counts_of(
-    source: &impl BlockSource<Bytes = Block>,
+fn counts_of(
     blocks: &Blocks,
     handle: Option<BlockHandle>,
     props: &TableProps,
     fences: &Fences,
 ) -> Counts {
     let Some(handle) = handle else { return Counts::default() };
-    let counts = source.block(handle).and_then(|block| {
+    let counts = blocks.read_meta(handle).and_then(|block| {
         blocks_meta::decode(block.as_ref(), fences.len() as u64, props.points())
             .map_err(|e| blocks.source.blame(e.at(handle.offset)))
     });

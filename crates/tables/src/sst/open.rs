@@ -25,7 +25,7 @@ use lithify_merge::tombstone::{Fragments, RangeTombstone};
 
 use super::block::Block;
 use super::filter::TableFilter;
-use super::index::{Index, counts_of, end_of_data, enough, fences_in, flat};
+use super::index::{Index, end_of_data, enough, fences_in, flat};
 use super::point::SKETCH;
 use super::reader::TableReader;
 use super::source::Source;
@@ -343,8 +343,7 @@ fn check_identity(footer: &Footer, spec: &OpenTable) -> Result<()> {
 
 fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
     let size = source.size();
-    if spec.bytes.is_some_and(|bytes| bytes != size) {
-        let wanted = spec.bytes.unwrap_or(0);
+    if let Some(wanted) = spec.bytes.filter(|bytes| *bytes != size) {
         return Err(Error::corruption(format!(
             "the file has {size} bytes, the manifest says {wanted}"
         )));
@@ -387,6 +386,7 @@ fn open(source: Source, spec: OpenTable) -> Result<TableReader> {
         cache: spec.cache.map(|cache| cache.open_file()),
         props,
         index,
+        counts: names.get(metaindex::BLOCKS),
         filter,
         whole_keys,
         prefixes,
@@ -448,21 +448,19 @@ impl Parts<'_> {
         };
         let (form, levels) = index_form(self.version(), props)?;
         let top = self.tail.block(handle)?;
-        let counts = self.names.get(metaindex::BLOCKS);
         let read = || -> Result<(Index, u64)> {
             let top = fences_in(top, form, blocks, order)?;
             let fences = match levels {
                 Levels::One => top,
                 Levels::Two if self.spec.cache.is_some() => {
                     let end = end_of_data(&self.tail, blocks, &top, form, order)?;
-                    return Ok((Index::Parts { top, form, counts }, end));
+                    return Ok((Index::Parts { top, form }, end));
                 }
                 Levels::Two => flat(&self.tail, blocks, &top, form, order)?,
             };
             enough(&fences, props)?;
-            let counts = counts_of(&self.tail, blocks, counts, props, &fences);
             let end = fences.end();
-            Ok((Index::Whole { fences, counts }, end))
+            Ok((Index::Whole(fences), end))
         };
         read().map_err(|e| e.at(handle.offset))
     }

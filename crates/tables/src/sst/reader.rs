@@ -50,6 +50,8 @@ pub struct TableReader {
     pub(crate) cache: Option<CachedFile>,
     pub(crate) props: TableProps,
     pub(crate) index: Index,
+    /// Where the entry counts of its blocks are, if it records them.
+    pub(crate) counts: Option<BlockHandle>,
     pub(crate) filter: TableFilter,
     /// Whether the filter holds whole keys.
     pub(crate) whole_keys: bool,
@@ -255,7 +257,7 @@ impl TableReader {
             cache.forget();
         }
     }
-    /// Resident bytes: index, filter, counts, tombstones; without what of them is in the cache.
+    /// Resident bytes: index, filter, tombstones; without what of them is in the cache.
     pub fn memory(&self) -> usize {
         let tombstones: usize = self
             .tombstones

@@ -14,6 +14,7 @@ use lithify_journal::files::FileName;
 use lithify_lsm::FileRef;
 
 use crate::family::OpenFamily;
+use crate::open::resources::Shares;
 use crate::shared::Shared;
 use crate::shell::Shell;
 use crate::write::log::{Ended, LogFile};
@@ -121,20 +122,26 @@ impl Shared {
     }
 
     /// Gives the block cache what memtables, buffers, open tables and what cursors read ahead leave of the
-    /// budget, and a sixteenth of it in any case.
+    /// budget, and a sixteenth of it in any case. What these take beyond that, which open iterators keep, is
+    /// taken out of buffers and memory of memtables that are kept for the next use.
     pub(crate) fn fit_cache(&self) {
         let s = self.db_settings.load();
         let room = lithify_settings::cache_bytes(&s);
-        let memtables = s.memtable_bytes.saturating_mul(u64::from(s.memtable_count));
+        let shares = Shares {
+            memtables: s.memtable_bytes.saturating_mul(u64::from(s.memtable_count)),
+            buffers: lithify_settings::buffer_bytes(&s),
+        };
         let blocks = &self.resources.blocks;
         let others =
-            blocks.resident() + blocks.ahead_bytes() + self.resources.beyond_shares(memtables);
+            blocks.resident() + blocks.ahead_bytes() + self.resources.beyond_shares(&shares);
         blocks.set_room(room);
-        let bytes = room.saturating_sub(others).max(room / 16);
+        let least = room / 16;
+        let bytes = room.saturating_sub(others).max(least);
         // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
         if self.resources.blocks.capacity().abs_diff(bytes) > room / 64 {
             self.resources.blocks.set_capacity(bytes);
         }
+        self.resources.keep_idle(&shares, (others + least).saturating_sub(room));
     }
 
     /// Deletes files of dropped families, and lets go of those that have nothing left.

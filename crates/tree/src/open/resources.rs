@@ -42,6 +42,12 @@ pub(crate) struct Resources {
     regions: RegionPool,
 }
 
+/// Bytes of memory that the settings give to parts of the database.
+pub(crate) struct Shares {
+    pub(crate) memtables: u64,
+    pub(crate) buffers: u64,
+}
+
 impl Resources {
     pub(super) fn new(
         (env, files): (Env, Files),
@@ -70,13 +76,21 @@ impl Resources {
         }
     }
 
-    /// Bytes of memtables beyond their share, which is `memtables`, and of buffers beyond theirs: open
-    /// iterators keep memtables that were flushed, and buffers are never waited for.
-    pub(crate) fn beyond_shares(&self, memtables: u64) -> u64 {
+    /// Bytes of memtables and of buffers beyond their shares: open iterators keep memtables that were
+    /// flushed, and buffers are never waited for.
+    pub(crate) fn beyond_shares(&self, shares: &Shares) -> u64 {
         let regions = (self.regions.in_use() + self.regions.idle()) as u64;
-        let buffers = self.buffers.in_use() + self.buffers.idle();
-        let beyond = buffers.saturating_sub(self.buffers.budget()) as u64;
-        regions.saturating_sub(memtables).saturating_add(beyond)
+        let buffers = (self.buffers.in_use() + self.buffers.idle()) as u64;
+        regions.saturating_sub(shares.memtables) + buffers.saturating_sub(shares.buffers)
+    }
+
+    /// Keeps buffers and memory of memtables for the next use as far as their shares go, less
+    /// `missing` bytes.
+    pub(crate) fn keep_idle(&self, shares: &Shares, missing: u64) {
+        let buffers = shares.buffers.saturating_sub(missing);
+        let rest = missing.saturating_sub(shares.buffers);
+        self.buffers.set_budget(buffers as usize);
+        self.regions.set_budget(shares.memtables.saturating_sub(rest) as usize);
     }
 
     /// The tables and the context of a family.
