@@ -15,8 +15,6 @@ use lithify_engine::tune::{Exactness, Tuner};
 pub const ADAPTIVE: (u64, u64) = (1 << 20, 16 << 20);
 /// Least and most bytes of a set by [`Buffer::Stem`].
 pub const STEM: (u64, u64) = (8 << 20, 512 << 20);
-/// The largest set of [`Buffer::Adaptive`] before any has come back, over its smallest.
-const UNSEEN: u64 = 4;
 /// Below this no set is asked for, whatever a formula says: a block.
 const LEAST: u64 = 4096;
 
@@ -103,12 +101,10 @@ impl Controller {
         self.now as u64
     }
 
-    /// A set of so many bytes is on its way to the card. Until one has come back, nothing is known of larger ones, and those that
-    /// wait behind the first one hold up no unit: [`Buffer::Adaptive`] makes each twice as large as the one before.
+    /// A set of so many bytes is on its way to the card.
     pub fn loaded(&mut self, bytes: u64) {
-        let unknown = self.tuner.knows_nothing();
-        if self.buffer == Buffer::Adaptive && unknown && bytes as f64 > 0.75 * self.now {
-            self.tuner.set((2.0 * self.now).min((UNSEEN * ADAPTIVE.0) as f64));
+        if self.buffer == Buffer::Adaptive {
+            self.tuner.sent(bytes);
             self.now = self.tuner.set_bytes() as f64;
         }
     }
@@ -147,6 +143,5 @@ impl Controller {
         let parts = of.parts.clamp(1, self.units.max(1)) as f64;
         let times = [parts * of.to_card_ns, of.unit_ns, parts * of.from_card_ns];
         self.tuner.learn(of.bytes, times);
-        self.now = self.tuner.set_bytes() as f64;
     }
 }

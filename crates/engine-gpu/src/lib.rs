@@ -68,7 +68,6 @@ use device::Shape;
 #[cfg(feature = "emu")]
 pub use emu::Emu;
 
-use gauge::Alike;
 use layout::RUNS_MOST;
 use line::Line;
 use pump::{Pump, PumpJob};
@@ -151,6 +150,8 @@ struct Tally {
     normalised: u64,
     unsuitable: u64,
     disowned: u64,
+    /// Nanoseconds in which the link up, kernels and the link down were at work, where times are noted.
+    busy_ns: [f64; 3],
     lost: Option<Error>,
     evidence: Option<Error>,
 }
@@ -177,8 +178,9 @@ impl Shared {
     pub(crate) fn turn(&self) -> Option<bool> {
         self.pump.as_ref().map(|pump| pump.lock().turn(self))
     }
-    /// A set was staged, and so many of its blocks were normalised.
-    pub(crate) fn staged(&self, normalised: u64) {
+    /// A set of so many stored bytes was staged, and so many of its blocks were normalised.
+    pub(crate) fn staged(&self, bytes: u64, normalised: u64) {
+        self.tuner.lock().sent(bytes);
         self.tally.lock().normalised += normalised;
     }
     /// A set with so many stored bytes was merged; of its blocks so many were decoded on the device, and of those that it
@@ -190,9 +192,11 @@ impl Shared {
         tally.decoded += decoded;
         tally.encoded += encoded;
     }
-    /// Sets came back that are alike.
-    pub(crate) fn learn(&self, sets: &Alike) {
-        self.tuner.lock().learn(sets.bytes, sets.ns);
+    /// A set of so many bytes came back, and took so many nanoseconds for link up, kernels, link down.
+    pub(crate) fn learn(&self, bytes: u64, ns: [f64; 3]) {
+        self.tuner.lock().learn(bytes, ns);
+        let mut tally = self.tally.lock();
+        tally.busy_ns.iter_mut().zip(ns).for_each(|(busy, ns)| *busy += ns);
     }
     /// A session ends in trouble, or the device fails.
     pub(crate) fn failed(&self, trouble: &Trouble) {
@@ -414,6 +418,9 @@ impl Engine for GpuEngine {
             ("normalised_blocks", tally.normalised as f64),
             ("unsuitable_sets", tally.unsuitable as f64),
             ("disowned", tally.disowned as f64),
+            ("up_seconds", tally.busy_ns[0] / 1e9),
+            ("kernels_seconds", tally.busy_ns[1] / 1e9),
+            ("down_seconds", tally.busy_ns[2] / 1e9),
             ("arena_bytes", self.shared.arenas.now() as f64),
             ("arena_bytes_most", self.shared.arenas.most() as f64),
             ("device_lost", f64::from(u8::from(tally.lost.is_some()))),

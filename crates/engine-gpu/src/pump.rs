@@ -114,9 +114,9 @@ impl Pump {
         let Some(news) = unit.turn(device)? else { return Ok(false) };
         if matches!(news, News::Blocks(_))
             && let (bytes, spans) = unit.spans()
-            && let Some(sets) = self.gauge.take(device, bytes, &spans).on_device()?
+            && let Some(ns) = self.gauge.take(device, &spans).on_device()?
         {
-            shared.learn(&sets);
+            shared.learn(bytes, ns);
         }
         let mut line = shared.line.lock();
         if matches!(news, News::Blocks(_)) {

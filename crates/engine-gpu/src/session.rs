@@ -155,7 +155,7 @@ impl GpuSession {
                     flight.at = match Staged::new(&flight.set) {
                         Err(error) => Stage::Stopped(Trouble::Set(error)),
                         Ok(staged) => {
-                            self.shared.staged(staged.normalised);
+                            self.shared.staged(flight.set.bytes(), staged.normalised);
                             flight.decoded = staged.decoded;
                             let (recipe, tables) = (self.recipe.clone(), self.tables.clone());
                             let job = Job { recipe, tables, staged };

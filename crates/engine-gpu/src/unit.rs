@@ -220,15 +220,17 @@ impl Unit {
             return Err(Trouble::Set(Error::new(ErrorKind::LimitExceeded, what)));
         };
         let base = self.memory(device, 1, back.bytes)?;
-        let began = self.mark(device, self.queue())?;
         // With the kernels, so that it waits for no set that is on its way up.
         self.upload(device, self.queue(), &back.image, None, base)?;
+        let began = self.mark(device, self.queue())?;
         let told = Box::new(back.launch(device, self.queue(), base)?);
+        // Before the status comes down, which may wait for others' blocks.
+        let ended = self.mark(device, self.queue())?;
         let to = self.arena(device, Status::BYTES)?;
         device.download(self.queue(), told.status, &to.arena, 0..Status::BYTES).on_device()?;
         self.down.push(to);
         let event = device.record(self.queue()).on_device()?;
-        self.spans.back = began.map(|began| (began, event));
+        self.spans.back = began.zip(ended);
         self.at = At::Backed { told, event };
         Ok(())
     }

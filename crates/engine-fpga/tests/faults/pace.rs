@@ -26,7 +26,9 @@ const SLOW_UNIT: [(f64, f64); 3] = [(30e3, 9.5), (110e3, 5.2), (30e3, 12.0)];
 fn sizes(control: &mut Controller, steps: usize, stages: [(f64, f64); 3], cut_ns: f64) -> Vec<u64> {
     let mut sizes = vec![control.set_bytes()];
     for _ in 0..steps {
-        control.learn(&sample(control.set_bytes(), stages, cut_ns));
+        let bytes = control.set_bytes();
+        control.loaded(bytes);
+        control.learn(&sample(bytes, stages, cut_ns));
         sizes.push(control.set_bytes());
     }
     sizes

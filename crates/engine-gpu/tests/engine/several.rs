@@ -144,7 +144,8 @@ fn a_slower_one_gets_fewer_sets() {
     let (mut slow_sets, mut quick_sets) = (0, 0);
     for _ in 0..8 {
         let rt = OsRt::new(RtOptions::default());
-        let rates = Rates { up: 1e3, down: 1e3, kernels: 1e3, call_ns: 2e6 };
+        let rates =
+            Rates { up: 1e3, down: 1e3, kernels: 1e3, call_ns: 2e6, with_commands: 64 << 10 };
         let slow = Paced::new(Emu::new(1), rates, Box::new(move || rt.now().nanos()));
         let mut devices = emulators(1);
         devices.insert(0, Box::new(slow));
