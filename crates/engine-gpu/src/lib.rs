@@ -49,6 +49,7 @@ pub mod replay;
 mod returned;
 mod session;
 mod stage;
+mod stock;
 mod unit;
 
 use std::time::Duration;
@@ -58,7 +59,7 @@ use lithify_engine::memory::EngineMemory;
 use lithify_engine::tune::{Exactness, Tuner};
 use lithify_engine::{Caps, Carry, Cost, Engine, Recipe, Refusal, Session};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{RtRef, Ticket, Wake};
+use lithify_env::{IoBuf, RtRef, Ticket, Wake};
 use lithify_format::checksum::ChecksumKind;
 use lithify_format::compress::Codec;
 use lithify_merge::certify::Mode;
@@ -72,6 +73,7 @@ use layout::RUNS_MOST;
 use line::Line;
 use pump::{Pump, PumpJob};
 use session::GpuSession;
+use stock::Stock;
 use unit::{Limits, Trouble};
 
 /// How an engine uses its device.
@@ -92,6 +94,8 @@ pub struct GpuOptions {
     pub memory: u64,
     /// Most bytes of host memory that the device copies from and to, blocks that are handed out included.
     pub arenas: u64,
+    /// Most bytes of host memory besides for inputs: what is read into it needs no other copy of the host's. 0 for none.
+    pub inputs: u64,
     /// One in this many sets is merged again by the host and compared; 0 means each one, as 1 does.
     pub prove: u32,
     /// How much of what comes back the host looks at before it counts.
@@ -109,6 +113,7 @@ impl Default for GpuOptions {
             tuned: None,
             memory: 1 << 30,
             arenas: 512 << 20,
+            inputs: 0,
             prove: 64,
             certify: Mode::Full,
             always: false,
@@ -135,6 +140,8 @@ pub(crate) struct Shared {
     /// How large sets are to be.
     tuner: Mutex<Tuner>,
     arenas: Arc<EngineMemory>,
+    /// Memory for inputs.
+    pub(crate) stock: Stock,
     shape: Shape,
     /// Unless it is a job.
     pump: Option<Mutex<Pump>>,
@@ -168,7 +175,8 @@ impl Shared {
         let (least, most) = options.tuned.unwrap_or((first, first));
         let bounds = (least, most.min(options.set_most()));
         let tuner = Mutex::new(Tuner::new(bounds, first, Exactness::CLOCKED));
-        Shared { options, line, tally, tuner, arenas, shape, pump }
+        let stock = Stock::new(options.inputs);
+        Shared { options, line, tally, tuner, arenas, stock, shape, pump }
     }
     /// Why the device gets no more work, if so.
     pub(crate) fn lost(&self) -> Option<Error> {
@@ -339,6 +347,7 @@ fn suits(recipe: &Recipe) -> Result<(), String> {
 
 impl Drop for GpuEngine {
     fn drop(&mut self) {
+        self.shared.stock.close();
         self.shared.line.lock().close();
         let Some((rt, over)) = &self.on else { return };
         if rt.park(over, Some(rt.now() + PATIENCE)) == Wake::TimedOut {
@@ -394,6 +403,13 @@ impl Engine for GpuEngine {
     fn resume(&self, recipe: Arc<Recipe>, carry: Carry) -> Result<Box<dyn Session>, Refusal> {
         self.start(recipe, Some(carry))
     }
+    fn input_buffer(&self, bytes: usize) -> Option<IoBuf> {
+        let (buffer, is_wished) = self.shared.stock.take(bytes);
+        if is_wished {
+            self.shared.line.lock().call();
+        }
+        buffer
+    }
     fn disown(&self, error: &Error) {
         let mut tally = self.shared.tally.lock();
         tally.disowned += 1;
@@ -408,6 +424,7 @@ impl Engine for GpuEngine {
     }
     fn report(&self) -> Vec<(&'static str, f64)> {
         let set_bytes = self.shared.tuner.lock().set_bytes();
+        let [input_bytes, inputs, copied] = self.shared.stock.figures();
         let tally = self.shared.tally.lock();
         vec![
             ("set_bytes", set_bytes as f64),
@@ -421,6 +438,9 @@ impl Engine for GpuEngine {
             ("up_seconds", tally.busy_ns[0] / 1e9),
             ("kernels_seconds", tally.busy_ns[1] / 1e9),
             ("down_seconds", tally.busy_ns[2] / 1e9),
+            ("input_bytes", input_bytes),
+            ("inputs_in_place", inputs),
+            ("inputs_copied", copied),
             ("arena_bytes", self.shared.arenas.now() as f64),
             ("arena_bytes_most", self.shared.arenas.most() as f64),
             ("device_lost", f64::from(u8::from(tally.lost.is_some()))),

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_merge::Lent;
+use lithify_merge::{Bytes, Lent};
 
 use crate::device::{Arena, Device, Event, Kernel, Memory, Queue, Shape};
 
@@ -120,6 +120,13 @@ impl<D: Device> Paced<D> {
         *through
     }
 
+    fn goes_up(&mut self, queue: Queue, bytes: usize) -> f64 {
+        match bytes <= self.rates.with_commands {
+            true => self.pass(queue),
+            false => self.reserve(queue, 0, bytes as f64 / self.rates.up),
+        }
+    }
+
     fn copied(&mut self, arena: &Arena, end: f64) {
         let last = self.arenas.entry(arena.0).or_insert(end);
         *last = last.max(end);
@@ -174,12 +181,13 @@ impl<D: Device> Device for Paced<D> {
         self.device.lend(arena)
     }
     fn upload(&mut self, queue: Queue, from: &Arena, part: Range<usize>, to: u64) -> Result<()> {
-        let end = match part.len() <= self.rates.with_commands {
-            true => self.pass(queue),
-            false => self.reserve(queue, 0, part.len() as f64 / self.rates.up),
-        };
+        let end = self.goes_up(queue, part.len());
         self.copied(from, end);
         self.device.upload(queue, from, part, to)
+    }
+    fn send(&mut self, queue: Queue, from: Bytes, to: u64) -> Result<()> {
+        self.goes_up(queue, from.len());
+        self.device.send(queue, from, to)
     }
     fn download(&mut self, queue: Queue, from: u64, to: &Arena, part: Range<usize>) -> Result<()> {
         let end = self.reserve(queue, 2, part.len() as f64 / self.rates.down);

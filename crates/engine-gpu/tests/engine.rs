@@ -8,6 +8,9 @@ mod common;
 #[path = "engine/conformance.rs"]
 mod conformance;
 #[cfg(feature = "emu")]
+#[path = "engine/direct.rs"]
+mod direct;
+#[cfg(feature = "emu")]
 #[path = "engine/faulty.rs"]
 mod faulty;
 #[cfg(feature = "emu")]
