@@ -30,12 +30,15 @@ pub mod card;
 pub mod choose;
 #[allow(unsafe_code, reason = "calls a GPU's driver, which is C")]
 pub mod cuda;
+#[allow(unsafe_code, reason = "calls NVIDIA's cuFile, which is C")]
+pub mod cufile;
 pub mod device;
 pub mod driver;
 #[cfg(feature = "emu")]
 #[allow(unsafe_code, reason = "calls the emulator, which is C++")]
 pub mod emu;
 mod gauge;
+pub mod gds;
 pub mod image;
 mod layout;
 mod line;

@@ -14,6 +14,9 @@ mod direct;
 #[path = "engine/faulty.rs"]
 mod faulty;
 #[cfg(feature = "emu")]
+#[path = "engine/gds.rs"]
+mod gds;
+#[cfg(feature = "emu")]
 #[path = "engine/hostile.rs"]
 mod hostile;
 #[path = "engine/lost.rs"]
