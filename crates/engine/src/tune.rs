@@ -52,6 +52,57 @@ const NEAR: f64 = 0.6;
 /// What is wanted is not known as long as it is more uncertain than this share of it.
 const KNOWN: f64 = 0.5;
 
+/// What three stages take for sets, as far as it was learnt.
+#[derive(Clone, Debug)]
+pub struct Stages {
+    exactness: Exactness,
+    stages: [Fit; 3],
+}
+
+impl Stages {
+    /// Nothing so far.
+    pub fn new(exactness: Exactness) -> Stages {
+        Stages { exactness, stages: [Fit::default(); 3] }
+    }
+
+    /// A set of so many bytes came back, and its stages took so many nanoseconds, without waits for others. False for
+    /// times that are none: nothing is learnt of them.
+    pub fn learn(&mut self, bytes: u64, ns: [f64; 3]) -> bool {
+        // A clock of another program's may tell anything.
+        if bytes == 0 || ns.iter().any(|ns| !ns.is_finite() || *ns < 0.0) {
+            return false;
+        }
+        for (stage, ns) in self.stages.iter_mut().zip(ns) {
+            stage.learn(bytes as f64, ns, &self.exactness);
+        }
+        true
+    }
+
+    /// The smallest set with which no stage falls below `share` of what the slowest one does with sets without end, where
+    /// so many sets go through each stage at once, one after the other; and by which share of it that is uncertain. None as
+    /// long as both figures of a stage are not known.
+    pub fn wanted(&self, share: f64, at_once: [f64; 3]) -> Option<(f64, f64)> {
+        let mut lines = self.lines()?;
+        for (line, n) in lines.iter_mut().zip(at_once) {
+            *line = Line { fixed: n * line.fixed, per_byte: n * line.per_byte, ..*line };
+        }
+        let slowest = lines.iter().map(|line| line.per_byte).fold(0.0, f64::max);
+        // Nanoseconds a byte that every stage has to keep.
+        let due = slowest / share;
+        let of_stage = |line: &Line| (line.fixed / (due - line.per_byte), line.unsure);
+        lines.iter().map(of_stage).max_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    fn lines(&self) -> Option<[Line; 3]> {
+        let [up, work, down] = &self.stages;
+        let known = |stage: &Fit| stage.line().filter(|_| stage.told >= self.exactness.told);
+        Some([known(up)?, known(work)?, known(down)?])
+    }
+}
+
+/// A size is left only for one that differs by so many times what is uncertain of that.
+const SURE: f64 = 3.0;
+
 /// Decides the size of sets.
 #[derive(Clone, Debug)]
 pub struct Tuner {
@@ -63,8 +114,7 @@ pub struct Tuner {
     goal: Option<f64>,
     /// Before: by how much the next size that is tried differs.
     step: f64,
-    exactness: Exactness,
-    stages: [Fit; 3],
+    stages: Stages,
 }
 
 impl Tuner {
@@ -73,7 +123,7 @@ impl Tuner {
         let most = most.max(1);
         let least = least.clamp(1, most);
         let now = first.clamp(least, most) as f64;
-        Tuner { least, most, now, goal: None, step: 0.5, exactness, stages: [Fit::default(); 3] }
+        Tuner { least, most, now, goal: None, step: 0.5, stages: Stages::new(exactness) }
     }
 
     /// Bytes that the next set should have.
@@ -94,7 +144,7 @@ impl Tuner {
         let (least, most) = (self.least as f64, self.most as f64);
         if self.now <= least {
             self.step = 2.0;
-        } else if self.now >= TRIED * least {
+        } else if self.now >= (TRIED * least).min(most) {
             self.step = 0.5;
         }
         self.now = (self.step * self.now).clamp(least, most);
@@ -102,25 +152,18 @@ impl Tuner {
 
     /// A set of so many bytes came back, and its stages took so many nanoseconds, without waits for others.
     pub fn learn(&mut self, bytes: u64, ns: [f64; 3]) {
-        // A clock of another program's may tell anything.
-        if bytes == 0 || ns.iter().any(|ns| !ns.is_finite() || *ns < 0.0) {
+        if !self.stages.learn(bytes, ns) {
             return;
         }
-        let bytes = bytes as f64;
-        for (stage, ns) in self.stages.iter_mut().zip(ns) {
-            stage.learn(bytes, ns, &self.exactness);
-        }
-        if self.lines().is_none() {
+        let Some((wanted, unsure)) = self.stages.wanted(WANTED, [1.0; 3]) else {
             self.goal = None;
             return;
-        }
-        if let Some((wanted, unsure)) = self.wanted()
-            && unsure < KNOWN
-        {
+        };
+        if unsure < KNOWN {
             // Sets that are too large cost less than those that are too small.
             let wanted = (wanted * (1.0 + unsure)).clamp(self.least as f64, self.most as f64);
             let apart = |goal: f64| (wanted / goal).max(goal / wanted) - 1.0;
-            if self.goal.is_none_or(|goal| apart(goal) > NEAR.max(3.0 * unsure)) {
+            if self.goal.is_none_or(|goal| apart(goal) > NEAR.max(SURE * unsure)) {
                 self.goal = Some(wanted);
             }
         }
@@ -129,29 +172,11 @@ impl Tuner {
     /// What a session costs by what was learnt: once through all stages, and each byte where it takes longest. None as
     /// long as that is not known.
     pub fn cost(&self) -> Option<Cost> {
-        let lines = self.lines()?;
+        let lines = self.stages.lines()?;
         let fixed_ns = lines.iter().map(|line| line.fixed).sum();
         let of_stage = |line: &Line| line.per_byte + line.fixed / self.now.max(1.0);
         let ns_per_byte = lines.iter().map(of_stage).fold(0.0, f64::max);
         Some(Cost { fixed_ns, ns_per_byte })
-    }
-
-    fn lines(&self) -> Option<[Line; 3]> {
-        let [up, work, down] = &self.stages;
-        let known = |stage: &Fit| stage.line().filter(|_| stage.told >= self.exactness.told);
-        Some([known(up)?, known(work)?, known(down)?])
-    }
-
-    /// The smallest set with which no stage falls below that share of the slowest one's asymptote, and by which share of
-    /// it that is uncertain.
-    fn wanted(&self) -> Option<(f64, f64)> {
-        let lines = self.lines()?;
-        let slowest = lines.iter().map(|line| line.per_byte).fold(0.0, f64::max);
-        // Nanoseconds a byte that every stage has to keep.
-        let due = slowest / WANTED;
-        let of_stage = |line: &Line| (line.fixed / (due - line.per_byte), line.unsure);
-        let found = lines.iter().map(of_stage).max_by(|a, b| a.0.total_cmp(&b.0))?;
-        Some(found)
     }
 }
 

@@ -99,6 +99,15 @@ fn a_change_is_no_chance() {
     assert!((found / due(slow) - 1.0).abs() < 0.12, "{found} for {}", due(slow));
 }
 
+/// Where there are few sizes, a change is learnt as well.
+#[test]
+fn a_change_is_learnt_within_narrow_bounds() {
+    let tuner = &mut Tuner::new((4 * MIB, 12 * MIB), 12 * MIB, Exactness::CLOCKED);
+    assert_eq!(*sizes(tuner, 20, GPU).last().unwrap(), 12 * MIB);
+    let slow = GPU.map(|(fixed, rate)| (fixed, rate / 20.0));
+    assert_eq!(*sizes(tuner, 20, slow).last().unwrap(), 4 * MIB);
+}
+
 /// What a session costs is known once both figures of each stage are.
 #[test]
 fn cost_is_what_was_learnt() {
