@@ -250,7 +250,14 @@ fn sanitized(cases: &str) -> Result<()> {
     let args = [
         &TESTS[..],
         &own[..],
-        &["odd::", "lz4::", "hostile::", "conformance::what_devices_take", "conformance::lz4"],
+        &[
+            "odd::",
+            "lz4::",
+            "hostile::",
+            "direct::inputs",
+            "conformance::what_devices_take",
+            "conformance::lz4",
+        ],
     ]
     .concat();
     call(at_root("cargo", &args).env("LITHIFY_GPU_SANITIZE", "1").env("LITHIFY_SEEDS", cases))

@@ -22,7 +22,7 @@ use std::ops::Range;
 
 use lithify_base::zoo::{self, Bug};
 use lithify_base::{Result, memory};
-use lithify_engine::Caps;
+use lithify_engine::{Caps, Engine};
 use lithify_env::sync::Arc;
 use lithify_env::{IoBuf, OpenOpts, PendingIo, SharedUrgency, Ticket, spawn_read};
 use lithify_files::dir::typed;
@@ -35,6 +35,7 @@ use lithify_tables::sst::{BlockAt, FullIndex, TableReader};
 use crate::context::JobContext;
 use crate::order::PartOrder;
 use crate::recipe::InputRun;
+use crate::route::guarded;
 use crate::set_memory::{Held, Share};
 
 /// Reads block sets in key order.
@@ -56,6 +57,8 @@ pub(crate) struct Wants {
     pub(crate) caps: Caps,
     /// What it may take besides the fixed memory of the part; none for the CPU.
     pub(crate) share: Option<Arc<Share>>,
+    /// The engine, which may have memory for inputs; none for the CPU.
+    pub(crate) engine: Option<Arc<dyn Engine>>,
 }
 
 /// The blocks of all runs, newest first.
@@ -222,7 +225,7 @@ impl Feed {
     /// each set is cut.
     pub(crate) fn read_ahead(&mut self, wants: impl Fn() -> Wants) -> Result<()> {
         while !self.cut.is_spent() {
-            let Wants { caps, share } = wants();
+            let Wants { caps, share, engine } = wants();
             let (portion, room) = self.portion(&caps, share.as_deref());
             if !self.wants_more(&portion, room) {
                 break;
@@ -233,7 +236,7 @@ impl Feed {
                 let least = self.short.map_or(u64::MAX, |(set, _)| set);
                 self.short = Some((portion.set.min(least), wanted));
             }
-            let reading = self.ask(cut, share.as_ref())?;
+            let reading = self.ask(cut, share.as_ref(), engine.as_deref())?;
             self.ahead.push_back(reading);
         }
         Ok(())
@@ -282,7 +285,12 @@ impl Feed {
     }
 
     /// Starts the reads of a set.
-    fn ask(&self, cut: CutSet, share: Option<&Arc<Share>>) -> Result<Reading> {
+    fn ask(
+        &self,
+        cut: CutSet,
+        share: Option<&Arc<Share>>,
+        engine: Option<&dyn Engine>,
+    ) -> Result<Reading> {
         let mut pieces = Vec::new();
         for (run, blocks) in cut.blocks.iter().enumerate() {
             let mut left = blocks.clone();
@@ -292,7 +300,7 @@ impl Feed {
                 let end = of.before.get(source + 1).map_or(left.end, |&b| b.min(left.end));
                 let local = first..first + (end - left.start);
                 left.start = end;
-                pieces.push(self.read(run as u16, source, local, share)?);
+                pieces.push(self.read(run as u16, source, local, share, engine)?);
             }
         }
         Ok(Reading { cut, pieces })
@@ -304,6 +312,7 @@ impl Feed {
         source: usize,
         blocks: Range<usize>,
         share: Option<&Arc<Share>>,
+        engine: Option<&dyn Engine>,
     ) -> Result<Piece> {
         let from = &self.cut.index().0[usize::from(run)].files[source];
         let first = from.input.block(blocks.start);
@@ -313,8 +322,15 @@ impl Feed {
         let end = (last.offset + u64::from(last.size) + TRAILER).next_multiple_of(align);
         let len = (end - start) as usize;
         check_holes(from.input.table(), start, len, blocks.clone().map(|no| from.input.block(no)))?;
-        let buffer = self.context.buffers.try_get(len);
-        let buffer = buffer.map_err(|none| memory::refused("an input", len, &none))?;
+        let lent = engine.and_then(|engine| guarded(|| engine.input_buffer(len)).ok().flatten());
+        // What an engine lends is held against what was asked for, as all that it does.
+        let buffer = match lent.filter(|buffer| buffer.capacity() >= len) {
+            Some(buffer) => buffer,
+            None => {
+                let buffer = self.context.buffers.try_get(len);
+                buffer.map_err(|none| memory::refused("an input", len, &none))?
+            }
+        };
         let held = share.map(|share| share.hold(buffer.capacity() as u64));
         let rt = &*self.context.env.rt;
         let io = spawn_read(rt, &self.urgency, from.file.clone(), buffer, start, len);

@@ -194,10 +194,10 @@ impl Relay {
     /// What sets for the engine at work are to be like.
     pub(crate) fn wants(&self) -> Wants {
         let Some(m) = &self.machine else {
-            return Wants { caps: self.engines.cpu().caps(), share: None };
+            return Wants { caps: self.engines.cpu().caps(), share: None, engine: None };
         };
         let caps = caps_for(&**m.place.engine(), &self.recipe).unwrap_or(*m.place.caps());
-        Wants { caps, share: Some(m.place.share().clone()) }
+        Wants { caps, share: Some(m.place.share().clone()), engine: Some(m.place.engine().clone()) }
     }
 
     /// For want of memory sets have no more than so many bytes, and not what the engine wants.

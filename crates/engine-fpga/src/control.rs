@@ -183,7 +183,7 @@ impl Controller {
         growth.back = growth.back.max(of.bytes as f64);
         // Every part has a unit of its own as long as there are any, and all share the links.
         let parts = of.parts.clamp(1, self.units.max(1)) as f64;
-        let wanted = growth.stages.wanted(WANTED, [parts, 1.0, parts]);
+        let wanted = growth.stages.wanted(WANTED, [parts, 1.0, parts]).map(|(bytes, _)| bytes);
         // A stage that has changed is learnt anew, for which sets have to be of two sizes.
         let other = match 2 * of.bytes <= self.most.min(ADAPTIVE.1) {
             true => 2.0 * of.bytes as f64,

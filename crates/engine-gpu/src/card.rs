@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_merge::Lent;
+use lithify_merge::{Bytes, Lent};
 
 use crate::arena::Pinned;
 use crate::choose::NoGpu;
@@ -62,6 +62,8 @@ pub struct Card<D: Driver> {
     arenas: BTreeMap<u64, Held>,
     /// Given back while copies were under way.
     limbo: Vec<Held>,
+    /// What is copied from where it was read, with the copies.
+    sent: Vec<(Bytes, Counts)>,
 }
 
 /// An arena, and the copies of it.
@@ -160,6 +162,7 @@ impl<D: Driver> Card<D> {
             memory: BTreeMap::new(),
             arenas: BTreeMap::new(),
             limbo: Vec::new(),
+            sent: Vec::new(),
         })
     }
 
@@ -193,18 +196,22 @@ impl<D: Driver> Card<D> {
     /// GPU.
     fn copy(&mut self, queue: Queue, arena: &Arena, part: &Range<usize>, at: u64) -> Result<()> {
         let held = self.arenas.get(&arena.0).ok_or_else(no_arena)?;
-        let room = self.memory.range(..=at).next_back();
-        let is_inside = room.is_some_and(|(from, bytes)| {
-            (at - from).checked_add(part.len() as u64).is_some_and(|end| end <= *bytes)
-        });
-        if part.start > part.end || part.end > held.bytes || !is_inside {
-            return Err(Error::new(ErrorKind::Internal, "a copy reaches out of its memory"));
+        if part.start > part.end || part.end > held.bytes || !self.has(at, part.len()) {
+            return Err(out_of_memory());
         }
         let n = self.count(queue);
         if let Some(held) = self.arenas.get_mut(&arena.0) {
             held.copies.insert(queue, n);
         }
         Ok(())
+    }
+
+    /// Whether so many bytes from an address on lie in memory that was handed out.
+    fn has(&self, at: u64, len: usize) -> bool {
+        let room = self.memory.range(..=at).next_back();
+        room.is_some_and(|(from, bytes)| {
+            (at - from).checked_add(len as u64).is_some_and(|end| end <= *bytes)
+        })
     }
 
     fn at_rest(&self, copies: &Counts) -> bool {
@@ -230,6 +237,9 @@ impl<D: Driver> Card<D> {
             });
         self.limbo = limbo;
         at_rest.into_iter().for_each(|held| self.pool.give_back(held.pinned));
+        let mut sent = std::mem::take(&mut self.sent);
+        sent.retain(|(_, copies)| !self.at_rest(copies));
+        self.sent = sent;
     }
 
     /// Asks for an event that is under way.
@@ -390,6 +400,15 @@ impl<D: Driver + 'static> Device for Card<D> {
         let held = self.arenas.get(&from.0).ok_or_else(no_arena)?;
         self.call("copy to the GPU", |driver| driver.up(stream, &held.pinned, part, to))
     }
+    fn send(&mut self, queue: Queue, from: Bytes, to: u64) -> Result<()> {
+        if !self.has(to, from.len()) {
+            return Err(out_of_memory());
+        }
+        let stream = self.stream(queue)?;
+        let n = self.count(queue);
+        self.sent.push((from.clone(), Counts::from([(queue, n)])));
+        self.call("copy to the GPU", |driver| driver.send(stream, from.as_slice(), to))
+    }
     fn download(&mut self, queue: Queue, from: u64, to: &Arena, part: Range<usize>) -> Result<()> {
         let stream = self.stream(queue)?;
         self.copy(queue, to, &part, from)?;
@@ -463,6 +482,7 @@ impl<D: Driver> Drop for Card<D> {
         if lost || !is_idle {
             // The GPU may still write to arenas and memory: they stay as they are, with the program.
             self.pool.spare.lock().is_lost = true;
+            std::mem::forget(std::mem::take(&mut self.sent));
             return;
         }
         for address in std::mem::take(&mut self.memory).into_keys() {
@@ -476,6 +496,10 @@ impl<D: Driver> Drop for Card<D> {
 #[cold]
 fn no_arena() -> Error {
     Error::new(ErrorKind::Internal, "there is no such arena")
+}
+#[cold]
+fn out_of_memory() -> Error {
+    Error::new(ErrorKind::Internal, "a copy reaches out of its memory")
 }
 #[cold]
 fn in_flight() -> Error {

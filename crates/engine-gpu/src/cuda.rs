@@ -230,6 +230,16 @@ impl Driver for Cuda {
             })
         })
     }
+    fn send(&self, stream: Stream, from: &[u8], to: u64) -> Result<(), Code> {
+        self.made(|made| {
+            let stream = nth(&made.streams, stream.0)?.0.cast();
+            // SAFETY: as for `up`: `card` has the bytes until an event behind the copy has happened, shared, so that
+            // nothing writes to them.
+            answer(unsafe {
+                sys::cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast(), from.len(), stream)
+            })
+        })
+    }
     fn down(&self, stream: Stream, from: u64, to: &Pinned, part: Range<usize>) -> Result<(), Code> {
         let bytes = inside(to, &part)?;
         self.made(|made| {

@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Range;
 
 use lithify_base::Result;
-use lithify_merge::Lent;
+use lithify_merge::{Bytes, Lent};
 
 /// A kernel of `kernels`, in the order of the emulator's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,6 +180,12 @@ pub trait Device: Send {
     /// # Errors
     /// Any: the device is lost.
     fn upload(&mut self, queue: Queue, from: &Arena, part: Range<usize>, to: u64) -> Result<()>;
+    /// Copies bytes that were read to an address of the device, straight from where they lie. It holds them until the copy
+    /// has been made; from memory that it lent before ([`Device::lend`]) it copies without the host's help.
+    ///
+    /// # Errors
+    /// Any: the device is lost.
+    fn send(&mut self, queue: Queue, from: Bytes, to: u64) -> Result<()>;
     /// Copies to a part of an arena from an address of the device.
     ///
     /// # Errors

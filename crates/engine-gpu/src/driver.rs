@@ -104,6 +104,8 @@ pub trait Driver: Send + Sync {
     fn unpin(&self, pinned: Pinned) -> Result<(), Code>;
     /// Copies to the GPU.
     fn up(&self, stream: Stream, from: &Pinned, part: Range<usize>, to: u64) -> Result<(), Code>;
+    /// Copies to the GPU from bytes that stay as they are until the copy has been made.
+    fn send(&self, stream: Stream, from: &[u8], to: u64) -> Result<(), Code>;
     /// Copies from the GPU.
     fn down(&self, stream: Stream, from: u64, to: &Pinned, part: Range<usize>) -> Result<(), Code>;
     /// Starts a kernel.

@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_char};
 use std::ops::Range;
 
 use lithify_base::{Error, ErrorKind, Result};
-use lithify_merge::Lent;
+use lithify_merge::{Bytes, Lent};
 
 use crate::device::{Arena, Device, Event, Kernel, Memory, Queue, Shape};
 use crate::layout::{self, Params};
@@ -185,6 +185,9 @@ impl Device for Emu {
         };
         self.arenas.insert(from.0, bytes);
         copied
+    }
+    fn send(&mut self, _queue: Queue, from: Bytes, to: u64) -> Result<()> {
+        self.at(to, from.len()).map(|to| to.copy_from_slice(from.as_slice()))
     }
     fn download(&mut self, _queue: Queue, from: u64, to: &Arena, part: Range<usize>) -> Result<()> {
         let mut bytes = self.arenas.remove(&to.0).ok_or_else(|| lost("no such arena"))?;

@@ -1,19 +1,17 @@
 //! What the stages of sets take, by the device's own clock.
 //!
 //! Keeps: one link up and one link down carry one copy at a time, so the time of a copy is its own. Kernels of several
-//! sets share the device: time in which they run side by side counts once, for the set that is looked at first. So does all that lies before
-//! what was looked at last: kernels of a set that ran while another waited for its carry may not count at all, and what is
-//! told of kernels is then too little, never too much. A set by itself says little, so a few that are alike are taken
-//! together.
+//! sets share the device: an instant in which they run side by side counts once, for the set that is looked at first,
+//! and every instant counts, in whichever order sets are looked at. So the sum over sets is the time in which kernels
+//! were at work.
 //! Leaves to others: what follows from it (`lithify_engine::tune`).
 
 use lithify_base::Result;
 
 use crate::device::{Device, Event};
 
-/// Sets that are taken together, and by how much their sizes may differ from the first one's.
-const GROUP: f64 = 3.0;
-const ALIKE: f64 = 0.25;
+/// Stretches of kernels that are remembered. Those of sets in flight are few, and grow together.
+const STRETCHES: usize = 64;
 
 /// Where a stage of a set began and ended.
 pub(crate) type Span = (Event, Event);
@@ -27,74 +25,56 @@ pub(crate) struct Spans {
     pub(crate) down: Option<Span>,
 }
 
-/// Sets that are alike: on average so many bytes, and so many nanoseconds for link up, kernels, link down.
-pub(crate) struct Alike {
-    pub(crate) bytes: u64,
-    pub(crate) ns: [f64; 3],
-}
-
 /// The gauge of a device.
 #[derive(Default)]
 pub(crate) struct Gauge {
-    /// The last end of kernels that was seen.
-    through: Option<Event>,
-    /// How many sets, the bytes of the first, and sums.
-    sets: f64,
-    first: f64,
-    bytes: f64,
-    ns: [f64; 3],
+    /// What `counted` counts from.
+    zero: Option<Event>,
+    /// Stretches of time in which kernels ran that have counted: nanoseconds from `zero`, none overlap.
+    counted: Vec<(f64, f64)>,
 }
 
 impl Gauge {
-    /// A set of so many bytes came through. A group is told when it is complete, or the next set is not alike.
+    /// Nanoseconds that a set took for link up, kernels, link down; none if the device does not know.
     ///
     /// # Errors
     /// Of the device.
-    pub(crate) fn take(
-        &mut self,
-        device: &mut dyn Device,
-        bytes: u64,
-        spans: &Spans,
-    ) -> Result<Option<Alike>> {
-        let Spans { up: Some(up), front: Some(front), back: Some(back), down: Some(down) } = *spans
+    pub(crate) fn take(&mut self, device: &mut dyn Device, of: &Spans) -> Result<Option<[f64; 3]>> {
+        let Spans { up: Some(up), front: Some(front), back: Some(back), down: Some(down) } = *of
         else {
             return Ok(None);
         };
         let kernels = self.kernels(device, front)?.zip(self.kernels(device, back)?);
         let links = device.between(up.0, up.1)?.zip(device.between(down.0, down.1)?);
-        let Some(((front, back), (up, down))) = kernels.zip(links) else { return Ok(None) };
-        let bytes = bytes as f64;
-        let is_alike = (bytes - self.first).abs() <= ALIKE * self.first;
-        let told = if is_alike { None } else { self.told() };
-        if self.sets == 0.0 {
-            self.first = bytes;
-        }
-        self.sets += 1.0;
-        self.bytes += bytes;
-        for (sum, ns) in self.ns.iter_mut().zip([up, front + back, down]) {
-            *sum += ns;
-        }
-        Ok(if self.sets < GROUP { told } else { self.told() })
-    }
-
-    /// The group so far, if there is one; the next begins.
-    fn told(&mut self) -> Option<Alike> {
-        let sets = self.sets;
-        let told = Alike { bytes: (self.bytes / sets) as u64, ns: self.ns.map(|ns| ns / sets) };
-        *self = Gauge { through: self.through, ..Gauge::default() };
-        (sets > 0.0).then_some(told)
+        Ok(kernels.zip(links).map(|((front, back), (up, down))| [up, front + back, down]))
     }
 
     /// The time of kernels that has not counted yet.
     fn kernels(&mut self, device: &mut dyn Device, (from, to): Span) -> Result<Option<f64>> {
         let Some(all) = device.between(from, to)? else { return Ok(None) };
-        let new = match self.through {
-            Some(through) => device.between(through, to)?.unwrap_or(all),
-            None => all,
-        };
-        if new > 0.0 {
-            self.through = Some(to);
+        let all = all.max(0.0);
+        match self.zero.map(|zero| device.between(zero, from)).transpose()?.flatten() {
+            Some(later) => {
+                self.counted.iter_mut().for_each(|of| *of = (of.0 - later, of.1 - later))
+            }
+            // What was long ago has nothing in common with this.
+            None => self.counted.clear(),
         }
-        Ok(Some(new.clamp(0.0, all.max(0.0))))
+        self.zero = Some(from);
+        let (mut new, mut stretch) = (all, (0.0_f64, all));
+        self.counted.retain(|&(from, to)| {
+            let is_apart = to < 0.0 || from > all;
+            if !is_apart {
+                new -= to.min(all) - from.max(0.0);
+                stretch = (stretch.0.min(from), stretch.1.max(to));
+            }
+            is_apart
+        });
+        self.counted.push(stretch);
+        if self.counted.len() > STRETCHES {
+            self.counted.sort_by(|a, b| a.0.total_cmp(&b.0));
+            self.counted.remove(0);
+        }
+        Ok(Some(new.max(0.0)))
     }
 }

@@ -30,12 +30,15 @@ pub mod card;
 pub mod choose;
 #[allow(unsafe_code, reason = "calls a GPU's driver, which is C")]
 pub mod cuda;
+#[allow(unsafe_code, reason = "calls NVIDIA's cuFile, which is C")]
+pub mod cufile;
 pub mod device;
 pub mod driver;
 #[cfg(feature = "emu")]
 #[allow(unsafe_code, reason = "calls the emulator, which is C++")]
 pub mod emu;
 mod gauge;
+pub mod gds;
 pub mod image;
 mod layout;
 mod line;
@@ -49,6 +52,7 @@ pub mod replay;
 mod returned;
 mod session;
 mod stage;
+mod stock;
 mod unit;
 
 use std::time::Duration;
@@ -58,7 +62,7 @@ use lithify_engine::memory::EngineMemory;
 use lithify_engine::tune::{Exactness, Tuner};
 use lithify_engine::{Caps, Carry, Cost, Engine, Recipe, Refusal, Session};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_env::{RtRef, Ticket, Wake};
+use lithify_env::{IoBuf, RtRef, Ticket, Wake};
 use lithify_format::checksum::ChecksumKind;
 use lithify_format::compress::Codec;
 use lithify_merge::certify::Mode;
@@ -68,11 +72,11 @@ use device::Shape;
 #[cfg(feature = "emu")]
 pub use emu::Emu;
 
-use gauge::Alike;
 use layout::RUNS_MOST;
 use line::Line;
 use pump::{Pump, PumpJob};
 use session::GpuSession;
+use stock::Stock;
 use unit::{Limits, Trouble};
 
 /// How an engine uses its device.
@@ -93,6 +97,8 @@ pub struct GpuOptions {
     pub memory: u64,
     /// Most bytes of host memory that the device copies from and to, blocks that are handed out included.
     pub arenas: u64,
+    /// Most bytes of host memory besides for inputs: what is read into it needs no other copy of the host's. 0 for none.
+    pub inputs: u64,
     /// One in this many sets is merged again by the host and compared; 0 means each one, as 1 does.
     pub prove: u32,
     /// How much of what comes back the host looks at before it counts.
@@ -110,6 +116,7 @@ impl Default for GpuOptions {
             tuned: None,
             memory: 1 << 30,
             arenas: 512 << 20,
+            inputs: 0,
             prove: 64,
             certify: Mode::Full,
             always: false,
@@ -136,6 +143,8 @@ pub(crate) struct Shared {
     /// How large sets are to be.
     tuner: Mutex<Tuner>,
     arenas: Arc<EngineMemory>,
+    /// Memory for inputs.
+    pub(crate) stock: Stock,
     shape: Shape,
     /// Unless it is a job.
     pump: Option<Mutex<Pump>>,
@@ -151,6 +160,8 @@ struct Tally {
     normalised: u64,
     unsuitable: u64,
     disowned: u64,
+    /// Nanoseconds in which the link up, kernels and the link down were at work, where times are noted.
+    busy_ns: [f64; 3],
     lost: Option<Error>,
     evidence: Option<Error>,
 }
@@ -167,7 +178,8 @@ impl Shared {
         let (least, most) = options.tuned.unwrap_or((first, first));
         let bounds = (least, most.min(options.set_most()));
         let tuner = Mutex::new(Tuner::new(bounds, first, Exactness::CLOCKED));
-        Shared { options, line, tally, tuner, arenas, shape, pump }
+        let stock = Stock::new(options.inputs);
+        Shared { options, line, tally, tuner, arenas, stock, shape, pump }
     }
     /// Why the device gets no more work, if so.
     pub(crate) fn lost(&self) -> Option<Error> {
@@ -177,8 +189,9 @@ impl Shared {
     pub(crate) fn turn(&self) -> Option<bool> {
         self.pump.as_ref().map(|pump| pump.lock().turn(self))
     }
-    /// A set was staged, and so many of its blocks were normalised.
-    pub(crate) fn staged(&self, normalised: u64) {
+    /// A set of so many stored bytes was staged, and so many of its blocks were normalised.
+    pub(crate) fn staged(&self, bytes: u64, normalised: u64) {
+        self.tuner.lock().sent(bytes);
         self.tally.lock().normalised += normalised;
     }
     /// A set with so many stored bytes was merged; of its blocks so many were decoded on the device, and of those that it
@@ -190,9 +203,11 @@ impl Shared {
         tally.decoded += decoded;
         tally.encoded += encoded;
     }
-    /// Sets came back that are alike.
-    pub(crate) fn learn(&self, sets: &Alike) {
-        self.tuner.lock().learn(sets.bytes, sets.ns);
+    /// A set of so many bytes came back, and took so many nanoseconds for link up, kernels, link down.
+    pub(crate) fn learn(&self, bytes: u64, ns: [f64; 3]) {
+        self.tuner.lock().learn(bytes, ns);
+        let mut tally = self.tally.lock();
+        tally.busy_ns.iter_mut().zip(ns).for_each(|(busy, ns)| *busy += ns);
     }
     /// A session ends in trouble, or the device fails.
     pub(crate) fn failed(&self, trouble: &Trouble) {
@@ -335,6 +350,7 @@ fn suits(recipe: &Recipe) -> Result<(), String> {
 
 impl Drop for GpuEngine {
     fn drop(&mut self) {
+        self.shared.stock.close();
         self.shared.line.lock().close();
         let Some((rt, over)) = &self.on else { return };
         if rt.park(over, Some(rt.now() + PATIENCE)) == Wake::TimedOut {
@@ -390,6 +406,13 @@ impl Engine for GpuEngine {
     fn resume(&self, recipe: Arc<Recipe>, carry: Carry) -> Result<Box<dyn Session>, Refusal> {
         self.start(recipe, Some(carry))
     }
+    fn input_buffer(&self, bytes: usize) -> Option<IoBuf> {
+        let (buffer, is_wished) = self.shared.stock.take(bytes);
+        if is_wished {
+            self.shared.line.lock().call();
+        }
+        buffer
+    }
     fn disown(&self, error: &Error) {
         let mut tally = self.shared.tally.lock();
         tally.disowned += 1;
@@ -404,6 +427,7 @@ impl Engine for GpuEngine {
     }
     fn report(&self) -> Vec<(&'static str, f64)> {
         let set_bytes = self.shared.tuner.lock().set_bytes();
+        let [input_bytes, inputs, copied] = self.shared.stock.figures();
         let tally = self.shared.tally.lock();
         vec![
             ("set_bytes", set_bytes as f64),
@@ -414,6 +438,12 @@ impl Engine for GpuEngine {
             ("normalised_blocks", tally.normalised as f64),
             ("unsuitable_sets", tally.unsuitable as f64),
             ("disowned", tally.disowned as f64),
+            ("up_seconds", tally.busy_ns[0] / 1e9),
+            ("kernels_seconds", tally.busy_ns[1] / 1e9),
+            ("down_seconds", tally.busy_ns[2] / 1e9),
+            ("input_bytes", input_bytes),
+            ("inputs_in_place", inputs),
+            ("inputs_copied", copied),
             ("arena_bytes", self.shared.arenas.now() as f64),
             ("arena_bytes_most", self.shared.arenas.most() as f64),
             ("device_lost", f64::from(u8::from(tally.lost.is_some()))),

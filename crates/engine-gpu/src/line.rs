@@ -73,6 +73,11 @@ impl Line {
         self.wake.complete();
     }
 
+    /// There is something for the pump to do that is no set.
+    pub(crate) fn call(&mut self) {
+        self.wake.complete();
+    }
+
     /// No session comes any more.
     pub(crate) fn close(&mut self) {
         self.closed = true;

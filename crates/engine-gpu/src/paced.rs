@@ -2,8 +2,8 @@
 //!
 //! Keeps: the work itself is done at once, by the device beneath; what is paced is when its events are ready and its
 //! arenas are the host's again. There is one link up, one link down, and kernels run one after the other; what
-//! is asked of them is done in the first gap in which its queue is through with what came before. Copies up of at
-//! most 64 KiB travel with the commands, as drivers send them, and wait for no link. Nothing here is a measurement
+//! is asked of them is done in the first gap in which its queue is through with what came before. Small copies up
+//! travel with the commands, as drivers send them, and wait for no link. Nothing here is a measurement
 //! of a GPU: rates are assumptions.
 //! Leaves to others: the work.
 
@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_merge::Lent;
+use lithify_merge::{Bytes, Lent};
 
 use crate::device::{Arena, Device, Event, Kernel, Memory, Queue, Shape};
 
@@ -27,6 +27,8 @@ pub struct Rates {
     pub kernels: f64,
     /// Nanoseconds that each copy and each kernel takes besides.
     pub call_ns: f64,
+    /// Most bytes of a copy up that travels with the commands: 64 KiB, for sets that are not scaled down.
+    pub with_commands: usize,
 }
 
 /// What was asked of a device so far.
@@ -51,8 +53,6 @@ const SHARES: [f64; Kernel::ALL.len()] = [
 
 /// Events of which it is known when they were ready.
 const PAST: usize = 1024;
-/// Most bytes of a copy up that travels with the commands.
-const WITH_COMMANDS: usize = 64 << 10;
 
 /// The paced device.
 pub struct Paced<D> {
@@ -120,6 +120,13 @@ impl<D: Device> Paced<D> {
         *through
     }
 
+    fn goes_up(&mut self, queue: Queue, bytes: usize) -> f64 {
+        match bytes <= self.rates.with_commands {
+            true => self.pass(queue),
+            false => self.reserve(queue, 0, bytes as f64 / self.rates.up),
+        }
+    }
+
     fn copied(&mut self, arena: &Arena, end: f64) {
         let last = self.arenas.entry(arena.0).or_insert(end);
         *last = last.max(end);
@@ -174,12 +181,13 @@ impl<D: Device> Device for Paced<D> {
         self.device.lend(arena)
     }
     fn upload(&mut self, queue: Queue, from: &Arena, part: Range<usize>, to: u64) -> Result<()> {
-        let end = match part.len() {
-            0..=WITH_COMMANDS => self.pass(queue),
-            bytes => self.reserve(queue, 0, bytes as f64 / self.rates.up),
-        };
+        let end = self.goes_up(queue, part.len());
         self.copied(from, end);
         self.device.upload(queue, from, part, to)
+    }
+    fn send(&mut self, queue: Queue, from: Bytes, to: u64) -> Result<()> {
+        self.goes_up(queue, from.len());
+        self.device.send(queue, from, to)
     }
     fn download(&mut self, queue: Queue, from: u64, to: &Arena, part: Range<usize>) -> Result<()> {
         let end = self.reserve(queue, 2, part.len() as f64 / self.rates.down);
@@ -201,7 +209,8 @@ impl<D: Device> Device for Paced<D> {
     fn record(&mut self, queue: Queue) -> Result<Event> {
         self.device.record(queue)?;
         let now = self.now();
-        let end = *self.queues.entry(queue).or_insert(now);
+        // In a queue that is idle it happens at once.
+        let end = self.queues.get(&queue).map_or(now, |through| through.max(now));
         self.recorded += 1;
         let event = Event(self.recorded);
         self.events.retain(|(_, end)| *end > now);

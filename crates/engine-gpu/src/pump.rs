@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use lithify_base::Error;
+use lithify_base::{Error, ErrorKind};
 use lithify_env::sync::Arc;
 use lithify_env::{RtRef, Step, Ticket};
 
@@ -46,10 +46,10 @@ impl Pump {
 
     /// Moves everything on that can; says whether something did.
     pub(crate) fn turn(&mut self, shared: &Shared) -> bool {
-        let mut moved = false;
         if self.lost.is_none() {
             self.lost = shared.lost();
         }
+        let mut moved = self.stock_up(shared);
         for no in 0..self.units.len() {
             if self.lost.is_some() {
                 break;
@@ -72,6 +72,27 @@ impl Pump {
         moved
     }
 
+    /// Takes memory for an input, if it was wished for.
+    fn stock_up(&mut self, shared: &Shared) -> bool {
+        if self.lost.is_some() {
+            shared.stock.close();
+            return false;
+        }
+        let (Some(bytes), gone) = shared.stock.wished() else { return false };
+        drop(gone);
+        let lent = self.device.arena(bytes).and_then(|arena| self.device.lend(arena));
+        match lent {
+            Ok(lent) => shared.stock.add(lent),
+            // There is none now: inputs are copied, as they would be without it.
+            Err(e) if e.kind() == ErrorKind::LimitExceeded => shared.stock.close(),
+            Err(e) => {
+                shared.failed(&Trouble::Device(e.clone()));
+                self.lost = Some(e);
+            }
+        }
+        true
+    }
+
     /// Whether the device is at work.
     fn is_busy(&self) -> bool {
         self.lost.is_none() && self.units.iter().any(|of| !of.unit.is_idle())
@@ -89,7 +110,7 @@ impl Pump {
                 return Ok(unit.turn(device)?.is_some());
             }
             let mut line = shared.line.lock();
-            let fits = |job: &Job| unit.has_room(job.staged.bytes);
+            let fits = |job: &Job| unit.has_room(job.staged.copied);
             let Some((set, job)) = line.take_job(free, units, fits) else { return Ok(false) };
             let session = line.session_of(set).unwrap_or_default();
             drop(line);
@@ -114,9 +135,9 @@ impl Pump {
         let Some(news) = unit.turn(device)? else { return Ok(false) };
         if matches!(news, News::Blocks(_))
             && let (bytes, spans) = unit.spans()
-            && let Some(sets) = self.gauge.take(device, bytes, &spans).on_device()?
+            && let Some(ns) = self.gauge.take(device, &spans).on_device()?
         {
-            shared.learn(&sets);
+            shared.learn(bytes, ns);
         }
         let mut line = shared.line.lock();
         if matches!(news, News::Blocks(_)) {
@@ -191,7 +212,7 @@ impl lithify_env::Job for PumpJob {
     }
 
     fn panicked(&mut self, message: String) {
-        let error = Error::new(lithify_base::ErrorKind::Internal, message);
+        let error = Error::new(ErrorKind::Internal, message);
         self.shared.failed(&Trouble::Device(error.clone()));
         self.shared.line.lock().stop_all(&error);
     }

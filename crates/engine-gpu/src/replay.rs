@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_env::sync::{Arc, Mutex};
-use lithify_merge::Lent;
+use lithify_merge::{Bytes, Lent};
 
 use crate::device::{Arena, Device, Event, Kernel, Memory, Queue, Shape};
 
@@ -62,6 +62,9 @@ impl<D: Device> Device for Recorder<D> {
     }
     fn upload(&mut self, queue: Queue, from: &Arena, part: Range<usize>, to: u64) -> Result<()> {
         self.device.upload(queue, from, part, to)
+    }
+    fn send(&mut self, queue: Queue, from: Bytes, to: u64) -> Result<()> {
+        self.device.send(queue, from, to)
     }
     fn download(&mut self, queue: Queue, from: u64, to: &Arena, part: Range<usize>) -> Result<()> {
         self.device.download(queue, from, to, part.clone())?;
@@ -136,6 +139,9 @@ impl Device for Replay {
         Ok(Box::new(self.arenas.remove(&arena.0).ok_or_else(other_job)?))
     }
     fn upload(&mut self, _: Queue, _: &Arena, _: Range<usize>, _: u64) -> Result<()> {
+        Ok(())
+    }
+    fn send(&mut self, _: Queue, _: Bytes, _: u64) -> Result<()> {
         Ok(())
     }
     fn download(&mut self, _: Queue, _: u64, to: &Arena, part: Range<usize>) -> Result<()> {

@@ -152,10 +152,11 @@ impl GpuSession {
                 Stage::Sent(_) => known = false,
                 Stage::Stopped(_) => return false,
                 Stage::Grounded => {
-                    flight.at = match Staged::new(&flight.set) {
+                    flight.at = match Staged::new(&flight.set, |bytes| self.shared.stock.has(bytes))
+                    {
                         Err(error) => Stage::Stopped(Trouble::Set(error)),
                         Ok(staged) => {
-                            self.shared.staged(staged.normalised);
+                            self.shared.staged(flight.set.bytes(), staged.normalised);
                             flight.decoded = staged.decoded;
                             let (recipe, tables) = (self.recipe.clone(), self.tables.clone());
                             let job = Job { recipe, tables, staged };

@@ -28,7 +28,7 @@ const ALIGN: usize = 16;
 /// Most records of a set: their numbers have 32 bits.
 const RECORDS_MOST: u64 = 1 << 31;
 
-/// A block as it goes to the device, with its trailer.
+/// A block that the host copies, with its trailer.
 enum Piece {
     /// As it was read.
     Read(Bytes),
@@ -36,11 +36,37 @@ enum Piece {
     Made(Vec<u8>),
 }
 
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Piece::Read(bytes) => bytes.as_slice(),
+            Piece::Made(bytes) => bytes,
+        }
+    }
+}
+
+/// A stretch of the input.
+enum Stretch {
+    /// Blocks that the device copies from where they were read: they lie side by side there, and in the input as well.
+    Sent(Bytes),
+    /// Blocks that the host copies, each with its place.
+    Copied(Vec<(usize, Piece)>),
+}
+
+/// Where a stretch goes: to this place of the input, from so many bytes of an arena, or from where it lies.
+pub(crate) enum Way {
+    Arena(usize),
+    Sent(Bytes),
+}
+
 /// A set, ready to be copied.
 pub(crate) struct Staged {
     /// The keys that it is about.
     pub(crate) keys: CleanRange,
-    pieces: Vec<Piece>,
+    /// The input, in order, each with where it begins.
+    stretches: Vec<(usize, Stretch)>,
+    /// Bytes of it that the host copies.
+    pub(crate) copied: usize,
     /// By block, what the device is told.
     pub(crate) blocks: Vec<BlockIn>,
     /// By run that has blocks, newest first. Records are counted once all blocks are.
@@ -110,12 +136,12 @@ pub(crate) struct Totals {
 }
 
 impl Staged {
-    /// Stages `set`.
+    /// Stages `set`. What lies in memory that the device copies from by itself `is_lent`.
     ///
     /// # Errors
     /// Corruption of a block that is read here, or one that cannot be a block; InvalidArgument if a run comes
     /// twice.
-    pub(crate) fn new(set: &BlockSet) -> Result<Staged> {
+    pub(crate) fn new(set: &BlockSet, is_lent: impl Fn(&[u8]) -> bool) -> Result<Staged> {
         let mut slices: Vec<_> = set.runs.iter().filter(|run| !run.blocks.is_empty()).collect();
         slices.sort_by_key(|run| run.run);
         if slices.windows(2).any(|w| w[0].run == w[1].run) {
@@ -123,7 +149,8 @@ impl Staged {
         }
         let mut staged = Staged {
             keys: set.keys.clone(),
-            pieces: Vec::new(),
+            stretches: Vec::new(),
+            copied: 0,
             blocks: Vec::new(),
             runs: Vec::new(),
             bytes: 0,
@@ -135,14 +162,19 @@ impl Staged {
         };
         for slice in slices {
             for block in &*slice.blocks {
-                staged.push(slice.run, block).map_err(|e| e.at(block.offset))?;
+                staged.push(slice.run, block, &is_lent).map_err(|e| e.at(block.offset))?;
             }
             staged.runs.push(RunIn { run: u64::from(slice.run), ..RunIn::default() });
         }
         Ok(staged)
     }
 
-    fn push(&mut self, run: u16, block: &BlockSlice) -> Result<()> {
+    fn push(
+        &mut self,
+        run: u16,
+        block: &BlockSlice,
+        is_lent: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<()> {
         let stored = block.bytes.as_slice();
         let Some((payload, trailer)) = stored.split_last_chunk::<TRAILER>() else {
             return Err(Error::corruption("block is shorter than its trailer"));
@@ -152,11 +184,9 @@ impl Staged {
             Form::Odd => (Piece::Made(normalised(block)?), 0),
             Form::Plain | Form::Lz4(_) => (Piece::Read(block.bytes.clone()), block.modifier),
         };
-        let all = match &piece {
-            Piece::Read(bytes) => bytes.len(),
-            Piece::Made(bytes) => bytes.len(),
-        };
-        let (stored_at, stored) = (self.bytes as u64, (all - TRAILER) as u64);
+        let all = piece.bytes().len();
+        let stored_at = self.put(piece, is_lent) as u64;
+        let stored = (all - TRAILER) as u64;
         let (at, len, codec) = match form {
             Form::Lz4(size) => (self.plain, size, u64::from(trailer[0])),
             Form::Plain | Form::Odd => (stored_at, stored, 0),
@@ -190,28 +220,69 @@ impl Staged {
             Form::Odd => self.normalised += 1,
             Form::Plain => {}
         }
-        self.bytes = (self.bytes + all).next_multiple_of(ALIGN);
-        self.pieces.push(piece);
         Ok(())
     }
 
-    /// Copies all blocks to their places; `to` has [`Staged::bytes`].
-    pub(crate) fn fill(&self, to: &mut [u8]) {
-        for (piece, block) in self.pieces.iter().zip(&self.blocks) {
-            let bytes = match piece {
-                Piece::Read(bytes) => bytes.as_slice(),
-                Piece::Made(bytes) => bytes,
-            };
-            let at = block.stored_at as usize;
-            if let Some(place) = to.get_mut(at..at + bytes.len()) {
-                place.copy_from_slice(bytes);
+    /// Gives a block its place; says where that is.
+    fn put(&mut self, piece: Piece, is_lent: &dyn Fn(&[u8]) -> bool) -> usize {
+        let len = piece.bytes().len();
+        if let Piece::Read(bytes) = &piece
+            && is_lent(bytes.as_slice())
+        {
+            // Behind the one before, if it lies there in memory as well: one copy for both.
+            if let Some((from, Stretch::Sent(before))) = self.stretches.last_mut()
+                && let Some(both) = before.joined(bytes)
+            {
+                let at = *from + before.len();
+                *before = both;
+                self.bytes = at + len;
+                return at;
             }
+            let at = self.bytes.next_multiple_of(ALIGN);
+            self.stretches.push((at, Stretch::Sent(bytes.clone())));
+            self.bytes = at + len;
+            return at;
+        }
+        let at = self.bytes.next_multiple_of(ALIGN);
+        if !matches!(self.stretches.last(), Some((_, Stretch::Copied(_)))) {
+            self.stretches.push((at, Stretch::Copied(Vec::new())));
+        }
+        if let Some((from, Stretch::Copied(pieces))) = self.stretches.last_mut() {
+            pieces.push((at - *from, piece));
+            // As the arena has them, with what lies between.
+            self.copied += at + len - self.bytes.max(*from);
+        }
+        self.bytes = at + len;
+        at
+    }
+
+    /// The stretches of the input: where each goes, and from where. Those that the host copies lie in an arena one after
+    /// the other, which [`Staged::fill`] fills.
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (usize, Way)> {
+        self.stretches.iter().map(|(at, stretch)| match stretch {
+            Stretch::Sent(bytes) => (*at, Way::Sent(bytes.clone())),
+            Stretch::Copied(pieces) => (*at, Way::Arena(length(pieces))),
+        })
+    }
+
+    /// Copies what the host copies to its places; `to` has [`Staged::copied`] bytes.
+    pub(crate) fn fill(&self, mut to: &mut [u8]) {
+        for (_, stretch) in &self.stretches {
+            let Stretch::Copied(pieces) = stretch else { continue };
+            let Some((part, rest)) = to.split_at_mut_checked(length(pieces)) else { return };
+            for (at, piece) in pieces {
+                let bytes = piece.bytes();
+                if let Some(place) = part.get_mut(*at..at + bytes.len()) {
+                    place.copy_from_slice(bytes);
+                }
+            }
+            to = rest;
         }
     }
 
-    /// Lets go of the blocks, which are copied.
+    /// Lets go of the blocks, which are copied, or are the device's to hold.
     pub(crate) fn forget(&mut self) {
-        self.pieces = Vec::new();
+        self.stretches = Vec::new();
     }
 
     /// Takes the counts that the device made: entries and user key bytes of each block.
@@ -246,6 +317,11 @@ impl Staged {
         }
         Ok(totals)
     }
+}
+
+/// Bytes from the first of these pieces to the end of the last.
+fn length(pieces: &[(usize, Piece)]) -> usize {
+    pieces.last().map_or(0, |(at, piece)| at + piece.bytes().len())
 }
 
 /// True if a payload has neither a hash index nor values apart.

@@ -28,7 +28,7 @@ use crate::gauge::Spans;
 use crate::layout::{BlockIn, Carve, Params, Status};
 use crate::plan::{Back, Front, Fronted, Image, per_warp};
 use crate::returned::{Announced, Places, counts};
-use crate::stage::Staged;
+use crate::stage::{Staged, Way};
 
 /// What stops a set.
 #[derive(Clone, Debug)]
@@ -220,15 +220,17 @@ impl Unit {
             return Err(Trouble::Set(Error::new(ErrorKind::LimitExceeded, what)));
         };
         let base = self.memory(device, 1, back.bytes)?;
-        let began = self.mark(device, self.queue())?;
         // With the kernels, so that it waits for no set that is on its way up.
         self.upload(device, self.queue(), &back.image, None, base)?;
+        let began = self.mark(device, self.queue())?;
         let told = Box::new(back.launch(device, self.queue(), base)?);
+        // Before the status comes down, which may wait for others' blocks.
+        let ended = self.mark(device, self.queue())?;
         let to = self.arena(device, Status::BYTES)?;
         device.download(self.queue(), told.status, &to.arena, 0..Status::BYTES).on_device()?;
         self.down.push(to);
         let event = device.record(self.queue()).on_device()?;
-        self.spans.back = began.map(|began| (began, event));
+        self.spans.back = began.zip(ended);
         self.at = At::Backed { told, event };
         Ok(())
     }
@@ -422,18 +424,43 @@ impl Unit {
         staged: Option<&Staged>,
         base: u64,
     ) -> Result<(), Trouble> {
-        let all = image.bytes() as usize;
+        // Copies from the arena: where each begins there, how long it is, and where it goes; and what is sent.
+        let (mut copies, mut sent, mut copied) = (Vec::new(), Vec::new(), 0);
+        for (at, way) in staged.into_iter().flat_map(Staged::ways) {
+            match way {
+                Way::Sent(bytes) => sent.push((at, bytes)),
+                Way::Arena(len) => {
+                    copies.push((copied, len, at));
+                    copied += len;
+                }
+            }
+        }
+        // The tables lie behind the blocks: one copy with those of the last stretch, if that is copied.
+        let mut small = copied;
+        match copies.last_mut() {
+            Some((from, len, at)) if sent.last().is_none_or(|(of, _)| of < at) => {
+                small = *from + image.blocks - *at;
+                *len = small + image.small.len() - *from;
+            }
+            _ => copies.push((small, image.small.len(), image.blocks)),
+        }
+        let all = small + image.small.len();
         self.limits.has_room(all)?;
         let up = self.arena(device, all)?;
         let bytes = device.bytes(&up.arena).on_device()?;
-        let (blocks, small) = bytes.split_at_mut(image.blocks.min(all));
+        let (blocks, tables) = bytes.split_at_mut(small.min(all));
         if let Some(staged) = staged {
             staged.fill(blocks);
         }
-        small.copy_from_slice(&image.small);
+        tables.copy_from_slice(&image.small);
         let is_up = queue == Queue::Up;
         let began = if is_up { self.mark(device, queue)? } else { None };
-        device.upload(queue, &up.arena, 0..all, base).on_device()?;
+        for (at, bytes) in sent {
+            device.send(queue, bytes, base + at as u64).on_device()?;
+        }
+        for (from, len, at) in copies {
+            device.upload(queue, &up.arena, from..from + len, base + at as u64).on_device()?;
+        }
         let event = device.record(queue).on_device()?;
         self.up.push((up, event));
         if !is_up {

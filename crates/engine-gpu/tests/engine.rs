@@ -8,8 +8,14 @@ mod common;
 #[path = "engine/conformance.rs"]
 mod conformance;
 #[cfg(feature = "emu")]
+#[path = "engine/direct.rs"]
+mod direct;
+#[cfg(feature = "emu")]
 #[path = "engine/faulty.rs"]
 mod faulty;
+#[cfg(feature = "emu")]
+#[path = "engine/gds.rs"]
+mod gds;
 #[cfg(feature = "emu")]
 #[path = "engine/hostile.rs"]
 mod hostile;

@@ -45,6 +45,7 @@ use lithify_base::Error;
 use lithify_merge::certify;
 
 pub use cpu::CpuEngine;
+use lithify_env::IoBuf;
 pub use lithify_env::Ticket;
 pub use lithify_merge::{
     BlockMeta, BlockSet, BlockSlice, Bytes, Carry, CleanRange, FileCut, Item, JobRange, Ledger,
@@ -199,6 +200,12 @@ pub trait Engine: Send + Sync {
     fn resume(&self, recipe: Arc<Recipe>, carry: Carry) -> Result<Box<dyn Session>, Refusal> {
         let _ = (recipe, carry);
         Err(Refusal { reason: format!("{} cannot go on from a carry", self.caps().name) })
+    }
+    /// Memory for so many bytes of an input, from which its machine copies without another copy of the host's. None if
+    /// there is none at this moment: the host then takes memory of its own, which does as well. Never blocks.
+    fn input_buffer(&self, bytes: usize) -> Option<IoBuf> {
+        let _ = bytes;
+        None
     }
     /// Tells the engine that what it returned was disproved by `error`. The database gives it no more work;
     /// the engine may keep evidence, or give its machine up for other databases, too.

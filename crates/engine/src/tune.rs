@@ -9,19 +9,23 @@
 //! beginning and end, where some stages idle, weigh more. So wanted is the smallest set with which no stage falls
 //! below 95% of what the slowest one does with sets without end.
 //!
-//! [`Stages`] is what is known of the stages, and a [`Tuner`] goes from one size to the next by it. Who has another way of
-//! going there takes the former alone.
-//!
 //! Worked example: links with `a` 30 us and `r` 9.5 bytes a nanosecond, work with 110 us and 5.2. The work is the
 //! slowest; 95% of its 5.2 GB/s are 4.94, which it reaches with sets of `110 us x 4.94 / (1 - 0.95)`, 10.9 MB, and
 //! the links with far smaller ones.
+//!
+//! As long as `a` and `r` are not known, sets go out by halves down to the smallest size, and on between it and eight times
+//! as much, without waiting for those before. Each set that comes back tells of its size, whichever that is. Once it is
+//! known by how much lines are off, and what is wanted is certain enough, sizes go there by twofold steps and stay, until it
+//! is another size by far. Where it is uncertain larger sets are taken, as these cost less than smaller ones do.
 
 use crate::Cost;
 
-/// Share of the slowest stage's asymptote that a [`Tuner`] wants.
+/// Share of the slowest stage's asymptote that is wanted.
 const WANTED: f64 = 0.95;
-/// Sizes have to differ by so much for a fit of both figures: variance over the square of the mean.
-const SPREAD: f64 = 1e-3;
+/// Inverses of sizes that differ from their mean by less than this share of it say nothing of the fixed part.
+const APART: f64 = 0.1;
+/// As long as lines are not known, sizes go by halves to the smallest one, and on between it and so many times that.
+const TRIED: f64 = 8.0;
 
 /// How exact the times are that are learnt.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,16 +36,21 @@ pub struct Exactness {
     strange: f64,
     /// So many of these in a row are chance; what is still strange after them is a change.
     chance: u32,
-    /// New sizes that differ by less than this share are not worth a change.
-    near: f64,
+    /// So many sets have to tell how far a line is off before it counts.
+    told: f64,
 }
 
 impl Exactness {
     /// Times that are modelled: two sets of one size take the same.
-    pub const MODELLED: Exactness = Exactness { fades: 0.9, strange: 0.25, chance: 0, near: 0.1 };
+    pub const MODELLED: Exactness = Exactness { fades: 0.9, strange: 0.25, chance: 0, told: 0.0 };
     /// Times by a clock, of stages that others use as well.
-    pub const CLOCKED: Exactness = Exactness { fades: 0.97, strange: 0.6, chance: 3, near: 0.3 };
+    pub const CLOCKED: Exactness = Exactness { fades: 0.97, strange: 0.6, chance: 3, told: 2.0 };
 }
+
+/// A size stays as long as it is within this share of what is wanted: there the slowest stage has 93% to 97%.
+const NEAR: f64 = 0.6;
+/// What is wanted is not known as long as it is more uncertain than this share of it.
+const KNOWN: f64 = 0.5;
 
 /// What three stages take for sets, as far as it was learnt.
 #[derive(Clone, Debug)]
@@ -70,22 +79,29 @@ impl Stages {
     }
 
     /// The smallest set with which no stage falls below `share` of what the slowest one does with sets without end, where
-    /// so many sets go through each stage at once, one after the other. None as long as both figures of a stage are not known.
-    pub fn wanted(&self, share: f64, at_once: [f64; 3]) -> Option<f64> {
+    /// so many sets go through each stage at once, one after the other; and by which share of it that is uncertain. None as
+    /// long as both figures of a stage are not known.
+    pub fn wanted(&self, share: f64, at_once: [f64; 3]) -> Option<(f64, f64)> {
         let mut lines = self.lines()?;
         for (line, n) in lines.iter_mut().zip(at_once) {
-            *line = Line { fixed: n * line.fixed, per_byte: n * line.per_byte };
+            *line = Line { fixed: n * line.fixed, per_byte: n * line.per_byte, ..*line };
         }
         let slowest = lines.iter().map(|line| line.per_byte).fold(0.0, f64::max);
         // Nanoseconds a byte that every stage has to keep.
         let due = slowest / share;
-        Some(lines.iter().map(|line| line.fixed / (due - line.per_byte)).fold(0.0, f64::max))
+        let of_stage = |line: &Line| (line.fixed / (due - line.per_byte), line.unsure);
+        lines.iter().map(of_stage).max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
     fn lines(&self) -> Option<[Line; 3]> {
-        Some([self.stages[0].line()?, self.stages[1].line()?, self.stages[2].line()?])
+        let [up, work, down] = &self.stages;
+        let known = |stage: &Fit| stage.line().filter(|_| stage.told >= self.exactness.told);
+        Some([known(up)?, known(work)?, known(down)?])
     }
 }
+
+/// A size is left only for one that differs by so many times what is uncertain of that.
+const SURE: f64 = 3.0;
 
 /// Decides the size of sets.
 #[derive(Clone, Debug)]
@@ -94,6 +110,10 @@ pub struct Tuner {
     least: u64,
     most: u64,
     now: f64,
+    /// Where sizes go, once that is known.
+    goal: Option<f64>,
+    /// Before: by how much the next size that is tried differs.
+    step: f64,
     stages: Stages,
 }
 
@@ -103,7 +123,7 @@ impl Tuner {
         let most = most.max(1);
         let least = least.clamp(1, most);
         let now = first.clamp(least, most) as f64;
-        Tuner { least, most, now, stages: Stages::new(exactness) }
+        Tuner { least, most, now, goal: None, step: 0.5, stages: Stages::new(exactness) }
     }
 
     /// Bytes that the next set should have.
@@ -111,25 +131,41 @@ impl Tuner {
         self.now as u64
     }
 
+    /// A set of so many bytes is on its way: the next one may have another size, at most twice or half as many.
+    pub fn sent(&mut self, bytes: u64) {
+        if let Some(goal) = self.goal {
+            self.now = goal.clamp(self.now / 2.0, 2.0 * self.now);
+            return;
+        }
+        // The rest of a part is no trial.
+        if (bytes as f64) < 0.75 * self.now {
+            return;
+        }
+        let (least, most) = (self.least as f64, self.most as f64);
+        if self.now <= least {
+            self.step = 2.0;
+        } else if self.now >= (TRIED * least).min(most) {
+            self.step = 0.5;
+        }
+        self.now = (self.step * self.now).clamp(least, most);
+    }
+
     /// A set of so many bytes came back, and its stages took so many nanoseconds, without waits for others.
     pub fn learn(&mut self, bytes: u64, ns: [f64; 3]) {
         if !self.stages.learn(bytes, ns) {
             return;
         }
-        let bytes = bytes as f64;
-        // Sets under way since the last change, and the rest of a part, say nothing about the present size.
-        if bytes < 0.75 * self.now || bytes > 1.33 * self.now {
-            return;
-        }
-        let Some(wanted) = self.stages.wanted(WANTED, [1.0; 3]) else {
-            // Another size has to be tried before the two figures of a line are known.
-            let up = self.within(2.0 * self.now);
-            self.now = if up > self.now { up } else { self.within(self.now / 2.0) };
+        let Some((wanted, unsure)) = self.stages.wanted(WANTED, [1.0; 3]) else {
+            self.goal = None;
             return;
         };
-        let next = self.within(wanted.clamp(self.now / 2.0, 2.0 * self.now));
-        if (next - self.now).abs() > self.stages.exactness.near * self.now {
-            self.now = next;
+        if unsure < KNOWN {
+            // Sets that are too large cost less than those that are too small.
+            let wanted = (wanted * (1.0 + unsure)).clamp(self.least as f64, self.most as f64);
+            let apart = |goal: f64| (wanted / goal).max(goal / wanted) - 1.0;
+            if self.goal.is_none_or(|goal| apart(goal) > NEAR.max(SURE * unsure)) {
+                self.goal = Some(wanted);
+            }
         }
     }
 
@@ -142,10 +178,6 @@ impl Tuner {
         let ns_per_byte = lines.iter().map(of_stage).fold(0.0, f64::max);
         Some(Cost { fixed_ns, ns_per_byte })
     }
-
-    fn within(&self, bytes: f64) -> f64 {
-        bytes.clamp(self.least as f64, self.most as f64)
-    }
 }
 
 /// `t = fixed + bytes * per_byte`.
@@ -153,52 +185,67 @@ impl Tuner {
 struct Line {
     fixed: f64,
     per_byte: f64,
+    /// The standard error of the fixed part, as a share of it.
+    unsure: f64,
 }
 
-/// Least squares over the last sets, older ones fading.
+/// Least squares of the time of a byte over the inverse of the size, `t / bytes = per_byte + fixed / bytes`: what times
+/// are off by grows with them. Older sets fade; those whose sizes are alike leave the fixed part as it is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fit {
+    /// Sets, faded, and their means: of the inverse of the size, and of the time of a byte.
     n: f64,
-    x: f64,
-    y: f64,
-    xx: f64,
-    xy: f64,
-    /// The last fixed part found: when all sizes are alike, it stays.
-    fixed: Option<f64>,
+    inverse: f64,
+    time: f64,
+    /// Squares of distances from the mean, and their products.
+    squares: f64,
+    products: f64,
+    /// How many sets told by how much the line is off, and squares of that as shares, faded.
+    told: f64,
+    off: f64,
     /// Strange times in a row.
     strange: u32,
 }
 
 impl Fit {
     fn learn(&mut self, bytes: f64, ns: f64, exactness: &Exactness) {
-        let off = self.line().map_or(0.0, |of| ns / (of.fixed + bytes * of.per_byte) - 1.0);
-        if off.abs() > exactness.strange {
-            self.strange += 1;
-            if self.strange <= exactness.chance {
-                return;
+        let (inverse, time) = (1.0 / bytes, ns / bytes);
+        if let Some(line) = self.line() {
+            let off = time / (line.per_byte + line.fixed * inverse) - 1.0;
+            if off.abs() > exactness.strange {
+                self.strange += 1;
+                if self.strange <= exactness.chance {
+                    return;
+                }
+                // Something has changed for good, or will soon be as it was: either way it is learnt anew.
+                *self = Fit::default();
+            } else {
+                self.told = self.told * exactness.fades + 1.0;
+                self.off = self.off * exactness.fades + off * off;
             }
-            // Something has changed for good, or will soon be as it was: either way it is learnt anew.
-            *self = Fit::default();
         }
         self.strange = 0;
-        for sum in [&mut self.n, &mut self.x, &mut self.y, &mut self.xx, &mut self.xy] {
-            *sum *= exactness.fades;
-        }
-        self.n += 1.0;
-        self.x += bytes;
-        self.y += ns;
-        self.xx += bytes * bytes;
-        self.xy += bytes * ns;
-        let variance = self.xx / self.n - (self.x / self.n).powi(2);
-        if variance > SPREAD * (self.x / self.n).powi(2) {
-            let slope = (self.xy / self.n - self.x * self.y / (self.n * self.n)) / variance;
-            self.fixed = Some(((self.y - slope * self.x) / self.n).clamp(0.0, self.y / self.n));
+        self.n = self.n * exactness.fades + 1.0;
+        let apart = inverse - self.inverse;
+        let is_apart = apart.abs() > APART * self.inverse;
+        self.inverse += apart / self.n;
+        self.time += (time - self.time) / self.n;
+        if is_apart && self.n > 1.0 {
+            self.squares = self.squares * exactness.fades + apart * (inverse - self.inverse);
+            self.products = self.products * exactness.fades + apart * (time - self.time);
         }
     }
 
     fn line(&self) -> Option<Line> {
-        let fixed = self.fixed?;
-        let per_byte = (self.y / self.n - fixed).max(0.0) / (self.x / self.n);
-        Some(Line { fixed, per_byte: per_byte.max(1e-9) })
+        if self.squares <= 0.0 {
+            return None;
+        }
+        let fixed = (self.products / self.squares).clamp(0.0, self.time / self.inverse);
+        let per_byte = (self.time - fixed * self.inverse).max(1e-9);
+        // So few say little of how far it may be off.
+        let told = self.told.max(1.0);
+        let off = (1.0 + 2.0 / told) * (self.off / told).sqrt() * self.time;
+        let unsure = off / self.squares.sqrt() / fixed.max(1e-9);
+        Some(Line { fixed, per_byte, unsure })
     }
 }

@@ -53,6 +53,12 @@ impl IoBuf {
         Ok(buf)
     }
 
+    /// An empty buffer in memory that `owner` lends, of which it has the whole pages. When the buffer is dropped, or
+    /// moves to more memory, the owner is. `owner` is asked for its bytes once.
+    pub fn lent(owner: Box<impl AsMut<[u8]> + Send + 'static>) -> Self {
+        Self { pages: Pages::lent(owner), len: 0, pool: None }
+    }
+
     /// Bytes it can hold before it moves to more memory.
     #[inline]
     pub fn capacity(&self) -> usize {

@@ -103,6 +103,7 @@ impl Machine {
             tuned: None,
             memory,
             arenas: PINNED,
+            inputs: PINNED,
             prove,
             certify,
             always,

@@ -10,7 +10,7 @@ use lithify_engine_gpu::Device;
 use lithify_engine_gpu::device::{Arena, Event, Kernel, Memory, Queue, Shape};
 use lithify_env::RtRef;
 use lithify_env::sync::{Arc, Mutex};
-use lithify_merge::Lent;
+use lithify_merge::{Bytes, Lent};
 
 /// What was noted.
 #[derive(Clone, Debug, Default)]
@@ -78,6 +78,9 @@ impl Device for Timed {
     }
     fn upload(&mut self, queue: Queue, from: &Arena, part: Range<usize>, to: u64) -> Result<()> {
         self.note(|device| device.upload(queue, from, part, to))
+    }
+    fn send(&mut self, queue: Queue, from: Bytes, to: u64) -> Result<()> {
+        self.note(|device| device.send(queue, from, to))
     }
     fn download(&mut self, queue: Queue, from: u64, to: &Arena, part: Range<usize>) -> Result<()> {
         self.note(|device| device.download(queue, from, to, part))

@@ -40,6 +40,12 @@ impl Bytes {
         let start = self.range.start + range.start;
         Ok(Bytes { owner: self.owner.clone(), range: start..start + range.len() })
     }
+    /// This stretch and the one that lies right behind it in the same buffer, as one; none if `next` does not.
+    pub fn joined(&self, next: &Bytes) -> Option<Bytes> {
+        let is_behind = Arc::ptr_eq(&self.owner, &next.owner) && self.range.end == next.range.start;
+        let range = self.range.start..next.range.end;
+        is_behind.then(|| Bytes { owner: self.owner.clone(), range })
+    }
     /// Length in bytes.
     pub fn len(&self) -> usize {
         self.range.len()

@@ -42,7 +42,7 @@ fn fed(
     let (mut sets, mut most) = (Vec::new(), 0);
     loop {
         let now = caps();
-        feed.read_ahead(|| Wants { caps: now, share: None }).unwrap();
+        feed.read_ahead(|| Wants { caps: now, share: None, engine: None }).unwrap();
         most = most.max(feed.ahead.iter().map(|r| r.bytes() as u64).sum());
         if feed.is_spent() {
             return (sets, most);
@@ -149,7 +149,7 @@ fn blocks_say_what_their_index_counts() {
         let mut feed = feed(&world, &runs, JobRange::default(), 1);
         let (mut entries, mut key_bytes) = (0, 0);
         loop {
-            feed.read_ahead(|| Wants { caps: cpu(), share: None }).unwrap();
+            feed.read_ahead(|| Wants { caps: cpu(), share: None, engine: None }).unwrap();
             if feed.is_spent() {
                 break;
             }

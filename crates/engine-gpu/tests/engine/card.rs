@@ -6,6 +6,7 @@ use lithify_engine_gpu::choose::NoGpu;
 use lithify_engine_gpu::device::{Device, Kernel, Queue};
 use lithify_engine_gpu::driver::Code;
 use lithify_engine_gpu::image::{ImageFile, image};
+use lithify_merge::Bytes;
 
 use crate::played::{Driven, Plan};
 
@@ -189,6 +190,7 @@ fn a_card_that_is_lost_is_not_called_again() {
         ("alloc", 700, true),
         ("pin", 719, true),
         ("up", 700, true),
+        ("send", 700, true),
         ("record", 400, true),
         ("query", 700, true),
         ("wait", 1, true),
@@ -201,6 +203,7 @@ fn a_card_that_is_lost_is_not_called_again() {
             let arena = card.arena(100)?;
             let began = card.record(Queue::Up)?;
             card.upload(Queue::Up, &arena, 0..100, memory.address)?;
+            card.send(Queue::Up, Bytes::from(vec![7; 8]), memory.address)?;
             let event = card.record(Queue::Up)?;
             card.after(Queue::Down, event)?;
             while !card.ready(event)? {}
@@ -214,6 +217,34 @@ fn a_card_that_is_lost_is_not_called_again() {
         drop(card);
         let state = driver.state.lock();
         assert_eq!(state.late, 0, "{call} {code}: {:?}", state.calls);
+    }
+}
+
+/// What is sent from where it was read is held until the copy has been made, and for good if the GPU is lost.
+#[test]
+fn what_is_sent_is_held() {
+    for is_lost in [false, true] {
+        let driver = Driven::new(plan());
+        let mut card = Card::open(driver.clone(), 0, || Ok(b""), 1 << 20).unwrap();
+        let memory = card.alloc(4096).unwrap();
+        let owner = std::sync::Arc::new(vec![7u8; 100]);
+        let (bytes, left) = (Bytes::new(owner.clone()), std::sync::Arc::downgrade(&owner));
+        drop(owner);
+        let beyond = card.send(Queue::Up, bytes.clone(), memory.address + 4000).unwrap_err();
+        assert!(beyond.to_string().contains("out of its memory"), "{beyond}");
+        card.send(Queue::Up, bytes, memory.address + 10).unwrap();
+        assert!(left.upgrade().is_some(), "it is let go of before the copy");
+        let event = card.record(Queue::Up).unwrap();
+        if is_lost {
+            drop(card);
+            assert!(left.upgrade().is_some(), "the GPU may still read it");
+            continue;
+        }
+        while !card.ready(event).unwrap() {}
+        assert!(left.upgrade().is_none(), "it is held after the copy");
+        assert_eq!(driver.state.lock().memory[&memory.address][10..110], [7; 100]);
+        let arena = card.arena(1).unwrap();
+        card.drop_arena(arena);
     }
 }
 

@@ -10,7 +10,7 @@ use lithify_engine_gpu::{GpuEngine, GpuOptions};
 use lithify_format::checksum::ChecksumKind;
 use lithify_format::compress::Codec;
 use lithify_merge::workload::{Case, Features};
-use lithify_merge::{Lent, naive};
+use lithify_merge::{Bytes, Lent, naive};
 
 use crate::common::*;
 use crate::relay::part;
@@ -44,6 +44,9 @@ impl Device for Gone {
         gone()
     }
     fn upload(&mut self, _: Queue, _: &Arena, _: Range<usize>, _: u64) -> Result<()> {
+        gone()
+    }
+    fn send(&mut self, _: Queue, _: Bytes, _: u64) -> Result<()> {
         gone()
     }
     fn download(&mut self, _: Queue, _: u64, _: &Arena, _: Range<usize>) -> Result<()> {

@@ -14,6 +14,7 @@ use lithify_env::sync::{Arc, Mutex};
 /// Something in a stream.
 enum Asked {
     Up(FarEnd, Range<usize>, u64),
+    Send(Vec<u8>, u64),
     Down(u64, FarEnd, Range<usize>),
     Launch(u32, u32, Vec<u64>),
     Record(usize, u64),
@@ -116,6 +117,7 @@ impl Played {
                     let bytes = from.read(part);
                     self.write(to, &bytes);
                 }
+                Asked::Send(bytes, to) => self.write(to, &bytes),
                 Asked::Down(from, mut to, part) => {
                     let bytes = self.read(from, part.len());
                     to.write(part.start, &bytes);
@@ -252,6 +254,12 @@ impl Driver for Driven {
     fn up(&self, stream: Stream, from: &Pinned, part: Range<usize>, to: u64) -> Result<(), Code> {
         self.call("up")?;
         let asked = Asked::Up(FarEnd::new(from), part, to);
+        self.state.lock().streams[stream.0].push_back(asked);
+        Ok(())
+    }
+    fn send(&self, stream: Stream, from: &[u8], to: u64) -> Result<(), Code> {
+        self.call("send")?;
+        let asked = Asked::Send(from.to_vec(), to);
         self.state.lock().streams[stream.0].push_back(asked);
         Ok(())
     }

@@ -35,8 +35,14 @@ fn settings() -> Settings {
 fn engines(devices: Vec<Box<dyn Device>>) -> Vec<Arc<GpuEngine>> {
     let engine = |(device, name)| {
         let set_bytes = 8 << 10;
-        let options =
-            GpuOptions { name, set_bytes, prove: 1, always: true, ..GpuOptions::default() };
+        let options = GpuOptions {
+            name,
+            set_bytes,
+            inputs: 4 << 20,
+            prove: 1,
+            always: true,
+            ..GpuOptions::default()
+        };
         Arc::new(GpuEngine::new(device, options).expect("the options make sense"))
     };
     devices.into_iter().zip(NAMES).map(engine).collect()
@@ -108,6 +114,8 @@ fn all_of_several_do_work_and_make_the_bytes_of_the_cpu() {
         assert_eq!(reports.len() as u64, n);
         let parts: u64 = reports.iter().map(|of| of.parts).sum();
         assert!(parts >= 6, "{parts}");
+        let in_place: u64 = engines.iter().map(|of| figure(&**of, "inputs_in_place")).sum();
+        assert!(in_place > 0, "what was read was copied");
         for (report, engine) in reports.iter().zip(&engines) {
             let lost = (report.refusals, report.failures, report.hangs, report.disproved);
             assert_eq!(lost, (0, 0, 0, 0), "{report:?}");
@@ -144,7 +152,8 @@ fn a_slower_one_gets_fewer_sets() {
     let (mut slow_sets, mut quick_sets) = (0, 0);
     for _ in 0..8 {
         let rt = OsRt::new(RtOptions::default());
-        let rates = Rates { up: 1e3, down: 1e3, kernels: 1e3, call_ns: 2e6 };
+        let rates =
+            Rates { up: 1e3, down: 1e3, kernels: 1e3, call_ns: 2e6, with_commands: 64 << 10 };
         let slow = Paced::new(Emu::new(1), rates, Box::new(move || rt.now().nanos()));
         let mut devices = emulators(1);
         devices.insert(0, Box::new(slow));

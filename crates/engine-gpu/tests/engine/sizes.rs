@@ -34,7 +34,8 @@ fn density(shape: StreamShape) -> Option<Density> {
 fn sets_fit_whatever_the_size_of_entries() {
     let rt = OsRt::new(RtOptions::default());
     for (key, value) in [(16, 0), (16, 8), (8, 32), (16, 32), (100, 32), (16, 128), (16, 1024)] {
-        let rates = Rates { up: 1e3, down: 1e3, kernels: 1e3, call_ns: 0.0 };
+        let rates =
+            Rates { up: 1e3, down: 1e3, kernels: 1e3, call_ns: 0.0, with_commands: 64 << 10 };
         let device = Paced::new(Emu::new(2), rates, Box::new(|| u64::MAX / 2));
         let usage = device.usage();
         let set_bytes = MEMORY / 8;
@@ -75,7 +76,8 @@ fn sets_fit_whatever_the_size_of_entries() {
 fn compressed_sets_fit() {
     let rt = OsRt::new(RtOptions::default());
     for (value, period) in [(32, 4), (128, 50), (1024, 40)] {
-        let rates = Rates { up: 1e3, down: 1e3, kernels: 1e3, call_ns: 0.0 };
+        let rates =
+            Rates { up: 1e3, down: 1e3, kernels: 1e3, call_ns: 0.0, with_commands: 64 << 10 };
         let device = Paced::new(Emu::new(2), rates, Box::new(|| u64::MAX / 2));
         let usage = device.usage();
         let options =

@@ -59,3 +59,41 @@ fn no_memory_is_an_error_where_asked_for() {
     assert!(buf.try_reserve(usize::MAX).is_err());
     assert_eq!(&buf[..], b"kept");
 }
+
+#[test]
+fn lent_memory_is_used_in_whole_pages_and_given_back() {
+    use crate::sync::atomic::{AtomicUsize, Ordering};
+
+    struct Lent(Vec<u8>, Arc<AtomicUsize>);
+    impl AsMut<[u8]> for Lent {
+        fn as_mut(&mut self) -> &mut [u8] {
+            &mut self.0
+        }
+    }
+    impl Drop for Lent {
+        fn drop(&mut self) {
+            // Its bytes are what the buffer's last user left.
+            self.1
+                .fetch_add(1 + self.0.iter().filter(|byte| **byte == 7).count(), Ordering::Relaxed);
+        }
+    }
+    let gone = Arc::new(AtomicUsize::new(0));
+    let lent = |bytes| IoBuf::lent(Box::new(Lent(vec![0; bytes], gone.clone())));
+    let mut buf = lent(3 * 4096);
+    assert!(buf.capacity() >= 2 * 4096 && buf.capacity().is_multiple_of(4096));
+    assert_eq!(buf.as_ptr().addr() % 4096, 0);
+    buf.extend_from_slice(&[7; 5000]);
+    assert_eq!(buf[..], [7; 5000]);
+    drop(buf);
+    assert_eq!(gone.swap(0, Ordering::Relaxed), 5001);
+    // What it has no room for moves it to memory of its own.
+    let mut buf = lent(2 * 4096);
+    buf.extend_from_slice(&[7; 100]);
+    buf.extend_from_slice(&[8; 9000]);
+    assert_eq!((buf[..100].to_vec(), buf.len()), (vec![7; 100], 9100));
+    assert_eq!(gone.swap(0, Ordering::Relaxed), 101);
+    drop(buf);
+    // Less than a page is of no use, and is given back all the same.
+    assert_eq!(lent(100).capacity(), 0);
+    assert_eq!(gone.load(Ordering::Relaxed), 1);
+}

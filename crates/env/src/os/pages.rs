@@ -6,7 +6,9 @@
 //! on are mappings as well, so that what is given back goes back: allocators keep large pieces, and
 //! aligned ones leave holes. Smaller ones come from the allocator, aligned to 4 KiB.
 //!
-//! Keeps: every byte is initialised from the start (zero), so safe code may look at all of it.
+//! Memory of others (`Pages::lent`) counts as such as well, for as long as it is held.
+//!
+//! Keeps: every byte is initialised from the start (zero, but for lent memory), so safe code may look at all of it.
 //! All `unsafe` code of this crate is in this file, `bytes` and `heap`.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -34,6 +36,30 @@ const _: () = assert!(size_of::<AtomicU32>() == 4);
 pub(crate) struct Pages {
     base: NonNull<u8>,
     len: usize,
+    /// Whose the memory is, if it is lent.
+    owner: Option<Owner>,
+}
+
+/// The owner of lent memory, which `Pages` gives back to where it came from. Not a `Box`: that must not be moved while there are
+/// pointers to what lies in it.
+#[derive(Debug)]
+struct Owner(NonNull<dyn Lender>);
+
+/// Memory that its owner lends.
+pub(crate) trait Lender: AsMut<[u8]> + Send {}
+impl<T: AsMut<[u8]> + Send> Lender for T {}
+
+impl std::fmt::Debug for dyn Lender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lender")
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        // SAFETY: `Pages::lent` made the pointer of a box, and this is its only owner.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
 }
 
 // SAFETY: the memory is owned by this value alone and has no thread affinity.
@@ -45,7 +71,7 @@ unsafe impl Sync for Pages {}
 impl Pages {
     /// No memory.
     pub(crate) const fn empty() -> Self {
-        Self { base: NonNull::dangling(), len: 0 }
+        Self { base: NonNull::dangling(), len: 0, owner: None }
     }
 
     /// At least `len` bytes of zeros, in huge pages from [`HUGE`] on; `None` if the system has none to give.
@@ -63,9 +89,22 @@ impl Pages {
         if len < MAPPED {
             // SAFETY: the layout has a nonzero size.
             let base = unsafe { alloc_zeroed(Self::layout(len)) };
-            return Some(Self { base: NonNull::new(base)?, len });
+            return Some(Self { base: NonNull::new(base)?, len, owner: None });
         }
-        Some(Self { base: NonNull::new(map(len)?)?, len })
+        Some(Self { base: NonNull::new(map(len)?)?, len, owner: None })
+    }
+
+    /// The whole pages of memory that its owner lends, who is dropped with them.
+    pub(crate) fn lent(owner: Box<dyn Lender>) -> Self {
+        let mut owner = Owner(NonNull::from(Box::leak(owner)));
+        // SAFETY: the pointer is that of a box, and no one else has it. The slice is borrowed of the owner, which nothing
+        // touches until it is dropped, after the last use of these pages.
+        let bytes = unsafe { owner.0.as_mut() }.as_mut();
+        let start = bytes.as_ptr().addr();
+        let before = (start.next_multiple_of(PAGE) - start).min(bytes.len());
+        let bytes = &mut bytes[before..];
+        let len = bytes.len() / PAGE * PAGE;
+        Self { base: NonNull::from(bytes).cast(), len, owner: Some(owner) }
     }
 
     /// How small pieces are allocated: `len` is a multiple of `PAGE` below `MAPPED`.
@@ -106,7 +145,8 @@ impl Pages {
     /// # Panics
     /// If the range is not of whole pages inside, or the memory is no mapping.
     pub(crate) unsafe fn forget(&self, range: std::ops::Range<usize>) {
-        assert!(self.len >= MAPPED && range.start <= range.end && range.end <= self.len);
+        assert!(self.len >= MAPPED && self.owner.is_none(), "the memory is no mapping of its own");
+        assert!(range.start <= range.end && range.end <= self.len);
         assert!(range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE));
         // SAFETY: inside the mapping, which is private and anonymous. A failure leaves the bytes as they are.
         unsafe {
@@ -137,6 +177,9 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         let base = self.base.as_ptr();
+        if self.owner.is_some() {
+            return;
+        }
         match self.len {
             0 => {}
             // SAFETY: `zeroed` allocated with the same layout, since `len` is below `MAPPED`.
@@ -176,7 +219,7 @@ fn map_huge(len: usize) -> Option<Pages> {
         let _ = madvise(base.cast(), len, Advice::LinuxHugepage);
         base
     };
-    Some(Pages { base: NonNull::new(base)?, len })
+    Some(Pages { base: NonNull::new(base)?, len, owner: None })
 }
 
 /// A word that is zero in every child forked from now on, whatever its parent wrote; it is never given

@@ -8,7 +8,7 @@ use lithify::engine::Engine;
 use lithify_base::Result as Typed;
 use lithify_engine_gpu::Device;
 use lithify_engine_gpu::device::{Arena, Event, Kernel, Memory, Queue, Shape};
-use lithify_merge::Lent;
+use lithify_merge::{Bytes, Lent};
 
 use super::Found;
 use super::files::{fill, place, settings};
@@ -47,6 +47,9 @@ impl Device for Wild {
     }
     fn upload(&mut self, queue: Queue, from: &Arena, part: Range<usize>, to: u64) -> Typed<()> {
         self.device.upload(queue, from, part, to)
+    }
+    fn send(&mut self, queue: Queue, from: Bytes, to: u64) -> Typed<()> {
+        self.device.send(queue, from, to)
     }
     fn download(&mut self, queue: Queue, from: u64, to: &Arena, part: Range<usize>) -> Typed<()> {
         self.device.download(queue, from, to, part)
