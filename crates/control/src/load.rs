@@ -84,7 +84,8 @@ impl Meter {
     pub(crate) fn frozen(&mut self, now: u64) {
         let took = self.frozen.map_or(RESTS_MOST, |(at, _)| now.saturating_sub(at));
         let before = self.frozen.map_or(took, |_| self.fill);
-        self.fill = (7 * before + took) / 8;
+        // A rest says nothing of how soon the next memtables are full.
+        self.fill = (7 * before + took.min(RESTS_MOST)) / 8;
         self.frozen = Some((now, took));
     }
 
@@ -218,6 +219,12 @@ mod tests {
             meter.load(2, true, until).price
         };
         assert!(price_after_rest(500 * MS) > Load::FULL_PRICE / 2);
+        let mut rested = Meter::default();
+        rested.frozen(0);
+        for now in (0..12).map(|n| 3_600 * SECOND + n * 10 * MS) {
+            rested.frozen(now);
+        }
+        assert!(rested.fill * BUSY_FILLS < RESTS_MOST * 2, "an hour's rest is forgotten");
         assert_eq!(price_after_rest(10 * MS), 0);
     }
 

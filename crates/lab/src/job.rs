@@ -24,8 +24,8 @@ const SETS_HELD: usize = 3;
 const BEHIND: (usize, usize) = (3, 4);
 /// The same of what is written to level 0: writers wait for it.
 const BEHIND_L0: (usize, usize) = (12, 20);
-/// Input bytes merged between two looks around.
-const SLICE_BYTES: f64 = (1 << 20) as f64;
+/// Input bytes merged between two looks around, as the CPU engine has it.
+const SLICE_BYTES: f64 = (256 << 10) as f64;
 
 /// What ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
