@@ -87,6 +87,16 @@ impl Iter {
         }
         self.step(seek);
     }
+    /// The same to a key, which may be the one that the iterator stands on: its memory goes with the move.
+    fn seek_to(&mut self, key: &[u8], seek: impl FnOnce(&mut Walk, &[u8])) {
+        match self.here {
+            None => self.seek(|inner| seek(inner, key)),
+            Some(_) => {
+                let key = key.to_vec();
+                self.seek(|inner| seek(inner, &key));
+            }
+        }
+    }
     #[inline]
     fn step(&mut self, step: impl FnOnce(&mut Walk)) {
         // What is there now goes with the move, or with the iterator.
@@ -197,11 +207,11 @@ export! {
         Ok(())
     }
     fn rocksdb_iter_seek(iter: &mut Iter, (key, klen): bytes) {
-        iter.seek(|inner| inner.seek(key));
+        iter.seek_to(key, |inner, key| inner.seek(key));
         Ok(())
     }
     fn rocksdb_iter_seek_for_prev(iter: &mut Iter, (key, klen): bytes) {
-        iter.seek(|inner| inner.seek_for_prev(key));
+        iter.seek_to(key, |inner, key| inner.seek_for_prev(key));
         Ok(())
     }
     fn rocksdb_iter_next(iter: &mut Iter) {

@@ -40,7 +40,7 @@ thread_local! {
     static COUNTED: Cell<[u64; METRICS.len()]> = const { Cell::new([0; METRICS.len()]) };
 }
 
-/// Counts bytes that the program was given.
+/// Counts bytes that the program was given, or that an iterator came to.
 #[inline]
 pub(crate) fn read(by: By, bytes: usize) {
     if LEVEL.get() >= COUNTS {

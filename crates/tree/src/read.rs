@@ -64,6 +64,8 @@ impl Shell {
             (Counter::Gets, 1),
             (Counter::GetHits, u64::from(found.is_some())),
         ]);
+        // What the caller does with the value is no part of the read.
+        drop(read);
         found.map(take).transpose()
     }
 

@@ -76,6 +76,19 @@ void test_iterators(void) {
   CHECK(rocksdb_iter_valid(it) && memcmp(rocksdb_iter_key(it, &len), "f", 1) == 0);
   rocksdb_iter_next(it);
   CHECK(!rocksdb_iter_valid(it));
+
+  /* It may be sent to the key that it stands on, whose memory goes with the move. */
+  rocksdb_flushoptions_t* fo = rocksdb_flushoptions_create();
+  rocksdb_flush(db, fo, &err);
+  GOOD(err);
+  rocksdb_flushoptions_destroy(fo);
+  rocksdb_iter_seek(it, "e", 1);
+  for (int i = 0; i < 4; i++) {
+    const char* own = rocksdb_iter_key(it, &len);
+    if (i % 2) rocksdb_iter_seek_for_prev(it, own, len);
+    else rocksdb_iter_seek(it, own, len);
+    CHECK(rocksdb_iter_valid(it) && memcmp(rocksdb_iter_key(it, &len), "e", 1) == 0);
+  }
   rocksdb_iter_destroy(it);
   rocksdb_readoptions_destroy(ro);
   rocksdb_close(db);
