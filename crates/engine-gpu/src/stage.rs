@@ -180,12 +180,17 @@ impl Staged {
             return Err(Error::corruption("block is shorter than its trailer"));
         };
         let form = Form::of(block, payload, trailer[0]);
-        let (piece, modifier) = match form {
-            Form::Odd => (Piece::Made(normalised(block)?), 0),
-            Form::Plain | Form::Lz4(_) => (Piece::Read(block.bytes.clone()), block.modifier),
+        let (stored_at, all, modifier) = match form {
+            Form::Odd => {
+                let made = normalised(block)?;
+                let all = made.len();
+                (self.copy(Piece::Made(made)), all, 0)
+            }
+            Form::Plain | Form::Lz4(_) => {
+                (self.put(&block.bytes, is_lent), stored.len(), block.modifier)
+            }
         };
-        let all = piece.bytes().len();
-        let stored_at = self.put(piece, is_lent) as u64;
+        let stored_at = stored_at as u64;
         let stored = (all - TRAILER) as u64;
         let (at, len, codec) = match form {
             Form::Lz4(size) => (self.plain, size, u64::from(trailer[0])),
@@ -223,26 +228,28 @@ impl Staged {
         Ok(())
     }
 
-    /// Gives a block its place; says where that is.
-    fn put(&mut self, piece: Piece, is_lent: &dyn Fn(&[u8]) -> bool) -> usize {
-        let len = piece.bytes().len();
-        if let Piece::Read(bytes) = &piece
-            && is_lent(bytes.as_slice())
-        {
-            // Behind the one before, if it lies there in memory as well: one copy for both.
-            if let Some((from, Stretch::Sent(before))) = self.stretches.last_mut()
-                && let Some(both) = before.joined(bytes)
-            {
-                let at = *from + before.len();
-                *before = both;
-                self.bytes = at + len;
+    /// Gives a block as it was read its place; says where that is.
+    fn put(&mut self, bytes: &Bytes, is_lent: &dyn Fn(&[u8]) -> bool) -> usize {
+        // Behind the one before, if it lies there in memory as well: one copy for both, and lent as that one is.
+        if let Some((from, Stretch::Sent(before))) = self.stretches.last_mut() {
+            let at = *from + before.len();
+            if before.join(bytes) {
+                self.bytes = at + bytes.len();
                 return at;
             }
-            let at = self.bytes.next_multiple_of(ALIGN);
-            self.stretches.push((at, Stretch::Sent(bytes.clone())));
-            self.bytes = at + len;
-            return at;
         }
+        if !is_lent(bytes.as_slice()) {
+            return self.copy(Piece::Read(bytes.clone()));
+        }
+        let at = self.bytes.next_multiple_of(ALIGN);
+        self.stretches.push((at, Stretch::Sent(bytes.clone())));
+        self.bytes = at + bytes.len();
+        at
+    }
+
+    /// Gives a block that the host copies its place; says where that is.
+    fn copy(&mut self, piece: Piece) -> usize {
+        let len = piece.bytes().len();
         let at = self.bytes.next_multiple_of(ALIGN);
         if !matches!(self.stretches.last(), Some((_, Stretch::Copied(_)))) {
             self.stretches.push((at, Stretch::Copied(Vec::new())));

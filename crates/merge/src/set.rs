@@ -40,11 +40,13 @@ impl Bytes {
         let start = self.range.start + range.start;
         Ok(Bytes { owner: self.owner.clone(), range: start..start + range.len() })
     }
-    /// This stretch and the one that lies right behind it in the same buffer, as one; none if `next` does not.
-    pub fn joined(&self, next: &Bytes) -> Option<Bytes> {
+    /// Makes this stretch longer by `next` if that lies right behind it in the same buffer; says whether it does.
+    pub fn join(&mut self, next: &Bytes) -> bool {
         let is_behind = Arc::ptr_eq(&self.owner, &next.owner) && self.range.end == next.range.start;
-        let range = self.range.start..next.range.end;
-        is_behind.then(|| Bytes { owner: self.owner.clone(), range })
+        if is_behind {
+            self.range.end = next.range.end;
+        }
+        is_behind
     }
     /// Length in bytes.
     pub fn len(&self) -> usize {
