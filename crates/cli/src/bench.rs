@@ -32,6 +32,7 @@ use lithify_bench::{
 };
 use lithify_env::{Bandwidth, DilatedRt, Throttle, ThrottledFs};
 
+use crate::engines::{EngineArg, lines as lines_of};
 use crate::open::SetArg;
 
 mod engines;
@@ -48,6 +49,8 @@ pub(crate) struct BenchCommand {
     sub: Option<Sub>,
     #[command(flatten)]
     args: BenchArgs,
+    #[command(flatten)]
+    engine: EngineArg,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
@@ -76,12 +79,16 @@ pub(crate) fn run(command: BenchCommand) -> Result<ExitCode> {
         prefix: vec!["bench".into()],
         preset: None,
     };
-    let valid = bench_main(&Opener, own, sub, command.args)?;
+    let opener = Opener { engine: command.engine };
+    let valid = bench_main(&opener, own, sub, command.args)?;
     Ok(if valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Opens stores for the bench.
-struct Opener;
+struct Opener {
+    /// What merges in them.
+    engine: EngineArg,
+}
 
 impl StoreOpener for Opener {
     fn identity(&self) -> EngineIdentity {
@@ -100,6 +107,9 @@ impl StoreOpener for Opener {
                 world.rt = Arc::new(DilatedRt::new(world.rt, factor));
             }
             builder = builder.env(world);
+        }
+        for engine in self.engine.engines()? {
+            builder = builder.engine(engine);
         }
         Ok(Box::new(Bench { db: builder.open(dir)? }))
     }
@@ -315,9 +325,11 @@ impl Store for Bench {
     }
 
     fn stats_text(&self) -> Result<String> {
-        let counts = self.db.stats().counts;
-        let lines: Vec<String> =
-            counts.list().iter().map(|(name, n)| format!("{name:<24} {n}")).collect();
+        let stats = self.db.stats();
+        let counts = stats.counts.list();
+        let mut lines: Vec<String> =
+            counts.iter().map(|(name, n)| format!("{name:<24} {n}")).collect();
+        lines.extend(lines_of(&stats.engines));
         Ok(format!("{}\n\n{}", self.db.picture().trim_end(), lines.join("\n")))
     }
 

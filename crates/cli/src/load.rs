@@ -28,6 +28,7 @@ use lithify_lsm::picture::readable;
 use serde_json::json;
 
 use crate::dump::{Order, Style};
+use crate::engines::{self, EngineArg};
 use crate::failure::{stuck, usage, usage_with};
 use crate::interrupt::Tell;
 use crate::open::{CreateArg, TreeArg};
@@ -113,6 +114,8 @@ pub(crate) struct Load {
     json: bool,
     #[command(flatten)]
     create: CreateArg,
+    #[command(flatten)]
+    engine: EngineArg,
 }
 
 /// What a file is.
@@ -155,7 +158,7 @@ impl Load {
             self.check(&mut *rows)?;
             rows = self.rows()?;
         }
-        let db = self.db.for_filling(&self.create)?;
+        let db = self.db.for_filling_on(&self.create, self.engine.engines()?)?;
         let tell = Tell::new()?;
         let start = Instant::now();
         let mut filling = Filling::new(&self, &db, &tell)?;
@@ -165,12 +168,16 @@ impl Load {
         // Also after an error: what was read before it is loaded.
         let written = filling.write();
         let (tally, time) = (filling.tally, start.elapsed());
+        let merged = engines::lines(&db.stats().engines);
         db.close()?;
         if let Err(error) = loaded.and(written) {
             let before = output::count(tally.rows, "row");
             return Err(error.context(format!("{before} loaded before this")));
         }
         let printed = tally.print(time, self.json);
+        if !self.json {
+            merged.iter().try_for_each(|line| output::line(line))?;
+        }
         if tally.rows == 0 && !tally.skipped.is_empty() {
             bail!("no row of {} made an entry", shown_path(&self.file));
         }

@@ -69,7 +69,7 @@ enum Command {
     /// Print everything, of all column families, in a form that `load --escaped` reads back
     Dump(cmd::dump::Dump),
     /// Load rows from a file: TSV, CSV, JSON lines, paragraphs, length-prefixed binary
-    Load(load::Load),
+    Load(Box<load::Load>),
     /// Take over a directory of RocksDB or LevelDB
     Import(cmd::import::Import),
     /// Print what the database says about itself

@@ -176,9 +176,17 @@ impl TreeArg {
     }
     /// As [`DbArg::for_filling`]; a family but the default one is in no database that is yet to be made.
     pub(crate) fn for_filling(&self, create: &CreateArg) -> Result<Db> {
+        self.for_filling_on(create, Vec::new())
+    }
+    /// As [`TreeArg::for_filling`]; compactions may go to these engines, too.
+    pub(crate) fn for_filling_on(
+        &self,
+        create: &CreateArg,
+        engines: Vec<Arc<dyn Engine>>,
+    ) -> Result<Db> {
         match self.family.as_deref() {
-            None | Some("default") => self.of(self.db.for_filling(create)?),
-            Some(_) => self.for_writing(),
+            None | Some("default") => self.of(self.db.open(Some(create), engines)?),
+            Some(_) => self.for_writing_on(engines),
         }
     }
     /// The family in an open database, for batches.

@@ -68,3 +68,32 @@ fn what_the_cpu_did_instead_is_printed_with_why() {
     assert_eq!(out.status.code(), Some(2), "{said}");
     assert!(said.contains("--fpga-slots") && said.contains("smaller sets"), "{said}");
 }
+
+/// A bench and a load merge on units as well, and say how many sets were merged there.
+#[test]
+fn what_fills_a_database_may_merge_on_units() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
+    let (bench, loaded, rows) = (at("bench"), at("loaded"), at("rows"));
+    let small = ["--memtable-bytes", "256KiB", "--file-bytes", "256KiB"];
+    let mut args = vec!["bench", "--db", &bench, "--engine", "fpga-sim"];
+    args.extend(["--workloads", "fillrandom,compact,stats,verify", "--num", "20K"]);
+    args.extend(small);
+    // Statistics are printed beside the table, not in it.
+    let out = lithify(&args);
+    let printed = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.success(), "{printed}");
+    let on_units = |printed: &str| {
+        let line = printed.lines().find(|line| line.starts_with("fpga-sim: ")).map(str::to_owned);
+        line.unwrap_or_else(|| panic!("units are not told about: {printed}"))
+    };
+    assert!(!on_units(&printed).starts_with("fpga-sim: 0 sets"), "{printed}");
+
+    // So little is loaded before compactions begin; that units were there to be given work is told.
+    let row = |n: u32| format!("{n:08}\tvalue\n");
+    std::fs::write(&rows, (0..1000).map(row).collect::<String>()).unwrap();
+    let load = ["load", &rows, "--format", "tsv", "--no-header", "--db", &loaded];
+    assert!(ok(&[&load[..], &["--engine", "fpga-sim"]].concat()).contains("fpga-sim: "));
+    assert!(!ok(&load).contains("fpga-sim: "));
+    ok(&["verify", &loaded]);
+}
