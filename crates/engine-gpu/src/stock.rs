@@ -82,9 +82,9 @@ impl Stock {
             return (None, false);
         }
         let wanted = with_steps(bytes).saturating_add(PAGE);
-        let fits = |lent: &&(usize, usize)| (wanted..=2 * wanted).contains(&lent.1);
-        let free = shelf.free.iter().map(|lent| lent.bytes().len()).enumerate().collect::<Vec<_>>();
-        let Some(&(at, len)) = free.iter().filter(fits).min_by_key(|lent| lent.1) else {
+        let fits = |lent: &(usize, usize)| (wanted..=2 * wanted).contains(&lent.1);
+        let free = shelf.free.iter().map(|lent| lent.bytes().len()).enumerate();
+        let Some((at, len)) = free.filter(fits).min_by_key(|lent| lent.1) else {
             shelf.missed += 1;
             let is_new = shelf.wished.is_empty();
             // A part asks for a few sets at once; more is asked for again.

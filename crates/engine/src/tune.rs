@@ -26,6 +26,12 @@ const WANTED: f64 = 0.95;
 const APART: f64 = 0.1;
 /// As long as lines are not known, sizes go by halves to the smallest one, and on between it and so many times that.
 const TRIED: f64 = 8.0;
+/// A size stays as long as it is within this share of what is wanted: there the slowest stage has 93% to 97%.
+const NEAR: f64 = 0.6;
+/// What is wanted is not known as long as it is more uncertain than this share of it.
+const KNOWN: f64 = 0.5;
+/// A size is left only for one that differs by so many times what is uncertain of that.
+const SURE: f64 = 3.0;
 
 /// How exact the times are that are learnt.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,11 +52,6 @@ impl Exactness {
     /// Times by a clock, of stages that others use as well.
     pub const CLOCKED: Exactness = Exactness { fades: 0.97, strange: 0.6, chance: 3, told: 2.0 };
 }
-
-/// A size stays as long as it is within this share of what is wanted: there the slowest stage has 93% to 97%.
-const NEAR: f64 = 0.6;
-/// What is wanted is not known as long as it is more uncertain than this share of it.
-const KNOWN: f64 = 0.5;
 
 /// What three stages take for sets, as far as it was learnt.
 #[derive(Clone, Debug)]
@@ -99,9 +100,6 @@ impl Stages {
         Some([known(up)?, known(work)?, known(down)?])
     }
 }
-
-/// A size is left only for one that differs by so many times what is uncertain of that.
-const SURE: f64 = 3.0;
 
 /// Decides the size of sets.
 #[derive(Clone, Debug)]

@@ -251,11 +251,6 @@ impl BufPool {
         self.0.set_budget(bytes);
     }
 
-    /// The budget in bytes.
-    pub fn budget(&self) -> usize {
-        self.0.budget()
-    }
-
     /// Capacity of the buffers now held by users, in bytes.
     pub fn in_use(&self) -> usize {
         self.0.in_use()

@@ -122,10 +122,6 @@ impl PagePool {
         drop(excess);
     }
 
-    pub(crate) fn budget(&self) -> usize {
-        self.state.lock().budget
-    }
-
     pub(crate) fn in_use(&self) -> usize {
         self.state.lock().in_use
     }
@@ -223,7 +219,8 @@ mod tests {
         pool.set_budget(2 * MIB);
         assert_eq!(pool.idle(), 0);
         pool.give(large);
-        assert_eq!((pool.budget(), pool.idle()), (2 * MIB, 2 * MIB));
+        let budget = pool.state.lock().budget;
+        assert_eq!((budget, pool.idle()), (2 * MIB, 2 * MIB));
         pool.trim();
         assert_eq!(pool.idle(), 0);
     }
