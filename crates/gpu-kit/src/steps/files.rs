@@ -202,7 +202,7 @@ pub(crate) fn run(machine: &Machine) -> Result<Found> {
     };
     let cores = std::thread::available_parallelism().map_or(2, |n| n.get().min(64) as u32);
     let from = place.path().join("from");
-    for value in [32, 64, 128, 256] {
+    for value in machine.asked.values(&[32, 64, 128, 256]) {
         fill(&from, value, machine.size(512 << 20, 2 << 20))?;
         row(format!("v{value}"), How { parts: 1, certify: Mode::Sums })?;
         if value == 128 {

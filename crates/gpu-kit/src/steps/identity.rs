@@ -47,7 +47,7 @@ pub(crate) fn sanitized(machine: &Machine) -> Result<Found> {
     for tool in ["memcheck", "racecheck", "synccheck"] {
         let mut command = Command::new(&sanitizer);
         command.args(["--tool", tool, "--error-exitcode", "9"]).arg(&this);
-        command.args(["step", "2", "--seeds", "3"]).args(machine.asked.flags());
+        command.args(["step", "2"]).args(machine.asked.flags()).args(["--seeds", "3"]);
         match command.output() {
             Err(error) => return Ok(Found::not_run(format!("{sanitizer:?}: {error}"))),
             Ok(out) => {

@@ -158,7 +158,7 @@ fn rate(machine: &Machine, value: usize, units: u8, set: u64, copied: &mut usize
 pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let (mut found, mut copied) = (Found::default(), 0);
     let mib = |full: u64| machine.size(full << 20, 64 << 10);
-    for value in [32, 64, 128, 256, 1024] {
+    for value in machine.asked.values(&[32, 64, 128, 256, 1024]) {
         found.figure(format!("v{value}"), rate(machine, value, 3, mib(32), &mut copied)?);
     }
     found.figure("v128_one_unit", rate(machine, 128, 1, mib(32), &mut copied)?);
