@@ -45,16 +45,16 @@ FN void encode_block(const Params &p, BlockOut *block, bool finished, T *seen, c
 }
 
 // A warp per block: first those with small tables, then the others.
-KERNEL(k6_encode) {
+KERNEL_OF(k6_encode, 4) {
     SHARED union {
         u16 small[TABLES][LZ4_SLOTS];
         u32 large[TABLES / 2][LZ4_SLOTS];
     } seen;
+    const Secrets &secret = secrets();
     Status *status = at<Status>(p.status);
     if (status->faults) return;
     u64 n = status->segments;
     u32 w = threadIdx.x / WARP;
-    const Secrets secret = secrets();
     BlockOut *blocks = at<BlockOut>(p.blocks_out);
     for (u64 b = blockIdx.x * (u64)TABLES + w; w < TABLES && b < n; b += gridDim.x * (u64)TABLES) {
         bool finished = b + 1 < n;

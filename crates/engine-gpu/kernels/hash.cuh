@@ -101,19 +101,23 @@ FN u64 first_acc(u32 i) {
                     : P32_1;
 }
 
-// What a lane needs of the secret: for word `lane % 8` of the stripes `lane / 8`, and of each fourth behind it, of 1 KiB;
+// What each lane needs of the secret: for word `lane % 8` of the stripes `lane / 8`, and of each fourth behind it, of 1 KiB;
 // for the scramble, and for the last stripe. Lanes that read different words of constants wait for one another,
-// so a warp reads them once for all its blocks.
+// so a CTA reads them once for all its blocks.
 constexpr u32 FOURTHS = STRIPES / 4;
 struct Secrets {
-    u64 stripe[FOURTHS], scramble, last;
+    u64 stripe[FOURTHS][WARP], scramble[WARP], last[WARP];
 };
-FN Secrets secrets() {
-    u32 word = lane() % 8, four = lane() / 8;
-    Secrets s;
-    for (u32 i = 0; i < FOURTHS; i++) s.stripe[i] = secret64(8 * (four + 4 * i + word));
-    s.scramble = secret64(SECRET_LEN - STRIPE + 8 * word);
-    s.last = secret64(SECRET_LEN - STRIPE - 7 + 8 * word);
+// Every thread of the CTA calls it.
+FN const Secrets &secrets() {
+    SHARED Secrets s;
+    u32 l = threadIdx.x, word = l % 8, four = l / 8;
+    if (l < WARP) {
+        for (u32 i = 0; i < FOURTHS; i++) s.stripe[i][l] = secret64(8 * (four + 4 * i + word));
+        s.scramble[l] = secret64(SECRET_LEN - STRIPE + 8 * word);
+        s.last[l] = secret64(SECRET_LEN - STRIPE - 7 + 8 * word);
+    }
+    __syncthreads();
     return s;
 }
 
@@ -133,16 +137,15 @@ FN u64 xxh3_warp(const u8 *p, u64 n, const Secrets &secret) {
         const u8 *from = p + 1024 * block + STRIPE * four + 8 * word;
         u32 stripes = block < whole ? STRIPES : (u32)((n - 1 - 1024 * whole) / STRIPE);
         u64 own = 0, cross = 0;
-        // Unrolled, so that the secrets stay in registers.
         UNROLL
         for (u32 i = 0; i < FOURTHS; i++)
-            if (four + 4 * i < stripes) own += stripe_word(from + 4 * STRIPE * i, secret.stripe[i], cross);
-        if (block == whole && four == 3) own += stripe_word(p + n - STRIPE + 8 * word, secret.last, cross);
+            if (four + 4 * i < stripes) own += stripe_word(from + 4 * STRIPE * i, secret.stripe[i][lane()], cross);
+        if (block == whole && four == 3) own += stripe_word(p + n - STRIPE + 8 * word, secret.last[lane()], cross);
         own += __shfl_xor_sync(ALL, cross, 1);
         own += __shfl_xor_sync(ALL, own, 8);
         own += __shfl_xor_sync(ALL, own, 16);
         acc += own;
-        if (block < whole) acc = (acc ^ acc >> 47 ^ secret.scramble) * P32_1;
+        if (block < whole) acc = (acc ^ acc >> 47 ^ secret.scramble[lane()]) * P32_1;
     }
     // Pairs of accumulators: lane 2i has both.
     u64 other = __shfl_xor_sync(ALL, acc, 1);

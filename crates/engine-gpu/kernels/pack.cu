@@ -52,6 +52,9 @@ FN u64 logical(const Params &p, u64 j) {
     return p.s + at<u64>(p.s_at)[j];
 }
 
+// What a block start is to files: K4 leaves it where K7 puts whether it starts one.
+enum Form : u8 { CANDIDATE = 1, HARD = 2, SOFT = 4, FIRST = 8 };
+
 // Blocks: which survivors start one.
 KERNEL(k4_blocks) {
     Tile tile = take_tile(p.ticks);
@@ -61,6 +64,7 @@ KERNEL(k4_blocks) {
     u32 *bstart = at<u32>(p.bstart);
     Sums<1> mine = zero_sums<1>();
     bool starts[ITEMS];
+    u8 form[ITEMS];
     for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
         u64 j = j0 + k;
         u64 hard, soft;
@@ -69,6 +73,17 @@ KERNEL(k4_blocks) {
         bool grid = j == 0 ? p.is_ended : logical(p, j) >> p.block_shift != logical(p, j - 1) >> p.block_shift;
         starts[k] = (j == 0 && !p.started) || grid || z.hard != hard || z.soft != soft;
         mine.v[0] += starts[k];
+        form[k] = 0;
+        if (starts[k]) {
+            if (z.hard != hard) form[k] |= HARD;
+            if (z.soft != soft) form[k] |= SOFT;
+            // No user key is in two sets.
+            bool new_key = j == 0 || at<u32>(p.sgroup)[j] != at<u32>(p.sgroup)[j - 1];
+            if (j == 0 && !p.started)
+                form[k] |= FIRST;
+            else if (new_key)
+                form[k] |= CANDIDATE;
+        }
         if (j == 0 && p.started) {
             Internal a = last_before(p), b = survivor(p, 0);
             int c = compare_keys(a.user, a.len, b.user, b.len, 0);
@@ -80,7 +95,10 @@ KERNEL(k4_blocks) {
     for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
         u64 j = j0 + k;
         if (j == 0 && p.has_open) bstart[0] = 0;
-        if (starts[k]) bstart[seg++] = (u32)j;
+        if (starts[k]) {
+            at<u8>(p.bfile)[seg] = form[k];
+            bstart[seg++] = (u32)j;
+        }
         at<u32>(p.bid)[j] = (u32)(seg - 1);
         if (j + 1 == m) {
             bstart[seg] = (u32)m;
@@ -98,7 +116,6 @@ KERNEL(k7_files) {
     SHARED u64 candidate, file;
     // In the tile, the last candidate and the last one that starts a file, counted from 1; and whether a split is soft.
     SHARED u32 last_candidate, last_start, soft_ones;
-    enum { CANDIDATE = 1, HARD = 2, SOFT = 4, FIRST = 8 };
     Status *status = at<Status>(p.status);
     if (status->faults) return;
     u64 n = status->segments;
@@ -107,22 +124,13 @@ KERNEL(k7_files) {
         u32 m = (u32)min64(TILE, n - base);
         __syncthreads();
         if (threadIdx.x == 0) last_candidate = last_start = soft_ones = 0;
-        for (u32 i = threadIdx.x; i < m; i += THREADS) {
-            u64 j = at<u32>(p.bstart)[base + i], hard, soft;
-            u8 f = 0;
-            splits_before(p, j, hard, soft);
-            const Zone &z = at<Zone>(p.zones)[at<u32>(p.szone)[j]];
-            if (z.hard != hard) f |= HARD;
-            if (z.soft != soft) f |= SOFT;
-            // No user key is in two sets.
-            bool new_key = j == 0 || at<u32>(p.sgroup)[j] != at<u32>(p.sgroup)[j - 1];
-            if (j == 0 && !p.started)
-                f |= FIRST;
-            else if (new_key)
-                f |= CANDIDATE;
-            s_of[i] = logical(p, j);
+        UNROLL
+        for (u32 k = 0; k < ITEMS; k++) {
+            u32 i = threadIdx.x + k * THREADS;
+            if (i >= m) continue;
+            s_of[i] = logical(p, at<u32>(p.bstart)[base + i]);
             cell[i] = s_of[i] / p.file_bytes;
-            form[i] = f;
+            form[i] = at<u8>(p.bfile)[base + i];
         }
         __syncthreads();
         u64 cell_before = candidate / p.file_bytes;
@@ -345,11 +353,11 @@ FN void pack_block(const Params &p, u64 b, bool finished, u8 *slot, const Secret
 }
 
 // K5: a warp per block, a thread per entry, and all of them for values.
-KERNEL(k5_pack) {
+KERNEL_OF(k5_pack, 3) {
     SHARED ALIGNED16 u8 slots[WARPS][SLOT + 16];
+    const Secrets &secret = secrets();
     Status *status = at<Status>(p.status);
     if (status->faults) return;
-    const Secrets secret = secrets();
     u64 n = status->segments;
     u32 w = threadIdx.x / WARP;
     for (u64 b = blockIdx.x * (u64)WARPS + w; b < n; b += gridDim.x * (u64)WARPS)

@@ -70,8 +70,7 @@ FN u32 load32(const u8 *p) {
 #ifdef __CUDACC__
     const u32 *word = (const u32 *)((u64)p & ~3ull);
     u32 shift = ((u32)(u64)p & 3) * 8;
-    u32 low = word[0];
-    return shift ? __funnelshift_r(low, word[1], shift) : low;
+    return __funnelshift_r(word[0], word[shift != 0], shift);
 #else
     return (u32)p[0] | (u32)p[1] << 8 | (u32)p[2] << 16 | (u32)p[3] << 24;
 #endif
@@ -80,8 +79,8 @@ FN u64 load64(const u8 *p) {
 #ifdef __CUDACC__
     const u64 *word = (const u64 *)((u64)p & ~7ull);
     u32 shift = ((u32)(u64)p & 7) * 8;
-    u64 low = word[0];
-    return shift ? low >> shift | word[1] << (64 - shift) : low;
+    // Without a branch, so that both are on their way at once; a shift by 64 has no meaning.
+    return word[0] >> shift | word[shift != 0] << 1 << (63 - shift);
 #else
     return (u64)load32(p) | (u64)load32(p + 4) << 32;
 #endif

@@ -6,9 +6,10 @@
 
 // A warp per finished block: compressed ones are decoded to where they were plain.
 KERNEL(k8_decode) {
+    // Before some of its warps may leave.
+    const Secrets &secret = secrets();
     Status *status = at<Status>(p.status);
     if (warp_or(status->faults)) return;
-    const Secrets secret = secrets();
     u64 w = blockIdx.x * (u64)WARPS + threadIdx.x / WARP;
     for (u64 b = w; b + 1 < status->segments; b += gridDim.x * (u64)WARPS) {
         const BlockOut o = at<BlockOut>(p.blocks_out)[b];
@@ -24,7 +25,8 @@ KERNEL(k8_decode) {
 
 // What was found in a block by one lane.
 struct Found {
-    u64 fault, entries, raw_key, raw_value, weight, values, deletes, min_seq, max_seq;
+    u64 raw_key, raw_value, weight, min_seq, max_seq;
+    u32 fault, entries, values, deletes;
 };
 FN Found nothing_found() {
     Found f = {};
@@ -73,7 +75,7 @@ FN Found prove_block(const Params &p, const BlockOut &o, const u8 *payload) {
         u64 my_key = key_at + warp_before(k);
         key_at += warp_sum(k);
         if (key_at > room) f.fault |= FAULT_PROVE;
-        f.fault = warp_or(f.fault);
+        f.fault = (u32)warp_or(f.fault);
         if (f.fault) return f;
         Seen first = {};
         Seen last = each_entry(payload, groups, from, to, 0, keys, my_key,
@@ -105,10 +107,10 @@ FN Found prove_block(const Params &p, const BlockOut &o, const u8 *payload) {
 
 // A warp per finished block.
 KERNEL_OF(k8_prove, 2) {
+    const Secrets &secret = secrets();
     Status *status = at<Status>(p.status);
     // Other warps may set bits meanwhile: all lanes of one go by the same word.
     if (warp_or(status->faults)) return;
-    const Secrets secret = secrets();
     u64 finished = status->segments - (status->segments ? 1 : 0);
     u64 w = blockIdx.x * (u64)WARPS + threadIdx.x / WARP;
     for (u64 b = w; b < finished; b += gridDim.x * (u64)WARPS) {
@@ -121,13 +123,13 @@ KERNEL_OF(k8_prove, 2) {
         Found f = nothing_found();
         f.fault = FAULT_PROVE;
         if (is_sound) f = prove_block(p, o, payload);
-        f.fault = warp_or(f.fault);
-        f.entries = warp_sum(f.entries);
+        f.fault = (u32)warp_or(f.fault);
+        f.entries = (u32)warp_sum(f.entries);
         f.raw_key = warp_sum(f.raw_key);
         f.raw_value = warp_sum(f.raw_value);
         f.weight = warp_sum(f.weight);
-        f.values = warp_sum(f.values);
-        f.deletes = warp_sum(f.deletes);
+        f.values = (u32)warp_sum(f.values);
+        f.deletes = (u32)warp_sum(f.deletes);
         for (u32 d = 16; d; d /= 2) {
             f.min_seq = min64(f.min_seq, __shfl_xor_sync(ALL, f.min_seq, d));
             f.max_seq = max64(f.max_seq, __shfl_xor_sync(ALL, f.max_seq, d));

@@ -16,7 +16,7 @@ FN u8 *payload_of(const Params &p, const BlockIn &in) {
 
 // A warp per block: compressed ones are verified and decoded.
 KERNEL(k0a_decode) {
-    const Secrets secret = secrets();
+    const Secrets &secret = secrets();
     for (u64 b = blockIdx.x * (u64)WARPS + threadIdx.x / WARP; b < p.n_blocks; b += gridDim.x * (u64)WARPS) {
         const BlockIn in = at<BlockIn>(p.blocks)[b];
         if (!in.codec) continue;
@@ -118,11 +118,12 @@ FN u64 unpack_block(const Params &p, const BlockIn &in, const u8 *payload) {
 
 // A warp per block.
 KERNEL_OF(k0_unpack, 2) {
+    // Before some of its warps may leave.
+    const Secrets &secret = secrets();
     // Of blocks that were decoded, or not; other warps may set bits meanwhile, so all lanes go by the same word.
     if (warp_or(at<Status>(p.status)->faults)) return;
-    const Secrets secret = secrets();
     for (u64 b = blockIdx.x * (u64)WARPS + threadIdx.x / WARP; b < p.n_blocks; b += gridDim.x * (u64)WARPS) {
-        const BlockIn in = at<BlockIn>(p.blocks)[b];
+        const BlockIn &in = at<BlockIn>(p.blocks)[b];
         u64 fault = in.codec || is_sound(p, in, secret) ? unpack_block(p, in, payload_of(p, in)) : FAULT_SUM;
         or64(&at<Status>(p.status)->faults, fault);
     }

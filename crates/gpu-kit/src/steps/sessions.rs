@@ -192,35 +192,34 @@ fn rate(machine: &Machine, job: &Job, how: How, copied: &mut usize) -> Result<Ra
 
 pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let (mut found, mut copied) = (Found::default(), 0);
-    let mib = |full: u64| machine.size(full << 20, 64 << 10);
-    let job = |value, set| Job::new(value, machine.size(1 << 30, 256 << 10), set);
+    let quick = machine.asked.quick;
     for value in machine.asked.values(&[32, 64, 128, 256, 1024]) {
-        let job = job(value, mib(32))?;
-        let mut row = |name: String, sessions, units| -> Result<()> {
-            let how = How { sessions, units, set: mib(32) };
-            let rate = rate(machine, &job, how, &mut copied)?;
-            found.figure(format!("{name}_busy"), rate.busy);
-            found.figure(name, rate.gb_per_s);
-            Ok(())
+        // By MiB of a set: how many sessions, and units.
+        let rows: &[(u64, &[(usize, u8)])] = match value {
+            _ if quick => &[(8, &[(1, 3)])],
+            128 => &[
+                (4, &[(8, 16)]),
+                (8, &[(1, 1), (1, 3), (4, 8), (8, 16), (12, 24)]),
+                (16, &[(1, 3), (8, 16)]),
+                (32, &[(1, 3), (8, 16)]),
+            ],
+            _ => &[(8, &[(1, 3), (8, 16)])],
         };
-        row(format!("v{value}"), 1, 3)?;
-        if machine.asked.quick && value != 128 {
-            continue;
-        }
-        row(format!("v{value}_4_sessions"), 4, 8)?;
-        if value == 128 {
-            row("v128_one_unit".to_owned(), 1, 1)?;
-            row("v128_2_units".to_owned(), 1, 2)?;
-            row("v128_4_units".to_owned(), 1, 4)?;
-            row("v128_2_sessions".to_owned(), 2, 6)?;
-        }
-    }
-    if !machine.asked.quick {
-        for set in [8, 64] {
-            let how = How { sessions: 4, units: 8, set: mib(set) };
-            let name = format!("v128_4_sessions_{set}mib");
-            let rate = rate(machine, &job(128, mib(set))?, how, &mut copied)?;
-            found.figure(name, rate.gb_per_s);
+        for (mib, rows) in rows {
+            let set = machine.size(mib << 20, 64 << 10);
+            let job = Job::new(value, machine.size(1 << 30, 256 << 10), set)?;
+            for (sessions, units) in *rows {
+                let how = How { sessions: *sessions, units: *units, set };
+                let rate = rate(machine, &job, how, &mut copied)?;
+                let name = match (mib, sessions, units) {
+                    (8, 1, 3) => format!("v{value}"),
+                    (8, 1, 1) => format!("v{value}_one_unit"),
+                    (8, n, _) => format!("v{value}_{n}_sessions"),
+                    (mib, n, _) => format!("v{value}_{n}_sessions_{mib}mib"),
+                };
+                found.figure(format!("{name}_busy"), rate.busy);
+                found.figure(name, rate.gb_per_s);
+            }
         }
     }
     found.note(match copied {
