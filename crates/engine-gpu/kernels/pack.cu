@@ -323,6 +323,8 @@ FN void finish_block(const Params &p, u8 *out, const BlockOut &o, u64 from, u64 
     }
     __syncwarp(ALL);
     u32 sum = block_sum(out, o.stored - 5, 0, secret);
+    // The word that holds the last bytes was read whole.
+    __syncwarp(ALL);
     if (lane() == 0) store32(out + o.stored - 4, sum);
 }
 
@@ -353,7 +355,7 @@ FN void pack_block(const Params &p, u64 b, bool finished, u8 *slot, const Secret
 }
 
 // K5: a warp per block, a thread per entry, and all of them for values.
-KERNEL_OF(k5_pack, 3) {
+KERNEL_OF(k5_pack, 4) {
     SHARED ALIGNED16 u8 slots[WARPS][SLOT + 16];
     const Secrets &secret = secrets();
     Status *status = at<Status>(p.status);

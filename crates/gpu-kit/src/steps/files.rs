@@ -167,7 +167,7 @@ struct How {
 fn costs(machine: &Machine, at: &Path, how: How) -> Result<[[f64; 2]; 2]> {
     let (mut wall, mut cpu) = ([vec![], vec![]], [vec![], vec![]]);
     let units = how.parts.clamp(3, 64) as u8;
-    let options = machine.options(units, machine.size(32 << 20, 256 << 10));
+    let options = machine.options(units, machine.size(8 << 20, 256 << 10));
     for _ in 0..machine.size(3, 1) {
         let engine = machine.engine(GpuOptions { certify: how.certify, ..options })?;
         let compact =
@@ -198,7 +198,7 @@ pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let cores = std::thread::available_parallelism().map_or(2, |n| n.get().min(64) as u32);
     let from = place.path().join("from");
     for value in machine.asked.values(&[32, 64, 128, 256]) {
-        fill(&from, value, machine.size(512 << 20, 2 << 20))?;
+        fill(&from, value, machine.size(256 << 20, 2 << 20))?;
         row(format!("v{value}"), How { parts: 1, certify: Mode::Sums })?;
         if value == 128 {
             row("v128_full".to_owned(), How { parts: 1, certify: Mode::Full })?;

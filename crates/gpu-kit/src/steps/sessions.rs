@@ -146,11 +146,13 @@ pub(crate) fn through(machine: &Machine, engine: &dyn Engine, job: &Job) -> Resu
     }
 }
 
-/// How sets go through a device: so many sessions at once, each on a thread of its own; units; bytes of a set.
+/// How sets go through a device: so many sessions at once, each on a thread of its own, by so many engines, which have
+/// the units between them; bytes of a set.
 #[derive(Clone, Copy)]
 struct How {
     sessions: usize,
     units: u8,
+    engines: u8,
     set: u64,
 }
 
@@ -166,16 +168,23 @@ struct Rate {
 /// The best of some rounds: one engine for all of them, which takes its memory in a first
 /// round that does not count, as a store at work has it. Each session has the same input.
 fn rate(machine: &Machine, job: &Job, how: How, copied: &mut usize) -> Result<Rate> {
-    let engine = machine.engine(machine.options(how.units, how.set))?;
-    let (job, left) = job.in_place(machine, &engine)?;
-    *copied += left;
+    let mut engines = Vec::new();
+    for _ in 0..how.engines {
+        let engine = machine.engine(machine.options(how.units / how.engines, how.set))?;
+        let (job, left) = job.in_place(machine, &engine)?;
+        *copied += left;
+        engines.push((engine, job));
+    }
     let mut best = Rate::default();
     for round in 0..machine.size(4, 2) {
         let start = machine.seconds();
         let [stored, waited] = std::thread::scope(|scope| -> Result<[f64; 2]> {
-            let one = || through(machine, &engine, &job);
-            let others: Vec<_> = (1..how.sessions).map(|_| scope.spawn(one)).collect();
-            let Ran { mut stored, waited, .. } = one()?;
+            let one = |no: usize| {
+                let (engine, job) = &engines[no % engines.len()];
+                through(machine, engine, job)
+            };
+            let others: Vec<_> = (1..how.sessions).map(|no| scope.spawn(move || one(no))).collect();
+            let Ran { mut stored, waited, .. } = one(0)?;
             for other in others {
                 stored += other.join().map_err(|_| anyhow!("a session panicked"))??.stored;
             }
@@ -190,33 +199,33 @@ fn rate(machine: &Machine, job: &Job, how: How, copied: &mut usize) -> Result<Ra
     Ok(best)
 }
 
+/// How many sessions, units and engines.
+type Rows = &'static [(usize, u8, u8)];
+
 pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let (mut found, mut copied) = (Found::default(), 0);
     let quick = machine.asked.quick;
     for value in machine.asked.values(&[32, 64, 128, 256, 1024]) {
-        // By MiB of a set: how many sessions, and units.
-        let rows: &[(u64, &[(usize, u8)])] = match value {
-            _ if quick => &[(8, &[(1, 3)])],
+        // By MiB of a set.
+        let rows: &[(u64, Rows)] = match value {
+            _ if quick => &[(8, &[(1, 3, 1)])],
             128 => &[
-                (4, &[(8, 16)]),
-                (8, &[(1, 1), (1, 3), (4, 8), (8, 16), (12, 24)]),
-                (16, &[(1, 3), (8, 16)]),
-                (32, &[(1, 3), (8, 16)]),
+                (8, &[(1, 1, 1), (1, 3, 1), (4, 8, 1), (8, 16, 1), (8, 16, 2), (12, 24, 2)]),
+                (16, &[(8, 16, 1), (8, 16, 2), (12, 24, 3)]),
             ],
-            _ => &[(8, &[(1, 3), (8, 16)])],
+            _ => &[(8, &[(1, 3, 1), (8, 16, 1), (8, 16, 2)])],
         };
         for (mib, rows) in rows {
             let set = machine.size(mib << 20, 64 << 10);
             let job = Job::new(value, machine.size(1 << 30, 256 << 10), set)?;
-            for (sessions, units) in *rows {
-                let how = How { sessions: *sessions, units: *units, set };
+            for &(sessions, units, engines) in *rows {
+                let how = How { sessions, units, engines, set };
                 let rate = rate(machine, &job, how, &mut copied)?;
-                let name = match (mib, sessions, units) {
-                    (8, 1, 3) => format!("v{value}"),
-                    (8, 1, 1) => format!("v{value}_one_unit"),
-                    (8, n, _) => format!("v{value}_{n}_sessions"),
-                    (mib, n, _) => format!("v{value}_{n}_sessions_{mib}mib"),
-                };
+                let mut name = format!("v{value}");
+                name += &if sessions > 1 { format!("_{sessions}_sessions") } else { String::new() };
+                name += if units == 1 { "_one_unit" } else { "" };
+                name += &if engines > 1 { format!("_{engines}_engines") } else { String::new() };
+                name += &if *mib != 8 { format!("_{mib}mib") } else { String::new() };
                 found.figure(format!("{name}_busy"), rate.busy);
                 found.figure(name, rate.gb_per_s);
             }
