@@ -174,8 +174,15 @@ const MUTANTS: &[(&str, &str, &str, &str)] = &[
     (
         "a compressed block's sum without its type",
         "kernels/hash.cuh",
-        "(u32)xxh3_warp(payload, n) ^ (u32)type * 0x6b9083d9u;",
-        "(u32)xxh3_warp(payload, n) ^ (u32)type * 0u;",
+        "(u32)xxh3_warp(payload, n, secret) ^ (u32)type * 0x6b9083d9u;",
+        "(u32)xxh3_warp(payload, n, secret) ^ (u32)type * 0u;",
+    ),
+    ("entries of a group have one number", "kernels/block.cuh", "                no++;\n", ""),
+    (
+        "the last value of a turn is not copied",
+        "kernels/pack.cu",
+        "turn < count; turn += WARP / each",
+        "turn + 1 < count; turn += WARP / each",
     ),
 ];
 

@@ -5,7 +5,7 @@
 //! each source and of the image, and what each kernel takes of a GPU, so a review sees what a change of a kernel does.
 //! Image and kernels are compared where the machine's C++ compiler, which takes part, is that of the lock.
 //! Neither compiler nor image is in git.
-//! Leaves to others: taking the image into a build (`build.rs` of `engine-gpu`), and running it, which no GPU has.
+//! Leaves to others: taking the image into a build (`build.rs` of `engine-gpu`), and running it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -168,9 +168,8 @@ fn compile() -> Result<String> {
 
 /// The text of the lock.
 fn lock(told: &str) -> Result<String> {
-    let mut text = String::from(
-        "# What `cargo xtask gpu build` makes of the kernels, and of what. No GPU has run it.\n",
-    );
+    let mut text =
+        String::from("# What `cargo xtask gpu build` makes of the kernels, and of what.\n");
     for (name, version) in COMPILER {
         text += &format!("compiler {name} {version}\n");
     }

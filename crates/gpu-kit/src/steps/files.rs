@@ -160,6 +160,8 @@ pub(crate) fn median(mut of: Vec<f64>) -> f64 {
 struct How {
     parts: u32,
     certify: Mode,
+    /// Sets are as large as the engine finds best, as in the product.
+    is_tuned: bool,
 }
 
 /// Nanoseconds an entry by the clock, and of processor time of the threads of parts: by the CPU engine, and by the GPU.
@@ -167,7 +169,10 @@ struct How {
 fn costs(machine: &Machine, at: &Path, how: How) -> Result<[[f64; 2]; 2]> {
     let (mut wall, mut cpu) = ([vec![], vec![]], [vec![], vec![]]);
     let units = how.parts.clamp(3, 64) as u8;
-    let options = machine.options(units, machine.size(8 << 20, 256 << 10));
+    let mut options = machine.options(units, machine.size(8 << 20, 256 << 10));
+    if how.is_tuned {
+        options.tuned = Some(machine.size((4 << 20, 256 << 20), (64 << 10, 1 << 20)));
+    }
     for _ in 0..machine.size(3, 1) {
         let engine = machine.engine(GpuOptions { certify: how.certify, ..options })?;
         let compact =
@@ -199,10 +204,12 @@ pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let from = place.path().join("from");
     for value in machine.asked.values(&[32, 64, 128, 256]) {
         fill(&from, value, machine.size(256 << 20, 2 << 20))?;
-        row(format!("v{value}"), How { parts: 1, certify: Mode::Sums })?;
+        let one = How { parts: 1, certify: Mode::Sums, is_tuned: false };
+        row(format!("v{value}"), one)?;
         if value == 128 {
-            row("v128_full".to_owned(), How { parts: 1, certify: Mode::Full })?;
-            row("v128_all_cores".to_owned(), How { parts: cores, certify: Mode::Sums })?;
+            row("v128_tuned".to_owned(), How { is_tuned: true, ..one })?;
+            row("v128_full".to_owned(), How { certify: Mode::Full, ..one })?;
+            row("v128_all_cores".to_owned(), How { parts: cores, ..one })?;
         }
         std::fs::remove_dir_all(&from)?;
     }
