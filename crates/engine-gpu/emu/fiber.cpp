@@ -257,7 +257,7 @@ struct Hashed {
 };
 static thread_local Hashed hashed;
 static void hash_kernel(const Params) {
-    u64 sum = xxh3_warp(hashed.bytes, hashed.n);
+    u64 sum = xxh3_warp(hashed.bytes, hashed.n, secrets());
     if (threadIdx.x == THREADS - 1) {
         hashed.out[0] = sum;
         hashed.out[1] = xxph3(hashed.bytes, (u32)hashed.n);

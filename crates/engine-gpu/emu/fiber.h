@@ -81,6 +81,11 @@ template <class T, class U> inline T atomicAdd(T *to, U v) {
     *to += (T)v;
     return old;
 }
+template <class T, class U> inline T atomicMax(T *to, U v) {
+    T old = *to;
+    if (*to < (T)v) *to = (T)v;
+    return old;
+}
 template <class T, class U> inline T atomicOr(T *to, U v) {
     T old = *to;
     *to |= (T)v;

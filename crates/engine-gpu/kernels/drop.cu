@@ -73,7 +73,9 @@ KERNEL(k3_judge) {
     u64 i0 = tile.first;
     Sums<2> mine = zero_sums<2>();
     Sums<3> in = zero_sums<3>();
-    u8 bits[ITEMS];
+    // Of each of this thread's entries four bits.
+    u32 bits = 0;
+    static_assert(4 * ITEMS <= 32, "the entries of a thread have their bits in a word");
     for (u32 k = 0; k < ITEMS && i0 + k < total; k++) {
         u64 i = i0 + k;
         u32 rec = ord[i];
@@ -87,7 +89,7 @@ KERNEL(k3_judge) {
             b |= HIDDEN;
         else if (is_covered(p, zone, seq, of))
             b |= COVERED;
-        bits[k] = b;
+        bits |= (u32)b << (4 * k);
         at<u32>(p.zone)[i] = zone;
         mine.v[0] += is_new;
         mine.v[1] += (tag & 0xff) == 1 && !(b & (HIDDEN | COVERED));
@@ -100,14 +102,15 @@ KERNEL(k3_judge) {
         u64 i = i0 + k;
         u32 rec = ord[i];
         u64 tag = at<u64>(p.tag)[rec];
-        if (bits[k] & NEW_KEY) {
+        u8 b = bits >> (4 * k) & 15;
+        if (b & NEW_KEY) {
             at<u32>(p.segv)[sum.v[0]] = (u32)sum.v[1];
             sum.v[0]++;
         }
-        sum.v[1] += (tag & 0xff) == 1 && !(bits[k] & (HIDDEN | COVERED));
+        sum.v[1] += (tag & 0xff) == 1 && !(b & (HIDDEN | COVERED));
         at<u32>(p.group)[i] = (u32)(sum.v[0] - 1);
         at<u32>(p.vseen)[i] = (u32)sum.v[1];
-        at<u8>(p.bits)[i] = bits[k];
+        at<u8>(p.bits)[i] = b;
         if (i + 1 == total) at<u32>(p.segv)[sum.v[0]] = (u32)sum.v[1];
     }
     Sums<3> all;

@@ -22,14 +22,15 @@ FN u64 pays_most(u64 n) {
 }
 
 // By a warp. An open block is moved only.
-template <class T> FN void encode_block(const Params &p, BlockOut *block, bool finished, T *seen) {
+template <class T>
+FN void encode_block(const Params &p, BlockOut *block, bool finished, T *seen, const Secrets &secret) {
     const BlockOut o = *block;
     const u8 *plain = at<u8>(p.arena) + o.at;
     u8 *out = at<u8>(p.packed) + o.at;
     u64 len = finished ? lz4_encode(plain, o.plain, out, pays_most(o.plain), seen) : 0;
     if (o.plain > plain_most(len)) len = 0;
     if (len) {
-        u32 sum = block_sum(out, len, LZ4);
+        u32 sum = block_sum(out, len, LZ4, secret);
         if (lane() == 0) {
             out[len] = (u8)LZ4;
             store32(out + len + 1, sum);
@@ -44,11 +45,12 @@ template <class T> FN void encode_block(const Params &p, BlockOut *block, bool f
 }
 
 // A warp per block: first those with small tables, then the others.
-KERNEL(k6_encode) {
+KERNEL_OF(k6_encode, 4) {
     SHARED union {
         u16 small[TABLES][LZ4_SLOTS];
         u32 large[TABLES / 2][LZ4_SLOTS];
     } seen;
+    const Secrets &secret = secrets();
     Status *status = at<Status>(p.status);
     if (status->faults) return;
     u64 n = status->segments;
@@ -56,12 +58,12 @@ KERNEL(k6_encode) {
     BlockOut *blocks = at<BlockOut>(p.blocks_out);
     for (u64 b = blockIdx.x * (u64)TABLES + w; w < TABLES && b < n; b += gridDim.x * (u64)TABLES) {
         bool finished = b + 1 < n;
-        if (!finished || blocks[b].plain < LZ4_LARGE) encode_block(p, blocks + b, finished, seen.small[w]);
+        if (!finished || blocks[b].plain < LZ4_LARGE) encode_block(p, blocks + b, finished, seen.small[w], secret);
     }
     __syncthreads();
     u32 half = TABLES / 2;
     for (u64 b = blockIdx.x * (u64)half + w; w < half && b + 1 < n; b += gridDim.x * (u64)half)
-        if (blocks[b].plain >= LZ4_LARGE) encode_block(p, blocks + b, true, seen.large[w]);
+        if (blocks[b].plain >= LZ4_LARGE) encode_block(p, blocks + b, true, seen.large[w], secret);
 }
 
 // Where stored blocks go: a thread per block.

@@ -12,7 +12,7 @@ constexpr u64 P64_1 = 0x9E3779B185EBCA87ull, P64_2 = 0xC2B2AE3D27D4EB4Full;
 constexpr u64 P64_3 = 0x165667B19E3779F9ull, P64_4 = 0x85EBCA77C2B2AE63ull;
 constexpr u64 P64_5 = 0x27D4EB2F165667C5ull;
 
-CONSTANT u8 SECRET[192] = {
+CONSTANT ALIGNED8 u8 SECRET[192] = {
     0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad, 0x1c,
     0xde, 0xd4, 0x6d, 0xe9, 0x83, 0x90, 0x97, 0xdb, 0x72, 0x40, 0xa4, 0xa4, 0xb7, 0xb3, 0x67, 0x1f,
     0xcb, 0x79, 0xe6, 0x4e, 0xcc, 0xc0, 0xe5, 0x78, 0x82, 0x5a, 0xd0, 0x7d, 0xcc, 0xff, 0x72, 0x21,
@@ -30,11 +30,6 @@ constexpr u32 SECRET_LEN = 192, STRIPE = 64, STRIPES = 16;
 
 FN u64 secret64(u32 i) {
     return load64(SECRET + i);
-}
-FN u64 swap64(u64 v) {
-    u64 r = 0;
-    for (u32 i = 0; i < 8; i++) r |= (v >> (8 * i) & 0xff) << (56 - 8 * i);
-    return r;
 }
 FN u64 rotl64(u64 v, u32 n) {
     return v << n | v >> (64 - n);
@@ -63,7 +58,7 @@ FN u64 mix16(const u8 *p, u32 s) {
 }
 
 // XXH3 of up to 240 bytes.
-FN u64 xxh3_short(const u8 *p, u32 n) {
+APART u64 xxh3_short(const u8 *p, u32 n) {
     if (n == 0) return avalanche_64(secret64(56) ^ secret64(64));
     if (n < 4) {
         u32 v = (u32)p[0] << 16 | (u32)p[n / 2] << 24 | (u32)p[n - 1] | n << 8;
@@ -106,30 +101,51 @@ FN u64 first_acc(u32 i) {
                     : P32_1;
 }
 
+// What each lane needs of the secret: for word `lane % 8` of the stripes `lane / 8`, and of each fourth behind it, of 1 KiB;
+// for the scramble, and for the last stripe. Lanes that read different words of constants wait for one another,
+// so a CTA reads them once for all its blocks.
+constexpr u32 FOURTHS = STRIPES / 4;
+struct Secrets {
+    u64 stripe[FOURTHS][WARP], scramble[WARP], last[WARP];
+};
+// Every thread of the CTA calls it.
+FN const Secrets &secrets() {
+    SHARED Secrets s;
+    u32 l = threadIdx.x, word = l % 8, four = l / 8;
+    if (l < WARP) {
+        for (u32 i = 0; i < FOURTHS; i++) s.stripe[i][l] = secret64(8 * (four + 4 * i + word));
+        s.scramble[l] = secret64(SECRET_LEN - STRIPE + 8 * word);
+        s.last[l] = secret64(SECRET_LEN - STRIPE - 7 + 8 * word);
+    }
+    __syncthreads();
+    return s;
+}
+
 // What one word of a stripe adds: to its own accumulator, and to its neighbour's in `cross`.
-FN u64 stripe_word(const u8 *stripe, u32 i, u32 s, u64 &cross) {
-    u64 v = load64(stripe + 8 * i), key = v ^ secret64(s + 8 * i);
+FN u64 stripe_word(const u8 *at, u64 secret, u64 &cross) {
+    u64 v = load64(at), key = v ^ secret;
     cross += v;
     return (key & 0xffffffffu) * (key >> 32);
 }
 
 // XXH3 of `n` bytes by a warp; every lane gets it. Lane l has word l % 8 of every fourth stripe.
-FN u64 xxh3_warp(const u8 *p, u64 n) {
+FN u64 xxh3_warp(const u8 *p, u64 n, const Secrets &secret) {
     if (n <= 240) return xxh3_short(p, (u32)n);
     u32 word = lane() % 8, four = lane() / 8;
     u64 acc = first_acc(word), whole = (n - 1) / 1024;
     for (u64 block = 0; block <= whole; block++) {
-        const u8 *from = p + 1024 * block;
+        const u8 *from = p + 1024 * block + STRIPE * four + 8 * word;
         u32 stripes = block < whole ? STRIPES : (u32)((n - 1 - 1024 * whole) / STRIPE);
         u64 own = 0, cross = 0;
-        for (u32 s = four; s < stripes; s += 4) own += stripe_word(from + STRIPE * s, word, 8 * s, cross);
-        if (block == whole && four == 3)
-            own += stripe_word(p + n - STRIPE, word, SECRET_LEN - STRIPE - 7, cross);
+        UNROLL
+        for (u32 i = 0; i < FOURTHS; i++)
+            if (four + 4 * i < stripes) own += stripe_word(from + 4 * STRIPE * i, secret.stripe[i][lane()], cross);
+        if (block == whole && four == 3) own += stripe_word(p + n - STRIPE + 8 * word, secret.last[lane()], cross);
         own += __shfl_xor_sync(ALL, cross, 1);
         own += __shfl_xor_sync(ALL, own, 8);
         own += __shfl_xor_sync(ALL, own, 16);
         acc += own;
-        if (block < whole) acc = (acc ^ acc >> 47 ^ secret64(SECRET_LEN - STRIPE + 8 * word)) * P32_1;
+        if (block < whole) acc = (acc ^ acc >> 47 ^ secret.scramble[lane()]) * P32_1;
     }
     // Pairs of accumulators: lane 2i has both.
     u64 other = __shfl_xor_sync(ALL, acc, 1);
@@ -139,15 +155,15 @@ FN u64 xxh3_warp(const u8 *p, u64 n) {
     return avalanche(n * P64_1 + warp_sum(part));
 }
 // As RocksDB stores it for a block with this type byte, 0 for one that is not compressed.
-FN u32 block_sum(const u8 *payload, u64 n, u64 type) {
-    return (u32)xxh3_warp(payload, n) ^ (u32)type * 0x6b9083d9u;
+FN u32 block_sum(const u8 *payload, u64 n, u64 type, const Secrets &secret) {
+    return (u32)xxh3_warp(payload, n, secret) ^ (u32)type * 0x6b9083d9u;
 }
 
-FN u64 xxph3_tiny(u32 a, u32 b, u32 c, u32 n) {
+APART u64 xxph3_tiny(u32 a, u32 b, u32 c, u32 n) {
     u64 v = a | b << 8 | c << 16 | n << 24;
     return avalanche_old((v ^ (secret64(0) & 0xffffffffu)) * P64_1);
 }
-FN u64 xxph3_long(const u8 *p, u32 n) {
+APART u64 xxph3_long(const u8 *p, u32 n) {
     u64 acc[8];
     for (u32 i = 0; i < 8; i++) acc[i] = first_acc(i);
     for (u32 s = 0; s < n / STRIPE; s++) {
@@ -171,8 +187,8 @@ FN u64 xxph3_long(const u8 *p, u32 n) {
         h += fold64(acc[2 * i] ^ secret64(11 + 16 * i), acc[2 * i + 1] ^ secret64(19 + 16 * i));
     return avalanche_old(h);
 }
-// Hash of a filter key.
-FN u64 xxph3(const u8 *p, u32 n) {
+// Hash of a filter key that has not 9 to 16 bytes.
+APART u64 xxph3_other(const u8 *p, u32 n) {
     if (n == 0) return fold64(secret64(0), P64_2);
     if (n == 1) return xxph3_tiny(p[0], p[0], p[0], 1);
     if (n == 2) return xxph3_tiny(p[0], p[1], p[1], 2);
@@ -181,10 +197,6 @@ FN u64 xxph3(const u8 *p, u32 n) {
         u64 key = ((u64)load32(p) | (u64)load32(p + n - 4) << 32) ^ secret64(0);
         u64 h = n + (key ^ key >> 51) * P32_1;
         return avalanche_old((h ^ h >> 47) * P64_2);
-    }
-    if (n <= 16) {
-        u64 lo = load64(p) ^ secret64(0), hi = load64(p + n - 8) ^ secret64(8);
-        return avalanche_old(n + lo + hi + fold64(lo, hi));
     }
     u64 acc = n * P64_1;
     if (n <= 128) {
@@ -200,6 +212,12 @@ FN u64 xxph3(const u8 *p, u32 n) {
     }
     return xxph3_long(p, n);
 }
+// The same; keys of 9 to 16 bytes, as most have, without a call.
+FN u64 xxph3(const u8 *p, u32 n) {
+    if (n < 9 || n > 16) return xxph3_other(p, n);
+    u64 lo = load64(p) ^ secret64(0), hi = load64(p + n - 8) ^ secret64(8);
+    return avalanche_old(n + lo + hi + fold64(lo, hi));
+}
 
 constexpr u64 K_0 = 0xa0761d6478bd642full, K_1 = 0xe7037ed1a0b428dbull;
 
@@ -211,7 +229,7 @@ FN u64 weigh_ends(u64 state, const u8 *p, u64 n, u32 half) {
     for (u32 i = 0; i < half; i += 16) state = weigh_round(state, p + i, p + n - half + i);
     return state;
 }
-FN u64 weigh_long(u64 start, const u8 *p, u64 n) {
+APART u64 weigh_long(u64 start, const u8 *p, u64 n) {
     u64 state = start, done = 0;
     if (n >= 256) {
         u64 l[4] = {start, start ^ K_0, start ^ K_1, start ^ K_0 ^ K_1};

@@ -113,6 +113,16 @@ FN bool lz4_put(const u8 *literals, u64 n, u64 offset, u64 match, u8 *out, u64 &
     return true;
 }
 
+// How many bytes are alike at both places, of `most`; `known` are.
+FN u64 lz4_alike(const u8 *a, const u8 *b, u64 known, u64 most) {
+    for (; known + 8 <= most; known += 8) {
+        u64 difference = load64(a + known) ^ load64(b + known);
+        if (difference) return known + first_byte(difference);
+    }
+    while (known < most && a[known] == b[known]) known++;
+    return known;
+}
+
 // Encodes `n` bytes, with their size before them, by a thread; `seen` is zeroed. The bytes that takes, or 0 if they are more
 // than `most`.
 template <class T> FN u64 lz4_encode_by_one(const u8 *in, u64 n, u8 *out, u64 most, T *seen) {
@@ -134,7 +144,7 @@ template <class T> FN u64 lz4_encode_by_one(const u8 *in, u64 n, u8 *out, u64 mo
         if (!found) break;
         u64 offset = cur - before, match = LZ4_MATCH;
         for (; before > 0 && cur > start && in[cur - 1] == in[before - 1]; before--) cur--;
-        while (cur + match < n - LZ4_NO_MATCH && in[cur + match] == in[before + match]) match++;
+        match = lz4_alike(in + cur, in + before, match, n - LZ4_NO_MATCH - cur);
         if (!lz4_put(in + start, cur - start, offset, match - LZ4_MATCH, out, at, most)) return 0;
         cur += match;
         seen[lz4_slot(in + cur - 2, seen)] = (T)(cur - 2);

@@ -33,9 +33,21 @@ FN u32 round_total(const Params &p) {
     return sum;
 }
 
-// A CTA per tile boundary.
+// How many records of `list[from..to]` come before record `x`, by a warp: lanes ask at 32 places of the window at once,
+// and those where the answer is yes are the first ones.
+FN u32 rank_in(const Params &p, const u32 *list, u32 from, u32 to, u32 x) {
+    while (from < to) {
+        u32 step = (to - from + WARP) / (WARP + 1), place = from + (lane() + 1) * step - 1;
+        u32 yes = (u32)warp_sum(place < to && before(p, list[place], x));
+        if (yes < WARP) to = min64(to, from + (yes + 1) * step - 1);
+        from += yes * step;
+    }
+    return from;
+}
+
+// A CTA per tile boundary, a warp per list.
 KERNEL(k1_partition) {
-    SHARED u32 lo[LISTS_MOST], hi[LISTS_MOST];
+    SHARED u32 lo[LISTS_MOST], hi[LISTS_MOST], below[LISTS_MOST];
     SHARED u32 rank, pivot, widest;
     const List *lists = at<List>(p.lists) + p.list_first;
     const u32 *in = at<u32>(p.m_in);
@@ -58,27 +70,20 @@ KERNEL(k1_partition) {
         if (hi[w] == lo[w]) break;
         u32 x = in[lists[w].at + mid];
         // How many records of each list come before the pivot.
-        u32 below[(LISTS_MOST + THREADS - 1) / THREADS] = {};
-        for (u32 i = threadIdx.x, k = 0; i < p.n_lists; i += THREADS, k++) {
-            u32 a = lo[i], b = hi[i];
-            if (i == w) a = b = mid;
-            while (a < b) {
-                u32 m = a + (b - a) / 2;
-                if (before(p, in[lists[i].at + m], x))
-                    a = m + 1;
-                else
-                    b = m;
+        for (u32 i = threadIdx.x / WARP; i < p.n_lists; i += WARPS) {
+            u32 n = i == w ? mid : rank_in(p, in + lists[i].at, lo[i], hi[i], x);
+            if (lane() == 0) {
+                below[i] = n;
+                atomicAdd(&rank, n);
             }
-            below[k] = a;
-            atomicAdd(&rank, a);
         }
         __syncthreads();
         bool inside = rank < target;
-        for (u32 i = threadIdx.x, k = 0; i < p.n_lists; i += THREADS, k++) {
+        for (u32 i = threadIdx.x; i < p.n_lists; i += THREADS) {
             if (inside)
-                lo[i] = i == w ? mid + 1 : below[k];
+                lo[i] = i == w ? mid + 1 : below[i];
             else
-                hi[i] = below[k];
+                hi[i] = below[i];
         }
         __syncthreads();
     }

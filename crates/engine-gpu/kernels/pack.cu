@@ -30,6 +30,10 @@ FN Internal last_before(const Params &p) {
 // Bytes that two internal keys have in common.
 FN u32 common(const Internal &a, const Internal &b) {
     u32 n = (a.len < b.len ? a.len : b.len) + 8, i = 0;
+    for (; i + 16 <= n; i += 8) {
+        u64 difference = load64(a.user + i) ^ load64(b.user + i);
+        if (difference) return i + first_byte(difference);
+    }
     while (i < n && internal_byte(a.user, a.len, a.tag, i) == internal_byte(b.user, b.len, b.tag, i)) i++;
     return i;
 }
@@ -48,6 +52,9 @@ FN u64 logical(const Params &p, u64 j) {
     return p.s + at<u64>(p.s_at)[j];
 }
 
+// What a block start is to files: K4 leaves it where K7 puts whether it starts one.
+enum Form : u8 { CANDIDATE = 1, HARD = 2, SOFT = 4, FIRST = 8 };
+
 // Blocks: which survivors start one.
 KERNEL(k4_blocks) {
     Tile tile = take_tile(p.ticks);
@@ -57,6 +64,7 @@ KERNEL(k4_blocks) {
     u32 *bstart = at<u32>(p.bstart);
     Sums<1> mine = zero_sums<1>();
     bool starts[ITEMS];
+    u8 form[ITEMS];
     for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
         u64 j = j0 + k;
         u64 hard, soft;
@@ -65,6 +73,17 @@ KERNEL(k4_blocks) {
         bool grid = j == 0 ? p.is_ended : logical(p, j) >> p.block_shift != logical(p, j - 1) >> p.block_shift;
         starts[k] = (j == 0 && !p.started) || grid || z.hard != hard || z.soft != soft;
         mine.v[0] += starts[k];
+        form[k] = 0;
+        if (starts[k]) {
+            if (z.hard != hard) form[k] |= HARD;
+            if (z.soft != soft) form[k] |= SOFT;
+            // No user key is in two sets.
+            bool new_key = j == 0 || at<u32>(p.sgroup)[j] != at<u32>(p.sgroup)[j - 1];
+            if (j == 0 && !p.started)
+                form[k] |= FIRST;
+            else if (new_key)
+                form[k] |= CANDIDATE;
+        }
         if (j == 0 && p.started) {
             Internal a = last_before(p), b = survivor(p, 0);
             int c = compare_keys(a.user, a.len, b.user, b.len, 0);
@@ -76,7 +95,10 @@ KERNEL(k4_blocks) {
     for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
         u64 j = j0 + k;
         if (j == 0 && p.has_open) bstart[0] = 0;
-        if (starts[k]) bstart[seg++] = (u32)j;
+        if (starts[k]) {
+            at<u8>(p.bfile)[seg] = form[k];
+            bstart[seg++] = (u32)j;
+        }
         at<u32>(p.bid)[j] = (u32)(seg - 1);
         if (j + 1 == m) {
             bstart[seg] = (u32)m;
@@ -85,53 +107,58 @@ KERNEL(k4_blocks) {
     }
 }
 
-// K7: files. One CTA; what each block start would do is found side by side, only the chain of file
-// starts is walked by one thread.
+// K7: files. One CTA, a tile of block starts at a time. Whether one starts a file is found side by side: all but soft
+// splits depend on the candidate before, which is the block start before unless a key goes on over it. Where a file has
+// begun matters for soft splits alone, and tiles that have one are walked by one thread.
 KERNEL(k7_files) {
-    SHARED u64 cell[THREADS], s_of[THREADS];
-    SHARED u8 form[THREADS];
+    SHARED u64 cell[TILE], s_of[TILE];
+    SHARED u8 form[TILE];
     SHARED u64 candidate, file;
-    enum { CANDIDATE = 1, HARD = 2, SOFT = 4, FIRST = 8 };
+    // In the tile, the last candidate and the last one that starts a file, counted from 1; and whether a split is soft.
+    SHARED u32 last_candidate, last_start, soft_ones;
     Status *status = at<Status>(p.status);
     if (status->faults) return;
     u64 n = status->segments;
     if (threadIdx.x == 0) candidate = p.candidate, file = p.file;
-    for (u64 base = p.has_open; base < n; base += THREADS) {
-        u64 b = base + threadIdx.x;
+    for (u64 base = p.has_open; base < n; base += TILE) {
+        u32 m = (u32)min64(TILE, n - base);
         __syncthreads();
-        if (b < n) {
-            u64 j = at<u32>(p.bstart)[b], hard, soft;
-            u8 f = 0;
-            splits_before(p, j, hard, soft);
-            const Zone &z = at<Zone>(p.zones)[at<u32>(p.szone)[j]];
-            if (z.hard != hard) f |= HARD;
-            if (z.soft != soft) f |= SOFT;
-            // No user key is in two sets.
-            bool new_key = j == 0 || at<u32>(p.sgroup)[j] != at<u32>(p.sgroup)[j - 1];
-            if (j == 0 && !p.started)
-                f |= FIRST;
-            else if (new_key)
-                f |= CANDIDATE;
-            s_of[threadIdx.x] = logical(p, j);
-            cell[threadIdx.x] = s_of[threadIdx.x] / p.file_bytes;
-            form[threadIdx.x] = f;
+        if (threadIdx.x == 0) last_candidate = last_start = soft_ones = 0;
+        UNROLL
+        for (u32 k = 0; k < ITEMS; k++) {
+            u32 i = threadIdx.x + k * THREADS;
+            if (i >= m) continue;
+            s_of[i] = logical(p, at<u32>(p.bstart)[base + i]);
+            cell[i] = s_of[i] / p.file_bytes;
+            form[i] = at<u8>(p.bfile)[base + i];
         }
         __syncthreads();
-        if (threadIdx.x == 0) {
-            u64 last_cell = candidate / p.file_bytes;
-            for (u32 i = 0; i < THREADS && base + i < n; i++) {
-                bool starts = form[i] & FIRST;
-                if (form[i] & CANDIDATE) {
-                    starts = cell[i] != last_cell || (form[i] & HARD) ||
-                             ((form[i] & SOFT) && s_of[i] - file >= p.file_bytes / 8);
-                    candidate = s_of[i];
-                    last_cell = cell[i];
-                    if (starts) file = s_of[i];
-                }
-                at<u8>(p.bfile)[base + i] = starts;
+        u64 cell_before = candidate / p.file_bytes;
+        for (u32 i = threadIdx.x; i < m; i += THREADS) {
+            u8 f = form[i];
+            bool starts = f & FIRST;
+            if (f & CANDIDATE) {
+                u32 last = i;
+                while (last > 0 && !(form[last - 1] & CANDIDATE)) last--;
+                starts = (f & HARD) || cell[i] != (last ? cell[last - 1] : cell_before);
+                atomicMax(&last_candidate, i + 1);
+                if (starts)
+                    atomicMax(&last_start, i + 1);
+                else if (f & SOFT)
+                    soft_ones = 1;
             }
+            at<u8>(p.bfile)[base + i] = starts;
         }
         __syncthreads();
+        if (threadIdx.x) continue;
+        for (u32 i = 0; soft_ones && i < m; i++) {
+            if (!(form[i] & CANDIDATE)) continue;
+            u8 *starts = at<u8>(p.bfile) + base + i;
+            if ((form[i] & SOFT) && s_of[i] - file >= p.file_bytes / 8) *starts = 1;
+            if (*starts) file = s_of[i];
+        }
+        if (last_candidate) candidate = s_of[last_candidate - 1];
+        if (last_start && !soft_ones) file = s_of[last_start - 1];
     }
     if (threadIdx.x == 0 && p.has_open) at<u8>(p.bfile)[0] = 0;
 }
@@ -242,56 +269,99 @@ FN void put_internal(u8 *to, const Internal &k) {
     for (u32 i = lane(); i < k.len + 8; i += WARP) to[i] = internal_byte(k.user, k.len, k.tag, i);
 }
 
-// K5: a CTA per block; a warp per entry, a thread per restart point.
-KERNEL(k5_pack) {
+// The most bytes of a block that is put together in shared memory.
+constexpr u32 SLOT = 5 << 10;
+
+// A value that is still to be copied.
+struct Value {
+    u64 to, from;
+    u32 len;
+};
+
+// Packs survivor `j` but for its value, by a thread.
+FN Value pack_entry(const Params &p, u64 j, u8 *e) {
+    u32 rec = at<u32>(p.sid)[j], shared = at<u32>(p.shared)[j];
+    Value value;
+    value.len = at<u32>(p.vlen)[rec];
+    value.from = at<u64>(p.src)[rec];
+    Internal key = survivor(p, j);
+    e += put_varint(e, shared);
+    e += put_varint(e, key.len + 8 - shared);
+    e += put_varint(e, value.len);
+    for (; shared < key.len; shared++) *e++ = key.user[shared];
+    for (; shared < key.len + 8; shared++) *e++ = (u8)(key.tag >> (8 * (shared - key.len)));
+    value.to = (u64)e;
+    return value;
+}
+
+// Copies up to 32 values by a warp, as many at once as have lanes enough for 16 bytes each.
+FN void pack_values(const Value &mine, u32 count) {
+    u64 most = warp_max(mine.len);
+    u32 each = 1;
+    while (each < WARP && 16ull * each < most) each *= 2;
+    for (u32 turn = 0; turn < count; turn += WARP / each) {
+        u32 of = turn + lane() / each;
+        u64 to = __shfl_sync(ALL, mine.to, of), from = __shfl_sync(ALL, mine.from, of);
+        u32 len = __shfl_sync(ALL, mine.len, of);
+        copy_by(lane() % each, each, at<u8>(to), at<u8>(from), len);
+    }
+}
+
+// What follows the entries of a finished block at `out`, its sum included, by a warp.
+FN void finish_block(const Params &p, u8 *out, const BlockOut &o, u64 from, u64 before, u64 base, const Secrets &secret) {
+    u64 restarts = restarts_of(p, o.entries);
+    u8 *point = out + o.entry_bytes;
+    for (u64 r = lane(); r < restarts; r += WARP) {
+        u64 ordinal = r * p.interval;
+        u32 place = ordinal < before ? at<u32>(p.open_restarts)[r]
+                                     : (u32)(base + at<u64>(p.place)[from + ordinal - before]);
+        store32(point + 4 * r, place);
+    }
+    if (lane() == 0) {
+        store32(point + 4 * restarts, (u32)restarts);
+        point[4 * restarts + 4] = 0;
+    }
+    __syncwarp(ALL);
+    u32 sum = block_sum(out, o.stored - 5, 0, secret);
+    // The word that holds the last bytes was read whole.
+    __syncwarp(ALL);
+    if (lane() == 0) store32(out + o.stored - 4, sum);
+}
+
+// Packs block `b`, by a warp; in `slot` if it has room there.
+FN void pack_block(const Params &p, u64 b, bool finished, u8 *slot, const Secrets &secret) {
+    const BlockOut o = at<BlockOut>(p.blocks_out)[b];
+    u8 *place = at<u8>(p.arena) + o.at;
+    // Both lie alike, so that it goes to its place by whole words.
+    u8 *out = o.stored <= SLOT ? slot + ((u64)place & 15) : place;
+    u64 from = at<u32>(p.bstart)[b], to = at<u32>(p.bstart)[b + 1];
+    bool resumed = b == 0 && p.has_open;
+    u64 open = resumed ? p.open_len : 0, base = open - at<u64>(p.place)[from];
+    copy_by_warp(out, at<u8>(p.open_bytes), open);
+    for (u64 j = from; j < to; j += WARP) {
+        Value value = {};
+        if (j + lane() < to) value = pack_entry(p, j + lane(), out + base + at<u64>(p.place)[j + lane()]);
+        pack_values(value, (u32)min64(WARP, to - j));
+    }
+    if (finished) {
+        finish_block(p, out, o, from, resumed ? p.open_entries : 0, base, secret);
+        u8 *keys = at<u8>(p.keys_out) + o.keys_at;
+        if (o.first_len) put_internal(keys, survivor(p, from));
+        if (o.last_len) put_internal(keys + o.first_len, survivor(p, to - 1));
+    }
+    __syncwarp(ALL);
+    if (out != place) copy_alike(place, out, o.stored);
+    __syncwarp(ALL);
+}
+
+// K5: a warp per block, a thread per entry, and all of them for values.
+KERNEL_OF(k5_pack, 4) {
+    SHARED ALIGNED16 u8 slots[WARPS][SLOT + 16];
+    const Secrets &secret = secrets();
     Status *status = at<Status>(p.status);
     if (status->faults) return;
     u64 n = status->segments;
     u32 w = threadIdx.x / WARP;
-    for (u64 b = blockIdx.x; b < n; b += gridDim.x) {
-        const BlockOut o = at<BlockOut>(p.blocks_out)[b];
-        u8 *out = at<u8>(p.arena) + o.at;
-        u64 from = at<u32>(p.bstart)[b], to = at<u32>(p.bstart)[b + 1];
-        bool resumed = b == 0 && p.has_open, finished = b + 1 < n;
-        u64 open = resumed ? p.open_len : 0, base = open - at<u64>(p.place)[from];
-        if (resumed)
-            for (u64 i = threadIdx.x; i < open; i += THREADS) out[i] = at<u8>(p.open_bytes)[i];
-        for (u64 j = from + w; j < to; j += WARPS) {
-            u32 rec = at<u32>(p.sid)[j], shared = at<u32>(p.shared)[j], value = at<u32>(p.vlen)[rec];
-            Internal key = survivor(p, j);
-            u32 unshared = key.len + 8 - shared;
-            u8 *e = out + base + at<u64>(p.place)[j];
-            u32 head = varint_len(shared) + varint_len(unshared) + varint_len(value);
-            if (lane() == 0) {
-                u32 h = put_varint(e, shared);
-                h += put_varint(e + h, unshared);
-                put_varint(e + h, value);
-            }
-            for (u32 i = lane(); i < unshared; i += WARP)
-                e[head + i] = internal_byte(key.user, key.len, key.tag, shared + i);
-            copy_by_warp(e + head + unshared, at<u8>(at<u64>(p.src)[rec]), value);
-        }
-        if (!finished) continue;
-        u64 restarts = restarts_of(p, o.entries), before = resumed ? p.open_entries : 0;
-        u8 *point = out + o.entry_bytes;
-        for (u64 r = threadIdx.x; r < restarts; r += THREADS) {
-            u64 ordinal = r * p.interval;
-            u32 place = ordinal < before ? at<u32>(p.open_restarts)[r]
-                                         : (u32)(base + at<u64>(p.place)[from + ordinal - before]);
-            store32(point + 4 * r, place);
-        }
-        if (threadIdx.x == 0) {
-            store32(point + 4 * restarts, (u32)restarts);
-            point[4 * restarts + 4] = 0;
-        }
-        u8 *keys = at<u8>(p.keys_out) + o.keys_at;
-        if (w == 0 && o.first_len) put_internal(keys, survivor(p, from));
-        if (w == 0 && o.last_len) put_internal(keys + o.first_len, survivor(p, to - 1));
-        __syncthreads();
-        if (w == 0) {
-            u32 sum = block_sum(out, o.stored - 5, 0);
-            if (lane() == 0) store32(out + o.stored - 4, sum);
-        }
-        __syncthreads();
-    }
+    for (u64 b = blockIdx.x * (u64)WARPS + w; b < n; b += gridDim.x * (u64)WARPS)
+        pack_block(p, b, b + 1 < n, slots[w], secret);
 }

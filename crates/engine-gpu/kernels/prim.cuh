@@ -17,13 +17,25 @@ typedef uint64_t u64;
 // Not static: nvcc would put a number into their names that differs from folder to folder.
 #define FN __device__ inline
 #define CONSTANT static __constant__
+#define ALIGNED8 __align__(8)
+#define UNROLL _Pragma("unroll")
+#define ALIGNED16 __align__(16)
+// What is called seldom, or is too large to be in a kernel twice.
+#define APART static __device__ __noinline__
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(THREADS) name(const Params p)
+// With registers for so many CTAs on a multiprocessor.
+#define KERNEL_OF(name, ctas) extern "C" __global__ void __launch_bounds__(THREADS, ctas) name(const Params p)
 #define SHARED __shared__
 #else
 #include "fiber.h"
 #define FN static inline
+#define APART static
 #define CONSTANT static const
+#define ALIGNED8 __attribute__((aligned(8)))
+#define UNROLL
+#define ALIGNED16 __attribute__((aligned(16)))
 #define KERNEL(name) void name(const Params p)
+#define KERNEL_OF(name, ctas) KERNEL(name)
 #define SHARED static thread_local
 #endif
 
@@ -52,12 +64,42 @@ FN u64 max64(u64 a, u64 b) {
     return a > b ? a : b;
 }
 
-// Little-endian words at any address.
+// Little-endian words at any address. A GPU reads the aligned words that they lie in, all of which hold a byte that is asked
+// for: as memory is taken in multiples of such a word, none reaches out of it.
 FN u32 load32(const u8 *p) {
+#ifdef __CUDACC__
+    const u32 *word = (const u32 *)((u64)p & ~3ull);
+    u32 shift = ((u32)(u64)p & 3) * 8;
+    return __funnelshift_r(word[0], word[shift != 0], shift);
+#else
     return (u32)p[0] | (u32)p[1] << 8 | (u32)p[2] << 16 | (u32)p[3] << 24;
+#endif
 }
 FN u64 load64(const u8 *p) {
+#ifdef __CUDACC__
+    const u64 *word = (const u64 *)((u64)p & ~7ull);
+    u32 shift = ((u32)(u64)p & 7) * 8;
+    // Without a branch, so that both are on their way at once; a shift by 64 has no meaning.
+    return word[0] >> shift | word[shift != 0] << 1 << (63 - shift);
+#else
     return (u64)load32(p) | (u64)load32(p + 4) << 32;
+#endif
+}
+FN u64 swap64(u64 v) {
+#ifdef __CUDACC__
+    u32 low = __byte_perm((u32)v, 0, 0x0123), high = __byte_perm((u32)(v >> 32), 0, 0x0123);
+    return (u64)low << 32 | high;
+#else
+    return __builtin_bswap64(v);
+#endif
+}
+// Which byte of two words that differ is the first to differ.
+FN u32 first_byte(u64 difference) {
+#ifdef __CUDACC__
+    return (__ffsll((long long)difference) - 1) / 8;
+#else
+    return __builtin_ctzll(difference) / 8;
+#endif
 }
 FN void store32(u8 *p, u32 v) {
     for (u32 i = 0; i < 4; i++) p[i] = (u8)(v >> (8 * i));
@@ -107,8 +149,31 @@ FN void or64(u64 *to, u64 v) {
     if (v) atomicOr((unsigned long long *)to, (unsigned long long)v);
 }
 
-FN void copy_by_warp(u8 *to, const u8 *from, u64 n) {
+// Copies by `of` lanes side by side, of which this is the `me`-th.
+FN void copy_by(u32 me, u32 of, u8 *to, const u8 *from, u64 n) {
+#ifdef __CUDACC__
+    // Whole words of the destination, and its ends byte by byte.
+    u64 head = min64(n, -(u64)to & 3), words = (n - head) / 4;
+    for (u64 i = me; i < head; i += of) to[i] = from[i];
+    for (u64 i = me; i < words; i += of) ((u32 *)(to + head))[i] = load32(from + head + 4 * i);
+    for (u64 i = head + 4 * words + me; i < n; i += of) to[i] = from[i];
+#else
+    for (u64 i = me; i < n; i += of) to[i] = from[i];
+#endif
+}
+// Copies by a warp between places that lie alike to multiples of 16.
+FN void copy_alike(u8 *to, const u8 *from, u64 n) {
+#ifdef __CUDACC__
+    u64 head = min64(n, -(u64)to & 15), words = (n - head) / 16, tail = head + 16 * words;
+    if (lane() < head) to[lane()] = from[lane()];
+    for (u64 i = lane(); i < words; i += WARP) ((uint4 *)(to + head))[i] = ((const uint4 *)(from + head))[i];
+    if (tail + lane() < n) to[tail + lane()] = from[tail + lane()];
+#else
     for (u64 i = lane(); i < n; i += WARP) to[i] = from[i];
+#endif
+}
+FN void copy_by_warp(u8 *to, const u8 *from, u64 n) {
+    copy_by(lane(), WARP, to, from, n);
 }
 
 // Sum over a warp, for every lane.
@@ -119,6 +184,14 @@ FN u64 warp_sum(u64 v) {
 FN u64 warp_or(u64 v) {
     for (u32 d = 16; d; d /= 2) v |= __shfl_xor_sync(ALL, v, d);
     return v;
+}
+// Whether one of a warp's lanes says so, for every lane.
+FN bool warp_any(bool v) {
+#ifdef __CUDACC__
+    return __any_sync(ALL, v);
+#else
+    return warp_or(v) != 0;
+#endif
 }
 // Sum of the lanes before this one.
 FN u64 warp_before(u64 v) {
@@ -142,6 +215,11 @@ template <int K> FN Sums<K> zero_sums() {
     Sums<K> a;
     for (int k = 0; k < K; k++) a.v[k] = 0;
     return a;
+}
+
+FN u64 warp_max(u64 v) {
+    for (u32 d = 16; d; d /= 2) v = max64(v, __shfl_xor_sync(ALL, v, d));
+    return v;
 }
 
 // Sums over the CTA's threads before this one, and over all. Every thread calls it.

@@ -4,9 +4,9 @@
 #include "lz4.cuh"
 
 // Whether a block is stored as its trailer says, by a warp.
-FN bool is_sound(const Params &p, const BlockIn &in) {
+FN bool is_sound(const Params &p, const BlockIn &in, const Secrets &secret) {
     const u8 *stored = at<u8>(p.in) + in.stored_at;
-    u32 sum = block_sum(stored, in.stored, in.codec) + (u32)in.modifier;
+    u32 sum = block_sum(stored, in.stored, in.codec, secret) + (u32)in.modifier;
     return stored[in.stored] == in.codec && load32(stored + in.stored + 1) == sum;
 }
 // Its payload.
@@ -16,11 +16,12 @@ FN u8 *payload_of(const Params &p, const BlockIn &in) {
 
 // A warp per block: compressed ones are verified and decoded.
 KERNEL(k0a_decode) {
+    const Secrets &secret = secrets();
     for (u64 b = blockIdx.x * (u64)WARPS + threadIdx.x / WARP; b < p.n_blocks; b += gridDim.x * (u64)WARPS) {
         const BlockIn in = at<BlockIn>(p.blocks)[b];
         if (!in.codec) continue;
         u64 fault = 0;
-        if (!is_sound(p, in))
+        if (!is_sound(p, in, secret))
             fault = FAULT_SUM;
         else if (!lz4_decode(at<u8>(p.in) + in.stored_at, in.stored, payload_of(p, in), in.len))
             fault = FAULT_DECODE;
@@ -66,76 +67,65 @@ KERNEL(k0c_count) {
 
 // Eight bytes of the user key from `i` on, big-endian, padded with zeros.
 FN u64 head(const u8 *key, u32 len, u64 i) {
+    if (i + 8 <= len) return swap64(load64(key + i));
     u64 v = 0;
     for (u32 k = 0; k < 8; k++) v = v << 8 | (i + k < len ? key[i + k] : 0);
     return v;
 }
 
-// One group of a block of the input into records.
-FN u64 unpack_group(const Params &p, const BlockIn &in, u64 at_, u64 end, u64 rec, u64 key_at) {
-    const u8 *payload = payload_of(p, in);
-    u8 *keys = at<u8>(p.heap);
-    u64 fault = 0;
-    bool first = true;
-    Seen s;
-    s.len = 0;
-    while (at_ < end) {
-        next_entry(payload, at_, end, keys, key_at, first, s);
-        first = false;
-        key_at += s.len;
-        u64 kind = s.tag & 0xff;
-        if (kind > 1) fault |= FAULT_KIND;
-        u64 hash = xxph3(keys + s.at, s.len);
-        at<u64>(p.hi)[rec] = head(keys + s.at, s.len, p.prefix);
-        at<u64>(p.lo)[rec] = head(keys + s.at, s.len, p.prefix + 8);
-        at<u64>(p.tag)[rec] = in.seq == NO_SEQ ? s.tag : in.seq << 8 | kind;
-        at<u64>(p.hash)[rec] = hash;
-        at<u64>(p.content)[rec] = content(hash, payload + s.value_at, s.value);
-        at<u64>(p.src)[rec] = (u64)(payload + s.value_at);
-        at<u32>(p.vlen)[rec] = s.value;
-        at<u64>(p.koff)[rec] = s.at;
-        at<u32>(p.klen)[rec] = s.len;
-        at<u32>(p.run)[rec] = (u32)in.run;
-        rec++;
+// An entry of a block of the input into a record; its user key lies in the heap.
+FN u64 put_record(const Params &p, const BlockIn &in, const u8 *payload, const Seen &s, u64 rec) {
+    const u8 *key = at<u8>(p.heap) + s.at;
+    u64 kind = s.tag & 0xff, hash = xxph3(key, s.len);
+    at<u64>(p.hi)[rec] = head(key, s.len, p.prefix);
+    at<u64>(p.lo)[rec] = head(key, s.len, p.prefix + 8);
+    at<u64>(p.tag)[rec] = in.seq == NO_SEQ ? s.tag : in.seq << 8 | kind;
+    at<u64>(p.hash)[rec] = hash;
+    at<u64>(p.content)[rec] = content(hash, payload + s.value_at, s.value);
+    at<u64>(p.src)[rec] = (u64)(payload + s.value_at);
+    at<u32>(p.vlen)[rec] = s.value;
+    at<u64>(p.koff)[rec] = s.at;
+    at<u32>(p.klen)[rec] = s.len;
+    at<u32>(p.run)[rec] = (u32)in.run;
+    return kind > 1 ? (u64)FAULT_KIND : 0;
+}
+
+// A block into records, by a warp. No more than was announced is written.
+FN u64 unpack_block(const Params &p, const BlockIn &in, const u8 *payload) {
+    Tail t = {};
+    if (!read_tail(payload, in.len, t)) return FAULT_FORM;
+    u64 entries = 0, bytes = 0, fault = 0;
+    for (u32 base = 0; base < t.restarts; base += WARP) {
+        u32 g = base + lane();
+        u64 n = 0, k = 0, from = 0, to = 0;
+        if (g < t.restarts)
+            fault |= group_place(payload, t, g, from, to) ? count_group(payload, from, to, n, k) : (u64)FAULT_FORM;
+        fault = warp_or(fault);
+        u64 all_n = warp_sum(n), all_k = warp_sum(k);
+        if (!fault && (entries + all_n > in.entries || bytes + all_k > in.key_bytes)) fault = FAULT_COUNT;
+        if (fault) return fault;
+        u64 rec = in.first + entries + warp_before(n), key_at = in.heap_at + bytes + warp_before(k);
+        u32 groups = t.restarts - base < WARP ? t.restarts - base : WARP;
+        each_entry(payload, groups, from, to, rec, at<u8>(p.heap), key_at,
+                   [&](bool has, const Seen &s, const Seen &, bool, u64 no) {
+                       if (has) fault |= put_record(p, in, payload, s, no);
+                   });
+        entries += all_n;
+        bytes += all_k;
     }
-    return fault;
+    return entries != in.entries || bytes != in.key_bytes ? fault | FAULT_COUNT : fault;
 }
 
 // A warp per block.
-KERNEL(k0_unpack) {
+KERNEL_OF(k0_unpack, 2) {
+    // Before some of its warps may leave.
+    const Secrets &secret = secrets();
     // Of blocks that were decoded, or not; other warps may set bits meanwhile, so all lanes go by the same word.
     if (warp_or(at<Status>(p.status)->faults)) return;
     for (u64 b = blockIdx.x * (u64)WARPS + threadIdx.x / WARP; b < p.n_blocks; b += gridDim.x * (u64)WARPS) {
-        const BlockIn in = at<BlockIn>(p.blocks)[b];
-        const u8 *payload = payload_of(p, in);
-        u64 *faults = &at<Status>(p.status)->faults;
-        if (!in.codec && !is_sound(p, in)) {
-            if (lane() == 0) or64(faults, FAULT_SUM);
-            continue;
-        }
-        u64 entries, bytes;
-        u64 fault = count_block(payload, in.len, entries, bytes);
-        if (!fault && (entries != in.entries || bytes != in.key_bytes)) fault = FAULT_COUNT;
-        if (fault) {
-            if (lane() == 0) or64(faults, fault);
-            continue;
-        }
-        Tail t = {};
-        read_tail(payload, in.len, t);
-        u64 rec = in.first, key_at = in.heap_at;
-        for (u32 base = 0; base < t.restarts; base += WARP) {
-            u32 g = base + lane();
-            u64 n = 0, k = 0, from = 0, to = 0;
-            if (g < t.restarts) {
-                group_place(payload, t, g, from, to);
-                count_group(payload, from, to, n, k);
-            }
-            u64 n_before = warp_before(n), k_before = warp_before(k);
-            fault |= unpack_group(p, in, from, to, rec + n_before, key_at + k_before);
-            rec += warp_sum(n);
-            key_at += warp_sum(k);
-        }
-        or64(faults, fault);
+        const BlockIn &in = at<BlockIn>(p.blocks)[b];
+        u64 fault = in.codec || is_sound(p, in, secret) ? unpack_block(p, in, payload_of(p, in)) : FAULT_SUM;
+        or64(&at<Status>(p.status)->faults, fault);
     }
 }
 

@@ -350,7 +350,9 @@ impl<D: Driver + 'static> Device for Card<D> {
         self.shape
     }
     fn alloc(&mut self, bytes: u64) -> Result<Memory> {
-        let address = self.call("take memory of the GPU", |driver| driver.alloc(bytes.max(1)))?;
+        // Kernels read the whole words that their bytes lie in.
+        let room = bytes.max(1).checked_next_multiple_of(ALIGN).ok_or_else(out_of_memory)?;
+        let address = self.call("take memory of the GPU", |driver| driver.alloc(room))?;
         if address == 0 || !address.is_multiple_of(ALIGN) || address.checked_add(bytes).is_none() {
             let what = format!("the GPU's driver gave memory at {address:#x}, which cannot be");
             return Err(Error::new(ErrorKind::Internal, what));

@@ -1,10 +1,11 @@
 //! The driver of NVIDIA's GPUs, behind [`Driver`]: its library is loaded when a GPU is asked for, so no build and no
 //! machine needs it.
 //!
-//! **No GPU has run this file**: it compiles against the driver's interface, and all that is decided about answers
-//! lies outside of it, where tests reach it.
+//! No test runs this file without a GPU: all that is decided about answers lies outside of it, where tests reach it. An
+//! H200 has run it (`docs/results/gpu`).
 //! Keeps: one call of the trait is one call of the driver, or two; each makes the GPU's context current first, as
-//! calls come from more than one thread.
+//! calls come from more than one thread. Large memory of the host is our own, in huge pages, which the driver is told
+//! of: the host reads what comes back at the speed of its memory, where small pages halve it.
 //! Leaves to others: which calls, and what an answer means (`card`, `driver`).
 
 use std::ffi::{CString, c_int, c_uint, c_void};
@@ -13,6 +14,7 @@ use std::ops::Range;
 use std::ptr;
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use lithify_env::Region;
 use lithify_env::sync::Mutex;
 
 use crate::arena::Pinned;
@@ -23,6 +25,8 @@ use crate::driver::{CardFacts, Code, Driver, Signal, Stream};
 const NON_BLOCKING: c_uint = 1;
 const TIMED: c_uint = 0;
 const PORTABLE: c_uint = 1;
+/// Memory of the host from here on comes in huge pages.
+const HUGE: usize = 2 << 20;
 /// What the driver answers to a thing that is not there.
 const NOT_FOUND: Code = Code(500);
 const INVALID: Code = Code(1);
@@ -39,6 +43,8 @@ struct Made {
     kernels: Vec<Handle>,
     streams: Vec<Handle>,
     signals: Vec<Handle>,
+    /// Memory that the driver was told of.
+    regions: Vec<Region>,
 }
 
 /// A handle of the driver: an address that only the driver reads.
@@ -202,7 +208,21 @@ impl Driver for Cuda {
         self.made(|_| answer(unsafe { sys::cuMemFree_v2(address) }))
     }
     fn pin(&self, bytes: usize) -> Result<Pinned, Code> {
-        self.made(|_| {
+        self.made(|made| {
+            if bytes >= HUGE
+                && let Ok(region) = Region::new(bytes)
+            {
+                let at = region.as_ptr();
+                // SAFETY: the memory is there until `unpin`, which first takes it back from the driver.
+                let told =
+                    answer(unsafe { sys::cuMemHostRegister_v2(at.cast(), region.len(), PORTABLE) });
+                if told.is_ok() {
+                    // SAFETY: the region has so many bytes, all set; `unpin` drops it, and nothing else reaches it.
+                    let bytes = unsafe { std::slice::from_raw_parts_mut(at, region.len()) };
+                    made.regions.push(region);
+                    return Ok(Pinned::new(bytes));
+                }
+            }
             // SAFETY: the call writes an address.
             let at: *mut c_void = out(|to| unsafe { sys::cuMemHostAlloc(to, bytes, PORTABLE) })?;
             // SAFETY: so many bytes begin there, they are this program's until `unpin`, and they are set before
@@ -215,8 +235,17 @@ impl Driver for Cuda {
         })
     }
     fn unpin(&self, pinned: Pinned) -> Result<(), Code> {
-        // SAFETY: all of these come from `pin`, and the value is given up here.
-        self.made(|_| answer(unsafe { sys::cuMemFreeHost(pinned.at().as_ptr().cast()) }))
+        self.made(|made| {
+            let at = pinned.at().as_ptr();
+            let Some(no) = made.regions.iter().position(|region| region.as_ptr() == at) else {
+                // SAFETY: what is no region comes from `cuMemHostAlloc`, and the value is given up here.
+                return answer(unsafe { sys::cuMemFreeHost(at.cast()) });
+            };
+            // SAFETY: the driver was told of this memory by `pin`. Where it keeps it, so does this program.
+            answer(unsafe { sys::cuMemHostUnregister(at.cast()) })?;
+            drop(made.regions.swap_remove(no));
+            Ok(())
+        })
     }
     fn up(&self, stream: Stream, from: &Pinned, part: Range<usize>, to: u64) -> Result<(), Code> {
         let bytes = inside(from, &part)?;

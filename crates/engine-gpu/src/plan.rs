@@ -476,8 +476,8 @@ impl Launches<'_> {
         self.launch(Kernel::Files, 1)?;
         self.scan(Kernel::Sizes, self.tiles.count)?;
         self.scan(Kernel::Table, blocks.div_ceil(self.tiles.size))?;
-        self.launch(Kernel::Pack, blocks.min(most))?;
         let warps = u64::from(per_warp(self.device, blocks));
+        self.launch(Kernel::Pack, warps)?;
         if encodes {
             self.launch(Kernel::Encode, blocks.min(most))?;
             self.scan(Kernel::Places, blocks.div_ceil(self.tiles.size))?;

@@ -140,18 +140,20 @@ pub(crate) fn made(
         drops: drops(status),
     };
     let part = |range: &Range<usize>| tables.get(range.clone()).unwrap_or_default();
-    let blocks = part(&places.blocks).chunks_exact(BlockOut::BYTES).map(BlockOut::read);
-    let blocks: Vec<BlockOut> = blocks.collect();
+    let mut blocks = part(&places.blocks).chunks_exact(BlockOut::BYTES).map(BlockOut::read);
     let keys = part(&places.keys);
     let shift = made.hashes.len();
+    made.hashes.reserve_exact(places.hashes.len() / 8);
     made.hashes.extend(words(part(&places.hashes)));
-    // Nothing joined the output: what was open still is.
-    let Some((_, finished)) = blocks.split_last() else {
+    // The last one is open; without any nothing joined the output, and what was open still is.
+    if blocks.next_back().is_none() {
         return Ok((made, open.entries.to_vec()));
-    };
-    for (i, block) in finished.iter().enumerate() {
+    }
+    made.blocks.reserve_exact(blocks.len());
+    made.keys.reserve_exact(keys.len() + open.first_key.len() + open.last_key.len());
+    for (i, block) in blocks.enumerate() {
         let resumed = i == 0 && !open.entries.is_empty();
-        let meta = block_meta(block, open, resumed, keys, shift, &mut made.keys);
+        let meta = block_meta(&block, open, resumed, keys, shift, &mut made.keys);
         made.blocks.push(meta.ok_or_else(|| Trouble::Device(no_place()))?);
     }
     // Behind all finished blocks, in memory that is not fetched with them.

@@ -85,6 +85,22 @@ pub(crate) struct Staged {
     pub(crate) normalised: u64,
 }
 
+/// The last word of a block's payload, and its type byte.
+type End = [u8; 5];
+
+/// How a block ends; none if it is shorter than its trailer.
+fn end(block: &BlockSlice) -> Option<End> {
+    const LONG: usize = 4 + TRAILER;
+    let stored = block.bytes.as_slice();
+    match stored.last_chunk::<LONG>() {
+        Some([a, b, c, d, type_byte, ..]) => Some([*a, *b, *c, *d, *type_byte]),
+        // Too short for a footer: a word that no plain one has.
+        None => {
+            Some([u8::MAX, u8::MAX, u8::MAX, u8::MAX, *stored.last_chunk::<TRAILER>()?.first()?])
+        }
+    }
+}
+
 /// How a block goes to the device.
 enum Form {
     /// As it was read, not compressed.
@@ -96,13 +112,15 @@ enum Form {
 }
 
 impl Form {
-    /// That of a block with this payload and type byte.
-    fn of(block: &BlockSlice, payload: &[u8], type_byte: u8) -> Form {
+    /// That of a block that ends so.
+    fn of(block: &BlockSlice, end: End) -> Form {
+        let [word @ .., type_byte] = end;
         match Codec::from_u8(type_byte) {
             _ if block.checksum != ChecksumKind::Xxh3 => Form::Odd,
-            Some(Codec::None) if is_plain(payload) => Form::Plain,
+            Some(Codec::None) if is_plain(&word) => Form::Plain,
             Some(Codec::Lz4 | Codec::Lz4hc) if block.decoder.dictionary_bytes() == 0 => {
-                Form::of_lz4(payload)
+                let stored = block.bytes.as_slice();
+                Form::of_lz4(stored.get(..stored.len() - TRAILER).unwrap_or_default())
             }
             _ => Form::Odd,
         }
@@ -161,8 +179,14 @@ impl Staged {
             normalised: 0,
         };
         for slice in slices {
-            for block in &*slice.blocks {
-                staged.push(slice.run, block, &is_lent).map_err(|e| e.at(block.offset))?;
+            // All of them first: blocks are cold, and a pass that does nothing else has many reads under way.
+            let ends: Vec<Option<End>> = slice.blocks.iter().map(end).collect();
+            for (block, end) in slice.blocks.iter().zip(ends) {
+                let pushed = match end {
+                    Some(end) => staged.push(slice.run, block, end, &is_lent),
+                    None => Err(Error::corruption("block is shorter than its trailer")),
+                };
+                pushed.map_err(|e| e.at(block.offset))?;
             }
             staged.runs.push(RunIn { run: u64::from(slice.run), ..RunIn::default() });
         }
@@ -173,13 +197,12 @@ impl Staged {
         &mut self,
         run: u16,
         block: &BlockSlice,
+        end: End,
         is_lent: &dyn Fn(&[u8]) -> bool,
     ) -> Result<()> {
         let stored = block.bytes.as_slice();
-        let Some((payload, trailer)) = stored.split_last_chunk::<TRAILER>() else {
-            return Err(Error::corruption("block is shorter than its trailer"));
-        };
-        let form = Form::of(block, payload, trailer[0]);
+        let type_byte = end[4];
+        let form = Form::of(block, end);
         let (stored_at, all, modifier) = match form {
             Form::Odd => {
                 let made = normalised(block)?;
@@ -193,7 +216,7 @@ impl Staged {
         let stored_at = stored_at as u64;
         let stored = (all - TRAILER) as u64;
         let (at, len, codec) = match form {
-            Form::Lz4(size) => (self.plain, size, u64::from(trailer[0])),
+            Form::Lz4(size) => (self.plain, size, u64::from(type_byte)),
             Form::Plain | Form::Odd => (stored_at, stored, 0),
         };
         // An entry has three lengths, and an internal key of eight bytes at least, of which a few

@@ -13,6 +13,7 @@
 #![allow(clippy::disallowed_methods, reason = "the yard talks to the world itself")]
 
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use anyhow::{Result, bail};
 
@@ -24,9 +25,10 @@ mod timed;
 use machine::Machine;
 
 const USAGE: &str = "\
-gpu-check run OUT [--emulator] [--quick] [--gpu N] [--image FILE] [--only 1,2,...]
-gpu-check step N [--emulator] [--quick] [--gpu N] [--image FILE] [--seeds N]
-gpu-check host [VALUE...]        the host's half on files, against the CPU engine (needs the emulator)";
+gpu-check run OUT [--only 1,2,...] [flags]
+gpu-check step N [flags]
+gpu-check host [VALUE...]        the host's half on files, against the CPU engine (needs the emulator)
+flags: --emulator  --quick  --gpu N  --image FILE  --seeds N  --values 32,128,...  (of steps 6, 7 and 8)";
 
 /// What the command line asks for.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +46,8 @@ pub(crate) struct Asked {
     pub(crate) only: Vec<u8>,
     /// Cases of step 2.
     pub(crate) seeds: Option<u64>,
+    /// Bytes of values in steps 6, 7 and 8; those of the tables if empty.
+    values: Vec<usize>,
 }
 
 impl Asked {
@@ -58,15 +62,20 @@ impl Asked {
                 "--gpu" => asked.gpu = value()?.parse()?,
                 "--image" => asked.image = Some(value()?),
                 "--seeds" => asked.seeds = Some(value()?.parse()?),
-                "--only" => {
-                    asked.only = value()?.split(',').map(str::parse).collect::<Result<_, _>>()?;
-                }
+                "--only" => asked.only = list(&value()?)?,
+                "--values" => asked.values = list(&value()?)?,
                 flag if flag.starts_with('-') => bail!("{flag}: there is no such flag\n{USAGE}"),
                 _ => asked.words.push(arg),
             }
         }
         asked.quick |= asked.emulator;
         Ok(asked)
+    }
+
+    /// Those of `all` that are asked for.
+    pub(crate) fn values(&self, all: &[usize]) -> Vec<usize> {
+        let is_asked = |value: &&usize| self.values.is_empty() || self.values.contains(value);
+        all.iter().filter(is_asked).copied().collect()
     }
 
     /// The flags again, for a step in a process of its own.
@@ -76,8 +85,21 @@ impl Asked {
         flags.extend(named.iter().filter(|(_, on)| *on).map(|(flag, _)| (*flag).to_owned()));
         flags.extend(["--gpu".to_owned(), self.gpu.to_string()]);
         flags.extend(self.image.iter().flat_map(|of| ["--image".to_owned(), of.clone()]));
+        flags.extend(self.seeds.iter().flat_map(|n| ["--seeds".to_owned(), n.to_string()]));
+        if !self.values.is_empty() {
+            let values: Vec<String> = self.values.iter().map(usize::to_string).collect();
+            flags.extend(["--values".to_owned(), values.join(",")]);
+        }
         flags
     }
+}
+
+/// Numbers with commas between them.
+fn list<T: FromStr>(of: &str) -> Result<Vec<T>>
+where
+    anyhow::Error: From<T::Err>,
+{
+    of.split(',').map(|one| Ok(one.parse()?)).collect()
 }
 
 fn main() -> ExitCode {

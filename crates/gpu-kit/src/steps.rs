@@ -54,8 +54,13 @@ impl Found {
     pub(crate) fn not_run(why: impl Into<String>) -> Found {
         Found { not_run: Some(why.into()), ..Found::default() }
     }
+    /// Keeps a figure, and prints it at once: a step that is ended has told what it found until then.
     pub(crate) fn figure(&mut self, name: impl Into<String>, value: f64) {
-        self.figures.push((name.into(), value));
+        let one = (name.into(), value);
+        if let Ok(line) = serde_json::to_string(&one) {
+            println!("{line}");
+        }
+        self.figures.push(one);
     }
     pub(crate) fn note(&mut self, what: impl Into<String>) {
         self.notes.push(what.into());

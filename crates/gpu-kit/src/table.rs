@@ -80,29 +80,33 @@ pub(crate) fn run(asked: &Asked, out: &Path) -> Result<ExitCode> {
 /// Runs a step in a process of its own, for so long at most.
 fn in_a_process(asked: &Asked, no: u8, limit: Duration) -> Found {
     let failed = |what: String| Found { failed: Some(what), ..Found::default() };
+    let ended = |told: &str, what: String| Found { figures: figures(told), ..failed(what) };
     let mut command = match std::env::current_exe() {
         Ok(this) => Command::new(this),
         Err(error) => return failed(error.to_string()),
     };
     command.args(["step", &no.to_string()]).args(asked.flags());
-    if let Some(seeds) = asked.seeds {
-        command.args(["--seeds", &seeds.to_string()]);
-    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return failed(error.to_string()),
     };
     let said = [read(child.stdout.take()), read(child.stderr.take())];
-    let ended = wait(&mut child, limit);
+    let code = wait(&mut child, limit);
     let [told, complaint] = said.map(|one| one.join().unwrap_or_default());
-    match (ended, told.lines().last().map(serde_json::from_str)) {
-        (None, _) => failed(format!("it took more than {} s", limit.as_secs())),
+    match (code, told.lines().last().map(serde_json::from_str)) {
+        (None, _) => ended(&told, format!("it took more than {} s", limit.as_secs())),
         (Some(0), Some(Ok(found))) => found,
         (Some(code), _) => {
-            failed(format!("it ended with {code}: {}", complaint.lines().last().unwrap_or("")))
+            let last = complaint.lines().last().unwrap_or("");
+            ended(&told, format!("it ended with {code}: {last}"))
         }
     }
+}
+
+/// The figures that a step printed before it ended.
+fn figures(told: &str) -> Vec<(String, f64)> {
+    told.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// Reads a pipe to its end beside what else goes on, so that it never fills.

@@ -21,10 +21,6 @@ pub(crate) struct Compacted {
     pub(crate) seconds: f64,
     pub(crate) cpu: f64,
     /// Entries that were read, and a sum over what the database holds after it.
-    #[cfg_attr(
-        not(feature = "emu"),
-        expect(dead_code, reason = "the host's half alone divides by it")
-    )]
     pub(crate) entries: f64,
     pub(crate) holds: u64,
 }
@@ -166,12 +162,12 @@ struct How {
     certify: Mode,
 }
 
-/// By how much the GPU's compaction is quicker than the CPU's, and by how much less processor time the threads of its
-/// parts take. Medians of rounds in turns.
-fn ratios(machine: &Machine, at: &Path, how: How) -> Result<[f64; 2]> {
+/// Nanoseconds an entry by the clock, and of processor time of the threads of parts: by the CPU engine, and by the GPU.
+/// Medians of rounds in turns.
+fn costs(machine: &Machine, at: &Path, how: How) -> Result<[[f64; 2]; 2]> {
     let (mut wall, mut cpu) = ([vec![], vec![]], [vec![], vec![]]);
     let units = how.parts.clamp(3, 64) as u8;
-    let options = machine.options(units, machine.size(32 << 20, 256 << 10));
+    let options = machine.options(units, machine.size(8 << 20, 256 << 10));
     for _ in 0..machine.size(3, 1) {
         let engine = machine.engine(GpuOptions { certify: how.certify, ..options })?;
         let compact =
@@ -181,29 +177,28 @@ fn ratios(machine: &Machine, at: &Path, how: How) -> Result<[f64; 2]> {
             bail!("the database holds other entries than after the CPU's compaction");
         }
         for (i, one) in by.iter().enumerate() {
-            wall[i].push(one.seconds);
-            cpu[i].push(one.cpu);
+            wall[i].push(1e9 * one.seconds / one.entries);
+            cpu[i].push(1e9 * one.cpu / one.entries);
         }
     }
-    Ok([wall, cpu].map(|of| {
-        let [cpu, gpu] = of.map(median);
-        cpu / gpu
-    }))
+    Ok([wall, cpu].map(|of| of.map(median)))
 }
 
 pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let mut found = Found::default();
     let place = place()?;
     let mut row = |name: String, how| -> Result<()> {
-        let [wall, cpu] = ratios(machine, place.path(), how)?;
-        found.figure(format!("{name}_ratio"), wall);
-        found.figure(format!("{name}_cpu_ratio"), cpu);
+        let [wall, cpu] = costs(machine, place.path(), how)?;
+        found.figure(format!("{name}_ratio"), wall[0] / wall[1]);
+        found.figure(format!("{name}_cpu_ratio"), cpu[0] / cpu[1]);
+        found.figure(format!("{name}_ns"), wall[1]);
+        found.figure(format!("{name}_cpu_ns"), cpu[1]);
         Ok(())
     };
     let cores = std::thread::available_parallelism().map_or(2, |n| n.get().min(64) as u32);
     let from = place.path().join("from");
-    for value in [32, 64, 128, 256] {
-        fill(&from, value, machine.size(512 << 20, 2 << 20))?;
+    for value in machine.asked.values(&[32, 64, 128, 256]) {
+        fill(&from, value, machine.size(256 << 20, 2 << 20))?;
         row(format!("v{value}"), How { parts: 1, certify: Mode::Sums })?;
         if value == 128 {
             row("v128_full".to_owned(), How { parts: 1, certify: Mode::Full })?;
@@ -212,6 +207,6 @@ pub(crate) fn run(machine: &Machine) -> Result<Found> {
         std::fs::remove_dir_all(&from)?;
     }
     found.figure("cores", f64::from(cores));
-    found.note("ratio: seconds by the clock; cpu_ratio: processor time of the threads of parts");
+    found.note("ratio: by the clock; cpu_ratio: processor time of the threads of parts; ns: an entry, by the GPU");
     Ok(found)
 }

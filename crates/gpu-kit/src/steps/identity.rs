@@ -32,6 +32,8 @@ pub(crate) fn run(machine: &Machine) -> Result<Found> {
 
 /// NVIDIA's sanitizer, beside this program or in the path.
 const SANITIZER: &str = "compute-sanitizer";
+/// Most lines of a complaint that are kept.
+const COMPLAINTS: usize = 12;
 
 pub(crate) fn sanitized(machine: &Machine) -> Result<Found> {
     if !machine.is_real() {
@@ -47,15 +49,17 @@ pub(crate) fn sanitized(machine: &Machine) -> Result<Found> {
     for tool in ["memcheck", "racecheck", "synccheck"] {
         let mut command = Command::new(&sanitizer);
         command.args(["--tool", tool, "--error-exitcode", "9"]).arg(&this);
-        command.args(["step", "2", "--seeds", "3"]).args(machine.asked.flags());
+        command.args(["step", "2"]).args(machine.asked.flags()).args(["--seeds", "3"]);
         match command.output() {
             Err(error) => return Ok(Found::not_run(format!("{sanitizer:?}: {error}"))),
             Ok(out) => {
                 let said = String::from_utf8_lossy(&out.stdout).into_owned();
                 let is_clean = out.status.success() && said.contains("\"failed\":null");
                 complain += u32::from(!is_clean);
-                let last = said.lines().rev().find(|line| line.contains("ERROR SUMMARY"));
+                let last = said.lines().rev().find(|line| line.contains("SUMMARY"));
                 found.note(format!("{tool}: {}", last.unwrap_or("no summary")));
+                let told = said.lines().filter(|line| line.starts_with("=========") && !is_clean);
+                told.take(COMPLAINTS).for_each(|line| found.note(line));
             }
         }
     }

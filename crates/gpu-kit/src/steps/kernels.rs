@@ -26,7 +26,7 @@ const SHARES: [(&str, &[usize]); 3] =
 pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let mut found = Found::default();
     let set = machine.size(128 << 20, 256 << 10);
-    for value in [32, 64, 128, 256, 1024] {
+    for value in machine.asked.values(&[32, 64, 128, 256, 1024]) {
         let device = Timed::new(machine.device()?, machine.rt.clone(), true);
         let notes = device.notes();
         let engine = machine.engine_over(Box::new(device), machine.options(1, set))?;
