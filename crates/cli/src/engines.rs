@@ -1,7 +1,8 @@
 //! Machines that compactions can be given to besides the CPU: which flags name them.
 //!
-//! Keeps: every command that opens a database for writing has these flags, as the open asks for them ([`EngineArg::onto`]). Flags choose who does the work, never a byte of what is written, so they are in no OPTIONS file. A
-//! machine that is simulated is used only where it was asked for by name, and its time is called card time.
+//! Keeps: every command that opens a database for writing has these flags, as the open asks for them
+//! ([`EngineArg::onto`]). Flags choose who does the work, never a byte of what is written, so they are in no OPTIONS
+//! file. A machine that is simulated is used only where it was asked for by name, and its time is called card time.
 
 use std::sync::Arc;
 
