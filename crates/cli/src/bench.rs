@@ -108,10 +108,7 @@ impl StoreOpener for Opener {
             }
             builder = builder.env(world);
         }
-        for engine in self.engine.engines()? {
-            builder = builder.engine(engine);
-        }
-        Ok(Box::new(Bench { db: builder.open(dir)? }))
+        Ok(Box::new(Bench { db: self.engine.onto(builder)?.open(dir)? }))
     }
 
     fn policies(&self) -> Vec<&'static str> {

@@ -1,13 +1,14 @@
 //! Machines that compactions can be given to besides the CPU: which flags name them.
 //!
-//! Keeps: flags choose who does the work, never a byte of what is written, so they are in no OPTIONS file. A
-//! machine that is simulated is used only where it was asked for by name, and its time is called card time.
+//! Keeps: every command that opens a database for writing has these flags, as the open asks for them
+//! ([`EngineArg::onto`]). Flags choose who does the work, never a byte of what is written, so they are in no OPTIONS
+//! file. A machine that is simulated is used only where it was asked for by name, and its time is called card time.
 
 use std::sync::Arc;
 
 use anyhow::Result;
-use lithify::EngineReport;
 use lithify::engine::Engine;
+use lithify::{Builder, Db, EngineReport};
 #[cfg(feature = "fpga")]
 use lithify_bench::parse_bytes;
 #[cfg(feature = "fpga")]
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 
 #[cfg(feature = "fpga")]
 use crate::failure::usage;
+use crate::output;
 
 #[cfg(feature = "gpu")]
 pub(crate) mod gpu;
@@ -40,15 +42,20 @@ pub(crate) struct EngineArg {
     engine: String,
     #[cfg(feature = "fpga")]
     #[command(flatten)]
-    fpga: FpgaArg,
+    fpga: Box<FpgaArg>,
     #[cfg(feature = "gpu")]
     #[command(flatten)]
-    gpu: lithify_bench::GpuFlags,
+    gpu: Box<lithify_bench::GpuFlags>,
 }
 
 impl EngineArg {
+    /// The database of this builder may merge on the engines asked for.
+    pub(crate) fn onto(&self, builder: Builder) -> Result<Builder> {
+        Ok(self.engines()?.into_iter().fold(builder, Builder::engine))
+    }
+
     /// The engines asked for besides the CPU.
-    pub(crate) fn engines(&self) -> Result<Vec<Arc<dyn Engine>>> {
+    fn engines(&self) -> Result<Vec<Arc<dyn Engine>>> {
         match &*self.engine {
             #[cfg(feature = "fpga")]
             "fpga-sim" => Ok(vec![self.fpga.engine()?]),
@@ -269,6 +276,13 @@ impl FpgaArg {
 /// A figure that an engine reports of its machine.
 fn figure(of: &EngineReport, name: &str) -> f64 {
     of.machine.iter().find(|(row, _)| *row == name).map_or(0.0, |row| row.1)
+}
+
+/// Closes a database, and prints what the engines did in it, if there were any.
+pub(crate) fn close(db: Db) -> Result<()> {
+    let done = lines(&db.stats().engines);
+    db.close()?;
+    done.iter().try_for_each(|line| output::line(line))
 }
 
 /// What the engines did: sets by where they were merged, parts that the CPU went on with, and what is wrong.

@@ -158,7 +158,7 @@ impl Load {
             self.check(&mut *rows)?;
             rows = self.rows()?;
         }
-        let db = self.db.for_filling_on(&self.create, self.engine.engines()?)?;
+        let db = self.db.for_filling(&self.create, &self.engine)?;
         let tell = Tell::new()?;
         let start = Instant::now();
         let mut filling = Filling::new(&self, &db, &tell)?;

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::Result;
-use lithify::engine::Engine;
 use lithify::{
     Builder, ColumnFamily, ColumnFamilyOptions, Comparator, Db, Error, ErrorKind, ReverseBytewise,
     Settings,
 };
 use lithify_base::{shown, shown_path};
 
+use crate::engines::EngineArg;
 use crate::failure::{stuck, usage, usage_with};
 
 /// Names the database where a command line does not.
@@ -163,30 +162,18 @@ impl TreeArg {
         self.of(self.db.for_reading()?)
     }
     /// As [`DbArg::for_writing`].
-    pub(crate) fn for_writing(&self) -> Result<Db> {
-        self.for_writing_on(Vec::new())
-    }
-    /// As [`DbArg::for_writing`]; compactions may go to these engines, too.
-    pub(crate) fn for_writing_on(&self, engines: Vec<Arc<dyn Engine>>) -> Result<Db> {
+    pub(crate) fn for_writing(&self, engine: &EngineArg) -> Result<Db> {
         if let Some(name) = &self.family {
             // Before the open, which writes.
             self.db.has_family(name)?;
         }
-        self.of(self.db.open(None, engines)?)
+        self.of(self.db.for_writing(engine)?)
     }
     /// As [`DbArg::for_filling`]; a family but the default one is in no database that is yet to be made.
-    pub(crate) fn for_filling(&self, create: &CreateArg) -> Result<Db> {
-        self.for_filling_on(create, Vec::new())
-    }
-    /// As [`TreeArg::for_filling`]; compactions may go to these engines, too.
-    pub(crate) fn for_filling_on(
-        &self,
-        create: &CreateArg,
-        engines: Vec<Arc<dyn Engine>>,
-    ) -> Result<Db> {
+    pub(crate) fn for_filling(&self, create: &CreateArg, engine: &EngineArg) -> Result<Db> {
         match self.family.as_deref() {
-            None | Some("default") => self.of(self.db.open(Some(create), engines)?),
-            Some(_) => self.for_writing_on(engines),
+            None | Some("default") => self.of(self.db.for_filling(create, engine)?),
+            Some(_) => self.for_writing(engine),
         }
     }
     /// The family in an open database, for batches.
@@ -278,14 +265,14 @@ impl DbArg {
         self.set.apply(&mut settings)?;
         told(&dir, self.operator.builder_of(&dir, settings)?.open_read_only(&dir))
     }
-    /// Opens an existing database for writing.
-    pub(crate) fn for_writing(&self) -> Result<Db> {
-        self.open(None, Vec::new())
+    /// Opens an existing database for writing; compactions may go to `engine`.
+    pub(crate) fn for_writing(&self, engine: &EngineArg) -> Result<Db> {
+        self.open(None, engine)
     }
     /// Opens an existing database to do what a program that has it open can do itself: by `line`, which is told
     /// then.
-    pub(crate) fn for_copying(&self, line: &str) -> Result<Db> {
-        self.for_writing().or_else(|e| match e.downcast_ref::<Error>() {
+    pub(crate) fn for_copying(&self, line: &str, engine: &EngineArg) -> Result<Db> {
+        self.for_writing(engine).or_else(|e| match e.downcast_ref::<Error>() {
             Some(store) if store.kind() == ErrorKind::Locked => stuck(
                 format!("another program has {} open, so this one can't", shown_path(&self.dir()?)),
                 format!("that program can, without a pause: `{line}`"),
@@ -293,11 +280,11 @@ impl DbArg {
             _ => Err(e),
         })
     }
-    /// Opens for writing and makes the database if there is none.
-    pub(crate) fn for_filling(&self, create: &CreateArg) -> Result<Db> {
-        self.open(Some(create), Vec::new())
+    /// As [`DbArg::for_writing`], and makes the database if there is none.
+    pub(crate) fn for_filling(&self, create: &CreateArg, engine: &EngineArg) -> Result<Db> {
+        self.open(Some(create), engine)
     }
-    fn open(&self, create: Option<&CreateArg>, engines: Vec<Arc<dyn Engine>>) -> Result<Db> {
+    fn open(&self, create: Option<&CreateArg>, engine: &EngineArg) -> Result<Db> {
         let dir = self.dir()?;
         let mut settings = stored(&dir);
         settings.create_if_missing = create.is_some();
@@ -307,10 +294,7 @@ impl DbArg {
         if create.is_some_and(|create| create.create_among_files) {
             builder = builder.create_among_files();
         }
-        for engine in engines {
-            builder = builder.engine(engine);
-        }
-        told(&dir, builder.open(&dir))
+        told(&dir, engine.onto(builder)?.open(&dir))
     }
 }
 

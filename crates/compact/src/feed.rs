@@ -230,7 +230,8 @@ impl Feed {
             if !self.wants_more(&portion, room) {
                 break;
             }
-            let Some(cut) = self.cut.next_set(portion.set, portion.ways) else { break };
+            let set = portion.set.min(caps.next_bytes(self.cut.bytes_left()));
+            let Some(cut) = self.cut.next_set(set, portion.ways) else { break };
             let wanted = wanted(&caps);
             if share.is_some() && portion.set < wanted && !self.cut.is_spent() {
                 let least = self.short.map_or(u64::MAX, |(set, _)| set);

@@ -9,7 +9,8 @@
 //! operation and 9.5 bytes a nanosecond, and a unit with 110 us and 5.2, want sets of 13.7 MB. `adaptive` begins with 1 MiB, so
 //! that a unit soon has something to do, and makes each set twice as large as the one before, up to 4 MiB: a link that is
 //! less than twice as fast as the unit is through with the next one in time. Once sets of two sizes have come back it is known
-//! what is wanted, and that is asked for.
+//! what is wanted, and that is asked for. The last sets of a part are half as large: while they pass, the link towards the card has
+//! nothing more to do.
 
 use lithify_engine::tune::{Exactness, Stages};
 
@@ -57,6 +58,14 @@ impl Buffer {
         match self {
             Buffer::Adaptive => input as u64,
             Buffer::Static | Buffer::Stem | Buffer::StemRaw => set,
+        }
+    }
+    /// Stored bytes that sets may shrink to at the end of a part whose others have `set` (`Caps::last_bytes`). The paper's rules
+    /// know of no end, and neither do fixed sizes.
+    pub(crate) fn last_bytes(self, set: u64) -> u64 {
+        match self {
+            Buffer::Adaptive => set / 2,
+            Buffer::Static | Buffer::Stem | Buffer::StemRaw => u64::MAX,
         }
     }
     /// The one of that name.

@@ -330,9 +330,11 @@ impl Engine for FpgaEngine {
             true => Cost { fixed_ns: 0.0, ns_per_byte: 0.0 },
             false => Cost { fixed_ns: 4.0 * options.link.operation_ns, ns_per_byte: per_byte },
         };
+        let set_bytes = self.set_bytes();
         Caps {
             name: options.name,
-            set_bytes: self.set_bytes(),
+            set_bytes,
+            last_bytes: options.buffer.last_bytes(set_bytes),
             // What does not fit a slot is merged by the kernel of the session.
             max_set_bytes: u64::MAX,
             sets_in_flight: options.in_flight + 1,

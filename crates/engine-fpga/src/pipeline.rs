@@ -7,6 +7,8 @@
 
 use std::collections::VecDeque;
 
+use lithify_engine::{Caps, CpuEngine, Engine};
+
 use crate::control::{Buffer, Controller, Sample};
 use crate::growth::Room;
 use crate::model::Cost;
@@ -138,7 +140,10 @@ impl Pipeline {
             && part.loaded.len() + part.cut.len() < self.in_flight.max(1) + CUT_AHEAD
         {
             let wanted = Room::default().fitting(control.set_bytes(), slot);
-            let mut bytes = wanted.clamp(1, part.left);
+            // As the bench and the feed of a compaction cut sets.
+            let last_bytes = self.buffer.last_bytes(wanted);
+            let caps = Caps { set_bytes: wanted, last_bytes, ..CpuEngine.caps() };
+            let mut bytes = caps.next_bytes(part.left).min(part.left);
             // As sets are cut: what is left is split evenly rather than in one and a little.
             if part.left > bytes && part.left < bytes + bytes / 2 {
                 bytes = part.left.div_ceil(2);

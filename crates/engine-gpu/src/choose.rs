@@ -375,6 +375,7 @@ impl Engine for Absent {
         Caps {
             name: self.name,
             set_bytes: 1,
+            last_bytes: u64::MAX,
             max_set_bytes: 0,
             sets_in_flight: 1,
             ways: 1,

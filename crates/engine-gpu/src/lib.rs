@@ -377,6 +377,7 @@ impl Engine for GpuEngine {
         Caps {
             name: options.name,
             set_bytes: tuner.set_bytes(),
+            last_bytes: u64::MAX,
             max_set_bytes: options.set_most(),
             sets_in_flight: usize::from(options.units) + 1,
             ways: RUNS_MOST,

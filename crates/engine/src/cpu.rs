@@ -25,6 +25,7 @@ impl Engine for CpuEngine {
         Caps {
             name: "cpu",
             set_bytes: 4 << 20,
+            last_bytes: u64::MAX,
             max_set_bytes: u64::MAX,
             sets_in_flight: SETS,
             ways: u16::MAX,

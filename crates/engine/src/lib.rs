@@ -59,6 +59,8 @@ pub struct Caps {
     pub name: &'static str,
     /// Bytes of a set that suit it best.
     pub set_bytes: u64,
+    /// What sets may shrink to as the end of a part comes near ([`Caps::next_bytes`]); from `set_bytes` on all are alike.
+    pub last_bytes: u64,
     /// Largest set it takes; beyond it the CPU takes over.
     pub max_set_bytes: u64,
     /// Sets it likes to hold at once, so that reading overlaps merging.
@@ -80,6 +82,20 @@ pub struct Caps {
     /// and takes one for hung that is silent for much longer, unless a session predicts more
     /// ([`Session::predicted`]).
     pub cost: Cost,
+}
+
+impl Caps {
+    /// Bytes of the next set of a part with `left` bytes: a quarter of them at most, if that is not below `last_bytes`. What comes
+    /// before a machine and behind it rests while its last sets pass, and for less long if these are small.
+    ///
+    /// ```
+    /// use lithify_engine::{Caps, CpuEngine, Engine};
+    /// let caps = Caps { set_bytes: 8, last_bytes: 4, ..CpuEngine.caps() };
+    /// assert_eq!([100, 32, 24, 8].map(|left| caps.next_bytes(left)), [8, 8, 6, 4]);
+    /// ```
+    pub fn next_bytes(&self, left: u64) -> u64 {
+        self.set_bytes.min((left / 4).max(self.last_bytes)).max(1)
+    }
 }
 
 /// A linear cost model.

@@ -230,6 +230,11 @@ impl Stream {
         (self.all - self.cut.bytes_left(), self.all)
     }
 
+    /// Stored bytes that no set has yet.
+    pub fn bytes_left(&self) -> u64 {
+        self.cut.bytes_left()
+    }
+
     /// The next set of about so many bytes, of so many runs at most; none after the last.
     ///
     /// # Errors

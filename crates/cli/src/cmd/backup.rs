@@ -15,6 +15,7 @@ use lithify_lsm::picture::readable;
 use lithify_store::backup::BackupDir;
 use serde_json::json;
 
+use crate::engines::{self, EngineArg};
 use crate::failure::{stuck, usage_with};
 use crate::open::DbArg;
 use crate::output;
@@ -43,6 +44,8 @@ pub(crate) enum Backup {
         db: DbArg,
         #[command(flatten)]
         place: Place,
+        #[command(flatten)]
+        engine: EngineArg,
     },
     /// List the backups
     List {
@@ -145,7 +148,7 @@ impl Which {
 impl Backup {
     pub(crate) fn run(self) -> Result<()> {
         match self {
-            Backup::Create { db, place } => create(&db, &place),
+            Backup::Create { db, place, engine } => create(&db, &place, &engine),
             Backup::List { place, json } => list(&place.open()?.list()?, json),
             Backup::Verify { place, which } => verify(&place.open()?, &which),
             Backup::Restore { place, target, which } => {
@@ -172,19 +175,19 @@ impl Backup {
     }
 }
 
-fn create(db: &DbArg, place: &Place) -> Result<()> {
+fn create(db: &DbArg, place: &Place, engine: &EngineArg) -> Result<()> {
     // Before the open, which writes.
     db.is_there()?;
     let backups = BackupDir::open(Arc::new(PosixFs::new()), &place.dir)?;
     backups.check_place(&dir_of(&db.dir()?)?)?;
     drop(backups);
     let line = format!("Backups::open({})?.create(&db, &mut |_| {{}})?", quoted(&place.dir));
-    let db = db.for_copying(&line)?;
+    let db = db.for_copying(&line, engine)?;
     let backups = Backups::open(&place.dir)?;
     let bar = Progress::bytes();
     let made = backups.create(&db, &mut |p| bar.show(p.done, p.total))?;
     drop(bar);
-    db.close()?;
+    engines::close(db)?;
     output::line(&format!(
         "backup {}: {}, {} of them copied",
         made.id,

@@ -7,6 +7,7 @@ use anyhow::Result;
 use lithify_env::PosixFs;
 use lithify_files::Dir;
 
+use crate::engines::{self, EngineArg};
 use crate::open::DbArg;
 use crate::output;
 use crate::text::quoted;
@@ -31,6 +32,8 @@ pub(crate) struct Checkpoint {
     /// Directory of the new database; it must not exist yet
     #[arg(value_name = "NEW-DIR")]
     target: PathBuf,
+    #[command(flatten)]
+    engine: EngineArg,
 }
 
 impl Checkpoint {
@@ -40,9 +43,9 @@ impl Checkpoint {
         let target = Dir::new(Arc::new(PosixFs::new()), &self.target);
         target.check_target(&dir_of(&self.db.dir()?)?, "a checkpoint")?;
         let line = format!("db.checkpoint({})?", quoted(&self.target));
-        let db = self.db.for_copying(&line)?;
+        let db = self.db.for_copying(&line, &self.engine)?;
         db.checkpoint(&self.target)?;
-        db.close()?;
+        engines::close(db)?;
         output::line(&format!("{} is a database of its own now", shown_path(&self.target)))
     }
 }

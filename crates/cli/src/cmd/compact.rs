@@ -87,7 +87,7 @@ impl Compact {
         if let (Some(from), Some(to)) = (&from, &to) {
             check_range(&db.for_reading()?, from, to)?;
         }
-        let db = db.for_writing_on(self.engine.engines()?)?;
+        let db = db.for_writing(&self.engine)?;
         let (before, start) = (db.stats(), Instant::now());
         match self.settle {
             true => settle(&db, &younger)?,

@@ -7,6 +7,7 @@ use clap::Subcommand;
 use lithify::{Builder, ColumnFamilyOptions, ReverseBytewise, Settings};
 use serde_json::json;
 
+use crate::engines::{self, EngineArg};
 use crate::failure::usage_with;
 use crate::open::{CreateArg, DbArg, DirArg};
 use crate::output;
@@ -46,6 +47,8 @@ pub(crate) enum Family {
         reverse: bool,
         #[command(flatten)]
         create: CreateArg,
+        #[command(flatten)]
+        engine: EngineArg,
     },
     /// Drop a column family with all its keys; only a checkpoint or a backup brings them back
     Drop {
@@ -53,6 +56,8 @@ pub(crate) enum Family {
         db: DbArg,
         /// Name of the family
         name: String,
+        #[command(flatten)]
+        engine: EngineArg,
     },
 }
 
@@ -68,7 +73,7 @@ impl Family {
                     }
                 }
             }
-            Family::Create { db, name, reverse, create } => {
+            Family::Create { db, name, reverse, create, engine } => {
                 let there = Builder::new(Settings::default()).list_column_families(db.dir()?);
                 if there.is_ok_and(|names| names.contains(&name)) {
                     let shown = escape(name.as_bytes());
@@ -77,16 +82,16 @@ impl Family {
                         format!("`--family {shown}` works on it"),
                     );
                 }
-                let db = db.for_filling(&create)?;
+                let db = db.for_filling(&create, &engine)?;
                 let options = ColumnFamilyOptions::new();
                 let options = match reverse {
                     true => options.comparator(Arc::new(ReverseBytewise)),
                     false => options,
                 };
                 db.create_column_family(&name, options)?;
-                Ok(db.close()?)
+                engines::close(db)
             }
-            Family::Drop { db, name } => {
+            Family::Drop { db, name, engine } => {
                 if name == "default" {
                     return usage_with(
                         "the column family `default` is always there",
@@ -94,9 +99,9 @@ impl Family {
                     );
                 }
                 db.has_family(&name)?;
-                let db = db.for_writing()?;
+                let db = db.for_writing(&engine)?;
                 db.drop_column_family(&name)?;
-                Ok(db.close()?)
+                engines::close(db)
             }
         }
     }

@@ -8,6 +8,7 @@ use lithify::import::{ImportOptions, ImportProgress, ImportReport, ImportStage, 
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
+use crate::engines::EngineArg;
 use crate::open::{OperatorArg, SetArg};
 use crate::output;
 use crate::progress::Progress;
@@ -59,6 +60,8 @@ pub(crate) struct Import {
     set: SetArg,
     #[command(flatten)]
     operator: OperatorArg,
+    #[command(flatten)]
+    engine: EngineArg,
 }
 
 impl Import {
@@ -66,7 +69,7 @@ impl Import {
         let options = ImportOptions { quick: self.quick, verify: self.verify };
         let mut settings = Settings::default();
         self.set.apply(&mut settings)?;
-        let builder = self.operator.builder(settings)?;
+        let builder = self.engine.onto(self.operator.builder(settings)?)?;
         let bar = Progress::stages();
         let watch = &mut |ImportProgress { stage, done, total }| {
             bar.stage(named(stage));

@@ -12,6 +12,7 @@ use lithify_base::{shown, shown_path};
 use lithify_lsm::picture::readable;
 use serde_json::{Map, Value};
 
+use crate::engines::{self, EngineArg};
 use crate::failure::{stuck, usage_with};
 use crate::open::{CreateArg, TreeArg, check_range};
 use crate::output;
@@ -51,6 +52,8 @@ pub(crate) struct Put {
     form: FormArgs,
     #[command(flatten)]
     create: CreateArg,
+    #[command(flatten)]
+    engine: EngineArg,
 }
 
 impl Put {
@@ -69,9 +72,9 @@ impl Put {
             (None, Some(file)) => read_value(file)?,
             (None, None) => unreachable!("clap asks for one"),
         };
-        let db = self.db.for_filling(&self.create)?;
+        let db = self.db.for_filling(&self.create, &self.engine)?;
         db.put_opt(key, value, &durability(self.sync))?;
-        Ok(db.close()?)
+        engines::close(db)
     }
 }
 
@@ -190,6 +193,8 @@ pub(crate) struct Delete {
     sync: bool,
     #[command(flatten)]
     form: FormArgs,
+    #[command(flatten)]
+    engine: EngineArg,
 }
 
 impl Delete {
@@ -208,14 +213,14 @@ impl Delete {
             // Before the open, which writes.
             check_range(&self.db.for_reading()?, from, to)?;
         }
-        let db = self.db.for_writing()?;
+        let db = self.db.for_writing(&self.engine)?;
         let (mut batch, family) = (WriteBatch::new(), self.db.family(&db)?);
         if let Some((from, to)) = range {
             batch.delete_range_cf(&family, from, to)?;
         }
         keys.iter().try_for_each(|key| batch.delete_cf(&family, key))?;
         db.write_opt(&batch, &durability(self.sync))?;
-        Ok(db.close()?)
+        engines::close(db)
     }
 }
 

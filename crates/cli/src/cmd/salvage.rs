@@ -9,6 +9,7 @@ use lithify_base::{shown, shown_path};
 use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
+use crate::engines::EngineArg;
 use crate::open::{DirArg, OperatorArg};
 use crate::output;
 use crate::progress::Progress;
@@ -39,6 +40,8 @@ pub(crate) struct Salvage {
     to: PathBuf,
     #[command(flatten)]
     operator: OperatorArg,
+    #[command(flatten)]
+    engine: EngineArg,
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -48,7 +51,7 @@ impl Salvage {
     pub(crate) fn run(self) -> Result<()> {
         let dir = self.dir.dir()?;
         let bar = Progress::entries();
-        let builder = self.operator.builder(Settings::default())?;
+        let builder = self.engine.onto(self.operator.builder(Settings::default())?)?;
         let report = builder.salvage(&dir, &self.to, &mut |n| bar.count(n));
         drop(bar);
         let report = report?;

@@ -368,3 +368,30 @@ fn a_column_family_is_looked_into_by_its_name() {
     let said = String::from_utf8_lossy(&none.stderr).into_owned();
     assert!(none.status.code() == Some(2) && said.contains("default, trees"), "{said}");
 }
+
+/// What opens a database for writing says which engines there are.
+#[test]
+fn all_that_writes_takes_an_engine() {
+    for command in [
+        "put --db DB a 1",
+        "delete --db DB a",
+        "load --db DB rows",
+        "import rocks DB",
+        "compact DB",
+        "family create --db DB trees",
+        "family drop --db DB trees",
+        "checkpoint --db DB copy",
+        "backup create --db DB backups",
+        "salvage DB --to new",
+        "bench --db DB",
+    ] {
+        let words: Vec<&str> = command.split(' ').chain(["--engine", "abacus"]).collect();
+        let out = lithify(&words);
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{command}: {said}");
+        assert!(
+            said.contains("'abacus'") && said.contains("possible values: cpu"),
+            "{command}: {said}"
+        );
+    }
+}

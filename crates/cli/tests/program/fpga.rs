@@ -8,6 +8,7 @@ use lithify::Settings;
 
 use crate::by_engine::{assert_same_tables, compact, copy, database, figure, tables};
 use crate::common::{lithify, ok};
+use crate::import::copied;
 
 /// What stands for the card, and megabytes of the database: simulated hardware does about 10 a second.
 const CARD: &str = if cfg!(feature = "verilated") { "verilated" } else { "model" };
@@ -96,4 +97,41 @@ fn what_fills_a_database_may_merge_on_units() {
     assert!(ok(&[&load[..], &["--engine", "fpga-sim"]].concat()).contains("fpga-sim: "));
     assert!(!ok(&load).contains("fpga-sim: "));
     ok(&["verify", &loaded]);
+}
+
+/// Everything else that opens a database for writing gives its compactions to units as well, and says so where it has the
+/// database open itself.
+#[test]
+fn what_writes_a_little_may_merge_on_units() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
+    let (db, copy, backups, saved) = (at("db"), at("copy"), at("backups"), at("saved"));
+    let foreign = copied("leveldb-snappy", &scratch.path().join("level"));
+    let imported = at("imported");
+    let telling: [&[&str]; 6] = [
+        &["put", "--db", &db, "a", "1"],
+        &["delete", "--db", &db, "b"],
+        &["family", "create", "--db", &db, "trees"],
+        &["family", "drop", "--db", &db, "trees"],
+        &["checkpoint", "--db", &db, &copy],
+        &["backup", "create", "--db", &db, &backups],
+    ];
+    let silent: [&[&str]; 2] =
+        [&["import", &foreign, &imported], &["salvage", &db, "--to", &saved]];
+    let units = ["--engine", "fpga-sim"];
+    let impossible = ["--fpga-units", "16", "--fpga-slots", "16", "--fpga-set", "256MiB"];
+    for (command, tells) in
+        telling.iter().map(|of| (of, true)).chain(silent.iter().map(|of| (of, false)))
+    {
+        // Before anything is written.
+        let out = lithify(&[command, &units[..], &impossible[..]].concat());
+        assert_eq!(out.status.code(), Some(2), "{command:?}");
+        let said = ok(&[command, &units[..]].concat());
+        assert_eq!(said.contains("fpga-sim: 0 sets on units"), tells, "{command:?}: {said}");
+    }
+    ok(&["put", "--db", &db, "a", "2", "--engine", "cpu"]);
+    assert_eq!(ok(&["get", "--db", &db, "a"]).trim(), "2");
+    for made in [&db, &copy, &saved, &imported] {
+        ok(&["verify", made]);
+    }
 }

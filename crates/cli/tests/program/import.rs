@@ -12,7 +12,7 @@ fn golden(name: &str) -> PathBuf {
 }
 
 /// A copy of a directory of another engine.
-fn copied(name: &str, to: &Path) -> String {
+pub(crate) fn copied(name: &str, to: &Path) -> String {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(golden(name)).unwrap().map(Result::unwrap) {
         std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();

@@ -108,6 +108,24 @@ fn the_engine_is_asked_before_each_set() {
     assert!(sets.iter().any(|set| bytes(set) <= 4000), "some are small");
 }
 
+/// An engine may want smaller sets at the end of a part; that is no want of memory.
+#[test]
+fn the_last_sets_are_smaller_if_the_engine_wants_that() {
+    let world = World::filled(1);
+    let runs = world.runs();
+    let sizes = |last_bytes| {
+        let caps = Caps { set_bytes: 20_000, last_bytes, ..cpu() };
+        let (sets, _) = fed(&world, &runs, 10 << 20, || caps);
+        sets.iter().map(bytes).collect::<Vec<_>>()
+    };
+    let (alike, smaller) = (sizes(u64::MAX), sizes(10_000));
+    assert!(alike.len() > 8 && alike[..alike.len() - 2].iter().all(|&n| n > 15_000), "{alike:?}");
+    let first = alike.len() - 4;
+    assert_eq!(smaller[..first], alike[..first], "only those with little behind them are smaller");
+    let last = &smaller[smaller.len() - 3..];
+    assert!(last.iter().all(|&n| n <= 10_000), "{smaller:?}");
+}
+
 #[test]
 fn what_is_ahead_keeps_to_the_memory_of_the_part() {
     let world = World::filled(2);

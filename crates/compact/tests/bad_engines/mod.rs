@@ -193,9 +193,10 @@ fn an_engine_that_takes_everything_gets_what_it_said_it_holds() {
 #[test]
 fn claims_that_make_no_sense_do_no_harm() {
     let expected = by_cpu(1);
-    let claims: [fn(Caps) -> Caps; 4] = [
+    let claims: [fn(Caps) -> Caps; 5] = [
         |caps| Caps { sets_in_flight: usize::MAX, ..caps },
         |caps| Caps { set_bytes: 0, sets_in_flight: 0, ways: 0, max_ways: 0, ..caps },
+        |caps| Caps { last_bytes: 0, ..caps },
         |caps| Caps {
             set_bytes: 0,
             max_set_bytes: 0,

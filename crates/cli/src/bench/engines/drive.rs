@@ -87,7 +87,8 @@ fn feed(part: &mut Part, engine: &dyn Engine, clock: &Clock, ran: &mut Ran) -> R
     while !part.is_sealed {
         if part.set.is_none() {
             let caps = engine.caps();
-            part.set = part.stream.next_set(caps.set_bytes, caps.ways)?;
+            part.set =
+                part.stream.next_set(caps.next_bytes(part.stream.bytes_left()), caps.ways)?;
             if let Some(set) = &part.set {
                 ran.stored += set.bytes();
                 ran.sets += 1;
