@@ -20,8 +20,8 @@ typedef uint64_t u64;
 #define ALIGNED8 __align__(8)
 #define UNROLL _Pragma("unroll")
 #define ALIGNED16 __align__(16)
-// What is called seldom, or is too large to be in a kernel twice.
-#define APART static __device__ __noinline__
+// What is called seldom, or is too large to be in a kernel twice; not static either.
+#define APART __device__ __noinline__
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(THREADS) name(const Params p)
 // With registers for so many CTAs on a multiprocessor.
 #define KERNEL_OF(name, ctas) extern "C" __global__ void __launch_bounds__(THREADS, ctas) name(const Params p)

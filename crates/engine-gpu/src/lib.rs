@@ -162,6 +162,8 @@ struct Tally {
     disowned: u64,
     /// Nanoseconds in which the link up, kernels and the link down were at work, where times are noted.
     busy_ns: [f64; 3],
+    /// Stored bytes of the sets whose times these are.
+    timed_bytes: f64,
     lost: Option<Error>,
     evidence: Option<Error>,
 }
@@ -208,6 +210,7 @@ impl Shared {
         self.tuner.lock().learn(bytes, ns);
         let mut tally = self.tally.lock();
         tally.busy_ns.iter_mut().zip(ns).for_each(|(busy, ns)| *busy += ns);
+        tally.timed_bytes += bytes as f64;
     }
     /// A session ends in trouble, or the device fails.
     pub(crate) fn failed(&self, trouble: &Trouble) {
@@ -428,9 +431,13 @@ impl Engine for GpuEngine {
     fn report(&self) -> Vec<(&'static str, f64)> {
         let set_bytes = self.shared.tuner.lock().set_bytes();
         let [input_bytes, inputs, copied] = self.shared.stock.figures();
+        let units_free = self.shared.line.lock().free_of(usize::from(self.shared.options.units));
         let tally = self.shared.tally.lock();
+        // Bytes a nanosecond are GB a second.
+        let rate = |busy_ns: f64| if busy_ns > 0.0 { tally.timed_bytes / busy_ns } else { 0.0 };
         vec![
             ("set_bytes", set_bytes as f64),
+            ("units_free", units_free as f64),
             ("device_sets", tally.sets as f64),
             ("device_bytes", tally.bytes as f64),
             ("decoded_blocks", tally.decoded as f64),
@@ -441,6 +448,9 @@ impl Engine for GpuEngine {
             ("up_seconds", tally.busy_ns[0] / 1e9),
             ("kernels_seconds", tally.busy_ns[1] / 1e9),
             ("down_seconds", tally.busy_ns[2] / 1e9),
+            ("up_gb_per_s", rate(tally.busy_ns[0])),
+            ("kernels_gb_per_s", rate(tally.busy_ns[1])),
+            ("down_gb_per_s", rate(tally.busy_ns[2])),
             ("input_bytes", input_bytes),
             ("inputs_in_place", inputs),
             ("inputs_copied", copied),

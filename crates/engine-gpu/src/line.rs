@@ -59,6 +59,11 @@ impl Line {
         self.seats.len()
     }
 
+    /// How many of so many units work for no session.
+    pub(crate) fn free_of(&self, units: usize) -> usize {
+        units.saturating_sub(self.seats.values().map(|seat| seat.units).sum())
+    }
+
     /// A new session.
     pub(crate) fn enter(&mut self) -> u64 {
         let no = self.number();

@@ -350,8 +350,16 @@ fn cut_as_it_says(options: GpuOptions) -> Cut {
         busy.iter().zip(before).map(|(busy, before)| busy - before).fold(0.0, f64::max) / 1e9 / took
     };
     (cut.busiest, cut.after) = (share(&began[0]), share(&began[1]));
-    cut.told = bench.engine.report().iter().find(|row| row.0 == "kernels_seconds").unwrap().1;
-    cut.told *= 1e9 / busy[1];
+    let told = bench.engine.report();
+    let row = |name| told.iter().find(|row| row.0 == name).unwrap().1;
+    cut.told = row("kernels_seconds") * 1e9 / busy[1];
+    // Rates and times are of the same sets, all of which have come back.
+    let timed = row("kernels_seconds") * row("kernels_gb_per_s") * 1e9;
+    for (seconds, rate) in [("up_seconds", "up_gb_per_s"), ("down_seconds", "down_gb_per_s")] {
+        assert!((row(seconds) * row(rate) * 1e9 - timed).abs() <= 1e-6 * timed, "{told:?}");
+    }
+    assert!(timed <= row("device_bytes") && (timed > 0.0) == (busy[1] > 0.0 && cut.told > 0.0));
+    assert_eq!(row("units_free"), 3.0, "{told:?}");
     cut
 }
 
