@@ -12,7 +12,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 // The standard library's, also under a model checker: the count lies in memory of the system.
 use std::sync::atomic::{AtomicU32, Ordering, fence};
@@ -25,6 +25,8 @@ use crate::sync::{Arc, Mutex};
 
 /// Bytes in front of what is held, so that it begins at a line of the processor's cache.
 const HEAD: usize = 64;
+/// Bytes that the processor fetches at once.
+const LINE: usize = 64;
 /// From here on, memory outside a pool is a mapping, which goes back when it is freed.
 const MAPPED: usize = 64 << 10;
 /// Owners at most: far more than threads and blocks, far below an overflow.
@@ -131,6 +133,15 @@ impl SharedBytes {
         Some(unsafe { std::slice::from_raw_parts_mut(self.bytes().as_ptr(), self.len as usize) })
     }
 
+    /// Lets the processor fetch the first and the last `lines` lines of its caches of `range`, which are read soon. A
+    /// hint.
+    #[inline]
+    pub fn prefetch(&self, range: Range<usize>, lines: usize) {
+        let bytes = self.get(range).unwrap_or_default();
+        bytes.chunks(LINE).take(lines).for_each(|line| prefetch(line.as_ptr()));
+        bytes.rchunks(LINE).take(lines).for_each(|line| prefetch(line.as_ptr()));
+    }
+
     /// Bytes of memory that are kept for them.
     pub fn memory(&self) -> usize {
         match &self.head().home {
@@ -202,6 +213,19 @@ impl fmt::Debug for SharedBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SharedBytes({} of {})", self.len, self.memory())
     }
+}
+
+/// Lets the processor fetch the line of its caches that `at` is in. A hint: no effect on the result, whatever is there.
+#[inline]
+fn prefetch(at: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch reads nothing that the program could see, and never faults.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = at;
 }
 
 /// `len` in short, and with the head in front.

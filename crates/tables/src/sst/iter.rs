@@ -59,6 +59,10 @@ pub struct TableIter {
     /// The part of the index that [`at`](TableIter::at) is in, if it is not resident.
     leaf: Option<Arc<Fences>>,
     entries: Option<BlockIter<Block>>,
+    /// Whether the open block came from the cache.
+    from_cache: bool,
+    /// The block that a walk comes to next, and where it lies, if it is cached.
+    coming: Option<(u64, Block)>,
     error: Option<lithify_base::Error>,
     ahead: Ahead,
     ahead_max: usize,
@@ -112,6 +116,8 @@ impl TableIter {
             table,
             fill: Fill::Cache,
             entries: None,
+            from_cache: false,
+            coming: None,
             error: None,
             ahead: Ahead::new(),
             ahead_max: AHEAD_MAX,
@@ -271,9 +277,9 @@ impl TableIter {
         // Whether the first entry of a block has the key of the last one of the block before.
         let mut goes_on = false;
         let mut last = Vec::new();
-        while let Some(entries) = &mut self.entries
-            && entries.valid()
-        {
+        while self.valid() {
+            self.look_ahead();
+            let Some(entries) = &mut self.entries else { break };
             let table = &self.table;
             let walked = entries.walk(&mut |entry: BlockEntry<'_>| {
                 let (user, tag) = entry.key.split_last_chunk::<8>().unwrap_or((&[], &[0; 8]));
@@ -432,6 +438,23 @@ impl TableIter {
         }
     }
 
+    /// Looks for the block behind the open one where that was found, in the cache, while there is still something to
+    /// do: its bytes are on their way from memory meanwhile, for which a walk through cached blocks else waits longer
+    /// than it works.
+    fn look_ahead(&mut self) {
+        let (true, Some((_, no))) = (self.from_cache, self.at) else { return };
+        if no + 1 >= self.fences().len() {
+            return;
+        }
+        let offset = self.fences().block(no + 1).offset;
+        if self.coming.as_ref().is_none_or(|(at, _)| *at != offset) {
+            self.coming = self.table.cached(offset).map(|block| (offset, block));
+            if let Some((_, block)) = &self.coming {
+                block.prefetch();
+            }
+        }
+    }
+
     /// Block `no` of the part: from the cache, from what was read ahead, or from the file.
     fn fetch(&mut self, no: usize) -> Result<Block> {
         let BlockAt { offset, size } = self.fences().block(no);
@@ -443,12 +466,19 @@ impl TableIter {
             self.ahead.in_a_row = 0;
             self.ahead.next = AHEAD_MIN;
         }
+        let coming = self.coming.take().filter(|(at, _)| *at == offset).map(|(_, block)| block);
+        self.from_cache = true;
+        if let Some(block) = coming {
+            return Ok(block);
+        }
         if let Some((bytes, at)) = self.ahead.find(offset, stored) {
+            self.from_cache = false;
             return self.table.blocks.decode(bytes, at, handle);
         }
         if let Some(block) = self.table.cached(offset) {
             return Ok(block);
         }
+        self.from_cache = false;
         self.ahead.in_a_row += 1;
         if self.ahead.in_a_row <= SEQUENTIAL_AFTER || self.ahead_max < stored {
             let block = self.table.blocks.read_data(handle, self.table.order.is_bytewise())?;

@@ -239,3 +239,34 @@ fn cursors_read_ahead_little_together() {
     drop(iters);
     assert_eq!(cache.ahead_bytes(), 0);
 }
+
+/// The block behind the open one is looked for ahead: once, and whatever the walk breaks off at.
+#[test]
+fn a_walk_through_the_cache_asks_for_each_block_once() {
+    let dir = mem_dir();
+    let entries = entries(6000, 25);
+    Make::default().write(&dir, 1, &entries, &[]).unwrap();
+    let cache = BlockCache::new(64 << 20, 1);
+    let table = open(&dir, 1, Some(cache.clone())).unwrap();
+    let mut iter = TableIter::new(table.clone());
+    for (key, tag, _) in &entries {
+        assert!(TableIter::new(table.clone()).seek(key, *tag));
+    }
+    let before = cache.counts();
+    let mut seen: Vec<Entry> = Vec::new();
+    iter.seek_to_first();
+    while iter.valid() {
+        let most = seen.len() + 7;
+        let _ = iter.walk(&mut |entry: Passed<'_>| {
+            if seen.len() == most {
+                return ControlFlow::Break(());
+            }
+            seen.push((entry.user.to_vec(), entry.tag, entry.value.to_vec()));
+            ControlFlow::Continue(())
+        });
+    }
+    assert!(iter.status().is_ok() && seen == entries);
+    let after = cache.counts();
+    assert_eq!(after.hits - before.hits, blocks_in(&table) as u64);
+    assert_eq!(after.misses, before.misses);
+}
