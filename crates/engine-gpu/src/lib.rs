@@ -162,7 +162,7 @@ struct Tally {
     disowned: u64,
     /// Nanoseconds in which the link up, kernels and the link down were at work, where times are noted.
     busy_ns: [f64; 3],
-    /// Stored bytes of the sets whose times these are.
+    /// Bytes of the sets whose times these are, as they went up.
     timed_bytes: f64,
     lost: Option<Error>,
     evidence: Option<Error>,

@@ -358,7 +358,9 @@ fn cut_as_it_says(options: GpuOptions) -> Cut {
     for (seconds, rate) in [("up_seconds", "up_gb_per_s"), ("down_seconds", "down_gb_per_s")] {
         assert!((row(seconds) * row(rate) * 1e9 - timed).abs() <= 1e-6 * timed, "{told:?}");
     }
-    assert!(timed <= row("device_bytes") && (timed > 0.0) == (busy[1] > 0.0 && cut.told > 0.0));
+    // With what lies between blocks on their way up.
+    assert!(timed <= 1.05 * row("device_bytes"), "{told:?}");
+    assert_eq!(timed > 0.0, cut.told > 0.0, "{told:?}");
     assert_eq!(row("units_free"), 3.0, "{told:?}");
     cut
 }
