@@ -171,7 +171,7 @@ fn costs(machine: &Machine, at: &Path, how: How) -> Result<[[f64; 2]; 2]> {
     let units = how.parts.clamp(3, 64) as u8;
     let mut options = machine.options(units, machine.size(8 << 20, 256 << 10));
     if how.is_tuned {
-        options.tuned = Some(machine.size((4 << 20, 256 << 20), (64 << 10, 1 << 20)));
+        options.tuned = Some((4 << 20, 256 << 20));
     }
     for _ in 0..machine.size(3, 1) {
         let engine = machine.engine(GpuOptions { certify: how.certify, ..options })?;
@@ -207,7 +207,10 @@ pub(crate) fn run(machine: &Machine) -> Result<Found> {
         let one = How { parts: 1, certify: Mode::Sums, is_tuned: false };
         row(format!("v{value}"), one)?;
         if value == 128 {
-            row("v128_tuned".to_owned(), How { is_tuned: true, ..one })?;
+            // Sizes of small sets are not to be tuned.
+            if !machine.asked.quick {
+                row("v128_tuned".to_owned(), How { is_tuned: true, ..one })?;
+            }
             row("v128_full".to_owned(), How { certify: Mode::Full, ..one })?;
             row("v128_all_cores".to_owned(), How { parts: cores, ..one })?;
         }
