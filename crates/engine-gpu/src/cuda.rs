@@ -5,7 +5,7 @@
 //! H200 has run it (`docs/results/gpu`).
 //! Keeps: one call of the trait is one call of the driver, or two; each makes the GPU's context current first, as
 //! calls come from more than one thread. Large memory of the host is our own, in huge pages, which the driver is told
-//! of: the host reads what comes back at the speed of its memory, where small pages halve it.
+//! of: on an H200's host that takes 0.19 s for 1 GiB, where memory of the driver's own takes 0.52.
 //! Leaves to others: which calls, and what an answer means (`card`, `driver`).
 
 use std::ffi::{CString, c_int, c_uint, c_void};

@@ -165,8 +165,8 @@ struct Rate {
     busy: f64,
 }
 
-/// The best of some rounds: one engine for all of them, which takes its memory in a first
-/// round that does not count, as a store at work has it. Each session has the same input.
+/// The best of some rounds. The same engines serve all of them, and take their memory in a first round that does not count, as
+/// a store at work has it. Sessions of one engine have the same input.
 fn rate(machine: &Machine, job: &Job, how: How, copied: &mut usize) -> Result<Rate> {
     let mut engines = Vec::new();
     for _ in 0..how.engines {
