@@ -48,7 +48,7 @@ pub use io::{PendingIo, Stretch, spawn_read, spawn_write, spawn_write_part};
 pub use limiter::{Lane, RateLimiter, Tuning};
 pub use mem::MemFs;
 pub use oneshot::{Receiver, Sender, oneshot};
-pub use os::bytes::{SharedBytes, SlotPool};
+pub use os::bytes::{SharedBytes, Slabs, SlotPool};
 pub use os::heap::trim_heap;
 pub use os::holders::{LockHolder, lock_holders};
 pub use os::posix::PosixFs;

@@ -88,6 +88,11 @@ impl Shelf {
         usize::from(place.slot) * self.bytes
     }
 
+    /// How much of each slab is in use: slots that are not cold, each as often as it has pages.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = u64> {
+        self.users.iter().map(|pages| pages.iter().map(|&users| u64::from(users)).sum())
+    }
+
     fn pages(&self, place: Place) -> Range<usize> {
         let start = self.offset(place);
         start / PAGE..(start + self.bytes).div_ceil(PAGE)

@@ -1,5 +1,6 @@
 //! A life that shows what `memory_budget` bounds: fill, compaction, scan, 64 open iterators beside puts, gets
-//! of several threads beside puts with the cache full. Each phase's peak of resident memory is told.
+//! of several threads beside puts with the cache full, gets while nothing is written, for which the cache borrows,
+//! and puts that take it back. Each phase's peak of resident memory is told.
 //!
 //! Keeps: the peak is the system's (`VmHWM`, begun anew for each phase), less what the process had before it
 //! opened the database; so code, stacks, allocators and all that is kept of freed memory count.
@@ -18,6 +19,8 @@ pub const ENTRY: u64 = 116;
 const ITERATORS: usize = 64;
 /// Threads that get beside the one that puts.
 const READERS: u64 = 4;
+/// How long gets last while nothing is written: the cache borrows after a second.
+const AT_REST: std::time::Duration = std::time::Duration::from_secs(4);
 const MIB: f64 = (1 << 20) as f64;
 
 /// One phase of the life, as it was measured.
@@ -99,6 +102,16 @@ impl Life {
         open
     }
 
+    /// Fills the cache, and what it borrows.
+    fn gets_at_rest(&self) {
+        let begun = std::time::Instant::now();
+        let mut n = 0;
+        while n < 4 * self.entries && begun.elapsed() < AT_REST {
+            self.db.get(key(n * 7919 % self.entries)).unwrap();
+            n += 1;
+        }
+    }
+
     /// Fills the cache, which scans pass by, beside writes that reach the log.
     fn gets_beside_puts(&self) {
         let over = AtomicBool::new(false);
@@ -163,6 +176,10 @@ pub fn live(dir: &Path, settings: Settings, entries: u64) -> Vec<Phase> {
     life.gets_beside_puts();
     life.told("gets and puts");
     drop(open);
+    life.gets_at_rest();
+    life.told("gets at rest");
+    (0..entries / 4).for_each(|n| life.put(n));
+    life.told("puts");
     life.db.close().unwrap();
     life.phases
 }

@@ -5,6 +5,7 @@
 mod common;
 
 mod batches;
+mod borrowed_memory;
 mod concurrent_inserts;
 mod empty_key;
 mod entries;

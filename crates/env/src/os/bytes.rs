@@ -142,6 +142,17 @@ impl SharedBytes {
         bytes.rchunks(LINE).take(lines).for_each(|line| prefetch(line.as_ptr()));
     }
 
+    /// Whether their memory is among `slabs` of their pool. Memory that is no slot is among none.
+    pub fn lies_in(&self, slabs: &Slabs) -> bool {
+        match &self.head().home {
+            Home::Slot { class, place, .. } => {
+                let chosen = &slabs.chosen[usize::from(*class)];
+                chosen.get(place.slab as usize).is_some_and(|slab| *slab)
+            }
+            Home::Pages { .. } | Home::Heap(_) => false,
+        }
+    }
+
     /// Bytes of memory that are kept for them.
     pub fn memory(&self) -> usize {
         match &self.head().home {
@@ -253,6 +264,13 @@ pub struct SlotPool {
     next: AtomicUsize,
 }
 
+/// Some slabs of a [`SlotPool`].
+#[derive(Debug)]
+pub struct Slabs {
+    /// For each shelf which of its slabs; later ones are not.
+    chosen: Vec<Vec<bool>>,
+}
+
 /// A shelf and the memory of its slabs.
 struct Rack {
     shelf: Shelf,
@@ -362,6 +380,30 @@ impl SlotPool {
             // before its lock, which the caller holds, is free.
             unsafe { rack.slabs[place.slab as usize].forget(range) };
         }
+    }
+
+    /// The slabs of each shelf without its fullest, which have at least `keep` of its `of` parts of what is in use. Their
+    /// owners let go of them where much is to go back at once: what is evicted by use lies on all slabs, and few
+    /// pages are free then.
+    pub fn emptiest(&self, keep: u64, of: u64) -> Slabs {
+        let of_shelf = |rack: &Mutex<Rack>| {
+            let in_use: Vec<u64> = rack.lock().shelf.in_use().collect();
+            let all: u64 = in_use.iter().sum();
+            let kept = u128::from(all) * u128::from(keep) / u128::from(of.max(1));
+            let mut fullest: Vec<usize> = (0..in_use.len()).collect();
+            fullest.sort_by_key(|&slab| std::cmp::Reverse(in_use[slab]));
+            let mut chosen = vec![true; in_use.len()];
+            let mut so_far = 0;
+            for slab in fullest {
+                if so_far >= kept {
+                    break;
+                }
+                so_far += u128::from(in_use[slab]);
+                chosen[slab] = false;
+            }
+            chosen
+        };
+        Slabs { chosen: self.shelves.iter().map(of_shelf).collect() }
     }
 
     /// Bytes of pages that are or were in use and did not go back.

@@ -6,7 +6,7 @@
 //! someone holds it, evicted or not.
 //! Leaves to others: reading and checking blocks (`sst::reader`), when a block is worth caching.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use lithify_base::{Error, ErrorKind, Result};
@@ -27,6 +27,8 @@ const AHEAD_SHARE: u64 = 8;
 /// The part of the capacity that stays free and resident where blocks were evicted, and its least bytes.
 const IDLE_SHARE: u64 = 64;
 const IDLE_MIN: usize = 64 << 10;
+/// A cache that loses more than this part of what it holds gives whole slabs back.
+const MUCH: u64 = 8;
 /// Counters are split so that readers on different cores seldom share a cache line.
 const COUNTER_STRIPES: usize = 16;
 
@@ -291,11 +293,31 @@ impl BlockCache {
         self.ahead.load(Ordering::Relaxed)
     }
 
-    /// Changes the capacity, evicting at once if it shrinks.
+    /// Changes the capacity, evicting at once if it shrinks; its memory goes back to the system before this returns. If it
+    /// shrinks by much, what lies together is evicted and not what was used longest ago: that lies scattered, and what is
+    /// left of its pages would stay.
     pub fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Ordering::Relaxed);
         self.memory.set_idle_max(idle_max(bytes));
+        let held = self.blocks.weight();
+        // Dropped at the end: no lock of the cache is held then, and no slot of theirs is used again before.
+        let gone = RefCell::new(Vec::new());
+        if bytes < held - held / MUCH {
+            let leave = self.memory.emptiest(bytes, held);
+            self.blocks.retain(|_, held| match held {
+                Held::Block(block) if block.lies_in(&leave) => {
+                    gone.borrow_mut().push(block.clone());
+                    false
+                }
+                _ => true,
+            });
+        }
         self.blocks.set_capacity(bytes);
+    }
+
+    /// Bytes held, bookkeeping included.
+    pub fn weight(&self) -> u64 {
+        self.blocks.weight()
     }
 
     /// Capacity in bytes.

@@ -4,7 +4,7 @@
 //! read (and may be cached), of a read-ahead buffer during a scan (and is never cached as such,
 //! since it would keep the whole buffer alive).
 
-use lithify_env::SharedBytes;
+use lithify_env::{SharedBytes, Slabs};
 use std::ops::Deref;
 
 use super::point::{self, SKETCH};
@@ -57,6 +57,10 @@ impl Block {
     /// Bytes of memory it keeps alive.
     pub fn memory(&self) -> usize {
         self.bytes.memory()
+    }
+    /// Whether its memory is among these.
+    pub(crate) fn lies_in(&self, slabs: &Slabs) -> bool {
+        self.bytes.lies_in(slabs)
     }
 }
 

@@ -30,6 +30,11 @@ const LOW_MEMTABLES: u64 = 16;
 const LOW_BYTES: u64 = 4 << 30;
 /// How often freed memory is given back while jobs are at work.
 const TRIM_EVERY: Duration = Duration::from_millis(250);
+/// After so long without a new memtable and without a job the cache may borrow memory of both: less, and a writer that comes and
+/// goes would pay for fresh pages each time.
+const REST: Duration = Duration::from_secs(1);
+/// The most that it borrows, so that it is given back within milliseconds, bytes.
+const LOAN_MAX: u64 = 1 << 30;
 /// How often the upkeep job looks around when nothing wakes it.
 const UPKEEP_EVERY: Duration = Duration::from_millis(50);
 /// A call to the disk that takes longer is noted: with the time between two looks and that until the
@@ -123,8 +128,9 @@ impl Shared {
 
     /// Gives the block cache what memtables, buffers, open tables and what cursors read ahead leave of the
     /// budget, and a sixteenth of it in any case. What these take beyond that, which open iterators keep, is
-    /// taken out of buffers and memory of memtables that are kept for the next use.
-    pub(crate) fn fit_cache(&self) {
+    /// taken out of buffers and memory of memtables that are kept for the next use; so is what these lend to the
+    /// cache while there is nothing to write and it is full.
+    pub(crate) fn fit_cache(&self, rest: &mut Rest) {
         let s = self.db_settings.load();
         let room = lithify_settings::cache_bytes(&s);
         let shares = Shares {
@@ -136,12 +142,20 @@ impl Shared {
             blocks.resident() + blocks.ahead_bytes() + self.resources.beyond_shares(&shares);
         blocks.set_room(room);
         let least = room / 16;
-        let bytes = room.saturating_sub(others).max(least);
+        let own = room.saturating_sub(others).max(least);
+        let now = self.resources.env.rt.now();
+        let resting = rest.look(now, self.resources.memtables_in_use());
+        let full = blocks.weight() >= own - own / 8;
+        let lent = match resting && full {
+            true => self.resources.unused(&shares, s.memtable_bytes).min(LOAN_MAX),
+            false => 0,
+        };
+        self.resources.keep_idle(&shares, lent + (others + least).saturating_sub(room));
+        let bytes = own + lent;
         // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
-        if self.resources.blocks.capacity().abs_diff(bytes) > room / 64 {
-            self.resources.blocks.set_capacity(bytes);
+        if blocks.capacity().abs_diff(bytes) > room / 64 {
+            blocks.set_capacity(bytes);
         }
-        self.resources.keep_idle(&shares, (others + least).saturating_sub(room));
     }
 
     /// Deletes files of dropped families, and lets go of those that have nothing left.
@@ -235,6 +249,32 @@ impl Shell {
     }
 }
 
+/// Since when there was nothing to write.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    since: Mono,
+    memtables: u64,
+}
+
+impl Rest {
+    fn new() -> Rest {
+        Rest { since: Mono::ZERO, memtables: 0 }
+    }
+
+    /// Jobs were at work just now.
+    fn broken(&mut self, now: Mono) {
+        self.since = now;
+    }
+
+    /// Whether it has lasted [`REST`]: no job was at work, and memtables had the same bytes.
+    fn look(&mut self, now: Mono, memtables: u64) -> bool {
+        if self.memtables != memtables {
+            (self.memtables, self.since) = (memtables, now);
+        }
+        now.since(self.since) >= REST
+    }
+}
+
 /// Looks around now and then: time for the core, the event log, files that are not pinned any more.
 pub(crate) struct Upkeep {
     shared: Arc<Shared>,
@@ -245,6 +285,7 @@ pub(crate) struct Upkeep {
     /// When freed memory may be given back next, and whether jobs were at work since.
     trim_at: Mono,
     worked: bool,
+    rest: Rest,
     /// Calls that were noted as hanging.
     hanging: Vec<Hanging>,
 }
@@ -252,7 +293,8 @@ pub(crate) struct Upkeep {
 impl Upkeep {
     pub(crate) fn new(shared: Arc<Shared>) -> Upkeep {
         let (disk_at, trim_at) = (Mono::ZERO, Mono::ZERO);
-        Upkeep { shared, log: None, at: 0, disk_at, trim_at, worked: false, hanging: Vec::new() }
+        let (log, at, worked, rest, hanging) = (None, 0, false, Rest::new(), Vec::new());
+        Upkeep { shared, log, at, disk_at, trim_at, worked, rest, hanging }
     }
 
     /// Gives back what jobs have freed, if any was at work since the last time.
@@ -328,6 +370,9 @@ impl Job for Upkeep {
         let families = self.shared.families();
         let bytes = self.shared.background.progress.moved.swap(0, Ordering::Relaxed);
         self.worked |= bytes > 0;
+        if bytes > 0 {
+            self.rest.broken(self.shared.resources.env.rt.now());
+        }
         for family in &families {
             if bytes > 0 {
                 family.drive(Event::Moved { bytes });
@@ -345,7 +390,7 @@ impl Job for Upkeep {
         }
         // With what was just deleted.
         self.shared.look_at_low_disk();
-        self.shared.fit_cache();
+        self.shared.fit_cache(&mut self.rest);
         self.trim_heap();
         self.write_events();
         self.shared.deliver_events();

@@ -84,6 +84,18 @@ impl Resources {
         regions.saturating_sub(shares.memtables) + buffers.saturating_sub(shares.buffers)
     }
 
+    /// Bytes of memtables that are held now.
+    pub(crate) fn memtables_in_use(&self) -> u64 {
+        self.regions.in_use() as u64
+    }
+
+    /// Bytes of the shares that nothing holds now, but for the next memtable, of `memtable` bytes, which is to find its memory.
+    pub(crate) fn unused(&self, shares: &Shares, memtable: u64) -> u64 {
+        let memtables = self.memtables_in_use().saturating_add(memtable);
+        let buffers = self.buffers.in_use() as u64;
+        shares.memtables.saturating_sub(memtables) + shares.buffers.saturating_sub(buffers)
+    }
+
     /// Keeps buffers and memory of memtables for the next use as far as their shares go, less
     /// `missing` bytes.
     pub(crate) fn keep_idle(&self, shares: &Shares, missing: u64) {

@@ -72,3 +72,33 @@ fn equal_lives_evict_the_same() {
     };
     assert_eq!(held(), held());
 }
+
+/// What was used long ago lies between what was used just now; the cache gives its memory back all the same, and
+/// what it keeps is in full slabs.
+#[test]
+fn a_cache_that_loses_much_gives_its_memory_back() {
+    let cache = BlockCache::new(32 << 20, 4);
+    let file = cache.open_file();
+    let made = |number: u64| {
+        let mut owned = cache.memory().get(4200).unwrap();
+        owned.get_mut().unwrap().fill(number as u8);
+        Block::new(owned, 0, 4200)
+    };
+    (0..6000).for_each(|i| file.insert(i * 4200, made(i)));
+    // Every third one is in use.
+    for _ in 0..3 {
+        (0..2000).for_each(|i| drop(file.get(3 * i * 4200)));
+    }
+    let held = cache.counts().bytes;
+    assert!(held > 25 << 20, "{held}");
+    for (capacity, most) in [(8_u64 << 20, 9_usize << 20), (2 << 20, 5 << 19)] {
+        cache.set_capacity(capacity);
+        let (left, resident) = (cache.counts().bytes, cache.memory().resident());
+        assert!(left <= capacity && left > capacity / 4 * 3, "{left} of {capacity}");
+        assert!(resident <= most, "{resident} bytes for {left}");
+    }
+    for i in 0..6000 {
+        let found = file.get(i * 4200);
+        assert!(found.is_none_or(|block| block.as_ref().iter().all(|byte| *byte == i as u8)));
+    }
+}
