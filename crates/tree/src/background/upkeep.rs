@@ -62,8 +62,10 @@ impl Shared {
             None => disk,
         };
         let families = self.families();
-        let memtables =
-            families.iter().map(|f| f.family.memtable_bytes).fold(0, u64::saturating_add);
+        let memtables = families
+            .iter()
+            .map(|f| f.family.settings.memtable_bytes())
+            .fold(0, u64::saturating_add);
         let near = memtables.saturating_mul(LOW_MEMTABLES).max(LOW_BYTES);
         self.background.disk_low.store(bytes < near, Ordering::Relaxed);
         (bytes, disk)
