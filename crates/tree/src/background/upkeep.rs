@@ -15,6 +15,7 @@ use lithify_lsm::FileRef;
 
 use crate::family::OpenFamily;
 use crate::open::resources::Shares;
+use crate::open::shared_cache::BLOCKS_LEAST;
 use crate::shared::Shared;
 use crate::shell::Shell;
 use crate::write::log::{Ended, LogFile};
@@ -125,7 +126,8 @@ impl Shared {
 
     /// Gives the block cache what memtables, buffers, open tables and what cursors read ahead leave of the
     /// budget, and a sixteenth of it in any case. What these take beyond that, which open iterators keep, is
-    /// taken out of buffers and memory of memtables that are kept for the next use.
+    /// taken out of buffers and memory of memtables that are kept for the next use. A cache that is shared has a
+    /// capacity of its own.
     pub(crate) fn fit_cache(&self) {
         let s = self.db_settings.load();
         let room = lithify_settings::cache_bytes(&s);
@@ -133,11 +135,15 @@ impl Shared {
             memtables: s.memtable_bytes.saturating_mul(u64::from(s.memtable_count)),
             buffers: lithify_settings::buffer_bytes(&s),
         };
+        if let Some(cache) = &self.resources.shared_cache {
+            cache.fit();
+            return self.resources.keep_idle(&shares, self.resources.beyond_shares(&shares));
+        }
         let blocks = &self.resources.blocks;
         let others =
             blocks.resident() + blocks.ahead_bytes() + self.resources.beyond_shares(&shares);
         blocks.set_room(room);
-        let least = room / 16;
+        let least = room / BLOCKS_LEAST;
         let bytes = room.saturating_sub(others).max(least);
         // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
         if self.resources.blocks.capacity().abs_diff(bytes) > room / 64 {
