@@ -127,7 +127,7 @@ rocksdb_cache_t* rocksdb_cache_create_lru_opts(const rocksdb_lru_cache_options_t
 void rocksdb_cache_destroy(rocksdb_cache_t*);
 size_t rocksdb_cache_get_capacity(const rocksdb_cache_t*);
 size_t rocksdb_cache_get_usage(const rocksdb_cache_t*);
-void rocksdb_cache_set_capacity(rocksdb_cache_t*, size_t); /* noted */
+void rocksdb_cache_set_capacity(rocksdb_cache_t*, size_t);
 void rocksdb_cancel_all_background_work(rocksdb_t*, unsigned char); /* noted */
 void rocksdb_checkpoint_create(rocksdb_checkpoint_t*, const char*, uint64_t, char**);
 rocksdb_checkpoint_t* rocksdb_checkpoint_object_create(rocksdb_t*, char**);

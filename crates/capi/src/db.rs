@@ -12,7 +12,7 @@ use lithify::{
 };
 
 use crate::face::{DEFAULT, Face};
-use crate::options::Options;
+use crate::options::{Caching, Options};
 use crate::raw::{Many, Outs, Res, SnapshotHandle, c_bytes, c_text, c_texts, export, give};
 use crate::small::{Compacts, Flushes, Waits};
 use crate::users::{Keeping, Telling};
@@ -114,11 +114,7 @@ impl Database {
         named: &[(&str, &Options)],
         opens: Opens<'_>,
     ) -> Res<Opened> {
-        let mut budget = 0;
-        for (_, options) in named {
-            budget = budget.max(options.resolved()?.0.memory_budget);
-        }
-        let (mut builder, mut notes) = options.builder_for(budget)?;
+        let (mut builder, mut notes) = builder_of(options, named)?;
         let there = match builder.list_column_families(path) {
             Ok(names) => names,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -283,6 +279,19 @@ fn check_names(
         true => Ok(()),
         false => Err(Error::invalid(format!("Column families not opened: {}", left.join(", ")))),
     }
+}
+
+/// What a database with these families is opened with: all have one memory budget, with room for the largest memtables,
+/// and one cache, that of the database's options or the first that a family is given.
+fn builder_of(options: &Options, named: &[(&str, &Options)]) -> Res<(Builder, String)> {
+    let mut budget = 0;
+    for (_, options) in named {
+        budget = budget.max(options.resolved()?.0.memory_budget);
+    }
+    let (builder, notes) = options.builder_for(budget)?;
+    let all = [options].into_iter().chain(named.iter().map(|(_, options)| *options));
+    let cache = all.map(|options| &options.cache).find_map(Caching::shared);
+    Ok((cache.into_iter().fold(builder, Builder::shared_cache), notes))
 }
 
 /// Opens several families, and puts their handles out.

@@ -8,7 +8,7 @@
 use lithify::env::Env;
 use lithify::{
     Builder, ColumnFamilyOptions, CompactionFilterRef, CompactionPri, ComparatorRef, Compression,
-    Durability, Error, MergeOperatorRef, Policy, PrefixExtractorRef, Settings,
+    Durability, Error, MergeOperatorRef, Policy, PrefixExtractorRef, Settings, SharedCache,
 };
 
 use crate::kept::{Kept, keeps, rows};
@@ -24,8 +24,7 @@ pub(crate) struct Options {
     pub(crate) create_families: bool,
     pub(crate) parts: Parts,
     pub(crate) codecs: Codecs,
-    /// Bytes of the block cache, if one was given; 0 is none.
-    pub(crate) cache: Option<usize>,
+    pub(crate) cache: Caching,
     /// What wants to know of the database.
     pub(crate) users: Watchers,
     /// The options of tables that were given.
@@ -38,10 +37,31 @@ pub(crate) struct Options {
 }
 keeps!(Options);
 
+/// Where a database keeps blocks that were read.
+#[derive(Clone, Default)]
+pub(crate) enum Caching {
+    /// In a cache of its own, of a size that follows from other options.
+    #[default]
+    Own,
+    /// In as small a one as there can be.
+    Least,
+    /// In one that other databases may have as well.
+    Shared(SharedCache),
+}
+
+impl Caching {
+    /// The cache, if others may have it.
+    pub(crate) fn shared(&self) -> Option<&SharedCache> {
+        match self {
+            Caching::Shared(cache) => Some(cache),
+            _ => None,
+        }
+    }
+}
+
 /// Objects of the program that tell what their databases take.
 #[derive(Clone, Default)]
 pub(crate) struct Watchers {
-    pub(crate) cache: Option<Users>,
     pub(crate) buffers: Option<Users>,
     pub(crate) statistics: Option<Users>,
 }
@@ -49,7 +69,7 @@ pub(crate) struct Watchers {
 impl Watchers {
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Users> {
-        [&self.cache, &self.buffers, &self.statistics].into_iter().flatten()
+        [&self.buffers, &self.statistics].into_iter().flatten()
     }
 }
 
@@ -82,6 +102,8 @@ pub(crate) struct Codecs {
     dictionary: u32,
 }
 
+/// Bytes of memory beside the memtables that a database has in any case.
+const LEAST_BESIDE: u64 = 8 << 20;
 /// RocksDB's number for "as the other levels".
 const DISABLED: i32 = 255;
 /// RocksDB's "default compression level".
@@ -99,7 +121,7 @@ impl Options {
             create_families: false,
             parts: Parts::default(),
             codecs: Codecs::default(),
-            cache: None,
+            cache: Caching::Own,
             users: Watchers::default(),
             table: None,
             collectors: Vec::new(),
@@ -147,15 +169,18 @@ impl Options {
             kept.note("compaction_pri", "no effect with universal and FIFO compaction".to_owned());
             s.compaction_pri = CompactionPri::default();
         }
-        // One budget: the memtables, and beside them the cache, of which a quarter is for what is not counted.
+        // One budget: the memtables, and beside them as much as a cache of that size would need, of which a quarter is for
+        // what is not counted.
         let memtables = s.memtable_bytes.saturating_mul(u64::from(s.memtable_count));
-        match self.cache {
-            Some(bytes) => {
-                let beside = (bytes as u64).saturating_add(bytes as u64 / 3).max(8 << 20);
-                s.memory_budget = memtables.saturating_add(beside);
+        let least = memtables.saturating_add(LEAST_BESIDE);
+        s.memory_budget = match &self.cache {
+            Caching::Own => s.memory_budget.max(least),
+            Caching::Least => least,
+            Caching::Shared(cache) => {
+                let bytes = cache.capacity();
+                memtables.saturating_add(bytes.saturating_add(bytes / 3)).max(least)
             }
-            None => s.memory_budget = s.memory_budget.max(memtables.saturating_add(8 << 20)),
-        }
+        };
         Ok((s, kept.told()))
     }
 
@@ -549,7 +574,8 @@ export! {
     }
     fn rocksdb_options_optimize_for_point_lookup(options: &mut Options, block_cache_size_mb: u64) {
         options.settings.bloom_bits = 10;
-        options.cache = Some(usize::try_from(block_cache_size_mb).unwrap_or(usize::MAX >> 20) << 20);
+        let bytes = block_cache_size_mb.min(u64::MAX >> 20) << 20;
+        options.cache = Caching::Shared(SharedCache::new(bytes));
         options.kept.set("rocksdb_options_set_memtable_prefix_bloom_size_ratio", 0.02);
         Ok(())
     }

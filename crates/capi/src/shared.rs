@@ -2,31 +2,24 @@
 
 use std::ffi::{c_char, c_uint, c_void};
 
+use lithify::SharedCache;
+
 use crate::callbacks::{LogCall, LogFn};
 use crate::db::Database;
 use crate::kept::{Kept, keeps, rows};
 use crate::raw::{export, give};
-use crate::users::{Of, Users, sum};
+use crate::users::{Users, sum};
 
-/// `rocksdb_cache_t`: how large the block cache of a database that is given it will be.
+/// `rocksdb_cache_t`: the block cache of all databases that are given it.
 #[derive(Clone)]
-pub(crate) struct Cache {
-    bytes: usize,
-    users: Users,
-}
+pub(crate) struct Cache(SharedCache);
 
 impl Cache {
     fn new(bytes: usize) -> *mut Cache {
-        give(Cache { bytes, users: Users::default() })
+        give(Cache(SharedCache::new(bytes as u64)))
     }
-    pub(crate) fn capacity(&self) -> usize {
-        self.bytes
-    }
-    pub(crate) fn users(&self) -> &Users {
-        &self.users
-    }
-    fn usage(&self) -> u64 {
-        self.users.sum("rocksdb.block-cache-usage", Of::Database)
+    pub(crate) fn blocks(&self) -> &SharedCache {
+        &self.0
     }
 }
 
@@ -66,15 +59,14 @@ export! {
         Ok(Cache::new(capacity))
     }
     fn rocksdb_cache_get_capacity(cache: &Cache) -> usize {
-        Ok(cache.bytes)
+        Ok(size(cache.0.capacity()))
     }
-    fn rocksdb_cache_set_capacity(cache: &mut Cache, capacity: usize) {
-        // Of databases that are opened from here on.
-        cache.bytes = capacity;
+    fn rocksdb_cache_set_capacity(cache: &Cache, capacity: usize) {
+        cache.0.set_capacity(capacity as u64);
         Ok(())
     }
     fn rocksdb_cache_get_usage(cache: &Cache) -> usize {
-        Ok(size(cache.usage()))
+        Ok(size(cache.0.usage()))
     }
     fn rocksdb_cache_destroy(cache: own Cache) {
         drop(cache);
@@ -260,7 +252,7 @@ export! {
         Ok(())
     }
     fn rocksdb_write_buffer_manager_memory_usage(buffers: &WriteBuffers) -> usize {
-        Ok(size(buffers.users.sum(MEMTABLES, Of::Families)))
+        Ok(size(buffers.users.sum(MEMTABLES)))
     }
 }
 
@@ -298,12 +290,12 @@ export! {
     }
     fn rocksdb_approximate_memory_usage_create(consumers: &Consumers, errptr) -> *mut Usage {
         let open = || consumers.databases.iter().filter(|db| db.is_open());
-        let all = |name: &str| open().map(|db| sum(db, name, Of::Families)).sum();
+        let all = |name: &str| open().map(|db| sum(db, name)).sum();
         Ok(give(Usage {
             memtables: all(MEMTABLES),
             unflushed: all("rocksdb.cur-size-all-mem-tables"),
             readers: all("rocksdb.estimate-table-readers-mem"),
-            cache: consumers.caches.iter().map(Cache::usage).sum(),
+            cache: consumers.caches.iter().map(|cache| cache.0.usage()).sum(),
         }))
     }
     fn rocksdb_approximate_memory_usage_destroy(usage: own Usage) {

@@ -1,10 +1,9 @@
 //! Options of tables, and of universal and FIFO compaction.
 
 use crate::kept::{Kept, keeps, rows};
-use crate::options::Options;
+use crate::options::{Caching, Options};
 use crate::raw::{export, give};
 use crate::shared::Cache;
-use crate::users::Users;
 
 /// `rocksdb_block_based_table_options_t`.
 #[derive(Clone)]
@@ -16,8 +15,8 @@ pub(crate) struct TableOptions {
     /// Size of the parts of an index, and whether it has parts.
     part_bytes: u32,
     two_levels: bool,
-    cache: Option<usize>,
-    users: Option<Users>,
+    /// The default leaves that of the database's options.
+    cache: Caching,
     kept: Kept,
 }
 keeps!(TableOptions);
@@ -34,9 +33,8 @@ impl TableOptions {
         s.bloom_bits = self.bloom_bits;
         s.whole_key_filtering = self.whole_keys;
         s.partition_bytes = Some(if self.two_levels { self.part_bytes } else { 0 });
-        if self.cache.is_some() {
-            options.cache = self.cache;
-            options.users.cache = self.users.clone();
+        if !matches!(self.cache, Caching::Own) {
+            options.cache = self.cache.clone();
         }
         options.kept.join(&self.kept);
         options.table = Some(self.clone());
@@ -52,8 +50,7 @@ impl Default for TableOptions {
             whole_keys: true,
             part_bytes: 4 << 10,
             two_levels: false,
-            cache: None,
-            users: None,
+            cache: Caching::Own,
             kept: Kept::default(),
         }
     }
@@ -76,13 +73,12 @@ export! {
         Ok(())
     }
     fn rocksdb_block_based_options_set_block_cache(options: &mut TableOptions, cache: maybe Cache) {
-        options.cache = cache.map(Cache::capacity);
-        options.users = cache.map(|cache| cache.users().clone());
+        options.cache = cache.map_or(Caching::Own, |cache| Caching::Shared(cache.blocks().clone()));
         Ok(())
     }
     fn rocksdb_block_based_options_set_no_block_cache(options: &mut TableOptions, no_cache: u8) {
         if no_cache != 0 {
-            options.cache = Some(0);
+            options.cache = Caching::Least;
         }
         Ok(())
     }

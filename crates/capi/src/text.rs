@@ -13,7 +13,7 @@ use lithify::{Db, Error, ErrorKind, Settings};
 use crate::db::{Database, Family, count};
 use crate::face::DEFAULT;
 use crate::kept::{TextRow, Texts};
-use crate::options::Options;
+use crate::options::{Caching, Options};
 use crate::raw::{Many, Res, c_array, c_text, export, give};
 use crate::shared::{Cache, Env};
 use crate::table::{FifoOptions, TableOptions, UniversalOptions};
@@ -218,8 +218,7 @@ fn with(mut settings: Settings, cache: Option<&Cache>) -> Options {
     options.settings = settings;
     options.kept.forget_notes();
     if let Some(cache) = cache {
-        options.cache = Some(cache.capacity());
-        options.users.cache = Some(cache.users().clone());
+        options.cache = Caching::Shared(cache.blocks().clone());
     }
     options
 }

@@ -29,25 +29,15 @@ impl Users {
         let users = users.clone();
         users.iter().map(of).collect()
     }
-    /// The sum of a property over all of them, families included.
-    pub(crate) fn sum(&self, property: &str, of: Of) -> u64 {
-        self.each(|user| sum(user, property, of)).into_iter().sum()
+    /// The sum of a property over all families of all of them.
+    pub(crate) fn sum(&self, property: &str) -> u64 {
+        self.each(|user| sum(user, property)).into_iter().sum()
     }
 }
 
-/// Whether a property is of each family or of the database.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Of {
-    Database,
-    Families,
-}
-
-/// A property of a database, summed over its families if it is of each.
-pub(crate) fn sum(database: &Database, property: &str, of: Of) -> u64 {
+/// A property of the families of a database, summed.
+pub(crate) fn sum(database: &Database, property: &str) -> u64 {
     let db = &database.db;
-    if of == Of::Database {
-        return db.int_property(property).unwrap_or(0);
-    }
     let families = db.column_families();
     let families = families.iter().filter_map(|name| db.column_family(name).ok());
     families.filter_map(|family| family.int_property(property)).sum()

@@ -16,8 +16,8 @@ use lithify_rescue::import::{self, ImportOptions, ImportProgress, ImportReport};
 use lithify_rescue::salvage::{self, SalvageReport};
 use lithify_rescue::verify;
 use lithify_tree::{
-    ColumnFamilyOptions, EventListener, Handle, OpenOptions, Settings, machine, open, open_reading,
-    recovered,
+    ColumnFamilyOptions, EventListener, Handle, OpenOptions, Settings, SharedCache, machine, open,
+    open_reading, recovered,
 };
 
 use crate::db::Db;
@@ -202,6 +202,33 @@ impl Builder {
     #[must_use]
     pub fn engine(mut self, engine: Arc<dyn Engine>) -> Builder {
         self.with.engines.push(engine);
+        self
+    }
+    /// Keeps blocks, indexes and filters in `cache`, which other databases have as well: together they stay within its
+    /// capacity. [`memory_budget`](Settings::memory_budget) is then for memtables, buffers and what is not counted, and
+    /// what it has for a cache is not used. Hits and misses of [`stats`](Db::stats) are those of the cache.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-doc-cache-{}", std::process::id()));
+    /// use lithify::{Builder, Settings, SharedCache};
+    /// let cache = SharedCache::new(64 << 20);
+    /// let builder = Builder::new(Settings::default().memory_budget(64 << 20)).shared_cache(&cache);
+    /// let users = builder.clone().open(dir.join("users"))?;
+    /// let orders = builder.open(dir.join("orders"))?;
+    /// users.put("ada", "1815")?;
+    /// users.flush()?;
+    /// users.get("ada")?;
+    /// assert!(cache.usage() > 0);
+    /// # users.close()?;
+    /// # orders.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn shared_cache(mut self, cache: &SharedCache) -> Builder {
+        self.with.shared_cache = Some(cache.clone());
         self
     }
     /// Lets [`open`](Builder::open) make a new database in a directory that has other files in it, which

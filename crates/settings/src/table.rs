@@ -59,12 +59,12 @@ settings! {
         default("off", "the umask decides who may read new files"),
         rocksdb();
     /// Size at which a memtable is frozen and flushed.
-    memtable_bytes: u64, Bytes("64KiB" to "2GiB"), First Family fixed,
+    memtable_bytes: u64, Bytes("64KiB" to "2GiB"), First Family live,
         default(memory |b| budget::memtable_bytes(b.memory), "an eighth of the memory, 3/32 of less than 256 MiB; 64 KiB to 256 MiB"),
         rocksdb("write_buffer_size" in Family writes plain reads number);
     /// Most memtables in memory, the active one included. A write that would need one more waits for a
     /// flush.
-    memtable_count: u32, Number("2" to "64"), First Family fixed,
+    memtable_count: u32, Number("2" to "64"), First Family live,
         default("4", "one takes writes while others are flushed; half of the memory together, three eighths of less than 256 MiB"),
         rocksdb("max_write_buffer_number" in Family writes plain reads number);
     /// Size of all logs at which memtables are flushed to let logs go. With several column families one

@@ -39,6 +39,7 @@ impl Shell {
             family.family.settings.store(settings);
             family.in_force();
         }
+        self.shared.fit_cache();
         self.shared.look_at_disk();
         for (name, value) in changes {
             let (name, value) = ((*name).into(), (*value).into());

@@ -31,8 +31,6 @@ pub(crate) struct OpenFamily {
     /// Those in force, of the database where they concern it as a whole, else of the family. Some
     /// can change.
     pub(crate) settings: InForce,
-    /// Size at which a memtable is full; it never changes.
-    pub(crate) memtable_bytes: u64,
     pub(crate) tables: Arc<TableCache>,
     pub(crate) gate: Gate,
     pub(crate) views: Views,
@@ -146,7 +144,6 @@ impl OpenFamily {
             gate: Gate::new((p.cf.0 != 0).then(|| p.name.clone())),
             cf: p.cf,
             name: p.name,
-            memtable_bytes: p.settings.memtable_bytes,
             settings: InForce::new(p.settings),
             tables: p.tables,
             views: Views {

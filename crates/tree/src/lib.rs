@@ -54,6 +54,7 @@ pub use lithify_writes::mems::{Adds, Mems, insert_batch};
 pub use manifest::checkpoint::CheckpointOptions;
 pub use manifest::ingest::{IngestOptions, Transfer};
 pub use open::family_options::ColumnFamilyOptions;
+pub use open::shared_cache::SharedCache;
 pub use open::{
     Components, Handle, OpenOptions, Opened, follower_fs, identity, machine, open, open_reading,
     recovered,

@@ -11,6 +11,7 @@ pub(crate) mod files;
 mod foreign;
 pub(crate) mod options;
 pub(crate) mod resources;
+pub(crate) mod shared_cache;
 pub(crate) mod written;
 
 pub use files::{Handle, follower_fs};
@@ -217,7 +218,7 @@ impl Opening {
                 db_id,
                 FileId(state.next_file),
                 &with.settings,
-                with.engines,
+                (with.engines, with.shared_cache),
             ),
             settings: with.settings,
             listeners: Listeners::new(with.listeners),
@@ -248,8 +249,9 @@ impl Opening {
         let family = Family::of(DEFAULT_CF, DEFAULT_NAME, settings.clone(), version);
         let components =
             Components { operator: with.operator, filter: with.filter, prefixes: with.prefixes };
+        let parts = (with.engines, with.shared_cache);
         Ok(Opening {
-            resources: Resources::new(world, dir, db_id, next_file, &settings, with.engines),
+            resources: Resources::new(world, dir, db_id, next_file, &settings, parts),
             listeners: Listeners::new(with.listeners),
             families: vec![Family { components, ..family }],
             settings,

@@ -5,7 +5,7 @@ pub(crate) mod translate;
 
 use arc_swap::{ArcSwap, Guard};
 use lithify_env::sync::Arc;
-use lithify_env::sync::atomic::{AtomicUsize, Ordering};
+use lithify_env::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 #[doc(inline)]
 pub use lithify_settings::{
@@ -17,12 +17,14 @@ pub(crate) struct InForce {
     all: ArcSwap<Settings>,
     /// Of them what each write asks for: to look at all of them takes a twentieth of a write.
     durability: AtomicUsize,
+    memtable_bytes: AtomicU64,
 }
 
 impl InForce {
     pub(crate) fn new(settings: Settings) -> InForce {
         let durability = AtomicUsize::new(settings.durability.rank());
-        InForce { all: ArcSwap::from_pointee(settings), durability }
+        let memtable_bytes = AtomicU64::new(settings.memtable_bytes);
+        InForce { all: ArcSwap::from_pointee(settings), durability, memtable_bytes }
     }
     pub(crate) fn load(&self) -> Guard<Arc<Settings>> {
         self.all.load()
@@ -32,7 +34,13 @@ impl InForce {
     }
     pub(crate) fn store(&self, settings: Arc<Settings>) {
         self.durability.store(settings.durability.rank(), Ordering::Relaxed);
+        self.memtable_bytes.store(settings.memtable_bytes, Ordering::Relaxed);
         self.all.store(settings);
+    }
+    /// Size at which a memtable is full: every write asks.
+    #[inline]
+    pub(crate) fn memtable_bytes(&self) -> u64 {
+        self.memtable_bytes.load(Ordering::Relaxed)
     }
     /// How safe writes are that do not say.
     #[inline]

@@ -80,6 +80,8 @@ pub(crate) struct Background {
     pub(crate) alive: AtomicUsize,
     /// The room on the disk, or of its budget, is looked up often.
     pub(crate) disk_low: AtomicBool,
+    /// There was nothing to write for a while: the cache may borrow memory that is kept for it.
+    pub(crate) resting: AtomicBool,
     pub(crate) progress: Arc<Progress>,
     /// Completed when the upkeep job shall end, and by it when it has.
     pub(crate) stop: Ticket,
@@ -135,6 +137,7 @@ impl Shared {
                 keeps: AtomicUsize::new(0),
                 alive: AtomicUsize::new(0),
                 disk_low: AtomicBool::new(false),
+                resting: AtomicBool::new(false),
                 progress: Arc::default(),
                 stop: Ticket::new(),
                 stopped: Ticket::new(),

@@ -123,6 +123,7 @@ void test_callbacks(void);
 void test_transactions(void);
 void test_backups(void);
 void test_shared(void);
+void test_one_cache(void);
 void test_refused(void);
 void test_updates(void);
 void test_followers(void);

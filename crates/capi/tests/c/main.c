@@ -2,11 +2,11 @@
 #include "check.h"
 
 static const char* place;
-static char paths[64][512];
+static char paths[96][512];
 static size_t used;
 
 const char* fresh(const char* name) {
-  CHECK(used < 64);
+  CHECK(used < 96);
   snprintf(paths[used], sizeof paths[used], "%s/%s", place, name);
   return paths[used++];
 }
@@ -20,7 +20,7 @@ static const struct {
     {"iterators", test_iterators}, {"families", test_families},
     {"options", test_options},     {"callbacks", test_callbacks},
     {"transactions", test_transactions}, {"backups", test_backups},
-    {"shared", test_shared},       {"refused", test_refused},
+    {"shared", test_shared},       {"one_cache", test_one_cache}, {"refused", test_refused},
     {"updates", test_updates},     {"followers", test_followers},
     {"times", test_times},         {"figures", test_figures},
     {"text", test_text},

@@ -50,8 +50,9 @@ void test_shared(void) {
   rocksdb_set_options(db, -1, names, values, &err);
   FAILS(err, "Invalid argument: ");
 
-  rocksdb_close(db); /* A closed database takes nothing. */
-  CHECK(rocksdb_write_buffer_manager_memory_usage(buffers) == 0 && rocksdb_cache_get_usage(cache) == 0);
+  rocksdb_close(db); /* A closed database has no memtables; its blocks stay until others need the room, as in RocksDB. */
+  CHECK(rocksdb_write_buffer_manager_memory_usage(buffers) == 0);
+  CHECK(rocksdb_cache_get_usage(cache) > 0 && rocksdb_cache_get_usage(cache) <= 16 << 20);
   usage = rocksdb_approximate_memory_usage_create(who, &err);
   GOOD(err);
   CHECK(rocksdb_approximate_memory_usage_get_mem_table_total(usage) == 0);
@@ -59,6 +60,53 @@ void test_shared(void) {
   rocksdb_memory_consumers_destroy(who);
   rocksdb_write_buffer_manager_destroy(buffers);
   rocksdb_cache_destroy(cache);
+}
+
+/* One cache given to three databases is one of its size, and as large as it is told to be while they are open. */
+void test_one_cache(void) {
+  rocksdb_cache_t* cache = rocksdb_cache_create_lru(1 << 20);
+  rocksdb_t* all[3];
+  static const char* const names[3] = {"one-cache-a", "one-cache-b", "one-cache-c"};
+  char key[16], value[512];
+  for (int d = 0; d < 3; d++) {
+    rocksdb_options_t* o = rocksdb_options_create();
+    rocksdb_block_based_table_options_t* t = rocksdb_block_based_options_create();
+    rocksdb_block_based_options_set_block_cache(t, cache);
+    rocksdb_options_set_block_based_table_factory(o, t);
+    rocksdb_block_based_options_destroy(t);
+    rocksdb_options_set_compression(o, 0);
+    all[d] = open_new(o, fresh(names[d]));
+    rocksdb_options_destroy(o);
+    memset(value, 'a' + d, sizeof value);
+    value[sizeof value - 1] = 0;
+    for (int i = 0; i < 2000; i++) {
+      snprintf(key, sizeof key, "%08d", i);
+      put(all[d], key, value);
+    }
+    rocksdb_compact_range(all[d], NULL, 0, NULL, 0);
+  }
+  for (int round = 0; round < 2; round++) {
+    for (int d = 0; d < 3; d++) {
+      memset(value, 'a' + d, sizeof value - 1);
+      for (int i = 0; i < 2000; i++) {
+        snprintf(key, sizeof key, "%08d", i);
+        has(all[d], key, value);
+      }
+      CHECK(rocksdb_cache_get_usage(cache) > 512 << 10 && rocksdb_cache_get_usage(cache) <= 1 << 20);
+    }
+    rocksdb_cache_set_capacity(cache, 256 << 10);
+    CHECK(rocksdb_cache_get_capacity(cache) == 256 << 10 && rocksdb_cache_get_usage(cache) <= 256 << 10);
+    rocksdb_cache_set_capacity(cache, 1 << 20);
+  }
+  uint64_t capacity = 0;
+  CHECK(rocksdb_property_int(all[1], "rocksdb.block-cache-capacity", &capacity) == 0);
+  CHECK(capacity > 512 << 10 && capacity <= 1 << 20);
+  rocksdb_cache_destroy(cache); /* The databases have it still. */
+  for (int d = 0; d < 3; d++) {
+    memset(value, 'a' + d, sizeof value - 1);
+    has(all[d], "00000007", value);
+    rocksdb_close(all[d]);
+  }
 }
 
 static int ends;

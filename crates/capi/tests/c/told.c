@@ -336,6 +336,21 @@ void test_text(void) {
   values[0] = "true";
   rocksdb_set_options(db, 1, keys, values, &err);
   GOOD(err);
+  /* Memtables may become smaller and larger, within the memory that there is. */
+  const char* memtables[2] = {"write_buffer_size", "max_write_buffer_number"};
+  const char *small[2] = {"65536", "3"}, *huge[2] = {"1073741824", "3"};
+  rocksdb_set_options(db, 2, memtables, small, &err);
+  GOOD(err);
+  rocksdb_set_options(db, 2, memtables, huge, &err);
+  FAILS(err, "Invalid argument: memory_budget");
+  for (int i = 0; i < 4000; i++) {
+    char key[16];
+    snprintf(key, sizeof key, "%08d", i);
+    put(db, key, "a value that is one of many that fill a memtable");
+  }
+  uint64_t held = 0;
+  CHECK(rocksdb_property_int(db, "rocksdb.cur-size-active-mem-table", &held) == 0 && held < 128 << 10);
+  has(db, "00000000", "a value that is one of many that fill a memtable");
   rocksdb_column_family_handle_t* cf = rocksdb_create_column_family(db, base, "more", &err);
   GOOD(err);
   rocksdb_column_family_handle_destroy(cf);
@@ -351,7 +366,8 @@ void test_text(void) {
   rocksdb_load_latest_options(dir, env, 1, NULL, &stored, &n, &names, &of, &err);
   GOOD(err);
   CHECK(n == 2 && strcmp(names[0], "default") == 0 && strcmp(names[1], "more") == 0);
-  CHECK(rocksdb_options_get_write_buffer_size(stored) == 8 << 20);
+  CHECK(rocksdb_options_get_write_buffer_size(stored) == 64 << 10);
+  CHECK(rocksdb_options_get_max_write_buffer_number(stored) == 3);
   CHECK(rocksdb_options_get_level0_file_num_compaction_trigger(of[0]) == 7);
   CHECK(rocksdb_options_get_level0_file_num_compaction_trigger(of[1]) == 4);
   for (size_t i = 0; i < n; i++) {

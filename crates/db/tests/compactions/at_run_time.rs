@@ -256,3 +256,46 @@ fn settings_change_while_the_database_is_open() {
     let refused = read.set_settings(&[("l0_trigger", "4")]).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ReadOnly);
 }
+
+/// Memtables are flushed at the size that is in force, and the cache has what the memtables in force leave.
+#[test]
+fn memtables_change_while_the_database_is_open() {
+    let mut settings = tiny();
+    settings.auto_compaction = false;
+    (settings.memtable_bytes, settings.memtable_count) = (64 << 10, 4);
+    settings.memory_budget = 32 << 20;
+    let (db, env) = open(settings.clone());
+    let put = |from: usize| {
+        for i in from..from + 1000 {
+            db.put(format!("{i:06}"), [7; 500]).unwrap();
+        }
+        assert!(db.wait_idle(None).unwrap());
+        db.stats().levels[0].runs
+    };
+    let runs = put(0);
+    assert!(runs >= 5, "half a megabyte fills memtables of 64 KiB: {runs}");
+    let refused = db.set_settings(&[("memtable_bytes", "16MiB")]).unwrap_err().to_string();
+    assert!(refused.contains("memory_budget = 33554432 leaves less than 1 MiB"), "{refused}");
+    let runs = put(1000);
+    assert!(runs >= 10, "what was refused is not in force: {runs}");
+
+    for i in 0..2000 {
+        assert!(db.get(format!("{i:06}")).unwrap().is_some());
+    }
+    let cached = db.stats().cache_bytes;
+    assert!(cached > 512 << 10, "{cached}");
+    db.set_settings(&[("memtable_bytes", "15MiB"), ("memtable_count", "2")]).unwrap();
+    let left = db.stats().cache_bytes;
+    assert!(left < cached, "memtables may take nearly all: {left} of {cached}");
+    assert!(put(2000) <= runs + 1, "what was in the memtable, and no more");
+
+    db.set_settings(&[("memtable_bytes", "64KiB"), ("memtable_count", "4")]).unwrap();
+    let runs = db.stats().levels[0].runs;
+    assert!(put(3000) >= runs + 5, "{:?}", db.stats().levels[0]);
+    db.close().unwrap();
+    let db = Builder::new(settings).env(env).open("db").unwrap();
+    for i in 0..4000 {
+        assert_eq!(db.get(format!("{i:06}")).unwrap().as_deref(), Some(&[7; 500][..]));
+    }
+    db.close().unwrap();
+}

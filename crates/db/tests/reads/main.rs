@@ -19,6 +19,7 @@ mod operators;
 mod prefix;
 mod public_names;
 mod ranges;
+mod shared_cache;
 mod table_identities;
 mod traced;
 mod traits;

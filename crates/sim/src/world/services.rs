@@ -51,7 +51,7 @@ impl World {
 
     /// Changes one thing or a few that fit each other.
     pub(super) fn change_settings(&mut self) -> Result<(), Violation> {
-        let lists: [&[(&str, &str)]; 10] = [
+        let lists: [&[(&str, &str)]; 12] = [
             &[("l0_trigger", "1"), ("l0_slowdown", "3"), ("l0_stop", "5")],
             &[("l0_trigger", "4"), ("l0_slowdown", "8"), ("l0_stop", "12")],
             &[("max_subcompactions", "4")],
@@ -62,6 +62,8 @@ impl World {
             &[("dynamic_levels", "true")],
             &[("background_rate", "16MiB")],
             &[("max_space_amp_percent", "30")],
+            &[("memtable_bytes", "128KiB"), ("memtable_count", "3")],
+            &[("memtable_bytes", "64KiB"), ("memtable_count", "2")],
         ];
         let change = *self.dice.pick(&lists, "settings");
         if let Err(e) = self.db().set_settings(change) {

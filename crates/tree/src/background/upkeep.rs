@@ -15,6 +15,7 @@ use lithify_lsm::FileRef;
 
 use crate::family::OpenFamily;
 use crate::open::resources::Shares;
+use crate::open::shared_cache::BLOCKS_LEAST;
 use crate::shared::Shared;
 use crate::shell::Shell;
 use crate::write::log::{Ended, LogFile};
@@ -67,8 +68,10 @@ impl Shared {
             None => disk,
         };
         let families = self.families();
-        let memtables =
-            families.iter().map(|f| f.family.memtable_bytes).fold(0, u64::saturating_add);
+        let memtables = families
+            .iter()
+            .map(|f| f.family.settings.memtable_bytes())
+            .fold(0, u64::saturating_add);
         let near = memtables.saturating_mul(LOW_MEMTABLES).max(LOW_BYTES);
         self.background.disk_low.store(bytes < near, Ordering::Relaxed);
         (bytes, disk)
@@ -129,22 +132,25 @@ impl Shared {
     /// Gives the block cache what memtables, buffers, open tables and what cursors read ahead leave of the
     /// budget, and a sixteenth of it in any case. What these take beyond that, which open iterators keep, is
     /// taken out of buffers and memory of memtables that are kept for the next use; so is what these lend to the
-    /// cache while there is nothing to write and it is full.
-    pub(crate) fn fit_cache(&self, rest: &mut Rest) {
+    /// cache while there is nothing to write and it is full. A cache that is shared has a capacity of its own.
+    pub(crate) fn fit_cache(&self) {
         let s = self.db_settings.load();
         let room = lithify_settings::cache_bytes(&s);
         let shares = Shares {
             memtables: s.memtable_bytes.saturating_mul(u64::from(s.memtable_count)),
             buffers: lithify_settings::buffer_bytes(&s),
         };
+        if let Some(cache) = &self.resources.shared_cache {
+            cache.fit();
+            return self.resources.keep_idle(&shares, self.resources.beyond_shares(&shares));
+        }
         let blocks = &self.resources.blocks;
         let others =
             blocks.resident() + blocks.ahead_bytes() + self.resources.beyond_shares(&shares);
         blocks.set_room(room);
-        let least = room / 16;
+        let least = room / BLOCKS_LEAST;
         let own = room.saturating_sub(others).max(least);
-        let now = self.resources.env.rt.now();
-        let resting = rest.look(now, self.resources.memtables_in_use());
+        let resting = self.background.resting.load(Ordering::Relaxed);
         let full = blocks.weight() >= own - own / 8;
         let lent = match resting && full {
             true => self.resources.unused(&shares, s.memtable_bytes).min(LOAN_MAX),
@@ -250,8 +256,7 @@ impl Shell {
 }
 
 /// Since when there was nothing to write.
-#[derive(Debug)]
-pub(crate) struct Rest {
+struct Rest {
     since: Mono,
     memtables: u64,
 }
@@ -261,14 +266,9 @@ impl Rest {
         Rest { since: Mono::ZERO, memtables: 0 }
     }
 
-    /// Jobs were at work just now.
-    fn broken(&mut self, now: Mono) {
-        self.since = now;
-    }
-
     /// Whether it has lasted [`REST`]: no job was at work, and memtables had the same bytes.
-    fn look(&mut self, now: Mono, memtables: u64) -> bool {
-        if self.memtables != memtables {
+    fn look(&mut self, now: Mono, worked: bool, memtables: u64) -> bool {
+        if worked || self.memtables != memtables {
             (self.memtables, self.since) = (memtables, now);
         }
         now.since(self.since) >= REST
@@ -370,9 +370,6 @@ impl Job for Upkeep {
         let families = self.shared.families();
         let bytes = self.shared.background.progress.moved.swap(0, Ordering::Relaxed);
         self.worked |= bytes > 0;
-        if bytes > 0 {
-            self.rest.broken(self.shared.resources.env.rt.now());
-        }
         for family in &families {
             if bytes > 0 {
                 family.drive(Event::Moved { bytes });
@@ -390,7 +387,11 @@ impl Job for Upkeep {
         }
         // With what was just deleted.
         self.shared.look_at_low_disk();
-        self.shared.fit_cache(&mut self.rest);
+        let (now, memtables) =
+            (self.shared.resources.env.rt.now(), self.shared.resources.memtables_in_use());
+        let resting = self.rest.look(now, bytes > 0, memtables);
+        self.shared.background.resting.store(resting, Ordering::Relaxed);
+        self.shared.fit_cache();
         self.trim_heap();
         self.write_events();
         self.shared.deliver_events();

@@ -12,6 +12,7 @@ use lithify_store::manifest;
 
 use super::family_options::ColumnFamilyOptions;
 use super::resources::Components;
+use super::shared_cache::SharedCache;
 use crate::settings::Settings;
 use lithify_reports::listener::EventListener;
 use lithify_views::names::DEFAULT_CF;
@@ -38,6 +39,8 @@ pub struct OpenOptions {
     pub listeners: Vec<Arc<dyn EventListener>>,
     /// Engines that compactions may use besides the CPU.
     pub engines: Vec<Arc<dyn Engine>>,
+    /// The block cache, if it is shared with other databases.
+    pub shared_cache: Option<SharedCache>,
     /// A LevelDB directory may become ours.
     pub upgrade: bool,
     /// A new database may be made among files of others.
@@ -60,6 +63,7 @@ impl OpenOptions {
             env: None,
             listeners: Vec::new(),
             engines: Vec::new(),
+            shared_cache: None,
             upgrade: false,
             among_files: false,
             denied: 0,

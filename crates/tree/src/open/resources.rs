@@ -15,6 +15,7 @@ use lithify_tables::cache::{BlockCache, TableCache, TableOptions};
 use lithify_tables::sst::Verify;
 
 use super::files::Files;
+use super::shared_cache::SharedCache;
 use crate::settings::Settings;
 use crate::settings::translate::{output_options, tuning};
 use lithify_reports::reentry::{Mark, marking};
@@ -30,6 +31,8 @@ pub(crate) struct Resources {
     pub(crate) maker: Maker,
     pub(crate) numbers: FileNumbers,
     pub(crate) blocks: Arc<BlockCache>,
+    /// What `blocks` are of, if other databases may have it as well.
+    pub(crate) shared_cache: Option<SharedCache>,
     pub(crate) arenas: Arc<dyn ArenaPool>,
     pub(crate) limiter: Arc<RateLimiter>,
     /// On the threads that are at work for this database.
@@ -55,7 +58,7 @@ impl Resources {
         db_id: String,
         next_file: FileId,
         s: &Settings,
-        engines: Vec<Arc<dyn Engine>>,
+        (engines, shared_cache): (Vec<Arc<dyn Engine>>, Option<SharedCache>),
     ) -> Resources {
         let (session, buffers) = (session(&env, &dir, next_file), buffer_bytes(s));
         let memtables = s.memtable_bytes as usize * s.memtable_count as usize;
@@ -65,7 +68,11 @@ impl Resources {
             dir,
             maker: Maker { db_id, session },
             numbers: FileNumbers::new(next_file),
-            blocks: BlockCache::new(lithify_settings::cache_bytes(s), shards()),
+            blocks: match &shared_cache {
+                Some(cache) => cache.blocks().clone(),
+                None => BlockCache::new(lithify_settings::cache_bytes(s), shards()),
+            },
+            shared_cache,
             arenas: Arc::new(regions.clone()),
             regions,
             limiter: Arc::new(RateLimiter::new(s.background_rate, tuning(s))),
@@ -166,6 +173,6 @@ fn session(env: &Env, dir: &Dir, next_file: FileId) -> String {
 }
 
 /// Shards of the block cache: enough that threads rarely meet.
-fn shards() -> usize {
+pub(super) fn shards() -> usize {
     lithify_env::processors().map_or(4, |n| (4 * n).min(64))
 }

@@ -72,7 +72,7 @@ impl Filling {
     /// A memtable of several chunks ends a little before its bytes: the next chunk would be taken, and
     /// stay, for a few writes.
     pub(super) fn is_full(&self) -> bool {
-        let most = self.family.memtable_bytes;
+        let most = self.family.settings.memtable_bytes();
         let spared = if most < SPARING_FROM { 0 } else { (most / 32).min(SPARED_MAX) };
         self.table.bytes() as u64 >= most - spared
     }

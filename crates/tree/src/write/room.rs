@@ -155,7 +155,7 @@ impl Shell {
     /// Most bytes of logs that are kept before memtables are flushed to let them go.
     pub(super) fn max_wal_bytes(&self, log: &Log) -> u64 {
         let of = |f: &Filling| {
-            f.family.memtable_bytes * u64::from(f.family.settings.load().memtable_count)
+            f.family.settings.memtable_bytes() * u64::from(f.family.settings.load().memtable_count)
         };
         match self.shared.db_settings.load().max_wal_bytes {
             0 => 4 * log.families.iter().map(of).sum::<u64>(),
