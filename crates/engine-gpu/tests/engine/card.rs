@@ -1,5 +1,5 @@
 //! A GPU over a driver that tests play: each step of opening one fails as it should, and what is decided about copies,
-//! events and memory holds. The driver's own interface (`cuda`) is not in it: no GPU has run that.
+//! events and memory holds. The driver's own interface (`cuda`) is not in it: that takes a GPU.
 
 use lithify_engine_gpu::card::Card;
 use lithify_engine_gpu::choose::NoGpu;
