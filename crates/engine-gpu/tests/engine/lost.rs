@@ -92,7 +92,7 @@ fn a_device_that_is_gone_costs_time_only() {
     assert!(reason.contains("does not answer"), "{reason}");
 }
 
-/// The pump is gone then, and nobody would tell a session of a set that it sends later.
+/// The pump is gone then, and tells no session of a set that comes later.
 #[test]
 fn a_panic_in_the_driver_stops_all_sessions() {
     let rt: RtRef = Arc::new(OsRt::new(RtOptions::default()));
