@@ -18,7 +18,8 @@ pub struct GpuFlags {
     /// Sets on the device at once; with three, copies in both directions and kernels go on side by side
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub gpu_units: u8,
-    /// Stored bytes of a set [default: 32MiB, or what --gpu-memory has room for; on the emulator 1MiB]
+    /// Stored bytes of a set [default: what its stages take decides, from 4MiB to 16MiB, as far as --gpu-memory has room; on
+    /// the emulator 1MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub gpu_set: Option<u64>,
     /// Most bytes of device memory: eight times the sets of all units [default: 4GiB]

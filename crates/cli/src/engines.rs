@@ -55,7 +55,7 @@ impl EngineArg {
     }
 
     /// The engines asked for besides the CPU.
-    fn engines(&self) -> Result<Vec<Arc<dyn Engine>>> {
+    pub(crate) fn engines(&self) -> Result<Vec<Arc<dyn Engine>>> {
         match &*self.engine {
             #[cfg(feature = "fpga")]
             "fpga-sim" => Ok(vec![self.fpga.engine()?]),
@@ -276,6 +276,12 @@ impl FpgaArg {
 /// A figure that an engine reports of its machine.
 fn figure(of: &EngineReport, name: &str) -> f64 {
     of.machine.iter().find(|(row, _)| *row == name).map_or(0.0, |row| row.1)
+}
+
+/// What is wrong with these engines, for a command that does not have their database open itself.
+pub(crate) fn troubles(engines: &[Arc<dyn Engine>]) -> impl Iterator<Item = String> {
+    let told = |of: &Arc<dyn Engine>| Some(format!("{}: {}", of.caps().name, of.trouble()?));
+    engines.iter().filter_map(told)
 }
 
 /// Closes a database, and prints what the engines did in it, if there were any.

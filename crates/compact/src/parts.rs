@@ -235,7 +235,7 @@ impl Parts {
             [_] => self.spec.inputs.iter().map(|f| f.bytes).sum(),
             list => list[no].bytes,
         };
-        let place = self.engines.route(bytes, self.context.env.rt.now())?;
+        let place = self.engines.route(&self.whole.recipe, bytes, self.context.env.rt.now())?;
         let (part, engine) = (no as u32 + 1, place.caps().name);
         (self.spec.on_part)(PartEvent::Routed { part, engine, why: place.why().to_owned() });
         Some(place)

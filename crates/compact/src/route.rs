@@ -268,12 +268,18 @@ impl Engines {
         &*self.cpu
     }
 
-    /// A place on the engine that a part of about `bytes` goes to; `None` is the CPU.
-    pub(crate) fn route(self: &Arc<Engines>, bytes: u64, now: Mono) -> Option<Place> {
+    /// A place on the engine that a part of about `bytes`, merged by `recipe`, goes to; `None` is the CPU.
+    pub(crate) fn route(
+        self: &Arc<Engines>,
+        recipe: &Recipe,
+        bytes: u64,
+        now: Mono,
+    ) -> Option<Place> {
         if self.others.is_empty() {
             return None;
         }
-        let caps: Vec<Option<Caps>> = self.others.iter().map(|engine| caps_of(&**engine)).collect();
+        let caps = self.others.iter().map(|engine| caps_for(&**engine, recipe));
+        let caps: Vec<Option<Caps>> = caps.collect();
         let mut standings = self.standings.lock();
         for (standing, _) in standings.iter_mut().zip(&caps).filter(|(_, caps)| caps.is_none()) {
             standing.health = standing.health.failed(now);

@@ -237,7 +237,7 @@ impl FpgaEngine {
             return Err(Error::invalid("set_max of an FPGA engine is from set_bytes to 1 GiB"));
         }
         let units = card.shape().units;
-        let slots = options.slots * units;
+        let slots = options.slots.saturating_mul(units);
         let size = SlotSize::of(options.most());
         let most = options.buffer.most(options.most(), size.input);
         let control = Controller::new(options.buffer, slots, units, options.set_bytes, most);

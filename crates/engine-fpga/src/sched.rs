@@ -115,6 +115,9 @@ impl Sched {
         if shape.units == 0 || slots == 0 {
             return Err(Error::invalid("an FPGA engine needs at least one unit and one slot"));
         }
+        if !(shape.cycle_ns > 0.0 && shape.cycle_ns.is_finite()) {
+            return Err(Error::invalid("the clock of a card's units is above 0, and finite"));
+        }
         if size.input > u32::MAX as usize || size.output > u32::MAX as usize {
             return Err(Error::invalid("sets of an FPGA engine have to be below 1.6 GiB"));
         }

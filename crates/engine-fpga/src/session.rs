@@ -375,11 +375,12 @@ impl FpgaSession {
         let drops = drops(&ended.output);
         let before = self.proving.then(|| offload.carry().clone());
         // What it is decoded to lies beside what came back.
-        let held = self.host_bytes.hold(ended.payloads.bytes().len() + open.len());
+        let mut held = self.host_bytes.hold(ended.payloads.bytes().len() + open.len());
         let made = self.shared.during(Chore::Decoding, || {
             ended.output.check_counts(&self.recipe, &staged.entries, staged.bytes_in)?;
             let made = Made::decode(offload, flight.set.no, &payloads, open, drops)?;
             check_keys(&flight.set.keys, &standing.replay, &payloads, open)?;
+            held.set(made.arena.bytes().len());
             let arena: Box<dyn Lent> = Box::new(LentMemory::new(made.arena, held));
             offload.set_done(Made { arena, ..made }, out)
         });

@@ -6,7 +6,7 @@
 //!
 //! Keeps: no transfer is under way outside of [`Card::poll`], and one poll moves at most [`PIECE`] bytes in each direction, which
 //! takes a Gen3 x16 link some 0.1 ms. So the buffers of a card that is given up are the host's alone. After a
-//! write that failed the card counts as gone.
+//! write of a register that failed the card counts as gone; of a transfer that failed `sched` decides.
 //! Leaves to others: everything that is decided (`sched`, `session`), opening devices, and the clock.
 
 use std::collections::VecDeque;

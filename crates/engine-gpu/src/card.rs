@@ -372,6 +372,9 @@ impl<D: Driver + 'static> Device for Card<D> {
         self.arenas.insert(self.next, Held { pinned, bytes, copies: Counts::new() });
         Ok(Arena(self.next))
     }
+    fn takes(&self, arena: &Arena, asked: usize) -> usize {
+        self.arenas.get(&arena.0).map_or(asked, |held| held.pinned.size())
+    }
     fn bytes(&mut self, arena: &Arena) -> Result<&mut [u8]> {
         let held = self.arenas.get(&arena.0).ok_or_else(no_arena)?;
         if !self.at_rest(&held.copies) {

@@ -1,10 +1,11 @@
 //! The driver of NVIDIA's GPUs, behind [`Driver`]: its library is loaded when a GPU is asked for, so no build and no
 //! machine needs it.
 //!
-//! No test runs this file without a GPU: all that is decided about answers lies outside of it, where tests reach it. An
-//! H200 has run it (`docs/results/gpu`).
+//! All that is decided about answers lies outside of it. Tests run it over a library with the driver's interface
+//! (`tests/engine/cuda.rs`); an H200 has run it (`docs/results/gpu`).
 //! Keeps: one call of the trait is one call of the driver, or two; each makes the GPU's context current first, as
-//! calls come from more than one thread. Large memory of the host is our own, in huge pages, which the driver is told
+//! calls come from more than one thread. Memory that the driver knows of is given back to the system after the driver has
+//! let go of it, or never. Large memory of the host is our own, in huge pages, which the driver is told
 //! of: on an H200's host that takes 0.19 s for 1 GiB, where memory of the driver's own takes 0.52.
 //! Leaves to others: which calls, and what an answer means (`card`, `driver`).
 
@@ -45,6 +46,14 @@ struct Made {
     signals: Vec<Handle>,
     /// Memory that the driver was told of.
     regions: Vec<Region>,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // What was not given back the GPU may still write to, and the driver takes its addresses for memory that it knows:
+        // it stays for as long as the program runs.
+        std::mem::forget(std::mem::take(&mut self.regions));
+    }
 }
 
 /// A handle of the driver: an address that only the driver reads.

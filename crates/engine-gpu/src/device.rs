@@ -163,6 +163,11 @@ pub trait Device: Send {
     /// # Errors
     /// LimitExceeded if there is not so much; the device is not lost then.
     fn arena(&mut self, bytes: usize) -> Result<Arena>;
+    /// Bytes of the host's memory that an arena takes, of which so many were asked for: what counts of it.
+    fn takes(&self, arena: &Arena, asked: usize) -> usize {
+        let _ = arena;
+        asked
+    }
     /// The bytes of an arena.
     ///
     /// # Errors

@@ -15,8 +15,8 @@
 //!
 //! The kernels are CUDA C++ of one source (`kernels`), which g++ compiles, too, against an emulator of a
 //! device's threads (`emu`, cargo feature `emu`). The time of the emulator says nothing about a GPU. `card` is a GPU
-//! behind NVIDIA's driver, which `cuda` loads when one is asked for. Tests run on the emulator, and `card` over a driver
-//! that they play; an H200 has run the kit's steps (`docs/results/gpu`).
+//! behind NVIDIA's driver, which `cuda` loads when one is asked for. Tests run on the emulator, `card` over a driver
+//! that they play, and `cuda` over a library of theirs; an H200 has run the kit's steps (`docs/results/gpu`).
 //!
 //! # What is refused
 //! At `open`, with a sentence: orders other than that of bytes, prefix extractors, filters of the user's (D8),
@@ -95,9 +95,11 @@ pub struct GpuOptions {
     /// Most bytes of device memory for all units. A set needs three to eight times its bytes, more if entries are
     /// small or blocks compressed: sets of such inputs are smaller, as far as it takes.
     pub memory: u64,
-    /// Most bytes of host memory that the device copies from and to, blocks that are handed out included.
+    /// Most bytes of host memory that the device copies from and to, blocks that are handed out included. They count as
+    /// large as the driver makes them. What it adds to the last ones, and small tables of each unit, may come on top.
     pub arenas: u64,
-    /// Most bytes of host memory besides for inputs: what is read into it needs no other copy of the host's. 0 for none.
+    /// Most bytes of host memory besides for inputs, which count alike: what is read into it needs no other copy of the host's.
+    /// 0 for none.
     pub inputs: u64,
     /// One in this many sets is merged again by the host and compared; 0 means each one, as 1 does.
     pub prove: u32,

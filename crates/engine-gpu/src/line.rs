@@ -46,6 +46,8 @@ pub(crate) struct Line {
     wake: Ticket,
     /// The engine is gone.
     closed: bool,
+    /// The device is lost, and what stops each set for that. The pump may be gone with it.
+    lost: Option<Trouble>,
 }
 
 impl Line {
@@ -97,7 +99,8 @@ impl Line {
     /// A set joins the line. `carry` is there if all sets before it have joined the output.
     pub(crate) fn send(&mut self, session: u64, job: Job, carry: Option<Box<Carry>>) -> SetNo {
         let set = self.number();
-        self.posts.insert(set, (session, Post { carry, ..Post::default() }));
+        let trouble = self.lost.clone();
+        self.posts.insert(set, (session, Post { carry, trouble, ..Post::default() }));
         if let Some(seat) = self.seats.get_mut(&session) {
             seat.waiting.push_back((set, job));
         }
@@ -213,12 +216,14 @@ impl Line {
         }
     }
 
-    /// The device is lost: all sets are stopped.
+    /// The device is lost: all sets are stopped, those that come later as well.
     pub(crate) fn stop_all(&mut self, why: &Error) {
         let sets: Vec<SetNo> = self.posts.keys().copied().collect();
         let what = "the GPU gets no more work";
         let error = Error::new(ErrorKind::Internal, what).caused_by(why.clone());
-        sets.into_iter().for_each(|set| self.stop(set, Trouble::Set(error.clone())));
+        let trouble = Trouble::Set(error);
+        sets.into_iter().for_each(|set| self.stop(set, trouble.clone()));
+        self.lost = Some(trouble);
     }
 
     /// A unit has no more to do for a session.

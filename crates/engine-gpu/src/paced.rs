@@ -162,6 +162,9 @@ impl<D: Device> Device for Paced<D> {
     fn arena(&mut self, bytes: usize) -> Result<Arena> {
         self.device.arena(bytes)
     }
+    fn takes(&self, arena: &Arena, asked: usize) -> usize {
+        self.device.takes(arena, asked)
+    }
     fn bytes(&mut self, arena: &Arena) -> Result<&mut [u8]> {
         if self.in_flight(arena) {
             return Err(in_flight());

@@ -80,9 +80,13 @@ impl Pump {
         }
         let (Some(bytes), gone) = shared.stock.wished() else { return false };
         drop(gone);
-        let lent = self.device.arena(bytes).and_then(|arena| self.device.lend(arena));
+        let device = &mut *self.device;
+        let lent = device.arena(bytes).and_then(|arena| {
+            let takes = device.takes(&arena, bytes);
+            Ok((device.lend(arena)?, takes))
+        });
         match lent {
-            Ok(lent) => shared.stock.add(lent),
+            Ok((lent, takes)) => shared.stock.add(lent, takes),
             // There is none now: inputs are copied, as they would be without it.
             Err(e) if e.kind() == ErrorKind::LimitExceeded => shared.stock.close(),
             Err(e) => {

@@ -24,9 +24,15 @@ const STEPS: usize = 8;
 #[derive(Clone, Default)]
 pub(crate) struct Stock(Arc<Mutex<Shelf>>);
 
+/// Memory of the device's, and how much of the host's it takes, which may be more.
+struct Piece {
+    lent: Box<dyn Lent>,
+    takes: usize,
+}
+
 #[derive(Default)]
 struct Shelf {
-    free: Vec<Box<dyn Lent>>,
+    free: Vec<Piece>,
     /// Where what is out begins, and how long it is.
     out: BTreeMap<usize, usize>,
     /// Sizes that were asked for in vain, since the pump last looked.
@@ -42,25 +48,25 @@ struct Shelf {
 }
 
 /// Memory of the device's in the hands of a buffer.
-struct Out(Option<Box<dyn Lent>>, Stock);
+struct Out(Option<Piece>, Stock);
 
 impl AsMut<[u8]> for Out {
     fn as_mut(&mut self) -> &mut [u8] {
-        self.0.as_mut().map_or(&mut [], |lent| lent.bytes_mut())
+        self.0.as_mut().map_or(&mut [], |piece| piece.lent.bytes_mut())
     }
 }
 
 impl Drop for Out {
     fn drop(&mut self) {
-        let Some(lent) = self.0.take() else { return };
+        let Some(piece) = self.0.take() else { return };
         let mut shelf = self.1.0.lock();
-        shelf.out.remove(&lent.bytes().as_ptr().addr());
+        shelf.out.remove(&piece.lent.bytes().as_ptr().addr());
         let mut gone = Vec::new();
         if shelf.closed {
-            shelf.held -= lent.bytes().len();
-            gone.push(lent);
+            shelf.held -= piece.takes;
+            gone.push(piece);
         } else {
-            shelf.free.push(lent);
+            shelf.free.push(piece);
         }
         drop(shelf);
     }
@@ -82,9 +88,9 @@ impl Stock {
             return (None, false);
         }
         let wanted = with_steps(bytes).saturating_add(PAGE);
-        let fits = |lent: &(usize, usize)| (wanted..=2 * wanted).contains(&lent.1);
-        let free = shelf.free.iter().map(|lent| lent.bytes().len()).enumerate();
-        let Some((at, len)) = free.filter(fits).min_by_key(|lent| lent.1) else {
+        let fits = |piece: &(usize, usize)| (wanted..=2 * wanted).contains(&piece.1);
+        let free = shelf.free.iter().map(|piece| piece.lent.bytes().len()).enumerate();
+        let Some((at, len)) = free.filter(fits).min_by_key(|piece| piece.1) else {
             shelf.missed += 1;
             let is_new = shelf.wished.is_empty();
             // A part asks for a few sets at once; more is asked for again.
@@ -93,11 +99,11 @@ impl Stock {
             }
             return (None, is_new && !shelf.wished.is_empty());
         };
-        let lent = shelf.free.swap_remove(at);
+        let piece = shelf.free.swap_remove(at);
         shelf.served += 1;
-        shelf.out.insert(lent.bytes().as_ptr().addr(), len);
+        shelf.out.insert(piece.lent.bytes().as_ptr().addr(), len);
         drop(shelf);
-        (Some(IoBuf::lent(Box::new(Out(Some(lent), self.clone())))), false)
+        (Some(IoBuf::lent(Box::new(Out(Some(piece), self.clone())))), false)
     }
 
     /// Whether bytes lie in what is out. As long as someone holds them they stay there.
@@ -114,10 +120,10 @@ impl Stock {
         let mut gone = Vec::new();
         let Some(bytes) = shelf.wished.pop() else { return (None, gone) };
         while shelf.held + bytes > shelf.most
-            && let Some(lent) = shelf.free.pop()
+            && let Some(piece) = shelf.free.pop()
         {
-            shelf.held -= lent.bytes().len();
-            gone.push(lent);
+            shelf.held -= piece.takes;
+            gone.push(piece.lent);
         }
         if shelf.held + bytes > shelf.most {
             shelf.wished.clear();
@@ -126,11 +132,11 @@ impl Stock {
         (Some(bytes), gone)
     }
 
-    /// The pump has memory.
-    pub(crate) fn add(&self, lent: Box<dyn Lent>) {
+    /// The pump has memory, which takes so much of the host's.
+    pub(crate) fn add(&self, lent: Box<dyn Lent>, takes: usize) {
         let mut shelf = self.0.lock();
-        shelf.held += lent.bytes().len();
-        shelf.free.push(lent);
+        shelf.held += takes;
+        shelf.free.push(Piece { lent, takes });
     }
 
     /// There is no more; what is free is given back, and what is out when it is not used any more.
@@ -138,7 +144,7 @@ impl Stock {
         let mut shelf = self.0.lock();
         shelf.closed = true;
         let free = std::mem::take(&mut shelf.free);
-        shelf.held -= free.iter().map(|lent| lent.bytes().len()).sum::<usize>();
+        shelf.held -= free.iter().map(|piece| piece.takes).sum::<usize>();
         drop(shelf);
         drop(free);
     }

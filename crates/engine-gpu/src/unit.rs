@@ -322,8 +322,9 @@ impl Unit {
 
     /// An arena for the set.
     fn arena(&mut self, device: &mut dyn Device, bytes: usize) -> Result<Borrowed, Trouble> {
-        let held = self.limits.held.hold(bytes);
-        Ok(Borrowed { arena: device.arena(bytes).with_room()?, held })
+        let arena = device.arena(bytes).with_room()?;
+        let held = self.limits.held.hold(device.takes(&arena, bytes));
+        Ok(Borrowed { arena, held })
     }
 
     fn drop_down(&mut self, device: &mut dyn Device) {

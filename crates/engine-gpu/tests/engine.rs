@@ -8,6 +8,9 @@ mod common;
 #[path = "engine/conformance.rs"]
 mod conformance;
 #[cfg(feature = "emu")]
+#[path = "engine/cuda.rs"]
+mod cuda;
+#[cfg(feature = "emu")]
 #[path = "engine/direct.rs"]
 mod direct;
 #[cfg(feature = "emu")]

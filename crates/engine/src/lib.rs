@@ -199,7 +199,8 @@ impl Fault {
 pub trait Engine: Send + Sync {
     /// What it can do.
     fn caps(&self) -> Caps;
-    /// The same for a compaction by `recipe`: sizes of sets may depend on what its inputs hold.
+    /// The same for a compaction by `recipe`: sizes of sets and what they cost may depend on what its inputs hold, and on
+    /// its codec. The host sizes sets and chooses an engine by this.
     fn caps_for(&self, recipe: &Recipe) -> Caps {
         let _ = recipe;
         self.caps()

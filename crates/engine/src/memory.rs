@@ -70,9 +70,8 @@ pub struct LentMemory {
 }
 
 impl LentMemory {
-    /// `blocks`, counted by `held` from now on.
-    pub fn new(blocks: Box<dyn Lent>, mut held: MemoryShare) -> LentMemory {
-        held.set(blocks.bytes().len());
+    /// `blocks`, counted by `held`.
+    pub fn new(blocks: Box<dyn Lent>, held: MemoryShare) -> LentMemory {
         LentMemory { blocks, held }
     }
 }

@@ -67,6 +67,9 @@ impl Device for Timed {
     fn arena(&mut self, bytes: usize) -> Result<Arena> {
         self.device.arena(bytes)
     }
+    fn takes(&self, arena: &Arena, asked: usize) -> usize {
+        self.device.takes(arena, asked)
+    }
     fn bytes(&mut self, arena: &Arena) -> Result<&mut [u8]> {
         self.device.bytes(arena)
     }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use lithify::Settings;
 use lithify::import::{ImportOptions, ImportProgress, ImportReport, ImportStage, Maker};
+use lithify::{Builder, Settings};
 use lithify_lsm::picture::readable;
 use serde_json::json;
 
-use crate::engines::EngineArg;
+use crate::engines::{self, EngineArg};
 use crate::open::{OperatorArg, SetArg};
 use crate::output;
 use crate::progress::Progress;
@@ -69,7 +69,9 @@ impl Import {
         let options = ImportOptions { quick: self.quick, verify: self.verify };
         let mut settings = Settings::default();
         self.set.apply(&mut settings)?;
-        let builder = self.engine.onto(self.operator.builder(settings)?)?;
+        let engines = self.engine.engines()?;
+        let builder =
+            engines.iter().cloned().fold(self.operator.builder(settings)?, Builder::engine);
         let bar = Progress::stages();
         let watch = &mut |ImportProgress { stage, done, total }| {
             bar.stage(named(stage));
@@ -81,7 +83,8 @@ impl Import {
             _ => unreachable!("clap asks for both"),
         };
         drop(bar);
-        let report = report?;
+        let mut report = report?;
+        report.notes.extend(engines::troubles(&engines));
         if self.json { as_json(&report) } else { self.as_text(&report) }
     }
 

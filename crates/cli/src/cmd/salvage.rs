@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use lithify::Settings;
 use lithify::salvage::{Lost, SalvageReport, SalvagedFamily};
+use lithify::{Builder, Settings};
 use lithify_base::{shown, shown_path};
 use lithify_lsm::picture::readable;
 use serde_json::{Value, json};
 
-use crate::engines::EngineArg;
+use crate::engines::{self, EngineArg};
 use crate::open::{DirArg, OperatorArg};
 use crate::output;
 use crate::progress::Progress;
@@ -51,10 +51,13 @@ impl Salvage {
     pub(crate) fn run(self) -> Result<()> {
         let dir = self.dir.dir()?;
         let bar = Progress::entries();
-        let builder = self.engine.onto(self.operator.builder(Settings::default())?)?;
+        let engines = self.engine.engines()?;
+        let builder = self.operator.builder(Settings::default())?;
+        let builder = engines.iter().cloned().fold(builder, Builder::engine);
         let report = builder.salvage(&dir, &self.to, &mut |n| bar.count(n));
         drop(bar);
-        let report = report?;
+        let mut report = report?;
+        report.notes.extend(engines::troubles(&engines));
         if self.json {
             as_json(&report)?
         } else {

@@ -39,6 +39,17 @@ fn auto_goes_on_with_the_cpu_and_says_why() {
     assert!(told.contains("the CPU merges everything"), "{told}");
 }
 
+/// A command that does not open the new database itself says it among its notes.
+#[test]
+fn what_is_taken_out_without_a_gpu_is_said_too() {
+    let scratch = made();
+    let [dir, new] = ["db", "new"].map(|name| scratch.path().join(name));
+    let auto = ["--engine", "auto", "--gpu-device", NONE];
+    let args = ["salvage", dir.to_str().unwrap(), "--to", new.to_str().unwrap()];
+    let told = ok(&[&args[..], &auto].concat());
+    assert!(told.contains("note: gpu: no GPU is used, as "), "{told}");
+}
+
 /// Each GPU has an engine of its own, which says for itself that it is not there.
 #[test]
 fn several_that_are_not_there_are_named_each() {

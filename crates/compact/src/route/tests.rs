@@ -1,4 +1,6 @@
 use lithify_engine::mock::{FaultPlan, MockEngine};
+use lithify_engine::{Refusal, Session};
+use lithify_format::compress::Codec;
 
 use super::*;
 
@@ -132,29 +134,56 @@ fn a_disproved_engine_never_comes_back() {
 #[test]
 fn a_backlog_is_what_is_at_work() {
     let engines = Arc::new(Engines::new(vec![Arc::new(MockEngine { plan: FaultPlan::None })], 0));
+    let recipe = Recipe::new(1);
     let backlog = || engines.standings.lock()[0].backlog;
     let nothing = Load::default();
-    let mut one = engines.route(1 << 20, Mono(0)).unwrap();
+    let mut one = engines.route(&recipe, 1 << 20, Mono(0)).unwrap();
     let cost = one.caps().cost;
     assert_eq!(backlog(), Load::of(cost, 1 << 20));
     // The mock is as fast as the CPU, so behind another part of equal size it is too late.
-    assert!(engines.route(1 << 20, Mono(0)).is_none());
+    assert!(engines.route(&recipe, 1 << 20, Mono(0)).is_none());
     // What it is through with does not count.
     one.took(1 << 18);
     assert_eq!(backlog(), Load::of(cost, 3 << 18));
     one.took(2 << 20);
     assert_eq!(backlog(), Load::of(cost, 0));
-    let other = engines.route(1 << 20, Mono(0)).unwrap();
+    let other = engines.route(&recipe, 1 << 20, Mono(0)).unwrap();
     drop(one);
     assert_eq!(backlog(), Load::of(cost, 1 << 20));
     drop(other);
     assert_eq!(backlog(), nothing);
-    let mut two = engines.route(1 << 20, Mono(0)).unwrap();
+    let mut two = engines.route(&recipe, 1 << 20, Mono(0)).unwrap();
     two.took(1 << 19);
     two.lost(Why::Hung, &Error::unsupported("test"), Mono(0));
     assert_eq!(backlog(), nothing);
     drop(two);
     assert_eq!(backlog(), nothing);
-    assert!(engines.route(1 << 20, Mono(0)).is_none(), "it rests");
-    assert!(engines.route(1 << 20, Mono(60 * SECOND)).is_some());
+    assert!(engines.route(&recipe, 1 << 20, Mono(0)).is_none(), "it rests");
+    assert!(engines.route(&recipe, 1 << 20, Mono(60 * SECOND)).is_some());
+}
+
+/// An engine that is fast, but slow at one recipe.
+struct SlowAtLz4;
+
+impl Engine for SlowAtLz4 {
+    fn caps(&self) -> Caps {
+        Caps { cost: Cost { fixed_ns: 0.0, ns_per_byte: 0.1 }, name: "slow", ..CpuEngine.caps() }
+    }
+    fn caps_for(&self, recipe: &Recipe) -> Caps {
+        let ns_per_byte = if recipe.codec == Codec::Lz4 { 10.0 } else { 0.1 };
+        Caps { cost: Cost { fixed_ns: 0.0, ns_per_byte }, ..self.caps() }
+    }
+    fn open(&self, _: Arc<Recipe>) -> std::result::Result<Box<dyn Session>, Refusal> {
+        Err("this one is not asked to merge".to_owned().into())
+    }
+}
+
+/// What counts is what the engine says of this recipe.
+#[test]
+fn a_part_is_routed_by_what_its_recipe_costs() {
+    let engines = Arc::new(Engines::new(vec![Arc::new(SlowAtLz4)], 0));
+    let plain = Recipe::new(1);
+    let lz4 = Recipe { codec: Codec::Lz4, ..Recipe::new(1) };
+    assert!(engines.route(&plain, 1 << 20, Mono(0)).is_some());
+    assert!(engines.route(&lz4, 1 << 20, Mono(0)).is_none());
 }

@@ -7,7 +7,7 @@ use lithify_base::comparator::{Bytewise, Comparator};
 use lithify_base::{Error, ErrorKind};
 use lithify_engine::conformance::{Output, run};
 use lithify_engine::{Engine, Offer, Progress, Session};
-use lithify_engine_fpga::{Buffer, FpgaEngine, FpgaOptions, ModelOptions};
+use lithify_engine_fpga::{Buffer, FpgaEngine, FpgaOptions, ModelCard, ModelOptions};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::{AtomicBool, Ordering as Order};
 use lithify_format::compress::Codec;
@@ -348,6 +348,21 @@ fn a_panic_while_a_set_is_staged_leaves_its_slot() {
     assert_eq!(figure(&*engine, "slots_free"), 2);
     drop(session);
     assert_eq!(figure(&*engine, "slots_free"), 3);
+}
+
+/// With a clock that is none nothing would ever be late, or everything at once.
+#[test]
+fn a_card_or_options_that_make_no_sense_are_refused() {
+    let refused = |model: ModelOptions, options: FpgaOptions| {
+        let card = Box::new(ModelCard::new(model));
+        FpgaEngine::new(card, options).err().expect("it is refused").to_string()
+    };
+    for mhz in [0.0, -200.0, f64::NAN, f64::INFINITY] {
+        let why = refused(ModelOptions { mhz, ..model(1, 8, 32) }, options());
+        assert!(why.contains("clock"), "{mhz}: {why}");
+    }
+    let slots = refused(model(2, 8, 32), FpgaOptions { slots: usize::MAX, ..options() });
+    assert!(slots.contains("fewer slots"), "{slots}");
 }
 
 /// Tags may begin anywhere, and go round.

@@ -1,5 +1,5 @@
 //! A GPU over a driver that tests play: each step of opening one fails as it should, and what is decided about copies,
-//! events and memory holds. The driver's own interface (`cuda`) is not in it: no GPU has run that.
+//! events and memory holds. The driver's own interface (`cuda`) is not in it: that takes a GPU.
 
 use lithify_engine_gpu::card::Card;
 use lithify_engine_gpu::choose::NoGpu;
@@ -18,7 +18,7 @@ fn shape(threads: u64, items: u64) -> Vec<u64> {
 
 fn plan() -> Plan {
     let shape = shape(64, 2);
-    Plan { is_there: true, version: 13_000, cards: 1, capability: 90, shape, fails: None }
+    Plan { is_there: true, version: 13_000, cards: 1, capability: 90, shape, grain: 1, fails: None }
 }
 
 fn open(plan: Plan) -> Result<Card<Driven>, NoGpu> {
@@ -251,6 +251,7 @@ fn what_is_sent_is_held() {
 /// Through the whole engine: kernels by the emulator, everything else late.
 #[cfg(feature = "emu")]
 mod late {
+    use lithify_engine::Engine;
     use lithify_engine_gpu::{Emu, GpuEngine, GpuOptions};
     use lithify_merge::naive;
     use lithify_merge::workload::{Case, Features};
@@ -263,7 +264,8 @@ mod late {
         let driver = Driven::over(plan, Emu::new(seed), seed);
         let card = Card::open(driver.clone(), 0, || Ok(b""), 8 << 20).unwrap();
         // With times, which are calls, too.
-        let options = GpuOptions { tuned: Some((4 << 10, 4 << 20)), ..GpuOptions::default() };
+        let tuned = Some((4 << 10, 4 << 20));
+        let options = GpuOptions { tuned, inputs: 4 << 20, ..GpuOptions::default() };
         let engine = GpuEngine::new(Box::new(card), options).unwrap();
         (engine, driver)
     }
@@ -282,6 +284,24 @@ mod late {
             let state = driver.state.lock();
             assert_eq!((state.pinned, state.memory.len()), (0, 0), "seed {seed}: all given back");
         }
+    }
+
+    /// Memory of the host counts with what the driver takes for it, whatever was asked for.
+    #[test]
+    fn arenas_count_as_the_driver_makes_them() {
+        let grain = 128 << 10;
+        let (engine, driver) = engine(Plan { grain, ..plan() }, 5);
+        let case = Case::with(5, SMALL, Features::Device).unwrap();
+        let done = part(&engine, &case, case.sets(4000));
+        assert!(!done.gave_up && done.here > 0, "{:?}", engine.evidence());
+        let most = driver.state.lock().pinned_most;
+        assert!(most >= 3 * grain && engine.arenas_most() == most as u64, "{most}");
+        let before = driver.state.lock().pinned;
+        assert!(engine.input_buffer(8 * grain).is_none(), "the pump has not turned yet");
+        drop(engine.open(case.recipe.clone()));
+        let taken = driver.state.lock().pinned - before;
+        assert!(taken > 8 * grain && figure(&engine, "input_bytes") == taken as u64, "{taken}");
+        assert!(engine.input_buffer(8 * grain).is_some());
     }
 
     /// Each call of the driver fails once: the CPU's bytes, and no call after it.

@@ -1,12 +1,14 @@
-//! What is refused, and a device on which every call fails. These tests need no compiler.
+//! What is refused, and devices on which every call fails or panics. These tests need no compiler.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lithify_base::{Comparator, Error, ErrorKind, Prefixes, Result, ReverseBytewise};
-use lithify_engine::{Engine, Recipe};
+use lithify_engine::{Engine, Offer, Products, Progress, Recipe};
 use lithify_engine_gpu::device::{Arena, Device, Event, Kernel, Memory, Queue, Shape};
 use lithify_engine_gpu::{GpuEngine, GpuOptions};
+use lithify_env::{OsRt, RtOptions, RtRef, Wake};
 use lithify_format::checksum::ChecksumKind;
 use lithify_format::compress::Codec;
 use lithify_merge::workload::{Case, Features};
@@ -15,8 +17,10 @@ use lithify_merge::{Bytes, Lent, naive};
 use crate::common::*;
 use crate::relay::part;
 
-/// A device that has fallen off its bus.
-struct Gone;
+/// A device that has fallen off its bus, or whose first call panics.
+struct Gone {
+    panics: bool,
+}
 
 fn gone<T>() -> Result<T> {
     Err(Error::new(ErrorKind::Io, "the device does not answer"))
@@ -30,6 +34,7 @@ impl Device for Gone {
         Shape { threads: 64, items: 2, ctas: 4 }
     }
     fn alloc(&mut self, _bytes: u64) -> Result<Memory> {
+        assert!(!self.panics, "a symbol is missing");
         gone()
     }
     fn free(&mut self, _memory: Memory) {}
@@ -67,7 +72,7 @@ impl Device for Gone {
 }
 
 fn engine() -> GpuEngine {
-    GpuEngine::new(Box::new(Gone), GpuOptions::default()).unwrap()
+    GpuEngine::new(Box::new(Gone { panics: false }), GpuOptions::default()).unwrap()
 }
 
 /// The first call loses the device; the CPU merges everything, and nothing more is taken.
@@ -85,6 +90,34 @@ fn a_device_that_is_gone_costs_time_only() {
     let reason = refusal(engine.open(Arc::new(Recipe::new(1))));
     assert!(reason.contains("gets no more work"), "{reason}");
     assert!(reason.contains("does not answer"), "{reason}");
+}
+
+/// The pump is gone then, and tells no session of a set that comes later.
+#[test]
+fn a_panic_in_the_driver_stops_all_sessions() {
+    let rt: RtRef = Arc::new(OsRt::new(RtOptions::default()));
+    let device = Box::new(Gone { panics: true });
+    let engine = GpuEngine::on(&rt, device, GpuOptions::default()).unwrap();
+    let case = Case::with(1, SMALL, Features::Device).unwrap();
+    let mut sessions = [(); 2].map(|()| engine.open(case.recipe.clone()).unwrap());
+    for session in &mut sessions {
+        let set = case.sets(4000).remove(0);
+        assert!(matches!(session.offer(set), Offer::Taken));
+        let mut products = Products::default();
+        let until = rt.now() + Duration::from_secs(10);
+        let fault = loop {
+            match session.poll(&mut products) {
+                Progress::Failed(fault) => break fault,
+                Progress::Pending(ticket) => {
+                    assert_eq!(rt.park(&ticket, Some(until)), Wake::Done, "it is not told");
+                }
+                _ => {}
+            }
+        };
+        let told = fault.error().to_string();
+        assert!(told.contains("a symbol is missing"), "{told}");
+    }
+    assert!(refusal(engine.open(case.recipe.clone())).contains("a symbol is missing"));
 }
 
 #[test]
@@ -123,6 +156,6 @@ fn options_that_make_no_sense() {
         GpuOptions { set_bytes: 0, ..GpuOptions::default() },
         GpuOptions { set_bytes: 2 << 20, memory: 1 << 20, ..GpuOptions::default() },
     ] {
-        assert!(GpuEngine::new(Box::new(Gone), options).is_err());
+        assert!(GpuEngine::new(Box::new(Gone { panics: false }), options).is_err());
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Plan {
     pub(crate) cards: u32,
     pub(crate) capability: u32,
     pub(crate) shape: Vec<u64>,
+    /// Memory of the host comes in multiples of so many bytes.
+    pub(crate) grain: usize,
     pub(crate) fails: Option<(&'static str, u64, Code)>,
 }
 
@@ -49,8 +51,9 @@ pub(crate) struct Played {
     failed: bool,
     pub(crate) memory: BTreeMap<u64, Vec<u8>>,
     next: u64,
-    /// Bytes of arenas.
+    /// Bytes of arenas, and the most that there were.
     pub(crate) pinned: usize,
+    pub(crate) pinned_most: usize,
     #[cfg(feature = "emu")]
     emu: Option<Emu>,
 }
@@ -243,7 +246,10 @@ impl Driver for Driven {
     }
     fn pin(&self, bytes: usize) -> Result<Pinned, Code> {
         self.call("pin")?;
-        self.state.lock().pinned += bytes;
+        let bytes = bytes.next_multiple_of(self.plan.grain);
+        let mut state = self.state.lock();
+        state.pinned += bytes;
+        state.pinned_most = state.pinned_most.max(state.pinned);
         Ok(Pinned::new(Box::leak(vec![0xa5; bytes].into_boxed_slice())))
     }
     fn unpin(&self, pinned: Pinned) -> Result<(), Code> {

@@ -36,6 +36,9 @@ impl Device for Wild {
     fn arena(&mut self, bytes: usize) -> Typed<Arena> {
         self.device.arena(bytes)
     }
+    fn takes(&self, arena: &Arena, asked: usize) -> usize {
+        self.device.takes(arena, asked)
+    }
     fn bytes(&mut self, arena: &Arena) -> Typed<&mut [u8]> {
         self.device.bytes(arena)
     }

@@ -53,6 +53,14 @@ impl CachedFile {
             _ => None,
         }
     }
+    /// The same for who comes to the block later, and asks again then if it is not held: that is when it is missed.
+    #[inline]
+    pub(crate) fn get_ahead(&self, offset: u64) -> Option<Block> {
+        match self.cache.find(BlockKey { file: self.number, offset }) {
+            Some(Held::Block(block)) => Some(block),
+            _ => None,
+        }
+    }
     /// The part of an index whose block is at `offset`, if held. Counts as [`get`](CachedFile::get).
     #[inline]
     pub(crate) fn get_fences(&self, offset: u64) -> Option<Arc<Fences>> {
@@ -249,14 +257,25 @@ impl BlockCache {
 
     #[inline]
     fn get(&self, key: BlockKey) -> Option<Held> {
-        let found = self.blocks.get(&key);
-        let stripe = &self.stripes[(key.offset >> 12) as usize % COUNTER_STRIPES];
-        let counter = if found.is_some() { &stripe.hits } else { &stripe.misses };
-        counter.fetch_add(1, Ordering::Relaxed);
-        if found.is_some() {
-            HITS.set(HITS.get() + 1);
+        let found = self.find(key);
+        if found.is_none() {
+            self.stripe(key).misses.fetch_add(1, Ordering::Relaxed);
         }
         found
+    }
+
+    /// Counts a hit, but no miss.
+    #[inline]
+    fn find(&self, key: BlockKey) -> Option<Held> {
+        let found = self.blocks.get(&key)?;
+        self.stripe(key).hits.fetch_add(1, Ordering::Relaxed);
+        HITS.set(HITS.get() + 1);
+        Some(found)
+    }
+
+    #[inline]
+    fn stripe(&self, key: BlockKey) -> &Stripe {
+        &self.stripes[(key.offset >> 12) as usize % COUNTER_STRIPES]
     }
 
     /// What the cache itself takes, and its tables beyond what is counted with each block.

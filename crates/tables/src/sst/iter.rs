@@ -61,8 +61,8 @@ pub struct TableIter {
     entries: Option<BlockIter<Block>>,
     /// Whether the open block came from the cache.
     from_cache: bool,
-    /// The block that a walk comes to next, and where it lies, if it is cached.
-    coming: Option<(u64, Block)>,
+    /// Where the block that a walk comes to next lies, once it was looked for, and the block if it is cached.
+    coming: Option<(u64, Option<Block>)>,
     error: Option<lithify_base::Error>,
     ahead: Ahead,
     ahead_max: usize,
@@ -438,9 +438,9 @@ impl TableIter {
         }
     }
 
-    /// Looks for the block behind the open one where that was found, in the cache, while there is still something to
-    /// do: its bytes are on their way from memory meanwhile, for which a walk through cached blocks else waits longer
-    /// than it works.
+    /// Looks once for the block behind the open one where that was found, in the cache, while there is still something
+    /// to do: its bytes are on their way from memory meanwhile, for which a walk through cached blocks else waits
+    /// longer than it works. One that is not there yet is asked for again when the walk comes to it.
     fn look_ahead(&mut self) {
         let (true, Some((_, no))) = (self.from_cache, self.at) else { return };
         if no + 1 >= self.fences().len() {
@@ -448,10 +448,9 @@ impl TableIter {
         }
         let offset = self.fences().block(no + 1).offset;
         if self.coming.as_ref().is_none_or(|(at, _)| *at != offset) {
-            self.coming = self.table.cached(offset).map(|block| (offset, block));
-            if let Some((_, block)) = &self.coming {
-                block.prefetch();
-            }
+            let block = self.table.cached_ahead(offset);
+            block.iter().for_each(Block::prefetch);
+            self.coming = Some((offset, block));
         }
     }
 
@@ -466,9 +465,9 @@ impl TableIter {
             self.ahead.in_a_row = 0;
             self.ahead.next = AHEAD_MIN;
         }
-        let coming = self.coming.take().filter(|(at, _)| *at == offset).map(|(_, block)| block);
+        let coming = self.coming.take().filter(|(at, _)| *at == offset);
         self.from_cache = true;
-        if let Some(block) = coming {
+        if let Some((_, Some(block))) = coming {
             return Ok(block);
         }
         if let Some((bytes, at)) = self.ahead.find(offset, stored) {

@@ -178,6 +178,11 @@ impl TableReader {
     pub(crate) fn cached(&self, offset: u64) -> Option<Block> {
         self.cache.as_ref()?.get(offset)
     }
+    /// The same, ahead of when it is needed.
+    #[inline]
+    pub(crate) fn cached_ahead(&self, offset: u64) -> Option<Block> {
+        self.cache.as_ref()?.get_ahead(offset)
+    }
     pub(crate) fn keep(&self, offset: u64, block: &Block) {
         if let Some(cache) = &self.cache {
             cache.insert(offset, block.clone());

@@ -270,3 +270,43 @@ fn a_walk_through_the_cache_asks_for_each_block_once() {
     assert_eq!(after.hits - before.hits, blocks_in(&table) as u64);
     assert_eq!(after.misses, before.misses);
 }
+
+/// What is not cached is asked for once, however often a walk breaks off before it, and is missed once.
+#[test]
+fn a_walk_misses_what_is_not_cached_as_often_as_steps_do() {
+    let dir = mem_dir();
+    let entries = entries(6000, 26);
+    Make::default().write(&dir, 1, &entries, &[]).unwrap();
+    let misses = |of_steps: bool| {
+        let cache = BlockCache::new(64 << 20, 1);
+        let table = open(&dir, 1, Some(cache.clone())).unwrap();
+        let firsts = entries.iter().step_by(entries.len() / 3);
+        firsts.for_each(|(key, tag, _)| assert!(TableIter::new(table.clone()).seek(key, *tag)));
+        let mut iter = TableIter::new(table.clone());
+        iter.set_readahead(0);
+        iter.set_fill_cache(false);
+        let (before, mut seen) = (cache.counts(), 0);
+        iter.seek_to_first();
+        while iter.valid() {
+            if of_steps {
+                iter.next();
+                seen += 1;
+                continue;
+            }
+            let most = seen + 1;
+            let _ = iter.walk(&mut |_| {
+                if seen == most {
+                    return ControlFlow::Break(());
+                }
+                seen += 1;
+                ControlFlow::Continue(())
+            });
+        }
+        assert!(iter.status().is_ok() && seen == entries.len());
+        let after = cache.counts();
+        (after.hits - before.hits, after.misses - before.misses)
+    };
+    let of_steps = misses(true);
+    assert!(of_steps.0 >= 3 && of_steps.1 > 20, "{of_steps:?}");
+    assert_eq!(misses(false), of_steps);
+}
