@@ -1,8 +1,10 @@
 //! `cargo xtask watchers`: what `lithify serve` and `lithify top` cost a program that writes.
 //!
-//! A writer of its own for each turn puts the same entries: alone, beside `serve`, whose page and `/metrics` are asked
-//! once a second, and beside `top`, in turns. Told are the processor time of the writer's process, which a busy machine
-//! moves less than the clock on the wall, and that of the watcher.
+//! A writer of its own for each turn puts the same entries: alone, beside a crowd of `serve`, each of whose pages and
+//! `/metrics` are asked once a second, and beside a crowd of `top`, in turns. What one of a crowd costs is the whole
+//! crowd's cost by its number, and so is the error: turns of a writer differ by more than one watcher could ever cost.
+//! Told are the processor time of the writer's process, which a busy machine moves less than the clock on the wall,
+//! the clock on the wall, and the processor time of the watchers.
 //!
 //! Keeps: one that watches only looks, so all that it can take from a writer is what it takes of the machine.
 
@@ -21,11 +23,13 @@ use crate::run::call;
 /// Turns of each kind, and entries of 16 + 100 bytes that each puts.
 const TURNS: usize = 9;
 const ENTRIES: u64 = 3_000_000;
+/// How many watch at once.
+const CROWD: usize = 16;
 /// How often the page is asked.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 /// Ticks of a process's clock in a second, as the system counts for programs.
 const TICKS: f64 = 100.0;
-/// The most of one processor that a watcher may take.
+/// The most of one processor that a watcher may take, and of the writer's processor time that it may add.
 const MOST: f64 = 0.01;
 
 /// Who watches.
@@ -39,20 +43,29 @@ enum Watcher {
 const KINDS: [(Watcher, &str); 3] =
     [(Watcher::Alone, "alone"), (Watcher::Serve, "serve"), (Watcher::Top, "top")];
 
-/// One turn: the time of the writer's process and of the watcher's, and how long it took, in seconds.
+/// One turn: the processor time of the writer's process and of all watchers, and how long it took, in seconds.
 struct Turn {
     writer: f64,
-    watcher: f64,
+    watchers: f64,
     wall: f64,
 }
 
-/// `[TURNS [ENTRIES]]`.
+/// What each turn does.
+struct Load<'a> {
+    program: &'a Path,
+    place: &'a Path,
+    entries: u64,
+    crowd: usize,
+}
+
+/// `[TURNS [ENTRIES [WATCHERS]]]`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut args = args.iter();
     let turns = args.next().map_or(Ok(TURNS), |n| n.parse()).context("a number of turns")?;
     let entries = args.next().map_or(Ok(ENTRIES), |n| n.parse()).context("a number of entries")?;
-    if turns == 0 || args.next().is_some() {
-        bail!("cargo xtask watchers [TURNS [ENTRIES]]");
+    let crowd = args.next().map_or(Ok(CROWD), |n| n.parse()).context("a number of watchers")?;
+    if turns == 0 || crowd == 0 || args.next().is_some() {
+        bail!("cargo xtask watchers [TURNS [ENTRIES [WATCHERS]]]");
     }
     call(
         Command::new("cargo")
@@ -62,17 +75,17 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let program = repo::root().join("target/release/lithify");
     let place = std::env::temp_dir().join(format!("lithify-watchers-{}", std::process::id()));
     fs::create_dir_all(&place)?;
-    let measured = measured(&program, &place, turns, entries);
+    let measured = measured(&Load { program: &program, place: &place, entries, crowd }, turns);
     fs::remove_dir_all(&place)?;
-    told(&measured?)
+    told(&measured?, crowd)
 }
 
 /// Each kind's turns. They alternate, and the one that begins changes.
-fn measured(program: &Path, place: &Path, turns: usize, entries: u64) -> Result<[Vec<Turn>; 3]> {
+fn measured(load: &Load<'_>, turns: usize) -> Result<[Vec<Turn>; 3]> {
     let mut all = [const { Vec::new() }; 3];
     for round in 0..turns {
         for at in (0..KINDS.len()).map(|at| (at + round) % KINDS.len()) {
-            all[at].push(turn(program, place, entries, KINDS[at].0)?);
+            all[at].push(turn(load, KINDS[at].0)?);
         }
         let line: Vec<String> = KINDS
             .iter()
@@ -84,7 +97,8 @@ fn measured(program: &Path, place: &Path, turns: usize, entries: u64) -> Result<
     Ok(all)
 }
 
-fn turn(program: &Path, place: &Path, entries: u64, who: Watcher) -> Result<Turn> {
+fn turn(load: &Load<'_>, who: Watcher) -> Result<Turn> {
+    let Load { program, place, entries, crowd } = *load;
     let whole = place.join("bench");
     let _ = fs::remove_dir_all(&whole);
     // The bench has its database in a directory of its own below the one it is told.
@@ -117,16 +131,19 @@ fn turn(program: &Path, place: &Path, entries: u64, who: Watcher) -> Result<Turn
             .spawn()?,
     );
     let began = Instant::now();
-    let mut watcher = watch(program, &dir, place, who, &mut writer)?;
+    let crowd = if who == Watcher::Alone { 0 } else { crowd };
+    until_there(&dir, &writer)?;
+    let watchers: Vec<(Ended, Option<String>)> =
+        (0..crowd).map(|_| watch(program, &dir, place, who)).collect::<Result<_>>()?;
     let mut asked = Instant::now();
     // The writer's times are read as long as it is there, its last ones when it has ended and is not waited for yet.
     while !is_over(writer.0.id())? {
-        if let Some((_, Some(address))) = &mut watcher
-            && asked.elapsed() >= ASKED_EVERY
-        {
+        if asked.elapsed() >= ASKED_EVERY {
             asked = Instant::now();
-            ask(address, "/state.json")?;
-            ask(address, "/metrics")?;
+            for address in watchers.iter().filter_map(|(_, address)| address.as_deref()) {
+                ask(address, "/state.json")?;
+                ask(address, "/metrics")?;
+            }
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -136,8 +153,14 @@ fn turn(program: &Path, place: &Path, entries: u64, who: Watcher) -> Result<Turn
     if !status.success() {
         bail!("the writer ended with {status}: {}", fs::read_to_string(place.join("bench.err"))?);
     }
-    let watched = watcher.as_ref().map_or(Ok(0.0), |(child, _)| spent(child.0.id()))?;
-    Ok(Turn { writer: time, watcher: watched, wall })
+    let mut watched = 0.0;
+    for (child, _) in &watchers {
+        if is_over(child.0.id())? {
+            bail!("one that watched ended before the writer");
+        }
+        watched += spent(child.0.id())?;
+    }
+    Ok(Turn { writer: time, watchers: watched, wall })
 }
 
 /// A process that ends with its owner.
@@ -150,35 +173,38 @@ impl Drop for Ended {
     }
 }
 
-/// Starts who watches, once there is something to watch; of `serve` also where it listens.
-fn watch(
-    program: &Path,
-    dir: &Path,
-    place: &Path,
-    who: Watcher,
-    writer: &mut Ended,
-) -> Result<Option<(Ended, Option<String>)>> {
-    let mut command = Command::new(program);
-    match who {
-        Watcher::Alone => return Ok(None),
-        Watcher::Serve => {
-            command.arg("serve").arg(dir).args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped())
-        }
-        Watcher::Top => command.arg("top").arg(dir).stdout(File::create(place.join("top.txt"))?),
-    };
+/// Waits for the writer's database.
+fn until_there(dir: &Path, writer: &Ended) -> Result<()> {
     while !dir.join("CURRENT").exists() {
         if is_over(writer.0.id())? {
             bail!("the writer ended before it made a database");
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+    Ok(())
+}
+
+/// Starts one who watches; of `serve` also where it listens.
+fn watch(
+    program: &Path,
+    dir: &Path,
+    place: &Path,
+    who: Watcher,
+) -> Result<(Ended, Option<String>)> {
+    let mut command = Command::new(program);
+    match who {
+        Watcher::Serve => {
+            command.arg("serve").arg(dir).args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped())
+        }
+        _ => command.arg("top").arg(dir).stdout(File::create(place.join("top.txt"))?),
+    };
     let mut child = Ended(command.stdin(Stdio::null()).spawn()?);
-    let Some(out) = child.0.stdout.take() else { return Ok(Some((child, None))) };
+    let Some(out) = child.0.stdout.take() else { return Ok((child, None)) };
     let mut line = String::new();
     BufReader::new(out).read_line(&mut line)?;
     let address = line.strip_prefix("http://").and_then(|rest| rest.split('/').next());
     let address = address.with_context(|| format!("`serve` said {line:?}"))?.to_owned();
-    Ok(Some((child, Some(address))))
+    Ok((child, Some(address)))
 }
 
 fn ask(address: &str, path: &str) -> Result<()> {
@@ -218,43 +244,80 @@ fn spent(id: u32) -> Result<f64> {
     Ok(ticks as f64 / TICKS)
 }
 
-fn median(of: impl Iterator<Item = f64>) -> f64 {
+/// The quarter, the middle and three quarters of them.
+fn quartiles(of: impl Iterator<Item = f64>) -> [f64; 3] {
     let mut all: Vec<f64> = of.collect();
     all.sort_by(f64::total_cmp);
-    let at = all.len() / 2;
-    if all.len().is_multiple_of(2) { f64::midpoint(all[at - 1], all[at]) } else { all[at] }
+    [1, 2, 3].map(|quarter| {
+        let at = (all.len() - 1) * quarter;
+        match at % 4 {
+            0 => all[at / 4],
+            rest => {
+                let part = rest as f64 / 4.0;
+                all[at / 4] * (1.0 - part) + all[at / 4 + 1] * part
+            }
+        }
+    })
 }
 
-/// Prints the medians.
+/// Prints the medians; of pairs the quartiles, too.
 ///
 /// # Errors
-/// If one that watches takes too much.
-fn told(all: &[Vec<Turn>; 3]) -> Result<()> {
+/// If one that watches takes too much, or costs the writer too much.
+fn told(all: &[Vec<Turn>; 3], crowd: usize) -> Result<()> {
     let alone = &all[0];
+    let crowd = crowd as f64;
     let mut over = Vec::new();
     for ((who, name), turns) in KINDS.iter().zip(all) {
-        let writer = median(turns.iter().map(|t| t.writer));
+        let [low, writer, high] = quartiles(turns.iter().map(|t| t.writer));
+        let [_, wall, _] = quartiles(turns.iter().map(|t| t.wall));
         println!(
-            "{name:6} writer {writer:6.2} s of processor time in {:6.2} s",
-            median(turns.iter().map(|t| t.wall))
+            "{name:6} writer {writer:6.2} s of processor time ({low:.2} to {high:.2}) in {wall:6.2} s"
         );
         if *who == Watcher::Alone {
             continue;
         }
-        let more = median(turns.iter().zip(alone).map(|(t, alone)| t.writer / alone.writer)) - 1.0;
-        let share = median(turns.iter().map(|t| t.watcher / t.wall));
+        let more = |of: fn(&Turn) -> f64| {
+            let pairs = turns.iter().zip(alone);
+            quartiles(pairs.map(|(turn, alone)| (of(turn) / of(alone) - 1.0) / crowd))
+        };
+        let [low, time, high] = more(|t| t.writer).map(|part| 100.0 * part);
         println!(
-            "       {:+.2}% in pairs; itself {:.2}% of one processor, {:.2}% of the writer's time",
-            100.0 * more,
-            100.0 * share,
-            100.0 * median(turns.iter().map(|t| t.watcher / t.writer))
+            "       one of {crowd} {name}: {time:+.2}% of the writer's processor time in pairs ({low:+.2} to {high:+.2})"
         );
-        if share > MOST {
+        let [low, longer, high] = more(|t| t.wall).map(|part| 100.0 * part);
+        println!("       {longer:+.2}% of its time on the wall ({low:+.2} to {high:+.2})");
+        let [_, share, _] = quartiles(turns.iter().map(|t| t.watchers / t.wall / crowd));
+        println!("       itself {:.2}% of one processor", 100.0 * share);
+        if share > MOST || time > 100.0 * MOST {
             over.push(*name);
         }
     }
     match over.is_empty() {
         true => Ok(()),
-        false => bail!("{} took more than {}% of a processor", over.join(" and "), 100.0 * MOST),
+        false => bail!("{} took more than {}%", over.join(" and "), 100.0 * MOST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_lie_between_what_was_measured() {
+        assert_eq!(quartiles([3.0, 1.0, 2.0, 5.0, 4.0].into_iter()), [2.0, 3.0, 4.0]);
+        assert_eq!(quartiles([1.0, 2.0].into_iter()), [1.25, 1.5, 1.75]);
+        assert_eq!(quartiles([7.0].into_iter()), [7.0; 3]);
+    }
+
+    /// A crowd that takes a sixth of the writer's time is told as one that takes a hundredth each, and is refused
+    /// beyond.
+    #[test]
+    fn a_crowd_costs_its_number_times_what_one_costs() {
+        let turns = |writer: f64, watchers: f64| vec![Turn { writer, watchers, wall: 10.0 }];
+        let all = |writer, watchers| [turns(10.0, 0.0), turns(writer, watchers), turns(10.0, 0.0)];
+        assert!(told(&all(11.5, 0.1), 16).is_ok());
+        assert!(told(&all(11.7, 0.1), 16).is_err(), "the writer pays");
+        assert!(told(&all(10.0, 2.0), 16).is_err(), "the machine pays");
     }
 }

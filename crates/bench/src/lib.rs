@@ -20,6 +20,7 @@ mod clock;
 mod command;
 pub mod compare;
 mod engines;
+pub mod fold;
 mod gpu;
 pub mod interrupt;
 mod keys;

@@ -1,8 +1,11 @@
 //! The live display: one line on standard error, if that is a terminal.
 
+use std::fmt::Write;
 use std::io::IsTerminal;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+
+use crate::units::show_count;
 
 /// A progress line, or none.
 pub(crate) struct Progress {
@@ -17,12 +20,15 @@ impl Progress {
         }
         let bar = if total > 0 { ProgressBar::new(total) } else { ProgressBar::no_length() };
         let template = if total > 0 {
-            "{prefix:>17} [{elapsed}] {wide_bar} {human_pos} of {human_len} {per_sec} {msg}"
+            "{prefix:>17} [{elapsed}] {wide_bar} {human_pos} of {human_len} {rate} {msg}"
         } else {
-            "{prefix:>17} [{elapsed}] {spinner} {human_pos} {per_sec} {msg}"
+            "{prefix:>17} [{elapsed}] {spinner} {human_pos} {rate} {msg}"
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            bar.set_style(style.with_key("rate", |state: &ProgressState, line: &mut dyn Write| {
+                // A line that can't be drawn is not drawn.
+                let _ = write!(line, "{}/s", show_count(state.per_sec()));
+            }));
         }
         bar.set_prefix(name.to_owned());
         Progress { bar: Some(bar) }

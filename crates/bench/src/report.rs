@@ -3,6 +3,7 @@
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde::{Deserialize, Serialize};
 
+use crate::fold::to_terminal;
 use crate::settings::BenchSettings;
 use crate::store::EngineStats;
 use crate::timeline::Activity;
@@ -182,9 +183,9 @@ pub fn print_report(report: &RunReport, out: &mut dyn std::io::Write) -> std::io
         s.wal,
         s.compression
     )?;
-    writeln!(out, "{}\n", speed_table(report))?;
+    writeln!(out, "{}\n", to_terminal(&speed_table(report).to_string(), 1))?;
     if report.workloads.iter().any(|w| w.engine != EngineStats::default()) {
-        writeln!(out, "{}\n", tree_table(report))?;
+        writeln!(out, "{}\n", to_terminal(&tree_table(report).to_string(), 1))?;
     }
     for w in &report.workloads {
         for stall in &w.engine.stalls {

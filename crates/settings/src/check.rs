@@ -4,10 +4,14 @@
 
 use lithify_base::{Error, Result};
 
-use crate::memory::{beside_memtables, cache_bytes, memtables};
+use crate::budget::Budget;
+use crate::memory::{beside_memtables, cache_bytes, memtables, taken_of_cache};
 use crate::row::Row;
 use crate::table::{ROWS, Settings};
 use crate::{CompactionPri, Compression, Policy};
+
+/// Bytes of cache, and of memory beside the memtables, without which a database is not opened.
+const CACHE_MIN: u64 = 1 << 20;
 
 /// What a rule between settings says of those that break it.
 type Rule = fn(&Settings) -> Option<String>;
@@ -154,26 +158,45 @@ fn debts_rise(s: &Settings) -> Option<String> {
 
 fn memory_holds_the_memtables(s: &Settings) -> Option<String> {
     let memtables = memtables(s);
-    (s.memory_budget < memtables.saturating_add(1 << 20)).then(|| {
+    (s.memory_budget < memtables.saturating_add(CACHE_MIN)).then(|| {
         format!(
             "memory_budget = {} leaves less than 1 MiB of cache beside {} memtables of {} \
-             bytes; raise it to {}, lower memtable_bytes or memtable_count, or leave them to \
-             Settings::for_budget",
+             bytes; raise it to {}, lower memtable_bytes or memtable_count, or leave them out",
             s.memory_budget,
             s.memtable_count,
             s.memtable_bytes,
-            memtables.saturating_add(8 << 20)
+            least_memory(s)
         )
     })
 }
 
 fn buffers_leave_a_cache(s: &Settings) -> Option<String> {
-    let buffers = s.buffer_bytes.filter(|_| cache_bytes(s) < 1 << 20)?;
+    let buffers = s.buffer_bytes.filter(|_| cache_bytes(s) < CACHE_MIN)?;
     Some(format!(
         "buffer_bytes = {buffers} leaves less than 1 MiB of cache: memory_budget has {} beside the \
-         memtables, and a quarter of that is for what is not counted; leave it out, or raise memory_budget",
-        beside_memtables(s)
+         memtables, and a quarter of that is for what is not counted; leave it out, or raise memory_budget \
+         to {}",
+        beside_memtables(s),
+        least_memory(s)
     ))
+}
+
+/// The least `memory_budget` from the one of `s` on that the two rules above let pass. Memtables that were not
+/// set grow with the budget, so that what is missing is asked for again and again; a budget that is short of `n`
+/// bytes needs at least `n` more, so none that would do is passed over.
+fn least_memory(s: &Settings) -> u64 {
+    let mut at = s.clone();
+    loop {
+        let beside = i128::from(at.memory_budget) - i128::from(memtables(&at));
+        let cache = at.buffer_bytes.map_or(beside, |_| beside - i128::from(taken_of_cache(&at)));
+        let missing = u64::try_from(i128::from(CACHE_MIN) - cache).unwrap_or(0);
+        let memory = at.memory_budget.saturating_add(missing);
+        if memory == at.memory_budget {
+            return memory;
+        }
+        let budget = at.budget();
+        at = at.with_budget(Budget { memory, ..budget });
+    }
 }
 
 fn the_disk_holds_memtables(s: &Settings) -> Option<String> {

@@ -54,8 +54,8 @@ impl Row {
 }
 
 impl Settings {
-    /// Changes one setting by its name, as on a command line. Sizes take `KiB`, `MiB`, `GiB` and
-    /// `TiB`; `auto` leaves a value to the store where that is possible. A budget takes along what
+    /// Changes one setting by its name, as on a command line. Sizes take `KiB` to `TiB` and `KB` to
+    /// `TB`; `auto` leaves a value to the store where that is possible. A budget takes along what
     /// follows from it and was not set. Whether the whole is sound is asked afterwards
     /// ([`check`](Settings::check)).
     ///

@@ -12,6 +12,10 @@ const UNCOUNTED_SHARE: u64 = 4;
 /// `crates/db/examples/memory.rs`.
 const UNCOUNTED_OF_JOB: u64 = 4 << 20;
 const UNCOUNTED_OF_PROCESS: u64 = 8 << 20;
+/// The part of what memtables leave that comes to that least, because allocators keep more, and cursors hold more
+/// blocks, the more data there is. Where it takes more than the share, buffers give it: a read of a block that the
+/// cache has no room for costs more than a merge that reads less at a time.
+const UNCOUNTED_WITH_SIZE: u64 = 10;
 
 /// Bytes of all memtables.
 pub(crate) fn memtables(s: &Settings) -> u64 {
@@ -23,9 +27,11 @@ pub(crate) fn beside_memtables(s: &Settings) -> u64 {
     s.memory_budget.saturating_sub(memtables(s))
 }
 
-/// Bytes of buffers of flushes and compactions: as set, else the share they get.
+/// Bytes of buffers of flushes and compactions: as set, else the share they get, less what they give.
 pub fn buffer_bytes(s: &Settings) -> u64 {
-    s.buffer_bytes.unwrap_or(beside_memtables(s) / BUFFER_SHARE)
+    let left = beside_memtables(s);
+    let given = uncounted(s) - uncounted_beside(s, 0);
+    s.buffer_bytes.unwrap_or((left / BUFFER_SHARE).saturating_sub(given))
 }
 
 /// Flushes and compactions that may be at work at once.
@@ -35,14 +41,23 @@ pub fn jobs(s: &Settings) -> u64 {
 
 /// Bytes left for cached blocks and table metadata.
 pub fn cache_bytes(s: &Settings) -> u64 {
-    let left = beside_memtables(s);
-    left.saturating_sub(buffer_bytes(s).saturating_add(uncounted(s)))
+    beside_memtables(s).saturating_sub(taken_of_cache(s))
 }
 
-/// Bytes left for what is not counted; no more than half of what is beside the memtables.
+/// Bytes beside the memtables that cached blocks do not get: buffers of jobs, and what is left for what is not counted.
+pub(crate) fn taken_of_cache(s: &Settings) -> u64 {
+    buffer_bytes(s).saturating_add(uncounted(s))
+}
+
+/// Bytes left for what is not counted.
 fn uncounted(s: &Settings) -> u64 {
+    uncounted_beside(s, beside_memtables(s) / UNCOUNTED_WITH_SIZE)
+}
+
+/// The same if so much comes to the least of it; no more than half of what is beside the memtables.
+fn uncounted_beside(s: &Settings, more: u64) -> u64 {
     let left = beside_memtables(s);
-    let least = UNCOUNTED_OF_PROCESS + jobs(s) * UNCOUNTED_OF_JOB;
+    let least = UNCOUNTED_OF_PROCESS + jobs(s) * UNCOUNTED_OF_JOB + more;
     (left / UNCOUNTED_SHARE).max(least.min(left / 2))
 }
 
@@ -50,6 +65,20 @@ fn uncounted(s: &Settings) -> u64 {
 mod tests {
     use super::*;
     use crate::Policy;
+
+    /// The cache of a budget is what it was before more was left uncounted; buffers gave that.
+    #[test]
+    fn buffers_give_what_is_left_uncounted_beyond_the_share() {
+        for (budget, buffers, cache) in
+            [(64, 10, 10), (128, 12, 40), (256, 31, 64), (1024, 128, 256)]
+        {
+            let mut s = Settings::default();
+            s.set("memory_budget", &format!("{budget}MiB")).unwrap();
+            s.set("compaction_threads", "2").unwrap();
+            assert_eq!(buffer_bytes(&s) >> 20, buffers, "{budget} MiB: {}", buffer_bytes(&s));
+            assert_eq!(cache_bytes(&s) >> 20, cache, "{budget} MiB: {}", cache_bytes(&s));
+        }
+    }
 
     #[test]
     fn sizes_at_their_end_do_not_wrap_around() {

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::{Comparison, Ratio};
+use crate::fold::to_terminal;
 use crate::report::{align_right, table};
 use crate::units::three_digits;
 
@@ -43,7 +44,7 @@ pub(super) fn print(comparison: &Comparison, out: &mut dyn Write) -> std::io::Re
         1 => writeln!(out, "one round, equal settings; more --rounds show how far to trust it")?,
         n => writeln!(out, "medians of {n} alternating rounds, equal settings")?,
     }
-    writeln!(out, "{table}")?;
+    writeln!(out, "{}", to_terminal(&table.to_string(), 2))?;
     if comparison.engines.len() > 2 {
         writeln!(out, "{}", brief(comparison))?;
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 
 use super::{Figures, Matrix, Row};
+use crate::fold::to_terminal;
 use crate::report::{align_right, table};
 use crate::units::three_digits;
 
@@ -49,7 +50,7 @@ pub(super) fn print(matrix: &Matrix, out: &mut dyn Write) -> std::io::Result<()>
             table.add_row(cells(row));
         }
         align_right(&mut table);
-        writeln!(out, "{table}\n")?;
+        writeln!(out, "{}\n", to_terminal(&table.to_string(), 2))?;
     }
     for error in &matrix.errors {
         writeln!(out, "INVALID RUN, left out: {error}")?;

@@ -12,10 +12,10 @@ const PLACE: &str = "LITHIFY_BUDGET_TEST";
 /// Budgets in MiB, and entries of 116 bytes: nearly twice the budget, and more.
 const LIVES: [(u64, u64); 2] = [(64, 1_000_000), (128, 1_600_000)];
 const THREADS: u32 = 2;
-/// The most that a phase may take, in percent of the budget. The goal is 110 for all; what iterators keep
-/// beside a full cache misses it (docs/papers.md), and has a bound of its own.
+/// The most that a phase may take, in percent of the budget. The goal is 110 for all; 105 was the worst seen
+/// beside iterators and a full cache, where what allocators keep differs most, so that has a bound of its own.
 const MOST: u64 = 110;
-const MOST_BESIDE_ITERATORS: u64 = 130;
+const MOST_BESIDE_ITERATORS: u64 = 115;
 
 #[test]
 #[ignore = "run by the test below, in a process of its own"]

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use lithify_base::MAX_LEVELS;
+use lithify_bench::fold::to_terminal;
 use lithify_plan::Kind;
 
 use crate::setup::Setup;
@@ -70,7 +71,7 @@ pub(super) fn summary(lives: &[(String, Setup, Life)]) -> String {
             format!("{:.0}%", 100.0 * share(life, Kind::IntraL0)),
         ]);
     }
-    t.to_string()
+    to_terminal(&t.to_string(), 2)
 }
 
 /// Bytes that jobs of `kind` wrote during the load, of those of all compactions.

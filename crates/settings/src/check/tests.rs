@@ -40,6 +40,38 @@ fn what_cannot_hold_together_is_refused_with_its_fix() {
     full.check().unwrap();
 }
 
+/// A refused budget is told the least that is not: that one opens, and a byte less does not.
+#[test]
+fn the_budget_that_a_refusal_names_is_the_least_that_opens() {
+    let cases: &[&[(&str, &str)]] = &[
+        &[("memory_budget", "1MiB")],
+        &[("memory_budget", "1500KiB"), ("compaction_threads", "64")],
+        &[("memtable_bytes", "1GiB")],
+        &[("memory_budget", "1MiB"), ("memtable_bytes", "1MiB")],
+        &[("memory_budget", "1MiB"), ("memtable_count", "2")],
+        &[("memory_budget", "64MiB"), ("memtable_count", "11")],
+        &[("buffer_bytes", "1GiB")],
+        &[("memory_budget", "1MiB"), ("buffer_bytes", "64MiB")],
+        &[("memory_budget", "8MiB"), ("buffer_bytes", "7MiB"), ("memtable_bytes", "512KiB")],
+    ];
+    for set in cases {
+        let mut s = Settings::default();
+        set.iter().for_each(|(name, value)| s.set(name, value).unwrap());
+        let what = told(&s);
+        let (_, after) = what.rsplit_once("to ").unwrap_or_default();
+        let (_, after) = what.split_once("raise it to ").unwrap_or(("", after));
+        let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+        let least: u64 = digits.parse().unwrap_or_else(|e| panic!("{set:?}: {what}: {e}"));
+        let with = |memory| s.clone().with_budget(Budget { memory, ..s.budget() }).check();
+        with(least).unwrap_or_else(|e| panic!("{set:?}: {least}: {e}"));
+        let error = with(least - 1).expect_err("a byte less is refused").to_string();
+        assert!(error.contains(&digits), "{set:?}: a byte less is told the same: {error}");
+    }
+    let mut none = Settings::default();
+    none.set("memtable_bytes", &u64::MAX.to_string()).unwrap();
+    assert!(told(&none).contains(&u64::MAX.to_string()), "what no budget holds ends all the same");
+}
+
 /// Each case breaks one rule; the error names the settings of that rule.
 #[test]
 fn every_rule_between_settings_can_be_broken() {
@@ -63,7 +95,7 @@ fn every_rule_between_settings_can_be_broken() {
             "nothing would be forgotten",
         ),
         (&[("soft_debt_bytes", "2GiB"), ("hard_debt_bytes", "1GiB")], "is above hard_debt_bytes"),
-        (&[("memtable_bytes", "1GiB")], "raise it to 4303355904"),
+        (&[("memtable_bytes", "1GiB")], "raise it to 4296015872"),
         (&[("buffer_bytes", "1GiB")], "buffer_bytes = 1073741824 leaves less than 1 MiB"),
         (&[("disk_budget", "64MiB")], "disk_budget = 67108864 is below 16 memtables"),
         (&[("compression_upper", "zlib:10")], "compression_upper: Zlib level 10"),
