@@ -1,5 +1,6 @@
 //! The file system, the runtime and transfers, real and simulated, by the same tests.
 
+mod access_times;
 mod beneath;
 mod conformance;
 mod locks;
