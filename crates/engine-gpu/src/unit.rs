@@ -340,6 +340,17 @@ impl Unit {
         Ok(Box::new(LentMemory::new(device.lend(arena).on_device()?, held)))
     }
 
+    /// Gives the memory of the front back if it is larger than this one and leaves too little for its back.
+    fn make_room(&mut self, device: &mut dyn Device, front: &Front) {
+        let most = self.limits.memory;
+        let is_in_the_way = |memory: &mut Memory| {
+            memory.bytes > front.bytes && memory.bytes.saturating_add(front.back) > most
+        };
+        if let Some(memory) = self.memory[0].take_if(is_in_the_way) {
+            device.free(memory);
+        }
+    }
+
     /// Memory of so many bytes for the front or the back; the same as before if that suffices.
     fn memory(&mut self, device: &mut dyn Device, half: usize, bytes: u64) -> Result<u64, Trouble> {
         let other = self.memory[1 - half].as_ref().map_or(0, |memory| memory.bytes);
@@ -407,6 +418,7 @@ impl Unit {
         let Job { recipe, tables, mut staged } = job;
         let totals = staged.place().map_err(Trouble::Set)?;
         let front = Front::new(device.shape(), &recipe, &tables, &staged, totals);
+        self.make_room(device, &front);
         let base = self.memory(device, 0, front.bytes)?;
         self.upload(device, Queue::Up, &front.image, Some(&staged), base)?;
         staged.forget();
