@@ -88,6 +88,15 @@ impl Tiles {
     }
 }
 
+/// Bytes that each record takes of a front's memory at least, as [`carve_records`] takes it.
+const RECORD: u64 = 9 * 8 + 13 * 4 + 1;
+
+/// Bytes of memory that a front with these totals has at least: known before its tables are made, as what a block claims
+/// of itself may be far more than it has.
+pub(crate) fn least(totals: Totals) -> u64 {
+    totals.records.saturating_mul(RECORD).saturating_add(totals.heap)
+}
+
 impl Front {
     /// Lays a set out whose blocks are counted and have their places.
     pub(crate) fn new(

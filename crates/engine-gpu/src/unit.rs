@@ -26,7 +26,7 @@ use lithify_merge::{Carry, Lent, Recipe};
 use crate::device::{Arena, Device, Event, Kernel, Memory, Queue};
 use crate::gauge::Spans;
 use crate::layout::{BlockIn, Carve, Params, Status};
-use crate::plan::{Back, Front, Fronted, Image, per_warp};
+use crate::plan::{self, Back, Front, Fronted, Image, per_warp};
 use crate::returned::{Announced, Places, counts};
 use crate::stage::{Staged, Way};
 
@@ -367,8 +367,7 @@ impl Unit {
                 device.free(back);
                 return self.memory(device, half, bytes);
             }
-            let what = format!("a set needs {bytes} B of the device, of {most} B");
-            return Err(Trouble::Set(Error::new(ErrorKind::LimitExceeded, what)));
+            return Err(no_room(bytes, most));
         }
         let memory = match memory.take() {
             Some(memory) => memory,
@@ -417,6 +416,10 @@ impl Unit {
     fn front(&mut self, device: &mut dyn Device, job: Job) -> Result<At, Trouble> {
         let Job { recipe, tables, mut staged } = job;
         let totals = staged.place().map_err(Trouble::Set)?;
+        let least = plan::least(totals);
+        if least > self.limits.memory {
+            return Err(no_room(least, self.limits.memory));
+        }
         let front = Front::new(device.shape(), &recipe, &tables, &staged, totals);
         self.make_room(device, &front);
         let base = self.memory(device, 0, front.bytes)?;
@@ -522,6 +525,12 @@ impl Unit {
         self.at = At::Fetching { announced: Some((status, places)), tables, blocks };
         Ok(Some(News::Moved))
     }
+}
+
+#[cold]
+fn no_room(bytes: u64, most: u64) -> Trouble {
+    let what = format!("a set needs {bytes} B of the device, of {most} B");
+    Trouble::Set(Error::new(ErrorKind::LimitExceeded, what))
 }
 
 fn lost_way() -> Error {
