@@ -53,6 +53,8 @@ pub(crate) struct Front {
     params: Params,
     /// Bytes of memory.
     pub(crate) bytes: u64,
+    /// The same of the second half, behind an open block of usual size.
+    pub(crate) back: u64,
     tiles: Tiles,
 }
 
@@ -86,6 +88,15 @@ impl Tiles {
     }
 }
 
+/// Bytes that each record takes of a front's memory at least, as [`carve_records`] takes it.
+const RECORD: u64 = 9 * 8 + 13 * 4 + 1;
+
+/// Bytes of memory that a front with these totals has at least: known before its tables are made, as what a block claims
+/// of itself may be far more than it has.
+pub(crate) fn least(totals: Totals) -> u64 {
+    totals.records.saturating_mul(RECORD).saturating_add(totals.heap)
+}
+
 impl Front {
     /// Lays a set out whose blocks are counted and have their places.
     pub(crate) fn new(
@@ -105,7 +116,11 @@ impl Front {
         params.status = image.put_zeros(Status::BYTES);
         let mut carve = Carve::new(0, image.bytes());
         carve_records(&mut carve, &mut params, recipe, staged, totals, tiles.count);
-        Front { image, params, bytes: carve.bytes(), tiles }
+        let open = u64::from(recipe.block_bytes);
+        let (mut back, mut of_back) = (Carve::new(0, 2 * open), params);
+        let input = (totals, staged.payload);
+        carve_output(&mut back, &mut of_back, recipe, input, (open, open / 8));
+        Front { image, params, bytes: carve.bytes(), back: back.bytes(), tiles }
     }
 
     /// Starts its kernels, with the memory at `base`.
@@ -149,11 +164,9 @@ impl Back {
         let mut params = front.params;
         put_carry(&mut image, &mut params, &open);
         let mut carve = Carve::new(0, image.bytes());
-        carve_output(&mut carve, &mut params, recipe, front, &open);
+        let open = (params.open_len, params.open_entries);
+        carve_output(&mut carve, &mut params, recipe, (front.totals, front.input), open);
         let encodes = recipe.codec == Codec::Lz4;
-        if encodes {
-            params.packed = carve.take(params.arena_room, 1);
-        }
         Some(Back { image, params, bytes: carve.bytes(), tiles: front.tiles, encodes })
     }
 
@@ -379,15 +392,15 @@ fn carve_records(
     params.plain = carve.take(staged.plain, 1);
 }
 
-/// Room for what kernels of the back make.
+/// Room for what kernels of the back make of a set with these totals and so many bytes of payloads, behind an open block
+/// of so many bytes and entries.
 fn carve_output(
     carve: &mut Carve,
     params: &mut Params,
     recipe: &Recipe,
-    front: &Fronted,
-    open: &OpenState<'_>,
+    (totals, input): (Totals, u64),
+    (open_len, open_entries): (u64, u64),
 ) {
-    let Fronted { totals, input, .. } = *front;
     let n = totals.records + 3;
     each!(params: place kpos hashes_out; _old => carve.take(n, 8));
     each!(params: bid bstart shared hpos; _old => carve.take(n, 4));
@@ -402,9 +415,12 @@ fn carve_output(
     params.keys_out = carve.take(params.keys_room, 1);
     // Three lengths of five bytes, a tag and a restart point an entry; number of restart points and trailer
     // a block.
-    let most = totals.heap + input + 27 * n + params.open_len;
-    params.arena_room = most + 4 * u64::from(open.counts.entries) + 9 * params.blocks_room;
+    let most = totals.heap + input + 27 * n + open_len;
+    params.arena_room = most + 4 * open_entries + 9 * params.blocks_room;
     params.arena = carve.take(params.arena_room, 1);
+    if recipe.codec == Codec::Lz4 {
+        params.packed = carve.take(params.arena_room, 1);
+    }
 }
 
 /// CTAs for a kernel with a warp per item.

@@ -26,7 +26,7 @@ use lithify_merge::{Carry, Lent, Recipe};
 use crate::device::{Arena, Device, Event, Kernel, Memory, Queue};
 use crate::gauge::Spans;
 use crate::layout::{BlockIn, Carve, Params, Status};
-use crate::plan::{Back, Front, Fronted, Image, per_warp};
+use crate::plan::{self, Back, Front, Fronted, Image, per_warp};
 use crate::returned::{Announced, Places, counts};
 use crate::stage::{Staged, Way};
 
@@ -340,6 +340,17 @@ impl Unit {
         Ok(Box::new(LentMemory::new(device.lend(arena).on_device()?, held)))
     }
 
+    /// Gives the memory of the front back if it is larger than this one and leaves too little for its back.
+    fn make_room(&mut self, device: &mut dyn Device, front: &Front) {
+        let most = self.limits.memory;
+        let is_in_the_way = |memory: &mut Memory| {
+            memory.bytes > front.bytes && memory.bytes.saturating_add(front.back) > most
+        };
+        if let Some(memory) = self.memory[0].take_if(is_in_the_way) {
+            device.free(memory);
+        }
+    }
+
     /// Memory of so many bytes for the front or the back; the same as before if that suffices.
     fn memory(&mut self, device: &mut dyn Device, half: usize, bytes: u64) -> Result<u64, Trouble> {
         let other = self.memory[1 - half].as_ref().map_or(0, |memory| memory.bytes);
@@ -356,8 +367,7 @@ impl Unit {
                 device.free(back);
                 return self.memory(device, half, bytes);
             }
-            let what = format!("a set needs {bytes} B of the device, of {most} B");
-            return Err(Trouble::Set(Error::new(ErrorKind::LimitExceeded, what)));
+            return Err(no_room(bytes, most));
         }
         let memory = match memory.take() {
             Some(memory) => memory,
@@ -406,7 +416,12 @@ impl Unit {
     fn front(&mut self, device: &mut dyn Device, job: Job) -> Result<At, Trouble> {
         let Job { recipe, tables, mut staged } = job;
         let totals = staged.place().map_err(Trouble::Set)?;
+        let least = plan::least(totals);
+        if least > self.limits.memory {
+            return Err(no_room(least, self.limits.memory));
+        }
         let front = Front::new(device.shape(), &recipe, &tables, &staged, totals);
+        self.make_room(device, &front);
         let base = self.memory(device, 0, front.bytes)?;
         self.upload(device, Queue::Up, &front.image, Some(&staged), base)?;
         staged.forget();
@@ -510,6 +525,12 @@ impl Unit {
         self.at = At::Fetching { announced: Some((status, places)), tables, blocks };
         Ok(Some(News::Moved))
     }
+}
+
+#[cold]
+fn no_room(bytes: u64, most: u64) -> Trouble {
+    let what = format!("a set needs {bytes} B of the device, of {most} B");
+    Trouble::Set(Error::new(ErrorKind::LimitExceeded, what))
 }
 
 fn lost_way() -> Error {

@@ -83,3 +83,46 @@ fn changed_blocks_cost_time_only() {
     println!("{equal} blocks are taken as by the CPU, {left} left to it, {bad} refused by both");
     assert!(equal > n / 15 && bad > n / 15, "{equal} {left} {bad}");
 }
+
+/// Most memory that this process has had at once, bytes.
+#[allow(clippy::disallowed_methods, reason = "asks the system about this process")]
+fn memory_most() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+/// Blocks may say that they hold far more entries than they have bytes, as compressed ones do: what the device could never
+/// take is refused before tables are made for it.
+#[test]
+fn entries_that_are_only_claimed_take_no_memory() {
+    let engine = engine();
+    let mut case = Case::uniform(3, 1, 4_000, 16, 100).unwrap();
+    let entries = 30_000_000u32;
+    // An LZ4 block of that size, as far as it can be seen without decoding it.
+    let size = 3 * entries;
+    let mut bytes = vec![0; size as usize / 255 + 8];
+    let varint: Vec<u8> =
+        (0..4).map(|i| (size >> (7 * i)) as u8 & 0x7f | u8::from(i < 3) << 7).collect();
+    bytes[..4].copy_from_slice(&varint);
+    let sum = raw_sum(ChecksumKind::Xxh3, &bytes, Codec::Lz4 as u8);
+    bytes.push(Codec::Lz4 as u8);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    let bytes = lithify_merge::Bytes::from(bytes);
+    for block in case.blocks.iter_mut().flatten() {
+        (block.slice.bytes, block.slice.checksum) = (bytes.clone(), ChecksumKind::Xxh3);
+        (block.slice.entries, block.slice.key_bytes) = (entries, 8 * u64::from(entries));
+        block.slice.modifier = 0;
+    }
+    let sets = case.sets(u64::MAX);
+    let blocks = sets[0].runs[0].blocks.len() as u64;
+    assert!(blocks > 30, "{blocks}");
+    let blocks: Arc<[_]> = sets[0].runs[0].blocks[..30].to_vec().into();
+    let mut set = sets[0].clone();
+    set.runs[0].blocks = blocks;
+    let before = memory_most();
+    let refused = run(&engine, &FixedRt, &case.recipe, vec![set], true).unwrap_err();
+    assert!(refused.to_string().contains("of the device"), "{refused}");
+    let grown = memory_most() - before;
+    assert!(grown < 1 << 30, "{grown} bytes");
+}

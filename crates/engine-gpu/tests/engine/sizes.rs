@@ -113,3 +113,45 @@ fn compressed_sets_fit() {
         assert!(most * 10 >= MEMORY * 5 || caps.set_bytes == MEMORY / 8, "{most}");
     }
 }
+
+/// Memory of a unit is kept from one set to the next, and each half of it as large as a set wanted it once: a set that fits has
+/// room behind one whose front was larger and whose back was smaller.
+#[test]
+fn a_set_has_room_behind_one_of_another_kind() {
+    let rt = OsRt::new(RtOptions::default());
+    let mut case = Case::uniform(6, 4, 14_000, 16, 90).unwrap();
+    for entry in case.runs.iter_mut().flatten() {
+        // First many small entries, then fewer of which little is stored.
+        entry.value = if entry.key[0] < 165 { Vec::new() } else { vec![7; 90] };
+    }
+    let style = BlockStyle { codec: Codec::Lz4, ..BlockStyle::default() };
+    case.blocks = case.runs.iter().map(|run| style.encode(run).unwrap()).collect();
+    let small = case.runs.iter().map(|run| {
+        let small: Vec<_> = run.iter().filter(|e| e.value.is_empty()).cloned().collect();
+        let blocks = style.encode(&small).unwrap();
+        blocks.iter().map(|block| block.slice.bytes.len() as u64).sum::<u64>()
+    });
+    let mut budgets = [small.sum(), u64::MAX].into_iter();
+    let sets = case.sets_by(|| budgets.next().unwrap_or(u64::MAX));
+    assert_eq!(sets.len(), 2);
+    let recipe = Arc::new(Recipe { codec: Codec::Lz4, ..Recipe::clone(&case.recipe) });
+    // What sets take of so much memory, or why they have no room.
+    let took = |memory: u64, sets: &[BlockSet]| {
+        let rates =
+            Rates { up: 1e3, down: 1e3, kernels: 1e3, call_ns: 0.0, with_commands: 64 << 10 };
+        let device = Paced::new(Emu::new(2), rates, Box::new(|| u64::MAX / 2));
+        let usage = device.usage();
+        let options = GpuOptions { units: 1, set_bytes: 1, memory, ..GpuOptions::default() };
+        let engine = GpuEngine::new(Box::new(device), options).unwrap();
+        match run(&engine, &rt, &recipe, sets.to_vec(), true) {
+            Ok(_) => Ok(usage.lock().memory[1]),
+            Err(e) => Err(format!("{e}: {:?}", engine.evidence())),
+        }
+    };
+    let alone = [&sets[..1], &sets[1..]].map(|set| took(64 << 20, set).unwrap());
+    let most = alone[0].max(alone[1]);
+    assert!(took(64 << 20, &sets).unwrap() > most, "they take the same: {alone:?}");
+    assert!(took(most - 1, &sets).is_err(), "one of them has no room by itself");
+    let both = took(most + (64 << 10), &sets).unwrap_or_else(|why| panic!("{alone:?}: {why}"));
+    assert!(both <= most + (64 << 10), "{both}");
+}
