@@ -174,7 +174,7 @@ fn buffers_leave_a_cache(s: &Settings) -> Option<String> {
     let buffers = s.buffer_bytes.filter(|_| cache_bytes(s) < CACHE_MIN)?;
     Some(format!(
         "buffer_bytes = {buffers} leaves less than 1 MiB of cache: memory_budget has {} beside the \
-         memtables, and a quarter of that is for what is not counted; leave it out, or raise memory_budget \
+         memtables, and a quarter of that or more is for what is not counted; leave it out, or raise memory_budget \
          to {}",
         beside_memtables(s),
         least_memory(s)

@@ -87,7 +87,7 @@ settings! {
     /// there is, the larger their reads and writes are, from 64 KiB to 2 MiB each. What is left then is for the
     /// sets of engines other than the CPU.
     buffer_bytes: Option<u64>, Bytes("0" up), First Database fixed,
-        default(memory |_b| None, "a quarter of what the memtables leave"),
+        default(memory |_b| None, "at most a quarter of what the memtables leave"),
         rocksdb("compaction_readahead_size"),
         in_force |s| <crate::text::Bytes as Kind<u64>>::show(&memory::buffer_bytes(s));
     /// Parts into which a wide compaction is cut at keys. Each part is merged by whichever compaction
