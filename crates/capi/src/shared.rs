@@ -295,7 +295,7 @@ export! {
             memtables: all(MEMTABLES),
             unflushed: all("rocksdb.cur-size-all-mem-tables"),
             readers: all("rocksdb.estimate-table-readers-mem"),
-            cache: consumers.caches.iter().map(|cache| cache.0.usage()).sum(),
+            cache: consumers.caches.iter().map(|cache| cache.0.memory()).sum(),
         }))
     }
     fn rocksdb_approximate_memory_usage_destroy(usage: own Usage) {

@@ -57,6 +57,7 @@ fn databases_share_one_bound_and_never_blocks() {
     }
     // 2.4 MB, where the memory of each has room for less.
     assert!(cache.usage() > 2 << 20, "all of it fits: {cache:?}");
+    assert!(cache.memory() > cache.usage(), "and takes memory itself");
 
     // Another database in the place of one whose blocks are still there.
     let [a, b, c] = all;

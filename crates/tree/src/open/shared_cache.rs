@@ -41,6 +41,11 @@ impl SharedCache {
     pub fn usage(&self) -> u64 {
         self.blocks.counts().bytes
     }
+    /// Bytes of memory that it takes: those blocks, and what the cache needs to find them.
+    pub fn memory(&self) -> u64 {
+        let counts = self.blocks.counts();
+        counts.bytes + counts.tables
+    }
     pub(crate) fn blocks(&self) -> &Arc<BlockCache> {
         &self.blocks
     }
