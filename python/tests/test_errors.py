@@ -64,8 +64,10 @@ def test_settings_are_named_and_unknown_ones_suggest(tmp_path: Path) -> None:
         with pytest.raises(ValueError):
             db.set(l0_trigger=7, nonsense=True)
         with pytest.raises(errors.InvalidArgumentError, match="close it"):
-            db.set(l0_trigger=8, memtable_bytes="2MiB")
+            db.set(l0_trigger=8, block_bytes="8KiB")
         assert db.settings()["l0_trigger"] == "6"
+        db.set(memtable_bytes="2MiB")
+        assert db.settings()["memtable_bytes"] == "2MiB"
     assert lithify.settings(memory="64MiB")["memtable_bytes"] == "6MiB"
 
 
