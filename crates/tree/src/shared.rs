@@ -80,7 +80,7 @@ pub(crate) struct Background {
     pub(crate) alive: AtomicUsize,
     /// The room on the disk, or of its budget, is looked up often.
     pub(crate) disk_low: AtomicBool,
-    /// There was nothing to write for a while: the cache may borrow memory that is kept for it.
+    /// There was next to nothing to write for a while: the cache may borrow memory of memtables and buffers.
     pub(crate) resting: AtomicBool,
     pub(crate) progress: Arc<Progress>,
     /// Completed when the upkeep job shall end, and by it when it has.

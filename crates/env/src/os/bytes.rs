@@ -382,9 +382,9 @@ impl SlotPool {
         }
     }
 
-    /// The slabs of each shelf without its fullest, which have at least `keep` of its `of` parts of what is in use. Their
-    /// owners let go of them where much is to go back at once: what is evicted by use lies on all slabs, and few
-    /// pages are free then.
+    /// The emptiest slabs of each shelf: all but the fullest ones, which together have at least `keep` of `of` parts of what
+    /// is in use. A cache that must give back much memory at once drops what lies in them. Blocks that it drops by use are
+    /// spread over all slabs, which frees slots, but few whole pages.
     pub fn emptiest(&self, keep: u64, of: u64) -> Slabs {
         let of_shelf = |rack: &Mutex<Rack>| {
             let in_use: Vec<u64> = rack.lock().shelf.in_use().collect();

@@ -26,7 +26,8 @@ fn what_is_read_keeps_the_time_of_its_last_access() {
     assert_eq!(std::fs::metadata(&path).unwrap().accessed().unwrap(), long_ago);
 }
 
-/// The system notes the reader, and lets it read.
+/// The system notes the reader, and lets it read. Root may open any file without a note, so this shows something to other users
+/// only.
 #[test]
 fn a_file_of_another_user_is_read() {
     read(Path::new("/etc/passwd"));

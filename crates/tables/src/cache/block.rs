@@ -27,7 +27,7 @@ const AHEAD_SHARE: u64 = 8;
 /// The part of the capacity that stays free and resident where blocks were evicted, and its least bytes.
 const IDLE_SHARE: u64 = 64;
 const IDLE_MIN: usize = 64 << 10;
-/// A cache that loses more than this part of what it holds gives whole slabs back.
+/// A cache that loses more than this part of what it holds evicts whole slabs.
 const MUCH: u64 = 8;
 /// Counters are split so that readers on different cores seldom share a cache line.
 const COUNTER_STRIPES: usize = 16;
@@ -53,7 +53,8 @@ impl CachedFile {
             _ => None,
         }
     }
-    /// The same for who comes to the block later, and asks again then if it is not held: that is when it is missed.
+    /// The block at `offset`, if held, for a cursor that comes to it later. Counts a hit, but no miss: the cursor asks
+    /// again when it is there.
     #[inline]
     pub(crate) fn get_ahead(&self, offset: u64) -> Option<Block> {
         match self.cache.find(BlockKey { file: self.number, offset }) {
@@ -312,9 +313,9 @@ impl BlockCache {
         self.ahead.load(Ordering::Relaxed)
     }
 
-    /// Changes the capacity, evicting at once if it shrinks; its memory goes back to the system before this returns. If it
-    /// shrinks by much, what lies together is evicted and not what was used longest ago: that lies scattered, and what is
-    /// left of its pages would stay.
+    /// Changes the capacity. A smaller one evicts at once, and the memory goes back to the system before this returns. A much
+    /// smaller one evicts by place, whole slabs, and not by use: blocks that were used longest ago lie between
+    /// others, whose pages would stay.
     pub fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Ordering::Relaxed);
         self.memory.set_idle_max(idle_max(bytes));
@@ -332,6 +333,14 @@ impl BlockCache {
             });
         }
         self.blocks.set_capacity(bytes);
+    }
+
+    /// Changes the capacity, unless it is within a 64th of `of` already: what a table more or less weighs is not worth
+    /// an eviction run.
+    pub fn fit(&self, bytes: u64, of: u64) {
+        if self.capacity().abs_diff(bytes) > of / 64 {
+            self.set_capacity(bytes);
+        }
     }
 
     /// Bytes held, bookkeeping included.

@@ -31,9 +31,11 @@ const LOW_MEMTABLES: u64 = 16;
 const LOW_BYTES: u64 = 4 << 30;
 /// How often freed memory is given back while jobs are at work.
 const TRIM_EVERY: Duration = Duration::from_millis(250);
-/// After so long without a new memtable and without a job the cache may borrow memory of both: less, and a writer that comes and
-/// goes would pay for fresh pages each time.
+/// After so long without a job and nearly without writes the cache may borrow memory of memtables and buffers. If it were less, a
+/// writer that comes and goes would pay for fresh pages each time.
 const REST: Duration = Duration::from_secs(1);
+/// Nearly without writes: in that time memtables grow by at most this part of one.
+const REST_GROWTH: u64 = 8;
 /// The most that it borrows, so that it is given back within milliseconds, bytes.
 const LOAN_MAX: u64 = 1 << 30;
 /// How often the upkeep job looks around when nothing wakes it.
@@ -132,7 +134,7 @@ impl Shared {
     /// Gives the block cache what memtables, buffers, open tables and what cursors read ahead leave of the
     /// budget, and a sixteenth of it in any case. What these take beyond that, which open iterators keep, is
     /// taken out of buffers and memory of memtables that are kept for the next use; so is what these lend to the
-    /// cache while there is nothing to write and it is full. A cache that is shared has a capacity of its own.
+    /// cache while there is next to nothing to write and it is full. A cache that is shared has a capacity of its own.
     pub(crate) fn fit_cache(&self) {
         let s = self.db_settings.load();
         let room = lithify_settings::cache_bytes(&s);
@@ -157,11 +159,7 @@ impl Shared {
             false => 0,
         };
         self.resources.keep_idle(&shares, lent + (others + least).saturating_sub(room));
-        let bytes = own + lent;
-        // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
-        if blocks.capacity().abs_diff(bytes) > room / 64 {
-            blocks.set_capacity(bytes);
-        }
+        blocks.fit(own + lent, room);
     }
 
     /// Deletes files of dropped families, and lets go of those that have nothing left.
@@ -255,23 +253,27 @@ impl Shell {
     }
 }
 
-/// Since when there was nothing to write.
+/// Whether there is next to nothing to write, by windows of [`REST`].
 struct Rest {
+    /// When the window began, and the bytes of memtables then.
     since: Mono,
     memtables: u64,
+    resting: bool,
 }
 
 impl Rest {
     fn new() -> Rest {
-        Rest { since: Mono::ZERO, memtables: 0 }
+        Rest { since: Mono::ZERO, memtables: 0, resting: false }
     }
 
-    /// Whether it has lasted [`REST`]: no job was at work, and memtables had the same bytes.
-    fn look(&mut self, now: Mono, worked: bool, memtables: u64) -> bool {
-        if worked || self.memtables != memtables {
-            (self.memtables, self.since) = (memtables, now);
+    /// Looks at whether jobs were at work since the last look, and at the bytes of memtables, which are full at `memtable`. A job or
+    /// a growth ends the rest at once; a window without either begins it.
+    fn look(&mut self, now: Mono, worked: bool, memtables: u64, memtable: u64) -> bool {
+        let wrote = worked || memtables.abs_diff(self.memtables) > memtable / REST_GROWTH;
+        if wrote || now.since(self.since) >= REST {
+            (self.since, self.memtables, self.resting) = (now, memtables, !wrote);
         }
-        now.since(self.since) >= REST
+        self.resting
     }
 }
 
@@ -295,6 +297,14 @@ impl Upkeep {
         let (disk_at, trim_at) = (Mono::ZERO, Mono::ZERO);
         let (log, at, worked, rest, hanging) = (None, 0, false, Rest::new(), Vec::new());
         Upkeep { shared, log, at, disk_at, trim_at, worked, rest, hanging }
+    }
+
+    fn look_at_rest(&mut self, worked: bool) {
+        let now = self.shared.resources.env.rt.now();
+        let memtable = self.shared.db_settings.load().memtable_bytes;
+        let in_use = self.shared.resources.memtables_in_use();
+        let resting = self.rest.look(now, worked, in_use, memtable);
+        self.shared.background.resting.store(resting, Ordering::Relaxed);
     }
 
     /// Gives back what jobs have freed, if any was at work since the last time.
@@ -387,10 +397,7 @@ impl Job for Upkeep {
         }
         // With what was just deleted.
         self.shared.look_at_low_disk();
-        let (now, memtables) =
-            (self.shared.resources.env.rt.now(), self.shared.resources.memtables_in_use());
-        let resting = self.rest.look(now, bytes > 0, memtables);
-        self.shared.background.resting.store(resting, Ordering::Relaxed);
+        self.look_at_rest(bytes > 0);
         self.shared.fit_cache();
         self.trim_heap();
         self.write_events();
@@ -407,5 +414,38 @@ impl Job for Upkeep {
     fn panicked(&mut self, message: String) {
         self.shared.go_read_only(Error::new(ErrorKind::Internal, message));
         self.shared.background.stopped.complete();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMTABLE: u64 = 32 << 20;
+
+    /// Looks every 50 ms for `looks` looks, while memtables grow by `step` at each; the answers.
+    fn looks(rest: &mut Rest, now: &mut Mono, bytes: &mut u64, looks: u32, step: u64) -> Vec<bool> {
+        let look = |_| {
+            *now = *now + UPKEEP_EVERY;
+            *bytes += step;
+            rest.look(*now, false, *bytes, MEMTABLE)
+        };
+        (0..looks).map(look).collect()
+    }
+
+    #[test]
+    fn a_trickle_of_writes_is_rest_and_a_stream_is_none() {
+        let (mut rest, mut now, mut bytes) = (Rest::new(), Mono::ZERO, MEMTABLE);
+        assert!(!rest.look(now, false, bytes, MEMTABLE), "it was opened just now");
+        // 1 MiB a second.
+        let trickle = looks(&mut rest, &mut now, &mut bytes, 100, (1 << 20) / 20);
+        let (first, later) = trickle.split_at(19);
+        assert!(first.iter().all(|resting| !resting) && later.iter().all(|resting| *resting));
+        // 16 MiB a second: within a third of one.
+        let stream = looks(&mut rest, &mut now, &mut bytes, 100, (16 << 20) / 20);
+        assert!(stream[6..].iter().all(|resting| !resting), "{stream:?}");
+        assert!(looks(&mut rest, &mut now, &mut bytes, 21, 0)[20]);
+        assert!(!rest.look(now, true, bytes, MEMTABLE), "a job ends it at once");
+        assert!(!looks(&mut rest, &mut now, &mut bytes, 19, 0)[18]);
     }
 }

@@ -96,7 +96,7 @@ impl Resources {
         self.regions.in_use() as u64
     }
 
-    /// Bytes of the shares that nothing holds now, but for the next memtable, of `memtable` bytes, which is to find its memory.
+    /// Bytes of the shares that nothing holds now, less one memtable of `memtable` bytes: the next one finds its memory.
     pub(crate) fn unused(&self, shares: &Shares, memtable: u64) -> u64 {
         let memtables = self.memtables_in_use().saturating_add(memtable);
         let buffers = self.buffers.in_use() as u64;

@@ -27,11 +27,11 @@ impl SharedCache {
         let blocks = BlockCache::new(bytes, shards());
         SharedCache { bytes: Arc::new(AtomicU64::new(bytes)), blocks }
     }
-    /// The bytes that there are.
+    /// Capacity in bytes.
     pub fn capacity(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
-    /// Changes how many there are, and evicts at once where they become less.
+    /// Changes the capacity. A smaller one evicts at once.
     pub fn set_capacity(&self, bytes: u64) {
         self.bytes.store(bytes, Ordering::Relaxed);
         self.blocks.set_room(bytes);
@@ -51,11 +51,7 @@ impl SharedCache {
     }
     /// Gives blocks what open tables and cursors leave.
     pub(crate) fn fit(&self) {
-        let bytes = self.of_blocks();
-        // Steps of 1/64: what a table more or less weighs is not worth an eviction run.
-        if self.blocks.capacity().abs_diff(bytes) > self.capacity() / 64 {
-            self.blocks.set_capacity(bytes);
-        }
+        self.blocks.fit(self.of_blocks(), self.capacity());
     }
     fn of_blocks(&self) -> u64 {
         let others = self.blocks.resident() + self.blocks.ahead_bytes();
