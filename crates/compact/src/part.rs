@@ -121,6 +121,9 @@ impl Merging {
                 let look = self.sink.context().env.rt.now() + LOOK;
                 Merged::Step(Step::WaitUntil(waiting_for.unwrap_or(ticket), look))
             }
+            Relayed::Copying(ticket) => {
+                Merged::Step(Step::WaitUntil(ticket, self.sink.context().env.rt.now() + LOOK))
+            }
             Relayed::Done(ledger) => {
                 // The job that moves bytes next waits for it.
                 self.sink.context().pace(self.moved, Lane::Rest);

@@ -43,7 +43,7 @@ use crate::order::{OpenTables, OutputOrder, PartOrder, RunOrder};
 use crate::part::{Advance, PartJob};
 use crate::parts::state::{Claim, End, Hand, State, Then};
 use crate::recipe::{self, InputRun};
-use crate::relay::{Relay, Suspect, Told};
+use crate::relay::{Copier, Relay, Suspect, Told};
 use crate::route::{Engines, Place, Why};
 use crate::sink::Sink;
 use crate::{JobWork, Outcome, Report};
@@ -271,10 +271,15 @@ impl Parts {
                 Told::SmallSets => PartEvent::SmallSets { part, engine, why },
             });
         });
-        let (engines, rt) = (self.engines.clone(), self.context.env.rt.clone());
+        let copier = Copier {
+            part: self.context.output.write_bytes,
+            rt: self.context.env.rt.clone(),
+            urgency: order.urgency,
+            buffers: self.context.buffers.clone(),
+        };
         let trusted = self.context.output.unchecked;
-        let buffers = self.context.buffers.clone();
-        let relay = Relay::new(engines, place, order.recipe, rt, buffers, trusted, tell)?;
+        let engines = self.engines.clone();
+        let relay = Relay::new(engines, place, order.recipe, copier, trusted, tell)?;
         Ok(PartJob::new(relay, feed, sink, self.spec.control.part(no)))
     }
 

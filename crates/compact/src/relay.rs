@@ -27,16 +27,19 @@ use std::time::Duration;
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_engine::{Caps, Engine, Fault, Offer, Progress, Refusal, Session, Ticket};
 use lithify_env::sync::Arc;
-use lithify_env::{BufPool, IoBuf, Mono, RtRef};
+use lithify_env::{Mono, RtRef};
 use lithify_merge::certify::Certifier;
 use lithify_merge::prove::Prover;
-use lithify_merge::{BlockSet, Item, Ledger, Lent, Products, Recipe};
+use lithify_merge::{BlockSet, Item, Ledger, Products, Recipe};
 
 use crate::feed::Wants;
 use crate::route::{Engines, Place, Why, caps_for, guarded};
 
+mod copy;
 mod machine;
 
+use copy::Copied;
+pub(crate) use copy::Copier;
 use machine::{GRACE, Machine};
 
 /// How long an engine's machine is waited for before it is looked at again.
@@ -59,10 +62,12 @@ pub(crate) struct Relay {
     engines: Arc<Engines>,
     recipe: Arc<Recipe>,
     rt: RtRef,
-    /// Memory for what a machine made.
-    buffers: BufPool,
+    /// Copies what a machine made.
+    copier: Copier,
     tell: Tell,
     session: Seat,
+    /// What a machine made, while it is being copied.
+    batch: Option<Batch>,
     /// Sets that the session has no room for yet.
     waiting: VecDeque<BlockSet>,
     /// No more sets come after those, and whether the session knows.
@@ -120,6 +125,8 @@ pub(crate) enum Relayed {
     Starved,
     /// Poll again once the ticket is complete, or in a second.
     Pending(Ticket),
+    /// The same, whatever else arrives: what a machine made is being copied.
+    Copying(Ticket),
     /// The output is complete and certified.
     Done(Box<Ledger>),
     /// An engine was found out too late, or is a suspect: nothing of the output so far holds. The CPU is to do
@@ -134,11 +141,11 @@ impl Relay {
         engines: Arc<Engines>,
         place: Option<Place>,
         recipe: Arc<Recipe>,
-        rt: RtRef,
-        buffers: BufPool,
+        copier: Copier,
         trusted: bool,
         tell: Tell,
     ) -> Result<Relay> {
+        let rt = copier.rt.clone();
         let mut opened = None;
         if let Some(mut place) = place {
             match guarded(|| place.engine().open(recipe.clone())) {
@@ -167,9 +174,10 @@ impl Relay {
             engines,
             recipe,
             rt,
-            buffers,
+            copier,
             tell,
             session: Seat(Some(session)),
+            batch: None,
             waiting: VecDeque::new(),
             last: false,
             sealed: false,
@@ -343,21 +351,32 @@ impl Relay {
     }
 
     fn poll_machine(&mut self, out: &mut Products, phase: usize) -> Result<Relayed> {
-        let began = self.rt.now();
         if let Some(doubt) = self.machine.as_ref().and_then(|m| m.place.doubt()) {
             return self.disprove(&doubt, out);
         }
-        let progress = match guarded(|| self.session.session().poll(out)) {
-            Ok(Progress::Failed(Fault::Engine(e) | Fault::Input(e))) | Err(e) => {
-                return self.replace(Why::Failed, &e, out);
+        let Batch { began, progress, offered, sealed, products } = match self.batch.take() {
+            Some(batch) => batch,
+            None => match self.next_batch(out, phase)? {
+                Ok(batch) => batch,
+                Err(relayed) => return Ok(relayed),
+            },
+        };
+        let products = match products {
+            Copied::UnderWay(copying) if !copying.ticket().is_done() => {
+                let ticket = copying.ticket().clone();
+                let products = Copied::UnderWay(copying);
+                self.batch = Some(Batch { began, progress, offered, sealed, products });
+                return Ok(Relayed::Copying(ticket));
             }
-            Ok(progress) => progress,
+            Copied::UnderWay(copying) => guarded(|| copying.finish()).and_then(|products| products),
+            Copied::Whole(products) => Ok(products),
         };
         // Neither memory that the machine still has nor a panic in reading it gets any further.
-        let read = match guarded(|| {
-            out.own(phase, |bytes| room(&self.buffers, bytes));
-            self.read(out, &progress)
-        }) {
+        *out = match products {
+            Ok(products) => products,
+            Err(panic) => return self.unproven(&panic, out),
+        };
+        let read = match guarded(|| self.read(out, &progress, offered, sealed)) {
             Ok(Ok(read)) => read,
             Ok(Err(e)) => return self.disprove(&e, out),
             Err(panic) => return self.unproven(&panic, out),
@@ -392,9 +411,41 @@ impl Relay {
         })
     }
 
-    /// Reads a batch of an engine other than the CPU. Nothing has changed if it is refused: the carry before
+    /// Asks the machine for its next batch, and begins to copy it; or what became of the part.
+    fn next_batch(
+        &mut self,
+        out: &mut Products,
+        phase: usize,
+    ) -> Result<std::result::Result<Batch, Relayed>> {
+        let began = self.rt.now();
+        let progress = match guarded(|| self.session.session().poll(out)) {
+            Ok(Progress::Failed(Fault::Engine(e) | Fault::Input(e))) | Err(e) => {
+                return self.replace(Why::Failed, &e, out).map(Err);
+            }
+            Ok(progress) => progress,
+        };
+        let offered = self.machine.as_ref().map_or(0, |machine| machine.kept.len());
+        let looks = self.certifier.as_ref().is_some_and(Certifier::looks_at_sums);
+        let kind = looks.then_some(self.recipe.checksum);
+        let products = std::mem::take(out);
+        let products = match guarded(|| self.copier.begin(products, phase, kind)) {
+            Ok(Ok(products)) => products,
+            Ok(Err(e)) => return self.replace(Why::Failed, &e, out).map(Err),
+            Err(panic) => return self.unproven(&panic, out).map(Err),
+        };
+        Ok(Ok(Batch { began, progress, offered, sealed: self.sealed, products }))
+    }
+
+    /// Reads a batch of an engine other than the CPU, to which so many sets had been offered, and that there are no more, if
+    /// it is `sealed`. Nothing has changed if it is refused: the carry before
     /// the batch, the sets that end in it, and the carry after it, which is in its last item, are all here.
-    fn read(&self, out: &Products, progress: &Progress) -> Result<Read> {
+    fn read(
+        &self,
+        out: &Products,
+        progress: &Progress,
+        offered: usize,
+        sealed: bool,
+    ) -> Result<Read> {
         let machine = self.machine.as_ref().expect("the caller saw it");
         let done = matches!(progress, Progress::Done(_));
         let mut sets = 0;
@@ -409,11 +460,10 @@ impl Relay {
         if !whole && !done {
             return Err(broken("a batch ends in the middle of a set"));
         }
-        let (all, merged) = (machine.kept.len(), sets);
-        if done && (merged < all || !self.sealed) {
+        if done && (sets < offered || !sealed) {
             return Err(broken("the output is called complete before the last set"));
         }
-        if matches!(progress, Progress::Starved) && (merged < all || self.sealed) {
+        if matches!(progress, Progress::Starved) && (sets < offered || sealed) {
             return Err(broken("sets are called merged whose output is not there"));
         }
         let mut certifier = self.certifier.as_ref().filter(|_| !out.is_empty()).cloned();
@@ -470,6 +520,7 @@ impl Relay {
     /// Goes on with the CPU from the last carry, with the sets offered since.
     fn go_on_with_cpu(&mut self, why: Why, error: &Error) -> Result<()> {
         let Some(mut machine) = self.machine.take() else { return Ok(()) };
+        self.batch = None;
         replaced(&mut machine.place, why, error, self.rt.now(), &self.tell);
         match why {
             Why::Hung => machine.place.owes(machine.asked.take().map(|(ticket, _)| ticket)),
@@ -498,6 +549,17 @@ enum Fell {
     Panicked,
 }
 
+/// What a machine answered.
+struct Batch {
+    /// When it was asked.
+    began: Mono,
+    progress: Progress,
+    /// How many sets it had then, and whether it knew that there are no more.
+    offered: usize,
+    sealed: bool,
+    products: Copied,
+}
+
 /// A batch that was read and may be taken.
 struct Read {
     /// How many sets end in it.
@@ -524,25 +586,6 @@ fn too_large(set: &BlockSet, caps: &Caps) -> Option<Error> {
     (runs > usize::from(caps.max_ways)).then(|| {
         Error::unsupported(format!("a set of {runs} runs, and it takes {} at most", caps.max_ways))
     })
-}
-
-/// A buffer that blocks of a machine are copied into, certified in, and written from.
-struct Room(IoBuf);
-
-impl Lent for Room {
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
-
-/// Such a buffer, if there is memory.
-fn room(buffers: &BufPool, bytes: usize) -> Option<Box<dyn Lent>> {
-    let mut buffer = buffers.try_get(bytes).ok()?;
-    buffer.set_len(bytes);
-    Some(Box::new(Room(buffer)))
 }
 
 fn refused(place: &Place, refusal: &Refusal) -> Error {

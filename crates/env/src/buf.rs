@@ -21,7 +21,7 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use crate::os::pages::Pages;
+use crate::os::pages::{self, Pages};
 use crate::pool::{OutOfMemory, PagePool};
 use crate::sync::Arc;
 
@@ -108,6 +108,16 @@ impl IoBuf {
         pad
     }
 
+    /// Cuts its memory, from the first byte, into parts of these lengths, which several threads may fill at once. It is
+    /// [back](Parted::whole) once all of them are dropped.
+    ///
+    /// # Panics
+    /// If they are longer than the capacity together.
+    pub fn parts(self, lens: &[usize]) -> (Parted, Vec<BufPart>) {
+        let (whole, parts) = pages::parts(self, |buf| &buf.pages, lens);
+        (Parted(whole), parts.into_iter().map(BufPart).collect())
+    }
+
     /// Keeps the first `len` bytes; no effect if there are fewer.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
@@ -159,6 +169,40 @@ impl IoBuf {
             pool.give(smaller);
         }
         Ok(())
+    }
+}
+
+/// A buffer whose parts are being filled.
+pub struct Parted(pages::Whole<IoBuf>);
+
+impl Parted {
+    /// The buffer, as it was but for what the parts were filled with.
+    ///
+    /// # Errors
+    /// Itself, while there are parts.
+    pub fn whole(self) -> Result<IoBuf, Parted> {
+        self.0.take().map_err(Parted)
+    }
+}
+
+/// A part of a buffer, filled by one thread while others fill others.
+pub struct BufPart(pages::Part<IoBuf>);
+
+impl AsMut<[u8]> for BufPart {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self.0.as_mut_slice()
+    }
+}
+
+impl fmt::Debug for Parted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Parted")
+    }
+}
+
+impl fmt::Debug for BufPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BufPart")
     }
 }
 

@@ -35,7 +35,7 @@ pub mod throttle;
 mod ticket;
 pub mod watch;
 
-pub use buf::{BufPool, IoBuf};
+pub use buf::{BufPart, BufPool, IoBuf, Parted};
 pub use capped::{CappedFs, Closable};
 pub use clock::Mono;
 pub use dilate::DilatedRt;

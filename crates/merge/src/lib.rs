@@ -17,6 +17,7 @@ mod encode;
 mod gc;
 pub mod kernel;
 pub mod ledger;
+pub mod loan;
 #[cfg(any(test, feature = "testing"))]
 pub mod naive;
 pub mod offload;

@@ -164,7 +164,9 @@ pub struct Products {
     /// Blocks up to `used`; the rest is room, zeroed or stale.
     pub(crate) arena: LargeBytes,
     /// Stands for the arena while it is here. The kernel's writer never has one.
-    lent: Option<Box<dyn Lent>>,
+    pub(crate) lent: Option<Box<dyn Lent>>,
+    /// Raw sums of all blocks, in item order, that the host found itself; empty if it did not look.
+    pub(crate) sums: Vec<u32>,
     pub(crate) used: usize,
     pub(crate) keys: Vec<u8>,
     pub(crate) hashes: Vec<u64>,
@@ -176,6 +178,7 @@ impl Products {
     pub fn clear(&mut self) {
         self.lent = None;
         self.used = 0;
+        self.sums.clear();
         self.keys.clear();
         self.hashes.clear();
         self.items.clear();
@@ -190,6 +193,7 @@ impl Products {
     }
     /// Replaces the steps, keeping all bytes: how a hostile engine loses or doubles a block.
     pub fn set_items(&mut self, items: Vec<Item>) {
+        self.sums.clear();
         self.items = items;
     }
     /// The memory that all blocks lie in.
@@ -210,64 +214,6 @@ impl Products {
         if self.lent.is_none() && self.used > 0 {
             self.lent = Some(Box::new(std::mem::take(&mut self.arena)));
         }
-    }
-    /// Copies the blocks that were lent into memory of the host's, and gives the lent memory back. What a machine or
-    /// another thread could still change is neither certified nor written. `room` gives memory of so many bytes at
-    /// least, or none: then it is memory of these products.
-    ///
-    /// Blocks come to lie side by side, in item order, and those of each file as in the file, so that a file with
-    /// direct IO can be written from there: `phase` bytes behind a multiple of [`PAGE`] for the file that is open, and
-    /// at a multiple for the files after it.
-    pub fn own(&mut self, phase: usize, room: impl FnOnce(usize) -> Option<Box<dyn Lent>>) {
-        let Some(lent) = self.lent.take() else { return };
-        let from = lent.bytes().get(..self.used).unwrap_or_default();
-        let (places, used) = self.places(from.len(), phase);
-        let mut own = room(used).filter(|own| own.bytes().len() >= used);
-        let to = match &mut own {
-            Some(own) => own.bytes_mut(),
-            None => {
-                self.arena.lengthen(used);
-                &mut self.arena[..]
-            }
-        };
-        let mut places = places.into_iter();
-        for item in &mut self.items {
-            let Item::Block(block) = item else { continue };
-            let Some(place) = places.next() else { break };
-            if let Some(bytes) = from.get(block.at.clone()).filter(|_| !place.is_empty()) {
-                to[place.clone()].copy_from_slice(bytes);
-            }
-            block.at = place;
-        }
-        (self.lent, self.used) = (own, used);
-    }
-    /// Where each block goes that lies within the first `all` bytes, and where the last one ends. Blocks beyond, or more
-    /// than there are bytes for, get no bytes.
-    fn places(&self, all: usize, phase: usize) -> (Vec<Range<usize>>, usize) {
-        let mut places = Vec::with_capacity(self.items.len());
-        let (mut at, mut left) = (phase % PAGE, all);
-        // Many tiny files would take more room than blocks do: they are not aligned.
-        let mut waste = all / 4 + 16 * PAGE;
-        for item in &self.items {
-            match item {
-                Item::Block(block) => {
-                    let is_there = block.at.start <= block.at.end && block.at.end <= all;
-                    let len = if is_there { block.at.len() } else { 0 };
-                    let len = if len <= left { len } else { 0 };
-                    left -= len;
-                    places.push(at..at + len);
-                    at += len;
-                }
-                Item::FileCut(_) => {
-                    let gap = at.next_multiple_of(PAGE) - at;
-                    if gap <= waste {
-                        (at, waste) = (at + gap, waste - gap);
-                    }
-                }
-                Item::SetDone(_) => {}
-            }
-        }
-        (places, at)
     }
     /// Whether blocks lie in memory that was lent, and can be [taken](Products::take_lent).
     pub fn is_lent(&self) -> bool {
@@ -354,6 +300,7 @@ impl Clone for Products {
         Products {
             arena: self.arena().into(),
             lent: None,
+            sums: self.sums.clone(),
             used: self.arena().len(),
             keys: self.keys.clone(),
             hashes: self.hashes.clone(),
@@ -371,6 +318,3 @@ impl fmt::Debug for Products {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

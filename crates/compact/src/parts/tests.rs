@@ -312,10 +312,15 @@ fn an_order_makes_the_same_files_elsewhere() {
         let elsewhere = world.elsewhere();
         let (feed, sink) = order.begin(&elsewhere, &OpenTables::default()).unwrap();
         let recipe = order.recipe.clone();
-        let (engines, rt) = (Arc::new(Engines::new(Vec::new(), 0)), world.context.env.rt.clone());
+        let engines = Arc::new(Engines::new(Vec::new(), 0));
+        let copier = Copier {
+            part: 1 << 10,
+            rt: world.context.env.rt.clone(),
+            urgency: order.urgency.clone(),
+            buffers: BufPool::new(0),
+        };
         let relay =
-            Relay::new(engines, None, recipe, rt, BufPool::new(0), false, Box::new(|_, _, _| ()))
-                .unwrap();
+            Relay::new(engines, None, recipe, copier, false, Box::new(|_, _, _| ())).unwrap();
         let mut job = PartJob::new(relay, feed, sink, control.part(0));
         let mut made = Vec::new();
         drive(&elsewhere, || match job.advance().unwrap() {

@@ -97,3 +97,29 @@ fn lent_memory_is_used_in_whole_pages_and_given_back() {
     assert_eq!(lent(100).capacity(), 0);
     assert_eq!(gone.load(Ordering::Relaxed), 1);
 }
+
+#[test]
+fn parts_are_filled_by_several_threads_and_are_a_buffer_again() {
+    let pool = BufPool::new(1 << 20);
+    let mut buf = pool.get(10_000);
+    buf.extend_from_slice(&[9; 10_000]);
+    let (whole, parts) = buf.parts(&[4000, 0, 5000]);
+    let whole = whole.whole().expect_err("there are parts");
+    std::thread::scope(|scope| {
+        for (no, mut part) in parts.into_iter().enumerate() {
+            scope.spawn(move || part.as_mut().fill(no as u8));
+        }
+    });
+    let buf = whole.whole().expect("they are gone");
+    assert_eq!(buf[..4000], [0; 4000]);
+    assert_eq!(buf[4000..9000], [2; 5000]);
+    assert_eq!(buf[9000..], [9; 1000]);
+    drop(buf);
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+#[should_panic(expected = "more bytes than there are")]
+fn parts_lie_within_the_buffer() {
+    let _ = IoBuf::with_capacity(4096).parts(&[usize::MAX, 2]);
+}

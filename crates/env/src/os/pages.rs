@@ -20,6 +20,8 @@ use std::sync::atomic::AtomicU32;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
+use crate::sync::Arc;
+
 /// Alignment of all memory, and the unit of small pieces.
 pub(crate) const PAGE: usize = 4096;
 /// Alignment and unit of large pieces: the huge page of x86-64 and of arm64 with 4 KiB pages.
@@ -38,6 +40,62 @@ pub(crate) struct Pages {
     len: usize,
     /// Whose the memory is, if it is lent.
     owner: Option<Owner>,
+}
+
+/// One of the parts that several threads fill at once, side by side in the pages of `T`.
+pub(crate) struct Part<T> {
+    base: NonNull<u8>,
+    len: usize,
+    /// Keeps the pages.
+    #[expect(dead_code, reason = "is dropped with the part")]
+    of: Arc<T>,
+}
+
+/// What owns pages whose parts are filled. It is out of reach until all of them are dropped.
+pub(crate) struct Whole<T>(Arc<T>);
+
+// SAFETY: each part has bytes that no other has, and nothing else looks at them while there are parts.
+unsafe impl<T: Send + Sync> Send for Part<T> {}
+// SAFETY: through a shared reference nothing of it can be reached.
+unsafe impl<T: Send + Sync> Sync for Part<T> {}
+
+impl<T> Part<T> {
+    /// All of it.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: `parts` took the range out of pages that `of` keeps, whose bytes are initialised; no other part has a byte of
+        // it, and `Whole` gives their owner back only when this part is gone.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.len) }
+    }
+}
+
+impl<T> Whole<T> {
+    /// What owns the pages; or this again, while there are parts.
+    pub(crate) fn take(self) -> Result<T, Whole<T>> {
+        Arc::try_unwrap(self.0).map_err(Whole)
+    }
+}
+
+/// Cuts the pages that `of` owns and `pages` tells, from their first byte, into parts of these lengths.
+///
+/// # Panics
+/// If they have fewer bytes.
+pub(crate) fn parts<T>(
+    of: T,
+    pages: impl FnOnce(&T) -> &Pages,
+    lens: &[usize],
+) -> (Whole<T>, Vec<Part<T>>) {
+    let of = Arc::new(of);
+    let pages = pages(&of);
+    let all = lens.iter().try_fold(0usize, |sum, len| sum.checked_add(*len));
+    assert!(all.is_some_and(|all| all <= pages.len), "the parts have more bytes than there are");
+    let (mut at, mut parts) = (0, Vec::with_capacity(lens.len()));
+    for &len in lens {
+        // SAFETY: `at + len` lies within the pages, by the assertion.
+        let base = unsafe { pages.base.add(at) };
+        parts.push(Part { base, len, of: of.clone() });
+        at += len;
+    }
+    (Whole(of), parts)
 }
 
 /// The owner of lent memory, which `Pages` gives back to where it came from. Not a `Box`: that must not be moved while there are
