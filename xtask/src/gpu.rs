@@ -53,8 +53,8 @@ const MUTANTS: &[(&str, &str, &str, &str)] = &[
     (
         "look-back stops early",
         "kernels/prim.cuh",
-        "sum.v[k] += state == 2 ? one->whole[k] : one->own[k];",
-        "sum.v[k] += one->own[k];",
+        "? 0 : state == 2 ? one->whole[k] : one->own[k];",
+        "? 0 : one->own[k];",
     ),
     (
         "tie in the merge",

@@ -247,6 +247,7 @@ extern "C" void lithify_emu_sizes(u64 *out) {
 extern "C" void lithify_emu_shape(u64 *out) {
     out[0] = THREADS;
     out[1] = ITEMS;
+    out[2] = SCAN_ITEMS;
 }
 
 // The hashes, for their tests: XXH3 by a warp, XXPH3, content and weight of bytes.

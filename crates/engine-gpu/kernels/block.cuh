@@ -8,24 +8,24 @@
 #pragma once
 #include "layout.cuh"
 
-// The end of a plain payload.
+// The end of a plain payload. Places in one have 31 bits, so that sums of two have room in 32: larger ones are the CPU's.
 struct Tail {
-    u64 entries_end;
+    u32 entries_end;
     u32 restarts;
 };
 
 FN bool read_tail(const u8 *p, u64 len, Tail &t) {
-    if (len < 4) return false;
+    if (len < 4 || len >> 31) return false;
     u32 word = load32(p + len - 4);
     // Bit 29 is a hint; the host has taken blocks with other flags apart.
     t.restarts = word & 0x0fffffffu;
     if ((word & ~(0x0fffffffu | 1u << 29)) != 0 || 4ull * t.restarts > len - 4) return false;
-    t.entries_end = len - 4 - 4ull * t.restarts;
+    t.entries_end = (u32)len - 4 - 4 * t.restarts;
     return t.restarts > 0 || t.entries_end == 0;
 }
 
 // Where group `g` lies. False if it does not lie behind the group before it.
-FN bool group_place(const u8 *p, const Tail &t, u32 g, u64 &from, u64 &to) {
+FN bool group_place(const u8 *p, const Tail &t, u32 g, u32 &from, u32 &to) {
     const u8 *restarts = p + t.entries_end;
     from = load32(restarts + 4ull * g);
     to = g + 1 < t.restarts ? load32(restarts + 4ull * (g + 1)) : t.entries_end;
@@ -35,11 +35,11 @@ FN bool group_place(const u8 *p, const Tail &t, u32 g, u64 &from, u64 &to) {
 // An encoded entry.
 struct Entry {
     u32 shared, unshared, value;
-    u64 delta_at, value_at;
+    u32 delta_at, value_at;
 };
 
 // The three lengths of an entry.
-FN bool read_lengths(const u8 *p, u64 &at, u64 end, Entry &e) {
+FN bool read_lengths(const u8 *p, u32 &at, u32 end, Entry &e) {
     if (end - at >= 4) {
         // Most have one byte, or the last one two.
         u32 word = load32(p + at), more = word & 0x80808080u;
@@ -56,10 +56,11 @@ FN bool read_lengths(const u8 *p, u64 &at, u64 end, Entry &e) {
 }
 
 // Takes the entry at `at` apart and moves behind it. The internal key before it has `before` bytes.
-FN u64 read_entry(const u8 *p, u64 &at, u64 end, u64 before, Entry &e) {
+FN u32 read_entry(const u8 *p, u32 &at, u32 end, u32 before, Entry &e) {
     if (!read_lengths(p, at, end, e)) return FAULT_FORM;
-    u64 len = (u64)e.shared + e.unshared;
-    if (e.shared > before || len < 8 || (u64)e.unshared + e.value > end - at) return FAULT_FORM;
+    if (e.shared > before || (u64)e.unshared + e.value > end - at) return FAULT_FORM;
+    u32 len = e.shared + e.unshared;
+    if (len < 8) return FAULT_FORM;
     if (len - 8 > KEY_MOST || e.value >= VALUE_LIMIT) return FAULT_LARGE;
     e.delta_at = at;
     e.value_at = at + e.unshared;
@@ -68,13 +69,13 @@ FN u64 read_entry(const u8 *p, u64 &at, u64 end, u64 before, Entry &e) {
 }
 
 // First pass over a group: its entries and the bytes of its user keys.
-FN u64 count_group(const u8 *p, u64 at, u64 end, u64 &entries, u64 &bytes) {
-    u64 before = 0;
+FN u32 count_group(const u8 *p, u32 at, u32 end, u32 &entries, u64 &bytes) {
+    u32 before = 0;
     while (at < end) {
         Entry e = {};
-        u64 fault = read_entry(p, at, end, before, e);
+        u32 fault = read_entry(p, at, end, before, e);
         if (fault) return fault;
-        before = (u64)e.shared + e.unshared;
+        before = e.shared + e.unshared;
         entries++;
         bytes += before - 8;
     }
@@ -86,8 +87,7 @@ struct Seen {
     u64 at;  // of its user key, in `keys`
     u32 len;
     u64 tag;  // as stored
-    u64 value_at;
-    u32 value;
+    u32 value_at, value;
 };
 
 // Byte `i` of the internal key.
@@ -98,9 +98,9 @@ FN u8 internal_byte(const u8 *user, u32 len, u64 tag, u32 i) {
 // The next entry of a group that was counted. `seen` is the one before it, or has length 0 and `first`
 // set; its user key goes to `keys + key_at`. By `of` lanes side by side, of which this is the `me`-th: it writes the
 // bytes `me`, `me + of`, ..., so what it needs of the key before was mostly written by itself.
-FN void next_entry(const u8 *p, u64 &at, u64 end, u8 *keys, u64 key_at, bool first, Seen &seen, u32 me, u32 of) {
+FN void next_entry(const u8 *p, u32 &at, u32 end, u8 *keys, u64 key_at, bool first, Seen &seen, u32 me, u32 of) {
     Entry e = {};
-    read_entry(p, at, end, first ? 0 : (u64)seen.len + 8, e);
+    read_entry(p, at, end, first ? 0 : seen.len + 8, e);
     u32 user = e.shared + e.unshared - 8;
     const u8 *before = keys + seen.at, *delta = p + e.delta_at;
     u64 tag = 0;
@@ -148,7 +148,7 @@ FN u32 lanes_each(u32 groups) {
 // and with where its user keys go. `f` is called by all lanes together, for an entry each or for none: whether there is
 // one, the entry, the one before it, whether there is one before it in its group, and its number. Says the last entry
 // of the group that a lane has a part of.
-template <class F> FN Seen each_entry(const u8 *p, u32 groups, u64 at, u64 end, u64 no, u8 *keys, u64 key_at, F f) {
+template <class F> FN Seen each_entry(const u8 *p, u32 groups, u32 at, u32 end, u64 no, u8 *keys, u64 key_at, F f) {
     u32 each = lanes_each(groups), g = lane() / each, me = lane() % each;
     at = __shfl_sync(ALL, at, g);
     end = __shfl_sync(ALL, end, g);

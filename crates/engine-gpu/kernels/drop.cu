@@ -75,8 +75,8 @@ KERNEL(k3_judge) {
     Sums<3> in = zero_sums<3>();
     // Of each of this thread's entries four bits.
     u32 bits = 0;
-    static_assert(4 * ITEMS <= 32, "the entries of a thread have their bits in a word");
-    for (u32 k = 0; k < ITEMS && i0 + k < total; k++) {
+    static_assert(4 * SCAN_ITEMS <= 32, "the entries of a thread have their bits in a word");
+    for (u32 k = 0; k < SCAN_ITEMS && i0 + k < total; k++) {
         u64 i = i0 + k;
         u32 rec = ord[i];
         const u8 *key = at<u8>(p.heap) + at<u64>(p.koff)[rec];
@@ -98,7 +98,7 @@ KERNEL(k3_judge) {
         in.v[2] += weigh(at<u64>(p.content)[rec], tag);
     }
     Sums<2> sum = grid_before(tile, mine);
-    for (u32 k = 0; k < ITEMS && i0 + k < total; k++) {
+    for (u32 k = 0; k < SCAN_ITEMS && i0 + k < total; k++) {
         u64 i = i0 + k;
         u32 rec = ord[i];
         u64 tag = at<u64>(p.tag)[rec];
@@ -133,7 +133,7 @@ KERNEL(k3_drop) {
     Sums<6> ledger = zero_sums<6>();
     // Which of this thread's entries stay, and which of those get the number 0.
     u32 stays = 0, zeroed = 0;
-    for (u32 k = 0; k < ITEMS && i0 + k < total; k++) {
+    for (u32 k = 0; k < SCAN_ITEMS && i0 + k < total; k++) {
         u64 i = i0 + k;
         u32 rec = ord[i], zone = at<u32>(p.zone)[i], run = at<u32>(p.run)[rec];
         u64 tag = at<u64>(p.tag)[rec], seq = tag >> 8, content = at<u64>(p.content)[rec];
@@ -166,7 +166,7 @@ KERNEL(k3_drop) {
         mine.v[1] += at<u32>(p.klen)[rec] + 12ull + at<u32>(p.vlen)[rec];
     }
     Sums<2> sum = grid_before(tile, mine);
-    for (u32 k = 0; k < ITEMS && i0 + k < total; k++) {
+    for (u32 k = 0; k < SCAN_ITEMS && i0 + k < total; k++) {
         u64 i = i0 + k;
         u32 rec = ord[i];
         if (stays >> k & 1) {

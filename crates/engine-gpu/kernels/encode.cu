@@ -74,9 +74,9 @@ KERNEL(k6_places) {
     u64 b0 = tile.first;
     BlockOut *blocks = at<BlockOut>(p.blocks_out);
     Sums<1> mine = zero_sums<1>();
-    for (u32 k = 0; k < ITEMS && b0 + k < n; k++) mine.v[0] += blocks[b0 + k].stored;
+    for (u32 k = 0; k < SCAN_ITEMS && b0 + k < n; k++) mine.v[0] += blocks[b0 + k].stored;
     Sums<1> sum = grid_before(tile, mine);
-    for (u32 k = 0; k < ITEMS && b0 + k < n; k++) {
+    for (u32 k = 0; k < SCAN_ITEMS && b0 + k < n; k++) {
         blocks[b0 + k].at = sum.v[0];
         sum.v[0] += blocks[b0 + k].stored;
         if (b0 + k + 1 == n) status->out_bytes = sum.v[0];

@@ -33,16 +33,9 @@ FN u32 round_total(const Params &p) {
     return sum;
 }
 
-// How many records of `list[from..to]` come before record `x`, by a warp: lanes ask at 32 places of the window at once,
-// and those where the answer is yes are the first ones.
+// How many records of `list[from..to]` come before record `x`, by a warp.
 FN u32 rank_in(const Params &p, const u32 *list, u32 from, u32 to, u32 x) {
-    while (from < to) {
-        u32 step = (to - from + WARP) / (WARP + 1), place = from + (lane() + 1) * step - 1;
-        u32 yes = (u32)warp_sum(place < to && before(p, list[place], x));
-        if (yes < WARP) to = min64(to, from + (yes + 1) * step - 1);
-        from += yes * step;
-    }
-    return from;
+    return (u32)first_no(from, to, [&](u64 i) { return before(p, list[i], x); });
 }
 
 // A CTA per tile boundary, a warp per list.

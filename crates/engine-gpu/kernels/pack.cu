@@ -63,9 +63,9 @@ KERNEL(k4_blocks) {
     u64 j0 = tile.first;
     u32 *bstart = at<u32>(p.bstart);
     Sums<1> mine = zero_sums<1>();
-    bool starts[ITEMS];
-    u8 form[ITEMS];
-    for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
+    bool starts[SCAN_ITEMS];
+    u8 form[SCAN_ITEMS];
+    for (u32 k = 0; k < SCAN_ITEMS && j0 + k < m; k++) {
         u64 j = j0 + k;
         u64 hard, soft;
         splits_before(p, j, hard, soft);
@@ -92,7 +92,7 @@ KERNEL(k4_blocks) {
     }
     Sums<1> sum = grid_before(tile, mine);
     u64 seg = sum.v[0] + p.has_open;
-    for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
+    for (u32 k = 0; k < SCAN_ITEMS && j0 + k < m; k++) {
         u64 j = j0 + k;
         if (j == 0 && p.has_open) bstart[0] = 0;
         if (starts[k]) {
@@ -170,9 +170,9 @@ KERNEL(k4_sizes) {
     u64 m = status->faults ? 0 : status->survivors;
     u64 j0 = tile.first;
     Sums<3> mine = zero_sums<3>();
-    u32 size[ITEMS];
-    bool hashed[ITEMS];
-    for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
+    u32 size[SCAN_ITEMS];
+    bool hashed[SCAN_ITEMS];
+    for (u32 k = 0; k < SCAN_ITEMS && j0 + k < m; k++) {
         u64 j = j0 + k;
         u32 b = at<u32>(p.bid)[j], start = at<u32>(p.bstart)[b], rec = at<u32>(p.sid)[j];
         u64 ordinal = j - start + (b == 0 ? p.open_entries : 0);
@@ -191,7 +191,7 @@ KERNEL(k4_sizes) {
         mine.v[2] += key.len;
     }
     Sums<3> sum = grid_before(tile, mine);
-    for (u32 k = 0; k < ITEMS && j0 + k < m; k++) {
+    for (u32 k = 0; k < SCAN_ITEMS && j0 + k < m; k++) {
         u64 j = j0 + k;
         u32 rec = at<u32>(p.sid)[j];
         at<u64>(p.place)[j] = sum.v[0];
@@ -226,7 +226,7 @@ KERNEL(k4_table) {
     u64 b0 = tile.first;
     BlockOut *blocks = at<BlockOut>(p.blocks_out);
     Sums<2> mine = zero_sums<2>();
-    for (u32 k = 0; k < ITEMS && b0 + k < n; k++) {
+    for (u32 k = 0; k < SCAN_ITEMS && b0 + k < n; k++) {
         u64 b = b0 + k, from = at<u32>(p.bstart)[b], to = at<u32>(p.bstart)[b + 1];
         bool resumed = b == 0 && p.has_open, finished = b + 1 < n;
         BlockOut o = {};
@@ -250,7 +250,7 @@ KERNEL(k4_table) {
         mine.v[1] += o.first_len + o.last_len;
     }
     Sums<2> sum = grid_before(tile, mine);
-    for (u32 k = 0; k < ITEMS && b0 + k < n; k++) {
+    for (u32 k = 0; k < SCAN_ITEMS && b0 + k < n; k++) {
         BlockOut &o = blocks[b0 + k];
         o.at = o.slot = sum.v[0];
         o.keys_at = sum.v[1];

@@ -39,14 +39,19 @@ typedef uint64_t u64;
 #define SHARED static thread_local
 #endif
 
-// Threads of a CTA, entries of a thread. The emulator takes small ones, so that small cases cross tiles.
+// Threads of a CTA, entries of a thread of the merge, and of one in a scan: few, as a scan waits for memory more than it
+// computes, and small sets have few tiles. The emulator takes small ones, so that small cases cross tiles.
 #ifndef THREADS
 #define THREADS 256
 #endif
 #ifndef ITEMS
 #define ITEMS 8
 #endif
+#ifndef SCAN_ITEMS
+#define SCAN_ITEMS 2
+#endif
 constexpr u32 TILE = THREADS * ITEMS;
+constexpr u32 SCAN_TILE = THREADS * SCAN_ITEMS;
 constexpr u32 WARP = 32;
 constexpr u32 WARPS = THREADS / WARP;
 constexpr u32 ALL = 0xffffffffu;
@@ -117,7 +122,7 @@ FN u64 fold64(u64 a, u64 b) {
 }
 
 // A varint of 32 bits at `at`, before `end`. False if it is cut short or wider.
-FN bool varint32(const u8 *p, u64 &at, u64 end, u32 &out) {
+template <class Place> FN bool varint32(const u8 *p, Place &at, Place end, u32 &out) {
     u64 v = 0;
     for (u32 i = 0; i < 5; i++) {
         if (at >= end) return false;
@@ -217,6 +222,18 @@ template <int K> FN Sums<K> zero_sums() {
     return a;
 }
 
+// How many of the places from `from` on, before `to`, come first for which the answer is yes: it is for none behind one for
+// which it is no. By a warp, whose lanes ask at 32 places at once.
+template <class F> FN u64 first_no(u64 from, u64 to, F yes) {
+    while (from < to) {
+        u64 step = (to - from + WARP) / (WARP + 1), place = from + (lane() + 1) * step - 1;
+        u64 n = warp_sum(place < to && yes(place));
+        if (n < WARP) to = min64(to, from + (n + 1) * step - 1);
+        from += n * step;
+    }
+    return from;
+}
+
 FN u64 warp_max(u64 v) {
     for (u32 d = 16; d; d /= 2) v = max64(v, __shfl_xor_sync(ALL, v, d));
     return v;
@@ -291,7 +308,7 @@ FN Tile take_tile(u64 ticks) {
     if (threadIdx.x == 0) next = (u32)atomicAdd((unsigned long long *)&tile.ticks->next, 1ull);
     __syncthreads();
     tile.no = next;
-    tile.first = (u64)tile.no * TILE + threadIdx.x * ITEMS;
+    tile.first = (u64)tile.no * SCAN_TILE + threadIdx.x * SCAN_ITEMS;
     __syncthreads();
     return tile;
 }
@@ -302,27 +319,35 @@ template <int K> FN Sums<K> grid_before(const Tile &tile, Sums<K> v) {
     SHARED u64 base[K];
     Sums<K> all;
     Sums<K> before = cta_before(v, all);
-    if (threadIdx.x == 0) {
+    // A warp looks back at 32 tiles at once.
+    if (threadIdx.x < WARP) {
         Tick *mine = &tile.ticks->tick[tile.no];
         Sums<K> sum = zero_sums<K>();
-        if (tile.no > 0) {
+        if (tile.no > 0 && lane() == 0) {
             for (int k = 0; k < K; k++) mine->own[k] = all.v[k];
             publish(&mine->state, 1);
-            for (u32 back = tile.no; back-- > 0;) {
-                Tick *one = &tile.ticks->tick[back];
-                u64 state;
-                do state = look(&one->state);
+        }
+        for (u32 end = tile.no; end > 0;) {
+            bool has = lane() < end;
+            Tick *one = &tile.ticks->tick[has ? end - 1 - lane() : 0];
+            u64 state = 0;
+            if (has) do state = look(&one->state);
                 while (state == 0);
-                for (int k = 0; k < K; k++)
-                    sum.v[k] += state == 2 ? one->whole[k] : one->own[k];
-                if (state == 2) break;
+            // The nearest tile whose whole prefix is there ends the way.
+            u32 last = WARP - (u32)warp_max(state == 2 ? WARP - lane() : 0);
+            for (int k = 0; k < K; k++) {
+                u64 v = lane() > last || !has ? 0 : state == 2 ? one->whole[k] : one->own[k];
+                sum.v[k] += warp_sum(v);
             }
+            end = last < WARP || end < WARP ? 0 : end - WARP;
         }
-        for (int k = 0; k < K; k++) {
-            mine->whole[k] = sum.v[k] + all.v[k];
-            base[k] = sum.v[k];
+        if (lane() == 0) {
+            for (int k = 0; k < K; k++) {
+                mine->whole[k] = sum.v[k] + all.v[k];
+                base[k] = sum.v[k];
+            }
+            publish(&mine->state, 2);
         }
-        publish(&mine->state, 2);
     }
     __syncthreads();
     for (int k = 0; k < K; k++) before.v[k] += base[k];

@@ -65,7 +65,8 @@ FN Found prove_block(const Params &p, const BlockOut &o, const u8 *payload) {
     Seen before = {};
     for (u32 base = 0; base < t.restarts; base += WARP) {
         u32 g = base + lane(), groups = t.restarts - base < WARP ? t.restarts - base : WARP;
-        u64 n = 0, k = 0, from = 0, to = 0;
+        u32 n = 0, from = 0, to = 0;
+        u64 k = 0;
         if (g < t.restarts) {
             if (!group_place(payload, t, g, from, to) || from == to || count_group(payload, from, to, n, k))
                 f.fault |= FAULT_PROVE;

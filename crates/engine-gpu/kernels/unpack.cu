@@ -37,7 +37,8 @@ FN u64 count_block(const u8 *p, u64 len, u64 &entries, u64 &bytes) {
     u64 fault = 0;
     for (u32 base = 0; base < t.restarts; base += WARP) {
         u32 g = base + lane();
-        u64 n = 0, b = 0, from, to;
+        u32 n = 0, from, to;
+        u64 b = 0;
         if (g < t.restarts) {
             if (!group_place(p, t, g, from, to))
                 fault |= FAULT_FORM;
@@ -97,9 +98,10 @@ FN u64 unpack_block(const Params &p, const BlockIn &in, const u8 *payload) {
     u64 entries = 0, bytes = 0, fault = 0;
     for (u32 base = 0; base < t.restarts; base += WARP) {
         u32 g = base + lane();
-        u64 n = 0, k = 0, from = 0, to = 0;
+        u32 n = 0, from = 0, to = 0;
+        u64 k = 0;
         if (g < t.restarts)
-            fault |= group_place(payload, t, g, from, to) ? count_group(payload, from, to, n, k) : (u64)FAULT_FORM;
+            fault |= group_place(payload, t, g, from, to) ? count_group(payload, from, to, n, k) : (u32)FAULT_FORM;
         fault = warp_or(fault);
         u64 all_n = warp_sum(n), all_k = warp_sum(k);
         if (!fault && (entries + all_n > in.entries || bytes + all_k > in.key_bytes)) fault = FAULT_COUNT;
@@ -168,34 +170,26 @@ FN bool is_inside(const Params &p, const u8 *key, u32 len) {
     return true;
 }
 
-// A thread per run: the records inside both ranges. Then the lists of the merge: runs, and behind them
+// A warp per run: the records inside both ranges. Then the lists of the merge: runs, and behind them
 // groups of 64 runs, whose records are in a row after the first round.
 KERNEL(k0b_trim) {
     if (at<Status>(p.status)->faults) return;
     RunIn *runs = at<RunIn>(p.runs);
     List *lists = at<List>(p.lists);
     const u8 *keys = at<u8>(p.heap);
-    for (u64 r = threadIdx.x; r < p.n_runs; r += THREADS) {
-        u64 lo = runs[r].first, end = lo + runs[r].count, hi = end;
-        while (lo < hi) {
-            u64 mid = lo + (hi - lo) / 2;
-            if (is_below(p, keys + at<u64>(p.koff)[mid], at<u32>(p.klen)[mid]))
-                lo = mid + 1;
-            else
-                hi = mid;
-        }
-        runs[r].from = lo;
-        hi = end;
-        while (lo < hi) {
-            u64 mid = lo + (hi - lo) / 2;
-            if (is_inside(p, keys + at<u64>(p.koff)[mid], at<u32>(p.klen)[mid]))
-                lo = mid + 1;
-            else
-                hi = mid;
-        }
-        runs[r].to = lo;
-        lists[r].at = (u32)runs[r].from;
-        lists[r].count = (u32)(lo - runs[r].from);
+    for (u64 r = threadIdx.x / WARP; r < p.n_runs; r += WARPS) {
+        u64 first = runs[r].first, end = first + runs[r].count;
+        u64 from = first_no(first, end, [&](u64 i) {
+            return is_below(p, keys + at<u64>(p.koff)[i], at<u32>(p.klen)[i]);
+        });
+        u64 to = first_no(from, end, [&](u64 i) {
+            return is_inside(p, keys + at<u64>(p.koff)[i], at<u32>(p.klen)[i]);
+        });
+        if (lane()) continue;
+        runs[r].from = from;
+        runs[r].to = to;
+        lists[r].at = (u32)from;
+        lists[r].count = (u32)(to - from);
     }
     __syncthreads();
     if (threadIdx.x) return;

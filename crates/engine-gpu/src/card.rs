@@ -9,7 +9,7 @@
 //! What is under way is known by counts: each queue counts what was asked of it, an event remembers how far its
 //! queue, and those that the queue waited for, had come, and when it has happened all of that has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use lithify_base::{Error, ErrorKind, Result};
@@ -26,7 +26,7 @@ use crate::layout::{Params, sizes};
 pub const DRIVER: u32 = 13_000;
 /// The oldest generation of GPUs that the image has code for.
 const CAPABILITY: u32 = 80;
-/// The words in the image that say how it was compiled: threads, items, then sizes of structs.
+/// The words in the image that say how it was compiled: threads, items, those in scans, then sizes of structs.
 const SHAPE: &str = "lithify_shape";
 /// CTAs for each multiprocessor, for kernels that loop.
 const CTAS: u32 = 4;
@@ -40,8 +40,44 @@ const EVENTS: usize = 256;
 /// Events that have happened whose times are still known.
 const PAST: usize = 256;
 
-/// How far queues have come.
-type Counts = BTreeMap<Queue, u64>;
+/// How far queues have come: by [`place`], 0 behind the end.
+#[derive(Clone, Debug, Default)]
+struct Counts(Vec<u64>);
+
+/// Where a queue has its count.
+fn place(queue: Queue) -> usize {
+    match queue {
+        Queue::Up => 0,
+        Queue::Down => 1,
+        Queue::Work(no) => 2 + usize::from(no),
+    }
+}
+
+impl Counts {
+    fn of(&self, queue: Queue) -> u64 {
+        self.0.get(place(queue)).copied().unwrap_or_default()
+    }
+    /// The queue's count, to be changed.
+    fn at(&mut self, queue: Queue) -> &mut u64 {
+        let at = place(queue);
+        if self.0.len() <= at {
+            self.0.resize(at + 1, 0);
+        }
+        &mut self.0[at]
+    }
+    /// Comes as far as `other`, where that has come further.
+    fn reach(&mut self, other: &Counts) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(one, other)| *one = (*one).max(*other));
+    }
+    /// Whether it has come as far as `other`.
+    fn has(&self, other: &Counts) -> bool {
+        let known = self.0.iter().chain(std::iter::repeat(&0));
+        other.0.iter().zip(known).all(|(n, done)| done >= n)
+    }
+}
 
 /// A GPU.
 pub struct Card<D: Driver> {
@@ -53,7 +89,11 @@ pub struct Card<D: Driver> {
     asked: Counts,
     behind: BTreeMap<Queue, Counts>,
     happened: Counts,
-    events: BTreeMap<u64, (Signal, Counts)>,
+    events: BTreeMap<u64, Under>,
+    /// Whether the driver is asked for the first event of a queue only until the next look; and how far each queue had
+    /// not come when it was asked.
+    looks: bool,
+    unready: BTreeMap<Queue, u64>,
     /// The last of those that have happened, for their times; and signals that are free.
     past: BTreeMap<u64, Signal>,
     signals: Vec<Signal>,
@@ -62,8 +102,17 @@ pub struct Card<D: Driver> {
     arenas: BTreeMap<u64, Held>,
     /// Given back while copies were under way.
     limbo: Vec<Held>,
-    /// What is copied from where it was read, with the copies.
-    sent: Vec<(Bytes, Counts)>,
+    /// By queue, what is copied from where it was read, each with the number of its copy.
+    sent: BTreeMap<Queue, VecDeque<(u64, Bytes)>>,
+}
+
+/// An event that has not happened yet.
+#[derive(Clone)]
+struct Under {
+    signal: Signal,
+    queue: Queue,
+    /// What has happened when it has.
+    counts: Counts,
 }
 
 /// An arena, and the copies of it.
@@ -134,12 +183,13 @@ impl<D: Driver> Card<D> {
         driver.load(image()?).map_err(|code| step("load the image of the kernels", code))?;
         let names = Kernel::ALL.map(Kernel::symbol);
         driver.kernels(&names).map_err(|code| step("find the kernels in their image", code))?;
-        let mut words = [0; 2 + sizes().len()];
+        let mut words = [0; 3 + sizes().len()];
         driver.words(SHAPE, &mut words).map_err(|code| step("read the image's layout", code))?;
-        let [threads, items, rest @ ..] = words;
-        let threads = u32::try_from(threads).unwrap_or(0);
-        let items = u32::try_from(items).unwrap_or(0);
-        if rest != sizes() || !(32..=1024).contains(&threads) || !(1..=64).contains(&items) {
+        let [threads, items, scan_items, rest @ ..] = words;
+        let [threads, items, scan_items] =
+            [threads, items, scan_items].map(|n| u32::try_from(n).unwrap_or(0));
+        let are_some = [items, scan_items].iter().all(|items| (1..=64).contains(items));
+        if rest != sizes() || !(32..=1024).contains(&threads) || !are_some {
             return Err(NoGpu::BadImage(format!(
                 "the image of the kernels was made for another version: its layout is {words:?}"
             )));
@@ -149,20 +199,22 @@ impl<D: Driver> Card<D> {
         let spare = Spare { free: Vec::new(), taken: 0, most, is_lost: false };
         Ok(Card {
             facts,
-            shape: Shape { threads, items, ctas },
+            shape: Shape { threads, items, scan_items, ctas },
             pool: Arc::new(Pool { driver, spare: Mutex::new(spare) }),
             streams: BTreeMap::new(),
-            asked: Counts::new(),
+            asked: Counts::default(),
             behind: BTreeMap::new(),
-            happened: Counts::new(),
+            happened: Counts::default(),
             events: BTreeMap::new(),
+            looks: false,
+            unready: BTreeMap::new(),
             past: BTreeMap::new(),
             signals: Vec::new(),
             next: 0,
             memory: BTreeMap::new(),
             arenas: BTreeMap::new(),
             limbo: Vec::new(),
-            sent: Vec::new(),
+            sent: BTreeMap::new(),
         })
     }
 
@@ -187,7 +239,7 @@ impl<D: Driver> Card<D> {
 
     /// Counts what is asked of a queue.
     fn count(&mut self, queue: Queue) -> u64 {
-        let asked = self.asked.entry(queue).or_default();
+        let asked = self.asked.at(queue);
         *asked += 1;
         *asked
     }
@@ -201,7 +253,7 @@ impl<D: Driver> Card<D> {
         }
         let n = self.count(queue);
         if let Some(held) = self.arenas.get_mut(&arena.0) {
-            held.copies.insert(queue, n);
+            *held.copies.at(queue) = n;
         }
         Ok(())
     }
@@ -215,37 +267,40 @@ impl<D: Driver> Card<D> {
     }
 
     fn at_rest(&self, copies: &Counts) -> bool {
-        copies.iter().all(|(queue, n)| self.happened.get(queue).is_some_and(|done| done >= n))
+        self.happened.has(copies)
     }
 
     /// An event has happened.
     fn take_event(&mut self, no: u64) {
-        let Some((signal, counts)) = self.events.remove(&no) else { return };
+        let Some(Under { signal, counts, .. }) = self.events.remove(&no) else { return };
         self.past.insert(no, signal);
         if self.past.len() > PAST
             && let Some((_, oldest)) = self.past.pop_first()
         {
             self.signals.push(oldest);
         }
-        for (queue, n) in counts {
-            let done = self.happened.entry(queue).or_default();
-            *done = (*done).max(n);
+        self.happened.reach(&counts);
+        if !self.limbo.is_empty() {
+            let limbo = std::mem::take(&mut self.limbo).into_iter();
+            let (at_rest, limbo): (Vec<_>, _) = limbo.partition(|held| self.at_rest(&held.copies));
+            self.limbo = limbo;
+            at_rest.into_iter().for_each(|held| self.pool.give_back(held.pinned));
         }
-        let (at_rest, limbo): (Vec<_>, Vec<_>) =
-            self.limbo.drain(..).collect::<Vec<_>>().into_iter().partition(|held| {
-                held.copies.iter().all(|(q, n)| self.happened.get(q).is_some_and(|d| d >= n))
-            });
-        self.limbo = limbo;
-        at_rest.into_iter().for_each(|held| self.pool.give_back(held.pinned));
-        let mut sent = std::mem::take(&mut self.sent);
-        sent.retain(|(_, copies)| !self.at_rest(copies));
-        self.sent = sent;
+        for (queue, sent) in &mut self.sent {
+            let done = self.happened.of(*queue);
+            while sent.front().is_some_and(|(no, _)| *no <= done) {
+                sent.pop_front();
+            }
+        }
     }
 
     /// Asks for an event that is under way.
     fn ask(&mut self, no: u64) -> Result<bool> {
-        let Some((signal, _)) = self.events.get(&no) else { return Ok(true) };
-        let signal = *signal;
+        let Some(Under { signal, queue, counts }) = self.events.get(&no) else { return Ok(true) };
+        let (signal, queue, n) = (*signal, *queue, counts.of(*queue));
+        if self.unready.get(&queue).is_some_and(|first| *first <= n) {
+            return Ok(false);
+        }
         let done =
             self.call("finish what it was asked for", |driver| match driver.query(signal) {
                 Ok(()) => Ok(true),
@@ -254,6 +309,8 @@ impl<D: Driver> Card<D> {
             })?;
         if done {
             self.take_event(no);
+        } else if self.looks {
+            self.unready.insert(queue, n);
         }
         Ok(done)
     }
@@ -369,7 +426,7 @@ impl<D: Driver + 'static> Device for Card<D> {
     fn arena(&mut self, bytes: usize) -> Result<Arena> {
         let pinned = self.pool.take(bytes)?;
         self.next += 1;
-        self.arenas.insert(self.next, Held { pinned, bytes, copies: Counts::new() });
+        self.arenas.insert(self.next, Held { pinned, bytes, copies: Counts::default() });
         Ok(Arena(self.next))
     }
     fn takes(&self, arena: &Arena, asked: usize) -> usize {
@@ -411,7 +468,7 @@ impl<D: Driver + 'static> Device for Card<D> {
         }
         let stream = self.stream(queue)?;
         let n = self.count(queue);
-        self.sent.push((from.clone(), Counts::from([(queue, n)])));
+        self.sent.entry(queue).or_default().push_back((n, from.clone()));
         self.call("copy to the GPU", |driver| driver.send(stream, from.as_slice(), to))
     }
     fn download(&mut self, queue: Queue, from: u64, to: &Arena, part: Range<usize>) -> Result<()> {
@@ -448,24 +505,25 @@ impl<D: Driver + 'static> Device for Card<D> {
         };
         self.call("record an event", |driver| driver.record(signal, stream))?;
         let mut counts = self.behind.get(&queue).cloned().unwrap_or_default();
-        counts.insert(queue, self.asked.get(&queue).copied().unwrap_or_default());
+        *counts.at(queue) = self.asked.of(queue);
         self.next += 1;
-        self.events.insert(self.next, (signal, counts));
+        self.events.insert(self.next, Under { signal, queue, counts });
         Ok(Event(self.next))
+    }
+    fn look(&mut self) {
+        self.looks = true;
+        self.unready.clear();
     }
     fn ready(&mut self, event: Event) -> Result<bool> {
         self.ask(event.0)
     }
     fn after(&mut self, queue: Queue, event: Event) -> Result<()> {
-        let Some((signal, counts)) = self.events.get(&event.0) else { return Ok(()) };
-        let (signal, counts) = (*signal, counts.clone());
+        let Some(Under { signal, counts, .. }) = self.events.get(&event.0).cloned() else {
+            return Ok(());
+        };
         let stream = self.stream(queue)?;
         self.call("have a stream wait", |driver| driver.wait(stream, signal))?;
-        let behind = self.behind.entry(queue).or_default();
-        for (of, n) in counts {
-            let known = behind.entry(of).or_default();
-            *known = (*known).max(n);
-        }
+        self.behind.entry(queue).or_default().reach(&counts);
         Ok(())
     }
     fn between(&mut self, from: Event, to: Event) -> Result<Option<f64>> {

@@ -110,8 +110,10 @@ impl Kernel {
 pub struct Shape {
     /// Threads of a CTA, a multiple of 32.
     pub threads: u32,
-    /// Entries of a thread in kernels that go over all entries.
+    /// Entries of a thread in the merge.
     pub items: u32,
+    /// Entries of a thread in kernels that add up as they go over all of them.
+    pub scan_items: u32,
     /// CTAs that kernels with a loop over blocks are started with, at most.
     pub ctas: u32,
 }
@@ -206,6 +208,9 @@ pub trait Device: Send {
     /// # Errors
     /// Any: the device is lost.
     fn record(&mut self, queue: Queue) -> Result<Event>;
+    /// Looks anew at how far its queues have come. Until the next time events of a queue behind one that had not happened may
+    /// be taken not to have, without a question; who never calls it asks each time.
+    fn look(&mut self) {}
     /// True if all before the event has happened.
     ///
     /// # Errors

@@ -143,11 +143,12 @@ impl Device for Emu {
         "emulator".to_owned()
     }
     fn shape(&self) -> Shape {
-        let mut shape = [0; 2];
-        // SAFETY: the function writes two words.
+        let mut shape = [0; 3];
+        // SAFETY: the function writes three words.
         unsafe { lithify_emu_shape(shape.as_mut_ptr()) };
+        let [threads, items, scan_items] = shape.map(|n| n as u32);
         // Few CTAs, so that their loops go round.
-        Shape { threads: shape[0] as u32, items: shape[1] as u32, ctas: 3 }
+        Shape { threads, items, scan_items, ctas: 3 }
     }
     fn alloc(&mut self, bytes: u64) -> Result<Memory> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);

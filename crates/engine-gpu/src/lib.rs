@@ -315,7 +315,7 @@ fn pump(device: Box<dyn Device>, options: GpuOptions) -> Result<(Pump, Arc<Engin
     }
     let shape = device.shape();
     let warps = shape.threads > 0 && shape.threads.is_multiple_of(32);
-    if !warps || shape.items == 0 || shape.ctas == 0 {
+    if !warps || [shape.items, shape.scan_items, shape.ctas].contains(&0) {
         let what = format!("{}: kernels of an unknown shape: {shape:?}", device.name());
         return Err(Error::new(ErrorKind::Unsupported, what));
     }

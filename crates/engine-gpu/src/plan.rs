@@ -34,11 +34,12 @@ const UNKNOWN: f64 = 16.0;
 pub(crate) fn need(shape: Shape, recipe: &Recipe) -> f64 {
     let Some(density) = recipe.density else { return UNKNOWN };
     let Density { entries, key_bytes, plain_bytes, compressed } = density;
-    let tile = f64::from(shape.threads) * f64::from(shape.items);
+    let threads = f64::from(shape.threads);
+    let (tile, of_scan) = (threads * f64::from(shape.items), threads * f64::from(shape.scan_items));
     let ticks = SCANS as f64 * Tick::BYTES as f64;
     let splits = 4.0 * f64::from(recipe.runs).clamp(1.0, LISTS_MOST as f64);
     let blocks = (key_bytes + 12.0 * entries + plain_bytes) / f64::from(recipe.block_bytes.max(1));
-    let of_entries = entries * (OF_ENTRY + (ticks + splits) / tile);
+    let of_entries = entries * (OF_ENTRY + ticks / of_scan + splits / tile);
     // Of keys: the heap, bounds of blocks twice, and the output; of blocks: input, as it is stored, too, if it is
     // compressed, and output, twice if that is, and their rows.
     let outputs = 1.0 + f64::from(u8::from(recipe.codec == Codec::Lz4));
@@ -71,20 +72,25 @@ pub(crate) struct Fronted {
 /// How kernels go over all entries.
 #[derive(Clone, Copy)]
 struct Tiles {
-    /// How many, and entries of each.
+    /// How many the merge has, and entries of each.
     count: u64,
     size: u64,
+    /// The same of scans.
+    of_scan: u64,
+    scan_size: u64,
 }
 
 impl Tiles {
     fn of(shape: Shape, records: u64) -> Tiles {
-        let size = u64::from(shape.threads) * u64::from(shape.items);
-        Tiles { count: records.div_ceil(size).max(1), size }
+        let [size, scan_size] = [shape.items, shape.scan_items]
+            .map(|items| u64::from(shape.threads) * u64::from(items));
+        let [count, of_scan] = [size, scan_size].map(|size| records.div_ceil(size).max(1));
+        Tiles { count, size, of_scan, scan_size }
     }
     /// Bytes of a scan's lines: one before the first tile, and one tile more for the scan over blocks, of which
     /// there is one more than entries.
     fn scan(self) -> u64 {
-        (self.count + 3) * Tick::BYTES as u64
+        (self.of_scan + 3) * Tick::BYTES as u64
     }
 }
 
@@ -481,22 +487,22 @@ impl Launches<'_> {
             self.round(runs, runs.div_ceil(LISTS_MOST), totals.records)?;
             self.params.m_in = other;
         }
-        self.scan(Kernel::Judge, self.tiles.count)?;
-        self.scan(Kernel::Drop, self.tiles.count)
+        self.scan(Kernel::Judge, self.tiles.of_scan)?;
+        self.scan(Kernel::Drop, self.tiles.of_scan)
     }
 
     fn back(&mut self, encodes: bool) -> Result<(), Trouble> {
         let most = u64::from(self.device.shape().ctas);
         let blocks = self.params.blocks_room;
-        self.scan(Kernel::Blocks, self.tiles.count)?;
+        self.scan(Kernel::Blocks, self.tiles.of_scan)?;
         self.launch(Kernel::Files, 1)?;
-        self.scan(Kernel::Sizes, self.tiles.count)?;
-        self.scan(Kernel::Table, blocks.div_ceil(self.tiles.size))?;
+        self.scan(Kernel::Sizes, self.tiles.of_scan)?;
+        self.scan(Kernel::Table, blocks.div_ceil(self.tiles.scan_size))?;
         let warps = u64::from(per_warp(self.device, blocks));
         self.launch(Kernel::Pack, warps)?;
         if encodes {
             self.launch(Kernel::Encode, blocks.min(most))?;
-            self.scan(Kernel::Places, blocks.div_ceil(self.tiles.size))?;
+            self.scan(Kernel::Places, blocks.div_ceil(self.tiles.scan_size))?;
             self.launch(Kernel::Gather, warps)?;
             self.launch(Kernel::Check, warps)?;
         }

@@ -49,6 +49,7 @@ impl Pump {
         if self.lost.is_none() {
             self.lost = shared.lost();
         }
+        self.device.look();
         let mut moved = self.stock_up(shared);
         for no in 0..self.units.len() {
             if self.lost.is_some() {

@@ -40,6 +40,13 @@ impl Timed {
     pub(crate) fn notes(&self) -> Arc<Mutex<Notes>> {
         self.notes.clone()
     }
+    /// Waits for an event.
+    fn through(&mut self, event: Event) -> Result<()> {
+        while !self.device.ready(event)? {
+            self.device.look();
+        }
+        Ok(())
+    }
     fn note<T>(&mut self, call: impl FnOnce(&mut dyn Device) -> T) -> T {
         let start = self.rt.now().nanos();
         let answer = call(&mut *self.device);
@@ -93,11 +100,11 @@ impl Device for Timed {
             return self.note(|device| device.launch(queue, kernel, ctas, params));
         }
         let before = self.device.record(queue)?;
-        while !self.device.ready(before)? {}
+        self.through(before)?;
         let start = self.rt.now().nanos();
         self.device.launch(queue, kernel, ctas, params)?;
         let after = self.device.record(queue)?;
-        while !self.device.ready(after)? {}
+        self.through(after)?;
         let took = (self.rt.now().nanos() - start) as f64;
         let mut notes = self.notes.lock();
         notes.kernels[kernel as usize] += took;
@@ -105,6 +112,9 @@ impl Device for Timed {
     }
     fn record(&mut self, queue: Queue) -> Result<Event> {
         self.note(|device| device.record(queue))
+    }
+    fn look(&mut self) {
+        self.device.look();
     }
     fn ready(&mut self, event: Event) -> Result<bool> {
         self.device.ready(event)

@@ -10,10 +10,10 @@ use lithify_merge::Bytes;
 
 use crate::played::{Driven, Plan};
 
-/// What the image would say that fits this version: threads, items, sizes.
+/// What the image would say that fits this version: threads, items, those in scans, sizes.
 fn shape(threads: u64, items: u64) -> Vec<u64> {
     // As `kernels/layout.cuh` has them; a wrong one fails every test of this file.
-    [&[threads, items][..], &lithify_engine_gpu::image::LAYOUT].concat()
+    [&[threads, items, items][..], &lithify_engine_gpu::image::LAYOUT].concat()
 }
 
 fn plan() -> Plan {
@@ -39,7 +39,7 @@ fn each_step_of_opening_says_what_failed() {
     assert_eq!(why(Plan { cards: 0, ..plan() }), NoGpu::NoCard { no: 0, there: 0 });
     let old = why(Plan { capability: 75, ..plan() });
     assert!(matches!(old, NoGpu::OldCard { capability: 75, .. }), "{old}");
-    let other = why(Plan { shape: shape(64, 2)[..9].to_vec(), ..plan() });
+    let other = why(Plan { shape: shape(64, 2)[..10].to_vec(), ..plan() });
     assert!(matches!(&other, NoGpu::BadImage(what) if what.contains("another version")), "{other}");
     for threads in [0, 31, 1025, 1 << 40] {
         let wrong = why(Plan { shape: shape(threads, 2), ..plan() });
@@ -133,6 +133,39 @@ fn arenas_are_shown_when_their_copies_are_through() {
     drop(card);
     let state = driver.state.lock();
     assert_eq!((state.pinned, state.memory.len(), state.late), (0, 0, 0));
+}
+
+/// Once a device looks, a queue is asked for its first event alone: others behind it wait for the next look.
+#[test]
+fn a_queue_is_asked_once_a_look() {
+    let driver = Driven::new(plan());
+    let mut card = Card::open(driver.clone(), 0, || Ok(b""), 1 << 20).unwrap();
+    let memory = card.alloc(64).unwrap();
+    let arena = card.arena(64).unwrap();
+    let mut asked_often = false;
+    for _ in 0..50 {
+        let events: Vec<_> = (0..8)
+            .map(|_| {
+                card.upload(Queue::Up, &arena, 0..64, memory.address).unwrap();
+                card.record(Queue::Up).unwrap()
+            })
+            .collect();
+        let asked = || driver.state.lock().calls.get("query").copied().unwrap_or_default();
+        loop {
+            card.look();
+            let before = asked();
+            let happened = events.iter().filter(|event| card.ready(**event).unwrap()).count();
+            // One answer for each that has happened, if it was not known, and one no for all others.
+            assert!(asked() - before <= 1 + happened as u64);
+            asked_often |= happened + 2 < events.len();
+            if happened == events.len() {
+                break;
+            }
+        }
+    }
+    assert!(asked_often, "some waited behind others");
+    card.drop_arena(arena);
+    card.free(memory);
 }
 
 /// The time between two events is known once both have happened, and for a while.

@@ -23,7 +23,7 @@ const HUGE: usize = 2 << 20;
 fn over(how: &str, test: &str) {
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/engine/cuda_stub.c");
-    let words: Vec<String> = [64, 2].iter().chain(&LAYOUT).map(u64::to_string).collect();
+    let words: Vec<String> = [64, 2, 2].iter().chain(&LAYOUT).map(u64::to_string).collect();
     let mut compiler = Command::new("cc");
     compiler.args(["-shared", "-fPIC", "-std=c11", "-Wall", "-Werror"]);
     compiler.arg(format!("-DHOW=\"{how}\"")).arg(format!("-DWORDS={}", words.join(",")));

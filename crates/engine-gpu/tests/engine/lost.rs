@@ -31,7 +31,7 @@ impl Device for Gone {
         "gone".to_owned()
     }
     fn shape(&self) -> Shape {
-        Shape { threads: 64, items: 2, ctas: 4 }
+        Shape { threads: 64, items: 2, scan_items: 2, ctas: 4 }
     }
     fn alloc(&mut self, _bytes: u64) -> Result<Memory> {
         assert!(!self.panics, "a symbol is missing");

@@ -2,6 +2,7 @@
 //! certified by sums and in full, and in as many parts as there are processors.
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
@@ -17,9 +18,10 @@ use crate::machine::Machine;
 /// What a compaction took.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compacted {
-    /// Seconds by the clock, and of processor time of the threads of parts.
+    /// Seconds by the clock, of processor time of the threads of parts, and of all threads.
     pub(crate) seconds: f64,
     pub(crate) cpu: f64,
+    pub(crate) all_cpu: f64,
     /// Entries that were read, and a sum over what the database holds after it.
     pub(crate) entries: f64,
     pub(crate) holds: u64,
@@ -49,6 +51,28 @@ pub(crate) fn place() -> Result<tempfile::TempDir> {
         true => tempfile::tempdir_in(shared)?,
         false => tempfile::tempdir()?,
     })
+}
+
+/// A file system in memory with huge pages, mounted for as long as this is there. With ordinary ones the system takes each
+/// page of 4 KiB for a file under a lock of the file's: about 2 GB/s, whatever writes to it.
+struct Huge(tempfile::TempDir);
+
+impl Huge {
+    /// None where this process may not mount one.
+    fn new() -> Result<Option<Huge>> {
+        let dir = tempfile::tempdir()?;
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "huge=always", "tmpfs"]).arg(dir.path());
+        let is_mounted = mount.output().is_ok_and(|out| out.status.success());
+        Ok(is_mounted.then_some(Huge(dir)))
+    }
+}
+
+impl Drop for Huge {
+    fn drop(&mut self) {
+        // What stays mounted is said by the folder that can't be removed.
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
 }
 
 /// A family that is compacted before the measured one, as buffers of a store at work are not fresh from the system.
@@ -119,9 +143,9 @@ fn compact_in(
     };
     db.column_family(WARM)?.compact_range(None, None)?;
     let before = db.stats().counts;
-    let start = machine.seconds();
+    let (start, spent) = (machine.seconds(), spent());
     db.compact_range(None, None)?;
-    let seconds = machine.seconds() - start;
+    let (seconds, all_cpu) = (machine.seconds() - start, self::spent() - spent);
     let stats = db.stats();
     if is_device && !stats.engines.iter().any(|of| of.sets > 0 && of.last_lost.is_none()) {
         bail!("the compaction was not the device's: {:?}", stats.engines);
@@ -131,7 +155,13 @@ fn compact_in(
     let holds = sum(&db)?;
     db.close()?;
     std::fs::remove_dir_all(to)?;
-    Ok(Compacted { seconds, cpu, entries, holds })
+    Ok(Compacted { seconds, cpu, all_cpu, entries, holds })
+}
+
+/// Seconds of processor time of this process.
+fn spent() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// A sum over all that a database shows, in order.
@@ -164,10 +194,10 @@ struct How {
     is_tuned: bool,
 }
 
-/// Nanoseconds an entry by the clock, and of processor time of the threads of parts: by the CPU engine, and by the GPU.
-/// Medians of rounds in turns.
-fn costs(machine: &Machine, at: &Path, how: How) -> Result<[[f64; 2]; 2]> {
-    let (mut wall, mut cpu) = ([vec![], vec![]], [vec![], vec![]]);
+/// Nanoseconds an entry by the clock, of processor time of the threads of parts, and of all threads: by the CPU engine, and
+/// by the GPU. Medians of rounds in turns.
+fn costs(machine: &Machine, at: &Path, how: How) -> Result<[[f64; 2]; 3]> {
+    let mut took = [const { [const { vec![] }; 2] }; 3];
     let units = how.parts.clamp(3, 64) as u8;
     let mut options = machine.options(units, machine.size(8 << 20, 256 << 10));
     if how.is_tuned {
@@ -182,41 +212,54 @@ fn costs(machine: &Machine, at: &Path, how: How) -> Result<[[f64; 2]; 2]> {
             bail!("the database holds other entries than after the CPU's compaction");
         }
         for (i, one) in by.iter().enumerate() {
-            wall[i].push(1e9 * one.seconds / one.entries);
-            cpu[i].push(1e9 * one.cpu / one.entries);
+            for (took, seconds) in took.iter_mut().zip([one.seconds, one.cpu, one.all_cpu]) {
+                took[i].push(1e9 * seconds / one.entries);
+            }
         }
     }
-    Ok([wall, cpu].map(|of| of.map(median)))
+    Ok(took.map(|of| of.map(median)))
 }
 
 pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let mut found = Found::default();
-    let place = place()?;
-    let mut row = |name: String, how| -> Result<()> {
-        let [wall, cpu] = costs(machine, place.path(), how)?;
+    let (place, huge) = (place()?, if machine.is_real() { Huge::new()? } else { None });
+    let at = huge.as_ref().map_or(place.path(), |huge| huge.0.path());
+    found.note(match huge {
+        Some(_) => "files lie on a tmpfs with huge pages; those of rows called small_pages do not",
+        None => "no tmpfs with huge pages could be mounted: files have ordinary ones",
+    });
+    let mut row = |name: String, at: &Path, how| -> Result<()> {
+        let [wall, cpu, all] = costs(machine, at, how)?;
         found.figure(format!("{name}_ratio"), wall[0] / wall[1]);
         found.figure(format!("{name}_cpu_ratio"), cpu[0] / cpu[1]);
+        found.figure(format!("{name}_all_cpu_ratio"), all[0] / all[1]);
         found.figure(format!("{name}_ns"), wall[1]);
         found.figure(format!("{name}_cpu_ns"), cpu[1]);
         Ok(())
     };
     let cores = std::thread::available_parallelism().map_or(2, |n| n.get().min(64) as u32);
-    let from = place.path().join("from");
     for value in machine.asked.values(&[32, 64, 128, 256]) {
-        fill(&from, value, machine.size(256 << 20, 2 << 20))?;
+        fill(&at.join("from"), value, machine.size(256 << 20, 2 << 20))?;
         let one = How { parts: 1, certify: Mode::Sums, is_tuned: false };
-        row(format!("v{value}"), one)?;
+        row(format!("v{value}"), at, one)?;
         if value == 128 {
             // Sizes of small sets are not to be tuned.
             if !machine.asked.quick {
-                row("v128_tuned".to_owned(), How { is_tuned: true, ..one })?;
+                row("v128_tuned".to_owned(), at, How { is_tuned: true, ..one })?;
             }
-            row("v128_full".to_owned(), How { certify: Mode::Full, ..one })?;
-            row("v128_all_cores".to_owned(), How { parts: cores, ..one })?;
+            row("v128_full".to_owned(), at, How { certify: Mode::Full, ..one })?;
+            row("v128_all_cores".to_owned(), at, How { parts: cores, ..one })?;
         }
-        std::fs::remove_dir_all(&from)?;
+        std::fs::remove_dir_all(at.join("from"))?;
+        if value == 128 && huge.is_some() {
+            fill(&place.path().join("from"), value, machine.size(256 << 20, 2 << 20))?;
+            row("v128_small_pages".to_owned(), place.path(), one)?;
+        }
     }
     found.figure("cores", f64::from(cores));
-    found.note("ratio: by the clock; cpu_ratio: processor time of the threads of parts; ns: an entry, by the GPU");
+    found.note(
+        "ratio: by the clock; cpu_ratio: processor time of the threads of parts; all_cpu_ratio: of all threads; ns: an \
+         entry, by the GPU",
+    );
     Ok(found)
 }
