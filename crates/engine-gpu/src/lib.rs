@@ -191,7 +191,10 @@ impl Shared {
     }
     /// Turns the pump, unless it is a job; says whether something moved.
     pub(crate) fn turn(&self) -> Option<bool> {
-        self.pump.as_ref().map(|pump| pump.lock().turn(self))
+        self.pump.as_ref().map(|pump| {
+            let mut pump = pump.lock();
+            pump.turn(self) | pump.close(self)
+        })
     }
     /// A set of so many stored bytes was staged, and so many of its blocks were normalised.
     pub(crate) fn staged(&self, bytes: u64, normalised: u64) {

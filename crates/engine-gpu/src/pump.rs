@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use lithify_base::{Error, ErrorKind};
 use lithify_env::sync::Arc;
-use lithify_env::{RtRef, Step, Ticket};
+use lithify_env::{Mono, RtRef, Step, Ticket};
 
 use crate::Shared;
 use crate::device::Device;
@@ -22,6 +22,9 @@ use crate::unit::{Job, Limits, News, OnDevice, Trouble, Unit};
 
 /// How often a device at work is looked at.
 const LOOK: Duration = Duration::from_micros(20);
+/// How long units keep memory of the device without sessions: to take it and to give it back costs milliseconds, and a
+/// compaction seldom comes alone.
+const KEEP: Duration = Duration::from_secs(2);
 
 /// A device and its units.
 pub(crate) struct Pump {
@@ -65,12 +68,17 @@ impl Pump {
         }
         if let Some(why) = &self.lost {
             shared.line.lock().stop_all(why);
-        } else if shared.line.lock().sessions() == 0 {
-            for Station { unit, .. } in self.units.iter_mut().filter(|of| of.unit.is_idle()) {
-                moved |= unit.close(&mut *self.device);
-            }
         }
         moved
+    }
+
+    /// Gives back what memory units have that no session needs; says whether there was some.
+    pub(crate) fn close(&mut self, shared: &Shared) -> bool {
+        if self.lost.is_some() || shared.line.lock().sessions() > 0 {
+            return false;
+        }
+        let idle = self.units.iter_mut().filter(|of| of.unit.is_idle());
+        idle.fold(false, |had, Station { unit, .. }| unit.close(&mut *self.device) | had)
     }
 
     /// Takes memory for an input, if it was wished for.
@@ -180,6 +188,8 @@ pub(crate) struct PumpJob {
     pump: Pump,
     shared: Arc<Shared>,
     rt: RtRef,
+    /// Since when there has been nothing to do, unless units have no memory any more.
+    idle: Option<Mono>,
     #[expect(dead_code, reason = "tells when it is dropped")]
     over: Over,
 }
@@ -196,7 +206,7 @@ impl PumpJob {
     /// The job, and what completes once it is gone.
     pub(crate) fn new(pump: Pump, shared: Arc<Shared>, rt: RtRef) -> (PumpJob, Ticket) {
         let over = Ticket::new();
-        (PumpJob { pump, shared, rt, over: Over(over.clone()) }, over)
+        (PumpJob { pump, shared, rt, idle: None, over: Over(over.clone()) }, over)
     }
 }
 
@@ -204,15 +214,26 @@ impl lithify_env::Job for PumpJob {
     fn step(&mut self) -> Step {
         let wake = self.shared.line.lock().wake();
         if self.pump.turn(&self.shared) {
+            self.idle = Some(self.rt.now());
             return Step::More;
         }
         // What waits for room in the arenas is not told when the host gives some back.
         if self.pump.is_busy() || self.shared.line.lock().has_waiting() {
             return Step::WaitUntil(wake, self.rt.now() + LOOK);
         }
-        match self.shared.line.lock().is_over() {
-            true => Step::Done,
-            false => Step::Wait(wake),
+        if self.shared.line.lock().is_over() {
+            return Step::Done;
+        }
+        match self.idle.map(|since| since + KEEP) {
+            Some(end) if self.rt.now() < end => Step::WaitUntil(wake, end),
+            // A session may be at the end of its input; it wakes the pump when it leaves.
+            Some(_) if self.shared.line.lock().sessions() > 0 => Step::Wait(wake),
+            Some(_) => {
+                self.pump.close(&self.shared);
+                self.idle = None;
+                Step::Wait(wake)
+            }
+            None => Step::Wait(wake),
         }
     }
 

@@ -190,6 +190,8 @@ pub(crate) fn median(mut of: Vec<f64>) -> f64 {
 struct How {
     parts: u32,
     certify: Mode,
+    /// MiB of a set.
+    set: u64,
     /// Sets are as large as the engine finds best, as in the product.
     is_tuned: bool,
 }
@@ -199,7 +201,7 @@ struct How {
 fn costs(machine: &Machine, at: &Path, how: How) -> Result<[[f64; 2]; 3]> {
     let mut took = [const { [const { vec![] }; 2] }; 3];
     let units = how.parts.clamp(3, 64) as u8;
-    let mut options = machine.options(units, machine.size(8 << 20, 256 << 10));
+    let mut options = machine.options(units, machine.size(how.set << 20, 256 << 10));
     if how.is_tuned {
         options.tuned = Some((4 << 20, 256 << 20));
     }
@@ -240,11 +242,13 @@ pub(crate) fn run(machine: &Machine) -> Result<Found> {
     let cores = std::thread::available_parallelism().map_or(2, |n| n.get().min(64) as u32);
     for value in machine.asked.values(&[32, 64, 128, 256]) {
         fill(&at.join("from"), value, machine.size(256 << 20, 2 << 20))?;
-        let one = How { parts: 1, certify: Mode::Sums, is_tuned: false };
+        let one = How { parts: 1, certify: Mode::Sums, set: 8, is_tuned: false };
         row(format!("v{value}"), at, one)?;
         if value == 128 {
             // Sizes of small sets are not to be tuned.
             if !machine.asked.quick {
+                row("v128_16mib".to_owned(), at, How { set: 16, ..one })?;
+                row("v128_32mib".to_owned(), at, How { set: 32, ..one })?;
                 row("v128_tuned".to_owned(), at, How { is_tuned: true, ..one })?;
             }
             row("v128_full".to_owned(), at, How { certify: Mode::Full, ..one })?;
