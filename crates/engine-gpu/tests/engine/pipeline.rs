@@ -27,15 +27,16 @@ struct Virtual {
 }
 
 impl Virtual {
-    /// Steps the job until it waits; goes on to when it looks again. False if it waits for others alone.
-    fn go_on(&self) -> bool {
+    /// Steps the job until it waits; goes on to when it looks again, unless a caller is `woken` by then. False if it waits for
+    /// others alone.
+    fn go_on(&self, woken: impl Fn() -> bool) -> bool {
         let mut slot = self.job.lock();
         let Some(job) = &mut *slot else { return false };
         loop {
             match job.step() {
                 Step::More => {}
                 Step::WaitUntil(ticket, at) => {
-                    if !ticket.is_done() {
+                    if !ticket.is_done() && !woken() {
                         self.ns.fetch_max(at.0, Ordering::Relaxed);
                     }
                     return true;
@@ -68,7 +69,7 @@ impl Rt for Virtual {
             if deadline.is_some_and(|at| at <= self.now()) {
                 return Wake::TimedOut;
             }
-            let waits = !self.go_on();
+            let waits = !self.go_on(|| ticket.is_done());
             assert!(!waits || ticket.is_done(), "pump and session wait for each other");
         }
         Wake::Done
@@ -188,7 +189,7 @@ fn cases_in_flight() {
         seconds(&bench, &case, case.sets(1 + seed * 97 % 4000));
     }
     assert!(figure(&bench.engine, "device_sets") > 4 * n);
-    while bench.rt.go_on() {}
+    while bench.rt.go_on(|| false) {}
     assert_eq!(bench.usage.lock().memory[0], 0, "memory of the device is given back");
 }
 
@@ -210,6 +211,8 @@ struct Part {
     session: Box<dyn Session>,
     sets: std::vec::IntoIter<BlockSet>,
     next: Option<BlockSet>,
+    /// What it waits for.
+    waits: Option<Ticket>,
     /// When it was through.
     end: Option<Mono>,
 }
@@ -217,7 +220,11 @@ struct Part {
 impl Part {
     fn new(bench: &Bench, case: &Case, sets: Vec<BlockSet>) -> Part {
         let session = bench.engine.open(case.recipe.clone()).unwrap_or_else(|e| panic!("{e}"));
-        Part { session, sets: sets.into_iter(), next: None, end: None }
+        Part { session, sets: sets.into_iter(), next: None, waits: None, end: None }
+    }
+    /// Whether it waits for nothing any more.
+    fn is_woken(&self) -> bool {
+        self.end.is_none() && self.waits.as_ref().is_none_or(Ticket::is_done)
     }
     /// Polls it until it waits.
     fn go_on(&mut self, now: &dyn Fn() -> Mono) {
@@ -233,7 +240,10 @@ impl Part {
             }
             match self.session.poll(&mut products) {
                 Progress::Pending(ticket) if ticket.is_done() => {}
-                Progress::Pending(_) => return,
+                Progress::Pending(ticket) => {
+                    self.waits = Some(ticket);
+                    return;
+                }
                 Progress::Done(_) => self.end = Some(now()),
                 Progress::Failed(fault) => panic!("{}", fault.error()),
                 Progress::More | Progress::Starved => {}
@@ -249,7 +259,7 @@ fn sessions_share_the_units() {
     let mut parts = [0, 1].map(|_| Part::new(&bench, &case, sets.clone()));
     while parts.iter().any(|part| part.end.is_none()) {
         parts.iter_mut().for_each(|part| part.go_on(&|| bench.rt.now()));
-        bench.rt.go_on();
+        bench.rt.go_on(|| parts.iter().any(Part::is_woken));
     }
     let [one, other] = parts.map(|part| part.end.unwrap().0 as f64);
     println!("two sessions: {:.1} and {:.1} ms", one / 1e6, other / 1e6);
@@ -278,11 +288,11 @@ fn a_session_that_is_dropped_leaves_nothing_behind() {
         let mut part = Part::new(&bench, &case, sets.clone());
         for _ in 0..polls {
             part.go_on(&|| bench.rt.now());
-            bench.rt.go_on();
+            bench.rt.go_on(|| part.is_woken());
         }
         drop(part);
         seconds(&bench, &case, sets.clone());
-        while bench.rt.go_on() {}
+        while bench.rt.go_on(|| false) {}
         let usage = *bench.usage.lock();
         assert_eq!((usage.early, usage.memory[0]), (0, 0), "after {polls} polls: {usage:?}");
         assert_eq!(figure(&bench.engine, "arena_bytes"), 0, "after {polls} polls");
