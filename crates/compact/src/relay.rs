@@ -66,8 +66,8 @@ pub(crate) struct Relay {
     copier: Copier,
     tell: Tell,
     session: Seat,
-    /// What a machine made, while it is being copied.
-    batch: Option<Batch>,
+    /// What a machine made, while it is being copied, and what it made meanwhile.
+    batches: VecDeque<Batch>,
     /// Sets that the session has no room for yet.
     waiting: VecDeque<BlockSet>,
     /// No more sets come after those, and whether the session knows.
@@ -177,7 +177,7 @@ impl Relay {
             copier,
             tell,
             session: Seat(Some(session)),
-            batch: None,
+            batches: VecDeque::new(),
             waiting: VecDeque::new(),
             last: false,
             sealed: false,
@@ -354,20 +354,24 @@ impl Relay {
         if let Some(doubt) = self.machine.as_ref().and_then(|m| m.place.doubt()) {
             return self.disprove(&doubt, out);
         }
-        let Batch { began, progress, offered, sealed, products } = match self.batch.take() {
+        let batch = match self.batches.pop_front() {
             Some(batch) => batch,
-            None => match self.next_batch(out, phase)? {
-                Ok(batch) => batch,
-                Err(relayed) => return Ok(relayed),
-            },
+            None => self.next_batch(out, phase),
+        };
+        if let Ok((_, Copied::UnderWay(copying))) = &batch.answer
+            && !copying.ticket().is_done()
+        {
+            let (ticket, phase) = (copying.ticket().clone(), copying.end());
+            self.batches.push_front(batch);
+            return Ok(self.meanwhile(out, phase, ticket));
+        }
+        let Batch { began, offered, sealed, answer } = batch;
+        let (progress, products) = match answer {
+            Ok(answer) => answer,
+            Err(Broke::Failed(e)) => return self.replace(Why::Failed, &e, out),
+            Err(Broke::Panicked(e)) => return self.unproven(&e, out),
         };
         let products = match products {
-            Copied::UnderWay(copying) if !copying.ticket().is_done() => {
-                let ticket = copying.ticket().clone();
-                let products = Copied::UnderWay(copying);
-                self.batch = Some(Batch { began, progress, offered, sealed, products });
-                return Ok(Relayed::Copying(ticket));
-            }
             Copied::UnderWay(copying) => guarded(|| copying.finish()).and_then(|products| products),
             Copied::Whole(products) => Ok(products),
         };
@@ -388,6 +392,8 @@ impl Relay {
             Err(panic) => return self.unproven(&panic, out),
         }
         machine.take(read.sets, out);
+        let later = self.batches.iter_mut();
+        later.for_each(|batch| batch.offered = batch.offered.saturating_sub(read.sets));
         self.certifier = read.certifier.or(self.certifier.take());
         if let Progress::Done(ledger) = progress {
             return Ok(self.settle(ledger, out));
@@ -411,29 +417,51 @@ impl Relay {
         })
     }
 
-    /// Asks the machine for its next batch, and begins to copy it; or what became of the part.
-    fn next_batch(
-        &mut self,
-        out: &mut Products,
-        phase: usize,
-    ) -> Result<std::result::Result<Batch, Relayed>> {
-        let began = self.rt.now();
-        let progress = match guarded(|| self.session.session().poll(out)) {
-            Ok(Progress::Failed(Fault::Engine(e) | Fault::Input(e))) | Err(e) => {
-                return self.replace(Why::Failed, &e, out).map(Err);
+    /// A batch is being copied, up to so many bytes behind a page: the machine is asked for the one behind it.
+    fn meanwhile(&mut self, out: &mut Products, phase: usize, ticket: Ticket) -> Relayed {
+        if self.batches.len() > 1 {
+            return Relayed::Copying(ticket);
+        }
+        let batch = self.next_batch(out, phase);
+        let nothing = |answer: &(Progress, Copied)| match answer {
+            (Progress::Done(_) | Progress::Failed(_), _) | (_, Copied::UnderWay(_)) => false,
+            (_, Copied::Whole(products)) => products.is_empty(),
+        };
+        match batch.answer {
+            Ok(answer) if nothing(&answer) => match answer.0 {
+                Progress::More => Relayed::More,
+                // What it waits for is asked for when there is nothing else to wait for.
+                _ => Relayed::Copying(ticket),
+            },
+            answer => {
+                self.batches.push_back(Batch { answer, ..batch });
+                Relayed::Copying(ticket)
             }
-            Ok(progress) => progress,
-        };
+        }
+    }
+
+    /// Asks the machine for its next batch, and begins to copy it.
+    fn next_batch(&mut self, out: &mut Products, phase: usize) -> Batch {
+        let began = self.rt.now();
         let offered = self.machine.as_ref().map_or(0, |machine| machine.kept.len());
-        let looks = self.certifier.as_ref().is_some_and(Certifier::looks_at_sums);
-        let kind = looks.then_some(self.recipe.checksum);
-        let products = std::mem::take(out);
-        let products = match guarded(|| self.copier.begin(products, phase, kind)) {
-            Ok(Ok(products)) => products,
-            Ok(Err(e)) => return self.replace(Why::Failed, &e, out).map(Err),
-            Err(panic) => return self.unproven(&panic, out).map(Err),
+        let answer = match guarded(|| self.session.session().poll(out)) {
+            Ok(Progress::Failed(Fault::Engine(e) | Fault::Input(e))) | Err(e) => {
+                // Whatever it left there counts for nothing.
+                out.clear();
+                Err(Broke::Failed(e))
+            }
+            Ok(progress) => {
+                let looks = self.certifier.as_ref().is_some_and(Certifier::looks_at_sums);
+                let kind = looks.then_some(self.recipe.checksum);
+                let products = std::mem::take(out);
+                match guarded(|| self.copier.begin(products, phase, kind)) {
+                    Ok(Ok(products)) => Ok((progress, products)),
+                    Ok(Err(e)) => Err(Broke::Failed(e)),
+                    Err(panic) => Err(Broke::Panicked(panic)),
+                }
+            }
         };
-        Ok(Ok(Batch { began, progress, offered, sealed: self.sealed, products }))
+        Batch { began, offered, sealed: self.sealed, answer }
     }
 
     /// Reads a batch of an engine other than the CPU, to which so many sets had been offered, and that there are no more, if
@@ -455,6 +483,9 @@ impl Relay {
                 return Err(broken(format!("set {} ends, which is not the next", ended.no)));
             }
             sets += 1;
+        }
+        if sets > offered {
+            return Err(broken("a set ends that was not there when it was asked"));
         }
         let whole = out.items().last().is_none_or(|item| matches!(item, Item::SetDone(_)));
         if !whole && !done {
@@ -520,7 +551,7 @@ impl Relay {
     /// Goes on with the CPU from the last carry, with the sets offered since.
     fn go_on_with_cpu(&mut self, why: Why, error: &Error) -> Result<()> {
         let Some(mut machine) = self.machine.take() else { return Ok(()) };
-        self.batch = None;
+        self.batches.clear();
         replaced(&mut machine.place, why, error, self.rt.now(), &self.tell);
         match why {
             Why::Hung => machine.place.owes(machine.asked.take().map(|(ticket, _)| ticket)),
@@ -553,11 +584,18 @@ enum Fell {
 struct Batch {
     /// When it was asked.
     began: Mono,
-    progress: Progress,
     /// How many sets it had then, and whether it knew that there are no more.
     offered: usize,
     sealed: bool,
-    products: Copied,
+    answer: std::result::Result<(Progress, Copied), Broke>,
+}
+
+/// Why a machine has no answer.
+enum Broke {
+    /// It says so, or panicked; or there is no memory for what it made.
+    Failed(Error),
+    /// What it made could not be read, as that panicked.
+    Panicked(Error),
 }
 
 /// A batch that was read and may be taken.

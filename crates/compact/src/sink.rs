@@ -178,11 +178,11 @@ impl Sink {
         }
         let stretch: Stretch = Arc::new(Written(lent));
         for (mut table, parts) in whole {
-            parts.into_iter().try_for_each(|part| table.push_lent(&stretch, part))?;
+            table.push_lent(&stretch, &parts)?;
             self.close(table);
         }
         if let Some(table) = &mut self.open {
-            parts.into_iter().try_for_each(|part| table.push_lent(&stretch, part))?;
+            table.push_lent(&stretch, &parts)?;
         }
         products.clear();
         Ok(())

@@ -213,7 +213,8 @@ fn adopt(table: &mut Assembler, products: &Products, mode: &WriteMode) -> lithif
         }
     }
     let arena: Stretch = Arc::new(arena);
-    table.push_lent(&arena, before..end)
+    let part = before..end;
+    table.push_lent(&arena, std::slice::from_ref(&part))
 }
 
 /// Opens table `number` of a directory.

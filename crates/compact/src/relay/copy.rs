@@ -16,6 +16,7 @@ use lithify_env::{
 };
 use lithify_format::checksum::ChecksumKind;
 use lithify_merge::loan::{Loan, LoanPart};
+use lithify_merge::products::PAGE;
 use lithify_merge::{Lent, Products};
 
 /// Where batches are copied: by whose threads, in parts of how many bytes, how urgently, and to whose memory.
@@ -90,6 +91,11 @@ impl Copying {
     /// Completes when all parts are copied.
     pub(super) fn ticket(&self) -> &Ticket {
         &self.desk.done
+    }
+
+    /// How far behind a page its last block ends, and with it the file that is open then.
+    pub(super) fn end(&self) -> usize {
+        self.loan.bytes() % PAGE
     }
 
     /// The products, once all parts are copied.

@@ -52,8 +52,9 @@ impl Session for FarCarrySession {
     }
     fn poll(&mut self, out: &mut Products) -> Progress {
         out.clear();
-        if self.sets < 2 {
-            return Progress::Starved;
+        // Until it lies, the other one is to have a set more than it gives.
+        if self.polls < 3 && self.sets < self.polls + 2 {
+            return Progress::Pending(Ticket::completed());
         }
         let mut far = Products::default();
         if self.polls == 0 {

@@ -154,6 +154,8 @@ pub struct Assembler {
     /// Bytes of adopted blocks that [`push_lent`](Assembler::push_lent) has not had yet.
     adopted: u64,
     in_flight: VecDeque<PendingIo>,
+    /// How many of the last of them were lent together.
+    fresh: usize,
     stage: Stage,
     failed: Option<Error>,
 }
@@ -218,6 +220,7 @@ impl Assembler {
             buf_at: 0,
             adopted: 0,
             in_flight: VecDeque::new(),
+            fresh: 0,
             stage: Stage::Open,
             failed: None,
         })
@@ -282,15 +285,23 @@ impl Assembler {
         Ok(())
     }
 
-    /// Writes adopted blocks, which lie side by side in a part of `from`: from there, but for what the file cannot take
-    /// so. With direct IO that is the ends; all of it if it lies otherwise in its pages than in those of the file.
+    /// Writes adopted blocks, which lie side by side in each of some parts of `from`: from there, but for what the file
+    /// cannot take so. With direct IO that is the ends; all of a part if it lies otherwise in its pages than in those of the
+    /// file. [`needs_wait`](Assembler::needs_wait) does not count what was lent last.
     ///
     /// # Errors
     /// As [`push_product`](Assembler::push_product).
     ///
     /// # Panics
     /// If these are not the blocks that were adopted.
-    pub fn push_lent(&mut self, from: &Stretch, part: Range<usize>) -> Result<()> {
+    pub fn push_lent(&mut self, from: &Stretch, parts: &[Range<usize>]) -> Result<()> {
+        let before = self.in_flight.len();
+        parts.iter().try_for_each(|part| self.write_lent(from, part.clone()))?;
+        self.fresh = self.in_flight.len() - before;
+        Ok(())
+    }
+
+    fn write_lent(&mut self, from: &Stretch, part: Range<usize>) -> Result<()> {
         let left = self.adopted.checked_sub(part.len() as u64);
         self.adopted = left.expect("what is written was adopted");
         let bytes = &(**from).as_ref()[part.clone()];
@@ -299,11 +310,16 @@ impl Assembler {
         if start < end && !self.buf.is_empty() {
             self.submit()?;
         }
+        // The system writes to a buffered file one piece at a time, and waking a thread for each costs more than that.
+        let most = match self.file.alignment() {
+            1 => usize::MAX,
+            _ => self.options.buffer,
+        };
         let mut at = start;
         while at < end
             && let WriteMode::Async { rt, urgency, .. } = &self.options.mode
         {
-            let next = end.min(at + self.options.buffer);
+            let next = end.min(at.saturating_add(most));
             let (file, piece) = (self.file.clone(), part.start + at..part.start + next);
             let io = spawn_write_part(&**rt, urgency, file, from, piece, self.buf_at);
             self.in_flight.push_back(io);
@@ -377,7 +393,8 @@ impl Assembler {
             WriteMode::Sync => return None,
             WriteMode::Async { in_flight, .. } => (*in_flight).max(1),
         };
-        if self.in_flight.len() < most {
+        // What was lent last is written while the next comes.
+        if self.in_flight.len().saturating_sub(self.fresh) < most {
             return None;
         }
         self.in_flight.front().map(|io| io.ticket().clone())
