@@ -98,7 +98,7 @@ impl BlockIndex for Inputs {
     }
     fn last_key(&self, run: usize, block: usize) -> &[u8] {
         let (source, no) = self.0[run].source(block);
-        self.0[run].files[source].input.fence(no).separator
+        self.0[run].files[source].input.separator(no)
     }
     fn first_key(&self, run: usize, block: usize) -> Option<&[u8]> {
         let (source, no) = self.0[run].source(block);

@@ -219,6 +219,17 @@ impl<I: BlockIndex> CleanCut<I> {
         }
     }
 
+    /// How many bytes all ends of blocks that are left begin with, in byte order: those that the first and the last ends of
+    /// all runs begin with.
+    fn prefix(&self) -> usize {
+        let mut ends = self.left.iter().enumerate().filter(|(_, left)| !left.is_empty()).flat_map(
+            |(r, left)| [left.start, left.end - 1].map(|block| self.index.last_key(r, block)),
+        );
+        let Some(first) = ends.next() else { return 0 };
+        let common = |key: &[u8]| first.iter().zip(key).take_while(|(a, b)| a == b).count();
+        ends.map(common).min().unwrap_or(first.len())
+    }
+
     /// Bytes of the blocks that were sent with the set before and are sent again.
     fn bytes_again(&self) -> u64 {
         let first = |(r, left): (usize, &Range<usize>)| match left.is_empty() {
@@ -268,7 +279,9 @@ struct Walk<'a, I> {
     cut: &'a CleanCut<I>,
     /// By run, the block whose end comes next.
     at: Vec<usize>,
-    /// By run, the first eight bytes of that end.
+    /// Bytes that all ends begin with, if keys are ordered by their bytes.
+    prefix: usize,
+    /// By run, the eight bytes behind those of that end.
     heads: Vec<u64>,
     /// By run, true if it has blocks in the set.
     inside: Vec<bool>,
@@ -288,6 +301,7 @@ impl<'a, I: BlockIndex> Walk<'a, I> {
         let mut walk = Walk {
             cut,
             at,
+            prefix: if cut.bytewise { cut.prefix() } else { 0 },
             heads: vec![0; runs],
             inside: vec![false; runs],
             bytes: 0,
@@ -343,7 +357,7 @@ impl<'a, I: BlockIndex> Walk<'a, I> {
             return;
         }
         let index = &self.cut.index;
-        self.heads[r] = head(index.last_key(r, at), 0);
+        self.heads[r] = head(index.last_key(r, at), self.prefix);
         // Whether it begins above the end just passed shows when its first key is reached.
         let begun = at == self.cut.left[r].start && !self.cut.begins_above(r, at, self.lo());
         if begun || index.first_key(r, at).is_none() {

@@ -267,6 +267,10 @@ impl FullIndex {
         let (fences, counts) = (self.fences(), self.counts.list.as_ref());
         BlockFence { separator: fences.key(i), at: fences.block(i), counts: counts.map(|c| c[i]) }
     }
+    /// A user key at or above the last one of block `i`, as in [`FullIndex::fence`].
+    pub fn separator(&self, i: usize) -> &[u8] {
+        self.fences().key(i)
+    }
     /// Whether the table records how many entries each block has, as ours do.
     pub fn has_counts(&self) -> bool {
         self.counts.list.is_some()
