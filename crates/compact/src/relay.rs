@@ -365,6 +365,11 @@ impl Relay {
             self.batches.push_front(batch);
             return Ok(self.meanwhile(out, phase, ticket));
         }
+        self.take_batch(batch, out)
+    }
+
+    /// Takes a batch that is copied, if it is what it should be.
+    fn take_batch(&mut self, batch: Batch, out: &mut Products) -> Result<Relayed> {
         let Batch { began, offered, sealed, answer } = batch;
         let (progress, products) = match answer {
             Ok(answer) => answer,

@@ -85,15 +85,8 @@ pub struct Card<D: Driver> {
     shape: Shape,
     pool: Arc<Pool<D>>,
     streams: BTreeMap<Queue, Stream>,
-    /// What was asked of each queue, and what each is behind of; what has happened of all.
-    asked: Counts,
-    behind: BTreeMap<Queue, Counts>,
-    happened: Counts,
+    queues: Queues,
     events: BTreeMap<u64, Under>,
-    /// Whether the driver is asked for the first event of a queue only until the next look; and how far each queue had
-    /// not come when it was asked.
-    looks: bool,
-    unready: BTreeMap<Queue, u64>,
     /// The last of those that have happened, for their times; and signals that are free.
     past: BTreeMap<u64, Signal>,
     signals: Vec<Signal>,
@@ -104,6 +97,17 @@ pub struct Card<D: Driver> {
     limbo: Vec<Held>,
     /// By queue, what is copied from where it was read, each with the number of its copy.
     sent: BTreeMap<Queue, VecDeque<(u64, Bytes)>>,
+}
+
+/// What is known of the queues.
+#[derive(Default)]
+struct Queues {
+    /// What was asked of each, and what each is behind of; what has happened of all.
+    asked: Counts,
+    behind: BTreeMap<Queue, Counts>,
+    happened: Counts,
+    /// How far each had not come when it was last asked; none if each event is asked for, as nothing [looks](Device::look).
+    unready: Option<BTreeMap<Queue, u64>>,
 }
 
 /// An event that has not happened yet.
@@ -202,12 +206,8 @@ impl<D: Driver> Card<D> {
             shape: Shape { threads, items, scan_items, ctas },
             pool: Arc::new(Pool { driver, spare: Mutex::new(spare) }),
             streams: BTreeMap::new(),
-            asked: Counts::default(),
-            behind: BTreeMap::new(),
-            happened: Counts::default(),
+            queues: Queues::default(),
             events: BTreeMap::new(),
-            looks: false,
-            unready: BTreeMap::new(),
             past: BTreeMap::new(),
             signals: Vec::new(),
             next: 0,
@@ -239,7 +239,7 @@ impl<D: Driver> Card<D> {
 
     /// Counts what is asked of a queue.
     fn count(&mut self, queue: Queue) -> u64 {
-        let asked = self.asked.at(queue);
+        let asked = self.queues.asked.at(queue);
         *asked += 1;
         *asked
     }
@@ -267,7 +267,7 @@ impl<D: Driver> Card<D> {
     }
 
     fn at_rest(&self, copies: &Counts) -> bool {
-        self.happened.has(copies)
+        self.queues.happened.has(copies)
     }
 
     /// An event has happened.
@@ -279,7 +279,7 @@ impl<D: Driver> Card<D> {
         {
             self.signals.push(oldest);
         }
-        self.happened.reach(&counts);
+        self.queues.happened.reach(&counts);
         if !self.limbo.is_empty() {
             let limbo = std::mem::take(&mut self.limbo).into_iter();
             let (at_rest, limbo): (Vec<_>, _) = limbo.partition(|held| self.at_rest(&held.copies));
@@ -287,7 +287,7 @@ impl<D: Driver> Card<D> {
             at_rest.into_iter().for_each(|held| self.pool.give_back(held.pinned));
         }
         for (queue, sent) in &mut self.sent {
-            let done = self.happened.of(*queue);
+            let done = self.queues.happened.of(*queue);
             while sent.front().is_some_and(|(no, _)| *no <= done) {
                 sent.pop_front();
             }
@@ -298,7 +298,8 @@ impl<D: Driver> Card<D> {
     fn ask(&mut self, no: u64) -> Result<bool> {
         let Some(Under { signal, queue, counts }) = self.events.get(&no) else { return Ok(true) };
         let (signal, queue, n) = (*signal, *queue, counts.of(*queue));
-        if self.unready.get(&queue).is_some_and(|first| *first <= n) {
+        let unready = self.queues.unready.as_ref().and_then(|unready| unready.get(&queue));
+        if unready.is_some_and(|first| *first <= n) {
             return Ok(false);
         }
         let done =
@@ -309,8 +310,8 @@ impl<D: Driver> Card<D> {
             })?;
         if done {
             self.take_event(no);
-        } else if self.looks {
-            self.unready.insert(queue, n);
+        } else if let Some(unready) = &mut self.queues.unready {
+            unready.insert(queue, n);
         }
         Ok(done)
     }
@@ -504,15 +505,14 @@ impl<D: Driver + 'static> Device for Card<D> {
             None => self.call("make an event", |driver| driver.signal())?,
         };
         self.call("record an event", |driver| driver.record(signal, stream))?;
-        let mut counts = self.behind.get(&queue).cloned().unwrap_or_default();
-        *counts.at(queue) = self.asked.of(queue);
+        let mut counts = self.queues.behind.get(&queue).cloned().unwrap_or_default();
+        *counts.at(queue) = self.queues.asked.of(queue);
         self.next += 1;
         self.events.insert(self.next, Under { signal, queue, counts });
         Ok(Event(self.next))
     }
     fn look(&mut self) {
-        self.looks = true;
-        self.unready.clear();
+        self.queues.unready.get_or_insert_default().clear();
     }
     fn ready(&mut self, event: Event) -> Result<bool> {
         self.ask(event.0)
@@ -523,7 +523,7 @@ impl<D: Driver + 'static> Device for Card<D> {
         };
         let stream = self.stream(queue)?;
         self.call("have a stream wait", |driver| driver.wait(stream, signal))?;
-        self.behind.entry(queue).or_default().reach(&counts);
+        self.queues.behind.entry(queue).or_default().reach(&counts);
         Ok(())
     }
     fn between(&mut self, from: Event, to: Event) -> Result<Option<f64>> {
@@ -540,7 +540,7 @@ impl<D: Driver + 'static> Device for Card<D> {
 
 impl<D: Driver> Drop for Card<D> {
     fn drop(&mut self) {
-        let is_idle = self.at_rest(&self.asked);
+        let is_idle = self.at_rest(&self.queues.asked);
         let lost = self.pool.spare.lock().is_lost;
         if lost || !is_idle {
             // The GPU may still write to arenas and memory: they stay as they are, with the program.

@@ -16,7 +16,7 @@
 //! The kernels are CUDA C++ of one source (`kernels`), which g++ compiles, too, against an emulator of a
 //! device's threads (`emu`, cargo feature `emu`). The time of the emulator says nothing about a GPU. `card` is a GPU
 //! behind NVIDIA's driver, which `cuda` loads when one is asked for. Tests run on the emulator, `card` over a driver
-//! that they play, and `cuda` over a library of theirs; an H200 has run the kit's steps (`docs/results/gpu`).
+//! that they play, and `cuda` over a library of theirs; an H200 and an H100 have run the kit's steps (`docs/results/gpu`).
 //!
 //! # What is refused
 //! At `open`, with a sentence: orders other than that of bytes, prefix extractors, filters of the user's (D8),

@@ -1,6 +1,7 @@
 //! Steps 2 and 3: generated cases against the naive twin, handovers to the CPU engine and back; and the same few under
 //! NVIDIA's sanitizer.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
@@ -43,25 +44,37 @@ pub(crate) fn sanitized(machine: &Machine) -> Result<Found> {
     }
     let this = std::env::current_exe()?;
     let beside = this.with_file_name("sanitizer").join(SANITIZER);
-    let sanitizer = if beside.exists() { beside } else { SANITIZER.into() };
+    // That of the machine fits its driver; one of the two may not start.
+    let sanitizers = [PathBuf::from(SANITIZER), beside];
     let mut found = Found::default();
     let mut complain = 0;
     for tool in ["memcheck", "racecheck", "synccheck"] {
-        let mut command = Command::new(&sanitizer);
-        command.args(["--tool", tool, "--error-exitcode", "9"]).arg(&this);
-        command.args(["step", "2"]).args(machine.asked.flags()).args(["--seeds", "3"]);
-        match command.output() {
-            Err(error) => return Ok(Found::not_run(format!("{sanitizer:?}: {error}"))),
-            Ok(out) => {
-                let said = String::from_utf8_lossy(&out.stdout).into_owned();
-                let is_clean = out.status.success() && said.contains("\"failed\":null");
-                complain += u32::from(!is_clean);
-                let last = said.lines().rev().find(|line| line.contains("SUMMARY"));
-                found.note(format!("{tool}: {}", last.unwrap_or("no summary")));
-                let told = said.lines().filter(|line| line.starts_with("=========") && !is_clean);
-                told.take(COMPLAINTS).for_each(|line| found.note(line));
+        let run = |sanitizer: &PathBuf| {
+            let mut command = Command::new(sanitizer);
+            command.args(["--tool", tool, "--error-exitcode", "9"]).arg(&this);
+            command.args(["step", "2"]).args(machine.asked.flags()).args(["--seeds", "3"]);
+            let out = command.output().map_err(|error| format!("{sanitizer:?}: {error}"))?;
+            let said = String::from_utf8_lossy(&out.stdout).into_owned();
+            let summary = said.lines().rev().find(|line| line.contains("SUMMARY"));
+            match summary.map(str::to_owned) {
+                Some(summary) => Ok((out.status.success(), said, summary)),
+                None => {
+                    let told = said.lines().filter(|line| line.starts_with("========="));
+                    let told: Vec<&str> = told.take(COMPLAINTS).collect();
+                    Err(format!("{sanitizer:?}: {}", told.join(" ")))
+                }
             }
-        }
+        };
+        let mut why = Vec::new();
+        let ran = sanitizers.iter().find_map(|one| run(one).map_err(|e| why.push(e)).ok());
+        let Some((is_well, said, summary)) = ran else {
+            return Ok(Found::not_run(format!("{tool} did not run: {}", why.join("; "))));
+        };
+        let is_clean = is_well && said.contains("\"failed\":null");
+        complain += u32::from(!is_clean);
+        found.note(format!("{tool}: {summary}"));
+        let told = said.lines().filter(|line| line.starts_with("=========") && !is_clean);
+        told.take(COMPLAINTS).for_each(|line| found.note(line));
     }
     found.figure("tools_that_complain", f64::from(complain));
     Ok(found)
