@@ -348,6 +348,9 @@ impl Relay {
             return self.disprove(&doubt, out);
         }
         let progress = match guarded(|| self.session.session().poll(out)) {
+            Ok(Progress::Failed(Fault::Unsuitable(e))) => {
+                return self.replace(Why::Unsuitable, &e, out);
+            }
             Ok(Progress::Failed(Fault::Engine(e) | Fault::Input(e))) | Err(e) => {
                 return self.replace(Why::Failed, &e, out);
             }
@@ -473,7 +476,8 @@ impl Relay {
         replaced(&mut machine.place, why, error, self.rt.now(), &self.tell);
         match why {
             Why::Hung => machine.place.owes(machine.asked.take().map(|(ticket, _)| ticket)),
-            Why::Failed => machine.place.owes(None),
+            // It may hold the sets still, and gives up others later: what it holds of all has a bound.
+            Why::Failed | Why::Unsuitable => machine.place.owes(None),
             Why::Refused | Why::TooLarge | Why::Disproved => {}
         }
         let cpu = self.engines.cpu();
