@@ -22,10 +22,11 @@ pub struct GpuFlags {
     /// the emulator 1MiB]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub gpu_set: Option<u64>,
-    /// Most bytes of device memory: eight times the sets of all units [default: 4GiB]
+    /// Most bytes of device memory: eight times the sets of all units [default: 4GiB]. On the emulator that is memory of the
+    /// host, on top of the setting memory_budget
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub gpu_memory: Option<u64>,
-    /// Most bytes of host memory that the device copies from and to
+    /// Most bytes of host memory that the device copies from and to, on top of the setting memory_budget
     #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = parse_bytes)]
     pub gpu_pinned: u64,
     /// What is looked at of all that comes back: `full`, every entry, or `sums`, the sum of every block and one

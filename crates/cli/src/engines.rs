@@ -95,8 +95,8 @@ pub(crate) struct CardArgs {
     /// Stored bytes of a block set, or of the first one where --fpga-buffer decides about the others
     #[arg(long, value_name = "BYTES", default_value = "4MiB", value_parser = parse_bytes)]
     fpga_set: u64,
-    /// Memory of the card for slots, and as much on the host for their buffers. It is what bounds the sets of
-    /// all but `static` [default: 110MiB, or what --fpga-set needs]
+    /// Memory of the card for slots, and as much on the host for their buffers, on top of the setting memory_budget (a
+    /// simulated card lies on the host as well). It is what bounds the sets of all but `static` [default: 110MiB, or what --fpga-set needs]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     fpga_memory: Option<u64>,
     /// How the card is attached, for card time: gen3x8, gen3x16, gen4x16, `stem` (what that paper's times
@@ -326,13 +326,19 @@ fn lost(of: &EngineReport) -> Option<String> {
     let lost = [
         (of.refusals, "that it refused"),
         (of.too_large, "with a set that it does not take"),
+        (of.unsuitable, "that did not suit it"),
         (of.failures, "over which it failed"),
         (of.hangs, "over which it was silent"),
         (of.disproved, "of which it made something wrong"),
     ];
     let parts: u64 = lost.iter().map(|(n, _)| n).sum();
     let lost = in_brackets(&lost);
-    Some(format!("{}: the CPU did {parts} of {} parts{lost}; at last: {why}", of.name, of.parts))
+    let passed = match of.passed {
+        0 => String::new(),
+        n => format!("; it let {n} more pass, as most before did not suit it"),
+    };
+    let (name, all) = (of.name, of.parts);
+    Some(format!("{name}: the CPU did {parts} of {all} parts{lost}{passed}; at last: {why}"))
 }
 
 /// Why sets are merged by the CPU within a session: a figure's name, and what such sets are.
@@ -366,6 +372,8 @@ pub(crate) fn json(reports: &[EngineReport]) -> Value {
             "failures": of.failures,
             "hangs": of.hangs,
             "too_large": of.too_large,
+            "unsuitable": of.unsuitable,
+            "passed": of.passed,
             "disproved": of.disproved,
             "last_lost": of.last_lost,
             "trouble": of.trouble,

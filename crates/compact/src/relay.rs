@@ -373,7 +373,7 @@ impl Relay {
         let Batch { began, offered, sealed, answer } = batch;
         let (progress, products) = match answer {
             Ok(answer) => answer,
-            Err(Broke::Failed(e)) => return self.replace(Why::Failed, &e, out),
+            Err(Broke::Gone(why, e)) => return self.replace(why, &e, out),
             Err(Broke::Panicked(e)) => return self.unproven(&e, out),
         };
         let products = match products {
@@ -450,10 +450,9 @@ impl Relay {
         let began = self.rt.now();
         let offered = self.machine.as_ref().map_or(0, |machine| machine.kept.len());
         let answer = match guarded(|| self.session.session().poll(out)) {
+            Ok(Progress::Failed(Fault::Unsuitable(e))) => Err(Broke::Gone(Why::Unsuitable, e)),
             Ok(Progress::Failed(Fault::Engine(e) | Fault::Input(e))) | Err(e) => {
-                // Whatever it left there counts for nothing.
-                out.clear();
-                Err(Broke::Failed(e))
+                Err(Broke::Gone(Why::Failed, e))
             }
             Ok(progress) => {
                 let looks = self.certifier.as_ref().is_some_and(Certifier::looks_at_sums);
@@ -461,11 +460,15 @@ impl Relay {
                 let products = std::mem::take(out);
                 match guarded(|| self.copier.begin(products, phase, kind)) {
                     Ok(Ok(products)) => Ok((progress, products)),
-                    Ok(Err(e)) => Err(Broke::Failed(e)),
+                    Ok(Err(e)) => Err(Broke::Gone(Why::Failed, e)),
                     Err(panic) => Err(Broke::Panicked(panic)),
                 }
             }
         };
+        if answer.is_err() {
+            // Whatever it left there counts for nothing.
+            out.clear();
+        }
         Batch { began, offered, sealed: self.sealed, answer }
     }
 
@@ -560,7 +563,8 @@ impl Relay {
         replaced(&mut machine.place, why, error, self.rt.now(), &self.tell);
         match why {
             Why::Hung => machine.place.owes(machine.asked.take().map(|(ticket, _)| ticket)),
-            Why::Failed => machine.place.owes(None),
+            // It may hold the sets still, and gives up others later: what it holds of all has a bound.
+            Why::Failed | Why::Unsuitable => machine.place.owes(None),
             Why::Refused | Why::TooLarge | Why::Disproved => {}
         }
         let cpu = self.engines.cpu();
@@ -598,7 +602,7 @@ struct Batch {
 /// Why a machine has no answer.
 enum Broke {
     /// It says so, or panicked; or there is no memory for what it made.
-    Failed(Error),
+    Gone(Why, Error),
     /// What it made could not be read, as that panicked.
     Panicked(Error),
 }

@@ -4,6 +4,11 @@
 //! done (its *backlog*, which shrinks with each set whose output is taken), and how the last parts went
 //! (its *health*). The choice depends on these figures; the bytes of the output never do.
 //!
+//! An engine that gave up most of what it got, because that does not suit it, *lets parts pass*: after two such parts in a
+//! row one, then 3, 7, up to 63, each time after one more was tried in vain. A part of which it merged more than half
+//! ends that. So a database full of what a device does not merge has it try one part in 64, and one where such entries
+//! are rare loses nothing. The parts that pass are those that it would have got; no clock is in it.
+//!
 //! Keeps: the CPU takes what no other engine gets, and never refuses. With no other engine there is
 //! nothing to choose, and nothing is counted.
 //! Leaves to others: going on with the CPU where an engine fails (`relay`).
@@ -36,6 +41,8 @@ const REST: Duration = Duration::from_secs(60);
 const REST_MAX: Duration = Duration::from_secs(3600);
 /// More failures make no rest longer.
 const FAILURES_MAX: u32 = 7;
+/// More parts in vain let no more parts pass.
+const IN_VAIN_MAX: u32 = 7;
 
 /// Whether an engine is fit for work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,12 +120,15 @@ struct Candidate {
     health: Health,
     /// It has not let go of a part that it failed over.
     owes: bool,
+    /// It lets this part pass.
+    passes: bool,
 }
 
 /// The candidate for a part of `bytes`, and when it is expected to be through, in nanoseconds from now;
 /// `None` is the CPU.
 fn choose(candidates: &[Candidate], cpu: Cost, bytes: u64, now: Mono) -> Option<(usize, u64)> {
-    let fit = candidates.iter().enumerate().filter(|(_, c)| c.health.is_fit(now) && !c.owes);
+    let fit = candidates.iter().enumerate();
+    let fit = fit.filter(|(_, c)| c.health.is_fit(now) && !c.owes && !c.passes);
     let ends = fit
         .map(|(no, c)| (c.backlog.nanos.saturating_add(nanos(c.cost, bytes)), c.backlog.bytes, no));
     // Of equals the one that has the least to do, of these the one that was named first.
@@ -140,6 +150,8 @@ pub(crate) enum Why {
     Refused,
     /// A set is larger than it takes.
     TooLarge,
+    /// It says that a set does not suit it.
+    Unsuitable,
     /// Its machine failed, or it says that the input is bad.
     Failed,
     /// It was silent for too long.
@@ -153,6 +165,7 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Why::Refused => "refused",
             Why::TooLarge => "set too large",
+            Why::Unsuitable => "unsuitable",
             Why::Failed => "failed",
             Why::Hung => "hangs",
             Why::Disproved => "disproved",
@@ -176,6 +189,13 @@ pub struct EngineReport {
     pub refusals: u64,
     /// Parts that the CPU went on with because a set was larger than the engine takes.
     pub too_large: u64,
+    /// Parts that the CPU went on with because a set does not suit the engine, by its own word: entries of a kind that
+    /// it does not merge, a key that is too long, no room.
+    pub unsuitable: u64,
+    /// Parts that it would have got and let pass, as most of those before did not suit it.
+    pub passed: u64,
+    /// Parts that it lets pass from now on.
+    pub passing: u64,
     /// Parts that the CPU went on with because the machine failed or called the input bad, or because it panicked
     /// to merge a set again, which may be the user's own code.
     pub failures: u64,
@@ -186,7 +206,7 @@ pub struct EngineReport {
     /// Parts whose sets were smaller than the engine wants, because `buffer_bytes` leaves no more memory
     /// for them.
     pub small_sets: u64,
-    /// Parts that it hung or failed over, and has not let go of: the ticket that it asked the host to wait for is
+    /// Parts that it hung or failed over or gave up, and has not let go of: the ticket that it asked the host to wait for is
     /// not complete, or it holds input buffers of theirs. It gets no other part as long as there is one.
     pub unanswered: u64,
     /// Bytes of input buffers of these parts.
@@ -204,11 +224,22 @@ pub struct EngineReport {
 struct Standing {
     backlog: Load,
     health: Health,
+    /// Parts in a row most of which it gave up, and how many it lets pass from now on.
+    in_vain: u32,
+    passes: u32,
     debts: Vec<Debt>,
     report: EngineReport,
 }
 
-/// What is still out of a part that an engine hung or failed over.
+impl Standing {
+    /// A part ended that suited it, or did not.
+    fn suited(&mut self, suited: bool) {
+        self.in_vain = if suited { 0 } else { IN_VAIN_MAX.min(self.in_vain + 1) };
+        self.passes = (1 << self.in_vain.saturating_sub(1)) - 1;
+    }
+}
+
+/// What is still out of a part that an engine hung or failed over or gave up.
 struct Debt {
     /// What it last asked the host to wait for, if it hung over that.
     ticket: Option<Ticket>,
@@ -291,10 +322,17 @@ impl Engines {
         let candidates = candidates.map(|(caps, s)| {
             s.debts.retain(|debt| !debt.is_paid());
             let owes = !s.debts.is_empty();
-            Candidate { cost: caps.cost, backlog: s.backlog, health: s.health, owes }
+            Candidate { cost: caps.cost, backlog: s.backlog, health: s.health, owes, passes: false }
         });
+        let mut candidates: Vec<Candidate> = candidates.collect();
         let cpu = self.cpu.caps().cost;
-        let (no, end) = choose(&candidates.collect::<Vec<_>>(), cpu, bytes, now)?;
+        let (no, end) = loop {
+            let (no, end) = choose(&candidates, cpu, bytes, now)?;
+            let Some(left) = standings[no].passes.checked_sub(1) else { break (no, end) };
+            standings[no].passes = left;
+            standings[no].report.passed += 1;
+            candidates[no].passes = true;
+        };
         let load = Load::of(caps[no].cost, bytes);
         let standing = &mut standings[no];
         standing.backlog = standing.backlog.with(Load::default(), load);
@@ -302,7 +340,7 @@ impl Engines {
         drop(standings);
         let why = format!("{} expected, cpu {}", millis(end), millis(nanos(cpu, bytes)));
         let (of, share, caps) = (self.clone(), self.memory.share(), caps[no]);
-        Some(Place { of, no, caps, load, began: now, share, disproved: false, why })
+        Some(Place { of, no, caps, load, taken: 0, began: now, share, disproved: false, why })
     }
 
     /// What the engines other than the CPU did.
@@ -316,8 +354,8 @@ impl Engines {
             let debts = || standing.debts.iter().filter(|debt| !debt.is_paid());
             let (unanswered, held_bytes) =
                 (debts().count() as u64, debts().map(|debt| debt.share.held()).sum());
-            let report = standing.report.clone();
-            EngineReport { name, machine, trouble, unanswered, held_bytes, ..report }
+            let (report, passing) = (standing.report.clone(), u64::from(standing.passes));
+            EngineReport { name, passing, machine, trouble, unanswered, held_bytes, ..report }
         };
         engines.map(report).collect()
     }
@@ -369,6 +407,8 @@ pub(crate) struct Place {
     caps: Caps,
     /// In the backlog.
     load: Load,
+    /// Bytes whose output was taken.
+    taken: u64,
     /// When it was chosen.
     began: Mono,
     /// Of the memory for sets.
@@ -416,6 +456,7 @@ impl Place {
     }
     /// Products of a set of `bytes` were taken.
     pub(crate) fn took(&mut self, bytes: u64) {
+        self.taken += bytes;
         self.has_left(Load::of(self.caps.cost, self.load.bytes.saturating_sub(bytes)));
         self.standing(|s| {
             s.report.sets += 1;
@@ -434,7 +475,10 @@ impl Place {
     pub(crate) fn succeeded(&mut self) {
         self.has_left(Load::default());
         self.share.end();
-        self.standing(|s| s.health = s.health.succeeded(self.began));
+        self.standing(|s| {
+            s.health = s.health.succeeded(self.began);
+            s.suited(true);
+        });
     }
     /// The engine gets no other part before it has let go of this one: before `ticket` is complete, and all
     /// buffers of its sets are released.
@@ -448,12 +492,14 @@ impl Place {
         if lie && std::mem::replace(&mut self.disproved, true) {
             return;
         }
+        let suited = self.taken > self.load.bytes;
         self.has_left(Load::default());
         self.share.end();
         self.standing(|s| {
             let counter = match why {
                 Why::Refused => &mut s.report.refusals,
                 Why::TooLarge => &mut s.report.too_large,
+                Why::Unsuitable => &mut s.report.unsuitable,
                 Why::Failed => &mut s.report.failures,
                 Why::Hung => &mut s.report.hangs,
                 Why::Disproved => &mut s.report.disproved,
@@ -461,10 +507,13 @@ impl Place {
             *counter += 1;
             s.report.last_lost = Some(format!("{why}: {error}"));
             s.health = match why {
-                Why::Refused | Why::TooLarge => s.health,
+                Why::Refused | Why::TooLarge | Why::Unsuitable => s.health,
                 Why::Failed | Why::Hung => s.health.failed(now),
                 Why::Disproved => Health::Disproved,
             };
+            if why == Why::Unsuitable {
+                s.suited(suited);
+            }
         });
         if lie {
             let _ = guarded(|| self.engine().disown(error));

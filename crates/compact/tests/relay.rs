@@ -8,7 +8,7 @@ mod stepped;
 mod world;
 
 use lithify_base::{Error, FileId};
-use lithify_compact::PartEvent;
+use lithify_compact::{Engines, PartEvent};
 use lithify_engine::mock::{FaultPlan, Lie, MockEngine};
 use lithify_engine::{
     BlockSet, Caps, Carry, Cost, Engine, Item, Offer, Products, Progress, Recipe, Refusal, Session,
@@ -136,6 +136,38 @@ fn a_refusal_ends_in_the_cpus_files() {
     let ended = under(FaultPlan::Refuses, &by_cpu(1));
     assert_eq!(ended.replaced(), ["refused: engine device refused: the mock refuses"]);
     assert_eq!((ended.reports[0].refusals, ended.reports[0].sets), (1, 0));
+}
+
+/// At every poll of a job the engine says that what it has does not suit it: the CPU goes on, and the engine is tried
+/// again at once, unless that was so over most of two parts.
+#[test]
+fn what_does_not_suit_the_engine_is_the_cpus() {
+    let expected = by_cpu(1);
+    let all = u64::from(sets(&expected));
+    let mut merged = Vec::new();
+    for n in 0.. {
+        let ended = under(FaultPlan::Unsuitable(n), &expected);
+        let report = &ended.reports[0];
+        assert_eq!((report.failures, report.disproved, report.unanswered), (0, 0, 0), "{report:?}");
+        merged.push(report.sets);
+        if report.unsuitable == 0 {
+            break;
+        }
+        assert_eq!(report.unsuitable, 1);
+        assert_eq!(ended.replaced(), ["unsuitable: the mock does not merge such entries"]);
+    }
+    merged.dedup();
+    assert_eq!(merged, (0..=all).collect::<Vec<_>>());
+
+    let device: Arc<dyn Engine> = Device::new(FaultPlan::Unsuitable(0));
+    let engines = Arc::new(Engines::new(vec![device], 0));
+    let mut parts = Vec::new();
+    for _ in 0..7 {
+        let ended = World::new().compact_by(&engines, 1);
+        assert!(ended.outcome.result.is_ok() && ended.files == expected.files);
+        parts.push(ended.reports[0].parts);
+    }
+    assert_eq!(parts, [1, 2, 2, 3, 3, 3, 3], "it rests by no clock");
 }
 
 /// The engine breaks, or says that the input is bad, at every poll of a job.

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use lithify_base::{Error, ErrorKind, Result};
 use lithify_engine::memory::{EngineMemory, LentMemory};
-use lithify_engine::{Offer, Progress, Session};
+use lithify_engine::{Fault, Offer, Progress, Session};
 use lithify_env::sync::Arc;
 use lithify_merge::ledger::Rule;
 use lithify_merge::offload::{Drops, Made};
@@ -588,7 +588,7 @@ impl Session for FpgaSession {
         let advanced = self.advance(out);
         self.over |= advanced.is_err();
         // The CPU finds the true error, or none.
-        Progress::or_fault(advanced, out)
+        Progress::or_fault(advanced.map_err(Fault::Engine), out)
     }
     fn cancel(self: Box<Self>) {}
     fn predicted(&self) -> Option<Duration> {

@@ -4,6 +4,7 @@
 //! it was compiled before one of its kernels runs. Copies stay inside of arenas and of memory that was handed out.
 //! An arena is shown, lent or used again only when events tell that no copy of it is under way. After an answer
 //! that is no lack of memory the driver is not called again, and nothing is given back that it may still write to.
+//! A card that ends at rest is closed once the last arena that it lent is back: streams, events, image and GPU are given back.
 //! Leaves to others: the calls themselves (`cuda`), and what is computed (`unit`).
 //!
 //! What is under way is known by counts: each queue counts what was asked of it, an event remembers how far its
@@ -158,6 +159,43 @@ pub fn count(driver: &dyn Driver) -> Result<u32, NoGpu> {
     driver.count().map_err(|code| failed("count GPUs", code))
 }
 
+/// Why GPU `no` is not opened, by what the driver answered.
+fn failed(driver: &dyn Driver, no: u32, call: &str, code: Code) -> NoGpu {
+    match code {
+        NO_MEMORY => NoGpu::NoMemory(format!("GPU {no} has no memory to {call}")),
+        code => NoGpu::Failed(code.error(driver, call).to_string()),
+    }
+}
+
+/// What GPU `no`, which was taken, is, and how the kernels of `image` were made that it has loaded.
+fn known<'a>(
+    driver: &dyn Driver,
+    no: u32,
+    image: impl FnOnce() -> Result<&'a [u8], NoGpu>,
+) -> Result<(CardFacts, Shape), NoGpu> {
+    let step = |call: &'static str| move |code: Code| failed(driver, no, call, code);
+    let facts = driver.facts().map_err(step("say what it is"))?;
+    if facts.capability < CAPABILITY {
+        return Err(NoGpu::OldCard { name: facts.name, capability: facts.capability });
+    }
+    driver.load(image()?).map_err(step("load the image of the kernels"))?;
+    let names = Kernel::ALL.map(Kernel::symbol);
+    driver.kernels(&names).map_err(step("find the kernels in their image"))?;
+    let mut words = [0; 3 + sizes().len()];
+    driver.words(SHAPE, &mut words).map_err(step("read the image's layout"))?;
+    let [threads, items, scan_items, rest @ ..] = words;
+    let [threads, items, scan_items] =
+        [threads, items, scan_items].map(|n| u32::try_from(n).unwrap_or(0));
+    let are_some = [items, scan_items].iter().all(|items| (1..=64).contains(items));
+    if rest != sizes() || !(32..=1024).contains(&threads) || !are_some {
+        return Err(NoGpu::BadImage(format!(
+            "the image of the kernels was made for another version: its layout is {words:?}"
+        )));
+    }
+    let ctas = facts.processors.clamp(1, 4096) * CTAS;
+    Ok((facts, Shape { threads, items, scan_items, ctas }))
+}
+
 impl<D: Driver> Card<D> {
     /// Opens the GPU of this number, with the kernels of `image`, which is asked for once there is a GPU. It keeps
     /// memory of the host for later use, up to `pinned` bytes.
@@ -171,39 +209,21 @@ impl<D: Driver> Card<D> {
         pinned: u64,
     ) -> Result<Card<D>, NoGpu> {
         let there = count(&driver)?;
-        let failed = |call: &str, code: Code| NoGpu::Failed(code.error(&driver, call).to_string());
         if no >= there {
             return Err(NoGpu::NoCard { no, there });
         }
-        let step = |call: &str, code: Code| match code {
-            NO_MEMORY => NoGpu::NoMemory(format!("GPU {no} has no memory to {call}")),
-            code => failed(call, code),
-        };
-        driver.take(no).map_err(|code| step("open it", code))?;
-        let facts = driver.facts().map_err(|code| step("say what it is", code))?;
-        if facts.capability < CAPABILITY {
-            return Err(NoGpu::OldCard { name: facts.name, capability: facts.capability });
-        }
-        driver.load(image()?).map_err(|code| step("load the image of the kernels", code))?;
-        let names = Kernel::ALL.map(Kernel::symbol);
-        driver.kernels(&names).map_err(|code| step("find the kernels in their image", code))?;
-        let mut words = [0; 3 + sizes().len()];
-        driver.words(SHAPE, &mut words).map_err(|code| step("read the image's layout", code))?;
-        let [threads, items, scan_items, rest @ ..] = words;
-        let [threads, items, scan_items] =
-            [threads, items, scan_items].map(|n| u32::try_from(n).unwrap_or(0));
-        let are_some = [items, scan_items].iter().all(|items| (1..=64).contains(items));
-        if rest != sizes() || !(32..=1024).contains(&threads) || !are_some {
-            return Err(NoGpu::BadImage(format!(
-                "the image of the kernels was made for another version: its layout is {words:?}"
-            )));
-        }
-        let ctas = facts.processors.clamp(1, 4096) * CTAS;
+        driver.take(no).map_err(|code| failed(&driver, no, "open it", code))?;
+        let (facts, shape) = known(&driver, no, image).inspect_err(|why| {
+            // Unless an answer was the driver's last.
+            if !matches!(why, NoGpu::Failed(_)) {
+                let _ = driver.close();
+            }
+        })?;
         let most = usize::try_from(pinned).unwrap_or(usize::MAX);
         let spare = Spare { free: Vec::new(), taken: 0, most, is_lost: false };
         Ok(Card {
             facts,
-            shape: Shape { threads, items, scan_items, ctas },
+            shape,
             pool: Arc::new(Pool { driver, spare: Mutex::new(spare) }),
             streams: BTreeMap::new(),
             queues: Queues::default(),
@@ -371,6 +391,7 @@ impl<D: Driver> Drop for Pool<D> {
             // What fails here is lost with the driver, and the memory with the program.
             let _ = self.call("unpin memory of the host", |driver| driver.unpin(pinned));
         }
+        let _ = self.call("give the GPU back", |driver| driver.close());
     }
 }
 

@@ -31,6 +31,7 @@ const HUGE: usize = 2 << 20;
 /// What the driver answers to a thing that is not there.
 const NOT_FOUND: Code = Code(500);
 const INVALID: Code = Code(1);
+const NO_CONTEXT: Code = Code(201);
 
 /// The driver, and of one GPU what was made so far.
 #[derive(Default)]
@@ -86,7 +87,10 @@ impl Cuda {
     /// What was made, with the GPU's context current on this thread.
     fn made<T>(&self, of: impl FnOnce(&mut Made) -> Result<T, Code>) -> Result<T, Code> {
         let mut made = self.0.lock();
-        // SAFETY: the context was retained by `take` and is never released.
+        if made.context.0.is_null() {
+            return Err(NO_CONTEXT);
+        }
+        // SAFETY: the context was retained by `take`, and is set to none when it is released.
         answer(unsafe { sys::cuCtxSetCurrent(made.context.0.cast()) })?;
         of(&mut made)
     }
@@ -123,7 +127,7 @@ impl Driver for Cuda {
         let no = c_int::try_from(no).map_err(|_| INVALID)?;
         // SAFETY: the call writes a number for the device.
         let device = out(|to| unsafe { sys::cuDeviceGet(to, no) })?;
-        // SAFETY: the device is one; the context is retained for as long as the program runs.
+        // SAFETY: the device is one; `close` releases the context.
         let context = out(|to| unsafe { sys::cuDevicePrimaryCtxRetain(to, device) })?;
         let mut made = self.0.lock();
         (made.device, made.context) = (device, Handle(context.cast()));
@@ -340,12 +344,37 @@ impl Driver for Cuda {
             answer(unsafe { sys::cuStreamWaitEvent(stream.0.cast(), signal.0.cast(), 0) })
         })
     }
+    fn close(&self) -> Result<(), Code> {
+        self.made(|made| {
+            for stream in made.streams.drain(..) {
+                // SAFETY: it is a handle of this context, and out of the list, so nothing uses it again.
+                answer(unsafe { sys::cuStreamDestroy_v2(stream.0.cast()) })?;
+            }
+            for signal in made.signals.drain(..) {
+                // SAFETY: as for streams.
+                answer(unsafe { sys::cuEventDestroy_v2(signal.0.cast()) })?;
+            }
+            made.kernels.clear();
+            let module = std::mem::take(&mut made.module);
+            if !module.0.is_null() {
+                // SAFETY: it was loaded by `load`; its kernels are out of the list, and none runs any more.
+                answer(unsafe { sys::cuModuleUnload(module.0.cast()) })?;
+            }
+            // No thread's calls are to go to a context that is gone; another one's set their own first.
+            // SAFETY: none is one that may be current.
+            answer(unsafe { sys::cuCtxSetCurrent(ptr::null_mut()) })?;
+            made.context = Handle::default();
+            // SAFETY: `take` retained it, once, and it is released once: without a context no call gets here again.
+            answer(unsafe { sys::cuDevicePrimaryCtxRelease_v2(made.device) })
+        })
+    }
     fn name_of(&self, code: Code) -> String {
         // Without the driver, which may be the one that fails: by the header.
         let known = [(1, "invalid value"), (2, "out of memory"), (3, "not initialized")];
         let more = [
             (100, "no device"),
             (209, "no binary for this GPU"),
+            (201, "no context"),
             (214, "ECC error"),
             (222, "unsupported PTX version"),
             (500, "not found"),

@@ -80,11 +80,11 @@ pub trait Driver: Send + Sync {
     fn version(&self) -> Result<u32, Code>;
     /// How many GPUs it sees.
     fn count(&self) -> Result<u32, Code>;
-    /// Takes the GPU of this number, for good.
+    /// Takes the GPU of this number, until it is closed.
     fn take(&self, no: u32) -> Result<(), Code>;
     /// What it is.
     fn facts(&self) -> Result<CardFacts, Code>;
-    /// Loads an image of kernels, which goes on for as long as the driver is there.
+    /// Loads an image of kernels, which is there until it is closed.
     fn load(&self, image: &[u8]) -> Result<(), Code>;
     /// Finds kernels by name; they are numbered in this order.
     fn kernels(&self, names: &[&str]) -> Result<(), Code>;
@@ -125,6 +125,9 @@ pub trait Driver: Send + Sync {
     fn elapsed(&self, from: Signal, to: Signal) -> Result<f64, Code>;
     /// Has a stream wait for an event.
     fn wait(&self, stream: Stream, signal: Signal) -> Result<(), Code>;
+    /// Gives back all that is left of what it made here, and the GPU. All that it was asked for has been done; nothing else is
+    /// called after it, and nothing of it after an answer that is no success.
+    fn close(&self) -> Result<(), Code>;
     /// The driver's name for a code.
     fn name_of(&self, code: Code) -> String;
 }

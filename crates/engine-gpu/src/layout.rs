@@ -122,6 +122,9 @@ const FAULTS: [&str; 9] = [
     "a compressed block does not decode",
 ];
 
+/// Those that say nothing against the input, nor against the device: kinds of entries, and sizes.
+pub(crate) const UNSUITABLE: u64 = 1 << 3 | 1 << 5;
+
 /// What the bits of a status say.
 pub(crate) fn faults(bits: u64) -> String {
     let named =

@@ -222,7 +222,7 @@ impl Shared {
         let mut tally = self.tally.lock();
         match trouble {
             Trouble::Set(e) => {
-                tally.unsuitable += 1;
+                tally.unsuitable += u64::from(trouble.is_unsuitable());
                 tally.evidence = Some(e.clone());
             }
             Trouble::Device(e) => {

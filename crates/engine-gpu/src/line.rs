@@ -221,7 +221,7 @@ impl Line {
         let sets: Vec<SetNo> = self.posts.keys().copied().collect();
         let what = "the GPU gets no more work";
         let error = Error::new(ErrorKind::Internal, what).caused_by(why.clone());
-        let trouble = Trouble::Set(error);
+        let trouble = Trouble::Device(error);
         sets.into_iter().for_each(|set| self.stop(set, trouble.clone()));
         self.lost = Some(trouble);
     }

@@ -13,7 +13,7 @@ use lithify_merge::offload::{Drops, Made, OpenState};
 use lithify_merge::products::BlockMeta;
 use lithify_merge::{Lent, Recipe};
 
-use crate::layout::{BlockOut, Params, Status, faults};
+use crate::layout::{BlockOut, Params, Status, UNSUITABLE, faults};
 use crate::stage::Staged;
 use crate::unit::Trouble;
 
@@ -74,11 +74,15 @@ pub(crate) fn counts(bytes: &[u8], staged: &Staged) -> Result<Vec<u64>, Trouble>
 const KEYS_MOST: u64 = lithify_format::limits::MAX_BLOCK as u64;
 
 fn check(status: &Status) -> Result<(), Trouble> {
-    if status.faults != 0 {
-        let what = format!("the device did not take a set: {}", faults(status.faults));
-        return Err(Trouble::Set(Error::new(ErrorKind::Internal, what)));
+    if status.faults == 0 {
+        return Ok(());
     }
-    Ok(())
+    let what = format!("the device did not take a set: {}", faults(status.faults));
+    let kind = match status.faults & !UNSUITABLE {
+        0 => ErrorKind::Unsupported,
+        _ => ErrorKind::Internal,
+    };
+    Err(Trouble::Set(Error::new(kind, what)))
 }
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {

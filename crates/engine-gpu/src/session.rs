@@ -8,14 +8,15 @@
 //! ```
 //! Keeps: one carry, that of `Offload`. A set joins the output once all but its finished blocks is here, so the next
 //! one need not wait for them; it counts when they are here, too, so each batch of products is one whole set.
-//! Whatever goes wrong ends the session with [`Fault::Engine`](lithify_engine::Fault): the host goes on with the
-//! CPU from the last carry it was handed, which also names a block that is bad.
+//! Whatever goes wrong ends the session: the host goes on with the CPU from the last carry it was handed, which also names
+//! a block that is bad. What the device does not merge, or has no room for, is [`Fault::Unsuitable`], all else
+//! [`Fault::Engine`].
 //! Leaves to others: what happens on the device (`pump`, `unit`), and the host's own proofs.
 
 use std::collections::VecDeque;
 
 use lithify_base::{Error, ErrorKind, Result};
-use lithify_engine::{Offer, Progress, Session};
+use lithify_engine::{Fault, Offer, Progress, Session};
 use lithify_env::Ticket;
 use lithify_env::sync::Arc;
 use lithify_merge::offload::{Joined, Tables};
@@ -187,6 +188,20 @@ fn join(
     })
 }
 
+/// What the host is told of a trouble.
+fn fault(trouble: Trouble) -> Fault {
+    let is_unsuitable = trouble.is_unsuitable();
+    let (Trouble::Set(error) | Trouble::Device(error)) = trouble;
+    if is_unsuitable {
+        return Fault::Unsuitable(error);
+    }
+    // A device that is lost or wrong is no reason to doubt the input, nor is one that is right.
+    Fault::Engine(match error.kind() {
+        ErrorKind::Internal => error,
+        _ => Error::new(ErrorKind::Internal, "a set on the GPU").caused_by(error),
+    })
+}
+
 impl Session for GpuSession {
     fn offer(&mut self, set: BlockSet) -> Offer {
         if self.flights.len() > usize::from(self.shared.options.units) || self.sealed {
@@ -203,12 +218,7 @@ impl Session for GpuSession {
         let advanced = self.advance(out).map_err(|trouble| {
             self.over = true;
             self.shared.failed(&trouble);
-            let error = trouble.error().clone();
-            // A device that is lost or wrong is no reason to doubt the input, nor is one that is right.
-            match error.kind() {
-                ErrorKind::Internal => error,
-                _ => Error::new(ErrorKind::Internal, "a set on the GPU").caused_by(error),
-            }
+            fault(trouble)
         });
         Progress::or_fault(advanced, out)
     }

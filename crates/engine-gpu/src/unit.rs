@@ -40,10 +40,10 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    pub(crate) fn error(&self) -> &Error {
-        match self {
-            Trouble::Set(e) | Trouble::Device(e) => e,
-        }
+    /// Whether the device is sound, and has no room for the set or does not merge what is in it.
+    pub(crate) fn is_unsuitable(&self) -> bool {
+        let kinds = [ErrorKind::LimitExceeded, ErrorKind::Unsupported];
+        matches!(self, Trouble::Set(e) if kinds.contains(&e.kind()))
     }
 }
 

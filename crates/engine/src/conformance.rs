@@ -139,7 +139,9 @@ impl<'a> Drive<'a> {
             }
             let progress = self.session.poll(&mut products);
             match progress {
-                Progress::Failed(Fault::Engine(_)) if self.helped && !by_cpu => {
+                Progress::Failed(Fault::Engine(_) | Fault::Unsuitable(_))
+                    if self.helped && !by_cpu =>
+                {
                     by_cpu = true;
                     self.session = match self.carry.clone() {
                         None => CpuEngine.open(self.recipe.clone()),
@@ -199,7 +201,8 @@ pub struct Report {
     pub refused: u64,
     /// Sets of equal cases that the engine merged; each case is cut in three ways.
     pub here: u64,
-    /// Sets of equal cases that the CPU merged because the engine gave up ([`Fault::Engine`]), as it may.
+    /// Sets of equal cases that the CPU merged because the engine gave up ([`Fault::Engine`],
+    /// [`Fault::Unsuitable`]), as it may.
     pub on_cpu: u64,
 }
 

@@ -165,12 +165,12 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// What a session answers whose machine may fail: how far it is, or after an error that the host has to go
-    /// on with the CPU. `out` is cleared then, as nothing in it counts.
-    pub fn or_fault(advanced: Result<Progress, Error>, out: &mut Products) -> Progress {
-        advanced.unwrap_or_else(|error| {
+    /// What a session answers whose machine may fail: how far it is, or why the host has to go on with the CPU.
+    /// `out` is cleared then, as nothing in it counts.
+    pub fn or_fault(advanced: Result<Progress, Fault>, out: &mut Products) -> Progress {
+        advanced.unwrap_or_else(|fault| {
             out.clear();
-            Progress::Failed(Fault::Engine(error))
+            Progress::Failed(fault)
         })
     }
 }
@@ -181,16 +181,19 @@ pub enum Fault {
     /// The input is bad: a block does not read, or entries are not in order. From an engine other than the
     /// CPU it is a hint only: the CPU tries the same sets, and names the block.
     Input(Error),
-    /// The engine cannot do this input, or its machine failed: go on with another engine from the
-    /// last carry.
+    /// The machine failed: go on with another engine from the last carry, and let this one rest.
     Engine(Error),
+    /// The machine is sound, and this input is not for it: entries of a kind that it does not merge, a key that is too
+    /// long, no room for a set. Go on with another engine from the last carry. It is no reason to rest; an engine
+    /// that says so over most of what it gets is left out for some parts.
+    Unsuitable(Error),
 }
 
 impl Fault {
     /// The error inside.
     pub fn error(&self) -> &Error {
         match self {
-            Fault::Input(e) | Fault::Engine(e) => e,
+            Fault::Input(e) | Fault::Engine(e) | Fault::Unsuitable(e) => e,
         }
     }
 }

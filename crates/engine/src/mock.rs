@@ -51,6 +51,8 @@ pub enum FaultPlan {
     LostSetDone(u32),
     /// Says that the input is bad, after this many polls.
     Blames(u32),
+    /// Says that the input does not suit it, after this many polls.
+    Unsuitable(u32),
     /// Merges something else than it was told to, and says the truth of what came out.
     Falsified(Lie),
 }
@@ -143,6 +145,10 @@ impl Session for MockSession {
             FaultPlan::Blames(n) if self.polls > n => {
                 let e = Error::corruption("the mock says that a block is bad");
                 return Progress::Failed(Fault::Input(e));
+            }
+            FaultPlan::Unsuitable(n) if self.polls > n => {
+                let e = Error::unsupported("the mock does not merge such entries");
+                return Progress::Failed(Fault::Unsuitable(e));
             }
             _ => {}
         }

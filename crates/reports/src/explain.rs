@@ -300,10 +300,7 @@ impl Moment {
             writes,
             flush_trouble: gate.trouble.map(|e| e.to_string()),
             compaction_trouble: gate.stuck.map(|e| e.to_string()),
-            engine_trouble: engines
-                .iter()
-                .filter_map(|e| Some(format!("{}: {}", e.name, e.trouble.as_ref()?)))
-                .collect(),
+            engine_trouble: engines.iter().filter_map(engine_trouble).collect(),
             hanging: hanging.into_iter().map(told).collect(),
             bounds: bounds(&outlook),
             levels: levels(&outlook),
@@ -316,6 +313,20 @@ impl Moment {
             slots: outlook.slots,
             live,
         }
+    }
+}
+
+/// Why an engine gets no work, if so: for ever, or for some parts.
+fn engine_trouble(of: &EngineReport) -> Option<String> {
+    let (name, why) = (of.name, of.last_lost.as_deref().unwrap_or_default());
+    match &of.trouble {
+        Some(trouble) => Some(format!("{name}: {trouble}")),
+        None if of.passing == 0 => None,
+        None => Some(format!(
+            "{name}: the CPU does the next {} parts that it would get, as most of the last ones did not suit it; at \
+             last: {why}",
+            of.passing
+        )),
     }
 }
 

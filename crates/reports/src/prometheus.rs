@@ -153,13 +153,20 @@ impl Stats {
             ("engine_parts_total", "Parts of compactions that an engine merged"),
             ("engine_bytes_total", "Bytes that an engine merged"),
             ("engine_failures_total", "Failures of an engine"),
+            ("engine_unsuitable_total", "Parts that an engine gave up as they do not suit it"),
+            (
+                "engine_passed_total",
+                "Parts that an engine let pass as those before did not suit it",
+            ),
         ] {
             text.head(name, "counter", help);
             for engine in &self.engines {
                 let value = match name {
                     "engine_parts_total" => engine.parts,
                     "engine_bytes_total" => engine.bytes,
-                    _ => engine.failures,
+                    "engine_failures_total" => engine.failures,
+                    "engine_unsuitable_total" => engine.unsuitable,
+                    _ => engine.passed,
                 };
                 text.sample(name, &[("engine", &engine.name)], value);
             }
@@ -173,6 +180,7 @@ mod tests {
 
     use super::*;
     use crate::stats::LevelStats;
+    use lithify_compact::EngineReport;
 
     /// Reads the form strictly: the type of each name, and the samples of it.
     fn read(text: &str) -> BTreeMap<String, (String, Vec<(String, f64)>)> {
@@ -212,8 +220,22 @@ mod tests {
         stats.stalls = vec![("odd \"cause\"\\", Duration::from_millis(250))];
         stats.write_latency =
             Latency { count: 4, mean: Duration::from_secs(2), ..Latency::default() };
+        let mut engine = EngineReport::default();
+        (engine.name, engine.parts, engine.bytes) = ("gpu", 1, 2);
+        (engine.failures, engine.unsuitable, engine.passed) = (3, 4, 5);
+        stats.engines = vec![engine];
         let all = read(&stats.prometheus());
         let of = |name: &str| &all[&format!("lithify_{name}")];
+        for (what, n) in [
+            ("parts", 1.0),
+            ("bytes", 2.0),
+            ("failures", 3.0),
+            ("unsuitable", 4.0),
+            ("passed", 5.0),
+        ] {
+            let sample = format!("lithify_engine_{what}_total{{engine=\"gpu\"}}");
+            assert_eq!(of(&format!("engine_{what}_total")).1, [(sample, n)]);
+        }
         assert_eq!(
             of("writes_total"),
             &("counter".into(), vec![("lithify_writes_total".into(), 3.0)])

@@ -119,20 +119,24 @@ impl Stats {
         for e in &self.engines {
             let _ = write!(
                 out,
-                "engine {}: {} parts, {} sets, {:.1} MiB; refused {}, sets too large {}, failed {}, \
-                 hung {}, disproved {}",
+                "engine {}: {} parts, {} sets, {:.1} MiB; refused {}, sets too large {}, unsuitable {}, \
+                 failed {}, hung {}, disproved {}",
                 e.name,
                 e.parts,
                 e.sets,
                 mib(e.bytes),
                 e.refusals,
                 e.too_large,
+                e.unsuitable,
                 e.failures,
                 e.hangs,
                 e.disproved
             );
             if e.small_sets > 0 {
                 let _ = write!(out, ", with small sets for want of memory {}", e.small_sets);
+            }
+            if e.passed > 0 {
+                let _ = write!(out, ", let pass as they do not suit it {}", e.passed);
             }
             if e.unanswered > 0 {
                 let (parts, held) = (e.unanswered, mib(e.held_bytes));

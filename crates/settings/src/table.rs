@@ -28,7 +28,8 @@ use crate::{CompactionPri, Compression, Durability, Policy, memory};
 
 settings! {
     /// Memory for everything that grows: memtables (`memtable_bytes * memtable_count`), buffers of flushes
-    /// and compactions (`buffer_bytes`), indexes and filters of open tables, and cached blocks. Cached
+    /// and compactions (`buffer_bytes`), indexes and filters of open tables, and cached blocks; what a GPU or an
+    /// FPGA has of the host's memory to copy from and to (`--gpu-pinned`, `--fpga-memory`) comes on top. Cached
     /// blocks get the rest, but for a quarter of what is beside the memtables, or more if that is little.
     /// At least 1 MiB more than the memtables.
     memory_budget: u64, Bytes("1MiB" up), First Database fixed,

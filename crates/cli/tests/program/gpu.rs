@@ -198,6 +198,26 @@ mod emulated {
         );
     }
 
+    /// Single deletes are the CPU's, which is no failure of the device.
+    #[test]
+    fn single_deletes_do_not_suit_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = scratch.path().join("db");
+        let policy = Some(Policy::Leveled);
+        let settings = Settings { policy, auto_compaction: false, ..plain() };
+        let db = Builder::new(settings).open(&dir).unwrap();
+        (0..2000u32).for_each(|n| db.put(n.to_be_bytes(), [7; 50]).unwrap());
+        db.flush().unwrap();
+        (0..2000u32).step_by(10).for_each(|n| db.single_delete(n.to_be_bytes()).unwrap());
+        db.flush().unwrap();
+        db.close().unwrap();
+        let args = ["compact", "--db", dir.to_str().unwrap()];
+        let printed = ok(&[&args[..], &EMULATOR].concat());
+        let why = "the CPU did 1 of 1 parts (1 that did not suit it); at last: unsuitable: ";
+        assert!(printed.contains(why) && printed.contains("1 sets that did not suit"), "{printed}");
+        ok(&["verify", dir.to_str().unwrap()]);
+    }
+
     #[test]
     fn sets_that_do_not_fit_are_refused_with_those_that_do() {
         let (code, told) =

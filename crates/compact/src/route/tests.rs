@@ -18,6 +18,7 @@ const TABLE: &str = "
     gpu 20  0.8 0     well        bytes 1000        -> gpu 0.0
     gpu 200 0.1 0     disproved   bytes 10000000    -> cpu
     gpu 200 0.1 0     well owes   bytes 10000000    -> cpu
+    gpu 200 0.1 0     well passes bytes 10000000    -> cpu
     gpu 200 0.1 0     until=101   bytes 10000000    -> cpu
     gpu 200 0.1 0     until=100   bytes 10000000    -> gpu 1.2
     gpu 200 0.1 3 well | fpga 100 0.3 0 well   bytes 10000000 -> fpga 3.1
@@ -51,8 +52,8 @@ fn candidate(words: &str) -> (&str, Candidate) {
     let (ms, left) = w[3].split_once('/').unwrap_or((w[3], "0"));
     let nanos = (ms.parse::<f64>().unwrap() * 1e6) as u64;
     let backlog = Load { nanos, bytes: left.parse().unwrap() };
-    let owes = w.get(5) == Some(&"owes");
-    (w[0], Candidate { cost, backlog, health: health(w[4]), owes })
+    let [owes, passes] = ["owes", "passes"].map(|word| w.get(5) == Some(&word));
+    (w[0], Candidate { cost, backlog, health: health(w[4]), owes, passes })
 }
 
 #[test]
@@ -160,6 +161,62 @@ fn a_backlog_is_what_is_at_work() {
     assert_eq!(backlog(), nothing);
     assert!(engines.route(&recipe, 1 << 20, Mono(0)).is_none(), "it rests");
     assert!(engines.route(&recipe, 1 << 20, Mono(60 * SECOND)).is_some());
+}
+
+/// A database whose every part does not suit an engine has it try one in 64 in the end, and the other engine gets
+/// what it lets pass; a part that suits it ends that.
+#[test]
+fn an_engine_that_nothing_suits_lets_parts_pass() {
+    let mock = || Arc::new(MockEngine { plan: FaultPlan::None });
+    let engines = Arc::new(Engines::new(vec![mock()], 0));
+    let recipe = Recipe::new(1);
+    let route = || engines.route(&recipe, 1 << 20, Mono(0));
+    let error = Error::unsupported("test");
+    let mut passed = Vec::new();
+    let mut in_a_row = 0;
+    while passed.len() < 10 {
+        let Some(mut place) = route() else {
+            in_a_row += 1;
+            continue;
+        };
+        passed.push(std::mem::take(&mut in_a_row));
+        // Half of a part is too little.
+        place.took(1 << 19);
+        place.lost(Why::Unsuitable, &error, Mono(0));
+    }
+    assert_eq!(passed, [0, 0, 1, 3, 7, 15, 31, 63, 63, 63]);
+    let report = &engines.reports()[0];
+    assert_eq!((report.parts, report.unsuitable, report.failures), (10, 10, 0), "{report:?}");
+    assert_eq!((report.passed, report.passing), (passed.iter().sum(), 63));
+    // The one that suits it more than by half, and the one that it merges whole.
+    for is_whole in [false, true] {
+        let place = (0..100).find_map(|_| route());
+        let mut place = place.expect("it is tried again");
+        place.took(1 << 20);
+        if is_whole {
+            place.succeeded()
+        } else {
+            place.lost(Why::Unsuitable, &error, Mono(0))
+        }
+        drop(place);
+        assert_eq!(engines.reports()[0].passing, 0);
+        for _ in 0..2 {
+            route().expect("it has nothing to let pass").lost(Why::Unsuitable, &error, Mono(0));
+        }
+        assert_eq!(engines.reports()[0].passing, 1);
+    }
+    let second: Arc<dyn Engine> = Arc::new(SlowAtLz4);
+    let engines = Arc::new(Engines::new(vec![second, mock()], 0));
+    let route = || engines.route(&recipe, 1 << 20, Mono(0)).expect("one of them has it");
+    for _ in 0..3 {
+        let mut place = route();
+        while place.caps().name != "slow" {
+            place = route();
+        }
+        place.lost(Why::Unsuitable, &error, Mono(0));
+    }
+    let names: Vec<&str> = (0..4).map(|_| route().caps().name).collect();
+    assert_eq!(names, ["mock", "mock", "mock", "slow"]);
 }
 
 /// An engine that is fast, but slow at one recipe.

@@ -143,6 +143,7 @@ fn a_database_over_a_failing_engine_loses_nothing() {
         (FaultPlan::Refuses, "refused: engine mock refused: the mock refuses"),
         (FaultPlan::Blames(1), "failed: "),
         (FaultPlan::SmallSets(100), "set too large: "),
+        (FaultPlan::Unsuitable(2), "unsuitable: the mock does not merge such entries"),
         (FaultPlan::LostBlock(1), "disproved: "),
         (FaultPlan::TwiceBlock(2), "disproved: "),
         (FaultPlan::LostFileCut, "disproved: "),

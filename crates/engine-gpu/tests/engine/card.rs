@@ -58,6 +58,30 @@ fn each_step_of_opening_says_what_failed() {
     assert!(open(plan()).is_ok());
 }
 
+/// A GPU that was taken and is not used is given back, unless an answer of the driver was its last.
+#[test]
+fn what_does_not_open_is_closed() {
+    for (plan, closed) in [
+        (Plan { cards: 0, ..plan() }, 0),
+        (Plan { capability: 75, ..plan() }, 1),
+        (Plan { shape: shape(31, 2), ..plan() }, 1),
+        (Plan { fails: Some(("take", 1, Code(2))), ..plan() }, 0),
+        (Plan { fails: Some(("load", 1, Code(2))), ..plan() }, 1),
+        (Plan { fails: Some(("load", 1, Code(209))), ..plan() }, 0),
+        (Plan { fails: Some(("words", 1, Code(999))), ..plan() }, 0),
+    ] {
+        let driver = Driven::new(plan);
+        let said = Card::open(driver.clone(), 0, || Ok(b""), 1 << 20).err().expect("it fails");
+        let state = driver.state.lock();
+        let calls = state.calls.get("close").copied().unwrap_or_default();
+        assert_eq!((calls, state.late), (closed, 0), "{said}");
+    }
+    let driver = Driven::new(plan());
+    let none = Card::open(driver.clone(), 0, || Err(NoGpu::NoImage), 1 << 20);
+    assert_eq!(none.err(), Some(NoGpu::NoImage));
+    assert_eq!(driver.state.lock().calls["close"], 1);
+}
+
 #[test]
 fn every_reason_has_an_advice_and_a_sentence() {
     let all = [
@@ -133,6 +157,31 @@ fn arenas_are_shown_when_their_copies_are_through() {
     drop(card);
     let state = driver.state.lock();
     assert_eq!((state.pinned, state.memory.len(), state.late), (0, 0, 0));
+    assert_eq!(state.calls["close"], 1);
+}
+
+/// A card closes its driver once nothing of it is out; one that is lost, or may still be at work, never does.
+#[test]
+fn a_card_is_closed_last() {
+    let opened = || {
+        let driver = Driven::new(plan());
+        let card = Card::open(driver.clone(), 0, || Ok(b""), 1 << 20).unwrap();
+        let closed = move || driver.state.lock().calls.get("close").copied().unwrap_or_default();
+        (card, closed)
+    };
+    let (mut card, closed) = opened();
+    let arena = card.arena(10).unwrap();
+    let lent = card.lend(arena).unwrap();
+    drop(card);
+    assert_eq!(closed(), 0, "the host has an arena");
+    drop(lent);
+    assert_eq!(closed(), 1);
+
+    let (mut card, closed) = opened();
+    let (memory, arena) = (card.alloc(64).unwrap(), card.arena(64).unwrap());
+    card.upload(Queue::Up, &arena, 0..64, memory.address).unwrap();
+    drop(card);
+    assert_eq!(closed(), 0, "a copy may be under way");
 }
 
 /// Once a device looks, a queue is asked for its first event alone: others behind it wait for the next look.
@@ -250,6 +299,7 @@ fn a_card_that_is_lost_is_not_called_again() {
         drop(card);
         let state = driver.state.lock();
         assert_eq!(state.late, 0, "{call} {code}: {:?}", state.calls);
+        assert_eq!(state.calls.contains_key("close"), !is_lost, "{call} {code}");
     }
 }
 
@@ -316,6 +366,7 @@ mod late {
             drop(done);
             let state = driver.state.lock();
             assert_eq!((state.pinned, state.memory.len()), (0, 0), "seed {seed}: all given back");
+            assert_eq!(state.calls["close"], 1, "seed {seed}");
         }
     }
 

@@ -18,6 +18,8 @@ use lithify_merge::Bytes;
 
 /// Memory of the host from here on is the program's own.
 const HUGE: usize = 2 << 20;
+/// What a thing that is no memory counts for.
+const THING: u64 = 1 << 30;
 
 /// Runs a test of this file over the library that behaves so.
 fn over(how: &str, test: &str) {
@@ -47,6 +49,7 @@ fn the_library_is_called_as_it_asks_for() {
 fn what_the_library_knows_of_stays_where_it_is() {
     over("usual", "a_driver_that_is_let_go_of_keeps_its_memory");
     over("keeps", "what_can_not_be_taken_back_stays");
+    over("usual", "a_card_that_is_closed_takes_no_call");
 }
 
 /// The driver, with its GPU taken.
@@ -58,10 +61,12 @@ fn driver() -> Cuda {
     driver
 }
 
-/// What the library holds.
-fn held() -> u64 {
-    let CardFacts { memory, free, .. } = driver().facts().unwrap();
-    memory - free
+/// What the library holds: bytes, and streams, events, modules and contexts.
+fn held() -> (u64, u64) {
+    let driver = driver();
+    let CardFacts { memory, free, .. } = driver.facts().unwrap();
+    assert_eq!(driver.close(), Ok(()));
+    ((memory - free) % THING, (memory - free) / THING)
 }
 
 /// Whether the program has memory at an address.
@@ -107,9 +112,26 @@ fn copies_go_both_ways_and_all_is_given_back() {
         while !(card.ready(sent).unwrap() && card.ready(over).unwrap()) {}
     }
     card.free(memory);
-    assert!(held() > 0, "memory of the host stays for the next set");
+    assert!(held().0 > 0, "memory of the host stays for the next set");
+    // Two of one GPU: each gives back what is its own.
+    let other = Card::open(Cuda::default(), 0, || Ok(b"image"), 64 << 20).unwrap();
     drop(card);
-    assert_eq!(held(), 0);
+    assert_eq!(held(), (0, 2), "the other's module and context");
+    drop(other);
+    assert_eq!(held(), (0, 0));
+}
+
+#[test]
+#[ignore = "over a library"]
+fn a_card_that_is_closed_takes_no_call() {
+    let driver = driver();
+    let stream = driver.stream().unwrap();
+    driver.signal().unwrap();
+    assert_eq!(driver.close(), Ok(()));
+    assert_eq!(held(), (0, 0));
+    let signal = driver.signal();
+    assert!(signal.is_err() && driver.alloc(64).is_err() && driver.close().is_err());
+    assert!(driver.send(stream, &[1], 64).is_err());
 }
 
 /// Bytes of memory that a card lends.
@@ -132,7 +154,7 @@ fn a_driver_that_is_let_go_of_keeps_its_memory() {
     driver.unpin(back).unwrap();
     assert!(!is_mapped(back_at), "what is given back goes back to the system");
     drop(driver);
-    assert!(held() > HUGE as u64, "the library knows of it");
+    assert!(held().0 > HUGE as u64, "the library knows of it");
     assert!(is_mapped(kept_at), "what it knows of is not the program's to give away");
 }
 
@@ -145,5 +167,5 @@ fn what_can_not_be_taken_back_stays() {
     assert!(driver.unpin(pinned).is_err());
     assert!(is_mapped(at));
     drop(driver);
-    assert!(held() == HUGE as u64 && is_mapped(at));
+    assert!(held().0 == HUGE as u64 && is_mapped(at));
 }

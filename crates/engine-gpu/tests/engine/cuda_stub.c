@@ -12,7 +12,7 @@ static const size_t all = (size_t)1 << 40;
 static size_t held;
 static struct Piece { void *at; size_t bytes; int kind; } pieces[PIECES];
 static _Thread_local void *current;
-static int context, module, streams, events;
+static int context, module, streams, events, modules, contexts;
 
 static int keep(void *at, size_t bytes, int kind) {
     for (int i = 0; i < PIECES; i++)
@@ -52,15 +52,26 @@ int cuInit(unsigned flags) { return flags ? INVALID : OK; }
 int cuDriverGetVersion(int *out) { *out = 13000; return OK; }
 int cuDeviceGetCount(int *out) { *out = 1; return OK; }
 int cuDeviceGet(int *out, int no) { *out = 7; return no ? INVALID : OK; }
-int cuDevicePrimaryCtxRetain(void **out, int device) { *out = &context; return device == 7 ? OK : INVALID; }
-int cuCtxSetCurrent(void *of) { current = of; return of == &context ? OK : NO_CONTEXT; }
+int cuDevicePrimaryCtxRetain(void **out, int device) { *out = &context, contexts++; return device == 7 ? OK : INVALID; }
+/* The last release ends all that was made, so nothing may be left. */
+int cuDevicePrimaryCtxRelease_v2(int device) {
+    if (device != 7 || current || contexts < 1) return INVALID;
+    return --contexts || !(streams || events || modules) ? OK : UNKNOWN;
+}
+int cuCtxSetCurrent(void *of) { current = of; return !of || (of == &context && contexts) ? OK : NO_CONTEXT; }
 int cuDeviceGetName(char *out, int len, int device) { strncpy(out, "a stub", (size_t)len); return device == 7 ? OK : INVALID; }
 int cuDeviceGetAttribute(int *out, int which, int device) {
     *out = which == 75 ? 9 : which == 76 ? 0 : which == 16 ? 3 : which == 40 ? 2 : -1;
     return device == 7 ? OK : INVALID;
 }
-int cuMemGetInfo_v2(size_t *left, size_t *total) { *left = all - held, *total = all; return current ? OK : NO_CONTEXT; }
-int cuModuleLoadData(void **out, const void *image) { *out = &module; return *(const char *)image == 'i' ? OK : INVALID; }
+/* Streams, events, modules, and contexts but the one that asks, count as 1 GiB each. */
+int cuMemGetInfo_v2(size_t *left, size_t *total) {
+    size_t things = (size_t)(streams + events + modules + contexts - 1);
+    *left = all - held - (things << 30), *total = all;
+    return current ? OK : NO_CONTEXT;
+}
+int cuModuleLoadData(void **out, const void *image) { *out = &module, modules++; return *(const char *)image == 'i' ? OK : INVALID; }
+int cuModuleUnload(void *of) { return of == &module && modules-- > 0 && current ? OK : INVALID; }
 int cuModuleGetFunction(void **out, void *of, const char *name) { *out = (void *)name; return of == &module && *name == 'k' ? OK : NOT_FOUND; }
 int cuModuleGetGlobal_v2(uint64_t *at, size_t *bytes, void *of, const char *name) {
     static const uint64_t words[] = { WORDS };
@@ -69,6 +80,8 @@ int cuModuleGetGlobal_v2(uint64_t *at, size_t *bytes, void *of, const char *name
 }
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) { memcpy(to, (void *)(uintptr_t)from, bytes); return OK; }
 int cuStreamCreate(void **out, unsigned flags) { *out = (char *)&streams + 1, streams++; return flags == 1 ? OK : INVALID; }
+int cuStreamDestroy_v2(void *of) { return of == (char *)&streams + 1 && streams-- > 0 && current ? OK : INVALID; }
+int cuEventDestroy_v2(void *of) { return of == (char *)&events + 1 && events-- > 0 && current ? OK : INVALID; }
 int cuEventCreate(void **out, unsigned flags) { *out = (char *)&events + 1, events++; return flags ? INVALID : OK; }
 int cuMemAlloc_v2(uint64_t *out, size_t bytes) {
     void *at = NULL;

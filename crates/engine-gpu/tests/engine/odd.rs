@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lithify_base::{Kind, Tag};
 use lithify_engine::conformance::{Ran, run};
-use lithify_engine::{CpuEngine, Engine};
+use lithify_engine::{CpuEngine, Engine, Fault, Products, Progress};
 use lithify_engine_gpu::{Emu, GpuEngine, GpuOptions, emu};
 use lithify_format::checksum::{ChecksumKind, raw_sum};
 use lithify_format::weight::{content, weigh};
@@ -19,6 +19,31 @@ use crate::common::*;
 /// The whole case by the engine alone.
 fn alone(engine: &dyn Engine, case: &Case, budget: u64) -> lithify_base::Result<Ran> {
     run(engine, &FixedRt, &case.recipe, case.sets(budget), true)
+}
+
+/// What ends a session over the whole case as one set.
+fn fault(engine: &dyn Engine, case: &Case) -> Fault {
+    let mut session = engine.open(case.recipe.clone()).unwrap_or_else(|why| panic!("{why}"));
+    case.sets(u64::MAX).into_iter().for_each(|set| drop(session.offer(set)));
+    session.seal();
+    let mut products = Products::default();
+    loop {
+        match session.poll(&mut products) {
+            Progress::Failed(fault) => return fault,
+            Progress::Done(_) => panic!("the engine took it"),
+            _ => {}
+        }
+    }
+}
+
+/// The set does not suit the device, and that is all.
+fn does_not_suit(engine: &GpuEngine, case: &Case, why: &str) {
+    let before = figure(engine, "unsuitable_sets");
+    let fault = fault(engine, case);
+    let said = fault.error().to_string();
+    assert!(matches!(fault, Fault::Unsuitable(_)) && said.contains(why), "{fault:?}");
+    assert_eq!(figure(engine, "unsuitable_sets"), before + 1);
+    assert_eq!(figure(engine, "device_lost"), 0);
 }
 
 /// The engine's output is that of the naive twin.
@@ -87,7 +112,8 @@ fn blocks_that_lie_are_given_to_the_cpu() {
     let tried = |change: &dyn Fn(&mut Case)| {
         let mut case = case.clone();
         change(&mut case);
-        assert!(alone(&engine, &case, u64::MAX).is_err());
+        let fault = fault(&engine, &case);
+        assert!(matches!(fault, Fault::Engine(_)), "{fault:?}");
         engine.evidence().unwrap().to_string()
     };
     let said = tried(&|case| case.blocks[1][2].slice.entries += 1);
@@ -103,7 +129,7 @@ fn blocks_that_lie_are_given_to_the_cpu() {
     assert!(said.contains("checksum"), "{said}");
     let said = tried(&|case| case.blocks[0].swap(1, 2));
     assert!(said.contains("not in order"), "{said}");
-    assert_eq!(figure(&engine, "device_lost"), 0);
+    assert_eq!((figure(&engine, "device_lost"), figure(&engine, "unsuitable_sets")), (0, 0));
     check(&engine, &case, u64::MAX);
 }
 
@@ -166,10 +192,39 @@ fn longer_keys_are_refused() {
     let tag = Tag::new(7, Kind::Value);
     let entry = Entry { key: vec![1; (64 << 10) + 1], tag, value: vec![2; 9], run: 0 };
     let case = case_of(Recipe::new(1), vec![vec![entry]], BlockStyle::default());
-    assert!(alone(&engine, &case, u64::MAX).is_err());
-    let said = engine.evidence().unwrap().to_string();
-    assert!(said.contains("too large"), "{said}");
-    assert_eq!(figure(&engine, "device_lost"), 0);
+    does_not_suit(&engine, &case, "too large");
+}
+
+/// So are single deletes and operands, wherever they are, with or without counts; unless a block is bad as well.
+#[test]
+fn other_kinds_are_refused() {
+    let engine = engine();
+    for (kind, at) in [(Kind::SingleDelete, 0), (Kind::SingleDelete, 299), (Kind::Merge, 150)] {
+        let entry = |n: u64| {
+            let kind = if n == at { kind } else { Kind::Value };
+            Entry {
+                key: n.to_be_bytes().to_vec(),
+                tag: Tag::new(1 + n, kind),
+                value: vec![1; 9],
+                run: 0,
+            }
+        };
+        let mut case =
+            case_of(Recipe::new(1), vec![(0..300).map(entry).collect()], BlockStyle::default());
+        does_not_suit(&engine, &case, "neither a value nor a delete");
+        case.blocks[0][0].slice.entries = 0;
+        does_not_suit(&engine, &case, "neither a value nor a delete");
+        let last = case.blocks[0].len() - 1;
+        for bad in [0, last] {
+            let mut case = case.clone();
+            let slice = &mut case.blocks[0][bad].slice;
+            let mut bytes = slice.bytes.as_slice().to_vec();
+            bytes[17] ^= 1;
+            slice.bytes = bytes.into();
+            let fault = fault(&engine, &case);
+            assert!(matches!(fault, Fault::Engine(_)), "{kind:?} {at} {bad}: {fault:?}");
+        }
+    }
 }
 
 /// A key with so many versions that they fill many tiles, deletes above values in every stripe.
@@ -202,9 +257,7 @@ fn sets_beyond_the_memory() {
     let options = GpuOptions { set_bytes: 4 << 10, memory: 192 << 10, ..GpuOptions::default() };
     let engine = GpuEngine::new(Box::new(Emu::new(3)), options).unwrap();
     let case = Case::uniform(9, 2, 2000, 16, 32).unwrap();
-    assert!(alone(&engine, &case, u64::MAX).is_err());
-    assert_eq!(figure(&engine, "device_lost"), 0);
-    assert!(engine.evidence().unwrap().to_string().contains("a set needs"));
+    does_not_suit(&engine, &case, "a set needs");
     let cpu = alone(&CpuEngine, &case, u64::MAX);
     assert!(cpu.is_ok());
 }

@@ -321,6 +321,17 @@ impl Driver for Driven {
         state.streams[stream.0].push_back(asked);
         Ok(())
     }
+    fn close(&self) -> Result<(), Code> {
+        self.call("close")?;
+        let state = self.state.lock();
+        // Where giving back failed, what failed stays.
+        let is_whole = self.plan.fails.is_some() || (state.pinned == 0 && state.memory.is_empty());
+        assert!(is_whole, "closed before all is given back");
+        let mut under_way = state.streams.iter().flatten();
+        let rests = under_way.all(|asked| matches!(asked, Asked::Wait(..) | Asked::Record(..)));
+        assert!(rests, "closed while something is under way");
+        Ok(())
+    }
     fn name_of(&self, code: Code) -> String {
         format!("code {}", code.0)
     }

@@ -190,6 +190,7 @@ fn every_fault_is_noticed() {
         FaultPlan::WrongLedger(1),
         FaultPlan::LostSetDone(1),
         FaultPlan::Blames(1),
+        FaultPlan::Unsuitable(1),
     ];
     for plan in broken {
         assert!(attempt(plan).is_err(), "{plan:?} went unnoticed");

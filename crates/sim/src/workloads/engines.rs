@@ -43,6 +43,13 @@ pub(super) const ALL: &[Workload] = &[
         play: |w| compactions(w, 4),
         must: &["engine: Breaks"; 4],
     },
+    // It does not rest: of two compactions both are tried on it, and the third passes it by.
+    Workload {
+        name: "engine-that-it-does-not-suit",
+        shape: || with_engines(&[FaultPlan::Unsuitable(1)]),
+        play: |w| compactions(w, 3),
+        must: &["engine: Unsuitable"],
+    },
     Workload {
         name: "engine-never-answers",
         shape: || with_engines(&[FaultPlan::Hangs]),

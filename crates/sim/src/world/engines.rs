@@ -61,6 +61,7 @@ pub(super) fn any_plan(dice: &Dice) -> FaultPlan {
         FaultPlan::WrongLedger(1 + block),
         FaultPlan::WrongInput(1 + block),
         FaultPlan::Blames(n),
+        FaultPlan::Unsuitable(n),
         FaultPlan::Falsified(*dice.pick(&Lie::RECIPES, "lie")),
         FaultPlan::Falsified(Lie::OtherValue(block)),
     ];
@@ -73,6 +74,7 @@ fn happened(plan: FaultPlan, report: &EngineReport) -> bool {
         FaultPlan::None | FaultPlan::Late(_) => report.sets,
         FaultPlan::Refuses => report.refusals,
         FaultPlan::SmallSets(_) => report.too_large,
+        FaultPlan::Unsuitable(_) => report.unsuitable,
         FaultPlan::Breaks(_) | FaultPlan::Blames(_) => report.failures,
         FaultPlan::Hangs => report.hangs,
         FaultPlan::WrongByte(_)

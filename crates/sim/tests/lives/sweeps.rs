@@ -39,7 +39,7 @@ fn dictionaries() {
 fn engines_that_fail() {
     let about_engines = all().filter(|w| w.name.starts_with("engine-"));
     let names: Vec<&str> = about_engines.map(|w| w.name).collect();
-    assert_eq!(names.len(), 6);
+    assert_eq!(names.len(), 7);
     names.into_iter().for_each(|name| swept(name, 1));
 }
 
@@ -47,7 +47,7 @@ fn engines_that_fail() {
 #[test]
 fn lives_with_an_engine() {
     let mut tally = Tally::default();
-    for seed in 1..=200 {
+    for seed in 1..=400 {
         let shape = Shape::choose(&Dice::new(Stream::seeded(seed, "settings")));
         if shape.engines.is_empty() {
             continue;
@@ -71,6 +71,7 @@ fn lives_with_an_engine() {
         "Refuses",
         "SmallSets",
         "TwiceBlock",
+        "Unsuitable",
         "WrongByte",
         "WrongInput",
         "WrongLedger",
