@@ -458,7 +458,7 @@ void rocksdb_options_set_create_missing_column_families(rocksdb_options_t*, unsi
 void rocksdb_options_set_cuckoo_table_factory(rocksdb_options_t*, rocksdb_cuckoo_table_options_t*); /* noted */
 void rocksdb_options_set_db_log_dir(rocksdb_options_t*, const char*); /* noted */
 void rocksdb_options_set_db_paths(rocksdb_options_t*, const rocksdb_dbpath_t**, size_t); /* refused */
-void rocksdb_options_set_db_write_buffer_size(rocksdb_options_t*, size_t); /* noted */
+void rocksdb_options_set_db_write_buffer_size(rocksdb_options_t*, size_t);
 void rocksdb_options_set_delete_obsolete_files_period_micros(rocksdb_options_t*, uint64_t); /* noted */
 void rocksdb_options_set_disable_auto_compactions(rocksdb_options_t*, int);
 void rocksdb_options_set_dump_malloc_stats(rocksdb_options_t*, unsigned char); /* noted */
@@ -543,7 +543,7 @@ void rocksdb_options_set_wal_compression(rocksdb_options_t*, int); /* noted */
 void rocksdb_options_set_wal_dir(rocksdb_options_t*, const char*); /* refused */
 void rocksdb_options_set_wal_recovery_mode(rocksdb_options_t*, int);
 void rocksdb_options_set_writable_file_max_buffer_size(rocksdb_options_t*, uint64_t); /* noted */
-void rocksdb_options_set_write_buffer_manager(rocksdb_options_t*, rocksdb_write_buffer_manager_t*); /* noted */
+void rocksdb_options_set_write_buffer_manager(rocksdb_options_t*, rocksdb_write_buffer_manager_t*);
 void rocksdb_options_set_write_buffer_size(rocksdb_options_t*, size_t);
 void rocksdb_options_set_write_dbid_to_manifest(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_options_statistics_get_histogram_data(rocksdb_options_t*, uint32_t, rocksdb_statistics_histogram_data_t*);
@@ -762,8 +762,8 @@ rocksdb_write_buffer_manager_t* rocksdb_write_buffer_manager_create_with_cache(s
 void rocksdb_write_buffer_manager_destroy(rocksdb_write_buffer_manager_t*);
 bool rocksdb_write_buffer_manager_enabled(rocksdb_write_buffer_manager_t*);
 size_t rocksdb_write_buffer_manager_memory_usage(rocksdb_write_buffer_manager_t*);
-void rocksdb_write_buffer_manager_set_allow_stall(rocksdb_write_buffer_manager_t*, bool); /* noted */
-void rocksdb_write_buffer_manager_set_buffer_size(rocksdb_write_buffer_manager_t*, size_t); /* noted */
+void rocksdb_write_buffer_manager_set_allow_stall(rocksdb_write_buffer_manager_t*, bool);
+void rocksdb_write_buffer_manager_set_buffer_size(rocksdb_write_buffer_manager_t*, size_t);
 void rocksdb_writebatch_clear(rocksdb_writebatch_t*);
 int rocksdb_writebatch_count(rocksdb_writebatch_t*);
 rocksdb_writebatch_t* rocksdb_writebatch_create(void);

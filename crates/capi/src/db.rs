@@ -152,7 +152,7 @@ impl Database {
             has_filter: options.parts.filters(),
         };
         for (_, options) in named.iter().chain([&(DEFAULT, options)]) {
-            options.users.all().for_each(|users| users.join(&database));
+            options.statistics.iter().for_each(|users| users.join(&database));
         }
         database.tell_opened(path, &notes);
         made.into_iter()
@@ -282,16 +282,18 @@ fn check_names(
 }
 
 /// What a database with these families is opened with: all have one memory budget, with room for the largest memtables,
-/// and one cache, that of the database's options or the first that a family is given.
+/// and one cache and one bound of memtables, those of the database's options or the first that a family is given.
 fn builder_of(options: &Options, named: &[(&str, &Options)]) -> Res<(Builder, String)> {
     let mut budget = 0;
     for (_, options) in named {
         budget = budget.max(options.resolved()?.0.memory_budget);
     }
     let (builder, notes) = options.builder_for(budget)?;
-    let all = [options].into_iter().chain(named.iter().map(|(_, options)| *options));
-    let cache = all.map(|options| &options.cache).find_map(Caching::shared);
-    Ok((cache.into_iter().fold(builder, Builder::shared_cache), notes))
+    let all = || [options].into_iter().chain(named.iter().map(|(_, options)| *options));
+    let cache = all().map(|options| &options.cache).find_map(Caching::shared);
+    let builder = cache.into_iter().fold(builder, Builder::shared_cache);
+    let memtables = all().find_map(Options::memtable_bound);
+    Ok((memtables.iter().fold(builder, Builder::shared_memtables), notes))
 }
 
 /// Opens several families, and puts their handles out.

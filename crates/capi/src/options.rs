@@ -9,6 +9,7 @@ use lithify::env::Env;
 use lithify::{
     Builder, ColumnFamilyOptions, CompactionFilterRef, CompactionPri, ComparatorRef, Compression,
     Durability, Error, MergeOperatorRef, Policy, PrefixExtractorRef, Settings, SharedCache,
+    SharedMemtables,
 };
 
 use crate::kept::{Kept, keeps, rows};
@@ -25,8 +26,12 @@ pub(crate) struct Options {
     pub(crate) parts: Parts,
     pub(crate) codecs: Codecs,
     pub(crate) cache: Caching,
-    /// What wants to know of the database.
-    pub(crate) users: Watchers,
+    /// What bounds the memtables together with those of other databases.
+    pub(crate) memtables: Option<SharedMemtables>,
+    /// What bounds those of all families, where that is not given; 0 is no bound.
+    memtable_bytes: usize,
+    /// Who counts what its databases do.
+    pub(crate) statistics: Option<Users>,
     /// The options of tables that were given.
     pub(crate) table: Option<TableOptions>,
     /// Window, trigger and ratio at which tables with deletions are marked, as they were given.
@@ -56,20 +61,6 @@ impl Caching {
             Caching::Shared(cache) => Some(cache),
             _ => None,
         }
-    }
-}
-
-/// Objects of the program that tell what their databases take.
-#[derive(Clone, Default)]
-pub(crate) struct Watchers {
-    pub(crate) buffers: Option<Users>,
-    pub(crate) statistics: Option<Users>,
-}
-
-impl Watchers {
-    /// All of them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Users> {
-        [&self.buffers, &self.statistics].into_iter().flatten()
     }
 }
 
@@ -122,7 +113,9 @@ impl Options {
             parts: Parts::default(),
             codecs: Codecs::default(),
             cache: Caching::Own,
-            users: Watchers::default(),
+            memtables: None,
+            memtable_bytes: 0,
+            statistics: None,
             table: None,
             collectors: Vec::new(),
             env: None,
@@ -217,6 +210,12 @@ impl Options {
             builder = builder.env(env.clone());
         }
         Ok((builder, notes))
+    }
+
+    /// The bound of the memtables of all families, if there is one.
+    pub(crate) fn memtable_bound(&self) -> Option<SharedMemtables> {
+        let own = || SharedMemtables::new(self.memtable_bytes as u64, false);
+        self.memtables.clone().or_else(|| (self.memtable_bytes > 0).then(own))
     }
 
     /// What was asked of collectors of deletions, as RocksDB says it.
@@ -403,7 +402,8 @@ rows! { Options;
     exact rocksdb_options_set_compaction_pri rocksdb_options_get_compaction_pri: i32 = 3, priority;
     // A sync is `fdatasync` or stronger either way.
     noted rocksdb_options_set_use_fsync _: i32 = 0;
-    noted rocksdb_options_set_db_write_buffer_size rocksdb_options_get_db_write_buffer_size: usize = 0;
+    exact rocksdb_options_set_db_write_buffer_size rocksdb_options_get_db_write_buffer_size: usize = 0,
+        |o, v| o.memtable_bytes = v;
     noted rocksdb_options_set_paranoid_checks rocksdb_options_get_paranoid_checks: u8 = 1;
     noted rocksdb_options_set_max_file_opening_threads rocksdb_options_get_max_file_opening_threads: i32 = 16;
     noted rocksdb_options_set_num_levels rocksdb_options_get_num_levels: i32 = 7;
@@ -698,10 +698,7 @@ export! {
         Ok(())
     }
     fn rocksdb_options_set_write_buffer_manager(options: &mut Options, buffers: maybe WriteBuffers) {
-        options.users.buffers = buffers.map(|buffers| buffers.users().clone());
-        if buffers.is_some() {
-            options.kept.note("write_buffer_manager", "set (bounds nothing)".to_owned());
-        }
+        options.memtables = buffers.map(|buffers| buffers.memtables().clone());
         Ok(())
     }
     fn rocksdb_options_set_plain_table_factory(

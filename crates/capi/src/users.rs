@@ -29,10 +29,6 @@ impl Users {
         let users = users.clone();
         users.iter().map(of).collect()
     }
-    /// The sum of a property over all families of all of them.
-    pub(crate) fn sum(&self, property: &str) -> u64 {
-        self.each(|user| sum(user, property)).into_iter().sum()
-    }
 }
 
 /// A property of the families of a database, summed.

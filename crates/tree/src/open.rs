@@ -11,7 +11,6 @@ pub(crate) mod files;
 mod foreign;
 pub(crate) mod options;
 pub(crate) mod resources;
-pub(crate) mod shared_cache;
 pub(crate) mod written;
 
 pub use files::{Handle, follower_fs};
@@ -218,7 +217,7 @@ impl Opening {
                 db_id,
                 FileId(state.next_file),
                 &with.settings,
-                (with.engines, with.shared_cache),
+                (with.engines, with.shared_cache, with.shared_memtables),
             ),
             settings: with.settings,
             listeners: Listeners::new(with.listeners),
@@ -249,7 +248,7 @@ impl Opening {
         let family = Family::of(DEFAULT_CF, DEFAULT_NAME, settings.clone(), version);
         let components =
             Components { operator: with.operator, filter: with.filter, prefixes: with.prefixes };
-        let parts = (with.engines, with.shared_cache);
+        let parts = (with.engines, with.shared_cache, with.shared_memtables);
         Ok(Opening {
             resources: Resources::new(world, dir, db_id, next_file, &settings, parts),
             listeners: Listeners::new(with.listeners),

@@ -13,6 +13,7 @@ mod last_handles;
 mod little_room;
 mod parallel_traps;
 mod reentry;
+mod shared_memtables;
 mod size_limits;
 mod subcompactions;
 mod upkeep;

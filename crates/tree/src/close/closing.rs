@@ -33,6 +33,9 @@ impl Shell {
         let _over = Over(&self.shared.life.ending.over);
         self.families().iter().for_each(|family| family.set_over());
         let result = if self.shared.life.read_only_handle { self.let_go() } else { self.end() };
+        if let Some(member) = &self.shared.resources.arenas.shared {
+            member.leave();
+        }
         self.shared.life.ending.result.lock().clone_from(&result);
         result
     }
