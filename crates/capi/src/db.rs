@@ -30,6 +30,7 @@ pub(crate) struct Database {
     /// Set by the close, for what is still about then.
     pub(crate) closed: Arc<AtomicBool>,
     reads_only: bool,
+    pub(crate) path: Arc<Path>,
     /// The default family has a compaction filter.
     has_filter: bool,
 }
@@ -114,6 +115,8 @@ impl Database {
         named: &[(&str, &Options)],
         opens: Opens<'_>,
     ) -> Res<Opened> {
+        options.places.check(path)?;
+        named.iter().try_for_each(|(_, options)| options.places.check(path))?;
         let (mut builder, mut notes) = builder_of(options, named)?;
         let there = match builder.list_column_families(path) {
             Ok(names) => names,
@@ -149,6 +152,7 @@ impl Database {
             keeping: Keeping::default(),
             closed: Arc::new(AtomicBool::new(false)),
             reads_only: !opens.writes(),
+            path: path.into(),
             has_filter: options.parts.filters(),
         };
         for (_, options) in named.iter().chain([&(DEFAULT, options)]) {
@@ -467,10 +471,10 @@ export! {
         Ok(())
     }
     fn rocksdb_destroy_db(options: &Options, name: path, errptr) {
-        options.builder()?.0.destroy(name)
+        options.builder_at(name)?.destroy(name)
     }
     fn rocksdb_repair_db(options: &Options, name: path, errptr) {
-        let report = options.builder()?.0.verify(name, &mut |_| {})?;
+        let report = options.builder_at(name)?.verify(name, &mut |_| {})?;
         match report.is_clean() {
             true => Ok(()),
             false => Err(Error::unsupported(format!(
@@ -482,7 +486,7 @@ export! {
         options: &Options, name: path, n: out usize, errptr
     ) -> *mut *mut c_char {
         n.set(0);
-        let names = options.builder()?.0.list_column_families(name).map_err(|error| {
+        let names = options.builder_at(name)?.list_column_families(name).map_err(|error| {
             match error.kind() {
                 ErrorKind::NotFound => Error::new(ErrorKind::Io, "there is no database").in_file(format!("{name:?}")),
                 _ => error,
@@ -494,6 +498,7 @@ export! {
     fn rocksdb_create_column_family(
         db: &Database, options: &Options, name: text, errptr
     ) -> *mut Family {
+        options.places.check(&db.path)?;
         let (mut family, notes) = options.family()?;
         if matches!(db.face, Face::Timed(_)) {
             family = family.ttl(Duration::ZERO);

@@ -5,6 +5,8 @@
 //! a crash; whatever else is missing here is refused.
 //! Leaves to others: options of tables (`table`), and objects that several databases share (`shared`).
 
+use std::path::Path;
+
 use lithify::env::Env;
 use lithify::{
     Builder, ColumnFamilyOptions, CompactionFilterRef, CompactionPri, ComparatorRef, Compression,
@@ -13,6 +15,7 @@ use lithify::{
 };
 
 use crate::kept::{Kept, keeps, rows};
+use crate::places::Places;
 use crate::raw::{Res, export, give};
 use crate::shared::{Cache, Env as EnvHandle, Logger, RateLimiter, WriteBuffers};
 use crate::table::{CuckooOptions, FifoOptions, TableOptions, UniversalOptions};
@@ -30,6 +33,8 @@ pub(crate) struct Options {
     pub(crate) memtables: Option<SharedMemtables>,
     /// What bounds those of all families, where that is not given; 0 is no bound.
     memtable_bytes: usize,
+    /// Directories that it names.
+    pub(crate) places: Places,
     /// Who counts what its databases do.
     pub(crate) statistics: Option<Users>,
     /// The options of tables that were given.
@@ -115,6 +120,7 @@ impl Options {
             cache: Caching::Own,
             memtables: None,
             memtable_bytes: 0,
+            places: Places::default(),
             statistics: None,
             table: None,
             collectors: Vec::new(),
@@ -183,6 +189,15 @@ impl Options {
     /// As [`resolved`](Options::resolved).
     pub(crate) fn builder(&self) -> Res<(Builder, String)> {
         self.builder_for(0)
+    }
+
+    /// The same for the database in `path`.
+    ///
+    /// # Errors
+    /// As [`resolved`](Options::resolved), also where an option names another directory.
+    pub(crate) fn builder_at(&self, path: &Path) -> Res<Builder> {
+        self.places.check(path)?;
+        Ok(self.builder()?.0)
     }
 
     /// The same with a memory budget of at least `budget` bytes, as a family may need.
@@ -661,11 +676,6 @@ export! {
         if !dir.is_empty() {
             options.kept.note("db_log_dir", dir.to_owned());
         }
-        Ok(())
-    }
-    fn rocksdb_options_set_wal_dir(options: &mut Options, dir: text) {
-        let why = format!("{dir}: logs are in the database's directory; leave it out");
-        options.kept.refuse("wal_dir", (!dir.is_empty()).then_some(why));
         Ok(())
     }
     fn rocksdb_options_set_universal_compaction_options(options: &mut Options, universal: maybe UniversalOptions) {
