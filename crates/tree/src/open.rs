@@ -427,7 +427,8 @@ fn set_going(shared: &Arc<Shared>) {
     let policy = shared.db_settings.load().effective_policy().name();
     shared.note("opened", &[("policy", policy.into()), ("unix_seconds", wall.into())]);
     shared.look_at_disk_first();
-    shared.resources.env.rt.spawn(Class::Upkeep, Box::new(Upkeep::new(shared.clone())));
+    let upkeep = shared.background.upkeep.counted(Box::new(Upkeep::new(shared.clone())));
+    shared.resources.env.rt.spawn(Class::Upkeep, upkeep);
     for family in shared.families() {
         family.drive(Event::Awaited { by: 0 });
     }

@@ -145,8 +145,8 @@ pub struct Member {
     pot: Arc<Pot>,
     /// Bytes that all its memtables have taken; 0 once it is closed.
     taken: AtomicU64,
-    /// Bytes of its memtables that are being filled, how many they are, and the largest. Only the holder of its write turn
-    /// changes them.
+    /// Bytes of its memtables that are being filled, how many they are, and the largest that can be frozen. Only the holder
+    /// of its write turn changes them.
     filling: AtomicU64,
     count: AtomicU64,
     largest: AtomicU64,
@@ -169,11 +169,12 @@ impl Member {
         }
     }
 
-    /// What the memtables that are being filled take now, each in bytes.
-    pub fn fills(&self, each: impl Iterator<Item = u64>) {
+    /// What the memtables that are being filled take now, each in bytes, and whether it can be frozen.
+    pub fn fills(&self, each: impl Iterator<Item = (u64, bool)>) {
         let (mut sum, mut count, mut largest) = (0, 0, 0);
-        for bytes in each {
-            (sum, count, largest) = (sum + bytes, count + 1, bytes.max(largest));
+        for (bytes, can) in each {
+            (sum, count) = (sum + bytes, count + 1);
+            largest = if can { bytes.max(largest) } else { largest };
         }
         self.largest.store(largest, Ordering::Relaxed);
         let change = |mine: &AtomicU64, all: &AtomicU64, new: u64| {
@@ -221,6 +222,14 @@ impl Member {
     pub fn is_to_freeze(&self) -> bool {
         let limit = self.pot.limit.load(Ordering::Relaxed);
         limit > 0 && self.pot.is_too_full(limit) && self.has_the_largest(limit)
+    }
+
+    /// Whether it may have that one, now that it can freeze what it could not when it said so last.
+    pub fn may_have_to_freeze(&self) -> bool {
+        let limit = self.pot.limit.load(Ordering::Relaxed);
+        limit > 0
+            && self.pot.is_too_full(limit)
+            && self.filling.load(Ordering::Relaxed) >= self.pot.least(limit)
     }
 
     #[cold]

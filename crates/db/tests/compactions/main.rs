@@ -10,6 +10,7 @@ mod explain;
 mod fifo;
 mod fpga;
 mod last_handles;
+mod late_threads;
 mod little_room;
 mod parallel_traps;
 mod reentry;

@@ -175,10 +175,11 @@ impl Shared {
             f.super_version().mems.len() > 1 && f.family.gate.report().trouble.is_none()
         };
         member.look_at_flushes(|| families.iter().any(flushes));
-        if member.is_to_freeze()
+        if member.may_have_to_freeze()
             && let Some(shell) = families.into_iter().next()
         {
-            self.resources.env.rt.spawn_apart(Box::new(MakeRoom(shell)));
+            let job = self.resources.alive.counted(Box::new(MakeRoom(shell)));
+            self.resources.env.rt.spawn_apart(job);
         }
     }
 

@@ -92,10 +92,13 @@ impl Shell {
         drop(log);
         self.shared.background.stop.complete();
         self.shared.resources.env.rt.park(&self.shared.background.stopped, None);
-        self.shared.deliver_rest();
+        let heard = self.shared.deliver_rest();
         self.hold_what_is_pinned(families.iter().chain(&dropped));
         self.shared.families.lock().clear();
         self.shared.dropped.lock().clear();
+        if heard {
+            self.shared.wait_for_jobs();
+        }
         *self.shared.life.lock.lock() = None;
         flushed.and(synced).and(ended.map(drop)).and(told)
     }

@@ -16,6 +16,7 @@ use lithify_tables::sst::Verify;
 use super::files::Files;
 use crate::settings::Settings;
 use crate::settings::translate::{output_options, tuning};
+use lithify_reports::alive::Alive;
 use lithify_reports::reentry::{Mark, marking};
 use lithify_writes::shared::{Arenas, SharedMemtables};
 
@@ -36,6 +37,8 @@ pub(crate) struct Resources {
     pub(crate) limiter: Arc<RateLimiter>,
     /// On the threads that are at work for this database.
     pub(crate) mark: Mark,
+    /// Jobs that may still hold tables, and functions of the user's.
+    pub(crate) alive: Alive,
     /// What stands before the file system of `env`.
     pub(crate) files: Files,
     pub(crate) engines: Arc<Engines>,
@@ -79,6 +82,7 @@ impl Resources {
             regions,
             limiter: Arc::new(RateLimiter::new(s.background_rate, tuning(s))),
             mark: Mark::fresh(),
+            alive: Alive::default(),
             files,
             engines: Arc::new(Engines::new(engines, set_bytes(buffers, jobs(s)))),
             buffers: BufPool::new(buffers as usize),
@@ -137,7 +141,7 @@ impl Resources {
         let output = output_options(s, own.prefixes.clone());
         let output = OutputOptions { cf, cf_name: name.to_owned(), ..output };
         let mut env = self.env.clone();
-        env.rt = marking(env.rt, self.mark);
+        env.rt = marking(env.rt, self.mark, self.alive.clone());
         let mut context = JobContext::new(
             env,
             self.dir.clone(),

@@ -78,17 +78,15 @@ impl Log {
     fn largest_of_all(&self, member: &Member) -> Option<usize> {
         self.tell(member);
         member.set_able(true);
+        let all = (0..self.families.len()).filter(|at| self.families[*at].can_freeze());
         let bytes = |at: &usize| self.families[*at].table.reserved_bytes();
-        let wanted = |at: &usize| {
-            !self.families[*at].table.is_empty() && !self.families[*at].family.gate.is_stopped()
-        };
-        let largest = (0..self.families.len()).max_by_key(bytes).filter(wanted);
-        largest.filter(|_| member.is_to_freeze())
+        if member.is_to_freeze() { all.max_by_key(bytes) } else { None }
     }
 
     /// Tells `member` what these families' memtables take.
     pub(super) fn tell(&self, member: &Member) {
-        member.fills(self.families.iter().map(|f| f.table.reserved_bytes() as u64));
+        member
+            .fills(self.families.iter().map(|f| (f.table.reserved_bytes() as u64, f.can_freeze())));
     }
 
     /// Memtables without a write need no log before `log`.
