@@ -458,7 +458,7 @@ void rocksdb_options_set_create_missing_column_families(rocksdb_options_t*, unsi
 void rocksdb_options_set_cuckoo_table_factory(rocksdb_options_t*, rocksdb_cuckoo_table_options_t*); /* noted */
 void rocksdb_options_set_db_log_dir(rocksdb_options_t*, const char*); /* noted */
 void rocksdb_options_set_db_paths(rocksdb_options_t*, const rocksdb_dbpath_t**, size_t); /* refused */
-void rocksdb_options_set_db_write_buffer_size(rocksdb_options_t*, size_t); /* noted */
+void rocksdb_options_set_db_write_buffer_size(rocksdb_options_t*, size_t);
 void rocksdb_options_set_delete_obsolete_files_period_micros(rocksdb_options_t*, uint64_t); /* noted */
 void rocksdb_options_set_disable_auto_compactions(rocksdb_options_t*, int);
 void rocksdb_options_set_dump_malloc_stats(rocksdb_options_t*, unsigned char); /* noted */
@@ -543,7 +543,7 @@ void rocksdb_options_set_wal_compression(rocksdb_options_t*, int); /* noted */
 void rocksdb_options_set_wal_dir(rocksdb_options_t*, const char*); /* refused */
 void rocksdb_options_set_wal_recovery_mode(rocksdb_options_t*, int);
 void rocksdb_options_set_writable_file_max_buffer_size(rocksdb_options_t*, uint64_t); /* noted */
-void rocksdb_options_set_write_buffer_manager(rocksdb_options_t*, rocksdb_write_buffer_manager_t*); /* noted */
+void rocksdb_options_set_write_buffer_manager(rocksdb_options_t*, rocksdb_write_buffer_manager_t*);
 void rocksdb_options_set_write_buffer_size(rocksdb_options_t*, size_t);
 void rocksdb_options_set_write_dbid_to_manifest(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_options_statistics_get_histogram_data(rocksdb_options_t*, uint32_t, rocksdb_statistics_histogram_data_t*);
@@ -607,7 +607,7 @@ void rocksdb_release_snapshot(rocksdb_t*, const rocksdb_snapshot_t*);
 void rocksdb_repair_db(const rocksdb_options_t*, const char*, char**);
 rocksdb_restore_options_t* rocksdb_restore_options_create(void);
 void rocksdb_restore_options_destroy(rocksdb_restore_options_t*);
-void rocksdb_restore_options_set_keep_log_files(rocksdb_restore_options_t*, int); /* refused */
+void rocksdb_restore_options_set_keep_log_files(rocksdb_restore_options_t*, int);
 void rocksdb_set_options(rocksdb_t*, int, const char* const*, const char* const*, char**);
 void rocksdb_set_options_cf(rocksdb_t*, rocksdb_column_family_handle_t*, int, const char* const*, const char* const*, char**);
 void rocksdb_set_perf_level(int);
@@ -652,7 +652,7 @@ char* rocksdb_transaction_get(rocksdb_transaction_t*, const rocksdb_readoptions_
 char* rocksdb_transaction_get_cf(rocksdb_transaction_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, size_t*, char**);
 char* rocksdb_transaction_get_for_update(rocksdb_transaction_t*, const rocksdb_readoptions_t*, const char*, size_t, size_t*, unsigned char, char**);
 char* rocksdb_transaction_get_for_update_cf(rocksdb_transaction_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, size_t*, unsigned char, char**);
-char* rocksdb_transaction_get_name(rocksdb_transaction_t*, size_t*); /* refused */
+char* rocksdb_transaction_get_name(rocksdb_transaction_t*, size_t*);
 rocksdb_pinnableslice_t* rocksdb_transaction_get_pinned(rocksdb_transaction_t*, const rocksdb_readoptions_t*, const char*, size_t, char**);
 rocksdb_pinnableslice_t* rocksdb_transaction_get_pinned_cf(rocksdb_transaction_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
 rocksdb_pinnableslice_t* rocksdb_transaction_get_pinned_for_update(rocksdb_transaction_t*, const rocksdb_readoptions_t*, const char*, size_t, unsigned char, char**);
@@ -677,13 +677,13 @@ void rocksdb_transaction_options_set_expiration(rocksdb_transaction_options_t*, 
 void rocksdb_transaction_options_set_lock_timeout(rocksdb_transaction_options_t*, int64_t);
 void rocksdb_transaction_options_set_max_write_batch_size(rocksdb_transaction_options_t*, size_t); /* noted */
 void rocksdb_transaction_options_set_set_snapshot(rocksdb_transaction_options_t*, unsigned char);
-void rocksdb_transaction_options_set_skip_prepare(rocksdb_transaction_options_t*, unsigned char); /* noted */
+void rocksdb_transaction_options_set_skip_prepare(rocksdb_transaction_options_t*, unsigned char);
 void rocksdb_transaction_prepare(rocksdb_transaction_t*, char**); /* refused */
 void rocksdb_transaction_put(rocksdb_transaction_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_transaction_put_cf(rocksdb_transaction_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_transaction_rollback(rocksdb_transaction_t*, char**);
 void rocksdb_transaction_rollback_to_savepoint(rocksdb_transaction_t*, char**);
-void rocksdb_transaction_set_name(rocksdb_transaction_t*, const char*, size_t, char**); /* refused */
+void rocksdb_transaction_set_name(rocksdb_transaction_t*, const char*, size_t, char**);
 void rocksdb_transaction_set_savepoint(rocksdb_transaction_t*);
 rocksdb_checkpoint_t* rocksdb_transactiondb_checkpoint_object_create(rocksdb_transactiondb_t*, char**);
 void rocksdb_transactiondb_close(rocksdb_transactiondb_t*);
@@ -703,7 +703,7 @@ rocksdb_t* rocksdb_transactiondb_get_base_db(rocksdb_transactiondb_t*);
 char* rocksdb_transactiondb_get_cf(rocksdb_transactiondb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, size_t*, char**);
 rocksdb_pinnableslice_t* rocksdb_transactiondb_get_pinned(rocksdb_transactiondb_t*, const rocksdb_readoptions_t*, const char*, size_t, char**);
 rocksdb_pinnableslice_t* rocksdb_transactiondb_get_pinned_cf(rocksdb_transactiondb_t*, const rocksdb_readoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, char**);
-rocksdb_transaction_t** rocksdb_transactiondb_get_prepared_transactions(rocksdb_transactiondb_t*, size_t*); /* refused */
+rocksdb_transaction_t** rocksdb_transactiondb_get_prepared_transactions(rocksdb_transactiondb_t*, size_t*);
 void rocksdb_transactiondb_merge(rocksdb_transactiondb_t*, const rocksdb_writeoptions_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_transactiondb_merge_cf(rocksdb_transactiondb_t*, const rocksdb_writeoptions_t*, rocksdb_column_family_handle_t*, const char*, size_t, const char*, size_t, char**);
 void rocksdb_transactiondb_multi_get(rocksdb_transactiondb_t*, const rocksdb_readoptions_t*, size_t, const char* const*, const size_t*, char**, size_t*, char**);
@@ -762,8 +762,8 @@ rocksdb_write_buffer_manager_t* rocksdb_write_buffer_manager_create_with_cache(s
 void rocksdb_write_buffer_manager_destroy(rocksdb_write_buffer_manager_t*);
 bool rocksdb_write_buffer_manager_enabled(rocksdb_write_buffer_manager_t*);
 size_t rocksdb_write_buffer_manager_memory_usage(rocksdb_write_buffer_manager_t*);
-void rocksdb_write_buffer_manager_set_allow_stall(rocksdb_write_buffer_manager_t*, bool); /* noted */
-void rocksdb_write_buffer_manager_set_buffer_size(rocksdb_write_buffer_manager_t*, size_t); /* noted */
+void rocksdb_write_buffer_manager_set_allow_stall(rocksdb_write_buffer_manager_t*, bool);
+void rocksdb_write_buffer_manager_set_buffer_size(rocksdb_write_buffer_manager_t*, size_t);
 void rocksdb_writebatch_clear(rocksdb_writebatch_t*);
 int rocksdb_writebatch_count(rocksdb_writebatch_t*);
 rocksdb_writebatch_t* rocksdb_writebatch_create(void);

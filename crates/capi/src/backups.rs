@@ -11,6 +11,7 @@ use lithify::{
 use crate::db::{Database, Family};
 use crate::kept::{Kept, keeps, rows};
 use crate::options::Options;
+use crate::places::is_same;
 use crate::raw::{Many, Res, export, give};
 use crate::shared::Env;
 use crate::small::Ingests;
@@ -33,24 +34,36 @@ rows! { BackupOptions;
 /// `rocksdb_restore_options_t`.
 #[derive(Clone, Default)]
 pub(crate) struct RestoreOptions {
+    keeps_logs: bool,
     kept: Kept,
 }
 keeps!(RestoreOptions);
 
 rows! { RestoreOptions;
-    refused rocksdb_restore_options_set_keep_log_files _: i32 = 0,
-        "logs of what was there before are not kept; leave it out";
+    exact rocksdb_restore_options_set_keep_log_files _: i32 = 0, |o, v| o.keeps_logs = v != 0;
 }
 
 fn restore(backups: &Backups, to: (&Path, &Path), options: &RestoreOptions, id: u64) -> Res<()> {
     options.kept.check()?;
     let (dir, logs) = to;
-    if dir != logs {
+    if !is_same(logs, dir) {
         return Err(Error::unsupported("wal_dir: logs are in the database's directory; pass that"));
     }
+    let env = backups.env();
+    if options.keeps_logs && has_logs(env, dir) {
+        return Err(Error::unsupported(
+            "keep_log_files=1: the logs that are there are not those of the backup; move them away, or leave it out",
+        ));
+    }
     // As in RocksDB, what is there gives way.
-    Builder::new(Settings::default()).destroy(dir)?;
+    Builder::new(Settings::default()).env(env.clone()).destroy(dir)?;
     backups.restore(id, dir, &mut |_| {}).map(drop)
+}
+
+/// Whether there is a log of a database in `dir`.
+fn has_logs(env: &lithify::env::Env, dir: &Path) -> bool {
+    let files = env.fs.list(dir).unwrap_or_default();
+    files.iter().any(|file| Path::new(&file.name).extension().is_some_and(|end| end == "log"))
 }
 
 fn latest(backups: &Backups) -> Res<u64> {

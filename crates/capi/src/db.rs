@@ -30,6 +30,7 @@ pub(crate) struct Database {
     /// Set by the close, for what is still about then.
     pub(crate) closed: Arc<AtomicBool>,
     reads_only: bool,
+    pub(crate) path: Arc<Path>,
     /// The default family has a compaction filter.
     has_filter: bool,
 }
@@ -114,6 +115,8 @@ impl Database {
         named: &[(&str, &Options)],
         opens: Opens<'_>,
     ) -> Res<Opened> {
+        options.places.check(path)?;
+        named.iter().try_for_each(|(_, options)| options.places.check(path))?;
         let (mut builder, mut notes) = builder_of(options, named)?;
         let there = match builder.list_column_families(path) {
             Ok(names) => names,
@@ -149,10 +152,11 @@ impl Database {
             keeping: Keeping::default(),
             closed: Arc::new(AtomicBool::new(false)),
             reads_only: !opens.writes(),
+            path: path.into(),
             has_filter: options.parts.filters(),
         };
         for (_, options) in named.iter().chain([&(DEFAULT, options)]) {
-            options.users.all().for_each(|users| users.join(&database));
+            options.statistics.iter().for_each(|users| users.join(&database));
         }
         database.tell_opened(path, &notes);
         made.into_iter()
@@ -282,16 +286,18 @@ fn check_names(
 }
 
 /// What a database with these families is opened with: all have one memory budget, with room for the largest memtables,
-/// and one cache, that of the database's options or the first that a family is given.
+/// and one cache and one bound of memtables, those of the database's options or the first that a family is given.
 fn builder_of(options: &Options, named: &[(&str, &Options)]) -> Res<(Builder, String)> {
     let mut budget = 0;
     for (_, options) in named {
         budget = budget.max(options.resolved()?.0.memory_budget);
     }
     let (builder, notes) = options.builder_for(budget)?;
-    let all = [options].into_iter().chain(named.iter().map(|(_, options)| *options));
-    let cache = all.map(|options| &options.cache).find_map(Caching::shared);
-    Ok((cache.into_iter().fold(builder, Builder::shared_cache), notes))
+    let all = || [options].into_iter().chain(named.iter().map(|(_, options)| *options));
+    let cache = all().map(|options| &options.cache).find_map(Caching::shared);
+    let builder = cache.into_iter().fold(builder, Builder::shared_cache);
+    let memtables = all().find_map(Options::memtable_bound);
+    Ok((memtables.iter().fold(builder, Builder::shared_memtables), notes))
 }
 
 /// Opens several families, and puts their handles out.
@@ -465,10 +471,10 @@ export! {
         Ok(())
     }
     fn rocksdb_destroy_db(options: &Options, name: path, errptr) {
-        options.builder()?.0.destroy(name)
+        options.builder_at(name)?.destroy(name)
     }
     fn rocksdb_repair_db(options: &Options, name: path, errptr) {
-        let report = options.builder()?.0.verify(name, &mut |_| {})?;
+        let report = options.builder_at(name)?.verify(name, &mut |_| {})?;
         match report.is_clean() {
             true => Ok(()),
             false => Err(Error::unsupported(format!(
@@ -480,7 +486,7 @@ export! {
         options: &Options, name: path, n: out usize, errptr
     ) -> *mut *mut c_char {
         n.set(0);
-        let names = options.builder()?.0.list_column_families(name).map_err(|error| {
+        let names = options.builder_at(name)?.list_column_families(name).map_err(|error| {
             match error.kind() {
                 ErrorKind::NotFound => Error::new(ErrorKind::Io, "there is no database").in_file(format!("{name:?}")),
                 _ => error,
@@ -492,6 +498,7 @@ export! {
     fn rocksdb_create_column_family(
         db: &Database, options: &Options, name: text, errptr
     ) -> *mut Family {
+        options.places.check(&db.path)?;
         let (mut family, notes) = options.family()?;
         if matches!(db.face, Face::Timed(_)) {
             family = family.ttl(Duration::ZERO);

@@ -26,6 +26,7 @@ mod log_file;
 mod options;
 mod own;
 mod perf;
+mod places;
 mod points;
 #[allow(unsafe_code, reason = "pointers in and out")]
 mod raw;

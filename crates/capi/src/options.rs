@@ -5,13 +5,17 @@
 //! a crash; whatever else is missing here is refused.
 //! Leaves to others: options of tables (`table`), and objects that several databases share (`shared`).
 
+use std::path::Path;
+
 use lithify::env::Env;
 use lithify::{
     Builder, ColumnFamilyOptions, CompactionFilterRef, CompactionPri, ComparatorRef, Compression,
     Durability, Error, MergeOperatorRef, Policy, PrefixExtractorRef, Settings, SharedCache,
+    SharedMemtables,
 };
 
 use crate::kept::{Kept, keeps, rows};
+use crate::places::Places;
 use crate::raw::{Res, export, give};
 use crate::shared::{Cache, Env as EnvHandle, Logger, RateLimiter, WriteBuffers};
 use crate::table::{CuckooOptions, FifoOptions, TableOptions, UniversalOptions};
@@ -25,8 +29,14 @@ pub(crate) struct Options {
     pub(crate) parts: Parts,
     pub(crate) codecs: Codecs,
     pub(crate) cache: Caching,
-    /// What wants to know of the database.
-    pub(crate) users: Watchers,
+    /// What bounds the memtables together with those of other databases.
+    pub(crate) memtables: Option<SharedMemtables>,
+    /// What bounds those of all families, where that is not given; 0 is no bound.
+    memtable_bytes: usize,
+    /// Directories that it names.
+    pub(crate) places: Places,
+    /// Who counts what its databases do.
+    pub(crate) statistics: Option<Users>,
     /// The options of tables that were given.
     pub(crate) table: Option<TableOptions>,
     /// Window, trigger and ratio at which tables with deletions are marked, as they were given.
@@ -56,20 +66,6 @@ impl Caching {
             Caching::Shared(cache) => Some(cache),
             _ => None,
         }
-    }
-}
-
-/// Objects of the program that tell what their databases take.
-#[derive(Clone, Default)]
-pub(crate) struct Watchers {
-    pub(crate) buffers: Option<Users>,
-    pub(crate) statistics: Option<Users>,
-}
-
-impl Watchers {
-    /// All of them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Users> {
-        [&self.buffers, &self.statistics].into_iter().flatten()
     }
 }
 
@@ -122,7 +118,10 @@ impl Options {
             parts: Parts::default(),
             codecs: Codecs::default(),
             cache: Caching::Own,
-            users: Watchers::default(),
+            memtables: None,
+            memtable_bytes: 0,
+            places: Places::default(),
+            statistics: None,
             table: None,
             collectors: Vec::new(),
             env: None,
@@ -192,6 +191,15 @@ impl Options {
         self.builder_for(0)
     }
 
+    /// The same for the database in `path`.
+    ///
+    /// # Errors
+    /// As [`resolved`](Options::resolved), also where an option names another directory.
+    pub(crate) fn builder_at(&self, path: &Path) -> Res<Builder> {
+        self.places.check(path)?;
+        Ok(self.builder()?.0)
+    }
+
     /// The same with a memory budget of at least `budget` bytes, as a family may need.
     ///
     /// # Errors
@@ -217,6 +225,12 @@ impl Options {
             builder = builder.env(env.clone());
         }
         Ok((builder, notes))
+    }
+
+    /// The bound of the memtables of all families, if there is one.
+    pub(crate) fn memtable_bound(&self) -> Option<SharedMemtables> {
+        let own = || SharedMemtables::new(self.memtable_bytes as u64, false);
+        self.memtables.clone().or_else(|| (self.memtable_bytes > 0).then(own))
     }
 
     /// What was asked of collectors of deletions, as RocksDB says it.
@@ -403,7 +417,8 @@ rows! { Options;
     exact rocksdb_options_set_compaction_pri rocksdb_options_get_compaction_pri: i32 = 3, priority;
     // A sync is `fdatasync` or stronger either way.
     noted rocksdb_options_set_use_fsync _: i32 = 0;
-    noted rocksdb_options_set_db_write_buffer_size rocksdb_options_get_db_write_buffer_size: usize = 0;
+    exact rocksdb_options_set_db_write_buffer_size rocksdb_options_get_db_write_buffer_size: usize = 0,
+        |o, v| o.memtable_bytes = v;
     noted rocksdb_options_set_paranoid_checks rocksdb_options_get_paranoid_checks: u8 = 1;
     noted rocksdb_options_set_max_file_opening_threads rocksdb_options_get_max_file_opening_threads: i32 = 16;
     noted rocksdb_options_set_num_levels rocksdb_options_get_num_levels: i32 = 7;
@@ -663,11 +678,6 @@ export! {
         }
         Ok(())
     }
-    fn rocksdb_options_set_wal_dir(options: &mut Options, dir: text) {
-        let why = format!("{dir}: logs are in the database's directory; leave it out");
-        options.kept.refuse("wal_dir", (!dir.is_empty()).then_some(why));
-        Ok(())
-    }
     fn rocksdb_options_set_universal_compaction_options(options: &mut Options, universal: maybe UniversalOptions) {
         if let Some(universal) = universal {
             universal.put(options);
@@ -698,10 +708,7 @@ export! {
         Ok(())
     }
     fn rocksdb_options_set_write_buffer_manager(options: &mut Options, buffers: maybe WriteBuffers) {
-        options.users.buffers = buffers.map(|buffers| buffers.users().clone());
-        if buffers.is_some() {
-            options.kept.note("write_buffer_manager", "set (bounds nothing)".to_owned());
-        }
+        options.memtables = buffers.map(|buffers| buffers.memtables().clone());
         Ok(())
     }
     fn rocksdb_options_set_plain_table_factory(

@@ -126,7 +126,7 @@ export! {
     fn lithify_verify(
         options: &Options, path: path, watch: Option<ProgressFn>, state: *mut c_void, errptr
     ) -> *mut c_char {
-        let builder = options.builder()?.0;
+        let builder = options.builder_at(path)?;
         let report = builder.verify(path, &mut |at| progress(watch, state, at.done, at.total))?;
         let findings: Vec<String> = report.findings.iter().map(|f| f.error.to_string()).collect();
         Ok(c_text(&findings.join("\n")))
@@ -134,13 +134,13 @@ export! {
     fn lithify_salvage(
         options: &Options, from: path, to: path, watch: Option<ProgressFn>, state: *mut c_void, errptr
     ) -> u64 {
-        let report = options.builder()?.0.salvage(from, to, &mut |done| progress(watch, state, done, 0))?;
+        let report = options.builder_at(to)?.salvage(from, to, &mut |done| progress(watch, state, done, 0))?;
         Ok(report.keys)
     }
     fn lithify_import(
         options: &Options, from: path, to: path, watch: Option<ProgressFn>, state: *mut c_void, errptr
     ) -> u64 {
         let told = &mut |at: ImportProgress| progress(watch, state, at.done, at.total);
-        Ok(options.builder()?.0.import(from, to, ImportOptions::default(), told)?.tables)
+        Ok(options.builder_at(to)?.import(from, to, ImportOptions::default(), told)?.tables)
     }
 }

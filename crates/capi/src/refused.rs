@@ -2,6 +2,7 @@
 //! each object makes the open that is given it fail.
 
 use std::ffi::{c_char, c_void};
+use std::path::PathBuf;
 
 use lithify::Error;
 
@@ -9,21 +10,13 @@ use crate::callbacks::{CompareFn, CompareWithoutFn, Destructor, NameFn};
 use crate::db::{Database, Family};
 use crate::iter::Iter;
 use crate::options::Options;
-use crate::raw::{Res, export, give};
+use crate::places::DbPath;
+use crate::raw::{Res, export};
 use crate::small::{Compacts, WriteOpts};
 use crate::transactions::{Txn, TxnDb};
 
 fn no_timestamps<T>() -> Res<T> {
     Err(Error::unsupported("timestamps of users: there are none here; put the time into the key"))
-}
-
-/// `rocksdb_dbpath_t`.
-pub(crate) struct DbPath;
-
-fn refuse_paths(options: &mut Options, name: &'static str, n: usize) {
-    let why = (n > 0)
-        .then(|| format!("{n} paths: all files are in the database's directory; leave it out"));
-    options.kept.refuse(name, why);
 }
 
 export! {
@@ -93,28 +86,20 @@ export! {
         let _ = (writer, key, ts);
         no_timestamps()
     }
-    fn rocksdb_dbpath_create(path: path, target_size: u64) -> *mut DbPath {
-        let _ = (path, target_size);
-        Ok(give(DbPath))
-    }
-    fn rocksdb_dbpath_destroy(path: own DbPath) {
-        drop(path);
-        Ok(())
-    }
     fn rocksdb_options_set_db_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
-        let _ = paths;
-        refuse_paths(options, "db_paths", n);
+        let paths = paths.handles(n, "db_paths")?.into_iter().map(|path| path.0.clone());
+        options.places.set("db_paths", paths.collect());
         Ok(())
     }
     fn rocksdb_options_set_cf_paths(options: &mut Options, paths: many *const DbPath, n: usize) {
-        let _ = paths;
-        refuse_paths(options, "cf_paths", n);
+        let paths = paths.handles(n, "cf_paths")?.into_iter().map(|path| path.0.clone());
+        options.places.set("cf_paths", paths.collect());
         Ok(())
     }
-    fn rocksdb_transaction_get_name(txn: &Txn, len: out usize) -> *mut c_char {
-        let _ = txn;
-        len.set(0);
-        Ok(std::ptr::null_mut())
+    fn rocksdb_options_set_wal_dir(options: &mut Options, dir: text) {
+        let dir = Some(dir).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        options.places.set("wal_dir", dir.into_iter().collect());
+        Ok(())
     }
     fn rocksdb_transactiondb_get_prepared_transactions(db: &TxnDb, n: out usize) -> *mut *mut Txn {
         let _ = db;

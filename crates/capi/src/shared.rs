@@ -2,13 +2,13 @@
 
 use std::ffi::{c_char, c_uint, c_void};
 
-use lithify::SharedCache;
+use lithify::{SharedCache, SharedMemtables};
 
 use crate::callbacks::{LogCall, LogFn};
 use crate::db::Database;
 use crate::kept::{Kept, keeps, rows};
 use crate::raw::{export, give};
-use crate::users::{Users, sum};
+use crate::users::sum;
 
 /// `rocksdb_cache_t`: the block cache of all databases that are given it.
 #[derive(Clone)]
@@ -206,16 +206,13 @@ export! {
     }
 }
 
-/// `rocksdb_write_buffer_manager_t`: it tells what the memtables of its databases take, and bounds nothing.
+/// `rocksdb_write_buffer_manager_t`: one bound for the memtables of all databases that are given it.
 #[derive(Clone)]
-pub(crate) struct WriteBuffers {
-    bytes: usize,
-    users: Users,
-}
+pub(crate) struct WriteBuffers(SharedMemtables);
 
 impl WriteBuffers {
-    pub(crate) fn users(&self) -> &Users {
-        &self.users
+    pub(crate) fn memtables(&self) -> &SharedMemtables {
+        &self.0
     }
 }
 
@@ -224,35 +221,37 @@ const MEMTABLES: &str = "rocksdb.size-all-mem-tables";
 
 export! {
     fn rocksdb_write_buffer_manager_create(bytes: usize, allow_stall: bool) -> *mut WriteBuffers {
-        let _ = allow_stall;
-        Ok(give(WriteBuffers { bytes, users: Users::default() }))
+        Ok(give(WriteBuffers(SharedMemtables::new(bytes as u64, allow_stall))))
     }
     fn rocksdb_write_buffer_manager_create_with_cache(
         bytes: usize, cache: maybe Cache, allow_stall: bool
     ) -> *mut WriteBuffers {
-        let _ = (cache, allow_stall);
-        Ok(give(WriteBuffers { bytes, users: Users::default() }))
+        let bytes = bytes as u64;
+        Ok(give(WriteBuffers(match cache {
+            Some(Cache(cache)) => SharedMemtables::within_cache(bytes, allow_stall, cache),
+            None => SharedMemtables::new(bytes, allow_stall),
+        })))
     }
     fn rocksdb_write_buffer_manager_destroy(buffers: own WriteBuffers) {
         drop(buffers);
         Ok(())
     }
     fn rocksdb_write_buffer_manager_enabled(buffers: &WriteBuffers) -> bool {
-        Ok(buffers.bytes > 0)
+        Ok(buffers.0.limit() > 0)
     }
     fn rocksdb_write_buffer_manager_buffer_size(buffers: &WriteBuffers) -> usize {
-        Ok(buffers.bytes)
+        Ok(size(buffers.0.limit()))
     }
-    fn rocksdb_write_buffer_manager_set_buffer_size(buffers: &mut WriteBuffers, bytes: usize) {
-        buffers.bytes = bytes;
+    fn rocksdb_write_buffer_manager_set_buffer_size(buffers: &WriteBuffers, bytes: usize) {
+        buffers.0.set_limit(bytes as u64);
         Ok(())
     }
     fn rocksdb_write_buffer_manager_set_allow_stall(buffers: &WriteBuffers, allow_stall: bool) {
-        let _ = (buffers, allow_stall);
+        buffers.0.set_stalls(allow_stall);
         Ok(())
     }
     fn rocksdb_write_buffer_manager_memory_usage(buffers: &WriteBuffers) -> usize {
-        Ok(size(buffers.users.sum(MEMTABLES)))
+        Ok(size(buffers.0.usage()))
     }
 }
 

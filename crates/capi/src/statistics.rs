@@ -127,23 +127,23 @@ impl Histogram {
 
 export! {
     fn rocksdb_options_enable_statistics(options: &mut Options) {
-        options.users.statistics.get_or_insert_default();
+        options.statistics.get_or_insert_default();
         Ok(())
     }
     fn rocksdb_options_statistics_get_string(options: &Options) -> *mut c_char {
         // As in RocksDB: NULL without statistics.
-        let statistics = options.users.statistics.as_ref();
+        let statistics = options.statistics.as_ref();
         Ok(statistics.map_or(std::ptr::null_mut(), |users| c_text(&text(users))))
     }
     fn rocksdb_options_statistics_get_ticker_count(options: &Options, number: u32) -> u64 {
         // As in RocksDB: 0 without statistics.
-        let statistics = options.users.statistics.as_ref();
+        let statistics = options.statistics.as_ref();
         Ok(statistics.map_or(0, |users| ticker(users, number).unwrap_or(NOT_KEPT)))
     }
     fn rocksdb_options_statistics_get_histogram_data(
         options: &Options, histogram: u32, data: out Histogram
     ) {
-        if let Some(users) = &options.users.statistics {
+        if let Some(users) = &options.statistics {
             data.set(Histogram::numbered(users, histogram));
         }
         Ok(())

@@ -17,8 +17,9 @@ use crate::iter::Iter;
 use crate::kept::{Kept, keeps, rows};
 use crate::options::Options;
 use crate::points::{Answers, Found, copied, keys_of, pinned};
-use crate::raw::{Many, Outs, Res, SnapshotHandle, export, give};
+use crate::raw::{Many, Outs, Res, SnapshotHandle, c_bytes, export, give};
 use crate::small::{Flushes, Reads, WriteOpts};
+use crate::users::{Named, Names};
 
 /// `rocksdb_transactiondb_t`, and `rocksdb_optimistictransactiondb_t`.
 /// Programs pass it as a `rocksdb_t*` as well, since RocksDB's handles allow that: `base` lies at its beginning.
@@ -27,6 +28,8 @@ pub(crate) struct TxnDb {
     base: Database,
     /// What its transactions wait for locks; `None` in an optimistic one.
     waits: Option<LockWaits>,
+    /// Those of its transactions that are under way.
+    names: Names,
 }
 
 /// How long transactions and single writes wait for a lock, milliseconds; below 0 as long as it takes.
@@ -64,6 +67,8 @@ pub(crate) struct TxnOptions {
     snapshot: bool,
     /// Milliseconds; below 0 as the database says.
     wait: i64,
+    /// Its transactions are prepared before they are committed.
+    prepares: bool,
     kept: Kept,
 }
 keeps!(TxnOptions);
@@ -84,13 +89,13 @@ rows! { TxnOptions;
         rocksdb_transaction_options_get_expiration: i64 = -1;
     noted rocksdb_transaction_options_set_max_write_batch_size
         rocksdb_transaction_options_get_max_write_batch_size: usize = 0;
-    noted rocksdb_transaction_options_set_skip_prepare
-        rocksdb_transaction_options_get_skip_prepare: u8 = 1;
+    exact rocksdb_transaction_options_set_skip_prepare
+        rocksdb_transaction_options_get_skip_prepare: u8 = 1, |o, v| o.prepares = v == 0;
 }
 
 impl Default for TxnOptions {
     fn default() -> TxnOptions {
-        TxnOptions { snapshot: false, wait: -1, kept: Kept::default() }
+        TxnOptions { snapshot: false, wait: -1, prepares: false, kept: Kept::default() }
     }
 }
 
@@ -98,6 +103,14 @@ impl Default for TxnOptions {
 pub(crate) struct Txn {
     inner: Option<Transaction>,
     of: Database,
+    /// What it was named, also after it is over.
+    name: Vec<u8>,
+    /// None other has the name until it is over.
+    named: Option<Named>,
+    /// What is kept by the database; `None` in an optimistic one, which names none.
+    names: Option<Names>,
+    /// It must be prepared before it is committed.
+    prepares: bool,
 }
 
 fn over() -> Error {
@@ -197,12 +210,15 @@ impl TxnDb {
         options: &TxnOptions,
         mut old: Option<Box<Txn>>,
     ) -> Res<*mut Txn> {
+        let prepares = options.prepares && self.waits.is_some();
         let options = self.options(options, write).inspect_err(|_| {
             // Nothing began, so it stays the caller's.
             old.take().map(Box::leak);
         })?;
         let inner = Some(self.base.db.begin_transaction(options));
-        let begun = Txn { inner, of: self.base.clone() };
+        let names = self.waits.map(|_| self.names.clone());
+        let (of, name) = (self.base.clone(), Vec::new());
+        let begun = Txn { inner, of, name, named: None, names, prepares };
         let Some(mut old) = old else { return Ok(give(begun)) };
         *old = begun;
         Ok(Box::into_raw(old))
@@ -267,7 +283,7 @@ fn family_at<'a>(families: &Res<Vec<&'a Family>>, i: usize) -> Res<&'a Family> {
 
 fn open(options: &Options, path: &std::path::Path, waits: Option<LockWaits>) -> Res<*mut TxnDb> {
     let opened = Database::open(options, path, &[(DEFAULT, options)], Opens::ToWrite)?;
-    Ok(give(TxnDb { base: opened.database, waits }))
+    Ok(give(TxnDb { base: opened.database, waits, names: Names::default() }))
 }
 
 fn int_property(db: &TxnDb, name: &str, value: &Outs<u64>) -> i32 {
@@ -317,7 +333,7 @@ export! {
         let names = names.texts(n, "column_family_names")?;
         let of = of.handles(n, "column_family_options")?;
         let base = open_families(options, name, &names, &of, &handles, Opens::ToWrite)?;
-        Ok(give(TxnDb { base, waits: Some(txn_options.waits) }))
+        Ok(give(TxnDb { base, waits: Some(txn_options.waits), names: Names::default() }))
     }
     fn rocksdb_transactiondb_close(db: own TxnDb) {
         if let Some(db) = db {
@@ -335,6 +351,7 @@ export! {
     fn rocksdb_transactiondb_create_column_family(
         db: &TxnDb, options: &Options, name: text, errptr
     ) -> *mut Family {
+        options.places.check(&db.base.path)?;
         let (family, _) = options.family()?;
         let inner = db.base.db.create_column_family(name, family)?;
         family_handle(&db.base, inner, Some(options))
@@ -463,6 +480,10 @@ export! {
         Ok(())
     }
     fn rocksdb_transaction_commit(txn: &mut Txn, errptr) {
+        if txn.prepares && txn.inner.is_some() {
+            return Err(Error::invalid("the transaction is not prepared, and its options want that first"));
+        }
+        txn.named = None;
         txn.inner.take().ok_or_else(over)?.commit()
     }
     fn rocksdb_transaction_rollback(txn: &mut Txn, errptr) {
@@ -479,13 +500,33 @@ export! {
     fn rocksdb_transaction_rollback_to_savepoint(txn: &mut Txn, errptr) {
         txn.open_mut()?.rollback_to_savepoint()
     }
-    fn rocksdb_transaction_set_name(txn: &Txn, (name, len): bytes, errptr) {
-        let _ = (txn, name);
-        Err(no_prepare())
+    fn rocksdb_transaction_set_name(txn: &mut Txn, (name, len): bytes, errptr) {
+        let Some(names) = &txn.names else {
+            return Err(Error::invalid("Optimistic transactions cannot be named."));
+        };
+        txn.open()?;
+        if !txn.name.is_empty() {
+            return Err(Error::invalid("Transaction has already been named."));
+        }
+        if !(1..=512).contains(&name.len()) {
+            return Err(Error::invalid("Transaction name length must be between 1 and 512 chars."));
+        }
+        txn.named = Some(names.take(name)?);
+        txn.name = name.to_vec();
+        Ok(())
+    }
+    fn rocksdb_transaction_get_name(txn: &Txn, len: out usize) -> *mut c_char {
+        len.set(txn.name.len());
+        Ok(c_bytes(&txn.name))
     }
     fn rocksdb_transaction_prepare(txn: &Txn, errptr) {
-        let _ = txn;
-        Err(no_prepare())
+        match &txn.names {
+            None => Err(Error::invalid("Two phase commit not supported for optimistic transactions.")),
+            Some(_) if txn.name.is_empty() => {
+                Err(Error::invalid("Cannot prepare a transaction that has not been named."))
+            }
+            Some(_) => Err(no_prepare()),
+        }
     }
     fn rocksdb_transaction_get_snapshot(txn: &Txn) -> *mut SnapshotHandle {
         Ok(SnapshotHandle::shown(txn.open()?.snapshot()))
@@ -594,7 +635,7 @@ export! {
         let names = names.texts(n, "column_family_names")?;
         let of = of.handles(n, "column_family_options")?;
         let base = open_families(options, name, &names, &of, &handles, Opens::ToWrite)?;
-        Ok(give(TxnDb { base, waits: None }))
+        Ok(give(TxnDb { base, waits: None, names: Names::default() }))
     }
     fn rocksdb_optimistictransactiondb_close(db: own TxnDb) {
         if let Some(db) = db {

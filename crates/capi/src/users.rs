@@ -4,11 +4,13 @@
     reason = "a boundary without a world of its own; never held while waiting"
 )]
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lithify::{DbEvent, EventListener, KeptFiles};
+use lithify::{DbEvent, Error, EventListener, KeptFiles};
 
 use crate::db::Database;
+use crate::raw::Res;
 use crate::shared::Logger;
 
 /// The databases that were opened with an object and are open.
@@ -28,10 +30,6 @@ impl Users {
         users.retain(Database::is_open);
         let users = users.clone();
         users.iter().map(of).collect()
-    }
-    /// The sum of a property over all families of all of them.
-    pub(crate) fn sum(&self, property: &str) -> u64 {
-        self.each(|user| sum(user, property)).into_iter().sum()
     }
 }
 
@@ -61,6 +59,36 @@ impl Keeping {
     pub(crate) fn end(&self) {
         let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         drop(all);
+    }
+}
+
+/// Names of transactions that are under way: none has that of another.
+#[derive(Clone, Default)]
+pub(crate) struct Names(Arc<Mutex<BTreeSet<Vec<u8>>>>);
+
+/// A name that is taken while this lives.
+pub(crate) struct Named {
+    name: Vec<u8>,
+    of: Names,
+}
+
+impl Names {
+    /// Takes a name.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if another transaction has it.
+    pub(crate) fn take(&self, name: &[u8]) -> Res<Named> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match all.insert(name.to_vec()) {
+            true => Ok(Named { name: name.to_vec(), of: self.clone() }),
+            false => Err(Error::invalid(format!("Duplicate txn name {}", name.escape_ascii()))),
+        }
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        self.of.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
     }
 }
 

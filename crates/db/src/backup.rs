@@ -88,6 +88,11 @@ impl Backups {
         Ok(Backups { env, dir })
     }
 
+    /// The world that they are in.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
     /// Backs up `db` as it is now; it goes on meanwhile. Its memtable is flushed. Tables are read
     /// whole, and those that an earlier backup has are not written again. `watch` is told how far it
     /// is. What a backup that was cut short left is removed before. Its files are no more readable than

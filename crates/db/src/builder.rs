@@ -16,8 +16,8 @@ use lithify_rescue::import::{self, ImportOptions, ImportProgress, ImportReport};
 use lithify_rescue::salvage::{self, SalvageReport};
 use lithify_rescue::verify;
 use lithify_tree::{
-    ColumnFamilyOptions, EventListener, Handle, OpenOptions, Settings, SharedCache, machine, open,
-    open_reading, recovered,
+    ColumnFamilyOptions, EventListener, Handle, OpenOptions, Settings, SharedCache,
+    SharedMemtables, machine, open, open_reading, recovered,
 };
 
 use crate::db::Db;
@@ -229,6 +229,31 @@ impl Builder {
     #[must_use]
     pub fn shared_cache(mut self, cache: &SharedCache) -> Builder {
         self.with.shared_cache = Some(cache.clone());
+        self
+    }
+    /// Bounds what the memtables take, together with those of the other databases that have `memtables`. Once those that
+    /// are being filled take seven eighths of the bound, or half of it while all take all of it, the largest of all
+    /// databases is flushed. What else bounds memtables goes on to do so for each database.
+    ///
+    /// ```
+    /// # fn main() -> lithify::Result<()> {
+    /// # let dir = std::env::temp_dir().join(format!("lithify-doc-memtables-{}", std::process::id()));
+    /// use lithify::{Builder, Settings, SharedMemtables};
+    /// let memtables = SharedMemtables::new(32 << 20, false);
+    /// let builder = Builder::new(Settings::default()).shared_memtables(&memtables);
+    /// let users = builder.clone().open(dir.join("users"))?;
+    /// let orders = builder.open(dir.join("orders"))?;
+    /// users.put("ada", "1815")?;
+    /// assert!(memtables.usage() > 0);
+    /// # users.close()?;
+    /// # orders.close()?;
+    /// # std::fs::remove_dir_all(&dir).ok();
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn shared_memtables(mut self, memtables: &SharedMemtables) -> Builder {
+        self.with.shared_memtables = Some(memtables.clone());
         self
     }
     /// Lets [`open`](Builder::open) make a new database in a directory that has other files in it, which

@@ -6,6 +6,7 @@
 //! Leaves to others: gathering all this from an open database (`lithify_tree`).
 #![forbid(unsafe_code)]
 
+pub mod alive;
 pub mod cancel;
 pub mod events;
 pub mod exclusive;

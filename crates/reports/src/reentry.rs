@@ -16,6 +16,7 @@
 //! comparisons pay for it. A write pays some five instructions, of three thousand.
 //! Leaves to others: user code that has another thread call and waits for it; nothing here can see that.
 
+use crate::alive::Alive;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -127,11 +128,12 @@ pub fn refusal_of_listener() -> Error {
 struct Marking {
     inner: RtRef,
     mark: Mark,
+    alive: Alive,
 }
 
-/// `rt` for the jobs of a database that call user code.
-pub fn marking(rt: RtRef, mark: Mark) -> RtRef {
-    Arc::new(Marking { inner: rt, mark })
+/// `rt` for the jobs of a database that call user code, which are counted by `alive`.
+pub fn marking(rt: RtRef, mark: Mark, alive: Alive) -> RtRef {
+    Arc::new(Marking { inner: rt, mark, alive })
 }
 
 impl Rt for Marking {
@@ -147,10 +149,11 @@ impl Rt for Marking {
     fn spawn(&self, class: Class, job: Box<dyn Job>) {
         match class {
             Class::Flush | Class::Compact => {
-                self.inner.spawn(class, Box::new(Marked { job, mark: self.mark }));
+                let job = Box::new(Marked { job, mark: self.mark });
+                self.inner.spawn(class, self.alive.counted(job));
             }
             // Reads, writes and syncs of files.
-            Class::Io | Class::Upkeep => self.inner.spawn(class, job),
+            Class::Io | Class::Upkeep => self.inner.spawn(class, self.alive.counted(job)),
         }
     }
     fn spawn_apart(&self, job: Box<dyn Job>) {

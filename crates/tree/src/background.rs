@@ -1,6 +1,5 @@
 //! Background work: jobs, what callers wait for, and upkeep.
 
-pub(crate) mod alive;
 pub(crate) mod jobs;
 pub(crate) mod keep;
 pub(crate) mod pause;

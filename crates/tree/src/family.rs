@@ -11,7 +11,7 @@ use lithify_control::Core;
 use lithify_env::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use lithify_env::sync::{Arc, Mutex, MutexGuard, Weak};
 use lithify_lsm::FileRef;
-use lithify_memtable::{ArenaPool, HeapPool, MemTable, MemTableOptions, MemWriter};
+use lithify_memtable::{MemTable, MemTableOptions, MemWriter};
 use lithify_reports::explain::AtWork;
 use lithify_tables::cache::TableCache;
 
@@ -19,10 +19,7 @@ use crate::settings::{InForce, Settings};
 use lithify_reports::reentry::{At, Mark};
 use lithify_views::super_version::{Mem, SuperVersion, Tree};
 use lithify_writes::gate::Gate;
-
-/// Smallest memtables that are kept in regions: these are pieces of 2 MiB, which smaller ones would
-/// not fill.
-const REGION_MIN: u64 = 2 << 20;
+use lithify_writes::shared::Arenas;
 
 /// One column family: its core, and what the core decides about. It knows nothing of the others.
 pub(crate) struct OpenFamily {
@@ -202,10 +199,7 @@ impl OpenFamily {
     }
 
     /// An empty memtable and its write handle, of memory from `arenas`.
-    pub(crate) fn new_memtable(
-        &self,
-        arenas: &Arc<dyn ArenaPool>,
-    ) -> Result<(Arc<MemTable>, MemWriter)> {
+    pub(crate) fn new_memtable(&self, arenas: &Arenas) -> Result<(Arc<MemTable>, MemWriter)> {
         new_memtable(self.settings.load().memtable_bytes, &self.order, arenas)
     }
 }
@@ -214,14 +208,11 @@ impl OpenFamily {
 pub(crate) fn new_memtable(
     bytes: u64,
     order: &ComparatorRef,
-    arenas: &Arc<dyn ArenaPool>,
+    arenas: &Arenas,
 ) -> Result<(Arc<MemTable>, MemWriter)> {
+    let (pool, bytes) = arenas.of(bytes);
     let options =
         MemTableOptions { order: order.clone(), arena_bytes: bytes as usize, bloom: true };
-    let pool = match bytes < REGION_MIN {
-        true => Arc::new(HeapPool),
-        false => arenas.clone(),
-    };
     MemTable::try_new(options, pool)
         .map_err(|none| memory::refused("a memtable", none.bytes, &none))
 }

@@ -38,7 +38,7 @@ pub use lithify_reports::listener::{DbEvent, EventKind, EventListener};
 pub use lithify_reports::metrics::{Counts, Latency};
 pub use lithify_reports::stats::{LevelStats, Stats};
 pub use lithify_settings::proportion;
-pub use lithify_tables::cache::{in_memory_only, thread_hits as thread_cache_hits};
+pub use lithify_tables::cache::{SharedCache, in_memory_only, thread_hits as thread_cache_hits};
 pub use lithify_views::look::ranges::{SizeOptions, check_order};
 pub use lithify_views::names::{DEFAULT_CF, DEFAULT_NAME};
 pub use lithify_views::operands::{Operands, is_same};
@@ -51,10 +51,10 @@ pub use lithify_writes::batch::{
     Batch, MAX_BATCH_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES, check_bounds, check_key, check_value,
 };
 pub use lithify_writes::mems::{Adds, Mems, insert_batch};
+pub use lithify_writes::shared::SharedMemtables;
 pub use manifest::checkpoint::CheckpointOptions;
 pub use manifest::ingest::{IngestOptions, Transfer};
 pub use open::family_options::ColumnFamilyOptions;
-pub use open::shared_cache::SharedCache;
 pub use open::{
     Components, Handle, OpenOptions, Opened, follower_fs, identity, machine, open, open_reading,
     recovered,

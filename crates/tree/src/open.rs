@@ -11,7 +11,6 @@ pub(crate) mod files;
 mod foreign;
 pub(crate) mod options;
 pub(crate) mod resources;
-pub(crate) mod shared_cache;
 pub(crate) mod written;
 
 pub use files::{Handle, follower_fs};
@@ -218,7 +217,7 @@ impl Opening {
                 db_id,
                 FileId(state.next_file),
                 &with.settings,
-                (with.engines, with.shared_cache),
+                (with.engines, with.shared_cache, with.shared_memtables),
             ),
             settings: with.settings,
             listeners: Listeners::new(with.listeners),
@@ -249,7 +248,7 @@ impl Opening {
         let family = Family::of(DEFAULT_CF, DEFAULT_NAME, settings.clone(), version);
         let components =
             Components { operator: with.operator, filter: with.filter, prefixes: with.prefixes };
-        let parts = (with.engines, with.shared_cache);
+        let parts = (with.engines, with.shared_cache, with.shared_memtables);
         Ok(Opening {
             resources: Resources::new(world, dir, db_id, next_file, &settings, parts),
             listeners: Listeners::new(with.listeners),
@@ -428,7 +427,8 @@ fn set_going(shared: &Arc<Shared>) {
     let policy = shared.db_settings.load().effective_policy().name();
     shared.note("opened", &[("policy", policy.into()), ("unix_seconds", wall.into())]);
     shared.look_at_disk_first();
-    shared.resources.env.rt.spawn(Class::Upkeep, Box::new(Upkeep::new(shared.clone())));
+    let upkeep = shared.background.upkeep.counted(Box::new(Upkeep::new(shared.clone())));
+    shared.resources.env.rt.spawn(Class::Upkeep, upkeep);
     for family in shared.families() {
         family.drive(Event::Awaited { by: 0 });
     }

@@ -22,6 +22,7 @@ use crate::manifest::queue::ManifestQueue;
 use crate::open::resources::Resources;
 use crate::settings::Settings;
 use crate::write::log::{Closing, Log, LogFile};
+use lithify_reports::alive::Alive;
 use lithify_reports::events::Events;
 use lithify_reports::exclusive::Exclusive;
 use lithify_reports::listener::Listeners;
@@ -76,8 +77,8 @@ pub(crate) struct Background {
     pub(crate) pauses: AtomicUsize,
     /// Callers that keep files from being deleted.
     pub(crate) keeps: AtomicUsize,
-    /// Jobs that may still hold tables.
-    pub(crate) alive: AtomicUsize,
+    /// The upkeep job.
+    pub(crate) upkeep: Alive,
     /// The room on the disk, or of its budget, is looked up often.
     pub(crate) disk_low: AtomicBool,
     /// There was next to nothing to write for a while: the cache may borrow memory of memtables and buffers.
@@ -135,7 +136,7 @@ impl Shared {
             background: Background {
                 pauses: AtomicUsize::new(0),
                 keeps: AtomicUsize::new(0),
-                alive: AtomicUsize::new(0),
+                upkeep: Alive::default(),
                 disk_low: AtomicBool::new(false),
                 resting: AtomicBool::new(false),
                 progress: Arc::default(),

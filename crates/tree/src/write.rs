@@ -251,7 +251,9 @@ impl Shell {
         loop {
             self.pass_gates(&mut held, own, bytes, no_wait)?;
             self.check_replaced(held.log(), no_wait)?;
-            if !self.make_room(held.log())? {
+            if !self.make_room(held.log())?
+                && (own.byte_len() == 0 || !self.wait_for_memory(&mut held, no_wait)?)
+            {
                 break;
             }
             // The verdict on this very freeze may be to stop.
@@ -347,6 +349,9 @@ impl Shell {
         let durability = peers.iter().map(|p| p.durability).fold(durability, Ord::max);
         let first = log.next_seq;
         reserve(log, own, peers)?;
+        if let Some(member) = &self.shared.resources.arenas.shared {
+            log.tell(member);
+        }
         if durability == Durability::NoWal {
             log.gap = true;
         } else {

@@ -41,6 +41,13 @@ pub struct Wait {
     changed: Ticket,
 }
 
+impl Wait {
+    /// For memory of memtables, until `freed` is complete or it is `until`.
+    pub fn for_memory(freed: Ticket, until: Mono) -> Wait {
+        Wait { cause: Cause::MemtableLimit, until: Some(until), changed: freed }
+    }
+}
+
 #[derive(Default)]
 struct State {
     pressure: Pressure,

@@ -1,5 +1,5 @@
 //! How writes come into a database: batches and their limits, the turn to write, the gate in front of it,
-//! and how entries get into memtables.
+//! how entries get into memtables, and what these may take of memory.
 //!
 //! Keeps: one writer has the turn at a time, and each batch that waits is served once; no call waits here
 //! but through the runtime.
@@ -14,4 +14,5 @@ pub mod loan;
 pub mod mems;
 pub mod own;
 pub mod parts;
+pub mod shared;
 pub mod turn;

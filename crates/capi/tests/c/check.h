@@ -124,6 +124,7 @@ void test_transactions(void);
 void test_backups(void);
 void test_shared(void);
 void test_one_cache(void);
+void test_one_bound(void);
 void test_refused(void);
 void test_updates(void);
 void test_followers(void);

@@ -20,7 +20,7 @@ static const struct {
     {"iterators", test_iterators}, {"families", test_families},
     {"options", test_options},     {"callbacks", test_callbacks},
     {"transactions", test_transactions}, {"backups", test_backups},
-    {"shared", test_shared},       {"one_cache", test_one_cache}, {"refused", test_refused},
+    {"shared", test_shared},       {"one_cache", test_one_cache}, {"one_bound", test_one_bound}, {"refused", test_refused},
     {"updates", test_updates},     {"followers", test_followers},
     {"times", test_times},         {"figures", test_figures},
     {"text", test_text},

@@ -306,7 +306,29 @@ void test_options(void) {
   rocksdb_options_set_create_if_missing(o, 1);
   rocksdb_options_set_wal_dir(o, "/elsewhere");
   open_fails(o, "wal_dir");
+  /* The database's own directory, however it is spelled, before and after it is made. */
+  char same[300];
+  const char* own = fresh("own-wal-dir");
+  snprintf(same, sizeof same, "%s/../%s/", own, strrchr(own, '/') + 1);
+  const char* spelled[3] = {own, same, same};
+  rocksdb_dbpath_t* path = rocksdb_dbpath_create(own, 1 << 30);
+  const rocksdb_dbpath_t* paths[1] = {path};
+  rocksdb_options_set_db_paths(o, paths, 1);
+  for (int i = 0; i < 3; i++) {
+    rocksdb_options_set_wal_dir(o, spelled[i]);
+    db = rocksdb_open(o, own, &err);
+    GOOD(err);
+    put(db, "a", "1");
+    rocksdb_close(db);
+  }
+  rocksdb_options_set_wal_dir(o, "/elsewhere");
+  rocksdb_destroy_db(o, own, &err);
+  FAILS(err, "Not implemented: wal_dir=\"/elsewhere\"");
   rocksdb_options_set_wal_dir(o, "");
+  rocksdb_destroy_db(o, own, &err);
+  GOOD(err);
+  rocksdb_options_set_db_paths(o, NULL, 0);
+  rocksdb_dbpath_destroy(path);
   rocksdb_options_set_wal_recovery_mode(o, 3);
   open_fails(o, "wal_recovery_mode");
   rocksdb_options_set_wal_recovery_mode(o, 1);

@@ -267,7 +267,9 @@ void test_kinds_of_transactions(void) {
   rocksdb_transaction_options_t* to = rocksdb_transaction_options_create();
   rocksdb_transaction_t* t = rocksdb_transaction_begin(db, wo, to, NULL);
   size_t len = 7;
-  CHECK(rocksdb_transaction_get_name(t, &len) == NULL && len == 0);
+  char* name = rocksdb_transaction_get_name(t, &len);
+  CHECK(name != NULL && len == 0);
+  free(name);
   rocksdb_transaction_put(t, "a", 1, "1", 1, &err);
   GOOD(err);
   rocksdb_pinnableslice_t* p = rocksdb_transaction_get_pinned_for_update(t, ro, "a", 1, 1, &err);
@@ -278,6 +280,17 @@ void test_kinds_of_transactions(void) {
   rocksdb_transaction_commit(t, &err);
   GOOD(err);
   rocksdb_transaction_destroy(t);
+  /* One that is to be prepared first is not committed without. */
+  rocksdb_transaction_options_set_skip_prepare(to, 0);
+  t = rocksdb_transaction_begin(db, wo, to, NULL);
+  rocksdb_transaction_put(t, "never", 5, "1", 1, &err);
+  GOOD(err);
+  rocksdb_transaction_commit(t, &err);
+  FAILS(err, "Invalid argument: ");
+  rocksdb_transaction_rollback(t, &err);
+  GOOD(err);
+  rocksdb_transaction_destroy(t);
+  rocksdb_transaction_options_set_skip_prepare(to, 1);
   rocksdb_transactiondb_flush_wal(db, 1, &err);
   GOOD(err);
   rocksdb_transactiondb_flush(db, fo, &err);

@@ -111,6 +111,56 @@ void test_one_cache(void) {
   }
 }
 
+/* One manager given to three databases, or `db_write_buffer_size` given to one, is one bound for all their memtables. */
+void test_one_bound(void) {
+  const size_t most = 256 << 10, piece = 64 << 10;
+  rocksdb_write_buffer_manager_t* buffers = rocksdb_write_buffer_manager_create(1 << 20, false);
+  rocksdb_write_buffer_manager_set_buffer_size(buffers, most);
+  rocksdb_write_buffer_manager_set_allow_stall(buffers, true);
+  rocksdb_t* all[4];
+  static const char* const names[4] = {"one-bound-a", "one-bound-b", "one-bound-c", "one-bound-d"};
+  char key[16], value[512];
+  for (int d = 0; d < 4; d++) {
+    rocksdb_options_t* o = rocksdb_options_create();
+    if (d < 3) {
+      rocksdb_options_set_write_buffer_manager(o, buffers);
+    } else {
+      rocksdb_options_set_db_write_buffer_size(o, most);
+    }
+    all[d] = open_new(o, fresh(names[d]));
+    rocksdb_options_destroy(o);
+  }
+  memset(value, 'v', sizeof value);
+  value[sizeof value - 1] = 0;
+  uint64_t bytes, files;
+  for (int i = 0; i < 2000; i++) {
+    snprintf(key, sizeof key, "%08d", i);
+    for (int d = 0; d < 4; d++) put(all[d], key, value);
+    CHECK(rocksdb_write_buffer_manager_memory_usage(buffers) <= most + piece);
+    /* Without a stall the flushed ones may come on top. */
+    CHECK(rocksdb_property_int(all[3], "rocksdb.cur-size-active-mem-table", &bytes) == 0);
+    CHECK(bytes <= most);
+  }
+  CHECK(rocksdb_write_buffer_manager_memory_usage(buffers) > piece);
+  for (int d = 0; d < 4; d++) {
+    CHECK(rocksdb_property_int(all[d], "rocksdb.total-sst-files-size", &files) == 0 && files > 0);
+    has(all[d], "00000007", value);
+    has(all[d], "00001999", value);
+  }
+  rocksdb_close(all[3]);
+  rocksdb_close(all[0]);
+  rocksdb_write_buffer_manager_set_buffer_size(buffers, 64 << 20);
+  for (int i = 0; i < 2000; i++) {
+    snprintf(key, sizeof key, "%08d", i);
+    put(all[1], key, value);
+  }
+  CHECK(rocksdb_write_buffer_manager_memory_usage(buffers) > 1 << 20); /* There is room now. */
+  rocksdb_close(all[1]);
+  rocksdb_close(all[2]);
+  CHECK(rocksdb_write_buffer_manager_memory_usage(buffers) == 0);
+  rocksdb_write_buffer_manager_destroy(buffers);
+}
+
 static int ends;
 static void ended(void* state) {
   CHECK(state == &ends);
@@ -194,10 +244,10 @@ void test_refused(void) {
   rocksdb_dbpath_t* path = rocksdb_dbpath_create("/elsewhere", 1 << 20);
   const rocksdb_dbpath_t* paths[1] = {path};
   rocksdb_options_set_db_paths(o, paths, 1);
-  refuses(o, "Not implemented: db_paths=1");
+  refuses(o, "Not implemented: db_paths=\"/elsewhere\"");
   o = rocksdb_options_create();
   rocksdb_options_set_cf_paths(o, paths, 1);
-  refuses(o, "Not implemented: cf_paths=1");
+  refuses(o, "Not implemented: cf_paths=\"/elsewhere\"");
   rocksdb_dbpath_destroy(path);
   o = rocksdb_options_create();
   rocksdb_options_set_allow_ingest_behind(o, 1);

@@ -216,6 +216,25 @@ static int op_save(void) {
   return 1;
 }
 
+/* Names that meet each other, and some that are too short. What has none is not prepared. */
+static int op_name(void) {
+  int i = some_transaction();
+  if (i < 0) return 0;
+  char* err = NULL;
+  const char name[2] = {'n', (char)('0' + below(3))};
+  size_t len = once_in(8) ? 0 : sizeof name;
+  rocksdb_transaction_set_name(open_ones[i], name, len, &err);
+  say_error(&err);
+  char* got = rocksdb_transaction_get_name(open_ones[i], &len);
+  say_bytes(got, len);
+  free(got);
+  if (len == 0) {
+    rocksdb_transaction_prepare(open_ones[i], &err);
+    say_error(&err);
+  }
+  return 1;
+}
+
 static int op_end(void) {
   int i = some_transaction();
   if (i < 0) return 0;
@@ -247,6 +266,7 @@ const Entry transaction_operations[] = {
     {"transaction.begin", 50, op_begin},     {"transaction.change", 150, op_change},
     {"transaction.read", 110, op_read},      {"transaction.read_several", 20, op_read_several},
     {"transaction.walk", 12, op_walk},       {"transaction.snapshot", 10, op_snapshot},
-    {"transaction.save", 30, op_save},       {"transaction.end", 30, op_end},
+    {"transaction.save", 30, op_save},       {"transaction.name", 10, op_name},
+    {"transaction.end", 30, op_end},
     {NULL, 0, NULL},
 };

@@ -23,6 +23,7 @@ fn every_type_of_a_public_signature_has_a_name() {
     let _: fn(Builder, Env) -> Builder = Builder::env;
     let _: fn(&Settings) -> Env = Builder::machine;
     let _: fn(&'static str, Env) -> Result<Backups> = Backups::open_in;
+    let _: fn(&Backups) -> &Env = Backups::env;
     let _: fn(
         FsRef,
         &'static Path,

@@ -216,6 +216,11 @@ pub struct BlockCache {
 }
 
 impl BlockCache {
+    /// How many shards there are to be: enough that threads rarely meet.
+    pub fn shards() -> usize {
+        lithify_env::processors().map_or(4, |n| (4 * n).min(64))
+    }
+
     /// A cache of at most `capacity` bytes, split into `shards` locks (a power of two; a few
     /// per core).
     pub fn new(capacity: u64, shards: usize) -> Arc<BlockCache> {

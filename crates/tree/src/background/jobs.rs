@@ -49,7 +49,7 @@ impl Shell {
         let me = self.clone();
         let report = Box::new(move |outcome| me.flush_ended(job, outcome));
         let work = FlushJob::new(self.family.context.clone(), spec, report);
-        self.family.context.env.rt.spawn(Class::Flush, self.shared.counted(work));
+        self.family.context.env.rt.spawn(Class::Flush, Box::new(work));
     }
 
     /// How a flush is cut. Keys that only go on where the tree ends (a sequential load) are not:
@@ -153,7 +153,7 @@ impl Shell {
             work,
             report,
         );
-        self.family.context.env.rt.spawn(Class::Compact, self.shared.counted(work));
+        self.family.context.env.rt.spawn(Class::Compact, Box::new(work));
     }
 
     /// Notes when the parts of a compaction begin and end, and who merges them if not the CPU. The job drops this

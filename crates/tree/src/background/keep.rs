@@ -84,7 +84,7 @@ impl Shell {
             let all = self.families().into_iter().chain(dropped);
             let left: Vec<Shell> = all.filter(|family| family.obsolete_bytes() > 0).collect();
             let now = self.shared.resources.env.rt.now();
-            if self.shared.has_jobs_alive() {
+            if self.shared.resources.alive.any() {
                 idle_since = now;
             }
             let over = now >= start + JOBS_END || now >= idle_since + SOON;

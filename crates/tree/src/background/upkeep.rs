@@ -15,11 +15,12 @@ use lithify_lsm::FileRef;
 
 use crate::family::OpenFamily;
 use crate::open::resources::Shares;
-use crate::open::shared_cache::BLOCKS_LEAST;
 use crate::shared::Shared;
 use crate::shell::Shell;
+use crate::write::Held;
 use crate::write::log::{Ended, LogFile};
 use lithify_reports::field::Field;
+use lithify_tables::cache::BLOCKS_LEAST;
 
 /// Size at which the event log is put aside as `EVENTS.old` and started anew, bytes.
 const EVENTS_MAX: u64 = 32 << 20;
@@ -162,6 +163,26 @@ impl Shared {
         blocks.fit(own + lent, room);
     }
 
+    /// Has the largest memtable frozen if databases that share memory for memtables need it and no writer here does
+    /// so; they are told how this one is.
+    fn look_at_shared_memtables(self: &Arc<Shared>) {
+        let Some(member) = &self.resources.arenas.shared else { return };
+        let families = self.families();
+        let able = |f: &Shell| !f.family.gate.is_stopped() && f.family.gate.refused().is_none();
+        member.set_able(families.iter().any(able));
+        // Others do not wait for flushes that fail.
+        let flushes = |f: &Shell| {
+            f.super_version().mems.len() > 1 && f.family.gate.report().trouble.is_none()
+        };
+        member.look_at_flushes(|| families.iter().any(flushes));
+        if member.may_have_to_freeze()
+            && let Some(shell) = families.into_iter().next()
+        {
+            let job = self.resources.alive.counted(Box::new(MakeRoom(shell)));
+            self.resources.env.rt.spawn_apart(job);
+        }
+    }
+
     /// Deletes files of dropped families, and lets go of those that have nothing left.
     pub(crate) fn sweep_dropped(self: &Arc<Shared>) {
         let mut over = self.dropped_families();
@@ -250,6 +271,19 @@ impl Shell {
             // An orphan now; the next open collects it.
             self.note("delete_failed", &[("cause", e.to_string().into())]);
         }
+    }
+}
+
+/// Makes room for other databases. It may wait for flushes where a log can't go on, so it runs apart.
+struct MakeRoom(Shell);
+
+impl Job for MakeRoom {
+    fn step(&mut self) -> Step {
+        // A writer that has the turn makes room itself, and one that comes later meets what failed here.
+        if let Some(log) = self.0.shared.writes.turn.try_take() {
+            let _ = self.0.make_room(Held::new(&self.0, log).log());
+        }
+        Step::Done
     }
 }
 
@@ -399,6 +433,9 @@ impl Job for Upkeep {
         self.shared.look_at_low_disk();
         self.look_at_rest(bytes > 0);
         self.shared.fit_cache();
+        if !last {
+            self.shared.look_at_shared_memtables();
+        }
         self.trim_heap();
         self.write_events();
         self.shared.deliver_events();

@@ -33,6 +33,9 @@ impl Shell {
         let _over = Over(&self.shared.life.ending.over);
         self.families().iter().for_each(|family| family.set_over());
         let result = if self.shared.life.read_only_handle { self.let_go() } else { self.end() };
+        if let Some(member) = &self.shared.resources.arenas.shared {
+            member.leave();
+        }
         self.shared.life.ending.result.lock().clone_from(&result);
         result
     }
@@ -89,10 +92,13 @@ impl Shell {
         drop(log);
         self.shared.background.stop.complete();
         self.shared.resources.env.rt.park(&self.shared.background.stopped, None);
-        self.shared.deliver_rest();
+        let heard = self.shared.deliver_rest();
         self.hold_what_is_pinned(families.iter().chain(&dropped));
         self.shared.families.lock().clear();
         self.shared.dropped.lock().clear();
+        if heard {
+            self.shared.wait_for_jobs();
+        }
         *self.shared.life.lock.lock() = None;
         flushed.and(synced).and(ended.map(drop)).and(told)
     }

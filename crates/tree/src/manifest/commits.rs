@@ -109,7 +109,8 @@ impl Shell {
         };
         let shared = self.shared().clone();
         let job = CommitEdits { shared, manifest, batches, lost: None };
-        self.shared.resources.env.rt.spawn(Class::Upkeep, self.shared.counted(job));
+        let job = self.shared.resources.alive.counted(Box::new(job));
+        self.shared.resources.env.rt.spawn(Class::Upkeep, job);
     }
 
     fn edits_written(&self, edits: &[NewEdit], result: Result<()>) {

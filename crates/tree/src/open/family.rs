@@ -8,7 +8,7 @@ use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Job, Step};
 use lithify_journal::wal::BatchView;
 use lithify_lsm::{Edit, FileMeta, Version};
-use lithify_memtable::{ArenaPool, MemTable, MemWriter};
+use lithify_memtable::{MemTable, MemWriter};
 use lithify_store::manifest::translate;
 use lithify_tables::cache::TableCache;
 
@@ -19,6 +19,7 @@ use crate::settings::translate::{Described, core_options};
 use lithify_views::operands::Foreign;
 use lithify_views::super_version::Mem;
 use lithify_writes::mems::{Mems, Reservation};
+use lithify_writes::shared::Arenas;
 
 /// A column family that is being put together.
 pub(super) struct Family {
@@ -97,17 +98,13 @@ impl Family {
     }
 
     /// A memtable that is to take in about `expected` bytes.
-    pub(super) fn new_memtable(
-        &self,
-        arenas: &Arc<dyn ArenaPool>,
-        expected: u64,
-    ) -> Result<MemWriter> {
+    pub(super) fn new_memtable(&self, arenas: &Arenas, expected: u64) -> Result<MemWriter> {
         let bytes = expected.min(self.settings.memtable_bytes);
         Ok(new_memtable(bytes, self.version.comparator(), arenas)?.1)
     }
 
     /// Goes on in a new memtable if the last one is full.
-    pub(super) fn make_room(&mut self, arenas: &Arc<dyn ArenaPool>, expected: u64) -> Result<()> {
+    pub(super) fn make_room(&mut self, arenas: &Arenas, expected: u64) -> Result<()> {
         let last = self.mems.last().map_or(0, |mem| mem.table().bytes() as u64);
         if last >= self.settings.memtable_bytes {
             self.mems.push(self.new_memtable(arenas, expected)?);
@@ -186,7 +183,7 @@ mod tests {
 
     /// Replays `batch` into `families` empty memtables; the memory that they took.
     fn reserved_by(batch: &BatchBuilder, families: u32) -> usize {
-        let arenas: Arc<dyn ArenaPool> = Arc::new(HeapPool);
+        let arenas = Arenas::new(Arc::new(HeapPool), None);
         let empty = |n| {
             let version = Version::empty(Arc::new(lithify_base::Bytewise));
             let mut family = Family::of(CfId(n), &n.to_string(), Settings::default(), version);

@@ -12,10 +12,11 @@ use lithify_store::manifest;
 
 use super::family_options::ColumnFamilyOptions;
 use super::resources::Components;
-use super::shared_cache::SharedCache;
 use crate::settings::Settings;
 use lithify_reports::listener::EventListener;
+use lithify_tables::cache::SharedCache;
 use lithify_views::names::DEFAULT_CF;
+use lithify_writes::shared::SharedMemtables;
 
 /// Permission bits that private files do not give to the group and to others.
 const PRIVATE: u32 = 0o077;
@@ -41,6 +42,8 @@ pub struct OpenOptions {
     pub engines: Vec<Arc<dyn Engine>>,
     /// The block cache, if it is shared with other databases.
     pub shared_cache: Option<SharedCache>,
+    /// What bounds the memtables, if it does those of other databases as well.
+    pub shared_memtables: Option<SharedMemtables>,
     /// A LevelDB directory may become ours.
     pub upgrade: bool,
     /// A new database may be made among files of others.
@@ -64,6 +67,7 @@ impl OpenOptions {
             listeners: Vec::new(),
             engines: Vec::new(),
             shared_cache: None,
+            shared_memtables: None,
             upgrade: false,
             among_files: false,
             denied: 0,

@@ -9,16 +9,16 @@ use lithify_engine::Engine;
 use lithify_env::sync::Arc;
 use lithify_env::{BufPool, Env, Random, RateLimiter, RegionPool};
 use lithify_files::dir::{self, Dir};
-use lithify_memtable::ArenaPool;
 use lithify_settings::{buffer_bytes, jobs};
-use lithify_tables::cache::{BlockCache, TableCache, TableOptions};
+use lithify_tables::cache::{BlockCache, SharedCache, TableCache, TableOptions};
 use lithify_tables::sst::Verify;
 
 use super::files::Files;
-use super::shared_cache::SharedCache;
 use crate::settings::Settings;
 use crate::settings::translate::{output_options, tuning};
+use lithify_reports::alive::Alive;
 use lithify_reports::reentry::{Mark, marking};
+use lithify_writes::shared::{Arenas, SharedMemtables};
 
 /// Most tables the cache keeps open by itself; those of the tree stay open anyway.
 const OPEN_TABLES: usize = 256;
@@ -33,15 +33,17 @@ pub(crate) struct Resources {
     pub(crate) blocks: Arc<BlockCache>,
     /// What `blocks` are of, if other databases may have it as well.
     pub(crate) shared_cache: Option<SharedCache>,
-    pub(crate) arenas: Arc<dyn ArenaPool>,
+    pub(crate) arenas: Arenas,
     pub(crate) limiter: Arc<RateLimiter>,
     /// On the threads that are at work for this database.
     pub(crate) mark: Mark,
+    /// Jobs that may still hold tables, and functions of the user's.
+    pub(crate) alive: Alive,
     /// What stands before the file system of `env`.
     pub(crate) files: Files,
     pub(crate) engines: Arc<Engines>,
     buffers: BufPool,
-    /// What `arenas` are.
+    /// What `arenas` take from.
     regions: RegionPool,
 }
 
@@ -51,6 +53,9 @@ pub(crate) struct Shares {
     pub(crate) buffers: u64,
 }
 
+/// What may be of other databases as well: engines, the block cache, the bound of memtables.
+type Given = (Vec<Arc<dyn Engine>>, Option<SharedCache>, Option<SharedMemtables>);
+
 impl Resources {
     pub(super) fn new(
         (env, files): (Env, Files),
@@ -58,7 +63,7 @@ impl Resources {
         db_id: String,
         next_file: FileId,
         s: &Settings,
-        (engines, shared_cache): (Vec<Arc<dyn Engine>>, Option<SharedCache>),
+        (engines, shared_cache, shared_memtables): Given,
     ) -> Resources {
         let (session, buffers) = (session(&env, &dir, next_file), buffer_bytes(s));
         let memtables = s.memtable_bytes as usize * s.memtable_count as usize;
@@ -70,13 +75,14 @@ impl Resources {
             numbers: FileNumbers::new(next_file),
             blocks: match &shared_cache {
                 Some(cache) => cache.blocks().clone(),
-                None => BlockCache::new(lithify_settings::cache_bytes(s), shards()),
+                None => BlockCache::new(lithify_settings::cache_bytes(s), BlockCache::shards()),
             },
             shared_cache,
-            arenas: Arc::new(regions.clone()),
+            arenas: Arenas::new(Arc::new(regions.clone()), shared_memtables.as_ref()),
             regions,
             limiter: Arc::new(RateLimiter::new(s.background_rate, tuning(s))),
             mark: Mark::fresh(),
+            alive: Alive::default(),
             files,
             engines: Arc::new(Engines::new(engines, set_bytes(buffers, jobs(s)))),
             buffers: BufPool::new(buffers as usize),
@@ -135,7 +141,7 @@ impl Resources {
         let output = output_options(s, own.prefixes.clone());
         let output = OutputOptions { cf, cf_name: name.to_owned(), ..output };
         let mut env = self.env.clone();
-        env.rt = marking(env.rt, self.mark);
+        env.rt = marking(env.rt, self.mark, self.alive.clone());
         let mut context = JobContext::new(
             env,
             self.dir.clone(),
@@ -170,9 +176,4 @@ fn session(env: &Env, dir: &Dir, next_file: FileId) -> String {
     let (path, now) = (shown_path(dir.path()), env.rt.now().nanos());
     let who = format!("session of {path} from {} at {now}", next_file.0);
     dir::fresh_session(&mut Random::from_seed(env.rt.seed(&who)))
-}
-
-/// Shards of the block cache: enough that threads rarely meet.
-pub(super) fn shards() -> usize {
-    lithify_env::processors().map_or(4, |n| (4 * n).min(64))
 }

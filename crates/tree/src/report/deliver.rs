@@ -8,7 +8,7 @@ use lithify_env::{Class, Job, Step};
 
 use crate::shared::Shared;
 
-/// How long a close waits for a listener that does not return.
+/// How long a close waits for a listener that does not return, and for jobs that have ended.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Shared {
@@ -18,21 +18,32 @@ impl Shared {
         if listeners.have_heard_all() || !listeners.busy.try_take() {
             return;
         }
-        self.resources.env.rt.spawn(Class::Io, Box::new(Deliver { shared: self.clone() }));
+        let job = self.resources.alive.counted(Box::new(Deliver { shared: self.clone() }));
+        self.resources.env.rt.spawn(Class::Io, job);
     }
 
-    /// Delivers the rest on this thread; unless a listener does not return.
-    pub(crate) fn deliver_rest(&self) {
+    /// Delivers the rest on this thread; false if a listener does not return.
+    pub(crate) fn deliver_rest(&self) -> bool {
         let listeners = self.events.listeners();
         if listeners.is_empty() {
-            return;
+            return true;
         }
         let late = self.resources.env.rt.now() + PATIENCE;
         if !listeners.busy.take(&*self.resources.env.rt, Some(late)) {
-            return;
+            return false;
         }
         while listeners.deliver_one(self.mark().listeners()) {}
         listeners.busy.give_back();
+        true
+    }
+
+    /// Waits until jobs that have ended have let go of what they held, so that functions of the user's go with the
+    /// handles; as long as that may take.
+    pub(crate) fn wait_for_jobs(&self) {
+        let rt = &*self.resources.env.rt;
+        let late = rt.now() + PATIENCE;
+        self.resources.alive.wait(rt, late);
+        self.background.upkeep.wait(rt, late);
     }
 }
 

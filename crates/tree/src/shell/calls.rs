@@ -39,11 +39,9 @@ impl Shell {
         if !self.shared.mark().is_on() {
             return tell(self);
         }
-        self.shared
-            .resources
-            .env
-            .rt
-            .spawn(Class::Upkeep, Box::new(TellLater { shell: self.clone(), tell }));
+        let job = Box::new(TellLater { shell: self.clone(), tell });
+        let job = self.shared.resources.alive.counted(job);
+        self.shared.resources.env.rt.spawn(Class::Upkeep, job);
     }
 
     /// [`check_caller`](Shell::check_caller) for a call that is at work for the database from then on.

@@ -69,6 +69,10 @@ impl Filling {
         let mem = Lender::new(mem, rt);
         Filling { family, mem, table, id, log, unlogged: false, unlogged_before: None }
     }
+    /// It has writes, and is not stopped.
+    pub(super) fn can_freeze(&self) -> bool {
+        !self.table.is_empty() && !self.family.gate.is_stopped()
+    }
     /// A memtable of several chunks ends a little before its bytes: the next chunk would be taken, and
     /// stay, for a few writes.
     pub(super) fn is_full(&self) -> bool {

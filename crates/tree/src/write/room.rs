@@ -4,19 +4,28 @@
 //! memory, and both are kept within their bounds. A log can go when every family has flushed past it,
 //! so one that is rarely written holds back the logs of all: once the logs that are kept pass a
 //! bound, the memtables that need the oldest of them are frozen. And once the active memtables take
-//! most of what memtables may take together, the largest is.
+//! most of what memtables may take together, the largest is. Several databases may have one bound for
+//! the memtables of all of them (`lithify_writes::shared`).
+
+use std::time::Duration;
 
 use lithify_base::{FileId, Result, Seq};
 use lithify_control::{Event, MemId};
 use lithify_env::sync::Arc;
 use lithify_env::sync::atomic::Ordering;
-use lithify_memtable::{ArenaPool, MemTable, MemWriter};
+use lithify_memtable::{MemTable, MemWriter};
 use lithify_store::numbers;
 
+use super::Held;
 use super::log::{Filling, Log};
 use crate::shell::Shell;
 use lithify_views::super_version::Mem;
 use lithify_writes::errors;
+use lithify_writes::gate::Wait;
+use lithify_writes::shared::{Arenas, Member};
+
+/// How long a writer waits for shared memory before it looks whether there is any to come.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Log {
     /// The families, by their places, whose memtables make room. One that is stopped keeps its own.
@@ -64,6 +73,22 @@ impl Log {
         (0..self.families.len()).max_by_key(bytes).filter(|_| too_many)
     }
 
+    /// Tells `member` what these families' memtables take, and gives the family that has the largest if that is to be
+    /// frozen to make room for other databases.
+    fn largest_of_all(&self, member: &Member) -> Option<usize> {
+        self.tell(member);
+        member.set_able(true);
+        let all = (0..self.families.len()).filter(|at| self.families[*at].can_freeze());
+        let bytes = |at: &usize| self.families[*at].table.reserved_bytes();
+        if member.is_to_freeze() { all.max_by_key(bytes) } else { None }
+    }
+
+    /// Tells `member` what these families' memtables take.
+    pub(super) fn tell(&self, member: &Member) {
+        member
+            .fills(self.families.iter().map(|f| (f.table.reserved_bytes() as u64, f.can_freeze())));
+    }
+
     /// Memtables without a write need no log before `log`.
     pub(super) fn pass_over_empty(&mut self, log: FileId) {
         for family in self.families.iter().filter(|f| f.table.is_empty()) {
@@ -83,16 +108,34 @@ impl Log {
 impl Shell {
     /// Freezes memtables that are full, or hold too much of the log or of memory; false if there
     /// are none.
-    pub(super) fn make_room(&self, log: &mut Log) -> Result<bool> {
-        let full = match log.is_alone() {
-            true if !log.families[0].is_full() => return Ok(false),
+    pub(crate) fn make_room(&self, log: &mut Log) -> Result<bool> {
+        let mut full = match log.is_alone() {
+            true if !log.families[0].is_full() => Vec::new(),
             true => vec![0],
             false => log.too_full(self.max_wal_bytes(log), self.memtable_budget()),
         };
+        if full.is_empty()
+            && let Some(member) = &self.shared.resources.arenas.shared
+        {
+            full.extend(log.largest_of_all(member));
+        }
         if full.is_empty() {
             return Ok(false);
         }
         self.freeze(log, &full)?;
+        Ok(true)
+    }
+
+    /// Waits while memtables have all the memory that databases share for them; true if it had to, and the turn was
+    /// free meanwhile.
+    pub(super) fn wait_for_memory(&self, held: &mut Held<'_>, no_wait: bool) -> Result<bool> {
+        let member = self.shared.resources.arenas.shared.as_ref();
+        let Some(freed) = member.and_then(|member| member.has_to_wait()) else { return Ok(false) };
+        self.family.gate.check_flushes(no_wait)?;
+        let rt = &*self.shared.resources.env.rt;
+        // What is waited for may be given up: looked at again.
+        let wait = Wait::for_memory(freed, rt.now() + LOOK_AGAIN);
+        held.step_aside(|| self.family.gate.sit_out(&wait, rt, &self.shared.metrics))?;
         Ok(true)
     }
 
@@ -148,6 +191,10 @@ impl Shell {
             frozen.push((self.shared.shell(family.family.clone()), event));
         }
         log.pass_over_empty(next_wal);
+        if let Some(member) = &self.shared.resources.arenas.shared {
+            log.tell(member);
+            member.froze();
+        }
         frozen.into_iter().for_each(|(shell, event)| shell.drive(event));
         self.shared.look_at_low_disk();
     }
@@ -178,11 +225,7 @@ pub(super) struct Fresh {
 }
 
 /// Empty memtables for the families at `which`.
-pub(super) fn fresh_memtables(
-    log: &Log,
-    which: &[usize],
-    arenas: &Arc<dyn ArenaPool>,
-) -> Result<Vec<Fresh>> {
+pub(super) fn fresh_memtables(log: &Log, which: &[usize], arenas: &Arenas) -> Result<Vec<Fresh>> {
     let fresh = |&at: &usize| {
         let (table, writer) = log.families[at].family.new_memtable(arenas)?;
         Ok(Fresh { at, table, writer })
