@@ -3,6 +3,7 @@
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use serde_json::{Value, json};
 
+use crate::fold::to_columns;
 use crate::gpu::{GpuRow, gpu_text};
 
 /// What a job is made of: its bytes, those of a key and of a value, and how many streams it is cut into.
@@ -191,12 +192,17 @@ fn job(n: u64) -> String {
     }
 }
 
-/// Both tables.
-pub fn engines_text(rows: &[EngineRow], predicted: &Predictions, gpu: &[GpuRow]) -> String {
-    cards_text(rows, predicted) + &gpu_text(gpu)
+/// All tables, folded where they take more than so many columns.
+pub fn engines_text(
+    rows: &[EngineRow],
+    predicted: &Predictions,
+    gpu: &[GpuRow],
+    columns: Option<usize>,
+) -> String {
+    cards_text(rows, predicted, columns) + &gpu_text(gpu, columns)
 }
 
-fn cards_text(rows: &[EngineRow], predicted: &Predictions) -> String {
+fn cards_text(rows: &[EngineRow], predicted: &Predictions, columns: Option<usize>) -> String {
     let mut table = empty();
     table.set_header([
         "engine",
@@ -217,7 +223,7 @@ fn cards_text(rows: &[EngineRow], predicted: &Predictions) -> String {
         table.add_row(cells(row));
     }
     align(&mut table, 3);
-    let mut text = format!("{table}");
+    let mut text = to_columns(&table.to_string(), 3, columns);
     let cards: Vec<&CardFigures> = rows.iter().filter_map(|row| row.card.as_ref()).collect();
     let Some(card) = cards.first() else { return text };
     let most = |of: fn(&CardFigures) -> f64| cards.iter().map(|c| of(c)).fold(0.0, f64::max);
@@ -254,6 +260,7 @@ fn cards_text(rows: &[EngineRow], predicted: &Predictions) -> String {
         ]);
     }
     align(&mut table, 3);
+    let table = to_columns(&table.to_string(), 4, columns);
     text + &format!("\n{table}\nThe same link: {}.", predicted.link)
 }
 
@@ -378,3 +385,6 @@ fn row_json(row: &EngineRow) -> Value {
         "fpga": card,
     })
 }
+
+#[cfg(test)]
+mod tests;

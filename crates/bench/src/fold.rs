@@ -5,10 +5,17 @@
 /// A finished table as it goes to standard output: folded where a terminal of fewer columns is there. Its first `labels`
 /// columns say whose figures a line has.
 pub fn to_terminal(table: &str, labels: usize) -> String {
-    match console::Term::stdout().size_checked() {
-        Some((_, columns)) => folded(table, labels, usize::from(columns)),
-        None => table.to_owned(),
-    }
+    to_columns(table, labels, columns_of_terminal())
+}
+
+/// Columns of the terminal that standard output is; `None` if it is none.
+pub fn columns_of_terminal() -> Option<usize> {
+    console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))
+}
+
+/// A finished table, folded where it takes more than so many columns.
+pub fn to_columns(table: &str, labels: usize, columns: Option<usize>) -> String {
+    columns.map_or_else(|| table.to_owned(), |columns| folded(table, labels, columns))
 }
 
 /// `table` in at most so many columns, unless its labels and one of its own together take more. Its columns are those between which

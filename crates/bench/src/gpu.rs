@@ -4,6 +4,7 @@ use clap::Args;
 use comfy_table::{LineStyle, Table, TableStyle};
 use serde::Serialize;
 
+use crate::fold::to_columns;
 use crate::parse_bytes;
 
 /// `--gpu-*`.
@@ -71,7 +72,7 @@ pub struct GpuRow {
 }
 
 /// The table of these rows; nothing without any.
-pub(crate) fn gpu_text(rows: &[GpuRow]) -> String {
+pub(crate) fn gpu_text(rows: &[GpuRow], columns: Option<usize>) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -106,6 +107,7 @@ pub(crate) fn gpu_text(rows: &[GpuRow]) -> String {
             },
         ]);
     }
+    let table = to_columns(&table.to_string(), 4, columns);
     format!(
         "\n{table}\nNo GPU ran this: 45 GB/s assumed up and down, 3000 for its memory, 7 us a call, LZ4 at 150 GB/s of what it \
          decodes and 30 of what it encodes; GB/s are of entries, without the host's half and without files."

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use lithify_bench::fold::columns_of_terminal;
 use lithify_plan::PolicyKind;
 
 use crate::grid::{self, GridArgs};
@@ -65,7 +66,7 @@ impl LabCommand {
         }
         let setups = self.setups()?;
         if self.change {
-            println!("{}", sudden::report(&setups)?);
+            println!("{}", sudden::report(&setups, columns_of_terminal())?);
             return Ok(ExitCode::SUCCESS);
         }
         let mut lives = Vec::new();
@@ -100,10 +101,11 @@ impl LabCommand {
     }
 
     fn tell(&self, lives: &[(String, Setup, Life)]) -> Result<ExitCode> {
-        println!("{}", show::summary(lives));
+        let columns = columns_of_terminal();
+        println!("{}", show::summary(lives, columns));
         if self.long {
             for (name, setup, life) in lives {
-                println!("{}", show::details(name, setup, life));
+                println!("{}", show::details(name, setup, life, columns));
             }
         }
         if let Some(path) = &self.csv {

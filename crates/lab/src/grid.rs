@@ -20,6 +20,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use lithify_bench::fold::columns_of_terminal;
 use lithify_plan::PolicyKind;
 
 use crate::setup::Setup;
@@ -200,7 +201,7 @@ pub(crate) fn run(args: &GridArgs, chosen: &[PolicyKind], csv: Option<&Path>) ->
             cells: cells.iter().zip(scores.chunks(entrants.len())).map(judge).collect(),
         };
         if !opponents.is_empty() {
-            print!("{}", show::report(&verdict));
+            print!("{}", show::report(&verdict, columns_of_terminal()));
         }
         let many = chosen.len() > 1;
         let to = |path: &Path| if many { with_name(path, &verdict.name) } else { path.to_owned() };

@@ -15,6 +15,7 @@
 //! ```
 
 use anyhow::{Context, Result};
+use lithify_bench::fold::to_columns;
 
 use crate::command::show::table;
 use crate::setup::{Change, Setup};
@@ -119,11 +120,11 @@ fn spread(steps: &[Step]) -> (f64, f64) {
     (mean, (means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / n).sqrt())
 }
 
-/// Every change for each of `setups`, as a table.
+/// Every change for each of `setups`, as a table that is folded where it takes more than so many columns.
 ///
 /// # Errors
 /// A life that broke an invariant.
-pub(crate) fn report(setups: &[Setup]) -> Result<String> {
+pub(crate) fn report(setups: &[Setup], columns: Option<usize>) -> Result<String> {
     let head =
         ["policy", "T", "change", "before", "behind", "always so", "back s", "active", "always so"];
     let mut t = table(head.map(str::to_owned).to_vec());
@@ -146,7 +147,7 @@ pub(crate) fn report(setups: &[Setup]) -> Result<String> {
             ]);
         }
     }
-    Ok(t.to_string())
+    Ok(to_columns(&t.to_string(), 3, columns))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use lithify_bench::fold::columns_of_terminal;
 use lithify_bench::{EngineRow as Row, JobKind, Ran, engines_json, engines_text, parse_bytes};
 use lithify_engine::CpuEngine;
 use lithify_engine::stream::{NUMBER, Stream, StreamShape};
@@ -121,7 +122,7 @@ impl EnginesBench {
         drop(args);
         match json {
             true => output::json(&engines_json(&rows, &predicted, &gpu))?,
-            false => output::line(&engines_text(&rows, &predicted, &gpu))?,
+            false => output::line(&engines_text(&rows, &predicted, &gpu, columns_of_terminal()))?,
         }
         Ok(ExitCode::SUCCESS)
     }

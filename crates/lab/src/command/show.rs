@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use lithify_base::MAX_LEVELS;
-use lithify_bench::fold::to_terminal;
+use lithify_bench::fold::to_columns;
 use lithify_plan::Kind;
 
 use crate::setup::Setup;
@@ -21,7 +21,7 @@ pub(crate) fn table(head: Vec<String>) -> Table {
 
 const MB: f64 = 1e6;
 
-pub(super) fn summary(lives: &[(String, Setup, Life)]) -> String {
+pub(super) fn summary(lives: &[(String, Setup, Life)], columns: Option<usize>) -> String {
     let head = [
         "policy",
         "T",
@@ -71,7 +71,7 @@ pub(super) fn summary(lives: &[(String, Setup, Life)]) -> String {
             format!("{:.0}%", 100.0 * share(life, Kind::IntraL0)),
         ]);
     }
-    to_terminal(&t.to_string(), 2)
+    to_columns(&t.to_string(), 2, columns)
 }
 
 /// Bytes that jobs of `kind` wrote during the load, of those of all compactions.
@@ -81,7 +81,7 @@ fn share(life: &Life, kind: Kind) -> f64 {
     of as f64 / all.max(1) as f64
 }
 
-pub(super) fn details(name: &str, setup: &Setup, life: &Life) -> String {
+pub(super) fn details(name: &str, setup: &Setup, life: &Life, columns: Option<usize>) -> String {
     let mut out = format!(
         "{name}, {} threads: {:.1} core s of {:.1}; disk {:.0} MB/s, {} operations; {} trees; {} buckets\n",
         setup.threads,
@@ -101,7 +101,7 @@ pub(super) fn details(name: &str, setup: &Setup, life: &Life) -> String {
         let bytes = shape.bytes.iter().map(|&b| format!("{:.0}", b as f64 / MB));
         t.add_row(std::iter::once(when.to_owned()).chain(bytes));
     }
-    out + &t.to_string() + "\n"
+    out + &to_columns(&t.to_string(), 1, columns) + "\n"
 }
 
 fn span_details(out: &mut String, what: &str, span: &Span, life: &Life) {

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use comfy_table::Table;
+use lithify_bench::fold::to_columns;
+
 use super::cells::{Cell, DEVICES, LOADS, PROCESSORS, THREADS};
 use super::{Judged, Verdict};
 use crate::command::show::table;
@@ -12,16 +15,17 @@ const WORST: usize = 20;
 /// What more threads, a faster disk or more memory may cost.
 const SLACK: f64 = 0.97;
 
-/// The whole report.
-pub(super) fn report(v: &Verdict) -> String {
+/// The whole report, its tables folded where they take more than so many columns.
+pub(super) fn report(v: &Verdict, columns: Option<usize>) -> String {
+    let fold = |table: Table, labels| to_columns(&table.to_string(), labels, columns);
     let mut out = summary(v);
-    let _ = writeln!(out, "\nregret of every cell by threads\n{}", every(v));
-    let _ = writeln!(out, "\nbest of the others, by disk: cells\n{}", best(v));
-    let _ = writeln!(out, "\nworst {WORST} cells of {}\n{}", v.name, worst(v));
+    let _ = writeln!(out, "\nregret of every cell by threads\n{}", fold(every(v), 5));
+    let _ = writeln!(out, "\nbest of the others, by disk: cells\n{}", fold(best(v), 1));
+    let _ = writeln!(out, "\nworst {WORST} cells of {}\n{}", v.name, fold(worst(v), 1));
     let broken = slower(v);
     let _ = writeln!(out, "\nwhere more is less by over 3%: {} pairs", broken.len());
     if !broken.is_empty() {
-        let _ = writeln!(out, "{}", monotone(&broken));
+        let _ = writeln!(out, "{}", fold(monotone(&broken), 2));
     }
     let rough = rough(v);
     let _ = writeln!(out, "\nmore seconds in stops over 10 ms than hybrid: {} cells", rough.len());
@@ -74,7 +78,7 @@ pub(super) fn row_name(cell: &Cell) -> [String; 5] {
     ]
 }
 
-fn every(v: &Verdict) -> String {
+fn every(v: &Verdict) -> Table {
     let head = ["cpu", "value", "memtable", "load", "disk"].map(str::to_owned).into_iter();
     let mut t = table(head.chain(THREADS.map(|n| n.to_string())).collect());
     let mut rows: BTreeMap<Cell, BTreeMap<usize, f64>> = BTreeMap::new();
@@ -86,11 +90,11 @@ fn every(v: &Verdict) -> String {
         let of = |n| regrets.get(&n).map_or(String::new(), |r| format!("{r:.2}"));
         t.add_row(row_name(&cell).into_iter().chain((0..THREADS.len()).map(of)));
     }
-    t.to_string()
+    t
 }
 
 /// How often each opponent is the best, by disk; and its worst regret anywhere.
-fn best(v: &Verdict) -> String {
+fn best(v: &Verdict) -> Table {
     let head = std::iter::once("policy").chain(DEVICES.iter().map(|d| d.0));
     let mut t = table(head.chain(["all", "its worst"]).map(str::to_owned).collect());
     for (i, o) in v.opponents.iter().enumerate() {
@@ -102,10 +106,10 @@ fn best(v: &Verdict) -> String {
         let all = v.cells.iter().filter(wins).count().to_string();
         t.add_row(std::iter::once(o.name()).chain(cells).chain([all, format!("{least:.2}")]));
     }
-    t.to_string()
+    t
 }
 
-fn worst(v: &Verdict) -> String {
+fn worst(v: &Verdict) -> Table {
     let head = ["cell", "regret", "MB/s", "WA", "active", "best", "MB/s", "WA", "active"];
     let mut t = table(head.map(str::to_owned).into());
     let mut cells: Vec<&Judged> = v.cells.iter().collect();
@@ -123,7 +127,7 @@ fn worst(v: &Verdict) -> String {
         let other = [v.opponents[i].name()].into_iter().chain(score(best));
         t.add_row(own.into_iter().chain(score(c.own)).chain(other));
     }
-    t.to_string()
+    t
 }
 
 /// More of something that made it slower.
@@ -149,13 +153,13 @@ fn slower(v: &Verdict) -> Vec<Slower> {
     all
 }
 
-fn monotone(broken: &[Slower]) -> String {
+fn monotone(broken: &[Slower]) -> Table {
     let mut t = table(["more", "than", "MB/s", "then MB/s", "ratio"].map(str::to_owned).into());
     for s in broken.iter().take(WORST) {
         let (rate, more) = (format!("{:.1}", s.rate / 1e6), format!("{:.1}", s.more / 1e6));
         t.add_row([s.what.into(), s.from.clone(), rate, more, format!("{:.2}", s.more / s.rate)]);
     }
-    t.to_string()
+    t
 }
 
 /// Cells with more seconds in long stops than hybrid has with the default shape, the worst first.

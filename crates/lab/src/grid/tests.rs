@@ -49,7 +49,7 @@ fn a_report_names_the_worst_cell_and_where_more_threads_are_slower() {
     let at = |threads| Cell { threads, ..coarse()[0] };
     let cells = vec![judged(at(0), 100.0, [100.0, 90.0]), judged(at(1), 80.0, [100.0, 120.0])];
     let v = Verdict { name: "bucket".into(), opponents: contestants(), cells };
-    let text = show::report(&v);
+    let text = show::report(&v, None);
     assert!(text.contains("worst 0.667"), "{text}");
     assert!(text.contains("1 of 2 cells below 0.95"), "{text}");
     assert!(text.contains("where more is less by over 3%: 1 pairs"), "{text}");
@@ -58,6 +58,20 @@ fn a_report_names_the_worst_cell_and_where_more_threads_are_slower() {
     let picture = map::draw(&v);
     assert_eq!(picture.matches("<title>").count(), 2);
     assert_eq!(show::csv(&v).lines().count(), 1 + 2 * 3);
+}
+
+#[test]
+fn tables_fit_the_terminal() {
+    let at = |threads| Cell { threads, ..coarse()[0] };
+    let cells = vec![judged(at(0), 100.0, [100.0, 90.0]), judged(at(1), 80.0, [100.0, 120.0])];
+    let v = Verdict { name: "bucket".into(), opponents: contestants(), cells };
+    let widest = |columns| {
+        let text = show::report(&v, columns);
+        let rules = text.lines().filter(|line| line.starts_with('─'));
+        (rules.clone().map(|rule| rule.chars().count()).max().unwrap(), rules.count())
+    };
+    let ((whole, tables), (width, parts)) = (widest(None), widest(Some(80)));
+    assert!(whole > 80 && width <= 80 && parts > tables, "{}", show::report(&v, Some(80)));
 }
 
 #[test]
