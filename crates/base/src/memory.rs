@@ -19,6 +19,8 @@ pub use pieces::Pieces;
 
 use crate::error::{Error, ErrorKind, Result};
 
+/// Fewer bytes are not asked for: the question would cost half as much as the memory.
+const SMALL: usize = 4 << 10;
 /// Lists of this many bytes and more do not come from the allocator.
 const LARGE: usize = 64 << 10;
 /// From this size on memory is worth a look.
@@ -44,11 +46,20 @@ pub fn zeroed(len: usize, what: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A copy of `bytes`; `what` it is goes into the error.
+/// A copy of `bytes`; `what` it is goes into the error. Where there is no memory for a few bytes, the process ends as
+/// it would wherever else a few are needed.
 ///
 /// # Errors
 /// `LimitExceeded` if the system has no memory.
+#[inline]
 pub fn copied(bytes: &[u8], what: &str) -> Result<Vec<u8>> {
+    if bytes.len() < SMALL {
+        return Ok(bytes.to_vec());
+    }
+    copied_large(bytes, what)
+}
+
+fn copied_large(bytes: &[u8], what: &str) -> Result<Vec<u8>> {
     let mut copy = Vec::new();
     copy.try_reserve_exact(bytes.len()).map_err(|e| refused(what, bytes.len(), &e))?;
     copy.extend_from_slice(bytes);

@@ -140,6 +140,17 @@ impl MemIter {
         let (cursor, table) = self.parts();
         cursor.next(table);
     }
+    /// The same. Whether the entry there has the user key of the one before, byte for byte.
+    ///
+    /// # Panics
+    /// If the iterator is not valid.
+    #[inline]
+    pub fn next_of_same(&mut self) -> bool {
+        let (cursor, table) = self.parts();
+        let before = cursor.rec().expect("the iterator is valid");
+        cursor.next(table);
+        cursor.rec().is_some_and(|rec| rec.user() == before.user())
+    }
     /// To the entry before.
     ///
     /// # Panics

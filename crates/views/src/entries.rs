@@ -1,15 +1,17 @@
 //! Entries of a range as std's iterators give them: from either end, each with what it owns.
 //!
-//! One cursor serves both ends. It stands at the entry that was given last; when the other end is asked, that
-//! entry's key becomes a limit and the cursor is moved there. So a walk in one direction costs what the cursor's
-//! does, and each turn of direction a seek.
+//! One cursor serves both ends. It stands at the entry that was given last; when the other end is asked, a limit is
+//! set there and the cursor is moved. So a walk in one direction costs what the cursor's
+//! does, and each turn of direction a seek. A long walk forward takes entries in batches, as
+//! [`DbIter::walk`] comes past them for less than steps cost; short ones read nothing in vain.
 //!
 //! Keeps: each entry of the range is given once, whatever the ends take turns at; after the last one, and after
 //! an error, nothing comes any more, and what the cursor kept alive is let go of.
 //! Leaves to others: what a user sees (`iter`).
 
+use std::collections::VecDeque;
 use std::iter::FusedIterator;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 use lithify_base::{Error, Result};
 
@@ -21,19 +23,31 @@ use crate::value::Value;
 /// shows the database as it was when it was made (or its snapshot), may outlive the handle, and gives entries
 /// from its end as well: [`rev`](Iterator::rev).
 ///
-/// What it gives is copied. A loop that only looks is longer to write with the cursor ([`DbIter`]), and half as
-/// fast again over values of 100 bytes in memory. Taking from both ends in turn costs a seek at each turn.
+/// What it gives is copied, for less than a loop over the cursor ([`DbIter`]) that copies. Taking from both ends in
+/// turn costs a seek at each turn.
 pub struct Entries {
     /// `None` once it is over.
     cursor: Option<DbIter>,
     /// To be given in place of an entry.
     failed: Option<Error>,
     at: At,
-    /// Below these keys nothing is shown. Never `Included`: that is the cursor's own bound.
+    /// Entries before the front's next ones that the cursor has come past; it stands at the last of them, if it is valid.
+    ahead: VecDeque<(Value, Value)>,
+    /// Entries that the front was given one by one.
+    singly: usize,
+    /// Below these keys nothing is shown. `Included` only where the front had read ahead: a range's own such bound is
+    /// the cursor's.
     low: Bound<Vec<u8>>,
     /// Nor above these.
     high: Bound<Vec<u8>>,
 }
+
+/// Entries that the front is given one by one before it takes batches: most ranges have no more.
+const SINGLY: usize = 16;
+/// Entries of a batch: as many allocations as glibc's allocator has at hand without a search (7 of a size), as those of
+/// the batch before were let go of. And the bytes that end it sooner.
+const BATCH: usize = 6;
+const BATCH_BYTES: usize = 4 << 10;
 
 /// The end whose last entry the cursor stands at.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,33 +88,81 @@ impl Entries {
             Ok(cursor) => (Some(cursor), None),
             Err(e) => (None, Some(e)),
         };
-        Entries { cursor, failed, at: At::Neither, low, high }
+        let ahead = VecDeque::new();
+        Entries { cursor, failed, at: At::Neither, ahead, singly: 0, low, high }
+    }
+
+    /// Nothing comes any more, but for what went wrong.
+    fn end(&mut self) -> Option<Result<(Value, Value)>> {
+        self.ahead.clear();
+        let cursor = self.cursor.take();
+        let failed = cursor.and_then(|cursor| cursor.status().err());
+        failed.or_else(|| self.failed.take()).map(Err)
     }
 
     /// The entry where the cursor is now; over if there is none, or the other end has been there.
     #[inline]
     fn give(&mut self) -> Option<Result<(Value, Value)>> {
-        let cursor = self.cursor.as_ref()?;
+        let cursor = self.cursor.as_mut()?;
         if !cursor.valid() {
-            let failed = cursor.status().err();
-            self.cursor = None;
-            return failed.map(Err);
+            return self.end();
         }
         let beyond = match (self.at, &self.low, &self.high) {
             (At::Front, _, Bound::Unbounded) | (At::Back, Bound::Unbounded, _) => false,
-            (At::Front, _, high) => !is_below(cursor, high),
-            (_, low, _) => !is_above(cursor, low),
+            (At::Front, _, high) => !is_below(cursor, cursor.key(), high),
+            (_, low, _) => !is_above(cursor, cursor.key(), low),
         };
         if beyond {
             self.cursor = None;
             return None;
         }
-        let entry = Value::copy(cursor.user.key(), "a key")
-            .and_then(|key| Ok((key, Value::copy(cursor.user.value(), "a value")?)));
+        let entry = cursor.user.take();
         if entry.is_err() {
             self.cursor = None;
         }
         Some(entry)
+    }
+
+    /// The front's next entry where it takes batches.
+    #[inline]
+    fn take_ahead(&mut self) -> Option<Result<(Value, Value)>> {
+        if self.ahead.is_empty() && self.failed.is_none() {
+            self.read_ahead();
+        }
+        let Some(entry) = self.ahead.pop_front() else { return self.end() };
+        if !matches!(self.high, Bound::Unbounded)
+            && !self.cursor.as_ref().is_some_and(|cursor| is_below(cursor, &entry.0, &self.high))
+        {
+            self.ahead.clear();
+            self.cursor = None;
+            return None;
+        }
+        Some(Ok(entry))
+    }
+
+    /// Takes a batch of those behind the cursor's entry, which was given.
+    fn read_ahead(&mut self) {
+        let Some(cursor) = &mut self.cursor else { return };
+        let (ahead, failed) = (&mut self.ahead, &mut self.failed);
+        ahead.reserve(BATCH);
+        let (mut was_given, mut bytes) = (true, 0);
+        cursor.walk(|key, value| {
+            if std::mem::take(&mut was_given) {
+                return ControlFlow::Continue(());
+            }
+            match (Value::copy(key, "a key"), Value::copy(value, "a value")) {
+                (Ok(key), Ok(value)) => ahead.push_back((key, value)),
+                (Err(e), _) | (_, Err(e)) => {
+                    *failed = Some(e);
+                    return ControlFlow::Break(());
+                }
+            }
+            bytes += key.len() + value.len();
+            match ahead.len() < BATCH && bytes < BATCH_BYTES {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
     }
 }
 
@@ -109,24 +171,35 @@ impl Iterator for Entries {
 
     #[inline]
     fn next(&mut self) -> Option<Result<(Value, Value)>> {
-        let Some(cursor) = &mut self.cursor else { return self.failed.take().map(Err) };
         if self.at == At::Front {
+            if self.singly == SINGLY {
+                return self.take_ahead();
+            }
+            let Some(cursor) = &mut self.cursor else { return self.end() };
+            self.singly += 1;
             cursor.next();
             return self.give();
         }
+        let Some(cursor) = &mut self.cursor else { return self.end() };
         if self.at == At::Back {
-            self.high = Bound::Excluded(cursor.key().to_vec());
+            // What was given last may be gone from the cursor; the one before it is the last that is left.
+            cursor.prev();
+            if !cursor.valid() {
+                return self.end();
+            }
+            self.high = Bound::Included(cursor.key().to_vec());
         }
         match &self.low {
             Bound::Excluded(key) => {
                 cursor.seek(key);
-                if cursor.valid() && !is_above(cursor, &self.low) {
+                if cursor.valid() && !is_above(cursor, cursor.key(), &self.low) {
                     cursor.next();
                 }
             }
-            _ => cursor.seek_to_first(),
+            Bound::Included(key) => cursor.seek(key),
+            Bound::Unbounded => cursor.seek_to_first(),
         }
-        self.at = At::Front;
+        (self.at, self.singly) = (At::Front, 0);
         self.give()
     }
 }
@@ -134,18 +207,26 @@ impl Iterator for Entries {
 impl DoubleEndedIterator for Entries {
     #[inline]
     fn next_back(&mut self) -> Option<Result<(Value, Value)>> {
-        let Some(cursor) = &mut self.cursor else { return self.failed.take().map(Err) };
+        let Some(cursor) = &mut self.cursor else { return self.end() };
         if self.at == At::Back {
             cursor.prev();
             return self.give();
         }
         if self.at == At::Front {
-            self.low = Bound::Excluded(cursor.key().to_vec());
+            self.low = match self.ahead.pop_front() {
+                Some((key, _)) => Bound::Included(key.into()),
+                // The front came to the end.
+                None if !cursor.valid() => return self.end(),
+                // What there was no memory for was not given.
+                None if self.failed.is_some() => Bound::Included(cursor.key().to_vec()),
+                None => Bound::Excluded(cursor.key().to_vec()),
+            };
+            (self.ahead, self.failed) = (VecDeque::new(), None);
         }
         match &self.high {
             Bound::Included(key) | Bound::Excluded(key) => {
                 cursor.seek_for_prev(key);
-                if cursor.valid() && !is_below(cursor, &self.high) {
+                if cursor.valid() && !is_below(cursor, cursor.key(), &self.high) {
                     cursor.prev();
                 }
             }
@@ -158,28 +239,28 @@ impl DoubleEndedIterator for Entries {
 
 impl FusedIterator for Entries {}
 
-/// Whether the cursor's key is one that `high` lets through.
-fn is_below(cursor: &DbIter, high: &Bound<Vec<u8>>) -> bool {
+/// Whether `high` lets `key` through.
+fn is_below(cursor: &DbIter, key: &[u8], high: &Bound<Vec<u8>>) -> bool {
     match high {
         Bound::Unbounded => true,
-        Bound::Included(high) => cursor.user.order().compare(cursor.key(), high).is_le(),
-        Bound::Excluded(high) => cursor.user.order().compare(cursor.key(), high).is_lt(),
+        Bound::Included(high) => cursor.user.order().compare(key, high).is_le(),
+        Bound::Excluded(high) => cursor.user.order().compare(key, high).is_lt(),
     }
 }
 
-/// Whether the cursor's key is one that `low` lets through.
-fn is_above(cursor: &DbIter, low: &Bound<Vec<u8>>) -> bool {
+/// Whether `low` lets `key` through.
+fn is_above(cursor: &DbIter, key: &[u8], low: &Bound<Vec<u8>>) -> bool {
     match low {
-        Bound::Excluded(low) => cursor.user.order().compare(cursor.key(), low).is_gt(),
-        // The cursor's own bound, or none.
-        Bound::Included(_) | Bound::Unbounded => true,
+        Bound::Unbounded => true,
+        Bound::Included(low) => cursor.user.order().compare(key, low).is_ge(),
+        Bound::Excluded(low) => cursor.user.order().compare(key, low).is_gt(),
     }
 }
 
 impl std::fmt::Debug for Entries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.cursor {
-            Some(cursor) => write!(f, "Entries({cursor:?})"),
+            Some(_) => write!(f, "Entries(under way)"),
             None => write!(f, "Entries(over)"),
         }
     }

@@ -51,6 +51,35 @@ impl Found<'_> {
     }
 }
 
+/// Fewer than 16 bytes, as the low ones of a number.
+#[inline]
+fn up_to_16(bytes: &[u8]) -> u128 {
+    match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(first), Some(last)) => {
+            let beyond = u64::from_le_bytes(*last).checked_shr(8 * (16 - bytes.len() as u32));
+            u128::from(u64::from_le_bytes(*first)) | u128::from(beyond.unwrap_or(0)) << 64
+        }
+        _ => bytes.iter().rev().fold(0, |n, &byte| n << 8 | u128::from(byte)),
+    }
+}
+
+/// At most [`SMALL`] bytes, and zeros. They are put together in registers: a processor waits where it loads at once
+/// what was stored in pieces just before, and values are moved as soon as they are made.
+#[inline]
+fn small(bytes: &[u8]) -> [u8; SMALL] {
+    let (low, high) = match (bytes.first_chunk::<16>(), bytes.last_chunk::<16>()) {
+        (Some(first), Some(last)) => {
+            let beyond = u128::from_le_bytes(*last).checked_shr(8 * (32 - bytes.len() as u32));
+            (u128::from_le_bytes(*first), beyond.unwrap_or(0))
+        }
+        _ => (up_to_16(bytes), 0),
+    };
+    let mut small = [0; SMALL];
+    small[..16].copy_from_slice(&low.to_le_bytes());
+    small[16..].copy_from_slice(&high.to_le_bytes()[..SMALL - 16]);
+    small
+}
+
 /// As many bytes as fit beside the other forms: keys, mostly, for which an allocation is much.
 const SMALL: usize = 30;
 
@@ -72,9 +101,33 @@ impl Value {
         if bytes.len() > SMALL {
             return memory::copied(bytes, what).map(|copy| Value(Repr::Copied(copy)));
         }
-        let mut small = [0; SMALL];
-        small[..bytes.len()].copy_from_slice(bytes);
-        Ok(Value(Repr::Small(bytes.len() as u8, small)))
+        Ok(Value(Repr::Small(bytes.len() as u8, small(bytes))))
+    }
+    /// No bytes.
+    pub(crate) const EMPTY: Value = Value(Repr::Small(0, [0; SMALL]));
+
+    /// Makes it a copy of `bytes`, in its own memory if they fit there.
+    #[inline]
+    pub(crate) fn assign(&mut self, bytes: &[u8]) {
+        match &mut self.0 {
+            Repr::Copied(own) => {
+                own.clear();
+                own.extend_from_slice(bytes);
+            }
+            Repr::Small(len, own) if bytes.len() <= SMALL => {
+                (*len, *own) = (bytes.len() as u8, small(bytes));
+            }
+            _ if bytes.len() > SMALL => self.0 = Repr::Copied(bytes.to_vec()),
+            _ => self.0 = Repr::Small(bytes.len() as u8, small(bytes)),
+        }
+    }
+    /// Whether it takes no more than twice the memory that it needs.
+    #[inline]
+    pub(crate) fn is_snug(&self) -> bool {
+        match &self.0 {
+            Repr::Copied(own) => own.len() > SMALL && own.len() * 2 > own.capacity(),
+            Repr::Pinned(_) | Repr::Small(..) => true,
+        }
     }
     /// Cuts it to its first `len` bytes.
     pub fn truncate(&mut self, len: usize) {
@@ -184,4 +237,25 @@ pub fn own(
     merged: impl FnOnce() -> Result<Vec<u8>>,
 ) -> Result<Option<Value>> {
     decide(tag, None, || Found::Lies(value).keep(), merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of every length, those that fit beside the other forms and those that do not.
+    #[test]
+    fn copies_have_the_bytes_of_what_they_copy() {
+        let bytes: Vec<u8> = (1..=64).collect();
+        let mut reused = Value::EMPTY;
+        for len in (0..=64).chain((0..=64).rev()) {
+            let bytes = &bytes[64 - len..];
+            let copy = Value::copy(bytes, "a test").unwrap();
+            assert_eq!(copy, bytes);
+            reused.assign(bytes);
+            assert_eq!(reused, bytes);
+            assert!(copy.is_snug());
+        }
+        assert!(!reused.is_snug(), "memory for 64 bytes and none in it");
+    }
 }

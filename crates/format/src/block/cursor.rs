@@ -36,6 +36,13 @@ pub(super) struct Head {
     pub(super) len: usize,
 }
 
+/// An entry with everything in one place: its value lies behind its key.
+pub(super) struct Usual<'b> {
+    pub(super) shared: usize,
+    pub(super) tail: &'b [u8],
+    pub(super) value: Range<usize>,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
     pub(super) layout: Layout,
@@ -52,6 +59,59 @@ pub(super) struct Cursor {
     pub(super) next: usize,
     /// The restart point at or before `at` from which the last scan started.
     restart: u32,
+    trail: Trail,
+}
+
+/// The entries of a stretch that were come past, last one on top: steps back undo what steps forward did to the key,
+/// where a scan for each step would read the stretch again. It takes no more bytes than the block has.
+#[derive(Clone, Debug, Default)]
+struct Trail {
+    /// The entry that the top one lies before, where a step back was the last move.
+    end: usize,
+    marks: Vec<Mark>,
+    /// What the keys lost on the way, one behind the other.
+    tails: Vec<u8>,
+}
+
+/// An entry that was come past.
+#[derive(Clone, Debug)]
+struct Mark {
+    at: usize,
+    value: Range<usize>,
+    /// How much of its key the entry behind it shares.
+    shared: usize,
+    /// Where in `tails` the rest begins.
+    tail: usize,
+}
+
+/// Entries in a trail: restart points lie closer in all tables but strange ones, where a scan leads to each so many.
+const TRAIL_MOST: usize = 256;
+
+impl Trail {
+    #[inline]
+    fn clear(&mut self) {
+        self.marks.clear();
+        self.tails.clear();
+    }
+    /// The cursor leaves the entry at `at` with `key` for one that shares `shared` bytes of it.
+    fn note(&mut self, at: usize, value: Range<usize>, key: &[u8], shared: usize) {
+        if self.marks.len() == TRAIL_MOST {
+            self.clear();
+        }
+        self.marks.push(Mark { at, value, shared, tail: self.tails.len() });
+        self.tails.extend_from_slice(key.get(shared..).unwrap_or_default());
+    }
+    /// Makes `key` and `value` those of the entry before. Where that is; `None` if the trail does not lead there.
+    #[inline]
+    fn back(&mut self, key: &mut Vec<u8>, value: &mut Range<usize>) -> Option<usize> {
+        let mark = self.marks.pop()?;
+        key.truncate(mark.shared);
+        key.extend_from_slice(self.tails.get(mark.tail..)?);
+        self.tails.truncate(mark.tail);
+        *value = mark.value;
+        self.end = mark.at;
+        Some(mark.at)
+    }
 }
 
 impl Cursor {
@@ -67,11 +127,13 @@ impl Cursor {
             at: layout.keys_end,
             next: layout.keys_end,
             restart: 0,
+            trail: Trail::default(),
         }
     }
     /// Moves to another block of the same kind; keeps the key buffer.
     pub(super) fn reset(&mut self, layout: Layout) {
         self.layout = layout;
+        self.trail.clear();
         self.invalidate();
     }
     pub(super) fn layout(&self) -> &Layout {
@@ -234,6 +296,11 @@ impl Cursor {
             self.invalidate();
             return Ok(false);
         }
+        let goes_on = self.trail.end == here;
+        if goes_on && let Some(at) = self.trail.back(&mut self.key, &mut self.value) {
+            (self.at, self.next) = (at, here);
+            return Ok(true);
+        }
         // The last restart point before this entry, then forward to its predecessor.
         let (mut low, mut high) = (0, self.layout.restarts - 1);
         while low < high {
@@ -245,7 +312,32 @@ impl Cursor {
             }
         }
         self.jump(block, low)?;
-        self.scan_until(block, here)
+        // One step back is often the only one. The second one in a row begins a trail.
+        let found = match goes_on && self.form == ValueForm::Bytes {
+            true => self.scan_noting(block, here)?,
+            false => self.scan_until(block, here)?,
+        };
+        self.trail.end = self.at;
+        Ok(found)
+    }
+
+    /// As [`scan_until`](Cursor::scan_until), but leaves a trail of the entries that it comes past.
+    fn scan_noting(&mut self, block: &[u8], end: usize) -> Result<bool> {
+        self.step(block)?;
+        while self.next < end {
+            let (at, value) = (self.at, self.value.clone());
+            let Some((shared, tail)) = self.parse(block)? else { break };
+            if shared > self.key.len() || shared + tail.len() < self.min_key {
+                return Err(self.fail("bad key lengths"));
+            }
+            self.trail.note(at, value, &self.key, shared);
+            self.key.truncate(shared);
+            self.key.extend_from_slice(tail);
+        }
+        if self.next == end {
+            return Ok(true);
+        }
+        Err(self.fail("a restart point at no entry"))
     }
 
     /// Steps to the entry that ends at `end`, where one is known to end. A restart point that is
@@ -288,6 +380,7 @@ impl Cursor {
         self.restart = restart;
         self.next = at;
         self.key.clear();
+        self.trail.clear();
         Ok(())
     }
 
@@ -303,10 +396,44 @@ impl Cursor {
         Ok(true)
     }
 
+    /// The entry at `next`, if it is one of the usual ones. `None` if it is not, or is damaged.
+    #[inline(always)]
+    pub(super) fn usual<'b>(&self, block: &'b [u8]) -> Option<Usual<'b>> {
+        if self.layout.separated || self.form != ValueForm::Bytes {
+            return None;
+        }
+        let entry = block.get(self.next..self.layout.keys_end)?;
+        let head = read_head(entry, true)?;
+        let body = entry.get(head.len..)?;
+        let tail = body.get(..head.unshared)?;
+        if head.value > body.len() - head.unshared {
+            return None;
+        }
+        let start = self.next + head.len + head.unshared;
+        Some(Usual { shared: head.shared, tail, value: start..start + head.value })
+    }
+
+    /// Stands at the entry at `next`, which has this value and ends with it.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, value: Range<usize>) {
+        self.at = self.next;
+        self.next = value.end;
+        self.value = value;
+    }
+
     /// Reads the entry at `next` but for its key, of which it returns how much is shared and the
     /// rest; `None` at the end of the block.
     #[inline]
     fn parse<'b>(&mut self, block: &'b [u8]) -> Result<Option<(usize, &'b [u8])>> {
+        if let Some(Usual { shared, tail, value }) = self.usual(block) {
+            self.enter(value);
+            return Ok(Some((shared, tail)));
+        }
+        self.parse_any(block)
+    }
+
+    /// The same for whatever there is.
+    fn parse_any<'b>(&mut self, block: &'b [u8]) -> Result<Option<(usize, &'b [u8])>> {
         let at = self.next;
         if at >= self.layout.keys_end {
             self.invalidate();

@@ -121,6 +121,19 @@ impl<B: AsRef<[u8]>> BlockIter<B> {
     pub fn next(&mut self) -> Result<bool> {
         self.cursor.next(self.bytes.as_ref())
     }
+    /// Moves to the next entry, and says whether it has the user key of the one before, byte for byte. `None` from the
+    /// last one, where it stays. A step costs less than with [`next`](BlockIter::next).
+    ///
+    /// # Errors
+    /// As [`seek_to_first`](BlockIter::seek_to_first).
+    ///
+    /// # Panics
+    /// On a block of names.
+    #[inline]
+    pub fn next_of_same(&mut self) -> Result<Option<bool>> {
+        assert!(self.cursor.has_tags(), "user keys are part of internal keys");
+        self.cursor.next_of_same(self.bytes.as_ref())
+    }
     /// Gives the current entry and those after it to `visit`, until it breaks or the block ends. Stands at the entry
     /// that `visit` broke at, or else at the last one, and gives none if it is not valid. A step costs less
     /// than with [`next`](BlockIter::next).
@@ -141,8 +154,8 @@ impl<B: AsRef<[u8]>> BlockIter<B> {
             false => Ok(ControlFlow::Continue(())),
         }
     }
-    /// Moves to the previous entry; from past the end, to the last one. Costs a scan from the
-    /// restart point before.
+    /// Moves to the previous entry; from past the end, to the last one. The first two in a row cost a scan from the
+    /// restart point before, and those after them to that point little.
     ///
     /// # Errors
     /// As [`seek_to_first`](BlockIter::seek_to_first).

@@ -102,6 +102,46 @@ fn forward_backward_and_seeks_agree_with_the_entries() {
     }
 }
 
+/// Steps in any order, in stretches longer and shorter than the trail that steps back leave: each stands where the
+/// entries say, and knows whether a key repeats.
+#[test]
+fn steps_back_and_forth_agree_with_the_entries() {
+    let all: Vec<_> =
+        entries(700).into_iter().map(|(k, v)| (k, v[..v.len() % 9].to_vec())).collect();
+    let user = |i: usize| &all[i].0[..all[i].0.len() - 8];
+    for (interval, most) in [(1, 99), (3, 99), (16, 99), (16, 2), (700, 99), (700, 5)] {
+        let block = build_sharing(&all, interval, |i| (i + 1) * most);
+        let mut it = BlockIter::new(&block).unwrap();
+        let mut rng = fastrand::Rng::with_seed((interval + most) as u64);
+        let mut at = None;
+        for _ in 0..400 {
+            if rng.u8(0..4) == 0 || at.is_none() {
+                let i = rng.usize(0..all.len());
+                assert!(it.seek(InternalKey::decode(&all[i].0).unwrap(), &Bytewise).unwrap());
+                at = Some(i);
+            }
+            let back = rng.bool();
+            for _ in 0..rng.usize(0..40) {
+                let Some(i) = at else { break };
+                match back {
+                    true => {
+                        at = i.checked_sub(1);
+                        assert_eq!(it.prev().unwrap(), at.is_some());
+                    }
+                    false if i + 1 < all.len() => {
+                        at = Some(i + 1);
+                        let repeats = user(i) == user(i + 1);
+                        assert_eq!(it.next_of_same().unwrap(), Some(repeats));
+                    }
+                    false => assert_eq!(it.next_of_same().unwrap(), None),
+                }
+                let Some(i) = at else { break };
+                assert_eq!((it.key(), it.value()), (&all[i].0[..], &all[i].1[..]), "entry {i}");
+            }
+        }
+    }
+}
+
 /// A walk gives what steps give, from any entry on, and stops where it is told to; whether a key repeats is known
 /// however much of it the writer shared.
 #[test]

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use lithify_base::Result;
 
-use super::cursor::{Cursor, ValueForm, read_head};
+use super::cursor::{Cursor, Usual};
 
 /// An entry that a walk over a block comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,25 +88,28 @@ impl Cursor {
         }
     }
 
+    /// To the next entry. Whether it has the user key of this one; `None`, and the cursor has not moved, if there is none.
+    ///
+    /// # Errors
+    /// Corruption if it does not decode.
+    #[inline]
+    pub(super) fn next_of_same(&mut self, block: &[u8]) -> Result<Option<bool>> {
+        if let Some(repeats) = self.step_quickly(block) {
+            return Ok(Some(repeats));
+        }
+        match self.next < self.layout.keys_end {
+            true => self.step_plainly(block).map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// To the next entry, if it is one of the usual ones. Whether it has the user key of this one. `None`, and the
     /// cursor has not moved, if it is not, or is damaged.
     #[inline(always)]
     fn step_quickly(&mut self, block: &[u8]) -> Option<bool> {
-        if self.layout.separated || self.form != ValueForm::Bytes {
-            return None;
-        }
-        let entry = block.get(self.next..self.layout.keys_end)?;
-        let head = read_head(entry, true)?;
-        let body = entry.get(head.len..)?;
-        let tail = body.get(..head.unshared)?;
-        if head.value > body.len() - head.unshared {
-            return None;
-        }
-        let repeats = step(&mut self.key, head.shared, tail)?;
-        self.at = self.next;
-        let start = self.next + head.len + head.unshared;
-        self.next = start + head.value;
-        self.value = start..self.next;
+        let Usual { shared, tail, value } = self.usual(block)?;
+        let repeats = step(&mut self.key, shared, tail)?;
+        self.enter(value);
         Some(repeats)
     }
 

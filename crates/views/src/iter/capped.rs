@@ -57,6 +57,13 @@ impl<C: Cursor> Cursor for Capped<C> {
         self.cursor.next();
         self.forward();
     }
+    fn next_of_same(&mut self) -> bool {
+        let mut same = self.cursor.next_of_same();
+        while self.is_hidden() {
+            same &= self.cursor.next_of_same();
+        }
+        same
+    }
     fn prev(&mut self) {
         self.cursor.prev();
         self.back();

@@ -55,6 +55,10 @@ impl Cursor for Child {
     fn next(&mut self) {
         each!(self, c => c.next());
     }
+    #[inline]
+    fn next_of_same(&mut self) -> bool {
+        each!(self, c => c.next_of_same())
+    }
     fn walk(&mut self, visit: &mut impl FnMut(Passed<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         match self {
             Child::Run(c) => c.walk(visit),

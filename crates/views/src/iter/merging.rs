@@ -84,17 +84,27 @@ impl<C: Cursor> Merging<C> {
     }
 
     /// True if cursor `a` comes before cursor `b` in the current direction.
+    #[inline]
     fn before(&self, a: u32, b: u32) -> bool {
-        let (i, j) = (a as usize, b as usize);
-        let by_key = if self.bytewise && self.heads[i] != self.heads[j] {
-            self.heads[i].cmp(&self.heads[j])
-        } else {
-            self.order.compare(self.cursors[i].user_key(), self.cursors[j].user_key())
-        };
+        let (one, other) = (self.heads[a as usize], self.heads[b as usize]);
+        if self.bytewise && one != other {
+            return (one < other) == self.forward;
+        }
+        self.is_before_by_all(a as usize, b as usize)
+    }
+    /// The same where heads say nothing.
+    fn is_before_by_all(&self, i: usize, j: usize) -> bool {
+        let by_key = self.order.compare(self.cursors[i].user_key(), self.cursors[j].user_key());
         let by_entry = by_key
             .then_with(|| self.cursors[j].tag().cmp(&self.cursors[i].tag()))
             .then_with(|| i.cmp(&j));
         (by_entry == Ordering::Less) == self.forward
+    }
+
+    /// True if both cursors stand at the same user key, byte for byte.
+    #[inline]
+    fn is_same(&self, i: usize, j: usize) -> bool {
+        self.heads[i] == self.heads[j] && self.cursors[i].user_key() == self.cursors[j].user_key()
     }
 
     fn sift_down(&mut self, mut at: usize) {
@@ -147,14 +157,14 @@ impl<C: Cursor> Merging<C> {
         self.sift_down(0);
     }
 
-    /// The cursor whose entry comes after the top's, if there is one.
+    /// Where in the heap the cursor is whose entry comes after the top's, if there is one.
+    #[inline]
     fn second(&self) -> Option<usize> {
         let &left = self.heap.get(1)?;
-        let second = match self.heap.get(2) {
-            Some(&right) if self.before(right, left) => right,
-            _ => left,
-        };
-        Some(second as usize)
+        match self.heap.get(2) {
+            Some(&right) if self.before(right, left) => Some(2),
+            _ => Some(1),
+        }
     }
 
     fn top(&self) -> &C {
@@ -221,6 +231,32 @@ impl<C: Cursor> Cursor for Merging<C> {
         self.cursors[top].next();
         self.settle_top();
     }
+    #[inline]
+    fn next_of_same(&mut self) -> bool {
+        if !self.forward {
+            let before = self.user_key().to_vec();
+            self.turn(true);
+            return self.valid() && self.user_key() == before;
+        }
+        let top = self.heap[0] as usize;
+        let second = self.second();
+        let meets = second.is_some_and(|at| self.is_same(top, self.heap[at] as usize));
+        let repeats = self.cursors[top].next_of_same();
+        if !self.cursors[top].valid() {
+            self.settle_top();
+            return meets && self.valid();
+        }
+        self.heads[top] = head(self.cursors[top].user_key());
+        match second {
+            // The one that came second has its turn.
+            Some(at) if self.before(self.heap[at], self.heap[0]) => {
+                self.heap.swap(at, 0);
+                self.sift_down(at);
+                meets
+            }
+            _ => repeats,
+        }
+    }
     fn walk(&mut self, visit: &mut impl FnMut(Passed<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         debug_assert!(self.forward && self.bytewise, "who walks asks for that first");
         // Whether the next entry, of whichever cursor, has the key of the one that was given last.
@@ -230,6 +266,7 @@ impl<C: Cursor> Cursor for Merging<C> {
             let (cursor, limit) = match self.second() {
                 None => (&mut self.cursors[top], Limit::none()),
                 Some(second) => {
+                    let second = self.heap[second] as usize;
                     let both = self.cursors.get_disjoint_mut([top, second]);
                     let [cursor, other] = both.expect("two places of the heap");
                     let head = self.heads[second];

@@ -36,6 +36,13 @@ pub(crate) trait Cursor {
     fn seek_to_last(&mut self);
     /// Moves one entry forward. The cursor must be valid.
     fn next(&mut self);
+    /// The same. Whether the entry there has the user key of the one before, byte for byte. For orders in which equal
+    /// keys have the same bytes.
+    fn next_of_same(&mut self) -> bool {
+        let before = self.user_key().to_vec();
+        self.next();
+        self.valid() && self.user_key() == before
+    }
     /// Gives the current entry and those after it to `visit`, until it breaks or there are no more: stands at the
     /// entry that `visit` broke at, or is not valid. For byte order, and only on the way forward.
     fn walk(&mut self, visit: &mut impl FnMut(Passed<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
@@ -51,7 +58,7 @@ pub(crate) trait Cursor {
     fn tag(&self) -> Tag;
     /// Value of the entry.
     fn value(&self) -> &[u8];
-    /// Both, in one look.
+    /// User key and value, in one look.
     #[inline]
     fn entry(&self) -> (&[u8], &[u8]) {
         (self.user_key(), self.value())
@@ -65,14 +72,11 @@ fn by_steps<C: Cursor + ?Sized>(
     cursor: &mut C,
     visit: &mut impl FnMut(Passed<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let (mut before, mut repeats) = (Vec::new(), false);
+    let mut repeats = false;
     while cursor.valid() {
         let (user, tag, value) = (cursor.user_key(), cursor.tag(), cursor.value());
         visit(Passed { user, tag, value, repeats })?;
-        before.clear();
-        before.extend_from_slice(cursor.user_key());
-        cursor.next();
-        repeats = cursor.valid() && cursor.user_key() == before;
+        repeats = cursor.next_of_same();
     }
     ControlFlow::Continue(())
 }

@@ -187,6 +187,16 @@ impl Cursor for Stratum {
             }
         }
     }
+    #[inline]
+    fn next_of_same(&mut self) -> bool {
+        let Some(iter) = &mut self.open else { return false };
+        let repeats = iter.next_of_same();
+        if !iter.valid() {
+            // No user key is in two files of a run (V4).
+            self.settle_forward();
+        }
+        repeats
+    }
     fn walk(&mut self, visit: &mut impl FnMut(Passed<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
         // No user key is in two files of a run (V4).
         while let Some(iter) = &mut self.open {

@@ -112,7 +112,13 @@ fn a_merge_is_one_sorted_sequence_in_every_direction() {
                     let i = all.partition_point(|e| Plain::before(e, &user, tag));
                     at = (i < all.len()).then_some(i);
                 }
-                3..6 if at.is_some() => {
+                3 if at.is_some() => {
+                    let before = at.map(|i| &all[i].0);
+                    at = at.map(|i| i + 1).filter(|i| *i < all.len());
+                    let same = at.is_some() && at.map(|i| &all[i].0) == before;
+                    assert_eq!(m.next_of_same(), same);
+                }
+                4..6 if at.is_some() => {
                     m.next();
                     at = at.map(|i| i + 1).filter(|i| *i < all.len());
                 }

@@ -16,6 +16,7 @@ use lithify_tables::sst::Passed;
 use super::Cursor;
 use super::tombstones::Tombstones;
 use crate::operands::Operands;
+use crate::value::{Repr, Value};
 
 /// Entries of one key stepped over before a forward move seeks past the key instead.
 const STEPS_BEFORE_SEEK: u32 = 8;
@@ -41,10 +42,10 @@ pub(crate) struct User<C> {
     tombstones: Tombstones,
     bounds: Bounds,
     place: Place,
-    key: Vec<u8>,
+    key: Value,
     /// Key of the last leap on the way forward.
     leapt: Option<Vec<u8>>,
-    value: Vec<u8>,
+    value: Value,
     error: Option<Error>,
     operator: Option<MergeOperatorRef>,
     operands: Operands,
@@ -78,9 +79,9 @@ impl<C: Cursor> User<C> {
             tombstones,
             bounds: Bounds { lower: bounds.0, upper: bounds.1 },
             place: Place::Nowhere,
-            key: Vec::new(),
+            key: Value::EMPTY,
             leapt: None,
-            value: Vec::new(),
+            value: Value::EMPTY,
             error: None,
             operator,
             operands: Operands::default(),
@@ -137,6 +138,21 @@ impl<C: Cursor> User<C> {
         match self.place {
             Place::AtCursor => self.cursor.value(),
             _ => &self.value,
+        }
+    }
+    /// The current key and value, to be kept; it must be at an entry. Those that were put aside are given away: from
+    /// there only [`prev`](User::prev) and moves to a place that is named make sense.
+    ///
+    /// # Errors
+    /// `LimitExceeded` if there is no memory.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Result<(Value, Value)> {
+        match self.place {
+            Place::Aside if self.key.is_snug() && self.value.is_snug() => {
+                let taken = |value: &mut Value| std::mem::replace(value, Value::EMPTY);
+                Ok((taken(&mut self.key), taken(&mut self.value)))
+            }
+            _ => Ok((Value::copy(self.key(), "a key")?, Value::copy(self.value(), "a value")?)),
         }
     }
     /// The current key and value, if it is at an entry.
@@ -215,20 +231,36 @@ impl<C: Cursor> User<C> {
     pub(crate) fn next(&mut self) {
         match self.place {
             Place::Nowhere => {}
+            Place::AtCursor if self.identical => self.next_key(),
             Place::AtCursor => {
-                self.key.clear();
-                self.key.extend_from_slice(self.cursor.user_key());
+                self.key.assign(self.cursor.user_key());
                 self.cursor.next();
                 self.find_forward(true);
             }
             Place::Aside => {
-                let key = std::mem::take(&mut self.key);
+                let key = std::mem::replace(&mut self.key, Value::EMPTY);
                 self.cursor.seek(&key, Tag(0));
                 self.key = key;
                 self.find_forward(true);
             }
             Place::Combined => self.find_forward(true),
         }
+    }
+    /// From the entry at `cursor` to the next key, where equal keys have the same bytes.
+    fn next_key(&mut self) {
+        let mut steps = 0;
+        while self.cursor.next_of_same() {
+            steps += 1;
+            if steps == STEPS_BEFORE_SEEK {
+                self.key.assign(self.cursor.user_key());
+                self.place = Place::Nowhere;
+                if self.leap() {
+                    self.find_forward(true);
+                }
+                return;
+            }
+        }
+        self.find_forward(false);
     }
     /// Gives the current entry and those after it to `take` until it breaks: stands at the entry that it broke at.
     pub(crate) fn walk(&mut self, take: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<()>) {
@@ -312,7 +344,8 @@ impl<C: Cursor> User<C> {
             return false;
         }
         let mut key = self.leapt.take().unwrap_or_default();
-        self.key.clone_into(&mut key);
+        key.clear();
+        key.extend_from_slice(&self.key);
         self.leapt = Some(key);
         self.cursor.seek(&self.key, Tag(0));
         true
@@ -324,16 +357,15 @@ impl<C: Cursor> User<C> {
         let mut steps = 0;
         self.place = Place::Nowhere;
         while self.cursor.valid() {
-            let user = self.cursor.user_key();
             if let Some(upper) = &self.bounds.upper
-                && self.order.compare(user, upper).is_ge()
+                && self.order.compare(self.cursor.user_key(), upper).is_ge()
             {
                 return;
             }
-            if !self.is_within(user) {
+            if self.limited.is_some() && !self.is_within(self.cursor.user_key()) {
                 return;
             }
-            if skip && self.is_same(user) {
+            if skip && self.is_same(self.cursor.user_key()) {
                 steps += 1;
                 if steps > STEPS_BEFORE_SEEK {
                     steps = 0;
@@ -360,7 +392,9 @@ impl<C: Cursor> User<C> {
                 Some(Kind::Merge) => {
                     self.combine_forward().map(|some| some.then_some(Place::Combined))
                 }
-                _ => self.visible(user, tag).map(|some| some.then_some(Place::AtCursor)),
+                _ => self
+                    .visible(self.cursor.user_key(), tag)
+                    .map(|some| some.then_some(Place::AtCursor)),
             };
             match found {
                 Ok(Some(place)) => {
@@ -368,8 +402,7 @@ impl<C: Cursor> User<C> {
                     return;
                 }
                 Ok(None) => {
-                    self.key.clear();
-                    self.key.extend_from_slice(self.cursor.user_key());
+                    self.key.assign(self.cursor.user_key());
                     skip = true;
                     self.cursor.next();
                 }
@@ -384,8 +417,7 @@ impl<C: Cursor> User<C> {
     /// Combines the operand at `cursor` with what lies below it. False if a range deletion hides it;
     /// `cursor` has not moved then.
     fn combine_forward(&mut self) -> Result<bool> {
-        self.key.clear();
-        self.key.extend_from_slice(self.cursor.user_key());
+        self.key.assign(self.cursor.user_key());
         self.operands.clear();
         let hidden = self.tombstones.covering(&self.key, self.at)?;
         let mut base = None;
@@ -402,7 +434,8 @@ impl<C: Cursor> User<C> {
         if self.operands.is_empty() {
             return Ok(false);
         }
-        self.value = self.operands.combine(self.operator.as_ref(), &self.key, base.as_deref())?;
+        let all = self.operands.combine(self.operator.as_ref(), &self.key, base.as_deref())?;
+        self.value = Value(Repr::Copied(all));
         Ok(true)
     }
 
@@ -411,8 +444,7 @@ impl<C: Cursor> User<C> {
         self.place = Place::Nowhere;
         self.leapt = None;
         while self.cursor.valid() {
-            self.key.clear();
-            self.key.extend_from_slice(self.cursor.user_key());
+            self.key.assign(self.cursor.user_key());
             if let Some(lower) = &self.bounds.lower
                 && self.order.compare(&self.key, lower).is_lt()
             {
@@ -428,16 +460,14 @@ impl<C: Cursor> User<C> {
                 let tag = self.cursor.tag();
                 if !self.identical && tag.seq() <= self.at {
                     // As the newest entry spells it.
-                    self.key.clear();
-                    self.key.extend_from_slice(self.cursor.user_key());
+                    self.key.assign(self.cursor.user_key());
                 }
                 if tag.seq() <= self.at && tag.kind() == Some(Kind::Merge) {
                     lost = lost.and(self.operands.push(tag.seq(), self.cursor.value()));
                 } else if tag.seq() <= self.at {
                     decided = Some(tag);
                     self.operands.clear();
-                    self.value.clear();
-                    self.value.extend_from_slice(self.cursor.value());
+                    self.value.assign(self.cursor.value());
                 }
                 self.cursor.prev();
             }
@@ -470,7 +500,8 @@ impl<C: Cursor> User<C> {
             return Ok(below);
         }
         let base = below.then_some(&self.value[..]);
-        self.value = self.operands.combine(self.operator.as_ref(), &self.key, base)?;
+        let all = self.operands.combine(self.operator.as_ref(), &self.key, base)?;
+        self.value = Value(Repr::Copied(all));
         Ok(true)
     }
 

@@ -58,6 +58,12 @@ fn a_random_walk_agrees_with_the_model() {
                     iter.seek_to_last();
                     here = Some(entries.len() - 1);
                 }
+                3 if here.is_some() => {
+                    let i = here.unwrap_or_default();
+                    here = Some(i + 1).filter(|&i| i < entries.len());
+                    let same = here.is_some_and(|now| entries[now].0 == entries[i].0);
+                    assert_eq!(iter.next_of_same(), same);
+                }
                 3..=5 => {
                     iter.next();
                     here = here.map(|i| i + 1).filter(|&i| i < entries.len());
