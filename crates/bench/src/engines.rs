@@ -234,8 +234,13 @@ fn cards_text(rows: &[EngineRow], predicted: &Predictions, columns: Option<usize
         bytes(most(|c| c.memory[0])),
         bytes(most(|c| c.memory[1])),
     );
+    text + &predicted_text(predicted, columns)
+}
+
+/// What a formula says, if it was asked.
+fn predicted_text(predicted: &Predictions, columns: Option<usize>) -> String {
     if predicted.rows.is_empty() {
-        return text;
+        return String::new();
     }
     let mut table = empty();
     table.set_header([
@@ -261,7 +266,7 @@ fn cards_text(rows: &[EngineRow], predicted: &Predictions, columns: Option<usize
     }
     align(&mut table, 3);
     let table = to_columns(&table.to_string(), 4, columns);
-    text + &format!("\n{table}\nThe same link: {}.", predicted.link)
+    format!("\n{table}\nThe same link: {}.", predicted.link)
 }
 
 fn empty() -> Table {
