@@ -23,8 +23,8 @@ use crate::value::Value;
 /// shows the database as it was when it was made (or its snapshot), may outlive the handle, and gives entries
 /// from its end as well: [`rev`](Iterator::rev).
 ///
-/// What it gives is copied, for less than a loop over the cursor ([`DbIter`]) that copies. Taking from both ends in
-/// turn costs a seek at each turn.
+/// What it gives is copied, for about what a loop over the cursor ([`DbIter`]) that copies takes. Taking from both ends
+/// in turn costs a seek at each turn.
 pub struct Entries {
     /// `None` once it is over.
     cursor: Option<DbIter>,
