@@ -261,7 +261,8 @@ static void hash_kernel(const Params) {
     u64 sum = xxh3_warp(hashed.bytes, hashed.n, secrets());
     if (threadIdx.x == THREADS - 1) {
         hashed.out[0] = sum;
-        hashed.out[1] = xxph3(hashed.bytes, (u32)hashed.n);
+        u64 hash = xxph3<false>(hashed.bytes, (u32)hashed.n);
+        hashed.out[1] = xxph3<true>(hashed.bytes, (u32)hashed.n) == hash ? hash : ~hash;
         hashed.out[2] = content(hashed.out[1], hashed.bytes, hashed.n);
         hashed.out[3] = weigh(hashed.out[2], hashed.n);
     }

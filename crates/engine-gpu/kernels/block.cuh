@@ -84,8 +84,7 @@ FN u32 count_group(const u8 *p, u32 at, u32 end, u32 &entries, u64 &bytes) {
 
 // A key as the second pass leaves it.
 struct Seen {
-    u64 at;  // of its user key, in `keys`
-    u32 len;
+    u32 at, len;  // of its user key, in `keys`
     u64 tag;  // as stored
     u32 value_at, value;
 };
@@ -98,7 +97,7 @@ FN u8 internal_byte(const u8 *user, u32 len, u64 tag, u32 i) {
 // The next entry of a group that was counted. `seen` is the one before it, or has length 0 and `first`
 // set; its user key goes to `keys + key_at`. By `of` lanes side by side, of which this is the `me`-th: it writes the
 // bytes `me`, `me + of`, ..., so what it needs of the key before was mostly written by itself.
-FN void next_entry(const u8 *p, u32 &at, u32 end, u8 *keys, u64 key_at, bool first, Seen &seen, u32 me, u32 of) {
+FN void next_entry(const u8 *p, u32 &at, u32 end, u8 *keys, u32 key_at, bool first, Seen &seen, u32 me, u32 of) {
     Entry e = {};
     read_entry(p, at, end, first ? 0 : seen.len + 8, e);
     u32 user = e.shared + e.unshared - 8;
@@ -145,10 +144,10 @@ FN u32 lanes_each(u32 groups) {
 }
 
 // Second pass over up to 32 groups, by a warp: lane g comes with where group g lies, with the number of its first entry
-// and with where its user keys go. `f` is called by all lanes together, for an entry each or for none: whether there is
+// and with where its user keys go, behind `keys`. `f` is called by all lanes together, for an entry each or for none: whether there is
 // one, the entry, the one before it, whether there is one before it in its group, and its number. Says the last entry
 // of the group that a lane has a part of.
-template <class F> FN Seen each_entry(const u8 *p, u32 groups, u32 at, u32 end, u64 no, u8 *keys, u64 key_at, F f) {
+template <class F> FN Seen each_entry(const u8 *p, u32 groups, u32 at, u32 end, u32 no, u8 *keys, u32 key_at, F f) {
     u32 each = lanes_each(groups), g = lane() / each, me = lane() % each;
     at = __shfl_sync(ALL, at, g);
     end = __shfl_sync(ALL, end, g);
@@ -159,7 +158,7 @@ template <class F> FN Seen each_entry(const u8 *p, u32 groups, u32 at, u32 end, 
     bool first = true;
     while (warp_any(at < end)) {
         bool has = false, has_left = false;
-        u64 my_no = 0;
+        u32 my_no = 0;
         for (u32 turn = 0; turn < each; turn++) {
             if (at < end) {
                 if (turn == me) left = s, has = true, has_left = !first, my_no = no;

@@ -188,7 +188,7 @@ APART u64 xxph3_long(const u8 *p, u32 n) {
     return avalanche_old(h);
 }
 // Hash of a filter key that has not 9 to 16 bytes.
-APART u64 xxph3_other(const u8 *p, u32 n) {
+FN u64 xxph3_other(const u8 *p, u32 n) {
     if (n == 0) return fold64(secret64(0), P64_2);
     if (n == 1) return xxph3_tiny(p[0], p[0], p[0], 1);
     if (n == 2) return xxph3_tiny(p[0], p[1], p[1], 2);
@@ -212,9 +212,13 @@ APART u64 xxph3_other(const u8 *p, u32 n) {
     }
     return xxph3_long(p, n);
 }
-// The same; keys of 9 to 16 bytes, as most have, without a call.
-FN u64 xxph3(const u8 *p, u32 n) {
-    if (n < 9 || n > 16) return xxph3_other(p, n);
+APART u64 xxph3_apart(const u8 *p, u32 n) {
+    return xxph3_other(p, n);
+}
+// Hash of any filter key; those of 9 to 16 bytes, as most have, without a call. Others are hashed apart, or where they are:
+// a kernel has registers to spare for one of the two.
+template <bool is_apart> FN u64 xxph3(const u8 *p, u32 n) {
+    if (n < 9 || n > 16) return is_apart ? xxph3_apart(p, n) : xxph3_other(p, n);
     u64 lo = load64(p) ^ secret64(0), hi = load64(p + n - 8) ^ secret64(8);
     return avalanche_old(n + lo + hi + fold64(lo, hi));
 }

@@ -75,9 +75,9 @@ FN u64 head(const u8 *key, u32 len, u64 i) {
 }
 
 // An entry of a block of the input into a record; its user key lies in the heap.
-FN u64 put_record(const Params &p, const BlockIn &in, const u8 *payload, const Seen &s, u64 rec) {
-    const u8 *key = at<u8>(p.heap) + s.at;
-    u64 kind = s.tag & 0xff, hash = xxph3(key, s.len);
+FN u64 put_record(const Params &p, const BlockIn &in, const u8 *payload, const Seen &s, u32 rec) {
+    const u8 *key = at<u8>(p.heap) + in.heap_at + s.at;
+    u64 kind = s.tag & 0xff, hash = xxph3<true>(key, s.len);
     at<u64>(p.hi)[rec] = head(key, s.len, p.prefix);
     at<u64>(p.lo)[rec] = head(key, s.len, p.prefix + 8);
     at<u64>(p.tag)[rec] = in.seq == NO_SEQ ? s.tag : in.seq << 8 | kind;
@@ -85,7 +85,7 @@ FN u64 put_record(const Params &p, const BlockIn &in, const u8 *payload, const S
     at<u64>(p.content)[rec] = content(hash, payload + s.value_at, s.value);
     at<u64>(p.src)[rec] = (u64)(payload + s.value_at);
     at<u32>(p.vlen)[rec] = s.value;
-    at<u64>(p.koff)[rec] = s.at;
+    at<u64>(p.koff)[rec] = in.heap_at + s.at;
     at<u32>(p.klen)[rec] = s.len;
     at<u32>(p.run)[rec] = (u32)in.run;
     return kind > 1 ? (u64)FAULT_KIND : 0;
@@ -104,12 +104,13 @@ FN u64 unpack_block(const Params &p, const BlockIn &in, const u8 *payload) {
             fault |= group_place(payload, t, g, from, to) ? count_group(payload, from, to, n, k) : (u32)FAULT_FORM;
         fault = warp_or(fault);
         u64 all_n = warp_sum(n), all_k = warp_sum(k);
-        if (!fault && (entries + all_n > in.entries || bytes + all_k > in.key_bytes)) fault = FAULT_COUNT;
+        bool beyond = entries + all_n > in.entries || bytes + all_k > in.key_bytes || (bytes + all_k) >> 32;
+        if (!fault && beyond) fault = FAULT_COUNT;
         if (fault) return fault;
-        u64 rec = in.first + entries + warp_before(n), key_at = in.heap_at + bytes + warp_before(k);
+        u32 rec = (u32)(in.first + entries + warp_before(n)), key_at = (u32)(bytes + warp_before(k));
         u32 groups = t.restarts - base < WARP ? t.restarts - base : WARP;
-        each_entry(payload, groups, from, to, rec, at<u8>(p.heap), key_at,
-                   [&](bool has, const Seen &s, const Seen &, bool, u64 no) {
+        each_entry(payload, groups, from, to, rec, at<u8>(p.heap) + in.heap_at, key_at,
+                   [&](bool has, const Seen &s, const Seen &, bool, u32 no) {
                        if (has) fault |= put_record(p, in, payload, s, no);
                    });
         entries += all_n;
@@ -124,7 +125,7 @@ KERNEL_OF(k0_unpack, 2) {
     const Secrets &secret = secrets();
     // Of blocks that were decoded, or not; other warps may set bits meanwhile, so all lanes go by the same word.
     if (warp_or(at<Status>(p.status)->faults)) return;
-    for (u64 b = blockIdx.x * (u64)WARPS + threadIdx.x / WARP; b < p.n_blocks; b += gridDim.x * (u64)WARPS) {
+    for (u32 b = blockIdx.x * WARPS + threadIdx.x / WARP; b < p.n_blocks; b += gridDim.x * WARPS) {
         const BlockIn &in = at<BlockIn>(p.blocks)[b];
         u64 fault = in.codec || is_sound(p, in, secret) ? unpack_block(p, in, payload_of(p, in)) : FAULT_SUM;
         or64(&at<Status>(p.status)->faults, fault);
