@@ -123,9 +123,9 @@ pub(crate) enum Relayed {
     More,
     /// Only another set gets it further.
     Starved,
-    /// Poll again once the ticket is complete, or in a second.
+    /// Poll again once the ticket is complete, or after [`LOOK`].
     Pending(Ticket),
-    /// The same, whatever else arrives: what a machine made is being copied.
+    /// The same, also if a set arrives before: what a machine made is being copied.
     Copying(Ticket),
     /// The output is complete and certified.
     Done(Box<Ledger>),
@@ -428,16 +428,17 @@ impl Relay {
             return Relayed::Copying(ticket);
         }
         let batch = self.next_batch(out, phase);
-        let nothing = |answer: &(Progress, Copied)| match answer {
-            (Progress::Done(_) | Progress::Failed(_), _) | (_, Copied::UnderWay(_)) => false,
-            (_, Copied::Whole(products)) => products.is_empty(),
-        };
         match batch.answer {
-            Ok(answer) if nothing(&answer) => match answer.0 {
-                Progress::More => Relayed::More,
-                // What it waits for is asked for when there is nothing else to wait for.
-                _ => Relayed::Copying(ticket),
-            },
+            Ok((progress, Copied::Whole(products)))
+                if products.is_empty() && !matches!(progress, Progress::Done(_)) =>
+            {
+                *out = products;
+                match progress {
+                    Progress::More => Relayed::More,
+                    // What it waits for is asked for when there is nothing else to wait for.
+                    _ => Relayed::Copying(ticket),
+                }
+            }
             answer => {
                 self.batches.push_back(Batch { answer, ..batch });
                 Relayed::Copying(ticket)
@@ -472,9 +473,9 @@ impl Relay {
         Batch { began, offered, sealed: self.sealed, answer }
     }
 
-    /// Reads a batch of an engine other than the CPU, to which so many sets had been offered, and that there are no more, if
-    /// it is `sealed`. Nothing has changed if it is refused: the carry before
-    /// the batch, the sets that end in it, and the carry after it, which is in its last item, are all here.
+    /// Reads a batch of an engine other than the CPU. When the engine was asked for it, the engine had so many sets that were
+    /// `offered` and not taken, and knew of no more to come if it is `sealed`. Nothing has changed if the batch is refused:
+    /// the carry before it, the sets that end in it, and the carry after it, which is in its last item, are all here.
     fn read(
         &self,
         out: &Products,

@@ -208,8 +208,8 @@ pub trait Device: Send {
     /// # Errors
     /// Any: the device is lost.
     fn record(&mut self, queue: Queue) -> Result<Event>;
-    /// Looks anew at how far its queues have come. Until the next time events of a queue behind one that had not happened may
-    /// be taken not to have, without a question; who never calls it asks each time.
+    /// Looks anew at how far its queues have come. Until it looks again, the device may say of an event that it has not happened
+    /// because one before it in the queue had not, and ask its driver nothing. A device that never looks asks each time.
     fn look(&mut self) {}
     /// True if all before the event has happened.
     ///
