@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use crate::common::within;
+use crate::lingers::Lingers;
 use lithify::{
     Builder, CompactionFilter, Db, DbEvent, Decision, Durability, EventListener, FilterContext,
     Result, Settings, WriteOptions,
 };
 use lithify_env::sync::Mutex;
-use lithify_env::{
-    Class, Env, Fs, Job, MemFs, Mono, OsRt, Rt, RtOptions, Step, Ticket, Urgency, Wake,
-};
+use lithify_env::{Class, Env, Fs, MemFs, RtOptions};
 
 /// Longest that a test may take; one that hangs takes for ever.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -126,63 +125,13 @@ fn a_listener_may_drop_the_last_handle() {
     });
 }
 
-/// Threads that drop a job some time after it is done.
-struct Lingers(OsRt);
-
-struct Lingering(Box<dyn Job>);
-
-impl Job for Lingering {
-    fn step(&mut self) -> Step {
-        self.0.step()
-    }
-    fn urgency(&self) -> Urgency {
-        self.0.urgency()
-    }
-    fn panicked(&mut self, message: String) {
-        self.0.panicked(message);
-    }
-}
-
-impl Drop for Lingering {
-    fn drop(&mut self) {
-        std::thread::sleep(Duration::from_millis(200));
-    }
-}
-
-impl Rt for Lingers {
-    fn now(&self) -> Mono {
-        self.0.now()
-    }
-    fn wall_seconds(&self) -> u64 {
-        self.0.wall_seconds()
-    }
-    fn seed(&self, who: &str) -> u64 {
-        self.0.seed(who)
-    }
-    fn spawn(&self, class: Class, job: Box<dyn Job>) {
-        match class {
-            Class::Compact => self.0.spawn(class, Box::new(Lingering(job))),
-            _ => self.0.spawn(class, job),
-        }
-    }
-    fn park(&self, ticket: &Ticket, deadline: Option<Mono>) -> Wake {
-        self.0.park(ticket, deadline)
-    }
-    fn thread_cpu(&self) -> Duration {
-        self.0.thread_cpu()
-    }
-    fn threads(&self, class: Class) -> usize {
-        self.0.threads(class)
-    }
-}
-
 /// A database that is closed right after a compaction leaves no table behind that is not in its tree, although the
 /// job still holds its inputs for a while.
 #[test]
 fn a_close_right_after_a_compaction_leaves_no_input_behind() {
     let fs = MemFs::new();
-    let rt = Arc::new(Lingers(OsRt::new(RtOptions::default())));
-    let env = Env { fs: Arc::new(fs.clone()), rt };
+    let rt = Lingers::new(RtOptions::default(), &[Class::Compact], Duration::from_millis(200));
+    let env = Env { fs: Arc::new(fs.clone()), rt: Arc::new(rt) };
     let mut settings = Settings::default();
     settings.auto_compaction = false;
     let db = Builder::new(settings).env(env).open("/db").unwrap();

@@ -11,6 +11,7 @@ mod fifo;
 mod fpga;
 mod last_handles;
 mod late_threads;
+mod lingers;
 mod little_room;
 mod parallel_traps;
 mod reentry;

@@ -63,7 +63,7 @@ pub(super) struct Cursor {
 }
 
 /// The entries of a stretch that were come past, last one on top: steps back undo what steps forward did to the key,
-/// where a scan for each step would read the stretch again. It takes no more bytes than the block has.
+/// where a scan for each step would read the stretch again. Keys in it take no more bytes than the block has, and marks 10 KiB.
 #[derive(Clone, Debug, Default)]
 struct Trail {
     /// The entry that the top one lies before, where a step back was the last move.
