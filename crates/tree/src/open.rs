@@ -298,6 +298,8 @@ impl Opening {
             families: Vec::new(),
             wal: None,
             wal_number,
+            made: None,
+            next_wal: None,
             before: None,
             closing: Vec::new(),
             kept: VecDeque::new(),

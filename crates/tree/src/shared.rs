@@ -21,6 +21,7 @@ use crate::family::OpenFamily;
 use crate::manifest::queue::ManifestQueue;
 use crate::open::resources::Resources;
 use crate::settings::Settings;
+use crate::write::ahead::Ahead;
 use crate::write::log::{Closing, Log, LogFile};
 use lithify_reports::alive::Alive;
 use lithify_reports::events::Events;
@@ -69,6 +70,8 @@ pub(crate) struct Writes {
     pub(crate) closing: Mutex<Vec<Closing>>,
     /// Logs made since the open and not deleted.
     pub(crate) logs: Mutex<Vec<LogFile>>,
+    /// The log that comes after the one that is written.
+    pub(crate) ahead: Mutex<Ahead>,
 }
 
 /// What holds background work back, and how far it is.
@@ -129,6 +132,7 @@ impl Shared {
                 turn: Turn::new(p.log),
                 closing: Mutex::default(),
                 logs: Mutex::default(),
+                ahead: Mutex::default(),
             },
             queue: Mutex::new(ManifestQueue::new(p.manifest)),
             families: Mutex::default(),

@@ -8,6 +8,7 @@
 //! when one fails ([`logs`]); which memtables make room, and how ([`room`]);
 //! who inserts what ([`together`]).
 
+pub(crate) mod ahead;
 mod entries;
 pub(crate) mod log;
 pub(crate) mod logs;

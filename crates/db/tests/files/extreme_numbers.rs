@@ -13,7 +13,7 @@ use lithify::{Builder, ColumnFamilyOptions, Db, ErrorKind, Settings};
 use lithify_base::{CfId, FileId, MAX_SEQ};
 use lithify_env::{Env, FsRef, MemFs, OsRt, RtOptions, RtRef};
 use lithify_files::Dir;
-use lithify_files::wal::WalWriter;
+use lithify_files::wal::{NewLog, WalWriter};
 use lithify_journal::manifest::{FamilyState, ManifestState, WireFile};
 use lithify_journal::wal::BatchBuilder;
 use lithify_store::manifest::{ManifestLog, recover};
@@ -264,7 +264,7 @@ fn a_log_that_uses_up_the_numbers_of_writes_is_refused() {
         batch.put(CfId(0), b"far", b"away");
         batch.set_sequence(last);
         let number = FileId(next_file(&image));
-        let mut log = WalWriter::create(&dir, number, None, last - 1).unwrap();
+        let mut log = WalWriter::begin(NewLog::make(&dir, number).unwrap(), None, last - 1);
         log.append(batch.as_bytes(), last).unwrap();
         log.sync().unwrap();
         drop(log);

@@ -23,7 +23,7 @@ mod writer;
 
 pub use chain::WalEnd;
 pub use reader::{Cut, LOG_MAX, OnRot, Replay, ReplayedLog, bytes_logged, log_numbers, replay};
-pub use writer::WalWriter;
+pub use writer::{NewLog, WalWriter};
 
 #[cfg(test)]
 mod tests;

@@ -34,7 +34,7 @@ fn dir_on(fs: FsRef) -> Dir {
 }
 
 fn create(dir: &Dir, number: u64, before: Option<&WalEnd>, last_seq: Seq) -> WalWriter {
-    WalWriter::create(dir, FileId(number), before, last_seq).unwrap()
+    WalWriter::begin(NewLog::make(dir, FileId(number)).unwrap(), before, last_seq)
 }
 
 /// Replays everything; the attempts in order.
@@ -250,7 +250,7 @@ fn a_failed_creation_can_be_repeated() {
         (op.name == "sync_dir" && op.index < 3).then(|| std::io::Error::other("once").into())
     });
     let dir = dir_on(Arc::new(fs));
-    assert!(WalWriter::create(&dir, FileId(5), None, 0).is_err());
+    assert!(NewLog::make(&dir, FileId(5)).is_err());
     create(&dir, 5, None, 0).close().unwrap();
-    assert!(WalWriter::create(&dir, FileId(5), None, 0).is_err(), "names are never reused");
+    assert!(NewLog::make(&dir, FileId(5)).is_err(), "names are never reused");
 }

@@ -62,6 +62,37 @@ pub struct WalWriter {
     link: Arc<Link>,
 }
 
+/// A log that nothing was written to yet, with a name that is durable. It may be made long before it is begun: a crash
+/// in between leaves an empty log, which says nothing.
+#[derive(Debug)]
+pub struct NewLog {
+    number: FileId,
+    file: Handle,
+}
+
+impl NewLog {
+    /// Makes log `number` and its name durable.
+    ///
+    /// # Errors
+    /// `Io`, `NoSpace`: there is no such log; trying again is fine.
+    pub fn make(dir: &Dir, number: FileId) -> Result<NewLog> {
+        let name = FileName::Wal(number.0);
+        let file = Handle(dir.create_file(name, OpenOpts::write())?);
+        if !zoo::on(Bug::NoDirSync)
+            && let Err(e) = dir.sync()
+        {
+            // The name may or may not last; without it a second try can make the file anew.
+            let _ = dir.remove(name);
+            return Err(e);
+        }
+        Ok(NewLog { number, file })
+    }
+    /// Number of the log.
+    pub fn number(&self) -> FileId {
+        self.number
+    }
+}
+
 /// An open file that can be shown.
 struct Handle(FileRef);
 
@@ -81,29 +112,13 @@ struct Undo {
 }
 
 impl WalWriter {
-    /// Makes log `number` and its name durable. `before` is how the log before ended; `last_seq`
-    /// is the last sequence number given out before this log (above that of `before` if writes
-    /// skipped the log). The opening records are gathered, not written.
-    ///
-    /// # Errors
-    /// `Io`, `NoSpace`: there is no such log; trying again is fine.
-    pub fn create(
-        dir: &Dir,
-        number: FileId,
-        before: Option<&WalEnd>,
-        last_seq: Seq,
-    ) -> Result<WalWriter> {
-        let name = FileName::Wal(number.0);
-        let file = dir.create_file(name, OpenOpts::write())?;
-        if !zoo::on(Bug::NoDirSync)
-            && let Err(e) = dir.sync()
-        {
-            // The name may or may not last; without it a second try can make the file anew.
-            let _ = dir.remove(name);
-            return Err(e);
-        }
+    /// Begins `log`. `before` is how the log before ended; `last_seq` is the last sequence number given out
+    /// before this log (above that of `before` if writes skipped the log). The opening records are gathered,
+    /// not written.
+    pub fn begin(log: NewLog, before: Option<&WalEnd>, last_seq: Seq) -> WalWriter {
+        let NewLog { number, file } = log;
         let mut wal = WalWriter {
-            file: Handle(file),
+            file,
             number,
             records: RecordWriter::new(),
             buffer: Vec::new(),
@@ -125,7 +140,7 @@ impl WalWriter {
         wal.head = head_of(&wal.buffer);
         // Marks the log as ours and says where its numbers begin.
         wal.push_seal(SealReason::Group);
-        Ok(wal)
+        wal
     }
 
     /// Number of the log.

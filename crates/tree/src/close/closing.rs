@@ -67,6 +67,7 @@ impl Shell {
         // While flushes still work: they take over what a lost log held.
         let synced = self.sync_closing(&mut log);
         let ended = self.end_log(&mut log);
+        self.shared.end_logs_ahead(&mut log);
         self.shared.writes.turn.close(self.shared.closed_error());
         self.shared.refuse(&self.shared.closed_error());
         families.iter().for_each(|family| family.drive(Event::Closing));

@@ -7,7 +7,7 @@ use lithify_control::MemId;
 use lithify_env::sync::atomic::AtomicU64;
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{RtRef, Ticket};
-use lithify_files::wal::{WalEnd, WalWriter};
+use lithify_files::wal::{NewLog, WalEnd, WalWriter};
 use lithify_journal::wal::BatchBuilder;
 use lithify_memtable::{MemTable, MemWriter};
 
@@ -23,6 +23,10 @@ pub(crate) struct Log {
     pub(crate) wal: Option<WalWriter>,
     /// Number of the log that belongs to the active memtables, open or not yet made.
     pub(crate) wal_number: FileId,
+    /// That log, if it was made ahead and nothing was written to it yet.
+    pub(crate) made: Option<NewLog>,
+    /// Number of the log after that, once one log was replaced.
+    pub(crate) next_wal: Option<FileId>,
     /// How the log before ended.
     pub(crate) before: Option<WalEnd>,
     /// Logs of earlier memtables that are still being synced.

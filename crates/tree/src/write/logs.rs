@@ -36,7 +36,7 @@ use lithify_control::MemId;
 use lithify_env::sync::atomic::Ordering;
 use lithify_env::sync::{Arc, Mutex};
 use lithify_env::{Class, Job, Step, Ticket, Urgency};
-use lithify_files::wal::WalWriter;
+use lithify_files::wal::{NewLog, WalWriter};
 
 use super::log::{Closing, Ended, GivenUp, Log};
 use super::room::fresh_memtables;
@@ -49,14 +49,19 @@ impl Shell {
     /// the write exists.
     pub(super) fn create_wal(&self, log: &mut Log) -> Result<WalWriter> {
         let number = log.wal_number;
-        let (dir, before) = (&self.shared.resources.dir, log.before.as_ref());
-        match WalWriter::create(dir, number, before, log.next_seq - 1) {
-            Ok(wal) => {
+        let made = match log.made.take() {
+            Some(made) => Ok(made),
+            None => NewLog::make(&self.shared.resources.dir, number),
+        };
+        match made {
+            Ok(made) => {
                 self.shared.log_made(number);
-                Ok(wal)
+                Ok(WalWriter::begin(made, log.before.as_ref(), log.next_seq - 1))
             }
             Err(e) => {
                 log.wal_number = self.shared.next_file();
+                // Logs have rising numbers.
+                log.next_wal = None;
                 self.shared.writes.log_now.store(log.wal_number.0, Ordering::Release);
                 Err(errors::not_begun(e))
             }

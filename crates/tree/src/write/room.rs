@@ -155,18 +155,23 @@ impl Shell {
                 Err(e) => return Err(e),
             }
         }
-        if let Some(wal) = log.wal.take() {
+        let ended = log.wal.take();
+        let is_logged = ended.is_some();
+        if let Some(wal) = ended {
             self.close_wal(log, wal);
         }
         self.swap_memtables(log, fresh);
+        if is_logged {
+            self.shared.spawn_log_ahead();
+        }
         Ok(())
     }
 
     /// Puts empty memtables in the place of active ones, whose log is closed or lost, and has those
     /// flushed.
     pub(super) fn swap_memtables(&self, log: &mut Log, fresh: Vec<Fresh>) {
-        let next_wal = self.shared.next_file();
-        log.wal_number = next_wal;
+        self.shared.next_log(log);
+        let next_wal = log.wal_number;
         self.shared.writes.log_now.store(next_wal.0, Ordering::Release);
         let (alone, mut frozen) = (log.is_alone(), Vec::new());
         for Fresh { at, table, writer } in fresh {

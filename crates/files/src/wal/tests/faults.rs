@@ -55,9 +55,9 @@ fn run(dir: &Dir) -> Told {
     let (mut before, mut closing): (Option<WalEnd>, Option<WalWriter>) = (None, None);
     let (mut seq, mut attempt) = (1, 0);
     for number in [5, 8, 11] {
-        let created = (0..2)
-            .find_map(|_| WalWriter::create(dir, FileId(number), before.as_ref(), seq - 1).ok());
-        let Some(mut wal) = created else { return told };
+        let made = (0..2).find_map(|_| NewLog::make(dir, FileId(number)).ok());
+        let Some(made) = made else { return told };
+        let mut wal = WalWriter::begin(made, before.as_ref(), seq - 1);
         for level in LEVELS {
             attempt += 1;
             let batch = group(seq, attempt);
