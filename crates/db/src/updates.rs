@@ -1,15 +1,47 @@
-//! The writes of an open database once more, by the names that users know.
+//! The writes of an open database once more, out of its logs: from a number on, in the order in which they
+//! became visible, each commit group whole.
 //!
-//! Leaves to others: reading logs (`lithify_tree`).
+//! What is read are the logs that may still be needed. A log goes once all it held is in tables, so a
+//! reader that lags behind a flush meets a gap, which is an error, never a skipped write; so are writes
+//! that skipped the log.
+//!
+//! ```text
+//!   published 9; 12.log holds 4..9       since 5: the group that holds 5, and what follows
+//!                                        since 2: gap (4 is the first there is)
+//! ```
+//! Keeps: numbers of what is handed out follow each other without a hole. Nothing that readers cannot see
+//! yet is shown. A log that was lost is not read: a write that failed may stand in it.
+//! Leaves to others: which logs there are (`lithify_tree`), the form of a log (`lithify_journal::wal`).
 
-use lithify_base::Result;
+use std::collections::VecDeque;
+
+use lithify_base::{Error, ErrorKind, Result, Seq, shown_path};
+use lithify_files::dir::FileName;
+use lithify_files::wal::LOG_MAX;
+use lithify_journal::wal::tail::LoggedBatch;
+use lithify_journal::wal::{SeqRule, WalWalk};
+use lithify_tree::{Batch, ReadableLogs, Shell};
 
 use crate::batch::WriteBatch;
 use crate::db::Db;
 
-/// The writes from a number on: see [`Db::updates_since`].
-#[derive(Debug)]
-pub struct Updates(lithify_tree::Updates);
+/// Bytes of groups that are taken out of a log at a time. A log is read whole for that, so what a reader
+/// holds meanwhile is about a memtable.
+const AHEAD: usize = 8 << 20;
+
+/// The writes from a number on: see [`Db::updates_since`]. Its iteration ends where the database is now; asked
+/// again later, it goes on with what was written since.
+pub struct Updates {
+    shell: Shell,
+    /// Number of the next write to hand out.
+    next: Seq,
+    /// Nothing was handed out yet, so that the first group may begin before `next`.
+    first: bool,
+    /// Taken out of the logs, and not handed out.
+    ahead: VecDeque<(Seq, Batch)>,
+    /// It met an error, which ends it.
+    over: bool,
+}
 
 impl Db {
     /// The writes of all column families from number `since` on, in the order in which they became visible,
@@ -45,7 +77,95 @@ impl Db {
     /// `NotFound` if there is no such write yet, or not in the logs any more; `ReadOnly` for a handle that
     /// only reads; `Stalled` while a log that was lost is replaced; `Io`, `Corruption`.
     pub fn updates_since(&self, since: u64) -> Result<Updates> {
-        self.shell.updates(since).map(Updates)
+        let logs = self.shell.readable_logs()?;
+        if since > logs.published {
+            let what = format!(
+                "there is no write number {since} yet; the last one is {}: ask again later",
+                logs.published
+            );
+            return Err(Error::new(ErrorKind::NotFound, what));
+        }
+        let mut updates = Updates {
+            shell: self.shell.clone(),
+            // Numbers begin with 1.
+            next: since.max(1),
+            first: true,
+            ahead: VecDeque::new(),
+            over: false,
+        };
+        // A gap is told at once, where the caller can still begin otherwise.
+        updates.read_ahead(&logs)?;
+        Ok(updates)
+    }
+}
+
+impl Updates {
+    /// Looks into the logs if there is something new.
+    fn read_more(&mut self) -> Result<()> {
+        self.shell.check_open()?;
+        if self.next > self.shell.published() {
+            return Ok(());
+        }
+        let logs = self.shell.readable_logs()?;
+        self.read_ahead(&logs)
+    }
+
+    /// Takes more groups out of `logs`, if there are some.
+    fn read_ahead(&mut self, logs: &ReadableLogs) -> Result<()> {
+        let ReadableLogs { dir, numbers, published } = logs;
+        if self.next > *published {
+            return Ok(());
+        }
+        let (mut next, mut bytes) = (self.next, 0);
+        for &number in numbers {
+            let file = FileName::Wal(number);
+            // One that is gone meanwhile held nothing that is needed, or leaves a gap.
+            let Some(read) = dir.read_sparse(file, LOG_MAX)? else { continue };
+            let mut walk = WalWalk::over(read.bytes(), number, SeqRule::Rising);
+            while let Some(batch) = walk.next_batch()? {
+                let end = batch.first_seq.saturating_add(u64::from(batch.count));
+                if end <= next || batch.count == 0 {
+                    continue;
+                }
+                if end > published.saturating_add(1) {
+                    return Ok(());
+                }
+                let fits = batch.first_seq == next
+                    || (self.first && next == self.next && batch.first_seq < next);
+                if !fits {
+                    return self.gap(batch.first_seq);
+                }
+                if bytes > AHEAD {
+                    return Ok(());
+                }
+                bytes += batch.record.payload.len();
+                self.take(&batch).map_err(|e| e.in_file(shown_path(&dir.path_of(file))))?;
+                next = end;
+            }
+        }
+        match self.ahead.is_empty() {
+            true => self.gap(published.saturating_add(1)),
+            false => Ok(()),
+        }
+    }
+
+    fn take(&mut self, batch: &LoggedBatch<'_>) -> Result<()> {
+        let taken = Batch::from_encoded(&batch.record.payload)?;
+        self.ahead.push_back((batch.first_seq, taken));
+        Ok(())
+    }
+
+    /// What comes next is in no log. What was taken out before is handed out first.
+    fn gap(&self, there: Seq) -> Result<()> {
+        if !self.ahead.is_empty() {
+            return Ok(());
+        }
+        let what = format!(
+            "the logs hold write {} no more, and go on with {there}: it went into a table, or skipped \
+             the log; take a checkpoint and begin with its number",
+            self.next
+        );
+        Err(Error::new(ErrorKind::NotFound, what))
     }
 }
 
@@ -55,6 +175,24 @@ impl Iterator for Updates {
 
     /// The next batch; `None` if there is none yet. After an error, which ends it, there is none.
     fn next(&mut self) -> Option<Result<(u64, WriteBatch)>> {
-        Some(self.0.next()?.map(|(first, batch)| (first, WriteBatch::of(batch))))
+        if self.over {
+            return None;
+        }
+        if self.ahead.is_empty()
+            && let Err(error) = self.read_more()
+        {
+            self.over = true;
+            return Some(Err(error));
+        }
+        let (first, batch) = self.ahead.pop_front()?;
+        self.next = first + batch.len() as u64;
+        self.first = false;
+        Some(Ok((first, WriteBatch::of(batch))))
+    }
+}
+
+impl std::fmt::Debug for Updates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Updates(from {})", self.next)
     }
 }

@@ -18,11 +18,11 @@ mod open;
 mod operations;
 mod options;
 mod read;
+mod readable_logs;
 mod report;
 mod settings;
 mod shared;
 mod shell;
-mod updates;
 mod write;
 
 pub use background::keep::KeptFiles;
@@ -60,10 +60,10 @@ pub use open::{
     recovered,
 };
 pub use options::{CompactOptions, WriteOptions};
+pub use readable_logs::ReadableLogs;
 pub use report::files::LiveFile;
 pub use settings::translate::output_options;
 pub use settings::{
     Budget, CompactionPri, Compression, Durability, EffectiveSetting, Policy, Settings,
 };
 pub use shell::Shell;
-pub use updates::Updates;

@@ -187,7 +187,10 @@ impl Shell {
     }
 
     /// A handle that outlives the close must not read on: another handle may own its files by now.
-    pub(crate) fn check_open(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// `ShuttingDown`; `NotFound` if the family was dropped.
+    pub fn check_open(&self) -> Result<()> {
         if self.family.over.load(Ordering::Relaxed) { Err(self.over_error()) } else { Ok(()) }
     }
     /// The same for a read, which may go on after the family was dropped.
