@@ -7,6 +7,7 @@ mod bit_flips;
 mod closing;
 mod damage;
 mod failing_storage;
+mod mapped;
 mod salvage;
 mod salvage_families;
 mod verify;
