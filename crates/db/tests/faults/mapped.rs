@@ -18,7 +18,7 @@ fn settings(mapped: bool) -> Settings {
     let mut s = tiny();
     s.mapped_reads = mapped;
     s.auto_compaction = false;
-    s.file_bytes = 8 << 20;
+    s.memtable_bytes = 1 << 20;
     s
 }
 
