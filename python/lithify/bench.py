@@ -3,7 +3,9 @@
 Each round runs each store in a process of its own, one after another, over the same keys in the same order: the
 ratio of two stores is then of the same minutes of a machine. Writes are acknowledged when the operating system
 has them, nothing is compressed, every value that is read is checked. Before the reads each store compacts all it
-has: `plyvel` flushes in no other way, so that all three are read in the same shape. A row shows operations per
+has: `plyvel` flushes in no other way, so that all three are read in the same shape. With ten times as much data as
+memory, each is read as it opens tables by itself (LevelDB maps them into its memory), and once more with all three
+mapping them. A row shows operations per
 second, the median of the rounds, and the ratio to each peer; a ratio below 1 is marked as a miss. On a busy machine
 ``--clock processor`` counts seconds of the processor in place of the clock's: those of all threads of a store, so
 that what it leaves to threads of its own counts, and waiting does not.
@@ -34,6 +36,8 @@ THREADS = 4
 IN_MEMORY = "db[k]"
 BY_THREADS = f"db[k], {THREADS} threads"
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "processor": time.process_time}
+MISSES = "db[k], 10x memory"
+MAPPED = f"{MISSES}, mapped"
 PAIRS = "scan of pairs"
 COLUMNS = "scan_columns"
 
@@ -51,10 +55,12 @@ class Store(Protocol):
 
 
 class Lithify:
-    def __init__(self, path: str, memory: int = MEMORY) -> None:
+    def __init__(self, path: str, memory: int = MEMORY, mapped: bool = False) -> None:
         import lithify
 
-        self.db = lithify.open(path, memory=memory, compression_upper="none", compression_lower="none")
+        self.db = lithify.open(
+            path, memory=memory, mapped_reads=mapped, compression_upper="none", compression_lower="none"
+        )
         self.get = self.db.__getitem__
         self.put = self.db.__setitem__
         self.multi_get = self.db.multi_get
@@ -69,13 +75,14 @@ class Lithify:
 
 
 class Rocksdict:
-    def __init__(self, path: str, memory: int = MEMORY) -> None:
+    def __init__(self, path: str, memory: int = MEMORY, mapped: bool = False) -> None:
         import rocksdict
 
         options = rocksdict.Options(raw_mode=True)
         options.create_if_missing(True)
         options.set_compression_type(rocksdict.DBCompressionType.none())
         options.set_write_buffer_size(memory // 8)
+        options.set_allow_mmap_reads(mapped)
         blocks = rocksdict.BlockBasedOptions()
         blocks.set_block_cache(rocksdict.Cache(memory // 2))
         blocks.set_bloom_filter(10, False)
@@ -102,9 +109,10 @@ class Rocksdict:
 
 
 class Plyvel:
-    def __init__(self, path: str, memory: int = MEMORY) -> None:
+    def __init__(self, path: str, memory: int = MEMORY, mapped: bool = False) -> None:
         import plyvel
 
+        del mapped  # LevelDB maps its tables in any case.
         self.db = plyvel.DB(
             path,
             create_if_missing=True,
@@ -229,10 +237,12 @@ def measured(name: str, entries: int, size: int, clock: str) -> dict[str, float]
             timed(COLUMNS, entries, lambda: columns(store))
         store.close()
         # The files lie in the system's cache: what is measured is a miss of the store's own.
-        store = STORES[name](f"{place}/batch", max(entries * (size + 16) // 10, LEAST))
+        memory = max(entries * (size + 16) // 10, LEAST)
         some = order[: max(entries // 5, 1)]
-        timed("db[k], 10x memory", len(some), lambda: gets(store, some))
-        store.close()
+        for row, mapped in [(MISSES, False), (MAPPED, True)]:
+            store = STORES[name](f"{place}/batch", memory, mapped)
+            timed(row, len(some), lambda: gets(store, some))
+            store.close()
     finally:
         shutil.rmtree(place, ignore_errors=True)
     return rows

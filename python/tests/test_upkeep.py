@@ -57,3 +57,16 @@ def test_checkpoints_and_backups(db: lithify.Database, tmp_path: Path) -> None:
     assert backups.purge(1) == [first["id"]]
     backups.delete(second["id"])
     assert backups.list() == []
+
+
+def test_tables_may_be_mapped(tmp_path: Path) -> None:
+    with lithify.open(tmp_path / "db", memory="8MiB", mapped_reads=True) as db:
+        db.update((b"%05d" % i, b"%d" % i * 20) for i in range(20_000))
+        db.compact()
+        tables = [str(path) for path in (tmp_path / "db").glob("*.sst")]
+        assert all(db[b"%05d" % i] == b"%d" % i * 20 for i in range(0, 20_000, 7))
+        maps = Path("/proc/self/maps").read_text()
+        assert tables and any(table in maps for table in tables)
+        assert db.settings()["mapped_reads"] == "on"
+    with pytest.raises(lithify.errors.InvalidArgumentError, match="turn one of the two off"):
+        lithify.open(tmp_path / "db", mapped_reads=True, direct_reads=True)

@@ -228,6 +228,9 @@ pub struct BenchSettings {
     /// Read for users past the page cache
     #[arg(long, help_heading = "Store")]
     pub direct_reads: bool,
+    /// Read for users out of mappings of the tables
+    #[arg(long, help_heading = "Store", conflicts_with = "direct_reads")]
+    pub mapped_reads: bool,
     /// Settings of Lithify by their own names, above those that follow from other flags
     #[arg(long, value_delimiter = ',', value_name = "NAME=VALUE", help_heading = "Store")]
     pub set: Vec<String>,

@@ -425,7 +425,7 @@ void rocksdb_options_set_WAL_ttl_seconds(rocksdb_options_t*, uint64_t); /* refus
 void rocksdb_options_set_advise_random_on_open(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_options_set_allow_concurrent_memtable_write(rocksdb_options_t*, unsigned char);
 void rocksdb_options_set_allow_ingest_behind(rocksdb_options_t*, unsigned char); /* refused */
-void rocksdb_options_set_allow_mmap_reads(rocksdb_options_t*, unsigned char); /* noted */
+void rocksdb_options_set_allow_mmap_reads(rocksdb_options_t*, unsigned char);
 void rocksdb_options_set_allow_mmap_writes(rocksdb_options_t*, unsigned char); /* noted */
 void rocksdb_options_set_arena_block_size(rocksdb_options_t*, size_t); /* noted */
 void rocksdb_options_set_atomic_flush(rocksdb_options_t*, unsigned char); /* noted */

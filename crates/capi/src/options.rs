@@ -153,6 +153,10 @@ impl Options {
             );
             s.l0_stop = s.l0_slowdown;
         }
+        if s.direct_reads && s.mapped_reads {
+            let what = "allow_mmap_reads=1: use_direct_reads goes past what is mapped; set one of the two to 0";
+            return Err(Error::unsupported(what));
+        }
         if s.hard_debt_bytes != 0 && s.soft_debt_bytes > s.hard_debt_bytes {
             s.soft_debt_bytes = s.hard_debt_bytes;
         }
@@ -401,6 +405,8 @@ rows! { Options;
             if v >= u64::MAX - 1 { 0 } else { v.min(3_162_240_000) };
     exact rocksdb_options_set_use_direct_reads rocksdb_options_get_use_direct_reads: u8 = 0,
         |o, v| o.settings.direct_reads = v != 0;
+    exact rocksdb_options_set_allow_mmap_reads rocksdb_options_get_allow_mmap_reads: u8 = 0,
+        |o, v| o.settings.mapped_reads = v != 0;
     exact rocksdb_options_set_use_direct_io_for_flush_and_compaction
         rocksdb_options_get_use_direct_io_for_flush_and_compaction: u8 = 0,
         |o, v| o.settings.direct_background_io = v != 0;
@@ -439,7 +445,6 @@ rows! { Options;
     noted rocksdb_options_set_arena_block_size rocksdb_options_get_arena_block_size: usize = 0;
     noted rocksdb_options_set_manifest_preallocation_size
         rocksdb_options_get_manifest_preallocation_size: usize = 4 << 20;
-    noted rocksdb_options_set_allow_mmap_reads rocksdb_options_get_allow_mmap_reads: u8 = 0;
     noted rocksdb_options_set_allow_mmap_writes rocksdb_options_get_allow_mmap_writes: u8 = 0;
     noted rocksdb_options_set_is_fd_close_on_exec rocksdb_options_get_is_fd_close_on_exec: u8 = 1;
     noted rocksdb_options_set_stats_dump_period_sec rocksdb_options_get_stats_dump_period_sec: u32 = 600;

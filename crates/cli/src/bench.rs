@@ -10,7 +10,7 @@
 //! | `cache-bytes` | `memory_budget` less the memtables, the buffers of jobs and what indexes and filters will take, because other stores keep those outside their cache |
 //! | `compression` | `compression_upper` and `compression_lower` |
 //! | `wal` off, buffered, os, sync | [`Durability`] of each write: `NoWal`, `Buffered`, `Os`, `Sync` |
-//! | `direct-io-compaction`, `direct-reads` | `direct_background_io`, `direct_reads` |
+//! | `direct-io-compaction`, `direct-reads`, `mapped-reads` | `direct_background_io`, `direct_reads`, `mapped_reads` |
 //! | `throttle-bandwidth`, `-latency`, `-channels` | a [`ThrottledFs`] in front of this machine's files; a sync takes the same latency |
 //! | `set` | the setting of that name |
 //! | `dilate` | a [`DilatedRt`] in front of this machine's threads |
@@ -189,6 +189,7 @@ fn store_settings(b: &BenchSettings) -> Result<Settings> {
     s.block_bytes = u32::try_from(b.block_size).context("--block-size is too large")?;
     s.direct_background_io = b.direct_io_compaction;
     s.direct_reads = b.direct_reads;
+    s.mapped_reads = b.mapped_reads;
     SetArg::new(b.set.clone()).apply(&mut s)?;
     Ok(s)
 }

@@ -85,6 +85,8 @@ pub struct OpenOpts {
     pub write: bool,
     /// Bypass the page cache where the file system can; see [`File::alignment`].
     pub direct: bool,
+    /// Reads copy out of a mapping of the file; see [`OpenOpts::mapped`].
+    pub mapped: bool,
     /// `open` makes an empty file if there is none.
     pub create: bool,
 }
@@ -92,18 +94,29 @@ pub struct OpenOpts {
 impl OpenOpts {
     /// Read only, buffered.
     pub const fn read() -> Self {
-        Self { write: false, direct: false, create: false }
+        Self { write: false, direct: false, mapped: false, create: false }
     }
 
     /// Read and write, buffered.
     pub const fn write() -> Self {
-        Self { write: true, direct: false, create: false }
+        Self { write: true, direct: false, mapped: false, create: false }
     }
 
     /// Bypass the page cache if possible.
     #[must_use]
     pub const fn direct(mut self) -> Self {
         self.direct = true;
+        self
+    }
+
+    /// Reads copy out of a mapping of the whole file, in place of a system call each, where the file system can do that; others
+    /// ignore it, as is done for files that are written or bypass the page cache. For files that do not change.
+    ///
+    /// What a device fails to give, and what was cut off, is the error or the short read that it is without a mapping, but for
+    /// the rest of the page in which a file ends that was cut while it was open: that reads as zeros.
+    #[must_use]
+    pub const fn mapped(mut self) -> Self {
+        self.mapped = true;
         self
     }
 

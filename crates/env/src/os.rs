@@ -1,7 +1,7 @@
 //! The real world: the only place that names the operating system.
 //!
 //! `std::fs`, the clocks, thread creation and raw memory are banned elsewhere; here they are
-//! wrapped into the seams of this crate. All `unsafe` code of the crate is in `pages`, `bytes` and `heap`.
+//! wrapped into the seams of this crate. All `unsafe` code of the crate is in `pages`, `bytes`, `heap` and `mapped`.
 
 #![allow(clippy::disallowed_methods, reason = "this module is what the others are told to use")]
 
@@ -12,6 +12,22 @@ pub(crate) mod heap;
 pub mod holders;
 mod lane;
 mod lock;
+/// Where a failed page of a mapping would end the process, files are not mapped.
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+mod mapped {
+    pub(super) enum Mapping {}
+
+    impl Mapping {
+        pub(super) fn of(_file: std::os::fd::BorrowedFd<'_>, _len: u64) -> Option<Mapping> {
+            None
+        }
+        pub(super) fn read(&self, _buf: &mut [u8], _offset: u64) -> bool {
+            match *self {}
+        }
+    }
+}
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod mapped;
 pub(crate) mod pages;
 pub mod posix;
 mod processors;

@@ -23,6 +23,7 @@ const RULES: &[Rule] = &[
     deletions_fit_the_window,
     tuning_needs_a_limit,
     an_open_can_succeed,
+    reads_go_one_way,
     blocks_are_a_power_of_two,
     triggers_rise,
     priorities_need_files,
@@ -94,6 +95,11 @@ fn an_open_can_succeed(s: &Settings) -> Option<String> {
     let told = "error_if_exists refuses a database that exists, and create_if_missing = off one that \
                 does not; clear one of the two";
     (s.error_if_exists && !s.create_if_missing).then(|| told.to_owned())
+}
+
+fn reads_go_one_way(s: &Settings) -> Option<String> {
+    let told = "direct_reads go past the system's page cache and mapped_reads into it; turn one of the two off";
+    (s.direct_reads && s.mapped_reads).then(|| told.to_owned())
 }
 
 fn blocks_are_a_power_of_two(s: &Settings) -> Option<String> {

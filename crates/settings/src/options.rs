@@ -31,6 +31,7 @@ const DATABASE: &[Line] = &[
     Of("max_total_wal_size"),
     Same("db_write_buffer_size", "0"),
     Of("use_direct_reads"),
+    Of("allow_mmap_reads"),
     Of("use_direct_io_for_flush_and_compaction"),
 ];
 

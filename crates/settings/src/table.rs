@@ -323,6 +323,14 @@ settings! {
     direct_reads: bool, Choice(), First Database fixed,
         default("off", "the page cache is a second cache"),
         rocksdb("use_direct_reads" in Database writes plain);
+    /// Reads copy out of tables mapped into memory, faster where the data fits the machine's; the resident size
+    /// then counts pages of the system's cache, which `memory_budget` does not bound. The system takes those
+    /// pages back as it needs them. Where it has to read the disk, it reads around what is asked for. A disk's
+    /// error, or a table that was cut, stays an error, and checksums are compared as ever. Linux only: elsewhere,
+    /// and where the file system refuses, tables are read as they are without. Not with `direct_reads`.
+    mapped_reads: bool, Choice(), First Database fixed,
+        default("off", "a resident size that is the program's own, and few page tables"),
+        rocksdb("allow_mmap_reads" in Database writes plain);
     /// Most table files that are held open; a read of another one opens it first, and `auto` is three quarters
     /// of what the process may open (`ulimit -n`) when the database is opened. Files that were not read lately
     /// are closed then. Indexes and filters stay in memory. Transfers under way, logs and files being written

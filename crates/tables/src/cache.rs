@@ -2,6 +2,7 @@
 //! readers ([`TableCache`]).
 
 mod block;
+mod missed;
 mod shared;
 mod table;
 

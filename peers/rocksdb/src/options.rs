@@ -17,7 +17,7 @@
 //! | `compression` | `compression` for all levels, default level of the codec |
 //! | `bloom-bits` | full Bloom filter, whole keys |
 //! | `block-size`, `cache-bytes` | `block_size`, LRU `block_cache` (or none) |
-//! | `direct-io-compaction`, `direct-reads` | `use_direct_io_for_flush_and_compaction`, `use_direct_reads` |
+//! | `direct-io-compaction`, `direct-reads`, `mapped-reads` | `use_direct_io_for_flush_and_compaction`, `use_direct_reads`, `allow_mmap_reads` |
 //!
 //! Not in the settings, and equal on both sides: format version 6, XXH3 block checksums verified
 //! on every read, 16 keys per restart, all tables kept open. `allow_concurrent_memtable_write` is
@@ -49,6 +49,7 @@ pub(crate) fn store_options(settings: &BenchSettings, fresh: bool) -> Result<Opt
     o.set_compression_type(codec(settings.compression));
     o.set_use_direct_io_for_flush_and_compaction(settings.direct_io_compaction);
     o.set_use_direct_reads(settings.direct_reads);
+    o.set_allow_mmap_reads(settings.mapped_reads);
     o.set_manual_wal_flush(settings.wal == WalMode::Buffered);
     o.set_max_open_files(-1);
     o.set_stats_dump_period_sec(0);

@@ -229,6 +229,9 @@ fn a_small_bench_verifies_and_reports() {
     ];
     let odd = [&args[..3], &odd[..], &["--touch-memory=0", "--quiet", "--db", &dir]].concat();
     ok(&odd);
+    let mapped =
+        ["--mapped-reads", "--cache-bytes=1MiB", "--touch-memory=0", "--quiet", "--db", &dir];
+    ok(&[&args[..5], &mapped].concat());
 }
 
 #[test]

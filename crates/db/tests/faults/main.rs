@@ -8,6 +8,7 @@ mod closing;
 mod damage;
 mod failing_storage;
 mod logs_ahead;
+mod mapped;
 mod salvage;
 mod salvage_families;
 mod verify;

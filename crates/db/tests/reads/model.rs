@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::common::deeds::Deeds;
@@ -59,6 +60,7 @@ impl Keys {
 struct World {
     rng: fastrand::Rng,
     env: Env,
+    directory: PathBuf,
     settings: Settings,
     keys: Keys,
     db: Option<Db>,
@@ -80,17 +82,17 @@ impl Comparator for Numbers {
 }
 
 impl World {
-    fn new(seed: u64, mut settings: Settings, keys: Keys) -> World {
+    fn new(seed: u64, mut settings: Settings, keys: Keys, env: Env, directory: &Path) -> World {
         settings.max_subcompactions = [1, 4, 2][(seed % 3) as usize];
         if !settings.effective_policy().takes_runs() {
             settings.compaction_pri = CompactionPri::ALL[(seed % 5) as usize];
         }
-        let env = Env::in_memory(RtOptions::default());
         let builder = Builder::new(settings.clone()).comparator(keys.order.clone());
-        let db = builder.env(env.clone()).open("/db").unwrap();
+        let db = builder.env(env.clone()).open(directory).unwrap();
         World {
             rng: fastrand::Rng::with_seed(seed),
             env,
+            directory: directory.to_owned(),
             settings,
             keys,
             db: Some(db),
@@ -187,7 +189,7 @@ impl World {
         self.db.take().unwrap().close().unwrap();
         let order = self.keys.order.clone();
         let builder = Builder::new(self.settings.clone()).comparator(order).env(self.env.clone());
-        self.db = Some(builder.open("/db").unwrap());
+        self.db = Some(builder.open(&self.directory).unwrap());
     }
     fn look(&mut self) {
         let k = self.key();
@@ -302,7 +304,11 @@ fn live(seed: u64, settings: Settings, steps: usize) -> Deeds {
 }
 
 fn live_with(seed: u64, settings: Settings, steps: usize, keys: Keys) -> Deeds {
-    let mut world = World::new(seed, settings, keys);
+    let env = Env::in_memory(RtOptions::default());
+    live_in(World::new(seed, settings, keys, env, Path::new("/db")), steps)
+}
+
+fn live_in(mut world: World, steps: usize) -> Deeds {
     for _ in 0..steps {
         world.step();
     }
@@ -310,7 +316,8 @@ fn live_with(seed: u64, settings: Settings, steps: usize, keys: Keys) -> Deeds {
     world.reopen();
     world.scan_everything();
     world.db.take().unwrap().close().unwrap();
-    let file = world.env.fs.open("/db/EVENTS".as_ref(), OpenOpts::read()).unwrap();
+    let events = world.directory.join("EVENTS");
+    let file = world.env.fs.open(&events, OpenOpts::read()).unwrap();
     let mut text = vec![0; file.len().unwrap() as usize];
     read_full_at(&*file, &mut text, 0).unwrap();
     let mut deeds = Deeds::default();
@@ -362,6 +369,21 @@ fn other_orders_match_the_model(keys: &Keys) {
         let seed = 301 + i as u64;
         let settings = eager(policy, &mut fastrand::Rng::with_seed(seed));
         live_with(seed, settings, 2000, keys.clone());
+    }
+}
+
+/// Blocks are copied out of tables that are mapped, which only files of the machine are; few of them stay in the cache.
+#[test]
+fn mapped_tables_match_the_model() {
+    for (i, policy) in [Policy::Hybrid, Policy::Adaptive, Policy::Tiered].into_iter().enumerate() {
+        let seed = 400 + i as u64;
+        let mut s = eager(policy, &mut fastrand::Rng::with_seed(seed));
+        s.mapped_reads = true;
+        s.direct_background_io = i % 2 == 0;
+        s.memory_budget = 2 << 20;
+        let scratch = tempfile::tempdir().unwrap();
+        let env = Env::os(RtOptions::default());
+        live_in(World::new(seed, s, Keys::plain(), env, scratch.path()), 2000);
     }
 }
 

@@ -9,7 +9,7 @@
 //! Memory of others (`Pages::lent`) counts as such as well, for as long as it is held.
 //!
 //! Keeps: every byte is initialised from the start (zero, but for lent memory), so safe code may look at all of it.
-//! All `unsafe` code of this crate is in this file, `bytes` and `heap`.
+//! All `unsafe` code of this crate is in this file, `bytes`, `heap` and `mapped`.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::c_void;

@@ -6,11 +6,11 @@
 //! lost pages clean (Rebello et al., "Can applications recover from fsync failures?", ATC 2020).
 //!
 //! Direct IO that the file system refuses (`EINVAL` at open, as on tmpfs) falls back to buffered,
-//! visible as an alignment of 1.
+//! visible as an alignment of 1. Files that were asked to be mapped are where that can be done safely (`mapped`).
 
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags, SeekFrom};
@@ -19,6 +19,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::folder::{Folder, Place, kind_of, not_opened};
 use super::lock::FileLock;
+use super::mapped::Mapping;
 use crate::fs::{
     Advice, DirEnt, EntryKind, File, FileRef, Fs, FsRef, IoError, IoResult, LockGuard, OpenOpts,
 };
@@ -146,7 +147,12 @@ impl PosixFs {
             buffered(flags)?
         };
         let poisoned = AtomicBool::new(false);
-        Ok(Arc::new(PosixFile { fd, path: path.to_path_buf(), alignment, poisoned }))
+        let mut file =
+            PosixFile { fd, path: path.to_path_buf(), alignment, poisoned, mapping: None };
+        if opts.mapped && !opts.write && !opts.direct {
+            file.mapping = Mapping::of(file.fd.as_fd(), on(op, path, file.size())?);
+        }
+        Ok(Arc::new(file))
     }
 }
 
@@ -305,6 +311,8 @@ struct PosixFile {
     path: PathBuf,
     alignment: usize,
     poisoned: AtomicBool,
+    /// Where reads are copied from as long as they can be.
+    mapping: Option<Mapping>,
 }
 
 impl PosixFile {
@@ -332,6 +340,9 @@ impl PosixFile {
 
 impl File for PosixFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> IoResult<usize> {
+        if self.mapping.as_ref().is_some_and(|mapping| mapping.read(buf, offset)) {
+            return Ok(buf.len());
+        }
         on("read_at", &self.path, rustix::io::pread(&self.fd, buf, offset))
     }
 

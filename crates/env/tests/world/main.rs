@@ -4,6 +4,7 @@ mod access_times;
 mod beneath;
 mod conformance;
 mod locks;
+mod mapped;
 mod paths;
 mod runtime;
 mod transfers;

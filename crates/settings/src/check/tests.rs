@@ -85,6 +85,7 @@ fn every_rule_between_settings_can_be_broken() {
         (&[("deletion_window", "10"), ("deletion_trigger", "0")], "deletion_trigger = 0 is not in"),
         (&[("auto_tuned_rate", "on")], "set background_rate"),
         (&[("create_if_missing", "off"), ("error_if_exists", "on")], "clear one of the two"),
+        (&[("direct_reads", "on"), ("mapped_reads", "on")], "turn one of the two off"),
         (&[("block_bytes", "5000")], "block_bytes = 5000 is not a power of two; try 8192"),
         (&[("l0_trigger", "21")], "must rise in this order"),
         (&[("l0_slowdown", "37")], "must rise in this order"),

@@ -9,7 +9,7 @@ fn plain() -> Settings {
 }
 
 /// Every setting is another one than that of its budget, but for `error_if_exists`, which contradicts
-/// `create_if_missing`.
+/// `create_if_missing`, and `mapped_reads`, which contradicts `direct_reads`.
 fn odd() -> Settings {
     let text = include_str!("../golden/odd.txt");
     let budget = Budget { memory: 300 << 20, threads: 6, disk: Some(200 << 30) };
@@ -37,7 +37,8 @@ fn the_odd_settings_are_all_odd() {
     for row in ROWS {
         let budget = ["memory_budget", "compaction_threads", "disk_budget"].contains(&row.name);
         let same = (row.show)(&odd) == (row.show)(&plain);
-        let expected = budget || ["error_if_exists", "memtable_bytes"].contains(&row.name);
+        let expected =
+            budget || ["error_if_exists", "mapped_reads", "memtable_bytes"].contains(&row.name);
         assert_eq!(same, expected, "{}", row.name);
     }
 }
@@ -98,8 +99,14 @@ fn rocksdb_is_told_the_same_as_the_next_open() {
     for (row, line) in ROWS.iter().filter_map(|row| Some((row, row.rocksdb()?))) {
         // Levels of codecs are no options of their own in what we write.
         let written = foreign.lines().any(|l| l.trim().starts_with(&format!("{line}=")));
-        let apart = ["compaction_threads", "policy", "direct_background_io", "direct_reads"]
-            .contains(&row.name)
+        let apart = [
+            "compaction_threads",
+            "policy",
+            "direct_background_io",
+            "direct_reads",
+            "mapped_reads",
+        ]
+        .contains(&row.name)
             || row.name.starts_with("compression_");
         if written && !apart {
             assert_eq!((row.show)(&told), (row.show)(&odd), "{}", row.name);

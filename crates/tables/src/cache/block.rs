@@ -15,6 +15,7 @@ use lithify_env::sync::atomic::{AtomicU64, Ordering};
 use quick_cache::{OptionsBuilder, Weighter, sync::Cache};
 use rustc_hash::FxBuildHasher;
 
+use super::missed::Missed;
 use crate::sst::Fences;
 use crate::sst::block::Block;
 
@@ -75,9 +76,13 @@ impl CachedFile {
         let key = BlockKey { file: self.number, offset };
         self.cache.blocks.insert(key, Held::Fences(fences));
     }
-    /// Adds a checked block. It may be dropped at once if it is larger than a shard.
+    /// Adds a checked block that was read. It may be dropped at once if it is larger than a shard, and a full cache only
+    /// notes it the first time.
     pub fn insert(&self, offset: u64, block: Block) {
-        self.cache.blocks.insert(BlockKey { file: self.number, offset }, Held::Block(block));
+        let key = BlockKey { file: self.number, offset };
+        if self.cache.takes(&key, block.memory()) {
+            self.cache.blocks.insert(key, Held::Block(block));
+        }
     }
     /// Bytes that are left for reading ahead, of all files.
     pub(crate) fn ahead_room(&self) -> u64 {
@@ -101,6 +106,7 @@ impl CachedFile {
     /// Forgets every block of the file; for one that is being deleted. Walks the whole cache.
     pub fn forget(&self) {
         self.cache.blocks.retain(|key, _| key.file != self.number);
+        self.cache.look_at_room();
     }
 }
 
@@ -213,6 +219,10 @@ pub struct BlockCache {
     ahead: AtomicU64,
     /// As the cache has it, without asking each shard.
     capacity: AtomicU64,
+    /// Bytes that blocks were added with since there was room last: from the capacity on the cache is full.
+    filled: AtomicU64,
+    /// What was read and not kept since.
+    missed: Missed,
 }
 
 impl BlockCache {
@@ -247,6 +257,8 @@ impl BlockCache {
             room: AtomicU64::new(capacity),
             ahead: AtomicU64::new(0),
             capacity: AtomicU64::new(capacity),
+            filled: AtomicU64::new(0),
+            missed: Missed::new(items),
         })
     }
 
@@ -279,6 +291,21 @@ impl BlockCache {
         Some(found)
     }
 
+    /// Whether a block of `bytes` that was read is kept: while there is room, and when it was read before, lately.
+    fn takes(&self, key: &BlockKey, bytes: usize) -> bool {
+        let filled = self.filled.load(Ordering::Relaxed);
+        if filled >= self.capacity() {
+            return self.missed.note(key);
+        }
+        self.filled.fetch_add(bytes as u64 + ENTRY_BYTES, Ordering::Relaxed);
+        true
+    }
+
+    /// What is held, or may be, has changed by more than blocks that come and go.
+    fn look_at_room(&self) {
+        self.filled.store(self.blocks.weight(), Ordering::Relaxed);
+    }
+
     #[inline]
     fn stripe(&self, key: BlockKey) -> &Stripe {
         &self.stripes[(key.offset >> 12) as usize % COUNTER_STRIPES]
@@ -288,7 +315,7 @@ impl BlockCache {
     fn tables(&self) -> u64 {
         let used = self.blocks.memory_used();
         let counted = self.blocks.len() as u64 * ENTRY_BYTES;
-        let itself = size_of::<BlockCache>() as u64;
+        let itself = (size_of::<BlockCache>() + self.missed.memory()) as u64;
         itself + ((used.entries + used.map) as u64).saturating_sub(counted)
     }
 
@@ -338,6 +365,7 @@ impl BlockCache {
             });
         }
         self.blocks.set_capacity(bytes);
+        self.look_at_room();
     }
 
     /// Changes the capacity, unless it is within a 64th of `of` already: what a table more or less weighs is not worth

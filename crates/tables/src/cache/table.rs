@@ -31,6 +31,8 @@ pub struct TableOptions {
     pub verify: Verify,
     /// Bypass the page cache on reads.
     pub direct: bool,
+    /// Copy out of mappings of the files, in place of a system call for each read.
+    pub mapped: bool,
 }
 
 /// Tables that the cache has room for from the start: each column family has one, and most have few.
@@ -79,7 +81,8 @@ impl TableCache {
     }
 
     fn open_now(&self, file: &FileMeta, number: FileId) -> Result<Arc<TableReader>> {
-        let opts = if self.options.direct { OpenOpts::read().direct() } else { OpenOpts::read() };
+        let TableOptions { direct, mapped, .. } = self.options;
+        let opts = OpenOpts { direct, mapped, ..OpenOpts::read() };
         let (name, opened) = self.dir.open_table(number.0, opts)?;
         let slice = file.backing.is_some();
         let mut spec = OpenTable::new(opened, name.to_string(), self.options.order.clone());

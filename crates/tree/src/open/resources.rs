@@ -136,6 +136,7 @@ impl Resources {
                 false => Verify::Never,
             },
             direct: s.direct_reads,
+            mapped: s.mapped_reads,
         };
         let tables = TableCache::new(self.dir.clone(), options, OPEN_TABLES);
         let output = output_options(s, own.prefixes.clone());

@@ -1,4 +1,4 @@
-use lithify_env::SharedBytes;
+use lithify_env::{Random, SharedBytes};
 
 use super::*;
 
@@ -100,5 +100,54 @@ fn a_cache_that_loses_much_gives_its_memory_back() {
     for i in 0..6000 {
         let found = file.get(i * 4200);
         assert!(found.is_none_or(|block| block.as_ref().iter().all(|byte| *byte == i as u8)));
+    }
+}
+
+/// Hits of reads that follow `next`, the last half of 400,000, and how many blocks went in, with a full cache that takes
+/// what is read for the second time, or all.
+fn hits(every: bool, mut next: impl FnMut(u64) -> u64) -> (u64, u64) {
+    let cache = BlockCache::new(4 << 20, 1);
+    let file = cache.open_file();
+    let (mut hits, mut taken) = (0, 0);
+    for i in 0..400_000 {
+        let offset = next(i) * 3700;
+        if file.get(offset).is_some() {
+            hits += u64::from(i >= 200_000);
+            continue;
+        }
+        let key = BlockKey { file: file.number, offset };
+        if every || cache.takes(&key, 3712) {
+            cache.blocks.insert(key, Held::Block(block(3600)));
+            taken += u64::from(i >= 200_000);
+        }
+    }
+    (hits, taken)
+}
+
+/// A cache of about 1,100 blocks: what is read at random, more often or less, what moves on, and what is read once.
+#[test]
+fn blocks_that_are_taken_when_read_twice_are_hit_as_often() {
+    /// Below 11,000, a number the less often the larger it is.
+    fn seldom(rng: &mut Random) -> u64 {
+        (11_000f64.powf(rng.below(1 << 30) as f64 / (1u64 << 30) as f64) - 1.0) as u64
+    }
+    type Reads = fn(&mut Random, u64) -> u64;
+    let reads: [(&str, Reads); 6] = [
+        ("ten times the cache", |rng, _| rng.below(11_000)),
+        ("a little more than the cache", |rng, _| rng.below(1300)),
+        ("less than the cache, moving on", |rng, i| i / 20_000 * 50_000 + rng.below(900)),
+        ("few often, many seldom", |rng, _| seldom(rng)),
+        ("few often, moving on", |rng, i| i / 10 + seldom(rng)),
+        ("scans between", |rng, i| if i % 2 == 0 { i + 20_000 } else { rng.below(1000) }),
+    ];
+    for (name, next) in reads {
+        let run = |every| {
+            let mut rng = Random::from_seed(7);
+            hits(every, |i| next(&mut rng, i))
+        };
+        let (all, twice) = (run(true), run(false));
+        // A block of a new set is missed once more.
+        assert!(twice.0 * 100 >= all.0 * 95, "{name}: {} hits, {} before", twice.0, all.0);
+        assert!(twice.1 <= all.1, "{name}: {} blocks went in, {} before", twice.1, all.1);
     }
 }

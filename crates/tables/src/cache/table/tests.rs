@@ -14,6 +14,7 @@ fn options() -> TableOptions {
         blocks: Some(BlockCache::new(1 << 20, 1)),
         verify: Verify::Always,
         direct: false,
+        mapped: false,
     }
 }
 
